@@ -1,0 +1,14 @@
+//! Byte order, long size and bounds-checked reading of recorded bytes.
+//!
+//! A recording may come from a machine of another byte order and word size than the one that reads
+//! it. Every reader of the workspace goes through this crate, so that no offset or length taken
+//! from a file reaches a slice unchecked.
+
+#![forbid(unsafe_code)]
+#![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+
+mod cursor;
+mod order;
+
+pub use cursor::{Cursor, Truncated};
+pub use order::{Abi, ByteOrder, LongSize};

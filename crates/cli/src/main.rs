@@ -1,0 +1,2 @@
+//! The `hyperscope` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Kernel event formats to field layouts and print programs.

@@ -1,0 +1,1 @@
+//! Ring-buffer pages to records and losses.

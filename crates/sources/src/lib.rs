@@ -1,0 +1,1 @@
+//! Every kind of input behind one type.

@@ -1,0 +1,1 @@
+//! Builds synthetic recordings byte by byte and decodes them naively.

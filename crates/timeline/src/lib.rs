@@ -1,0 +1,1 @@
+//! Machines, CPUs, threads, vCPUs and exits on one clock.

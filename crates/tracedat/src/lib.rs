@@ -1,0 +1,1 @@
+//! The trace.dat container, versions 6 and 7.
