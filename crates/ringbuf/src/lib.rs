@@ -1,1 +1,15 @@
 //! Ring-buffer pages to records and losses.
+//!
+//! The kernel's trace ring buffer is handed out in pages (sub-buffers), each with its own time
+//! stamp, and each readable by itself. This crate walks such pages: no IO, no unsafe code, no
+//! knowledge of events. It mirrors `struct buffer_data_page` and `struct ring_buffer_event` of
+//! `kernel/trace/ring_buffer.c` and `include/linux/ring_buffer.h`.
+
+#![forbid(unsafe_code)]
+#![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+
+mod page;
+mod record;
+
+pub use page::{Missed, Page, PageDamage, PageLayout};
+pub use record::{Record, RecordDamage, Records};

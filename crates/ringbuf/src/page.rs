@@ -1,0 +1,128 @@
+//! The head of a ring-buffer page: time stamp, committed size, and what was lost before it.
+
+use abi::{ByteOrder, LongSize};
+
+use crate::record::{Record, RecordDamage, Records, walk};
+
+/// Bits of `commit` that hold the size of the data (`COMMIT_MASK`).
+const COMMIT_SIZE_MASK: u64 = (1 << 27) - 1;
+/// Events were lost before this page (`RB_MISSED_EVENTS`).
+const MISSED_EVENTS: u64 = 1 << 31;
+/// The number of lost events is stored behind the data (`RB_MISSED_STORED`).
+const MISSED_STORED: u64 = 1 << 30;
+
+/// How the pages of one buffer are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageLayout {
+    /// Byte order of the recorded machine.
+    pub order: ByteOrder,
+    /// Size of the `commit` field, which is the kernel's `long`.
+    pub commit: LongSize,
+    /// Size of a page (sub-buffer) in bytes, its head included.
+    pub page_size: usize,
+}
+
+impl PageLayout {
+    /// Where the records begin: behind the eight-byte stamp and `commit`.
+    #[must_use]
+    pub const fn data_offset(&self) -> usize {
+        match self.commit {
+            LongSize::Four => 12,
+            LongSize::Eight => 16,
+        }
+    }
+
+    fn commit_at(&self, bytes: &[u8], offset: usize) -> Option<u64> {
+        self.order.uint_at(bytes, offset, self.commit.bytes())
+    }
+}
+
+/// What was lost between the page before and this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missed {
+    /// Nothing.
+    Nothing,
+    /// Events were lost; the kernel did not say how many.
+    Unknown,
+    /// This many events were lost.
+    Events(u64),
+}
+
+/// A page that can't be read, or not to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PageDamage {
+    /// There are fewer bytes than a page head takes.
+    #[error("page of {have} bytes has no room for its head")]
+    NoHead {
+        /// Bytes there are.
+        have: usize,
+    },
+    /// `commit` says there is more data than the page holds.
+    #[error("page claims {committed} bytes of data, room is for {room}")]
+    Overcommitted {
+        /// What `commit` says.
+        committed: u64,
+        /// What the page can hold.
+        room: usize,
+    },
+}
+
+/// One ring-buffer page, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// Time of the page, to which the first record's delta is added; in the buffer's clock.
+    pub stamp: u64,
+    /// What was lost before it.
+    pub missed: Missed,
+    data: &'a [u8],
+    order: ByteOrder,
+}
+
+impl<'a> Page<'a> {
+    /// Reads the head of the page in `bytes` (one page, or the rest of a shorter file).
+    ///
+    /// # Errors
+    /// When the head does not fit or claims more data than there is.
+    pub fn parse(bytes: &'a [u8], layout: &PageLayout) -> Result<Self, PageDamage> {
+        let no_head = PageDamage::NoHead { have: bytes.len() };
+        let stamp = layout.order.u64_at(bytes, 0).ok_or(no_head)?;
+        let commit = layout.commit_at(bytes, 8).ok_or(no_head)?;
+        let body = bytes.get(layout.data_offset()..).ok_or(no_head)?;
+        let committed = commit & COMMIT_SIZE_MASK;
+        let size = usize::try_from(committed).unwrap_or(usize::MAX);
+        let data = body
+            .get(..size)
+            .ok_or(PageDamage::Overcommitted { committed, room: body.len() })?;
+        let missed = match (commit & MISSED_EVENTS != 0, commit & MISSED_STORED != 0) {
+            (false, _) => Missed::Nothing,
+            (true, true) => layout.commit_at(body, size).map_or(Missed::Unknown, Missed::Events),
+            (true, false) => Missed::Unknown,
+        };
+        Ok(Self { stamp, missed, data, order: layout.order })
+    }
+
+    /// Bytes of records on the page.
+    #[must_use]
+    pub fn data_len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// The records in order.
+    #[must_use]
+    pub fn records(&self) -> Records<'a> {
+        Records::new(self.data, self.order, self.stamp)
+    }
+
+    /// Calls `visit` with every record in order: the same as [`Page::records`], made for loops in
+    /// which a nanosecond per record counts.
+    ///
+    /// # Errors
+    /// When a record does not fit the page; the records before it have been visited.
+    #[inline]
+    pub fn for_each(&self, visit: impl FnMut(Record<'a>)) -> Result<(), RecordDamage> {
+        match self.order {
+            ByteOrder::Little => walk::<false>(self.data, self.stamp, visit),
+            ByteOrder::Big => walk::<true>(self.data, self.stamp, visit),
+        }
+    }
+}

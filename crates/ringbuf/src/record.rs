@@ -1,0 +1,192 @@
+//! The records of a page: data, time extends, absolute stamps, discarded events, padding.
+
+use abi::ByteOrder;
+
+/// Largest `type_len` of a data record whose length is `type_len * 4`
+/// (`RINGBUF_TYPE_DATA_TYPE_LEN_MAX`); 0 means that a length word follows.
+const DATA_TYPE_LEN_MAX: u32 = 28;
+/// Padding, or an event discarded by the kernel (`RINGBUF_TYPE_PADDING`).
+const PADDING: u32 = 29;
+/// More delta in the next word (`RINGBUF_TYPE_TIME_EXTEND`).
+const TIME_EXTEND: u32 = 30;
+/// An absolute stamp of 59 bits (`RINGBUF_TYPE_TIME_STAMP`).
+const TIME_STAMP: u32 = 31;
+/// Bits of the delta in the first word of a record.
+const DELTA_BITS: u32 = 27;
+/// The bits of a stamp that an absolute stamp leaves out.
+const STAMP_HIGH_BITS: u64 = 0xf8 << 56;
+
+/// One event as the ring buffer holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Time of the event in the buffer's clock.
+    pub stamp: u64,
+    /// The event's bytes, `common_type` first; padded to a multiple of four.
+    pub payload: &'a [u8],
+}
+
+/// A record that does not fit its page: what follows it can't be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("record at byte {at} of the page's data needs {wanted} bytes, {have} are left")]
+pub struct RecordDamage {
+    /// Offset of the record in the page's data.
+    pub at: usize,
+    /// Bytes it claims.
+    pub wanted: usize,
+    /// Bytes there are.
+    pub have: usize,
+}
+
+/// What one step over the data found.
+enum Step<'a> {
+    Event(&'a [u8]),
+    TimeOnly,
+}
+
+/// A position in the data of a page.
+#[derive(Clone, Debug)]
+struct Position<'a> {
+    data: &'a [u8],
+    at: usize,
+    stamp: u64,
+}
+
+impl<'a> Position<'a> {
+    #[inline(always)]
+    fn word<const BIG: bool>(&self, offset: usize) -> Option<u32> {
+        let bytes = *self.data.get(offset..)?.first_chunk()?;
+        Some(if BIG { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
+    }
+
+    fn damage(&self, wanted: usize) -> RecordDamage {
+        RecordDamage { at: self.at, wanted, have: self.data.len().saturating_sub(self.at) }
+    }
+
+    /// Reads the record at the position and moves behind it; `None` at the end of the data.
+    #[inline(always)]
+    fn step<const BIG: bool>(&mut self) -> Result<Option<Step<'a>>, RecordDamage> {
+        let Some(head) = self.word::<BIG>(self.at) else {
+            // Fewer than four bytes cannot hold a record; the kernel never leaves any.
+            let rest = self.data.len().saturating_sub(self.at);
+            return if rest == 0 { Ok(None) } else { Err(self.damage(4)) };
+        };
+        let (type_len, delta) = if BIG {
+            (head >> DELTA_BITS, head & ((1 << DELTA_BITS) - 1))
+        } else {
+            (head & 31, head >> 5)
+        };
+        let body = self.at.saturating_add(4);
+        if (1..=DATA_TYPE_LEN_MAX).contains(&type_len) {
+            self.stamp = self.stamp.wrapping_add(u64::from(delta));
+            return self.event(body, (type_len as usize).saturating_mul(4)).map(Some);
+        }
+        self.special::<BIG>(type_len, delta, body)
+    }
+
+    /// A record that is more than a head word and its data.
+    #[inline]
+    fn special<const BIG: bool>(
+        &mut self,
+        type_len: u32,
+        delta: u32,
+        body: usize,
+    ) -> Result<Option<Step<'a>>, RecordDamage> {
+        if type_len == PADDING && delta == 0 {
+            self.at = self.data.len();
+            return Ok(None);
+        }
+        let word = self.word::<BIG>(body).ok_or_else(|| self.damage(8))?;
+        let long_delta = (u64::from(word) << DELTA_BITS).wrapping_add(u64::from(delta));
+        match type_len {
+            TIME_EXTEND => {
+                self.stamp = self.stamp.wrapping_add(long_delta);
+                self.at = body.saturating_add(4);
+            }
+            TIME_STAMP => {
+                self.stamp = (self.stamp & STAMP_HIGH_BITS) | (long_delta & !STAMP_HIGH_BITS);
+                self.at = body.saturating_add(4);
+            }
+            PADDING => {
+                // A discarded event: its time has passed, its data is void. The length word counts
+                // itself, as that of a long data record does.
+                self.stamp = self.stamp.wrapping_add(u64::from(delta));
+                self.event(body, (word as usize).max(4))?;
+            }
+            _ => {
+                self.stamp = self.stamp.wrapping_add(u64::from(delta));
+                let len = (word as usize).saturating_sub(4).checked_next_multiple_of(4);
+                return self.event(body.saturating_add(4), len.unwrap_or(usize::MAX)).map(Some);
+            }
+        }
+        Ok(Some(Step::TimeOnly))
+    }
+
+    #[inline(always)]
+    fn event(&mut self, start: usize, len: usize) -> Result<Step<'a>, RecordDamage> {
+        let end = start.saturating_add(len);
+        let payload = self
+            .data
+            .get(start..end)
+            .ok_or_else(|| self.damage(end.saturating_sub(self.at)))?;
+        self.at = end;
+        Ok(Step::Event(payload))
+    }
+}
+
+/// Visits every record of `data`, whose page has the time `stamp`.
+#[inline(always)]
+pub(crate) fn walk<'a, const BIG: bool>(
+    data: &'a [u8],
+    stamp: u64,
+    mut visit: impl FnMut(Record<'a>),
+) -> Result<(), RecordDamage> {
+    let mut position = Position { data, at: 0, stamp };
+    while let Some(step) = position.step::<BIG>()? {
+        if let Step::Event(payload) = step {
+            visit(Record { stamp: position.stamp, payload });
+        }
+    }
+    Ok(())
+}
+
+/// The records of a page, one by one; ends at the page's end or at the first damage.
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
+    position: Position<'a>,
+    order: ByteOrder,
+    damage: Option<RecordDamage>,
+}
+
+impl<'a> Records<'a> {
+    pub(crate) fn new(data: &'a [u8], order: ByteOrder, stamp: u64) -> Self {
+        Self { position: Position { data, at: 0, stamp }, order, damage: None }
+    }
+
+    /// Why the records ended before the page did, if so.
+    #[must_use]
+    pub fn damage(&self) -> Option<RecordDamage> {
+        self.damage
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.damage.is_none() {
+            let step = match self.order {
+                ByteOrder::Little => self.position.step::<false>(),
+                ByteOrder::Big => self.position.step::<true>(),
+            };
+            match step {
+                Ok(Some(Step::Event(payload))) => {
+                    return Some(Record { stamp: self.position.stamp, payload });
+                }
+                Ok(Some(Step::TimeOnly)) => {}
+                Ok(None) => return None,
+                Err(damage) => self.damage = Some(damage),
+            }
+        }
+        None
+    }
+}
