@@ -1,1 +1,40 @@
-//! Builds synthetic recordings byte by byte and decodes them naively.
+//! Test material: ring-buffer pages and kernel formats built byte by byte, and a naive decoder.
+//!
+//! Nothing here shares code with the readers under test, so that a mistake in one is not repeated
+//! in the other. Only the names for byte order and long size come from `abi`. Use it from
+//! `[dev-dependencies]` only; it panics where a test would be wrong.
+//!
+//! ```
+//! use abi::{Abi, ByteOrder, LongSize};
+//! use testkit::{KernelFormats, Machine, PageBuilder, naive};
+//!
+//! let abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };
+//! let formats = KernelFormats::new(Machine::X86, abi);
+//! let exit = formats.event("kvm_exit").pid(17).set("exit_reason", 0x400).set("isa", 2).build();
+//!
+//! let mut page = PageBuilder::new(abi, 4096, 1_000);
+//! page.event(50, &exit);
+//! let page = page.build();
+//! assert_eq!(page.records[0].stamp, 1_050);
+//! assert_eq!(naive::decode(abi, &page.bytes).unwrap().records, page.records);
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod bytes;
+mod event;
+mod format;
+mod formats;
+mod layout;
+pub mod naive;
+mod page;
+mod record_head;
+mod shapes;
+mod stream;
+
+pub use event::{EventBuilder, Value};
+pub use format::{Field, Format};
+pub use formats::{HEADER_EVENT, KernelFormats, Machine};
+pub use page::{BuiltPage, ExpectedRecord, MissedEvents, PageBuilder};
+pub use record_head::MAX_DELTA;
+pub use stream::StreamBuilder;

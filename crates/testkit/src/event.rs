@@ -1,0 +1,98 @@
+//! Encodes a record of an event from values given by field name.
+
+use abi::Abi;
+
+use crate::bytes;
+use crate::format::{Field, Format};
+
+/// The value of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A number; cut to the size of the field.
+    Number(u64),
+    /// The bytes of an array or of a dynamic field, a string's NUL included.
+    Bytes(Vec<u8>),
+}
+
+macro_rules! numbers {
+    ($($number:ty),*) => {$(
+        impl From<$number> for Value {
+            fn from(number: $number) -> Self {
+                // Sign extension is what C does with a negative number.
+                Self::Number(number as u64)
+            }
+        }
+    )*};
+}
+numbers!(u8, u16, u32, u64, i32, i64, bool);
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Bytes([text.as_bytes(), b"\0"].concat())
+    }
+}
+
+impl From<&[u8]> for Value {
+    fn from(bytes: &[u8]) -> Self {
+        Self::Bytes(bytes.to_vec())
+    }
+}
+
+/// Builds the payload of a record; fields that are not set are zero.
+#[derive(Clone, Debug)]
+pub struct EventBuilder<'a> {
+    abi: Abi,
+    format: &'a Format,
+    record: Vec<u8>,
+}
+
+impl<'a> EventBuilder<'a> {
+    /// A record of `format` with nothing but its number.
+    #[must_use]
+    pub fn new(abi: Abi, format: &'a Format) -> Self {
+        let end = |field: &Field| field.offset + field.size;
+        let len = format.common.iter().chain(&format.fields).map(end).max().unwrap_or(0);
+        Self { abi, format, record: vec![0; len] }.set("common_type", format.id)
+    }
+
+    /// Sets the thread that was running.
+    #[must_use]
+    pub fn pid(self, pid: i32) -> Self {
+        self.set("common_pid", pid)
+    }
+
+    /// Sets a field. Panics when the event has no such field, or when the value is of another kind
+    /// or too long for it. Dynamic fields are laid out in the order in which they are set.
+    #[must_use]
+    pub fn set(mut self, name: &str, value: impl Into<Value>) -> Self {
+        let field = self
+            .format
+            .field(name)
+            .unwrap_or_else(|| panic!("{} has no field `{name}`", self.format.name));
+        let bytes = match value.into() {
+            Value::Number(_) if field.size > field.align => panic!("`{name}` is an array"),
+            Value::Number(number) => bytes::uint(self.abi.order, number, field.size),
+            Value::Bytes(bytes) if field.is_dynamic() => self.place(&bytes),
+            Value::Bytes(bytes) => bytes,
+        };
+        assert!(bytes.len() <= field.size, "`{name}` has {} bytes", field.size);
+        self.record[field.offset..field.offset + bytes.len()].copy_from_slice(&bytes);
+        self
+    }
+
+    /// The record, with the padding a C struct has at its end.
+    #[must_use]
+    pub fn build(mut self) -> Vec<u8> {
+        let align = self.format.fields.iter().map(|field| field.align).max().unwrap_or(4);
+        let len = self.record.len().next_multiple_of(align.max(4));
+        self.record.resize(len, 0);
+        self.record
+    }
+
+    /// Appends the value of a dynamic field; where it lies and how long it is goes into the field.
+    fn place(&mut self, value: &[u8]) -> Vec<u8> {
+        let place = (value.len() as u64) << 16 | self.record.len() as u64;
+        self.record.extend_from_slice(value);
+        bytes::uint(self.abi.order, place, 4)
+    }
+}

@@ -1,0 +1,122 @@
+//! The formats that a kernel of a given machine would export.
+
+use abi::Abi;
+
+use crate::event::EventBuilder;
+use crate::format::Format;
+use crate::shapes::{self, Shape};
+use crate::{bytes, layout};
+
+/// Number of the first event; the kernel's own numbers are as arbitrary.
+const FIRST_ID: u16 = 301;
+
+const COMMON_FIELDS: &[(&str, &str)] = &[
+    ("unsigned short", "common_type"),
+    ("unsigned char", "common_flags"),
+    ("unsigned char", "common_preempt_count"),
+    ("int", "common_pid"),
+];
+
+/// Text of `events/header_event`, the same on every machine.
+pub const HEADER_EVENT: &str = "\
+# compressed entry header
+\ttype_len    :    5 bits
+\ttime_delta  :   27 bits
+\tarray       :   32 bits
+
+\tpadding     : type == 29
+\ttime_extend : type == 30
+\ttime_stamp : type == 31
+\tdata max type_len  == 28
+";
+
+/// The architecture whose KVM events a kernel has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Machine {
+    /// Intel and AMD; the field `isa` of the events tells them apart (1 VMX, 2 SVM).
+    X86,
+    /// 64-bit Arm.
+    Arm64,
+    /// IBM Z.
+    S390,
+    /// RISC-V.
+    Riscv,
+}
+
+/// Every format of a kernel made for tests: KVM's of one machine, sched, irq.
+#[derive(Clone, Debug)]
+pub struct KernelFormats {
+    abi: Abi,
+    all: Vec<Format>,
+}
+
+impl KernelFormats {
+    /// The formats of `machine` with offsets for the long size of `abi`.
+    #[must_use]
+    pub fn new(machine: Machine, abi: Abi) -> Self {
+        let common = layout::fields(machine, abi, 0, COMMON_FIELDS);
+        let format = |(shape, id): (&Shape, u16)| Format {
+            system: shape.system,
+            name: shape.name,
+            id,
+            common: common.clone(),
+            fields: layout::fields(machine, abi, 8, shape.fields),
+            print: shape.print,
+        };
+        Self { abi, all: shapes::of(machine).zip(FIRST_ID..).map(format).collect() }
+    }
+
+    /// Byte order and long size of the machine.
+    #[must_use]
+    pub fn abi(&self) -> Abi {
+        self.abi
+    }
+
+    /// Every format, those of one system together.
+    #[must_use]
+    pub fn all(&self) -> &[Format] {
+        &self.all
+    }
+
+    /// The format of the event `name`; panics when there is none.
+    #[must_use]
+    pub fn get(&self, name: &str) -> &Format {
+        self.all
+            .iter()
+            .find(|format| format.name == name)
+            .unwrap_or_else(|| panic!("no event `{name}` on this machine"))
+    }
+
+    /// Begins a record of the event `name`; panics when there is no such event.
+    #[must_use]
+    pub fn event(&self, name: &str) -> EventBuilder<'_> {
+        EventBuilder::new(self.abi, self.get(name))
+    }
+
+    /// Systems with the texts of their formats, as a recording stores them.
+    #[must_use]
+    pub fn systems(&self) -> Vec<(&'static str, Vec<String>)> {
+        let mut systems: Vec<(&'static str, Vec<String>)> = Vec::new();
+        for format in &self.all {
+            match systems.last_mut() {
+                Some((system, texts)) if *system == format.system => texts.push(format.text()),
+                _ => systems.push((format.system, vec![format.text()])),
+            }
+        }
+        systems
+    }
+
+    /// Text of `events/header_page` for pages of `page_size` bytes.
+    #[must_use]
+    pub fn header_page(&self, page_size: usize) -> String {
+        let long = bytes::long_bytes(self.abi);
+        let data = 8 + long;
+        let room = page_size - data;
+        format!(
+            "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+             \tfield: local_t commit;\toffset:8;\tsize:{long};\tsigned:1;\n\
+             \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
+             \tfield: char data;\toffset:{data};\tsize:{room};\tsigned:1;\n"
+        )
+    }
+}

@@ -1,0 +1,32 @@
+//! Names, C types and print formats of the events that tests need, by kernel header.
+
+mod arm64;
+mod irq;
+mod kvm;
+mod riscv;
+mod s390;
+mod sched;
+mod x86;
+
+use crate::formats::Machine;
+
+/// An event before it is laid out for a machine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) system: &'static str,
+    pub(crate) name: &'static str,
+    /// C type and declarator of each field.
+    pub(crate) fields: &'static [(&'static str, &'static str)],
+    pub(crate) print: &'static str,
+}
+
+/// The events of a kernel for `machine`, those of one system together.
+pub(crate) fn of(machine: Machine) -> impl Iterator<Item = &'static Shape> {
+    let own = match machine {
+        Machine::X86 => x86::SHAPES,
+        Machine::Arm64 => arm64::SHAPES,
+        Machine::S390 => s390::SHAPES,
+        Machine::Riscv => riscv::SHAPES,
+    };
+    [own, kvm::SHAPES, sched::SHAPES, irq::SHAPES].into_iter().flatten()
+}
