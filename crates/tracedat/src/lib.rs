@@ -1,1 +1,73 @@
-//! The trace.dat container, versions 6 and 7.
+//! The trace.dat container, versions 6 and 7: what `trace-cmd record` writes.
+//!
+//! [`TraceDat::parse`] reads a file's metadata and says where each CPU's trace pages are; it keeps
+//! nothing of the file itself, so the caller decides whether that is a mapping or memory, and gives
+//! it again to whatever reads more: [`Section::read`] for kallsyms and its like, [`CpuData::chunks`]
+//! and [`ChunkReader`] for pages. [`Correction`] turns recorded times into those of one clock.
+//!
+//! What is in the pages is not this crate's subject (see `ringbuf`), nor what the event formats
+//! say (see `eventfmt`).
+//!
+//! Input is not trusted. No number in a file is believed before it was checked against the bytes
+//! that are there; a damaged part is reported in [`TraceDat::damage`] and the rest is given.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let file = std::fs::read("trace.dat")?;
+//! let recording = tracedat::TraceDat::parse(&file)?;
+//! let mut reader = tracedat::ChunkReader::new();
+//! for buffer in &recording.buffers {
+//!     for cpu in &buffer.cpus {
+//!         for chunk in &cpu.chunks(&file).list {
+//!             let pages = reader.read(&file, chunk)?;
+//!             println!("CPU {}: {} bytes of pages", cpu.cpu, pages.len());
+//!         }
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+#![forbid(unsafe_code)]
+#![deny(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::print_stdout,
+    clippy::print_stderr
+)]
+
+mod buffers;
+mod chunks;
+mod clock;
+mod cmdlines;
+mod compression;
+mod cpustat;
+mod damage;
+mod formats;
+mod header;
+mod metadata;
+mod options;
+mod peers;
+mod recording;
+mod section;
+mod slice;
+mod time_shift;
+mod v6;
+mod v7;
+
+pub use buffers::{Buffer, CpuData, DataRange};
+pub use chunks::{Chunk, ChunkReader, Chunks};
+pub use clock::{Align, Correction, TimeUnit};
+pub use cmdlines::Cmdlines;
+pub use compression::Compression;
+pub use cpustat::CpuStat;
+pub use damage::{Damage, TraceDatError};
+pub use formats::{EventFormat, Formats};
+pub use header::{Header, Version};
+pub use metadata::Metadata;
+pub use options::{RawOption, id};
+pub use peers::{Guest, GuestCpu, Tsc2Nsec};
+pub use recording::TraceDat;
+pub use section::Section;
+pub use time_shift::{ShiftSample, TimeShift};

@@ -1,0 +1,210 @@
+//! Buffers: which CPUs' trace pages lie where in the file.
+
+use crate::compression::Compression;
+use crate::damage::Damages;
+use crate::header::Header;
+use crate::options::{RawOption, SectionHeader, id};
+use crate::{Damage, slice};
+use abi::{ByteOrder, Cursor};
+
+/// A ring buffer of the recording: the top one or an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// Name of the instance; empty for the top buffer.
+    pub name: String,
+    /// Its trace clock, such as `local`, when the file tells.
+    pub clock: Option<String>,
+    /// Size of its pages (the kernel's sub-buffers) in bytes: a power of two.
+    pub page_size: u32,
+    /// CPUs with an entry in the file. CPUs without pages may be listed or not.
+    pub cpus: Vec<CpuData>,
+    /// Text of a latency tracer in place of pages.
+    pub latency: Option<DataRange>,
+}
+
+/// One CPU's pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuData {
+    /// The CPU's number.
+    pub cpu: u32,
+    /// Where its pages are in the file.
+    pub data: DataRange,
+}
+
+/// A range of the file that holds trace data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataRange {
+    /// Where it begins in the file, in bytes.
+    pub offset: u64,
+    /// How long it is in the file, in bytes; never past the end.
+    pub len: u64,
+    /// How it is compressed; then it is a list of chunks.
+    pub compression: Compression,
+    pub(crate) order: ByteOrder,
+    pub(crate) page_size: u32,
+}
+
+/// What a buffer needs to know of its file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileFacts<'a> {
+    pub(crate) file: &'a [u8],
+    pub(crate) order: ByteOrder,
+    pub(crate) compression: &'a Compression,
+    pub(crate) page_size: u32,
+}
+
+impl<'a> FileFacts<'a> {
+    pub(crate) fn new(file: &'a [u8], header: &'a Header) -> Self {
+        let Header { order, ref compression, page_size, .. } = *header;
+        Self { file, order, compression, page_size }
+    }
+
+    pub(crate) fn range(&self, offset: u64, len: u64, compressed: bool, page: u32) -> DataRange {
+        let compression = if compressed { self.compression.clone() } else { Compression::None };
+        DataRange { offset, len, compression, order: self.order, page_size: page }
+    }
+
+    /// The range cut at the end of the file.
+    fn clipped(&self, what: &str, range: DataRange, damages: &mut Damages) -> DataRange {
+        let end = self.file.len() as u64;
+        let have = end.saturating_sub(range.offset).min(range.len);
+        if have == range.len {
+            return range;
+        }
+        let lost = range.len.saturating_sub(have);
+        damages.note(range.offset, format!("{what}: {lost} bytes are past the end of the file"));
+        DataRange { len: have, ..range }
+    }
+}
+
+impl Buffer {
+    /// Reads a BUFFER or BUFFER_TEXT option of version 7; CPUs before a cut are kept.
+    pub(crate) fn parse_v7(
+        option: &RawOption,
+        facts: &FileFacts<'_>,
+        damages: &mut Damages,
+    ) -> Option<Self> {
+        let mut buffer = None;
+        let mut cursor = option.cursor(facts.order);
+        if let Err(damage) = Self::fill(&mut cursor, option.id, &mut buffer, facts, damages) {
+            damages.add(damage);
+        }
+        buffer
+    }
+
+    fn fill(
+        cursor: &mut Cursor<'_>,
+        option: u16,
+        out: &mut Option<Self>,
+        facts: &FileFacts<'_>,
+        damages: &mut Damages,
+    ) -> Result<(), Damage> {
+        let short = |cut| Damage::short("buffer option", cut);
+        let section = cursor.u64().map_err(short)?;
+        let name = slice::text(cursor.c_str().map_err(short)?);
+        let clock = Some(slice::text(cursor.c_str().map_err(short)?)).filter(|c| !c.is_empty());
+        let header = SectionHeader::read(facts.file, facts.order, section)?;
+        if header.id != option {
+            let what = format!("section {} where buffer \"{name}\" must be", header.id);
+            return Err(Damage::new(section, what));
+        }
+        let page_size = facts.page_size;
+        let buffer = out.insert(Self { name, clock, page_size, cpus: vec![], latency: None });
+        if option == id::BUFFER_TEXT {
+            let text = facts.range(header.data, header.size, header.compressed, page_size);
+            buffer.latency = Some(facts.clipped("latency text", text, damages));
+            return Ok(());
+        }
+        let (at, page_size) = (cursor.offset(), cursor.u32().map_err(short)?);
+        buffer.page_size = sane_page_size(page_size, facts.page_size, at, damages);
+        for _ in 0..cursor.u32().map_err(short)? {
+            let cpu = cursor.u32().map_err(short)?;
+            let (offset, len) = (cursor.u64().map_err(short)?, cursor.u64().map_err(short)?);
+            let data = facts.range(offset, len, header.compressed, buffer.page_size);
+            buffer.push_cpu(cpu, data, facts, damages);
+        }
+        Ok(())
+    }
+
+    fn push_cpu(
+        &mut self,
+        cpu: u32,
+        data: DataRange,
+        facts: &FileFacts<'_>,
+        damages: &mut Damages,
+    ) {
+        let data = facts.clipped(&format!("CPU {cpu} of \"{}\"", self.name), data, damages);
+        self.cpus.push(CpuData { cpu, data });
+    }
+
+    /// Reads the table of version 6 that follows "flyrecord": a pair of numbers per CPU.
+    pub(crate) fn parse_v6(
+        name: String,
+        cpus: u32,
+        cursor: &mut Cursor<'_>,
+        facts: &FileFacts<'_>,
+        damages: &mut Damages,
+    ) -> Self {
+        let page_size = facts.page_size;
+        let mut buffer = Self { name, clock: None, page_size, cpus: vec![], latency: None };
+        for cpu in 0..cpus {
+            let mut pair = || Ok((cursor.u64()?, cursor.u64()?));
+            match pair() {
+                Ok((offset, len)) => {
+                    let data = facts.range(offset, len, false, page_size);
+                    buffer.push_cpu(cpu, data, facts, damages);
+                }
+                Err(cut) => {
+                    damages.add(Damage::short("table of CPUs", cut));
+                    break;
+                }
+            }
+        }
+        buffer
+    }
+}
+
+/// Sub-buffers are powers of two; the kernel's `buffer_subbuf_size_kb` ends below 16 MiB.
+const PAGE_SIZES: std::ops::RangeInclusive<u32> = 64..=(16 << 20);
+
+pub(crate) fn sane_page_size(found: u32, instead: u32, at: u64, damages: &mut Damages) -> u32 {
+    if found.is_power_of_two() && PAGE_SIZES.contains(&found) {
+        return found;
+    }
+    damages.note(at, format!("{found} is no page size; {instead} is taken"));
+    instead
+}
+
+/// Takes away what two CPUs both claim: no page belongs to two.
+///
+/// The range that begins first ends where the next begins, so that a hostile file can't make its
+/// readers read the same bytes over and over.
+pub(crate) fn part_overlaps(buffers: &mut [Buffer], damages: &mut Damages) {
+    let mut ranges: Vec<(&String, &mut CpuData)> = buffers
+        .iter_mut()
+        .flat_map(|buffer| buffer.cpus.iter_mut().map(|cpu| (&buffer.name, cpu)))
+        .filter(|(_, cpu)| cpu.data.len > 0)
+        .collect();
+    ranges.sort_by_key(|(_, cpu)| (cpu.data.offset, cpu.data.len));
+    let mut limit = u64::MAX;
+    for (name, CpuData { cpu, data }) in ranges.into_iter().rev() {
+        let room = limit.saturating_sub(data.offset);
+        if data.len > room {
+            let lost = data.len.saturating_sub(room);
+            let what = format!("CPU {cpu} of \"{name}\": {lost} bytes belong to another CPU too");
+            damages.note(data.offset, what);
+            data.len = room;
+        }
+        limit = data.offset;
+    }
+}
+
+/// Two entries for one CPU of one buffer: both are kept, which the reader of pages must know.
+pub(crate) fn note_repeated_cpus(buffer: &Buffer, damages: &mut Damages) {
+    let mut seen = std::collections::HashSet::new();
+    for CpuData { cpu, data } in &buffer.cpus {
+        if data.len > 0 && !seen.insert(*cpu) {
+            damages.note(data.offset, format!("CPU {cpu} of \"{}\" appears again", buffer.name));
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Trace data in pieces that can be read by themselves, and in parallel.
+
+use crate::buffers::{CpuData, DataRange};
+use crate::compression::{Compression, Inflate};
+use crate::{Damage, slice};
+use abi::Cursor;
+
+/// Some consecutive pages of one CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Where its bytes begin in the file.
+    pub offset: u64,
+    /// Bytes it takes in the file.
+    pub stored: u32,
+    /// Bytes it holds: whole pages, unless damage says otherwise.
+    pub size: u32,
+    /// How it is compressed.
+    pub compression: Compression,
+}
+
+/// The chunks of one CPU in order, and what is wrong with their list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chunks {
+    /// Chunks that can be read.
+    pub list: Vec<Chunk>,
+    /// Chunks that were left out, and other damage.
+    pub damage: Vec<Damage>,
+}
+
+impl CpuData {
+    /// The index of this CPU's chunks; uncompressed data are parted into chunks too.
+    #[must_use]
+    pub fn chunks(&self, file: &[u8]) -> Chunks {
+        self.data.chunks(file)
+    }
+
+    /// This CPU's bytes as they are in the file: pages, when not compressed.
+    #[must_use]
+    pub fn bytes<'a>(&self, file: &'a [u8]) -> &'a [u8] {
+        self.data.bytes(file)
+    }
+}
+
+/// Largest chunk taken for real; trace-cmd writes chunks of ten pages.
+const MOST_IN_CHUNK: u32 = 64 << 20;
+/// Size of the chunks that uncompressed data are parted into, unless pages are larger.
+const STORED_CHUNK: u32 = 256 << 10;
+
+/// trace-cmd 3.1.6 leaves the chunk count out of the length it writes for compressed data, so
+/// the last chunk of each CPU ends four bytes past it (all recordings in `fixtures/`).
+const LENGTH_SHORT: u64 = 4;
+
+impl DataRange {
+    /// The bytes as they are in the file.
+    #[must_use]
+    pub fn bytes<'a>(&self, file: &'a [u8]) -> &'a [u8] {
+        slice::range(file, self.offset, self.len)
+    }
+
+    /// The index of the range's chunks.
+    #[must_use]
+    pub fn chunks(&self, file: &[u8]) -> Chunks {
+        if self.len == 0 {
+            return Chunks::default();
+        }
+        match self.compression {
+            Compression::None => self.stored(),
+            _ => self.compressed(file),
+        }
+    }
+
+    fn stored(&self) -> Chunks {
+        let step = STORED_CHUNK.max(self.page_size);
+        let pieces = self.len.div_ceil(step.into());
+        let piece = |index: u64| {
+            let start = index.saturating_mul(step.into());
+            let left = self.len.saturating_sub(start);
+            let size = u32::try_from(left).unwrap_or(u32::MAX).min(step);
+            let offset = self.offset.saturating_add(start);
+            Chunk { offset, stored: size, size, compression: Compression::None }
+        };
+        let mut chunks = Chunks { list: (0..pieces).map(piece).collect(), damage: vec![] };
+        let pages = u64::from(self.page_size.max(1));
+        if !self.len.is_multiple_of(pages) {
+            chunks.note(self.offset, format!("{} bytes are no whole pages", self.len));
+        }
+        chunks
+    }
+
+    fn compressed(&self, file: &[u8]) -> Chunks {
+        let bytes = slice::range(file, self.offset, self.len.saturating_add(LENGTH_SHORT));
+        let mut cursor = Cursor::new(bytes, self.order, self.offset);
+        let mut chunks = Chunks::default();
+        if let Err(damage) = self.walk(&mut cursor, &mut chunks) {
+            chunks.damage.push(damage);
+        }
+        chunks
+    }
+
+    fn walk(&self, cursor: &mut Cursor<'_>, chunks: &mut Chunks) -> Result<(), Damage> {
+        let cut = |cut| Damage::short("chunk cut off", cut);
+        // Each chunk takes eight bytes at least, so the loop ends with the bytes that are there.
+        for _ in 0..cursor.u32().map_err(cut)? {
+            let (stored, size) = (cursor.u32().map_err(cut)?, cursor.u32().map_err(cut)?);
+            let offset = cursor.offset();
+            cursor.take(stored.into()).map_err(cut)?;
+            if size > MOST_IN_CHUNK {
+                chunks.note(offset, format!("a chunk of {size} bytes is not plausible; left out"));
+                continue;
+            }
+            if !size.is_multiple_of(self.page_size.max(1)) {
+                chunks.note(offset, format!("a chunk of {size} bytes, which are no whole pages"));
+            }
+            let compression = self.compression.clone();
+            chunks.list.push(Chunk { offset, stored, size, compression });
+        }
+        let left = cursor.rest().len() as u64;
+        if left > LENGTH_SHORT {
+            chunks.note(cursor.offset(), format!("{left} bytes after the last chunk"));
+        }
+        Ok(())
+    }
+}
+
+/// Damages kept per CPU; a hostile file could have one for every eight bytes.
+const MOST_DAMAGE: usize = 100;
+
+impl Chunks {
+    fn note(&mut self, offset: u64, what: String) {
+        if self.damage.len() < MOST_DAMAGE {
+            self.damage.push(Damage::new(offset, what));
+        }
+    }
+
+    /// Bytes all chunks hold together.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.list.iter().map(|chunk| u64::from(chunk.size)).sum()
+    }
+}
+
+/// Reads chunks one after the other; one per thread.
+pub struct ChunkReader {
+    inflate: Inflate,
+    space: Vec<u8>,
+}
+
+impl std::fmt::Debug for ChunkReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChunkReader").field("space", &self.space.len()).finish_non_exhaustive()
+    }
+}
+
+impl Default for ChunkReader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ChunkReader {
+    /// A reader without memory of its own until it has read a compressed chunk.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { inflate: Inflate::new(), space: Vec::new() }
+    }
+
+    /// The chunk's pages: a part of `file` when stored, else decompressed into this reader.
+    ///
+    /// # Errors
+    /// When the chunk does not decompress to the size it declares.
+    pub fn read<'a>(&'a mut self, file: &'a [u8], chunk: &Chunk) -> Result<&'a [u8], Damage> {
+        if chunk.compression == Compression::None {
+            return Ok(slice::range(file, chunk.offset, chunk.stored.into()));
+        }
+        chunk.inflate(file, &mut self.inflate, &mut self.space)?;
+        Ok(&self.space)
+    }
+
+    /// Puts the chunk's pages into `out`, in place of what it held.
+    ///
+    /// # Errors
+    /// When the chunk does not decompress to the size it declares.
+    pub fn read_into(
+        &mut self,
+        file: &[u8],
+        chunk: &Chunk,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Damage> {
+        if chunk.compression != Compression::None {
+            return chunk.inflate(file, &mut self.inflate, out);
+        }
+        out.clear();
+        out.extend_from_slice(slice::range(file, chunk.offset, chunk.stored.into()));
+        Ok(())
+    }
+}
+
+impl Chunk {
+    fn inflate(&self, file: &[u8], inflate: &mut Inflate, out: &mut Vec<u8>) -> Result<(), Damage> {
+        let input = slice::range(file, self.offset, self.stored.into());
+        let size = usize::try_from(self.size).unwrap_or(usize::MAX);
+        inflate
+            .run(&self.compression, input, size, out)
+            .map_err(|what| Damage::new(self.offset, format!("chunk: {what}")))
+    }
+}

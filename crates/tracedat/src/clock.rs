@@ -1,0 +1,192 @@
+//! From recorded times to those of one clock, the way `trace-cmd report` counts them.
+
+use crate::TraceDat;
+use crate::buffers::Buffer;
+use crate::peers::Tsc2Nsec;
+use crate::time_shift::{ShiftSample, TimeShift};
+
+/// Whose clock the times of a recording are brought to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// The recording's own: TIME_SHIFT is not applied.
+    Own,
+    /// That of the recording with this trace id, if a TIME_SHIFT option names it.
+    ToPeer(u64),
+    /// That of whatever peer the last TIME_SHIFT option names. trace-cmd does so always, also when
+    /// it shows the guest's file alone (`tracecmd_enable_tsync` where the option is read), so this
+    /// is what compares with `trace-cmd report`.
+    ToAnyPeer,
+}
+
+/// What a corrected time counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Something else: ticks of a counter of unknown speed, jiffies, or events.
+    Ticks,
+}
+
+/// Clocks whose values are nanoseconds: `in_ns` of `trace_clocks[]` in `kernel/trace/trace.c`, and
+/// trace-cmd's name for a TSC that its TSC2NSEC option turns into them. `uptime` is not among them
+/// (it counts clock ticks), though trace-cmd prints it as if it were.
+const NANOSECOND_CLOCKS: [&str; 8] =
+    ["local", "global", "perf", "mono", "mono_raw", "boot", "tai", "tsc2nsec"];
+
+/// The correction of one buffer's times: TIME_SHIFT, then TSC2NSEC, then DATE and OFFSET.
+///
+/// This is the order of `timestamp_calc()` in trace-cmd. Where trace-cmd's 64-bit products
+/// overflow (a guest with TSC scaling has 48 fraction bits, so any real time does), the exact
+/// value is given here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Correction {
+    shift: Option<TimeShift>,
+    tsc: Option<Tsc2Nsec>,
+    added: i64,
+    unit: TimeUnit,
+}
+
+impl Correction {
+    /// The correction for a buffer of a recording.
+    ///
+    /// An instance may run on another clock than the recording's own; then the options, which
+    /// were measured on that, do not apply to it but for DATE and OFFSET. (trace-cmd applies
+    /// TSC2NSEC to all instances, TIME_SHIFT to none.)
+    #[must_use]
+    pub fn new(recording: &TraceDat, buffer: &Buffer, align: Align) -> Self {
+        let metadata = &recording.metadata;
+        let own = recording.clock();
+        let clock = buffer.clock.as_deref().or(own);
+        let applies = own.is_none_or(|own| clock.is_some_and(|clock| same_clock(clock, own)));
+        let shifts = metadata.time_shifts.iter().rev().filter(|_| applies);
+        let shift = match align {
+            Align::Own => None,
+            Align::ToPeer(peer) => shifts.into_iter().find(|shift| shift.peer == peer),
+            Align::ToAnyPeer => shifts.into_iter().next(),
+        };
+        let tsc = metadata.tsc2nsec.filter(|tsc| applies && tsc.mult != 0 && tsc.shift < u64::BITS);
+        let in_ns = clock.is_none_or(|clock| NANOSECOND_CLOCKS.contains(&clock));
+        let unit = if in_ns || tsc.is_some() { TimeUnit::Nanoseconds } else { TimeUnit::Ticks };
+        let shift = shift.filter(|shift| !shift.cpus.iter().all(Vec::is_empty)).cloned();
+        Self { shift, tsc, added: metadata.added_ns(), unit }
+    }
+
+    /// A correction that changes nothing, of nanoseconds.
+    #[must_use]
+    pub const fn identity() -> Self {
+        Self { shift: None, tsc: None, added: 0, unit: TimeUnit::Nanoseconds }
+    }
+
+    /// The corrected time of a raw one, recorded on `cpu`: in nanoseconds, where
+    /// [`unit`](Self::unit) says so.
+    ///
+    /// Sums wrap around in 64 bits, as trace-cmd's do.
+    #[inline]
+    #[must_use]
+    pub fn ns(&self, raw: u64, cpu: u32) -> u64 {
+        let mut time = raw;
+        if let Some(shift) = &self.shift {
+            time = shift.apply(time, cpu);
+        }
+        if let Some(tsc) = self.tsc {
+            time = scaled(time, tsc.mult.into(), tsc.shift);
+        }
+        time.wrapping_add_signed(self.added)
+    }
+
+    /// Whether raw times stay as they are.
+    #[must_use]
+    pub fn is_identity(&self) -> bool {
+        self.shift.is_none() && self.tsc.is_none() && self.added == 0
+    }
+
+    /// What corrected times count.
+    #[must_use]
+    pub fn unit(&self) -> TimeUnit {
+        self.unit
+    }
+
+    /// Trace id of the recording whose clock times are brought to; `None` on the own clock.
+    #[must_use]
+    pub fn peer(&self) -> Option<u64> {
+        self.shift.as_ref().map(|shift| shift.peer)
+    }
+}
+
+/// trace-cmd records `x86-tsc` in TRACECLOCK and calls it `tsc2nsec` in the buffer option when it
+/// wrote TSC2NSEC too.
+fn same_clock(one: &str, other: &str) -> bool {
+    let name = |clock| if clock == "tsc2nsec" { "x86-tsc" } else { clock };
+    name(one) == name(other)
+}
+
+/// `time * factor >> bits`, exactly; the highest time when that is more than 64 bits.
+fn scaled(time: u64, factor: u64, bits: u32) -> u64 {
+    let product = u128::from(time).wrapping_mul(factor.into());
+    u64::try_from(product.checked_shr(bits).unwrap_or(0)).unwrap_or(u64::MAX)
+}
+
+impl TimeShift {
+    /// The time on the peer's clock; unchanged on a CPU without samples.
+    fn apply(&self, time: u64, cpu: u32) -> u64 {
+        let samples = usize::try_from(cpu).ok().and_then(|cpu| self.cpus.get(cpu));
+        match samples.map(Vec::as_slice).unwrap_or_default() {
+            [] => time,
+            // trace-cmd leaves the scaling of a lone sample out.
+            [only] => time.wrapping_add_signed(only.offset),
+            many => {
+                let (low, high) = around(many, time);
+                let offset = match high.filter(|_| self.interpolates()) {
+                    Some(high) => interpolated(low, high, time),
+                    None => low.offset,
+                };
+                low.scale(time).wrapping_add_signed(offset)
+            }
+        }
+    }
+}
+
+/// The two samples whose line a time lies on; before the first and after the last sample, the line
+/// of the nearest two goes on.
+fn around(samples: &[ShiftSample], time: u64) -> (&ShiftSample, Option<&ShiftSample>) {
+    let not_after = samples.partition_point(|sample| sample.time <= time);
+    let last_pair = samples.len().saturating_sub(2);
+    let low = not_after.saturating_sub(1).min(last_pair);
+    let pair = samples.get(low..).unwrap_or_default();
+    match pair {
+        [low, high, ..] => (low, Some(high)),
+        [low] => (low, None),
+        [] => (&ShiftSample { time: 0, offset: 0, scaling: 1, fraction: 0 }, None),
+    }
+}
+
+/// The offset at `time` on the line through two samples.
+///
+/// Rounded as trace-cmd does it: half a step is added, then the division cuts towards zero, which
+/// gives one too much where the line is below its start.
+fn interpolated(low: &ShiftSample, high: &ShiftSample, time: u64) -> i64 {
+    let exact = || {
+        let delta = i128::from(high.time).checked_sub(low.time.into())?;
+        let gap = i128::from(high.offset).checked_sub(low.offset.into())?;
+        let rise = i128::from(time).checked_sub(low.time.into())?.checked_mul(gap)?;
+        let offset = rise.checked_add(delta.checked_div(2)?)?.checked_div(delta)?;
+        i64::try_from(offset.checked_add(low.offset.into())?).ok()
+    };
+    exact().unwrap_or(low.offset)
+}
+
+impl ShiftSample {
+    /// The time multiplied by the ratio of the clocks.
+    ///
+    /// A ratio of zero, or of more fraction bits than a time has, was not measured: no protocol
+    /// gives one. It is left out.
+    fn scale(&self, time: u64) -> u64 {
+        match u32::try_from(self.fraction) {
+            Ok(bits) if bits < u64::BITS && self.scaling != 0 => scaled(time, self.scaling, bits),
+            _ => time,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

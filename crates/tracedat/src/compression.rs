@@ -1,0 +1,153 @@
+//! Compression of sections and chunks, with every size bounded before memory is taken.
+
+use crate::Damage;
+use flate2::{Decompress, FlushDecompress, Status};
+
+/// How sections and trace data of a file are compressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Stored as they are; always so in version 6.
+    None,
+    /// Deflate with a zlib header.
+    Zlib,
+    /// Zstandard frames; trace-cmd writes them without a content size.
+    Zstd,
+    /// A compressor this reader does not have: compressed parts stay unread.
+    Other(String),
+}
+
+/// Bytes of an unknown compressor's name that are kept.
+const MOST_NAME: usize = 32;
+
+impl Compression {
+    pub(crate) fn from_name(name: &[u8]) -> Self {
+        match name {
+            b"none" | b"" => Self::None,
+            b"zlib" => Self::Zlib,
+            b"zstd" => Self::Zstd,
+            other => {
+                // The name is cloned with every chunk, and a hostile one has no end.
+                let start = other.get(..MOST_NAME).unwrap_or(other);
+                Self::Other(String::from_utf8_lossy(start).into_owned())
+            }
+        }
+    }
+
+    /// The name written to the file.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::None => "none",
+            Self::Zlib => "zlib",
+            Self::Zstd => "zstd",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+/// First guess at how much a compressed byte grows; real kallsyms grow 4 times, trace pages 10.
+const USUAL_RATIO: usize = 32;
+/// Output memory taken at first, however little the input.
+const LEAST_OUTPUT: usize = 256 << 10;
+
+/// Decompresses pieces one after the other, keeping the decompressor's own memory between them.
+pub(crate) struct Inflate {
+    zstd: Option<zstd::bulk::Decompressor<'static>>,
+}
+
+impl Inflate {
+    pub(crate) fn new() -> Self {
+        Self { zstd: None }
+    }
+
+    /// Replaces `out` by what `input` decompresses to, at most `declared` bytes.
+    ///
+    /// `declared` comes from the file and may be a lie, so memory grows with what the
+    /// decompressor really produces: from a guess at the ratio, doubled while it does not do.
+    pub(crate) fn run(
+        &mut self,
+        how: &Compression,
+        input: &[u8],
+        declared: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        out.clear();
+        match how {
+            Compression::None => Err("marked compressed in a file without compression".into()),
+            Compression::Other(name) => Err(format!("compressed with {name}, which is not known")),
+            Compression::Zlib => zlib(input, declared, out),
+            Compression::Zstd => self.zstd(input, declared, out),
+        }?;
+        if out.len() == declared {
+            return Ok(());
+        }
+        Err(format!("gave {} bytes, {declared} were declared", out.len()))
+    }
+
+    fn zstd(&mut self, input: &[u8], declared: usize, out: &mut Vec<u8>) -> Result<(), String> {
+        let context = match &mut self.zstd {
+            Some(context) => context,
+            none => none.insert(zstd::bulk::Decompressor::new().map_err(|e| e.to_string())?),
+        };
+        let mut room = first_room(input.len(), declared);
+        loop {
+            out.clear();
+            out.reserve_exact(room);
+            match context.decompress_to_buffer(input, out) {
+                Ok(_) => return Ok(()),
+                // zstd's codes are not reachable through its crate; "too small" and "corrupt"
+                // are told apart by trying again, at twice the room, until all is given.
+                Err(_) if room < declared => room = room.saturating_mul(2).min(declared),
+                Err(error) => {
+                    out.clear();
+                    return Err(format!("zstd: {error}"));
+                }
+            }
+        }
+    }
+}
+
+fn first_room(input: usize, declared: usize) -> usize {
+    input.saturating_mul(USUAL_RATIO).max(LEAST_OUTPUT).min(declared)
+}
+
+fn zlib(input: &[u8], declared: usize, out: &mut Vec<u8>) -> Result<(), String> {
+    let mut inflate = Decompress::new(true);
+    let mut room = first_room(input.len(), declared);
+    loop {
+        out.reserve_exact(room.saturating_sub(out.len()));
+        let taken = usize::try_from(inflate.total_in()).unwrap_or(usize::MAX);
+        let rest = input.get(taken..).unwrap_or_default();
+        let before = (inflate.total_in(), inflate.total_out());
+        let status = inflate.decompress_vec(rest, out, FlushDecompress::Finish);
+        match status.map_err(|error| format!("zlib: {error}"))? {
+            Status::StreamEnd => return Ok(()),
+            _ if out.len() >= declared => return Ok(()),
+            _ if before == (inflate.total_in(), inflate.total_out())
+                && out.len() < out.capacity() =>
+            {
+                return Err("zlib: the compressed bytes end early".into());
+            }
+            _ => room = room.saturating_mul(2).min(declared),
+        }
+    }
+}
+
+/// Reads one compressed section: the two sizes, then the bytes.
+pub(crate) fn inflate_section(
+    how: &Compression,
+    input: &[u8],
+    declared: u32,
+    at: u64,
+) -> Result<Vec<u8>, Damage> {
+    if declared > MOST_IN_SECTION {
+        return Err(Damage::new(at, format!("a section of {declared} bytes is not plausible")));
+    }
+    let mut out = Vec::new();
+    let declared = usize::try_from(declared).unwrap_or(usize::MAX);
+    Inflate::new().run(how, input, declared, &mut out).map_err(|what| Damage::new(at, what))?;
+    Ok(out)
+}
+
+/// Largest section taken for real; kallsyms of big kernels with all modules stay under 32 MiB.
+const MOST_IN_SECTION: u32 = 256 << 20;

@@ -1,0 +1,78 @@
+//! What the kernel counted per CPU while recording: CPUSTAT options.
+
+use crate::slice;
+
+/// One CPU's `per_cpu/cpuN/stats` at the end of the recording.
+///
+/// A count the kernel did not write is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuStat {
+    /// The CPU's number.
+    pub cpu: u32,
+    /// Records left in the ring buffer.
+    pub entries: Option<u64>,
+    /// Records overwritten by newer ones before they were read: lost.
+    pub overrun: Option<u64>,
+    /// Records lost because a nested writer would have wrapped the buffer.
+    pub commit_overrun: Option<u64>,
+    /// Bytes not read from the ring buffer.
+    pub bytes: Option<u64>,
+    /// Records dropped because the buffer was full and not overwriting: lost.
+    pub dropped_events: Option<u64>,
+    /// Records read out.
+    pub read_events: Option<u64>,
+    /// Time of the oldest record, as the kernel printed it.
+    pub oldest_event_ts: Option<String>,
+    /// Time when the counts were taken, as the kernel printed it.
+    pub now_ts: Option<String>,
+}
+
+impl CpuStat {
+    /// Records known to be lost; `None` when nothing was counted.
+    #[must_use]
+    pub fn lost(&self) -> Option<u64> {
+        let counts = [self.overrun, self.commit_overrun, self.dropped_events];
+        counts.into_iter().flatten().reduce(u64::saturating_add)
+    }
+
+    /// Reads an option's text; `None` without a `CPU:` line.
+    pub(crate) fn parse(data: &[u8]) -> Option<Self> {
+        let text = slice::text(data);
+        let mut stat = Self::default();
+        let mut cpu = None;
+        for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
+            let value = value.trim();
+            let count = value.parse().ok();
+            match key.trim() {
+                "CPU" => cpu = value.parse().ok(),
+                "entries" => stat.entries = count,
+                "overrun" => stat.overrun = count,
+                "commit overrun" => stat.commit_overrun = count,
+                "bytes" => stat.bytes = count,
+                "dropped events" => stat.dropped_events = count,
+                "read events" => stat.read_events = count,
+                "oldest event ts" => stat.oldest_event_ts = Some(value.to_owned()),
+                "now ts" => stat.now_ts = Some(value.to_owned()),
+                _ => {}
+            }
+        }
+        Some(Self { cpu: cpu?, ..stat })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_text_is_read() {
+        let text = b"CPU: 3\nentries: 10\noverrun: 2\ncommit overrun: 0\nbytes: 408\n\
+                     oldest event ts:    68.140526\nnow ts:    72.875418\n\
+                     dropped events: 5\nread events: 7\n\0";
+        let stat = CpuStat::parse(text).unwrap();
+        assert_eq!((stat.cpu, stat.entries, stat.read_events), (3, Some(10), Some(7)));
+        assert_eq!(stat.oldest_event_ts.as_deref(), Some("68.140526"));
+        assert_eq!(stat.lost(), Some(7));
+        assert_eq!(CpuStat::parse(b"entries: 1\n"), None);
+    }
+}

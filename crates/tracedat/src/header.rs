@@ -1,0 +1,106 @@
+//! The first bytes of the file: version, how numbers are written, how it is compressed.
+
+use crate::TraceDatError;
+use crate::buffers::sane_page_size;
+use crate::compression::Compression;
+use crate::damage::Damages;
+use abi::{ByteOrder, Cursor, LongSize};
+
+/// What every trace.dat begins with.
+pub(crate) const MAGIC: [u8; 10] = *b"\x17\x08\x44tracing";
+
+/// Version of the container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// One part after the other; trace-cmd before 3.0.
+    V6,
+    /// Sections, found through options, and compression.
+    V7,
+}
+
+impl Version {
+    /// The number written to the file.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        match self {
+            Self::V6 => 6,
+            Self::V7 => 7,
+        }
+    }
+}
+
+/// The fixed part at the start of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Version of the container.
+    pub version: Version,
+    /// Byte order of all numbers: that of the recorded machine.
+    pub order: ByteOrder,
+    /// Size of a `long` in the recording program, which may be a 32-bit one on a 64-bit kernel:
+    /// the kernel's is [`Formats::kernel_long`](crate::Formats::kernel_long).
+    pub user_long: LongSize,
+    /// Page size of the recorded machine in bytes: a power of two.
+    pub page_size: u32,
+    /// How sections may be compressed; each says whether it is.
+    pub compression: Compression,
+    /// Version text of the compressor, empty in version 6.
+    pub compression_version: String,
+}
+
+/// The page size taken when the file's is absurd.
+const USUAL_PAGE_SIZE: u32 = 4096;
+
+impl Header {
+    /// Reads the start of the file; what follows is left in the cursor that is returned.
+    pub(crate) fn parse<'a>(
+        file: &'a [u8],
+        damages: &mut Damages,
+    ) -> Result<(Self, Cursor<'a>), TraceDatError> {
+        let rest = file.strip_prefix(&MAGIC).ok_or(TraceDatError::NotTraceDat)?;
+        let mut cursor = Cursor::new(rest, ByteOrder::Little, MAGIC.len() as u64);
+        let short = TraceDatError::short("header");
+        let version = version(&mut cursor)?;
+        let offset = cursor.offset();
+        let order = match cursor.u8().map_err(&short)? {
+            0 => ByteOrder::Little,
+            1 => ByteOrder::Big,
+            mark => return Err(TraceDatError::ByteOrder { offset, mark }),
+        };
+        let mut cursor = Cursor::new(cursor.rest(), order, cursor.offset());
+        let user_long = user_long(cursor.u8().map_err(&short)?, cursor.offset(), damages);
+        let at = cursor.offset();
+        let page_size = cursor.u32().map_err(&short)?;
+        let page_size = sane_page_size(page_size, USUAL_PAGE_SIZE, at, damages);
+        let (compression, compression_version) = match version {
+            Version::V6 => (Compression::None, String::new()),
+            Version::V7 => {
+                let name = cursor.c_str().map_err(&short)?;
+                let version = String::from_utf8_lossy(cursor.c_str().map_err(&short)?);
+                (Compression::from_name(name), version.into_owned())
+            }
+        };
+        let header =
+            Self { version, order, user_long, page_size, compression, compression_version };
+        Ok((header, cursor))
+    }
+}
+
+fn version(cursor: &mut Cursor<'_>) -> Result<Version, TraceDatError> {
+    let offset = cursor.offset();
+    match cursor.c_str().map_err(TraceDatError::short("header"))? {
+        b"6" => Ok(Version::V6),
+        b"7" => Ok(Version::V7),
+        other => {
+            let start = other.get(..16).unwrap_or(other);
+            let version = String::from_utf8_lossy(start).into_owned();
+            Err(TraceDatError::Version { offset, version })
+        }
+    }
+}
+
+fn user_long(size: u8, after: u64, damages: &mut Damages) -> LongSize {
+    LongSize::from_bytes(size.into()).unwrap_or_else(|| {
+        damages.note(after.saturating_sub(1), format!("a long of {size} bytes; 8 are taken"));
+        LongSize::Eight
+    })
+}

@@ -1,0 +1,208 @@
+//! The option list: every option as its bytes, found along a chain that may be damaged.
+
+use crate::compression::Compression;
+use crate::damage::Damages;
+use crate::section::{Framing, Section};
+use crate::{Damage, slice};
+use abi::{ByteOrder, Cursor};
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+/// Numbers of the options (and sections) trace-cmd knows.
+pub mod id {
+    /// End of a list; in version 7 with the offset of the next one.
+    pub const DONE: u16 = 0;
+    /// Text: microseconds to add to all times.
+    pub const DATE: u16 = 1;
+    /// Text: `per_cpu/cpuN/stats`.
+    pub const CPUSTAT: u16 = 2;
+    /// A buffer and where its pages are.
+    pub const BUFFER: u16 = 3;
+    /// Text: the file `trace_clock`.
+    pub const TRACECLOCK: u16 = 4;
+    /// Text: `uname -a`, shortened.
+    pub const UNAME: u16 = 5;
+    /// Text: a hook that joins two events.
+    pub const HOOK: u16 = 6;
+    /// Text: nanoseconds to add to all times.
+    pub const OFFSET: u16 = 7;
+    /// Number of CPUs.
+    pub const CPUCOUNT: u16 = 8;
+    /// Text: version of the recording program.
+    pub const VERSION: u16 = 9;
+    /// Text: memory maps of traced processes.
+    pub const PROCMAPS: u16 = 10;
+    /// Identity of the recording.
+    pub const TRACEID: u16 = 11;
+    /// How to bring times to the clock of a peer, such as the host.
+    pub const TIME_SHIFT: u16 = 12;
+    /// A guest recorded at the same time.
+    pub const GUEST: u16 = 13;
+    /// How to turn TSC ticks into nanoseconds.
+    pub const TSC2NSEC: u16 = 14;
+    /// Section names.
+    pub const STRINGS: u16 = 15;
+    /// `header_page` and `header_event`.
+    pub const HEADER_INFO: u16 = 16;
+    /// Formats of the ftrace system.
+    pub const FTRACE_EVENTS: u16 = 17;
+    /// Formats of all other systems.
+    pub const EVENT_FORMATS: u16 = 18;
+    /// `/proc/kallsyms`.
+    pub const KALLSYMS: u16 = 19;
+    /// `printk_formats`.
+    pub const PRINTK: u16 = 20;
+    /// `saved_cmdlines`.
+    pub const CMDLINES: u16 = 21;
+    /// A buffer stored as text (latency tracers).
+    pub const BUFFER_TEXT: u16 = 22;
+    /// The kernel's BTF; since trace-cmd 3.4.
+    pub const BTF_FILE: u16 = 23;
+    /// `last_boot_info` of a persistent buffer; since trace-cmd 3.4.
+    pub const LAST_BOOT_INFO: u16 = 24;
+    /// `/proc/modules`; since trace-cmd 3.4.
+    pub const MODULES_FILE: u16 = 25;
+}
+
+/// One option as it stands in the file; unknown ones are kept too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawOption {
+    /// Its number: see [`id`].
+    pub id: u16,
+    /// Where its data begin in the file; within a compressed list, where the list begins.
+    pub offset: u64,
+    /// Its data.
+    pub data: Vec<u8>,
+}
+
+impl RawOption {
+    /// The data as text, up to the first NUL.
+    #[must_use]
+    pub fn text(&self) -> String {
+        slice::text(&self.data)
+    }
+
+    pub(crate) fn cursor(&self, order: ByteOrder) -> Cursor<'_> {
+        Cursor::new(&self.data, order, self.offset)
+    }
+}
+
+/// Option memory per byte of file: an option of no data takes 6 bytes there and 40 here.
+const MEMORY_PER_BYTE: u64 = 8;
+/// Option memory any file may take, in bytes.
+const MOST_MEMORY: u64 = 64 << 20;
+
+/// Reads option lists into one `Vec`, stopping where data repeat themselves.
+pub(crate) struct OptionReader<'a> {
+    file: &'a [u8],
+    order: ByteOrder,
+    compression: &'a Compression,
+    budget: u64,
+    pub(crate) options: Vec<RawOption>,
+}
+
+impl<'a> OptionReader<'a> {
+    pub(crate) fn new(file: &'a [u8], order: ByteOrder, compression: &'a Compression) -> Self {
+        let budget = (file.len() as u64).saturating_mul(MEMORY_PER_BYTE).min(MOST_MEMORY);
+        Self { file, order, compression, budget, options: Vec::new() }
+    }
+
+    /// Follows the version 7 chain of option sections from `first`.
+    pub(crate) fn chain(&mut self, first: u64, damages: &mut Damages) {
+        let mut seen = HashSet::new();
+        let mut next = first;
+        while next != 0 {
+            if !seen.insert(next) {
+                damages.note(next, "the chain of option lists runs in a circle; stopped here");
+                return;
+            }
+            match self.section(next) {
+                Ok(after) => next = after,
+                Err(damage) => return damages.add(damage),
+            }
+        }
+    }
+
+    /// Reads one option section; returns the offset of the next, 0 after the last.
+    fn section(&mut self, at: u64) -> Result<u64, Damage> {
+        let header = SectionHeader::read(self.file, self.order, at)?;
+        if header.id != id::DONE {
+            return Err(Damage::new(at, format!("section {} where options must be", header.id)));
+        }
+        let section = header.section(self.order, self.compression, Framing::Size4);
+        let bytes = section.bytes(self.file)?;
+        if let Cow::Owned(inflated) = &bytes {
+            self.spend(inflated.len() as u64, at)?;
+        }
+        let mut cursor = Cursor::new(&bytes, self.order, header.data);
+        loop {
+            let option = self.one(&mut cursor, section.compression != Compression::None)?;
+            if option.id == id::DONE {
+                return option
+                    .cursor(self.order)
+                    .u64()
+                    .map_err(|cut| Damage::short("end of the option list", cut));
+            }
+            self.options.push(option);
+        }
+    }
+
+    /// Reads the version 6 list, which ends with a bare id 0.
+    pub(crate) fn list(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Damage> {
+        loop {
+            let mut ahead = cursor.clone();
+            if ahead.u16().map_err(|cut| Damage::short("option list", cut))? == id::DONE {
+                *cursor = ahead;
+                return Ok(());
+            }
+            let option = self.one(cursor, false)?;
+            self.options.push(option);
+        }
+    }
+
+    fn one(&mut self, cursor: &mut Cursor<'_>, inflated: bool) -> Result<RawOption, Damage> {
+        let list = cursor.offset();
+        let short = |cut| Damage::short("option list", cut);
+        let id = cursor.u16().map_err(short)?;
+        let len = cursor.u32().map_err(short)?;
+        let offset = if inflated { list } else { cursor.offset() };
+        let data = cursor.take(len.into()).map_err(short)?;
+        self.spend(u64::from(len).saturating_add(size_of::<RawOption>() as u64), offset)?;
+        Ok(RawOption { id, offset, data: data.to_vec() })
+    }
+
+    /// Lists that overlap in a hostile file would repeat the same bytes without end.
+    fn spend(&mut self, memory: u64, offset: u64) -> Result<(), Damage> {
+        self.budget = self.budget.checked_sub(memory).ok_or_else(|| {
+            Damage::new(offset, "option lists hold more data than is plausible; stopped here")
+        })?;
+        Ok(())
+    }
+}
+
+/// The 16 bytes before every section of version 7.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SectionHeader {
+    pub(crate) id: u16,
+    pub(crate) compressed: bool,
+    pub(crate) size: u64,
+    /// Where the section's data begin in the file.
+    pub(crate) data: u64,
+}
+
+impl SectionHeader {
+    pub(crate) fn read(file: &[u8], order: ByteOrder, at: u64) -> Result<Self, Damage> {
+        let short = |cut| Damage::short("section header", cut);
+        let mut cursor = Cursor::new(slice::from(file, at), order, at);
+        let id = cursor.u16().map_err(short)?;
+        let flags = cursor.u16().map_err(short)?;
+        cursor.u32().map_err(short)?;
+        let size = cursor.u64().map_err(short)?;
+        Ok(Self { id, compressed: flags & 1 != 0, size, data: cursor.offset() })
+    }
+
+    pub(crate) fn section(self, order: ByteOrder, how: &Compression, framing: Framing) -> Section {
+        let compression = if self.compressed { how.clone() } else { Compression::None };
+        Section { offset: self.data, declared: Some(self.size), compression, framing, order }
+    }
+}

@@ -1,0 +1,154 @@
+//! Version 6: one part after the other, options and tables of CPUs last.
+
+use crate::buffers::{Buffer, FileFacts};
+use crate::damage::Damages;
+use crate::metadata::{Metadata, selected};
+use crate::options::{OptionReader, RawOption, id};
+use crate::section::{Framing, Section};
+use crate::{Compression, Damage, TraceDat, TraceDatError, slice};
+use abi::{ByteOrder, Cursor};
+
+/// Reads what follows the header into `out`. There is no way past a damaged part: what follows it
+/// stays unread.
+pub(crate) fn read<'a>(
+    file: &'a [u8],
+    mut cursor: Cursor<'a>,
+    out: &mut TraceDat,
+    damages: &mut Damages,
+) -> Result<(), TraceDatError> {
+    if !cursor.rest().starts_with(b"header_page\0") {
+        let offset = cursor.offset();
+        return Err(TraceDatError::Missing { offset, expected: "header_page" });
+    }
+    let read = parts(file, &mut cursor, out, damages);
+    damages.keep(read);
+    Ok(())
+}
+
+fn parts<'a>(
+    file: &'a [u8],
+    cursor: &mut Cursor<'a>,
+    out: &mut TraceDat,
+    damages: &mut Damages,
+) -> Result<(), Damage> {
+    let order = out.header.order;
+    out.formats.read_header(cursor)?;
+    out.formats.read_ftrace(cursor)?;
+    out.formats.read_events(cursor)?;
+    out.kallsyms = Some(text(cursor, order, Framing::Size4)?);
+    out.printk = Some(text(cursor, order, Framing::Size4)?);
+    out.cmdlines = Some(text(cursor, order, Framing::Size8)?);
+    let cpus = cursor.u32().map_err(|cut| Damage::short("number of CPUs", cut))?;
+    let mut what = tag(cursor)?;
+    if what.starts_with(b"options") {
+        let mut reader = OptionReader::new(file, order, &Compression::None);
+        let read = reader.list(cursor);
+        out.options = reader.options;
+        out.metadata = Metadata::read(&out.options, order, damages);
+        read?;
+        what = tag(cursor)?;
+    }
+    let header = out.header.clone();
+    let tables = Tables {
+        facts: FileFacts::new(file, &header),
+        cpus: out.metadata.cpu_count.unwrap_or(cpus),
+        clock_follows: out.options.iter().any(|option| option.id == id::TRACECLOCK),
+    };
+    let top = tables.buffer(String::new(), what, cursor, damages);
+    out.buffers.extend(damages.keep(top));
+    tables.instances(out, damages);
+    Ok(())
+}
+
+/// A text with its size before it: where it is.
+fn text(cursor: &mut Cursor<'_>, order: ByteOrder, framing: Framing) -> Result<Section, Damage> {
+    let short = |cut| Damage::short("text", cut);
+    let offset = cursor.offset();
+    let len = match framing {
+        Framing::Size8 => cursor.u64().map_err(short)?,
+        _ => cursor.u32().map_err(short)?.into(),
+    };
+    cursor.take(len).map_err(short)?;
+    Ok(Section { offset, declared: None, compression: Compression::None, framing, order })
+}
+
+/// The ten bytes that tell what follows: "options  ", "flyrecord" or "latency  ", with a NUL.
+fn tag<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], Damage> {
+    cursor.take(10).map_err(|cut| Damage::short("tag", cut))
+}
+
+/// A clock line of more bytes is damage; real ones have under a hundred.
+const MOST_CLOCK: u64 = 256;
+
+/// Reads the tables that say where the pages are: one per buffer.
+struct Tables<'a> {
+    facts: FileFacts<'a>,
+    cpus: u32,
+    /// A file with a TRACECLOCK option has the selected clock behind each table.
+    clock_follows: bool,
+}
+
+impl Tables<'_> {
+    fn buffer(
+        &self,
+        name: String,
+        what: &[u8],
+        cursor: &mut Cursor<'_>,
+        damages: &mut Damages,
+    ) -> Result<Buffer, Damage> {
+        let at = cursor.offset();
+        if what.starts_with(b"flyrecord") {
+            let mut buffer = Buffer::parse_v6(name, self.cpus, cursor, &self.facts, damages);
+            buffer.clock = self.clock(cursor);
+            return Ok(buffer);
+        }
+        if !what.starts_with(b"latency") {
+            let at = at.saturating_sub(10);
+            return Err(Damage::new(at, "neither \"flyrecord\" nor \"latency\""));
+        }
+        let page_size = self.facts.page_size;
+        let latency = Some(self.facts.range(at, cursor.rest().len() as u64, false, page_size));
+        Ok(Buffer { name, clock: None, page_size, cpus: Vec::new(), latency })
+    }
+
+    fn clock(&self, cursor: &mut Cursor<'_>) -> Option<String> {
+        let len = cursor.u64().ok().filter(|&len| self.clock_follows && len <= MOST_CLOCK)?;
+        selected(&slice::text(cursor.take(len).ok()?)).map(str::to_owned)
+    }
+
+    /// Reads instances, whose BUFFER options hold an offset and a name only.
+    fn instances(&self, out: &mut TraceDat, damages: &mut Damages) {
+        // Options of a hostile file could point to one long table again and again.
+        let mut room = self.facts.file.len() / BYTES_PER_CPU;
+        for option in out.options.iter().filter(|option| option.id == id::BUFFER) {
+            let read = self.instance(option, damages);
+            let Some(buffer) = damages.keep(read).flatten() else { continue };
+            match room.checked_sub(buffer.cpus.len()) {
+                Some(less) => room = less,
+                None => return damages.note(option.offset, "instances share one table of CPUs"),
+            }
+            out.buffers.push(buffer);
+        }
+    }
+
+    fn instance(
+        &self,
+        option: &RawOption,
+        damages: &mut Damages,
+    ) -> Result<Option<Buffer>, Damage> {
+        let short = |cut| Damage::short("BUFFER option", cut);
+        let FileFacts { file, order, .. } = self.facts;
+        let mut data = option.cursor(order);
+        let offset = data.u64().map_err(short)?;
+        let name = slice::text(data.c_str().map_err(short)?);
+        if name.is_empty() {
+            return Ok(None); // The top buffer, which was read where it must be.
+        }
+        let mut cursor = Cursor::new(slice::from(file, offset), order, offset);
+        let what = tag(&mut cursor)?;
+        self.buffer(name, what, &mut cursor, damages).map(Some)
+    }
+}
+
+/// Bytes of a table for each CPU: offset and length.
+const BYTES_PER_CPU: usize = 16;
