@@ -1,2 +1,51 @@
 //! Checks and chores of the repository: `cargo xtask help` lists them.
-fn main() {}
+
+mod amplify;
+mod fixtures;
+mod layers;
+mod repository;
+mod source_rules;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Checks and chores of the Hyperscope repository.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Debug, Subcommand)]
+enum Chore {
+    /// Check which crate uses which, where unsafe code is, and how files begin.
+    Layers,
+    /// Check the bundled recordings against fixtures/PROVENANCE.toml.
+    Fixtures,
+    /// Make a recording of any size out of a real one by repeating it.
+    Amplify(amplify::Arguments),
+    /// Print the sha256 of files, as fixtures/PROVENANCE.toml wants it.
+    Sum {
+        /// Files to sum.
+        files: Vec<PathBuf>,
+    },
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().chore {
+        Chore::Layers => layers::check().and_then(|()| source_rules::check()),
+        Chore::Fixtures => fixtures::check(),
+        Chore::Amplify(arguments) => amplify::run(&arguments),
+        Chore::Sum { files } => fixtures::print_sums(&files),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The bundled recordings are the ones that were recorded: sums, sizes, truth and completeness.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use crate::repository;
+
+#[derive(Deserialize)]
+struct Provenance {
+    recording: Vec<Recording>,
+}
+
+/// An entry of `PROVENANCE.toml`; the fields that only people read are required too.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recording {
+    path: String,
+    sha256: String,
+    bytes: u64,
+    truth: String,
+    truth_sha256: String,
+    machine: String,
+    what: String,
+    kernel: String,
+    architecture: String,
+    recorder: String,
+    format: String,
+    cpus: u32,
+    clock: String,
+    events: u64,
+    exits: u64,
+}
+
+#[derive(Deserialize)]
+struct Truth {
+    events: BTreeMap<String, u64>,
+}
+
+/// Checks every entry, and that no recording is unlisted.
+pub(crate) fn check() -> Result<()> {
+    let folder = repository::root().join("fixtures");
+    let text = fs::read_to_string(folder.join("PROVENANCE.toml")).context("PROVENANCE.toml")?;
+    let provenance: Provenance = toml::from_str(&text).context("PROVENANCE.toml")?;
+    let mut faults = Vec::new();
+    for recording in &provenance.recording {
+        if let Err(error) = check_recording(&folder, recording, &mut faults) {
+            faults.push(format!("{}: {error:#}", recording.path));
+        }
+    }
+    faults.extend(unlisted(&folder, &provenance)?);
+    let checked = format!("fixtures ({} recordings)", provenance.recording.len());
+    repository::conclude(&checked, &faults)
+}
+
+/// Prints the sum of each file as `sha256sum` does.
+pub(crate) fn print_sums(files: &[PathBuf]) -> Result<()> {
+    for file in files {
+        let bytes = fs::read(file).with_context(|| file.display().to_string())?;
+        println!("{}  {}", sum(&bytes), file.display());
+    }
+    Ok(())
+}
+
+fn check_recording(folder: &Path, entry: &Recording, faults: &mut Vec<String>) -> Result<()> {
+    let mut fault = |text: String| faults.push(format!("{}: {text}", entry.path));
+    let bytes = fs::read(folder.join(&entry.path))?;
+    if bytes.len() as u64 != entry.bytes {
+        fault(format!("{} bytes, not {}", bytes.len(), entry.bytes));
+    }
+    if sum(&bytes) != entry.sha256 {
+        fault("sha256 is another".to_owned());
+    }
+    let truth = fs::read(folder.join(&entry.truth)).with_context(|| entry.truth.clone())?;
+    if sum(&truth) != entry.truth_sha256 {
+        fault(format!("sha256 of {} is another", entry.truth));
+    }
+    let truth: Truth = serde_json::from_slice(&truth).with_context(|| entry.truth.clone())?;
+    let (events, exits) =
+        (truth.events.values().sum::<u64>(), truth.events.get("kvm_exit").copied());
+    if (events, exits.unwrap_or(0)) != (entry.events, entry.exits) {
+        fault(format!("{} tells of other numbers of events", entry.truth));
+    }
+    for (name, text) in entry.facts() {
+        if text.trim().is_empty() {
+            fault(format!("`{name}` is empty"));
+        }
+    }
+    if entry.cpus == 0 {
+        fault("`cpus` is 0".to_owned());
+    }
+    Ok(())
+}
+
+impl Recording {
+    /// What only people read.
+    fn facts(&self) -> [(&'static str, &str); 7] {
+        [
+            ("machine", &self.machine),
+            ("what", &self.what),
+            ("kernel", &self.kernel),
+            ("architecture", &self.architecture),
+            ("recorder", &self.recorder),
+            ("format", &self.format),
+            ("clock", &self.clock),
+        ]
+    }
+}
+
+/// Recordings and truth files in the folder that no entry names.
+fn unlisted(folder: &Path, provenance: &Provenance) -> Result<Vec<String>> {
+    let listed: BTreeSet<_> = provenance
+        .recording
+        .iter()
+        .flat_map(|entry| [folder.join(&entry.path), folder.join(&entry.truth)])
+        .collect();
+    let mut faults = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let architecture = entry?.path();
+        if !architecture.is_dir() {
+            continue;
+        }
+        for file in fs::read_dir(&architecture)? {
+            let path = file?.path();
+            let kept = path.extension().is_some_and(|kind| kind == "dat" || kind == "json");
+            if kept && !listed.contains(&path) {
+                let shown = path.strip_prefix(folder).unwrap_or(&path).display();
+                faults.push(format!("{shown}: not in PROVENANCE.toml"));
+            }
+        }
+    }
+    Ok(faults)
+}
+
+fn sum(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_is_that_of_the_standard() {
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(sum(b""), empty);
+    }
+}

@@ -1,0 +1,154 @@
+//! Which crate may use which: data flows one way, from the recording to the report.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use crate::repository;
+
+/// Each crate with the crates it may use. A crate that stands in no row fails the check, so that
+/// whoever adds one says where it belongs. A dependency for tests may be on any crate below.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("abi", &[]),
+    ("sys", &[]),
+    ("ringbuf", &["abi"]),
+    ("eventfmt", &["abi"]),
+    ("tracedat", &["abi", "sys"]),
+    ("sources", &["abi", "ringbuf", "eventfmt", "tracedat", "sys"]),
+    ("timeline", &["abi", "ringbuf", "eventfmt", "sources"]),
+    ("analyses", &["abi", "eventfmt", "sources", "timeline"]),
+    ("report", &["analyses", "timeline"]),
+    ("testkit", &["abi"]),
+];
+
+/// Crates at the top: they may use any, but `testkit` only in tests.
+const TOP: &[&str] = &["cli", "xtask"];
+
+/// For tests only, wherever it is used.
+const TEST_ONLY: &str = "testkit";
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    kind: Option<String>,
+    /// Set for dependencies inside the repository only.
+    path: Option<String>,
+}
+
+/// Checks every edge between the workspace's crates.
+pub(crate) fn check() -> Result<()> {
+    let metadata = metadata()?;
+    let edges: usize = metadata.packages.iter().map(|package| internal(package).count()).sum();
+    let faults: Vec<String> = metadata.packages.iter().flat_map(faults).collect();
+    repository::conclude(&format!("layers ({edges} edges)"), &faults)
+}
+
+fn metadata() -> Result<Metadata> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--offline", "--no-deps", "--format-version", "1"])
+        .current_dir(repository::root())
+        .output()
+        .context("cargo metadata does not start")?;
+    ensure!(
+        output.status.success(),
+        "cargo metadata failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).context("cargo metadata printed something else")
+}
+
+fn internal(package: &Package) -> impl Iterator<Item = &Dependency> {
+    package.dependencies.iter().filter(|dependency| dependency.path.is_some())
+}
+
+/// The crate's folder: its name without the product's.
+fn short(package: &str) -> &str {
+    match package {
+        "hyperscope" => "cli",
+        other => other.strip_prefix("hyperscope-").unwrap_or(other),
+    }
+}
+
+fn faults(package: &Package) -> Vec<String> {
+    let user = short(&package.name);
+    let table: BTreeMap<_, _> = LAYERS.iter().copied().collect();
+    if !table.contains_key(user) && !TOP.contains(&user) {
+        return vec![format!("crate `{user}` is in no layer: add it to xtask/src/layers.rs")];
+    }
+    internal(package)
+        .filter_map(|dependency| {
+            let used = short(&dependency.name);
+            let in_tests = dependency.kind.as_deref() == Some("dev");
+            (!allowed(&table, user, used, in_tests)).then(|| {
+                let kind = if in_tests { " in tests" } else { "" };
+                format!("crate `{user}` must not use `{used}`{kind}")
+            })
+        })
+        .collect()
+}
+
+fn allowed(table: &BTreeMap<&str, &[&str]>, user: &str, used: &str, in_tests: bool) -> bool {
+    match (used == TEST_ONLY, in_tests) {
+        (true, in_tests) => in_tests,
+        (false, true) => TOP.contains(&user) || below(table, user).contains(used),
+        (false, false) => {
+            TOP.contains(&user) || table.get(user).is_some_and(|row| row.contains(&used))
+        }
+    }
+}
+
+/// Every crate that `user` reaches through the table.
+fn below<'a>(table: &BTreeMap<&'a str, &'a [&'a str]>, user: &str) -> BTreeSet<&'a str> {
+    let mut reached = BTreeSet::new();
+    let mut open = vec![user];
+    while let Some(next) = open.pop() {
+        for &used in table.get(next).copied().unwrap_or_default() {
+            if reached.insert(used) {
+                open.push(used);
+            }
+        }
+    }
+    reached
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> BTreeMap<&'static str, &'static [&'static str]> {
+        LAYERS.iter().copied().collect()
+    }
+
+    #[test]
+    fn data_flows_one_way() {
+        let table = table();
+        for (user, _) in LAYERS {
+            assert!(!below(&table, user).contains(user), "`{user}` reaches itself");
+        }
+    }
+
+    #[test]
+    fn edges_outside_the_table_are_faults() {
+        let table = table();
+        assert!(allowed(&table, "sources", "ringbuf", false));
+        assert!(!allowed(&table, "ringbuf", "sources", false));
+        assert!(!allowed(&table, "report", "ringbuf", false));
+        assert!(allowed(&table, "report", "ringbuf", true));
+        assert!(!allowed(&table, "cli", "testkit", false));
+        assert!(allowed(&table, "cli", "testkit", true));
+    }
+}

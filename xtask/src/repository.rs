@@ -1,0 +1,23 @@
+//! Where the repository is, and how a check reports what it found.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+/// The repository's root: the folder above this crate.
+pub(crate) fn root() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own).to_path_buf()
+}
+
+/// Prints what was checked, or all that is wrong and fails.
+pub(crate) fn conclude(checked: &str, faults: &[String]) -> Result<()> {
+    if faults.is_empty() {
+        println!("{checked}: ok");
+        return Ok(());
+    }
+    for fault in faults {
+        eprintln!("{fault}");
+    }
+    bail!("{checked}: {} fault(s)", faults.len())
+}

@@ -1,0 +1,109 @@
+//! Rules for every Rust file: how it begins, how long it is, and where unsafe code may be.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::repository;
+
+/// Folders that hold Rust files.
+const FOLDERS: &[&str] = &["benches", "crates", "fuzz", "xtask"];
+
+/// Build results inside those folders.
+const SKIPPED: &[&str] = &["target", "corpus", "artifacts"];
+
+/// The only crate with unsafe code.
+const UNSAFE_HOME: &str = "crates/sys";
+
+/// A file that is longer holds more than one subject.
+const MOST_LINES: usize = 600;
+
+/// What may follow the keyword where it makes code unsafe.
+const UNSAFE_USES: &[&str] = &[" {", "{", " fn ", " impl", " extern", " trait ", "(", " &"];
+
+/// Checks every Rust file of the repository.
+pub(crate) fn check() -> Result<()> {
+    let root = repository::root();
+    let mut files = Vec::new();
+    for folder in FOLDERS.iter().map(|folder| root.join(folder)).filter(|path| path.exists()) {
+        collect(&folder, &mut files)?;
+    }
+    let mut faults = Vec::new();
+    for file in &files {
+        let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+        let path = file.strip_prefix(&root).unwrap_or(file);
+        faults.extend(faults_of(path, &text));
+    }
+    repository::conclude(&format!("source rules ({} files)", files.len()), &faults)
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if path.is_dir() && !SKIPPED.contains(&name) {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn faults_of(path: &Path, text: &str) -> Vec<String> {
+    let shown = path.display();
+    let mut faults = Vec::new();
+    // An interpreter line must stay the first.
+    let begin = text.lines().find(|line| !line.starts_with("#!/"));
+    if !begin.is_some_and(|line| line.starts_with("//!")) {
+        faults.push(format!("{shown}: does not open with a `//!` sentence"));
+    }
+    let lines = text.lines().count();
+    if lines >= MOST_LINES {
+        faults.push(format!("{shown}: {lines} lines, {MOST_LINES} are too many"));
+    }
+    if !path.starts_with(UNSAFE_HOME) {
+        let used = text.lines().enumerate().filter(|(_, line)| uses_unsafe(line));
+        faults.extend(
+            used.map(|(at, _)| format!("{shown}:{}: unsafe outside {UNSAFE_HOME}", at + 1)),
+        );
+    }
+    faults
+}
+
+fn uses_unsafe(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or_default();
+    code.match_indices("unsafe").any(|(at, word)| {
+        let before = code[..at].chars().next_back();
+        let after = &code[at + word.len()..];
+        !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '"')
+            && (after.is_empty() || UNSAFE_USES.iter().any(|usage| after.starts_with(usage)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsafe_code_is_told_from_talk_about_it() {
+        let block = ["unsafe", "{ *pointer }"].join(" ");
+        assert!(uses_unsafe(&block));
+        assert!(uses_unsafe(&["pub ", "unsafe", " fn read()"].concat()));
+        assert!(!uses_unsafe("#![forbid(unsafe_code)]"));
+        assert!(!uses_unsafe(&format!("// {block}")));
+    }
+
+    #[test]
+    fn each_rule_has_its_fault() {
+        let path = Path::new("crates/ringbuf/src/page.rs");
+        assert_eq!(faults_of(path, "//! Pages.\n"), Vec::<String>::new());
+        assert_eq!(faults_of(path, "use abi::Abi;\n").len(), 1);
+        assert_eq!(faults_of(path, &format!("//! Pages.\n{}", "\n".repeat(600))).len(), 1);
+        let text = ["//! Pages.\n", "unsafe", " {}\n"].concat();
+        assert_eq!(faults_of(path, &text).len(), 1);
+        assert_eq!(faults_of(Path::new("crates/sys/src/file_map.rs"), &text).len(), 0);
+    }
+}
