@@ -146,3 +146,6 @@ fn read_cpus(input: &[u8], recording: &TraceDat) -> Result<Vec<Cpu>> {
     }
     Ok(cpus)
 }
+
+#[cfg(test)]
+mod tests;

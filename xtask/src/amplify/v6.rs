@@ -26,7 +26,12 @@ pub(super) fn head(container: &Container, layout: &[(u32, u64)]) -> Result<(Vec<
         .try_fold(start, |bytes, option| anyhow::Ok(bytes.u16(option.id).sized4(&option.data)?))?;
     let bytes = options.u16(id::DONE).raw(b"flyrecord\0");
     let table = 16 * layout.len() as u64;
-    let placed = place(bytes.len() + table, container.page_size, layout);
+    let clock = container.clock.as_bytes();
+    let pages = bytes.len() + table + 8 + clock.len() as u64;
+    let placed = place(pages, container.page_size, layout);
     let bytes = placed.iter().fold(bytes, |bytes: Bytes, cpu| bytes.u64(cpu.offset).u64(cpu.size));
+    // The option tells readers that the clock's name follows the table.
+    let has_clock = container.options.iter().any(|option| option.id == id::TRACECLOCK);
+    let bytes = if has_clock { bytes.sized8(clock) } else { bytes };
     Ok((bytes.done(), placed))
 }
