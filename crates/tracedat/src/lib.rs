@@ -4,6 +4,7 @@
 //! nothing of the file itself, so the caller decides whether that is a mapping or memory, and gives
 //! it again to whatever reads more: [`Section::read`] for kallsyms and its like, [`CpuData::chunks`]
 //! and [`ChunkReader`] for pages. [`Correction`] turns recorded times into those of one clock.
+//! [`TraceDatWriter`] writes files that trace-cmd reads.
 //!
 //! What is in the pages is not this crate's subject (see `ringbuf`), nor what the event formats
 //! say (see `eventfmt`).
@@ -47,6 +48,7 @@ mod damage;
 mod formats;
 mod header;
 mod metadata;
+pub mod option;
 mod options;
 mod peers;
 mod recording;
@@ -55,6 +57,7 @@ mod slice;
 mod time_shift;
 mod v6;
 mod v7;
+mod writer;
 
 pub use buffers::{Buffer, CpuData, DataRange};
 pub use chunks::{Chunk, ChunkReader, Chunks};
@@ -71,3 +74,4 @@ pub use peers::{Guest, GuestCpu, Tsc2Nsec};
 pub use recording::TraceDat;
 pub use section::Section;
 pub use time_shift::{ShiftSample, TimeShift};
+pub use writer::{BufferSpec, Contents, TraceDatWriter};

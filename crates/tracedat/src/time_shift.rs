@@ -45,8 +45,9 @@ impl TimeShift {
     /// lengths. Such an option is read by looking for the lengths that fit it exactly. An option
     /// that fits in no way is dropped: no shift is better than a shift made of misplaced numbers.
     pub(crate) fn parse(option: &RawOption, order: ByteOrder) -> (Option<Self>, Option<Damage>) {
-        match Self::as_declared(&mut option.cursor(order)) {
-            Ok(shift) if shift.is_ordered() => (Some(shift.tidy()), None),
+        let mut cursor = option.cursor(order);
+        match Self::as_declared(&mut cursor) {
+            Ok(shift) if shift.is_ordered() && cursor.is_empty() => (Some(shift.tidy()), None),
             declared => {
                 let rescued = Rescue::run(option, order).map(Self::tidy);
                 let what = match (&rescued, declared) {
@@ -55,7 +56,7 @@ impl TimeShift {
                         .into(),
                     (None, Err(cut)) => Damage::short("TIME_SHIFT option left out", cut).what,
                     (None, Ok(_)) => {
-                        "TIME_SHIFT option left out: its samples are in no order".into()
+                        "TIME_SHIFT option left out: no counts of samples fit its size".into()
                     }
                 };
                 (rescued, Some(Damage::new(option.offset, what)))
@@ -70,7 +71,7 @@ impl TimeShift {
             shift.cpus.push(samples(cursor, count.into())?);
         }
         if !cursor.is_empty() {
-            // trace-cmd 2.9 wrote no fractions.
+            // trace-cmd 2.9 wrote none of these.
             for sample in shift.cpus.iter_mut().flatten() {
                 sample.fraction = cursor.u64()?;
             }

@@ -1,0 +1,110 @@
+//! What the writer writes, the reader reads: both versions, byte orders, sizes, compressions.
+
+use crate::support::{PAGES, header, pages, small, write};
+use abi::{ByteOrder, LongSize};
+use std::io::Cursor;
+use tracedat::{ChunkReader, Compression, Contents, TraceDat, TraceDatWriter, Version};
+
+/// Every header a file can have.
+fn headers() -> Vec<tracedat::Header> {
+    let mut all = Vec::new();
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        for user_long in [LongSize::Four, LongSize::Eight] {
+            all.push(header(Version::V6, order, Compression::None));
+            for compression in [Compression::None, Compression::Zlib, Compression::Zstd] {
+                let header = header(Version::V7, order, compression);
+                all.push(tracedat::Header { user_long, ..header });
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn metadata_come_back() {
+    for header in headers() {
+        let contents = small(header.clone());
+        let file = write(&contents);
+        let recording = TraceDat::parse(&file).unwrap();
+        assert_eq!(recording.damage, [], "{header:?}");
+        assert_eq!(recording.header, header);
+        assert_eq!(recording.formats, contents.formats);
+        assert_eq!(recording.abi().long, LongSize::Eight, "the kernel's, not the program's");
+        let sections = [&recording.kallsyms, &recording.printk, &recording.cmdlines];
+        let texts = [&contents.kallsyms, &contents.printk, &contents.cmdlines];
+        for (section, text) in sections.into_iter().zip(texts) {
+            assert_eq!(section.as_ref().unwrap().read(&file).unwrap(), &text[..], "{header:?}");
+        }
+        for (id, data) in &contents.options {
+            assert!(recording.options.iter().any(|o| o.id == *id && o.data == *data));
+        }
+        assert_eq!(recording.metadata.unknown, [4711]);
+        assert_eq!(recording.clock(), Some("global"));
+    }
+}
+
+#[test]
+fn pages_come_back() {
+    for header in headers() {
+        let file = write(&small(header.clone()));
+        let recording = TraceDat::parse(&file).unwrap();
+        let mut reader = ChunkReader::new();
+        for (name, number, count) in PAGES {
+            let buffer = recording.buffers.iter().find(|buffer| buffer.name == name).unwrap();
+            let cpu = buffer.cpus.iter().find(|cpu| cpu.cpu == number);
+            let chunks = cpu.map(|cpu| cpu.chunks(&file)).unwrap_or_default();
+            assert_eq!(chunks.damage, []);
+            let read = chunks.list.iter().map(|chunk| reader.read(&file, chunk).unwrap().to_vec());
+            let read = read.collect::<Vec<_>>().concat();
+            assert!(read == pages(number, count), "{header:?}: {name:?} CPU {number}");
+        }
+        let clocks = recording.buffers.iter().map(|buffer| buffer.clock.as_deref());
+        assert_eq!(clocks.collect::<Vec<_>>(), [Some("global"), Some("mono")]);
+    }
+}
+
+#[test]
+fn large_sub_buffers_keep_their_size_in_version_7() {
+    let mut contents = small(header(Version::V7, ByteOrder::Little, Compression::Zstd));
+    contents.buffers[1].page_size = 65536;
+    let mut writer = TraceDatWriter::new(Cursor::new(Vec::new()), &contents).unwrap();
+    writer.write_cpu("second", 0, &vec![7; 3 * 65536][..]).unwrap();
+    let file = writer.finish().unwrap().into_inner();
+    let recording = TraceDat::parse(&file).unwrap();
+    assert_eq!(recording.damage, []);
+    assert_eq!(recording.buffers[1].page_size, 65536);
+    assert_eq!(recording.buffers[1].cpus[0].chunks(&file).size(), 3 * 65536);
+}
+
+#[test]
+fn options_known_late_are_read_too() {
+    let contents = small(header(Version::V7, ByteOrder::Big, Compression::None));
+    let mut writer = TraceDatWriter::new(Cursor::new(Vec::new()), &contents).unwrap();
+    writer.add_option(tracedat::id::CPUSTAT, b"CPU: 4\noverrun: 9\n\0".to_vec()).unwrap();
+    let file = writer.finish().unwrap().into_inner();
+    let recording = TraceDat::parse(&file).unwrap();
+    assert_eq!(recording.metadata.cpu_stats[0].lost(), Some(9));
+    assert_eq!(recording.buffers.len(), 2, "buffers without pages are there");
+}
+
+fn refused(contents: &Contents, cpu: u32, buffer: &str, bytes: usize) -> String {
+    let attempt = TraceDatWriter::new(Cursor::new(Vec::new()), contents)
+        .and_then(|mut writer| writer.write_cpu(buffer, cpu, &vec![0; bytes][..]));
+    attempt.unwrap_err().to_string()
+}
+
+#[test]
+fn what_no_file_can_hold_is_refused() {
+    let good = small(header(Version::V7, ByteOrder::Little, Compression::None));
+    assert!(refused(&good, 0, "", 100).contains("no whole pages"));
+    assert!(refused(&good, 300, "", 0).contains("CPU 300 of 300"));
+    assert!(refused(&good, 0, "third", 0).contains("no buffer"));
+    let zip = small(header(Version::V6, ByteOrder::Little, Compression::Zstd));
+    assert!(refused(&zip, 0, "", 0).contains("no compression"));
+    let mut count = small(header(Version::V6, ByteOrder::Little, Compression::None));
+    count.options.push((tracedat::id::CPUCOUNT, vec![1, 0, 0, 0]));
+    assert!(refused(&count, 0, "", 0).contains("CPUCOUNT"));
+    let lzma = Compression::Other("lzma".into());
+    let lzma = small(header(Version::V7, ByteOrder::Little, lzma));
+    assert!(refused(&lzma, 0, "", 0).contains("lzma"));
+}
