@@ -9,3 +9,4 @@ mod real;
 mod round_trip;
 mod support;
 mod trace_cmd;
+mod trace_cmd_times;

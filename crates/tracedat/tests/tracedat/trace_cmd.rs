@@ -10,7 +10,7 @@ use tracedat::{
 };
 
 /// What `trace-cmd` prints, or `None` (with a reason on the test's output) when there is none.
-fn trace_cmd(arguments: &[&str], file: &Path) -> Option<String> {
+pub(crate) fn trace_cmd(arguments: &[&str], file: &Path) -> Option<String> {
     let output = Command::new("trace-cmd").args(arguments).arg("-i").arg(file).output();
     let Ok(output) = output else {
         println!("skipped: trace-cmd is not installed (apt install trace-cmd)");
@@ -22,7 +22,7 @@ fn trace_cmd(arguments: &[&str], file: &Path) -> Option<String> {
 }
 
 /// The metadata of a recording, to be written with another header.
-fn contents(file: &[u8], recording: &TraceDat, header: tracedat::Header) -> Contents {
+pub(crate) fn contents(file: &[u8], recording: &TraceDat, header: tracedat::Header) -> Contents {
     let text = |section: &Option<tracedat::Section>| {
         section.as_ref().unwrap().read(file).unwrap().into_owned()
     };
@@ -49,20 +49,23 @@ fn contents(file: &[u8], recording: &TraceDat, header: tracedat::Header) -> Cont
 fn rewrite(file: &[u8], header: tracedat::Header, instance: bool) -> Vec<u8> {
     let recording = TraceDat::parse(file).unwrap();
     let mut contents = contents(file, &recording, header);
-    let mut names = vec![String::new()];
     if instance {
         let top = contents.buffers[0].clone();
         contents.buffers.push(BufferSpec { name: "copy".into(), ..top });
-        names.push("copy".into());
     }
-    let mut writer = TraceDatWriter::new(Cursor::new(Vec::new()), &contents).unwrap();
+    with_pages_of(file, &recording, &contents)
+}
+
+/// Writes `contents` with the pages of the recording's top buffer in each buffer.
+pub(crate) fn with_pages_of(file: &[u8], recording: &TraceDat, contents: &Contents) -> Vec<u8> {
+    let mut writer = TraceDatWriter::new(Cursor::new(Vec::new()), contents).unwrap();
     let mut reader = ChunkReader::new();
-    for name in names {
+    for BufferSpec { name, .. } in &contents.buffers {
         for cpu in &recording.buffers[0].cpus {
             let chunks = cpu.chunks(file).list;
             let pages = chunks.iter().map(|chunk| reader.read(file, chunk).unwrap().to_vec());
             let pages = pages.collect::<Vec<_>>().concat();
-            writer.write_cpu(&name, cpu.cpu, &pages[..]).unwrap();
+            writer.write_cpu(name, cpu.cpu, &pages[..]).unwrap();
         }
     }
     writer.finish().unwrap().into_inner()
