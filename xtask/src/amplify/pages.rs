@@ -1,7 +1,8 @@
-//! A ring-buffer page that can be copied to a later time.
+//! Ring-buffer pages that can be copied to a later time.
 
 use abi::{Abi, ByteOrder, LongSize};
 use anyhow::{Context, Result, ensure};
+use tracedat::{ChunkReader, TraceDat};
 
 const COMMIT_SIZE_MASK: u64 = (1 << 27) - 1;
 const MISSED_EVENTS: u32 = 1 << 31;
@@ -10,6 +11,33 @@ const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
 /// Bits of a time that an absolute stamp holds.
 const STAMP_MASK: u64 = (1 << 59) - 1;
+
+/// The pages of one CPU of one buffer.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) buffer: String,
+    pub(super) cpu: u32,
+    pub(super) pages: Vec<Page>,
+}
+
+/// Reads every page of the recording.
+pub(super) fn read_lanes(input: &[u8], recording: &TraceDat) -> Result<Vec<Lane>> {
+    let mut reader = ChunkReader::new();
+    let mut lanes = Vec::new();
+    for buffer in &recording.buffers {
+        for data in &buffer.cpus {
+            let mut pages = Vec::new();
+            for chunk in &data.chunks(input).list {
+                let bytes = reader.read(input, chunk).context("a chunk of pages is damaged")?;
+                for page in bytes.chunks_exact(buffer.page_size as usize) {
+                    pages.push(Page::scan(recording.abi(), page)?);
+                }
+            }
+            lanes.push(Lane { buffer: buffer.name.clone(), cpu: data.cpu, pages });
+        }
+    }
+    Ok(lanes)
+}
 
 /// A page and where its times are.
 #[derive(Debug)]

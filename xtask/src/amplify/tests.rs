@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use testkit::{ExpectedRecord, naive};
+use tracedat::ChunkReader;
 
 use super::*;
 
