@@ -1,0 +1,83 @@
+# What a person or a CI job does with this repository. `make` lists it.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+HYPERSCOPE := $(TARGET_DIR)/release/hyperscope
+XTASK := cargo run --locked --quiet --package xtask --
+NESTED := fixtures/x86-svm/nested.dat
+
+.PHONY: help
+help:
+	@echo 'make demo    build hyperscope and look at a bundled recording of nested guests'
+	@echo 'make test    format, lints, layers, recordings and all tests'
+	@echo 'make bless   write the expected outputs of the golden tests anew'
+	@echo 'make deny    licences and origins of the dependencies (needs cargo-deny)'
+ifneq ($(wildcard benches/run),)
+	@echo 'make bench   measure speed and memory'
+endif
+ifneq ($(wildcard fuzz/run),)
+	@echo 'make fuzz    feed mutated input to every reader'
+endif
+	@echo 'make clean   remove what was built'
+
+.PHONY: demo
+demo:
+	cargo build --release --locked --package hyperscope
+	@echo; echo '$$ hyperscope info $(NESTED)'
+	@$(HYPERSCOPE) info $(NESTED)
+	@echo; echo '$$ hyperscope exits $(NESTED)'
+	@$(HYPERSCOPE) exits $(NESTED)
+	@echo; echo '$$ hyperscope nested $(NESTED)'
+	@$(HYPERSCOPE) nested $(NESTED)
+	@echo
+	@echo 'Where to go next:'
+	@echo '  $(HYPERSCOPE) exits --format json YOUR.dat    any recording of trace-cmd record -e kvm'
+	@echo '  $(HYPERSCOPE) --help                          all verbs'
+	@echo '  fixtures/README.md                            what the other bundled recordings hold'
+
+# The order is from what fails fast to what takes long; cargo test comes last and ends the output.
+.PHONY: test
+test: tools
+	cargo fmt --all --check
+	$(XTASK) layers
+	$(XTASK) fixtures
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo test --locked --workspace
+
+# Programs that tests compare against. Only root can install them; without them tests are skipped.
+.PHONY: tools
+tools:
+	@if ! command -v trace-cmd >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		(apt-get update -qq && apt-get install -y -qq --no-install-recommends trace-cmd) >/dev/null || true; \
+	fi
+	@command -v trace-cmd >/dev/null \
+		|| echo 'trace-cmd is missing: tests that compare with it are skipped (apt-get install trace-cmd)'
+	@command -v cc >/dev/null || { echo 'a C compiler is missing: apt-get install gcc libc6-dev'; exit 1; }
+
+.PHONY: bless
+bless:
+	HYPERSCOPE_BLESS=1 cargo test --locked --workspace
+	@echo 'Look at what changed before you commit it:'; git diff --stat
+
+.PHONY: deny
+deny:
+	@command -v cargo-deny >/dev/null || { echo 'cargo-deny is missing: cargo install --locked cargo-deny'; exit 1; }
+	cargo deny --locked check licenses bans sources
+
+ifneq ($(wildcard benches/run),)
+.PHONY: bench
+bench:
+	benches/run
+endif
+
+ifneq ($(wildcard fuzz/run),)
+.PHONY: fuzz
+fuzz:
+	fuzz/run
+endif
+
+.PHONY: clean
+clean:
+	cargo clean
