@@ -6,6 +6,7 @@ use crate::header::Header;
 use crate::options::{RawOption, SectionHeader, id};
 use crate::{Damage, slice};
 use abi::{ByteOrder, Cursor};
+use std::collections::HashSet;
 
 /// A ring buffer of the recording: the top one or an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +112,7 @@ impl Buffer {
         let page_size = facts.page_size;
         let buffer = out.insert(Self { name, clock, page_size, cpus: vec![], latency: None });
         if option == id::BUFFER_TEXT {
-            let text = facts.range(header.data, header.size, header.compressed, page_size);
+            let text = facts.range(header.data, header.size, header.compressed, TEXT_PAGE);
             buffer.latency = Some(facts.clipped("latency text", text, damages));
             return Ok(());
         }
@@ -164,6 +165,9 @@ impl Buffer {
     }
 }
 
+/// Text has no pages: any length of it is whole.
+pub(crate) const TEXT_PAGE: u32 = 1;
+
 /// Sub-buffers are powers of two; the kernel's `buffer_subbuf_size_kb` ends below 16 MiB.
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 64..=(16 << 20);
 
@@ -199,12 +203,19 @@ pub(crate) fn part_overlaps(buffers: &mut [Buffer], damages: &mut Damages) {
     }
 }
 
-/// Two entries for one CPU of one buffer: both are kept, which the reader of pages must know.
-pub(crate) fn note_repeated_cpus(buffer: &Buffer, damages: &mut Damages) {
-    let mut seen = std::collections::HashSet::new();
-    for CpuData { cpu, data } in &buffer.cpus {
-        if data.len > 0 && !seen.insert(*cpu) {
-            damages.note(data.offset, format!("CPU {cpu} of \"{}\" appears again", buffer.name));
+/// Buffers of one name, and two entries for one CPU of a buffer: all are kept, which the reader of
+/// pages must know.
+pub(crate) fn note_repetitions(buffers: &[Buffer], damages: &mut Damages) {
+    let mut names = HashSet::new();
+    for Buffer { name, cpus, .. } in buffers {
+        if !names.insert(name) {
+            damages.note(0, format!("there are several buffers \"{name}\""));
+        }
+        let mut seen = HashSet::new();
+        for CpuData { cpu, data } in cpus.iter().filter(|cpu| cpu.data.len > 0) {
+            if !seen.insert(*cpu) {
+                damages.note(data.offset, format!("CPU {cpu} of \"{name}\" appears again"));
+            }
         }
     }
 }

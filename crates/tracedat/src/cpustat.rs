@@ -1,12 +1,38 @@
 //! What the kernel counted per CPU while recording: CPUSTAT options.
 
 use crate::slice;
+use std::sync::Arc;
+
+/// Reads CPUSTAT options one after the other: those of an instance follow one that holds
+/// "\nBuffer: NAME\n\n" in place of counts (`add_buffer_stat()` of trace-cmd).
+#[derive(Debug, Default)]
+pub(crate) struct CpuStats {
+    buffer: Arc<str>,
+    pub(crate) list: Vec<CpuStat>,
+}
+
+impl CpuStats {
+    /// Takes the next option's data; false when it is neither counts nor a name.
+    pub(crate) fn take(&mut self, data: &[u8]) -> bool {
+        let text = slice::text(data);
+        if let Some(name) = text.trim().strip_prefix("Buffer:") {
+            self.buffer = name.trim().into();
+            return true;
+        }
+        let stat = CpuStat::parse(&text, &self.buffer);
+        let known = stat.is_some();
+        self.list.extend(stat);
+        known
+    }
+}
 
 /// One CPU's `per_cpu/cpuN/stats` at the end of the recording.
 ///
 /// A count the kernel did not write is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuStat {
+    /// Name of the buffer; empty for the top one.
+    pub buffer: Arc<str>,
     /// The CPU's number.
     pub cpu: u32,
     /// Records left in the ring buffer.
@@ -36,9 +62,8 @@ impl CpuStat {
     }
 
     /// Reads an option's text; `None` without a `CPU:` line.
-    pub(crate) fn parse(data: &[u8]) -> Option<Self> {
-        let text = slice::text(data);
-        let mut stat = Self::default();
+    fn parse(text: &str, buffer: &Arc<str>) -> Option<Self> {
+        let mut stat = Self { buffer: Arc::clone(buffer), ..Self::default() };
         let mut cpu = None;
         for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
             let value = value.trim();
@@ -69,10 +94,16 @@ mod tests {
         let text = b"CPU: 3\nentries: 10\noverrun: 2\ncommit overrun: 0\nbytes: 408\n\
                      oldest event ts:    68.140526\nnow ts:    72.875418\n\
                      dropped events: 5\nread events: 7\n\0";
-        let stat = CpuStat::parse(text).unwrap();
+        let mut stats = CpuStats::default();
+        assert!(stats.take(text));
+        assert!(stats.take(b"\nBuffer: second one\n\n\0"));
+        assert!(stats.take(b"CPU: 0\n"));
+        assert!(!stats.take(b"entries: 1\n"));
+        let [stat, second] = &stats.list[..] else { panic!("two CPUs") };
         assert_eq!((stat.cpu, stat.entries, stat.read_events), (3, Some(10), Some(7)));
         assert_eq!(stat.oldest_event_ts.as_deref(), Some("68.140526"));
         assert_eq!(stat.lost(), Some(7));
-        assert_eq!(CpuStat::parse(b"entries: 1\n"), None);
+        assert_eq!((&*stat.buffer, &*second.buffer), ("", "second one"));
+        assert_eq!(second.lost(), None);
     }
 }

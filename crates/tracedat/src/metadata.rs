@@ -1,7 +1,7 @@
 //! Options as their meaning: clock, host and guest ties, loss counts, machine.
 
 use crate::Damage;
-use crate::cpustat::CpuStat;
+use crate::cpustat::{CpuStat, CpuStats};
 use crate::damage::Damages;
 use crate::options::{RawOption, id};
 use crate::peers::{Guest, Tsc2Nsec};
@@ -26,7 +26,7 @@ pub struct Metadata {
     pub recorder_version: Option<String>,
     /// Event hooks as given to `trace-cmd record`.
     pub hooks: Vec<String>,
-    /// Loss counts per CPU, in the order of the file: the top buffer's, then those of instances.
+    /// Loss counts per buffer and CPU, in the order of the file.
     pub cpu_stats: Vec<CpuStat>,
     /// Number of CPUs of the recorded machine.
     pub cpu_count: Option<u32>,
@@ -49,11 +49,16 @@ pub struct Metadata {
 impl Metadata {
     pub(crate) fn read(options: &[RawOption], order: ByteOrder, damages: &mut Damages) -> Self {
         let mut metadata = Self::default();
+        let mut stats = CpuStats::default();
         for option in options {
+            if option.id == id::CPUSTAT && !stats.take(&option.data) {
+                damages.note(option.offset, "CPUSTAT option names no CPU");
+            }
             if let Err(damage) = metadata.take(option, order, damages) {
                 damages.add(damage);
             }
         }
+        metadata.cpu_stats = stats.list;
         metadata
     }
 
@@ -73,10 +78,6 @@ impl Metadata {
             id::HOOK => self.hooks.push(option.text()),
             id::PROCMAPS => self.procmaps.push(option.text()),
             id::LAST_BOOT_INFO => self.last_boot_info.push(option.text()),
-            id::CPUSTAT => match CpuStat::parse(&option.data) {
-                Some(stat) => self.cpu_stats.push(stat),
-                None => return Err(Damage::new(option.offset, "CPUSTAT option names no CPU")),
-            },
             id::CPUCOUNT => self.cpu_count = Some(cpu_count(option, order)?),
             id::TRACEID => self.trace_id = Some(trace_id(option, order)?),
             id::TSC2NSEC => self.tsc2nsec = Some(Tsc2Nsec::parse(option, order)?),

@@ -1,6 +1,6 @@
 //! A whole file, read.
 
-use crate::buffers::{Buffer, note_repeated_cpus, part_overlaps};
+use crate::buffers::{Buffer, note_repetitions, part_overlaps};
 use crate::damage::Damages;
 use crate::formats::Formats;
 use crate::header::{Header, Version};
@@ -60,9 +60,12 @@ impl TraceDat {
         // A file may have instances first.
         self.buffers.sort_by_key(|buffer| !buffer.name.is_empty());
         part_overlaps(&mut self.buffers, &mut damages);
-        self.buffers.iter().for_each(|buffer| note_repeated_cpus(buffer, &mut damages));
+        note_repetitions(&self.buffers, &mut damages);
         if self.buffers.is_empty() {
-            damages.note(0, "no buffer: the file holds no trace data");
+            damages.note(
+                0,
+                "no table of CPUs: the recorder did not finish this file, or its end is missing",
+            );
         }
         self.damage = damages.into_vec();
     }

@@ -1,6 +1,6 @@
 //! Version 6: one part after the other, options and tables of CPUs last.
 
-use crate::buffers::{Buffer, FileFacts};
+use crate::buffers::{Buffer, FileFacts, TEXT_PAGE};
 use crate::damage::Damages;
 use crate::metadata::{Metadata, selected};
 use crate::options::{OptionReader, RawOption, id};
@@ -107,7 +107,8 @@ impl Tables<'_> {
             return Err(Damage::new(at, "neither \"flyrecord\" nor \"latency\""));
         }
         let page_size = self.facts.page_size;
-        let latency = Some(self.facts.range(at, cursor.rest().len() as u64, false, page_size));
+        let len = cursor.rest().len() as u64;
+        let latency = Some(self.facts.range(at, len, false, TEXT_PAGE));
         Ok(Buffer { name, clock: None, page_size, cpus: Vec::new(), latency })
     }
 

@@ -108,3 +108,56 @@ fn what_no_file_can_hold_is_refused() {
     let lzma = small(header(Version::V7, ByteOrder::Little, lzma));
     assert!(refused(&lzma, 0, "", 0).contains("lzma"));
 }
+
+const LATENCY: &[u8] = b"# tracer: wakeup\n# latency: 13 us\n";
+
+fn latency_text(file: &[u8]) -> Vec<u8> {
+    let recording = TraceDat::parse(file).unwrap();
+    assert_eq!(recording.damage, []);
+    let text = recording.buffers.iter().find_map(|buffer| buffer.latency.as_ref()).unwrap();
+    let (chunks, mut reader) = (text.chunks(file), ChunkReader::new());
+    assert_eq!(chunks.damage, []);
+    chunks.list.iter().flat_map(|chunk| reader.read(file, chunk).unwrap().to_vec()).collect()
+}
+
+#[test]
+fn latency_text_of_version_6_goes_to_the_end() {
+    let mut contents = small(header(Version::V6, ByteOrder::Little, Compression::None));
+    contents.buffers.truncate(1);
+    let writer = TraceDatWriter::new(Cursor::new(Vec::new()), &contents).unwrap();
+    let mut file = writer.finish().unwrap().into_inner();
+    let tag = file.windows(10).rposition(|bytes| bytes == b"flyrecord\0").unwrap();
+    file.truncate(tag);
+    file.extend(b"latency  \0");
+    file.extend(LATENCY);
+    assert_eq!(latency_text(&file), LATENCY);
+}
+
+#[test]
+fn latency_text_of_version_7_is_a_section() {
+    for compression in [Compression::None, Compression::Zstd] {
+        let flags = u16::from(compression != Compression::None);
+        let mut contents = small(header(Version::V7, ByteOrder::Little, compression.clone()));
+        contents.buffers.clear();
+        let mut writer = TraceDatWriter::new(Cursor::new(Vec::new()), &contents).unwrap();
+        let text = tracedat::id::BUFFER_TEXT;
+        writer.add_option(text, [&[0; 8], &b"\0local\0"[..]].concat()).unwrap();
+        let mut file = writer.finish().unwrap().into_inner();
+        let data = match compression {
+            Compression::Zstd => {
+                let packed = zstd::bulk::compress(LATENCY, 3).unwrap();
+                let sizes = [1, packed.len() as u32, LATENCY.len() as u32].map(u32::to_le_bytes);
+                [sizes.as_flattened(), &packed].concat()
+            }
+            _ => LATENCY.to_vec(),
+        };
+        let option = TraceDat::parse(&file).unwrap().options.into_iter().rfind(|o| o.id == text);
+        let place = option.unwrap().offset as usize;
+        let section = file.len() as u64;
+        file[place..place + 8].copy_from_slice(&section.to_le_bytes());
+        file.extend([text, flags, 0, 0].map(u16::to_le_bytes).as_flattened());
+        file.extend((data.len() as u64).to_le_bytes());
+        file.extend(data);
+        assert_eq!(latency_text(&file), LATENCY, "{compression:?}");
+    }
+}
