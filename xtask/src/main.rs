@@ -36,7 +36,7 @@ enum Chore {
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
-        Chore::Layers => layers::check().and_then(|()| source_rules::check()),
+        Chore::Layers => layers::check().and(source_rules::check()),
         Chore::Fixtures => fixtures::check(),
         Chore::Amplify(arguments) => amplify::run(&arguments),
         Chore::Sum { files } => fixtures::print_sums(&files),
