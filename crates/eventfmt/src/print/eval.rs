@@ -1,0 +1,136 @@
+//! Numbers of a print fmt, computed for one record.
+
+use abi::ByteOrder;
+
+use super::ir::{Binary, Element, Kind, Num, Op, Place};
+use crate::error::WriteError;
+use crate::field::located;
+use crate::number::NumberAt;
+
+/// A record and what it takes to read it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record<'r> {
+    pub(super) bytes: &'r [u8],
+    pub(super) order: ByteOrder,
+}
+
+impl<'r> Record<'r> {
+    /// The bytes at a place.
+    pub(super) fn at(self, place: Place) -> Result<&'r [u8], WriteError> {
+        let bytes = match place {
+            Place::Fixed { offset, len: 0 } => self.bytes.get(offset as usize..),
+            Place::Fixed { offset, len } => {
+                self.bytes.get(offset as usize..offset.saturating_add(len) as usize)
+            }
+            Place::Located { at, base } => located(self.bytes, self.order, at, base),
+        };
+        bytes.ok_or(WriteError::Short)
+    }
+
+    /// The first `len` bytes at a place, even past what lies there as long as the record has them.
+    pub(super) fn first(self, place: Place, len: usize) -> Result<&'r [u8], WriteError> {
+        let bytes = match place {
+            Place::Fixed { offset, .. } => {
+                self.bytes.get(offset as usize..).ok_or(WriteError::Short)?
+            }
+            Place::Located { .. } => self.at(place)?,
+        };
+        bytes.get(..len).ok_or(WriteError::Short)
+    }
+
+    #[inline]
+    fn number(self, at: NumberAt) -> Result<u64, WriteError> {
+        at.read_signed(self.bytes, self.order).map(i64::cast_unsigned).ok_or(WriteError::Short)
+    }
+
+    fn element(self, element: &Element) -> Result<u64, WriteError> {
+        let index = usize::try_from(self.eval(&element.index)?).map_err(|_| WriteError::Short)?;
+        let size = usize::from(element.kind.size);
+        let start = index.checked_mul(size).ok_or(WriteError::Short)?;
+        let bytes = self.at(element.place)?;
+        let raw = self.order.uint_at(bytes, start, size).ok_or(WriteError::Short)?;
+        Ok(element.kind.fit(raw))
+    }
+
+    /// The value of `num`.
+    pub(super) fn eval(self, num: &Num) -> Result<u64, WriteError> {
+        Ok(match num {
+            Num::Const(value) => *value,
+            Num::Field(at) => self.number(*at)?,
+            Num::Element(element) => self.element(element)?,
+            Num::Length(place) => self.at(*place)?.len() as u64,
+            Num::Not(inner) => u64::from(self.eval(inner)? == 0),
+            Num::Binary(binary) => self.binary(binary)?,
+            Num::Choice(parts) => {
+                let [condition, yes, no] = &**parts;
+                if self.eval(condition)? == 0 { self.eval(no)? } else { self.eval(yes)? }
+            }
+            Num::Cast(inner, kind) => kind.fit(self.eval(inner)?),
+            Num::Swap(inner, size) => swapped(self.eval(inner)?, *size),
+            Num::LowestBit(inner) => match self.eval(inner)? {
+                0 => 0,
+                value => u64::from(value.trailing_zeros().wrapping_add(1)),
+            },
+            Num::HighestBit(inner) => {
+                u64::from(64u32.wrapping_sub(self.eval(inner)?.leading_zeros()))
+            }
+        })
+    }
+
+    fn binary(self, binary: &Binary) -> Result<u64, WriteError> {
+        let left = self.eval(&binary.left)?;
+        match (binary.op, left) {
+            (Op::Both, 0) => return Ok(0),
+            (Op::Either, 1..) => return Ok(1),
+            _ => {}
+        }
+        operate(binary.op, binary.kind, left, self.eval(&binary.right)?)
+    }
+}
+
+fn swapped(value: u64, size: u8) -> u64 {
+    let unused = 64u32.saturating_sub(u32::from(size).saturating_mul(8));
+    value.swap_bytes().checked_shr(unused).unwrap_or(0)
+}
+
+/// Computes in `kind`, wrapping as the kernel does.
+fn operate(op: Op, kind: Kind, left: u64, right: u64) -> Result<u64, WriteError> {
+    let bits = u32::from(kind.size).wrapping_mul(8);
+    // Shifting by the width or more is undefined in C; machines take the count modulo the width.
+    let count = (right as u32).checked_rem(bits).unwrap_or(0);
+    let value = match op {
+        Op::Add => left.wrapping_add(right),
+        Op::Sub => left.wrapping_sub(right),
+        Op::Mul => left.wrapping_mul(right),
+        Op::Div | Op::Rem => return divide(op, kind, left, right),
+        Op::And => left & right,
+        Op::Or => left | right,
+        Op::Xor => left ^ right,
+        Op::Shl => left.wrapping_shl(count),
+        Op::Shr if kind.signed => left.cast_signed().wrapping_shr(count).cast_unsigned(),
+        Op::Shr => left.wrapping_shr(count),
+        Op::Less if kind.signed => return Ok((left.cast_signed() < right.cast_signed()).into()),
+        Op::LessEqual if kind.signed => {
+            return Ok((left.cast_signed() <= right.cast_signed()).into());
+        }
+        Op::Less => return Ok((left < right).into()),
+        Op::LessEqual => return Ok((left <= right).into()),
+        Op::Equal => return Ok((left == right).into()),
+        Op::NotEqual => return Ok((left != right).into()),
+        Op::Both | Op::Either => return Ok((right != 0).into()),
+    };
+    Ok(kind.fit(value))
+}
+
+fn divide(op: Op, kind: Kind, left: u64, right: u64) -> Result<u64, WriteError> {
+    if right == 0 {
+        return Err(WriteError::DivisionByZero);
+    }
+    let value = match (op, kind.signed) {
+        (Op::Div, true) => left.cast_signed().wrapping_div(right.cast_signed()).cast_unsigned(),
+        (Op::Div, false) => left.wrapping_div(right),
+        (_, true) => left.cast_signed().wrapping_rem(right.cast_signed()).cast_unsigned(),
+        (_, false) => left.wrapping_rem(right),
+    };
+    Ok(kind.fit(value))
+}

@@ -1,0 +1,89 @@
+//! Print fmts: C expressions compiled once, then run on every record.
+//!
+//! `lexer` and `parser` turn the text into the tree of `ir`, `eval` computes its numbers and
+//! `writer` its text. Numbers have C's types, so that signs and widths come out as in the kernel.
+
+mod binary_print;
+mod block;
+mod constants;
+mod eval;
+mod ir;
+mod lexer;
+mod masks;
+mod parser;
+mod pointer;
+mod primary;
+mod raw_like;
+mod spec;
+mod symbols;
+mod tables;
+mod template;
+mod texts;
+mod value;
+mod writer;
+
+use abi::Abi;
+
+use crate::error::{PrintError, WriteError};
+use crate::format::EventFormat;
+use crate::kallsyms::Kallsyms;
+use crate::printk_formats::PrintkFormats;
+use eval::Record;
+use ir::Piece;
+use parser::Parser;
+use writer::Writer;
+
+/// What printing needs besides the record: names and strings of the recorded kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct PrintContext<'a> {
+    /// Names of its functions.
+    pub kallsyms: &'a Kallsyms,
+    /// Its constant strings.
+    pub printk: &'a PrintkFormats,
+}
+
+/// A compiled print fmt.
+#[derive(Clone, Debug)]
+pub struct PrintProgram {
+    abi: Abi,
+    pieces: Box<[Piece]>,
+    binary: Option<binary_print::BinaryPrint>,
+}
+
+impl PrintProgram {
+    /// Compiles the print fmt of an event.
+    ///
+    /// # Errors
+    /// When the print fmt uses what cannot be computed from a record; the error names it.
+    pub fn compile(format: &EventFormat, abi: Abi) -> Result<Self, PrintError> {
+        let mut parser = Parser::new(format, abi)?;
+        let pieces = parser.template()?.into();
+        if parser.peek().is_some() {
+            return Err(parser.unexpected("the end"));
+        }
+        Ok(Self { abi, pieces, binary: binary_print::BinaryPrint::of(format) })
+    }
+
+    /// Appends the text of a record.
+    ///
+    /// # Errors
+    /// When the record is too short for what is to be printed; what was appended is taken back.
+    pub fn write(
+        &self,
+        record: &[u8],
+        context: &PrintContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WriteError> {
+        let start = out.len();
+        let record = Record { bytes: record, order: self.abi.order };
+        let writer = Writer { record, context: *context };
+        let result = match &self.binary {
+            Some(binary) => binary.write(writer, self.abi, out),
+            None => writer.pieces(&self.pieces, out),
+        };
+        if result.is_err() {
+            out.truncate(start);
+        }
+        result
+    }
+}

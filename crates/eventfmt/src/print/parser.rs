@@ -1,0 +1,437 @@
+//! Expressions of a print fmt, compiled while they are read.
+
+use std::sync::Arc;
+
+use abi::{Abi, LongSize};
+
+use super::block::Local;
+use super::ir::{Element, Kind, Num, Op, Place, Text};
+use super::lexer::{Token, TokenKind};
+use super::value::{self, Typed};
+use crate::ctype::{self, CType};
+use crate::error::PrintError;
+use crate::field::{ElementForm, Field, FieldKind};
+use crate::format::EventFormat;
+
+/// Deeper nesting is refused; kernels stay below 30.
+const MAX_NESTING: u32 = 80;
+
+/// What an expression stands for.
+#[derive(Clone, Debug)]
+pub(super) enum Operand {
+    Number(Typed),
+    Text(Text),
+    /// Bytes of the record: an array, or the address of a field.
+    Bytes(Bytes),
+    /// A table of strings declared in a block.
+    Strings(Arc<[Box<[u8]>]>),
+    /// What the statements of a block have printed.
+    Output,
+}
+
+/// Bytes of the record and the type of their elements.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bytes {
+    pub(super) place: Place,
+    pub(super) element: Kind,
+}
+
+/// A print fmt on its way to a program.
+pub(super) struct Parser<'t> {
+    tokens: Vec<Token<'t>>,
+    next: usize,
+    end: usize,
+    nesting: u32,
+    pub(super) format: &'t EventFormat,
+    pub(super) abi: Abi,
+    pub(super) locals: Vec<(&'t str, Local)>,
+}
+
+impl<'t> Parser<'t> {
+    pub(super) fn new(format: &'t EventFormat, abi: Abi) -> Result<Self, PrintError> {
+        let tokens = super::lexer::tokens(format.print_fmt())?;
+        let end = format.print_fmt().len();
+        Ok(Self { tokens, next: 0, end, nesting: 0, format, abi, locals: Vec::new() })
+    }
+
+    pub(super) fn long(&self) -> LongSize {
+        self.abi.long
+    }
+
+    pub(super) fn kind(&self, ctype: CType) -> Kind {
+        value::kind(ctype, self.abi.long)
+    }
+
+    // Tokens.
+
+    pub(super) fn peek(&self) -> Option<&TokenKind<'t>> {
+        self.peek_at(0)
+    }
+
+    pub(super) fn peek_at(&self, ahead: usize) -> Option<&TokenKind<'t>> {
+        self.tokens.get(self.next.saturating_add(ahead)).map(|token| &token.kind)
+    }
+
+    pub(super) fn advance(&mut self) {
+        self.next = self.next.saturating_add(1);
+    }
+
+    pub(super) fn position(&self) -> usize {
+        self.next
+    }
+
+    pub(super) fn rewind(&mut self, position: usize) {
+        self.next = position;
+    }
+
+    pub(super) fn at_mark(&self, mark: &'static str) -> bool {
+        self.peek() == Some(&TokenKind::Mark(mark))
+    }
+
+    /// Takes the mark if it is next.
+    pub(super) fn take(&mut self, mark: &'static str) -> bool {
+        let found = self.at_mark(mark);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    pub(super) fn expect(&mut self, mark: &'static str) -> Result<(), PrintError> {
+        if self.take(mark) { Ok(()) } else { Err(self.unexpected(mark)) }
+    }
+
+    pub(super) fn word(&mut self) -> Result<&'t str, PrintError> {
+        let Some(&TokenKind::Word(word)) = self.peek() else {
+            return Err(self.unexpected("a name"));
+        };
+        self.advance();
+        Ok(word)
+    }
+
+    /// String literals that stand side by side are one.
+    pub(super) fn literal(&mut self) -> Result<Box<[u8]>, PrintError> {
+        let mut whole: Option<Vec<u8>> = None;
+        while let Some(TokenKind::Text(text)) = self.peek() {
+            let text = text.clone();
+            self.advance();
+            whole.get_or_insert_default().extend_from_slice(&text);
+        }
+        whole.map(Vec::into_boxed_slice).ok_or_else(|| self.unexpected("a string"))
+    }
+
+    pub(super) fn unexpected(&self, wanted: &'static str) -> PrintError {
+        let token = self.tokens.get(self.next);
+        let found = match token.map(|token| &token.kind) {
+            None => "the end".to_owned(),
+            Some(TokenKind::Word(text) | TokenKind::Number(text)) => (*text).to_owned(),
+            Some(TokenKind::Mark(mark)) => (*mark).to_owned(),
+            Some(TokenKind::Text(text)) => String::from_utf8_lossy(text).into_owned(),
+            Some(TokenKind::Character(byte)) => char::from(*byte).to_string(),
+        };
+        PrintError::Syntax { at: token.map_or(self.end, |token| token.at), wanted, found }
+    }
+
+    // Expressions.
+
+    /// Runs `parse` one level deeper.
+    pub(super) fn nested<T>(
+        &mut self,
+        parse: impl FnOnce(&mut Self) -> Result<T, PrintError>,
+    ) -> Result<T, PrintError> {
+        if self.nesting >= MAX_NESTING {
+            return Err(PrintError::TooDeep);
+        }
+        self.nesting = self.nesting.saturating_add(1);
+        let result = parse(self);
+        self.nesting = self.nesting.saturating_sub(1);
+        result
+    }
+
+    /// A whole expression, up to a comma or closing bracket.
+    pub(super) fn expression(&mut self) -> Result<Operand, PrintError> {
+        self.nested(|parser| {
+            let condition = parser.operation(0)?;
+            if parser.take("?") { parser.choice(condition) } else { Ok(condition) }
+        })
+    }
+
+    pub(super) fn number(&mut self) -> Result<Typed, PrintError> {
+        let operand = self.expression()?;
+        self.as_number(operand)
+    }
+
+    /// The rest of `condition ? yes : no`, or of GNU's `value ?: no`.
+    fn choice(&mut self, condition: Operand) -> Result<Operand, PrintError> {
+        let yes = if self.at_mark(":") { condition.clone() } else { self.expression()? };
+        self.expect(":")?;
+        let no = self.expression()?;
+        let condition = self.as_number(condition)?;
+        match (yes, no) {
+            (Operand::Number(yes), Operand::Number(no)) => {
+                condition.choice(yes, no).map(Operand::Number)
+            }
+            (yes, no) => {
+                let (yes, no) = (self.as_text(yes)?, self.as_text(no)?);
+                Ok(Operand::Text(Text::Choice(Box::new((condition.num, yes, no)))))
+            }
+        }
+    }
+
+    /// Binary operators that bind at least as tightly as `least`.
+    fn operation(&mut self, least: u8) -> Result<Operand, PrintError> {
+        let mut left = self.unary()?;
+        while let Some((mark, binding)) = self.peek_operator().filter(|it| it.1 >= least) {
+            self.advance();
+            let right = self.nested(|parser| parser.operation(binding.saturating_add(1)))?;
+            left = self.combine(mark, left, right)?;
+        }
+        Ok(left)
+    }
+
+    fn peek_operator(&self) -> Option<(&'static str, u8)> {
+        let Some(&TokenKind::Mark(mark)) = self.peek() else { return None };
+        let binding = match mark {
+            "||" => 1,
+            "&&" => 2,
+            "|" => 3,
+            "^" => 4,
+            "&" => 5,
+            "==" | "!=" => 6,
+            "<" | ">" | "<=" | ">=" => 7,
+            "<<" | ">>" => 8,
+            "+" | "-" => 9,
+            "*" | "/" | "%" => 10,
+            _ => return None,
+        };
+        Some((mark, binding))
+    }
+
+    fn combine(
+        &mut self,
+        mark: &'static str,
+        left: Operand,
+        right: Operand,
+    ) -> Result<Operand, PrintError> {
+        let (left, right) = (self.as_number(left)?, self.as_number(right)?);
+        let (op, swap) = match mark {
+            "||" => (Op::Either, false),
+            "&&" => (Op::Both, false),
+            "|" => (Op::Or, false),
+            "^" => (Op::Xor, false),
+            "&" => (Op::And, false),
+            "==" => (Op::Equal, false),
+            "!=" => (Op::NotEqual, false),
+            "<" => (Op::Less, false),
+            ">" => (Op::Less, true),
+            "<=" => (Op::LessEqual, false),
+            ">=" => (Op::LessEqual, true),
+            "<<" => (Op::Shl, false),
+            ">>" => (Op::Shr, false),
+            "+" => (Op::Add, false),
+            "-" => (Op::Sub, false),
+            "*" => (Op::Mul, false),
+            "/" => (Op::Div, false),
+            _ => (Op::Rem, false),
+        };
+        let (left, right) = if swap { (right, left) } else { (left, right) };
+        Typed::binary(op, left, right).map(Operand::Number)
+    }
+
+    fn unary(&mut self) -> Result<Operand, PrintError> {
+        let Some(&TokenKind::Mark(mark)) = self.peek() else { return self.postfix() };
+        match mark {
+            "!" | "~" | "-" | "+" => {
+                self.advance();
+                let operand = self.nested(Self::unary)?;
+                let number = self.as_number(operand)?;
+                let result = match mark {
+                    "!" => number.not(),
+                    "~" => number.unary(Op::Xor, u64::MAX),
+                    "-" => number.unary(Op::Sub, 0),
+                    _ => number.unary(Op::Add, 0),
+                };
+                result.map(Operand::Number)
+            }
+            "&" => {
+                self.advance();
+                let operand = self.nested(Self::unary)?;
+                self.address_of(operand)
+            }
+            "*" => {
+                self.advance();
+                let operand = self.nested(Self::unary)?;
+                self.index(operand, Typed::constant(0, Kind::INT))
+            }
+            "(" if self.cast_ahead() => {
+                self.advance();
+                let name = self.type_name()?;
+                self.expect(")")?;
+                let operand = self.nested(Self::unary)?;
+                self.cast(&name, operand)
+            }
+            _ => self.postfix(),
+        }
+    }
+
+    fn postfix(&mut self) -> Result<Operand, PrintError> {
+        let mut operand = self.primary()?;
+        while self.take("[") {
+            let index = self.number()?;
+            self.expect("]")?;
+            operand = self.index(operand, index)?;
+        }
+        Ok(operand)
+    }
+
+    fn address_of(&mut self, operand: Operand) -> Result<Operand, PrintError> {
+        match operand {
+            Operand::Bytes(_) => Ok(operand),
+            Operand::Number(Typed { field: Some((_, place)), kind, .. }) => {
+                Ok(Operand::Bytes(Bytes { place, element: kind }))
+            }
+            Operand::Number(Typed { num: Num::Element(element), .. })
+                if element.index == Num::Const(0) =>
+            {
+                Ok(Operand::Bytes(Bytes { place: element.place, element: element.kind }))
+            }
+            _ => Err(PrintError::unsupported("the operator", "&")),
+        }
+    }
+
+    fn index(&mut self, operand: Operand, index: Typed) -> Result<Operand, PrintError> {
+        match operand {
+            Operand::Bytes(Bytes { place, element }) => {
+                let it = Element { place, kind: element, index: index.num };
+                Typed::node(Num::Element(Box::new(it)), element, index.depth).map(Operand::Number)
+            }
+            Operand::Strings(strings) => Ok(Operand::Text(Text::Indexed(strings, index.num))),
+            _ => Err(PrintError::unsupported("the operator", "[] or *")),
+        }
+    }
+
+    fn cast(&mut self, name: &str, operand: Operand) -> Result<Operand, PrintError> {
+        match operand {
+            Operand::Number(number) => {
+                let ctype = ctype::named(name);
+                let ctype = ctype.ok_or_else(|| PrintError::unsupported("the type", name))?;
+                number.cast(self.kind(ctype)).map(Operand::Number)
+            }
+            Operand::Bytes(bytes) => match name.trim_end().strip_suffix('*') {
+                Some(element) => {
+                    let element = ctype::named(element).map(|it| self.kind(it));
+                    let element = element.unwrap_or(bytes.element);
+                    Ok(Operand::Bytes(Bytes { element, ..bytes }))
+                }
+                None => Err(PrintError::unsupported("the cast of an array to", name)),
+            },
+            other => Ok(other),
+        }
+    }
+
+    // Types.
+
+    /// Whether `(` begins a cast: a type follows, or an unknown name that only a type can be.
+    fn cast_ahead(&self) -> bool {
+        let Some(TokenKind::Word(word)) = self.peek_at(1) else { return false };
+        if ctype::begins_type(word) {
+            return true;
+        }
+        let mut ahead = 2usize;
+        while self.peek_at(ahead) == Some(&TokenKind::Mark("*")) {
+            ahead = ahead.saturating_add(1);
+        }
+        let closed = self.peek_at(ahead) == Some(&TokenKind::Mark(")"));
+        let operand = matches!(
+            self.peek_at(ahead.saturating_add(1)),
+            Some(TokenKind::Word(_) | TokenKind::Number(_) | TokenKind::Mark("("))
+        );
+        closed && operand && *word != "REC"
+    }
+
+    /// The words and stars of a type.
+    pub(super) fn type_name(&mut self) -> Result<String, PrintError> {
+        let mut name = self.word()?.to_owned();
+        loop {
+            match self.peek() {
+                Some(TokenKind::Word(word)) => {
+                    name.push(' ');
+                    name.push_str(word);
+                }
+                Some(TokenKind::Mark("*")) => name.push('*'),
+                _ => return Ok(name),
+            }
+            self.advance();
+        }
+    }
+
+    // What an operand is good for.
+
+    pub(super) fn as_number(&self, operand: Operand) -> Result<Typed, PrintError> {
+        match operand {
+            Operand::Number(number) => Ok(number),
+            // A string literal as a condition, as in `cond && "x"`: its address is never zero.
+            Operand::Text(Text::Literal(_)) => Ok(Typed::constant(1, Kind::INT)),
+            Operand::Text(_) => Err(PrintError::unsupported("as a number", "a string")),
+            Operand::Bytes(_) => Err(PrintError::unsupported("as a number", "an address")),
+            Operand::Strings(_) | Operand::Output => {
+                Err(PrintError::unsupported("as a number", "a local"))
+            }
+        }
+    }
+
+    pub(super) fn as_text(&self, operand: Operand) -> Result<Text, PrintError> {
+        match operand {
+            Operand::Text(text) => Ok(text),
+            Operand::Bytes(bytes) => Ok(Text::Chars(bytes.place)),
+            Operand::Number(number) => Ok(Text::Pointer(number.num)),
+            Operand::Strings(_) | Operand::Output => {
+                Err(PrintError::unsupported("as a string", "a local"))
+            }
+        }
+    }
+
+    pub(super) fn as_bytes(&self, operand: Operand) -> Result<Bytes, PrintError> {
+        match operand {
+            Operand::Bytes(bytes) => Ok(bytes),
+            Operand::Number(Typed { field: Some((_, place)), kind, .. }) => {
+                Ok(Bytes { place, element: kind })
+            }
+            _ => Err(PrintError::unsupported("as an address", "a computed value")),
+        }
+    }
+
+    // Fields.
+
+    /// The field of `REC->name`.
+    pub(super) fn record_field(&self, name: &str) -> Result<Operand, PrintError> {
+        let unknown = || PrintError::UnknownField(name.to_owned());
+        let field = self.format.field(name).ok_or_else(unknown)?;
+        let Some(at) = field.number() else { return Ok(Operand::Bytes(self.bytes_of(field))) };
+        let own = self.format.fields().iter().position(|own| std::ptr::eq(own, field));
+        let place = Place::Fixed { offset: at.offset, len: u32::from(at.size) };
+        let kind = Kind { size: at.size, signed: at.signed };
+        let index = own.and_then(|own| u32::try_from(own).ok()).unwrap_or(u32::MAX);
+        let number = Typed::leaf(Num::Field(at), kind);
+        Ok(Operand::Number(Typed { field: Some((index, place)), ..number }))
+    }
+
+    /// The bytes of an array, wherever they lie.
+    pub(super) fn bytes_of(&self, field: &Field) -> Bytes {
+        let place = match field.kind {
+            FieldKind::Dynamic(_) => Place::Located { at: field.offset, base: 0 },
+            FieldKind::Relative(_) => Place::Located { at: field.offset, base: field.end() },
+            _ => Place::Fixed { offset: field.offset, len: field.size },
+        };
+        let size = match field.kind {
+            FieldKind::Array(element)
+            | FieldKind::Dynamic(element)
+            | FieldKind::Relative(element) => match element.form {
+                ElementForm::Long => self.long().bytes() as u8,
+                _ => u8::try_from(element.size).unwrap_or(1),
+            },
+            FieldKind::Number(_) | FieldKind::Opaque => 1,
+        };
+        Bytes { place, element: Kind { size, signed: field.signed } }
+    }
+}
