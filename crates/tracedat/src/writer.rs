@@ -10,6 +10,7 @@ use crate::formats::Formats;
 use crate::header::{Header, Version};
 use crate::options::id;
 pub(crate) use encode::Encoder;
+use std::collections::HashSet;
 use std::io::{self, Seek, SeekFrom, Write};
 
 /// All of a file but the pages.
@@ -67,6 +68,8 @@ pub struct TraceDatWriter<W> {
     buffers: Vec<BufferSpec>,
     /// Index of the buffer whose pages are being written.
     current: usize,
+    /// CPUs of that buffer that have their pages.
+    done: HashSet<u32>,
     state: State,
 }
 
@@ -78,7 +81,7 @@ enum State {
 }
 
 impl<W: Write + Seek> TraceDatWriter<W> {
-    /// Writes everything that goes before the pages.
+    /// Writes everything that goes before the pages. `out` is empty and at its start.
     ///
     /// # Errors
     /// When `out` can't be written, or `contents` can't be put into a file of the version: texts
@@ -90,8 +93,9 @@ impl<W: Write + Seek> TraceDatWriter<W> {
             Version::V6 => State::V6(v6::Tables::begin(&mut out, contents)?),
             Version::V7 => State::V7(v7::Sections::begin(&mut out, contents)?),
         };
-        let (header, cpus) = (contents.header.clone(), contents.cpus);
-        Ok(Self { out, header, cpus, buffers: contents.buffers.clone(), current: 0, state })
+        let (header, buffers) = (contents.header.clone(), contents.buffers.clone());
+        let (cpus, done) = (contents.cpus, HashSet::new());
+        Ok(Self { out, header, cpus, buffers, current: 0, done, state })
     }
 
     /// Writes the pages of one CPU of the buffer with this name, as many as `pages` gives.
@@ -100,8 +104,8 @@ impl<W: Write + Seek> TraceDatWriter<W> {
     /// the bytes read from `pages`.
     ///
     /// # Errors
-    /// When reading or writing fails, for a buffer out of order, a CPU past [`Contents::cpus`], or
-    /// bytes that are no whole pages.
+    /// When reading or writing fails, for a buffer out of order, a CPU that has its pages or lies
+    /// past [`Contents::cpus`], or bytes that are no whole pages.
     pub fn write_cpu(&mut self, buffer: &str, cpu: u32, pages: impl io::Read) -> io::Result<u64> {
         let ahead = self.buffers.get(self.current..).unwrap_or_default();
         let steps = ahead.iter().position(|spec| spec.name == buffer);
@@ -110,7 +114,13 @@ impl<W: Write + Seek> TraceDatWriter<W> {
         if cpu >= self.cpus {
             return Err(invalid(format!("CPU {cpu} of {}", self.cpus)));
         }
-        self.current = self.current.saturating_add(steps);
+        if steps > 0 {
+            self.current = self.current.saturating_add(steps);
+            self.done.clear();
+        }
+        if !self.done.insert(cpu) {
+            return Err(invalid(format!("CPU {cpu} of \"{buffer}\" again")));
+        }
         match &mut self.state {
             State::V6(tables) => {
                 let page_size = self.header.page_size;
@@ -201,9 +211,10 @@ impl<W: Write + Seek> Output<W> {
 
     /// Writes over what stands at `at`, and goes back to the end.
     fn patch(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let end = self.position()?;
         self.out.seek(SeekFrom::Start(at))?;
         self.out.write_all(bytes)?;
-        self.out.seek(SeekFrom::End(0))?;
+        self.out.seek(SeekFrom::Start(end))?;
         Ok(())
     }
 

@@ -99,6 +99,12 @@ fn what_no_file_can_hold_is_refused() {
     assert!(refused(&good, 0, "", 100).contains("no whole pages"));
     assert!(refused(&good, 300, "", 0).contains("CPU 300 of 300"));
     assert!(refused(&good, 0, "third", 0).contains("no buffer"));
+    let mut writer = TraceDatWriter::new(Cursor::new(Vec::new()), &good).unwrap();
+    writer.write_cpu("", 1, &[][..]).unwrap();
+    assert!(writer.write_cpu("", 1, &[][..]).unwrap_err().to_string().contains("again"));
+    writer.write_cpu("second", 1, &[][..]).unwrap();
+    let back = writer.write_cpu("", 2, &[][..]).unwrap_err();
+    assert!(back.to_string().contains("no buffer"), "the top buffer is closed");
     let zip = small(header(Version::V6, ByteOrder::Little, Compression::Zstd));
     assert!(refused(&zip, 0, "", 0).contains("no compression"));
     let mut count = small(header(Version::V6, ByteOrder::Little, Compression::None));
