@@ -18,8 +18,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("tracedat", &["abi", "sys"]),
     ("sources", &["abi", "ringbuf", "eventfmt", "tracedat", "sys"]),
     ("timeline", &["abi", "ringbuf", "eventfmt", "sources"]),
-    ("analyses", &["abi", "eventfmt", "sources", "timeline"]),
-    ("report", &["analyses", "timeline"]),
+    ("analyses", &["abi", "eventfmt", "ringbuf", "sources", "timeline"]),
+    ("report", &["abi", "analyses", "eventfmt", "ringbuf", "sources", "timeline", "tracedat"]),
     ("testkit", &["abi"]),
 ];
 

@@ -1,1 +1,23 @@
 //! One file per question asked of a timeline.
+//!
+//! An analysis takes a recording and gives numbers; how they look is for `report` to say.
+
+#![forbid(unsafe_code)]
+
+mod contents;
+mod distribution;
+mod exits;
+mod group;
+mod nested;
+mod reasons;
+mod tally;
+mod vms;
+
+pub use contents::{Contents, CpuContents, contents};
+pub use distribution::{Distribution, EXACT_VALUES};
+pub use exits::{ExitRow, Exits, Recorded, exits};
+pub use group::{By, Group};
+pub use nested::{AncillaryRow, LevelCount, Nested, NestedRow, nested};
+pub use reasons::{Code, Isa, ReasonNames, is_waiting};
+pub use tally::Tally;
+pub use vms::find_vms;

@@ -1,2 +1,45 @@
-//! The `hyperscope` command.
-fn main() {}
+//! The `hyperscope` command: parses the line, runs a verb, turns its end into an exit code.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Verb};
+
+mod args;
+mod cmd;
+mod inputs;
+mod output;
+mod progress;
+
+fn main() -> ExitCode {
+    // Wrong arguments end in clap with exit code 2.
+    let cli = Cli::parse();
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing is left to tell when standard error is gone too.
+            let _ = writeln!(io::stderr().lock(), "hyperscope: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> anyhow::Result<()> {
+    match &cli.verb {
+        Verb::Exits(args) => cmd::exits::run(args),
+        Verb::Nested(args) => cmd::nested::run(args),
+        Verb::Events(args) => cmd::events::run(args),
+        Verb::Info(args) => cmd::info::run(args),
+    }
+}
+
+/// Whether the reader of a pipe went away, as `head` does when it has seen enough.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}

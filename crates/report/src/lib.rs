@@ -1,1 +1,55 @@
 //! Results as tables, JSON and CSV.
+//!
+//! An analysis gives numbers; this crate says how they look. JSON follows the schemas in
+//! `docs/formats`, which scripts rely on; tables may change.
+
+#![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+pub mod events;
+mod exits;
+mod info;
+mod json;
+mod losses;
+mod nested;
+mod table;
+mod units;
+
+pub use exits::{ExitsReport, Source};
+pub use info::{FileInfo, InfoReport};
+pub use nested::NestedReport;
+pub use table::{Column, Table};
+pub use units::{count, share, time};
+
+/// How a report is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Tables for people; `width` is that of the terminal, if there is one.
+    Table {
+        /// Columns of the terminal; `None` where lines may be as long as they like.
+        width: Option<usize>,
+    },
+    /// One JSON document.
+    Json,
+    /// One table with a header line.
+    Csv,
+}
+
+/// A result that can be written in every format.
+pub trait Report {
+    /// The tables people read.
+    fn text(&self, width: Option<usize>) -> String;
+    /// The document scripts read.
+    fn json(&self) -> serde_json::Value;
+    /// The rows spreadsheets read.
+    fn csv(&self) -> Table;
+
+    /// The report in a format, with a line break at its end.
+    fn render(&self, format: Format) -> String {
+        match format {
+            Format::Table { width } => self.text(width),
+            Format::Json => format!("{:#}\n", self.json()),
+            Format::Csv => self.csv().to_csv(),
+        }
+    }
+}

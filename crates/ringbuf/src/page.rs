@@ -90,9 +90,8 @@ impl<'a> Page<'a> {
         let body = bytes.get(layout.data_offset()..).ok_or(no_head)?;
         let committed = commit & COMMIT_SIZE_MASK;
         let size = usize::try_from(committed).unwrap_or(usize::MAX);
-        let data = body
-            .get(..size)
-            .ok_or(PageDamage::Overcommitted { committed, room: body.len() })?;
+        let data =
+            body.get(..size).ok_or(PageDamage::Overcommitted { committed, room: body.len() })?;
         let missed = match (commit & MISSED_EVENTS != 0, commit & MISSED_STORED != 0) {
             (false, _) => Missed::Nothing,
             (true, true) => layout.commit_at(body, size).map_or(Missed::Unknown, Missed::Events),

@@ -124,10 +124,8 @@ impl<'a> Position<'a> {
     #[inline(always)]
     fn event(&mut self, start: usize, len: usize) -> Result<Step<'a>, RecordDamage> {
         let end = start.saturating_add(len);
-        let payload = self
-            .data
-            .get(start..end)
-            .ok_or_else(|| self.damage(end.saturating_sub(self.at)))?;
+        let payload =
+            self.data.get(start..end).ok_or_else(|| self.damage(end.saturating_sub(self.at)))?;
         self.at = end;
         Ok(Step::Event(payload))
     }

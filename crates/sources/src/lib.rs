@@ -1,1 +1,21 @@
-//! Every kind of input behind one type.
+//! Every kind of input behind one type: a [`Recording`] of one machine.
+//!
+//! A recording knows its event formats, its clock and its streams (one per CPU and buffer). It
+//! hands out blocks of ring-buffer pages; what the pages say is for `timeline` to find out.
+
+#![forbid(unsafe_code)]
+#![deny(clippy::indexing_slicing)]
+
+mod damage;
+mod format_table;
+mod open;
+mod raw_pages;
+mod recording;
+mod stream;
+mod trace_dat;
+
+pub use damage::Damage;
+pub use format_table::FormatTable;
+pub use open::{OpenError, open};
+pub use recording::{Container, Recording, RecordingInfo};
+pub use stream::{Block, BlockReader, Stream};

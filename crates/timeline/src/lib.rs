@@ -1,1 +1,27 @@
 //! Machines, CPUs, threads, vCPUs and exits on one clock.
+//!
+//! A recording's streams are decoded in parallel ([`rounds`]), reduced to what concerns threads
+//! (`extract`), put in order per thread (`lanes`) and turned into exits with parts (`vcpu`).
+
+#![forbid(unsafe_code)]
+
+mod exit_span;
+mod exits;
+mod extract;
+mod kvm_events;
+mod lanes;
+mod losses;
+mod poll;
+pub mod rounds;
+mod thread_event;
+mod vcpu;
+mod vcpus;
+mod vms;
+
+pub use exit_span::{Detail, ExitSpan, Handler, Outcome, Parts};
+pub use exits::{ExitPass, each_exit};
+pub use losses::Losses;
+pub use thread_event::Kind;
+pub use vcpu::ExitSink;
+pub use vcpus::{KindSet, VcpuInfo, Vcpus};
+pub use vms::{Vm, VmVcpu, group_vms};

@@ -1,0 +1,234 @@
+//! What is in a recording: events by name and CPU, the time they span, what was lost.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use abi::ByteOrder;
+use eventfmt::NumberAt;
+use ringbuf::{Missed, Page};
+use sources::{Block, Damage, Recording, Stream};
+use timeline::rounds::{self, Batch, Consume, Decode, Input};
+
+/// Events of one CPU in one buffer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuContents {
+    /// Number of the CPU.
+    pub cpu: u32,
+    /// Name of the buffer; the top one is empty.
+    pub buffer: String,
+    /// Events read.
+    pub events: u64,
+    /// Pages read.
+    pub pages: u64,
+    /// Time of the first event.
+    pub first_ns: Option<u64>,
+    /// Time of the last event.
+    pub last_ns: Option<u64>,
+    /// Events the kernel dropped and counted.
+    pub events_lost: u64,
+    /// Places where it dropped events without a count.
+    pub uncounted_losses: u64,
+}
+
+/// Contents of a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Contents {
+    /// Events by `system:name`; those without a format as `unknown:ID`.
+    pub events: BTreeMap<String, u64>,
+    /// One per CPU and buffer that has pages.
+    pub cpus: Vec<CpuContents>,
+    /// Pages, records and chunks that could not be read.
+    pub damage: Vec<Damage>,
+    /// Damages beyond those kept.
+    pub more_damage: u64,
+}
+
+/// Damages kept with their text.
+const MAX_DAMAGE_KEPT: usize = 100;
+
+impl Contents {
+    /// Events of all CPUs.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.cpus.iter().map(|cpu| cpu.events).sum()
+    }
+
+    /// Time of the first event on any CPU.
+    #[must_use]
+    pub fn first_ns(&self) -> Option<u64> {
+        self.cpus.iter().filter_map(|cpu| cpu.first_ns).min()
+    }
+
+    /// Time of the last event on any CPU.
+    #[must_use]
+    pub fn last_ns(&self) -> Option<u64> {
+        self.cpus.iter().filter_map(|cpu| cpu.last_ns).max()
+    }
+
+    /// Events the kernel dropped and counted.
+    #[must_use]
+    pub fn events_lost(&self) -> u64 {
+        self.cpus.iter().map(|cpu| cpu.events_lost).sum()
+    }
+
+    /// Places where the kernel dropped events without a count.
+    #[must_use]
+    pub fn uncounted_losses(&self) -> u64 {
+        self.cpus.iter().map(|cpu| cpu.uncounted_losses).sum()
+    }
+
+    /// Pages, records and chunks that could not be read.
+    #[must_use]
+    pub fn pages_damaged(&self) -> u64 {
+        self.damage.len() as u64 + self.more_damage
+    }
+}
+
+/// Counts of one block.
+#[derive(Debug, Default)]
+struct CountBatch {
+    /// Events by id; as long as the greatest id seen.
+    by_id: Vec<u64>,
+    cpu: CpuContents,
+    damage: Vec<Damage>,
+}
+
+impl Batch for CountBatch {
+    fn clear(&mut self) {
+        let mut by_id = std::mem::take(&mut self.by_id);
+        by_id.clear();
+        *self = Self { by_id, ..Self::default() };
+    }
+
+    fn last_stamp_ns(&self) -> Option<u64> {
+        // Counting needs no order across CPUs.
+        None
+    }
+
+    fn set_unreadable(&mut self, damage: Damage) {
+        self.damage.push(damage);
+    }
+}
+
+#[derive(Debug)]
+struct Counter<'r> {
+    recording: &'r Recording,
+    order: ByteOrder,
+    type_at: NumberAt,
+}
+
+impl Decode for Counter<'_> {
+    type Batch = CountBatch;
+
+    fn decode(&self, _: usize, input: Input<'_>, block: &Block<'_>, batch: &mut CountBatch) {
+        let stream = input.stream;
+        let page_size = stream.layout().page_size;
+        for (at, bytes) in block.pages.chunks(page_size).enumerate() {
+            let offset = block.page_offset(at * page_size);
+            let result = match Page::parse(bytes, stream.layout()) {
+                Ok(page) => self.page(&page, stream, batch).map_err(|bad| bad.to_string()),
+                Err(bad) => Err(bad.to_string()),
+            };
+            if let Err(what) = result {
+                batch.damage.push(Damage::on_cpu(stream.cpu(), offset, what));
+            }
+        }
+    }
+}
+
+impl Counter<'_> {
+    fn page(
+        &self,
+        page: &Page<'_>,
+        stream: &Stream,
+        batch: &mut CountBatch,
+    ) -> Result<(), ringbuf::RecordDamage> {
+        let cpu = &mut batch.cpu;
+        cpu.pages += 1;
+        match page.missed {
+            Missed::Nothing => {}
+            Missed::Unknown => cpu.uncounted_losses += 1,
+            Missed::Events(count) => cpu.events_lost = cpu.events_lost.saturating_add(count),
+        }
+        let mut last = None;
+        let by_id = &mut batch.by_id;
+        let correction = self.recording.correction(stream);
+        let result = page.for_each(|record| {
+            let id = self.type_at.read(record.payload, self.order).unwrap_or(0);
+            let id = usize::from(id as u16);
+            if by_id.len() <= id {
+                by_id.resize(id + 1, 0);
+            }
+            if let Some(count) = by_id.get_mut(id) {
+                *count += 1;
+            }
+            cpu.events += 1;
+            if cpu.first_ns.is_none() {
+                cpu.first_ns = Some(correction.ns(record.stamp, stream.cpu()));
+            }
+            last = Some(record.stamp);
+        });
+        let last_ns = last.map(|stamp| correction.ns(stamp, stream.cpu()));
+        cpu.last_ns = cpu.last_ns.max(last_ns);
+        result
+    }
+}
+
+/// Adds up the blocks.
+#[derive(Debug)]
+struct Sums {
+    by_id: Vec<u64>,
+    contents: Contents,
+}
+
+impl Consume<CountBatch> for Sums {
+    fn take(&mut self, stream: usize, mut batch: CountBatch) {
+        if self.by_id.len() < batch.by_id.len() {
+            self.by_id.resize(batch.by_id.len(), 0);
+        }
+        for (sum, count) in self.by_id.iter_mut().zip(&batch.by_id) {
+            *sum += count;
+        }
+        if let Some(cpu) = self.contents.cpus.get_mut(stream) {
+            cpu.events += batch.cpu.events;
+            cpu.pages += batch.cpu.pages;
+            cpu.first_ns = [cpu.first_ns, batch.cpu.first_ns].into_iter().flatten().min();
+            cpu.last_ns = cpu.last_ns.max(batch.cpu.last_ns);
+            cpu.events_lost = cpu.events_lost.saturating_add(batch.cpu.events_lost);
+            cpu.uncounted_losses += batch.cpu.uncounted_losses;
+        }
+        for damage in batch.damage.drain(..) {
+            if self.contents.damage.len() < MAX_DAMAGE_KEPT {
+                self.contents.damage.push(damage);
+            } else {
+                self.contents.more_damage += 1;
+            }
+        }
+    }
+
+    fn advance(&mut self, _: u64, _: &mut Vec<CountBatch>) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// Counts all that `recording` holds; `tick` hears of the bytes done.
+#[must_use]
+pub fn contents(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Contents {
+    let counter =
+        Counter { recording, order: recording.abi().order, type_at: recording.formats().type_at() };
+    let empty = |stream: &Stream| CpuContents {
+        cpu: stream.cpu(),
+        buffer: recording.info().buffers.get(stream.buffer()).cloned().unwrap_or_default(),
+        ..CpuContents::default()
+    };
+    let cpus = recording.streams().iter().map(empty).collect();
+    let contents = Contents { cpus, ..Contents::default() };
+    let mut sums = Sums { by_id: Vec::new(), contents };
+    rounds::run(&Input::all_of(recording), &counter, &mut sums, tick);
+    for (id, count) in sums.by_id.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let format = u16::try_from(id).ok().and_then(|id| recording.formats().by_id(id));
+        let name = format.map_or_else(|| format!("unknown:{id}"), |one| one.full_name().to_owned());
+        sums.contents.events.insert(name, *count);
+    }
+    sums.contents
+}

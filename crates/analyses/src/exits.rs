@@ -1,0 +1,216 @@
+//! Where did the time of VM exits go: counts, durations and parts, grouped as asked.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use sources::Recording;
+use timeline::{Detail, ExitSink, ExitSpan, KindSet, Losses, Vcpus, Vm, each_exit, group_vms};
+
+use crate::group::{By, Group};
+use crate::reasons::{Code, ReasonNames, is_waiting};
+use crate::tally::Tally;
+
+/// What exits are told apart by while they are gathered: the finest grouping a request needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    vcpu: u32,
+    level: u8,
+    isa: u8,
+    code: u64,
+    detail: Option<(Detail, u64)>,
+    guest_pc: u64,
+}
+
+/// Gathers tallies by [`Key`].
+#[derive(Debug)]
+struct Gather {
+    by_detail: bool,
+    by_pc: bool,
+    tallies: Vec<(Key, Tally)>,
+    index: FxHashMap<Key, usize>,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl ExitSink for Gather {
+    fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
+        self.first_ns = self.first_ns.min(span.start_ns);
+        self.last_ns = self.last_ns.max(span.end_ns);
+        let key = Key {
+            vcpu: vcpu as u32,
+            level: span.level,
+            isa: span.isa,
+            code: span.code,
+            detail: span.detail.filter(|_| self.by_detail),
+            guest_pc: if self.by_pc { span.guest_pc } else { 0 },
+        };
+        let next = self.tallies.len();
+        let at = *self.index.entry(key).or_insert(next);
+        if at == next {
+            self.tallies.push((key, Tally::default()));
+        }
+        if let Some((_, tally)) = self.tallies.get_mut(at) {
+            tally.add(span);
+        }
+    }
+}
+
+/// Exits of one recording, grouped.
+#[derive(Debug)]
+pub struct Exits {
+    /// How rows are grouped.
+    pub by: Vec<By>,
+    /// Groups, those that took longest first.
+    pub rows: Vec<ExitRow>,
+    /// The VMs of the recording.
+    pub vms: Vec<Vm>,
+    /// What was lost.
+    pub losses: Losses,
+    /// First exit to last entry.
+    pub span_ns: u64,
+    /// Which parts of an exit the recording has events for.
+    pub recorded: Recorded,
+    /// Whether times are nanoseconds; else they are ticks of the recording's clock.
+    pub nanoseconds: bool,
+}
+
+/// Which parts of exits the recording has events for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Exits to user space are told (`kvm_userspace_exit`).
+    pub user: bool,
+    /// The return from there is told too.
+    pub user_return: bool,
+    /// Switches of threads are told.
+    pub off_cpu: bool,
+    /// Wake-ups are told, so that waiting for a CPU is known from waiting for work.
+    pub wake: bool,
+    /// Halt-polling is told.
+    pub halt_poll: bool,
+    /// Host work is told.
+    pub host_work: bool,
+    /// Nested guests' exits are told.
+    pub nested: bool,
+}
+
+impl Recorded {
+    fn new(seen: KindSet) -> Self {
+        use timeline::Kind;
+        Self {
+            user: seen.contains(Kind::UserExit),
+            user_return: seen.contains(Kind::UserReturn),
+            off_cpu: seen.contains(Kind::SchedOut),
+            wake: seen.contains(Kind::Wake),
+            halt_poll: seen.contains(Kind::VcpuWakeup),
+            host_work: seen.contains(Kind::HostWork) || seen.contains(Kind::SchedOut),
+            nested: seen.contains(Kind::NestedExit) || seen.contains(Kind::NestedEnter),
+        }
+    }
+}
+
+/// One group of exits.
+#[derive(Clone, Debug)]
+pub struct ExitRow {
+    /// What the group is.
+    pub group: Group,
+    /// Its exits mean waiting for work.
+    pub waiting: bool,
+    /// Its sums.
+    pub tally: Tally,
+}
+
+/// Accounts for every exit of `recording`; `tick` hears of the bytes done.
+#[must_use]
+pub fn exits(recording: &Recording, by: &[By], tick: &(dyn Fn(u64) + Sync)) -> Exits {
+    let by_detail = by.iter().any(|by| by.detail().is_some());
+    let gather = Gather {
+        by_detail,
+        by_pc: by.contains(&By::Symbol),
+        tallies: Vec::new(),
+        index: FxHashMap::default(),
+        first_ns: u64::MAX,
+        last_ns: 0,
+    };
+    let pass = each_exit(recording, by_detail, gather, tick);
+    let vms = group_vms(recording, pass.vcpus.infos());
+    let rows = rows(recording, by, &vms, &pass.vcpus, &pass.sink.tallies);
+    Exits {
+        by: by.to_vec(),
+        rows,
+        vms,
+        losses: pass.losses,
+        span_ns: pass.sink.last_ns.saturating_sub(pass.sink.first_ns),
+        recorded: Recorded::new(pass.vcpus.kinds_seen()),
+        nanoseconds: recording.is_nanoseconds(),
+    }
+}
+
+/// Rolls the fine tallies up into the groups asked for.
+fn rows(
+    recording: &Recording,
+    by: &[By],
+    vms: &[Vm],
+    vcpus: &Vcpus,
+    tallies: &[(Key, Tally)],
+) -> Vec<ExitRow> {
+    let mut names = ReasonNames::new(recording);
+    let mut groups: BTreeMap<(Group, bool), Tally> = BTreeMap::new();
+    for (key, tally) in tallies {
+        let mut group = Group::default();
+        let waiting = is_waiting(names.isa(key.isa), key.code);
+        for by in by {
+            label(&mut group, *by, key, recording, vms, vcpus, &mut names);
+        }
+        groups.entry((group, waiting)).or_default().merge(tally);
+    }
+    let mut rows: Vec<ExitRow> = groups
+        .into_iter()
+        .map(|((group, waiting), tally)| ExitRow { group, waiting, tally })
+        .collect();
+    rows.sort_by_key(|row| {
+        let time = row.tally.durations.sum();
+        (std::cmp::Reverse(time), std::cmp::Reverse(row.tally.count), row.group.clone())
+    });
+    rows
+}
+
+/// Fills in one property of a group.
+fn label(
+    group: &mut Group,
+    by: By,
+    key: &Key,
+    recording: &Recording,
+    vms: &[Vm],
+    vcpus: &Vcpus,
+    names: &mut ReasonNames,
+) {
+    let index = key.vcpu as usize;
+    let home = vms
+        .iter()
+        .find_map(|vm| vm.vcpus.iter().find(|vcpu| vcpu.index == index).map(|vcpu| (vm, vcpu)));
+    match by {
+        By::Vm => group.vm = home.map(|(vm, _)| vm.name.clone()),
+        By::Vcpu => group.vcpu = home.map(|(_, vcpu)| vcpu.vcpu),
+        By::Task => {
+            group.task = vcpus.infos().get(index).map(|info| {
+                format!("{}-{}", recording.comm(info.thread).unwrap_or("<...>"), info.thread)
+            });
+        }
+        By::Level => group.level = Some(key.level),
+        By::Reason | By::Code => {
+            let isa = names.isa(key.isa);
+            group.isa = Some(isa);
+            group.reason = Some(names.name(key.isa, key.code));
+            group.code = Some(Code::new(isa, key.code));
+        }
+        By::Symbol => {
+            let pc = key.guest_pc;
+            group.symbol = Some(recording.guest_symbol(pc).unwrap_or_else(|| format!("{pc:#x}")));
+        }
+        By::Msr | By::Port | By::Gpa | By::Hypercall | By::CpuidLeaf => {
+            if key.detail.is_some_and(|(detail, _)| Some(detail) == by.detail()) {
+                group.detail = key.detail;
+            }
+        }
+    }
+}

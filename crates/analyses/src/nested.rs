@@ -1,0 +1,303 @@
+//! What does an exit of a nested guest cost: who dealt with it, and the exits of its parent that
+//! it took before the nested guest ran again.
+//!
+//! ```text
+//!  L2 ──┐ exit                                   ┌── runs again
+//!  L0   └─ kvm_nested_vmexit_inject ─┐  ancillary│ kvm_nested_vmenter
+//!  L1                                └─VMREAD─VMWRITE─VMRESUME
+//! ```
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use sources::Recording;
+use timeline::{ExitSink, ExitSpan, Handler, Losses, Outcome, Vm, each_exit, group_vms};
+
+use crate::distribution::Distribution;
+use crate::reasons::{Code, Isa, ReasonNames};
+
+/// A kind of exit: the `isa` field and the raw code.
+type RawReason = (u8, u64);
+
+/// Exits of one reason of level 2 on one vCPU.
+#[derive(Clone, Debug, Default)]
+struct Level2 {
+    count: u64,
+    reflected: u64,
+    injected_as: BTreeMap<RawReason, u64>,
+    /// Exit to entry, of paired exits.
+    durations: Distribution,
+    /// Reflected exits whose way back into level 2 was seen whole.
+    round_trips: Distribution,
+    ancillary: BTreeMap<RawReason, Ancillary>,
+    /// Guest time of level 1 between the ancillary exits.
+    level1_ns: u64,
+    /// Reflected exits after which level 2 was not seen to run again.
+    unfinished: u64,
+}
+
+/// Exits of level 1 that exits of level 2 brought about.
+#[derive(Clone, Debug, Default)]
+struct Ancillary {
+    count: u64,
+    durations: Distribution,
+}
+
+/// A reflected exit of level 2 whose guest has not run again yet.
+#[derive(Clone, Debug)]
+struct Pending {
+    reason: RawReason,
+    start_ns: u64,
+    level1_ns: u64,
+}
+
+#[derive(Debug, Default)]
+struct OneVcpu {
+    reasons: BTreeMap<RawReason, Level2>,
+    pending: Option<Pending>,
+    level1_count: u64,
+}
+
+#[derive(Debug, Default)]
+struct Gather {
+    vcpus: FxHashMap<usize, OneVcpu>,
+}
+
+impl ExitSink for Gather {
+    fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
+        self.vcpus.entry(vcpu).or_default().exit(span);
+    }
+}
+
+impl OneVcpu {
+    fn exit(&mut self, span: &ExitSpan) {
+        if span.level == 2 {
+            self.level2_exit(span);
+        } else {
+            self.level1_exit(span);
+        }
+        if span.outcome == Outcome::LostIn {
+            // The way back into level 2 may lie in the gap.
+            self.abandon();
+        }
+    }
+
+    /// Level 2 is not seen to run again after the pending exit.
+    fn abandon(&mut self) {
+        let reason = self.pending.take().map(|pending| pending.reason);
+        if let Some(level2) = reason.and_then(|reason| self.reasons.get_mut(&reason)) {
+            level2.unfinished += 1;
+        }
+    }
+
+    fn level2_exit(&mut self, span: &ExitSpan) {
+        self.abandon();
+        let reason = (span.isa, span.code);
+        let level2 = self.reasons.entry(reason).or_default();
+        level2.count += 1;
+        if span.outcome == Outcome::Paired {
+            level2.durations.add(span.duration_ns());
+        }
+        if span.handler == Handler::L1 {
+            level2.reflected += 1;
+            *level2.injected_as.entry((span.isa, span.injected_as)).or_default() += 1;
+            self.pending = Some(Pending { reason, start_ns: span.start_ns, level1_ns: 0 });
+        }
+    }
+
+    fn level1_exit(&mut self, span: &ExitSpan) {
+        self.level1_count += 1;
+        let Some(pending) = &mut self.pending else { return };
+        let Some(level2) = self.reasons.get_mut(&pending.reason) else { return };
+        let ancillary = level2.ancillary.entry((span.isa, span.code)).or_default();
+        ancillary.count += 1;
+        pending.level1_ns = pending.level1_ns.saturating_add(span.guest_ns);
+        if span.outcome == Outcome::Paired {
+            ancillary.durations.add(span.duration_ns());
+        }
+        if span.entered_l2 {
+            if span.outcome == Outcome::Paired {
+                level2.round_trips.add(span.end_ns.saturating_sub(pending.start_ns));
+                level2.level1_ns = level2.level1_ns.saturating_add(pending.level1_ns);
+            }
+            self.pending = None;
+        }
+    }
+}
+
+/// The nested exits of one recording.
+#[derive(Debug)]
+pub struct Nested {
+    /// One per VM and level-2 reason, the costliest first.
+    pub rows: Vec<NestedRow>,
+    /// Exits per VM and level.
+    pub levels: Vec<LevelCount>,
+    /// What was lost.
+    pub losses: Losses,
+    /// Whether times are nanoseconds; else they are ticks of the recording's clock.
+    pub nanoseconds: bool,
+}
+
+/// Exits of one VM by level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LevelCount {
+    /// The VM.
+    pub vm: String,
+    /// Its own exits.
+    pub level1: u64,
+    /// Exits of guests inside it.
+    pub level2: u64,
+}
+
+/// Exits of level 2 of one reason.
+#[derive(Clone, Debug)]
+pub struct NestedRow {
+    /// The VM that has guests of its own.
+    pub vm: String,
+    /// Instruction set.
+    pub isa: Isa,
+    /// The kernel's name of the hardware's reason.
+    pub reason: String,
+    /// Its raw code.
+    pub code: Code,
+    /// Exits.
+    pub count: u64,
+    /// Those injected into level 1.
+    pub reflected: u64,
+    /// What they were injected as, most frequent first.
+    pub injected_as: Vec<(String, Code, u64)>,
+    /// Exit to entry of the level-2 exits themselves.
+    pub durations: Distribution,
+    /// Reflected exits from the exit until level 2 runs again.
+    pub round_trips: Distribution,
+    /// Level-1 exits in those, most frequent first.
+    pub ancillary: Vec<AncillaryRow>,
+    /// Time level 1 itself ran in those.
+    pub level1_ns: u64,
+    /// Reflected exits after which level 2 was not seen to run again: the level-1 exits up to the
+    /// end, or to a loss, are counted as theirs.
+    pub unfinished: u64,
+}
+
+/// Level-1 exits brought about by level-2 exits of one reason.
+#[derive(Clone, Debug)]
+pub struct AncillaryRow {
+    /// The kernel's name of the reason.
+    pub reason: String,
+    /// Its raw code.
+    pub code: Code,
+    /// Exits.
+    pub count: u64,
+    /// Their durations.
+    pub durations: Distribution,
+}
+
+impl NestedRow {
+    /// Level-1 exits brought about.
+    #[must_use]
+    pub fn ancillary_count(&self) -> u64 {
+        self.ancillary.iter().map(|row| row.count).sum()
+    }
+
+    /// Exits the recorded host took for each exit of level 2, that exit included.
+    #[must_use]
+    pub fn factor(&self) -> Option<f64> {
+        (self.count > 0).then(|| (self.count + self.ancillary_count()) as f64 / self.count as f64)
+    }
+
+    /// Time of the level-2 exits and of the level-1 exits they brought about.
+    #[must_use]
+    pub fn time_ns(&self) -> u64 {
+        let ancillary = self.ancillary.iter().map(|row| row.durations.sum());
+        ancillary.fold(self.durations.sum(), u64::saturating_add)
+    }
+}
+
+/// Follows every level-2 exit of `recording` until level 2 runs again.
+#[must_use]
+pub fn nested(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Nested {
+    let mut pass = each_exit(recording, false, Gather::default(), tick);
+    let vms = group_vms(recording, pass.vcpus.infos());
+    pass.sink.vcpus.values_mut().for_each(OneVcpu::abandon);
+    let mut names = ReasonNames::new(recording);
+    let mut rows = Vec::new();
+    let mut levels = Vec::new();
+    for vm in &vms {
+        let (reasons, level1) = of_vm(vm, &pass.sink);
+        let level2 = reasons.values().map(|reason| reason.count).sum();
+        levels.push(LevelCount { vm: vm.name.clone(), level1, level2 });
+        rows.extend(reasons.into_iter().map(|(raw, sums)| row(vm, raw, sums, &mut names)));
+    }
+    rows.sort_by_key(|row| std::cmp::Reverse(row.time_ns()));
+    Nested { rows, levels, losses: pass.losses, nanoseconds: recording.is_nanoseconds() }
+}
+
+/// Adds up the vCPUs of a VM.
+fn of_vm(vm: &Vm, gathered: &Gather) -> (BTreeMap<RawReason, Level2>, u64) {
+    let mut sums: BTreeMap<RawReason, Level2> = BTreeMap::new();
+    let mut level1 = 0;
+    for vcpu in vm.vcpus.iter().filter_map(|vcpu| gathered.vcpus.get(&vcpu.index)) {
+        level1 += vcpu.level1_count;
+        for (raw, one) in &vcpu.reasons {
+            sums.entry(*raw).or_default().merge(one);
+        }
+    }
+    (sums, level1)
+}
+
+impl Level2 {
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.reflected += other.reflected;
+        self.durations.merge(&other.durations);
+        self.round_trips.merge(&other.round_trips);
+        self.unfinished += other.unfinished;
+        self.level1_ns = self.level1_ns.saturating_add(other.level1_ns);
+        for (raw, count) in &other.injected_as {
+            *self.injected_as.entry(*raw).or_default() += count;
+        }
+        for (raw, ancillary) in &other.ancillary {
+            let mine = self.ancillary.entry(*raw).or_default();
+            mine.count += ancillary.count;
+            mine.durations.merge(&ancillary.durations);
+        }
+    }
+}
+
+fn row(vm: &Vm, (isa, code): RawReason, sums: Level2, names: &mut ReasonNames) -> NestedRow {
+    let mut named =
+        |(isa, code): RawReason| (names.name(isa, code), Code::new(names.isa(isa), code));
+    let (reason, shown) = named((isa, code));
+    let mut injected_as: Vec<_> = sums
+        .injected_as
+        .into_iter()
+        .map(|(raw, count)| {
+            let (name, code) = named(raw);
+            (name, code, count)
+        })
+        .collect();
+    injected_as.sort_by_key(|(_, _, count)| std::cmp::Reverse(*count));
+    let mut ancillary: Vec<_> = sums
+        .ancillary
+        .into_iter()
+        .map(|(raw, one)| {
+            let (reason, code) = named(raw);
+            AncillaryRow { reason, code, count: one.count, durations: one.durations }
+        })
+        .collect();
+    ancillary.sort_by_key(|row| std::cmp::Reverse(row.count));
+    NestedRow {
+        vm: vm.name.clone(),
+        isa: names.isa(isa),
+        reason,
+        code: shown,
+        count: sums.count,
+        reflected: sums.reflected,
+        injected_as,
+        durations: sums.durations,
+        round_trips: sums.round_trips,
+        ancillary,
+        level1_ns: sums.level1_ns,
+        unfinished: sums.unfinished,
+    }
+}

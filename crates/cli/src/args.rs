@@ -1,0 +1,164 @@
+//! The command line: verbs, their options and their help.
+
+use std::path::PathBuf;
+
+use analyses::By;
+use clap::builder::PossibleValue;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Sees across hypervisor layers and says where the time goes.
+#[derive(Debug, Parser)]
+#[command(
+    name = "hyperscope",
+    version,
+    about = "Sees across hypervisor layers: which VM exits, who pays, which level",
+    after_help = "Examples:\n  \
+        hyperscope exits trace.dat\n  \
+        hyperscope exits --by reason,msr trace.dat\n  \
+        hyperscope nested trace.dat\n  \
+        hyperscope events -e kvm:kvm_exit --cpu 0 trace.dat | head\n  \
+        hyperscope info --format json trace.dat"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Account for every VM exit: how often, how long, who pays
+    Exits(ExitsArgs),
+    /// Show what exits of nested guests cost their host
+    Nested(ReportArgs),
+    /// Print events as text or JSON, merged by time
+    Events(EventsArgs),
+    /// Tell what a recording holds, and what it lost
+    Info(ReportArgs),
+}
+
+/// How a report is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatArg {
+    /// Tables for people
+    Table,
+    /// One JSON document
+    Json,
+    /// Comma-separated values with a header line
+    Csv,
+}
+
+/// Where results go.
+#[derive(Debug, Args)]
+pub(crate) struct OutputArgs {
+    /// How the report is written
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub(crate) format: FormatArg,
+    /// Write to this file in place of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Arguments of reports without options of their own.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Recordings: trace.dat files, or folders with ring-buffer pages and an events folder
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `exits`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope exits trace.dat                       by VM, level and reason\n  \
+    hyperscope exits --by reason,msr trace.dat       which MSRs\n  \
+    hyperscope exits --by vcpu,reason trace.dat      per vCPU\n  \
+    hyperscope exits --by symbol host.dat guest.dat  by guest function")]
+pub(crate) struct ExitsArgs {
+    /// Recordings; a guest's own recording names guest functions for --by symbol
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Group exits by these, separated by commas [default: vm,level,reason]
+    #[arg(long, value_name = "KEY,…", value_delimiter = ',', hide_default_value = true)]
+    pub(crate) by: Vec<ByArg>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// A grouping property under its command-line name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ByArg(pub(crate) By);
+
+impl ValueEnum for ByArg {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: [ByArg; By::NAMES.len()] = {
+            let mut all = [ByArg(By::Vm); By::NAMES.len()];
+            let mut at = 0;
+            while at < all.len() {
+                all[at] = ByArg(By::NAMES[at].1);
+                at += 1;
+            }
+            all
+        };
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (name, _) = By::NAMES.iter().find(|(_, by)| *by == self.0)?;
+        Some(PossibleValue::new(*name))
+    }
+}
+
+/// How events are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EventsFormatArg {
+    /// Lines as trace-cmd report prints them
+    Text,
+    /// One JSON object a line
+    Jsonl,
+}
+
+/// Arguments of `events`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope events trace.dat | less\n  \
+    hyperscope events -e 'kvm:*' -e sched:sched_switch --cpu 0-1 trace.dat\n  \
+    hyperscope events -e kvm:kvm_exit --where 'exit_reason == 12' trace.dat\n  \
+    hyperscope events --format jsonl host.dat guest.dat")]
+pub(crate) struct EventsArgs {
+    /// Recordings, merged by time
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Only these events: SYSTEM:NAME, NAME or SYSTEM, with * and ?
+    #[arg(short, long = "event", value_name = "EVENT")]
+    pub(crate) events: Vec<String>,
+    /// Only these CPUs, such as 0,2-3
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpu: Option<String>,
+    /// Only events of these threads
+    #[arg(long, value_name = "TID", value_delimiter = ',')]
+    pub(crate) pid: Vec<u32>,
+    /// Only events of the vCPU threads of this VM
+    #[arg(long, value_name = "VM")]
+    pub(crate) vm: Option<String>,
+    /// Only events from this time on, in seconds as printed
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) from: Option<String>,
+    /// Only events before this time
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) to: Option<String>,
+    /// Only events whose field compares so: FIELD OP VALUE, with == != < <= > >= & ~
+    #[arg(long = "where", value_name = "CONDITION")]
+    pub(crate) conditions: Vec<String>,
+    /// Fields as they are recorded in place of the kernel's text
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// How events are printed
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: EventsFormatArg,
+    /// Write to this file in place of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}

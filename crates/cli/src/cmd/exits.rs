@@ -1,0 +1,39 @@
+//! `hyperscope exits`: accounts for every VM exit.
+
+use analyses::{By, exits};
+use report::{ExitsReport, Source};
+use sources::Recording;
+
+use crate::args::ExitsArgs;
+use crate::inputs::open_all;
+use crate::output;
+use crate::progress::Progress;
+
+pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
+    let by: Vec<By> = match args.by.as_slice() {
+        [] => By::DEFAULT.to_vec(),
+        asked => asked.iter().map(|by| by.0).collect(),
+    };
+    let mut recordings = open_all(&args.files)?;
+    if by.contains(&By::Symbol) {
+        name_guest_functions(&mut recordings);
+    }
+    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
+    let sources = recordings
+        .iter()
+        .map(|recording| Source {
+            path: recording.path().display().to_string(),
+            exits: exits(recording, &by, &|bytes| progress.advance(bytes)),
+        })
+        .collect();
+    progress.finish();
+    output::write(&ExitsReport { sources }, &args.output)
+}
+
+/// Gives each host the symbols of the guest recorded with it: the one it names, or the only other
+/// recording.
+fn name_guest_functions(recordings: &mut [Recording]) {
+    if let [host, guest] = recordings {
+        host.set_guest_symbols(guest);
+    }
+}

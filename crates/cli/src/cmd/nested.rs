@@ -1,0 +1,24 @@
+//! `hyperscope nested`: what exits of nested guests cost.
+
+use analyses::nested;
+use report::NestedReport;
+use sources::Recording;
+
+use crate::args::ReportArgs;
+use crate::inputs::open_all;
+use crate::output;
+use crate::progress::Progress;
+
+pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
+    let recordings = open_all(&args.files)?;
+    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
+    let sources = recordings
+        .iter()
+        .map(|recording| {
+            let path = recording.path().display().to_string();
+            (path, nested(recording, &|bytes| progress.advance(bytes)))
+        })
+        .collect();
+    progress.finish();
+    output::write(&NestedReport { sources }, &args.output)
+}

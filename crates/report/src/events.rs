@@ -1,0 +1,89 @@
+//! All events as lines, merged by time: what `hyperscope events` prints.
+//!
+//! Lines are made where pages are decoded, in parallel; merging copies finished lines.
+
+mod filter;
+mod jsonl;
+mod merge;
+mod printer;
+mod text;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use sources::Recording;
+use timeline::rounds::{self, Input};
+
+pub use filter::{Condition, CpuSet, Filter, FilterError};
+
+/// How an event is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// A line as `trace-cmd report` prints it, from the event's own print fmt.
+    Text,
+    /// The same line with the recorded fields in place of the text.
+    Raw,
+    /// One JSON object a line.
+    Jsonl,
+}
+
+/// A recording and what its events are called by.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// `host`, the name of a VM, or `guest`.
+    pub name: String,
+    /// 0 for the host, 1 for its guests.
+    pub level: u32,
+}
+
+/// What came of printing besides the lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventsSummary {
+    /// Events printed.
+    pub printed: u64,
+    /// Events whose print fmt could not be evaluated, by name: they were printed raw.
+    pub unprintable: BTreeMap<String, u64>,
+    /// Pages, records and chunks that could not be read.
+    pub damaged: u64,
+}
+
+/// Writes the events of all recordings to `out`, in the order of their times.
+///
+/// # Errors
+/// When `out` can't be written.
+pub fn write_events(
+    recordings: &[Recording],
+    machines: &[Machine],
+    filter: &Filter,
+    style: Style,
+    out: &mut (dyn Write + Send),
+    tick: &(dyn Fn(u64) + Sync),
+) -> io::Result<EventsSummary> {
+    let printers: Vec<printer::Printer<'_>> = recordings
+        .iter()
+        .zip(machines)
+        .map(|(recording, machine)| {
+            let several = recordings.len() > 1;
+            printer::Printer::new(recording, machine, several, filter, style)
+        })
+        .collect();
+    let mut inputs = Vec::new();
+    let mut owners = Vec::new();
+    for (owner, recording) in recordings.iter().enumerate() {
+        for input in Input::all_of(recording) {
+            if filter.wants_cpu(input.stream.cpu()) {
+                inputs.push(input);
+                owners.push(owner);
+            }
+        }
+    }
+    let decoder = printer::Decoder { printers: &printers, owners: &owners };
+    let mut merger = merge::Merger::new(inputs.len(), out);
+    rounds::run(&inputs, &decoder, &mut merger, tick);
+    let (printed, damaged) = merger.finish()?;
+    let mut unprintable = BTreeMap::new();
+    for printer in &printers {
+        printer.add_unprintable(&mut unprintable);
+    }
+    Ok(EventsSummary { printed, unprintable, damaged })
+}

@@ -1,0 +1,168 @@
+//! Merges finished lines of all streams by time and writes them.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+
+use sources::Damage;
+use timeline::rounds::{Batch, Consume};
+
+/// One finished line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    pub(super) stamp_ns: u64,
+    /// Where it ends in the batch's text; it begins where the one before ends.
+    pub(super) end: usize,
+}
+
+/// The lines of one block.
+#[derive(Debug, Default)]
+pub(super) struct LineBatch {
+    pub(super) text: Vec<u8>,
+    pub(super) lines: Vec<Line>,
+    pub(super) events: u64,
+    pub(super) last_ns: Option<u64>,
+    pub(super) damaged: u64,
+}
+
+impl LineBatch {
+    /// Notes that a line has been added to the text.
+    pub(super) fn end_line(&mut self, stamp_ns: u64) {
+        self.lines.push(Line { stamp_ns, end: self.text.len() });
+    }
+}
+
+impl Batch for LineBatch {
+    fn clear(&mut self) {
+        self.text.clear();
+        self.lines.clear();
+        self.events = 0;
+        self.last_ns = None;
+        self.damaged = 0;
+    }
+
+    fn last_stamp_ns(&self) -> Option<u64> {
+        self.last_ns
+    }
+
+    fn set_unreadable(&mut self, _: Damage) {
+        self.damaged += 1;
+    }
+}
+
+/// Batches of one stream that have not been written yet.
+#[derive(Debug, Default)]
+struct Lane {
+    batches: VecDeque<LineBatch>,
+    /// Lines of the first batch that have been written.
+    written: usize,
+}
+
+impl Lane {
+    fn next_stamp(&self) -> Option<u64> {
+        let line = self.batches.front()?.lines.get(self.written)?;
+        Some(line.stamp_ns)
+    }
+
+    /// Drops batches whose lines have all been written.
+    fn release(&mut self, spent: &mut Vec<LineBatch>) {
+        while self.batches.front().is_some_and(|batch| self.written >= batch.lines.len()) {
+            spent.extend(self.batches.pop_front());
+            self.written = 0;
+        }
+    }
+}
+
+/// Bytes gathered before they are written.
+const WRITE_BYTES: usize = 1 << 18;
+
+/// Writes lines in the order of their times.
+pub(super) struct Merger<'o> {
+    lanes: Vec<Lane>,
+    out: &'o mut (dyn Write + Send),
+    pending: Vec<u8>,
+    result: io::Result<()>,
+    events: u64,
+    damaged: u64,
+}
+
+impl<'o> Merger<'o> {
+    pub(super) fn new(lanes: usize, out: &'o mut (dyn Write + Send)) -> Self {
+        Self {
+            lanes: (0..lanes).map(|_| Lane::default()).collect(),
+            out,
+            pending: Vec::with_capacity(2 * WRITE_BYTES),
+            result: Ok(()),
+            events: 0,
+            damaged: 0,
+        }
+    }
+
+    /// Writes what is left; returns how many events were printed and how much was damaged.
+    pub(super) fn finish(mut self) -> io::Result<(u64, u64)> {
+        self.flush();
+        self.result?;
+        self.out.flush()?;
+        Ok((self.events, self.damaged))
+    }
+
+    fn flush(&mut self) {
+        if self.result.is_ok() {
+            self.result = self.out.write_all(&self.pending);
+        }
+        self.pending.clear();
+    }
+
+    /// Copies lines of a lane whose times lie below `until_ns`.
+    fn copy(&mut self, at: usize, until_ns: u64) {
+        let Some(lane) = self.lanes.get_mut(at) else { return };
+        let Some(batch) = lane.batches.front() else { return };
+        let begin = lane.written;
+        let lines = batch.lines.get(begin..).unwrap_or(&[]);
+        // Stamps of a damaged page may go back: at least one line is taken, so it always goes on.
+        let count = lines.iter().take_while(|line| line.stamp_ns < until_ns).count().max(1);
+        let start =
+            begin.checked_sub(1).and_then(|at| batch.lines.get(at)).map_or(0, |one| one.end);
+        let end = lines.get(count - 1).map_or(start, |line| line.end);
+        self.pending.extend_from_slice(batch.text.get(start..end).unwrap_or(&[]));
+        lane.written = begin + count;
+    }
+}
+
+impl Consume<LineBatch> for Merger<'_> {
+    fn take(&mut self, input: usize, batch: LineBatch) {
+        self.events += batch.events;
+        self.damaged += batch.damaged;
+        if let Some(lane) = self.lanes.get_mut(input) {
+            lane.batches.push_back(batch);
+        }
+    }
+
+    fn advance(&mut self, horizon_ns: u64, spent: &mut Vec<LineBatch>) -> ControlFlow<()> {
+        self.lanes.iter_mut().for_each(|lane| lane.release(spent));
+        let due = |lane: &Lane, at: usize| {
+            let stamp_ns = lane.next_stamp().filter(|&stamp_ns| stamp_ns < horizon_ns)?;
+            Some(Reverse((stamp_ns, at)))
+        };
+        let lanes = self.lanes.iter().enumerate();
+        let mut heap: BinaryHeap<_> = lanes.filter_map(|(at, lane)| due(lane, at)).collect();
+        while let Some(Reverse((stamp_ns, at))) = heap.pop() {
+            // The lane may go on until another's line is due; at equal times the lower lane goes
+            // first, and this one was the lowest.
+            let next_ns = heap.peek().map_or(horizon_ns, |Reverse((next_ns, _))| *next_ns);
+            self.copy(at, next_ns.max(stamp_ns.saturating_add(1)));
+            if let Some(lane) = self.lanes.get_mut(at) {
+                lane.release(spent);
+                heap.extend(due(lane, at));
+            }
+            if self.pending.len() >= WRITE_BYTES {
+                self.flush();
+                if self.result.is_err() {
+                    return ControlFlow::Break(());
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,256 @@
+//! Pages to finished lines: the loop that runs once per event.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use abi::ByteOrder;
+use eventfmt::{EventFormat, NumberAt, PrintContext, PrintProgram, write_raw};
+use ringbuf::{Missed, Page, Record};
+use sources::{Block, Recording};
+use timeline::rounds::{Decode, Input};
+
+use super::filter::CompiledCondition;
+use super::jsonl::{self, JsonParts};
+use super::merge::LineBatch;
+use super::text::{self, LineParts, name_part};
+use super::{Filter, Machine, Style};
+
+/// Prints the events of one recording.
+pub(super) struct Printer<'r> {
+    recording: &'r Recording,
+    filter: &'r Filter,
+    style: Style,
+    order: ByteOrder,
+    type_at: NumberAt,
+    pid_at: NumberAt,
+    /// By event id; `None` for events without a format and those filtered out.
+    events: Vec<Option<EventPrinter<'r>>>,
+    /// Events without a format are printed too: no filter names events or fields.
+    unknown_too: bool,
+    unknown: AtomicU64,
+    lines: LineParts,
+    json: JsonParts,
+    /// Name of the machine, where several recordings are printed together.
+    prefix: Box<[u8]>,
+}
+
+/// Prints the events of one format.
+struct EventPrinter<'r> {
+    format: &'r EventFormat,
+    full_name: String,
+    name_part: Box<[u8]>,
+    program: Option<PrintProgram>,
+    conditions: Vec<CompiledCondition>,
+    unprintable: AtomicU64,
+}
+
+impl<'r> EventPrinter<'r> {
+    fn new(format: &'r EventFormat, recording: &Recording, filter: &Filter, style: Style) -> Self {
+        let program = match style {
+            Style::Text => PrintProgram::compile(format, recording.abi()).ok(),
+            Style::Raw | Style::Jsonl => None,
+        };
+        Self {
+            format,
+            full_name: format.full_name(),
+            name_part: name_part(format.name()),
+            program,
+            conditions: filter.conditions.iter().filter_map(|one| one.compile(format)).collect(),
+            unprintable: AtomicU64::new(0),
+        }
+    }
+}
+
+impl<'r> Printer<'r> {
+    pub(super) fn new(
+        recording: &'r Recording,
+        machine: &Machine,
+        several: bool,
+        filter: &'r Filter,
+        style: Style,
+    ) -> Self {
+        let mut events = Vec::new();
+        for (id, format) in recording.formats().iter() {
+            if filter.wants_event(format) {
+                let at = usize::from(id);
+                if events.len() <= at {
+                    events.resize_with(at + 1, || None);
+                }
+                if let Some(slot) = events.get_mut(at) {
+                    *slot = Some(EventPrinter::new(format, recording, filter, style));
+                }
+            }
+        }
+        let prefix = if several { format!("{:>10}: ", machine.name) } else { String::new() };
+        Self {
+            recording,
+            filter,
+            style,
+            order: recording.abi().order,
+            type_at: recording.formats().type_at(),
+            pid_at: recording.formats().pid_at(),
+            events,
+            unknown_too: filter.events.is_empty() && filter.conditions.is_empty(),
+            unknown: AtomicU64::new(0),
+            lines: LineParts::new(recording),
+            json: JsonParts::new(&machine.name, machine.level, recording.is_nanoseconds()),
+            prefix: prefix.into_bytes().into(),
+        }
+    }
+
+    /// Adds how many events could not be printed by their print fmt.
+    pub(super) fn add_unprintable(&self, counts: &mut BTreeMap<String, u64>) {
+        let known = self.events.iter().flatten();
+        let counted = known.map(|one| (one.full_name.as_str(), &one.unprintable));
+        for (name, count) in counted.chain([("events without a format", &self.unknown)]) {
+            let count = count.load(Ordering::Relaxed);
+            if count > 0 {
+                *counts.entry(name.to_owned()).or_default() += count;
+            }
+        }
+    }
+
+    fn page(&self, page: &Page<'_>, input: Input<'_>, batch: &mut LineBatch) -> bool {
+        let (cpu, correction) = (input.stream.cpu(), input.recording.correction(input.stream));
+        let page_ns = correction.ns(page.stamp, cpu);
+        batch.last_ns = batch.last_ns.max(Some(page_ns));
+        match page.missed {
+            Missed::Nothing => {}
+            Missed::Unknown => self.dropped(batch, page_ns, cpu, None),
+            Missed::Events(count) => self.dropped(batch, page_ns, cpu, Some(count)),
+        }
+        let result = page.for_each(|Record { stamp, payload }| {
+            let stamp_ns = correction.ns(stamp, cpu);
+            batch.last_ns = batch.last_ns.max(Some(stamp_ns));
+            if self.filter.wants_time(stamp_ns) {
+                self.record(batch, stamp_ns, cpu, payload);
+            }
+        });
+        result.is_ok()
+    }
+
+    #[inline]
+    fn record(&self, batch: &mut LineBatch, stamp_ns: u64, cpu: u32, payload: &[u8]) {
+        let id = self.type_at.read(payload, self.order).unwrap_or(0) as u16;
+        let event = self.events.get(usize::from(id)).and_then(Option::as_ref);
+        if event.is_none() && !(self.unknown_too && self.recording.formats().by_id(id).is_none()) {
+            return;
+        }
+        let pid = self.pid_at.read(payload, self.order).unwrap_or(0) as u32;
+        if self.filter.threads.as_ref().is_some_and(|threads| !threads.contains(&pid)) {
+            return;
+        }
+        match event {
+            Some(event) => {
+                if event.conditions.iter().all(|one| one.holds(payload, self.order)) {
+                    self.known(batch, event, (stamp_ns, cpu, pid), payload);
+                }
+            }
+            None => self.unknown(batch, id, (stamp_ns, cpu, pid), payload),
+        }
+    }
+
+    fn known(
+        &self,
+        batch: &mut LineBatch,
+        event: &EventPrinter<'_>,
+        (stamp_ns, cpu, pid): (u64, u32, u32),
+        payload: &[u8],
+    ) {
+        let out = &mut batch.text;
+        if self.style == Style::Jsonl {
+            self.json.begin(out, stamp_ns, cpu);
+            let names = (Some(event.format), event.full_name.as_str());
+            jsonl::event(out, (pid, self.recording.comm(pid)), names, payload, self.order);
+        } else {
+            out.extend_from_slice(&self.prefix);
+            self.lines.begin(out, pid, cpu, stamp_ns);
+            out.extend_from_slice(&event.name_part);
+            self.body(out, event, payload);
+            out.push(b'\n');
+        }
+        batch.events += 1;
+        batch.end_line(stamp_ns);
+    }
+
+    /// The text behind the event's name; the raw fields where the print fmt can't be evaluated.
+    fn body(&self, out: &mut Vec<u8>, event: &EventPrinter<'_>, payload: &[u8]) {
+        let begin = out.len();
+        if let Some(program) = &event.program {
+            let (kallsyms, printk) = (self.recording.kallsyms(), self.recording.printk());
+            let context = PrintContext { kallsyms, printk };
+            if program.write(payload, &context, out).is_ok() {
+                return;
+            }
+            out.truncate(begin);
+        }
+        if self.style == Style::Text {
+            event.unprintable.fetch_add(1, Ordering::Relaxed);
+        }
+        write_raw(event.format, payload, self.order, out);
+    }
+
+    fn unknown(
+        &self,
+        batch: &mut LineBatch,
+        id: u16,
+        (stamp_ns, cpu, pid): (u64, u32, u32),
+        payload: &[u8],
+    ) {
+        self.unknown.fetch_add(1, Ordering::Relaxed);
+        let out = &mut batch.text;
+        let name = format!("unknown:{id}");
+        if self.style == Style::Jsonl {
+            self.json.begin(out, stamp_ns, cpu);
+            let names = (None, name.as_str());
+            jsonl::event(out, (pid, self.recording.comm(pid)), names, payload, self.order);
+        } else {
+            out.extend_from_slice(&self.prefix);
+            self.lines.begin(out, pid, cpu, stamp_ns);
+            out.extend_from_slice(&name_part(&name));
+            for byte in payload {
+                out.extend_from_slice(format!(" {byte:02x}").as_bytes());
+            }
+            out.push(b'\n');
+        }
+        batch.events += 1;
+        batch.end_line(stamp_ns);
+    }
+
+    fn dropped(&self, batch: &mut LineBatch, stamp_ns: u64, cpu: u32, count: Option<u64>) {
+        if !self.filter.wants_time(stamp_ns) {
+            return;
+        }
+        if self.style == Style::Jsonl {
+            self.json.begin(&mut batch.text, stamp_ns, cpu);
+            jsonl::dropped(&mut batch.text, count);
+        } else {
+            batch.text.extend_from_slice(&self.prefix);
+            text::dropped(&mut batch.text, cpu, count);
+        }
+        batch.end_line(stamp_ns);
+    }
+}
+
+/// Prints the events of all recordings.
+pub(super) struct Decoder<'p, 'r> {
+    pub(super) printers: &'p [Printer<'r>],
+    /// Per input the printer of its recording.
+    pub(super) owners: &'p [usize],
+}
+
+impl Decode for Decoder<'_, '_> {
+    type Batch = LineBatch;
+
+    fn decode(&self, index: usize, input: Input<'_>, block: &Block<'_>, batch: &mut LineBatch) {
+        let printer = self.owners.get(index).and_then(|&owner| self.printers.get(owner));
+        let Some(printer) = printer else { return };
+        for bytes in block.pages.chunks(input.stream.layout().page_size) {
+            let sound = match Page::parse(bytes, input.stream.layout()) {
+                Ok(page) => printer.page(&page, input, batch),
+                Err(_) => false,
+            };
+            batch.damaged += u64::from(!sound);
+        }
+    }
+}

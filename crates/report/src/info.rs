@@ -1,0 +1,291 @@
+//! The report of `hyperscope info`: what a recording is and what it holds.
+
+use analyses::{Contents, CpuContents};
+use serde_json::{Map, Value, json};
+use sources::{Container, Recording};
+use timeline::Vm;
+use tracedat::CpuStat;
+
+use crate::Report;
+use crate::json::Object;
+use crate::table::Table;
+use crate::units::{count, share, time};
+
+/// One recording and its contents.
+#[derive(Debug)]
+pub struct InfoReport {
+    /// One per file.
+    pub files: Vec<FileInfo>,
+}
+
+/// What is said of one recording.
+#[derive(Debug)]
+pub struct FileInfo {
+    /// The recording.
+    pub recording: Recording,
+    /// Its contents.
+    pub contents: Contents,
+    /// VMs seen in it.
+    pub vms: Vec<Vm>,
+}
+
+impl Report for InfoReport {
+    fn text(&self, width: Option<usize>) -> String {
+        let texts: Vec<String> = self.files.iter().map(|file| file_text(file, width)).collect();
+        texts.join("\n")
+    }
+
+    fn json(&self) -> Value {
+        let files: Vec<Value> = self.files.iter().map(file_json).collect();
+        json!({"schema": "hyperscope.info/1", "files": files})
+    }
+
+    fn csv(&self) -> Table {
+        let mut table = Table::default();
+        let (mut paths, mut names, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+        for file in &self.files {
+            for (name, number) in &file.contents.events {
+                paths.push(file.recording.path().display().to_string());
+                names.push(name.clone());
+                counts.push(number.to_string());
+            }
+        }
+        table.names("path", 0, paths);
+        table.names("event", 0, names);
+        table.names("count", 0, counts);
+        table
+    }
+}
+
+fn container_name(recording: &Recording) -> String {
+    match recording.container() {
+        Container::TraceDat(dat) => format!("trace.dat v{}", dat.header.version.number()),
+        Container::RawPages => "ring-buffer pages".to_owned(),
+    }
+}
+
+fn compression(recording: &Recording) -> Option<&str> {
+    match recording.container() {
+        Container::TraceDat(dat) => Some(dat.header.compression.name()),
+        Container::RawPages => None,
+    }
+}
+
+/// Number of CPUs of the recorded machine; those with pages where the file does not say.
+fn cpus(file: &FileInfo) -> u64 {
+    let told = match file.recording.container() {
+        Container::TraceDat(dat) => dat.metadata.cpu_count,
+        Container::RawPages => None,
+    };
+    told.map_or(file.contents.cpus.len() as u64, u64::from)
+}
+
+/// CPUs for which the kernel counted more events than the file holds: CPU, claim, found.
+fn broken_claims(file: &FileInfo) -> Vec<(u32, u64, u64)> {
+    let Container::TraceDat(dat) = file.recording.container() else { return Vec::new() };
+    let of = |stat: &CpuStat| {
+        let cpus = &file.contents.cpus;
+        let cpu = cpus.iter().find(|cpu| cpu.cpu == stat.cpu && *cpu.buffer == *stat.buffer);
+        let found = cpu.map_or(0, |cpu| cpu.events);
+        claimed(stat).filter(|claimed| *claimed > found).map(|claimed| (stat.cpu, claimed, found))
+    };
+    dat.metadata.cpu_stats.iter().filter_map(of).collect()
+}
+
+/// Events a CPU's statistics say were recorded: those read out and those left at the end.
+fn claimed(stat: &CpuStat) -> Option<u64> {
+    Some(stat.entries?.saturating_add(stat.read_events?))
+}
+
+fn file_json(file: &FileInfo) -> Value {
+    let (recording, contents) = (&file.recording, &file.contents);
+    let ns = recording.is_nanoseconds();
+    let events: Map<String, Value> =
+        contents.events.iter().map(|(name, number)| (name.clone(), json!(number))).collect();
+    let losses = json!({
+        "events_lost": contents.events_lost(),
+        "uncounted_losses": contents.uncounted_losses(),
+        "pages_damaged": contents.pages_damaged(),
+    });
+    let damage = recording.damage().iter().chain(&contents.damage);
+    Object::default()
+        .set("path", recording.path().display().to_string())
+        .set("format", container_name(recording))
+        .set("compression", compression(recording))
+        .set("byte_order", format!("{:?}", recording.abi().order).to_lowercase())
+        .set("long_bytes", recording.abi().long.bytes())
+        .set("uname", recording.info().uname.clone())
+        .set("clock", recording.info().clock.clone())
+        .set("clock_unit", if ns { "ns" } else { "cycles" })
+        .set("trace_id", recording.trace_id().map(|id| format!("{id:#x}")))
+        .set("aligned_to", recording.peer().map(|id| format!("{id:#x}")))
+        .set("cpus", cpus(file))
+        .set("total_events", contents.total())
+        .set("events", Value::Object(events))
+        .time("first", ns, contents.first_ns())
+        .time("last", ns, contents.last_ns())
+        .set("losses", losses)
+        .set("damage", damage.map(ToString::to_string).collect::<Vec<_>>())
+        .set("buffers", recording.info().buffers.clone())
+        .set("per_cpu", contents.cpus.iter().map(|cpu| cpu_json(cpu, ns)).collect::<Vec<_>>())
+        .set("claims_unmet", broken_claims(file).iter().map(claim_json).collect::<Vec<_>>())
+        .set("guests", guests_json(recording))
+        .set("unknown_options", unknown_options(recording))
+        .set("vms", file.vms.iter().map(vm_json).collect::<Vec<_>>())
+        .done()
+}
+
+fn claim_json((cpu, claimed, found): &(u32, u64, u64)) -> Value {
+    json!({"cpu": cpu, "claimed": claimed, "found": found})
+}
+
+fn cpu_json(cpu: &CpuContents, ns: bool) -> Value {
+    Object::default()
+        .set("cpu", cpu.cpu)
+        .set("buffer", cpu.buffer.clone())
+        .set("events", cpu.events)
+        .set("pages", cpu.pages)
+        .time("first", ns, cpu.first_ns)
+        .time("last", ns, cpu.last_ns)
+        .set("events_lost", cpu.events_lost)
+        .set("uncounted_losses", cpu.uncounted_losses)
+        .done()
+}
+
+fn guests_json(recording: &Recording) -> Value {
+    let Container::TraceDat(dat) = recording.container() else { return json!([]) };
+    let guest = |guest: &tracedat::Guest| {
+        let vcpus: Vec<Value> =
+            guest.vcpus.iter().map(|vcpu| json!({"vcpu": vcpu.cpu, "tid": vcpu.pid})).collect();
+        json!({
+            "name": guest.name,
+            "trace_id": format!("{:#x}", guest.trace_id),
+            "vcpus": vcpus,
+        })
+    };
+    dat.metadata.guests.iter().map(guest).collect()
+}
+
+fn unknown_options(recording: &Recording) -> Vec<u16> {
+    match recording.container() {
+        Container::TraceDat(dat) => dat.metadata.unknown.clone(),
+        Container::RawPages => Vec::new(),
+    }
+}
+
+fn vm_json(vm: &Vm) -> Value {
+    let threads: Vec<Value> =
+        vm.vcpus.iter().map(|one| json!({"vcpu": one.vcpu, "tid": one.thread})).collect();
+    json!({"vm": vm.name, "comm": vm.comm, "vcpus": vm.vcpus.len(), "threads": threads})
+}
+
+fn file_text(file: &FileInfo, width: Option<usize>) -> String {
+    let mut out = format!("{}\n", file.recording.path().display());
+    for (name, value) in facts(file) {
+        out += &format!("  {name:<12}{value}\n");
+    }
+    for note in warnings(file) {
+        out += &format!("  ! {note}\n");
+    }
+    let (text, _) = events_table(&file.contents).draw(width);
+    out + "\n" + &text
+}
+
+fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
+    let (recording, contents) = (&file.recording, &file.contents);
+    let ns = recording.is_nanoseconds();
+    let abi = recording.abi();
+    let mut facts = vec![(
+        "format",
+        format!(
+            "{}{}, {:?} endian, {}-bit kernel",
+            container_name(recording),
+            compression(recording).map_or_else(String::new, |name| format!(" ({name})")),
+            abi.order,
+            abi.long.bytes() * 8
+        ),
+    )];
+    facts.extend(recording.info().uname.clone().map(|uname| ("machine", uname)));
+    let clock = recording.info().clock.clone().unwrap_or_else(|| "not told".to_owned());
+    let unit = if ns { "" } else { ", raw ticks" };
+    facts.push(("clock", format!("{clock}{unit}")));
+    let with_events = contents.cpus.iter().filter(|cpu| cpu.events > 0).count();
+    facts.push(("CPUs", format!("{}, {with_events} with events", cpus(file))));
+    facts.push(("events", count(contents.total())));
+    if let (Some(first), Some(last)) = (contents.first_ns(), contents.last_ns()) {
+        facts.push(("span", time(last.saturating_sub(first), ns)));
+    }
+    facts.push(("lost", lost(contents)));
+    facts.extend(recording.peer().map(|id| ("aligned to", format!("trace {id:#x}"))));
+    facts.extend(file.vms.iter().map(|vm| ("VM", vm_line(vm))));
+    let guests = match recording.container() {
+        Container::TraceDat(dat) => dat.metadata.guests.as_slice(),
+        Container::RawPages => &[],
+    };
+    facts.extend(guests.iter().map(|guest| {
+        let name = if guest.name.is_empty() { "(unnamed)" } else { &guest.name };
+        ("guest", format!("{name}, trace {:#x}, {} vCPUs told", guest.trace_id, guest.vcpus.len()))
+    }));
+    facts
+}
+
+fn lost(contents: &Contents) -> String {
+    match (contents.events_lost(), contents.uncounted_losses()) {
+        (0, 0) => "nothing".to_owned(),
+        (events, 0) => format!("{} events", count(events)),
+        (events, places) => format!(
+            "{} events, and more at {} places without a count",
+            count(events),
+            count(places)
+        ),
+    }
+}
+
+fn vm_line(vm: &Vm) -> String {
+    let threads: Vec<String> =
+        vm.vcpus.iter().map(|one| format!("vCPU {} is thread {}", one.vcpu, one.thread)).collect();
+    let comm = vm.comm.as_deref().unwrap_or("comm not recorded");
+    format!("{} ({comm}): {}", vm.name, threads.join(", "))
+}
+
+/// Damages listed one by one.
+const MAX_LISTED: usize = 10;
+
+fn warnings(file: &FileInfo) -> Vec<String> {
+    let damage: Vec<String> = file
+        .recording
+        .damage()
+        .iter()
+        .chain(&file.contents.damage)
+        .map(ToString::to_string)
+        .collect();
+    let more = damage.len().saturating_sub(MAX_LISTED) as u64 + file.contents.more_damage;
+    let mut warnings: Vec<String> = damage.into_iter().take(MAX_LISTED).collect();
+    if more > 0 {
+        warnings.push(format!("{} more places could not be read", count(more)));
+    }
+    warnings.extend(broken_claims(file).iter().map(|(cpu, claimed, found)| {
+        format!(
+            "CPU {cpu}: its statistics tell of {} events, the file holds {}",
+            count(*claimed),
+            count(*found)
+        )
+    }));
+    let unknown = unknown_options(&file.recording);
+    if !unknown.is_empty() {
+        warnings.push(format!("options of unknown kind, passed over: {unknown:?}"));
+    }
+    warnings
+}
+
+fn events_table(contents: &Contents) -> Table {
+    let mut rows: Vec<(&String, u64)> =
+        contents.events.iter().map(|(name, number)| (name, *number)).collect();
+    rows.sort_by_key(|(name, number)| (std::cmp::Reverse(*number), (*name).clone()));
+    let total = contents.total();
+    let mut table = Table::default();
+    table.names("event", 0, rows.iter().map(|(name, _)| (*name).clone()).collect());
+    table.numbers("count", 0, rows.iter().map(|(_, number)| count(*number)).collect());
+    table.numbers("share", 1, rows.iter().map(|(_, number)| share(*number, total)).collect());
+    table
+}

@@ -1,0 +1,47 @@
+//! Losses beside every result.
+
+use serde_json::Value;
+use timeline::Losses;
+
+use crate::json::Object;
+use crate::units::count;
+
+/// Damages listed one by one in a table's notes.
+const MAX_LISTED: usize = 5;
+
+/// The `losses` object of a report.
+pub(crate) fn json<'l>(losses: impl Iterator<Item = &'l Losses> + Clone, dropped: u64) -> Value {
+    let sum = |of: fn(&Losses) -> u64| losses.clone().map(of).sum::<u64>();
+    Object::default()
+        .set("events_lost", sum(|one| one.events_lost))
+        .set("uncounted_losses", sum(|one| one.uncounted_losses))
+        .set("pages_damaged", sum(Losses::pages_damaged))
+        .set("pairs_dropped", dropped)
+        .done()
+}
+
+/// What a reader of the table must know of losses; empty when there were none.
+pub(crate) fn notes(losses: &Losses, dropped: u64) -> Vec<String> {
+    let mut notes = Vec::new();
+    if losses.events_lost > 0 || losses.uncounted_losses > 0 {
+        let uncounted = match losses.uncounted_losses {
+            0 => String::new(),
+            places => format!(" and at {} places uncounted ones", count(places)),
+        };
+        notes.push(format!(
+            "the kernel dropped {} events{uncounted}: larger buffers (trace-cmd record -b) keep more",
+            count(losses.events_lost)
+        ));
+    }
+    if dropped > 0 {
+        notes.push(format!(
+            "{} exits lasted over a loss and are left out of the times",
+            count(dropped)
+        ));
+    }
+    if losses.pages_damaged() > 0 {
+        notes.push(format!("{} places could not be read:", count(losses.pages_damaged())));
+        notes.extend(losses.damage.iter().take(MAX_LISTED).map(|damage| format!("  {damage}")));
+    }
+    notes
+}

@@ -1,0 +1,282 @@
+//! The report of `hyperscope nested`: each reason of level 2 with the level-1 exits under it.
+
+use analyses::{AncillaryRow, Code, Nested, NestedRow};
+use serde_json::{Value, json};
+
+use crate::json::Object;
+use crate::table::Table;
+use crate::units::{count, share, time};
+use crate::{Report, losses};
+
+/// The nested exits of all recordings given.
+#[derive(Debug)]
+pub struct NestedReport {
+    /// Path and nested exits of each recording.
+    pub sources: Vec<(String, Nested)>,
+}
+
+impl Report for NestedReport {
+    fn text(&self, width: Option<usize>) -> String {
+        let texts: Vec<String> =
+            self.sources.iter().map(|(path, nested)| source_text(path, nested, width)).collect();
+        texts.join("\n")
+    }
+
+    fn json(&self) -> Value {
+        let paths: Vec<&str> = self.sources.iter().map(|(path, _)| path.as_str()).collect();
+        let all = || self.sources.iter().map(|(_, nested)| nested);
+        let levels: Vec<Value> = all()
+            .flat_map(|nested| &nested.levels)
+            .map(|one| json!({"vm": one.vm, "level1": one.level1, "level2": one.level2}))
+            .collect();
+        Object::default()
+            .set("schema", "hyperscope.nested/1")
+            .set("sources", paths)
+            .set("losses", losses::json(all().map(|nested| &nested.losses), 0))
+            .set("levels", levels)
+            .set("rows", all().flat_map(rows_json).collect::<Vec<_>>())
+            .done()
+    }
+
+    fn csv(&self) -> Table {
+        let rows: Vec<(&NestedRow, Option<&AncillaryRow>)> = self
+            .sources
+            .iter()
+            .flat_map(|(_, nested)| &nested.rows)
+            .flat_map(|row| {
+                let under = row.ancillary.iter().map(move |one| (row, Some(one)));
+                std::iter::once((row, None)).chain(under)
+            })
+            .collect();
+        let mut table = Table::default();
+        let column = |of: &dyn Fn(&NestedRow, Option<&AncillaryRow>) -> String| {
+            rows.iter().map(|(row, under)| of(row, *under)).collect::<Vec<_>>()
+        };
+        table.names("vm", 0, column(&|row, _| row.vm.clone()));
+        table.names("reason", 0, column(&|row, _| row.reason.clone()));
+        table.names("code", 0, column(&|row, _| row.code.to_string()));
+        let none = String::new;
+        table.names(
+            "ancillary",
+            0,
+            column(&|_, one| one.map_or_else(none, |one| one.reason.clone())),
+        );
+        table.names(
+            "count",
+            0,
+            column(&|row, one| one.map_or(row.count, |one| one.count).to_string()),
+        );
+        table.names("reflected", 0, column(&|row, _| row.reflected.to_string()));
+        table.names(
+            "per_exit",
+            0,
+            column(&|row, one| {
+                one.map_or_else(none, |one| format!("{:.4}", per_exit(row, one).unwrap_or(0.0)))
+            }),
+        );
+        table.names(
+            "time_ns",
+            0,
+            column(&|row, one| one.map_or(&row.durations, |one| &one.durations).sum().to_string()),
+        );
+        table
+    }
+}
+
+/// Mean number of ancillary exits of one reason per reflected exit.
+fn per_exit(row: &NestedRow, ancillary: &AncillaryRow) -> Option<f64> {
+    (row.reflected > 0).then(|| ancillary.count as f64 / row.reflected as f64)
+}
+
+fn code_json(code: &Code) -> Value {
+    match code {
+        Code::Number(code) => json!(code),
+        pair @ Code::Pair(..) => json!(pair.to_string()),
+    }
+}
+
+fn rows_json(nested: &Nested) -> Vec<Value> {
+    nested.rows.iter().map(|row| row_json(row, nested.nanoseconds)).collect()
+}
+
+fn row_json(row: &NestedRow, ns: bool) -> Value {
+    let injected: Vec<Value> = row
+        .injected_as
+        .iter()
+        .map(|(reason, code, number)| {
+            json!({"reason": reason, "code": code_json(code), "count": number})
+        })
+        .collect();
+    let ancillary: Vec<Value> = row
+        .ancillary
+        .iter()
+        .map(|one| {
+            Object::default()
+                .set("reason", one.reason.clone())
+                .set("code", code_json(&one.code))
+                .set("count", one.count)
+                .set("per_exit", per_exit(row, one))
+                .time("time", ns, Some(one.durations.sum()))
+                .done()
+        })
+        .collect();
+    let trips = &row.round_trips;
+    Object::default()
+        .set("vm", row.vm.clone())
+        .set("level", 2)
+        .set("isa", row.isa.name())
+        .set("reason", row.reason.clone())
+        .set("code", code_json(&row.code))
+        .set("count", row.count)
+        .set("reflected", row.reflected)
+        .set("handled_by_host", row.count - row.reflected)
+        .set("injected_as", injected)
+        .time("time", ns, Some(row.time_ns()))
+        .time("own", ns, Some(row.durations.sum()))
+        .time("level1_guest", ns, Some(row.level1_ns))
+        .time("round_trip_mean", ns, trips.mean().map(|mean| mean.round() as u64))
+        .time("round_trip_max", ns, trips.max())
+        .set("round_trips", trips.count())
+        .set("unfinished", row.unfinished)
+        .set("ancillary", ancillary)
+        .set("factor", row.factor())
+        .done()
+}
+
+fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
+    let mut out = String::new();
+    for one in &nested.levels {
+        out += &format!(
+            "{path}: {}: {} exits of its own (L1), {} of guests inside it (L2)\n",
+            one.vm,
+            count(one.level1),
+            count(one.level2),
+        );
+    }
+    if nested.rows.is_empty() {
+        return out
+            + &format!(
+                "{path}: no exits of nested guests. They are told by kvm:kvm_nested_vmexit, \
+                 kvm:kvm_nested_vmexit_inject and kvm:kvm_nested_vmenter.\n"
+            );
+    }
+    let (text, left_out) = tree(nested).draw(width);
+    out += "\n";
+    out += &text;
+    out += "\nper exit: level-1 exits per level-2 exit reflected to level 1, until level 2 runs again\n\
+            factor: exits the host took for each level-2 exit, itself included\n";
+    for row in nested.rows.iter().filter(|row| row.unfinished > 0) {
+        out += &format!(
+            "{}: after {} of them level 2 was not seen to run again; all exits up to there count\n",
+            row.reason,
+            count(row.unfinished),
+        );
+    }
+    if !left_out.is_empty() {
+        out += &format!("left out for width: {}; csv and json have all\n", left_out.join(", "));
+    }
+    for note in losses::notes(&nested.losses, 0) {
+        out += &format!("{note}\n");
+    }
+    out
+}
+
+/// A line of the tree: a level-2 reason, or a level-1 reason under it.
+struct Line<'n> {
+    row: &'n NestedRow,
+    under: Option<(&'n AncillaryRow, bool)>,
+}
+
+fn tree(nested: &Nested) -> Table {
+    let lines: Vec<Line<'_>> = nested.rows.iter().flat_map(lines).collect();
+    let several_vms = nested.levels.len() > 1;
+    let ns = nested.nanoseconds;
+    let mut table = Table::default();
+    let cells = |of: &dyn Fn(&Line<'_>) -> String| lines.iter().map(of).collect::<Vec<_>>();
+    if several_vms {
+        table.names("vm", 0, cells(&|line| line.row.vm.clone()));
+    }
+    table.names("reason", 0, cells(&name));
+    table.numbers(
+        "exits",
+        0,
+        cells(&|line| count(line.under.map_or(line.row.count, |(one, _)| one.count))),
+    );
+    table.numbers(
+        "to L1",
+        1,
+        cells(&|line| match line.under {
+            None => share(line.row.reflected, line.row.count),
+            Some(_) => String::new(),
+        }),
+    );
+    table.numbers(
+        "per exit",
+        0,
+        cells(&|line| match line.under {
+            None => String::new(),
+            Some((one, _)) => {
+                per_exit(line.row, one).map_or_else(String::new, |mean| format!("{mean:.2}x"))
+            }
+        }),
+    );
+    table.numbers(
+        "factor",
+        1,
+        cells(&|line| match (line.under, line.row.factor()) {
+            (None, Some(factor)) => format!("{factor:.2}x"),
+            _ => String::new(),
+        }),
+    );
+    table.numbers(
+        "time",
+        1,
+        cells(&|line| {
+            time(line.under.map_or(line.row.time_ns(), |(one, _)| one.durations.sum()), ns)
+        }),
+    );
+    table.numbers(
+        "mean",
+        2,
+        cells(&|line| {
+            let durations = line.under.map_or(&line.row.durations, |(one, _)| &one.durations);
+            durations.mean().map_or_else(String::new, |mean| time(mean.round() as u64, ns))
+        }),
+    );
+    table.numbers(
+        "until L2 runs",
+        3,
+        cells(&|line| match (line.under, line.row.round_trips.mean()) {
+            (None, Some(mean)) => time(mean.round() as u64, ns),
+            _ => String::new(),
+        }),
+    );
+    table.names("injected as", 4, cells(&injected));
+    table
+}
+
+fn lines(row: &NestedRow) -> Vec<Line<'_>> {
+    let last = row.ancillary.len().saturating_sub(1);
+    let under = row.ancillary.iter().enumerate();
+    let under = under.map(|(at, one)| Line { row, under: Some((one, at == last)) });
+    std::iter::once(Line { row, under: None }).chain(under).collect()
+}
+
+fn name(line: &Line<'_>) -> String {
+    match line.under {
+        None => line.row.reason.clone(),
+        Some((one, true)) => format!("└─ {}", one.reason),
+        Some((one, false)) => format!("├─ {}", one.reason),
+    }
+}
+
+/// What the row's exits were injected as, where that differs from the hardware's reason.
+fn injected(line: &Line<'_>) -> String {
+    if line.under.is_some() {
+        return String::new();
+    }
+    let others = line.row.injected_as.iter().filter(|(_, code, _)| *code != line.row.code);
+    let named: Vec<String> =
+        others.map(|(reason, _, number)| format!("{reason} {}", count(*number))).collect();
+    named.join(", ")
+}

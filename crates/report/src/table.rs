@@ -1,0 +1,138 @@
+//! Tables: columns with a rank, so that a narrow terminal loses the least important ones.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table as Drawing, presets};
+
+/// A column of a table.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Its heading.
+    pub title: String,
+    /// Numbers stand at the right, names at the left.
+    pub right: bool,
+    /// 0: always shown. A narrow terminal leaves out the highest ranks first.
+    pub rank: u8,
+    /// Its cells, from the top.
+    pub cells: Vec<String>,
+}
+
+/// A table, column by column.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    columns: Vec<Column>,
+}
+
+impl Table {
+    /// Adds a column of names.
+    pub fn names(&mut self, title: &str, rank: u8, cells: Vec<String>) {
+        self.columns.push(Column { title: title.to_owned(), right: false, rank, cells });
+    }
+
+    /// Adds a column of numbers.
+    pub fn numbers(&mut self, title: &str, rank: u8, cells: Vec<String>) {
+        self.columns.push(Column { title: title.to_owned(), right: true, rank, cells });
+    }
+
+    fn rows(&self) -> usize {
+        self.columns.iter().map(|column| column.cells.len()).max().unwrap_or(0)
+    }
+
+    /// The table for a terminal of `width` columns, and the titles of the columns left out for it.
+    #[must_use]
+    pub fn draw(&self, width: Option<usize>) -> (String, Vec<String>) {
+        let (shown, left_out) = self.fitting(width);
+        let mut drawing = Drawing::new();
+        drawing.load_style(presets::NOTHING);
+        drawing.set_content_arrangement(ContentArrangement::Disabled);
+        drawing.set_header(shown.iter().map(|column| &column.title));
+        for row in 0..self.rows() {
+            drawing.add_row(shown.iter().map(|column| cell(column, row)));
+        }
+        for (column, drawn) in shown.iter().zip(drawing.column_iter_mut()) {
+            drawn.set_padding((0, 2));
+            if column.right {
+                drawn.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        let lines: Vec<String> = drawing.lines().map(|line| line.trim_end().to_owned()).collect();
+        (lines.join("\n") + "\n", left_out)
+    }
+
+    /// The columns that fit, and the titles of the others.
+    fn fitting(&self, width: Option<usize>) -> (Vec<&Column>, Vec<String>) {
+        let mut shown: Vec<&Column> = self.columns.iter().collect();
+        let mut left_out = Vec::new();
+        let Some(width) = width else { return (shown, left_out) };
+        while shown.iter().map(|column| width_of(column)).sum::<usize>() > width + 2 {
+            let worst =
+                shown.iter().enumerate().rev().max_by_key(|(at, column)| (column.rank, *at));
+            match worst {
+                Some((at, column)) if column.rank > 0 => {
+                    left_out.insert(0, column.title.clone());
+                    shown.remove(at);
+                }
+                _ => break,
+            }
+        }
+        (shown, left_out)
+    }
+
+    /// The table as comma-separated values with a header line.
+    #[must_use]
+    pub fn to_csv(&self) -> String {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let mut write = |fields: Vec<&str>| writer.write_record(fields).is_ok();
+        write(self.columns.iter().map(|column| column.title.as_str()).collect());
+        for row in 0..self.rows() {
+            write(self.columns.iter().map(|column| cell(column, row)).collect());
+        }
+        // Writing into memory can't fail.
+        let bytes = writer.into_inner().unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+fn cell(column: &Column, row: usize) -> &str {
+    column.cells.get(row).map_or("", String::as_str)
+}
+
+/// Columns a column takes on a terminal, the gap behind it included.
+fn width_of(column: &Column) -> usize {
+    let cells = column.cells.iter().chain([&column.title]);
+    cells.map(|cell| cell.chars().count()).max().unwrap_or(0) + 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Table {
+        let mut table = Table::default();
+        table.names("reason", 0, vec!["hlt".into(), "npf".into()]);
+        table.numbers("exits", 1, vec!["1".into(), "20".into()]);
+        table.numbers("p99", 2, vec!["3 us".into(), "4 us".into()]);
+        table
+    }
+
+    #[test]
+    fn numbers_stand_at_the_right() {
+        let (text, left_out) = sample().draw(None);
+        assert_eq!(text, "reason  exits   p99\nhlt         1  3 us\nnpf        20  4 us\n");
+        assert!(left_out.is_empty());
+    }
+
+    #[test]
+    fn a_narrow_terminal_loses_the_highest_rank() {
+        let (text, left_out) = sample().draw(Some(13));
+        assert_eq!(left_out, ["p99"]);
+        assert!(text.lines().all(|line| line.chars().count() <= 13), "{text}");
+        let (_, left_out) = sample().draw(Some(1));
+        assert_eq!(left_out, ["exits", "p99"]);
+    }
+
+    #[test]
+    fn csv_quotes_what_needs_it() {
+        let mut table = Table::default();
+        table.names("name", 0, vec!["a,b".into()]);
+        assert_eq!(table.to_csv(), "name\n\"a,b\"\n");
+    }
+}

@@ -1,0 +1,69 @@
+//! Numbers as people read them: durations with a unit, shares, counts.
+
+/// A duration with three significant digits and its unit; `ticks` where there are no nanoseconds.
+#[must_use]
+pub fn time(value: u64, nanoseconds: bool) -> String {
+    if !nanoseconds {
+        return count(value);
+    }
+    let steps = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    for (size, unit) in steps {
+        if value >= size {
+            return format!("{} {unit}", three_digits(value as f64 / size as f64));
+        }
+    }
+    format!("{value} ns")
+}
+
+fn three_digits(value: f64) -> String {
+    match value {
+        value if value < 9.995 => format!("{value:.2}"),
+        value if value < 99.95 => format!("{value:.1}"),
+        value => format!("{value:.0}"),
+    }
+}
+
+/// A share of a whole in percent; a dash where there is no whole.
+#[must_use]
+pub fn share(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "-".to_owned();
+    }
+    format!("{:.2}%", part as f64 * 100.0 / whole as f64)
+}
+
+/// A count with its thousands apart.
+#[must_use]
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_keep_three_digits() {
+        assert_eq!(time(999, true), "999 ns");
+        assert_eq!(time(1_000, true), "1.00 us");
+        assert_eq!(time(12_345, true), "12.3 us");
+        assert_eq!(time(999_499, true), "999 us");
+        assert_eq!(time(8_942_000_000, true), "8.94 s");
+        assert_eq!(time(123_456, false), "123,456");
+    }
+
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(1_000), "1,000");
+        assert_eq!(count(1_234_567), "1,234,567");
+    }
+}

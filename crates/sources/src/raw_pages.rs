@@ -1,0 +1,190 @@
+//! A folder with bare ring-buffer pages: what virtio-trace and `cat trace_pipe_raw` leave behind.
+//!
+//! ```text
+//! DIR/events/header_page, DIR/events/SYSTEM/EVENT/format   copied from the guest's tracefs
+//! DIR/*cpu0*, DIR/*cpu1*, …                                pages, one file per CPU
+//! DIR/per_cpu/cpu0/trace_pipe_raw, …                       the same, laid out as in tracefs
+//! DIR/kallsyms, DIR/printk_formats, DIR/saved_cmdlines, DIR/trace_clock   where they were saved
+//! ```
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use abi::{Abi, ByteOrder, LongSize};
+use eventfmt::{EventFormat, HeaderPage};
+use ringbuf::{Page, PageLayout};
+use sys::FileMap;
+use tracedat::{Chunk, Cmdlines, Compression, Correction};
+
+use crate::open::OpenError;
+use crate::recording::{Container, Recording, RecordingInfo};
+use crate::stream::Stream;
+use crate::{Damage, FormatTable};
+
+/// Bytes of pages per block.
+const BLOCK_BYTES: usize = 256 << 10;
+/// Page size where `header_page` does not tell: that of every kernel so far by default.
+const DEFAULT_PAGE_SIZE: usize = 4096;
+/// A `format` file longer than this is not one.
+const MAX_TEXT_BYTES: u64 = 1 << 20;
+/// Symbol tables are megabytes.
+const MAX_KALLSYMS_BYTES: u64 = 256 << 20;
+
+/// Opens the folder `dir`.
+pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
+    let folder = |what: &str| OpenError::Folder { path: dir.to_owned(), what: what.to_owned() };
+    let events = dir.join("events");
+    if !events.is_dir() {
+        return Err(folder(
+            "no recording: a folder needs an events folder, copied from the tracefs of the \
+             machine that was recorded, beside its pages",
+        ));
+    }
+    let mut damage = Vec::new();
+    let header = read_text(&events.join("header_page"), MAX_TEXT_BYTES)
+        .and_then(|text| HeaderPage::parse(&text).ok());
+    if header.is_none() {
+        damage.push(Damage::at(0, "events/header_page is missing; 64-bit pages assumed".into()));
+    }
+    let formats = formats(&events, &mut damage);
+    let pages = page_files(dir);
+    if pages.is_empty() {
+        return Err(folder("no pages: no file has cpu and a number in its name"));
+    }
+    let long = header.as_ref().map_or(LongSize::Eight, |page| page.long);
+    let page_size = header.as_ref().map_or(DEFAULT_PAGE_SIZE, page_size);
+    let mut files = Vec::new();
+    for (_, path) in &pages {
+        files.push(FileMap::open(path)?);
+    }
+    let order = byte_order(&files, long, page_size);
+    let layout = PageLayout { order, commit: long, page_size };
+    let streams = pages
+        .iter()
+        .zip(&files)
+        .enumerate()
+        .filter(|(_, (_, file))| !file.is_empty())
+        .map(|(at, ((cpu, _), file))| stream(at, *cpu, file, layout))
+        .collect();
+    let clock = read_text(&dir.join("trace_clock"), MAX_TEXT_BYTES).and_then(|text| {
+        let text = String::from_utf8_lossy(&text).into_owned();
+        Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
+    });
+    let cmdlines = read_text(&dir.join("saved_cmdlines"), MAX_TEXT_BYTES).unwrap_or_default();
+    Ok(Recording {
+        path: dir.to_owned(),
+        files,
+        container: Container::RawPages,
+        info: RecordingInfo { clock, buffers: vec![String::new()], uname: None },
+        abi: Abi { order, long },
+        formats,
+        streams,
+        corrections: vec![Correction::identity()],
+        cmdlines: Cmdlines::parse(&cmdlines),
+        kallsyms: OnceLock::new(),
+        kallsyms_text: Some(
+            read_text(&dir.join("kallsyms"), MAX_KALLSYMS_BYTES).unwrap_or_default(),
+        ),
+        printk: OnceLock::new(),
+        printk_text: Some(
+            read_text(&dir.join("printk_formats"), MAX_TEXT_BYTES).unwrap_or_default(),
+        ),
+        guest_kallsyms: None,
+        damage,
+    })
+}
+
+/// The size of a page: its head and its data.
+fn page_size(header: &HeaderPage) -> usize {
+    let size = u64::from(header.data_offset) + u64::from(header.data_size);
+    usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(DEFAULT_PAGE_SIZE)
+}
+
+/// A small file's bytes; `None` when it is missing or too long to be what it should be.
+fn read_text(path: &Path, most: u64) -> Option<Vec<u8>> {
+    let metadata = fs::metadata(path).ok()?;
+    (metadata.is_file() && metadata.len() <= most).then(|| fs::read(path).ok()).flatten()
+}
+
+fn formats(events: &Path, damage: &mut Vec<Damage>) -> FormatTable {
+    let mut table = FormatTable::default();
+    for system in sorted_entries(events) {
+        let name = system.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for event in sorted_entries(&system) {
+            let path = event.join("format");
+            let Some(text) = read_text(&path, MAX_TEXT_BYTES) else { continue };
+            match EventFormat::parse(&name, &text) {
+                Ok(format) => table.insert(format),
+                Err(error) => damage.push(Damage::at(0, format!("{}: {error}", path.display()))),
+            }
+        }
+    }
+    table
+}
+
+/// The entries of a folder by name; none when it is not one.
+fn sorted_entries(dir: &Path) -> Vec<PathBuf> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotADirectory => return Vec::new(),
+        Err(_) => return Vec::new(),
+    };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The files with pages, by CPU.
+fn page_files(dir: &Path) -> Vec<(u32, PathBuf)> {
+    let in_tracefs_layout = sorted_entries(&dir.join("per_cpu"))
+        .into_iter()
+        .map(|cpu| (cpu.clone(), cpu.join("trace_pipe_raw")));
+    let flat = sorted_entries(dir).into_iter().map(|path| (path.clone(), path));
+    let mut files: Vec<(u32, PathBuf)> = flat
+        .chain(in_tracefs_layout)
+        .filter(|(_, file)| file.is_file())
+        .filter_map(|(named, file)| Some((cpu_number(&named)?, file)))
+        .collect();
+    files.sort();
+    files
+}
+
+/// The number behind `cpu` in a file's name.
+fn cpu_number(path: &Path) -> Option<u32> {
+    let name = path.file_name()?.to_str()?;
+    let (_, from) = name.rsplit_once("cpu")?;
+    let end = from.find(|one: char| !one.is_ascii_digit()).unwrap_or(from.len());
+    from.get(..end)?.parse().ok()
+}
+
+/// Nothing in bare pages says their byte order; the one in which their heads make sense does.
+fn byte_order(files: &[FileMap], commit: LongSize, page_size: usize) -> ByteOrder {
+    let sound = |order| {
+        let layout = PageLayout { order, commit, page_size };
+        let pages = files.iter().filter_map(|file| file.get(..page_size.min(file.len())));
+        let filled = pages.filter(|page| !page.is_empty());
+        filled
+            .filter(|page| Page::parse(page, &layout).is_ok_and(|page| page.data_len() > 0))
+            .count()
+    };
+    if sound(ByteOrder::Big) > sound(ByteOrder::Little) {
+        ByteOrder::Big
+    } else {
+        ByteOrder::Little
+    }
+}
+
+fn stream(file_at: usize, cpu: u32, file: &FileMap, layout: PageLayout) -> Stream {
+    let step = BLOCK_BYTES.next_multiple_of(layout.page_size.max(1));
+    let chunks = (0..file.len())
+        .step_by(step)
+        .map(|offset| {
+            let size = step.min(file.len() - offset) as u32;
+            let compression = Compression::None;
+            Chunk { offset: offset as u64, stored: size, size, compression }
+        })
+        .collect();
+    Stream { cpu, buffer: 0, file: file_at, layout, chunks }
+}

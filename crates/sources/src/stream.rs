@@ -1,0 +1,98 @@
+//! One CPU's pages of one buffer, in blocks that can be decoded independently.
+
+use ringbuf::PageLayout;
+use sys::FileMap;
+use tracedat::{Chunk, ChunkReader};
+
+use crate::Damage;
+
+/// The pages of one CPU in one buffer, in time order.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    pub(crate) cpu: u32,
+    pub(crate) buffer: usize,
+    pub(crate) file: usize,
+    pub(crate) layout: PageLayout,
+    pub(crate) chunks: Vec<Chunk>,
+}
+
+/// Some consecutive pages of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
+    /// Whole pages; the last may be cut short.
+    pub pages: &'a [u8],
+    /// Offset in the file of the first page, or of the compressed chunk that holds all of them.
+    pub offset: u64,
+    /// Whether the pages lie in the file as they are.
+    pub stored: bool,
+}
+
+impl Block<'_> {
+    /// Offset in the file of the page that begins at byte `at` of the block.
+    #[must_use]
+    pub fn page_offset(&self, at: usize) -> u64 {
+        if self.stored { self.offset.saturating_add(at as u64) } else { self.offset }
+    }
+}
+
+/// Reads blocks; one per worker thread, for the memory compressed chunks are unpacked into.
+#[derive(Debug, Default)]
+pub struct BlockReader {
+    chunks: ChunkReader,
+}
+
+impl BlockReader {
+    pub(crate) fn read<'a>(
+        &'a mut self,
+        file: &'a FileMap,
+        stream: &Stream,
+        index: usize,
+    ) -> Result<Block<'a>, Damage> {
+        let missing = || Damage::on_cpu(stream.cpu, 0, format!("no block {index}"));
+        let chunk = stream.chunks.get(index).ok_or_else(missing)?;
+        let pages = self
+            .chunks
+            .read(file, chunk)
+            .map_err(|damage| Damage::on_cpu(stream.cpu, damage.offset, damage.what))?;
+        let stored = chunk.compression == tracedat::Compression::None;
+        Ok(Block { pages, offset: chunk.offset, stored })
+    }
+}
+
+impl Stream {
+    /// Number of the CPU.
+    #[must_use]
+    pub fn cpu(&self) -> u32 {
+        self.cpu
+    }
+
+    /// Index of the buffer (the top one is 0, instances follow).
+    #[must_use]
+    pub fn buffer(&self) -> usize {
+        self.buffer
+    }
+
+    /// How its pages are laid out.
+    #[must_use]
+    pub fn layout(&self) -> &PageLayout {
+        &self.layout
+    }
+
+    /// Number of blocks.
+    #[must_use]
+    pub fn block_count(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Bytes a block takes in the file; 0 past the last.
+    #[must_use]
+    pub fn block_len(&self, index: usize) -> u64 {
+        self.chunks.get(index).map_or(0, |chunk| u64::from(chunk.stored))
+    }
+
+    /// Bytes all blocks take in the file.
+    #[must_use]
+    pub fn stored_len(&self) -> u64 {
+        self.chunks.iter().map(|chunk| u64::from(chunk.stored)).sum()
+    }
+}

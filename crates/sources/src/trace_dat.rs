@@ -1,0 +1,91 @@
+//! A trace.dat file as a recording.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use abi::Abi;
+use eventfmt::EventFormat;
+use ringbuf::PageLayout;
+use sys::FileMap;
+use tracedat::{Align, Buffer, Cmdlines, Correction, TraceDat};
+
+use crate::recording::{Container, Recording, RecordingInfo};
+use crate::stream::Stream;
+use crate::{Damage, FormatTable};
+
+/// Makes a recording of a parsed file.
+pub(crate) fn recording(path: &Path, file: FileMap, dat: TraceDat) -> Recording {
+    let mut damage: Vec<Damage> = dat.damage.iter().cloned().map(Damage::from).collect();
+    let formats = formats(&dat, &mut damage);
+    let abi = dat.abi();
+    let mut streams = Vec::new();
+    for (buffer_at, buffer) in dat.buffers.iter().enumerate() {
+        add_streams(&file, abi, buffer_at, buffer, &mut streams, &mut damage);
+    }
+    let corrections =
+        dat.buffers.iter().map(|buffer| Correction::new(&dat, buffer, Align::ToAnyPeer)).collect();
+    let cmdlines = dat.cmdlines.as_ref().and_then(|section| match section.read(&file) {
+        Ok(text) => Some(Cmdlines::parse(&text)),
+        Err(bad) => {
+            damage.push(bad.into());
+            None
+        }
+    });
+    let info = RecordingInfo {
+        clock: dat.clock().map(str::to_owned),
+        buffers: dat.buffers.iter().map(|buffer| buffer.name.clone()).collect(),
+        uname: dat.metadata.uname.clone(),
+    };
+    Recording {
+        path: path.to_owned(),
+        files: vec![file],
+        container: Container::TraceDat(Box::new(dat)),
+        info,
+        abi,
+        formats,
+        streams,
+        corrections,
+        cmdlines: cmdlines.unwrap_or_default(),
+        kallsyms: OnceLock::new(),
+        kallsyms_text: None,
+        printk: OnceLock::new(),
+        printk_text: None,
+        guest_kallsyms: None,
+        damage,
+    }
+}
+
+fn formats(dat: &TraceDat, damage: &mut Vec<Damage>) -> FormatTable {
+    let ftrace = dat.formats.ftrace.iter().map(|text| ("ftrace", text));
+    let events = dat.formats.events.iter().map(|format| (&*format.system, &format.text));
+    let mut table = FormatTable::default();
+    for (system, text) in ftrace.chain(events) {
+        match EventFormat::parse(system, text.as_bytes()) {
+            Ok(format) => table.insert(format),
+            Err(error) => damage.push(Damage::at(0, format!("a format of {system}: {error}"))),
+        }
+    }
+    table
+}
+
+fn add_streams(
+    file: &FileMap,
+    abi: Abi,
+    buffer_at: usize,
+    buffer: &Buffer,
+    streams: &mut Vec<Stream>,
+    damage: &mut Vec<Damage>,
+) {
+    let page_size = buffer.page_size as usize;
+    let layout = PageLayout { order: abi.order, commit: abi.long, page_size };
+    // Hosts have hundreds of CPUs of which most are empty: those get no stream.
+    for cpu in &buffer.cpus {
+        let chunks = cpu.chunks(file);
+        let on_cpu = |bad: tracedat::Damage| Damage::on_cpu(cpu.cpu, bad.offset, bad.what);
+        damage.extend(chunks.damage.into_iter().map(on_cpu));
+        if !chunks.list.is_empty() {
+            let (cpu, chunks) = (cpu.cpu, chunks.list);
+            streams.push(Stream { cpu, buffer: buffer_at, file: 0, layout, chunks });
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! One exit: from `kvm_exit` to the `kvm_entry` that follows on the same vCPU, and its parts.
+
+/// What tells exits of one reason apart, taken from the events between exit and entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Detail {
+    /// Number of a model-specific register (`kvm_msr`).
+    Msr,
+    /// I/O port (`kvm_pio`).
+    Port,
+    /// Guest physical address (`kvm_page_fault`, `kvm_mmio`, `kvm_guest_fault`).
+    Gpa,
+    /// Hypercall number (`kvm_hypercall`, `kvm_hvc_arm64`, …).
+    Hypercall,
+    /// Leaf asked of `cpuid` (`kvm_cpuid`).
+    CpuidLeaf,
+}
+
+impl Detail {
+    /// All details, in the order of their numbers.
+    pub const ALL: [Self; 5] = [Self::Msr, Self::Port, Self::Gpa, Self::Hypercall, Self::CpuidLeaf];
+
+    /// The detail of that number.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+}
+
+/// Where the time of an exit went. The fields add up to the exit's duration exactly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// The thread ran in the kernel; holds every moment no other part claims.
+    pub kernel_ns: u64,
+    /// The thread ran in the VMM, from `kvm_userspace_exit` to its return.
+    pub user_ns: u64,
+    /// Off the CPU though it could have run: preempted, or woken and waiting for its turn.
+    pub runnable_ns: u64,
+    /// Off the CPU and waiting for something.
+    pub blocked_ns: u64,
+    /// Polling for work before giving up the CPU.
+    pub halt_poll_ns: u64,
+}
+
+impl Parts {
+    /// The duration of the exit.
+    #[must_use]
+    pub const fn total_ns(&self) -> u64 {
+        self.kernel_ns + self.user_ns + self.runnable_ns + self.blocked_ns + self.halt_poll_ns
+    }
+
+    /// Adds another exit's parts to these, saturating.
+    pub fn add(&mut self, other: &Self) {
+        self.kernel_ns = self.kernel_ns.saturating_add(other.kernel_ns);
+        self.user_ns = self.user_ns.saturating_add(other.user_ns);
+        self.runnable_ns = self.runnable_ns.saturating_add(other.runnable_ns);
+        self.blocked_ns = self.blocked_ns.saturating_add(other.blocked_ns);
+        self.halt_poll_ns = self.halt_poll_ns.saturating_add(other.halt_poll_ns);
+    }
+}
+
+/// Who dealt with an exit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Handler {
+    /// The recorded host's kernel alone.
+    Kernel,
+    /// The VMM: the thread went to user space.
+    User,
+    /// The level-1 guest: the exit of its own guest was injected into it.
+    L1,
+}
+
+/// What became of an exit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Its entry was seen: the exit has a duration.
+    Paired,
+    /// No entry followed: the recording or the thread ended, or another exit came first.
+    Unpaired,
+    /// Events were lost while it lasted: whatever entry was seen may not be its own.
+    LostIn,
+}
+
+/// One exit of one vCPU, with all that was seen of it.
+#[derive(Clone, Copy, Debug)]
+pub struct ExitSpan {
+    /// Time of `kvm_exit`.
+    pub start_ns: u64,
+    /// Time of the `kvm_entry` after it; [`ExitSpan::start_ns`] if there was none.
+    pub end_ns: u64,
+    /// The raw code: `exit_reason`, `icptcode`, `scause`, or arm64's `ret << 32 | esr_ec`.
+    pub code: u64,
+    /// The `isa` field of x86 exits (1 VMX, 2 SVM), else 0.
+    pub isa: u8,
+    /// Guest program counter at the exit.
+    pub guest_pc: u64,
+    /// 1: a guest of the recorded machine; 2: any guest inside those.
+    pub level: u8,
+    /// Whether an entry was seen, and whether it can be trusted.
+    pub outcome: Outcome,
+    /// Who dealt with it.
+    pub handler: Handler,
+    /// The code injected into level 1, when `handler` is [`Handler::L1`].
+    pub injected_as: u64,
+    /// `kvm_nested_vmenter` was part of the handling: level 2 runs after it.
+    pub entered_l2: bool,
+    /// The thread went to the VMM and no event marked its return: the user part holds the way
+    /// back through the kernel too.
+    pub user_return_unseen: bool,
+    /// The vCPU halted, and when it stopped polling was not recorded: the kernel part holds it.
+    pub poll_unknown: bool,
+    /// Where the time went.
+    pub parts: Parts,
+    /// Time the guest ran before this exit, since the last `kvm_entry`; 0 when that was not seen.
+    pub guest_ns: u64,
+    /// Host work seen between the hardware exit and `kvm_exit`: from its first event on.
+    pub before_exit_ns: u64,
+    /// The detail, if one was asked for and seen.
+    pub detail: Option<(Detail, u64)>,
+}
+
+impl ExitSpan {
+    pub(crate) const fn new(start_ns: u64, code: u64, isa: u8, guest_pc: u64) -> Self {
+        Self {
+            start_ns,
+            end_ns: start_ns,
+            code,
+            isa,
+            guest_pc,
+            level: 1,
+            outcome: Outcome::Unpaired,
+            handler: Handler::Kernel,
+            injected_as: 0,
+            entered_l2: false,
+            user_return_unseen: false,
+            poll_unknown: false,
+            parts: Parts {
+                kernel_ns: 0,
+                user_ns: 0,
+                runnable_ns: 0,
+                blocked_ns: 0,
+                halt_poll_ns: 0,
+            },
+            guest_ns: 0,
+            before_exit_ns: 0,
+            detail: None,
+        }
+    }
+
+    /// Exit to entry.
+    #[must_use]
+    pub const fn duration_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+}

@@ -1,0 +1,37 @@
+//! Runs a recording through the vCPU state machines: the way from a recording to its exits.
+
+use sources::Recording;
+
+use crate::extract::Extractor;
+use crate::lanes::Lanes;
+use crate::losses::Losses;
+use crate::rounds::{self, Input};
+use crate::vcpu::ExitSink;
+use crate::vcpus::Vcpus;
+
+/// What a pass over the exits leaves besides what the sink gathered.
+#[derive(Debug)]
+pub struct ExitPass<S> {
+    /// The vCPU threads.
+    pub vcpus: Vcpus,
+    /// What was lost.
+    pub losses: Losses,
+    /// The sink, filled.
+    pub sink: S,
+}
+
+/// Gives `sink` every exit of `recording`. `details` are read if asked for; `tick` hears of the
+/// bytes done.
+pub fn each_exit<S: ExitSink + Send>(
+    recording: &Recording,
+    details: bool,
+    sink: S,
+    tick: &(dyn Fn(u64) + Sync),
+) -> ExitPass<S> {
+    let extractor = Extractor::new(recording, details);
+    let inputs = Input::all_of(recording);
+    let mut lanes = Lanes::new(inputs.len(), sink);
+    rounds::run(&inputs, &extractor, &mut lanes, tick);
+    let (vcpus, losses, sink) = lanes.finish();
+    ExitPass { vcpus, losses, sink }
+}

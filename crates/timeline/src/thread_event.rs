@@ -1,0 +1,68 @@
+//! What happened to one thread: the compact form in which events reach the vCPU state machine.
+//!
+//! Decoding turns every relevant event into zero, one or two of these (a `sched_switch` concerns
+//! two threads), so that the rest of the timeline sees neither formats nor byte orders.
+
+/// What a [`ThreadEvent`] says; the comment on each names its source events and what `value`,
+/// `extra` and `flag` hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// `kvm_exit`, `kvm_s390_sie_exit`: `value` the raw code, `extra` the guest's program counter,
+    /// `flag` the `isa` field.
+    Exit,
+    /// `kvm_entry`, `kvm_s390_sie_enter`: `value` the vCPU id plus one (0: not in the event),
+    /// `extra` the guest's program counter.
+    Entry,
+    /// `kvm_userspace_exit`: the thread is about to return to the VMM; `value` the exit reason.
+    UserExit,
+    /// The thread is in the kernel again: `kvm_fpu` load, `kvm_timer_restore_state`, `KVM_RUN`.
+    UserReturn,
+    /// `kvm_vcpu_wakeup`: `value` is `ns`, `flag` is `waited`.
+    VcpuWakeup,
+    /// `kvm_nested_vmenter`, `kvm_nested_vmrun`.
+    NestedEnter,
+    /// `kvm_nested_vmenter_failed`.
+    NestedEnterFailed,
+    /// `kvm_nested_vmexit`: the exit just seen was one of a level-2 guest.
+    NestedExit,
+    /// `kvm_nested_vmexit_inject`: that exit goes to the parent; `value` the injected code.
+    NestedInject,
+    /// `sched_switch` away from the thread; `flag` 1 when it stays runnable.
+    SchedOut,
+    /// `sched_switch` to the thread.
+    SchedIn,
+    /// `sched_waking`, `sched_wakeup` of the thread.
+    Wake,
+    /// `sched_process_exit` of the thread.
+    ThreadGone,
+    /// Host work in the thread's context (interrupts, timers, scheduler).
+    HostWork,
+    /// An address, number or register that tells exits of one reason apart; `value` is it and
+    /// `flag` the [`Detail`](crate::Detail) kind.
+    Detail,
+    /// Events were lost: `stamp_ns` is the last moment known before, `value` the first after,
+    /// `extra` how many (0: the kernel did not say). Concerns every thread.
+    Lost,
+}
+
+/// One event that concerns one thread, in 32 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ThreadEvent {
+    /// Time, in the recording's corrected clock.
+    pub stamp_ns: u64,
+    /// See [`Kind`].
+    pub value: u64,
+    /// See [`Kind`].
+    pub extra: u64,
+    /// Thread id (the kernel's `pid`) of the thread concerned; not always the one that ran.
+    pub thread: u32,
+    /// Index of the stream (per-CPU buffer) that holds the event.
+    pub stream: u16,
+    /// What happened.
+    pub kind: Kind,
+    /// See [`Kind`].
+    pub flag: u8,
+}
+
+const _: () = assert!(size_of::<ThreadEvent>() == 32);

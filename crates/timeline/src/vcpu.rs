@@ -1,0 +1,336 @@
+//! The state machine of one vCPU thread: from its events, in time order, to exits with parts.
+//!
+//! ```text
+//!   kvm_entry        kvm_exit      kvm_userspace_exit    kvm_fpu load   kvm_entry
+//!  ─────┬───────────────┬──────────────────┬────────────────┬───────────────┬────
+//!       │  guest │ host │      kernel      │      user      │    kernel     │
+//!                 └ first host event: interrupts taken before kvm_exit
+//! ```
+//! A `sched_switch` away opens an off-CPU part whatever the thread was doing; the switch back
+//! closes it.
+
+use crate::exit_span::{Detail, ExitSpan, Handler, Outcome};
+use crate::poll::KernelStretches;
+use crate::thread_event::{Kind, ThreadEvent};
+
+/// Receives the exits of a recording, in time order per vCPU.
+pub trait ExitSink {
+    /// An exit has ended (or was cut off: see its outcome). `vcpu` is the index in
+    /// [`crate::Vcpus`].
+    fn exit(&mut self, vcpu: usize, span: &ExitSpan);
+}
+
+/// Where the thread is while an exit is handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Kernel,
+    User,
+}
+
+/// Whether the thread runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cpu {
+    Running,
+    OffRunnable,
+    OffBlocked,
+}
+
+/// A stretch of time in which events of one CPU were lost.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    from_ns: u64,
+    to_ns: u64,
+    stream: u16,
+}
+
+/// One vCPU thread while the recording is read.
+#[derive(Debug)]
+pub(crate) struct VcpuThread {
+    /// Index under which the sink knows the vCPU.
+    pub(crate) index: usize,
+    /// The vCPU id of `kvm_entry`, once seen.
+    pub(crate) vcpu_id: Option<u32>,
+    span: Option<ExitSpan>,
+    /// Up to here the open exit's time has been given to its parts.
+    accounted_ns: u64,
+    place: Place,
+    cpu: Cpu,
+    stretches: KernelStretches,
+    /// The scheduler's switches of this thread are in the recording.
+    switches_recorded: bool,
+    /// The thread was off its CPU at some time during the open exit.
+    was_off: bool,
+    /// Streams that held the open exit's own events: one, unless the thread moved.
+    stream: u16,
+    moved: bool,
+    nested_exit_seen: bool,
+    in_l2: bool,
+    /// Time of `kvm_entry` while the guest runs.
+    guest_since_ns: Option<u64>,
+    /// First sign of the host in that window.
+    host_since_ns: Option<u64>,
+    gaps: Vec<Gap>,
+}
+
+impl VcpuThread {
+    pub(crate) fn new(index: usize) -> Self {
+        Self {
+            index,
+            vcpu_id: None,
+            span: None,
+            accounted_ns: 0,
+            place: Place::Kernel,
+            cpu: Cpu::Running,
+            stretches: KernelStretches::default(),
+            switches_recorded: false,
+            was_off: false,
+            stream: 0,
+            moved: false,
+            nested_exit_seen: false,
+            in_l2: false,
+            guest_since_ns: None,
+            host_since_ns: None,
+            gaps: Vec::new(),
+        }
+    }
+
+    /// Takes the thread's next event.
+    #[inline]
+    pub(crate) fn feed(&mut self, event: &ThreadEvent, sink: &mut impl ExitSink) {
+        match event.kind {
+            Kind::Exit => self.exit(event, sink),
+            Kind::Entry => self.entry(event, sink),
+            Kind::HostWork => self.host_work(event.stamp_ns),
+            Kind::SchedOut => self.sched_out(event),
+            Kind::SchedIn => self.sched_in(event),
+            Kind::Wake => self.wake(event.stamp_ns),
+            Kind::Lost => self.lost(event),
+            Kind::NestedEnter => self.nested_enter(),
+            Kind::NestedEnterFailed => self.nested_enter_failed(),
+            _ => self.during_exit(event),
+        }
+    }
+
+    /// The recording or the thread has ended.
+    pub(crate) fn finish(&mut self, sink: &mut impl ExitSink) {
+        self.close_unpaired(sink);
+        self.guest_since_ns = None;
+    }
+
+    fn exit(&mut self, event: &ThreadEvent, sink: &mut impl ExitSink) {
+        // Two exits in a row: KVM re-entered the guest on a fast path without kvm_entry.
+        self.close_unpaired(sink);
+        let mut span = ExitSpan::new(event.stamp_ns, event.value, event.flag, event.extra);
+        self.close_guest_window(&mut span);
+        self.accounted_ns = event.stamp_ns;
+        self.place = Place::Kernel;
+        // The thread emitted this event: it runs, whatever scheduler events were lost.
+        self.cpu = Cpu::Running;
+        self.was_off = false;
+        self.stream = event.stream;
+        self.moved = false;
+        self.nested_exit_seen = false;
+        self.stretches.clear();
+        self.span = Some(span);
+    }
+
+    fn close_guest_window(&mut self, span: &mut ExitSpan) {
+        if let Some(entry_ns) = self.guest_since_ns.take() {
+            let host_ns = self.host_since_ns.take().unwrap_or(span.start_ns);
+            if !self.lost_in(entry_ns, span.start_ns) {
+                span.before_exit_ns = span.start_ns.saturating_sub(host_ns);
+                span.guest_ns = host_ns.saturating_sub(entry_ns);
+            }
+        }
+        self.host_since_ns = None;
+    }
+
+    fn entry(&mut self, event: &ThreadEvent, sink: &mut impl ExitSink) {
+        self.cpu = Cpu::Running;
+        self.account(event.stamp_ns);
+        if let Some(mut span) = self.span.take() {
+            self.moved |= event.stream != self.stream;
+            span.end_ns = event.stamp_ns.max(span.start_ns);
+            let lost = self.lost_in(span.start_ns, span.end_ns);
+            span.outcome = if lost { Outcome::LostIn } else { Outcome::Paired };
+            span.user_return_unseen |= self.place == Place::User;
+            self.settle_level(&mut span);
+            sink.exit(self.index, &span);
+        }
+        self.guest_since_ns = Some(event.stamp_ns);
+        self.host_since_ns = None;
+        self.forget_gaps_before(event.stamp_ns);
+        if let Some(id) = event.value.checked_sub(1) {
+            self.vcpu_id = u32::try_from(id).ok();
+        }
+    }
+
+    fn close_unpaired(&mut self, sink: &mut impl ExitSink) {
+        if let Some(mut span) = self.span.take() {
+            self.settle_level(&mut span);
+            sink.exit(self.index, &span);
+        }
+    }
+
+    /// The exit is one of level 2 if `kvm_nested_vmexit` said so, or if level 2 was running: some
+    /// exits are dealt with before that event is reached.
+    fn settle_level(&mut self, span: &mut ExitSpan) {
+        let reflected = span.handler == Handler::L1;
+        let was_in_l2 = self.in_l2 && !span.entered_l2;
+        if self.nested_exit_seen || reflected || was_in_l2 {
+            span.level = 2;
+        }
+        self.in_l2 = span.entered_l2 || (span.level == 2 && !reflected);
+    }
+
+    fn nested_enter(&mut self) {
+        if let Some(span) = &mut self.span {
+            span.entered_l2 = true;
+        } else {
+            self.in_l2 = true;
+        }
+    }
+
+    fn nested_enter_failed(&mut self) {
+        if let Some(span) = &mut self.span {
+            span.entered_l2 = false;
+        }
+        self.in_l2 = false;
+    }
+
+    /// Events that mean something only while an exit is handled.
+    fn during_exit(&mut self, event: &ThreadEvent) {
+        if self.span.is_none() {
+            return;
+        }
+        match event.kind {
+            Kind::UserExit => {
+                self.account(event.stamp_ns);
+                self.place = Place::User;
+                self.claim(Handler::User);
+            }
+            Kind::UserReturn if self.place == Place::User => {
+                self.account(event.stamp_ns);
+                self.place = Place::Kernel;
+            }
+            Kind::VcpuWakeup => self.wakeup(event),
+            Kind::NestedExit => self.nested_exit_seen = true,
+            Kind::NestedInject => {
+                self.claim(Handler::L1);
+                if let Some(span) = &mut self.span {
+                    span.injected_as = event.value;
+                }
+            }
+            Kind::Detail => self.detail(event),
+            _ => {}
+        }
+    }
+
+    /// Level 1 outranks user space, user space the kernel.
+    fn claim(&mut self, handler: Handler) {
+        if let Some(span) = &mut self.span {
+            span.handler = span.handler.max(handler);
+        }
+    }
+
+    fn detail(&mut self, event: &ThreadEvent) {
+        if let (Some(span), Some(detail)) = (&mut self.span, Detail::from_number(event.flag)) {
+            span.detail.get_or_insert((detail, event.value));
+        }
+    }
+
+    fn host_work(&mut self, stamp_ns: u64) {
+        if self.guest_since_ns.is_some() && self.host_since_ns.is_none() {
+            self.host_since_ns = Some(stamp_ns);
+        }
+    }
+
+    fn sched_out(&mut self, event: &ThreadEvent) {
+        self.switches_recorded = true;
+        self.host_work(event.stamp_ns);
+        let runnable = event.flag == 1;
+        self.account_stretch(event.stamp_ns, !runnable);
+        self.cpu = if runnable { Cpu::OffRunnable } else { Cpu::OffBlocked };
+        self.was_off = true;
+    }
+
+    fn sched_in(&mut self, event: &ThreadEvent) {
+        if self.cpu == Cpu::Running {
+            // The switch away was not seen: the time since belongs where the thread was last.
+            self.host_work(event.stamp_ns);
+        }
+        self.account(event.stamp_ns);
+        self.cpu = Cpu::Running;
+        self.moved |= event.stream != self.stream;
+    }
+
+    fn wake(&mut self, stamp_ns: u64) {
+        if self.cpu == Cpu::OffBlocked {
+            self.account(stamp_ns);
+            self.cpu = Cpu::OffRunnable;
+        }
+    }
+
+    /// Gives the time since the last accounted moment to the part it belongs to.
+    fn account(&mut self, now_ns: u64) {
+        self.account_stretch(now_ns, false);
+    }
+
+    #[inline]
+    fn account_stretch(&mut self, now_ns: u64, falls_asleep: bool) {
+        let Some(span) = &mut self.span else { return };
+        let from_ns = self.accounted_ns;
+        let took_ns = now_ns.saturating_sub(from_ns);
+        self.accounted_ns = from_ns.max(now_ns);
+        match (self.cpu, self.place) {
+            (Cpu::OffRunnable, _) => span.parts.runnable_ns += took_ns,
+            (Cpu::OffBlocked, _) => span.parts.blocked_ns += took_ns,
+            (Cpu::Running, Place::User) => span.parts.user_ns += took_ns,
+            (Cpu::Running, Place::Kernel) => {
+                span.parts.kernel_ns += took_ns;
+                self.stretches.push(from_ns, now_ns, falls_asleep);
+            }
+        }
+    }
+
+    /// `kvm_vcpu_wakeup` looks back: the polling it tells of was accounted to the kernel so far.
+    fn wakeup(&mut self, event: &ThreadEvent) {
+        self.account(event.stamp_ns);
+        let Some(span) = &mut self.span else { return };
+        let from_ns = event.stamp_ns.saturating_sub(event.value);
+        let waited = event.flag != 0;
+        let until_ns =
+            if waited { self.stretches.fell_asleep(from_ns) } else { Some(event.stamp_ns) };
+        match until_ns {
+            Some(until_ns) => {
+                let polled_ns = self.stretches.within(from_ns, until_ns);
+                span.parts.kernel_ns -= polled_ns.min(span.parts.kernel_ns);
+                span.parts.halt_poll_ns += polled_ns;
+            }
+            None => span.poll_unknown = true,
+        }
+        self.stretches.clear();
+    }
+
+    fn lost(&mut self, event: &ThreadEvent) {
+        self.gaps.push(Gap { from_ns: event.stamp_ns, to_ns: event.value, stream: event.stream });
+        // Which guest ran after the gap is unknown until an event tells.
+        self.in_l2 = false;
+    }
+
+    /// Whether events of this thread may have been lost between two moments. A thread that was
+    /// never switched away and whose events all came from one intact CPU has lost none.
+    fn lost_in(&self, from_ns: u64, to_ns: u64) -> bool {
+        let stayed = self.switches_recorded && !self.was_off && !self.moved;
+        self.gaps.iter().any(|gap| {
+            let overlaps = gap.from_ns < to_ns && gap.to_ns > from_ns;
+            overlaps && (gap.stream == self.stream || !stayed)
+        })
+    }
+
+    fn forget_gaps_before(&mut self, stamp_ns: u64) {
+        if !self.gaps.is_empty() {
+            self.gaps.retain(|gap| gap.to_ns > stamp_ns);
+        }
+    }
+}
