@@ -37,59 +37,102 @@ const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819\
 6061626364656667686970717273747576777879\
 8081828384858687888990919293949596979899";
 
-/// A scratch area that holds the digits of any 64-bit number, filled from its end.
-type Scratch = [u8; 24];
-
-/// Puts `byte` before what `scratch` holds from `at` on.
-fn prepend(scratch: &mut Scratch, at: &mut usize, byte: u8) {
-    *at = at.saturating_sub(1);
-    if let Some(slot) = scratch.get_mut(*at) {
-        *slot = byte;
-    }
+/// The digits of a number, at the end of zeros that may be shown before them.
+struct Digits {
+    bytes: [u8; Self::ROOM],
+    /// Where the first digit that counts is.
+    first: usize,
 }
 
-fn decimal_digits(scratch: &mut Scratch, mut value: u64) -> usize {
-    let mut at = scratch.len();
-    while value >= 100 {
-        let pair = ((value % 100) as usize).wrapping_mul(2);
-        prepend(scratch, &mut at, PAIRS.get(pair.wrapping_add(1)).copied().unwrap_or(b'0'));
-        prepend(scratch, &mut at, PAIRS.get(pair).copied().unwrap_or(b'0'));
-        value /= 100;
-    }
-    prepend(scratch, &mut at, b'0'.wrapping_add((value % 10) as u8));
-    if value >= 10 {
-        prepend(scratch, &mut at, b'0'.wrapping_add((value / 10) as u8));
-    }
-    at
-}
+impl Digits {
+    /// Enough for any number of 64 bits in base 8.
+    const ROOM: usize = 24;
 
-fn power_digits(scratch: &mut Scratch, mut value: u64, bits: u32, digits: &[u8; 16]) -> usize {
-    let mask = 1u64.wrapping_shl(bits).wrapping_sub(1);
-    let mut at = scratch.len();
-    loop {
-        let digit = digits.get((value & mask) as usize).copied().unwrap_or(b'0');
-        prepend(scratch, &mut at, digit);
-        value = value.wrapping_shr(bits);
-        if value == 0 {
-            return at;
+    #[inline]
+    fn new(value: u64, radix: Radix) -> Self {
+        match radix {
+            Radix::Decimal => Self::decimal(value),
+            Radix::Hex => Self::hex(value, b'a'),
+            Radix::UpperHex => Self::hex(value, b'A'),
+            Radix::Octal => Self::octal(value),
         }
     }
+
+    fn put(&mut self, byte: u8) {
+        self.first = self.first.saturating_sub(1);
+        if let Some(slot) = self.bytes.get_mut(self.first) {
+            *slot = byte;
+        }
+    }
+
+    fn decimal(mut value: u64) -> Self {
+        let mut digits = Self { bytes: [b'0'; Self::ROOM], first: Self::ROOM };
+        while value >= 100 {
+            let pair = ((value % 100) as usize).wrapping_mul(2);
+            digits.put(PAIRS.get(pair.wrapping_add(1)).copied().unwrap_or(b'0'));
+            digits.put(PAIRS.get(pair).copied().unwrap_or(b'0'));
+            value /= 100;
+        }
+        digits.put(b'0'.wrapping_add((value % 10) as u8));
+        if value >= 10 {
+            digits.put(b'0'.wrapping_add((value / 10) as u8));
+        }
+        digits
+    }
+
+    /// All 16 digits at once: shorter than to ask of each whether it is the last.
+    fn hex(value: u64, ten: u8) -> Self {
+        let mut bytes = [b'0'; Self::ROOM];
+        let halves = [eight_digits(value >> 32, ten), eight_digits(value & 0xffff_ffff, ten)];
+        let (_, digits) = bytes.split_at_mut(8);
+        for (slot, half) in digits.chunks_exact_mut(8).zip(halves) {
+            slot.copy_from_slice(&half);
+        }
+        let count = 67u32.wrapping_sub((value | 1).leading_zeros()) / 4;
+        Self { bytes, first: Self::ROOM.wrapping_sub(count as usize) }
+    }
+
+    fn octal(mut value: u64) -> Self {
+        let mut digits = Self { bytes: [b'0'; Self::ROOM], first: Self::ROOM };
+        loop {
+            digits.put(b'0'.wrapping_add((value & 7) as u8));
+            value >>= 3;
+            if value == 0 {
+                return digits;
+            }
+        }
+    }
+
+    fn count(&self) -> usize {
+        Self::ROOM.wrapping_sub(self.first)
+    }
+
+    /// Appends the digits behind `zeros` zeros.
+    #[inline]
+    fn append(&self, out: &mut Vec<u8>, zeros: usize) {
+        let missing = zeros.saturating_sub(self.first);
+        if missing > 0 {
+            fill(out, b'0', missing);
+        }
+        let from = self.first.saturating_sub(zeros);
+        out.extend_from_slice(self.bytes.get(from..).unwrap_or(&[]));
+    }
 }
 
-fn digits(scratch: &mut Scratch, value: u64, radix: Radix) -> usize {
-    match radix {
-        Radix::Decimal => decimal_digits(scratch, value),
-        Radix::Hex => power_digits(scratch, value, 4, b"0123456789abcdef"),
-        Radix::UpperHex => power_digits(scratch, value, 4, b"0123456789ABCDEF"),
-        Radix::Octal => power_digits(scratch, value, 3, b"0123456789abcdef"),
-    }
+/// The eight hex digits of a number of 32 bits, computed side by side in one word.
+fn eight_digits(half: u64, ten: u8) -> [u8; 8] {
+    let pairs = (half | half << 16) & 0x0000_ffff_0000_ffff;
+    let bytes = (pairs | pairs << 8) & 0x00ff_00ff_00ff_00ff;
+    let nibbles = (bytes | bytes << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    let above_nine = nibbles.wrapping_add(0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+    let letters = above_nine.wrapping_mul(u64::from(ten.wrapping_sub(b'0').wrapping_sub(10)));
+    nibbles.wrapping_add(0x3030_3030_3030_3030).wrapping_add(letters).to_be_bytes()
 }
 
 /// Appends `value` without any padding.
+#[inline]
 pub(crate) fn plain(out: &mut Vec<u8>, value: u64, radix: Radix) {
-    let mut scratch = [0; 24];
-    let at = digits(&mut scratch, value, radix);
-    out.extend_from_slice(scratch.get(at..).unwrap_or(&[]));
+    Digits::new(value, radix).append(out, 0);
 }
 
 /// Appends `0x` and `value`.
@@ -129,27 +172,24 @@ pub(crate) fn unsigned(out: &mut Vec<u8>, value: u64, radix: Radix, shape: Shape
 
 /// Appends prefix and digits, padded as `shape` says.
 fn shaped(out: &mut Vec<u8>, prefix: &[u8], value: u64, radix: Radix, shape: Shape) {
-    let mut scratch = [0; 24];
-    let at = digits(&mut scratch, value, radix);
-    let mut digits = scratch.get(at..).unwrap_or(&[]);
+    let mut digits = Digits::new(value, radix);
     if shape.precision == Some(0) && value == 0 {
-        digits = &[];
+        digits.first = Digits::ROOM;
     }
-    let shown = prefix.len().saturating_add(digits.len());
+    let shown = prefix.len().saturating_add(digits.count());
     // A precision asks for digits and switches the flag `0` off.
     let zeros = match shape.precision {
-        Some(least) => least.min(MAX_WIDTH).saturating_sub(digits.len()),
+        Some(least) => least.min(MAX_WIDTH).saturating_sub(digits.count()),
         None if shape.zero && !shape.left => shape.width.min(MAX_WIDTH).saturating_sub(shown),
         None => 0,
     };
     let pad = shape.width.min(MAX_WIDTH).saturating_sub(shown.saturating_add(zeros));
-    if !shape.left {
+    if pad > 0 && !shape.left {
         fill(out, b' ', pad);
     }
     out.extend_from_slice(prefix);
-    fill(out, b'0', zeros);
-    out.extend_from_slice(digits);
-    if shape.left {
+    digits.append(out, zeros);
+    if pad > 0 && shape.left {
         fill(out, b' ', pad);
     }
 }

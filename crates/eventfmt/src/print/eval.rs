@@ -53,7 +53,13 @@ impl<'r> Record<'r> {
     }
 
     /// The value of `num`.
+    #[inline]
     pub(super) fn eval(self, num: &Num) -> Result<u64, WriteError> {
+        // Most arguments are fields: no call for them.
+        if let Num::Field(at) = num { self.number(*at) } else { self.compute(num) }
+    }
+
+    fn compute(self, num: &Num) -> Result<u64, WriteError> {
         Ok(match num {
             Num::Const(value) => *value,
             Num::Field(at) => self.number(*at)?,
@@ -122,15 +128,16 @@ fn operate(op: Op, kind: Kind, left: u64, right: u64) -> Result<u64, WriteError>
     Ok(kind.fit(value))
 }
 
+/// Divides as C does, rounding towards zero; the least number divided by -1 wraps.
 fn divide(op: Op, kind: Kind, left: u64, right: u64) -> Result<u64, WriteError> {
-    if right == 0 {
-        return Err(WriteError::DivisionByZero);
-    }
+    let (dividend, divisor) = (left.cast_signed(), right.cast_signed());
     let value = match (op, kind.signed) {
-        (Op::Div, true) => left.cast_signed().wrapping_div(right.cast_signed()).cast_unsigned(),
-        (Op::Div, false) => left.wrapping_div(right),
-        (_, true) => left.cast_signed().wrapping_rem(right.cast_signed()).cast_unsigned(),
-        (_, false) => left.wrapping_rem(right),
+        (Op::Div, true) if divisor == -1 => Some(left.wrapping_neg()),
+        (_, true) if divisor == -1 => Some(0),
+        (Op::Div, true) => dividend.checked_div(divisor).map(i64::cast_unsigned),
+        (Op::Div, false) => left.checked_div(right),
+        (_, true) => dividend.checked_rem(divisor).map(i64::cast_unsigned),
+        (_, false) => left.checked_rem(right),
     };
-    Ok(kind.fit(value))
+    value.map(|value| kind.fit(value)).ok_or(WriteError::DivisionByZero)
 }

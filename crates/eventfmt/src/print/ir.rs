@@ -211,6 +211,8 @@ pub(super) struct Conversion {
     /// A width or precision given by an argument.
     pub(super) width: Option<Num>,
     pub(super) precision: Option<Num>,
+    /// No flag, width or precision at all.
+    pub(super) plain: bool,
     pub(super) what: What,
     /// The field that is the argument, when it is nothing else: an index in the own fields.
     pub(super) field: Option<u32>,

@@ -26,6 +26,13 @@ impl Parser<'_> {
                 if self.at_mark("{") {
                     return self.nested(Self::block);
                 }
+                if self.peek_at(1) == Some(&TokenKind::Mark(")"))
+                    && self.peek() == Some(&TokenKind::Word("REC"))
+                {
+                    self.advance();
+                    self.advance();
+                    return self.named("REC");
+                }
                 let inner = self.expression()?;
                 self.expect(")")?;
                 Ok(inner)

@@ -7,6 +7,9 @@ use super::value::Typed;
 use crate::ctype::CType;
 use crate::error::PrintError;
 
+/// A value and its name.
+type Entry = (u64, Box<[u8]>);
+
 impl Parser<'_> {
     /// The call's text, up to its closing bracket; `None` when the function does not print.
     pub(super) fn text_call(&mut self, name: &str) -> Result<Option<Text>, PrintError> {
@@ -56,12 +59,16 @@ impl Parser<'_> {
     }
 
     /// `, { value, "name" }` as often as it comes.
-    fn entries(&mut self, kind: Kind) -> Result<Vec<(u64, Box<[u8]>)>, PrintError> {
+    fn entries(&mut self, kind: Kind) -> Result<Vec<Entry>, PrintError> {
         let mut names = Vec::new();
         while self.take(",") {
             if !self.take("{") {
                 // Some tables end with a comma.
                 return if self.at_mark(")") { Ok(names) } else { Err(self.unexpected("{")) };
+            }
+            // An empty entry ends the table of some kernels.
+            if self.take("}") {
+                continue;
             }
             let value = self.entry_value(kind)?;
             self.expect(",")?;

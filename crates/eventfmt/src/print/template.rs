@@ -70,8 +70,9 @@ impl Parser<'_> {
             precision: (spec.precision != Amount::None).then(|| spec.precision.fixed()),
             ..spec.flags
         };
+        let plain = shape == Shape::default() && width.is_none() && precision.is_none();
         let what = self.what(spec, operand)?;
-        Ok(Conversion { shape, width, precision, what, field })
+        Ok(Conversion { shape, width, precision, plain, what, field })
     }
 
     fn what(&mut self, spec: &Spec<'_>, operand: Operand) -> Result<What, PrintError> {

@@ -31,8 +31,7 @@ impl Writer<'_> {
         conversion: &Conversion,
         out: &mut Vec<u8>,
     ) -> Result<(), WriteError> {
-        let plain = conversion.shape == Shape::default();
-        if plain && conversion.width.is_none() && conversion.precision.is_none() {
+        if conversion.plain {
             return self.plain(&conversion.what, out);
         }
         let shape = self.shape(conversion)?;
