@@ -1,6 +1,6 @@
 //! Numbers of a print fmt, computed for one record.
 
-use abi::ByteOrder;
+use abi::{Abi, ByteOrder, LongSize};
 
 use super::ir::{Binary, Element, Kind, Num, Op, Place};
 use crate::error::WriteError;
@@ -12,9 +12,14 @@ use crate::number::NumberAt;
 pub(super) struct Record<'r> {
     pub(super) bytes: &'r [u8],
     pub(super) order: ByteOrder,
+    pub(super) long: LongSize,
 }
 
 impl<'r> Record<'r> {
+    pub(super) fn new(bytes: &'r [u8], abi: Abi) -> Self {
+        Self { bytes, order: abi.order, long: abi.long }
+    }
+
     /// The bytes at a place.
     pub(super) fn at(self, place: Place) -> Result<&'r [u8], WriteError> {
         let bytes = match place {

@@ -10,6 +10,7 @@ mod eval;
 mod ir;
 mod lexer;
 mod masks;
+mod operators;
 mod parser;
 mod pointer;
 mod primary;
@@ -75,7 +76,7 @@ impl PrintProgram {
         out: &mut Vec<u8>,
     ) -> Result<(), WriteError> {
         let start = out.len();
-        let record = Record { bytes: record, order: self.abi.order };
+        let record = Record::new(record, self.abi);
         let writer = Writer { record, context: *context };
         let result = match &self.binary {
             Some(binary) => binary.write(writer, self.abi, out),

@@ -1,5 +1,7 @@
 //! The kernel's extensions of `%p`: addresses, functions, network addresses, raw bytes.
 
+use std::io::Write as _;
+
 use super::ir::Pointed;
 use crate::digits::{self, Radix};
 
@@ -76,7 +78,7 @@ pub(super) fn parse(suffix: &[u8]) -> Meaning {
     known.map_or(Meaning::Address, |known| known.1)
 }
 
-/// Bytes of what is pointed at; for hex and bits the width says it.
+/// Bytes of what is pointed at; for hex the width says it.
 pub(super) fn size(pointed: Pointed, width: usize, socket: usize) -> usize {
     match pointed {
         Pointed::Ip4 { .. } => 4,
@@ -85,7 +87,7 @@ pub(super) fn size(pointed: Pointed, width: usize, socket: usize) -> usize {
         Pointed::Socket { .. } => socket,
         // The kernel shows one byte when no width is given, and never more than 64.
         Pointed::Hex { .. } => width.clamp(1, 64),
-        Pointed::Bits { .. } => width.div_ceil(8),
+        Pointed::Bits { .. } => 0,
     }
 }
 
@@ -150,7 +152,8 @@ fn ip6_compressed(out: &mut Vec<u8>, bytes: &[u8]) {
     let Some(bytes) = bytes.first_chunk::<16>() else { return };
     let address = std::net::Ipv6Addr::from(*bytes);
     // The library writes what the kernel writes: RFC 5952 with mapped IPv4 addresses in decimal.
-    out.extend_from_slice(address.to_string().as_bytes());
+    // Nothing can go wrong when writing to memory.
+    let _ = write!(out, "{address}");
 }
 
 fn socket(out: &mut Vec<u8>, bytes: &[u8], port: bool, compressed: bool, zeros: bool) {

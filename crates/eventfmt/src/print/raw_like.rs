@@ -20,7 +20,7 @@ impl PrintProgram {
         out: &mut Vec<u8>,
     ) {
         let order = self.abi.order;
-        let writer = Writer { record: Record { bytes: record, order }, context: *context };
+        let writer = Writer { record: Record::new(record, self.abi), context: *context };
         // Fields are looked for from behind the conversion found last; once that was the last
         // piece, no conversion is used any more.
         let mut from = Some(0usize).filter(|_| !self.pieces.is_empty());

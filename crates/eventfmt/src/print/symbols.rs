@@ -12,7 +12,7 @@ impl PrintProgram {
     #[must_use]
     pub fn symbol_of(&self, format: &EventFormat, field: &str, record: &[u8]) -> Option<&[u8]> {
         let at = format.field(field)?.number()?;
-        let record = Record { bytes: record, order: self.abi.order };
+        let record = Record::new(record, self.abi);
         let mut texts = self.texts();
         let table = texts.find_map(|text| chosen(text, at, record))?;
         table.name(table.kind.fit(record.eval(&table.value).ok()?))

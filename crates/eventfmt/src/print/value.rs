@@ -1,6 +1,6 @@
 //! Building numbers while a print fmt is parsed: C's conversions, folding of constants.
 
-use abi::{ByteOrder, LongSize};
+use abi::{Abi, ByteOrder, LongSize};
 
 use super::eval::Record;
 use super::ir::{Binary, Kind, Num, Op, Place};
@@ -35,7 +35,8 @@ impl Typed {
         if depth >= MAX_DEPTH {
             return Err(PrintError::TooDeep);
         }
-        let nothing = Record { bytes: &[], order: ByteOrder::Little };
+        let abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };
+        let nothing = Record::new(&[], abi);
         // Whatever reads a record fails on an empty one.
         let num = nothing.eval(&num).map_or(num, Num::Const);
         let depth = if matches!(num, Num::Const(_)) { 0 } else { depth.saturating_add(1) };

@@ -123,16 +123,17 @@ impl Writer<'_> {
         out: &mut Vec<u8>,
     ) -> Result<(), WriteError> {
         let have = self.record.at(place)?;
-        let size = pointer::size(pointed, width, have.len());
-        let bytes = match pointed {
-            Pointed::Hex { .. } => have.get(..size.min(have.len())),
-            _ => have.get(..size),
-        };
-        let bytes = bytes.ok_or(WriteError::Short)?;
         match pointed {
-            Pointed::Bits { list: true } => masks::list(out, bytes, self.record.order, width),
-            Pointed::Bits { list: false } => masks::words(out, bytes, self.record.order, width),
-            _ => pointer::write(out, pointed, bytes),
+            Pointed::Bits { list: true } => masks::list(out, self.record, have, width),
+            Pointed::Bits { list: false } => masks::words(out, self.record, have, width),
+            Pointed::Hex { .. } => {
+                let size = pointer::size(pointed, width, have.len()).min(have.len());
+                pointer::write(out, pointed, have.get(..size).unwrap_or(have));
+            }
+            _ => {
+                let bytes = have.get(..pointer::size(pointed, width, have.len()));
+                pointer::write(out, pointed, bytes.ok_or(WriteError::Short)?);
+            }
         }
         Ok(())
     }
@@ -173,11 +174,11 @@ impl Writer<'_> {
             Text::HexDump(dump) => texts::hex_dump(self, dump, out)?,
             Text::Mask(place) => {
                 let bytes = self.record.at(*place)?;
-                masks::words(out, bytes, self.record.order, bytes.len().saturating_mul(8));
+                masks::words(out, self.record, bytes, bytes.len().saturating_mul(8));
             }
             Text::List(place) => {
                 let bytes = self.record.at(*place)?;
-                masks::list(out, bytes, self.record.order, bytes.len().saturating_mul(8));
+                masks::list(out, self.record, bytes, bytes.len().saturating_mul(8));
             }
         }
         Ok(())
