@@ -52,6 +52,9 @@ pub enum PrintError {
     /// Nested deeper than any kernel's print fmt.
     #[error("nested too deeply")]
     TooDeep,
+    /// More conversions than any kernel's print fmt has.
+    #[error("more than {0} conversions")]
+    TooManyConversions(usize),
     /// Longer than any kernel's print fmt.
     #[error("longer than {0} bytes")]
     TooLong(usize),

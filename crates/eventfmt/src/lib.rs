@@ -42,7 +42,7 @@
 //! | `kvm_pvclock_update` | `tsc_shift -1` | `tsc_shift 255` | an `s8` field |
 //! | `kvm_wait_lapic_expire` with a negative delta | `(early)` | `(late)` | `delta < 0` of an `s64` |
 //! | `kvm_userspace_exit` with an error | `reason restart (4)` | `reason KVM_EXIT_UNKNOWN (0)` | `errno < 0` of an `int` |
-//! | `timer_start` without flags | `flags=` | `flags=D\|P\|I` | `a & (b \| c)` is taken for `(a & b) \| c` |
+//! | `timer_start` | `flags=D` | `flags=D\|P\|I` | `a & (b \| c)` is taken for `(a & b) \| c` |
 //!
 //! Names of kernel-internal enums that the text does not resolve (`HRTIMER_MODE_ABS`) match no
 //! value in either; the value is shown in hex.

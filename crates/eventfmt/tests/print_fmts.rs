@@ -221,6 +221,13 @@ fn nesting_is_bounded() {
 }
 
 #[test]
+fn the_number_of_conversions_is_bounded() {
+    let many = |count: usize| format!("\"{}\"{}", "%d".repeat(count), ", 1".repeat(count));
+    assert_eq!(shown(&many(512)), "1".repeat(512));
+    assert_eq!(refused(&many(513)), PrintError::TooManyConversions(512));
+}
+
+#[test]
 fn division_by_zero_is_an_error_of_the_record() {
     let abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };
     let program = PrintProgram::compile(&event(r#""x %d", 1 / (REC->a + 5)"#), abi).unwrap();

@@ -16,6 +16,9 @@ use crate::format::EventFormat;
 /// Deeper nesting is refused; kernels stay below 30.
 const MAX_NESTING: u32 = 80;
 
+/// The longest print fmts of kernels have some 40.
+const MAX_CONVERSIONS: usize = 512;
+
 /// What an expression stands for.
 #[derive(Clone, Debug)]
 pub(super) enum Operand {
@@ -42,6 +45,7 @@ pub(super) struct Parser<'t> {
     next: usize,
     end: usize,
     nesting: u32,
+    conversions: usize,
     pub(super) format: &'t EventFormat,
     pub(super) abi: Abi,
     pub(super) locals: Vec<(&'t str, Local)>,
@@ -51,7 +55,16 @@ impl<'t> Parser<'t> {
     pub(super) fn new(format: &'t EventFormat, abi: Abi) -> Result<Self, PrintError> {
         let tokens = super::lexer::tokens(format.print_fmt())?;
         let end = format.print_fmt().len();
-        Ok(Self { tokens, next: 0, end, nesting: 0, format, abi, locals: Vec::new() })
+        Ok(Self {
+            tokens,
+            next: 0,
+            end,
+            nesting: 0,
+            conversions: 0,
+            format,
+            abi,
+            locals: Vec::new(),
+        })
     }
 
     pub(super) fn long(&self) -> LongSize {
@@ -146,6 +159,16 @@ impl<'t> Parser<'t> {
         let result = parse(self);
         self.nesting = self.nesting.saturating_sub(1);
         result
+    }
+
+    /// Counts a conversion. Each may write as much as a record holds, so that their number bounds
+    /// the text of a record.
+    pub(super) fn count_conversion(&mut self) -> Result<(), PrintError> {
+        self.conversions = self.conversions.saturating_add(1);
+        if self.conversions > MAX_CONVERSIONS {
+            return Err(PrintError::TooManyConversions(MAX_CONVERSIONS));
+        }
+        Ok(())
     }
 
     /// A whole expression, up to a comma or closing bracket.

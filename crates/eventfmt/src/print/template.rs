@@ -58,6 +58,7 @@ impl Parser<'_> {
     }
 
     fn conversion(&mut self, spec: &Spec<'_>) -> Result<Conversion, PrintError> {
+        self.count_conversion()?;
         let width = self.amount(spec, spec.width)?;
         let precision = self.amount(spec, spec.precision)?;
         let operand = self.argument(spec)?;
