@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::{Detail, ExitSink, ExitSpan, KindSet, Losses, Vcpus, Vm, each_exit, group_vms};
+use timeline::{Detail, ExitSink, ExitSpan, KindSet, Losses, VcpuInfo, Vm, each_exit, group_vms};
 
 use crate::group::{By, Group};
 use crate::reasons::{Code, ReasonNames, is_waiting};
@@ -132,7 +132,7 @@ pub fn exits(recording: &Recording, by: &[By], tick: &(dyn Fn(u64) + Sync)) -> E
         last_ns: 0,
     };
     let pass = each_exit(recording, by_detail, gather, tick);
-    let vms = group_vms(recording, pass.vcpus.infos());
+    let vms = group_vms(recording, &pass.vcpus);
     let rows = rows(recording, by, &vms, &pass.vcpus, &pass.sink.tallies);
     Exits {
         by: by.to_vec(),
@@ -140,7 +140,7 @@ pub fn exits(recording: &Recording, by: &[By], tick: &(dyn Fn(u64) + Sync)) -> E
         vms,
         losses: pass.losses,
         span_ns: pass.sink.last_ns.saturating_sub(pass.sink.first_ns),
-        recorded: Recorded::new(pass.vcpus.kinds_seen()),
+        recorded: Recorded::new(pass.seen),
         nanoseconds: recording.is_nanoseconds(),
     }
 }
@@ -150,7 +150,7 @@ fn rows(
     recording: &Recording,
     by: &[By],
     vms: &[Vm],
-    vcpus: &Vcpus,
+    vcpus: &[VcpuInfo],
     tallies: &[(Key, Tally)],
 ) -> Vec<ExitRow> {
     let mut names = ReasonNames::new(recording);
@@ -181,7 +181,7 @@ fn label(
     key: &Key,
     recording: &Recording,
     vms: &[Vm],
-    vcpus: &Vcpus,
+    vcpus: &[VcpuInfo],
     names: &mut ReasonNames,
 ) {
     let index = key.vcpu as usize;
@@ -192,7 +192,7 @@ fn label(
         By::Vm => group.vm = home.map(|(vm, _)| vm.name.clone()),
         By::Vcpu => group.vcpu = home.map(|(_, vcpu)| vcpu.vcpu),
         By::Task => {
-            group.task = vcpus.infos().get(index).map(|info| {
+            group.task = vcpus.get(index).map(|info| {
                 format!("{}-{}", recording.comm(info.thread).unwrap_or("<...>"), info.thread)
             });
         }

@@ -56,6 +56,7 @@ struct OneVcpu {
     reasons: BTreeMap<RawReason, Level2>,
     pending: Option<Pending>,
     level1_count: u64,
+    dropped: u64,
 }
 
 #[derive(Debug, Default)]
@@ -77,6 +78,7 @@ impl OneVcpu {
             self.level1_exit(span);
         }
         if span.outcome == Outcome::LostIn {
+            self.dropped += 1;
             // The way back into level 2 may lie in the gap.
             self.abandon();
         }
@@ -134,6 +136,8 @@ pub struct Nested {
     pub levels: Vec<LevelCount>,
     /// What was lost.
     pub losses: Losses,
+    /// Exits of either level that lasted over a loss.
+    pub dropped: u64,
     /// Whether times are nanoseconds; else they are ticks of the recording's clock.
     pub nanoseconds: bool,
 }
@@ -217,7 +221,7 @@ impl NestedRow {
 #[must_use]
 pub fn nested(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Nested {
     let mut pass = each_exit(recording, false, Gather::default(), tick);
-    let vms = group_vms(recording, pass.vcpus.infos());
+    let vms = group_vms(recording, &pass.vcpus);
     pass.sink.vcpus.values_mut().for_each(OneVcpu::abandon);
     let mut names = ReasonNames::new(recording);
     let mut rows = Vec::new();
@@ -229,7 +233,13 @@ pub fn nested(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Nested {
         rows.extend(reasons.into_iter().map(|(raw, sums)| row(vm, raw, sums, &mut names)));
     }
     rows.sort_by_key(|row| std::cmp::Reverse(row.time_ns()));
-    Nested { rows, levels, losses: pass.losses, nanoseconds: recording.is_nanoseconds() }
+    Nested {
+        rows,
+        levels,
+        losses: pass.losses,
+        dropped: pass.sink.vcpus.values().map(|vcpu| vcpu.dropped).sum(),
+        nanoseconds: recording.is_nanoseconds(),
+    }
 }
 
 /// Adds up the vCPUs of a VM.

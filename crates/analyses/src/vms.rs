@@ -14,5 +14,5 @@ impl ExitSink for Ignore {
 #[must_use]
 pub fn find_vms(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Vec<Vm> {
     let pass = each_exit(recording, false, Ignore, tick);
-    group_vms(recording, pass.vcpus.infos())
+    group_vms(recording, &pass.vcpus)
 }

@@ -120,8 +120,21 @@ impl<'a> Page<'a> {
     #[inline]
     pub fn for_each(&self, visit: impl FnMut(Record<'a>)) -> Result<(), RecordDamage> {
         match self.order {
-            ByteOrder::Little => walk::<false>(self.data, self.stamp, visit),
-            ByteOrder::Big => walk::<true>(self.data, self.stamp, visit),
+            ByteOrder::Little => self.for_each_in::<false>(visit),
+            ByteOrder::Big => self.for_each_in::<true>(visit),
         }
+    }
+
+    /// [`Page::for_each`] for callers that know the byte order (`BIG`: big endian) at compile time,
+    /// so that the visitor is compiled into the loop once.
+    ///
+    /// # Errors
+    /// When a record does not fit the page, as all soon do if the byte order is wrong.
+    #[inline(always)]
+    pub fn for_each_in<const BIG: bool>(
+        &self,
+        visit: impl FnMut(Record<'a>),
+    ) -> Result<(), RecordDamage> {
+        walk::<BIG>(self.data, self.stamp, visit)
     }
 }

@@ -6,14 +6,17 @@ use crate::extract::Extractor;
 use crate::lanes::Lanes;
 use crate::losses::Losses;
 use crate::rounds::{self, Input};
+use crate::thread_event::KindSet;
 use crate::vcpu::ExitSink;
-use crate::vcpus::Vcpus;
+use crate::vcpus::VcpuInfo;
 
 /// What a pass over the exits leaves besides what the sink gathered.
 #[derive(Debug)]
 pub struct ExitPass<S> {
-    /// The vCPU threads.
-    pub vcpus: Vcpus,
+    /// The vCPU threads; an [`ExitSink`] is told the index.
+    pub vcpus: Vec<VcpuInfo>,
+    /// Kinds of events the recording has.
+    pub seen: KindSet,
     /// What was lost.
     pub losses: Losses,
     /// The sink, filled.
@@ -30,8 +33,7 @@ pub fn each_exit<S: ExitSink + Send>(
 ) -> ExitPass<S> {
     let extractor = Extractor::new(recording, details);
     let inputs = Input::all_of(recording);
-    let mut lanes = Lanes::new(inputs.len(), sink);
+    let mut lanes = Lanes::new(inputs.len(), sink, Losses::of_container(recording.damage()));
     rounds::run(&inputs, &extractor, &mut lanes, tick);
-    let (vcpus, losses, sink) = lanes.finish();
-    ExitPass { vcpus, losses, sink }
+    lanes.finish()
 }

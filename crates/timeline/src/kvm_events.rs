@@ -24,6 +24,11 @@ pub(crate) struct Rule {
     pub(crate) only_if: Option<(&'static str, u64)>,
 }
 
+impl Rule {
+    /// Whatever the host does in a thread's context.
+    pub(crate) const HOST_WORK: Self = rule("", Kind::HostWork);
+}
+
 const fn rule(event: &'static str, kind: Kind) -> Rule {
     Rule { event, kind, thread: "", value: &[], extra: &[], flag: &[], only_if: None }
 }

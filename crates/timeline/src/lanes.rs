@@ -9,10 +9,11 @@ use std::ops::ControlFlow;
 
 use rustc_hash::FxHashMap;
 
-use crate::extract::{ThreadBatch, lost};
+use crate::exits::ExitPass;
 use crate::losses::Losses;
 use crate::rounds::{Batch, Consume};
-use crate::thread_event::{Kind, ThreadEvent};
+use crate::thread_batch::ThreadBatch;
+use crate::thread_event::{Kind, KindSet, ThreadEvent};
 use crate::vcpu::ExitSink;
 use crate::vcpus::Vcpus;
 
@@ -43,6 +44,7 @@ pub(crate) struct Lanes<S> {
     lanes: Vec<Lane>,
     vcpus: Vcpus,
     losses: Losses,
+    seen: KindSet,
     sink: S,
     /// Kept between rounds for its memory.
     runs: FxHashMap<u32, Vec<Run>>,
@@ -51,11 +53,12 @@ pub(crate) struct Lanes<S> {
 }
 
 impl<S: ExitSink> Lanes<S> {
-    pub(crate) fn new(streams: usize, sink: S) -> Self {
+    pub(crate) fn new(streams: usize, sink: S, losses: Losses) -> Self {
         Self {
             lanes: (0..streams).map(|_| Lane::default()).collect(),
             vcpus: Vcpus::default(),
-            losses: Losses::default(),
+            losses,
+            seen: KindSet::default(),
             sink,
             runs: FxHashMap::default(),
             gaps: Vec::new(),
@@ -64,9 +67,9 @@ impl<S: ExitSink> Lanes<S> {
     }
 
     /// Ends the recording.
-    pub(crate) fn finish(mut self) -> (Vcpus, Losses, S) {
-        self.vcpus.finish(&mut self.sink);
-        (self.vcpus, self.losses, self.sink)
+    pub(crate) fn finish(mut self) -> ExitPass<S> {
+        let vcpus = self.vcpus.finish(&mut self.sink);
+        ExitPass { vcpus, seen: self.seen, losses: self.losses, sink: self.sink }
     }
 
     /// Sorts the events before `horizon_ns` into runs.
@@ -186,12 +189,15 @@ fn events_of<'l>(lanes: &'l [Lane], run: &Run) -> &'l [ThreadEvent] {
 impl<S: ExitSink + Send> Consume<ThreadBatch> for Lanes<S> {
     fn take(&mut self, stream: usize, mut batch: ThreadBatch) {
         self.losses.add(&mut batch);
+        self.seen.merge(batch.seen);
         let Some(lane) = self.lanes.get_mut(stream) else { return };
         let behind = batch.first_ns.is_some() && batch.first_ns < lane.last_ns;
         let head_gap = batch.head_gap.or((lane.tail_gap || behind).then_some(0));
         if let (Some(count), Some(first_ns)) = (head_gap, batch.first_ns) {
             let number = u16::try_from(stream).unwrap_or(u16::MAX);
-            batch.events.insert(0, lost(number, lane.last_ns.unwrap_or(0), first_ns, count));
+            batch
+                .events
+                .insert(0, ThreadEvent::lost(number, lane.last_ns.unwrap_or(0), first_ns, count));
         }
         lane.tail_gap = batch.tail_gap || (lane.tail_gap && batch.first_ns.is_none());
         lane.last_ns = lane.last_ns.max(batch.last_stamp_ns());

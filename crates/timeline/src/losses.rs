@@ -2,7 +2,7 @@
 
 use sources::Damage;
 
-use crate::extract::ThreadBatch;
+use crate::thread_batch::ThreadBatch;
 
 /// Losses of one recording.
 #[derive(Clone, Debug, Default)]
@@ -11,7 +11,7 @@ pub struct Losses {
     pub events_lost: u64,
     /// Places where it dropped events without a count.
     pub uncounted_losses: u64,
-    /// Pages, records or compressed chunks that could not be read.
+    /// Parts of the container, pages, records or compressed chunks that could not be read.
     pub damage: Vec<Damage>,
     /// Damages beyond those kept in `damage`.
     pub more_damage: u64,
@@ -23,6 +23,13 @@ pub struct Losses {
 const MAX_DAMAGE_KEPT: usize = 100;
 
 impl Losses {
+    /// What was missing or wrong outside the pages, before any was read.
+    pub(crate) fn of_container(damage: &[Damage]) -> Self {
+        let kept = damage.get(..MAX_DAMAGE_KEPT).unwrap_or(damage);
+        let more_damage = (damage.len() - kept.len()) as u64;
+        Self { damage: kept.to_vec(), more_damage, ..Self::default() }
+    }
+
     pub(crate) fn add(&mut self, batch: &mut ThreadBatch) {
         self.events_lost = self.events_lost.saturating_add(batch.events_lost);
         self.uncounted_losses += batch.uncounted_losses;
@@ -36,7 +43,7 @@ impl Losses {
         }
     }
 
-    /// Pages, records and chunks that could not be read.
+    /// Parts of the container, pages, records and chunks that could not be read.
     #[must_use]
     pub fn pages_damaged(&self) -> u64 {
         self.damage.len() as u64 + self.more_damage

@@ -66,3 +66,24 @@ pub(crate) struct ThreadEvent {
 }
 
 const _: () = assert!(size_of::<ThreadEvent>() == 32);
+
+/// A set of kinds of events: a part of an exit whose events never occur was not recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KindSet(u32);
+
+impl KindSet {
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, kind: Kind) {
+        self.0 |= 1 << kind as u8;
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    /// Whether an event of that kind was seen.
+    #[must_use]
+    pub fn contains(self, kind: Kind) -> bool {
+        self.0 & (1 << kind as u8) != 0
+    }
+}

@@ -16,7 +16,7 @@ use crate::thread_event::{Kind, ThreadEvent};
 /// Receives the exits of a recording, in time order per vCPU.
 pub trait ExitSink {
     /// An exit has ended (or was cut off: see its outcome). `vcpu` is the index in
-    /// [`crate::Vcpus`].
+    /// [`crate::ExitPass::vcpus`].
     fn exit(&mut self, vcpu: usize, span: &ExitSpan);
 }
 
@@ -108,6 +108,20 @@ impl VcpuThread {
             Kind::NestedEnter => self.nested_enter(),
             Kind::NestedEnterFailed => self.nested_enter_failed(),
             _ => self.during_exit(event),
+        }
+    }
+
+    /// Whether the thread has gone before this event, or its id belongs to another vCPU's thread
+    /// from here on.
+    #[inline]
+    pub(crate) fn ends_before(&self, event: &ThreadEvent) -> bool {
+        match event.kind {
+            Kind::ThreadGone => true,
+            Kind::Entry => {
+                let id = event.value.checked_sub(1);
+                id.is_some_and(|id| self.vcpu_id.is_some_and(|known| u64::from(known) != id))
+            }
+            _ => false,
         }
     }
 

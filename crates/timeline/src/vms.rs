@@ -22,7 +22,7 @@ pub struct Vm {
 /// A vCPU of a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VmVcpu {
-    /// Index in [`crate::Vcpus::infos`].
+    /// Index in [`crate::ExitPass::vcpus`].
     pub index: usize,
     /// The id within the VM: KVM's where events carry it, else the order of the threads.
     pub vcpu: u32,
@@ -40,11 +40,13 @@ pub fn group_vms(recording: &Recording, infos: &[VcpuInfo]) -> Vec<Vm> {
         let Some(info) = infos.get(index) else { continue };
         let guest = recording.guest_of_thread(info.thread);
         let comm = recording.comm(info.thread).map(str::to_owned);
+        let id = guest.map(|(_, vcpu)| vcpu).or(info.vcpu_id);
+        // A guest can be told without a name: its vCPU ids count, its name doesn't.
+        let guest = guest.filter(|(name, _)| !name.is_empty());
         let name = match guest {
             Some((name, _)) => name.to_owned(),
             None => format!("vm-{}", info.thread),
         };
-        let id = guest.map(|(_, vcpu)| vcpu).or(info.vcpu_id);
         let home = vms.iter_mut().rev().find(|vm| belongs(vm, guest, id, comm.as_deref()));
         match home {
             Some(vm) => vm.vcpus.push(VmVcpu {

@@ -1,0 +1,129 @@
+//! What one block of pages becomes: events of threads, and what was lost between its pages.
+
+use ringbuf::Missed;
+use sources::Damage;
+
+use crate::rounds::Batch;
+use crate::thread_event::{Kind, KindSet, ThreadEvent};
+
+/// The events of one block that concern threads.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadBatch {
+    /// In time order.
+    pub(crate) events: Vec<ThreadEvent>,
+    /// Kinds of events there are.
+    pub(crate) seen: KindSet,
+    /// Stamp of the first page.
+    pub(crate) first_ns: Option<u64>,
+    last_ns: Option<u64>,
+    /// Lost before the first page: how many events, 0 if the kernel did not say.
+    pub(crate) head_gap: Option<u64>,
+    /// Something after the last readable page could not be read.
+    pub(crate) tail_gap: bool,
+    /// Events lost, as far as the kernel counted them.
+    pub(crate) events_lost: u64,
+    /// Places where an uncounted number of events was lost.
+    pub(crate) uncounted_losses: u64,
+    pub(crate) damage: Vec<Damage>,
+    pub(crate) records: u64,
+}
+
+impl ThreadBatch {
+    /// The block goes up to this moment at least.
+    pub(crate) fn reached(&mut self, stamp_ns: u64) {
+        self.last_ns = self.last_ns.max(Some(stamp_ns));
+    }
+}
+
+impl Batch for ThreadBatch {
+    fn clear(&mut self) {
+        let mut events = std::mem::take(&mut self.events);
+        events.clear();
+        *self = Self { events, ..Self::default() };
+    }
+
+    fn last_stamp_ns(&self) -> Option<u64> {
+        self.last_ns
+    }
+
+    fn set_unreadable(&mut self, damage: Damage) {
+        self.damage.push(damage);
+        self.tail_gap = true;
+    }
+}
+
+/// Keeps account of losses from page to page of one block.
+#[derive(Debug)]
+pub(crate) struct PageWalk<'b> {
+    stream: u16,
+    cpu: u32,
+    /// A loss since the last readable event: how many events, 0 if unknown.
+    gap: Option<u64>,
+    batch: &'b mut ThreadBatch,
+}
+
+impl<'b> PageWalk<'b> {
+    pub(crate) fn new(stream: u16, cpu: u32, batch: &'b mut ThreadBatch) -> Self {
+        Self { stream, cpu, gap: None, batch }
+    }
+
+    pub(crate) fn batch(&mut self) -> &mut ThreadBatch {
+        self.batch
+    }
+
+    /// A page, or the rest of one, can't be read.
+    pub(crate) fn damaged(&mut self, offset: u64, what: String) {
+        self.batch.damage.push(Damage::on_cpu(self.cpu, offset, what));
+        self.gap.get_or_insert(0);
+    }
+
+    /// A readable page begins at `stamp_ns`: whatever was lost before it is placed.
+    pub(crate) fn begin(&mut self, stamp_ns: u64, missed: Missed) {
+        match missed {
+            Missed::Nothing => {}
+            Missed::Unknown => {
+                self.batch.uncounted_losses += 1;
+                self.gap.get_or_insert(0);
+            }
+            Missed::Events(count) => {
+                self.batch.events_lost = self.batch.events_lost.saturating_add(count);
+                self.gap = Some(self.gap.unwrap_or(0).saturating_add(count));
+            }
+        }
+        if self.batch.last_ns.is_some_and(|last_ns| stamp_ns < last_ns) {
+            // A page can't begin before the one before it ended, unless its stamp is damaged.
+            self.gap.get_or_insert(0);
+        }
+        if let Some(count) = self.gap.take() {
+            match self.batch.last_ns {
+                Some(last_ns) => {
+                    let event = ThreadEvent::lost(self.stream, last_ns, stamp_ns, count);
+                    self.batch.events.push(event);
+                }
+                None => self.batch.head_gap = Some(count),
+            }
+        }
+        self.batch.first_ns.get_or_insert(stamp_ns);
+        self.batch.reached(stamp_ns);
+    }
+
+    /// The block ends; a loss at its end concerns the next block of the stream.
+    pub(crate) fn end(self) {
+        self.batch.tail_gap = self.gap.is_some();
+    }
+}
+
+impl ThreadEvent {
+    /// The marker of a loss on `stream` between two moments.
+    pub(crate) fn lost(stream: u16, from_ns: u64, to_ns: u64, count: u64) -> Self {
+        Self {
+            stamp_ns: from_ns,
+            value: to_ns,
+            extra: count,
+            thread: u32::MAX,
+            stream,
+            kind: Kind::Lost,
+            flag: 0,
+        }
+    }
+}
