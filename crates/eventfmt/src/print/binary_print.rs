@@ -104,10 +104,10 @@ impl Arguments<'_> {
         Ok(())
     }
 
-    /// The next number; all of them lie at multiples of 4.
+    /// The next number; each lies at a multiple of its size, larger ones at a multiple of 4.
     fn number(&mut self, size: u8) -> Result<u64, WriteError> {
         let record = self.writer.record;
-        let at = self.next.next_multiple_of(4);
+        let at = self.next.next_multiple_of(usize::from(size.clamp(1, 4)));
         let number = record.order.uint_at(record.bytes, at, usize::from(size));
         self.next = at.saturating_add(usize::from(size));
         number.ok_or(WriteError::Short)
@@ -134,7 +134,9 @@ impl Arguments<'_> {
         let shape = Shape { width, precision, ..spec.flags };
         let long = self.abi.long.bytes() as u8;
         let size = match spec.length {
-            Length::Char | Length::Short | Length::Int => 4,
+            Length::Char => 1,
+            Length::Short => 2,
+            Length::Int => 4,
             Length::Long => long,
             Length::LongLong => 8,
         };
@@ -145,7 +147,7 @@ impl Arguments<'_> {
                 digits::pad_text(out, start, shape);
             }
             b'p' => self.pointer(spec, long, out)?,
-            b'c' => out.push(self.number(4)? as u8),
+            b'c' => out.extend(Some(self.number(1)? as u8).filter(|&byte| byte != 0)),
             b'd' | b'i' => digits::signed(out, sign_extend(self.number(size)?, size), shape),
             b'u' => digits::unsigned(out, self.number(size)?, Radix::Decimal, shape),
             b'x' => digits::unsigned(out, self.number(size)?, Radix::Hex, shape),
