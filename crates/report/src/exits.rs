@@ -16,6 +16,8 @@ pub struct Source {
     pub path: String,
     /// Its exits.
     pub exits: Exits,
+    /// It was made inside a guest, whose exits are in its host's recording.
+    pub of_guest: bool,
 }
 
 /// The exits of all recordings given.
@@ -47,21 +49,35 @@ impl Report for ExitsReport {
             .time("span", nanoseconds, all().map(|exits| exits.span_ns).max())
             .set("losses", losses::json(all().map(|exits| &exits.losses), dropped))
             .set("recorder_cost", Value::Null)
-            .set("vms", all().flat_map(vms_json).collect::<Vec<_>>())
-            .set("rows", all().flat_map(rows_json).collect::<Vec<_>>());
+            .set("vms", self.sources.iter().flat_map(vms_json).collect::<Vec<_>>())
+            .set("rows", self.sources.iter().flat_map(rows_json).collect::<Vec<_>>());
         document.done()
     }
 
     fn csv(&self) -> Table {
-        let rows: Vec<Value> =
-            self.sources.iter().flat_map(|source| rows_json(&source.exits)).collect();
+        let rows: Vec<Value> = self.sources.iter().flat_map(rows_json).collect();
         let mut table = Table::default();
-        let titles = rows.first().and_then(Value::as_object).map(flat_keys).unwrap_or_default();
-        for title in titles {
+        for title in self.titles() {
             let cells = rows.iter().map(|row| plain(flat(row, &title))).collect();
             table.names(&title, 0, cells);
         }
         table
+    }
+}
+
+impl ExitsReport {
+    /// Titles of the columns, the same whether or not there are rows.
+    fn titles(&self) -> Vec<String> {
+        let group = analyses::Group::default();
+        let blank = ExitRow { group, waiting: false, tally: Tally::default() };
+        let mut titles: Vec<String> = Vec::new();
+        for source in &self.sources {
+            let row = row_json(&blank, source);
+            let keys = row.as_object().map(flat_keys).unwrap_or_default();
+            let fresh: Vec<_> = keys.into_iter().filter(|key| !titles.contains(key)).collect();
+            titles.extend(fresh);
+        }
+        titles
     }
 }
 
@@ -91,11 +107,12 @@ fn plain(value: &Value) -> String {
     }
 }
 
-fn vms_json(exits: &Exits) -> Vec<Value> {
+fn vms_json(source: &Source) -> Vec<Value> {
     let vm = |vm: &timeline::Vm| {
         let threads: Vec<Value> =
             vm.vcpus.iter().map(|vcpu| json!({"vcpu": vcpu.vcpu, "tid": vcpu.thread})).collect();
         json!({
+            "source": source.path,
             "vm": vm.name,
             "pid": Value::Null,
             "level": 1,
@@ -104,17 +121,18 @@ fn vms_json(exits: &Exits) -> Vec<Value> {
             "threads": threads,
         })
     };
-    exits.vms.iter().map(vm).collect()
+    source.exits.vms.iter().map(vm).collect()
 }
 
-fn rows_json(exits: &Exits) -> Vec<Value> {
-    exits.rows.iter().map(|row| row_json(row, exits)).collect()
+fn rows_json(source: &Source) -> Vec<Value> {
+    source.exits.rows.iter().map(|row| row_json(row, source)).collect()
 }
 
-fn row_json(row: &ExitRow, exits: &Exits) -> Value {
+fn row_json(row: &ExitRow, source: &Source) -> Value {
     let mut object = Object::default();
-    let group = &row.group;
+    let (group, exits) = (&row.group, &source.exits);
     object
+        .set("source", source.path.as_str())
         .set("vm", group.vm.clone())
         .set("level", group.level)
         .set("isa", group.isa.map(analyses::Isa::name))
@@ -226,12 +244,10 @@ fn name_of(by: By) -> &'static str {
 fn source_text(source: &Source, width: Option<usize>) -> String {
     let exits = &source.exits;
     let total: u64 = exits.rows.iter().map(|row| row.tally.count).sum();
-    let mut out = heading(source, total);
     if total == 0 {
-        out += "No VM exits: the recording has no kvm_exit events. Record them with\n  \
-                trace-cmd record -e kvm -e sched -e irq\n";
-        return out;
+        return without_exits(source);
     }
+    let mut out = heading(source, total);
     let (cost, waiting): (Vec<_>, Vec<_>) = exits.rows.iter().partition(|row| !row.waiting);
     let mut left_out = Vec::new();
     for (title, rows) in [("Exits", cost), ("Waiting for work", waiting)] {
@@ -254,6 +270,23 @@ fn heading(source: &Source, total: u64) -> String {
         time(exits.span_ns, exits.nanoseconds),
         plural(exits.vms.len(), "VM"),
         plural(vcpus, "vCPU"),
+    )
+}
+
+/// Says why there are no tables.
+fn without_exits(source: &Source) -> String {
+    let (path, losses) = (&source.path, &source.exits.losses);
+    let lost = losses::notes(losses, 0);
+    if !lost.is_empty() {
+        let lines: String = lost.iter().map(|note| format!("{note}\n")).collect();
+        return format!("{path}: no VM exits could be read\n{lines}");
+    }
+    if source.of_guest {
+        return format!("{path}: recorded in a guest; its exits are in its host's recording\n");
+    }
+    format!(
+        "{path}: no VM exits, as it has no kvm_exit events. Record the host with\n  \
+         trace-cmd record -e kvm -e sched -e irq\n"
     )
 }
 
@@ -321,7 +354,8 @@ fn durations_table(rows: &[&ExitRow], all: &Tally, exits: &Exits) -> Table {
     table.numbers("exits", 0, cells(&|one| count(one.count)));
     table.numbers("exits%", 2, cells(&|one| share(one.count, all.count)));
     table.numbers("time%", 1, cells(&|one| share(one.durations.sum(), all.durations.sum())));
-    table.numbers("time", 3, cells(&|one| time(one.durations.sum(), ns)));
+    let sum = |one: &Tally| or_dash((one.paired() > 0).then(|| one.durations.sum()));
+    table.numbers("time", 3, cells(&sum));
     table.numbers("min", 6, cells(&|one| or_dash(one.durations.min())));
     table.numbers("mean", 1, cells(&|one| or_dash(one.durations.mean().map(rounded))));
     table.numbers(
@@ -352,16 +386,23 @@ fn parts_table(rows: &[&ExitRow], all: &Tally, exits: &Exits) -> Table {
     let ns = exits.nanoseconds;
     let parts: Vec<KnownParts> =
         tallies.iter().map(|one| KnownParts::new(one, &exits.recorded)).collect();
-    let known = |of: &dyn Fn(&KnownParts) -> Option<u64>| -> Option<Vec<String>> {
-        let values: Vec<Option<u64>> = parts.iter().map(of).collect();
-        values.iter().any(Option::is_some).then(|| {
-            let cell =
-                |value: Option<u64>| value.map_or_else(|| "?".to_owned(), |value| time(value, ns));
-            values.into_iter().map(cell).collect()
-        })
+    let cells = |of: &dyn Fn(&KnownParts) -> Option<u64>| -> Vec<String> {
+        let cell = |(part, tally): (&KnownParts, &&Tally)| match of(part) {
+            _ if tally.paired() == 0 => "-".to_owned(),
+            Some(value) => time(value, ns),
+            None => "?".to_owned(),
+        };
+        parts.iter().zip(&tallies).map(cell).collect()
     };
-    let sums = tallies.iter().map(|one| time(one.durations.sum(), ns)).collect();
-    table.numbers("time", 0, sums);
+    let known = |of: &dyn Fn(&KnownParts) -> Option<u64>| {
+        parts.iter().any(|one| of(one).is_some()).then(|| cells(of))
+    };
+    let halt_poll = exits.recorded.halt_poll.then(|| cells(&|one| one.halt_poll_ns));
+    let sums = tallies.iter().map(|one| match one.paired() {
+        0 => "-".to_owned(),
+        _ => time(one.durations.sum(), ns),
+    });
+    table.numbers("time", 0, sums.collect());
     let columns: [(&str, u8, Option<Vec<String>>); 7] = [
         ("kernel", 0, known(&|one| Some(one.kernel_ns))),
         ("user space", 0, known(&|one| one.user_ns)),
@@ -369,7 +410,7 @@ fn parts_table(rows: &[&ExitRow], all: &Tally, exits: &Exits) -> Table {
         ("run queue", 1, known(&|one| one.runnable_ns)),
         ("blocked", 1, known(&|one| one.blocked_ns)),
         ("off CPU", 2, known(&|one| one.off_cpu_ns.filter(|_| one.runnable_ns.is_none()))),
-        ("halt poll", 2, known(&|one| one.halt_poll_ns)),
+        ("halt poll", 2, halt_poll),
     ];
     for (title, rank, cells) in columns {
         if let Some(cells) = cells {
@@ -393,9 +434,11 @@ fn handled(tally: &Tally, exits: &Exits) -> String {
     let named: Vec<String> = classes
         .into_iter()
         .filter(|(_, number)| *number > 0)
-        .map(|(name, number)| match number == all {
-            true => name.to_owned(),
-            false => format!("{name} {:.0}%", number as f64 * 100.0 / all as f64),
+        .map(|(name, number)| match number as f64 * 100.0 / all as f64 {
+            _ if number == all => name.to_owned(),
+            percent if percent < 0.5 => format!("{name} <1%"),
+            percent if percent >= 99.5 => format!("{name} >99%"),
+            percent => format!("{name} {percent:.0}%"),
         })
         .collect();
     named.join(", ")
@@ -403,12 +446,16 @@ fn handled(tally: &Tally, exits: &Exits) -> String {
 
 fn notes(exits: &Exits, left_out: &mut Vec<String>) -> String {
     let mut notes = missing_parts(&exits.recorded);
+    notes.extend(unknown_parts(exits));
     let dropped: u64 = exits.rows.iter().map(|row| row.tally.dropped).sum();
     let paired: u64 = exits.rows.iter().map(|row| row.tally.paired()).sum();
     let total: u64 = exits.rows.iter().map(|row| row.tally.count).sum();
     if total > paired + dropped {
         let open = total - paired - dropped;
-        notes.push(format!("{} exits without an entry are counted, not timed", count(open)));
+        notes.push(match open {
+            1 => "1 exit without an entry is counted, not timed".to_owned(),
+            _ => format!("{} exits without an entry are counted, not timed", count(open)),
+        });
     }
     notes.extend(losses::notes(&exits.losses, dropped));
     left_out.sort();
@@ -420,6 +467,27 @@ fn notes(exits: &Exits, left_out: &mut Vec<String>) -> String {
         notes.push("times are ticks of the recording's clock: it tells no nanoseconds".to_owned());
     }
     notes.iter().map(|note| format!("{note}\n")).collect()
+}
+
+/// What the question marks stand for.
+fn unknown_parts(exits: &Exits) -> Vec<String> {
+    let sum = |of: fn(&Tally) -> u64| exits.rows.iter().map(|row| of(&row.tally)).sum::<u64>();
+    let mut notes = Vec::new();
+    let unseen = sum(|one| one.user_return_unseen);
+    if exits.recorded.user_return && unseen > 0 {
+        notes.push(format!(
+            "?: the return from user space was not seen in {} exits; user space + return has them",
+            count(unseen)
+        ));
+    }
+    let unknown = sum(|one| one.poll_unknown);
+    if exits.recorded.halt_poll && unknown > 0 {
+        notes.push(format!(
+            "?: when polling ended was not seen in {} exits; that time stays in kernel",
+            count(unknown)
+        ));
+    }
+    notes
 }
 
 /// Which parts the recording has no events for, and what would record them.

@@ -1,5 +1,6 @@
 //! The report of `hyperscope info`: what a recording is and what it holds.
 
+use abi::ByteOrder;
 use analyses::{Contents, CpuContents};
 use serde_json::{Map, Value, json};
 use sources::{Container, Recording};
@@ -64,6 +65,13 @@ fn container_name(recording: &Recording) -> String {
     }
 }
 
+fn byte_order(recording: &Recording) -> &'static str {
+    match recording.abi().order {
+        ByteOrder::Little => "little",
+        ByteOrder::Big => "big",
+    }
+}
+
 fn compression(recording: &Recording) -> Option<&str> {
     match recording.container() {
         Container::TraceDat(dat) => Some(dat.header.compression.name()),
@@ -105,14 +113,14 @@ fn file_json(file: &FileInfo) -> Value {
     let losses = json!({
         "events_lost": contents.events_lost(),
         "uncounted_losses": contents.uncounted_losses(),
-        "pages_damaged": contents.pages_damaged(),
+        "pages_damaged": contents.pages_damaged() + recording.damage().len() as u64,
     });
     let damage = recording.damage().iter().chain(&contents.damage);
     Object::default()
         .set("path", recording.path().display().to_string())
         .set("format", container_name(recording))
         .set("compression", compression(recording))
-        .set("byte_order", format!("{:?}", recording.abi().order).to_lowercase())
+        .set("byte_order", byte_order(recording))
         .set("long_bytes", recording.abi().long.bytes())
         .set("uname", recording.info().uname.clone())
         .set("clock", recording.info().clock.clone())
@@ -198,10 +206,10 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
     let mut facts = vec![(
         "format",
         format!(
-            "{}{}, {:?} endian, {}-bit kernel",
+            "{}{}, {} endian, {}-bit kernel",
             container_name(recording),
             compression(recording).map_or_else(String::new, |name| format!(" ({name})")),
-            abi.order,
+            byte_order(recording),
             abi.long.bytes() * 8
         ),
     )];

@@ -1,6 +1,6 @@
 //! The report of `hyperscope nested`: each reason of level 2 with the level-1 exits under it.
 
-use analyses::{AncillaryRow, Code, Nested, NestedRow};
+use analyses::{AncillaryRow, Code, LevelCount, Nested, NestedRow};
 use serde_json::{Value, json};
 
 use crate::json::Object;
@@ -25,60 +25,54 @@ impl Report for NestedReport {
     fn json(&self) -> Value {
         let paths: Vec<&str> = self.sources.iter().map(|(path, _)| path.as_str()).collect();
         let all = || self.sources.iter().map(|(_, nested)| nested);
-        let levels: Vec<Value> = all()
-            .flat_map(|nested| &nested.levels)
-            .map(|one| json!({"vm": one.vm, "level1": one.level1, "level2": one.level2}))
-            .collect();
+        let dropped = all().map(|nested| nested.dropped).sum();
+        let levels = self.sources.iter().flat_map(|(path, nested)| levels_json(path, nested));
+        let rows = self.sources.iter().flat_map(|(path, nested)| rows_json(path, nested));
         Object::default()
             .set("schema", "hyperscope.nested/1")
             .set("sources", paths)
-            .set("losses", losses::json(all().map(|nested| &nested.losses), 0))
-            .set("levels", levels)
-            .set("rows", all().flat_map(rows_json).collect::<Vec<_>>())
+            .set("losses", losses::json(all().map(|nested| &nested.losses), dropped))
+            .set("levels", levels.collect::<Vec<_>>())
+            .set("rows", rows.collect::<Vec<_>>())
             .done()
     }
 
     fn csv(&self) -> Table {
-        let rows: Vec<(&NestedRow, Option<&AncillaryRow>)> = self
+        let rows: Vec<(&str, &NestedRow, Option<&AncillaryRow>)> = self
             .sources
             .iter()
-            .flat_map(|(_, nested)| &nested.rows)
-            .flat_map(|row| {
-                let under = row.ancillary.iter().map(move |one| (row, Some(one)));
-                std::iter::once((row, None)).chain(under)
+            .flat_map(|(path, nested)| nested.rows.iter().map(move |row| (path.as_str(), row)))
+            .flat_map(|(path, row)| {
+                let under = row.ancillary.iter().map(move |one| (path, row, Some(one)));
+                std::iter::once((path, row, None)).chain(under)
             })
             .collect();
         let mut table = Table::default();
-        let column = |of: &dyn Fn(&NestedRow, Option<&AncillaryRow>) -> String| {
-            rows.iter().map(|(row, under)| of(row, *under)).collect::<Vec<_>>()
+        let mut add = |title: &str, of: &dyn Fn(&NestedRow, Option<&AncillaryRow>) -> String| {
+            table.names(title, 0, rows.iter().map(|(_, row, under)| of(row, *under)).collect());
         };
-        table.names("vm", 0, column(&|row, _| row.vm.clone()));
-        table.names("reason", 0, column(&|row, _| row.reason.clone()));
-        table.names("code", 0, column(&|row, _| row.code.to_string()));
-        let none = String::new;
-        table.names(
-            "ancillary",
-            0,
-            column(&|_, one| one.map_or_else(none, |one| one.reason.clone())),
-        );
-        table.names(
-            "count",
-            0,
-            column(&|row, one| one.map_or(row.count, |one| one.count).to_string()),
-        );
-        table.names("reflected", 0, column(&|row, _| row.reflected.to_string()));
-        table.names(
-            "per_exit",
-            0,
-            column(&|row, one| {
-                one.map_or_else(none, |one| format!("{:.4}", per_exit(row, one).unwrap_or(0.0)))
-            }),
-        );
-        table.names(
-            "time_ns",
-            0,
-            column(&|row, one| one.map_or(&row.durations, |one| &one.durations).sum().to_string()),
-        );
+        add("vm", &|row, _| row.vm.clone());
+        add("isa", &|row, _| row.isa.name().to_owned());
+        add("reason", &|row, _| row.reason.clone());
+        add("code", &|row, _| row.code.to_string());
+        add("ancillary", &|_, one| one.map_or_else(String::new, |one| one.reason.clone()));
+        add("ancillary_code", &|_, one| one.map_or_else(String::new, |one| one.code.to_string()));
+        add("count", &|row, one| one.map_or(row.count, |one| one.count).to_string());
+        add("reflected", &|row, _| row.reflected.to_string());
+        add("handled_by_host", &|row, _| (row.count - row.reflected).to_string());
+        add("per_exit", &|row, one| {
+            let mean = one.and_then(|one| per_exit(row, one));
+            mean.map_or_else(String::new, |mean| format!("{mean:.4}"))
+        });
+        let nanoseconds = self.sources.iter().all(|(_, nested)| nested.nanoseconds);
+        add(if nanoseconds { "time_ns" } else { "time_cycles" }, &|row, one| {
+            one.map_or_else(|| row.time_ns(), |one| one.durations.sum()).to_string()
+        });
+        add("factor", &|row, one| {
+            let factor = row.factor().filter(|_| one.is_none());
+            factor.map_or_else(String::new, |factor| format!("{factor:.4}"))
+        });
+        table.names("source", 0, rows.iter().map(|(path, ..)| (*path).to_owned()).collect());
         table
     }
 }
@@ -95,11 +89,16 @@ fn code_json(code: &Code) -> Value {
     }
 }
 
-fn rows_json(nested: &Nested) -> Vec<Value> {
-    nested.rows.iter().map(|row| row_json(row, nested.nanoseconds)).collect()
+fn levels_json(path: &str, nested: &Nested) -> Vec<Value> {
+    let level = |one: &LevelCount| json!({"source": path, "vm": one.vm, "level1": one.level1, "level2": one.level2});
+    nested.levels.iter().map(level).collect()
 }
 
-fn row_json(row: &NestedRow, ns: bool) -> Value {
+fn rows_json(path: &str, nested: &Nested) -> Vec<Value> {
+    nested.rows.iter().map(|row| row_json(path, row, nested.nanoseconds)).collect()
+}
+
+fn row_json(path: &str, row: &NestedRow, ns: bool) -> Value {
     let injected: Vec<Value> = row
         .injected_as
         .iter()
@@ -122,6 +121,7 @@ fn row_json(row: &NestedRow, ns: bool) -> Value {
         .collect();
     let trips = &row.round_trips;
     Object::default()
+        .set("source", path)
         .set("vm", row.vm.clone())
         .set("level", 2)
         .set("isa", row.isa.name())
@@ -175,7 +175,7 @@ fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
     if !left_out.is_empty() {
         out += &format!("left out for width: {}; csv and json have all\n", left_out.join(", "));
     }
-    for note in losses::notes(&nested.losses, 0) {
+    for note in losses::notes(&nested.losses, nested.dropped) {
         out += &format!("{note}\n");
     }
     out

@@ -24,6 +24,7 @@ pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
         .map(|recording| Source {
             path: recording.path().display().to_string(),
             exits: exits(recording, &by, &|bytes| progress.advance(bytes)),
+            of_guest: recording.peer().is_some(),
         })
         .collect();
     progress.finish();
