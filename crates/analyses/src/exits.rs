@@ -28,6 +28,7 @@ struct Gather {
     by_pc: bool,
     tallies: Vec<(Key, Tally)>,
     index: FxHashMap<Key, usize>,
+    recent: Recent,
     first_ns: u64,
     last_ns: u64,
 }
@@ -44,13 +45,58 @@ impl ExitSink for Gather {
             detail: span.detail.filter(|_| self.by_detail),
             guest_pc: if self.by_pc { span.guest_pc } else { 0 },
         };
+        let at = self.recent.find(&key).unwrap_or_else(|| self.look_up(key));
+        if let Some((_, tally)) = self.tallies.get_mut(at) {
+            tally.add(span);
+        }
+    }
+}
+
+impl Gather {
+    /// The place of a key's tally, made if need be.
+    fn look_up(&mut self, key: Key) -> usize {
         let next = self.tallies.len();
         let at = *self.index.entry(key).or_insert(next);
         if at == next {
             self.tallies.push((key, Tally::default()));
         }
-        if let Some((_, tally)) = self.tallies.get_mut(at) {
-            tally.add(span);
+        self.recent.remember(key, at);
+        at
+    }
+}
+
+/// Keys met lately with the places of their tallies: a vCPU's exits have few reasons, and finding
+/// them here is faster than in a hash map.
+#[derive(Debug)]
+struct Recent(Vec<Option<(Key, usize)>>);
+
+/// A power of two.
+const RECENT_KEYS: usize = 256;
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self(vec![None; RECENT_KEYS])
+    }
+}
+
+impl Recent {
+    #[inline]
+    fn slot(key: &Key) -> usize {
+        let mixed = key.code ^ (key.code >> 29) ^ (u64::from(key.level) << 6) ^ key.guest_pc;
+        let detail = key.detail.map_or(0, |(_, value)| value);
+        let mixed = mixed ^ detail ^ (u64::from(key.vcpu) << 3);
+        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % RECENT_KEYS
+    }
+
+    #[inline]
+    fn find(&self, key: &Key) -> Option<usize> {
+        let (known, at) = self.0.get(Self::slot(key))?.as_ref()?;
+        (known == key).then_some(*at)
+    }
+
+    fn remember(&mut self, key: Key, at: usize) {
+        if let Some(slot) = self.0.get_mut(Self::slot(&key)) {
+            *slot = Some((key, at));
         }
     }
 }
@@ -128,6 +174,7 @@ pub fn exits(recording: &Recording, by: &[By], tick: &(dyn Fn(u64) + Sync)) -> E
         by_pc: by.contains(&By::Symbol),
         tallies: Vec::new(),
         index: FxHashMap::default(),
+        recent: Recent::default(),
         first_ns: u64::MAX,
         last_ns: 0,
     };

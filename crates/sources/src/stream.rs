@@ -39,6 +39,7 @@ impl Block<'_> {
 #[derive(Debug, Default)]
 pub struct BlockReader {
     chunks: ChunkReader,
+    stored: Vec<u8>,
 }
 
 impl BlockReader {
@@ -50,11 +51,14 @@ impl BlockReader {
     ) -> Result<Block<'a>, Damage> {
         let missing = || Damage::on_cpu(stream.cpu, 0, format!("no block {index}"));
         let chunk = stream.chunks.get(index).ok_or_else(missing)?;
-        let pages = self
-            .chunks
-            .read(file, chunk)
-            .map_err(|damage| Damage::on_cpu(stream.cpu, damage.offset, damage.what))?;
+        let on_cpu = |what| Damage::on_cpu(stream.cpu, chunk.offset, what);
         let stored = chunk.compression == tracedat::Compression::None;
+        let pages = if stored {
+            file.read_at(chunk.offset, chunk.stored as usize, &mut self.stored)
+                .map_err(|error| on_cpu(error.to_string()))?
+        } else {
+            self.chunks.read(file, chunk).map_err(|damage| on_cpu(damage.what))?
+        };
         Ok(Block { pages, offset: chunk.offset, stored })
     }
 }

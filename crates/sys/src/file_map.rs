@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::ops::Deref;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Pipes and other inputs that can't be mapped are read into memory up to this many bytes.
@@ -35,7 +36,7 @@ pub enum OpenError {
 
 #[derive(Debug)]
 enum Bytes {
-    Mapped(memmap2::Mmap),
+    Mapped(memmap2::Mmap, File),
     Read(Vec<u8>),
 }
 
@@ -67,7 +68,40 @@ impl FileMap {
         // this process other than the mapping is reachable either way, and every reader checks
         // bounds against the length taken here.
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io)?;
-        Ok(Self { bytes: Bytes::Mapped(map) })
+        Ok(Self { bytes: Bytes::Mapped(map, file) })
+    }
+}
+
+impl FileMap {
+    /// The `len` bytes at `offset`, read into `buffer` unless they are in memory already.
+    ///
+    /// For bulk data this beats touching the mapping: no page table has to be filled, the bytes
+    /// arrive in the cache, and a file cut short meanwhile is an error in place of a SIGBUS.
+    ///
+    /// # Errors
+    /// When the file ends before, or can't be read.
+    pub fn read_at<'a>(
+        &'a self,
+        offset: u64,
+        len: usize,
+        buffer: &'a mut Vec<u8>,
+    ) -> std::io::Result<&'a [u8]> {
+        match &self.bytes {
+            Bytes::Mapped(_, file) => {
+                // The length was checked against the file's when its recording was opened; growth
+                // by steps is not needed.
+                if buffer.len() < len {
+                    buffer.resize(len, 0);
+                }
+                let buffer = buffer.get_mut(..len).unwrap_or_default();
+                file.read_exact_at(buffer, offset)?;
+                Ok(buffer)
+            }
+            Bytes::Read(bytes) => usize::try_from(offset)
+                .ok()
+                .and_then(|at| bytes.get(at..)?.get(..len))
+                .ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 }
 
@@ -87,7 +121,7 @@ impl Deref for FileMap {
 
     fn deref(&self) -> &[u8] {
         match &self.bytes {
-            Bytes::Mapped(map) => map,
+            Bytes::Mapped(map, _) => map,
             Bytes::Read(bytes) => bytes,
         }
     }

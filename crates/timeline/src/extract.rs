@@ -24,6 +24,7 @@ const IGNORE: u8 = u8::MAX;
 pub(crate) struct Extractor {
     order: ByteOrder,
     type_at: Load,
+    type_is_first: bool,
     /// By event id: index in `actions`, or [`IGNORE`]. A byte per id, so that events which do not
     /// matter touch nothing else.
     by_id: Vec<u8>,
@@ -52,14 +53,21 @@ impl Extractor {
             }
             actions.push(action);
         }
-        let (order, type_at) = (recording.abi().order, Load::new(formats.type_at()));
-        Self { order, type_at, by_id, actions }
+        let type_at = formats.type_at();
+        let type_is_first = type_at.offset == 0 && type_at.size == 2;
+        let (order, type_at) = (recording.abi().order, Load::new(type_at));
+        Self { order, type_at, type_is_first, by_id, actions }
     }
 
     #[inline(always)]
     fn action<const BIG: bool>(&self, payload: &[u8]) -> Option<&Action> {
-        let id = self.type_at.read::<BIG>(payload)?;
-        let index = *self.by_id.get(id as usize)?;
+        // In every kernel so far `common_type` comes first; its place is compiled in for that.
+        let id = match payload.first_chunk() {
+            Some(bytes) if self.type_is_first && BIG => u16::from_be_bytes(*bytes),
+            Some(bytes) if self.type_is_first => u16::from_le_bytes(*bytes),
+            _ => self.type_at.read::<BIG>(payload)? as u16,
+        };
+        let index = *self.by_id.get(usize::from(id))?;
         self.actions.get(usize::from(index))
     }
 

@@ -15,6 +15,7 @@
 //! are ahead are not decoded further until the others have caught up.
 
 use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 use sources::{Block, BlockReader, Recording, Stream};
@@ -119,6 +120,23 @@ struct Rounds<'r> {
     inputs: &'r [Input<'r>],
     progress: Vec<Progress>,
     budget: u64,
+    readers: ReaderPool,
+}
+
+/// Readers that are not in use: they hold memory and decompressors worth keeping.
+#[derive(Default)]
+struct ReaderPool(Mutex<Vec<BlockReader>>);
+
+impl ReaderPool {
+    fn borrow(&self) -> BlockReader {
+        // A reader is whole whatever happened while the lock was held.
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.pop().unwrap_or_default()
+    }
+
+    fn give_back(&self, reader: BlockReader) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+    }
 }
 
 impl<'r> Rounds<'r> {
@@ -127,7 +145,8 @@ impl<'r> Rounds<'r> {
             |input: &Input<'_>| Progress { blocks: input.stream.block_count(), ..<_>::default() };
         let progress = inputs.iter().map(begin).collect();
         let workers = rayon::current_num_threads() as u64;
-        Self { inputs, progress, budget: ROUND_BYTES_PER_WORKER * workers.max(1) }
+        let budget = ROUND_BYTES_PER_WORKER * workers.max(1);
+        Self { inputs, progress, budget, readers: ReaderPool::default() }
     }
 
     /// The blocks to decode next: those of the streams furthest behind, within the budget.
@@ -177,9 +196,11 @@ impl<'r> Rounds<'r> {
             .collect();
         let batches = jobs
             .into_par_iter()
-            .map_init(BlockReader::default, |reader, (at, block, mut batch)| {
+            .map(|(at, block, mut batch)| {
                 batch.clear();
-                self.decode_block(decoder, at, block, reader, &mut batch);
+                let mut reader = self.readers.borrow();
+                self.decode_block(decoder, at, block, &mut reader, &mut batch);
+                self.readers.give_back(reader);
                 (at, batch)
             })
             .collect();

@@ -50,7 +50,9 @@ pub(crate) struct VcpuThread {
     pub(crate) index: usize,
     /// The vCPU id of `kvm_entry`, once seen.
     pub(crate) vcpu_id: Option<u32>,
-    span: Option<ExitSpan>,
+    /// The exit being handled, while `open`; kept in place, for it is large and exits are many.
+    span: ExitSpan,
+    open: bool,
     /// Up to here the open exit's time has been given to its parts.
     accounted_ns: u64,
     place: Place,
@@ -77,7 +79,8 @@ impl VcpuThread {
         Self {
             index,
             vcpu_id: None,
-            span: None,
+            span: ExitSpan::new(0, 0, 0, 0),
+            open: false,
             accounted_ns: 0,
             place: Place::Kernel,
             cpu: Cpu::Running,
@@ -134,8 +137,9 @@ impl VcpuThread {
     fn exit(&mut self, event: &ThreadEvent, sink: &mut impl ExitSink) {
         // Two exits in a row: KVM re-entered the guest on a fast path without kvm_entry.
         self.close_unpaired(sink);
-        let mut span = ExitSpan::new(event.stamp_ns, event.value, event.flag, event.extra);
-        self.close_guest_window(&mut span);
+        self.span = ExitSpan::new(event.stamp_ns, event.value, event.flag, event.extra);
+        self.open = true;
+        self.close_guest_window();
         self.accounted_ns = event.stamp_ns;
         self.place = Place::Kernel;
         // The thread emitted this event: it runs, whatever scheduler events were lost.
@@ -145,15 +149,15 @@ impl VcpuThread {
         self.moved = false;
         self.nested_exit_seen = false;
         self.stretches.clear();
-        self.span = Some(span);
     }
 
-    fn close_guest_window(&mut self, span: &mut ExitSpan) {
+    fn close_guest_window(&mut self) {
+        let exit_ns = self.span.start_ns;
         if let Some(entry_ns) = self.guest_since_ns.take() {
-            let host_ns = self.host_since_ns.take().unwrap_or(span.start_ns);
-            if !self.lost_in(entry_ns, span.start_ns) {
-                span.before_exit_ns = span.start_ns.saturating_sub(host_ns);
-                span.guest_ns = host_ns.saturating_sub(entry_ns);
+            let host_ns = self.host_since_ns.take().unwrap_or(exit_ns);
+            if !self.lost_in(entry_ns, exit_ns) {
+                self.span.before_exit_ns = exit_ns.saturating_sub(host_ns);
+                self.span.guest_ns = host_ns.saturating_sub(entry_ns);
             }
         }
         self.host_since_ns = None;
@@ -162,14 +166,13 @@ impl VcpuThread {
     fn entry(&mut self, event: &ThreadEvent, sink: &mut impl ExitSink) {
         self.cpu = Cpu::Running;
         self.account(event.stamp_ns);
-        if let Some(mut span) = self.span.take() {
+        if self.open {
             self.moved |= event.stream != self.stream;
-            span.end_ns = event.stamp_ns.max(span.start_ns);
-            let lost = self.lost_in(span.start_ns, span.end_ns);
-            span.outcome = if lost { Outcome::LostIn } else { Outcome::Paired };
-            span.user_return_unseen |= self.place == Place::User;
-            self.settle_level(&mut span);
-            sink.exit(self.index, &span);
+            self.span.end_ns = event.stamp_ns.max(self.span.start_ns);
+            let lost = self.lost_in(self.span.start_ns, self.span.end_ns);
+            self.span.outcome = if lost { Outcome::LostIn } else { Outcome::Paired };
+            self.span.user_return_unseen |= self.place == Place::User;
+            self.close(sink);
         }
         self.guest_since_ns = Some(event.stamp_ns);
         self.host_since_ns = None;
@@ -180,15 +183,21 @@ impl VcpuThread {
     }
 
     fn close_unpaired(&mut self, sink: &mut impl ExitSink) {
-        if let Some(mut span) = self.span.take() {
-            self.settle_level(&mut span);
-            sink.exit(self.index, &span);
+        if self.open {
+            self.close(sink);
         }
+    }
+
+    fn close(&mut self, sink: &mut impl ExitSink) {
+        self.open = false;
+        self.settle_level();
+        sink.exit(self.index, &self.span);
     }
 
     /// The exit is one of level 2 if `kvm_nested_vmexit` said so, or if level 2 was running: some
     /// exits are dealt with before that event is reached.
-    fn settle_level(&mut self, span: &mut ExitSpan) {
+    fn settle_level(&mut self) {
+        let span = &mut self.span;
         let reflected = span.handler == Handler::L1;
         let was_in_l2 = self.in_l2 && !span.entered_l2;
         if self.nested_exit_seen || reflected || was_in_l2 {
@@ -198,23 +207,21 @@ impl VcpuThread {
     }
 
     fn nested_enter(&mut self) {
-        if let Some(span) = &mut self.span {
-            span.entered_l2 = true;
+        if self.open {
+            self.span.entered_l2 = true;
         } else {
             self.in_l2 = true;
         }
     }
 
     fn nested_enter_failed(&mut self) {
-        if let Some(span) = &mut self.span {
-            span.entered_l2 = false;
-        }
+        self.span.entered_l2 = false;
         self.in_l2 = false;
     }
 
     /// Events that mean something only while an exit is handled.
     fn during_exit(&mut self, event: &ThreadEvent) {
-        if self.span.is_none() {
+        if !self.open {
             return;
         }
         match event.kind {
@@ -231,9 +238,7 @@ impl VcpuThread {
             Kind::NestedExit => self.nested_exit_seen = true,
             Kind::NestedInject => {
                 self.claim(Handler::L1);
-                if let Some(span) = &mut self.span {
-                    span.injected_as = event.value;
-                }
+                self.span.injected_as = event.value;
             }
             Kind::Detail => self.detail(event),
             _ => {}
@@ -242,14 +247,12 @@ impl VcpuThread {
 
     /// Level 1 outranks user space, user space the kernel.
     fn claim(&mut self, handler: Handler) {
-        if let Some(span) = &mut self.span {
-            span.handler = span.handler.max(handler);
-        }
+        self.span.handler = self.span.handler.max(handler);
     }
 
     fn detail(&mut self, event: &ThreadEvent) {
-        if let (Some(span), Some(detail)) = (&mut self.span, Detail::from_number(event.flag)) {
-            span.detail.get_or_insert((detail, event.value));
+        if let Some(detail) = Detail::from_number(event.flag) {
+            self.span.detail.get_or_insert((detail, event.value));
         }
     }
 
@@ -292,16 +295,19 @@ impl VcpuThread {
 
     #[inline]
     fn account_stretch(&mut self, now_ns: u64, falls_asleep: bool) {
-        let Some(span) = &mut self.span else { return };
+        if !self.open {
+            return;
+        }
+        let parts = &mut self.span.parts;
         let from_ns = self.accounted_ns;
         let took_ns = now_ns.saturating_sub(from_ns);
         self.accounted_ns = from_ns.max(now_ns);
         match (self.cpu, self.place) {
-            (Cpu::OffRunnable, _) => span.parts.runnable_ns += took_ns,
-            (Cpu::OffBlocked, _) => span.parts.blocked_ns += took_ns,
-            (Cpu::Running, Place::User) => span.parts.user_ns += took_ns,
+            (Cpu::OffRunnable, _) => parts.runnable_ns += took_ns,
+            (Cpu::OffBlocked, _) => parts.blocked_ns += took_ns,
+            (Cpu::Running, Place::User) => parts.user_ns += took_ns,
             (Cpu::Running, Place::Kernel) => {
-                span.parts.kernel_ns += took_ns;
+                parts.kernel_ns += took_ns;
                 self.stretches.push(from_ns, now_ns, falls_asleep);
             }
         }
@@ -310,7 +316,7 @@ impl VcpuThread {
     /// `kvm_vcpu_wakeup` looks back: the polling it tells of was accounted to the kernel so far.
     fn wakeup(&mut self, event: &ThreadEvent) {
         self.account(event.stamp_ns);
-        let Some(span) = &mut self.span else { return };
+        let span = &mut self.span;
         let from_ns = event.stamp_ns.saturating_sub(event.value);
         let waited = event.flag != 0;
         let until_ns =
