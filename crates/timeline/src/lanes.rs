@@ -38,6 +38,34 @@ struct Run {
     last_ns: u64,
 }
 
+/// The runs of vCPU threads in one round; kept between rounds for its memory.
+#[derive(Debug, Default)]
+struct ThreadRuns {
+    places: FxHashMap<u32, usize>,
+    threads: Vec<(u32, Vec<Run>)>,
+}
+
+impl ThreadRuns {
+    /// Notes a run, if its thread is a vCPU or becomes one in it.
+    #[inline]
+    fn keep(&mut self, run: Run, events: &[ThreadEvent]) {
+        let Some(first) = events.first() else { return };
+        let known = self.places.get(&first.thread).copied();
+        let at = match known {
+            Some(at) => at,
+            None if events.iter().any(|one| matches!(one.kind, Kind::Exit | Kind::Entry)) => {
+                self.threads.push((first.thread, Vec::new()));
+                self.places.insert(first.thread, self.threads.len() - 1);
+                self.threads.len() - 1
+            }
+            None => return,
+        };
+        if let Some((_, runs)) = self.threads.get_mut(at) {
+            runs.push(run);
+        }
+    }
+}
+
 /// Feeds the vCPU threads of one recording.
 #[derive(Debug)]
 pub(crate) struct Lanes<S> {
@@ -46,8 +74,7 @@ pub(crate) struct Lanes<S> {
     losses: Losses,
     seen: KindSet,
     sink: S,
-    /// Kept between rounds for its memory.
-    runs: FxHashMap<u32, Vec<Run>>,
+    runs: ThreadRuns,
     gaps: Vec<ThreadEvent>,
     merged: Vec<ThreadEvent>,
 }
@@ -60,7 +87,7 @@ impl<S: ExitSink> Lanes<S> {
             losses,
             seen: KindSet::default(),
             sink,
-            runs: FxHashMap::default(),
+            runs: ThreadRuns::default(),
             gaps: Vec::new(),
             merged: Vec::new(),
         }
@@ -90,7 +117,12 @@ impl<S: ExitSink> Lanes<S> {
                         last_ns: events.last().map_or(0, |event| event.stamp_ns),
                     };
                     start += events.len();
-                    keep_run(&self.vcpus, &mut self.runs, &mut self.gaps, at, events);
+                    match events.first() {
+                        Some(first) if first.kind == Kind::Lost => {
+                            self.gaps.extend_from_slice(events);
+                        }
+                        _ => self.runs.keep(at, events),
+                    }
                 }
                 if ready.len() < rest.len() {
                     break;
@@ -103,33 +135,38 @@ impl<S: ExitSink> Lanes<S> {
     /// Feeds every thread its runs.
     fn feed(&mut self) {
         self.gaps.sort_by_key(|gap| gap.stamp_ns);
-        let mut runs = std::mem::take(&mut self.runs);
-        if !self.gaps.is_empty() {
-            for thread in self.vcpus.threads() {
-                runs.entry(thread).or_default();
-            }
-        }
-        for (&thread, runs) in &mut runs {
+        let mut threads = std::mem::take(&mut self.runs.threads);
+        for (thread, runs) in &mut threads {
             runs.sort_by_key(|run| run.first_ns);
-            let in_order = runs.is_sorted_by(|a, b| a.last_ns <= b.first_ns);
-            if in_order && self.gaps.is_empty() {
-                for run in runs.iter() {
-                    self.vcpus.feed(thread, events_of(&self.lanes, run), &mut self.sink);
+            if self.gaps.is_empty() {
+                let mut rest = runs.as_slice();
+                while !rest.is_empty() {
+                    let (overlapping, later) = rest.split_at(overlapping(rest));
+                    self.feed_thread(*thread, overlapping);
+                    rest = later;
                 }
             } else {
-                self.merged.clear();
-                self.merged.extend_from_slice(&self.gaps);
-                for run in runs.iter() {
-                    self.merged.extend_from_slice(events_of(&self.lanes, run));
-                }
-                self.merged.sort_by_key(|event| event.stamp_ns);
-                self.vcpus.feed(thread, &self.merged, &mut self.sink);
+                self.feed_thread(*thread, runs);
             }
             runs.clear();
         }
-        runs.retain(|&thread, _| self.vcpus.knows(thread));
-        self.runs = runs;
+        self.runs.threads = threads;
         self.gaps.clear();
+    }
+
+    /// Feeds a thread runs that overlap in time, or a single one.
+    fn feed_thread(&mut self, thread: u32, runs: &[Run]) {
+        if let ([run], []) = (runs, self.gaps.as_slice()) {
+            self.vcpus.feed(thread, events_of(&self.lanes, run), &mut self.sink);
+            return;
+        }
+        self.merged.clear();
+        self.merged.extend_from_slice(&self.gaps);
+        for run in runs {
+            self.merged.extend_from_slice(events_of(&self.lanes, run));
+        }
+        self.merged.sort_by_key(|event| event.stamp_ns);
+        self.vcpus.feed(thread, &self.merged, &mut self.sink);
     }
 
     /// Gives back the batches that are used up.
@@ -148,25 +185,15 @@ impl<S: ExitSink> Lanes<S> {
     }
 }
 
-/// Notes a run of one thread, if the thread is a vCPU or becomes one in this run.
-fn keep_run(
-    vcpus: &Vcpus,
-    runs: &mut FxHashMap<u32, Vec<Run>>,
-    gaps: &mut Vec<ThreadEvent>,
-    run: Run,
-    events: &[ThreadEvent],
-) {
-    let Some(first) = events.first() else { return };
-    if first.kind == Kind::Lost {
-        gaps.extend_from_slice(events);
-        return;
-    }
-    let is_vcpu = vcpus.knows(first.thread)
-        || runs.get(&first.thread).is_some_and(|runs| !runs.is_empty())
-        || events.iter().any(|event| matches!(event.kind, Kind::Exit | Kind::Entry));
-    if is_vcpu {
-        runs.entry(first.thread).or_default().push(run);
-    }
+/// How many of the first runs overlap in time, directly or through one another.
+fn overlapping(runs: &[Run]) -> usize {
+    let mut reached_ns = 0;
+    let overlaps = |run: &&Run| {
+        let overlaps = reached_ns == 0 || run.first_ns < reached_ns;
+        reached_ns = reached_ns.max(run.last_ns);
+        overlaps
+    };
+    runs.iter().take_while(overlaps).count().max(1)
 }
 
 /// How many of `events`, which are in time order, lie before the horizon.

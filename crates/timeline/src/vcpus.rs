@@ -24,12 +24,8 @@ pub(crate) struct Vcpus {
 }
 
 impl Vcpus {
-    pub(crate) fn knows(&self, thread: u32) -> bool {
+    fn knows(&self, thread: u32) -> bool {
         self.live.contains_key(&thread)
-    }
-
-    pub(crate) fn threads(&self) -> impl Iterator<Item = u32> {
-        self.live.keys().copied()
     }
 
     /// Takes events of one thread, in time order.
