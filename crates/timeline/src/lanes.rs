@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::exits::ExitPass;
 use crate::losses::Losses;
@@ -43,6 +43,9 @@ struct Run {
 pub(crate) struct Lanes<S> {
     lanes: Vec<Lane>,
     vcpus: Vcpus,
+    /// Threads that enter or leave a guest somewhere in the batches taken so far: what happens to
+    /// them before that, on any stream, belongs to their history.
+    vcpu_threads: FxHashSet<u32>,
     losses: Losses,
     seen: KindSet,
     sink: S,
@@ -57,6 +60,7 @@ impl<S: ExitSink> Lanes<S> {
         Self {
             lanes: (0..streams).map(|_| Lane::default()).collect(),
             vcpus: Vcpus::default(),
+            vcpu_threads: FxHashSet::default(),
             losses,
             seen: KindSet::default(),
             sink,
@@ -90,7 +94,7 @@ impl<S: ExitSink> Lanes<S> {
                         last_ns: events.last().map_or(0, |event| event.stamp_ns),
                     };
                     start += events.len();
-                    keep_run(&self.vcpus, &mut self.runs, &mut self.gaps, at, events);
+                    keep_run(&self.vcpu_threads, &mut self.runs, &mut self.gaps, at, events);
                 }
                 if ready.len() < rest.len() {
                     break;
@@ -148,9 +152,9 @@ impl<S: ExitSink> Lanes<S> {
     }
 }
 
-/// Notes a run of one thread, if the thread is a vCPU or becomes one in this run.
+/// Notes a run of one thread, if the thread is a vCPU's.
 fn keep_run(
-    vcpus: &Vcpus,
+    vcpu_threads: &FxHashSet<u32>,
     runs: &mut FxHashMap<u32, Vec<Run>>,
     gaps: &mut Vec<ThreadEvent>,
     run: Run,
@@ -161,10 +165,7 @@ fn keep_run(
         gaps.extend_from_slice(events);
         return;
     }
-    let is_vcpu = vcpus.knows(first.thread)
-        || runs.get(&first.thread).is_some_and(|runs| !runs.is_empty())
-        || events.iter().any(|event| matches!(event.kind, Kind::Exit | Kind::Entry));
-    if is_vcpu {
+    if vcpu_threads.contains(&first.thread) {
         runs.entry(first.thread).or_default().push(run);
     }
 }
@@ -190,6 +191,7 @@ impl<S: ExitSink + Send> Consume<ThreadBatch> for Lanes<S> {
     fn take(&mut self, stream: usize, mut batch: ThreadBatch) {
         self.losses.add(&mut batch);
         self.seen.merge(batch.seen);
+        self.vcpu_threads.extend(&batch.vcpu_threads);
         let Some(lane) = self.lanes.get_mut(stream) else { return };
         let behind = batch.first_ns.is_some() && batch.first_ns < lane.last_ns;
         let head_gap = batch.head_gap.or((lane.tail_gap || behind).then_some(0));
