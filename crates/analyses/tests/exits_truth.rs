@@ -1,5 +1,8 @@
 //! Exits of the bundled recordings against counts made independently from `trace-cmd report`.
 
+// Helpers of tests are not `#[test]` functions, which clippy.toml lets unwrap.
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

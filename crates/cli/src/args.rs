@@ -4,7 +4,11 @@ use std::path::PathBuf;
 
 use analyses::By;
 use clap::builder::PossibleValue;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use report::events::{Condition, CpuSet};
+
+use crate::seconds::Seconds;
 
 /// Sees across hypervisor layers and says where the time goes.
 #[derive(Debug, Parser)]
@@ -13,11 +17,16 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     version,
     about = "Sees across hypervisor layers: which VM exits, who pays, which level",
     after_help = "Examples:\n  \
+        hyperscope info trace.dat\n  \
         hyperscope exits trace.dat\n  \
         hyperscope exits --by reason,msr trace.dat\n  \
         hyperscope nested trace.dat\n  \
         hyperscope events -e kvm:kvm_exit --cpu 0 trace.dat | head\n  \
-        hyperscope info --format json trace.dat"
+        hyperscope exits --format json trace.dat\n\n\
+        A FILE is what trace-cmd record wrote, a session (NAME.hscope: a folder with host.dat and\n\
+        guest-*.dat), or a folder with ring-buffer pages (*cpu0*, …) and the events folder of the\n\
+        tracefs they come from.\n\n\
+        Exit codes: 0 done, also when the recording lost events; 1 failed; 2 wrong usage."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -35,6 +44,52 @@ pub(crate) enum Verb {
     Events(EventsArgs),
     /// Tell what a recording holds, and what it lost
     Info(ReportArgs),
+    /// Print a script that completes commands and options in a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write those of all commands to a folder
+    Man(ManArgs),
+}
+
+impl Cli {
+    /// Reads the command line; ends the process with code 2 when it makes no sense.
+    pub(crate) fn read() -> Self {
+        let cli = Self::parse();
+        if let Verb::Events(args) = &cli.verb
+            && args.ends_before_it_begins()
+        {
+            let mut command = Self::command();
+            command.build();
+            let events = command.find_subcommand_mut("events");
+            events
+                .unwrap_or(&mut Self::command())
+                .error(ErrorKind::ArgumentConflict, "--from lies after --to")
+                .exit();
+        }
+        cli
+    }
+}
+
+/// Arguments of `completions`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope completions bash > ~/.local/share/bash-completion/completions/hyperscope\n  \
+    hyperscope completions fish > ~/.config/fish/completions/hyperscope.fish\n  \
+    hyperscope completions zsh > \"${fpath[1]}/_hyperscope\"")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope man | man -l -\n  \
+    hyperscope man -o /usr/local/share/man/man1")]
+pub(crate) struct ManArgs {
+    /// Write one page per command to this folder in place of printing the first
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// How a report is written.
@@ -62,7 +117,7 @@ pub(crate) struct OutputArgs {
 /// Arguments of reports without options of their own.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Recordings: trace.dat files, or folders with ring-buffer pages and an events folder
+    /// Recordings: trace.dat files, sessions, or folders with ring-buffer pages
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
@@ -107,7 +162,26 @@ impl ValueEnum for ByArg {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let (name, _) = By::NAMES.iter().find(|(_, by)| *by == self.0)?;
-        Some(PossibleValue::new(*name))
+        Some(PossibleValue::new(*name).help(self.help()))
+    }
+}
+
+impl ByArg {
+    const fn help(self) -> &'static str {
+        match self.0 {
+            By::Vm => "Virtual machine",
+            By::Vcpu => "vCPU within its VM",
+            By::Level => "1: guests of the recorded machine, 2: guests inside those",
+            By::Reason => "Exit reason, by the kernel's name",
+            By::Code => "Exit reason, by its raw code",
+            By::Msr => "Model-specific register (kvm_msr)",
+            By::Port => "I/O port (kvm_pio)",
+            By::Gpa => "Guest physical address (kvm_page_fault, kvm_mmio, kvm_guest_fault)",
+            By::Hypercall => "Hypercall number (kvm_hypercall, kvm_hvc_arm64)",
+            By::CpuidLeaf => "Leaf asked of cpuid (kvm_cpuid)",
+            By::Symbol => "Guest function at the exit; needs the guest's own recording",
+            By::Task => "vCPU thread",
+        }
     }
 }
 
@@ -135,23 +209,23 @@ pub(crate) struct EventsArgs {
     #[arg(short, long = "event", value_name = "EVENT")]
     pub(crate) events: Vec<String>,
     /// Only these CPUs, such as 0,2-3
-    #[arg(long, value_name = "LIST")]
-    pub(crate) cpu: Option<String>,
-    /// Only events of these threads
+    #[arg(long, value_name = "LIST", value_parser = CpuSet::parse)]
+    pub(crate) cpu: Option<CpuSet>,
+    /// Only events of these threads, separated by commas
     #[arg(long, value_name = "TID", value_delimiter = ',')]
     pub(crate) pid: Vec<u32>,
-    /// Only events of the vCPU threads of this VM
+    /// Only events of the vCPU threads of this VM, named as in the exits report
     #[arg(long, value_name = "VM")]
     pub(crate) vm: Option<String>,
     /// Only events from this time on, in seconds as printed
     #[arg(long, value_name = "SECONDS")]
-    pub(crate) from: Option<String>,
+    pub(crate) from: Option<Seconds>,
     /// Only events before this time
     #[arg(long, value_name = "SECONDS")]
-    pub(crate) to: Option<String>,
+    pub(crate) to: Option<Seconds>,
     /// Only events whose field compares so: FIELD OP VALUE, with == != < <= > >= & ~
-    #[arg(long = "where", value_name = "CONDITION")]
-    pub(crate) conditions: Vec<String>,
+    #[arg(long = "where", value_name = "CONDITION", value_parser = Condition::parse)]
+    pub(crate) conditions: Vec<Condition>,
     /// Fields as they are recorded in place of the kernel's text
     #[arg(long)]
     pub(crate) raw: bool,
@@ -161,4 +235,10 @@ pub(crate) struct EventsArgs {
     /// Write to this file in place of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+impl EventsArgs {
+    fn ends_before_it_begins(&self) -> bool {
+        self.from.zip(self.to).is_some_and(|(from, to)| from > to)
+    }
 }

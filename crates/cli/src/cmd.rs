@@ -1,6 +1,8 @@
 //! One file per verb.
 
+pub(crate) mod completions;
 pub(crate) mod events;
 pub(crate) mod exits;
 pub(crate) mod info;
+pub(crate) mod man;
 pub(crate) mod nested;

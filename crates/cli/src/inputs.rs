@@ -1,13 +1,136 @@
 //! Opens the recordings named on the command line.
+//!
+//! A path is a recording (a trace.dat, or a folder with ring-buffer pages) or a session: a folder
+//! with the recordings of one run, `host.dat` and `guest-*.dat`.
 
-use std::path::PathBuf;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use sources::Recording;
+use anyhow::{Context, bail};
+use sources::{Container, Recording};
 
-/// Opens all files, in their order.
+/// The host's recording in a session folder.
+const HOST: &str = "host.dat";
+
+/// Opens all files, in their order; those of a session in the order host, guests.
 ///
 /// # Errors
 /// At the first that can't be read as a recording.
 pub(crate) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<Recording>> {
-    paths.iter().map(|path| Ok(sources::open(path)?)).collect()
+    let mut expanded = Vec::new();
+    for path in paths {
+        expanded.extend(expand(path)?);
+    }
+    once_each(expanded).iter().map(|path| Ok(sources::open(path)?)).collect()
+}
+
+/// The recordings a path stands for.
+fn expand(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if !path.is_dir() || path.join("events").is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut guests = Vec::new();
+    for entry in fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))? {
+        let entry = entry.with_context(|| format!("cannot read {}", path.display()))?;
+        if is_guest(&entry.file_name().to_string_lossy()) {
+            guests.push(entry.path());
+        }
+    }
+    guests.sort();
+    let host = path.join(HOST);
+    let recordings: Vec<PathBuf> =
+        host.is_file().then_some(host).into_iter().chain(guests).collect();
+    if recordings.is_empty() {
+        bail!(
+            "{}: no recording: a session folder holds {HOST} or guest-NAME.dat, a folder of \
+             ring-buffer pages an events folder beside them",
+            path.display()
+        );
+    }
+    Ok(recordings)
+}
+
+fn is_guest(name: &str) -> bool {
+    name.starts_with("guest-") && name.ends_with(".dat")
+}
+
+/// Leaves out what is named twice: its events would count twice.
+fn once_each(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut seen = Vec::new();
+    let mut kept = Vec::new();
+    for path in paths {
+        // What can't be resolved can't be opened either, and is told of then.
+        let place = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+        if seen.contains(&place) {
+            let told = path.display();
+            let _ = writeln!(io::stderr().lock(), "hyperscope: {told} is named twice, read once");
+        } else {
+            seen.push(place);
+            kept.push(path);
+        }
+    }
+    kept
+}
+
+/// Whether a recording was made inside a guest of another one, or says so itself.
+pub(crate) fn is_of_guest(recording: &Recording, all: &[Recording]) -> bool {
+    recording.peer().is_some() || all.iter().any(|host| guest_of(recording, host).is_some())
+}
+
+/// What `host` tells of the guest that `recording` was made in.
+pub(crate) fn guest_of<'h>(recording: &Recording, host: &'h Recording) -> Option<&'h Guest> {
+    let id = recording.trace_id()?;
+    let Container::TraceDat(dat) = host.container() else { return None };
+    dat.metadata.guests.iter().find(|guest| guest.trace_id == id)
+}
+
+/// A guest as a host's recording tells of it.
+pub(crate) type Guest = tracedat::Guest;
+
+/// Gives each host's recording the symbols of the guest recorded with it.
+///
+/// # Errors
+/// When a host was recorded with several guests: an exit's address doesn't say whose it is.
+pub(crate) fn name_guest_functions(recordings: &mut [Recording]) -> anyhow::Result<()> {
+    let mut pairs = Vec::new();
+    for (at, host) in recordings.iter().enumerate() {
+        let guests: Vec<usize> = (0..recordings.len())
+            .filter(|&other| {
+                let belongs = |guest| other != at && runs_on(guest, host);
+                recordings.get(other).is_some_and(belongs)
+            })
+            .collect();
+        match guests.as_slice() {
+            [] => {}
+            [guest] => pairs.push((at, *guest)),
+            _ => bail!(
+                "--by symbol names the functions of one guest at a time; give {} with the \
+                 recording of one of them",
+                host.path().display()
+            ),
+        }
+    }
+    // Recordings that know nothing of each other, given as "host guest".
+    if pairs.is_empty() && recordings.len() == 2 {
+        pairs.push((0, 1));
+    }
+    if pairs.is_empty() {
+        let _ = writeln!(
+            io::stderr().lock(),
+            "hyperscope: no guest's recording given: its functions are told by address"
+        );
+    }
+    for (host, guest) in pairs {
+        if let Ok([host, guest]) = recordings.get_disjoint_mut([host, guest]) {
+            host.set_guest_symbols(guest);
+        }
+    }
+    Ok(())
+}
+
+/// Whether either recording names the other as its guest or its host.
+fn runs_on(guest: &Recording, host: &Recording) -> bool {
+    let aligned = guest.peer().is_some() && guest.peer() == host.trace_id();
+    aligned || guest_of(guest, host).is_some()
 }

@@ -3,8 +3,6 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::args::{Cli, Verb};
 
 mod args;
@@ -12,10 +10,11 @@ mod cmd;
 mod inputs;
 mod output;
 mod progress;
+mod seconds;
 
 fn main() -> ExitCode {
     // Wrong arguments end in clap with exit code 2.
-    let cli = Cli::parse();
+    let cli = Cli::read();
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -33,6 +32,8 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Verb::Nested(args) => cmd::nested::run(args),
         Verb::Events(args) => cmd::events::run(args),
         Verb::Info(args) => cmd::info::run(args),
+        Verb::Completions(args) => cmd::completions::run(args),
+        Verb::Man(args) => cmd::man::run(args),
     }
 }
 

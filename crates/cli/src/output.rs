@@ -1,31 +1,42 @@
 //! Where results go: standard output or a file, in the format asked for.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use report::{Format, Report};
+use sources::Recording;
 
 use crate::args::{FormatArg, OutputArgs};
 
-/// Writes a report where the arguments say.
-pub(crate) fn write(report: &dyn Report, args: &OutputArgs) -> anyhow::Result<()> {
-    let text = report.render(format(args));
-    let mut out = open(args.output.as_deref())?;
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write the report")
+/// The file named, or standard output. Opened before the work, so that hours of it are not lost to
+/// a slip in a path.
+///
+/// # Errors
+/// When the file can't be created, or is one of the recordings.
+pub(crate) fn open(
+    path: Option<&Path>,
+    recordings: &[Recording],
+) -> anyhow::Result<Box<dyn Write + Send>> {
+    let Some(path) = path else { return Ok(Box::new(io::stdout())) };
+    let place = fs::canonicalize(path).ok();
+    let is_it = |one: &Recording| place.is_some() && fs::canonicalize(one.path()).ok() == place;
+    if recordings.iter().any(is_it) {
+        bail!("{} is a recording to be read; write to another file", path.display());
+    }
+    let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+    Ok(Box::new(file))
 }
 
-/// The file named, or standard output.
-pub(crate) fn open(path: Option<&Path>) -> anyhow::Result<Box<dyn Write + Send>> {
-    match path {
-        Some(path) => {
-            let file =
-                File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
-            Ok(Box::new(file))
-        }
-        None => Ok(Box::new(io::stdout())),
-    }
+/// Writes a report where the arguments say.
+pub(crate) fn write(
+    report: &dyn Report,
+    args: &OutputArgs,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let text = report.render(format(args));
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write the report")
 }
 
 fn format(args: &OutputArgs) -> Format {
@@ -44,11 +55,7 @@ fn terminal_width(args: &OutputArgs) -> Option<usize> {
     }
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     asked.or_else(|| {
-        let (_, columns) = indicatif_terminal_size()?;
+        let (_, columns) = console::Term::stdout().size_checked()?;
         Some(usize::from(columns))
     })
-}
-
-fn indicatif_terminal_size() -> Option<(u16, u16)> {
-    console::Term::stdout().size_checked()
 }

@@ -16,6 +16,6 @@ mod trace_dat;
 
 pub use damage::Damage;
 pub use format_table::FormatTable;
-pub use open::{OpenError, open};
+pub use open::{OpenError, open, open_bytes};
 pub use recording::{Container, Recording, RecordingInfo};
 pub use stream::{Block, BlockReader, Stream};

@@ -60,23 +60,37 @@ pub enum OpenError {
 /// # Errors
 /// When it can't be read as a recording at all; damage to parts is in [`Recording::damage`].
 pub fn open(path: &Path) -> Result<Recording, OpenError> {
-    let recording = if path.is_dir() {
-        raw_pages::open(path)?
-    } else {
-        let file = FileMap::open(path)?;
-        if file.is_empty() {
-            return Err(OpenError::Empty { path: path.to_owned() });
-        }
-        if file.starts_with(b"PERFILE2") || file.starts_with(b"2ELIFREP") {
-            return Err(OpenError::PerfData { path: path.to_owned() });
-        }
-        let dat = TraceDat::parse(&file)
-            .map_err(|source| OpenError::TraceDat { path: path.to_owned(), source })?;
-        trace_dat::recording(path, file, dat)
-    };
+    if path.is_dir() {
+        return checked(raw_pages::open(path)?);
+    }
+    open_file(path, FileMap::open(path)?)
+}
+
+/// Opens a recording that is in memory; messages call it `name`.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_bytes(name: &Path, bytes: Vec<u8>) -> Result<Recording, OpenError> {
+    open_file(name, FileMap::from(bytes))
+}
+
+fn open_file(path: &Path, file: FileMap) -> Result<Recording, OpenError> {
+    if file.is_empty() {
+        return Err(OpenError::Empty { path: path.to_owned() });
+    }
+    if file.starts_with(b"PERFILE2") || file.starts_with(b"2ELIFREP") {
+        return Err(OpenError::PerfData { path: path.to_owned() });
+    }
+    let dat = TraceDat::parse(&file)
+        .map_err(|source| OpenError::TraceDat { path: path.to_owned(), source })?;
+    checked(trace_dat::recording(path, file, dat))
+}
+
+/// Refuses more streams than a number of 16 bits names.
+fn checked(recording: Recording) -> Result<Recording, OpenError> {
     let count = recording.streams.len();
     if count > usize::from(u16::MAX) {
-        return Err(OpenError::TooManyStreams { path: path.to_owned(), count });
+        return Err(OpenError::TooManyStreams { path: recording.path, count });
     }
     Ok(recording)
 }

@@ -105,6 +105,13 @@ impl FileMap {
     }
 }
 
+/// Bytes that are in memory already, for readers that take a mapped file.
+impl From<Vec<u8>> for FileMap {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes: Bytes::Read(bytes) }
+    }
+}
+
 fn read_all(file: File, path: &Path) -> Result<Vec<u8>, OpenError> {
     let mut bytes = Vec::new();
     file.take(MAX_UNMAPPED_BYTES + 1)

@@ -83,7 +83,6 @@ impl Extractor {
         let corrected = (!correction.is_identity()).then_some(correction);
         let (mut records, mut last_stamp) = (0, page.stamp);
         let mut seen = KindSet::default();
-        let events = &mut batch.events;
         let result = page.for_each_in::<BIG>(|Record { stamp, payload }| {
             records += 1;
             last_stamp = stamp;
@@ -93,13 +92,22 @@ impl Extractor {
                 Action::Thread(action) => {
                     if let Some(event) = action.read::<BIG>(stream, stamp_ns, payload) {
                         seen.insert(action.kind());
-                        events.push(event);
+                        batch.push(event);
+                    }
+                }
+                Action::Wake { waker, woken } => {
+                    let work = waker.read::<BIG>(stream, stamp_ns, payload);
+                    let woken = woken.read::<BIG>(stream, stamp_ns, payload);
+                    if let (Some(work), Some(woken)) = (work, woken) {
+                        seen.insert(Kind::HostWork);
+                        seen.insert(Kind::Wake);
+                        batch.events.extend([work, woken]);
                     }
                 }
                 Action::Switch(action) => {
                     if let Some(both) = action.read::<BIG>(stream, stamp_ns, payload) {
                         seen.insert(Kind::SchedOut);
-                        events.extend(both);
+                        batch.events.extend(both);
                     }
                 }
             }

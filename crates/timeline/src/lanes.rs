@@ -39,6 +39,9 @@ struct Run {
 }
 
 /// The runs of vCPU threads in one round; kept between rounds for its memory.
+///
+/// A thread is a vCPU's if it enters or leaves a guest somewhere in the batches taken so far: what
+/// happens to it before that, on any stream, belongs to its history.
 #[derive(Debug, Default)]
 struct ThreadRuns {
     places: FxHashMap<u32, usize>,
@@ -46,21 +49,19 @@ struct ThreadRuns {
 }
 
 impl ThreadRuns {
-    /// Notes a run, if its thread is a vCPU or becomes one in it.
+    /// A thread is a vCPU's.
+    fn add_thread(&mut self, thread: u32) {
+        self.places.entry(thread).or_insert_with(|| {
+            self.threads.push((thread, Vec::new()));
+            self.threads.len() - 1
+        });
+    }
+
+    /// Notes a run, if its thread is a vCPU's.
     #[inline]
-    fn keep(&mut self, run: Run, events: &[ThreadEvent]) {
-        let Some(first) = events.first() else { return };
-        let known = self.places.get(&first.thread).copied();
-        let at = match known {
-            Some(at) => at,
-            None if events.iter().any(|one| matches!(one.kind, Kind::Exit | Kind::Entry)) => {
-                self.threads.push((first.thread, Vec::new()));
-                self.places.insert(first.thread, self.threads.len() - 1);
-                self.threads.len() - 1
-            }
-            None => return,
-        };
-        if let Some((_, runs)) = self.threads.get_mut(at) {
+    fn keep(&mut self, thread: u32, run: Run) {
+        let place = self.places.get(&thread).copied();
+        if let Some((_, runs)) = place.and_then(|at| self.threads.get_mut(at)) {
             runs.push(run);
         }
     }
@@ -121,7 +122,8 @@ impl<S: ExitSink> Lanes<S> {
                         Some(first) if first.kind == Kind::Lost => {
                             self.gaps.extend_from_slice(events);
                         }
-                        _ => self.runs.keep(at, events),
+                        Some(first) => self.runs.keep(first.thread, at),
+                        None => {}
                     }
                 }
                 if ready.len() < rest.len() {
@@ -217,6 +219,9 @@ impl<S: ExitSink + Send> Consume<ThreadBatch> for Lanes<S> {
     fn take(&mut self, stream: usize, mut batch: ThreadBatch) {
         self.losses.add(&mut batch);
         self.seen.merge(batch.seen);
+        for thread in &batch.vcpu_threads {
+            self.runs.add_thread(*thread);
+        }
         let Some(lane) = self.lanes.get_mut(stream) else { return };
         let behind = batch.first_ns.is_some() && batch.first_ns < lane.last_ns;
         let head_gap = batch.head_gap.or((lane.tail_gap || behind).then_some(0));

@@ -33,8 +33,8 @@ impl KernelStretches {
     /// disagree, `from_ns` can lie after the switch that ended the polling. Being preempted ends
     /// no polling.
     pub(crate) fn fell_asleep(&self, from_ns: u64) -> Option<u64> {
-        let ends = self.stretches.iter().filter(|one| one.slept).map(|one| one.to_ns);
-        ends.clone().find(|&to_ns| to_ns >= from_ns).or_else(|| ends.last())
+        let mut ends = self.stretches.iter().filter(|one| one.slept).map(|one| one.to_ns);
+        ends.clone().find(|&to_ns| to_ns >= from_ns).or_else(|| ends.next_back())
     }
 
     /// How long the thread ran in the kernel between two moments.

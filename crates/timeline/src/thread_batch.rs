@@ -13,6 +13,8 @@ pub(crate) struct ThreadBatch {
     pub(crate) events: Vec<ThreadEvent>,
     /// Kinds of events there are.
     pub(crate) seen: KindSet,
+    /// Threads that entered or left a guest.
+    pub(crate) vcpu_threads: Vec<u32>,
     /// Stamp of the first page.
     pub(crate) first_ns: Option<u64>,
     last_ns: Option<u64>,
@@ -32,6 +34,23 @@ impl ThreadBatch {
     /// The block goes up to this moment at least.
     pub(crate) fn reached(&mut self, stamp_ns: u64) {
         self.last_ns = self.last_ns.max(Some(stamp_ns));
+    }
+
+    /// Adds an event of a thread.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, event: ThreadEvent) {
+        if matches!(event.kind, Kind::Exit | Kind::Entry)
+            && self.vcpu_threads.last() != Some(&event.thread)
+        {
+            self.note_vcpu(event.thread);
+        }
+        self.events.push(event);
+    }
+
+    fn note_vcpu(&mut self, thread: u32) {
+        // The last one stands at the end, where it is found at once.
+        self.vcpu_threads.retain(|&known| known != thread);
+        self.vcpu_threads.push(thread);
     }
 }
 

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 
 use analyses::find_vms;
 use anyhow::{Context, bail};
-use report::events::{Condition, CpuSet, EventsSummary, Filter, Machine, Style, write_events};
-use sources::{Container, Recording};
+use report::events::{EventsSummary, Filter, Machine, Style, write_events};
+use sources::Recording;
 
 use crate::args::{EventsArgs, EventsFormatArg};
-use crate::inputs::open_all;
+use crate::inputs::{Guest, guest_of, open_all};
 use crate::output;
 use crate::progress::Progress;
 
@@ -23,32 +23,35 @@ pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
     };
     let machines: Vec<Machine> = recordings.iter().map(|one| machine(one, &recordings)).collect();
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    // A bar and lines would be written over each other on one terminal.
+    // A bar and lines would be written over each other on one terminal, or on that of a pager.
     let tick = |bytes| {
         if args.output.is_some() {
             progress.advance(bytes);
         }
     };
-    let mut out = output::open(args.output.as_deref())?;
+    let mut out = output::open(args.output.as_deref(), &recordings)?;
     let summary = write_events(&recordings, &machines, &filter, style, &mut out, &tick)
         .context("cannot write the events")?;
     progress.finish();
-    tell(&summary);
+    tell(&summary, recordings.iter().map(|one| one.damage().len() as u64).sum());
     Ok(())
 }
 
 /// Tells on standard error what the lines do not.
-fn tell(summary: &EventsSummary) {
+fn tell(summary: &EventsSummary, damaged_outside: u64) {
     let mut err = io::stderr().lock();
     for (name, count) in &summary.unprintable {
         let _ = writeln!(err, "hyperscope: {count} {name} printed raw: no usable print fmt");
     }
-    if summary.damaged > 0 {
+    let damaged = summary.damaged + damaged_outside;
+    if damaged > 0 {
         let _ = writeln!(
             err,
-            "hyperscope: {} places could not be read; hyperscope info lists them",
-            summary.damaged
+            "hyperscope: places that could not be read: {damaged}; hyperscope info lists them"
         );
+    }
+    if summary.printed == 0 {
+        let _ = writeln!(err, "hyperscope: no event to print; hyperscope info tells what there is");
     }
 }
 
@@ -64,15 +67,11 @@ fn filter(args: &EventsArgs, recordings: &[Recording]) -> anyhow::Result<Filter>
     }
     let filter = Filter {
         events: args.events.clone(),
-        cpus: args.cpu.as_deref().map(CpuSet::parse).transpose()?,
+        cpus: args.cpu.clone(),
         threads,
-        from_ns: args.from.as_deref().map(nanoseconds).transpose()?,
-        to_ns: args.to.as_deref().map(nanoseconds).transpose()?,
-        conditions: args
-            .conditions
-            .iter()
-            .map(|text| Condition::parse(text))
-            .collect::<Result<_, _>>()?,
+        from_ns: args.from.map(|seconds| seconds.ns),
+        to_ns: args.to.map(|seconds| seconds.ns),
+        conditions: args.conditions.clone(),
     };
     check_names(&filter, recordings)?;
     Ok(filter)
@@ -107,30 +106,22 @@ fn threads_of(vm: &str, recordings: &[Recording]) -> anyhow::Result<HashSet<u32>
     Ok(named.iter().flat_map(|vm| &vm.vcpus).map(|vcpu| vcpu.thread).collect())
 }
 
-/// Seconds with a fraction, as events are printed, in nanoseconds.
-fn nanoseconds(text: &str) -> anyhow::Result<u64> {
-    let wrong = || format!("\"{text}\" is no time; write seconds, such as 42.342151");
-    let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let seconds: u64 = seconds.parse().with_context(wrong)?;
-    if fraction.len() > 9 || !fraction.chars().all(|one| one.is_ascii_digit()) {
-        bail!(wrong());
-    }
-    let fraction: u64 = format!("{fraction:0<9}").parse().with_context(wrong)?;
-    seconds.checked_mul(1_000_000_000).and_then(|ns| ns.checked_add(fraction)).with_context(wrong)
-}
-
 /// What a recording's machine is called: a guest if it was aligned to a host or another recording
 /// names it as its guest.
 fn machine(recording: &Recording, all: &[Recording]) -> Machine {
-    let guests = all.iter().filter_map(|one| match one.container() {
-        Container::TraceDat(dat) => Some(&dat.metadata.guests),
-        Container::RawPages => None,
-    });
-    let named = guests.flatten().find(|guest| Some(guest.trace_id) == recording.trace_id());
-    match named {
-        Some(guest) if !guest.name.is_empty() => Machine { name: guest.name.clone(), level: 1 },
-        Some(_) => Machine { name: "guest".to_owned(), level: 1 },
+    let told = all.iter().find_map(|host| guest_of(recording, host));
+    match told {
+        Some(guest) => Machine { name: guest_name(guest), level: 1 },
         None if recording.peer().is_some() => Machine { name: "guest".to_owned(), level: 1 },
         None => Machine { name: "host".to_owned(), level: 0 },
     }
+}
+
+/// The guest's name, as the exits report calls its VM.
+fn guest_name(guest: &Guest) -> String {
+    if !guest.name.is_empty() {
+        return guest.name.clone();
+    }
+    let threads = guest.vcpus.iter().map(|vcpu| vcpu.pid).filter(|&thread| thread != 0);
+    threads.min().map_or_else(|| "guest".to_owned(), |first| format!("vm-{first}"))
 }

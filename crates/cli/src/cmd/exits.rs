@@ -5,7 +5,7 @@ use report::{ExitsReport, Source};
 use sources::Recording;
 
 use crate::args::ExitsArgs;
-use crate::inputs::open_all;
+use crate::inputs::{is_of_guest, name_guest_functions, open_all};
 use crate::output;
 use crate::progress::Progress;
 
@@ -16,25 +16,18 @@ pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
     };
     let mut recordings = open_all(&args.files)?;
     if by.contains(&By::Symbol) {
-        name_guest_functions(&mut recordings);
+        name_guest_functions(&mut recordings)?;
     }
+    let mut out = output::open(args.output.output.as_deref(), &recordings)?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let sources = recordings
         .iter()
         .map(|recording| Source {
             path: recording.path().display().to_string(),
             exits: exits(recording, &by, &|bytes| progress.advance(bytes)),
-            of_guest: recording.peer().is_some(),
+            of_guest: is_of_guest(recording, &recordings),
         })
         .collect();
     progress.finish();
-    output::write(&ExitsReport { sources }, &args.output)
-}
-
-/// Gives each host the symbols of the guest recorded with it: the one it names, or the only other
-/// recording.
-fn name_guest_functions(recordings: &mut [Recording]) {
-    if let [host, guest] = recordings {
-        host.set_guest_symbols(guest);
-    }
+    output::write(&ExitsReport { sources }, &args.output, &mut out)
 }

@@ -11,6 +11,7 @@ use crate::progress::Progress;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let recordings = open_all(&args.files)?;
+    let mut out = output::open(args.output.output.as_deref(), &recordings)?;
     // Every recording is read twice: for its events and for its vCPUs.
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
     let progress = Progress::new(bytes.saturating_mul(2));
@@ -24,5 +25,5 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
         })
         .collect();
     progress.finish();
-    output::write(&InfoReport { files }, &args.output)
+    output::write(&InfoReport { files }, &args.output, &mut out)
 }

@@ -17,6 +17,8 @@ pub(super) enum Action {
     Thread(ThreadAction),
     /// It is a switch from one thread to another.
     Switch(SwitchAction),
+    /// A thread wakes another: it concerns that one, and is work of the thread that wakes.
+    Wake { waker: ThreadAction, woken: ThreadAction },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +112,14 @@ pub(super) fn compile(format: &EventFormat, details: bool) -> Option<Action> {
         return compile_switch(format).map(Action::Switch);
     }
     if let Some(rule) = RULES.iter().find(|rule| rule.event == name) {
-        return compile_rule(format, rule, 0).map(Action::Thread);
+        let action = compile_rule(format, rule, 0)?;
+        return match rule.kind {
+            Kind::Wake => {
+                let waker = compile_rule(format, &Rule::HOST_WORK, 0)?;
+                Some(Action::Wake { waker, woken: action })
+            }
+            _ => Some(Action::Thread(action)),
+        };
     }
     if let Some((detail, rule)) = DETAIL_RULES.iter().find(|(_, rule)| rule.event == name) {
         let action = details.then(|| compile_rule(format, rule, *detail as u8)).flatten();

@@ -1,0 +1,32 @@
+//! Events of every recording by name, against counts made from the text of `trace-cmd report`.
+
+use std::collections::BTreeMap;
+
+use analyses::contents;
+
+use crate::{ALL, open, truth};
+
+#[test]
+fn every_event_is_counted() {
+    for name in ALL {
+        let truth = truth(name);
+        let expected: BTreeMap<String, u64> = truth["events"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(event, count)| (event.clone(), count.as_u64().unwrap()))
+            .collect();
+        let contents = contents(&open(name), &|_| ());
+        let mut found: BTreeMap<String, u64> = BTreeMap::new();
+        for (event, count) in &contents.events {
+            // The truth has no systems.
+            let (_, event) = event.split_once(':').unwrap();
+            *found.entry(event.to_owned()).or_default() += count;
+        }
+        assert_eq!(found, expected, "{name}");
+        assert_eq!(contents.total(), expected.values().sum::<u64>(), "{name}");
+        assert_eq!(contents.first_ns(), truth["first_ns"].as_u64(), "{name}");
+        assert_eq!(contents.last_ns(), truth["last_ns"].as_u64(), "{name}");
+        assert_eq!((contents.events_lost(), contents.pages_damaged()), (0, 0), "{name}");
+    }
+}

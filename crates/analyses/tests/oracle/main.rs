@@ -1,0 +1,47 @@
+//! Reports on the bundled recordings against a second, naive way of counting.
+//!
+//! The oracle shares no code with `timeline`: it holds a recording as one flat list of events and
+//! finds the state of a thread at any moment by looking back.
+
+// Helpers of tests are not `#[test]` functions, which clippy.toml lets unwrap.
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
+
+mod accounts;
+mod contents;
+mod flat;
+mod level_two;
+mod naive_exits;
+mod naive_nested;
+
+use std::path::PathBuf;
+
+use sources::Recording;
+
+/// Every recording in `fixtures/`.
+const ALL: [&str; 11] = [
+    "x86-svm/host-guest.dat",
+    "x86-svm/host-guest.guest.dat",
+    "x86-svm/nested.dat",
+    "x86-vmx/vmm.dat",
+    "x86-vmx/smp.dat",
+    "x86-vmx/nested.dat",
+    "arm64/A.dat",
+    "arm64/A.guest.dat",
+    "arm64/B-vhost-off.dat",
+    "arm64/B-vhost-on.dat",
+    "arm64/D.dat",
+];
+
+fn fixture(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
+}
+
+fn open(name: &str) -> Recording {
+    sources::open(&fixture(name)).unwrap()
+}
+
+/// What `NAME.truth.json` says.
+fn truth(name: &str) -> serde_json::Value {
+    let path = fixture(name).with_extension("truth.json");
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
