@@ -46,9 +46,10 @@ struct EventPrinter<'r> {
 
 impl<'r> EventPrinter<'r> {
     fn new(format: &'r EventFormat, recording: &Recording, filter: &Filter, style: Style) -> Self {
+        // Raw fields need it too: they are shown in the form (hex, string) the print fmt gives them.
         let program = match style {
-            Style::Text => PrintProgram::compile(format, recording.abi()).ok(),
-            Style::Raw | Style::Jsonl => None,
+            Style::Text | Style::Raw => PrintProgram::compile(format, recording.abi()).ok(),
+            Style::Jsonl => None,
         };
         Self {
             format,
@@ -179,6 +180,10 @@ impl<'r> Printer<'r> {
         if let Some(program) = &event.program {
             let (kallsyms, printk) = (self.recording.kallsyms(), self.recording.printk());
             let context = PrintContext { kallsyms, printk };
+            if self.style == Style::Raw {
+                program.write_fields(event.format, payload, &context, out);
+                return;
+            }
             if program.write(payload, &context, out).is_ok() {
                 return;
             }
