@@ -48,6 +48,14 @@ pub(crate) struct Arguments {
     mark_seams: bool,
 }
 
+impl Arguments {
+    /// To repeat `input` up to `size`, such as 200M, into `output`.
+    pub(crate) fn new(input: PathBuf, output: PathBuf, size: &str) -> Result<Self> {
+        let size = size.parse().map_err(|error| anyhow::anyhow!("{size}: {error}"))?;
+        Ok(Self { input, output, size, v6: false, mark_seams: false })
+    }
+}
+
 /// How often the original is written, and how much later each time.
 #[derive(Clone, Copy, Debug)]
 struct Plan {

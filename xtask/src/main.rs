@@ -1,6 +1,7 @@
 //! Checks and chores of the repository: `cargo xtask help` lists them.
 
 mod amplify;
+mod compare;
 mod fixtures;
 mod layers;
 mod repository;
@@ -27,6 +28,11 @@ enum Chore {
     Fixtures,
     /// Make a recording of any size out of a real one by repeating it.
     Amplify(amplify::Arguments),
+    /// Measure Hyperscope, trace-cmd and cat on the same recordings.
+    Compare(compare::Arguments),
+    /// Measure one run of a program; for `compare`.
+    #[command(hide = true)]
+    Measure(compare::MeasureArguments),
     /// Print the sha256 of files, as fixtures/PROVENANCE.toml wants it.
     Sum {
         /// Files to sum.
@@ -39,6 +45,8 @@ fn main() -> ExitCode {
         Chore::Layers => layers::check().and(source_rules::check()),
         Chore::Fixtures => fixtures::check(),
         Chore::Amplify(arguments) => amplify::run(&arguments),
+        Chore::Compare(arguments) => compare::run(&arguments),
+        Chore::Measure(arguments) => compare::measure_self(&arguments),
         Chore::Sum { files } => fixtures::print_sums(&files),
     };
     match done {

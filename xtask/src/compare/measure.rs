@@ -1,0 +1,55 @@
+//! One run of a program: how long it took and how much memory it had at most.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use nix::sys::resource::{UsageWho, getrusage};
+use serde::{Deserialize, Serialize};
+
+/// What one run took.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Sample {
+    /// From start to end.
+    pub(crate) wall_ns: u64,
+    /// Most resident memory.
+    pub(crate) peak_kib: u64,
+}
+
+/// How the program is told to measure another; it calls itself so.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MeasureArguments {
+    /// File the measured program's output goes to.
+    #[arg(long)]
+    output: PathBuf,
+    /// The program and its arguments.
+    #[arg(trailing_var_arg = true, required = true)]
+    words: Vec<String>,
+}
+
+/// Runs a program on a recording in a process of its own: the peak of memory that the system
+/// keeps for children is that of the largest child so far, so each must be an only child.
+pub(crate) fn measure(words: &[String], recording: &Path) -> Result<Sample> {
+    let mut own = Command::new(std::env::current_exe()?);
+    own.args(["measure", "--output", "/dev/null", "--"]).args(words).arg(recording);
+    let output = own.stderr(Stdio::inherit()).output()?;
+    ensure!(output.status.success(), "{} failed", words.join(" "));
+    serde_json::from_slice(&output.stdout).context("no measurement came back")
+}
+
+/// Runs the program given and prints what it took as JSON.
+pub(crate) fn measure_self(arguments: &MeasureArguments) -> Result<()> {
+    let [program, rest @ ..] = arguments.words.as_slice() else { return Ok(()) };
+    let output = std::fs::File::create(&arguments.output)?;
+    let mut command = Command::new(program);
+    command.args(rest).stdin(Stdio::null()).stdout(output).stderr(Stdio::null());
+    let begun = Instant::now();
+    let status = command.status().with_context(|| format!("cannot start {program}"))?;
+    let wall_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    ensure!(status.success(), "{program} failed: {status}");
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let peak_kib = u64::try_from(usage.max_rss()).unwrap_or(0);
+    println!("{}", serde_json::to_string(&Sample { wall_ns, peak_kib })?);
+    Ok(())
+}
