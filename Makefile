@@ -7,6 +7,7 @@ TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 HYPERSCOPE := $(TARGET_DIR)/release/hyperscope
 XTASK := cargo run --locked --quiet --package xtask --
 NESTED := fixtures/x86-svm/nested.dat
+SESSION := target/demo.hscope
 
 .PHONY: help
 help:
@@ -25,17 +26,20 @@ endif
 .PHONY: demo
 demo:
 	cargo build --release --locked --package hyperscope
-	@echo; echo '$$ hyperscope info $(NESTED)'
-	@$(HYPERSCOPE) info $(NESTED)
-	@echo; echo '$$ hyperscope exits $(NESTED)'
-	@$(HYPERSCOPE) exits $(NESTED)
-	@echo; echo '$$ hyperscope nested $(NESTED)'
-	@$(HYPERSCOPE) nested $(NESTED)
+	@rm -rf $(SESSION) && mkdir -p $(SESSION)
+	@cp $(NESTED) $(SESSION)/host.dat
+	@cp docs/formats/demo-session.json $(SESSION)/session.json
+	@for verb in info exits nested; do \
+		echo; echo "$$ hyperscope $$verb $(SESSION)"; $(HYPERSCOPE) $$verb $(SESSION); \
+	done
 	@echo
-	@echo 'Where to go next:'
-	@echo '  $(HYPERSCOPE) exits --format json YOUR.dat    any recording of trace-cmd record -e kvm'
-	@echo '  $(HYPERSCOPE) --help                          all verbs'
-	@echo '  fixtures/README.md                            what the other bundled recordings hold'
+	@echo 'A host whose guest runs a guest of its own: "exits" says where the time of all exits went, "nested" that one'
+	@echo 'exit of the innermost guest costs the host ten. Where to go next:'
+	@echo '  $(HYPERSCOPE) exits YOUR.dat        what trace-cmd record -e kvm -e sched -e irq wrote'
+	@echo '  $(HYPERSCOPE) exits --by vm,msr YOUR.dat'
+	@echo '  $(HYPERSCOPE) --help                all verbs'
+	@echo '  README.md                                  step by step; fixtures/README.md: more recordings'
+	@echo 'session: $(SESSION)'
 
 # The order is from what fails fast to what takes long; cargo test comes last and ends the output.
 .PHONY: test

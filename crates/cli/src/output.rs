@@ -47,15 +47,16 @@ fn format(args: &OutputArgs) -> Format {
     }
 }
 
-/// Columns of the terminal the report is read on; `None` for files and pipes, whose lines may be
-/// as long as they like.
+/// Columns to draw tables for: as many as COLUMNS says, else as the terminal has. `None` for files
+/// and pipes, whose lines may be as long as they like.
 fn terminal_width(args: &OutputArgs) -> Option<usize> {
-    if args.output.is_some() || !io::stdout().is_terminal() {
+    if args.output.is_some() {
         return None;
     }
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     asked.or_else(|| {
-        let (_, columns) = console::Term::stdout().size_checked()?;
+        let terminal = io::stdout().is_terminal().then(console::Term::stdout)?;
+        let (_, columns) = terminal.size_checked()?;
         Some(usize::from(columns))
     })
 }

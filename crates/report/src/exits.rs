@@ -224,8 +224,10 @@ impl KnownParts {
         let return_seen = recorded.user_return && tally.user_return_unseen == 0;
         let split = recorded.off_cpu && recorded.wake;
         let polled = recorded.halt_poll && tally.poll_unknown == 0;
+        // What is not told apart everywhere stays in the kernel's part as a whole.
+        let in_kernel_ns = if polled { 0 } else { halt_poll_ns };
         Self {
-            kernel_ns,
+            kernel_ns: kernel_ns.saturating_add(in_kernel_ns),
             user_ns: (recorded.user && return_seen).then_some(user_ns),
             user_and_return_ns: (recorded.user && !return_seen).then_some(user_ns),
             off_cpu_ns: recorded.off_cpu.then_some(runnable_ns + blocked_ns),

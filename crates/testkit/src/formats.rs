@@ -87,6 +87,26 @@ impl KernelFormats {
             .unwrap_or_else(|| panic!("no event `{name}` on this machine"))
     }
 
+    /// The formats of a kernel whose event `name` lacks `field`, as older kernels' do. Panics when
+    /// there is no such event or field.
+    #[must_use]
+    pub fn without(mut self, name: &str, field: &str) -> Self {
+        let format = self
+            .all
+            .iter_mut()
+            .find(|format| format.name == name && format.field(field).is_some())
+            .unwrap_or_else(|| panic!("no event `{name}` has a field `{field}`"));
+        format.fields.retain(|one| one.name != field);
+        self
+    }
+
+    /// The formats of a kernel that does not have the event `name`.
+    #[must_use]
+    pub fn without_event(mut self, name: &str) -> Self {
+        self.all.retain(|format| format.name != name);
+        self
+    }
+
     /// Begins a record of the event `name`; panics when there is no such event.
     #[must_use]
     pub fn event(&self, name: &str) -> EventBuilder<'_> {

@@ -15,7 +15,7 @@ fn scalar(machine: Machine, abi: Abi, c_type: &str) -> (usize, bool) {
         "u16" | "__u16" | "unsigned short" => (2, false),
         "u32" | "__u32" | "unsigned int" => (4, false),
         "int" | "pid_t" => (4, true),
-        "u64" | "__u64" => (8, false),
+        "u64" | "__u64" | "unsigned long long" => (8, false),
         "long" => (long, true),
         "unsigned long" | "void *" => (long, false),
         other => panic!("no C type `{other}` is known"),

@@ -102,7 +102,8 @@ pub struct ExitSpan {
     pub handler: Handler,
     /// The code injected into level 1, when `handler` is [`Handler::L1`].
     pub injected_as: u64,
-    /// `kvm_nested_vmenter` was part of the handling: level 2 runs after it.
+    /// `kvm_nested_vmenter` was part of the handling: level 2 runs after it, unless the enter was
+    /// taken back before the hardware saw it.
     pub entered_l2: bool,
     /// The thread went to the VMM and no event marked its return: the user part holds the way
     /// back through the kernel too.

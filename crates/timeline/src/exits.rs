@@ -33,7 +33,7 @@ pub fn each_exit<S: ExitSink + Send>(
 ) -> ExitPass<S> {
     let extractor = Extractor::new(recording, details);
     let inputs = Input::all_of(recording);
-    let mut lanes = Lanes::new(inputs.len(), sink, Losses::of_container(recording.damage()));
+    let mut lanes = Lanes::new(&inputs, sink, Losses::of_container(recording.damage()));
     rounds::run(&inputs, &extractor, &mut lanes, tick);
     lanes.finish()
 }

@@ -39,9 +39,16 @@ impl Extractor {
     pub(crate) fn new(recording: &Recording, details: bool) -> Self {
         let formats = recording.formats();
         let (mut by_id, mut actions) = (Vec::new(), Vec::new());
+        let mut host_work = None;
         for (id, format) in formats.iter() {
             let Some(action) = action::compile(format, details) else { continue };
-            if actions.len() == MOST_ACTIONS {
+            if action.kind() == Kind::VcpuWakeup && !recording.is_nanoseconds() {
+                // Its duration is in nanoseconds and can't be laid over stamps that are not.
+                continue;
+            }
+            let known = host_work.filter(|_| action.kind() == Kind::HostWork);
+            let index = known.unwrap_or(actions.len());
+            if index == MOST_ACTIONS {
                 break;
             }
             let at = usize::from(id);
@@ -49,9 +56,14 @@ impl Extractor {
                 by_id.resize(at + 1, IGNORE);
             }
             if let Some(slot) = by_id.get_mut(at) {
-                *slot = actions.len() as u8;
+                *slot = index as u8;
             }
-            actions.push(action);
+            if action.kind() == Kind::HostWork {
+                host_work = Some(index);
+            }
+            if known.is_none() {
+                actions.push(action);
+            }
         }
         let type_at = formats.type_at();
         let type_is_first = type_at.offset == 0 && type_at.size == 2;

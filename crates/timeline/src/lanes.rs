@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::exits::ExitPass;
 use crate::losses::Losses;
-use crate::rounds::{Batch, Consume};
+use crate::rounds::{Batch, Consume, Input};
 use crate::thread_batch::ThreadBatch;
 use crate::thread_event::{Kind, KindSet, ThreadEvent};
 use crate::vcpu::ExitSink;
@@ -25,6 +25,8 @@ struct Lane {
     used: usize,
     last_ns: Option<u64>,
     tail_gap: bool,
+    /// Blocks of the stream that have not been taken.
+    blocks_left: usize,
 }
 
 /// Part of a batch: events `from..to` of batch `batch` in lane `lane`, all of one thread.
@@ -76,20 +78,25 @@ pub(crate) struct Lanes<S> {
     seen: KindSet,
     sink: S,
     runs: ThreadRuns,
-    gaps: Vec<ThreadEvent>,
+    /// Runs of events that tell of losses.
+    gaps: Vec<Run>,
+    merging: Vec<Run>,
     merged: Vec<ThreadEvent>,
 }
 
 impl<S: ExitSink> Lanes<S> {
-    pub(crate) fn new(streams: usize, sink: S, losses: Losses) -> Self {
+    pub(crate) fn new(inputs: &[Input<'_>], sink: S, losses: Losses) -> Self {
+        let lane =
+            |input: &Input<'_>| Lane { blocks_left: input.stream.block_count(), ..Lane::default() };
         Self {
-            lanes: (0..streams).map(|_| Lane::default()).collect(),
+            lanes: inputs.iter().map(lane).collect(),
             vcpus: Vcpus::default(),
             losses,
             seen: KindSet::default(),
             sink,
             runs: ThreadRuns::default(),
             gaps: Vec::new(),
+            merging: Vec::new(),
             merged: Vec::new(),
         }
     }
@@ -120,7 +127,8 @@ impl<S: ExitSink> Lanes<S> {
                     start += events.len();
                     match events.first() {
                         Some(first) if first.kind == Kind::Lost => {
-                            self.gaps.extend_from_slice(events);
+                            self.vcpus.note_gaps(events);
+                            self.gaps.push(at);
                         }
                         Some(first) => self.runs.keep(first.thread, at),
                         None => {}
@@ -136,7 +144,6 @@ impl<S: ExitSink> Lanes<S> {
 
     /// Feeds every thread its runs.
     fn feed(&mut self) {
-        self.gaps.sort_by_key(|gap| gap.stamp_ns);
         let mut threads = std::mem::take(&mut self.runs.threads);
         for (thread, runs) in &mut threads {
             runs.sort_by_key(|run| run.first_ns);
@@ -163,8 +170,11 @@ impl<S: ExitSink> Lanes<S> {
             return;
         }
         self.merged.clear();
-        self.merged.extend_from_slice(&self.gaps);
-        for run in runs {
+        self.merging.clear();
+        self.merging.extend(self.gaps.iter().chain(runs));
+        // Of one moment, events of one stream stay in their order: a loss has a before and an after.
+        self.merging.sort_by_key(|run| (run.lane, run.batch, run.from));
+        for run in &self.merging {
             self.merged.extend_from_slice(events_of(&self.lanes, run));
         }
         self.merged.sort_by_key(|event| event.stamp_ns);
@@ -223,22 +233,29 @@ impl<S: ExitSink + Send> Consume<ThreadBatch> for Lanes<S> {
             self.runs.add_thread(*thread);
         }
         let Some(lane) = self.lanes.get_mut(stream) else { return };
+        let number = u16::try_from(stream).unwrap_or(u16::MAX);
         let behind = batch.first_ns.is_some() && batch.first_ns < lane.last_ns;
         let head_gap = batch.head_gap.or((lane.tail_gap || behind).then_some(0));
         if let (Some(count), Some(first_ns)) = (head_gap, batch.first_ns) {
-            let number = u16::try_from(stream).unwrap_or(u16::MAX);
             batch
                 .events
                 .insert(0, ThreadEvent::lost(number, lane.last_ns.unwrap_or(0), first_ns, count));
         }
         lane.tail_gap = batch.tail_gap || (lane.tail_gap && batch.first_ns.is_none());
         lane.last_ns = lane.last_ns.max(batch.last_stamp_ns());
+        lane.blocks_left = lane.blocks_left.saturating_sub(1);
+        if lane.tail_gap && lane.blocks_left == 0 {
+            // The end can't be read: nothing is known of this CPU from here on.
+            let from_ns = lane.last_ns.unwrap_or(0);
+            batch.events.push(ThreadEvent::lost(number, from_ns, u64::MAX, 0));
+        }
         lane.batches.push_back(batch);
     }
 
     fn advance(&mut self, horizon_ns: u64, spent: &mut Vec<ThreadBatch>) -> ControlFlow<()> {
         self.collect_runs(horizon_ns);
         self.feed();
+        self.vcpus.forget_gaps_before(horizon_ns);
         self.release(horizon_ns, spent);
         ControlFlow::Continue(())
     }

@@ -35,10 +35,9 @@ enum Cpu {
     OffBlocked,
 }
 
-/// A stretch of time in which events of one CPU were lost.
+/// Events of one CPU were lost up to a moment.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
-    from_ns: u64,
     to_ns: u64,
     stream: u16,
 }
@@ -65,7 +64,7 @@ pub(crate) struct VcpuThread {
     /// Streams that held the open exit's own events: one, unless the thread moved.
     stream: u16,
     moved: bool,
-    nested_exit_seen: bool,
+    /// Level 2 runs, or did when the open exit began and nothing has changed that.
     in_l2: bool,
     /// Time of `kvm_entry` while the guest runs.
     guest_since_ns: Option<u64>,
@@ -89,7 +88,6 @@ impl VcpuThread {
             was_off: false,
             stream: 0,
             moved: false,
-            nested_exit_seen: false,
             in_l2: false,
             guest_since_ns: None,
             host_since_ns: None,
@@ -110,6 +108,8 @@ impl VcpuThread {
             Kind::Lost => self.lost(event),
             Kind::NestedEnter => self.nested_enter(),
             Kind::NestedEnterFailed => self.nested_enter_failed(),
+            Kind::NestedExit => self.nested_exit(),
+            Kind::NestedInject => self.nested_inject(event.value),
             _ => self.during_exit(event),
         }
     }
@@ -147,15 +147,17 @@ impl VcpuThread {
         self.was_off = false;
         self.stream = event.stream;
         self.moved = false;
-        self.nested_exit_seen = false;
         self.stretches.clear();
+        // Some exits of level 2 are dealt with before kvm_nested_vmexit is reached.
+        self.span.level = if self.in_l2 { 2 } else { 1 };
+        self.forget_gaps_before(event.stamp_ns);
     }
 
     fn close_guest_window(&mut self) {
         let exit_ns = self.span.start_ns;
         if let Some(entry_ns) = self.guest_since_ns.take() {
             let host_ns = self.host_since_ns.take().unwrap_or(exit_ns);
-            if !self.lost_in(entry_ns, exit_ns) {
+            if !self.lost_since() {
                 self.span.before_exit_ns = exit_ns.saturating_sub(host_ns);
                 self.span.guest_ns = host_ns.saturating_sub(entry_ns);
             }
@@ -169,7 +171,7 @@ impl VcpuThread {
         if self.open {
             self.moved |= event.stream != self.stream;
             self.span.end_ns = event.stamp_ns.max(self.span.start_ns);
-            let lost = self.lost_in(self.span.start_ns, self.span.end_ns);
+            let lost = self.lost_since();
             self.span.outcome = if lost { Outcome::LostIn } else { Outcome::Paired };
             self.span.user_return_unseen |= self.place == Place::User;
             self.close(sink);
@@ -190,33 +192,34 @@ impl VcpuThread {
 
     fn close(&mut self, sink: &mut impl ExitSink) {
         self.open = false;
-        self.settle_level();
         sink.exit(self.index, &self.span);
     }
 
-    /// The exit is one of level 2 if `kvm_nested_vmexit` said so, or if level 2 was running: some
-    /// exits are dealt with before that event is reached.
-    fn settle_level(&mut self) {
-        let span = &mut self.span;
-        let reflected = span.handler == Handler::L1;
-        let was_in_l2 = self.in_l2 && !span.entered_l2;
-        if self.nested_exit_seen || reflected || was_in_l2 {
-            span.level = 2;
-        }
-        self.in_l2 = span.entered_l2 || (span.level == 2 && !reflected);
-    }
-
     fn nested_enter(&mut self) {
-        if self.open {
-            self.span.entered_l2 = true;
-        } else {
-            self.in_l2 = true;
-        }
+        self.span.entered_l2 = self.open;
+        self.in_l2 = true;
     }
 
     fn nested_enter_failed(&mut self) {
         self.span.entered_l2 = false;
         self.in_l2 = false;
+    }
+
+    /// The open exit is one of level 2.
+    fn nested_exit(&mut self) {
+        self.span.level = 2;
+        self.in_l2 = true;
+    }
+
+    /// Level 1 runs next. After `kvm_nested_vmenter` this takes an enter back that the hardware has
+    /// not seen: the state of level 2 did not load, or it halted at once.
+    fn nested_inject(&mut self, code: u64) {
+        self.in_l2 = false;
+        if self.open && !self.span.entered_l2 {
+            self.span.level = 2;
+            self.claim(Handler::L1);
+            self.span.injected_as = code;
+        }
     }
 
     /// Events that mean something only while an exit is handled.
@@ -235,11 +238,6 @@ impl VcpuThread {
                 self.place = Place::Kernel;
             }
             Kind::VcpuWakeup => self.wakeup(event),
-            Kind::NestedExit => self.nested_exit_seen = true,
-            Kind::NestedInject => {
-                self.claim(Handler::L1);
-                self.span.injected_as = event.value;
-            }
             Kind::Detail => self.detail(event),
             _ => {}
         }
@@ -332,20 +330,19 @@ impl VcpuThread {
         self.stretches.clear();
     }
 
-    fn lost(&mut self, event: &ThreadEvent) {
-        self.gaps.push(Gap { from_ns: event.stamp_ns, to_ns: event.value, stream: event.stream });
+    /// Events were lost from this moment on, up to another.
+    pub(crate) fn lost(&mut self, event: &ThreadEvent) {
+        self.gaps.push(Gap { to_ns: event.value, stream: event.stream });
         // Which guest ran after the gap is unknown until an event tells.
         self.in_l2 = false;
     }
 
-    /// Whether events of this thread may have been lost between two moments. A thread that was
-    /// never switched away and whose events all came from one intact CPU has lost none.
-    fn lost_in(&self, from_ns: u64, to_ns: u64) -> bool {
+    /// Whether events of this thread may have been lost since its open exit began, or since its
+    /// guest was entered: gaps that had ended by then are forgotten. A thread that was never
+    /// switched away and whose events all came from one intact CPU has lost none.
+    fn lost_since(&self) -> bool {
         let stayed = self.switches_recorded && !self.was_off && !self.moved;
-        self.gaps.iter().any(|gap| {
-            let overlaps = gap.from_ns < to_ns && gap.to_ns > from_ns;
-            overlaps && (gap.stream == self.stream || !stayed)
-        })
+        self.gaps.iter().any(|gap| gap.stream == self.stream || !stayed)
     }
 
     fn forget_gaps_before(&mut self, stamp_ns: u64) {

@@ -21,11 +21,23 @@ pub struct VcpuInfo {
 pub(crate) struct Vcpus {
     infos: Vec<VcpuInfo>,
     live: FxHashMap<u32, VcpuThread>,
+    /// Losses that have not ended: they concern vCPUs first seen within them, too.
+    open_gaps: Vec<ThreadEvent>,
 }
 
 impl Vcpus {
     fn knows(&self, thread: u32) -> bool {
         self.live.contains_key(&thread)
+    }
+
+    /// Notes losses of which threads not yet known may have to hear.
+    pub(crate) fn note_gaps(&mut self, gaps: &[ThreadEvent]) {
+        self.open_gaps.extend_from_slice(gaps);
+    }
+
+    /// No event before this moment is to come.
+    pub(crate) fn forget_gaps_before(&mut self, horizon_ns: u64) {
+        self.open_gaps.retain(|gap| gap.value > horizon_ns);
     }
 
     /// Takes events of one thread, in time order.
@@ -45,7 +57,13 @@ impl Vcpus {
         let Some(at) = events.iter().position(is_vcpu) else { return false };
         *events = events.get(at..).unwrap_or(&[]);
         let first_ns = events.first().map_or(0, |event| event.stamp_ns);
-        self.live.insert(thread, VcpuThread::new(self.infos.len()));
+        let mut vcpu = VcpuThread::new(self.infos.len());
+        for gap in &self.open_gaps {
+            if gap.stamp_ns <= first_ns && gap.value > first_ns {
+                vcpu.lost(gap);
+            }
+        }
+        self.live.insert(thread, vcpu);
         self.infos.push(VcpuInfo { thread, vcpu_id: None, first_ns });
         true
     }

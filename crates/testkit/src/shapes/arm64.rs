@@ -17,6 +17,12 @@ pub(super) const SHAPES: &[Shape] = &[
     },
     Shape {
         system: "kvm",
+        name: "kvm_timer_restore_state",
+        fields: &[("unsigned long", "ctl"), ("unsigned long long", "cval"), ("int", "timer_idx")],
+        print: r#""CTL: %#08lx CVAL: %#16llx arch_timer_ctx_index: %d", REC->ctl, REC->cval, REC->timer_idx"#,
+    },
+    Shape {
+        system: "kvm",
         name: "kvm_wfx_arm64",
         fields: &[("unsigned long", "vcpu_pc"), ("bool", "is_wfe")],
         print: r#""guest executed wf%c at: 0x%016lx", REC->is_wfe ? 'e' : 'i', REC->vcpu_pc"#,

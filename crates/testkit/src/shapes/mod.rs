@@ -6,6 +6,7 @@ mod kvm;
 mod riscv;
 mod s390;
 mod sched;
+mod syscalls;
 mod x86;
 
 use crate::formats::Machine;
@@ -28,5 +29,5 @@ pub(crate) fn of(machine: Machine) -> impl Iterator<Item = &'static Shape> {
         Machine::S390 => s390::SHAPES,
         Machine::Riscv => riscv::SHAPES,
     };
-    [own, kvm::SHAPES, sched::SHAPES, irq::SHAPES].into_iter().flatten()
+    [own, kvm::SHAPES, sched::SHAPES, irq::SHAPES, syscalls::SHAPES].into_iter().flatten()
 }

@@ -38,4 +38,10 @@ pub(super) const SHAPES: &[Shape] = &[
         ],
         print: r#""comm=%s pid=%d prio=%d orig_cpu=%d dest_cpu=%d", REC->comm, REC->pid, REC->prio, REC->orig_cpu, REC->dest_cpu"#,
     },
+    Shape {
+        system: "sched",
+        name: "sched_process_exit",
+        fields: &[("char", "comm[16]"), ("pid_t", "pid"), ("int", "prio")],
+        print: r#""comm=%s pid=%d prio=%d", REC->comm, REC->pid, REC->prio"#,
+    },
 ];

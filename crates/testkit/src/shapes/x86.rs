@@ -84,6 +84,12 @@ pub(super) const SHAPES: &[Shape] = &[
     },
     Shape {
         system: "kvm",
+        name: "kvm_nested_vmenter_failed",
+        fields: &[("__data_loc char[]", "msg"), ("u32", "err")],
+        print: r#""%s", __get_str(msg)"#,
+    },
+    Shape {
+        system: "kvm",
         name: "kvm_nested_intr_vmexit",
         fields: &[("__u64", "rip")],
         print: r#""rip: 0x%016llx", REC->rip"#,

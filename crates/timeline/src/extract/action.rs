@@ -51,6 +51,16 @@ pub(super) struct SwitchAction {
     next_pid: Load,
 }
 
+impl Action {
+    /// What the event says of the thread it concerns; of a switch, that the thread goes.
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Self::Thread(action) | Self::Wake { woken: action, .. } => action.kind,
+            Self::Switch(_) => Kind::SchedOut,
+        }
+    }
+}
+
 impl ThreadAction {
     #[inline(always)]
     pub(super) fn read<const BIG: bool>(

@@ -1,0 +1,144 @@
+//! Exit codes, and messages that say which file, where, and what to do.
+
+use std::fs;
+
+use crate::tool::{Run, command, hyperscope, repository};
+
+const SMALL: &str = "fixtures/x86-vmx/vmm.dat";
+
+#[track_caller]
+fn fails(args: &[&str], code: i32, words: &[&str]) {
+    let Run { code: actual, out, err } = hyperscope(args);
+    assert_eq!(actual, code, "hyperscope {}: {err}", args.join(" "));
+    assert_eq!(out, "", "hyperscope {}", args.join(" "));
+    for word in words {
+        assert!(err.contains(word), "hyperscope {}: no {word:?} in {err}", args.join(" "));
+    }
+    let panicked = err.contains("panicked") || err.contains("RUST_BACKTRACE");
+    assert!(!panicked, "{err}");
+}
+
+#[test]
+fn wrong_usage_is_code_2() {
+    fails(&[], 2, &["Usage:", "exits", "nested", "events", "info"]);
+    fails(&["bogus"], 2, &["bogus", "--help"]);
+    for verb in ["exits", "nested", "events", "info"] {
+        fails(&[verb], 2, &["<FILE>", "--help"]);
+        fails(&[verb, "--bogus", SMALL], 2, &["--bogus"]);
+        fails(&[verb, "--format", "xml", SMALL], 2, &["xml", "json"]);
+    }
+    fails(&["exits", "--by", "vm,colour", SMALL], 2, &["colour", "reason", "cpuid_leaf"]);
+    fails(&["events", "--cpu", "3-1", SMALL], 2, &["3-1", "0,2-3"]);
+    fails(&["events", "--pid", "init", SMALL], 2, &["init"]);
+    fails(&["events", "--from", "noon", SMALL], 2, &["noon", "seconds"]);
+    fails(&["events", "--from", "2", "--to", "1", SMALL], 2, &["--from", "events [OPTIONS]"]);
+    fails(&["events", "--where", "exit_reason", SMALL], 2, &["FIELD OP VALUE"]);
+    fails(&["completions", "tcsh"], 2, &["tcsh", "bash"]);
+}
+
+#[test]
+fn what_is_no_recording_is_code_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("empty.dat"), "").unwrap();
+    fs::write(path("text.dat"), "hello world\n").unwrap();
+    fs::write(path("perf.dat"), "PERFILE2 and more").unwrap();
+    fs::create_dir(path("folder")).unwrap();
+    fs::create_dir(path("empty.hscope")).unwrap();
+    for verb in ["exits", "nested", "events", "info"] {
+        let cases: [(&str, &[&str]); 6] = [
+            ("missing.dat", &["cannot read", "No such file"]),
+            ("empty.dat", &["is empty"]),
+            ("text.dat", &["not a trace.dat", "trace-cmd record"]),
+            ("perf.dat", &["perf.data"]),
+            ("folder", &["no recording", "events"]),
+            ("empty.hscope", &["no recording", "host.dat"]),
+        ];
+        for (name, words) in cases {
+            let words: Vec<&str> = words.iter().copied().chain([name]).collect();
+            fails(&[verb, &path(name)], 1, &words);
+        }
+        fails(&[verb, "/dev/null"], 1, &["/dev/null is empty"]);
+        // One bad file among good ones fails the run before any work.
+        fails(&[verb, SMALL, &path("missing.dat")], 1, &["missing.dat"]);
+    }
+}
+
+#[test]
+fn names_that_no_recording_knows_are_code_1() {
+    fails(&["events", "-e", "kvm:kvm_exti", SMALL], 1, &["kvm:kvm_exti", "info"]);
+    fails(&["events", "--vm", "web", SMALL], 1, &["web", "vm-171"]);
+    fails(&["events", "--where", "colour == 1", SMALL], 1, &["colour"]);
+}
+
+#[test]
+fn places_that_cannot_be_written_are_code_1() {
+    for verb in ["exits", "nested", "events", "info"] {
+        fails(&[verb, "-o", "/nonexistent/report", SMALL], 1, &["/nonexistent/report"]);
+        fails(&[verb, "-o", "fixtures", SMALL], 1, &["cannot create fixtures"]);
+        if fs::exists("/dev/full").unwrap_or(false) {
+            fails(&[verb, "-o", "/dev/full", SMALL], 1, &["cannot write", "No space left"]);
+        }
+    }
+}
+
+#[test]
+fn a_recording_is_never_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.dat");
+    fs::copy(repository().join(SMALL), &copy).unwrap();
+    let before = fs::read(&copy).unwrap();
+    let copy = copy.to_str().unwrap();
+    for verb in ["exits", "nested", "events", "info"] {
+        fails(&[verb, "-o", copy, copy], 1, &["is a recording to be read"]);
+    }
+    assert_eq!(fs::read(copy).unwrap(), before);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_success() {
+    for args in [&["events", SMALL][..], &["exits", "--format", "json", SMALL], &["man"]] {
+        let mut child = command().args(args).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        // The pipe's reading end is closed before anything was read.
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{args:?}");
+    }
+}
+
+#[test]
+fn a_cut_file_tells_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = fs::read(repository().join(SMALL)).unwrap();
+    let cut = folder.path().join("cut.dat");
+    fs::write(&cut, &whole[..60_000]).unwrap();
+    let cut = cut.to_str().unwrap();
+    let exits = hyperscope(&["exits", cut]);
+    assert_eq!(exits.code, 0);
+    for words in ["no VM exits could be read", "offset 0x", "did not finish this file"] {
+        assert!(exits.out.contains(words), "{}", exits.out);
+    }
+    let info = hyperscope(&["info", cut]);
+    assert!(info.out.contains("did not finish this file"), "{}", info.out);
+    let events = hyperscope(&["events", cut]);
+    assert_eq!((events.code, events.out.as_str()), (0, ""));
+    assert!(events.err.contains("could not be read"), "{}", events.err);
+    let json: serde_json::Value =
+        serde_json::from_str(&hyperscope(&["exits", "--format", "json", cut]).out).unwrap();
+    assert!(json["losses"]["pages_damaged"].as_u64() > Some(0));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_may_not_be_read_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("secret.dat");
+    fs::write(&path, "x").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    if fs::File::open(&path).is_ok() {
+        // Root may read anything.
+        return;
+    }
+    fails(&["info", path.to_str().unwrap()], 1, &["secret.dat", "Permission denied"]);
+}

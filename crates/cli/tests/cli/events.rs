@@ -1,0 +1,112 @@
+//! Filters of `events`, and several recordings as one.
+
+use serde_json::Value;
+
+use crate::tool::{hyperscope, output_of};
+
+const SMP: &str = "fixtures/x86-vmx/smp.dat";
+const HOST: &str = "fixtures/x86-svm/host-guest.dat";
+const GUEST: &str = "fixtures/x86-svm/host-guest.guest.dat";
+
+fn events(args: &[&str]) -> Vec<Value> {
+    let text = output_of(&[&["events", "--format", "jsonl"], args].concat());
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Runs with a filter and without, and compares with what `keep` leaves of all events.
+#[track_caller]
+fn filters(args: &[&str], keep: impl Fn(&Value) -> bool) {
+    let kept = events(&[args, &[SMP]].concat());
+    let expected: Vec<Value> = events(&[SMP]).into_iter().filter(keep).collect();
+    assert!(!expected.is_empty(), "{args:?}: nothing to be seen");
+    assert_eq!(kept.len(), expected.len(), "{args:?}");
+    assert!(kept == expected, "{args:?}");
+}
+
+fn name(event: &Value) -> &str {
+    event["event"].as_str().unwrap()
+}
+
+#[test]
+fn events_are_chosen_by_name() {
+    filters(&["-e", "kvm:kvm_exit"], |event| name(event) == "kvm:kvm_exit");
+    filters(&["-e", "kvm_exit"], |event| name(event) == "kvm:kvm_exit");
+    filters(&["-e", "sched"], |event| name(event).starts_with("sched:"));
+    filters(&["-e", "sched:sched_sw*", "-e", "kvm_?xit"], |event| {
+        ["sched:sched_switch", "kvm:kvm_exit"].contains(&name(event))
+    });
+    filters(&["-e", "*"], |_| true);
+}
+
+#[test]
+fn events_are_chosen_by_cpu_and_thread() {
+    filters(&["--cpu", "1"], |event| event["cpu"] == 1);
+    filters(&["--cpu", "0-3,7"], |_| true);
+    filters(&["--pid", "118"], |event| event["pid"] == 118);
+    filters(&["--pid", "118,119"], |event| event["pid"] == 118 || event["pid"] == 119);
+    filters(&["--vm", "vm-123"], |event| event["pid"] == 123);
+    filters(&["--vm", "vm-123", "--cpu", "0"], |event| event["pid"] == 123 && event["cpu"] == 0);
+}
+
+#[test]
+fn events_are_chosen_by_time() {
+    let all = events(&[SMP]);
+    let (begin, end) = (all[1000]["ts_ns"].as_u64().unwrap(), all[2000]["ts_ns"].as_u64().unwrap());
+    let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+    filters(&["--from", &seconds(begin), "--to", &seconds(end)], |event| {
+        (begin..end).contains(&event["ts_ns"].as_u64().unwrap())
+    });
+}
+
+#[test]
+fn events_are_chosen_by_fields() {
+    let reason = |event: &Value| event["fields"]["exit_reason"].as_u64();
+    filters(&["--where", "exit_reason == 12"], |event| reason(event) == Some(12));
+    filters(&["--where", "exit_reason != 0xc"], |event| reason(event).is_some_and(|one| one != 12));
+    filters(
+        &["-e", "kvm_exit", "--where", "exit_reason >= 30", "--where", "exit_reason<32"],
+        |event| reason(event).is_some_and(|one| (30..32).contains(&one)),
+    );
+    filters(&["--where", "next_comm ~ vmm*"], |event| {
+        event["fields"]["next_comm"].as_str().is_some_and(|comm| comm.starts_with("vmm"))
+    });
+}
+
+#[test]
+fn a_filter_that_leaves_nothing_says_so() {
+    let run = hyperscope(&["events", "--cpu", "77", SMP]);
+    assert_eq!((run.code, run.out.as_str()), (0, ""));
+    assert!(run.err.contains("no event to print"), "{}", run.err);
+}
+
+#[test]
+fn raw_lines_have_fields_in_place_of_text() {
+    let args = ["events", "-e", "kvm_exit", "--where", "exit_reason == 12"];
+    let text = output_of(&[&args[..], &[SMP]].concat());
+    let raw = output_of(&[&args[..], &["--raw", SMP]].concat());
+    assert_eq!(text.lines().count(), raw.lines().count());
+    assert!(text.lines().all(|line| line.contains("reason HLT") && !line.contains("exit_reason")));
+    assert!(raw.lines().all(|line| line.contains("exit_reason=12")));
+}
+
+#[test]
+fn host_and_guest_are_merged_by_time() {
+    let both = events(&[HOST, GUEST]);
+    let count = |files: &[&str]| events(files).len();
+    assert_eq!(both.len(), count(&[HOST]) + count(&[GUEST]));
+    let times: Vec<u64> = both.iter().map(|event| event["ts_ns"].as_u64().unwrap()).collect();
+    assert!(times.is_sorted());
+    let machines =
+        |event: &Value| (event["machine"].as_str().unwrap().to_owned(), event["level"].clone());
+    let mut seen: Vec<_> = both.iter().map(machines).collect();
+    seen.sort_by(|a, b| a.0.cmp(&b.0));
+    seen.dedup();
+    // The guest goes by the name its VM has in the exits report.
+    assert_eq!(seen, [("host".to_owned(), 0.into()), ("vm-119".to_owned(), 1.into())]);
+    let text = output_of(&["events", HOST, GUEST]);
+    assert_eq!(text.lines().count(), both.len());
+    assert!(
+        text.lines()
+            .all(|line| line.starts_with("      host: ") || line.starts_with("    vm-119: "))
+    );
+}

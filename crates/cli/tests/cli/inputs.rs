@@ -1,0 +1,134 @@
+//! What a FILE may be: a trace.dat, a session, a folder with ring-buffer pages, a pipe.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use tracedat::{ChunkReader, TraceDat};
+
+use crate::tool::{command, hyperscope, output_of, repository};
+
+const HOST: &str = "fixtures/x86-svm/host-guest.dat";
+const GUEST: &str = "fixtures/x86-svm/host-guest.guest.dat";
+const SMP: &str = "fixtures/x86-vmx/smp.dat";
+
+fn copy(from: &str, to: &Path) {
+    fs::copy(repository().join(from), to).unwrap();
+}
+
+#[test]
+fn a_session_stands_for_its_recordings() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = folder.path().join("web.hscope");
+    fs::create_dir(&session).unwrap();
+    let (host, guest) = (session.join("host.dat"), session.join("guest-web.dat"));
+    copy(HOST, &host);
+    copy(GUEST, &guest);
+    fs::write(session.join("session.json"), "{}").unwrap();
+    let files = [host.to_str().unwrap(), guest.to_str().unwrap()];
+    let session = session.to_str().unwrap();
+    for args in [
+        &["exits"][..],
+        &["exits", "--by", "symbol", "--format", "json"],
+        &["nested"],
+        &["info", "--format", "json"],
+        &["events", "-e", "sched_switch"],
+    ] {
+        let of_files = output_of(&[args, &files].concat());
+        assert!(output_of(&[args, &[session]].concat()) == of_files, "{args:?}");
+    }
+    fs::remove_file(&host).unwrap();
+    assert!(output_of(&["info", session]).contains("guest-web.dat"));
+}
+
+#[test]
+fn a_file_named_twice_is_read_once() {
+    let run = hyperscope(&["exits", SMP, "./fixtures/x86-vmx/../x86-vmx/smp.dat"]);
+    assert_eq!(run.code, 0);
+    assert_eq!(run.out, output_of(&["exits", SMP]));
+    assert!(run.err.contains("named twice"), "{}", run.err);
+}
+
+/// Writes what virtio-trace leaves behind: pages per CPU, and the formats of the tracefs.
+fn write_raw_pages(from: &str, folder: &Path, page_name: impl Fn(u32) -> String) {
+    let file = fs::read(repository().join(from)).unwrap();
+    let dat = TraceDat::parse(&file).unwrap();
+    let events = folder.join("events");
+    for format in &dat.formats.events {
+        let name = format.text.lines().next().unwrap().trim_start_matches("name: ");
+        let event = events.join(&*format.system).join(name);
+        fs::create_dir_all(&event).unwrap();
+        fs::write(event.join("format"), &format.text).unwrap();
+    }
+    fs::write(events.join("header_page"), &dat.formats.header_page).unwrap();
+    for (name, section) in [("kallsyms", &dat.kallsyms), ("saved_cmdlines", &dat.cmdlines)] {
+        let text = section.as_ref().unwrap().read(&file).unwrap();
+        fs::write(folder.join(name), text).unwrap();
+    }
+    let mut reader = ChunkReader::new();
+    for cpu in &dat.buffers[0].cpus {
+        let mut pages = Vec::new();
+        for chunk in &cpu.chunks(&file).list {
+            pages.extend_from_slice(reader.read(&file, chunk).unwrap());
+        }
+        let path = folder.join(page_name(cpu.cpu));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, pages).unwrap();
+    }
+}
+
+#[test]
+fn bare_pages_tell_what_the_file_they_come_from_tells() {
+    let layouts: [fn(u32) -> String; 2] =
+        [|cpu| format!("trace-path-cpu{cpu}"), |cpu| format!("per_cpu/cpu{cpu}/trace_pipe_raw")];
+    for layout in layouts {
+        let folder = tempfile::tempdir().unwrap();
+        write_raw_pages(SMP, folder.path(), layout);
+        let path = folder.path().to_str().unwrap();
+        for args in [
+            &["exits"][..],
+            &["exits", "--by", "vcpu,reason", "--format", "csv"],
+            &["exits", "--format", "json"],
+            &["nested"],
+            &["events"],
+            &["events", "--format", "jsonl"],
+        ] {
+            let of_file = output_of(&[args, &[SMP]].concat());
+            let of_pages = output_of(&[args, &[path]].concat()).replace(path, SMP);
+            assert!(of_pages == of_file, "{args:?}");
+        }
+        let info = output_of(&["info", path]);
+        assert!(info.contains("ring-buffer pages"), "{info}");
+        assert!(info.contains("2, 2 with events"), "{info}");
+    }
+}
+
+#[test]
+fn pages_without_formats_are_no_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    write_raw_pages(SMP, folder.path(), |cpu| format!("cpu{cpu}"));
+    let path = folder.path().to_str().unwrap();
+    fs::rename(folder.path().join("events"), folder.path().join("formats")).unwrap();
+    let run = hyperscope(&["exits", path]);
+    assert_eq!(run.code, 1);
+    assert!(run.err.contains("events folder"), "{}", run.err);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_read_like_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    if !Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success()) {
+        return;
+    }
+    let child = command()
+        .args(["exits", pipe.to_str().unwrap()])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    fs::write(&pipe, fs::read(repository().join(SMP)).unwrap()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.replace(pipe.to_str().unwrap(), SMP), output_of(&["exits", SMP]));
+}

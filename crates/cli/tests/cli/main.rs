@@ -1,0 +1,12 @@
+//! The `hyperscope` command as its users run it: on the bundled recordings, with right and wrong
+//! arguments, sound and broken inputs.
+
+mod errors;
+mod events;
+mod inputs;
+mod manual;
+mod outputs;
+mod readme;
+mod reports;
+mod schemas;
+mod tool;

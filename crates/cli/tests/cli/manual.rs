@@ -1,0 +1,47 @@
+//! Help, manual pages and completions: all made from one definition.
+
+use std::fs;
+
+use crate::tool::{assert_golden, output_of};
+
+const VERBS: [&str; 6] = ["exits", "nested", "events", "info", "completions", "man"];
+
+#[test]
+fn help_is_as_expected() {
+    assert_golden("help.txt", &output_of(&["--help"]));
+    assert_eq!(output_of(&["help"]), output_of(&["--help"]));
+    for verb in VERBS {
+        assert_golden(&format!("help-{verb}.txt"), &output_of(&[verb, "--help"]));
+    }
+}
+
+#[test]
+fn version_is_that_of_the_package() {
+    assert_eq!(output_of(&["--version"]), concat!("hyperscope ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn manual_pages_are_written_one_per_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("man1");
+    assert_eq!(output_of(&["man", "-o", pages.to_str().unwrap()]), "");
+    assert_eq!(fs::read_to_string(pages.join("hyperscope.1")).unwrap(), output_of(&["man"]));
+    for verb in VERBS {
+        let page = fs::read_to_string(pages.join(format!("hyperscope-{verb}.1"))).unwrap();
+        assert!(page.contains(".SH NAME") && page.contains(".SH OPTIONS"), "{verb}: {page}");
+    }
+    assert_eq!(fs::read_dir(&pages).unwrap().count(), VERBS.len() + 1);
+}
+
+#[test]
+fn completions_know_verbs_and_options() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = output_of(&["completions", shell]);
+        for word in ["hyperscope", "exits", "nested", "cpuid_leaf", "jsonl"] {
+            // PowerShell and elvish complete no values.
+            let values = !["elvish", "powershell"].contains(&shell);
+            let expected = values || !["cpuid_leaf", "jsonl"].contains(&word);
+            assert!(!expected || script.contains(word), "{shell}: no {word}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What README.md and the other guides show in `console` blocks is what happens.
+//!
+//! A line that begins with `$ ` is run by a shell in the repository's root, on 100 columns, with
+//! this build of `hyperscope` on the path; the lines below it are its output. With
+//! `HYPERSCOPE_BLESS=1` the outputs are written anew.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::tool::repository;
+
+const GUIDES: [&str; 4] =
+    ["README.md", "docs/formats/exits.md", "docs/formats/nested.md", "docs/formats/session.md"];
+
+/// Runs a command of a guide and returns what it prints.
+fn shell(command: &str) -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_hyperscope")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), env::var("PATH").unwrap());
+    let output = Command::new("bash")
+        .args(["-c", command])
+        .current_dir(repository())
+        .env("PATH", path)
+        .env("COLUMNS", "100")
+        .output()
+        .unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "$ {command}\n{errors}");
+    String::from_utf8(output.stdout).unwrap() + &errors
+}
+
+/// The guide with the outputs in its `console` blocks as they are now.
+fn with_real_outputs(guide: &str) -> String {
+    let mut real = String::new();
+    let mut in_block = false;
+    for line in guide.lines() {
+        let fence = line.starts_with("```");
+        if fence {
+            in_block = !in_block && line == "```console";
+        }
+        match line.strip_prefix("$ ").filter(|_| in_block) {
+            Some(command) => real += &format!("{line}\n{}", shell(command)),
+            None if in_block && !fence => {}
+            None => real += &format!("{line}\n"),
+        }
+    }
+    real
+}
+
+#[test]
+fn guides_show_what_happens() {
+    for name in GUIDES {
+        let path = repository().join(name);
+        let guide = fs::read_to_string(&path).unwrap();
+        testkit::assert_golden(&path, &with_real_outputs(&guide));
+    }
+}

@@ -1,0 +1,129 @@
+//! JSON outputs keep what `docs/formats/*.schema.json` promise.
+
+use std::fs;
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+use crate::tool::{hyperscope, output_of, recordings, repository};
+
+/// The schema as published, but closed: a field it does not describe is a fault. Users' schemas
+/// are open, so that fields can be added.
+fn closed(name: &str) -> Validator {
+    let path = repository().join(format!("docs/formats/{name}.schema.json"));
+    let mut schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    assert!(jsonschema::meta::is_valid(&schema), "{name}");
+    close(&mut schema);
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if map.contains_key("properties") && !map.contains_key("additionalProperties") {
+                map.insert("additionalProperties".to_owned(), json!(false));
+            }
+            map.values_mut().for_each(close);
+        }
+        Value::Array(values) => values.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+#[track_caller]
+fn check(validator: &Validator, document: &Value, what: &str) {
+    let faults: Vec<String> = validator
+        .iter_errors(document)
+        .take(5)
+        .map(|fault| format!("{}: {fault}", fault.instance_path()))
+        .collect();
+    assert!(faults.is_empty(), "{what}:\n{}", faults.join("\n"));
+}
+
+fn document(args: &[&str]) -> Value {
+    serde_json::from_str(&output_of(args)).unwrap()
+}
+
+#[test]
+fn reports_of_every_recording_keep_their_schema() {
+    for verb in ["exits", "nested", "info"] {
+        let validator = closed(verb);
+        for path in recordings() {
+            check(&validator, &document(&[verb, "--format", "json", &path]), &path);
+        }
+    }
+}
+
+#[test]
+fn every_grouping_keeps_the_schema() {
+    let validator = closed("exits");
+    let all = "vm,vcpu,level,reason,code,msr,port,gpa,hypercall,cpuid_leaf,task";
+    for by in ["vm", "vcpu", "msr", "level,gpa", "hypercall,port", all] {
+        for path in ["fixtures/x86-vmx/vmm.dat", "fixtures/x86-vmx/smp.dat", "fixtures/arm64/D.dat"]
+        {
+            let report = document(&["exits", "--by", by, "--format", "json", path]);
+            check(&validator, &report, &format!("{path} by {by}"));
+            for key in by.split(',') {
+                let has = |row: &Value| row.get(key).is_some();
+                assert!(
+                    report["rows"].as_array().unwrap().iter().all(has),
+                    "{path} by {by}: {key}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn events_keep_their_schema() {
+    let validator = closed("event");
+    for path in recordings() {
+        let run = hyperscope(&["events", "--format", "jsonl", &path]);
+        assert_eq!(run.code, 0, "{path}");
+        // Every tenth line: all kinds of events, in a tenth of the time.
+        for line in run.out.lines().step_by(10).take(10_000) {
+            check(&validator, &serde_json::from_str(line).unwrap(), line);
+        }
+    }
+}
+
+#[test]
+fn parts_add_up_to_the_time_of_each_row() {
+    for path in recordings() {
+        let report = document(&["exits", "--format", "json", &path]);
+        for row in report["rows"].as_array().unwrap() {
+            let parts =
+                ["kernel_ns", "user_ns", "user_and_return_ns", "off_cpu_ns", "halt_poll_ns"];
+            let sum: u64 = parts.iter().filter_map(|part| row[part].as_u64()).sum();
+            assert_eq!(Some(sum), row["time_ns"].as_u64(), "{path}: {row:#}");
+            let handled = &row["handled"];
+            if let (Some(kernel), Some(user)) =
+                (handled["kernel"].as_u64(), handled["user"].as_u64())
+            {
+                let all = kernel + user + handled["l1"].as_u64().unwrap();
+                assert_eq!(Some(all), row["paired"].as_u64(), "{path}: {row:#}");
+            }
+        }
+    }
+}
+
+#[test]
+fn several_recordings_make_one_document() {
+    let paths = ["fixtures/x86-vmx/smp.dat", "fixtures/x86-vmx/vmm.dat", "fixtures/arm64/D.dat"];
+    let together = document(&[&["exits", "--format", "json"][..], &paths].concat());
+    check(&closed("exits"), &together, "three recordings");
+    let mut rows = Vec::new();
+    for path in paths {
+        let alone = document(&["exits", "--format", "json", path]);
+        rows.extend(alone["rows"].as_array().unwrap().clone());
+    }
+    assert_eq!(together["rows"], json!(rows));
+    assert_eq!(together["sources"], json!(paths));
+}
+
+#[test]
+fn the_demo_session_keeps_its_schema() {
+    let path = repository().join("docs/formats/demo-session.json");
+    let session: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    check(&closed("session"), &session, "docs/formats/demo-session.json");
+}

@@ -1,0 +1,12 @@
+//! Exits of recordings made for one case each, and of random histories whose truth is known.
+
+// Helpers of tests are not `#[test]` functions, which clippy.toml lets unwrap.
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
+
+mod architectures;
+mod containers;
+mod host;
+mod losses;
+mod nested;
+mod parts;
+mod threads;
