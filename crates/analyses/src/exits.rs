@@ -169,16 +169,17 @@ pub struct ExitRow {
 #[must_use]
 pub fn exits(recording: &Recording, by: &[By], tick: &(dyn Fn(u64) + Sync)) -> Exits {
     let by_detail = by.iter().any(|by| by.detail().is_some());
+    let by_pc = by.contains(&By::Symbol);
     let gather = Gather {
         by_detail,
-        by_pc: by.contains(&By::Symbol),
+        by_pc,
         tallies: Vec::new(),
         index: FxHashMap::default(),
         recent: Recent::default(),
         first_ns: u64::MAX,
         last_ns: 0,
     };
-    let pass = each_exit(recording, by_detail, gather, tick);
+    let pass = each_exit(recording, by_detail || by_pc, gather, tick);
     let vms = group_vms(recording, &pass.vcpus);
     let rows = rows(recording, by, &vms, &pass.vcpus, &pass.sink.tallies);
     Exits {

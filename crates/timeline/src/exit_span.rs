@@ -92,7 +92,7 @@ pub struct ExitSpan {
     pub code: u64,
     /// The `isa` field of x86 exits (1 VMX, 2 SVM), else 0.
     pub isa: u8,
-    /// Guest program counter at the exit.
+    /// Guest program counter at the exit; 0 unless details were asked for.
     pub guest_pc: u64,
     /// 1: a guest of the recorded machine; 2: any guest inside those.
     pub level: u8,
@@ -121,13 +121,13 @@ pub struct ExitSpan {
 }
 
 impl ExitSpan {
-    pub(crate) const fn new(start_ns: u64, code: u64, isa: u8, guest_pc: u64) -> Self {
+    pub(crate) const fn new(start_ns: u64, code: u64, isa: u8) -> Self {
         Self {
             start_ns,
             end_ns: start_ns,
             code,
             isa,
-            guest_pc,
+            guest_pc: 0,
             level: 1,
             outcome: Outcome::Unpaired,
             handler: Handler::Kernel,

@@ -105,6 +105,7 @@ impl Extractor {
                     if let Some(event) = action.read::<BIG>(stream, stamp_ns, payload) {
                         seen.insert(action.kind());
                         batch.push(event);
+                        batch.events.extend(action.guest_pc::<BIG>(&event, payload));
                     }
                 }
                 Action::Wake { waker, woken } => {

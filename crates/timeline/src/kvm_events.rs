@@ -16,8 +16,8 @@ pub(crate) struct Rule {
     pub(crate) thread: &'static str,
     /// Names of the field that becomes `value`.
     pub(crate) value: &'static [&'static str],
-    /// Names of the field that becomes `extra`.
-    pub(crate) extra: &'static [&'static str],
+    /// Names of the field with the guest's program counter.
+    pub(crate) guest_pc: &'static [&'static str],
     /// Names of the field that becomes `flag`.
     pub(crate) flag: &'static [&'static str],
     /// The event counts only when this field has this value.
@@ -30,7 +30,7 @@ impl Rule {
 }
 
 const fn rule(event: &'static str, kind: Kind) -> Rule {
-    Rule { event, kind, thread: "", value: &[], extra: &[], flag: &[], only_if: None }
+    Rule { event, kind, thread: "", value: &[], guest_pc: &[], flag: &[], only_if: None }
 }
 
 const fn detail(event: &'static str, value: &'static [&'static str]) -> Rule {
@@ -49,17 +49,17 @@ pub(crate) const RULES: &[Rule] = &[
     // arm64 has `ret` and `esr_ec`, which are put together: see `ARM64_EXIT`.
     Rule {
         value: &["exit_reason", "exit_code", "scause"],
-        extra: GUEST_PC,
+        guest_pc: GUEST_PC,
         flag: &["isa"],
         ..rule("kvm:kvm_exit", Kind::Exit)
     },
     Rule {
         value: &["icptcode"],
-        extra: GUEST_PC,
+        guest_pc: GUEST_PC,
         ..rule("kvm-s390:kvm_s390_sie_exit", Kind::Exit)
     },
-    Rule { value: &["icptcode"], extra: GUEST_PC, ..rule("kvm:kvm_s390_sie_exit", Kind::Exit) },
-    Rule { value: &["vcpu_id"], extra: GUEST_PC, ..rule("kvm:kvm_entry", Kind::Entry) },
+    Rule { value: &["icptcode"], guest_pc: GUEST_PC, ..rule("kvm:kvm_s390_sie_exit", Kind::Exit) },
+    Rule { value: &["vcpu_id"], ..rule("kvm:kvm_entry", Kind::Entry) },
     Rule { value: &["id"], ..rule("kvm-s390:kvm_s390_sie_enter", Kind::Entry) },
     Rule { value: &["id"], ..rule("kvm:kvm_s390_sie_enter", Kind::Entry) },
     Rule { value: &["reason"], ..rule("kvm:kvm_userspace_exit", Kind::UserExit) },

@@ -235,11 +235,11 @@ impl<S: ExitSink + Send> Consume<ThreadBatch> for Lanes<S> {
         let Some(lane) = self.lanes.get_mut(stream) else { return };
         let number = u16::try_from(stream).unwrap_or(u16::MAX);
         let behind = batch.first_ns.is_some() && batch.first_ns < lane.last_ns;
-        let head_gap = batch.head_gap.or((lane.tail_gap || behind).then_some(0));
-        if let (Some(count), Some(first_ns)) = (head_gap, batch.first_ns) {
+        let head_gap = batch.head_gap || lane.tail_gap || behind;
+        if let (true, Some(first_ns)) = (head_gap, batch.first_ns) {
             batch
                 .events
-                .insert(0, ThreadEvent::lost(number, lane.last_ns.unwrap_or(0), first_ns, count));
+                .insert(0, ThreadEvent::lost(number, lane.last_ns.unwrap_or(0), first_ns));
         }
         lane.tail_gap = batch.tail_gap || (lane.tail_gap && batch.first_ns.is_none());
         lane.last_ns = lane.last_ns.max(batch.last_stamp_ns());
@@ -247,7 +247,7 @@ impl<S: ExitSink + Send> Consume<ThreadBatch> for Lanes<S> {
         if lane.tail_gap && lane.blocks_left == 0 {
             // The end can't be read: nothing is known of this CPU from here on.
             let from_ns = lane.last_ns.unwrap_or(0);
-            batch.events.push(ThreadEvent::lost(number, from_ns, u64::MAX, 0));
+            batch.events.push(ThreadEvent::lost(number, from_ns, u64::MAX));
         }
         lane.batches.push_back(batch);
     }

@@ -18,8 +18,8 @@ pub(crate) struct ThreadBatch {
     /// Stamp of the first page.
     pub(crate) first_ns: Option<u64>,
     last_ns: Option<u64>,
-    /// Lost before the first page: how many events, 0 if the kernel did not say.
-    pub(crate) head_gap: Option<u64>,
+    /// Something before the first page was lost.
+    pub(crate) head_gap: bool,
     /// Something after the last readable page could not be read.
     pub(crate) tail_gap: bool,
     /// Events lost, as far as the kernel counted them.
@@ -76,14 +76,14 @@ impl Batch for ThreadBatch {
 pub(crate) struct PageWalk<'b> {
     stream: u16,
     cpu: u32,
-    /// A loss since the last readable event: how many events, 0 if unknown.
-    gap: Option<u64>,
+    /// Something was lost since the last readable event.
+    gap: bool,
     batch: &'b mut ThreadBatch,
 }
 
 impl<'b> PageWalk<'b> {
     pub(crate) fn new(stream: u16, cpu: u32, batch: &'b mut ThreadBatch) -> Self {
-        Self { stream, cpu, gap: None, batch }
+        Self { stream, cpu, gap: false, batch }
     }
 
     pub(crate) fn batch(&mut self) -> &mut ThreadBatch {
@@ -93,7 +93,7 @@ impl<'b> PageWalk<'b> {
     /// A page, or the rest of one, can't be read.
     pub(crate) fn damaged(&mut self, offset: u64, what: String) {
         self.batch.damage.push(Damage::on_cpu(self.cpu, offset, what));
-        self.gap.get_or_insert(0);
+        self.gap = true;
     }
 
     /// A readable page begins at `stamp_ns`: whatever was lost before it is placed.
@@ -102,24 +102,24 @@ impl<'b> PageWalk<'b> {
             Missed::Nothing => {}
             Missed::Unknown => {
                 self.batch.uncounted_losses += 1;
-                self.gap.get_or_insert(0);
+                self.gap = true;
             }
             Missed::Events(count) => {
                 self.batch.events_lost = self.batch.events_lost.saturating_add(count);
-                self.gap = Some(self.gap.unwrap_or(0).saturating_add(count));
+                self.gap = true;
             }
         }
         if self.batch.last_ns.is_some_and(|last_ns| stamp_ns < last_ns) {
             // A page can't begin before the one before it ended, unless its stamp is damaged.
-            self.gap.get_or_insert(0);
+            self.gap = true;
         }
-        if let Some(count) = self.gap.take() {
+        if std::mem::take(&mut self.gap) {
             match self.batch.last_ns {
                 Some(last_ns) => {
-                    let event = ThreadEvent::lost(self.stream, last_ns, stamp_ns, count);
+                    let event = ThreadEvent::lost(self.stream, last_ns, stamp_ns);
                     self.batch.events.push(event);
                 }
-                None => self.batch.head_gap = Some(count),
+                None => self.batch.head_gap = true,
             }
         }
         self.batch.first_ns.get_or_insert(stamp_ns);
@@ -128,17 +128,16 @@ impl<'b> PageWalk<'b> {
 
     /// The block ends; a loss at its end concerns the next block of the stream.
     pub(crate) fn end(self) {
-        self.batch.tail_gap = self.gap.is_some();
+        self.batch.tail_gap = self.gap;
     }
 }
 
 impl ThreadEvent {
     /// The marker of a loss on `stream` between two moments.
-    pub(crate) fn lost(stream: u16, from_ns: u64, to_ns: u64, count: u64) -> Self {
+    pub(crate) fn lost(stream: u16, from_ns: u64, to_ns: u64) -> Self {
         Self {
             stamp_ns: from_ns,
             value: to_ns,
-            extra: count,
             thread: u32::MAX,
             stream,
             kind: Kind::Lost,

@@ -3,16 +3,14 @@
 //! Decoding turns every relevant event into zero, one or two of these (a `sched_switch` concerns
 //! two threads), so that the rest of the timeline sees neither formats nor byte orders.
 
-/// What a [`ThreadEvent`] says; the comment on each names its source events and what `value`,
-/// `extra` and `flag` hold.
+/// What a [`ThreadEvent`] says; the comment on each names its source events and what `value` and
+/// `flag` hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// `kvm_exit`, `kvm_s390_sie_exit`: `value` the raw code, `extra` the guest's program counter,
-    /// `flag` the `isa` field.
+    /// `kvm_exit`, `kvm_s390_sie_exit`: `value` the raw code, `flag` the `isa` field.
     Exit,
-    /// `kvm_entry`, `kvm_s390_sie_enter`: `value` the vCPU id plus one (0: not in the event),
-    /// `extra` the guest's program counter.
+    /// `kvm_entry`, `kvm_s390_sie_enter`: `value` the vCPU id plus one (0: not in the event).
     Entry,
     /// `kvm_userspace_exit`: the thread is about to return to the VMM; `value` the exit reason.
     UserExit,
@@ -41,20 +39,20 @@ pub enum Kind {
     /// An address, number or register that tells exits of one reason apart; `value` is it and
     /// `flag` the [`Detail`](crate::Detail) kind.
     Detail,
-    /// Events were lost: `stamp_ns` is the last moment known before, `value` the first after,
-    /// `extra` how many (0: the kernel did not say). Concerns every thread.
+    /// Guest program counter of the exit just seen: `value`; told only if asked for.
+    GuestPc,
+    /// Events were lost: `stamp_ns` is the last moment known before, `value` the first after.
+    /// Concerns every thread.
     Lost,
 }
 
-/// One event that concerns one thread, in 32 bytes.
+/// One event that concerns one thread, in 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadEvent {
     /// Time, in the recording's corrected clock.
     pub stamp_ns: u64,
     /// See [`Kind`].
     pub value: u64,
-    /// See [`Kind`].
-    pub extra: u64,
     /// Thread id (the kernel's `pid`) of the thread concerned; not always the one that ran.
     pub thread: u32,
     /// Index of the stream (per-CPU buffer) that holds the event.
@@ -65,7 +63,7 @@ pub(crate) struct ThreadEvent {
     pub flag: u8,
 }
 
-const _: () = assert!(size_of::<ThreadEvent>() == 32);
+const _: () = assert!(size_of::<ThreadEvent>() == 24);
 
 /// A set of kinds of events: a part of an exit whose events never occur was not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -35,6 +35,14 @@ enum Cpu {
     OffBlocked,
 }
 
+/// What comes after a stretch of time that is accounted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    GoesOn,
+    Sleeps,
+    Entry,
+}
+
 /// Events of one CPU were lost up to a moment.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
@@ -78,7 +86,7 @@ impl VcpuThread {
         Self {
             index,
             vcpu_id: None,
-            span: ExitSpan::new(0, 0, 0, 0),
+            span: ExitSpan::new(0, 0, 0),
             open: false,
             accounted_ns: 0,
             place: Place::Kernel,
@@ -137,7 +145,7 @@ impl VcpuThread {
     fn exit(&mut self, event: &ThreadEvent, sink: &mut impl ExitSink) {
         // Two exits in a row: KVM re-entered the guest on a fast path without kvm_entry.
         self.close_unpaired(sink);
-        self.span = ExitSpan::new(event.stamp_ns, event.value, event.flag, event.extra);
+        self.span = ExitSpan::new(event.stamp_ns, event.value, event.flag);
         self.open = true;
         self.close_guest_window();
         self.accounted_ns = event.stamp_ns;
@@ -167,7 +175,7 @@ impl VcpuThread {
 
     fn entry(&mut self, event: &ThreadEvent, sink: &mut impl ExitSink) {
         self.cpu = Cpu::Running;
-        self.account(event.stamp_ns);
+        self.account_until(event.stamp_ns, Then::Entry);
         if self.open {
             self.moved |= event.stream != self.stream;
             self.span.end_ns = event.stamp_ns.max(self.span.start_ns);
@@ -239,6 +247,7 @@ impl VcpuThread {
             }
             Kind::VcpuWakeup => self.wakeup(event),
             Kind::Detail => self.detail(event),
+            Kind::GuestPc => self.span.guest_pc = event.value,
             _ => {}
         }
     }
@@ -264,7 +273,7 @@ impl VcpuThread {
         self.switches_recorded = true;
         self.host_work(event.stamp_ns);
         let runnable = event.flag == 1;
-        self.account_stretch(event.stamp_ns, !runnable);
+        self.account_until(event.stamp_ns, if runnable { Then::GoesOn } else { Then::Sleeps });
         self.cpu = if runnable { Cpu::OffRunnable } else { Cpu::OffBlocked };
         self.was_off = true;
     }
@@ -288,11 +297,11 @@ impl VcpuThread {
 
     /// Gives the time since the last accounted moment to the part it belongs to.
     fn account(&mut self, now_ns: u64) {
-        self.account_stretch(now_ns, false);
+        self.account_until(now_ns, Then::GoesOn);
     }
 
     #[inline]
-    fn account_stretch(&mut self, now_ns: u64, falls_asleep: bool) {
+    fn account_until(&mut self, now_ns: u64, then: Then) {
         if !self.open {
             return;
         }
@@ -306,7 +315,10 @@ impl VcpuThread {
             (Cpu::Running, Place::User) => parts.user_ns += took_ns,
             (Cpu::Running, Place::Kernel) => {
                 parts.kernel_ns += took_ns;
-                self.stretches.push(from_ns, now_ns, falls_asleep);
+                // What came before the entry can't be found to have been polling any more.
+                if then != Then::Entry {
+                    self.stretches.push(from_ns, now_ns, then == Then::Sleeps);
+                }
             }
         }
     }

@@ -28,7 +28,8 @@ pub(super) struct ThreadAction {
     value: Load,
     /// Added to `value`: 1 tells "vCPU 0" from "no vCPU id".
     value_bias: u64,
-    extra: Load,
+    /// Where the guest's program counter is, if it is asked for.
+    guest_pc: Option<Load>,
     flag: Load,
     fixed_flag: u8,
     special: Special,
@@ -82,12 +83,22 @@ impl ThreadAction {
         Some(ThreadEvent {
             stamp_ns,
             value,
-            extra: self.extra.read::<BIG>(payload)?,
             thread: self.thread.read::<BIG>(payload)? as u32,
             stream,
             kind: self.kind,
             flag: self.flag.read::<BIG>(payload)? as u8 | self.fixed_flag,
         })
+    }
+
+    /// The event that tells the guest's program counter, behind one that [`Self::read`] gave.
+    #[inline(always)]
+    pub(super) fn guest_pc<const BIG: bool>(
+        &self,
+        exit: &ThreadEvent,
+        payload: &[u8],
+    ) -> Option<ThreadEvent> {
+        let value = self.guest_pc.as_ref()?.read::<BIG>(payload)?;
+        Some(ThreadEvent { value, kind: Kind::GuestPc, ..*exit })
     }
 
     pub(super) fn kind(&self) -> Kind {
@@ -107,7 +118,7 @@ impl SwitchAction {
         let runnable = self.prev_state.read::<BIG>(payload)? & SLEEP_STATES == 0;
         let switch = |thread: u64, kind, flag| {
             let thread = thread as u32;
-            ThreadEvent { stamp_ns, value: 0, extra: 0, thread, stream, kind, flag }
+            ThreadEvent { stamp_ns, value: 0, thread, stream, kind, flag }
         };
         let prev = self.prev_pid.read::<BIG>(payload)?;
         let next = self.next_pid.read::<BIG>(payload)?;
@@ -122,21 +133,21 @@ pub(super) fn compile(format: &EventFormat, details: bool) -> Option<Action> {
         return compile_switch(format).map(Action::Switch);
     }
     if let Some(rule) = RULES.iter().find(|rule| rule.event == name) {
-        let action = compile_rule(format, rule, 0)?;
+        let action = compile_rule(format, rule, 0, details)?;
         return match rule.kind {
             Kind::Wake => {
-                let waker = compile_rule(format, &Rule::HOST_WORK, 0)?;
+                let waker = compile_rule(format, &Rule::HOST_WORK, 0, false)?;
                 Some(Action::Wake { waker, woken: action })
             }
             _ => Some(Action::Thread(action)),
         };
     }
     if let Some((detail, rule)) = DETAIL_RULES.iter().find(|(_, rule)| rule.event == name) {
-        let action = details.then(|| compile_rule(format, rule, *detail as u8)).flatten();
+        let action = details.then(|| compile_rule(format, rule, *detail as u8, false)).flatten();
         return action.map(Action::Thread);
     }
     if HOST_WORK_SYSTEMS.contains(&format.system()) {
-        return compile_rule(format, &Rule::HOST_WORK, 0).map(Action::Thread);
+        return compile_rule(format, &Rule::HOST_WORK, 0, false).map(Action::Thread);
     }
     None
 }
@@ -150,7 +161,12 @@ fn compile_switch(format: &EventFormat) -> Option<SwitchAction> {
     })
 }
 
-fn compile_rule(format: &EventFormat, rule: &Rule, fixed_flag: u8) -> Option<ThreadAction> {
+fn compile_rule(
+    format: &EventFormat,
+    rule: &Rule,
+    fixed_flag: u8,
+    details: bool,
+) -> Option<ThreadAction> {
     let load = |name: &str| format.field(name)?.number().map(Load::new);
     let first = |names: &[&str]| names.iter().find_map(|name| load(name));
     let thread = if rule.thread.is_empty() { "common_pid" } else { rule.thread };
@@ -175,7 +191,7 @@ fn compile_rule(format: &EventFormat, rule: &Rule, fixed_flag: u8) -> Option<Thr
         thread: load(thread)?,
         value,
         value_bias,
-        extra: first(rule.extra).unwrap_or(Load::ABSENT),
+        guest_pc: first(rule.guest_pc).filter(|_| details),
         flag: first(rule.flag).unwrap_or(Load::ABSENT),
         fixed_flag,
         special,
