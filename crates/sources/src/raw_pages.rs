@@ -186,5 +186,5 @@ fn stream(file_at: usize, cpu: u32, file: &FileMap, layout: PageLayout) -> Strea
             Chunk { offset: offset as u64, stored: size, size, compression }
         })
         .collect();
-    Stream { cpu, buffer: 0, file: file_at, layout, chunks }
+    Stream { cpu, buffer: 0, file: file_at, layout, chunks, cut: false }
 }

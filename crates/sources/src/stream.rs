@@ -14,6 +14,7 @@ pub struct Stream {
     pub(crate) file: usize,
     pub(crate) layout: PageLayout,
     pub(crate) chunks: Vec<Chunk>,
+    pub(crate) cut: bool,
 }
 
 /// Some consecutive pages of a stream.
@@ -80,6 +81,12 @@ impl Stream {
     #[must_use]
     pub fn layout(&self) -> &PageLayout {
         &self.layout
+    }
+
+    /// Whether pages that the file tells of are missing behind the last block.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.cut
     }
 
     /// Number of blocks.

@@ -81,11 +81,12 @@ fn add_streams(
     // Hosts have hundreds of CPUs of which most are empty: those get no stream.
     for cpu in &buffer.cpus {
         let chunks = cpu.chunks(file);
+        let cut = cpu.data.cut || !chunks.damage.is_empty();
         let on_cpu = |bad: tracedat::Damage| Damage::on_cpu(cpu.cpu, bad.offset, bad.what);
         damage.extend(chunks.damage.into_iter().map(on_cpu));
-        if !chunks.list.is_empty() {
+        if cut || !chunks.list.is_empty() {
             let (cpu, chunks) = (cpu.cpu, chunks.list);
-            streams.push(Stream { cpu, buffer: buffer_at, file: 0, layout, chunks });
+            streams.push(Stream { cpu, buffer: buffer_at, file: 0, layout, chunks, cut });
         }
     }
 }

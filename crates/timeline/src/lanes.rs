@@ -27,6 +27,21 @@ struct Lane {
     tail_gap: bool,
     /// Blocks of the stream that have not been taken.
     blocks_left: usize,
+    /// Pages are missing behind the last block.
+    cut: bool,
+}
+
+impl Lane {
+    fn new(number: u16, input: Input<'_>) -> Self {
+        let (blocks_left, cut) = (input.stream.block_count(), input.stream.is_cut());
+        let mut lane = Self { blocks_left, cut, ..Self::default() };
+        if cut && blocks_left == 0 {
+            let mut batch = ThreadBatch::default();
+            batch.events.push(ThreadEvent::lost(number, 0, u64::MAX, 0));
+            lane.batches.push_back(batch);
+        }
+        lane
+    }
 }
 
 /// Part of a batch: events `from..to` of batch `batch` in lane `lane`, all of one thread.
@@ -86,10 +101,8 @@ pub(crate) struct Lanes<S> {
 
 impl<S: ExitSink> Lanes<S> {
     pub(crate) fn new(inputs: &[Input<'_>], sink: S, losses: Losses) -> Self {
-        let lane =
-            |input: &Input<'_>| Lane { blocks_left: input.stream.block_count(), ..Lane::default() };
         Self {
-            lanes: inputs.iter().map(lane).collect(),
+            lanes: (0..).zip(inputs).map(|(number, input)| Lane::new(number, *input)).collect(),
             vcpus: Vcpus::default(),
             losses,
             seen: KindSet::default(),
@@ -244,7 +257,7 @@ impl<S: ExitSink + Send> Consume<ThreadBatch> for Lanes<S> {
         lane.tail_gap = batch.tail_gap || (lane.tail_gap && batch.first_ns.is_none());
         lane.last_ns = lane.last_ns.max(batch.last_stamp_ns());
         lane.blocks_left = lane.blocks_left.saturating_sub(1);
-        if lane.tail_gap && lane.blocks_left == 0 {
+        if (lane.tail_gap || lane.cut) && lane.blocks_left == 0 {
             // The end can't be read: nothing is known of this CPU from here on.
             let from_ns = lane.last_ns.unwrap_or(0);
             batch.events.push(ThreadEvent::lost(number, from_ns, u64::MAX));

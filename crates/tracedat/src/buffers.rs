@@ -39,6 +39,8 @@ pub struct DataRange {
     pub offset: u64,
     /// How long it is in the file, in bytes; never past the end.
     pub len: u64,
+    /// It is shorter than the file says: what came behind is lost.
+    pub cut: bool,
     /// How it is compressed; then it is a list of chunks.
     pub compression: Compression,
     pub(crate) order: ByteOrder,
@@ -62,7 +64,7 @@ impl<'a> FileFacts<'a> {
 
     pub(crate) fn range(&self, offset: u64, len: u64, compressed: bool, page: u32) -> DataRange {
         let compression = if compressed { self.compression.clone() } else { Compression::None };
-        DataRange { offset, len, compression, order: self.order, page_size: page }
+        DataRange { offset, len, cut: false, compression, order: self.order, page_size: page }
     }
 
     /// The range cut at the end of the file.
@@ -74,7 +76,7 @@ impl<'a> FileFacts<'a> {
         }
         let lost = range.len.saturating_sub(have);
         damages.note(range.offset, format!("{what}: {lost} bytes are past the end of the file"));
-        DataRange { len: have, ..range }
+        DataRange { len: have, cut: true, ..range }
     }
 }
 
@@ -198,6 +200,7 @@ pub(crate) fn part_overlaps(buffers: &mut [Buffer], damages: &mut Damages) {
             let what = format!("CPU {cpu} of \"{name}\": {lost} bytes belong to another CPU too");
             damages.note(data.offset, what);
             data.len = room;
+            data.cut = true;
         }
         limit = data.offset;
     }

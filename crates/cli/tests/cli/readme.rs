@@ -6,7 +6,7 @@
 
 use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::tool::repository;
@@ -46,6 +46,32 @@ fn with_real_outputs(guide: &str) -> String {
         }
     }
     real
+}
+
+/// All guides of the repository: those in its root and in `docs`.
+fn guides() -> Vec<PathBuf> {
+    let mut folders = vec![repository()];
+    let docs = repository().join("docs");
+    folders.extend(fs::read_dir(&docs).unwrap().map(|entry| entry.unwrap().path()));
+    folders.push(docs);
+    let entries = folders.iter().filter(|folder| folder.is_dir()).flat_map(fs::read_dir);
+    let paths = entries.flatten().map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let guides = guides();
+    assert!(guides.len() > 10, "{guides:?}");
+    for guide in guides {
+        let text = fs::read_to_string(&guide).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split_once(')')) {
+            let target = link.0.split('#').next().unwrap();
+            let outside = target.contains("://") || target.is_empty();
+            let there = guide.parent().unwrap().join(target).exists();
+            assert!(outside || there, "{}: {target}", guide.display());
+        }
+    }
 }
 
 #[test]

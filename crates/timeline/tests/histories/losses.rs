@@ -115,3 +115,27 @@ fn level_is_not_carried_over_a_loss() {
     let levels: Vec<_> = host.exits().iter().map(|exit| exit.span.level).collect();
     assert_eq!(levels, [1, 1]);
 }
+
+/// The file ends before the pages of one CPU do, or before they begin.
+#[test]
+fn what_a_cut_file_lacks_is_a_loss() {
+    let mut host = Host::x86();
+    host.shape.version = tracedat::Version::V6;
+    host.shape.events_per_page = 1;
+    host.exit(0, 1_000, V, 1).entry(0, 1_100, V, 0).exit(0, 2_000, V, 2).entry(0, 9_000, V, 0);
+    host.event(3, 1_500, OTHER, "softirq_entry", &[]).entry(3, 3_000, V, 0);
+    host.exit(3, 4_000, V, 3);
+    let file = host.file();
+    let page_at = |ns: u64| {
+        let mut pages = (0..file.len()).step_by(4096);
+        pages.find(|&at| file[at..at + 8] == ns.to_le_bytes()).unwrap()
+    };
+    let outcomes = |len: usize| -> Vec<_> {
+        let found = Found::in_file(&file[..len]);
+        assert!(!found.recording.damage().is_empty());
+        found.exits.iter().map(|exit| (exit.span.start_ns, exit.span.outcome)).collect()
+    };
+    let (kept, lost) = (Outcome::Paired, Outcome::LostIn);
+    assert_eq!(outcomes(page_at(3_000)), [(1_000, kept), (2_000, lost)]);
+    assert_eq!(outcomes(page_at(1_500)), [(1_000, lost), (2_000, lost)]);
+}

@@ -5,8 +5,10 @@
 
 mod architectures;
 mod containers;
+mod history;
 mod host;
 mod losses;
 mod nested;
 mod parts;
+mod random;
 mod threads;
