@@ -72,10 +72,8 @@ fn build() -> Result<PathBuf> {
     let mut build = Command::new(cargo);
     build.args(["build", "--release", "--locked", "--quiet", "--package", "hyperscope"]);
     ensure!(build.current_dir(repository::root()).status()?.success(), "the build failed");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
-        || repository::root().join("target"),
-        PathBuf::from,
-    );
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| repository::root().join("target"), PathBuf::from);
     Ok(target.join("release/hyperscope"))
 }
 

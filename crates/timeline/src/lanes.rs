@@ -37,7 +37,7 @@ impl Lane {
         let mut lane = Self { blocks_left, cut, ..Self::default() };
         if cut && blocks_left == 0 {
             let mut batch = ThreadBatch::default();
-            batch.events.push(ThreadEvent::lost(number, 0, u64::MAX, 0));
+            batch.events.push(ThreadEvent::lost(number, 0, u64::MAX));
             lane.batches.push_back(batch);
         }
         lane
@@ -250,9 +250,7 @@ impl<S: ExitSink + Send> Consume<ThreadBatch> for Lanes<S> {
         let behind = batch.first_ns.is_some() && batch.first_ns < lane.last_ns;
         let head_gap = batch.head_gap || lane.tail_gap || behind;
         if let (true, Some(first_ns)) = (head_gap, batch.first_ns) {
-            batch
-                .events
-                .insert(0, ThreadEvent::lost(number, lane.last_ns.unwrap_or(0), first_ns));
+            batch.events.insert(0, ThreadEvent::lost(number, lane.last_ns.unwrap_or(0), first_ns));
         }
         lane.tail_gap = batch.tail_gap || (lane.tail_gap && batch.first_ns.is_none());
         lane.last_ns = lane.last_ns.max(batch.last_stamp_ns());

@@ -38,7 +38,8 @@ pub(crate) fn render(rows: &[Row]) -> String {
          |---|--:|--:|--:|--:|--:|--:|\n",
     );
     for row in rows {
-        let faster = report.map_or_else(String::new, |ns| format!("{:.1}x", ratio(ns, row.median_ns)));
+        let faster =
+            report.map_or_else(String::new, |ns| format!("{:.1}x", ratio(ns, row.median_ns)));
         let times = cat.map_or_else(String::new, |ns| format!("{:.2}", ratio(row.median_ns, ns)));
         out += &format!(
             "| {} | {:.1} ms | {:.1} ms | {} | {:.1} MB | {faster} | {times} |\n",
@@ -79,9 +80,13 @@ mod tests {
 
     #[test]
     fn ratios_are_of_medians() {
-        let rows = [row("cat", &[12, 10, 90]), row("exits", &[24]), row("trace-cmd report", &[2400])];
+        let rows =
+            [row("cat", &[12, 10, 90]), row("exits", &[24]), row("trace-cmd report", &[2400])];
         let text = render(&rows);
-        assert!(text.contains("| exits | 24.0 ms | 24.0 ms | 1 | 1.0 MB | 100.0x | 2.00 |"), "{text}");
+        assert!(
+            text.contains("| exits | 24.0 ms | 24.0 ms | 1 | 1.0 MB | 100.0x | 2.00 |"),
+            "{text}"
+        );
         assert!(text.contains("| cat | 12.0 ms | 10.0 ms | 3 |"), "{text}");
     }
 
