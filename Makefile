@@ -19,7 +19,7 @@ ifneq ($(wildcard benches/run),)
 	@echo 'make bench   measure speed and memory'
 endif
 ifneq ($(wildcard fuzz/run),)
-	@echo 'make fuzz    feed mutated input to every reader'
+	@echo 'make fuzz    feed mutated input to every reader (MINUTES=5)'
 endif
 	@echo 'make clean   remove what was built'
 

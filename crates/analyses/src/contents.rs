@@ -68,7 +68,8 @@ impl Contents {
     /// Events the kernel dropped and counted.
     #[must_use]
     pub fn events_lost(&self) -> u64 {
-        self.cpus.iter().map(|cpu| cpu.events_lost).sum()
+        // A damaged page may tell of any number.
+        self.cpus.iter().map(|cpu| cpu.events_lost).fold(0, u64::saturating_add)
     }
 
     /// Places where the kernel dropped events without a count.

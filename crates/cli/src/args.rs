@@ -214,7 +214,7 @@ pub(crate) struct EventsArgs {
     /// Only events of these threads, separated by commas
     #[arg(long, value_name = "TID", value_delimiter = ',')]
     pub(crate) pid: Vec<u32>,
-    /// Only events of the vCPU threads of this VM, named as in the exits report
+    /// Only events of this VM's vCPU threads, and of its own recording; named as in exits
     #[arg(long, value_name = "VM")]
     pub(crate) vm: Option<String>,
     /// Only events from this time on, in seconds as printed

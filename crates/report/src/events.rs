@@ -8,7 +8,7 @@ mod merge;
 mod printer;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 
 use sources::Recording;
@@ -34,6 +34,8 @@ pub struct Machine {
     pub name: String,
     /// 0 for the host, 1 for its guests.
     pub level: u32,
+    /// Threads of it whose events are printed; `None`: all.
+    pub threads: Option<HashSet<u32>>,
 }
 
 /// What came of printing besides the lines.

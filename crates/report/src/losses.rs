@@ -11,7 +11,7 @@ const MAX_LISTED: usize = 5;
 
 /// The `losses` object of a report.
 pub(crate) fn json<'l>(losses: impl Iterator<Item = &'l Losses> + Clone, dropped: u64) -> Value {
-    let sum = |of: fn(&Losses) -> u64| losses.clone().map(of).sum::<u64>();
+    let sum = |of: fn(&Losses) -> u64| losses.clone().map(of).fold(0, u64::saturating_add);
     Object::default()
         .set("events_lost", sum(|one| one.events_lost))
         .set("uncounted_losses", sum(|one| one.uncounted_losses))

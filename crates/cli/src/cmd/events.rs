@@ -7,11 +7,13 @@ use analyses::find_vms;
 use anyhow::{Context, bail};
 use report::events::{EventsSummary, Filter, Machine, Style, write_events};
 use sources::Recording;
+use timeline::Vm;
 
 use crate::args::{EventsArgs, EventsFormatArg};
 use crate::inputs::{Guest, guest_of, open_all};
 use crate::output;
 use crate::progress::Progress;
+use crate::seconds::Seconds;
 
 pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
     let recordings = open_all(&args.files)?;
@@ -21,7 +23,9 @@ pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
         (EventsFormatArg::Text, true) => Style::Raw,
         (EventsFormatArg::Text, false) => Style::Text,
     };
-    let machines: Vec<Machine> = recordings.iter().map(|one| machine(one, &recordings)).collect();
+    let mut machines: Vec<Machine> =
+        recordings.iter().map(|one| machine(one, &recordings)).collect();
+    choose_threads(args, &recordings, &mut machines)?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     // A bar and lines would be written over each other on one terminal, or on that of a pager.
     let tick = |bytes| {
@@ -56,25 +60,39 @@ fn tell(summary: &EventsSummary, damaged_outside: u64) {
 }
 
 fn filter(args: &EventsArgs, recordings: &[Recording]) -> anyhow::Result<Filter> {
-    let mut threads: Option<HashSet<u32>> =
-        (!args.pid.is_empty()).then(|| args.pid.iter().copied().collect());
-    if let Some(vm) = &args.vm {
-        let of_vm = threads_of(vm, recordings)?;
-        threads = Some(match threads {
-            Some(asked) => asked.intersection(&of_vm).copied().collect(),
-            None => of_vm,
-        });
-    }
+    // Where times are ticks, whole numbers are printed in place of seconds.
+    let ticks = recordings.iter().all(|one| !one.is_nanoseconds());
+    let moment = |seconds: Seconds| if ticks { seconds.ns / 1_000_000_000 } else { seconds.ns };
     let filter = Filter {
         events: args.events.clone(),
         cpus: args.cpu.clone(),
-        threads,
-        from_ns: args.from.map(|seconds| seconds.ns),
-        to_ns: args.to.map(|seconds| seconds.ns),
+        from_ns: args.from.map(moment),
+        to_ns: args.to.map(moment),
         conditions: args.conditions.clone(),
     };
     check_names(&filter, recordings)?;
     Ok(filter)
+}
+
+/// Leaves to each machine the threads that are asked for: of a host, those that run the VM's
+/// vCPUs; of the VM itself, all.
+fn choose_threads(
+    args: &EventsArgs,
+    recordings: &[Recording],
+    machines: &mut [Machine],
+) -> anyhow::Result<()> {
+    let asked: Option<HashSet<u32>> =
+        (!args.pid.is_empty()).then(|| args.pid.iter().copied().collect());
+    let vcpus = args.vm.as_deref().map(|vm| vcpu_threads(vm, recordings, machines)).transpose()?;
+    for (at, machine) in machines.iter_mut().enumerate() {
+        let of_vm = vcpus.as_ref().filter(|_| args.vm.as_ref() != Some(&machine.name));
+        let of_vm = of_vm.map(|vcpus| vcpus.get(at).cloned().unwrap_or_default());
+        machine.threads = match (asked.clone(), of_vm) {
+            (Some(asked), Some(of_vm)) => Some(asked.intersection(&of_vm).copied().collect()),
+            (asked, of_vm) => asked.or(of_vm),
+        };
+    }
+    Ok(())
 }
 
 /// A filter that no event of any recording can pass is a slip of the pen, not a wish for silence.
@@ -96,14 +114,24 @@ fn check_names(filter: &Filter, recordings: &[Recording]) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn threads_of(vm: &str, recordings: &[Recording]) -> anyhow::Result<HashSet<u32>> {
-    let vms: Vec<_> = recordings.iter().flat_map(|one| find_vms(one, &|_| ())).collect();
-    let named: Vec<_> = vms.iter().filter(|one| one.name == vm).collect();
-    if named.is_empty() {
-        let known: Vec<&str> = vms.iter().map(|one| one.name.as_str()).collect();
-        bail!("no VM is called {vm}; there are: {}", known.join(", "));
+/// The threads that run the VM's vCPUs, by recording.
+fn vcpu_threads(
+    vm: &str,
+    recordings: &[Recording],
+    machines: &[Machine],
+) -> anyhow::Result<Vec<HashSet<u32>>> {
+    let vms: Vec<_> = recordings.iter().map(|one| find_vms(one, &|_| ())).collect();
+    let mut names: Vec<&str> = vms.iter().flatten().map(|one| one.name.as_str()).collect();
+    if !names.contains(&vm) && !machines.iter().any(|machine| machine.name == vm) {
+        names.sort_unstable();
+        names.dedup();
+        bail!("no VM is called {vm}; there are: {}", names.join(", "));
     }
-    Ok(named.iter().flat_map(|vm| &vm.vcpus).map(|vcpu| vcpu.thread).collect())
+    let threads = |vms: &Vec<Vm>| {
+        let named = vms.iter().filter(|one| one.name == vm);
+        named.flat_map(|vm| &vm.vcpus).map(|vcpu| vcpu.thread).collect()
+    };
+    Ok(vms.iter().map(threads).collect())
 }
 
 /// What a recording's machine is called: a guest if it was aligned to a host or another recording
@@ -111,9 +139,11 @@ fn threads_of(vm: &str, recordings: &[Recording]) -> anyhow::Result<HashSet<u32>
 fn machine(recording: &Recording, all: &[Recording]) -> Machine {
     let told = all.iter().find_map(|host| guest_of(recording, host));
     match told {
-        Some(guest) => Machine { name: guest_name(guest), level: 1 },
-        None if recording.peer().is_some() => Machine { name: "guest".to_owned(), level: 1 },
-        None => Machine { name: "host".to_owned(), level: 0 },
+        Some(guest) => Machine { name: guest_name(guest), level: 1, threads: None },
+        None if recording.peer().is_some() => {
+            Machine { name: "guest".to_owned(), level: 1, threads: None }
+        }
+        None => Machine { name: "host".to_owned(), level: 0, threads: None },
     }
 }
 

@@ -135,7 +135,7 @@ fn a_file_that_may_not_be_read_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("secret.dat");
     fs::write(&path, "x").unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&path).is_ok() {
         // Root may read anything.
         return;

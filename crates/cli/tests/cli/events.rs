@@ -73,6 +73,15 @@ fn events_are_chosen_by_fields() {
 }
 
 #[test]
+fn a_vm_is_its_threads_on_the_host_and_all_of_its_own_recording() {
+    let of_vm = events(&["--vm", "vm-119", HOST, GUEST]);
+    let expected = events(&[HOST, GUEST]).into_iter();
+    let expected: Vec<Value> =
+        expected.filter(|event| event["level"] == 1 || event["pid"] == 119).collect();
+    assert!(of_vm == expected, "{} {}", of_vm.len(), expected.len());
+}
+
+#[test]
 fn a_filter_that_leaves_nothing_says_so() {
     let run = hyperscope(&["events", "--cpu", "77", SMP]);
     assert_eq!((run.code, run.out.as_str()), (0, ""));

@@ -1,6 +1,8 @@
 //! The `hyperscope` command as its users run it: on the bundled recordings, with right and wrong
 //! arguments, sound and broken inputs.
 
+#![allow(clippy::unwrap_used)]
+
 mod errors;
 mod events;
 mod inputs;

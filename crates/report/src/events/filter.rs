@@ -1,7 +1,5 @@
 //! Which events are printed: by name, CPU, thread, time and field values.
 
-use std::collections::HashSet;
-
 use abi::ByteOrder;
 use eventfmt::{EventFormat, NumberAt, Value};
 
@@ -56,8 +54,6 @@ pub struct Filter {
     pub events: Vec<String>,
     /// CPUs; `None`: all.
     pub cpus: Option<CpuSet>,
-    /// Threads; `None`: all.
-    pub threads: Option<HashSet<u32>>,
     /// First time.
     pub from_ns: Option<u64>,
     /// First time past the end.

@@ -1,6 +1,6 @@
 //! Pages to finished lines: the loop that runs once per event.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use abi::ByteOrder;
@@ -30,6 +30,8 @@ pub(super) struct Printer<'r> {
     unknown: AtomicU64,
     lines: LineParts,
     json: JsonParts,
+    /// Threads whose events are printed; `None`: all.
+    threads: Option<HashSet<u32>>,
     /// Name of the machine, where several recordings are printed together.
     prefix: Box<[u8]>,
 }
@@ -95,6 +97,7 @@ impl<'r> Printer<'r> {
             unknown: AtomicU64::new(0),
             lines: LineParts::new(recording),
             json: JsonParts::new(&machine.name, machine.level, recording.is_nanoseconds()),
+            threads: machine.threads.clone(),
             prefix: prefix.into_bytes().into(),
         }
     }
@@ -138,7 +141,7 @@ impl<'r> Printer<'r> {
             return;
         }
         let pid = self.pid_at.read(payload, self.order).unwrap_or(0) as u32;
-        if self.filter.threads.as_ref().is_some_and(|threads| !threads.contains(&pid)) {
+        if self.threads.as_ref().is_some_and(|threads| !threads.contains(&pid)) {
             return;
         }
         match event {

@@ -1,0 +1,41 @@
+//! An event's format text and a record of it.
+//!
+//! The first byte picks byte order and long size; the text goes to the first NUL, and what follows
+//! is the record.
+
+use abi::{Abi, ByteOrder, LongSize};
+use eventfmt::EventFormat;
+
+use crate::printing::Kernel;
+
+/// Parses the text and prints the record.
+pub fn run(bytes: &[u8]) {
+    let Some((&flags, rest)) = bytes.split_first() else { return };
+    let (text, record) = split_nul(rest);
+    for system in ["kvm", "ftrace"] {
+        match EventFormat::parse(system, text) {
+            Ok(format) => {
+                let (blank, size) = (format.blank_record(), format.record_size());
+                assert!(blank.len() == size && format.full_name().starts_with(system));
+                let kernel = Kernel::new(abi(flags), b"%s %d");
+                kernel.print(&format, record);
+                kernel.print(&format, &blank);
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+}
+
+/// Byte order and long size by the two lowest bits.
+pub(crate) fn abi(flags: u8) -> Abi {
+    let order = if flags & 1 == 0 { ByteOrder::Little } else { ByteOrder::Big };
+    let long = if flags & 2 == 0 { LongSize::Eight } else { LongSize::Four };
+    Abi { order, long }
+}
+
+/// What is before the first NUL, and what is behind it.
+pub(crate) fn split_nul(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let at = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    let (text, rest) = bytes.split_at(at);
+    (text, rest.get(1..).unwrap_or_default())
+}

@@ -1,0 +1,31 @@
+//! What the fuzz targets do with bytes, one module per untrusted surface.
+//!
+//! Each module has a `run` that takes any bytes. It must not panic, must end soon and must take
+//! little memory; beyond that it asserts what holds for every input, such as that two ways to read
+//! a page agree. The fuzz targets call it with mutated bytes, ordinary tests with kept ones.
+
+#![forbid(unsafe_code)]
+
+pub mod format;
+pub mod page;
+pub mod print_fmt;
+mod printing;
+pub mod recording;
+pub mod seeds;
+pub mod symbols;
+pub mod timeline;
+pub mod trace_dat;
+
+/// A surface: takes any bytes.
+pub type Run = fn(&[u8]);
+
+/// All surfaces by name: that of their fuzz target and of the folders of their seeds and crashes.
+pub const ALL: [(&str, Run); 7] = [
+    ("page", page::run),
+    ("trace_dat", trace_dat::run),
+    ("recording", recording::run),
+    ("timeline", timeline::run),
+    ("format", format::run),
+    ("print_fmt", print_fmt::run),
+    ("symbols", symbols::run),
+];

@@ -1,0 +1,184 @@
+//! A whole recording from bytes: opened, analysed, reported and printed.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use analyses::{By, Contents, Exits, contents, exits, find_vms, nested};
+use report::events::{EventsSummary, Filter, Machine, Style, write_events};
+use report::{ExitsReport, FileInfo, Format, InfoReport, NestedReport, Report, Source};
+use sources::{BlockReader, Recording};
+
+/// Bytes of pages above which a file is left alone: a few chunks are as good as many.
+const MOST_PAGES: u64 = 16 << 20;
+/// Bytes of the smallest record: a head and four bytes, or a head and a length.
+const LEAST_RECORD: u64 = 8;
+/// Bytes of printed JSON that are parsed again.
+const MOST_PARSED: usize = 256 << 10;
+
+/// What was found, for callers that know what there is to find.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Bytes of pages.
+    pub pages: u64,
+    /// Events on them.
+    pub events: u64,
+    /// VM exits among those.
+    pub exits: u64,
+    /// Parts that could not be read.
+    pub damaged: u64,
+}
+
+/// Reads `file` as a recording.
+pub fn run(file: &[u8]) {
+    let _ = check(file);
+}
+
+/// Reads `file` as a recording; an error's text when it is none.
+///
+/// # Errors
+/// When the file can't be opened.
+pub fn check(file: &[u8]) -> Result<Found, String> {
+    let recording = open(file)?;
+    let pages = page_bytes(&recording);
+    if pages > MOST_PAGES {
+        return Ok(Found { pages, ..Found::default() });
+    }
+    let contents = contents(&recording, &|_| ());
+    assert!(contents.total() <= pages / LEAST_RECORD, "more events than pages have room for");
+    let by_name: u64 = contents.events.values().sum();
+    assert_eq!(by_name, contents.total(), "events by name are not those by CPU");
+    let found = Found {
+        pages,
+        events: contents.total(),
+        exits: check_exits(&recording, &contents),
+        damaged: contents.pages_damaged(),
+    };
+    check_nested(&recording);
+    print(&recording, &contents);
+    let vms = find_vms(&recording, &|_| ());
+    render(&InfoReport { files: vec![FileInfo { recording, contents, vms }] });
+    Ok(found)
+}
+
+fn open(file: &[u8]) -> Result<Recording, String> {
+    sources::open_bytes(Path::new("bytes"), file.to_vec()).map_err(|error| {
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        let text = format!("{error}{}", cause.unwrap_or_default());
+        assert!(text.len() > "bytes".len(), "an error that tells nothing");
+        text
+    })
+}
+
+/// Bytes of pages in all blocks; stops counting above [`MOST_PAGES`].
+fn page_bytes(recording: &Recording) -> u64 {
+    let mut reader = BlockReader::default();
+    let mut sum = 0;
+    for stream in recording.streams() {
+        for index in 0..stream.block_count() {
+            let block = recording.block(stream, index, &mut reader);
+            sum += block.map_or(0, |block| block.pages.len() as u64);
+            if sum > MOST_PAGES {
+                return sum;
+            }
+        }
+    }
+    sum
+}
+
+fn check_exits(recording: &Recording, contents: &Contents) -> u64 {
+    let coarse = exits(recording, &By::DEFAULT, &|_| ());
+    let every: Vec<By> = By::NAMES.iter().map(|(_, by)| *by).collect();
+    let fine = exits(recording, &every, &|_| ());
+    let count = sums(&coarse);
+    assert_eq!(count, sums(&fine), "exits depend on how they are grouped");
+    assert!(count.exits <= contents.total(), "more exits than events");
+    for exits in [coarse, fine] {
+        render(&ExitsReport {
+            sources: vec![Source { path: "bytes".to_owned(), exits, of_guest: false }],
+        });
+    }
+    count.exits
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Sums {
+    exits: u64,
+    dropped: u64,
+    paired: u64,
+    by_handler: u64,
+}
+
+/// Sums over all rows, each of which must add up.
+fn sums(exits: &Exits) -> Sums {
+    let mut sums = Sums { exits: 0, dropped: 0, paired: 0, by_handler: 0 };
+    for row in &exits.rows {
+        let tally = &row.tally;
+        let sum_ns = tally.durations.sum();
+        if sum_ns < u64::MAX {
+            assert_eq!(tally.parts.total_ns(), sum_ns, "parts do not add up: {row:?}");
+        }
+        let longest_ns = tally.durations.max().unwrap_or(0);
+        assert!(longest_ns <= exits.span_ns, "an exit longer than the recording: {row:?}");
+        sums.exits += tally.count;
+        sums.dropped += tally.dropped;
+        sums.paired += tally.durations.count();
+        sums.by_handler += tally.by_kernel + tally.by_user + tally.by_l1;
+    }
+    assert!(sums.paired + sums.dropped <= sums.exits, "{sums:?}");
+    assert_eq!(sums.paired, sums.by_handler, "{sums:?}");
+    sums
+}
+
+fn check_nested(recording: &Recording) {
+    let nested = nested(recording, &|_| ());
+    render(&NestedReport { sources: vec![("bytes".to_owned(), nested)] });
+}
+
+fn render(report: &dyn Report) {
+    for format in [
+        Format::Table { width: None },
+        Format::Table { width: Some(40) },
+        Format::Json,
+        Format::Csv,
+    ] {
+        let text = report.render(format);
+        if format == Format::Json {
+            let parsed = serde_json::from_str::<serde_json::Value>(&text);
+            assert!(parsed.is_ok(), "a report that is no JSON: {text}");
+        }
+    }
+}
+
+fn print(recording: &Recording, contents: &Contents) {
+    for style in [Style::Text, Style::Raw, Style::Jsonl] {
+        let (summary, text) = printed(recording, style);
+        assert_eq!(summary.printed, contents.total(), "events are missing in {style:?}");
+        let lines = text.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        assert!(lines >= summary.printed, "lines are missing in {style:?}");
+        if style == Style::Jsonl && text.len() <= MOST_PARSED {
+            check_json(&text);
+        }
+    }
+}
+
+fn printed(recording: &Recording, style: Style) -> (EventsSummary, Vec<u8>) {
+    let recordings = std::slice::from_ref(recording);
+    let machines = [Machine { name: "host".to_owned(), level: 0 }];
+    let mut out = Vec::new();
+    let filter = Filter::default();
+    match write_events(recordings, &machines, &filter, style, &mut out, &|_| ()) {
+        Ok(summary) => (summary, out),
+        Err(error) => panic!("memory can't be written: {error}"),
+    }
+}
+
+/// Every line is an object, and lines are in the order of their times where all have one.
+fn check_json(text: &[u8]) {
+    let mut keys = BTreeSet::new();
+    for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        match serde_json::from_slice::<serde_json::Value>(line) {
+            Ok(serde_json::Value::Object(object)) => keys.extend(object.into_iter().map(|it| it.0)),
+            other => panic!("{other:?}: {}", String::from_utf8_lossy(line)),
+        }
+    }
+}
