@@ -14,6 +14,8 @@
 //! Memory is bounded by the blocks of one round and what runs ahead of the horizon: streams that
 //! are ahead are not decoded further until the others have caught up.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
@@ -76,7 +78,28 @@ pub trait Consume<B>: Send {
 struct Progress {
     next_block: usize,
     blocks: usize,
-    reached_ns: u64,
+    /// Blocks planned in the round that is being decoded.
+    planned: u64,
+    reached_ns: Option<u64>,
+    /// Time a block spans, going by those decoded last; at least 1.
+    block_ns: u64,
+}
+
+impl Progress {
+    /// The round's blocks have been decoded and go up to `stamp_ns`.
+    fn note(&mut self, stamp_ns: Option<u64>) {
+        let before_ns = self.reached_ns;
+        self.reached_ns = before_ns.max(stamp_ns);
+        if let (Some(before_ns), Some(reached_ns)) = (before_ns, self.reached_ns) {
+            let gained_ns = reached_ns.saturating_sub(before_ns);
+            self.block_ns = (gained_ns / self.planned.max(1)).max(1);
+        }
+        self.planned = 0;
+    }
+
+    fn is_done(&self) -> bool {
+        self.next_block >= self.blocks
+    }
 }
 
 /// Reads all of `inputs`; `tick` is told how many bytes of them each round took.
@@ -149,30 +172,27 @@ impl<'r> Rounds<'r> {
         Self { inputs, progress, budget, readers: ReaderPool::default() }
     }
 
-    /// The blocks to decode next: those of the streams furthest behind, within the budget.
+    /// The blocks to decode next: always one of the stream that is expected to be furthest behind,
+    /// until the budget is used up. CPUs differ in how many events they have: a block of an idle
+    /// one spans seconds, and reading it early only costs memory.
     fn plan(&mut self) -> Vec<(usize, usize)> {
-        let mut lagging: Vec<usize> = (0..self.progress.len())
-            .filter(|&at| self.progress.get(at).is_some_and(|one| one.next_block < one.blocks))
-            .collect();
-        lagging.sort_by_key(|&at| self.progress.get(at).map_or(0, |one| one.reached_ns));
-        let mut plan = Vec::new();
-        let mut left = self.budget;
-        let share = (self.budget / (lagging.len() as u64).max(1)).max(1);
-        for at in lagging {
-            if left == 0 {
-                break;
-            }
+        let unread = self.progress.iter().enumerate().filter(|(_, one)| !one.is_done());
+        let mut behind: BinaryHeap<_> =
+            unread.map(|(at, one)| Reverse((one.reached_ns.unwrap_or(0), at))).collect();
+        let (mut plan, mut left) = (Vec::new(), self.budget);
+        while left > 0 {
+            let Some(Reverse((expected_ns, at))) = behind.pop() else { break };
             let (Some(progress), Some(input)) = (self.progress.get_mut(at), self.inputs.get(at))
             else {
                 continue;
             };
-            let mut taken = 0;
-            while progress.next_block < progress.blocks && taken < share {
-                plan.push((at, progress.next_block));
-                taken += input.stream.block_len(progress.next_block).max(1);
-                progress.next_block += 1;
+            plan.push((at, progress.next_block));
+            left = left.saturating_sub(input.stream.block_len(progress.next_block).max(1));
+            progress.next_block += 1;
+            progress.planned += 1;
+            if !progress.is_done() {
+                behind.push(Reverse((expected_ns.saturating_add(progress.block_ns.max(1)), at)));
             }
-            left = left.saturating_sub(taken);
         }
         plan
     }
@@ -224,14 +244,18 @@ impl<'r> Rounds<'r> {
 
     /// Notes how far the round has come and returns the horizon behind it.
     fn note<B: Batch>(&mut self, round: &Round<B>) -> u64 {
+        let mut reached_ns: Vec<Option<u64>> = vec![None; self.progress.len()];
         for (at, batch) in &round.batches {
-            if let (Some(progress), Some(stamp_ns)) =
-                (self.progress.get_mut(*at), batch.last_stamp_ns())
-            {
-                progress.reached_ns = progress.reached_ns.max(stamp_ns);
+            if let Some(reached_ns) = reached_ns.get_mut(*at) {
+                *reached_ns = (*reached_ns).max(batch.last_stamp_ns());
             }
         }
-        let behind = self.progress.iter().filter(|one| one.next_block < one.blocks);
-        behind.map(|one| one.reached_ns).min().unwrap_or(u64::MAX)
+        for (progress, reached_ns) in self.progress.iter_mut().zip(reached_ns) {
+            if progress.planned > 0 {
+                progress.note(reached_ns);
+            }
+        }
+        let unread = self.progress.iter().filter(|one| !one.is_done());
+        unread.map(|one| one.reached_ns.unwrap_or(0)).min().unwrap_or(u64::MAX)
     }
 }
