@@ -1,12 +1,21 @@
-//! A moment as people write it: seconds with a fraction, as events are printed.
+//! A moment as people write it: as events are printed, in seconds with a fraction, or in ticks
+//! where the recording's clock has no seconds.
 
 use std::str::FromStr;
 
 /// A moment on the recording's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Seconds {
+    /// What stands before the point: seconds or ticks.
+    pub(crate) whole: u64,
+    nanos: u32,
+}
+
+impl Seconds {
     /// The same in nanoseconds.
-    pub(crate) ns: u64,
+    pub(crate) fn ns(self) -> u64 {
+        self.whole.saturating_mul(1_000_000_000).saturating_add(u64::from(self.nanos))
+    }
 }
 
 /// A text that is no moment.
@@ -18,15 +27,14 @@ impl FromStr for Seconds {
     type Err = NoTime;
 
     fn from_str(text: &str) -> Result<Self, NoTime> {
-        let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = |part: &str| part.bytes().all(|one| one.is_ascii_digit());
-        if seconds.is_empty() || fraction.len() > 9 || !digits(seconds) || !digits(fraction) {
+        if fraction.len() > 9 || !digits(whole) || !digits(fraction) {
             return Err(NoTime);
         }
-        let seconds: u64 = seconds.parse().map_err(|_| NoTime)?;
-        let fraction: u64 = format!("{fraction:0<9}").parse().map_err(|_| NoTime)?;
-        let ns = seconds.checked_mul(1_000_000_000).and_then(|ns| ns.checked_add(fraction));
-        ns.map(|ns| Self { ns }).ok_or(NoTime)
+        let whole = whole.parse().map_err(|_| NoTime)?;
+        let nanos = format!("{fraction:0<9}").parse().map_err(|_| NoTime)?;
+        Ok(Self { whole, nanos })
     }
 }
 
@@ -36,10 +44,11 @@ mod tests {
 
     #[test]
     fn fractions_have_any_number_of_digits_up_to_nine() {
-        let ns = |text: &str| text.parse::<Seconds>().map(|seconds| seconds.ns);
+        let ns = |text: &str| text.parse().map(Seconds::ns);
         assert_eq!(ns("42"), Ok(42_000_000_000));
         assert_eq!(ns("42.5"), Ok(42_500_000_000));
         assert_eq!(ns("0.000000001"), Ok(1));
+        assert_eq!(ns("18446744073709551615"), Ok(u64::MAX));
         for wrong in ["", ".5", "abc", "1.0000000001", "-1", "1,5", "99999999999999999999"] {
             assert_eq!(ns(wrong), Err(NoTime), "{wrong}");
         }

@@ -73,6 +73,7 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
         Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
     });
     let cmdlines = read_text(&dir.join("saved_cmdlines"), MAX_TEXT_BYTES).unwrap_or_default();
+    let corrections = vec![Correction::of_clock(clock.as_deref())];
     Ok(Recording {
         path: dir.to_owned(),
         files,
@@ -81,7 +82,7 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
         abi: Abi { order, long },
         formats,
         streams,
-        corrections: vec![Correction::identity()],
+        corrections,
         cmdlines: Cmdlines::parse(&cmdlines),
         kallsyms: OnceLock::new(),
         kallsyms_text: Some(

@@ -65,8 +65,7 @@ impl Correction {
             Align::ToAnyPeer => shifts.into_iter().next(),
         };
         let tsc = metadata.tsc2nsec.filter(|tsc| applies && tsc.mult != 0 && tsc.shift < u64::BITS);
-        let in_ns = clock.is_none_or(|clock| NANOSECOND_CLOCKS.contains(&clock));
-        let unit = if in_ns || tsc.is_some() { TimeUnit::Nanoseconds } else { TimeUnit::Ticks };
+        let unit = if tsc.is_some() { TimeUnit::Nanoseconds } else { TimeUnit::of(clock) };
         let shift = shift.filter(|shift| !shift.cpus.iter().all(Vec::is_empty)).cloned();
         Self { shift, tsc, added: metadata.added_ns(), unit }
     }
@@ -75,6 +74,12 @@ impl Correction {
     #[must_use]
     pub const fn identity() -> Self {
         Self { shift: None, tsc: None, added: 0, unit: TimeUnit::Nanoseconds }
+    }
+
+    /// A correction that changes nothing, of times of the clock so called.
+    #[must_use]
+    pub fn of_clock(clock: Option<&str>) -> Self {
+        Self { unit: TimeUnit::of(clock), ..Self::identity() }
     }
 
     /// The corrected time of a raw one, recorded on `cpu`: in nanoseconds, where
@@ -110,6 +115,14 @@ impl Correction {
     #[must_use]
     pub fn peer(&self) -> Option<u64> {
         self.shift.as_ref().map(|shift| shift.peer)
+    }
+}
+
+impl TimeUnit {
+    /// What a clock counts; nanoseconds, as most do, where its name is not known.
+    fn of(clock: Option<&str>) -> Self {
+        let in_ns = clock.is_none_or(|clock| NANOSECOND_CLOCKS.contains(&clock));
+        if in_ns { Self::Nanoseconds } else { Self::Ticks }
     }
 }
 

@@ -1,12 +1,11 @@
 //! A whole recording from bytes: opened, analysed, reported and printed.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use analyses::{By, Contents, Exits, contents, exits, find_vms, nested};
 use report::events::{EventsSummary, Filter, Machine, Style, write_events};
 use report::{ExitsReport, FileInfo, Format, InfoReport, NestedReport, Report, Source};
-use sources::{BlockReader, Recording};
+use sources::{BlockReader, OpenError, Recording};
 
 /// Bytes of pages above which a file is left alone: a few chunks are as good as many.
 const MOST_PAGES: u64 = 16 << 20;
@@ -38,10 +37,15 @@ pub fn run(file: &[u8]) {
 /// # Errors
 /// When the file can't be opened.
 pub fn check(file: &[u8]) -> Result<Found, String> {
-    let recording = open(file)?;
+    sources::open_bytes(Path::new("bytes"), file.to_vec()).map(account).map_err(reason)
+}
+
+/// Analyses, reports and prints a recording.
+#[must_use]
+pub fn account(recording: Recording) -> Found {
     let pages = page_bytes(&recording);
     if pages > MOST_PAGES {
-        return Ok(Found { pages, ..Found::default() });
+        return Found { pages, ..Found::default() };
     }
     let contents = contents(&recording, &|_| ());
     assert!(contents.total() <= pages / LEAST_RECORD, "more events than pages have room for");
@@ -57,16 +61,17 @@ pub fn check(file: &[u8]) -> Result<Found, String> {
     print(&recording, &contents);
     let vms = find_vms(&recording, &|_| ());
     render(&InfoReport { files: vec![FileInfo { recording, contents, vms }] });
-    Ok(found)
+    found
 }
 
-fn open(file: &[u8]) -> Result<Recording, String> {
-    sources::open_bytes(Path::new("bytes"), file.to_vec()).map_err(|error| {
-        let cause = std::error::Error::source(&error).map(ToString::to_string);
-        let text = format!("{error}{}", cause.unwrap_or_default());
-        assert!(text.len() > "bytes".len(), "an error that tells nothing");
-        text
-    })
+/// Why a recording is refused: what the error says, and its cause if it has one.
+#[must_use]
+pub fn reason(error: OpenError) -> String {
+    let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+    let text = error.to_string();
+    let is_bare_path = matches!(error, OpenError::TraceDat { .. });
+    assert!(!text.is_empty() && !(is_bare_path && cause.is_empty()), "an error without a reason");
+    format!("{text}: {cause}")
 }
 
 /// Bytes of pages in all blocks; stops counting above [`MOST_PAGES`].
@@ -163,7 +168,7 @@ fn print(recording: &Recording, contents: &Contents) {
 
 fn printed(recording: &Recording, style: Style) -> (EventsSummary, Vec<u8>) {
     let recordings = std::slice::from_ref(recording);
-    let machines = [Machine { name: "host".to_owned(), level: 0 }];
+    let machines = [Machine { name: "host".to_owned(), level: 0, threads: None }];
     let mut out = Vec::new();
     let filter = Filter::default();
     match write_events(recordings, &machines, &filter, style, &mut out, &|_| ()) {
@@ -172,13 +177,11 @@ fn printed(recording: &Recording, style: Style) -> (EventsSummary, Vec<u8>) {
     }
 }
 
-/// Every line is an object, and lines are in the order of their times where all have one.
+/// Every line is an object.
 fn check_json(text: &[u8]) {
-    let mut keys = BTreeSet::new();
     for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-        match serde_json::from_slice::<serde_json::Value>(line) {
-            Ok(serde_json::Value::Object(object)) => keys.extend(object.into_iter().map(|it| it.0)),
-            other => panic!("{other:?}: {}", String::from_utf8_lossy(line)),
-        }
+        let parsed = serde_json::from_slice::<serde_json::Value>(line);
+        let is_object = parsed.is_ok_and(|value| value.is_object());
+        assert!(is_object, "no JSON object: {}", String::from_utf8_lossy(line));
     }
 }

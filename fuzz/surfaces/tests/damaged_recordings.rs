@@ -11,7 +11,7 @@ use std::io::Cursor;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use peak_alloc::PeakAlloc;
 use surfaces::recording::{self, Found};
@@ -79,9 +79,9 @@ fn fixture(name: &str) -> Vec<u8> {
 fn survive(file: &[u8], what: &str) {
     MEMORY.reset_peak_usage();
     let before = MEMORY.current_usage();
-    let start = Instant::now();
-    let result = recording::check(file);
-    let (took, taken) = (start.elapsed(), MEMORY.peak_usage().saturating_sub(before));
+    let mut result = Err(String::new());
+    let took = surfaces::time(LIMIT, || result = recording::check(file));
+    let taken = MEMORY.peak_usage().saturating_sub(before);
     assert!(took < LIMIT, "{what} takes {took:?}");
     let pages = match result {
         Ok(Found { pages, events, exits, .. }) => {

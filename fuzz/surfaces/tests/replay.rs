@@ -6,7 +6,7 @@
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// An input takes milliseconds; a debug build on a busy machine ends in this.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -24,9 +24,9 @@ fn replay(kind: &str) -> usize {
     for (surface, run) in surfaces::ALL {
         for path in inputs(kind, surface) {
             let bytes = fs::read(&path).unwrap();
-            let start = Instant::now();
-            assert!(catch_unwind(|| run(&bytes)).is_ok(), "{} panics", path.display());
-            let took = start.elapsed();
+            let took = surfaces::time(LIMIT, || {
+                assert!(catch_unwind(|| run(&bytes)).is_ok(), "{} panics", path.display());
+            });
             assert!(took < LIMIT, "{} takes {took:?}", path.display());
             count += 1;
         }

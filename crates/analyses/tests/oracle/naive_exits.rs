@@ -98,11 +98,14 @@ fn exit(
     paired: bool,
     level_two_runs: &mut bool,
 ) -> Exit {
-    let own = |name: &str| span.iter().find(|one| one.is(name) && one.ran() == thread);
-    let injected = own("kvm_nested_vmexit_inject");
-    let enters = own("kvm_nested_vmenter").is_some();
-    let of_level_two = own("kvm_nested_vmexit").is_some() || *level_two_runs;
-    *level_two_runs = enters || (of_level_two && injected.is_none());
+    let own = |name: &str| span.iter().position(|one| one.is(name) && one.ran() == thread);
+    let enters = own("kvm_nested_vmenter");
+    let injects = own("kvm_nested_vmexit_inject");
+    // An inject after an enter takes that back: no exit of the hardware is reflected by it.
+    let takes_back = enters.is_some() && injects > enters;
+    let injected = injects.filter(|_| !takes_back).map(|at| span[at]);
+    let of_level_two = own("kvm_nested_vmexit").is_some() || injected.is_some() || *level_two_runs;
+    *level_two_runs = injects.is_none() && (enters.is_some() || of_level_two);
 
     let mut sums = Sums { count: 1, ..Sums::default() };
     (sums.guest_ns, sums.before_exit_ns) = guest_window(thread, before, span[0].ns);
@@ -123,7 +126,7 @@ fn exit(
         code: code(span[0]),
         injected_as: injected
             .map(|one| one.get("exit_reason").or_else(|| one.get("exit_code")).unwrap()),
-        enters_level_two: enters,
+        enters_level_two: enters.is_some(),
         sums,
     }
 }

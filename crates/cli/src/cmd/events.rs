@@ -62,7 +62,7 @@ fn tell(summary: &EventsSummary, damaged_outside: u64) {
 fn filter(args: &EventsArgs, recordings: &[Recording]) -> anyhow::Result<Filter> {
     // Where times are ticks, whole numbers are printed in place of seconds.
     let ticks = recordings.iter().all(|one| !one.is_nanoseconds());
-    let moment = |seconds: Seconds| if ticks { seconds.ns / 1_000_000_000 } else { seconds.ns };
+    let moment = |seconds: Seconds| if ticks { seconds.whole } else { seconds.ns() };
     let filter = Filter {
         events: args.events.clone(),
         cpus: args.cpu.clone(),

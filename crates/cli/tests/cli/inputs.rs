@@ -4,8 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
 use tracedat::{ChunkReader, TraceDat};
 
+use crate::schemas::{check, closed};
 use crate::tool::{command, hyperscope, output_of, repository};
 
 const HOST: &str = "fixtures/x86-svm/host-guest.dat";
@@ -101,6 +103,36 @@ fn bare_pages_tell_what_the_file_they_come_from_tells() {
         assert!(info.contains("ring-buffer pages"), "{info}");
         assert!(info.contains("2, 2 with events"), "{info}");
     }
+}
+
+#[test]
+fn ticks_are_not_called_nanoseconds() {
+    let folder = tempfile::tempdir().unwrap();
+    write_raw_pages(SMP, folder.path(), |cpu| format!("cpu{cpu}"));
+    fs::write(folder.path().join("trace_clock"), "local global [x86-tsc]\n").unwrap();
+    let path = folder.path().to_str().unwrap();
+    for (schema, args) in [
+        ("exits", &["exits", "--format", "json", path][..]),
+        ("nested", &["nested", "--format", "json", path]),
+        ("info", &["info", "--format", "json", path]),
+    ] {
+        let report: Value = serde_json::from_str(&output_of(args)).unwrap();
+        check(&closed(schema), &report, schema);
+    }
+    let exits = output_of(&["exits", "--format", "json", path]);
+    let exits: Value = serde_json::from_str(&exits).unwrap();
+    let row = &exits["rows"][0];
+    assert!(row["time_ns"].is_null() && row["time_cycles"].as_u64() > Some(0), "{row:#}");
+    let table = output_of(&["exits", path]);
+    assert!(table.contains("ticks of the recording's clock") && !table.contains(" ms "), "{table}");
+    let events = output_of(&["events", "--format", "jsonl", path]);
+    let first: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
+    check(&closed("event"), &first, "event");
+    let ticks = first["ts_cycles"].as_u64().unwrap();
+    // Moments are given as they are printed.
+    let text = output_of(&["events", "--to", &(ticks + 1).to_string(), path]);
+    assert_eq!(text.lines().count(), 1);
+    assert!(text.contains(&format!(" {ticks}: ")), "{text}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::tool::{hyperscope, output_of, recordings, repository};
 
 /// The schema as published, but closed: a field it does not describe is a fault. Users' schemas
 /// are open, so that fields can be added.
-fn closed(name: &str) -> Validator {
+pub(crate) fn closed(name: &str) -> Validator {
     let path = repository().join(format!("docs/formats/{name}.schema.json"));
     let mut schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     assert!(jsonschema::meta::is_valid(&schema), "{name}");
@@ -32,7 +32,7 @@ fn close(schema: &mut Value) {
 }
 
 #[track_caller]
-fn check(validator: &Validator, document: &Value, what: &str) {
+pub(crate) fn check(validator: &Validator, document: &Value, what: &str) {
     let faults: Vec<String> = validator
         .iter_errors(document)
         .take(5)
