@@ -21,6 +21,8 @@ pub struct VcpuInfo {
 pub(crate) struct Vcpus {
     infos: Vec<VcpuInfo>,
     live: FxHashMap<u32, VcpuThread>,
+    /// vCPUs by thread and id: a VMM may run several in one thread, one after the other.
+    by_id: FxHashMap<(u32, u64), usize>,
     /// Losses that have not ended: they concern vCPUs first seen within them, too.
     open_gaps: Vec<ThreadEvent>,
 }
@@ -57,15 +59,30 @@ impl Vcpus {
         let Some(at) = events.iter().position(is_vcpu) else { return false };
         *events = events.get(at..).unwrap_or(&[]);
         let first_ns = events.first().map_or(0, |event| event.stamp_ns);
-        let mut vcpu = VcpuThread::new(self.infos.len());
+        let mut vcpu = VcpuThread::new(self.index_of(thread, events.first()));
         for gap in &self.open_gaps {
             if gap.stamp_ns <= first_ns && gap.value > first_ns {
                 vcpu.lost(gap);
             }
         }
         self.live.insert(thread, vcpu);
-        self.infos.push(VcpuInfo { thread, vcpu_id: None, first_ns });
         true
+    }
+
+    /// The index of the vCPU that the thread runs from this event on: a known one, if the event
+    /// tells an id the thread has run before.
+    fn index_of(&mut self, thread: u32, first: Option<&ThreadEvent>) -> usize {
+        let next = self.infos.len();
+        let id = first.filter(|event| event.kind == Kind::Entry && event.value != 0);
+        let index = match id {
+            Some(event) => *self.by_id.entry((thread, event.value)).or_insert(next),
+            None => next,
+        };
+        if index == next {
+            let first_ns = first.map_or(0, |event| event.stamp_ns);
+            self.infos.push(VcpuInfo { thread, vcpu_id: None, first_ns });
+        }
+        index
     }
 
     /// Feeds a known vCPU until it ends; returns what is left then.
@@ -80,8 +97,11 @@ impl Vcpus {
             if vcpu.ends_before(event) {
                 vcpu.finish(sink);
                 self.end(thread);
-                let next = if event.kind == Kind::ThreadGone { at + 1 } else { at };
-                return events.get(next..).unwrap_or(&[]);
+                let gone = event.kind == Kind::ThreadGone;
+                if gone {
+                    self.by_id.retain(|(of, _), _| *of != thread);
+                }
+                return events.get(at + usize::from(gone)..).unwrap_or(&[]);
             }
             vcpu.feed(event, sink);
         }
@@ -93,6 +113,9 @@ impl Vcpus {
             && let Some(info) = self.infos.get_mut(vcpu.index)
         {
             info.vcpu_id = vcpu.vcpu_id;
+            if let Some(id) = vcpu.vcpu_id {
+                self.by_id.entry((thread, u64::from(id) + 1)).or_insert(vcpu.index);
+            }
         }
     }
 

@@ -23,7 +23,7 @@ pub struct Chunk {
 pub struct Chunks {
     /// Chunks that can be read.
     pub list: Vec<Chunk>,
-    /// Chunks that were left out, and other damage.
+    /// Chunks of implausible size, and other damage.
     pub damage: Vec<Damage>,
 }
 
@@ -104,11 +104,11 @@ impl DataRange {
             let (stored, size) = (cursor.u32().map_err(cut)?, cursor.u32().map_err(cut)?);
             let offset = cursor.offset();
             cursor.take(stored.into()).map_err(cut)?;
+            // An implausible size keeps its place in the list: reading it fails, and what it held
+            // counts as lost between its neighbours.
             if size > MOST_IN_CHUNK {
-                chunks.note(offset, format!("a chunk of {size} bytes is not plausible; left out"));
-                continue;
-            }
-            if !size.is_multiple_of(self.page_size.max(1)) {
+                chunks.note(offset, format!("a chunk of {size} bytes is not plausible"));
+            } else if !size.is_multiple_of(self.page_size.max(1)) {
                 chunks.note(offset, format!("a chunk of {size} bytes, which are no whole pages"));
             }
             let compression = self.compression.clone();
@@ -132,10 +132,11 @@ impl Chunks {
         }
     }
 
-    /// Bytes all chunks hold together.
+    /// Bytes all chunks of plausible size hold together.
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.list.iter().map(|chunk| u64::from(chunk.size)).sum()
+        let plausible = self.list.iter().filter(|chunk| chunk.size <= MOST_IN_CHUNK);
+        plausible.map(|chunk| u64::from(chunk.size)).sum()
     }
 }
 
@@ -197,6 +198,10 @@ impl ChunkReader {
 
 impl Chunk {
     fn inflate(&self, file: &[u8], inflate: &mut Inflate, out: &mut Vec<u8>) -> Result<(), Damage> {
+        if self.size > MOST_IN_CHUNK {
+            let what = format!("a chunk of {} bytes is not plausible", self.size);
+            return Err(Damage::new(self.offset, what));
+        }
         let input = slice::range(file, self.offset, self.stored.into());
         let size = usize::try_from(self.size).unwrap_or(usize::MAX);
         inflate

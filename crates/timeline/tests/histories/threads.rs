@@ -121,3 +121,24 @@ fn a_wake_up_before_the_first_exit_on_its_stream_counts() {
     host.entry(1, 1_650, V, 0);
     assert_eq!(only_parts(&host), parts([150, 0, 100, 400, 0]));
 }
+
+/// A VMM may run several vCPUs in one thread: each keeps its place however often they take turns.
+#[test]
+fn one_thread_that_runs_two_vcpus_in_turn_is_two_vcpus() {
+    let mut host = Host::x86();
+    for turn in 0..10u64 {
+        let start = 1_000 * (turn + 1);
+        host.entry(0, start, V, turn % 2);
+        host.exit(0, start + 100, V, 1).entry(0, start + 150, V, turn % 2);
+        host.exit(0, start + 200, V, 2);
+    }
+    let found = host.read();
+    assert_eq!(
+        found.pass.vcpus.iter().map(|vcpu| vcpu.vcpu_id).collect::<Vec<_>>(),
+        [Some(0), Some(1)]
+    );
+    let exits = host.exits();
+    // An exit before another vCPU's turn has no entry of its own.
+    assert_eq!(exits.iter().filter(|exit| exit.is_paired()).count(), 10);
+    assert!(exits.iter().filter(|exit| exit.is_paired()).all(|exit| exit.span.code == 1));
+}

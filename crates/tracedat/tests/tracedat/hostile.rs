@@ -191,7 +191,10 @@ fn a_bomb_in_a_chunk_is_not_unpacked() {
     let size = cpu.data.offset as usize + 8;
     bomb[size..size + 4].copy_from_slice(&u32::MAX.to_le_bytes());
     let chunks = cpu.chunks(&bomb);
-    assert!(chunks.list.is_empty() && chunks.damage[0].what.contains("not plausible"));
+    assert!(chunks.damage[0].what.contains("not plausible"));
+    assert_eq!(chunks.size(), 0);
+    let read = tracedat::ChunkReader::new().read(&bomb, &chunks.list[0]).unwrap_err();
+    assert!(read.what.contains("not plausible"), "what it held is known to be missing: {read}");
     bomb[size..size + 4].copy_from_slice(&(64_u32 << 20).to_le_bytes());
     let chunks = cpu.chunks(&bomb);
     let read = tracedat::ChunkReader::new().read(&bomb, &chunks.list[0]).unwrap_err();
