@@ -170,7 +170,7 @@ impl ByArg {
     const fn help(self) -> &'static str {
         match self.0 {
             By::Vm => "Virtual machine",
-            By::Vcpu => "vCPU within its VM",
+            By::Vcpu => "vCPU, with its VM",
             By::Level => "1: guests of the recorded machine, 2: guests inside those",
             By::Reason => "Exit reason, by the kernel's name",
             By::Code => "Exit reason, by its raw code",

@@ -314,12 +314,14 @@ fn section(
 /// Columns that name the rows, with a line "all" at the end.
 fn name_columns(table: &mut Table, rows: &[&ExitRow], exits: &Exits) {
     let mut by = exits.by.clone();
-    // What is the same everywhere says nothing.
-    by.retain(|one| {
-        let labels: Vec<String> = rows.iter().map(|row| label(*one, row)).collect();
-        let distinct = labels.windows(2).any(|pair| pair[0] != pair[1]);
-        distinct || exits.by.len() == 1 || matches!(one, By::Reason)
-    });
+    if by == By::DEFAULT {
+        // Nobody asked for these: what is the same everywhere says nothing.
+        by.retain(|one| {
+            let labels: Vec<String> = rows.iter().map(|row| label(*one, row)).collect();
+            let distinct = labels.windows(2).any(|pair| pair[0] != pair[1]);
+            distinct || matches!(one, By::Reason)
+        });
+    }
     for (at, one) in by.iter().enumerate() {
         let mut cells: Vec<String> = rows.iter().map(|row| label(*one, row)).collect();
         cells.push(if at == 0 { "all".to_owned() } else { String::new() });

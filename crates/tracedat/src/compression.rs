@@ -1,6 +1,7 @@
 //! Compression of sections and chunks, with every size bounded before memory is taken.
 
 use crate::Damage;
+use crate::zstd_bound::most_unpacked;
 use flate2::{Decompress, FlushDecompress, Status};
 
 /// How sections and trace data of a file are compressed.
@@ -89,15 +90,16 @@ impl Inflate {
             Some(context) => context,
             none => none.insert(zstd::bulk::Decompressor::new().map_err(|e| e.to_string())?),
         };
-        let mut room = first_room(input.len(), declared);
+        // zstd's codes are not reachable through its crate: "too small" and "corrupt" are told apart
+        // by trying again with more room, which must not go on to whatever a lie declares.
+        let most = usize::try_from(most_unpacked(input)).unwrap_or(usize::MAX).min(declared);
+        let mut room = first_room(input.len(), most);
         loop {
             out.clear();
             out.reserve_exact(room);
             match context.decompress_to_buffer(input, out) {
                 Ok(_) => return Ok(()),
-                // zstd's codes are not reachable through its crate; "too small" and "corrupt"
-                // are told apart by trying again, at twice the room, until all is given.
-                Err(_) if room < declared => room = room.saturating_mul(2).min(declared),
+                Err(_) if room < most => room = room.saturating_mul(2).min(most),
                 Err(error) => {
                     out.clear();
                     return Err(format!("zstd: {error}"));

@@ -58,6 +58,7 @@ mod time_shift;
 mod v6;
 mod v7;
 mod writer;
+mod zstd_bound;
 
 pub use buffers::{Buffer, CpuData, DataRange};
 pub use chunks::{Chunk, ChunkReader, Chunks};

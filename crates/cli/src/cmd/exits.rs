@@ -10,10 +10,7 @@ use crate::output;
 use crate::progress::Progress;
 
 pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
-    let by: Vec<By> = match args.by.as_slice() {
-        [] => By::DEFAULT.to_vec(),
-        asked => asked.iter().map(|by| by.0).collect(),
-    };
+    let by = grouping(args);
     let mut recordings = open_all(&args.files)?;
     if by.contains(&By::Symbol) {
         name_guest_functions(&mut recordings)?;
@@ -30,4 +27,19 @@ pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
         .collect();
     progress.finish();
     output::write(&ExitsReport { sources }, &args.output, &mut out)
+}
+
+/// The grouping asked for, each property once; a vCPU's id says nothing without its VM.
+fn grouping(args: &ExitsArgs) -> Vec<By> {
+    let asked: Vec<By> = args.by.iter().map(|by| by.0).collect();
+    let mut by = Vec::new();
+    for one in &asked {
+        if *one == By::Vcpu && !asked.contains(&By::Vm) && !by.contains(&By::Vm) {
+            by.push(By::Vm);
+        }
+        if !by.contains(one) {
+            by.push(*one);
+        }
+    }
+    if by.is_empty() { By::DEFAULT.to_vec() } else { by }
 }

@@ -44,6 +44,17 @@ fn exits_group_by_each_property() {
 }
 
 #[test]
+fn what_was_asked_for_is_shown_though_it_is_the_same_everywhere() {
+    let path = "fixtures/x86-vmx/vmm.dat";
+    let table = output_of(&["exits", "--by", "vm,vcpu,reason,hypercall", path]);
+    assert!(table.contains("\nvm      vcpu  reason"), "{table}");
+    assert_eq!(
+        table,
+        output_of(&["exits", "--by", "vm,vcpu,vm,reason", "--by", "hypercall", path])
+    );
+}
+
+#[test]
 fn guest_functions_are_named_in_whatever_order_files_come() {
     let (host, guest) =
         ("fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat");
