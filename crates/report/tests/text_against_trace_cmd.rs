@@ -4,6 +4,8 @@
 //! compared line by line; where the two differ, the table says which is wrong and why. The second
 //! is compared for all events but those whose plugins print something else on purpose.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,7 +41,7 @@ fn fixtures() -> PathBuf {
 
 fn our_text(path: &Path, style: Style) -> String {
     let recording = sources::open(path).unwrap();
-    let machine = Machine { name: "host".to_owned(), level: 0 };
+    let machine = Machine { name: "host".to_owned(), level: 0, threads: None };
     let mut out = Vec::new();
     let filter = Filter::default();
     write_events(&[recording], &[machine], &filter, style, &mut out, &|_| ()).unwrap();
