@@ -1,0 +1,73 @@
+//! What a reader of the tables must know besides: what is missing, lost or left out.
+
+use analyses::{Exits, Recorded, Tally};
+
+use crate::losses;
+use crate::units::count;
+
+pub(super) fn notes(exits: &Exits, left_out: &mut Vec<String>) -> String {
+    let mut notes = missing_parts(&exits.recorded);
+    notes.extend(unknown_parts(exits));
+    let dropped: u64 = exits.rows.iter().map(|row| row.tally.dropped).sum();
+    let paired: u64 = exits.rows.iter().map(|row| row.tally.paired()).sum();
+    let total: u64 = exits.rows.iter().map(|row| row.tally.count).sum();
+    if total > paired + dropped {
+        let open = total - paired - dropped;
+        notes.push(match open {
+            1 => "1 exit without an entry is counted, not timed".to_owned(),
+            _ => format!("{} exits without an entry are counted, not timed", count(open)),
+        });
+    }
+    notes.extend(losses::notes(&exits.losses, dropped));
+    left_out.sort();
+    left_out.dedup();
+    if !left_out.is_empty() {
+        notes.push(format!("left out for width: {}; csv and json have all", left_out.join(", ")));
+    }
+    if !exits.nanoseconds {
+        notes.push("times are ticks of the recording's clock: it tells no nanoseconds".to_owned());
+    }
+    notes.iter().map(|note| format!("{note}\n")).collect()
+}
+
+/// What the question marks stand for.
+fn unknown_parts(exits: &Exits) -> Vec<String> {
+    let sum = |of: fn(&Tally) -> u64| exits.rows.iter().map(|row| of(&row.tally)).sum::<u64>();
+    let mut notes = Vec::new();
+    let unseen = sum(|one| one.user_return_unseen);
+    if exits.recorded.user_return && unseen > 0 {
+        notes.push(format!(
+            "?: the return from user space was not seen in {} exits; user space + return has them",
+            count(unseen)
+        ));
+    }
+    let unknown = sum(|one| one.poll_unknown);
+    if exits.recorded.halt_poll && unknown > 0 {
+        notes.push(format!(
+            "?: when polling ended was not seen in {} exits; that time stays in kernel",
+            count(unknown)
+        ));
+    }
+    notes
+}
+
+/// Which parts the recording has no events for, and what would record them.
+fn missing_parts(recorded: &Recorded) -> Vec<String> {
+    let parts = [
+        (recorded.user, "user space", "kvm:kvm_userspace_exit"),
+        (
+            recorded.user_return || !recorded.user,
+            "the return from user space",
+            "kvm:kvm_fpu, kvm:kvm_timer_restore_state or syscalls:sys_enter_ioctl",
+        ),
+        (recorded.off_cpu, "time off the CPU", "sched:sched_switch"),
+        (recorded.wake || !recorded.off_cpu, "run queue apart from blocked", "sched:sched_waking"),
+        (recorded.halt_poll, "halt polling", "kvm:kvm_vcpu_wakeup"),
+        (recorded.host_work, "host work before kvm_exit", "irq, irq_vectors, timer, sched"),
+    ];
+    parts
+        .into_iter()
+        .filter(|(there, ..)| !there)
+        .map(|(_, part, events)| format!("not recorded: {part} (no {events} on a vCPU)"))
+        .collect()
+}
