@@ -23,7 +23,7 @@ use rayon::prelude::*;
 use sources::{Block, BlockReader, Recording, Stream};
 
 /// Bytes of pages decoded per round and worker thread, at most (compressed: before decompression).
-const ROUND_BYTES_PER_WORKER: u64 = 1 << 20;
+const ROUND_BYTES_PER_WORKER: u64 = 2 << 20;
 
 /// One stream to read, and the recording it belongs to.
 #[derive(Clone, Copy, Debug)]
