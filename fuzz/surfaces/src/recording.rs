@@ -69,8 +69,10 @@ pub fn account(recording: Recording) -> Found {
 pub fn reason(error: OpenError) -> String {
     let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
     let text = error.to_string();
-    let is_bare_path = matches!(error, OpenError::TraceDat { .. });
-    assert!(!text.is_empty() && !(is_bare_path && cause.is_empty()), "an error without a reason");
+    // What is wrong with a trace.dat is the cause; before it stands the path alone.
+    let needs_cause = matches!(error, OpenError::TraceDat { .. });
+    let telling = if needs_cause { &cause } else { &text };
+    assert!(!telling.is_empty(), "an error without a reason");
     format!("{text}: {cause}")
 }
 
