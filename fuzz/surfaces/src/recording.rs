@@ -43,25 +43,33 @@ pub fn check(file: &[u8]) -> Result<Found, String> {
 /// Analyses, reports and prints a recording.
 #[must_use]
 pub fn account(recording: Recording) -> Found {
-    let pages = page_bytes(&recording);
+    let (found, contents) = count(&recording);
+    let Some(contents) = contents else { return found };
+    print(&recording, &contents);
+    let vms = find_vms(&recording, &|_| ());
+    render(&InfoReport { files: vec![FileInfo { recording, contents, vms }] });
+    found
+}
+
+/// Counts the events and exits of a recording, unless it has more pages than are worth it.
+#[must_use]
+pub fn count(recording: &Recording) -> (Found, Option<Contents>) {
+    let pages = page_bytes(recording);
     if pages > MOST_PAGES {
-        return Found { pages, ..Found::default() };
+        return (Found { pages, ..Found::default() }, None);
     }
-    let contents = contents(&recording, &|_| ());
+    let contents = contents(recording, &|_| ());
     assert!(contents.total() <= pages / LEAST_RECORD, "more events than pages have room for");
     let by_name: u64 = contents.events.values().sum();
     assert_eq!(by_name, contents.total(), "events by name are not those by CPU");
     let found = Found {
         pages,
         events: contents.total(),
-        exits: check_exits(&recording, &contents),
+        exits: check_exits(recording, &contents),
         damaged: contents.pages_damaged(),
     };
-    check_nested(&recording);
-    print(&recording, &contents);
-    let vms = find_vms(&recording, &|_| ());
-    render(&InfoReport { files: vec![FileInfo { recording, contents, vms }] });
-    found
+    check_nested(recording);
+    (found, Some(contents))
 }
 
 /// Why a recording is refused: what the error says, and its cause if it has one.
