@@ -43,25 +43,33 @@ pub fn check(file: &[u8]) -> Result<Found, String> {
 /// Analyses, reports and prints a recording.
 #[must_use]
 pub fn account(recording: Recording) -> Found {
-    let pages = page_bytes(&recording);
+    let (found, contents) = count(&recording);
+    let Some(contents) = contents else { return found };
+    print(&recording, &contents);
+    let vms = find_vms(&recording, &|_| ());
+    render(&InfoReport { files: vec![FileInfo { recording, contents, vms }] });
+    found
+}
+
+/// Counts the events and exits of a recording, unless it has more pages than are worth it.
+#[must_use]
+pub fn count(recording: &Recording) -> (Found, Option<Contents>) {
+    let pages = page_bytes(recording);
     if pages > MOST_PAGES {
-        return Found { pages, ..Found::default() };
+        return (Found { pages, ..Found::default() }, None);
     }
-    let contents = contents(&recording, &|_| ());
+    let contents = contents(recording, &|_| ());
     assert!(contents.total() <= pages / LEAST_RECORD, "more events than pages have room for");
     let by_name: u64 = contents.events.values().sum();
     assert_eq!(by_name, contents.total(), "events by name are not those by CPU");
     let found = Found {
         pages,
         events: contents.total(),
-        exits: check_exits(&recording, &contents),
+        exits: check_exits(recording, &contents),
         damaged: contents.pages_damaged(),
     };
-    check_nested(&recording);
-    print(&recording, &contents);
-    let vms = find_vms(&recording, &|_| ());
-    render(&InfoReport { files: vec![FileInfo { recording, contents, vms }] });
-    found
+    check_nested(recording);
+    (found, Some(contents))
 }
 
 /// Why a recording is refused: what the error says, and its cause if it has one.
@@ -69,8 +77,10 @@ pub fn account(recording: Recording) -> Found {
 pub fn reason(error: OpenError) -> String {
     let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
     let text = error.to_string();
-    let is_bare_path = matches!(error, OpenError::TraceDat { .. });
-    assert!(!text.is_empty() && !(is_bare_path && cause.is_empty()), "an error without a reason");
+    // What is wrong with a trace.dat is the cause; before it stands the path alone.
+    let needs_cause = matches!(error, OpenError::TraceDat { .. });
+    let telling = if needs_cause { &cause } else { &text };
+    assert!(!telling.is_empty(), "an error without a reason");
     format!("{text}: {cause}")
 }
 

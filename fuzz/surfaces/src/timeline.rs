@@ -4,6 +4,7 @@
 //! is written down; the recording around it is always sound.
 
 use std::io::Cursor;
+use std::path::Path;
 
 use abi::{Abi, ByteOrder, LongSize};
 use testkit::{EventBuilder, HEADER_EVENT, KernelFormats, Machine, MissedEvents, StreamBuilder};
@@ -22,13 +23,14 @@ const THREADS: [i32; 4] = [0, 10, 11, 12];
 /// Tells the story and accounts for it.
 pub fn run(story: &[u8]) {
     let (file, told) = tell(story);
-    match recording::check(&file) {
-        Ok(found) => {
-            assert_eq!((found.events, found.damaged), (told.events, 0));
-            assert!(found.exits <= told.exits, "{found:?} of {told:?}");
-        }
+    let recording = match sources::open_bytes(Path::new("story"), file) {
+        Ok(recording) => recording,
         Err(error) => panic!("a sound recording is refused: {error}"),
-    }
+    };
+    let (found, contents) = recording::count(&recording);
+    assert_eq!((found.events, found.damaged), (told.events, 0));
+    assert!(found.exits <= told.exits, "{found:?} of {told:?}");
+    assert!(contents.is_some_and(|contents| contents.events_lost() == told.lost), "of {told:?}");
 }
 
 /// What was put into the recording.
@@ -36,6 +38,8 @@ pub fn run(story: &[u8]) {
 struct Told {
     events: u64,
     exits: u64,
+    /// Events lost, as far as counted and followed by an event on the same CPU.
+    lost: u64,
 }
 
 fn tell(story: &[u8]) -> (Vec<u8>, Told) {
@@ -45,20 +49,28 @@ fn tell(story: &[u8]) -> (Vec<u8>, Told) {
     let formats = KernelFormats::new(machine, abi);
     let mut streams = [StreamBuilder::new(abi, PAGE_SIZE), StreamBuilder::new(abi, PAGE_SIZE)];
     let (mut now_ns, mut told) = ([1_000_000_u64; CPUS], Told::default());
+    let mut lost = [0_u64; CPUS];
     for step in story.get(1..).unwrap_or_default().chunks_exact(4).take(MOST_STEPS) {
         let &[who, what, value, after] = step else { continue };
         let cpu = usize::from(who) % CPUS;
         let (stream, now_ns) = (&mut streams[cpu], &mut now_ns[cpu]);
         *now_ns += u64::from(after) << (who >> 4);
         match what {
-            254 => _ = stream.lose(MissedEvents::Uncounted),
-            255 => _ = stream.lose(MissedEvents::Counted(u64::MAX >> (value & 63))),
+            254 => {
+                lost[cpu] = 0;
+                stream.lose(MissedEvents::Uncounted);
+            }
+            255 => {
+                lost[cpu] = u64::MAX >> (value & 63);
+                stream.lose(MissedEvents::Counted(lost[cpu]));
+            }
             _ => {
                 let thread = THREADS[usize::from(who >> 1) % THREADS.len()];
                 let format = &formats.all()[usize::from(what) % formats.all().len()];
                 let event = fill(EventBuilder::new(abi, format).pid(thread), format, value);
                 stream.event(*now_ns, &event);
                 told.events += 1;
+                told.lost = told.lost.saturating_add(std::mem::take(&mut lost[cpu]));
                 told.exits += u64::from(matches!(format.name, "kvm_exit" | "kvm_nested_vmexit"));
             }
         }
