@@ -138,6 +138,9 @@ pub(crate) struct ExitsArgs {
     /// Group exits by these, separated by commas [default: vm,level,reason]
     #[arg(long, value_name = "KEY,…", value_delimiter = ',', hide_default_value = true)]
     pub(crate) by: Vec<ByArg>,
+    /// Show only the N rows of each table that took longest, and the sum of the others
+    #[arg(long, value_name = "N")]
+    pub(crate) top: Option<usize>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

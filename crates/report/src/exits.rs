@@ -30,6 +30,8 @@ pub struct Source {
 pub struct ExitsReport {
     /// One per recording.
     pub sources: Vec<Source>,
+    /// Rows that tables show at most, those that took longest; JSON and CSV have all.
+    pub top: Option<usize>,
 }
 
 /// Percentiles shown, in thousandths.
@@ -38,7 +40,7 @@ const PERCENTILES: [u64; 4] = [500, 900, 990, 999];
 impl Report for ExitsReport {
     fn text(&self, width: Option<usize>) -> String {
         let texts: Vec<String> =
-            self.sources.iter().map(|source| source_text(source, width)).collect();
+            self.sources.iter().map(|source| source_text(source, self.top, width)).collect();
         texts.join("\n")
     }
 

@@ -109,6 +109,7 @@ fn check_exits(recording: &Recording, contents: &Contents) -> u64 {
     assert!(count.exits <= contents.total(), "more exits than events");
     for exits in [coarse, fine] {
         render(&ExitsReport {
+            top: Some(3),
             sources: vec![Source { path: "bytes".to_owned(), exits, of_guest: false }],
         });
     }

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
         })
         .collect();
     progress.finish();
-    output::write(&ExitsReport { sources }, &args.output, &mut out)
+    output::write(&ExitsReport { sources, top: args.top }, &args.output, &mut out)
 }
 
 /// The grouping asked for, each property once; a vCPU's id says nothing without its VM.

@@ -44,6 +44,26 @@ fn exits_group_by_each_property() {
 }
 
 #[test]
+fn rows_past_the_top_are_added_up() {
+    let path = "fixtures/x86-vmx/vmm.dat";
+    let table = output_of(&["exits", "--by", "reason,gpa", "--top", "3", path]);
+    assert_golden("by-gpa-top.txt", &table);
+    let all = |table: &str| -> Vec<String> {
+        table.lines().filter(|line| line.starts_with("all ")).map(squeezed).collect()
+    };
+    let whole = output_of(&["exits", "--by", "reason,gpa", path]);
+    assert_eq!(all(&table), all(&whole), "the sums are those of all rows");
+    // JSON is for programs, which cut for themselves.
+    let json = ["exits", "--by", "reason,gpa", "--format", "json", path];
+    assert_eq!(output_of(&json), output_of(&[&json[..], &["--top", "3"]].concat()));
+}
+
+/// A line without the spaces that depend on what stands above it.
+fn squeezed(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
 fn what_was_asked_for_is_shown_though_it_is_the_same_everywhere() {
     let path = "fixtures/x86-vmx/vmm.dat";
     let table = output_of(&["exits", "--by", "vm,vcpu,reason,hypercall", path]);

@@ -9,7 +9,34 @@ use crate::losses;
 use crate::table::Table;
 use crate::units::{count, share, time};
 
-pub(super) fn source_text(source: &Source, width: Option<usize>) -> String {
+/// Rows of one section: those shown, and the sums of the others and of all.
+struct Rows<'r> {
+    shown: Vec<&'r ExitRow>,
+    others: Option<(usize, Tally)>,
+    all: Tally,
+}
+
+impl<'r> Rows<'r> {
+    /// The first `top` rows are shown, which took longest.
+    fn new(rows: &[&'r ExitRow], top: Option<usize>) -> Self {
+        let sum = |rows: &[&ExitRow]| {
+            let mut sum = Tally::default();
+            rows.iter().for_each(|row| sum.merge(&row.tally));
+            sum
+        };
+        let shown = top.unwrap_or(rows.len()).min(rows.len());
+        let (first, rest) = rows.split_at(shown);
+        let others = (!rest.is_empty()).then(|| (rest.len(), sum(rest)));
+        Self { shown: first.to_vec(), others, all: sum(rows) }
+    }
+
+    fn tallies(&self) -> Vec<&Tally> {
+        let others = self.others.iter().map(|(_, tally)| tally);
+        self.shown.iter().map(|row| &row.tally).chain(others).chain([&self.all]).collect()
+    }
+}
+
+pub(super) fn source_text(source: &Source, top: Option<usize>, width: Option<usize>) -> String {
     let exits = &source.exits;
     let total: u64 = exits.rows.iter().map(|row| row.tally.count).sum();
     if total == 0 {
@@ -20,7 +47,7 @@ pub(super) fn source_text(source: &Source, width: Option<usize>) -> String {
     let mut left_out = Vec::new();
     for (title, rows) in [("Exits", cost), ("Waiting for work", waiting)] {
         if !rows.is_empty() {
-            let (text, narrow) = section(title, &rows, exits, width);
+            let (text, narrow) = section(title, &Rows::new(&rows, top), exits, width);
             out += &text;
             left_out.extend(narrow);
         }
@@ -65,32 +92,34 @@ fn plural(number: usize, noun: &str) -> String {
 /// Two tables over the same rows: how long, and who pays.
 fn section(
     title: &str,
-    rows: &[&ExitRow],
+    rows: &Rows<'_>,
     exits: &Exits,
     width: Option<usize>,
 ) -> (String, Vec<String>) {
-    let mut all = Tally::default();
-    rows.iter().for_each(|row| all.merge(&row.tally));
-    let (lasting, mut left_out) = durations_table(rows, &all, exits).draw(width);
-    let (paying, narrow) = parts_table(rows, &all, exits).draw(width);
+    let (lasting, mut left_out) = durations_table(rows, exits).draw(width);
+    let (paying, narrow) = parts_table(rows, exits).draw(width);
     left_out.extend(narrow);
     (format!("{title}: how long\n{lasting}\n{title}: who pays\n{paying}\n"), left_out)
 }
 
 /// Columns that name the rows, with a line "all" at the end.
-fn name_columns(table: &mut Table, rows: &[&ExitRow], exits: &Exits) {
+fn name_columns(table: &mut Table, rows: &Rows<'_>, exits: &Exits) {
     let mut by = exits.by.clone();
     if by == By::DEFAULT {
         // Nobody asked for these: what is the same everywhere says nothing.
         by.retain(|one| {
-            let labels: Vec<String> = rows.iter().map(|row| label(*one, row)).collect();
+            let labels: Vec<String> = rows.shown.iter().map(|row| label(*one, row)).collect();
             let distinct = labels.windows(2).any(|pair| pair[0] != pair[1]);
             distinct || matches!(one, By::Reason)
         });
     }
     for (at, one) in by.iter().enumerate() {
-        let mut cells: Vec<String> = rows.iter().map(|row| label(*one, row)).collect();
-        cells.push(if at == 0 { "all".to_owned() } else { String::new() });
+        let mut cells: Vec<String> = rows.shown.iter().map(|row| label(*one, row)).collect();
+        let mut last = |text: String| cells.push(if at == 0 { text } else { String::new() });
+        if let Some((number, _)) = rows.others {
+            last(format!("({number} others)"));
+        }
+        last("all".to_owned());
         table.names(name_of(*one), 0, cells);
     }
 }
@@ -113,10 +142,10 @@ fn label(by: By, row: &ExitRow) -> String {
     }
 }
 
-fn durations_table(rows: &[&ExitRow], all: &Tally, exits: &Exits) -> Table {
+fn durations_table(rows: &Rows<'_>, exits: &Exits) -> Table {
     let mut table = Table::default();
     name_columns(&mut table, rows, exits);
-    let tallies: Vec<&Tally> = rows.iter().map(|row| &row.tally).chain([all]).collect();
+    let (tallies, all) = (rows.tallies(), &rows.all);
     let cells = |of: &dyn Fn(&Tally) -> String| tallies.iter().map(|one| of(one)).collect();
     let ns = exits.nanoseconds;
     let or_dash =
@@ -149,10 +178,10 @@ fn durations_table(rows: &[&ExitRow], all: &Tally, exits: &Exits) -> Table {
     table
 }
 
-fn parts_table(rows: &[&ExitRow], all: &Tally, exits: &Exits) -> Table {
+fn parts_table(rows: &Rows<'_>, exits: &Exits) -> Table {
     let mut table = Table::default();
     name_columns(&mut table, rows, exits);
-    let tallies: Vec<&Tally> = rows.iter().map(|row| &row.tally).chain([all]).collect();
+    let tallies = rows.tallies();
     let ns = exits.nanoseconds;
     let parts: Vec<KnownParts> =
         tallies.iter().map(|one| KnownParts::new(one, &exits.recorded)).collect();
