@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use rustc_hash::FxHashMap;
 
 use crate::exits::ExitPass;
+use crate::gaps::Gaps;
 use crate::losses::Losses;
 use crate::rounds::{Batch, Consume, Input};
 use crate::thread_batch::ThreadBatch;
@@ -45,14 +46,14 @@ impl Lane {
 }
 
 /// Part of a batch: events `from..to` of batch `batch` in lane `lane`, all of one thread.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    lane: usize,
-    batch: usize,
-    from: usize,
-    to: usize,
-    first_ns: u64,
-    last_ns: u64,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) lane: usize,
+    pub(crate) batch: usize,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) first_ns: u64,
+    pub(crate) last_ns: u64,
 }
 
 /// The runs of vCPU threads in one round; kept between rounds for its memory.
@@ -93,8 +94,7 @@ pub(crate) struct Lanes<S> {
     seen: KindSet,
     sink: S,
     runs: ThreadRuns,
-    /// Runs of events that tell of losses.
-    gaps: Vec<Run>,
+    gaps: Gaps,
     merging: Vec<Run>,
     merged: Vec<ThreadEvent>,
 }
@@ -108,7 +108,7 @@ impl<S: ExitSink> Lanes<S> {
             seen: KindSet::default(),
             sink,
             runs: ThreadRuns::default(),
-            gaps: Vec::new(),
+            gaps: Gaps::default(),
             merging: Vec::new(),
             merged: Vec::new(),
         }
@@ -141,7 +141,7 @@ impl<S: ExitSink> Lanes<S> {
                     match events.first() {
                         Some(first) if first.kind == Kind::Lost => {
                             self.vcpus.note_gaps(events);
-                            self.gaps.push(at);
+                            self.gaps.push(at, events);
                         }
                         Some(first) => self.runs.keep(first.thread, at),
                         None => {}
@@ -178,13 +178,15 @@ impl<S: ExitSink> Lanes<S> {
 
     /// Feeds a thread runs that overlap in time, or a single one.
     fn feed_thread(&mut self, thread: u32, runs: &[Run]) {
-        if let ([run], []) = (runs, self.gaps.as_slice()) {
+        if let ([run], true) = (runs, self.gaps.is_empty()) {
             self.vcpus.feed(thread, events_of(&self.lanes, run), &mut self.sink);
             return;
         }
         self.merged.clear();
         self.merging.clear();
-        self.merging.extend(self.gaps.iter().chain(runs));
+        let own = runs.iter().flat_map(|run| events_of(&self.lanes, run));
+        self.gaps.needed_beside(own, &mut self.merging);
+        self.merging.extend(runs);
         // Of one moment, events of one stream stay in their order: a loss has a before and an after.
         self.merging.sort_by_key(|run| (run.lane, run.batch, run.from));
         for run in &self.merging {

@@ -8,6 +8,7 @@
 mod exit_span;
 mod exits;
 mod extract;
+mod gaps;
 mod kvm_events;
 mod lanes;
 mod losses;

@@ -344,7 +344,11 @@ impl VcpuThread {
 
     /// Events were lost from this moment on, up to another.
     pub(crate) fn lost(&mut self, event: &ThreadEvent) {
-        self.gaps.push(Gap { to_ns: event.value, stream: event.stream });
+        // Of a stream's gaps the one that ends last tells all: others are forgotten before it is.
+        match self.gaps.iter_mut().find(|gap| gap.stream == event.stream) {
+            Some(gap) => gap.to_ns = gap.to_ns.max(event.value),
+            None => self.gaps.push(Gap { to_ns: event.value, stream: event.stream }),
+        }
         // Which guest ran after the gap is unknown until an event tells.
         self.in_l2 = false;
     }
