@@ -130,7 +130,7 @@ impl OneVcpu {
 /// The nested exits of one recording.
 #[derive(Debug)]
 pub struct Nested {
-    /// One per VM and level-2 reason, the costliest first.
+    /// One per VM and level-2 reason, the costliest first; reasons that ended level 2 come last.
     pub rows: Vec<NestedRow>,
     /// Exits per VM and level.
     pub levels: Vec<LevelCount>,
@@ -197,6 +197,12 @@ pub struct AncillaryRow {
 }
 
 impl NestedRow {
+    /// Some exits went to level 1, and after none of them level 2 was seen to run again.
+    #[must_use]
+    pub fn never_returned(&self) -> bool {
+        self.unfinished > 0 && self.unfinished == self.reflected
+    }
+
     /// Level-1 exits brought about.
     #[must_use]
     pub fn ancillary_count(&self) -> u64 {
@@ -232,7 +238,9 @@ pub fn nested(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Nested {
         levels.push(LevelCount { vm: vm.name.clone(), level1, level2 });
         rows.extend(reasons.into_iter().map(|(raw, sums)| row(vm, raw, sums, &mut names)));
     }
-    rows.sort_by_key(|row| std::cmp::Reverse(row.time_ns()));
+    // A reason after which level 2 never ran again was its end: what level 1 did from then on is no
+    // cost of an exit, so such rows come last.
+    rows.sort_by_key(|row| (row.never_returned(), std::cmp::Reverse(row.time_ns())));
     Nested {
         rows,
         levels,
