@@ -8,7 +8,7 @@ use timeline::Vm;
 use tracedat::CpuStat;
 
 use crate::Report;
-use crate::json::Object;
+use crate::json::{Object, threads_json};
 use crate::table::Table;
 use crate::units::{count, share, time};
 
@@ -182,9 +182,7 @@ fn unknown_options(recording: &Recording) -> Vec<u16> {
 }
 
 fn vm_json(vm: &Vm) -> Value {
-    let threads: Vec<Value> =
-        vm.vcpus.iter().map(|one| json!({"vcpu": one.vcpu, "tid": one.thread})).collect();
-    json!({"vm": vm.name, "comm": vm.comm, "vcpus": vm.vcpus.len(), "threads": threads})
+    json!({"vm": vm.name, "comm": vm.comm, "vcpus": vm.vcpus.len(), "threads": threads_json(vm)})
 }
 
 fn file_text(file: &FileInfo, width: Option<usize>) -> String {

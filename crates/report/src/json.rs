@@ -1,6 +1,9 @@
-//! Pieces of JSON documents shared by all reports: times with their unit in the name.
+//! Pieces of JSON documents shared by all reports: times with their unit in the name, exit codes,
+//! the threads of a VM.
 
-use serde_json::{Map, Value};
+use analyses::Code;
+use serde_json::{Map, Value, json};
+use timeline::Vm;
 
 /// A JSON object in the making; keys keep their order.
 #[derive(Debug, Default)]
@@ -24,4 +27,17 @@ impl Object {
     pub(crate) fn done(&mut self) -> Value {
         Value::Object(std::mem::take(&mut self.0))
     }
+}
+
+/// A raw exit code: a number, or arm64's pair as a string.
+pub(crate) fn code_json(code: &Code) -> Value {
+    match code {
+        Code::Number(code) => json!(code),
+        pair @ Code::Pair(..) => json!(pair.to_string()),
+    }
+}
+
+/// The vCPUs of a VM with their threads.
+pub(crate) fn threads_json(vm: &Vm) -> Vec<Value> {
+    vm.vcpus.iter().map(|vcpu| json!({"vcpu": vcpu.vcpu, "tid": vcpu.thread})).collect()
 }

@@ -1,9 +1,9 @@
 //! The report of `hyperscope nested`: each reason of level 2 with the level-1 exits under it.
 
-use analyses::{AncillaryRow, Code, LevelCount, Nested, NestedRow};
+use analyses::{AncillaryRow, LevelCount, Nested, NestedRow};
 use serde_json::{Value, json};
 
-use crate::json::Object;
+use crate::json::{Object, code_json};
 use crate::table::Table;
 use crate::units::{count, share, time};
 use crate::{Report, losses};
@@ -80,13 +80,6 @@ impl Report for NestedReport {
 /// Mean number of ancillary exits of one reason per reflected exit.
 fn per_exit(row: &NestedRow, ancillary: &AncillaryRow) -> Option<f64> {
     (row.reflected > 0).then(|| ancillary.count as f64 / row.reflected as f64)
-}
-
-fn code_json(code: &Code) -> Value {
-    match code {
-        Code::Number(code) => json!(code),
-        pair @ Code::Pair(..) => json!(pair.to_string()),
-    }
 }
 
 fn levels_json(path: &str, nested: &Nested) -> Vec<Value> {

@@ -1,16 +1,14 @@
 //! Rows of the exits report as JSON objects; the csv form is made of the same.
 
-use analyses::{By, Code, ExitRow, Exits};
+use analyses::{By, ExitRow, Exits};
 use serde_json::{Value, json};
 
 use super::known_parts::KnownParts;
 use super::{PERCENTILES, Source, name_of, rounded};
-use crate::json::Object;
+use crate::json::{Object, code_json, threads_json};
 
 pub(super) fn vms_json(source: &Source) -> Vec<Value> {
     let vm = |vm: &timeline::Vm| {
-        let threads: Vec<Value> =
-            vm.vcpus.iter().map(|vcpu| json!({"vcpu": vcpu.vcpu, "tid": vcpu.thread})).collect();
         json!({
             "source": source.path,
             "vm": vm.name,
@@ -18,7 +16,7 @@ pub(super) fn vms_json(source: &Source) -> Vec<Value> {
             "level": 1,
             "vcpus": vm.vcpus.len(),
             "comm": vm.comm,
-            "threads": threads,
+            "threads": threads_json(vm),
         })
     };
     source.exits.vms.iter().map(vm).collect()
@@ -54,13 +52,6 @@ pub(super) fn row_json(row: &ExitRow, source: &Source) -> Value {
     }
     tally_json(&mut object, row, exits);
     object.done()
-}
-
-fn code_json(code: &Code) -> Value {
-    match code {
-        Code::Number(code) => json!(code),
-        pair @ Code::Pair(..) => json!(pair.to_string()),
-    }
 }
 
 fn tally_json(object: &mut Object, row: &ExitRow, exits: &Exits) {
