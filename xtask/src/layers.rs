@@ -21,6 +21,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("analyses", &["abi", "eventfmt", "ringbuf", "sources", "timeline"]),
     ("report", &["abi", "analyses", "eventfmt", "ringbuf", "sources", "timeline", "tracedat"]),
     ("testkit", &["abi"]),
+    ("labwire", &[]),
+    ("labguest", &["labwire", "sys"]),
+    ("lab", &["labwire"]),
 ];
 
 /// Crates at the top: they may use any, but `testkit` only in tests.

@@ -8,7 +8,11 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use report::events::{Condition, CpuSet};
 
+pub(crate) use lab::{LabArgs, LabVerb};
+
 use crate::seconds::Seconds;
+
+pub(crate) mod lab;
 
 /// Sees across hypervisor layers and says where the time goes.
 #[derive(Debug, Parser)]
@@ -44,6 +48,8 @@ pub(crate) enum Verb {
     Events(EventsArgs),
     /// Tell what a recording holds, and what it lost
     Info(ReportArgs),
+    /// Run virtual hosts, guests and nested guests to try things on
+    Lab(LabArgs),
     /// Print a script that completes commands and options in a shell
     Completions(CompletionsArgs),
     /// Print the manual page, or write those of all commands to a folder

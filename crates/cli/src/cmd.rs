@@ -4,5 +4,6 @@ pub(crate) mod completions;
 pub(crate) mod events;
 pub(crate) mod exits;
 pub(crate) mod info;
+pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod nested;

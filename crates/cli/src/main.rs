@@ -8,6 +8,7 @@ use crate::args::{Cli, Verb};
 mod args;
 mod cmd;
 mod inputs;
+mod lab_steps;
 mod output;
 mod progress;
 mod seconds;
@@ -16,7 +17,7 @@ fn main() -> ExitCode {
     // Wrong arguments end in clap with exit code 2.
     let cli = Cli::read();
     match run(&cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // Nothing is left to tell when standard error is gone too.
@@ -26,15 +27,18 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: &Cli) -> anyhow::Result<()> {
-    match &cli.verb {
+fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
+    let done = match &cli.verb {
+        // A command run in the lab ends with a code of its own.
+        Verb::Lab(args) => return cmd::lab::run(args),
         Verb::Exits(args) => cmd::exits::run(args),
         Verb::Nested(args) => cmd::nested::run(args),
         Verb::Events(args) => cmd::events::run(args),
         Verb::Info(args) => cmd::info::run(args),
         Verb::Completions(args) => cmd::completions::run(args),
         Verb::Man(args) => cmd::man::run(args),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 /// Whether the reader of a pipe went away, as `head` does when it has seen enough.

@@ -1,0 +1,169 @@
+//! Arguments of `lab`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Arguments of `lab`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope lab up --levels 2            a KVM host with a guest\n  \
+    hyperscope lab exec 2 -- uname -a       run a command in the guest\n  \
+    hyperscope lab run exits -o out         record a scenario, with what must be found in it\n  \
+    hyperscope lab down\n\n\
+    Level 1 is the host inside the lab, level 2 its guest, level 3 the guest of that. What is kept\n\
+    between runs (packages, images, snapshots) is in ~/.cache/hyperscope/lab, or where\n\
+    HYPERSCOPE_LAB_DIR says.")]
+pub(crate) struct LabArgs {
+    /// The lab's name: several can be up at once
+    #[arg(long, global = true, value_name = "NAME", default_value = "default")]
+    pub(crate) name: String,
+    #[command(subcommand)]
+    pub(crate) verb: LabVerb,
+}
+
+/// What to do with the lab.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabVerb {
+    /// Start the lab's machines
+    Up(LabUpArgs),
+    /// Run a command in a machine; ends with the command's exit code
+    Exec(LabExecArgs),
+    /// Copy a file into a machine
+    Put(LabPutArgs),
+    /// Copy a file out of a machine
+    Get(LabGetArgs),
+    /// Show what a machine's console has said
+    Console(LabConsoleArgs),
+    /// Show which labs are up
+    Status,
+    /// Stop the lab's machines and leave nothing behind
+    Down,
+    /// Get all packages now, to start labs without a network later
+    Fetch(LabShapeArgs),
+    /// Remove what is kept between runs: packages, images, snapshots
+    Clean,
+}
+
+/// An architecture on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ArchArg {
+    /// 64-bit x86
+    #[value(name = "x86_64")]
+    X86_64,
+    /// 64-bit Arm
+    Aarch64,
+}
+
+/// An accelerator on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AcceleratorArg {
+    /// The processor's virtualization
+    Kvm,
+    /// QEMU's emulator
+    Tcg,
+}
+
+/// Which machines a lab has.
+#[derive(Debug, Args)]
+pub(crate) struct LabShapeArgs {
+    /// How many machines, one inside the other
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=3))]
+    pub(crate) levels: u8,
+    /// The machines' architecture [default: this system's]
+    #[arg(long, value_name = "ARCH")]
+    pub(crate) arch: Option<ArchArg>,
+    /// A kernel of your own in place of Debian's
+    #[arg(long, value_name = "FILE", requires = "modules")]
+    pub(crate) kernel: Option<PathBuf>,
+    /// Its folder of modules (/lib/modules/RELEASE)
+    #[arg(long, value_name = "DIR", requires = "kernel")]
+    pub(crate) modules: Option<PathBuf>,
+    /// Take programs from this file tree (/ is this system) in place of Debian packages
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+}
+
+/// Arguments of `lab up`.
+#[derive(Debug, Args)]
+pub(crate) struct LabUpArgs {
+    #[command(flatten)]
+    pub(crate) shape: LabShapeArgs,
+    /// Processors of level 1
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) cpus: u32,
+    /// Memory of level 1, in MiB [default: 2048, with three levels 4096]
+    #[arg(long, value_name = "MIB")]
+    pub(crate) memory: Option<u32>,
+    /// Processors of the guests
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) guest_cpus: u32,
+    /// A folder of this system, mounted on /share in level 1
+    #[arg(long, value_name = "DIR")]
+    pub(crate) share: Option<PathBuf>,
+    /// What executes level 1 [default: kvm where a kernel boots in it, else tcg]
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) accel: Option<AcceleratorArg>,
+    /// Boot, and keep no snapshot
+    #[arg(long)]
+    pub(crate) no_snapshot: bool,
+    /// Fetch nothing: fail when something is missing
+    #[arg(long)]
+    pub(crate) offline: bool,
+}
+
+/// Arguments of `lab exec`.
+#[derive(Debug, Args)]
+pub(crate) struct LabExecArgs {
+    /// The machine: 1 is the host inside the lab
+    #[arg(value_name = "LEVEL")]
+    pub(crate) level: u8,
+    /// Give the command this program's standard input
+    #[arg(short = 'i', long)]
+    pub(crate) stdin: bool,
+    /// End the command after so many seconds, with code 124
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<u64>,
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+}
+
+/// Arguments of `lab put`.
+#[derive(Debug, Args)]
+pub(crate) struct LabPutArgs {
+    /// The machine
+    #[arg(value_name = "LEVEL")]
+    pub(crate) level: u8,
+    /// The file here
+    #[arg(value_name = "FILE")]
+    pub(crate) from: PathBuf,
+    /// Its path there
+    #[arg(value_name = "PATH")]
+    pub(crate) to: String,
+}
+
+/// Arguments of `lab get`.
+#[derive(Debug, Args)]
+pub(crate) struct LabGetArgs {
+    /// The machine
+    #[arg(value_name = "LEVEL")]
+    pub(crate) level: u8,
+    /// The file there
+    #[arg(value_name = "PATH")]
+    pub(crate) from: String,
+    /// Where it goes here; - is standard output
+    #[arg(value_name = "FILE")]
+    pub(crate) to: PathBuf,
+}
+
+/// Arguments of `lab console`.
+#[derive(Debug, Args)]
+pub(crate) struct LabConsoleArgs {
+    /// The machine
+    #[arg(value_name = "LEVEL")]
+    pub(crate) level: u8,
+    /// Go on as it says more, until interrupted
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+}

@@ -1,0 +1,207 @@
+//! `hyperscope lab`: virtual hosts and guests.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use lab::{Accelerator, Arch, Cache, Description, Ended, Exec, Lab, Manner, Outputs, Put, Session};
+
+use crate::args::lab::{
+    AcceleratorArg, ArchArg, LabConsoleArgs, LabExecArgs, LabGetArgs, LabPutArgs, LabShapeArgs,
+    LabUpArgs,
+};
+use crate::args::{LabArgs, LabVerb};
+use crate::lab_steps::LabSteps;
+
+/// Runs the verb.
+///
+/// # Errors
+/// When the lab can't do it; its message says what would mend that.
+pub(crate) fn run(args: &LabArgs) -> anyhow::Result<ExitCode> {
+    let cache = Cache::locate(None)?;
+    let lab = Lab::named(&cache, &args.name)?;
+    match &args.verb {
+        LabVerb::Up(up_args) => up(&lab, up_args)?,
+        LabVerb::Exec(exec_args) => return exec(&mut lab.session(exec_args.level)?, exec_args),
+        LabVerb::Put(put_args) => put(&mut lab.session(put_args.level)?, put_args)?,
+        LabVerb::Get(get_args) => get(&mut lab.session(get_args.level)?, get_args)?,
+        LabVerb::Console(console_args) => console(&lab, console_args)?,
+        LabVerb::Status => status(&cache)?,
+        LabVerb::Down => lab.down()?,
+        LabVerb::Fetch(shape) => fetch(&cache, shape)?,
+        LabVerb::Clean => lab::clean(&cache)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn up(lab: &Lab, args: &LabUpArgs) -> anyhow::Result<()> {
+    let mut wanted = description(&args.shape)?;
+    wanted.cpus = args.cpus;
+    wanted.memory_mib = args.memory.unwrap_or(wanted.memory_mib);
+    wanted.guest.cpus = args.guest_cpus;
+    wanted.share = args.share.as_deref().map(absolute).transpose()?;
+    wanted.accelerator = args.accel.map(|accel| match accel {
+        AcceleratorArg::Kvm => Accelerator::Kvm,
+        AcceleratorArg::Tcg => Accelerator::Tcg,
+    });
+    let manner = Manner { offline: args.offline, snapshot: !args.no_snapshot };
+    let steps = LabSteps::new();
+    let up = lab.up(&wanted, &manner, &|step| steps.show(&step));
+    let took = steps.finish();
+    let up = up?;
+    let by = match up.accelerator {
+        Some(Accelerator::Kvm) => "hardware KVM",
+        _ => "QEMU's emulator",
+    };
+    let levels = if up.started == 1 {
+        "level 1 is".into()
+    } else {
+        format!("levels 1 to {} are", up.started)
+    };
+    let text = format!("hyperscope: {levels} up after {:.1} s, on {by}", took.as_secs_f64());
+    writeln!(io::stderr().lock(), "{text}")?;
+    Ok(())
+}
+
+fn description(shape: &LabShapeArgs) -> anyhow::Result<Description> {
+    let arch = match shape.arch {
+        None => Arch::native(),
+        Some(ArchArg::X86_64) => Arch::X86_64,
+        Some(ArchArg::Aarch64) => Arch::Aarch64,
+    };
+    let mut description = Description::new(arch, shape.levels);
+    if let (Some(kernel), Some(modules)) = (&shape.kernel, &shape.modules) {
+        description.kernel = Some((absolute(kernel)?, absolute(modules)?));
+    }
+    description.root = shape.root.as_deref().map(absolute).transpose()?;
+    Ok(description)
+}
+
+fn absolute(path: &Path) -> anyhow::Result<std::path::PathBuf> {
+    path.canonicalize().with_context(|| format!("cannot find {}", path.display()))
+}
+
+fn exec(session: &mut Session, args: &LabExecArgs) -> anyhow::Result<ExitCode> {
+    let request = Exec {
+        argv: args.command.clone(),
+        env: std::collections::BTreeMap::new(),
+        stdin: args.stdin,
+        timeout_ms: args.timeout.map(|seconds| seconds.saturating_mul(1000)),
+        detach_to: None,
+    };
+    if args.stdin {
+        let input = session.input();
+        std::thread::spawn(move || feed(&input));
+    }
+    let mut failed = Ok(());
+    let mut failed_too = Ok(());
+    let mut outputs = Outputs {
+        stdout: &mut |bytes| write_all(&mut io::stdout().lock(), bytes, &mut failed),
+        stderr: &mut |bytes| write_all(&mut io::stderr().lock(), bytes, &mut failed_too),
+    };
+    let ended = session.exec(&request, &mut outputs)?;
+    failed.and(failed_too)?;
+    Ok(code(ended))
+}
+
+/// Gives the command all of standard input; the command may end before.
+fn feed(input: &lab::Input) {
+    let mut buffer = vec![0; 16 << 10];
+    let mut stdin = io::stdin().lock();
+    while let Ok(read) = stdin.read(&mut buffer) {
+        let bytes = buffer.get(..read).unwrap_or_default();
+        if bytes.is_empty() || input.bytes(bytes).is_err() {
+            break;
+        }
+    }
+    let _ = input.end();
+}
+
+fn write_all(to: &mut impl Write, bytes: &[u8], failed: &mut io::Result<()>) {
+    if failed.is_ok() {
+        *failed = to.write_all(bytes).and_then(|()| to.flush());
+    }
+}
+
+/// The exit code as a shell gives it.
+fn code(ended: Ended) -> ExitCode {
+    let number = match ended {
+        Ended::Exit(code) => code,
+        Ended::Signal(signal) => 128 + signal,
+        Ended::TimedOut => 124,
+        Ended::Detached(_) => 0,
+    };
+    u8::try_from(number).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+fn put(session: &mut Session, args: &LabPutArgs) -> anyhow::Result<()> {
+    let cannot = || format!("cannot read {}", args.from.display());
+    let mut file = File::open(&args.from).with_context(cannot)?;
+    let mode = file.metadata().with_context(cannot)?.permissions().mode() & 0o7777;
+    Ok(session.put(&Put { path: args.to.clone(), mode }, &mut file)?)
+}
+
+fn get(session: &mut Session, args: &LabGetArgs) -> anyhow::Result<()> {
+    if args.to == Path::new("-") {
+        return Ok(session.get(&args.from, &mut io::stdout().lock())?);
+    }
+    let cannot = || format!("cannot write {}", args.to.display());
+    let mut file = File::create(&args.to).with_context(cannot)?;
+    session.get(&args.from, &mut file)?;
+    file.flush().with_context(cannot)
+}
+
+/// How often a followed console is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+fn console(lab: &Lab, args: &LabConsoleArgs) -> anyhow::Result<()> {
+    lab.description()?;
+    let mut shown = 0;
+    loop {
+        let text = lab.console(args.level)?;
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.get(shown..).unwrap_or_default())?;
+        stdout.flush()?;
+        shown = text.len();
+        if !args.follow || !lab.is_up() {
+            return Ok(());
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn status(cache: &Cache) -> anyhow::Result<()> {
+    let labs = Lab::all(cache)?;
+    let mut stdout = io::stdout().lock();
+    if labs.is_empty() {
+        writeln!(stdout, "no lab is up")?;
+    }
+    for lab in labs {
+        let status = lab.status()?;
+        let machines = status.description.map_or("unknown machines".to_owned(), |lab| {
+            format!("{} levels, {}, {}", lab.started, lab.arch, accelerator(lab.accelerator))
+        });
+        let up = match (status.pid, status.since.and_then(|since| since.elapsed().ok())) {
+            (Some(pid), Some(time)) => format!("up for {} s, process {pid}", time.as_secs()),
+            (Some(pid), None) => format!("starting, process {pid}"),
+            (None, _) => "ended: `hyperscope lab down` removes what it left".to_owned(),
+        };
+        writeln!(stdout, "{}: {machines}; {up}", status.name)?;
+    }
+    Ok(())
+}
+
+fn accelerator(accelerator: Option<Accelerator>) -> &'static str {
+    if accelerator == Some(Accelerator::Kvm) { "kvm" } else { "tcg" }
+}
+
+fn fetch(cache: &Cache, shape: &LabShapeArgs) -> anyhow::Result<()> {
+    let steps = LabSteps::new();
+    let fetched = lab::fetch(cache, &description(shape)?, &|step| steps.show(&step));
+    steps.finish();
+    Ok(fetched?)
+}

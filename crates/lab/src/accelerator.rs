@@ -1,0 +1,63 @@
+//! Whether this machine's KVM can carry the lab, found out by booting something in it.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::arch::Arch;
+use crate::cache::{self, Cache};
+use crate::error::{LabError, Result};
+use crate::machine::Accelerator;
+
+/// How long a kernel may take to boot in hardware. Where KVM itself is emulated it never does.
+pub(crate) const TRIAL: Duration = Duration::from_secs(15);
+
+/// What running this kernel's KVM with this QEMU was found to be.
+pub(crate) struct Trials {
+    file: PathBuf,
+    key: String,
+}
+
+impl Trials {
+    /// Trials on this system, since it was booted.
+    pub(crate) fn on(cache: &Cache, arch: Arch, qemu: &Path) -> Result<Self> {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let boot = read("/proc/sys/kernel/random/boot_id") + &read("/proc/version");
+        let size = fs::metadata(qemu).map_or(0, |file| file.len());
+        let key = cache::key([boot.as_bytes(), arch.debian().as_bytes(), &size.to_le_bytes()]);
+        Ok(Self { file: cache.folder("")?.join(format!("accelerator-{arch}")), key })
+    }
+
+    /// What an earlier trial found.
+    pub(crate) fn found(&self) -> Option<Accelerator> {
+        let text = fs::read_to_string(&self.file).ok()?;
+        match text.trim().strip_prefix(&self.key)?.trim() {
+            "kvm" => Some(Accelerator::Kvm),
+            "tcg" => Some(Accelerator::Tcg),
+            _ => None,
+        }
+    }
+
+    /// Keeps what a trial found.
+    pub(crate) fn keep(&self, found: Accelerator) -> Result<()> {
+        let word = if found == Accelerator::Kvm { "kvm" } else { "tcg" };
+        let text = format!("{} {word}\n", self.key);
+        fs::write(&self.file, text).map_err(LabError::io("cannot write", &self.file))
+    }
+}
+
+/// Whether a trial is worth its time.
+pub(crate) fn may_have_kvm(arch: Arch, levels: u8) -> bool {
+    arch == Arch::native()
+        && OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok()
+        && (levels == 1 || may_nest(arch))
+}
+
+/// Whether the processor's virtualization is given on to guests.
+fn may_nest(arch: Arch) -> bool {
+    let says_yes = |module: &str| {
+        let value = fs::read_to_string(format!("/sys/module/{module}/parameters/nested"));
+        value.is_ok_and(|text| ["1", "Y"].contains(&text.trim()))
+    };
+    arch == Arch::X86_64 && (says_yes("kvm_intel") || says_yes("kvm_amd"))
+}

@@ -1,0 +1,136 @@
+//! Byte streams to control ports and monitors: a Unix socket here, or one inside a machine, reached
+//! through a session with that machine.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::cache::Lock;
+use labwire::{FrameError, MAX_PAYLOAD_BYTES, Message};
+
+/// Both directions of a stream, and how long its reader waits.
+pub(crate) struct Channel {
+    pub(crate) reader: Box<dyn Read + Send>,
+    pub(crate) writer: Box<dyn Write + Send>,
+    pub(crate) patience: Patience,
+    /// Kept from others as long as the stream is open.
+    pub(crate) lock: Option<Lock>,
+}
+
+/// Until when a reader waits; shared by all streams that run through one socket.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Patience {
+    until: Arc<Mutex<Option<Instant>>>,
+}
+
+/// How often a waiting reader looks at the clock.
+const LOOK: Duration = Duration::from_millis(100);
+
+impl Patience {
+    /// Wait so long from now, or for ever.
+    pub(crate) fn set(&self, time: Option<Duration>) {
+        if let Ok(mut until) = self.until.lock() {
+            *until = time.map(|time| Instant::now() + time);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.until.lock().is_ok_and(|until| until.is_some_and(|until| Instant::now() >= until))
+    }
+}
+
+impl Channel {
+    /// Connects to a socket of this system.
+    pub(crate) fn connect(path: &Path) -> io::Result<Self> {
+        let socket = UnixStream::connect(path)?;
+        socket.set_read_timeout(Some(LOOK))?;
+        let patience = Patience::default();
+        let reader = Patient { socket: socket.try_clone()?, patience: patience.clone() };
+        Ok(Self { reader: Box::new(reader), writer: Box::new(socket), patience, lock: None })
+    }
+
+    /// The stream that a session carries, after its machine has connected to a socket.
+    pub(crate) fn through(outer: Self) -> Self {
+        let reader = Unwrap { outer: outer.reader, rest: Vec::new(), taken: 0 };
+        let writer = Wrap { outer: outer.writer };
+        Self {
+            reader: Box::new(reader),
+            writer: Box::new(writer),
+            patience: outer.patience,
+            lock: outer.lock,
+        }
+    }
+
+    /// The same, with a lock that is held as long as it is open.
+    pub(crate) fn holding(self, lock: Lock) -> Self {
+        Self { lock: Some(lock), ..self }
+    }
+}
+
+/// Reads from a socket until patience is over.
+struct Patient {
+    socket: UnixStream,
+    patience: Patience,
+}
+
+impl Read for Patient {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.socket.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.patience.is_over() {
+                        return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time"));
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+/// Takes the bytes out of `Data` messages.
+struct Unwrap {
+    outer: Box<dyn Read + Send>,
+    rest: Vec<u8>,
+    taken: usize,
+}
+
+impl Read for Unwrap {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.taken == self.rest.len() {
+            self.taken = 0;
+            self.rest = match labwire::read(&mut self.outer) {
+                Ok(Message::Data(bytes)) => bytes,
+                Ok(_) | Err(FrameError::Closed) => return Ok(0),
+                Err(FrameError::Io(error)) => return Err(error),
+                Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+            };
+        }
+        let rest = self.rest.get(self.taken..).unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        for (to, from) in buffer.iter_mut().zip(rest) {
+            *to = *from;
+        }
+        self.taken += count;
+        Ok(count)
+    }
+}
+
+/// Puts bytes into `Data` messages.
+struct Wrap {
+    outer: Box<dyn Write + Send>,
+}
+
+impl Write for Wrap {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let now = bytes.get(..MAX_PAYLOAD_BYTES).unwrap_or(bytes);
+        labwire::write(&mut self.outer, &Message::Data(now.to_vec()))?;
+        Ok(now.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.outer.flush()
+    }
+}

@@ -1,0 +1,119 @@
+//! What a lab is: asked for on the command line, kept beside a running lab.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::arch::Arch;
+use crate::error::{LabError, Result};
+use crate::machine::{Accelerator, Board, Net};
+
+/// The schema of the file beside a running lab.
+const SCHEMA: &str = "hyperscope.lab/1";
+
+/// A lab's machines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Description {
+    /// `hyperscope.lab/1`.
+    schema: String,
+    /// All machines' architecture.
+    pub arch: Arch,
+    /// How many machines there can be, one inside the other.
+    pub levels: u8,
+    /// How many of them are started.
+    pub started: u8,
+    /// Processors of the first machine.
+    pub cpus: u32,
+    /// Memory of the first machine.
+    pub memory_mib: u32,
+    /// The machine that is the guest of the first; nested ones are like it, less its devices.
+    pub guest: Guest,
+    /// A folder of this system that the first machine can mount.
+    pub share: Option<PathBuf>,
+    /// A kernel of one's own, and its folder of modules.
+    pub kernel: Option<(PathBuf, PathBuf)>,
+    /// A file tree with the programs, in place of packages.
+    pub root: Option<PathBuf>,
+    /// What runs the first machine; unset: hardware where it works.
+    pub accelerator: Option<Accelerator>,
+}
+
+/// A guest machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Guest {
+    /// Its board.
+    pub board: Board,
+    /// Its processors.
+    pub cpus: u32,
+    /// Its memory.
+    pub memory_mib: u32,
+    /// Its network device.
+    pub net: Option<Net>,
+    /// The size of its disk.
+    pub disk_mib: Option<u32>,
+}
+
+impl Description {
+    /// A lab of so many machines, with what else is usual.
+    #[must_use]
+    pub fn new(arch: Arch, levels: u8) -> Self {
+        let board = if arch == Arch::X86_64 { Board::Microvm } else { Board::Virt };
+        // A machine holds its guest's memory, and that one's guest's; QEMU and images take the rest.
+        let memory_mib = if levels > 2 { 4096 } else { 2048 };
+        let guest_mib = if levels > 2 { 1024 } else { 256 };
+        Self {
+            schema: SCHEMA.into(),
+            arch,
+            levels,
+            started: levels,
+            cpus: 2,
+            memory_mib,
+            guest: Guest { board, cpus: 1, memory_mib: guest_mib, net: None, disk_mib: None },
+            share: None,
+            kernel: None,
+            root: None,
+            accelerator: None,
+        }
+    }
+
+    /// Reads the description of a running lab; none when there is no such lab.
+    pub(crate) fn read(run: &Path) -> Result<Option<Self>> {
+        let path = run.join("lab.json");
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(LabError::io("cannot read", &path))?,
+        };
+        let invalid =
+            |error: serde_json::Error| LabError::io("cannot understand", &path)(error.into());
+        serde_json::from_str(&text).map(Some).map_err(invalid)
+    }
+
+    /// Keeps it beside the running lab.
+    pub(crate) fn write(&self, run: &Path) -> Result<()> {
+        let path = run.join("lab.json");
+        fs::write(&path, self.text()).map_err(LabError::io("cannot write", &path))
+    }
+
+    /// As JSON.
+    pub(crate) fn text(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// Checks what can't be.
+    pub(crate) fn check(&self) -> Result<()> {
+        let refuse = |text: &str| Err(LabError::Usage(text.to_owned()));
+        if !(1..=3).contains(&self.levels) {
+            return refuse("a lab has 1, 2 or 3 levels");
+        }
+        if self.arch == Arch::Aarch64 && self.levels > 2 {
+            return refuse(
+                "level 3 on aarch64 needs nested virtualization, which no QEMU emulates KVM with: --levels 2",
+            );
+        }
+        if self.cpus == 0 || self.guest.cpus == 0 {
+            return refuse("a machine has at least one processor");
+        }
+        Ok(())
+    }
+}

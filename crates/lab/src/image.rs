@@ -1,0 +1,152 @@
+//! What is in each machine's initial RAM filesystem.
+
+use std::path::{Path, PathBuf};
+
+use labwire::GuestConfig;
+
+use crate::arch::Arch;
+use crate::cache::Cache;
+use crate::error::{LabError, Result};
+use crate::initramfs::Initramfs;
+use crate::kernel_modules::KernelModules;
+use crate::root::{Kernel, Root};
+
+/// Where a machine that hosts a guest has that guest's kernel.
+pub(crate) const GUEST_KERNEL: &str = "/lab/guest/vmlinuz";
+/// Where it has that guest's initial RAM filesystem.
+pub(crate) const GUEST_INITRD: &str = "/lab/guest/initrd";
+
+/// Programs of every machine, beside busybox.
+const PROGRAMS: [&str; 2] = ["trace-cmd", "iperf3"];
+
+/// Modules of every machine. Those of buses a board hasn't got load and do nothing.
+const MODULES: [&str; 4] = ["virtio_pci", "virtio_mmio", "virtio_console", "virtio_blk"];
+/// Modules of machines that host a guest.
+const HOST_MODULES: [&str; 3] = ["vhost_vsock", "tun", "vhost_net"];
+/// Modules of machines that are guests of one in the lab.
+const GUEST_MODULES: [&str; 2] = ["vmw_vsock_virtio_transport", "virtio_net"];
+/// Modules of the lab's first machine.
+const FIRST_MODULES: [&str; 1] = ["virtiofs"];
+
+/// What images are made from.
+#[derive(Debug)]
+pub(crate) struct Ingredients {
+    pub(crate) arch: Arch,
+    /// Where programs come from.
+    pub(crate) root: Root,
+    pub(crate) kernel: Kernel,
+    /// The first process and command server.
+    pub(crate) labguest: PathBuf,
+}
+
+/// The kernel and the initial RAM filesystem of a machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Image {
+    pub(crate) kernel: PathBuf,
+    pub(crate) initrd: PathBuf,
+    /// Changes when the image does.
+    pub(crate) key: String,
+}
+
+impl Ingredients {
+    /// The image of the first of so many levels; made unless it is there.
+    pub(crate) fn image(&self, cache: &Cache, levels: u8) -> Result<Image> {
+        let _lock = cache.lock("images")?;
+        self.image_of(cache, 1, levels)
+    }
+
+    fn image_of(&self, cache: &Cache, level: u8, levels: u8) -> Result<Image> {
+        let guest =
+            if level < levels { Some(self.image_of(cache, level + 1, levels)?) } else { None };
+        let content = self.content(level, guest.as_ref())?;
+        let key = content.key()?;
+        let initrd = cache.folder("images")?.join(format!("{key}.cpio"));
+        if !initrd.exists() {
+            cache.need_room(256 << 20)?;
+            content.write(&initrd)?;
+        }
+        Ok(Image { kernel: self.kernel.image.clone(), initrd, key })
+    }
+
+    fn content(&self, level: u8, guest: Option<&Image>) -> Result<Initramfs> {
+        let mut content = Initramfs::default();
+        content.copy("/init", &self.labguest, true);
+        self.add_libraries(&mut content, &self.labguest)?;
+        content.copy("/bin/busybox", &self.root.program("busybox")?, true);
+        content.link("/bin/hyperscope-labguest", "/init");
+        for name in PROGRAMS {
+            self.add_program(&mut content, name)?;
+        }
+        // glibc opens it when a thread ends, by its name.
+        let unwinder = format!("/lib/{}/libgcc_s.so.1", self.arch.triplet());
+        content.copy(&unwinder, &self.root.library("libgcc_s.so.1", &[])?, true);
+        // iperf3 and trace-cmd look their user up.
+        content.text("/etc/passwd", "root::0:0:root:/root:/bin/sh\n".into());
+        content.text("/etc/group", "root:x:0:\n".into());
+        content.text("/etc/hosts", "127.0.0.1 localhost\n".into());
+        if let Some(guest) = guest {
+            self.add_guest(&mut content, guest)?;
+        }
+        self.add_modules(&mut content, level, guest.is_some())?;
+        Ok(content)
+    }
+
+    fn add_program(&self, content: &mut Initramfs, name: &str) -> Result<()> {
+        let path = self.root.program(name)?;
+        content.copy(&format!("/bin/{name}"), &path, true);
+        self.add_libraries(content, &path)
+    }
+
+    fn add_libraries(&self, content: &mut Initramfs, program: &Path) -> Result<()> {
+        for (place, file) in self.root.closure(program)? {
+            content.copy(&place, &file, true);
+        }
+        Ok(())
+    }
+
+    /// QEMU, and what it starts.
+    fn add_guest(&self, content: &mut Initramfs, guest: &Image) -> Result<()> {
+        self.add_program(content, self.arch.qemu())?;
+        for name in self.arch.firmware() {
+            content.copy(&format!("/usr/share/{name}"), &self.root.data(name)?, false);
+        }
+        content.copy(GUEST_KERNEL, &guest.kernel, false);
+        content.copy(GUEST_INITRD, &guest.initrd, false);
+        Ok(())
+    }
+
+    fn add_modules(&self, content: &mut Initramfs, level: u8, hosts: bool) -> Result<()> {
+        let (kvm, kvm_one_of) = self.arch.kvm_modules();
+        let mut names: Vec<&str> = MODULES.into();
+        if level == 1 {
+            names.extend(FIRST_MODULES);
+        } else {
+            names.extend(GUEST_MODULES);
+            names.extend(self.arch.guest_modules());
+        }
+        if hosts {
+            names.extend(HOST_MODULES);
+            names.extend(kvm);
+            names.extend(kvm_one_of);
+        }
+        let files = KernelModules::list(&self.kernel.modules)?.in_order(&names)?;
+        let mut config = GuestConfig { level, modules: Vec::new(), one_of: Vec::new() };
+        for file in files {
+            let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+            let name = name.unwrap_or_default();
+            let place = format!("/lab/modules/{name}");
+            content.copy(&place, &file, false);
+            let module = name.trim_end_matches(".ko").replace('-', "_");
+            let list = if kvm_one_of.contains(&module.as_str()) {
+                &mut config.one_of
+            } else {
+                &mut config.modules
+            };
+            list.push(place);
+        }
+        let text = serde_json::to_string_pretty(&config)
+            .map_err(|error| LabError::Usage(error.to_string()))?;
+        content.text(labwire::CONFIG_PATH, text);
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+//! Kernel modules: where they are, and in which order they load.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use object::Endianness;
+use object::elf::FileHeader64;
+use object::read::elf::{FileHeader, SectionHeader};
+
+use crate::error::{LabError, Result};
+
+/// The modules of a kernel.
+#[derive(Debug)]
+pub(crate) struct KernelModules {
+    /// Files by the module's name, with underscores.
+    files: BTreeMap<String, PathBuf>,
+    /// Names of what is in the kernel image itself.
+    built_in: BTreeSet<String>,
+    folder: PathBuf,
+}
+
+impl KernelModules {
+    /// Looks at the folder /lib/modules/RELEASE.
+    pub(crate) fn list(folder: &Path) -> Result<Self> {
+        let mut files = BTreeMap::new();
+        let mut open = vec![folder.to_owned()];
+        while let Some(path) = open.pop() {
+            for entry in fs::read_dir(&path).map_err(LabError::io("cannot read", &path))? {
+                let entry = entry.map_err(LabError::io("cannot read", &path))?;
+                let kind = entry.file_type().map_err(LabError::io("cannot read", &path))?;
+                if kind.is_dir() {
+                    open.push(entry.path());
+                } else if let Some(name) = entry.file_name().to_string_lossy().strip_suffix(".ko") {
+                    files.insert(normal(name), entry.path());
+                }
+            }
+        }
+        // A kernel of one's own may have no such file.
+        let list = fs::read_to_string(folder.join("modules.builtin")).unwrap_or_default();
+        let name = |line: &str| Some(normal(line.rsplit('/').next()?.strip_suffix(".ko")?));
+        let built_in = list.lines().filter_map(name).collect();
+        Ok(Self { files, built_in, folder: folder.to_owned() })
+    }
+
+    /// The files of these modules and all they need, each after what it needs. What is built into
+    /// the kernel is left out.
+    pub(crate) fn in_order(&self, names: &[&str]) -> Result<Vec<PathBuf>> {
+        let mut order = Vec::new();
+        let mut seen = BTreeSet::new();
+        for name in names {
+            self.add(&normal(name), &mut seen, &mut order)?;
+        }
+        Ok(order)
+    }
+
+    fn add(&self, name: &str, seen: &mut BTreeSet<String>, order: &mut Vec<PathBuf>) -> Result<()> {
+        if self.built_in.contains(name) || !seen.insert(name.to_owned()) {
+            return Ok(());
+        }
+        let Some(file) = self.files.get(name) else {
+            let what = format!("the kernel module {name} in {}", self.folder.display());
+            return Err(LabError::missing(
+                what,
+                "use a kernel that has it, built in or as a module",
+            ));
+        };
+        for needed in depends(file)? {
+            self.add(&needed, seen, order)?;
+        }
+        order.push(file.clone());
+        Ok(())
+    }
+}
+
+/// Module names have dashes and underscores alike.
+fn normal(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// What a module says it needs: `depends=a,b` in its section `.modinfo`.
+fn depends(file: &Path) -> Result<Vec<String>> {
+    let bytes = fs::read(file).map_err(LabError::io("cannot read", file))?;
+    let section = modinfo(&bytes).map_err(|error| {
+        let source = std::io::Error::new(std::io::ErrorKind::InvalidData, error);
+        LabError::io("cannot read the kernel module", file)(source)
+    })?;
+    let entries = section.split(|&byte| byte == 0);
+    let list =
+        entries.filter_map(|entry| entry.strip_prefix(b"depends=")).next().unwrap_or_default();
+    let names = String::from_utf8_lossy(list).into_owned();
+    Ok(names.split(',').filter(|name| !name.is_empty()).map(normal).collect())
+}
+
+fn modinfo(bytes: &[u8]) -> object::Result<&[u8]> {
+    let header = FileHeader64::<Endianness>::parse(bytes)?;
+    let endian = header.endian()?;
+    let sections = header.sections(endian, bytes)?;
+    let found = sections.section_by_name(endian, b".modinfo");
+    found.map_or(Ok(&[]), |(_, section)| section.data(endian, bytes))
+}

@@ -1,0 +1,272 @@
+//! A running lab: its folder, its processes, sessions with its machines.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::cache::Cache;
+use crate::channel::Channel;
+use crate::description::Description;
+use crate::error::{LabError, Result, last_lines};
+use crate::machine;
+use crate::monitor::Monitor;
+use crate::processes;
+use crate::session::Session;
+
+/// A lab that is up, or was.
+#[derive(Clone, Debug)]
+pub struct Lab {
+    cache: Cache,
+    name: String,
+    run: PathBuf,
+}
+
+/// What `lab status` tells of a lab.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// Its name.
+    pub name: String,
+    /// Its machines; unknown when it was never up.
+    pub description: Option<Description>,
+    /// The process that is its first machine; none when that has ended.
+    pub pid: Option<i32>,
+    /// When it came up.
+    pub since: Option<SystemTime>,
+}
+
+/// How long QEMU may take to end by itself.
+const QUITTING: Duration = Duration::from_secs(3);
+/// How long a machine that is up may take to answer.
+const ANSWER: Duration = Duration::from_secs(30);
+/// Lines of a console that an error shows.
+const CONSOLE_LINES: usize = 12;
+
+impl Lab {
+    /// The lab of this name; it need not be up.
+    ///
+    /// # Errors
+    /// When the name can't be that of a folder.
+    pub fn named(cache: &Cache, name: &str) -> Result<Self> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
+            let text = format!("{name:?} is no name for a lab: letters, digits, - and _ are");
+            return Err(LabError::Usage(text));
+        }
+        let run = cache.run_folder(name);
+        // A socket's path has 108 bytes in the kernel.
+        let longest = machine::control_socket(&run.display().to_string(), 0);
+        if longest.len() > 100 {
+            let text = format!(
+                "{} is too long for sockets: name a shorter folder in HYPERSCOPE_LAB_DIR",
+                run.display()
+            );
+            return Err(LabError::Usage(text));
+        }
+        Ok(Self { cache: cache.clone(), name: name.to_owned(), run })
+    }
+
+    /// All labs that are up, or were and left something behind.
+    ///
+    /// # Errors
+    /// When the lab's folder can't be read.
+    pub fn all(cache: &Cache) -> Result<Vec<Self>> {
+        let folder = cache.folder("run")?;
+        let entries = fs::read_dir(&folder).map_err(LabError::io("cannot read", &folder))?;
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let mut labs: Vec<Self> = names.filter_map(|name| Self::named(cache, &name).ok()).collect();
+        labs.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(labs)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where its sockets and consoles are.
+    #[must_use]
+    pub fn run_folder(&self) -> &Path {
+        &self.run
+    }
+
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    pub(crate) fn run_text(&self) -> String {
+        self.run.display().to_string()
+    }
+
+    /// Whether its first machine is there.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        self.run.join("lab.json").exists() && !processes::of_run(&self.run).is_empty()
+    }
+
+    /// Its machines, when it is up.
+    ///
+    /// # Errors
+    /// When it isn't.
+    pub fn description(&self) -> Result<Description> {
+        let down = || {
+            let name = if self.name == "default" {
+                String::new()
+            } else {
+                format!(" --name {}", self.name)
+            };
+            LabError::Usage(format!("the lab is not up: `hyperscope lab up{name}` starts it"))
+        };
+        let description = Description::read(&self.run)?.ok_or_else(down)?;
+        if self.is_up() { Ok(description) } else { Err(down()) }
+    }
+
+    /// What there is to tell of it.
+    ///
+    /// # Errors
+    /// When its description can't be read.
+    pub fn status(&self) -> Result<Status> {
+        let since = fs::metadata(self.run.join("lab.json")).and_then(|file| file.modified()).ok();
+        let pid = processes::of_run(&self.run).first().map(|pid| pid.as_raw_nonzero().get());
+        Ok(Status {
+            name: self.name.clone(),
+            description: Description::read(&self.run)?,
+            pid,
+            since,
+        })
+    }
+
+    /// Opens a session with a machine.
+    ///
+    /// # Errors
+    /// When the lab is down, has no such machine, or that doesn't answer.
+    pub fn session(&self, level: u8) -> Result<Session> {
+        let description = self.description()?;
+        if level == 0 || level > description.started {
+            let has = description.started;
+            return Err(LabError::Usage(format!(
+                "there is no level {level}: the lab's levels are 1 to {has}"
+            )));
+        }
+        self.open_session(level, ANSWER)
+    }
+
+    /// Opens a session; the machine answers once it is up.
+    pub(crate) fn open_session(&self, level: u8, wait: Duration) -> Result<Session> {
+        let (at, channel) = self.free_port()?;
+        let mut session = Session::open(1, channel, wait)
+            .map_err(|error| self.explain(1, "doesn't answer", error))?;
+        for inner in 2..=level {
+            let channel = session.connect(&machine::control_socket(&guest_run(inner), at))?;
+            session = Session::open(inner, channel, wait)
+                .map_err(|error| self.explain(inner, "doesn't answer", error))?;
+        }
+        Ok(session)
+    }
+
+    /// A control port that nobody uses; waits for the first one when all are in use.
+    fn free_port(&self) -> Result<(usize, Channel)> {
+        let locks: Vec<String> =
+            (0..labwire::PORTS).map(|at| format!("{}-control-{at}", self.name)).collect();
+        for (at, lock) in locks.iter().enumerate() {
+            if let Some(lock) = self.cache.try_lock(lock)? {
+                return Ok((at, self.port(at)?.holding(lock)));
+            }
+        }
+        let lock = self.cache.lock(locks.first().map_or("", String::as_str))?;
+        Ok((0, self.port(0)?.holding(lock)))
+    }
+
+    fn port(&self, at: usize) -> Result<Channel> {
+        let path = PathBuf::from(machine::control_socket(&self.run_text(), at));
+        Channel::connect(&path).map_err(LabError::io("cannot connect to", &path))
+    }
+
+    /// The monitor of a machine.
+    pub(crate) fn monitor(&self, level: u8) -> Result<Monitor> {
+        let channel = if level == 1 {
+            let path = PathBuf::from(machine::monitor_socket(&self.run_text()));
+            Channel::connect(&path).map_err(LabError::io("cannot connect to", &path))?
+        } else {
+            let below = self.open_session(level - 1, ANSWER)?;
+            below.connect(&machine::monitor_socket(&guest_run(level)))?
+        };
+        Monitor::open(channel)
+    }
+
+    /// What a machine's console has said so far.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn console(&self, level: u8) -> Result<Vec<u8>> {
+        if level <= 1 {
+            let path = PathBuf::from(machine::console_log(&self.run_text()));
+            return fs::read(&path).map_err(LabError::io("cannot read", &path));
+        }
+        let mut text = Vec::new();
+        self.open_session(level - 1, ANSWER)?
+            .get(&machine::console_log(&guest_run(level)), &mut text)?;
+        Ok(text)
+    }
+
+    /// Adds what the console said last to an error.
+    pub(crate) fn explain(&self, level: u8, what: &str, error: LabError) -> LabError {
+        let LabError::Channel { source, .. } = error else { return error };
+        let console = self.console(level).unwrap_or_default();
+        let console = last_lines(&String::from_utf8_lossy(&console), CONSOLE_LINES);
+        let qemu = fs::read_to_string(self.run.join("qemu.log")).unwrap_or_default();
+        let told = [last_lines(&qemu, CONSOLE_LINES), console].join("\n");
+        LabError::Machine {
+            level,
+            what: format!("{what} ({source})"),
+            console: told.trim().to_owned(),
+        }
+    }
+
+    /// Ends all its processes and removes its folder. Nothing to do is fine.
+    ///
+    /// # Errors
+    /// When the folder can't be removed.
+    pub fn down(&self) -> Result<()> {
+        let _lock = self.cache.lock(&self.name)?;
+        self.end()
+    }
+
+    /// As [`Lab::down`], for who holds the lab's lock.
+    pub(crate) fn end(&self) -> Result<()> {
+        let pids = processes::of_run(&self.run);
+        if !pids.is_empty() {
+            let asked = self.monitor(1).and_then(|mut monitor| monitor.quit());
+            processes::end(&pids, if asked.is_ok() { QUITTING } else { Duration::ZERO });
+        }
+        match fs::remove_dir_all(&self.run) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(LabError::io("cannot remove", &self.run)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Where the sockets of a guest are, on the machine below it.
+pub(crate) fn guest_run(level: u8) -> String {
+    format!("/run/lab/l{level}")
+}
+
+/// Removes what is kept between runs. Labs that are up go on, on what they have open.
+///
+/// # Errors
+/// When a lab is up, or something can't be removed.
+pub fn clean(cache: &Cache) -> Result<()> {
+    if let Some(lab) = Lab::all(cache)?.iter().find(|lab| lab.is_up()) {
+        let text = format!("the lab {} is up: `hyperscope lab down --name {0}` first", lab.name);
+        return Err(LabError::Usage(text));
+    }
+    let root = cache.root();
+    match fs::remove_dir_all(root) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(LabError::io("cannot remove", root)(error))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,35 @@
+//! Virtual hosts, guests and nested guests by one command.
+//!
+//! A lab is a machine that hosts a guest by KVM, which may host one itself. The first machine runs
+//! on this system's KVM where a kernel really boots in it, else in QEMU's emulator, which has the
+//! virtualization extensions that KVM needs.
+
+mod accelerator;
+mod arch;
+mod cache;
+mod channel;
+mod description;
+mod elf;
+mod error;
+mod image;
+mod initramfs;
+mod kernel_modules;
+mod lab;
+mod labguest;
+mod machine;
+mod monitor;
+mod packages;
+mod processes;
+mod root;
+mod session;
+mod up;
+
+pub use arch::Arch;
+pub use cache::Cache;
+pub use description::{Description, Guest};
+pub use error::{LabError, Result};
+pub use lab::{Lab, Status, clean};
+pub use labwire::{Ended, Exec, Put};
+pub use machine::{Accelerator, Board, Net};
+pub use session::{Input, Outputs, Said, Session};
+pub use up::{Manner, Step, Tell, fetch};

@@ -1,0 +1,246 @@
+//! A virtual machine as data, and the QEMU command line that makes it. The same description serves
+//! for the lab's first machine, started here, and for the guests started inside it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::arch::Arch;
+
+/// What executes the machine's instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Accelerator {
+    /// The processor, by KVM.
+    Kvm,
+    /// QEMU's emulator.
+    Tcg,
+}
+
+/// The machine's board: what devices hang on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Board {
+    /// An x86 PC with PCI.
+    Pc,
+    /// x86 with virtio-mmio and nothing else: boots fastest.
+    Microvm,
+    /// Arm's board for virtual machines, with PCI.
+    Virt,
+}
+
+/// A network device, on a tap of the machine below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Net {
+    /// Packets go through QEMU.
+    Virtio,
+    /// Packets go through the kernel's vhost-net.
+    Vhost,
+}
+
+/// The machine's memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// Its process's own.
+    Own,
+    /// A file, which holds what the machine writes.
+    File(String),
+    /// What a file holds, unchanged by what the machine writes.
+    CopyOf(String),
+}
+
+/// A virtual machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Machine {
+    /// The lab's number of it: 1 is started on this system.
+    pub(crate) level: u8,
+    pub(crate) arch: Arch,
+    pub(crate) accelerator: Accelerator,
+    pub(crate) board: Board,
+    pub(crate) cpus: u32,
+    pub(crate) memory_mib: u32,
+    pub(crate) memory: Memory,
+    /// How QEMU is started: a program, perhaps with a loader before it.
+    pub(crate) qemu: Vec<String>,
+    /// Where QEMU finds firmware.
+    pub(crate) data_folders: Vec<String>,
+    pub(crate) kernel: String,
+    pub(crate) initrd: String,
+    /// Where sockets and logs are.
+    pub(crate) run: String,
+    /// Its address for vsock, from the machine below.
+    pub(crate) vsock_cid: Option<u32>,
+    pub(crate) net: Option<Net>,
+    /// A disk image on the machine below.
+    pub(crate) disk: Option<String>,
+    /// A folder of the machine below that it can mount, by 9p under the tag `share`.
+    pub(crate) share: Option<String>,
+    /// Wait for the state of a snapshot in place of booting.
+    pub(crate) incoming: bool,
+}
+
+/// The socket of control port `at` of the machine whose sockets are in `run`.
+pub(crate) fn control_socket(run: &str, at: usize) -> String {
+    format!("{run}/control-{at}.sock")
+}
+
+/// The socket of the machine's monitor.
+pub(crate) fn monitor_socket(run: &str) -> String {
+    format!("{run}/qmp.sock")
+}
+
+/// What the machine's serial console has said.
+pub(crate) fn console_log(run: &str) -> String {
+    format!("{run}/console.log")
+}
+
+/// The tap of a guest, on the machine below it.
+pub(crate) const TAP: &str = "tap0";
+
+impl Machine {
+    /// QEMU with all its arguments.
+    pub(crate) fn command(&self) -> Vec<String> {
+        let mut words = self.qemu.clone();
+        words.extend(self.base());
+        words.extend(self.processor());
+        words.extend(self.ram());
+        words.extend(self.boot());
+        words.extend(self.channels());
+        words.extend(self.devices());
+        if self.incoming {
+            words.extend(strings(["-incoming", "defer"]));
+        }
+        words
+    }
+
+    fn base(&self) -> Vec<String> {
+        let mut words =
+            strings(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
+        // Threads get names by which a recording tells vCPUs from others.
+        words.extend(["-name".into(), format!("l{},debug-threads=on", self.level)]);
+        for folder in &self.data_folders {
+            words.extend(["-L".into(), folder.clone()]);
+        }
+        words
+    }
+
+    fn processor(&self) -> Vec<String> {
+        let (accelerator, model) = match (self.accelerator, self.arch) {
+            (Accelerator::Kvm, _) => ("kvm", "host"),
+            (Accelerator::Tcg, Arch::X86_64) => ("tcg,thread=multi", "qemu64,+svm,+npt"),
+            // One with EL2 in VHE mode, as servers have.
+            (Accelerator::Tcg, Arch::Aarch64) => ("tcg,thread=multi", "cortex-a76"),
+        };
+        let cpus = self.cpus.to_string();
+        strings(["-accel", accelerator, "-cpu", model, "-smp", &cpus])
+    }
+
+    fn ram(&self) -> Vec<String> {
+        let size = self.memory_mib;
+        let backend = match &self.memory {
+            Memory::Own => format!("memory-backend-ram,id=ram,size={size}M"),
+            Memory::File(path) => {
+                format!(
+                    "memory-backend-file,id=ram,size={size}M,mem-path={},share=on",
+                    escape(path)
+                )
+            }
+            Memory::CopyOf(path) => {
+                format!(
+                    "memory-backend-file,id=ram,size={size}M,mem-path={},share=off",
+                    escape(path)
+                )
+            }
+        };
+        let mut board = match self.board {
+            Board::Pc => "pc".to_owned(),
+            Board::Microvm => "microvm,rtc=off".to_owned(),
+            Board::Virt => "virt,gic-version=3".to_owned(),
+        };
+        if self.board == Board::Virt && self.accelerator == Accelerator::Tcg {
+            board.push_str(",virtualization=on");
+        }
+        board.push_str(",memory-backend=ram");
+        vec!["-m".into(), format!("{size}M"), "-object".into(), backend, "-machine".into(), board]
+    }
+
+    fn boot(&self) -> Vec<String> {
+        // A console that talks makes port I/O exits by the thousand: "quiet".
+        let mut line = format!("console={} quiet panic=-1", self.arch.console());
+        if self.arch == Arch::X86_64 {
+            line.push_str(" reboot=t");
+        }
+        strings(["-kernel", &self.kernel, "-initrd", &self.initrd, "-append", &line])
+    }
+
+    fn channels(&self) -> Vec<String> {
+        let console = format!(
+            "socket,id=console,path={}/console.sock,server=on,wait=off,logfile={},logappend=on",
+            escape(&self.run),
+            escape(&console_log(&self.run))
+        );
+        let monitor = format!(
+            "socket,id=monitor,path={},server=on,wait=off",
+            escape(&monitor_socket(&self.run))
+        );
+        let mut words = strings(["-chardev", &console, "-serial", "chardev:console"]);
+        words.extend(strings(["-chardev", &monitor, "-mon", "chardev=monitor,mode=control"]));
+        words.extend([
+            "-device".into(),
+            format!("{},id=ports,max_ports=16", self.virtio("virtio-serial")),
+        ]);
+        for at in 0..labwire::PORTS {
+            let socket = escape(&control_socket(&self.run, at));
+            let backend = format!("socket,id=control{at},path={socket},server=on,wait=off");
+            let name = format!("{}{at}", labwire::PORT_PREFIX);
+            let port =
+                format!("virtserialport,bus=ports.0,nr={},chardev=control{at},name={name}", at + 1);
+            words.extend(["-chardev".into(), backend, "-device".into(), port]);
+        }
+        words
+    }
+
+    fn devices(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if let Some(cid) = self.vsock_cid {
+            words.extend([
+                "-device".into(),
+                format!("{},guest-cid={cid}", self.virtio("vhost-vsock")),
+            ]);
+        }
+        if let Some(net) = self.net {
+            let vhost = if net == Net::Vhost { "on" } else { "off" };
+            let tap = format!("tap,id=net,ifname={TAP},script=no,downscript=no,vhost={vhost}");
+            // Without romfile= the firmware would look for a boot ROM that isn't there.
+            let rom = if self.board == Board::Microvm { "" } else { ",romfile=" };
+            let device = format!("{},netdev=net{rom}", self.virtio("virtio-net"));
+            words.extend(["-netdev".into(), tap, "-device".into(), device]);
+        }
+        if let Some(disk) = &self.disk {
+            let drive =
+                format!("file={},if=none,id=disk,format=raw,cache=none,aio=threads", escape(disk));
+            words.extend(["-drive".into(), drive]);
+            words.extend(["-device".into(), format!("{},drive=disk", self.virtio("virtio-blk"))]);
+        }
+        if let Some(share) = &self.share {
+            let folder = format!("local,id=share,path={},security_model=none", escape(share));
+            let device = format!("{},fsdev=share,mount_tag=share", self.virtio("virtio-9p"));
+            words.extend(["-fsdev".into(), folder, "-device".into(), device]);
+        }
+        words
+    }
+
+    /// A virtio device in the form that the board has a bus for.
+    fn virtio(&self, name: &str) -> String {
+        let bus = if self.board == Board::Microvm { "device" } else { "pci" };
+        format!("{name}-{bus}")
+    }
+}
+
+fn strings<const N: usize>(words: [&str; N]) -> Vec<String> {
+    words.map(str::to_owned).into()
+}
+
+/// A comma ends a value in QEMU's options; two are one comma in it.
+fn escape(value: &str) -> String {
+    value.replace(',', ",,")
+}

@@ -1,0 +1,166 @@
+//! Debian packages, downloaded and unpacked beside the system, not installed.
+//!
+//! apt works on folders of its own here: an empty status file makes it fetch all that a package
+//! needs, and another architecture is only another word in its configuration. No root is needed.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::cache::{self, Cache};
+use crate::error::{LabError, Result, last_lines};
+
+/// Packages of one architecture.
+#[derive(Clone, Debug)]
+pub(crate) struct PackageSet {
+    /// Debian's name of the architecture.
+    pub(crate) architecture: &'static str,
+    /// What is wanted; what these need comes with them.
+    pub(crate) names: Vec<&'static str>,
+}
+
+/// Told of each step.
+pub(crate) type Told<'a> = &'a dyn Fn(&str);
+
+/// Marks a folder as complete; holds the files the packages came in.
+const COMPLETE: &str = ".complete";
+
+/// What downloads and unpacked packages take, rounded up.
+const ROOM_BYTES: u64 = 1 << 30;
+
+/// Parts of packages that nothing in a lab reads, and that are most of their files.
+const UNUSED: [&str; 6] = [
+    "usr/share/doc",
+    "usr/share/man",
+    "usr/share/locale",
+    "usr/share/perl",
+    "usr/share/iso-codes",
+    "usr/share/icons",
+];
+
+impl PackageSet {
+    /// The folder with the unpacked packages; fetched unless it is there.
+    pub(crate) fn unpacked(&self, cache: &Cache, offline: bool, told: Told<'_>) -> Result<PathBuf> {
+        let names = self.names.join(" ");
+        let key = cache::key([self.architecture.as_bytes(), names.as_bytes()]);
+        let _lock = cache.lock("packages")?;
+        let folder = cache.folder("packages")?.join(format!("{}-{key}", self.architecture));
+        if folder.join(COMPLETE).exists() {
+            return Ok(folder);
+        }
+        if offline {
+            let mend =
+                "run `hyperscope lab fetch` while there is a network, or leave out --offline";
+            return Err(LabError::missing(format!("{names} ({})", self.architecture), mend));
+        }
+        cache.need_room(ROOM_BYTES)?;
+        // What a run that was broken off left behind.
+        remove(&folder)?;
+        let apt = Apt::set_up(cache, self.architecture)?;
+        told("reading the list of packages");
+        apt.run(&["update", "-qq"])?;
+        told(&format!("downloading {names}"));
+        let mut arguments =
+            vec!["install", "--yes", "-qq", "--download-only", "--no-install-recommends"];
+        arguments.extend(&self.names);
+        apt.run(&arguments)?;
+        let files = apt.downloaded()?;
+        told(&format!("unpacking {} packages", files.len()));
+        files.iter().try_for_each(|file| unpack(file, &folder))?;
+        for part in UNUSED {
+            remove(&folder.join(part))?;
+        }
+        mark_complete(&folder, &files)?;
+        remove(&apt.folder)?;
+        Ok(folder)
+    }
+}
+
+/// apt with folders of its own.
+struct Apt {
+    folder: PathBuf,
+}
+
+impl Apt {
+    fn set_up(cache: &Cache, architecture: &str) -> Result<Self> {
+        let folder = cache.root().join("apt").join(architecture);
+        for part in ["state/lists/partial", "cache/archives/partial"] {
+            let path = folder.join(part);
+            fs::create_dir_all(&path).map_err(LabError::io("cannot make", &path))?;
+        }
+        write(&folder.join("status"), "")?;
+        let at = folder.display();
+        let configuration = format!(
+            "Dir::State \"{at}/state\";\nDir::State::status \"{at}/status\";\nDir::Cache \"{at}/cache\";\n\
+             APT::Architecture \"{architecture}\";\nAPT::Architectures {{ \"{architecture}\"; }};\n\
+             APT::Get::List-Cleanup \"false\";\nAPT::Sandbox::User \"\";\nAPT::Update::Post-Invoke {{}};\n\
+             Binary::apt-get::APT::Keep-Downloaded-Packages \"true\";\n"
+        );
+        write(&folder.join("apt.conf"), &configuration)?;
+        Ok(Self { folder })
+    }
+
+    fn run(&self, arguments: &[&str]) -> Result<()> {
+        let mut command = Command::new("apt-get");
+        command.args(arguments).env("APT_CONFIG", self.folder.join("apt.conf")).env("LC_ALL", "C");
+        run(
+            &mut command,
+            "the lab takes its kernel and programs from Debian packages: run it on a machine with apt, or name --kernel and --root",
+        )
+    }
+
+    fn downloaded(&self) -> Result<Vec<PathBuf>> {
+        let folder = self.folder.join("cache/archives");
+        let entries = fs::read_dir(&folder).map_err(LabError::io("cannot read", &folder))?;
+        let mut files: Vec<PathBuf> = entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.extension().is_some_and(|extension| extension == "deb"))
+            .collect();
+        files.sort();
+        Ok(files)
+    }
+}
+
+fn unpack(file: &Path, folder: &Path) -> Result<()> {
+    let mut command = Command::new("dpkg-deb");
+    run(command.arg("--extract").arg(file).arg(folder), "install dpkg")
+}
+
+fn mark_complete(folder: &Path, files: &[PathBuf]) -> Result<()> {
+    let names: Vec<_> =
+        files.iter().filter_map(|file| Some(file.file_name()?.to_string_lossy())).collect();
+    write(&folder.join(COMPLETE), &(names.join("\n") + "\n"))
+}
+
+/// Runs a program to its end, quietly; its last words are in the error.
+fn run(command: &mut Command, mend: &str) -> Result<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => LabError::missing(&name, mend),
+        _ => LabError::Command { command: name.clone(), said: error.to_string() },
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let arguments =
+        command.get_args().map(|argument| argument.to_string_lossy()).collect::<Vec<_>>();
+    Err(LabError::Command {
+        command: format!("{name} {}", arguments.join(" ")),
+        said: last_lines(&String::from_utf8_lossy(&output.stderr), 8),
+    })
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let mut file = fs::File::create(path).map_err(LabError::io("cannot write", path))?;
+    file.write_all(text.as_bytes()).map_err(LabError::io("cannot write", path))
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(LabError::io("cannot remove", folder)(error))
+        }
+        _ => Ok(()),
+    }
+}

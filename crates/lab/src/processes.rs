@@ -1,0 +1,57 @@
+//! The QEMU processes of a lab, found by what is on their command lines, so that none is missed
+//! whatever became of who started them.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use crate::machine;
+
+/// How long a killed process may take to be gone.
+const DYING: Duration = Duration::from_secs(10);
+
+/// The processes whose monitor's socket is in this folder.
+pub(crate) fn of_run(run: &Path) -> Vec<Pid> {
+    let socket = format!("path={}", machine::monitor_socket(&run.display().to_string()));
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    numbers.filter(|&number| mentions(number, &socket)).filter_map(Pid::from_raw).collect()
+}
+
+fn mentions(number: i32, text: &str) -> bool {
+    let Ok(line) = fs::read(format!("/proc/{number}/cmdline")) else { return false };
+    line.split(|&byte| byte == 0).any(|word| String::from_utf8_lossy(word).contains(text))
+}
+
+/// Whether a process is there.
+pub(crate) fn is_alive(pid: Pid) -> bool {
+    // A child of this process that ended stays as a zombie, which has no command line.
+    test_kill_process(pid).is_ok()
+        && fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero()))
+            .is_ok_and(|line| !line.is_empty())
+}
+
+/// Waits until all are gone; kills those that are not after `patience`.
+pub(crate) fn end(pids: &[Pid], patience: Duration) {
+    if wait(pids, patience) {
+        return;
+    }
+    for &pid in pids {
+        // Fails when it has just ended.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    wait(pids, DYING);
+}
+
+fn wait(pids: &[Pid], patience: Duration) -> bool {
+    let deadline = Instant::now() + patience;
+    while pids.iter().any(|&pid| is_alive(pid)) {
+        if Instant::now() > deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    true
+}

@@ -1,0 +1,295 @@
+//! A session with a machine's command server: run commands, move files, reach its guests.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use labwire::{Ended, Exec, FrameError, MAX_PAYLOAD_BYTES, Message, Put};
+
+use crate::cache::Lock;
+use crate::channel::{Channel, Patience};
+use crate::error::{LabError, Result};
+
+/// A session with one machine.
+pub struct Session {
+    level: u8,
+    reader: Box<dyn Read + Send>,
+    writer: Arc<Mutex<Box<dyn Write + Send>>>,
+    patience: Patience,
+    lock: Option<Lock>,
+}
+
+/// Where a command's outputs go.
+pub struct Outputs<'a> {
+    /// Given its standard output as it comes.
+    pub stdout: &'a mut dyn FnMut(&[u8]),
+    /// Given its standard error as it comes.
+    pub stderr: &'a mut dyn FnMut(&[u8]),
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Session").field("level", &self.level).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Outputs<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Outputs").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Input").finish_non_exhaustive()
+    }
+}
+
+/// Sends input and signals to the command of a session, from any thread.
+#[derive(Clone)]
+pub struct Input {
+    writer: Arc<Mutex<Box<dyn Write + Send>>>,
+}
+
+/// What a command that ran to its end has said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// How it ended.
+    pub ended: Ended,
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error.
+    pub stderr: Vec<u8>,
+}
+
+/// How long an answer may take that needs no work.
+const ANSWER: Duration = Duration::from_secs(20);
+
+impl Session {
+    /// Opens a session over a channel; a machine that still boots answers when it is up.
+    pub(crate) fn open(level: u8, mut channel: Channel, wait: Duration) -> Result<Self> {
+        channel.patience.set(Some(wait));
+        let number = session_number();
+        labwire::write(&mut channel.writer, &Message::Open(number))
+            .map_err(|error| LabError::Channel { level, source: error.into() })?;
+        labwire::skip_to_opened(&mut channel.reader, number)
+            .map_err(|source| LabError::Channel { level, source })?;
+        channel.patience.set(None);
+        Ok(Self {
+            level,
+            reader: channel.reader,
+            writer: Arc::new(Mutex::new(channel.writer)),
+            patience: channel.patience,
+            lock: channel.lock,
+        })
+    }
+
+    /// The machine's level.
+    #[must_use]
+    pub fn level(&self) -> u8 {
+        self.level
+    }
+
+    /// A handle for input and signals.
+    #[must_use]
+    pub fn input(&self) -> Input {
+        Input { writer: Arc::clone(&self.writer) }
+    }
+
+    /// Runs a command to its end.
+    ///
+    /// # Errors
+    /// When it can't be started, or the machine doesn't answer.
+    pub fn exec(&mut self, exec: &Exec, outputs: &mut Outputs<'_>) -> Result<Ended> {
+        self.start(exec)?;
+        loop {
+            if let Some(ended) = self.attend(outputs)? {
+                return Ok(ended);
+            }
+        }
+    }
+
+    /// Starts a command; [`Session::attend`] follows it to its end.
+    ///
+    /// # Errors
+    /// When the channel fails.
+    pub fn start(&mut self, exec: &Exec) -> Result<()> {
+        // The server keeps the time; this is for a server that is gone.
+        self.patience.set(exec.timeout_ms.map(|ms| Duration::from_millis(ms) + ANSWER));
+        self.send(&Message::Exec(exec.clone()))
+    }
+
+    /// Takes in the next thing that the started command does; its end, when that is it.
+    ///
+    /// # Errors
+    /// When it could not be started, or the machine doesn't answer.
+    pub fn attend(&mut self, outputs: &mut Outputs<'_>) -> Result<Option<Ended>> {
+        match self.receive()? {
+            Message::Stdout(bytes) => (outputs.stdout)(&bytes),
+            Message::Stderr(bytes) => (outputs.stderr)(&bytes),
+            Message::Ended(ended) => {
+                self.patience.set(None);
+                return Ok(Some(ended));
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    /// Runs a command and keeps what it says.
+    ///
+    /// # Errors
+    /// As [`Session::exec`].
+    pub fn said(&mut self, exec: &Exec) -> Result<Said> {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let mut outputs = Outputs {
+            stdout: &mut |bytes| stdout.extend_from_slice(bytes),
+            stderr: &mut |bytes| stderr.extend_from_slice(bytes),
+        };
+        let ended = self.exec(exec, &mut outputs)?;
+        Ok(Said { ended, stdout, stderr })
+    }
+
+    /// Runs a command that must succeed; its standard output.
+    ///
+    /// # Errors
+    /// As [`Session::exec`], and when the command fails.
+    pub fn check(&mut self, argv: &[&str], timeout: Duration) -> Result<String> {
+        let said = self.said(&command(argv, timeout))?;
+        if said.ended == Ended::Exit(0) {
+            return Ok(String::from_utf8_lossy(&said.stdout).into_owned());
+        }
+        let text = String::from_utf8_lossy(&said.stderr);
+        let text = format!("`{}` ended with {:?}: {}", argv.join(" "), said.ended, text.trim_end());
+        Err(LabError::Refused { level: self.level, text })
+    }
+
+    /// Writes a file from a reader.
+    ///
+    /// # Errors
+    /// When reading or writing fails.
+    pub fn put(&mut self, put: &Put, from: &mut impl Read) -> Result<()> {
+        self.patience.set(Some(ANSWER));
+        self.send(&Message::Put(put.clone()))?;
+        let mut buffer = vec![0; MAX_PAYLOAD_BYTES];
+        loop {
+            let read = from.read(&mut buffer).map_err(|error| self.local(&error))?;
+            let Some(bytes) = buffer.get(..read).filter(|bytes| !bytes.is_empty()) else { break };
+            self.patience.set(Some(ANSWER));
+            self.send(&Message::Data(bytes.to_vec()))?;
+        }
+        self.send(&Message::End)?;
+        self.receive().map(|_| self.patience.set(None))
+    }
+
+    /// Reads a file into a writer.
+    ///
+    /// # Errors
+    /// When reading or writing fails.
+    pub fn get(&mut self, path: &str, to: &mut impl Write) -> Result<()> {
+        self.send(&Message::Get(path.to_owned()))?;
+        let mut kept = Ok(());
+        loop {
+            self.patience.set(Some(ANSWER));
+            match self.receive()? {
+                Message::Data(bytes) => kept = kept.and_then(|()| to.write_all(&bytes)),
+                Message::End => break,
+                _ => {}
+            }
+        }
+        self.patience.set(None);
+        kept.map_err(|error| self.local(&error))
+    }
+
+    /// Turns the session into a stream to a Unix socket of its machine.
+    pub(crate) fn connect(mut self, path: &str) -> Result<Channel> {
+        self.patience.set(Some(ANSWER));
+        self.send(&Message::Connect(path.to_owned()))?;
+        while self.receive()? != Message::Connected {}
+        let level = self.level;
+        let writer = Arc::into_inner(self.writer)
+            .ok_or_else(|| LabError::Refused { level, text: "the session is in use".into() })?;
+        let writer = writer.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (reader, patience, lock) = (self.reader, self.patience, self.lock);
+        Ok(Channel::through(Channel { reader, writer, patience, lock }))
+    }
+
+    fn send(&self, message: &Message) -> Result<()> {
+        send(&self.writer, message).map_err(|error| self.broken(error.into()))
+    }
+
+    fn receive(&mut self) -> Result<Message> {
+        loop {
+            match labwire::read(&mut self.reader) {
+                Ok(Message::Failed(text)) => {
+                    return Err(LabError::Refused { level: self.level, text });
+                }
+                // Said whenever somebody connects.
+                Ok(Message::Ready(_)) => {}
+                Ok(message) => return Ok(message),
+                Err(source) => return Err(self.broken(source)),
+            }
+        }
+    }
+
+    fn broken(&self, source: FrameError) -> LabError {
+        LabError::Channel { level: self.level, source }
+    }
+
+    fn local(&self, error: &std::io::Error) -> LabError {
+        LabError::Refused { level: self.level, text: format!("the file on this side: {error}") }
+    }
+}
+
+impl Input {
+    /// Sends bytes to the command's standard input.
+    ///
+    /// # Errors
+    /// When the channel fails.
+    pub fn bytes(&self, bytes: &[u8]) -> std::io::Result<()> {
+        let mut parts = bytes.chunks(MAX_PAYLOAD_BYTES);
+        parts.try_for_each(|part| send(&self.writer, &Message::Data(part.to_vec())))
+    }
+
+    /// Ends the command's standard input.
+    ///
+    /// # Errors
+    /// When the channel fails.
+    pub fn end(&self) -> std::io::Result<()> {
+        send(&self.writer, &Message::End)
+    }
+
+    /// Sends the command a signal.
+    ///
+    /// # Errors
+    /// When the channel fails.
+    pub fn signal(&self, number: i32) -> std::io::Result<()> {
+        send(&self.writer, &Message::Signal(number))
+    }
+}
+
+/// A command without input.
+pub(crate) fn command(argv: &[&str], timeout: Duration) -> Exec {
+    Exec {
+        argv: argv.iter().map(|&word| word.to_owned()).collect(),
+        env: std::collections::BTreeMap::new(),
+        stdin: false,
+        timeout_ms: Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        detach_to: None,
+    }
+}
+
+fn send(writer: &Mutex<Box<dyn Write + Send>>, message: &Message) -> std::io::Result<()> {
+    let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+    labwire::write(&mut *writer, message)
+}
+
+/// A number that no other session on the same port had.
+fn session_number() -> u64 {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+    let pid = u64::from(std::process::id());
+    (now as u64) ^ (pid << 40) ^ COUNT.fetch_add(1, Ordering::Relaxed)
+}

@@ -1,0 +1,244 @@
+//! Runs commands: outputs to the client as they come, input and signals from it.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use labwire::{Ended, Exec, MAX_PAYLOAD_BYTES, Message};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
+use crate::serve::Failure;
+
+/// Runs one command to its end, or until a message that is not for it interrupts it.
+pub(crate) fn run(port: &File, exec: &Exec) -> Result<Option<Message>, Failure> {
+    if let Some(log) = &exec.detach_to {
+        let ended = detach(exec, log).map_err(|error| not_started(exec, &error))?;
+        labwire::write(&mut &*port, &Message::Ended(ended)).map_err(Failure::channel)?;
+        return Ok(None);
+    }
+    let mut running = Running::start(exec).map_err(|error| not_started(exec, &error))?;
+    let outcome = running.attend(port);
+    running.kill();
+    match outcome? {
+        Outcome::Ended(ended) => {
+            labwire::write(&mut &*port, &Message::Ended(ended)).map_err(Failure::channel)?;
+            Ok(None)
+        }
+        Outcome::Interrupted(message) => Ok(Some(message)),
+    }
+}
+
+fn not_started(exec: &Exec, error: &io::Error) -> Failure {
+    let program = exec.argv.first().map_or("", String::as_str);
+    Failure::Request(format!("cannot run {program:?}: {error}"))
+}
+
+fn command(exec: &Exec) -> io::Result<Command> {
+    let Some((program, arguments)) = exec.argv.split_first() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program is named"));
+    };
+    let mut command = Command::new(program);
+    // A group of its own, so that all it starts ends with it.
+    command.args(arguments).envs(&exec.env).current_dir("/").process_group(0);
+    Ok(command)
+}
+
+fn detach(exec: &Exec, log: &str) -> io::Result<Ended> {
+    let log = File::create(log)?;
+    let mut command = command(exec)?;
+    let child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
+    // Its end is seen by nobody but the first process, once this one is gone; a thread takes it in.
+    let pid = child.id();
+    std::thread::spawn(move || {
+        let mut child = child;
+        let _ = child.wait();
+    });
+    Ok(Ended::Detached(pid))
+}
+
+/// A command at work.
+struct Running {
+    child: Child,
+    end: OwnedFd,
+    stdin: Option<ChildStdin>,
+    /// Input the command has yet to take.
+    pending: Vec<u8>,
+    /// No input comes after what is pending.
+    input_ended: bool,
+    deadline: Option<Instant>,
+}
+
+/// How attending to a command came to an end.
+enum Outcome {
+    Ended(Ended),
+    Interrupted(Message),
+}
+
+/// What a wait ended with.
+#[derive(Debug, Default, Clone, Copy)]
+struct Events {
+    port: bool,
+    stdout: bool,
+    stderr: bool,
+    stdin: bool,
+    ended: bool,
+}
+
+impl Running {
+    fn start(exec: &Exec) -> io::Result<Self> {
+        let mut command = command(exec)?;
+        command.stdin(if exec.stdin { Stdio::piped() } else { Stdio::null() });
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let end = pidfd_open(pid(&child)?, PidfdFlags::empty())?;
+        let stdin = child.stdin.take();
+        if let Some(stdin) = &stdin {
+            no_waiting(stdin)?;
+        }
+        for output in
+            [child.stdout.as_ref().map(AsFd::as_fd), child.stderr.as_ref().map(AsFd::as_fd)]
+        {
+            output.map_or(Ok(()), no_waiting)?;
+        }
+        let deadline = exec.timeout_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
+        Ok(Self { child, end, stdin, pending: Vec::new(), input_ended: false, deadline })
+    }
+
+    /// Ends the command and all it started.
+    fn kill(&mut self) {
+        if let Ok(pid) = pid(&self.child) {
+            // Fails when all have ended already.
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+        let _ = self.child.wait();
+    }
+
+    fn attend(&mut self, port: &File) -> Result<Outcome, Failure> {
+        loop {
+            let events = self.wait(port).map_err(Failure::channel)?;
+            if events.stdout && !send(&mut self.child.stdout, port, Message::Stdout)? {
+                self.child.stdout = None;
+            }
+            if events.stderr && !send(&mut self.child.stderr, port, Message::Stderr)? {
+                self.child.stderr = None;
+            }
+            if events.stdin {
+                self.feed();
+            }
+            if events.port {
+                match labwire::read(&mut &*port)? {
+                    Message::Data(bytes) => self.pending = bytes,
+                    Message::End => self.input_ended = true,
+                    Message::Signal(number) => self.signal(number),
+                    other => return Ok(Outcome::Interrupted(other)),
+                }
+                self.feed();
+            }
+            if events.ended {
+                return self.conclude(port);
+            }
+            if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Ok(Outcome::Ended(Ended::TimedOut));
+            }
+        }
+    }
+
+    /// Waits for the next thing to do. The port is read only when no input is pending.
+    fn wait(&self, port: &File) -> io::Result<Events> {
+        let input = if self.pending.is_empty() { PollFlags::IN } else { PollFlags::empty() };
+        let mut fds = vec![PollFd::new(port, input), PollFd::new(&self.end, PollFlags::IN)];
+        let mut places = [None; 3];
+        if let Some(stdout) = &self.child.stdout {
+            places[0] = Some(fds.len());
+            fds.push(PollFd::new(stdout, PollFlags::IN));
+        }
+        if let Some(stderr) = &self.child.stderr {
+            places[1] = Some(fds.len());
+            fds.push(PollFd::new(stderr, PollFlags::IN));
+        }
+        if let Some(stdin) = self.stdin.as_ref().filter(|_| !self.pending.is_empty()) {
+            places[2] = Some(fds.len());
+            fds.push(PollFd::new(stdin, PollFlags::OUT));
+        }
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut fds, left.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let happened = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        let [stdout, stderr, stdin] = places.map(|place| place.is_some_and(happened));
+        Ok(Events { port: happened(0), stdout, stderr, stdin, ended: happened(1) })
+    }
+
+    /// Gives the command as much input as it takes now.
+    fn feed(&mut self) {
+        if let Some(stdin) = &mut self.stdin {
+            match stdin.write(&self.pending) {
+                Ok(written) => drop(self.pending.drain(..written)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // It has closed its input: the rest is for nobody.
+                Err(_) => self.pending.clear(),
+            }
+        } else {
+            self.pending.clear();
+        }
+        if self.input_ended && self.pending.is_empty() {
+            self.stdin = None;
+        }
+    }
+
+    fn signal(&self, number: i32) {
+        if let (Ok(pid), Some(signal)) = (pid(&self.child), Signal::from_named_raw(number)) {
+            // Fails when it has just ended.
+            let _ = kill_process_group(pid, signal);
+        }
+    }
+
+    /// Sends what is left of the outputs, and takes the status in.
+    fn conclude(&mut self, port: &File) -> Result<Outcome, Failure> {
+        while send(&mut self.child.stdout, port, Message::Stdout)? {}
+        while send(&mut self.child.stderr, port, Message::Stderr)? {}
+        let status = self.child.wait().map_err(Failure::channel)?;
+        Ok(Outcome::Ended(ended(status)))
+    }
+}
+
+fn pid(child: &Child) -> io::Result<Pid> {
+    let raw = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    raw.ok_or_else(|| io::Error::other("a process without a number"))
+}
+
+fn no_waiting(fd: impl AsFd) -> io::Result<()> {
+    let flags = fcntl_getfl(&fd)?;
+    fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?;
+    Ok(())
+}
+
+/// Sends on one read's worth of output; false at its end, and when there is none now.
+fn send(
+    output: &mut Option<impl Read>,
+    port: &File,
+    wrap: fn(Vec<u8>) -> Message,
+) -> Result<bool, Failure> {
+    let Some(output) = output else { return Ok(false) };
+    let mut buffer = vec![0; MAX_PAYLOAD_BYTES];
+    let Ok(read) = output.read(&mut buffer) else { return Ok(false) };
+    if read == 0 {
+        return Ok(false);
+    }
+    buffer.truncate(read);
+    labwire::write(&mut &*port, &wrap(buffer)).map_err(Failure::channel)?;
+    Ok(true)
+}
+
+fn ended(status: ExitStatus) -> Ended {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ended::Exit(code),
+        (None, signal) => Ended::Signal(signal.unwrap_or(0)),
+    }
+}

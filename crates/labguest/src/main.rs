@@ -1,0 +1,33 @@
+//! Runs inside the lab's machines: as their first process, as their command server.
+
+use std::process::ExitCode;
+
+mod exec;
+mod files;
+mod init;
+mod modules;
+mod ports;
+mod relay;
+mod serve;
+
+fn main() -> ExitCode {
+    let first = rustix::process::getpid().is_init();
+    let verb = std::env::args().nth(1);
+    let done = match verb.as_deref() {
+        _ if first => init::run(),
+        Some("serve") => serve::run(),
+        _ => {
+            eprintln!(
+                "hyperscope-labguest runs inside machines of `hyperscope lab`: as /init, or with serve"
+            );
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("hyperscope-labguest: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! A session that carries bytes to and from a Unix socket of this machine: the way to the control
+//! ports of its guests, and to their QEMUs.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+use labwire::{FrameError, MAX_PAYLOAD_BYTES, Message};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::serve::Failure;
+
+/// Relays until either end is done.
+pub(crate) fn run(port: &File, path: &str) -> Result<Option<Message>, Failure> {
+    let socket = UnixStream::connect(path)
+        .map_err(|error| Failure::Request(format!("cannot connect to {path}: {error}")))?;
+    labwire::write(&mut &*port, &Message::Connected).map_err(Failure::channel)?;
+    loop {
+        let (from_port, from_socket) = wait(port, &socket)?;
+        if from_socket && !forward(&socket, port)? {
+            labwire::write(&mut &*port, &Message::End).map_err(Failure::channel)?;
+            return Ok(None);
+        }
+        if from_port {
+            match labwire::read(&mut &*port)? {
+                // A socket that takes nothing more is seen by its end.
+                Message::Data(bytes) => drop((&socket).write_all(&bytes)),
+                Message::End => {
+                    labwire::write(&mut &*port, &Message::End).map_err(Failure::channel)?;
+                    return Ok(None);
+                }
+                other => return Ok(Some(other)),
+            }
+        }
+    }
+}
+
+/// Waits for either; says which has something to read or is closed.
+fn wait(port: &File, socket: &UnixStream) -> Result<(bool, bool), Failure> {
+    let mut both = [PollFd::new(port, PollFlags::IN), PollFd::new(socket, PollFlags::IN)];
+    match poll(&mut both, None) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(Failure::channel(error.into())),
+    }
+    let [port, socket] = both.map(|fd| !fd.revents().is_empty());
+    Ok((port, socket))
+}
+
+/// Sends on what the socket has to say; false when it is closed.
+fn forward(mut socket: &UnixStream, port: &File) -> Result<bool, Failure> {
+    let mut buffer = vec![0; MAX_PAYLOAD_BYTES];
+    let Ok(read) = socket.read(&mut buffer) else { return Ok(false) };
+    if read == 0 {
+        return Ok(false);
+    }
+    buffer.truncate(read);
+    labwire::write(&mut &*port, &Message::Data(buffer))
+        .map_err(|error| Failure::Channel(FrameError::Io(error)))?;
+    Ok(true)
+}

@@ -1,0 +1,119 @@
+//! The command server: one thread a control port, one session at a time on each.
+//!
+//! Nothing here wakes up by itself. A server that polled would make exits of its own in what is
+//! measured; one that waits costs nothing.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::thread;
+
+use labwire::{FrameError, GuestConfig, Message, Ready};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::{exec, files, ports, relay};
+
+/// Serves all control ports for ever.
+pub(crate) fn run() -> io::Result<()> {
+    let config: GuestConfig = serde_json::from_slice(&fs::read(labwire::CONFIG_PATH)?)?;
+    let ports = ports::open_control_ports()?;
+    println!("{} after {} ms", labwire::READY_LINE, uptime_ns() / 1_000_000);
+    let level = config.level;
+    let threads: Vec<_> =
+        ports.into_iter().map(|port| thread::spawn(move || serve(&port, level))).collect();
+    for thread in threads {
+        let _ = thread.join();
+    }
+    Err(io::Error::other("all control ports failed"))
+}
+
+fn uptime_ns() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    let whole = u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000;
+    whole + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+fn serve(port: &File, level: u8) {
+    loop {
+        // A write waits until somebody is at the other end; reading and polling return at once.
+        let ready = Message::Ready(Ready { level, uptime_ns: uptime_ns() });
+        if labwire::write(&mut &*port, &ready).is_err() {
+            return;
+        }
+        let ended = session(port);
+        if let FrameError::Io(error) = ended {
+            println!("hyperscope-lab: a control port failed: {error}");
+            return;
+        }
+        if drain(port).is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads what is left of a session until its client is gone.
+fn drain(mut port: &File) -> io::Result<()> {
+    let mut rest = [0; 4096];
+    while port.read(&mut rest)? > 0 {}
+    Ok(())
+}
+
+/// Does one request after the other; ends when the client is gone.
+fn session(port: &File) -> FrameError {
+    let mut next = None;
+    loop {
+        let message = match next.take().map_or_else(|| labwire::read(&mut &*port), Ok) {
+            Ok(message) => message,
+            Err(error) => return error,
+        };
+        match answer(port, message) {
+            Ok(interruption) => next = interruption,
+            Err(error) => return error,
+        }
+    }
+}
+
+/// Does one request. Gives back a message that interrupted it, to be dealt with next.
+fn answer(port: &File, message: Message) -> Result<Option<Message>, FrameError> {
+    let outcome = match message {
+        Message::Open(number) => {
+            labwire::write(&mut &*port, &Message::Opened(number))?;
+            return Ok(None);
+        }
+        Message::Exec(exec) => exec::run(port, &exec),
+        Message::Put(put) => files::receive(port, &put),
+        Message::Get(path) => files::send(port, &path),
+        Message::Connect(path) => relay::run(port, &path),
+        // Left over from a request that has ended: input for it, a signal to it.
+        _ => return Ok(None),
+    };
+    match outcome {
+        Ok(interruption) => Ok(interruption),
+        Err(Failure::Channel(error)) => Err(error),
+        Err(Failure::Request(text)) => {
+            labwire::write(&mut &*port, &Message::Failed(text))?;
+            Ok(None)
+        }
+    }
+}
+
+/// Why a request was not done.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The client is gone.
+    Channel(FrameError),
+    /// It can't be done; the client is told so.
+    Request(String),
+}
+
+impl From<FrameError> for Failure {
+    fn from(error: FrameError) -> Self {
+        Self::Channel(error)
+    }
+}
+
+impl Failure {
+    /// A failed write to the port.
+    pub(crate) fn channel(error: io::Error) -> Self {
+        Self::Channel(FrameError::Io(error))
+    }
+}

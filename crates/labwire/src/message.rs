@@ -1,0 +1,101 @@
+//! The messages of a session.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// One message, either way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Client: begin a session; whatever ran in an earlier one on this port ends.
+    Open(u64),
+    /// Server: the answer to the `Open` with this number.
+    Opened(u64),
+    /// Server, unasked, as soon as somebody is at the other end of the port.
+    Ready(Ready),
+    /// Client: run a command.
+    Exec(Exec),
+    /// Client: write a file; its bytes follow as `Data`, then `End`.
+    Put(Put),
+    /// Client: send the file at this path as `Data`, then `End`.
+    Get(String),
+    /// Client: from now on this session is a plain byte stream to the Unix socket at this path.
+    Connect(String),
+    /// Server: that stream is open.
+    Connected,
+    /// Bytes of a file, or of a command's standard input.
+    Data(Vec<u8>),
+    /// No more `Data` comes.
+    End,
+    /// Client: send this signal to the command.
+    Signal(i32),
+    /// Server: bytes of a command's standard output.
+    Stdout(Vec<u8>),
+    /// Server: bytes of a command's standard error.
+    Stderr(Vec<u8>),
+    /// Server: the command has ended.
+    Ended(Ended),
+    /// Server: the request can't be done, and why.
+    Failed(String),
+}
+
+/// What a server tells of its machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// The lab's number of the machine: 1 is the host inside the lab.
+    pub level: u8,
+    /// Time since the kernel began.
+    pub uptime_ns: u64,
+}
+
+/// A command to run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exec {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Set in its environment, beside the machine's own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Whether `Data` for its standard input follows; else that is empty.
+    #[serde(default)]
+    pub stdin: bool,
+    /// Ends the command, and all it started, after so long.
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+    /// Go on after the session: both outputs go to this file, and `Ended` comes at once.
+    #[serde(default)]
+    pub detach_to: Option<String>,
+}
+
+/// A file to write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Put {
+    /// Where; folders that are missing are made.
+    pub path: String,
+    /// Permissions, as chmod takes them.
+    pub mode: u32,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ended {
+    /// By itself, with this status.
+    Exit(i32),
+    /// By this signal.
+    Signal(i32),
+    /// It ran longer than it was given, and was killed.
+    TimedOut,
+    /// It goes on by itself, under this process id.
+    Detached(u32),
+}
+
+/// What a machine's initramfs tells its first process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestConfig {
+    /// The lab's number of the machine.
+    pub level: u8,
+    /// Kernel modules, each after those it needs: paths of files in the initramfs.
+    pub modules: Vec<String>,
+    /// Modules of which the first that loads is enough (kvm_amd, kvm_intel).
+    pub one_of: Vec<String>,
+}
