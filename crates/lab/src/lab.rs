@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use labwire::FrameError;
+
 use crate::cache::Cache;
 use crate::channel::Channel;
 use crate::description::Description;
@@ -38,6 +40,8 @@ pub struct Status {
 const QUITTING: Duration = Duration::from_secs(3);
 /// How long a machine that is up may take to answer.
 const ANSWER: Duration = Duration::from_secs(30);
+/// How often a session is tried.
+const TRIES: u32 = 4;
 /// Lines of a console that an error shows.
 const CONSOLE_LINES: usize = 12;
 
@@ -153,13 +157,25 @@ impl Lab {
 
     /// Opens a session; the machine answers once it is up.
     pub(crate) fn open_session(&self, level: u8, wait: Duration) -> Result<Session> {
+        let mut tries = 1..=TRIES;
+        loop {
+            tries.next();
+            match self.try_session(level, wait) {
+                // A server that has yet to see its last client leave may take this one for that.
+                Err(LabError::Channel { source: FrameError::Closed, .. })
+                    if !tries.is_empty() && !processes::of_run(&self.run).is_empty() => {}
+                Err(error) => return Err(self.explain("doesn't answer", error)),
+                opened => return opened,
+            }
+        }
+    }
+
+    fn try_session(&self, level: u8, wait: Duration) -> Result<Session> {
         let (at, channel) = self.free_port()?;
-        let mut session = Session::open(1, channel, wait)
-            .map_err(|error| self.explain(1, "doesn't answer", error))?;
+        let mut session = Session::open(1, channel, wait)?;
         for inner in 2..=level {
             let channel = session.connect(&machine::control_socket(&guest_run(inner), at))?;
-            session = Session::open(inner, channel, wait)
-                .map_err(|error| self.explain(inner, "doesn't answer", error))?;
+            session = Session::open(inner, channel, wait)?;
         }
         Ok(session)
     }
@@ -210,8 +226,8 @@ impl Lab {
     }
 
     /// Adds what the console said last to an error.
-    pub(crate) fn explain(&self, level: u8, what: &str, error: LabError) -> LabError {
-        let LabError::Channel { source, .. } = error else { return error };
+    pub(crate) fn explain(&self, what: &str, error: LabError) -> LabError {
+        let LabError::Channel { source, level } = error else { return error };
         let console = self.console(level).unwrap_or_default();
         let console = last_lines(&String::from_utf8_lossy(&console), CONSOLE_LINES);
         let qemu = fs::read_to_string(self.run.join("qemu.log")).unwrap_or_default();

@@ -221,16 +221,14 @@ impl Session {
     }
 
     fn receive(&mut self) -> Result<Message> {
-        loop {
-            match labwire::read(&mut self.reader) {
-                Ok(Message::Failed(text)) => {
-                    return Err(LabError::Refused { level: self.level, text });
-                }
-                // Said whenever somebody connects.
-                Ok(Message::Ready(_)) => {}
-                Ok(message) => return Ok(message),
-                Err(source) => return Err(self.broken(source)),
+        match labwire::read(&mut self.reader) {
+            Ok(Message::Failed(text)) => {
+                return Err(LabError::Refused { level: self.level, text });
             }
+            // The server took this client for gone, and greets the next one.
+            Ok(Message::Ready(_)) => return Err(self.broken(FrameError::Closed)),
+            Ok(message) => return Ok(message),
+            Err(source) => return Err(self.broken(source)),
         }
     }
 

@@ -161,7 +161,7 @@ impl Lab {
     /// Waits until the first machine answers.
     fn wait_for_first(&self, child: &mut Child, wait: Duration) -> Result<Session> {
         self.wait_for_sockets(child)?;
-        self.open_session(1, wait).map_err(|error| self.explain(1, "does not come up", error))
+        self.open_session(1, wait)
     }
 
     fn wait_for_sockets(&self, child: &mut Child) -> Result<()> {
@@ -193,7 +193,6 @@ impl Lab {
         drop(below);
         let wait = BOOT.get(usize::from(level) - 1).copied().unwrap_or(SHORT);
         self.open_session(level, wait)
-            .map_err(|error| self.explain(level, "does not come up", error))
     }
 
     /// Does a step, and keeps how long it took for the next time.

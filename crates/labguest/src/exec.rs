@@ -6,16 +6,17 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use labwire::{Ended, Exec, MAX_PAYLOAD_BYTES, Message};
+use labwire::{Ended, Exec, FrameError, MAX_PAYLOAD_BYTES, Message};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+use crate::ports::{Port, PortState};
 use crate::serve::Failure;
 
 /// Runs one command to its end, or until a message that is not for it interrupts it.
-pub(crate) fn run(port: &File, exec: &Exec) -> Result<Option<Message>, Failure> {
+pub(crate) fn run(port: &Port, exec: &Exec) -> Result<Option<Message>, Failure> {
     if let Some(log) = &exec.detach_to {
         let ended = detach(exec, log).map_err(|error| not_started(exec, &error))?;
         labwire::write(&mut &*port, &Message::Ended(ended)).map_err(Failure::channel)?;
@@ -80,9 +81,9 @@ enum Outcome {
 }
 
 /// What a wait ended with.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Events {
-    port: bool,
+    port: PortState,
     stdout: bool,
     stderr: bool,
     stdin: bool,
@@ -117,7 +118,7 @@ impl Running {
         let _ = self.child.wait();
     }
 
-    fn attend(&mut self, port: &File) -> Result<Outcome, Failure> {
+    fn attend(&mut self, port: &Port) -> Result<Outcome, Failure> {
         loop {
             let events = self.wait(port).map_err(Failure::channel)?;
             if events.stdout && !send(&mut self.child.stdout, port, Message::Stdout)? {
@@ -129,7 +130,10 @@ impl Running {
             if events.stdin {
                 self.feed();
             }
-            if events.port {
+            if events.port == PortState::Left && port.is_left() {
+                return Err(Failure::Channel(FrameError::Closed));
+            }
+            if events.port == PortState::Readable {
                 match labwire::read(&mut &*port)? {
                     Message::Data(bytes) => self.pending = bytes,
                     Message::End => self.input_ended = true,
@@ -148,7 +152,7 @@ impl Running {
     }
 
     /// Waits for the next thing to do. The port is read only when no input is pending.
-    fn wait(&self, port: &File) -> io::Result<Events> {
+    fn wait(&self, port: &Port) -> io::Result<Events> {
         let input = if self.pending.is_empty() { PollFlags::IN } else { PollFlags::empty() };
         let mut fds = vec![PollFd::new(port, input), PollFd::new(&self.end, PollFlags::IN)];
         let mut places = [None; 3];
@@ -172,7 +176,8 @@ impl Running {
         }
         let happened = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
         let [stdout, stderr, stdin] = places.map(|place| place.is_some_and(happened));
-        Ok(Events { port: happened(0), stdout, stderr, stdin, ended: happened(1) })
+        let port = PortState::of(fds.first().map_or(PollFlags::empty(), PollFd::revents));
+        Ok(Events { port, stdout, stderr, stdin, ended: happened(1) })
     }
 
     /// Gives the command as much input as it takes now.
@@ -200,7 +205,7 @@ impl Running {
     }
 
     /// Sends what is left of the outputs, and takes the status in.
-    fn conclude(&mut self, port: &File) -> Result<Outcome, Failure> {
+    fn conclude(&mut self, port: &Port) -> Result<Outcome, Failure> {
         while send(&mut self.child.stdout, port, Message::Stdout)? {}
         while send(&mut self.child.stderr, port, Message::Stderr)? {}
         let status = self.child.wait().map_err(Failure::channel)?;
@@ -222,7 +227,7 @@ fn no_waiting(fd: impl AsFd) -> io::Result<()> {
 /// Sends on one read's worth of output; false at its end, and when there is none now.
 fn send(
     output: &mut Option<impl Read>,
-    port: &File,
+    port: &Port,
     wrap: fn(Vec<u8>) -> Message,
 ) -> Result<bool, Failure> {
     let Some(output) = output else { return Ok(false) };

@@ -7,10 +7,11 @@ use std::path::Path;
 
 use labwire::{MAX_PAYLOAD_BYTES, Message, Put};
 
+use crate::ports::Port;
 use crate::serve::Failure;
 
 /// Writes a file from the `Data` that follows. On an error the rest is read all the same.
-pub(crate) fn receive(mut port: &File, put: &Put) -> Result<Option<Message>, Failure> {
+pub(crate) fn receive(mut port: &Port, put: &Put) -> Result<Option<Message>, Failure> {
     let mut file = create(put);
     loop {
         match labwire::read(&mut port)? {
@@ -40,7 +41,7 @@ fn create(put: &Put) -> std::io::Result<File> {
 }
 
 /// Sends a file, to its end.
-pub(crate) fn send(mut port: &File, path: &str) -> Result<Option<Message>, Failure> {
+pub(crate) fn send(mut port: &Port, path: &str) -> Result<Option<Message>, Failure> {
     let failed = |error| Failure::Request(format!("cannot read {path}: {error}"));
     let mut file = File::open(path).map_err(failed)?;
     let mut buffer = vec![0; MAX_PAYLOAD_BYTES];

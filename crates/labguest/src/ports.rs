@@ -1,9 +1,14 @@
 //! The virtio-serial ports of this machine, by name.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Read, Write};
 use std::thread;
 use std::time::Duration;
+
+use labwire::{Message, Ready};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 /// Where the kernel lists them.
 const CLASS: &str = "/sys/class/virtio-ports";
@@ -12,9 +17,140 @@ const CLASS: &str = "/sys/class/virtio-ports";
 const TRIES: u32 = 100;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
-/// Opens the control ports, for reading and writing, in the order of their numbers.
-pub(crate) fn open_control_ports() -> io::Result<Vec<File>> {
-    (0..labwire::PORTS).map(|at| open(&format!("{}{at}", labwire::PORT_PREFIX))).collect()
+/// How long, in all, a port must be without a client before that is believed: less each time.
+const LOOKS: [Duration; 6] = [
+    Duration::from_millis(10),
+    Duration::from_millis(20),
+    Duration::from_millis(40),
+    Duration::from_millis(80),
+    Duration::from_millis(160),
+    Duration::from_millis(320),
+];
+
+/// A control port.
+///
+/// What the driver says of the other end comes late: it travels on a queue of its own, which the
+/// kernel reads after the one with the bytes. When a client leaves and another comes at once, the
+/// new one's bytes are there first, then the news that nobody is there, then that somebody is. So
+/// only what stays true for a while is believed. The driver also says that there is something to
+/// read whenever it says that nobody is there.
+#[derive(Debug)]
+pub(crate) struct Port(File);
+
+/// What a port has to say, after a wait or without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PortState {
+    /// Nothing.
+    Quiet,
+    /// There is something to read.
+    Readable,
+    /// Nobody seems to be at the other end.
+    Left,
+}
+
+impl PortState {
+    /// The state that a poll returned.
+    pub(crate) fn of(flags: PollFlags) -> Self {
+        if flags.contains(PollFlags::HUP) {
+            Self::Left
+        } else if flags.contains(PollFlags::IN) {
+            Self::Readable
+        } else {
+            Self::Quiet
+        }
+    }
+}
+
+impl Port {
+    /// Takes a port over: no operation on it waits in the kernel, but [`Port::wait_for_client`].
+    fn new(file: File) -> io::Result<Self> {
+        set_waiting(&file, false)?;
+        Ok(Self(file))
+    }
+
+    /// Waits until somebody is at the other end, and says that this machine is ready. Only a write
+    /// waits for that; a poll returns at once, again and again.
+    pub(crate) fn wait_for_client(&self, ready: Ready) -> io::Result<()> {
+        set_waiting(&self.0, true)?;
+        labwire::write(&mut &self.0, &Message::Ready(ready))?;
+        set_waiting(&self.0, false)
+    }
+
+    /// Whether nobody is at the other end any more.
+    pub(crate) fn is_left(&self) -> bool {
+        let is_left = || matches!(self.wait(PollFlags::empty(), true), Ok(PortState::Left));
+        is_left()
+            && LOOKS.iter().all(|&time| {
+                thread::sleep(time);
+                is_left()
+            })
+    }
+
+    fn wait(&self, wanted: PollFlags, at_once: bool) -> io::Result<PortState> {
+        let mut fd = [PollFd::new(&self.0, wanted)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fd, at_once.then_some(&now))?;
+        let [fd] = fd;
+        Ok(PortState::of(fd.revents()))
+    }
+
+    /// Repeats what would wait, until it is done or nobody is there for it.
+    fn retry(
+        &self,
+        wanted: PollFlags,
+        mut operation: impl FnMut() -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        loop {
+            match operation() {
+                // The driver's way to say that nobody is there.
+                Ok(0) if self.is_left() => return Ok(0),
+                Ok(0) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.wait(wanted, false)? == PortState::Left && self.is_left() {
+                        return Ok(0);
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+fn set_waiting(file: &File, waiting: bool) -> io::Result<()> {
+    let mut flags = fcntl_getfl(file)?;
+    flags.set(OFlags::NONBLOCK, !waiting);
+    Ok(fcntl_setfl(file, flags)?)
+}
+
+impl Read for &Port {
+    /// Waits for bytes; none when nobody is at the other end.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.retry(PollFlags::IN, || (&self.0).read(buffer))
+    }
+}
+
+impl Write for &Port {
+    /// Waits until bytes are taken; none are when nobody is at the other end.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.retry(PollFlags::OUT, || (&self.0).write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for Port {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Opens the control ports, in the order of their numbers.
+pub(crate) fn open_control_ports() -> io::Result<Vec<Port>> {
+    (0..labwire::PORTS)
+        .map(|at| open(&format!("{}{at}", labwire::PORT_PREFIX)).and_then(Port::new))
+        .collect()
 }
 
 fn open(name: &str) -> io::Result<File> {

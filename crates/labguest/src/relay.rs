@@ -1,17 +1,17 @@
 //! A session that carries bytes to and from a Unix socket of this machine: the way to the control
 //! ports of its guests, and to their QEMUs.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 use labwire::{FrameError, MAX_PAYLOAD_BYTES, Message};
 use rustix::event::{PollFd, PollFlags, poll};
 
+use crate::ports::{Port, PortState};
 use crate::serve::Failure;
 
 /// Relays until either end is done.
-pub(crate) fn run(port: &File, path: &str) -> Result<Option<Message>, Failure> {
+pub(crate) fn run(port: &Port, path: &str) -> Result<Option<Message>, Failure> {
     let socket = UnixStream::connect(path)
         .map_err(|error| Failure::Request(format!("cannot connect to {path}: {error}")))?;
     labwire::write(&mut &*port, &Message::Connected).map_err(Failure::channel)?;
@@ -21,7 +21,10 @@ pub(crate) fn run(port: &File, path: &str) -> Result<Option<Message>, Failure> {
             labwire::write(&mut &*port, &Message::End).map_err(Failure::channel)?;
             return Ok(None);
         }
-        if from_port {
+        if from_port == PortState::Left && port.is_left() {
+            return Err(Failure::Channel(FrameError::Closed));
+        }
+        if from_port == PortState::Readable {
             match labwire::read(&mut &*port)? {
                 // A socket that takes nothing more is seen by its end.
                 Message::Data(bytes) => drop((&socket).write_all(&bytes)),
@@ -35,19 +38,19 @@ pub(crate) fn run(port: &File, path: &str) -> Result<Option<Message>, Failure> {
     }
 }
 
-/// Waits for either; says which has something to read or is closed.
-fn wait(port: &File, socket: &UnixStream) -> Result<(bool, bool), Failure> {
+/// Waits for either: the port's state, and whether the socket has something to read or is closed.
+fn wait(port: &Port, socket: &UnixStream) -> Result<(PortState, bool), Failure> {
     let mut both = [PollFd::new(port, PollFlags::IN), PollFd::new(socket, PollFlags::IN)];
     match poll(&mut both, None) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(Failure::channel(error.into())),
     }
-    let [port, socket] = both.map(|fd| !fd.revents().is_empty());
-    Ok((port, socket))
+    let [port, socket] = both.map(|fd| fd.revents());
+    Ok((PortState::of(port), !socket.is_empty()))
 }
 
 /// Sends on what the socket has to say; false when it is closed.
-fn forward(mut socket: &UnixStream, port: &File) -> Result<bool, Failure> {
+fn forward(mut socket: &UnixStream, port: &Port) -> Result<bool, Failure> {
     let mut buffer = vec![0; MAX_PAYLOAD_BYTES];
     let Ok(read) = socket.read(&mut buffer) else { return Ok(false) };
     if read == 0 {

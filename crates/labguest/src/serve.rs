@@ -3,13 +3,14 @@
 //! Nothing here wakes up by itself. A server that polled would make exits of its own in what is
 //! measured; one that waits costs nothing.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::thread;
 
 use labwire::{FrameError, GuestConfig, Message, Ready};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::ports::Port;
 use crate::{exec, files, ports, relay};
 
 /// Serves all control ports for ever.
@@ -32,48 +33,34 @@ fn uptime_ns() -> u64 {
     whole + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
-fn serve(port: &File, level: u8) {
+fn serve(port: &Port, level: u8) {
     loop {
-        // A write waits until somebody is at the other end; reading and polling return at once.
-        let ready = Message::Ready(Ready { level, uptime_ns: uptime_ns() });
-        if labwire::write(&mut &*port, &ready).is_err() {
-            return;
-        }
-        let ended = session(port);
-        if let FrameError::Io(error) = ended {
+        let served = port.wait_for_client(Ready { level, uptime_ns: uptime_ns() });
+        let served = served.map_err(FrameError::Io).and_then(|()| session(port));
+        if let Err(FrameError::Io(error)) = served
+            && error.kind() != io::ErrorKind::WriteZero
+        {
             println!("hyperscope-lab: a control port failed: {error}");
-            return;
-        }
-        if drain(port).is_err() {
             return;
         }
     }
 }
 
-/// Reads what is left of a session until its client is gone.
-fn drain(mut port: &File) -> io::Result<()> {
-    let mut rest = [0; 4096];
-    while port.read(&mut rest)? > 0 {}
-    Ok(())
-}
-
 /// Does one request after the other; ends when the client is gone.
-fn session(port: &File) -> FrameError {
+fn session(port: &Port) -> Result<(), FrameError> {
     let mut next = None;
     loop {
         let message = match next.take().map_or_else(|| labwire::read(&mut &*port), Ok) {
-            Ok(message) => message,
-            Err(error) => return error,
+            // A client died within a message, and the next one came before that was seen.
+            Err(FrameError::Senseless { .. }) => Message::Open(labwire::skip_to_open(&mut &*port)?),
+            other => other?,
         };
-        match answer(port, message) {
-            Ok(interruption) => next = interruption,
-            Err(error) => return error,
-        }
+        next = answer(port, message)?;
     }
 }
 
 /// Does one request. Gives back a message that interrupted it, to be dealt with next.
-fn answer(port: &File, message: Message) -> Result<Option<Message>, FrameError> {
+fn answer(port: &Port, message: Message) -> Result<Option<Message>, FrameError> {
     let outcome = match message {
         Message::Open(number) => {
             labwire::write(&mut &*port, &Message::Opened(number))?;

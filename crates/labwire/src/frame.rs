@@ -34,6 +34,8 @@ const ENDED: u8 = 14;
 const FAILED: u8 = 15;
 
 const HEAD_BYTES: usize = 5;
+/// A frame with a number in it.
+const NUMBER_FRAME_BYTES: usize = HEAD_BYTES + 8;
 
 /// A frame could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -95,20 +97,52 @@ pub fn read(from: &mut impl Read) -> Result<Message, FrameError> {
 /// # Errors
 /// When the other end is gone first.
 pub fn skip_to_opened(from: &mut impl Read, number: u64) -> Result<(), FrameError> {
-    let (kind, payload) = encode(&Message::Opened(number))?;
-    let bytes = u32::try_from(payload.len()).unwrap_or(u32::MAX);
-    let wanted = [&[kind], &bytes.to_le_bytes()[..], &payload].concat();
-    let mut seen = vec![0; wanted.len()];
-    fill(from, &mut seen)?;
-    while seen != wanted {
-        let mut byte = [0];
-        fill(from, &mut byte)?;
-        seen.rotate_left(1);
-        if let Some(last) = seen.last_mut() {
-            [*last] = byte;
-        }
+    let mut last = LastBytes::read(from)?;
+    while last.0 != frame_with(OPENED, number) {
+        last.advance(from)?;
     }
     Ok(())
+}
+
+/// Skips bytes up to and with an `Open`; its number.
+///
+/// # Errors
+/// When the other end is gone first.
+pub fn skip_to_open(from: &mut impl Read) -> Result<u64, FrameError> {
+    let mut last = LastBytes::read(from)?;
+    loop {
+        let [_, _, _, _, _, number @ ..] = last.0;
+        let number = u64::from_le_bytes(number);
+        if last.0 == frame_with(OPEN, number) {
+            return Ok(number);
+        }
+        last.advance(from)?;
+    }
+}
+
+/// A frame whose payload is a number.
+fn frame_with(kind: u8, number: u64) -> [u8; NUMBER_FRAME_BYTES] {
+    let mut frame = [0; NUMBER_FRAME_BYTES];
+    let bytes = [kind, 8, 0, 0, 0].into_iter().chain(number.to_le_bytes());
+    frame.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
+    frame
+}
+
+/// As many of the bytes read last as such a frame has.
+struct LastBytes([u8; NUMBER_FRAME_BYTES]);
+
+impl LastBytes {
+    fn read(from: &mut impl Read) -> Result<Self, FrameError> {
+        let mut bytes = [0; NUMBER_FRAME_BYTES];
+        fill(from, &mut bytes)?;
+        Ok(Self(bytes))
+    }
+
+    fn advance(&mut self, from: &mut impl Read) -> Result<(), FrameError> {
+        self.0.rotate_left(1);
+        let [.., last] = &mut self.0;
+        fill(from, std::slice::from_mut(last))
+    }
 }
 
 fn fill(from: &mut impl Read, buffer: &mut [u8]) -> Result<(), FrameError> {
@@ -239,5 +273,13 @@ mod tests {
         skip_to_opened(&mut rest, 2).unwrap();
         assert_eq!(read(&mut rest).unwrap(), Message::End);
         assert!(matches!(skip_to_opened(&mut rest, 3), Err(FrameError::Closed)));
+
+        let mut bytes = vec![OPEN, 8, 0, 7];
+        write(&mut bytes, &Message::Open(9)).unwrap();
+        write(&mut bytes, &Message::End).unwrap();
+        let mut rest = bytes.as_slice();
+        assert_eq!(skip_to_open(&mut rest).unwrap(), 9);
+        assert_eq!(read(&mut rest).unwrap(), Message::End);
+        assert!(matches!(skip_to_open(&mut rest), Err(FrameError::Closed)));
     }
 }

@@ -8,7 +8,7 @@
 mod frame;
 mod message;
 
-pub use frame::{FrameError, MAX_PAYLOAD_BYTES, read, skip_to_opened, write};
+pub use frame::{FrameError, MAX_PAYLOAD_BYTES, read, skip_to_open, skip_to_opened, write};
 pub use message::{Ended, Exec, GuestConfig, Message, Put, Ready};
 
 /// Names of the ports that carry sessions: this and a number.
