@@ -16,7 +16,7 @@ const SCHEMA: &str = "hyperscope.lab/1";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
     /// `hyperscope.lab/1`.
-    schema: String,
+    pub(crate) schema: String,
     /// All machines' architecture.
     pub arch: Arch,
     /// How many machines there can be, one inside the other.
@@ -75,6 +75,14 @@ impl Description {
             root: None,
             accelerator: None,
         }
+    }
+
+    /// Whether a scenario that wants a lab like `wanted` can run in this one.
+    #[must_use]
+    pub fn fits(&self, wanted: &Self) -> bool {
+        let shape = |lab: &Self| (lab.arch, lab.levels, lab.started);
+        let devices = |lab: &Self| (lab.guest.board, lab.guest.net, lab.guest.disk_mib);
+        shape(self) == shape(wanted) && devices(self) == devices(wanted)
     }
 
     /// Reads the description of a running lab; none when there is no such lab.

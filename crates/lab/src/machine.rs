@@ -48,6 +48,15 @@ pub(crate) enum Memory {
     CopyOf(String),
 }
 
+/// A disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Disk {
+    /// The file with what is on it, on the machine below.
+    pub(crate) path: String,
+    /// Its size.
+    pub(crate) mib: u32,
+}
+
 /// A virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Machine {
@@ -71,7 +80,7 @@ pub(crate) struct Machine {
     pub(crate) vsock_cid: Option<u32>,
     pub(crate) net: Option<Net>,
     /// A disk image on the machine below.
-    pub(crate) disk: Option<String>,
+    pub(crate) disk: Option<Disk>,
     /// A folder of the machine below that it can mount, by 9p under the tag `share`.
     pub(crate) share: Option<String>,
     /// Wait for the state of a snapshot in place of booting.
@@ -91,6 +100,11 @@ pub(crate) fn monitor_socket(run: &str) -> String {
 /// What the machine's serial console has said.
 pub(crate) fn console_log(run: &str) -> String {
     format!("{run}/console.log")
+}
+
+/// A guest's address for vsock, from the machine below: 2 is that machine's own.
+pub(crate) fn vsock_cid(level: u8) -> u32 {
+    u32::from(level) + 1
 }
 
 /// The tap of a guest, on the machine below it.
@@ -216,8 +230,7 @@ impl Machine {
             words.extend(["-netdev".into(), tap, "-device".into(), device]);
         }
         if let Some(disk) = &self.disk {
-            let drive =
-                format!("file={},if=none,id=disk,format=raw,cache=none,aio=threads", escape(disk));
+            let drive = format!("file={},if=none,id=disk,format=raw", escape(&disk.path));
             words.extend(["-drive".into(), drive]);
             words.extend(["-device".into(), format!("{},drive=disk", self.virtio("virtio-blk"))]);
         }

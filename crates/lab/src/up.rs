@@ -14,7 +14,7 @@ use crate::error::{LabError, Result};
 use crate::image::{GUEST_INITRD, GUEST_KERNEL, Image, Ingredients};
 use crate::lab::{Lab, guest_run};
 use crate::labguest;
-use crate::machine::{self, Accelerator, Board, Machine, Memory};
+use crate::machine::{self, Accelerator, Board, Disk, Machine, Memory};
 use crate::packages::PackageSet;
 use crate::processes;
 use crate::root::{Kernel, Root};
@@ -289,14 +289,10 @@ fn prepare(below: &mut Session, guest: &Machine) -> Result<()> {
              ip address add {address}/24 dev {tap} && ip link set {tap} up; }}"
         ));
     }
-    if let Some((path, mib)) = guest.disk.as_ref().zip(guest_disk_mib(guest)) {
-        script.push_str(&format!("; truncate -s {mib}M {path}"));
+    if let Some(disk) = &guest.disk {
+        script.push_str(&format!("; truncate -s {}M {}", disk.mib, disk.path));
     }
     below.check(&["sh", "-c", &script], SHORT).map(drop)
-}
-
-fn guest_disk_mib(_guest: &Machine) -> Option<u32> {
-    None
 }
 
 /// The address of a guest (`end` 2) or of the machine below it (`end` 1) on the tap between them.
@@ -333,9 +329,9 @@ fn guest(description: &Description, level: u8) -> Machine {
         kernel: GUEST_KERNEL.into(),
         initrd: GUEST_INITRD.into(),
         run: guest_run(level),
-        vsock_cid: Some(u32::from(level) + 1),
+        vsock_cid: Some(machine::vsock_cid(level)),
         net: shape.net,
-        disk: shape.disk_mib.map(|_| format!("/tmp/l{level}.disk")),
+        disk: shape.disk_mib.map(|mib| Disk { path: format!("/tmp/l{level}.disk"), mib }),
         share: None,
         incoming: false,
     }

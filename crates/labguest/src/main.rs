@@ -1,8 +1,9 @@
-//! Runs inside the lab's machines: as their first process, as their command server.
+//! Runs inside the lab's machines: as their first process, as their command server, as workload.
 
 use std::process::ExitCode;
 
 mod exec;
+mod exits;
 mod files;
 mod init;
 mod modules;
@@ -16,6 +17,7 @@ fn main() -> ExitCode {
     let done = match verb.as_deref() {
         _ if first => init::run(),
         Some("serve") => serve::run(),
+        Some("exits") => exits::run(std::env::args().skip(2)),
         _ => {
             eprintln!(
                 "hyperscope-labguest runs inside machines of `hyperscope lab`: as /init, or with serve"

@@ -7,9 +7,11 @@
 
 mod frame;
 mod message;
+mod truth;
 
 pub use frame::{FrameError, MAX_PAYLOAD_BYTES, read, skip_to_open, skip_to_opened, write};
 pub use message::{Ended, Exec, GuestConfig, Message, Put, Ready};
+pub use truth::{Key, Truth};
 
 /// Names of the ports that carry sessions: this and a number.
 pub const PORT_PREFIX: &str = "hyperscope.control.";

@@ -1,7 +1,10 @@
-//! The only crate with unsafe code: file mappings behind safe types.
+//! The only crate with unsafe code: file mappings, instructions that only a guest has a use for.
 
 #![allow(unsafe_code, reason = "this crate exists to hold the workspace's unsafe code")]
 
 mod file_map;
+pub mod guest_instructions;
+mod physical_page;
 
 pub use file_map::{FileMap, OpenError};
+pub use physical_page::PhysicalPage;

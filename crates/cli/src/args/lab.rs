@@ -37,6 +37,8 @@ pub(crate) enum LabVerb {
     Console(LabConsoleArgs),
     /// Show which labs are up
     Status,
+    /// Run a scenario and record it; without a name, list them
+    Run(LabRunArgs),
     /// Stop the lab's machines and leave nothing behind
     Down,
     /// Get all packages now, to start labs without a network later
@@ -53,6 +55,15 @@ pub(crate) enum ArchArg {
     X86_64,
     /// 64-bit Arm
     Aarch64,
+}
+
+impl From<ArchArg> for lab::Arch {
+    fn from(arch: ArchArg) -> Self {
+        match arch {
+            ArchArg::X86_64 => Self::X86_64,
+            ArchArg::Aarch64 => Self::Aarch64,
+        }
+    }
 }
 
 /// An accelerator on the command line.
@@ -166,4 +177,24 @@ pub(crate) struct LabConsoleArgs {
     /// Go on as it says more, until interrupted
     #[arg(short, long)]
     pub(crate) follow: bool,
+}
+
+/// Arguments of `lab run`.
+#[derive(Debug, Args)]
+pub(crate) struct LabRunArgs {
+    /// The scenario's name, or a file with one
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenario: Option<String>,
+    /// The folder the recordings go to [default: SCENARIO.hscope]
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// The machines' architecture [default: this system's]
+    #[arg(long, value_name = "ARCH")]
+    pub(crate) arch: Option<ArchArg>,
+    /// Boot a lab that is not up, and keep no snapshot of it
+    #[arg(long)]
+    pub(crate) no_snapshot: bool,
+    /// Fetch nothing: fail when something is missing
+    #[arg(long)]
+    pub(crate) offline: bool,
 }

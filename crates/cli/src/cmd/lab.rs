@@ -11,11 +11,13 @@ use anyhow::Context;
 use lab::{Accelerator, Arch, Cache, Description, Ended, Exec, Lab, Manner, Outputs, Put, Session};
 
 use crate::args::lab::{
-    AcceleratorArg, ArchArg, LabConsoleArgs, LabExecArgs, LabGetArgs, LabPutArgs, LabShapeArgs,
-    LabUpArgs,
+    AcceleratorArg, LabConsoleArgs, LabExecArgs, LabGetArgs, LabPutArgs, LabShapeArgs, LabUpArgs,
 };
 use crate::args::{LabArgs, LabVerb};
 use crate::lab_steps::LabSteps;
+
+mod run;
+mod truth;
 
 /// Runs the verb.
 ///
@@ -33,6 +35,7 @@ pub(crate) fn run(args: &LabArgs) -> anyhow::Result<ExitCode> {
         LabVerb::Status => status(&cache)?,
         LabVerb::Down => lab.down()?,
         LabVerb::Fetch(shape) => fetch(&cache, shape)?,
+        LabVerb::Run(run_args) => run::run(&cache, &lab, run_args)?,
         LabVerb::Clean => lab::clean(&cache)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -68,11 +71,7 @@ fn up(lab: &Lab, args: &LabUpArgs) -> anyhow::Result<()> {
 }
 
 fn description(shape: &LabShapeArgs) -> anyhow::Result<Description> {
-    let arch = match shape.arch {
-        None => Arch::native(),
-        Some(ArchArg::X86_64) => Arch::X86_64,
-        Some(ArchArg::Aarch64) => Arch::Aarch64,
-    };
+    let arch = shape.arch.map_or_else(Arch::native, Arch::from);
     let mut description = Description::new(arch, shape.levels);
     if let (Some(kernel), Some(modules)) = (&shape.kernel, &shape.modules) {
         description.kernel = Some((absolute(kernel)?, absolute(modules)?));

@@ -1,0 +1,83 @@
+//! `hyperscope lab run`: a scenario, its recordings, and whether they hold what they must.
+
+use std::io::{self, Write};
+
+use anyhow::bail;
+use lab::{Arch, Cache, Description, Lab, Manner, Scenario, Truth};
+
+use super::truth;
+use crate::args::lab::LabRunArgs;
+use crate::inputs::open_all;
+use crate::lab_steps::LabSteps;
+
+/// Runs a scenario in the lab of this name where that is up and fits, else in one of its own.
+///
+/// # Errors
+/// When a step fails, or the recordings don't hold what they must.
+pub(crate) fn run(cache: &Cache, named: &Lab, args: &LabRunArgs) -> anyhow::Result<()> {
+    let Some(name) = &args.scenario else { return list() };
+    let scenario = Scenario::find(name)?;
+    let arch = args.arch.map_or_else(Arch::native, Arch::from);
+    let wanted = scenario.description(arch);
+    let to = args.output.clone().unwrap_or_else(|| format!("{}.hscope", scenario.name).into());
+    if to.join("host.dat").exists() {
+        bail!("{} holds a recording already; name another folder with -o", to.display());
+    }
+    let manner = Manner { offline: args.offline, snapshot: !args.no_snapshot };
+    let steps = LabSteps::new();
+    let up = named.is_up() && fits(named, &wanted);
+    // Another's lab is left as it is.
+    let own =
+        (!up).then(|| Lab::named(cache, &format!("run-{}", std::process::id()))).transpose()?;
+    let ran = match &own {
+        None => named.run(&scenario, &to, &|step| steps.show(&step)),
+        Some(own) => own
+            .up(&wanted, &manner, &|step| steps.show(&step))
+            .and_then(|_| own.run(&scenario, &to, &|step| steps.show(&step))),
+    };
+    steps.finish();
+    if let Some(own) = own {
+        own.down()?;
+    }
+    check(&ran?, &to)
+}
+
+fn fits(lab: &Lab, wanted: &Description) -> bool {
+    lab.description().is_ok_and(|description| description.fits(wanted))
+}
+
+/// Shows what was made and what was recorded.
+fn check(truths: &[Truth], folder: &std::path::Path) -> anyhow::Result<()> {
+    let recordings = open_all(&[folder.to_owned()])?;
+    let mut err = io::stderr().lock();
+    let mut wrong = 0;
+    for one in truths {
+        let counted = truth::count(one, &recordings)?;
+        let holds = truth::holds(one, counted);
+        wrong += u32::from(!holds);
+        let made = if one.at_least { "at least " } else { "" };
+        let verdict = if holds { "as it must be" } else { "WRONG" };
+        writeln!(
+            err,
+            "hyperscope: {}: {made}{} made, {counted} recorded: {verdict}",
+            one.what, one.count
+        )?;
+    }
+    writeln!(err, "hyperscope: session: {}", folder.display())?;
+    if wrong > 0 {
+        bail!(
+            "{wrong} of {} counts are wrong; hyperscope info {} tells of losses",
+            truths.len(),
+            folder.display()
+        );
+    }
+    Ok(())
+}
+
+fn list() -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    for scenario in Scenario::bundled()? {
+        writeln!(stdout, "{:<12} {} levels  {}", scenario.name, scenario.levels, scenario.summary)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! Runs scenarios: does their steps in a lab, records, brings the recordings out with the truth.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use labwire::{Ended, Truth};
+use serde_json::json;
+
+use crate::description::Description;
+use crate::error::{LabError, Result};
+use crate::lab::Lab;
+use crate::scenario::{RunStep, Scenario, Step};
+use crate::session::command;
+use crate::trace_cmd::Recording;
+use crate::up::{Step as Told, Tell};
+
+/// How long one command of a scenario may take.
+const COMMAND: Duration = Duration::from_secs(600);
+/// How long a machine may take to shut down.
+const SHUT_DOWN: Duration = Duration::from_secs(60);
+
+impl Lab {
+    /// Runs a scenario in this lab, which is up and fits it, and writes a session to a folder:
+    /// recordings, `session.json` and `truth.json`.
+    ///
+    /// # Errors
+    /// When a step fails, or a file can't be written.
+    pub fn run(&self, scenario: &Scenario, to: &Path, tell: Tell<'_>) -> Result<Vec<Truth>> {
+        let description = self.description()?;
+        let told = |text: String| tell(Told { text, usual: None });
+        fs::create_dir_all(to).map_err(LabError::io("cannot make", to))?;
+        told("preparing".into());
+        self.steps(&description, &scenario.before, &mut Vec::new())?;
+        told("recording".into());
+        let recording = Recording::begin(self, &scenario.record)?;
+        let mut truth = scenario.truth.clone();
+        let done = self.steps(&description, &scenario.steps, &mut truth);
+        // Ended in any case: trace-cmd would go on for ever.
+        told("writing the recording".into());
+        let files = recording.end(self, &scenario.record);
+        done?;
+        self.bring_out(&files?, to)?;
+        write_session(scenario, to)?;
+        write_truth(scenario, &truth, to)?;
+        Ok(truth)
+    }
+
+    fn steps(
+        &self,
+        description: &Description,
+        steps: &[Step],
+        truth: &mut Vec<Truth>,
+    ) -> Result<()> {
+        for step in steps {
+            match step {
+                Step::Run(run) if run.arch.is_none_or(|arch| arch == description.arch) => {
+                    truth.extend(self.run_step(run)?);
+                }
+                Step::Run(_) => {}
+                Step::Start { level } => drop(self.start_level(description, *level)?),
+                Step::ShutDown { level } => self.shut_down(*level)?,
+                Step::Wait { seconds } => std::thread::sleep(Duration::from_secs(*seconds)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a command that must succeed; what it says must be found.
+    fn run_step(&self, run: &RunStep) -> Result<Vec<Truth>> {
+        let words: Vec<&str> = run.argv.iter().map(String::as_str).collect();
+        let mut session = self.session(run.level)?;
+        let said = session.said(&command(&words, COMMAND))?;
+        if said.ended != Ended::Exit(0) {
+            let all = [said.stdout, said.stderr].concat();
+            let text = format!(
+                "`{}`: {:?}: {}",
+                words.join(" "),
+                said.ended,
+                String::from_utf8_lossy(&all).trim_end()
+            );
+            return Err(LabError::Refused { level: run.level, text });
+        }
+        if !run.truth {
+            return Ok(Vec::new());
+        }
+        let lines = String::from_utf8_lossy(&said.stdout).into_owned();
+        let senseless =
+            |error| LabError::Usage(format!("`{}` told no truth: {error}", words.join(" ")));
+        lines.lines().map(|line| serde_json::from_str(line).map_err(senseless)).collect()
+    }
+
+    /// Copies the recordings out.
+    fn bring_out(&self, files: &[(&str, &str)], to: &Path) -> Result<()> {
+        let mut session = self.session(1)?;
+        for (from, name) in files {
+            let path = to.join(name);
+            let mut file = File::create(&path).map_err(LabError::io("cannot write", &path))?;
+            session.get(from, &mut file)?;
+            file.flush().map_err(LabError::io("cannot write", &path))?;
+        }
+        Ok(())
+    }
+
+    /// Starts a machine that is not up, and keeps that it is.
+    fn start_level(&self, description: &Description, level: u8) -> Result<()> {
+        self.start_guest(description, level)?;
+        Description { started: level, ..description.clone() }.write(self.run_folder())
+    }
+
+    /// Shuts a machine down, and keeps that it is not up.
+    fn shut_down(&self, level: u8) -> Result<()> {
+        let mut exec = command(&["sh", "-c", "sync; reboot -f"], SHUT_DOWN);
+        exec.detach_to = Some("/tmp/shut-down.log".into());
+        self.session(level)?.said(&exec)?;
+        let ended = format!(
+            "until ! pidof {} >/dev/null; do sleep 0.05; done",
+            self.description()?.arch.qemu()
+        );
+        self.session(level - 1)?.check(&["sh", "-c", &ended], SHUT_DOWN)?;
+        Description { started: level - 1, ..self.description()? }.write(self.run_folder())
+    }
+}
+
+fn write_session(scenario: &Scenario, to: &Path) -> Result<()> {
+    let mut machines =
+        vec![json!({ "file": "host.dat", "role": "host", "name": null, "origin": null })];
+    if to.join("guest-l2.dat").exists() {
+        machines
+            .push(json!({ "file": "guest-l2.dat", "role": "guest", "name": "l2", "origin": null }));
+    }
+    let session = json!({
+        "schema": "hyperscope.session/1",
+        "title": scenario.summary,
+        "machines": machines,
+        "recorded": null,
+    });
+    write_json(&session, &to.join("session.json"))
+}
+
+fn write_truth(scenario: &Scenario, truth: &[Truth], to: &Path) -> Result<()> {
+    let all = json!({
+        "schema": "hyperscope.lab.truth/1",
+        "scenario": scenario.name,
+        "truth": truth,
+    });
+    write_json(&all, &to.join("truth.json"))
+}
+
+fn write_json(value: &serde_json::Value, path: &Path) -> Result<()> {
+    fs::write(path, format!("{value:#}\n")).map_err(LabError::io("cannot write", path))
+}

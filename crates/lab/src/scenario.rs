@@ -1,0 +1,202 @@
+//! Scenarios as data: which machines, what is recorded, what they do, what must be found.
+
+use std::fs;
+use std::path::Path;
+
+use labwire::Truth;
+use serde::Deserialize;
+
+use crate::arch::Arch;
+use crate::description::Description;
+use crate::error::{LabError, Result};
+use crate::machine::{Board, Net};
+
+/// The scenarios that come with the lab, with their names.
+const BUNDLED: [(&str, &str); 8] = [
+    ("idle", include_str!("../scenarios/idle.toml")),
+    ("exits", include_str!("../scenarios/exits.toml")),
+    ("net-virtio", include_str!("../scenarios/net-virtio.toml")),
+    ("net-vhost", include_str!("../scenarios/net-vhost.toml")),
+    ("disk", include_str!("../scenarios/disk.toml")),
+    ("boot", include_str!("../scenarios/boot.toml")),
+    ("shutdown", include_str!("../scenarios/shutdown.toml")),
+    ("nested", include_str!("../scenarios/nested.toml")),
+];
+
+/// A scenario.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Its name; that of its file.
+    #[serde(skip)]
+    pub name: String,
+    /// What happens in it, in a sentence.
+    pub summary: String,
+    /// How many machines there are, one inside the other.
+    pub levels: u8,
+    /// How many of them are up when it begins; unset: all.
+    started: Option<u8>,
+    /// What its guest has beyond the usual.
+    #[serde(default)]
+    guest: GuestChanges,
+    /// What is recorded.
+    pub(crate) record: Record,
+    /// What is done before the recording begins.
+    #[serde(default)]
+    pub(crate) before: Vec<Step>,
+    /// What is done while it is recorded.
+    #[serde(default, rename = "step")]
+    pub(crate) steps: Vec<Step>,
+    /// What must be found, beside what the steps tell.
+    #[serde(default)]
+    pub(crate) truth: Vec<Truth>,
+}
+
+/// What a guest has beyond the usual.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GuestChanges {
+    board: Option<Board>,
+    cpus: Option<u32>,
+    net: Option<Net>,
+    disk_mib: Option<u32>,
+}
+
+/// What is recorded: level 1, and its guest where events of that are named.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Record {
+    /// Events and event systems of level 1.
+    pub(crate) events: Vec<String>,
+    /// Those of level 2.
+    #[serde(default)]
+    pub(crate) guest_events: Vec<String>,
+    /// Functions of level 1's kernel to set probes on.
+    #[serde(default)]
+    pub(crate) probes: Vec<String>,
+    /// The kernel's buffer for each processor.
+    #[serde(default = "usual_buffer_kib")]
+    pub(crate) buffer_kib: u32,
+}
+
+fn usual_buffer_kib() -> u32 {
+    20_000
+}
+
+/// One thing that is done.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Step {
+    /// Run a command to its end.
+    Run(RunStep),
+    /// Start a machine, and wait until it is up.
+    Start {
+        /// Which.
+        level: u8,
+    },
+    /// Shut a machine down, and wait until its QEMU has ended.
+    ShutDown {
+        /// Which.
+        level: u8,
+    },
+    /// Do nothing.
+    Wait {
+        /// So long.
+        seconds: u64,
+    },
+}
+
+/// A command.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunStep {
+    /// Where.
+    pub(crate) level: u8,
+    /// Only in labs of this architecture.
+    pub(crate) arch: Option<Arch>,
+    /// The program and its arguments.
+    pub(crate) argv: Vec<String>,
+    /// Whether it prints what must be found: a line of JSON for each kind of event.
+    #[serde(default)]
+    pub(crate) truth: bool,
+}
+
+impl Scenario {
+    /// The bundled scenarios.
+    ///
+    /// # Errors
+    /// When one of them makes no sense.
+    pub fn bundled() -> Result<Vec<Self>> {
+        BUNDLED.iter().map(|(name, text)| Self::parse(name, text)).collect()
+    }
+
+    /// A bundled scenario by its name, or one in a file.
+    ///
+    /// # Errors
+    /// When there is neither, or it makes no sense.
+    pub fn find(name: &str) -> Result<Self> {
+        if let Some((name, text)) = BUNDLED.iter().find(|(bundled, _)| *bundled == name) {
+            return Self::parse(name, text);
+        }
+        let path = Path::new(name);
+        if !path.is_file() {
+            let names = BUNDLED.map(|(name, _)| name).join(", ");
+            let text = format!(
+                "there is no scenario {name:?}: there are {names}, and any file like theirs"
+            );
+            return Err(LabError::Usage(text));
+        }
+        let text = fs::read_to_string(path).map_err(LabError::io("cannot read", path))?;
+        let stem = path.file_stem().map_or(name.into(), |stem| stem.to_string_lossy());
+        Self::parse(&stem, &text)
+    }
+
+    fn parse(name: &str, text: &str) -> Result<Self> {
+        let invalid =
+            |error| LabError::Usage(format!("the scenario {name} makes no sense: {error}"));
+        let mut scenario: Self = toml::from_str(text).map_err(invalid)?;
+        name.clone_into(&mut scenario.name);
+        Ok(scenario)
+    }
+
+    /// The lab that it runs in.
+    #[must_use]
+    pub fn description(&self, arch: Arch) -> Description {
+        let mut lab = Description::new(arch, self.levels);
+        lab.started = self.started.unwrap_or(self.levels);
+        lab.guest.board = self.guest.board.unwrap_or(lab.guest.board);
+        lab.guest.cpus = self.guest.cpus.unwrap_or(lab.guest.cpus);
+        lab.guest.net = self.guest.net;
+        lab.guest.disk_mib = self.guest.disk_mib;
+        lab
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bundled_scenarios_make_sense() {
+        for scenario in Scenario::bundled().unwrap() {
+            for arch in [Arch::X86_64, Arch::Aarch64] {
+                let lab = scenario.description(arch);
+                assert!(lab.started <= lab.levels, "{}", scenario.name);
+                assert!(arch == Arch::Aarch64 || lab.check().is_ok(), "{}", scenario.name);
+            }
+            assert!(!scenario.record.events.is_empty(), "{}", scenario.name);
+        }
+    }
+
+    #[test]
+    fn a_scenario_that_is_not_there_is_refused_with_the_names_of_those_that_are() {
+        let error = Scenario::find("none").unwrap_err().to_string();
+        assert!(error.contains("exits") && error.contains("nested"), "{error}");
+    }
+
+    #[test]
+    fn misspelt_keys_are_refused() {
+        let text = "summary = ''\nlevels = 1\nstepp = []\n[record]\nevents = ['kvm']";
+        assert!(Scenario::parse("x", text).unwrap_err().to_string().contains("stepp"));
+    }
+}

@@ -1,0 +1,151 @@
+//! Records a machine, and its guest with it, by trace-cmd.
+
+use std::time::Duration;
+
+use labwire::Ended;
+
+use crate::error::{LabError, Result};
+use crate::lab::Lab;
+use crate::machine;
+use crate::scenario::Record;
+use crate::session::{Outputs, Session, command};
+
+/// Where recordings are, in the machine that makes them.
+const FOLDER: &str = "/tmp/record";
+/// The recording of the machine itself.
+pub(crate) const HOST: &str = "/tmp/record/host.dat";
+/// That of its guest: trace-cmd puts the guest's name into the host's.
+pub(crate) const GUEST: &str = "/tmp/record/host-l2.dat";
+/// The port of trace-cmd's agent.
+const AGENT_PORT: u32 = 823;
+/// How long trace-cmd may take to begin, and to write what it recorded.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long short commands may take.
+const SHORT: Duration = Duration::from_secs(30);
+
+/// A recording that goes on.
+pub(crate) struct Recording {
+    session: Session,
+    /// All that trace-cmd said, for an error.
+    said: Vec<u8>,
+    has_guest: bool,
+}
+
+impl Recording {
+    /// Begins to record level 1 of a lab.
+    pub(crate) fn begin(lab: &Lab, record: &Record) -> Result<Self> {
+        let has_guest = !record.guest_events.is_empty();
+        if has_guest {
+            start_agent(lab)?;
+        }
+        let mut session = lab.session(1)?;
+        prepare(&mut session, record)?;
+        let words = words(record);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut exec = command(&words, PATIENCE);
+        exec.timeout_ms = None;
+        session.start(&exec)?;
+        let mut recording = Self { session, said: Vec::new(), has_guest };
+        // Until the command that trace-cmd runs says that it was started.
+        let mut other = lab.session(1)?;
+        let began = other.check(&["timeout", "60", "cat", &format!("{FOLDER}/began")], PATIENCE);
+        if began.is_err() {
+            recording
+                .session
+                .input()
+                .signal(2)
+                .map_err(|error| recording.failed(&error.to_string()))?;
+            return Err(match recording.wait() {
+                Err(error) => error,
+                Ok(()) => recording.failed("it did not begin"),
+            });
+        }
+        Ok(recording)
+    }
+
+    /// Ends the recording; the files are complete then. The names of those in the machine.
+    pub(crate) fn end(
+        mut self,
+        lab: &Lab,
+        record: &Record,
+    ) -> Result<Vec<(&'static str, &'static str)>> {
+        let mut other = lab.session(1)?;
+        other.check(&["sh", "-c", &format!("echo > {FOLDER}/end")], PATIENCE)?;
+        self.wait()?;
+        remove_probes(&mut other, record)?;
+        let guest = self.has_guest.then_some((GUEST, "guest-l2.dat"));
+        Ok([(HOST, "host.dat")].into_iter().chain(guest).collect())
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        let Self { session, said, .. } = self;
+        let mut also = Vec::new();
+        let mut outputs = Outputs {
+            stdout: &mut |bytes| said.extend_from_slice(bytes),
+            stderr: &mut |bytes| also.extend_from_slice(bytes),
+        };
+        let ended = loop {
+            if let Some(ended) = session.attend(&mut outputs)? {
+                break ended;
+            }
+        };
+        self.said.extend(also);
+        if ended == Ended::Exit(0) { Ok(()) } else { Err(self.failed(&format!("{ended:?}"))) }
+    }
+
+    fn failed(&self, what: &str) -> LabError {
+        let said = String::from_utf8_lossy(&self.said);
+        let said = crate::error::last_lines(&said, 8);
+        LabError::Command { command: format!("trace-cmd record ({what})"), said }
+    }
+}
+
+/// The agent in the guest, through which trace-cmd records it.
+fn start_agent(lab: &Lab) -> Result<()> {
+    let mut exec = command(&["trace-cmd", "agent"], SHORT);
+    exec.detach_to = Some("/tmp/agent.log".into());
+    let mut session = lab.session(2)?;
+    session.check(&["sh", "-c", "killall trace-cmd 2>/dev/null; true"], SHORT)?;
+    session.said(&exec)?;
+    // Until it listens.
+    let listens = "i=0; until grep -q Listening /tmp/agent.log || [ $i -ge 50 ]; do i=$((i+1)); sleep 0.1; done";
+    session.check(&["sh", "-c", listens], SHORT).map(drop)
+}
+
+fn prepare(session: &mut Session, record: &Record) -> Result<()> {
+    let folder = format!("rm -rf {FOLDER}; mkdir -p {FOLDER}; mkfifo {FOLDER}/began {FOLDER}/end");
+    session.check(&["sh", "-c", &folder], SHORT)?;
+    for function in &record.probes {
+        let line =
+            format!("echo 'p:kprobes/{function} {function}' >> /sys/kernel/tracing/kprobe_events");
+        session.check(&["sh", "-c", &line], SHORT)?;
+    }
+    Ok(())
+}
+
+fn remove_probes(session: &mut Session, record: &Record) -> Result<()> {
+    record.probes.iter().try_for_each(|function| {
+        let line = format!("echo '-:kprobes/{function}' >> /sys/kernel/tracing/kprobe_events");
+        session.check(&["sh", "-c", &line], SHORT).map(drop)
+    })
+}
+
+fn words(record: &Record) -> Vec<String> {
+    let buffer = record.buffer_kib.to_string();
+    let mut words: Vec<String> =
+        ["trace-cmd", "record", "-b", &buffer, "-o", HOST].map(str::to_owned).into();
+    let add = |words: &mut Vec<String>, events: &[String]| {
+        words.extend(events.iter().flat_map(|event| ["-e".to_owned(), event.clone()]));
+    };
+    add(&mut words, &record.events);
+    if !record.guest_events.is_empty() {
+        let cid = machine::vsock_cid(2);
+        words.extend(["-A".into(), format!("@{cid}:{AGENT_PORT}"), "--name".into(), "l2".into()]);
+        words.extend(["-b".into(), buffer]);
+        add(&mut words, &record.guest_events);
+    }
+    // It runs as long as what is recorded is done, and waits without waking up.
+    let hold = format!("echo > {FOLDER}/began; cat {FOLDER}/end");
+    words.extend(["sh".into(), "-c".into(), hold]);
+    words
+}

@@ -1,0 +1,85 @@
+//! Instructions that make a guest exit, each for one kind of exit.
+
+#[cfg(target_arch = "x86_64")]
+pub use x86::{PortWriter, cpuid, hypercall};
+
+#[cfg(target_arch = "aarch64")]
+pub use arm::wait_for_interrupt;
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::asm;
+    use std::arch::x86_64::__cpuid;
+    use std::io;
+
+    /// Asks `cpuid` for a leaf; `eax` of the answer.
+    #[must_use]
+    pub fn cpuid(leaf: u32) -> u32 {
+        __cpuid(leaf).eax
+    }
+
+    /// Whether the processor has AMD's instruction for hypercalls, and not Intel's.
+    fn has_vmmcall() -> bool {
+        // "Auth" of "AuthenticAMD", "Hygo" of "HygonGenuine".
+        [0x6874_7541, 0x6f67_7948].contains(&__cpuid(0).ebx)
+    }
+
+    /// Makes a hypercall with four arguments. From user space the kernel's KVM refuses it, once it
+    /// has been seen: the answer is an error number.
+    #[must_use]
+    pub fn hypercall(number: u64, arguments: [u64; 4]) -> u64 {
+        let [a0, a1, a2, a3] = arguments;
+        let answer;
+        // SAFETY: in a guest the instruction exits to the hypervisor, which changes no register but
+        // rax for a number it doesn't know; outside of one it raises SIGILL. rbx is reserved by the
+        // compiler, so it is exchanged for the time of the call. The memory clobber is implied.
+        unsafe {
+            if has_vmmcall() {
+                asm!("xchg {a0}, rbx", "vmmcall", "xchg {a0}, rbx", a0 = inout(reg) a0 => _,
+                    inout("rax") number => answer, in("rcx") a1, in("rdx") a2, in("rsi") a3);
+            } else {
+                asm!("xchg {a0}, rbx", "vmcall", "xchg {a0}, rbx", a0 = inout(reg) a0 => _,
+                    inout("rax") number => answer, in("rcx") a1, in("rdx") a2, in("rsi") a3);
+            }
+        }
+        answer
+    }
+
+    /// The right to write to one I/O port.
+    #[derive(Debug)]
+    pub struct PortWriter(u16);
+
+    impl PortWriter {
+        /// Asks the kernel for the right; root has it.
+        ///
+        /// # Errors
+        /// When the kernel refuses.
+        pub fn acquire(port: u16) -> io::Result<Self> {
+            // SAFETY: the call changes only what this thread may do.
+            match unsafe { libc::ioperm(port.into(), 1, 1) } {
+                0 => Ok(Self(port)),
+                _ => Err(io::Error::last_os_error()),
+            }
+        }
+
+        /// Writes a byte to the port.
+        ///
+        /// The caller chose a port at which no device is, or one that takes any byte.
+        pub fn write(&self, value: u8) {
+            // SAFETY: `acquire` got the right, so the instruction does not fault; it touches no
+            // memory of this process.
+            unsafe { asm!("out dx, al", in("dx") self.0, in("al") value, options(nomem, nostack)) }
+        }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod arm {
+    use std::arch::asm;
+
+    /// Waits for an interrupt, in the hypervisor where that traps the instruction.
+    pub fn wait_for_interrupt() {
+        // SAFETY: the instruction changes no register and no memory.
+        unsafe { asm!("wfi", options(nomem, nostack, preserves_flags)) }
+    }
+}

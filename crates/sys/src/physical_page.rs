@@ -1,0 +1,41 @@
+//! A page of physical memory that no RAM backs: each read of it is an exit of the guest.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+
+use memmap2::{Mmap, MmapOptions};
+
+/// Bytes of a page on x86, and of the smallest on Arm.
+const PAGE_BYTES: usize = 4096;
+
+/// A mapped page of physical memory.
+#[derive(Debug)]
+pub struct PhysicalPage {
+    map: Mmap,
+}
+
+impl PhysicalPage {
+    /// Maps the page at a physical address, by `/dev/mem`. The kernel refuses RAM.
+    ///
+    /// # Errors
+    /// When `/dev/mem` can't be opened, or the page not be mapped.
+    pub fn map(address: u64) -> io::Result<Self> {
+        // O_SYNC makes the mapping one of device memory: accesses are neither cached nor merged.
+        let memory = OpenOptions::new().read(true).custom_flags(libc::O_SYNC).open("/dev/mem")?;
+        let mut options = MmapOptions::new();
+        options.offset(address).len(PAGE_BYTES);
+        // SAFETY: the mapping is read-only and never seen as a slice: `read_u32` reads it volatile,
+        // so that what a device changes under it is no data race.
+        let map = unsafe { options.map(&memory) }?;
+        Ok(Self { map })
+    }
+
+    /// Reads the first four bytes, once for each call.
+    #[must_use]
+    pub fn read_u32(&self) -> u32 {
+        // SAFETY: the pointer is the start of a mapped page, so it is valid for four bytes and
+        // aligned; volatile, so that no call is left out.
+        unsafe { std::ptr::read_volatile(self.map.as_ptr().cast::<u32>()) }
+    }
+}
