@@ -159,6 +159,13 @@ impl Scenario {
         Ok(scenario)
     }
 
+    /// Whether it starts machines or shuts them down: then it is no guest in somebody's lab.
+    #[must_use]
+    pub fn changes_machines(&self) -> bool {
+        let changes = |step: &Step| matches!(step, Step::Start { .. } | Step::ShutDown { .. });
+        self.before.iter().chain(&self.steps).any(changes)
+    }
+
     /// The lab that it runs in.
     #[must_use]
     pub fn description(&self, arch: Arch) -> Description {

@@ -190,6 +190,9 @@ impl Lab {
         exec.detach_to = Some(format!("{}/qemu.log", guest.run));
         below.said(&exec)?;
         wait_for_guest(&mut below, &guest)?;
+        if guest.net.is_some() {
+            connect(&mut below, level)?;
+        }
         drop(below);
         let wait = BOOT.get(usize::from(level) - 1).copied().unwrap_or(SHORT);
         self.open_session(level, wait)
@@ -278,20 +281,19 @@ fn set_clock(session: &mut Session) -> Result<()> {
     session.check(&["date", "-s", &format!("@{now}")], SHORT).map(drop)
 }
 
-/// Makes what a guest's QEMU expects on the machine below: folders, a tap, a disk.
+/// Makes what a guest's QEMU expects on the machine below: a folder, a disk.
 fn prepare(below: &mut Session, guest: &Machine) -> Result<()> {
     let mut script = format!("rm -rf {0} && mkdir -p {0}", guest.run);
-    if guest.net.is_some() {
-        let tap = machine::TAP;
-        let address = address(guest.level, 1);
-        script.push_str(&format!(
-            "; ip link show {tap} >/dev/null 2>&1 || {{ ip tuntap add dev {tap} mode tap && \
-             ip address add {address}/24 dev {tap} && ip link set {tap} up; }}"
-        ));
-    }
     if let Some(disk) = &guest.disk {
         script.push_str(&format!("; truncate -s {}M {}", disk.mib, disk.path));
     }
+    below.check(&["sh", "-c", &script], SHORT).map(drop)
+}
+
+/// Gives the tap that QEMU has made an address.
+fn connect(below: &mut Session, level: u8) -> Result<()> {
+    let (tap, address) = (machine::TAP, address(level, 1));
+    let script = format!("ip address add {address}/24 dev {tap} && ip link set {tap} up");
     below.check(&["sh", "-c", &script], SHORT).map(drop)
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn run(cache: &Cache, named: &Lab, args: &LabRunArgs) -> anyhow::Resu
     }
     let manner = Manner { offline: args.offline, snapshot: !args.no_snapshot };
     let steps = LabSteps::new();
-    let up = named.is_up() && fits(named, &wanted);
+    let up = !scenario.changes_machines() && named.is_up() && fits(named, &wanted);
     // Another's lab is left as it is.
     let own =
         (!up).then(|| Lab::named(cache, &format!("run-{}", std::process::id()))).transpose()?;
