@@ -24,6 +24,7 @@ mod root;
 mod run;
 mod scenario;
 mod session;
+mod share;
 mod trace_cmd;
 mod up;
 

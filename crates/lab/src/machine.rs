@@ -42,6 +42,8 @@ pub enum Net {
 pub(crate) enum Memory {
     /// Its process's own.
     Own,
+    /// Its process's own, and in reach of the program that serves a shared folder.
+    Shared,
     /// A file, which holds what the machine writes.
     File(String),
     /// What a file holds, unchanged by what the machine writes.
@@ -81,8 +83,8 @@ pub(crate) struct Machine {
     pub(crate) net: Option<Net>,
     /// A disk image on the machine below.
     pub(crate) disk: Option<Disk>,
-    /// A folder of the machine below that it can mount, by 9p under the tag `share`.
-    pub(crate) share: Option<String>,
+    /// Whether it can mount a folder of the machine below, by virtiofs under the tag `share`.
+    pub(crate) share: bool,
     /// Wait for the state of a snapshot in place of booting.
     pub(crate) incoming: bool,
 }
@@ -95,6 +97,11 @@ pub(crate) fn control_socket(run: &str, at: usize) -> String {
 /// The socket of the machine's monitor.
 pub(crate) fn monitor_socket(run: &str) -> String {
     format!("{run}/qmp.sock")
+}
+
+/// The socket of the program that serves a shared folder.
+pub(crate) fn share_socket(run: &str) -> String {
+    format!("{run}/share.sock")
 }
 
 /// What the machine's serial console has said.
@@ -152,6 +159,7 @@ impl Machine {
         let size = self.memory_mib;
         let backend = match &self.memory {
             Memory::Own => format!("memory-backend-ram,id=ram,size={size}M"),
+            Memory::Shared => format!("memory-backend-memfd,id=ram,size={size}M,share=on"),
             Memory::File(path) => {
                 format!(
                     "memory-backend-file,id=ram,size={size}M,mem-path={},share=on",
@@ -234,10 +242,10 @@ impl Machine {
             words.extend(["-drive".into(), drive]);
             words.extend(["-device".into(), format!("{},drive=disk", self.virtio("virtio-blk"))]);
         }
-        if let Some(share) = &self.share {
-            let folder = format!("local,id=share,path={},security_model=none", escape(share));
-            let device = format!("{},fsdev=share,mount_tag=share", self.virtio("virtio-9p"));
-            words.extend(["-fsdev".into(), folder, "-device".into(), device]);
+        if self.share {
+            let socket = format!("socket,id=share,path={}", escape(&share_socket(&self.run)));
+            let device = format!("{},chardev=share,tag=share", self.virtio("vhost-user-fs"));
+            words.extend(["-chardev".into(), socket, "-device".into(), device]);
         }
         words
     }

@@ -1,4 +1,4 @@
-//! The QEMU processes of a lab, found by what is on their command lines, so that none is missed
+//! The processes of a lab, found by what is on their command lines, so that none is missed
 //! whatever became of who started them.
 
 use std::fs;
@@ -7,14 +7,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use crate::machine;
-
 /// How long a killed process may take to be gone.
 const DYING: Duration = Duration::from_secs(10);
 
-/// The processes whose monitor's socket is in this folder.
+/// The processes that were started with sockets in this folder.
 pub(crate) fn of_run(run: &Path) -> Vec<Pid> {
-    let socket = format!("path={}", machine::monitor_socket(&run.display().to_string()));
+    let socket = format!("path={}/", run.display());
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     numbers.filter(|&number| mentions(number, &socket)).filter_map(Pid::from_raw).collect()

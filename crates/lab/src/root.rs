@@ -9,8 +9,16 @@ use crate::elf::{self, Needs};
 use crate::error::{LabError, Result};
 
 /// Where programs are looked for.
-const PROGRAM_FOLDERS: [&str; 6] =
-    ["usr/bin", "bin", "usr/sbin", "sbin", "usr/local/bin", "usr/local/sbin"];
+const PROGRAM_FOLDERS: [&str; 8] = [
+    "usr/bin",
+    "bin",
+    "usr/sbin",
+    "sbin",
+    "usr/local/bin",
+    "usr/local/sbin",
+    "usr/lib/qemu",
+    "usr/libexec",
+];
 
 /// A file tree of one architecture.
 #[derive(Clone, Debug)]

@@ -19,6 +19,7 @@ use crate::packages::PackageSet;
 use crate::processes;
 use crate::root::{Kernel, Root};
 use crate::session::{Session, command};
+use crate::share;
 
 /// How a lab is brought up.
 #[derive(Clone, Debug)]
@@ -102,17 +103,15 @@ impl Lab {
     ) -> Result<()> {
         fs::create_dir_all(self.run_folder())
             .map_err(LabError::io("cannot make", self.run_folder()))?;
-        // Machines that mount a folder can't be saved; the folder is mounted afterwards.
-        if manner.snapshot {
-            let key = kit.snapshot_key(self, description)?;
-            let _lock = self.cache().lock(&format!("snapshot-{key}"))?;
-            let folder = self.cache().folder("snapshots")?.join(&key);
-            if !folder.join(STATE).exists() {
-                self.make_snapshot(kit, description, &folder, tell)?;
+        match &description.share {
+            // What serves a shared folder has the machine's memory in its reach, and can't be saved.
+            Some(folder) => {
+                share::serve(self, &kit.host, folder)?;
+                self.boot(kit, description, Memory::Shared, tell)?;
+                share::mount(&mut self.open_session(1, SHORT)?)?;
             }
-            self.load_snapshot(kit, description, &folder, tell)?;
-        } else {
-            self.boot(kit, description, Memory::Own, tell)?;
+            None if manner.snapshot => self.from_snapshot(kit, description, tell)?,
+            None => self.boot(kit, description, Memory::Own, tell)?,
         }
         description.write(self.run_folder())
     }
@@ -217,6 +216,17 @@ const STATE: &str = "state";
 const RAM: &str = "ram";
 
 impl Lab {
+    /// Loads the lab's snapshot; makes it first unless there is one.
+    fn from_snapshot(&self, kit: &Kit, description: &Description, tell: Tell<'_>) -> Result<()> {
+        let key = kit.snapshot_key(self, description)?;
+        let _lock = self.cache().lock(&format!("snapshot-{key}"))?;
+        let folder = self.cache().folder("snapshots")?.join(&key);
+        if !folder.join(STATE).exists() {
+            self.make_snapshot(kit, description, &folder, tell)?;
+        }
+        self.load_snapshot(kit, description, &folder, tell)
+    }
+
     /// Boots the lab with its memory in a file, saves the rest beside it, and ends it.
     fn make_snapshot(
         &self,
@@ -334,7 +344,7 @@ fn guest(description: &Description, level: u8) -> Machine {
         vsock_cid: Some(machine::vsock_cid(level)),
         net: shape.net,
         disk: shape.disk_mib.map(|mib| Disk { path: format!("/tmp/l{level}.disk"), mib }),
-        share: None,
+        share: false,
         incoming: false,
     }
 }
@@ -431,7 +441,7 @@ impl Kit {
             vsock_cid: None,
             net: None,
             disk: None,
-            share: description.share.as_ref().map(|path| path.display().to_string()),
+            share: description.share.is_some(),
             incoming,
         })
     }

@@ -1,0 +1,61 @@
+//! A folder of this system that level 1 mounts: a program serves it (virtiofs).
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::error::{LabError, Result, last_lines};
+use crate::lab::Lab;
+use crate::machine;
+use crate::root::Root;
+use crate::session::Session;
+
+/// The program; it needs root.
+const PROGRAM: &str = "virtiofsd";
+/// How long it may take to begin.
+const BEGINNING: Duration = Duration::from_secs(10);
+/// Where level 1 has the folder.
+const PLACE: &str = "/share";
+
+/// Serves a folder for a lab that is about to start.
+pub(crate) fn serve(lab: &Lab, host: &Root, folder: &Path) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        let text = "--share needs root: so does the program that serves the folder (virtiofsd)";
+        return Err(LabError::Usage(text.into()));
+    }
+    let words = host.command_prefix(&host.program(PROGRAM)?)?;
+    let (program, arguments) =
+        words.split_first().ok_or_else(|| LabError::Usage(PROGRAM.into()))?;
+    let socket = machine::share_socket(&lab.run_text());
+    let log = lab.run_folder().join("share.log");
+    let log_file = File::create(&log).map_err(LabError::io("cannot write", &log))?;
+    let errors = log_file.try_clone().map_err(LabError::io("cannot write", &log))?;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .arg(format!("--socket-path={socket}"))
+        .args(["-f", "-o"])
+        .arg(format!("source={}", folder.display()))
+        .stdin(Stdio::null())
+        .stdout(log_file)
+        .stderr(errors)
+        .process_group(0)
+        .spawn()
+        .map_err(LabError::io("cannot run", Path::new(program)))?;
+    let deadline = Instant::now() + BEGINNING;
+    while !Path::new(&socket).exists() {
+        if child.try_wait().ok().flatten().is_some() || Instant::now() > deadline {
+            let said = std::fs::read_to_string(&log).unwrap_or_default();
+            return Err(LabError::Command { command: PROGRAM.into(), said: last_lines(&said, 8) });
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// Mounts the folder in level 1.
+pub(crate) fn mount(session: &mut Session) -> Result<()> {
+    let script = format!("mkdir -p {PLACE} && mount -t virtiofs share {PLACE}");
+    session.check(&["sh", "-c", &script], BEGINNING).map(drop)
+}
