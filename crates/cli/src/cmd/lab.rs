@@ -182,7 +182,13 @@ fn status(cache: &Cache) -> anyhow::Result<()> {
     for lab in labs {
         let status = lab.status()?;
         let machines = status.description.map_or("unknown machines".to_owned(), |lab| {
-            format!("{} levels, {}, {}", lab.started, lab.arch, accelerator(lab.accelerator))
+            format!(
+                "{} level{}, {}, {}",
+                lab.started,
+                if lab.started == 1 { "" } else { "s" },
+                lab.arch,
+                accelerator(lab.accelerator)
+            )
         });
         let up = match (status.pid, status.since.and_then(|since| since.elapsed().ok())) {
             (Some(pid), Some(time)) => format!("up for {} s, process {pid}", time.as_secs()),

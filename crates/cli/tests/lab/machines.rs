@@ -1,0 +1,78 @@
+//! A machine: commands, files, time-outs, its console, its state.
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+
+use crate::tool::{TestLab, can_run};
+
+#[test]
+fn level_1_runs_commands_and_takes_files() {
+    if !can_run() {
+        return;
+    }
+    let lab = TestLab::new("machines");
+    lab.run(&["up", "--levels", "1", "--no-snapshot"]).done();
+
+    let ran = lab.shell(1, "echo out; echo err >&2; uname -n; exit 7");
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+        (Some(7), "out\nl1\n", "err\n")
+    );
+    assert_eq!(lab.shell(1, "kill -9 $$").code, Some(128 + 9));
+    let ran = lab.run(&["exec", "1", "--timeout", "1", "--", "sleep", "60"]);
+    assert_eq!(ran.code, Some(124));
+    assert_eq!(lab.shell(1, "pidof sleep").stdout, "", "a command that took too long goes on");
+    let ran = lab.run(&["exec", "1", "--", "/no/such"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("/no/such") && ran.stderr.contains("level 1"), "{}", ran.stderr);
+    let many = lab.shell(1, "seq 200000").done().stdout;
+    assert_eq!(many.lines().count(), 200_000);
+    assert_eq!(many.lines().last(), Some("200000"));
+
+    input_reaches_the_command(&lab);
+    files_come_back_as_they_went(&lab);
+    two_commands_run_at_once(&lab);
+
+    let again = lab.run(&["up", "--levels", "1", "--no-snapshot"]).done();
+    assert!(!again.stderr.contains("booting"), "{}", again.stderr);
+    let other = lab.run(&["up", "--levels", "2", "--no-snapshot"]);
+    assert_eq!(other.code, Some(1));
+    assert!(other.stderr.contains("lab down"), "{}", other.stderr);
+    let none = lab.run(&["exec", "2", "--", "true"]);
+    assert!(none.code == Some(1) && none.stderr.contains("level 2"), "{}", none.stderr);
+    assert!(lab.run(&["status"]).done().stdout.contains("machines: 1 level"));
+    assert!(lab.run(&["console", "1"]).done().stdout.contains("hyperscope-lab: ready"));
+}
+
+fn input_reaches_the_command(lab: &TestLab) {
+    let mut child = lab
+        .command(&["exec", "1", "-i", "--", "sh", "-c", "sleep 0.2; wc -c"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&vec![b'x'; 300_000]).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "300000");
+}
+
+fn files_come_back_as_they_went(lab: &TestLab) {
+    let folder = tempfile::tempdir().unwrap();
+    let (here, back) = (folder.path().join("a"), folder.path().join("b"));
+    let bytes: Vec<u8> = (0..3_000_001_u32).map(|at| (at % 251) as u8).collect();
+    fs::write(&here, &bytes).unwrap();
+    lab.run(&["put", "1", here.to_str().unwrap(), "/tmp/deep/er/a"]).done();
+    lab.run(&["get", "1", "/tmp/deep/er/a", back.to_str().unwrap()]).done();
+    assert!(fs::read(&back).unwrap() == bytes);
+    let missing = lab.run(&["get", "1", "/tmp/none", back.to_str().unwrap()]);
+    assert!(missing.code == Some(1) && missing.stderr.contains("/tmp/none"), "{}", missing.stderr);
+}
+
+fn two_commands_run_at_once(lab: &TestLab) {
+    let script = "mkfifo /tmp/meet 2>/dev/null; echo met > /tmp/meet";
+    let mut first = lab.command(&["exec", "1", "--", "sh", "-c", script]).spawn().unwrap();
+    let second = lab.shell(1, "until [ -p /tmp/meet ]; do sleep 0.1; done; cat /tmp/meet");
+    assert_eq!(second.done().stdout, "met\n");
+    assert!(first.wait().unwrap().success());
+}

@@ -1,0 +1,12 @@
+//! The lab as its users run it: real kernels under QEMU, on this machine.
+//!
+//! Packages are fetched once and kept with images and snapshots in the build folder. Where apt is
+//! missing, or `HYPERSCOPE_SKIP_LAB` is set, these tests say so and pass.
+
+#![allow(clippy::unwrap_used)]
+
+mod leftovers;
+mod machines;
+mod refusals;
+mod scenarios;
+mod tool;

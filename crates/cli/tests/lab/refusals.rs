@@ -1,0 +1,71 @@
+//! A lab that can't start says what is missing and what would mend it.
+
+use crate::tool::{Ran, can_run, command, folder};
+
+/// `hyperscope lab` in an empty folder.
+fn in_empty_folder(arguments: &[&str]) -> Ran {
+    let empty = tempfile::tempdir().unwrap();
+    command(empty.path(), arguments).output().unwrap().into()
+}
+
+fn refused(ran: &Ran, words: &[&str]) {
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    for word in words {
+        assert!(ran.stderr.contains(word), "{word} is not in {}", ran.stderr);
+    }
+}
+
+#[test]
+fn offline_with_nothing_fetched() {
+    refused(&in_empty_folder(&["up", "--offline"]), &["qemu-system", "linux-image", "lab fetch"]);
+}
+
+#[test]
+fn no_apt() {
+    let empty = tempfile::tempdir().unwrap();
+    let ran = command(empty.path(), &["up"]).env("PATH", "/nowhere").output().unwrap();
+    refused(&ran.into(), &["apt-get is missing", "--kernel"]);
+}
+
+#[test]
+fn no_kernel() {
+    if !can_run() {
+        return;
+    }
+    let kernel = tempfile::tempdir().unwrap();
+    let path = kernel.path().to_str().unwrap();
+    let ran = command(
+        &folder(),
+        &["--name", "kernel", "up", "--kernel", "/no/kernel", "--modules", path],
+    );
+    refused(&{ ran }.output().unwrap().into(), &["/no/kernel"]);
+    let image = kernel.path().join("vmlinuz");
+    std::fs::write(&image, "no kernel").unwrap();
+    let arguments =
+        ["--name", "kernel", "up", "--kernel", image.to_str().unwrap(), "--modules", path];
+    let ran = command(&folder(), &arguments).output().unwrap();
+    refused(&ran.into(), &["the kernel module", path]);
+}
+
+#[test]
+fn more_memory_than_there_is() {
+    if !can_run() {
+        return;
+    }
+    let arguments = ["--name", "memory", "up", "--memory", "100000000"];
+    let ran = command(&folder(), &arguments).output().unwrap();
+    refused(&ran.into(), &["MiB are available", "--memory"]);
+}
+
+#[test]
+fn slips_of_the_pen() {
+    refused(&in_empty_folder(&["--name", "../x", "status"]), &["no name for a lab"]);
+    refused(&in_empty_folder(&["run", "none", "-o", "/tmp/never"]), &["net-vhost", "exits"]);
+    refused(&in_empty_folder(&["exec", "1", "--", "true"]), &["lab up"]);
+    let long = format!("/tmp/{}", "x".repeat(100));
+    let ran = command(std::path::Path::new(&long), &["up"]).output().unwrap();
+    refused(&ran.into(), &["too long", "HYPERSCOPE_LAB_DIR"]);
+    assert_eq!(in_empty_folder(&["up", "--levels", "4"]).code, Some(2));
+    assert_eq!(in_empty_folder(&["exec", "1"]).code, Some(2));
+    assert_eq!(in_empty_folder(&["status"]).stdout, "no lab is up\n");
+}

@@ -1,0 +1,130 @@
+//! Runs `hyperscope lab`, and looks at what is left of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+/// What a run said.
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// A lab with a name of its own; down when dropped.
+pub(crate) struct TestLab {
+    name: &'static str,
+}
+
+/// Whether labs can run here; says why not.
+pub(crate) fn can_run() -> bool {
+    if std::env::var_os("HYPERSCOPE_SKIP_LAB").is_some() {
+        eprintln!("skipped: HYPERSCOPE_SKIP_LAB is set");
+        return false;
+    }
+    if !Path::new("/usr/bin/apt-get").exists() {
+        eprintln!("skipped: no apt-get to fetch a kernel and QEMU with");
+        return false;
+    }
+    true
+}
+
+/// Where the lab keeps what it fetches: in the build folder, short enough for sockets.
+pub(crate) fn folder() -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let make = || {
+        build_labguest();
+        let built = Path::new(env!("CARGO_BIN_EXE_hyperscope")).ancestors().nth(2).unwrap();
+        let own = built.join("lab");
+        // A socket's path has 108 bytes.
+        if own.as_os_str().len() > 60 {
+            std::env::temp_dir().join("hyperscope-lab-tests")
+        } else {
+            own
+        }
+    };
+    FOLDER.get_or_init(make).clone()
+}
+
+/// The program inside the machines is another package's: cargo builds it only when asked to.
+fn build_labguest() {
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--locked", "--quiet", "--package", "hyperscope-labguest"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status();
+    assert!(built.unwrap().success());
+}
+
+/// `hyperscope lab` with these arguments, in a folder.
+pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
+    command.arg("lab").args(arguments).env("HYPERSCOPE_LAB_DIR", folder).stdin(Stdio::null());
+    command
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self {
+            code: output.status.code(),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
+    }
+}
+
+impl Ran {
+    /// Checks that it ended well.
+    pub(crate) fn done(self) -> Self {
+        assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
+        self
+    }
+}
+
+impl TestLab {
+    /// The lab of this name, down.
+    pub(crate) fn new(name: &'static str) -> Self {
+        let lab = Self { name };
+        lab.run(&["down"]).done();
+        lab
+    }
+
+    /// `hyperscope lab --name NAME` with these arguments, not yet run.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let all: Vec<&str> =
+            ["--name", self.name].into_iter().chain(arguments.iter().copied()).collect();
+        command(&folder(), &all)
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        self.command(arguments).output().unwrap().into()
+    }
+
+    /// Runs a shell command in a machine.
+    pub(crate) fn shell(&self, level: u8, script: &str) -> Ran {
+        self.run(&["exec", &level.to_string(), "--", "sh", "-c", script])
+    }
+
+    /// Processes that know the lab's folder.
+    pub(crate) fn processes(&self) -> Vec<String> {
+        let run = self.run_folder().display().to_string();
+        let entries = fs::read_dir("/proc").unwrap();
+        let lines = entries.filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
+        let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+        lines.filter(|line| line.contains(&format!("{run}/"))).collect()
+    }
+
+    /// Where its sockets and consoles are.
+    pub(crate) fn run_folder(&self) -> PathBuf {
+        folder().join("run").join(self.name)
+    }
+}
+
+impl Drop for TestLab {
+    fn drop(&mut self) {
+        // A test that failed has said why.
+        let _ = self.command(&["down"]).output();
+    }
+}
