@@ -248,6 +248,16 @@ impl Lab {
         self.end()
     }
 
+    /// As [`Lab::down`], for a program that is about to end while it brings the lab up: it holds
+    /// the lab's lock itself.
+    ///
+    /// # Errors
+    /// When the folder can't be removed.
+    pub fn abandon(&self) -> Result<()> {
+        processes::end(&processes::of_run(&self.run), Duration::ZERO);
+        self.end()
+    }
+
     /// As [`Lab::down`], for who holds the lab's lock.
     pub(crate) fn end(&self) -> Result<()> {
         let pids = processes::of_run(&self.run);

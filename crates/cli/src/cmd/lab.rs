@@ -16,6 +16,7 @@ use crate::args::lab::{
 use crate::args::{LabArgs, LabVerb};
 use crate::lab_steps::LabSteps;
 
+mod interrupted;
 mod run;
 mod truth;
 
@@ -52,6 +53,7 @@ fn up(lab: &Lab, args: &LabUpArgs) -> anyhow::Result<()> {
         AcceleratorArg::Tcg => Accelerator::Tcg,
     });
     let manner = Manner { offline: args.offline, snapshot: !args.no_snapshot };
+    let _guard = interrupted::end_when_interrupted(lab)?;
     let steps = LabSteps::new();
     let up = lab.up(&wanted, &manner, &|step| steps.show(&step));
     let took = steps.finish();

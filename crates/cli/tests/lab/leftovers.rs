@@ -1,7 +1,5 @@
 //! What is left of a lab when it is down, or its launcher was killed: nothing.
 
-use std::time::{Duration, Instant};
-
 use crate::tool::{TestLab, can_run};
 
 #[test]
@@ -27,15 +25,26 @@ fn down_cleans_up_after_a_launcher_that_was_killed() {
     }
     let lab = TestLab::new("killed");
     let mut launcher = lab.command(&["up", "--levels", "1", "--no-snapshot"]).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while lab.processes().is_empty() {
-        assert!(Instant::now() < deadline, "QEMU was not started");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    lab.wait_for_a_process();
     launcher.kill().unwrap();
     launcher.wait().unwrap();
     assert!(!lab.processes().is_empty(), "nothing was left to clean up");
     lab.run(&["down"]).done();
+    assert_eq!(lab.processes(), Vec::<String>::new());
+    assert!(!lab.run_folder().exists());
+}
+
+#[test]
+fn an_interrupted_launcher_cleans_up_itself() {
+    if !can_run() {
+        return;
+    }
+    let lab = TestLab::new("interrupted");
+    let mut launcher = lab.command(&["up", "--levels", "1", "--no-snapshot"]).spawn().unwrap();
+    lab.wait_for_a_process();
+    let pid = launcher.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert_eq!(launcher.wait().unwrap().code(), Some(130));
     assert_eq!(lab.processes(), Vec::<String>::new());
     assert!(!lab.run_folder().exists());
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 /// What a run said.
 pub(crate) struct Ran {
@@ -114,6 +115,15 @@ impl TestLab {
         let lines = entries.filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
         let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
         lines.filter(|line| line.contains(&format!("{run}/"))).collect()
+    }
+
+    /// Waits until QEMU is started.
+    pub(crate) fn wait_for_a_process(&self) {
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while self.processes().is_empty() {
+            assert!(Instant::now() < deadline, "QEMU was not started");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Where its sockets and consoles are.

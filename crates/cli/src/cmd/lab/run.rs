@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anyhow::bail;
 use lab::{Arch, Cache, Description, Lab, Manner, Scenario, Truth};
 
-use super::truth;
+use super::{interrupted, truth};
 use crate::args::lab::LabRunArgs;
 use crate::inputs::open_all;
 use crate::lab_steps::LabSteps;
@@ -29,6 +29,7 @@ pub(crate) fn run(cache: &Cache, named: &Lab, args: &LabRunArgs) -> anyhow::Resu
     // Another's lab is left as it is.
     let own =
         (!up).then(|| Lab::named(cache, &format!("run-{}", std::process::id()))).transpose()?;
+    let guard = own.as_ref().map(interrupted::end_when_interrupted).transpose()?;
     let ran = match &own {
         None => named.run(&scenario, &to, &|step| steps.show(&step)),
         Some(own) => own
@@ -36,6 +37,7 @@ pub(crate) fn run(cache: &Cache, named: &Lab, args: &LabRunArgs) -> anyhow::Resu
             .and_then(|_| own.run(&scenario, &to, &|step| steps.show(&step))),
     };
     steps.finish();
+    drop(guard);
     if let Some(own) = own {
         own.down()?;
     }
