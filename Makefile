@@ -13,6 +13,7 @@ SESSION := target/demo.hscope
 help:
 	@echo 'make demo    build hyperscope and look at a bundled recording of nested guests'
 	@echo 'make test    format, lints, layers, recordings and all tests'
+	@echo 'make test-lab  all scenarios of the lab, nested guests among them: ten minutes'
 	@echo 'make bless   write the expected outputs of the golden tests anew'
 	@echo 'make deny    licences and origins of the dependencies (needs cargo-deny)'
 ifneq ($(wildcard benches/run),)
@@ -49,6 +50,11 @@ test: tools
 	$(XTASK) fixtures
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo test --locked --workspace
+
+# Minutes of nested kernels: all scenarios of the lab.
+.PHONY: test-lab
+test-lab:
+	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture every_scenario
 
 # Programs that tests compare against. Only root can install them; without them tests are skipped.
 .PHONY: tools

@@ -14,6 +14,7 @@ mod error;
 mod image;
 mod initramfs;
 mod kernel_modules;
+mod kit;
 mod lab;
 mod labguest;
 mod machine;
@@ -25,6 +26,8 @@ mod run;
 mod scenario;
 mod session;
 mod share;
+mod snapshot;
+mod start;
 mod trace_cmd;
 mod up;
 

@@ -1,6 +1,7 @@
 //! A file tree with programs in it: unpacked packages, or a system's own.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -83,10 +84,9 @@ impl Root {
             }
             for name in &needs.libraries {
                 let place = format!("/lib/{}/{name}", self.arch.triplet());
-                if !files.contains_key(&place) {
+                if let Entry::Vacant(vacant) = files.entry(place) {
                     let found = self.library(name, &folders(&needs, &path))?;
-                    files.insert(place, found.clone());
-                    open.push(found);
+                    open.push(vacant.insert(found).clone());
                 }
             }
         }

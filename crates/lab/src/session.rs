@@ -222,13 +222,11 @@ impl Session {
 
     fn receive(&mut self) -> Result<Message> {
         match labwire::read(&mut self.reader) {
-            Ok(Message::Failed(text)) => {
-                return Err(LabError::Refused { level: self.level, text });
-            }
+            Ok(Message::Failed(text)) => Err(LabError::Refused { level: self.level, text }),
             // The server took this client for gone, and greets the next one.
-            Ok(Message::Ready(_)) => return Err(self.broken(FrameError::Closed)),
-            Ok(message) => return Ok(message),
-            Err(source) => return Err(self.broken(source)),
+            Ok(Message::Ready(_)) => Err(self.broken(FrameError::Closed)),
+            Ok(message) => Ok(message),
+            Err(source) => Err(self.broken(source)),
         }
     }
 

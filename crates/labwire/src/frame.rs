@@ -282,4 +282,19 @@ mod tests {
         assert_eq!(read(&mut rest).unwrap(), Message::End);
         assert!(matches!(skip_to_open(&mut rest), Err(FrameError::Closed)));
     }
+
+    proptest::proptest! {
+        /// A machine may send anything.
+        #[test]
+        fn any_bytes_are_messages_or_refused(bytes: Vec<u8>) {
+            let mut rest = bytes.as_slice();
+            while let Ok(message) = read(&mut rest) {
+                let mut again = Vec::new();
+                write(&mut again, &message).unwrap();
+                proptest::prop_assert_eq!(read(&mut again.as_slice()).unwrap(), message);
+            }
+            let _ = skip_to_open(&mut bytes.as_slice());
+            let _ = skip_to_opened(&mut bytes.as_slice(), 1);
+        }
+    }
 }

@@ -1,0 +1,53 @@
+//! All scenarios, level 3 among them. They take minutes: `make test-lab` runs them, which sets
+//! `HYPERSCOPE_LAB_ALL`.
+
+use serde_json::Value;
+
+use crate::tool::{TestLab, can_run};
+
+#[test]
+fn every_scenario_holds_what_it_says() {
+    if !can_run() || !asked_for() {
+        return;
+    }
+    let lab = TestLab::new("every");
+    let list = lab.run(&["run"]).done().stdout;
+    let names: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.len() >= 8, "{list}");
+    for name in names {
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("out");
+        let ran = lab.run(&["run", name, "-o", to.to_str().unwrap()]).done();
+        assert!(ran.stderr.contains("as it must be"), "{name}: {}", ran.stderr);
+        if name == "nested" {
+            nested_exits_bring_theirs(to.to_str().unwrap());
+        }
+    }
+}
+
+fn asked_for() -> bool {
+    let asked = std::env::var_os("HYPERSCOPE_LAB_ALL").is_some();
+    if !asked {
+        eprintln!("skipped: `make test-lab` runs it");
+    }
+    asked
+}
+
+/// SVM needs these once for each exit that is reflected to the guest's own hypervisor.
+fn nested_exits_bring_theirs(session: &str) {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_hyperscope"))
+        .args(["nested", "--format", "json", session])
+        .output()
+        .unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    let hypercalls = rows.iter().find(|row| row["reason"] == "hypercall").unwrap();
+    assert_eq!(hypercalls["count"], 200);
+    assert_eq!(hypercalls["reflected"], 200);
+    for (reason, per_exit) in [("vmrun", 1.0), ("stgi", 1.0), ("clgi", 1.0), ("vmload", 2.0)] {
+        let ancillary = hypercalls["ancillary"].as_array().unwrap();
+        let one = ancillary.iter().find(|one| one["reason"] == reason).unwrap();
+        let counted = one["per_exit"].as_f64().unwrap();
+        assert!((counted - per_exit).abs() < 0.02, "{reason}: {counted}");
+    }
+}

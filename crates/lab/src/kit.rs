@@ -1,0 +1,166 @@
+//! Everything that is needed to start a lab's machines: programs, kernel, images, an accelerator.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::accelerator::{self, Trials};
+use crate::arch::Arch;
+use crate::cache::{self, Cache};
+use crate::description::Description;
+use crate::error::{LabError, Result};
+use crate::image::{Image, Ingredients};
+use crate::lab::Lab;
+use crate::labguest;
+use crate::machine::{Accelerator, Board, Machine, Memory};
+use crate::packages::PackageSet;
+use crate::root::{Kernel, Root};
+use crate::start::guest;
+use crate::up::{Manner, Step, Tell};
+
+/// Everything that is needed to start machines.
+pub(crate) struct Kit {
+    /// Where this system's QEMU is from.
+    pub(crate) host: Root,
+    qemu: PathBuf,
+    image: Image,
+    arch: Arch,
+}
+
+impl Kit {
+    /// Fetches and makes what is missing.
+    pub(crate) fn collect(
+        cache: &Cache,
+        wanted: &Description,
+        manner: &Manner,
+        tell: Tell<'_>,
+    ) -> Result<Self> {
+        let told = |text: &str| tell(Step { text: text.to_owned(), usual: None });
+        let (host, root) = roots(cache, wanted, manner, &told)?;
+        let kernel = match &wanted.kernel {
+            Some((image, modules)) => Kernel { image: image.clone(), modules: modules.clone() },
+            None => root.kernel()?,
+        };
+        let labguest = labguest::find(wanted.arch)?;
+        told("making images");
+        let ingredients = Ingredients { arch: wanted.arch, root, kernel, labguest };
+        let image = ingredients.image(cache, wanted.levels)?;
+        let qemu = host.program(wanted.arch.qemu())?;
+        Ok(Self { host, qemu, image, arch: wanted.arch })
+    }
+
+    /// What runs the first machine: what was asked for, else hardware where a kernel boots in it.
+    pub(crate) fn accelerator(
+        &self,
+        cache: &Cache,
+        wanted: &Description,
+        tell: Tell<'_>,
+    ) -> Result<Accelerator> {
+        if let Some(accelerator) = wanted.accelerator {
+            return Ok(accelerator);
+        }
+        if !accelerator::may_have_kvm(wanted.arch, wanted.levels) {
+            return Ok(Accelerator::Tcg);
+        }
+        let _lock = cache.lock("accelerator")?;
+        let trials = Trials::on(cache, wanted.arch, &self.qemu)?;
+        if let Some(found) = trials.found() {
+            return Ok(found);
+        }
+        let text = "trying hardware KVM".to_owned();
+        tell(Step { text, usual: Some(accelerator::TRIAL) });
+        let found = if self.boots_in_kvm(cache)? { Accelerator::Kvm } else { Accelerator::Tcg };
+        trials.keep(found)?;
+        Ok(found)
+    }
+
+    fn boots_in_kvm(&self, cache: &Cache) -> Result<bool> {
+        let lab = Lab::named(cache, &format!("trial-{}", std::process::id()))?;
+        let mut description = Description::new(self.arch, 1);
+        description.accelerator = Some(Accelerator::Kvm);
+        description.cpus = 1;
+        fs::create_dir_all(lab.run_folder())
+            .map_err(LabError::io("cannot make", lab.run_folder()))?;
+        let machine = self.first(&lab, &description, Memory::Own, false)?;
+        let up = lab.start(self, &machine).and_then(|mut child| {
+            let up = lab.wait_for_first(&mut child, accelerator::TRIAL).map(drop);
+            // Not left to be a zombie.
+            let _ = child.kill();
+            let _ = child.wait();
+            up
+        });
+        lab.end()?;
+        Ok(up.is_ok())
+    }
+
+    /// The lab's first machine.
+    pub(crate) fn first(
+        &self,
+        lab: &Lab,
+        description: &Description,
+        memory: Memory,
+        incoming: bool,
+    ) -> Result<Machine> {
+        let host = &self.host;
+        let data = ["usr/share/qemu", "usr/share/seabios"]
+            .map(|at| host.path().join(at).display().to_string());
+        Ok(Machine {
+            level: 1,
+            arch: self.arch,
+            accelerator: description.accelerator.unwrap_or(Accelerator::Tcg),
+            board: if self.arch == Arch::X86_64 { Board::Pc } else { Board::Virt },
+            cpus: description.cpus,
+            memory_mib: description.memory_mib,
+            memory,
+            qemu: host.command_prefix(&self.qemu)?,
+            data_folders: data.into(),
+            kernel: self.image.kernel.display().to_string(),
+            initrd: self.image.initrd.display().to_string(),
+            run: lab.run_text(),
+            vsock_cid: None,
+            net: None,
+            disk: None,
+            share: description.share.is_some(),
+            incoming,
+        })
+    }
+
+    /// Changes with everything a snapshot depends on, and not with the lab's name.
+    pub(crate) fn snapshot_key(&self, lab: &Lab, description: &Description) -> Result<String> {
+        let machine = self.first(lab, description, Memory::Own, true)?;
+        let words = machine.command().join("\n").replace(&lab.run_text(), "RUN");
+        let guests =
+            (2..=description.started).map(|level| guest(description, level).command().join("\n"));
+        let guests: Vec<String> = guests.collect();
+        Ok(cache::key([
+            words.as_bytes(),
+            guests.join("\n\n").as_bytes(),
+            self.image.key.as_bytes(),
+        ]))
+    }
+}
+
+/// The file trees for this system's QEMU and for the machines' programs.
+fn roots(
+    cache: &Cache,
+    wanted: &Description,
+    manner: &Manner,
+    told: &dyn Fn(&str),
+) -> Result<(Root, Root)> {
+    let arch = wanted.arch;
+    if let Some(path) = &wanted.root {
+        let own = Root::new(PathBuf::from("/"), Arch::native());
+        return Ok((own, Root::new(path.clone(), arch)));
+    }
+    let mut names = vec!["busybox-static", "trace-cmd", "iperf3", arch.qemu_package()];
+    if wanted.kernel.is_none() {
+        names.push(arch.kernel_package());
+    }
+    let inside = PackageSet { architecture: arch.debian(), names };
+    let inside = Root::new(inside.unpacked(cache, manner.offline, told)?, arch);
+    if arch == Arch::native() {
+        return Ok((inside.clone(), inside));
+    }
+    let native = Arch::native();
+    let host = PackageSet { architecture: native.debian(), names: vec![arch.qemu_package()] };
+    Ok((Root::new(host.unpacked(cache, manner.offline, told)?, native), inside))
+}

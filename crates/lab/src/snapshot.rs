@@ -1,0 +1,101 @@
+//! Booted labs, kept: the first machine's memory in a file, the rest of its state beside it.
+
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::description::Description;
+use crate::error::{LabError, Result};
+use crate::kit::Kit;
+use crate::lab::Lab;
+use crate::machine::Memory;
+use crate::processes;
+use crate::session::Session;
+use crate::start::SHORT;
+use crate::up::Tell;
+
+/// The state of a saved lab, less its memory.
+const STATE: &str = "state";
+/// Its memory.
+const RAM: &str = "ram";
+
+impl Lab {
+    /// Loads the lab's snapshot; makes it first unless there is one.
+    pub(crate) fn boot_or_load(
+        &self,
+        kit: &Kit,
+        description: &Description,
+        tell: Tell<'_>,
+    ) -> Result<()> {
+        let key = kit.snapshot_key(self, description)?;
+        let _lock = self.cache().lock(&format!("snapshot-{key}"))?;
+        let folder = self.cache().folder("snapshots")?.join(&key);
+        if !folder.join(STATE).exists() {
+            self.make_snapshot(kit, description, &folder, tell)?;
+        }
+        self.load_snapshot(kit, description, &folder, tell)
+    }
+
+    /// Boots the lab with its memory in a file, saves the rest beside it, and ends it.
+    fn make_snapshot(
+        &self,
+        kit: &Kit,
+        description: &Description,
+        folder: &Path,
+        tell: Tell<'_>,
+    ) -> Result<()> {
+        self.cache().need_room(u64::from(description.memory_mib) << 20)?;
+        let unfinished = folder.with_extension("new");
+        match fs::remove_dir_all(&unfinished) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(LabError::io("cannot remove", &unfinished)(error));
+            }
+            _ => {}
+        }
+        fs::create_dir_all(&unfinished).map_err(LabError::io("cannot make", &unfinished))?;
+        let ram = unfinished.join(RAM).display().to_string();
+        self.boot(kit, description, Memory::File(ram), tell)?;
+        self.step(tell, "saving a snapshot", || {
+            // Guests first: none of their processors is inside a guest when its machine is saved.
+            for level in (1..=description.started).rev() {
+                self.monitor(level)?.stop()?;
+            }
+            self.monitor(1)?.save(&unfinished.join(STATE).display().to_string())?;
+            let pids = processes::of_run(self.run_folder());
+            self.monitor(1)?.quit()?;
+            processes::end(&pids, SHORT);
+            fs::rename(&unfinished, folder).map_err(LabError::io("cannot rename", &unfinished))
+        })
+    }
+
+    /// Starts the lab from a snapshot, which stays as it is.
+    fn load_snapshot(
+        &self,
+        kit: &Kit,
+        description: &Description,
+        folder: &Path,
+        tell: Tell<'_>,
+    ) -> Result<()> {
+        let ram = folder.join(RAM).display().to_string();
+        let first = kit.first(self, description, Memory::CopyOf(ram), true)?;
+        self.step(tell, "loading a snapshot", || {
+            let mut child = self.start(kit, &first)?;
+            self.wait_for_sockets(&mut child)?;
+            let mut monitor = self.monitor(1)?;
+            monitor.load(&folder.join(STATE).display().to_string())?;
+            monitor.go_on()?;
+            drop(monitor);
+            for level in 2..=description.started {
+                self.monitor(level)?.go_on()?;
+            }
+            (1..=description.started)
+                .try_for_each(|level| set_clock(&mut self.open_session(level, SHORT)?))
+        })
+    }
+}
+
+/// Sets a machine's clock: a saved one still has the time it was saved at.
+fn set_clock(session: &mut Session) -> Result<()> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    session.check(&["date", "-s", &format!("@{now}")], SHORT).map(drop)
+}

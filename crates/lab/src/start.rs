@@ -1,0 +1,142 @@
+//! Starts machines: the first one here, guests inside the machine below them.
+
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::description::Description;
+use crate::error::{LabError, Result};
+use crate::image::{GUEST_INITRD, GUEST_KERNEL};
+use crate::kit::Kit;
+use crate::lab::{Lab, guest_run};
+use crate::machine::{self, Accelerator, Disk, Machine, Memory};
+use crate::session::{Session, command};
+
+/// How long machines may take to boot; nested ones are slow in emulation.
+pub(crate) const BOOT: [Duration; 3] =
+    [Duration::from_secs(180), Duration::from_secs(300), Duration::from_secs(900)];
+
+/// How long short commands in a machine may take.
+pub(crate) const SHORT: Duration = Duration::from_secs(60);
+
+impl Lab {
+    /// Starts QEMU here. It goes on when this program ends.
+    pub(crate) fn start(&self, kit: &Kit, machine: &Machine) -> Result<Child> {
+        let words = machine.command();
+        let (program, arguments) =
+            words.split_first().ok_or_else(|| LabError::Usage("no QEMU".into()))?;
+        let log = self.run_folder().join("qemu.log");
+        let log_file = File::create(&log).map_err(LabError::io("cannot write", &log))?;
+        let errors = log_file.try_clone().map_err(LabError::io("cannot write", &log))?;
+        Command::new(program)
+            .args(arguments)
+            .env("QEMU_MODULE_DIR", kit.host.qemu_modules())
+            .stdin(Stdio::null())
+            .stdout(log_file)
+            .stderr(errors)
+            .current_dir("/")
+            .process_group(0)
+            .spawn()
+            .map_err(LabError::io("cannot run", Path::new(program)))
+    }
+
+    /// Waits until the first machine answers.
+    pub(crate) fn wait_for_first(&self, child: &mut Child, wait: Duration) -> Result<Session> {
+        self.wait_for_sockets(child)?;
+        self.open_session(1, wait)
+    }
+
+    pub(crate) fn wait_for_sockets(&self, child: &mut Child) -> Result<()> {
+        let last = PathBuf::from(machine::control_socket(&self.run_text(), labwire::PORTS - 1));
+        let deadline = Instant::now() + SHORT;
+        while !last.exists() {
+            let ended = child.try_wait().ok().flatten();
+            if ended.is_some() || Instant::now() > deadline {
+                let said =
+                    fs::read_to_string(self.run_folder().join("qemu.log")).unwrap_or_default();
+                return Err(LabError::Command { command: "qemu".into(), said });
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// Starts a guest inside the machine below it, and waits until it answers.
+    pub(crate) fn start_guest(&self, description: &Description, level: u8) -> Result<Session> {
+        let mut below = self.open_session(level - 1, SHORT)?;
+        let guest = guest(description, level);
+        prepare(&mut below, &guest)?;
+        let words = guest.command();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut exec = command(&words, SHORT);
+        exec.detach_to = Some(format!("{}/qemu.log", guest.run));
+        below.said(&exec)?;
+        wait_for_guest(&mut below, &guest)?;
+        if guest.net.is_some() {
+            connect(&mut below, level)?;
+        }
+        drop(below);
+        let wait = BOOT.get(usize::from(level) - 1).copied().unwrap_or(SHORT);
+        self.open_session(level, wait)
+    }
+}
+
+/// Makes what a guest's QEMU expects on the machine below: a folder, a disk.
+fn prepare(below: &mut Session, guest: &Machine) -> Result<()> {
+    let mut script = format!("rm -rf {0} && mkdir -p {0}", guest.run);
+    if let Some(disk) = &guest.disk {
+        script.push_str(&format!("; truncate -s {}M {}", disk.mib, disk.path));
+    }
+    below.check(&["sh", "-c", &script], SHORT).map(drop)
+}
+
+/// Gives the tap that QEMU has made an address.
+fn connect(below: &mut Session, level: u8) -> Result<()> {
+    let (tap, address) = (machine::TAP, address(level, 1));
+    let script = format!("ip address add {address}/24 dev {tap} && ip link set {tap} up");
+    below.check(&["sh", "-c", &script], SHORT).map(drop)
+}
+
+/// The address of a guest (`end` 2) or of the machine below it (`end` 1) on the tap between them.
+pub(crate) fn address(level: u8, end: u8) -> String {
+    format!("10.77.{level}.{end}")
+}
+
+/// Waits until QEMU has made its sockets, or has ended.
+fn wait_for_guest(below: &mut Session, guest: &Machine) -> Result<()> {
+    let socket = machine::control_socket(&guest.run, labwire::PORTS - 1);
+    let log = format!("{}/qemu.log", guest.run);
+    let script = format!(
+        "i=0; while [ ! -S {socket} ] && [ $i -lt 300 ]; do i=$((i+1)); sleep 0.1; done; \
+         [ -S {socket} ] || {{ cat {log} >&2; exit 1; }}"
+    );
+    below.check(&["sh", "-c", &script], SHORT).map(drop)
+}
+
+/// A guest, as the machine below it starts it.
+pub(crate) fn guest(description: &Description, level: u8) -> Machine {
+    let shape = &description.guest;
+    let deepest = level == description.levels;
+    Machine {
+        level,
+        arch: description.arch,
+        accelerator: Accelerator::Kvm,
+        board: shape.board,
+        cpus: shape.cpus,
+        // One that hosts a guest itself has what that one needs, too.
+        memory_mib: if deepest { shape.memory_mib.min(256) } else { shape.memory_mib },
+        memory: Memory::Own,
+        qemu: vec![description.arch.qemu().to_owned()],
+        data_folders: vec!["/usr/share/qemu".into(), "/usr/share/seabios".into()],
+        kernel: GUEST_KERNEL.into(),
+        initrd: GUEST_INITRD.into(),
+        run: guest_run(level),
+        vsock_cid: Some(machine::vsock_cid(level)),
+        net: shape.net,
+        disk: shape.disk_mib.map(|mib| Disk { path: format!("/tmp/l{level}.disk"), mib }),
+        share: false,
+        incoming: false,
+    }
+}
