@@ -9,6 +9,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rustix::fs::{FlockOperation, flock, statvfs};
 use sha2::{Digest, Sha256};
@@ -107,6 +108,35 @@ impl Cache {
     }
 }
 
+/// Marks a file as used just now.
+pub(crate) fn used(path: &Path) {
+    // It is removed sooner if that fails.
+    let _ = File::options()
+        .append(true)
+        .open(path)
+        .and_then(|file| file.set_modified(SystemTime::now()));
+}
+
+/// Removes what was used longest ago, so that so many entries are left. `mark` is the file in each
+/// entry that says when it was used; empty: the entry itself.
+pub(crate) fn keep_newest(folder: &Path, mark: &str, count: usize) -> Result<()> {
+    let entries = fs::read_dir(folder).map_err(LabError::io("cannot read", folder))?;
+    let mut entries: Vec<(SystemTime, PathBuf)> = entries
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let marked = if mark.is_empty() { path.clone() } else { path.join(mark) };
+            // What has no mark is being made.
+            Some((fs::metadata(marked).ok()?.modified().ok()?, path))
+        })
+        .collect();
+    entries.sort();
+    entries.reverse();
+    entries.iter().skip(count).try_for_each(|(_, path)| {
+        let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        removed.map_err(LabError::io("cannot remove", path))
+    })
+}
+
 /// A name for something that is what these parts are.
 pub(crate) fn key<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hash = Sha256::new();
@@ -115,4 +145,31 @@ pub(crate) fn key<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
         hash.update(part);
     }
     hash.finalize().iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn what_was_used_longest_ago_goes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, age) in [("a", 30), ("b", 10), ("c", 20)] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+            let mark = File::create(folder.path().join(name).join("state")).unwrap();
+            mark.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+        }
+        fs::create_dir(folder.path().join("unfinished")).unwrap();
+        used(&folder.path().join("a/state"));
+        keep_newest(folder.path(), "state", 2).unwrap();
+        let left = ["a", "b", "c", "unfinished"].map(|name| folder.path().join(name).exists());
+        assert_eq!(left, [true, true, false, true]);
+    }
+
+    #[test]
+    fn keys_differ_where_parts_do() {
+        assert_ne!(key([b"ab".as_slice(), b"c"]), key([b"a".as_slice(), b"bc"]));
+        assert_eq!(key([b"a".as_slice()]), key([b"a".as_slice()]));
+    }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use labwire::GuestConfig;
 
 use crate::arch::Arch;
-use crate::cache::Cache;
+use crate::cache::{self, Cache};
 use crate::error::{LabError, Result};
 use crate::initramfs::Initramfs;
 use crate::kernel_modules::KernelModules;
@@ -15,6 +15,9 @@ use crate::root::{Kernel, Root};
 pub(crate) const GUEST_KERNEL: &str = "/lab/guest/vmlinuz";
 /// Where it has that guest's initial RAM filesystem.
 pub(crate) const GUEST_INITRD: &str = "/lab/guest/initrd";
+
+/// How many images are kept.
+const KEPT: usize = 12;
 
 /// Programs of every machine, beside busybox.
 const PROGRAMS: [&str; 2] = ["trace-cmd", "iperf3"];
@@ -52,7 +55,9 @@ impl Ingredients {
     /// The image of the first of so many levels; made unless it is there.
     pub(crate) fn image(&self, cache: &Cache, levels: u8) -> Result<Image> {
         let _lock = cache.lock("images")?;
-        self.image_of(cache, 1, levels)
+        let image = self.image_of(cache, 1, levels)?;
+        cache::keep_newest(&cache.folder("images")?, "", KEPT)?;
+        Ok(image)
     }
 
     fn image_of(&self, cache: &Cache, level: u8, levels: u8) -> Result<Image> {
@@ -65,6 +70,7 @@ impl Ingredients {
             cache.need_room(256 << 20)?;
             content.write(&initrd)?;
         }
+        cache::used(&initrd);
         Ok(Image { kernel: self.kernel.image.clone(), initrd, key })
     }
 

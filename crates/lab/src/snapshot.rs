@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::cache;
 use crate::description::Description;
 use crate::error::{LabError, Result};
 use crate::kit::Kit;
@@ -14,6 +15,8 @@ use crate::session::Session;
 use crate::start::SHORT;
 use crate::up::Tell;
 
+/// How many snapshots are kept: each takes half a gigabyte and more.
+const KEPT: usize = 6;
 /// The state of a saved lab, less its memory.
 const STATE: &str = "state";
 /// Its memory.
@@ -33,6 +36,8 @@ impl Lab {
         if !folder.join(STATE).exists() {
             self.make_snapshot(kit, description, &folder, tell)?;
         }
+        cache::used(&folder.join(STATE));
+        cache::keep_newest(&self.cache().folder("snapshots")?, STATE, KEPT)?;
         self.load_snapshot(kit, description, &folder, tell)
     }
 
