@@ -88,23 +88,20 @@ impl Cache {
 
     /// Checks that so much can be written.
     pub(crate) fn need_room(&self, bytes: u64) -> Result<()> {
-        let root = self.folder("")?;
+        let root = &self.root;
+        fs::create_dir_all(root).map_err(LabError::io("cannot make", root))?;
         let room =
-            statvfs(&root).map_err(|error| LabError::io("cannot look at", &root)(error.into()))?;
+            statvfs(root).map_err(|error| LabError::io("cannot look at", root)(error.into()))?;
         let free = room.f_bavail.saturating_mul(room.f_frsize);
         if free >= bytes {
             return Ok(());
         }
-        let what = format!(
-            "disk space: {} MiB are free in {}, {} MiB are needed; room",
-            free >> 20,
-            root.display(),
-            bytes >> 20
-        );
-        Err(LabError::missing(
-            what,
-            "`hyperscope lab clean` removes what is kept, HYPERSCOPE_LAB_DIR names another folder",
-        ))
+        Err(LabError::TooLittle {
+            what: format!("disk space in {}", root.display()),
+            available_mib: free >> 20,
+            needed_mib: bytes >> 20,
+            mend: "`hyperscope lab clean` removes what is kept, HYPERSCOPE_LAB_DIR names another folder",
+        })
     }
 }
 

@@ -24,6 +24,18 @@ pub enum LabError {
         /// The command that would mend it.
         mend: String,
     },
+    /// There is too little of something.
+    #[error("too little {what}: {available_mib} MiB are free, {needed_mib} MiB are needed; {mend}")]
+    TooLittle {
+        /// Of what, and where.
+        what: String,
+        /// What there is.
+        available_mib: u64,
+        /// What there must be.
+        needed_mib: u64,
+        /// What would mend it.
+        mend: &'static str,
+    },
     /// A program the lab runs failed.
     #[error("`{command}` failed{}", tail(said))]
     Command {

@@ -137,15 +137,14 @@ fn need_memory(description: &Description) -> Result<()> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let available =
         line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    match available {
-        Some(kib) if kib / 1024 < u64::from(description.memory_mib) => {
-            let what = format!(
-                "memory: {} MiB are available, {} MiB are needed; room",
-                kib / 1024,
-                description.memory_mib
-            );
-            Err(LabError::missing(what, "end other programs, or name a smaller --memory"))
-        }
+    let needed_mib = u64::from(description.memory_mib);
+    match available.map(|kib| kib / 1024) {
+        Some(available_mib) if available_mib < needed_mib => Err(LabError::TooLittle {
+            what: "memory".into(),
+            available_mib,
+            needed_mib,
+            mend: "end other programs, or name a smaller --memory",
+        }),
         _ => Ok(()),
     }
 }

@@ -54,7 +54,7 @@ fn more_memory_than_there_is() {
     }
     let arguments = ["--name", "memory", "up", "--memory", "100000000"];
     let ran = command(&folder(), &arguments).output().unwrap();
-    refused(&ran.into(), &["MiB are available", "--memory"]);
+    refused(&ran.into(), &["too little memory", "MiB are needed", "--memory"]);
 }
 
 #[test]
