@@ -24,6 +24,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("labwire", &[]),
     ("labguest", &["labwire", "sys"]),
     ("lab", &["labwire"]),
+    ("recorder", &["abi", "sys", "tracedat"]),
 ];
 
 /// Crates at the top: they may use any, but `testkit` only in tests.

@@ -13,6 +13,7 @@ pub(crate) use lab::{LabArgs, LabVerb};
 use crate::seconds::Seconds;
 
 pub(crate) mod lab;
+pub(crate) mod record;
 
 /// Sees across hypervisor layers and says where the time goes.
 #[derive(Debug, Parser)]
@@ -48,6 +49,8 @@ pub(crate) enum Verb {
     Events(EventsArgs),
     /// Tell what a recording holds, and what it lost
     Info(ReportArgs),
+    /// Record this host's kernel: VM exits, scheduling, interrupts
+    Record(record::RecordArgs),
     /// Run virtual hosts, guests and nested guests to try things on
     Lab(LabArgs),
     /// Print a script that completes commands and options in a shell

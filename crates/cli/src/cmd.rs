@@ -7,3 +7,4 @@ pub(crate) mod info;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod nested;
+pub(crate) mod record;

@@ -5,6 +5,8 @@
 mod file_map;
 pub mod guest_instructions;
 mod physical_page;
+mod tsc_conversion;
 
 pub use file_map::{FileMap, OpenError};
 pub use physical_page::PhysicalPage;
+pub use tsc_conversion::tsc_conversion;

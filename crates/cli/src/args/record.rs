@@ -1,0 +1,109 @@
+//! Arguments of `record`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+/// Arguments of `record`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope record                            until Ctrl-C, what accounts for every exit\n  \
+    hyperscope record --for 10s -o slow.hscope\n  \
+    hyperscope record --vm web -- sleep 5        one VM alone, while a command runs\n  \
+    hyperscope record --profile net --kprobe tun_get_user\n\n\
+    The recording is a session: hyperscope exits SESSION reads it, and so does trace-cmd report\n\
+    SESSION/host.dat. Recording needs root. Nothing but an instance of tracefs, and probes in a\n\
+    group of their own, is touched, and both are gone afterwards.")]
+pub(crate) struct RecordArgs {
+    /// Record these events: SYSTEM:NAME, NAME, SYSTEM, or patterns with * and ?
+    #[arg(short, long = "event", value_name = "EVENT")]
+    pub(crate) events: Vec<String>,
+    /// Record what a question needs [default: exits, where no event is named]
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) profile: Option<ProfileArg>,
+    /// Record each call of a kernel function, with arguments as the kernel's kprobes take them
+    #[arg(long = "kprobe", value_name = "FUNCTION [ARGS]")]
+    pub(crate) kprobes: Vec<String>,
+    /// Record only this VM's threads, by its name or its process id
+    #[arg(long, value_name = "VM")]
+    pub(crate) vm: Option<String>,
+    /// The session's folder [default: hyperscope.hscope]
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// End after so long: 500ms, 10s, 2m
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub(crate) time: Option<Duration>,
+    /// The trace clock [default: x86-tsc where the kernel trusts it, else mono]
+    #[arg(long, value_name = "CLOCK")]
+    pub(crate) clock: Option<String>,
+    /// Size of each CPU's buffer in the kernel, in KiB [default: 1024 to 16384, by their number]
+    #[arg(long, value_name = "KIB")]
+    pub(crate) buffer: Option<u64>,
+    /// End when this command does
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+    /// Clean up after the recorder with this process id once standard input ends
+    #[arg(long, hide = true, value_name = "PID")]
+    pub(crate) guard: Option<u32>,
+}
+
+/// A choice of events on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProfileArg {
+    /// KVM, scheduling and interrupts: what accounts for every exit
+    Exits,
+    /// The same, and the network
+    Net,
+    /// The same, and disks
+    Disk,
+    /// Scheduling alone
+    Sched,
+    /// All of these
+    Full,
+}
+
+impl From<ProfileArg> for recorder::Profile {
+    fn from(profile: ProfileArg) -> Self {
+        match profile {
+            ProfileArg::Exits => Self::Exits,
+            ProfileArg::Net => Self::Net,
+            ProfileArg::Disk => Self::Disk,
+            ProfileArg::Sched => Self::Sched,
+            ProfileArg::Full => Self::Full,
+        }
+    }
+}
+
+/// Reads a time with its unit; without one it is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = text.get(digits.len()..).unwrap_or_default();
+    let number: f64 = digits.parse().map_err(|_| format!("{text:?} is no time: write 500ms, 10s or 2m"))?;
+    let seconds = match unit {
+        "ms" => number / 1000.0,
+        "" | "s" => number,
+        "m" | "min" => number * 60.0,
+        "h" => number * 3600.0,
+        _ => return Err(format!("{unit:?} is no unit of time: ms, s, m and h are")),
+    };
+    Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text:?} is no time that can pass"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let ms = |text| duration(text).map(|time| time.as_millis());
+        assert_eq!(ms("500ms"), Ok(500));
+        assert_eq!(ms("10"), Ok(10_000));
+        assert_eq!(ms("1.5s"), Ok(1500));
+        assert_eq!(ms("2m"), Ok(120_000));
+        assert_eq!(ms("1h"), Ok(3_600_000));
+        for wrong in ["", "x", "1y", "-1", "1e999", "nan"] {
+            assert!(ms(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Which events are recorded: names, patterns and profiles to events of this kernel.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::error::{RecordError, Result};
+use crate::tracefs;
+
+/// A choice of events under a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// What accounts for every VM exit.
+    Exits,
+    /// The same, and the network's way through the host.
+    Net,
+    /// The same, and the disk's.
+    Disk,
+    /// Scheduling alone.
+    Sched,
+    /// All of these.
+    Full,
+}
+
+/// Scheduling, as much of it as tells who ran and who waited for what.
+const SCHED: &[&str] = &[
+    "sched:sched_switch",
+    "sched:sched_waking",
+    "sched:sched_wakeup",
+    "sched:sched_wakeup_new",
+    "sched:sched_migrate_task",
+    "sched:sched_process_exec",
+    "sched:sched_process_fork",
+    "sched:sched_process_exit",
+];
+/// Interrupts: work of the host between a guest's instructions and `kvm_exit`.
+const IRQ: &[&str] = &["irq", "irq_vectors"];
+const KVM: &[&str] = &["kvm", "kvmmmu"];
+const NET: &[&str] = &["net", "napi", "vhost"];
+const DISK: &[&str] = &["block", "io_uring"];
+
+impl Profile {
+    /// Names and systems in it. A kernel need not have all of them.
+    fn patterns(self) -> Vec<&'static str> {
+        let parts: &[&[&str]] = match self {
+            Self::Exits => &[KVM, SCHED, IRQ],
+            Self::Net => &[KVM, SCHED, IRQ, NET],
+            Self::Disk => &[KVM, SCHED, IRQ, DISK],
+            Self::Sched => &[SCHED],
+            Self::Full => &[KVM, SCHED, IRQ, NET, DISK],
+        };
+        parts.concat()
+    }
+}
+
+/// The events of a kernel, as `SYSTEM:NAME`.
+#[derive(Clone, Debug)]
+pub(crate) struct Available(BTreeSet<String>);
+
+impl Available {
+    /// Those in a folder `events`.
+    pub(crate) fn list(events: &Path) -> Result<Self> {
+        let mut names = BTreeSet::new();
+        for system in tracefs::folders(events)? {
+            for event in tracefs::folders(&events.join(&system))? {
+                names.insert(format!("{system}:{event}"));
+            }
+        }
+        Ok(Self(names))
+    }
+
+    /// The events that the profile and the patterns name, each once.
+    ///
+    /// # Errors
+    /// When a pattern names none.
+    pub(crate) fn choose(&self, profile: Option<Profile>, patterns: &[String]) -> Result<Vec<String>> {
+        let mut chosen = BTreeSet::new();
+        for pattern in profile.map(Profile::patterns).unwrap_or_default() {
+            chosen.extend(self.matching(pattern));
+        }
+        for pattern in patterns {
+            let before = chosen.len();
+            let mut found = self.matching(pattern).peekable();
+            if found.peek().is_none() {
+                return Err(RecordError::NoSuchEvent { name: pattern.clone(), similar: self.similar(pattern) });
+            }
+            chosen.extend(found);
+            debug_assert!(chosen.len() >= before);
+        }
+        Ok(chosen.into_iter().cloned().collect())
+    }
+
+    fn matching<'a>(&'a self, pattern: &'a str) -> impl Iterator<Item = &'a String> {
+        self.0.iter().filter(move |name| names(pattern, name))
+    }
+
+    fn similar(&self, pattern: &str) -> Vec<String> {
+        let short = |name: &'_ str| name.split(':').next_back().unwrap_or(name).to_owned();
+        let candidates: Vec<String> = self
+            .0
+            .iter()
+            .flat_map(|name| [name.clone(), short(name), name.split(':').next().unwrap_or("").to_owned()])
+            .collect();
+        similar(pattern, candidates.iter().map(String::as_str))
+    }
+}
+
+/// Whether a pattern (`SYSTEM:NAME`, `SYSTEM/NAME`, `NAME` or `SYSTEM`, with `*` and `?`) names the
+/// event.
+fn names(pattern: &str, event: &str) -> bool {
+    let (system, name) = event.split_once(':').unwrap_or(("", event));
+    match pattern.split_once([':', '/']) {
+        Some((of_system, of_name)) => glob(of_system, system) && glob(of_name, name),
+        None => glob(pattern, name) || glob(pattern, system),
+    }
+}
+
+fn glob(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    // Where the last star was, and how much of the text it has taken: time is their product.
+    let (mut p, mut t, mut star) = (0, 0, None);
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(&c) if c == '?' || Some(&c) == text.get(t) => (p, t) = (p + 1, t + 1),
+            _ => match &mut star {
+                Some((at, taken)) => {
+                    *taken += 1;
+                    (p, t) = (*at + 1, *taken);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.get(p..).is_some_and(|rest| rest.iter().all(|&c| c == '*'))
+}
+
+/// The three names most like a wrong one, if any is.
+pub(crate) fn similar<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut scored: Vec<(u64, &str)> = names
+        .map(|name| (score(wrong, name), name))
+        .filter(|(score, _)| *score > 750)
+        .collect();
+    scored.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+    scored.dedup();
+    scored.into_iter().take(3).map(|(_, name)| name.to_owned()).collect()
+}
+
+/// How alike two names are, in thousandths.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1000")]
+fn score(a: &str, b: &str) -> u64 {
+    (strsim::jaro_winkler(a, b) * 1000.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn available() -> Available {
+        let names = ["kvm:kvm_exit", "kvm:kvm_entry", "sched:sched_switch", "irq:irq_handler_entry"];
+        Available(names.map(str::to_owned).into())
+    }
+
+    fn chosen(patterns: &[&str]) -> Result<Vec<String>> {
+        let patterns: Vec<String> = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
+        available().choose(None, &patterns)
+    }
+
+    #[test]
+    fn names_systems_and_patterns() {
+        assert_eq!(chosen(&["kvm"]).unwrap(), ["kvm:kvm_entry", "kvm:kvm_exit"]);
+        assert_eq!(chosen(&["kvm_exit", "kvm/kvm_exit"]).unwrap(), ["kvm:kvm_exit"]);
+        assert_eq!(chosen(&["*:*_e?it"]).unwrap(), ["kvm:kvm_exit"]);
+        assert_eq!(chosen(&["sched:*"]).unwrap(), ["sched:sched_switch"]);
+        assert_eq!(available().choose(Some(Profile::Sched), &[]).unwrap(), ["sched:sched_switch"]);
+    }
+
+    #[test]
+    fn wrong_names_come_with_right_ones() {
+        let error = chosen(&["kvm_exits"]).unwrap_err().to_string();
+        assert!(error.contains("did you mean kvm_exit"), "{error}");
+        assert_eq!(chosen(&["qqqq"]).unwrap_err().to_string(), "there is no event qqqq");
+    }
+
+    #[test]
+    fn stars_match_any_number() {
+        for (pattern, text, matches) in
+            [("*", "", true), ("a*b*c", "a--b--bc", true), ("a*b", "a-c", false), ("?", "", false)]
+        {
+            assert_eq!(glob(pattern, text), matches, "{pattern} {text}");
+        }
+    }
+}

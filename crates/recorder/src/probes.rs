@@ -1,0 +1,110 @@
+//! Probes on kernel functions, in a group of this recording's own.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, test_kill_process};
+
+use crate::error::{RecordError, Result};
+use crate::events::similar;
+use crate::tracefs;
+
+/// What names of groups begin with; the recorder's process id follows.
+const PREFIX: &str = "hyperscope_";
+/// Where probes are defined.
+const DEFINITIONS: &str = "kprobe_events";
+
+/// Probes that were set; they are removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Probes {
+    file: PathBuf,
+    names: Vec<String>,
+}
+
+impl Probes {
+    /// Sets probes, each `FUNCTION [ARGUMENTS]`; their events are `hyperscope_PID:FUNCTION`.
+    pub(crate) fn set(tracefs: &Path, probes: &[String]) -> Result<Self> {
+        let mut set = Self { file: tracefs.join(DEFINITIONS), names: Vec::new() };
+        for probe in probes {
+            let function = probe.split_whitespace().next().unwrap_or("");
+            check(tracefs, function)?;
+            let name = event_name(function);
+            let line = format!("p:{}/{name} {probe}\n", group());
+            tracefs::append(&set.file, &line)
+                .map_err(|source| RecordError::Probe { probe: probe.clone(), source })?;
+            set.names.push(name);
+        }
+        Ok(set)
+    }
+
+    /// The events, as `SYSTEM:NAME`.
+    pub(crate) fn events(&self) -> Vec<String> {
+        self.names.iter().map(|name| format!("{}:{name}", group())).collect()
+    }
+}
+
+impl Drop for Probes {
+    fn drop(&mut self) {
+        for name in &self.names {
+            // The event is off by now: its instance is gone.
+            let _ = tracefs::append(&self.file, &format!("-:{}/{name}\n", group()));
+        }
+    }
+}
+
+fn group() -> String {
+    format!("{PREFIX}{}", std::process::id())
+}
+
+/// A name for the event of a probe: `function+8` is no name.
+fn event_name(function: &str) -> String {
+    let fits = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    function.split(':').next_back().unwrap_or(function).chars().map(fits).collect()
+}
+
+/// Checks that the function can be probed. Kernels without the list of functions decide themselves.
+fn check(tracefs: &Path, function: &str) -> Result<()> {
+    let plain = function.split('+').next().unwrap_or(function);
+    let plain = plain.split(':').next_back().unwrap_or(plain);
+    let Ok(list) = fs::File::open(tracefs.join("available_filter_functions")) else { return Ok(()) };
+    let lines = BufReader::new(list).lines().map_while(std::result::Result::ok);
+    let mut names = Vec::new();
+    for line in lines {
+        let name = line.split_whitespace().next().unwrap_or("");
+        if name == plain {
+            return Ok(());
+        }
+        names.push(name.to_owned());
+    }
+    let similar = similar(plain, names.iter().map(String::as_str));
+    Err(RecordError::NoSuchFunction { name: plain.to_owned(), similar })
+}
+
+/// Removes probes of recorders that were killed.
+pub(crate) fn remove_stale(tracefs: &Path) {
+    let is_gone = |pid: u32| {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        pid.is_some_and(|pid| test_kill_process(pid).is_err())
+    };
+    remove_where(tracefs, is_gone);
+}
+
+/// Removes the probes of one recorder.
+pub(crate) fn remove_of(tracefs: &Path, pid: u32) {
+    remove_where(tracefs, |of| of == pid);
+}
+
+fn remove_where(tracefs: &Path, is_gone: impl Fn(u32) -> bool) {
+    let file = tracefs.join(DEFINITIONS);
+    let Ok(text) = tracefs::read(&file) else { return };
+    for line in text.lines() {
+        // p:GROUP/NAME FUNCTION
+        let event = line.split_whitespace().next().and_then(|word| word.split_once(':'));
+        let Some(event) = event.map(|(_, event)| event) else { continue };
+        let pid = event.strip_prefix(PREFIX).and_then(|rest| rest.split('/').next()?.parse().ok());
+        if pid.is_some_and(&is_gone) {
+            let _ = tracefs::append(&file, &format!("-:{event}\n"));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Moves pages from the kernel's buffer of one CPU to a file: spliced, not copied through here.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fd::OwnedFd;
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+
+use crate::error::{RecordError, Result};
+
+/// What one splice moves at most.
+const SPLICE_BYTES: usize = 1 << 20;
+
+/// Tells all pumps that the recording is over.
+#[derive(Clone, Debug)]
+pub(crate) struct Stop(Arc<OwnedFd>);
+
+impl Stop {
+    pub(crate) fn new() -> Result<Self> {
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|error| RecordError::io("make", Path::new("an event"))(error.into()))?;
+        Ok(Self(Arc::new(fd)))
+    }
+
+    /// Wakes all pumps up for the last time.
+    pub(crate) fn tell(&self) {
+        // It counts up and is never read: it can't be full.
+        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
+    }
+}
+
+/// A thread that empties one CPU's buffer.
+#[derive(Debug)]
+pub(crate) struct Pump {
+    pub(crate) cpu: u32,
+    bytes: Arc<AtomicU64>,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+impl Pump {
+    /// Begins to move the pages of `raw` (a `trace_pipe_raw`) to `to`.
+    pub(crate) fn start(cpu: u32, raw: &Path, to: &Path, page_size: usize, stop: Stop) -> Result<Self> {
+        let from = OpenOptions::new()
+            .read(true)
+            .custom_flags_nonblock()
+            .open(raw)
+            .map_err(RecordError::io("open", raw))?;
+        let file = File::create(to).map_err(RecordError::io("make", to))?;
+        let bytes = Arc::new(AtomicU64::new(0));
+        let mover = Mover::new(from, file, page_size, Arc::clone(&bytes))
+            .map_err(RecordError::io("make a pipe for", raw))?;
+        let name = format!("pump{cpu}");
+        let thread = thread::Builder::new()
+            .name(name)
+            .spawn(move || mover.run(&stop))
+            .map_err(RecordError::io("start a thread for", raw))?;
+        Ok(Self { cpu, bytes, thread })
+    }
+
+    /// Bytes moved so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has ended, as it does early only when something failed.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits for its end: bytes moved in all, and whether that was to the end.
+    pub(crate) fn join(self) -> (u64, io::Result<()>) {
+        let ended = self.thread.join();
+        let ended = ended.unwrap_or_else(|_| Err(io::Error::other("its thread panicked")));
+        (self.bytes.load(Ordering::Relaxed), ended)
+    }
+}
+
+trait NonBlock {
+    fn custom_flags_nonblock(&mut self) -> &mut Self;
+}
+
+impl NonBlock for OpenOptions {
+    fn custom_flags_nonblock(&mut self) -> &mut Self {
+        use std::os::unix::fs::OpenOptionsExt;
+        self.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+    }
+}
+
+/// The two ends, and the pipe that pages go through.
+struct Mover {
+    from: File,
+    to: File,
+    pipe: (OwnedFd, OwnedFd),
+    page_size: usize,
+    bytes: Arc<AtomicU64>,
+}
+
+impl Mover {
+    fn new(from: File, to: File, page_size: usize, bytes: Arc<AtomicU64>) -> io::Result<Self> {
+        let pipe = pipe_with(PipeFlags::CLOEXEC)?;
+        // A pipe that stays small moves less at once, and as much in all.
+        let _ = fcntl_setpipe_size(&pipe.1, SPLICE_BYTES);
+        Ok(Self { from, to, pipe, page_size, bytes })
+    }
+
+    fn run(mut self, stop: &Stop) -> io::Result<()> {
+        loop {
+            // The kernel wakes this up when its buffer is half full (`buffer_percent`).
+            let mut fds =
+                [PollFd::new(&self.from, PollFlags::IN), PollFd::new(&*stop.0, PollFlags::IN)];
+            match poll(&mut fds, None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let is_over = !fds[1].revents().is_empty();
+            while self.splice()? {}
+            if is_over {
+                return self.rest();
+            }
+        }
+    }
+
+    /// Moves whole pages; false when there is none now.
+    fn splice(&mut self) -> io::Result<bool> {
+        let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
+        let mut moved = match splice(&self.from, None, &self.pipe.1, None, SPLICE_BYTES, flags) {
+            Ok(moved) => moved,
+            Err(rustix::io::Errno::AGAIN) => return Ok(false),
+            Err(rustix::io::Errno::INTR) => return Ok(true),
+            Err(error) => return Err(error.into()),
+        };
+        let any = moved > 0;
+        while moved > 0 {
+            let written = splice(&self.pipe.0, None, &self.to, None, moved, SpliceFlags::MOVE)?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            moved -= written;
+            self.bytes.fetch_add(written as u64, Ordering::Relaxed);
+        }
+        Ok(any)
+    }
+
+    /// Copies the page that is not full, which a splice leaves in the buffer.
+    fn rest(&mut self) -> io::Result<()> {
+        let mut page = vec![0; self.page_size];
+        loop {
+            match self.from.read(&mut page) {
+                Ok(0) => return Ok(()),
+                Ok(read) => {
+                    // What the kernel doesn't fill is left from the page before.
+                    page.get_mut(read..).unwrap_or_default().fill(0);
+                    self.to.write_all(&page)?;
+                    self.bytes.fetch_add(page.len() as u64, Ordering::Relaxed);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! A recording: begun, going on, ended.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::assemble::{self, About, Tick};
+use crate::clock::{self, Clock};
+use crate::error::{RecordError, Result};
+use crate::events::{Available, Profile};
+use crate::instance::Instance;
+use crate::losses::{self, CpuLosses};
+use crate::pages_folder::{Texts, pages};
+use crate::probes::Probes;
+use crate::pump::{Pump, Stop};
+use crate::session::{self, Recorded};
+use crate::tracefs::Tracefs;
+use crate::vms::{self, Vm};
+
+/// What is recorded, and where to.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Events, systems and patterns.
+    pub events: Vec<String>,
+    /// A choice of events, beside those.
+    pub profile: Option<Profile>,
+    /// Probes, each `FUNCTION [ARGUMENTS]`.
+    pub probes: Vec<String>,
+    /// The VM, by name or process id, whose threads alone are recorded.
+    pub vm: Option<String>,
+    /// The trace clock; unset: the best one.
+    pub clock: Option<String>,
+    /// Size of each CPU's buffer in the kernel; unset: by the number of CPUs.
+    pub buffer_kib: Option<u64>,
+    /// The session's folder.
+    pub to: PathBuf,
+}
+
+/// What all buffers of a machine take at most, when nobody says otherwise.
+const ALL_BUFFERS_KIB: u64 = 256 << 10;
+/// A buffer is at least and at most so large.
+const BUFFER_KIB: (u64, u64) = (1 << 10, 16 << 10);
+
+/// A recording that goes on. Dropped before [`Recording::end`], it leaves its pages in a folder.
+#[derive(Debug)]
+pub struct Recording {
+    // Dropped in this order: the instance's events go off before probes and the mount go.
+    instance: Instance,
+    probes: Probes,
+    tracefs: Tracefs,
+    stop: Stop,
+    pumps: Vec<Pump>,
+    texts: Texts,
+    clock: Clock,
+    events: Vec<String>,
+    buffer_kib: u64,
+    vms: Vec<Vm>,
+    to: PathBuf,
+    begun: Instant,
+    begun_unix_ns: u64,
+    own_cpu_ns: u64,
+}
+
+/// How a recording is going.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// How long it goes on.
+    pub time: Duration,
+    /// Bytes of pages that are in files.
+    pub bytes: u64,
+    /// Events that were lost so far.
+    pub lost: u64,
+}
+
+impl Recording {
+    /// Begins to record.
+    ///
+    /// # Errors
+    /// When the plan names what is not there, or the system allows no tracing.
+    pub fn begin(plan: &Plan) -> Result<Self> {
+        let tracefs = Tracefs::find()?;
+        let vms = chosen_vms(plan.vm.as_deref())?;
+        let instance = Instance::make(&tracefs)?;
+        let probes = Probes::set(tracefs.root(), &plan.probes)?;
+        let mut events = Available::list(&instance.file("events"))?.choose(plan.profile, &plan.events)?;
+        events.extend(probes.events());
+        if events.is_empty() {
+            return Err(RecordError::Usage("no event is to be recorded".into()));
+        }
+        let clock = clock::select(&instance, plan.clock.as_deref())?;
+        let cpus = instance.cpus()?;
+        let buffer_kib = plan.buffer_kib.unwrap_or_else(|| usual_buffer_kib(cpus.len()));
+        instance.set("buffer_size_kb", &buffer_kib.to_string())?;
+        let texts = Texts::read(tracefs.root(), &instance, &events)?;
+        let mut recording = Self {
+            instance,
+            probes,
+            tracefs,
+            stop: Stop::new()?,
+            pumps: Vec::new(),
+            texts,
+            clock,
+            events,
+            buffer_kib,
+            vms,
+            to: plan.to.clone(),
+            begun: Instant::now(),
+            begun_unix_ns: unix_ns(),
+            own_cpu_ns: own_cpu_ns(),
+        };
+        recording.start(&cpus, plan.vm.is_some())?;
+        Ok(recording)
+    }
+
+    fn start(&mut self, cpus: &[u32], of_vm: bool) -> Result<()> {
+        let folder = self.folder();
+        fs::create_dir_all(&folder).map_err(RecordError::io("make", &folder))?;
+        self.texts.write(&folder, &self.clock.line)?;
+        let page_size = usize::try_from(self.texts.page_size).unwrap_or(4096);
+        for &cpu in cpus {
+            let raw = self.instance.file(&format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+            let to = pages(&folder, cpu);
+            self.pumps.push(Pump::start(cpu, &raw, &to, page_size, self.stop.clone())?);
+        }
+        if of_vm {
+            self.instance.set("set_event_pid", &threads(&self.vms))?;
+        }
+        for event in &self.events {
+            let (system, name) = event.split_once(':').unwrap_or(("", event));
+            self.instance.set(&format!("events/{system}/{name}/enable"), "1")?;
+        }
+        self.instance.set("tracing_on", "1")?;
+        self.begun = Instant::now();
+        Ok(())
+    }
+
+    /// Where pages are while it goes on.
+    fn folder(&self) -> PathBuf {
+        self.to.join(FOLDER)
+    }
+
+    /// Size of each CPU's buffer in the kernel.
+    #[must_use]
+    pub fn buffer_kib(&self) -> u64 {
+        self.buffer_kib
+    }
+
+    /// CPUs that are recorded.
+    #[must_use]
+    pub fn cpus(&self) -> usize {
+        self.pumps.len()
+    }
+
+    /// The trace clock.
+    #[must_use]
+    pub fn clock(&self) -> &str {
+        &self.clock.name
+    }
+
+    /// Events that are on.
+    #[must_use]
+    pub fn events(&self) -> &[String] {
+        &self.events
+    }
+
+    /// VMs that run.
+    #[must_use]
+    pub fn vms(&self) -> &[Vm] {
+        &self.vms
+    }
+
+    /// How long it goes on.
+    #[must_use]
+    pub fn progress_time(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Whether some of it can't be recorded any more: a full disk.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.pumps.iter().any(Pump::is_finished)
+    }
+
+    /// How it is going.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let lost = self.pumps.iter().filter_map(|pump| losses::of_cpu(&self.instance, pump.cpu).ok());
+        Progress {
+            time: self.begun.elapsed(),
+            bytes: self.pumps.iter().map(Pump::bytes).sum(),
+            lost: lost.map(|(losses, _)| losses.events()).sum(),
+        }
+    }
+
+    /// Ends the recording and writes the session. `tick` is told of bytes as they are written.
+    ///
+    /// # Errors
+    /// When something can't be written; the pages stay in their folder then.
+    pub fn end(self, tick: Tick<'_>) -> Result<Recorded> {
+        self.instance.set("tracing_on", "0")?;
+        let duration = self.begun.elapsed();
+        self.stop.tell();
+        let folder = self.folder();
+        let mut faults = Vec::new();
+        let (mut cpus, mut stats) = (Vec::new(), Vec::new());
+        for pump in self.pumps {
+            let cpu = pump.cpu;
+            let (bytes, ended) = pump.join();
+            if let Err(error) = ended {
+                faults.push(format!("CPU {cpu}: its pages were not written to the end: {error}"));
+            }
+            let (losses, text) = losses::of_cpu(&self.instance, cpu)?;
+            cpus.push(CpuLosses { bytes, ..losses });
+            stats.push((cpu, text));
+        }
+        let recorder_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_ns);
+        let cmdlines = fs::read(self.tracefs.root().join("saved_cmdlines")).unwrap_or_default();
+        // A recording that is read from its folder has names, too.
+        let _ = fs::write(folder.join("saved_cmdlines"), &cmdlines);
+        drop(self.instance);
+        drop(self.probes);
+        let recorded = Recorded {
+            recorder: concat!("hyperscope ", env!("CARGO_PKG_VERSION")),
+            clock: self.clock.name.clone(),
+            events: self.events,
+            buffer_kib: self.buffer_kib,
+            begun_unix_ns: self.begun_unix_ns,
+            duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
+            cpus,
+            recorder_cpu_ns,
+            faults,
+            vms: self.vms,
+        };
+        session::write(&recorded, &self.to)?;
+        let about = About {
+            clock: &self.clock.name,
+            clock_line: &self.clock.line,
+            tsc2nsec: self.clock.tsc2nsec,
+            trace_id: self.begun_unix_ns,
+            vms: &recorded.vms,
+            stats: &stats,
+            cmdlines,
+        };
+        assemble::write(&self.texts, &about, &folder, &self.to.join("host.dat"), tick)?;
+        fs::remove_dir_all(&folder).map_err(RecordError::io("remove", &folder))?;
+        Ok(recorded)
+    }
+}
+
+/// The folder with the pages, in the session's.
+const FOLDER: &str = "host.pages";
+
+/// All VMs, or the one that is named.
+fn chosen_vms(asked: Option<&str>) -> Result<Vec<Vm>> {
+    let vms = vms::running();
+    let Some(asked) = asked else { return Ok(vms) };
+    let is_asked = |vm: &&Vm| vm.name == asked || vm.pid.to_string() == asked;
+    match vms.iter().find(is_asked) {
+        Some(vm) => Ok(vec![vm.clone()]),
+        None => {
+            let vms = vms.iter().map(|vm| format!("{} (process {})", vm.name, vm.pid)).collect();
+            Err(RecordError::NoSuchVm { name: asked.to_owned(), vms })
+        }
+    }
+}
+
+/// Numbers of all threads of the VMs' processes.
+fn threads(vms: &[Vm]) -> String {
+    let of_vm = |vm: &Vm| {
+        let entries = fs::read_dir(format!("/proc/{}/task", vm.pid)).into_iter().flatten();
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect::<Vec<_>>()
+    };
+    vms.iter().flat_map(of_vm).collect::<Vec<_>>().join(" ")
+}
+
+fn usual_buffer_kib(cpus: usize) -> u64 {
+    let (least, most) = BUFFER_KIB;
+    (ALL_BUFFERS_KIB / cpus.max(1) as u64).clamp(least, most)
+}
+
+fn unix_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// CPU time of this process.
+fn own_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let whole = u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000);
+    whole.saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Whether a folder has a recording in it already.
+#[must_use]
+pub fn holds_recording(folder: &Path) -> bool {
+    folder.join("host.dat").exists() || folder.join(FOLDER).exists()
+}
+
+/// Removes what the recorder with this process id left, once it is gone.
+pub fn clean_up(pid: u32) {
+    if let Ok(tracefs) = Tracefs::find() {
+        crate::instance::clean_up(tracefs.root(), pid);
+    }
+}

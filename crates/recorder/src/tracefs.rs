@@ -1,0 +1,123 @@
+//! The kernel's tracefs: where it is, and its files.
+
+use std::ffi::CStr;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use crate::error::{RecordError, Result};
+
+/// Where tracefs is mounted on most systems.
+const USUAL: &str = "/sys/kernel/tracing";
+
+/// A mounted tracefs. One that was mounted for this recording goes when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Tracefs {
+    root: PathBuf,
+    own_mount: bool,
+}
+
+impl Tracefs {
+    /// The tracefs of this system: where it is mounted, else mounted in a folder of its own.
+    pub(crate) fn find() -> Result<Self> {
+        let usual = Path::new(USUAL);
+        if let Some(root) = mounted() {
+            fs::read_dir(&root).map_err(not_allowed(&root))?;
+            return Ok(Self { root, own_mount: false });
+        }
+        if !usual.is_dir() {
+            return Err(RecordError::NoTracefs);
+        }
+        let root = std::env::temp_dir().join(format!("hyperscope-tracefs-{}", std::process::id()));
+        fs::create_dir_all(&root).map_err(RecordError::io("make", &root))?;
+        let mounted = mount("hyperscope", &root, "tracefs", MountFlags::empty(), None::<&CStr>);
+        if let Err(error) = mounted {
+            let _ = fs::remove_dir(&root);
+            return Err(not_allowed(&root)(error.into()));
+        }
+        Ok(Self { root, own_mount: true })
+    }
+
+    /// Its top folder.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+}
+
+impl Drop for Tracefs {
+    fn drop(&mut self) {
+        if self.own_mount {
+            // Nothing can be done about a mount that doesn't go.
+            let _ = unmount(&self.root, UnmountFlags::DETACH);
+            let _ = fs::remove_dir(&self.root);
+        }
+    }
+}
+
+/// The first tracefs in the list of mounts.
+fn mounted() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mut fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let found = fields.find(|fields| fields.get(2) == Some(&"tracefs"))?;
+    Some(PathBuf::from(found.get(1)?.replace("\\040", " ")))
+}
+
+fn not_allowed(path: &Path) -> impl FnOnce(std::io::Error) -> RecordError {
+    let path = path.to_owned();
+    move |source| match source.kind() {
+        std::io::ErrorKind::PermissionDenied => RecordError::NotAllowed,
+        _ => RecordError::Io { what: "use", path, source },
+    }
+}
+
+/// Writes a file of tracefs with one write, as the kernel wants it.
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
+    fs::OpenOptions::new()
+        .write(true)
+        .truncate(true)
+        .open(path)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()))
+        .map_err(RecordError::io("write", path))
+}
+
+/// Adds a line to a file of tracefs.
+pub(crate) fn append(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = fs::OpenOptions::new().append(true).open(path)?;
+    std::io::Write::write_all(&mut file, text.as_bytes())
+}
+
+/// Bytes asked for at once. `header_page` is given out with the first read alone, whatever that
+/// asks for (`show_header_file()` of kernel/trace/trace_events.c), and the standard library's first
+/// read of a file without a size is a short one.
+const READ_BYTES: usize = 64 << 10;
+
+/// Reads a file of tracefs.
+pub(crate) fn read(path: &Path) -> Result<String> {
+    let read = || {
+        let mut file = fs::File::open(path)?;
+        let mut text = Vec::new();
+        let mut buffer = vec![0; READ_BYTES];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return Ok(text),
+                read => text.extend_from_slice(buffer.get(..read).unwrap_or_default()),
+            }
+        }
+    };
+    let bytes = read().map_err(RecordError::io("read", path))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Names of the folders in a folder, in order.
+pub(crate) fn folders(path: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(path).map_err(RecordError::io("read", path))?;
+    let mut names: Vec<String> = entries
+        .filter_map(std::result::Result::ok)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    Ok(names)
+}

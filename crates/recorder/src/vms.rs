@@ -1,0 +1,160 @@
+//! The VMs that run here: processes with KVM file descriptors, and their vCPU threads.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+/// A running VM.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Vm {
+    /// Its name on the VMM's command line; else the program's name and process id.
+    pub name: String,
+    /// The VMM's process.
+    pub pid: u32,
+    /// The VMM's program.
+    pub program: String,
+    /// Its vCPUs, in order.
+    pub vcpus: Vec<Vcpu>,
+    /// Its address for vsock, where its command line tells it.
+    pub vsock_cid: Option<u32>,
+}
+
+/// A vCPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Vcpu {
+    /// Its number.
+    pub vcpu: u32,
+    /// The thread that runs it.
+    pub tid: u32,
+    /// What the guest's TSC is ahead of the host's, where the kernel tells it.
+    pub tsc_offset: Option<i64>,
+    /// The guest's TSC ticks for each of the host's, as a fixed-point number.
+    pub tsc_scaling_ratio: Option<u64>,
+}
+
+/// All VMs of this system, by process id.
+#[must_use]
+pub fn running() -> Vec<Vm> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let mut pids: Vec<u32> =
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    pids.sort_unstable();
+    pids.into_iter().filter(|&pid| has_vm(pid)).map(vm).collect()
+}
+
+/// Whether a process holds a VM: KVM gives it a file named so.
+fn has_vm(pid: u32) -> bool {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    let mut targets = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    targets.any(|target| target.to_string_lossy().contains("kvm-vm"))
+}
+
+fn vm(pid: u32) -> Vm {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<String> =
+        line.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    let program = comm(&format!("/proc/{pid}/comm"));
+    let name = name(&words).unwrap_or_else(|| format!("{program}-{pid}"));
+    Vm { name, pid, program, vcpus: vcpus(pid), vsock_cid: vsock_cid(&words) }
+}
+
+fn comm(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default().trim_end().to_owned()
+}
+
+/// The name that a VMM was given: QEMU's `-name`, Firecracker's `--id`.
+fn name(words: &[String]) -> Option<String> {
+    let after = |option: &str| {
+        let at = words.iter().position(|word| word == option)?;
+        words.get(at + 1)
+    };
+    if let Some(value) = after("-name") {
+        let parts: Vec<&str> = value.split(',').collect();
+        let named = parts.iter().find_map(|part| part.strip_prefix("guest="));
+        return named.or_else(|| parts.first().copied()).map(str::to_owned);
+    }
+    after("--id").cloned()
+}
+
+/// `guest-cid=N` of QEMU's vsock device, `cid=N` of cloud-hypervisor's.
+fn vsock_cid(words: &[String]) -> Option<u32> {
+    let parts = words.iter().flat_map(|word| word.split(','));
+    let mut values = parts.filter_map(|part| {
+        part.strip_prefix("guest-cid=").or_else(|| part.strip_prefix("cid="))
+    });
+    values.find_map(|value| value.parse().ok())
+}
+
+/// vCPU threads by their names: QEMU's and crosvm's say which vCPU they run, and so do
+/// Firecracker's (`fc_vcpu 0`) and cloud-hypervisor's (`vcpu0`).
+fn vcpus(pid: u32) -> Vec<Vcpu> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let tids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let mut vcpus: Vec<Vcpu> = tids
+        .filter_map(|tid| {
+            let vcpu = vcpu_number(&comm(&format!("/proc/{pid}/task/{tid}/comm")))?;
+            let of_vcpu = |file| debugfs(pid, vcpu, file);
+            Some(Vcpu {
+                vcpu,
+                tid,
+                tsc_offset: of_vcpu("tsc-offset").and_then(|text| text.parse().ok()),
+                tsc_scaling_ratio: of_vcpu("tsc-scaling-ratio").and_then(|text| text.parse().ok()),
+            })
+        })
+        .collect();
+    vcpus.sort_by_key(|vcpu| vcpu.vcpu);
+    vcpus
+}
+
+fn vcpu_number(thread: &str) -> Option<u32> {
+    if let Some(rest) = thread.strip_prefix("CPU ") {
+        return rest.strip_suffix("/KVM").unwrap_or(rest).trim().parse().ok();
+    }
+    let rest = thread.strip_prefix("fc_vcpu").or_else(|| thread.strip_prefix("vcpu"))?;
+    rest.trim_start_matches([' ', '_']).parse().ok()
+}
+
+/// A file of KVM's debugfs about a vCPU: its folder is named after the process and one of its files.
+fn debugfs(pid: u32, vcpu: u32, file: &str) -> Option<String> {
+    let entries = fs::read_dir(Path::new("/sys/kernel/debug/kvm")).ok()?;
+    let own = format!("{pid}-");
+    let mut folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let folder = folders.find(|path| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own))
+    })?;
+    let text = fs::read_to_string(folder.join(format!("vcpu{vcpu}")).join(file)).ok()?;
+    Some(text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn names_on_command_lines() {
+        assert_eq!(name(&words("qemu -name guest=web,debug-threads=on")).as_deref(), Some("web"));
+        assert_eq!(name(&words("qemu -name l2,debug-threads=on")).as_deref(), Some("l2"));
+        assert_eq!(name(&words("firecracker --id vm1")).as_deref(), Some("vm1"));
+        assert_eq!(name(&words("qemu -name")), None);
+    }
+
+    #[test]
+    fn addresses_on_command_lines() {
+        let line = "qemu -device vhost-vsock-pci,guest-cid=3,id=v";
+        assert_eq!(vsock_cid(&words(line)), Some(3));
+        assert_eq!(vsock_cid(&words("cloud-hypervisor --vsock cid=4,socket=/s")), Some(4));
+        assert_eq!(vsock_cid(&words("qemu -m 1")), None);
+    }
+
+    #[test]
+    fn vcpus_by_the_names_of_threads() {
+        let threads = ["CPU 0/KVM", "CPU 12", "fc_vcpu 3", "vcpu2", "IO iothread1", "vcpus"];
+        let numbers = threads.map(vcpu_number);
+        assert_eq!(numbers, [Some(0), Some(12), Some(3), Some(2), None, None]);
+    }
+}
