@@ -12,6 +12,8 @@ use sources::{Container, Recording};
 
 /// The host's recording in a session folder.
 const HOST: &str = "host.dat";
+/// What a recorder that was killed leaves in its place: pages, and what makes them readable.
+const UNFINISHED: &str = "host.pages";
 
 /// Opens all files, in their order; those of a session in the order host, guests.
 ///
@@ -38,9 +40,9 @@ fn expand(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
         }
     }
     guests.sort();
-    let host = path.join(HOST);
-    let recordings: Vec<PathBuf> =
-        host.is_file().then_some(host).into_iter().chain(guests).collect();
+    let (host, unfinished) = (path.join(HOST), path.join(UNFINISHED));
+    let host = if host.is_file() { Some(host) } else { unfinished.is_dir().then_some(unfinished) };
+    let recordings: Vec<PathBuf> = host.into_iter().chain(guests).collect();
     if recordings.is_empty() {
         bail!(
             "{}: no recording: a session folder holds {HOST} or guest-NAME.dat, a folder of \

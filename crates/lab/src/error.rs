@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// A file or folder of the lab's own failed.
-    #[error("{what} {}: {source}", path.display())]
+    #[error("{what} {}", path.display())]
     Io {
         /// What was tried: "cannot write".
         what: &'static str,
@@ -55,7 +55,7 @@ pub enum LabError {
         console: String,
     },
     /// The session with a machine broke.
-    #[error("level {level}: {source}")]
+    #[error("level {level} does not answer")]
     Channel {
         /// Which.
         level: u8,

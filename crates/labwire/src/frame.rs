@@ -45,7 +45,7 @@ pub enum FrameError {
     Closed,
     /// Reading failed.
     #[error("the channel failed: {0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
     /// The bytes are no frame: both ends speak of different versions, or a client died midway.
     #[error("a frame of kind {kind} and {bytes} bytes makes no sense")]
     Senseless {
@@ -54,6 +54,12 @@ pub enum FrameError {
         /// The length that follows it.
         bytes: u32,
     },
+}
+
+impl From<io::Error> for FrameError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
 /// Writes one message as one `write_all`.

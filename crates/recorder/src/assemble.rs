@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Read};
 use std::path::Path;
 
-use tracedat::{BufferSpec, Contents, Guest, GuestCpu, Tsc2Nsec, TraceDatWriter, id, option};
+use tracedat::{BufferSpec, Contents, Guest, GuestCpu, TraceDatWriter, Tsc2Nsec, id, option};
 
 use crate::error::{RecordError, Result};
 use crate::pages_folder::{Texts, pages};
@@ -29,7 +29,13 @@ pub(crate) struct About<'a> {
 pub(crate) type Tick<'a> = &'a dyn Fn(u64);
 
 /// Writes a trace.dat from the pages in a folder.
-pub(crate) fn write(texts: &Texts, about: &About<'_>, from: &Path, to: &Path, tick: Tick<'_>) -> Result<()> {
+pub(crate) fn write(
+    texts: &Texts,
+    about: &About<'_>,
+    from: &Path,
+    to: &Path,
+    tick: Tick<'_>,
+) -> Result<()> {
     let unfinished = to.with_extension("dat.new");
     let file = File::create(&unfinished).map_err(RecordError::io("make", &unfinished))?;
     let out = BufWriter::with_capacity(1 << 20, file);
@@ -70,7 +76,11 @@ fn contents(texts: &Texts, about: &About<'_>) -> Contents {
         cmdlines: about.cmdlines.clone(),
         options: options(texts, about),
         cpus: about.stats.iter().map(|(cpu, _)| cpu + 1).max().unwrap_or(0),
-        buffers: vec![BufferSpec { name: String::new(), clock: clock.into(), page_size: texts.page_size }],
+        buffers: vec![BufferSpec {
+            name: String::new(),
+            clock: clock.into(),
+            page_size: texts.page_size,
+        }],
     }
 }
 

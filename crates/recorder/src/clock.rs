@@ -24,7 +24,8 @@ pub(crate) struct Clock {
 /// Selects the clock that was asked for, else the best that there is.
 pub(crate) fn select(instance: &Instance, asked: Option<&str>) -> Result<Clock> {
     let line = instance.get("trace_clock")?;
-    let available: Vec<&str> = line.split_whitespace().map(|name| name.trim_matches(['[', ']'])).collect();
+    let available: Vec<&str> =
+        line.split_whitespace().map(|name| name.trim_matches(['[', ']'])).collect();
     let name = match asked {
         Some(name) if available.contains(&name) => name,
         Some(name) => {
@@ -35,7 +36,11 @@ pub(crate) fn select(instance: &Instance, asked: Option<&str>) -> Result<Clock> 
     };
     instance.set("trace_clock", name)?;
     let tsc2nsec = (name == TSC).then(tsc2nsec).flatten();
-    Ok(Clock { name: name.to_owned(), line: instance.get("trace_clock")?.trim().to_owned(), tsc2nsec })
+    Ok(Clock {
+        name: name.to_owned(),
+        line: instance.get("trace_clock")?.trim().to_owned(),
+        tsc2nsec,
+    })
 }
 
 fn best<'a>(available: &[&'a str]) -> &'a str {

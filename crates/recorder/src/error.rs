@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// A file of tracefs or of the session failed.
-    #[error("cannot {what} {}: {source}", path.display())]
+    #[error("cannot {what} {}", path.display())]
     Io {
         /// What was tried: "write".
         what: &'static str,
@@ -39,7 +39,7 @@ pub enum RecordError {
         similar: Vec<String>,
     },
     /// The kernel refused a probe.
-    #[error("the kernel refuses the probe '{probe}': {source}")]
+    #[error("the kernel refuses the probe '{probe}'")]
     Probe {
         /// As it was asked for.
         probe: String,
@@ -71,9 +71,17 @@ impl RecordError {
 }
 
 fn did_you_mean(similar: &[String]) -> String {
-    if similar.is_empty() { String::new() } else { format!("; did you mean {}?", similar.join(", ")) }
+    if similar.is_empty() {
+        String::new()
+    } else {
+        format!("; did you mean {}?", similar.join(", "))
+    }
 }
 
 fn running(vms: &[String]) -> String {
-    if vms.is_empty() { ": none is running".into() } else { format!(": {} are running", vms.join(", ")) }
+    if vms.is_empty() {
+        ": none is running".into()
+    } else {
+        format!(": {} are running", vms.join(", "))
+    }
 }

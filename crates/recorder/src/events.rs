@@ -72,7 +72,11 @@ impl Available {
     ///
     /// # Errors
     /// When a pattern names none.
-    pub(crate) fn choose(&self, profile: Option<Profile>, patterns: &[String]) -> Result<Vec<String>> {
+    pub(crate) fn choose(
+        &self,
+        profile: Option<Profile>,
+        patterns: &[String],
+    ) -> Result<Vec<String>> {
         let mut chosen = BTreeSet::new();
         for pattern in profile.map(Profile::patterns).unwrap_or_default() {
             chosen.extend(self.matching(pattern));
@@ -81,7 +85,10 @@ impl Available {
             let before = chosen.len();
             let mut found = self.matching(pattern).peekable();
             if found.peek().is_none() {
-                return Err(RecordError::NoSuchEvent { name: pattern.clone(), similar: self.similar(pattern) });
+                return Err(RecordError::NoSuchEvent {
+                    name: pattern.clone(),
+                    similar: self.similar(pattern),
+                });
             }
             chosen.extend(found);
             debug_assert!(chosen.len() >= before);
@@ -98,7 +105,9 @@ impl Available {
         let candidates: Vec<String> = self
             .0
             .iter()
-            .flat_map(|name| [name.clone(), short(name), name.split(':').next().unwrap_or("").to_owned()])
+            .flat_map(|name| {
+                [name.clone(), short(name), name.split(':').next().unwrap_or("").to_owned()]
+            })
             .collect();
         similar(pattern, candidates.iter().map(String::as_str))
     }
@@ -115,7 +124,8 @@ fn names(pattern: &str, event: &str) -> bool {
 }
 
 fn glob(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
     // Where the last star was, and how much of the text it has taken: time is their product.
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < text.len() {
@@ -139,10 +149,8 @@ fn glob(pattern: &str, text: &str) -> bool {
 
 /// The three names most like a wrong one, if any is.
 pub(crate) fn similar<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut scored: Vec<(u64, &str)> = names
-        .map(|name| (score(wrong, name), name))
-        .filter(|(score, _)| *score > 750)
-        .collect();
+    let mut scored: Vec<(u64, &str)> =
+        names.map(|name| (score(wrong, name), name)).filter(|(score, _)| *score > 750).collect();
     scored.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
     scored.dedup();
     scored.into_iter().take(3).map(|(_, name)| name.to_owned()).collect()
@@ -159,7 +167,8 @@ mod tests {
     use super::*;
 
     fn available() -> Available {
-        let names = ["kvm:kvm_exit", "kvm:kvm_entry", "sched:sched_switch", "irq:irq_handler_entry"];
+        let names =
+            ["kvm:kvm_exit", "kvm:kvm_entry", "sched:sched_switch", "irq:irq_handler_entry"];
         Available(names.map(str::to_owned).into())
     }
 

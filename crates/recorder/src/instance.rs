@@ -31,6 +31,12 @@ impl Instance {
         Ok(instance)
     }
 
+    /// The instance of a recorder that is gone, if it left one.
+    pub(crate) fn of(tracefs: &Tracefs, pid: u32) -> Option<Self> {
+        let path = tracefs.root().join("instances").join(name(pid));
+        path.is_dir().then_some(Self { path })
+    }
+
     /// A file or folder in it.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
@@ -70,18 +76,13 @@ fn name(pid: u32) -> String {
 pub(crate) fn remove_stale(tracefs: &Path) {
     let Ok(names) = tracefs::folders(&tracefs.join("instances")) else { return };
     for name in names {
-        let pid = name.strip_prefix(PREFIX).and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+        let pid =
+            name.strip_prefix(PREFIX).and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
         if pid.is_some_and(|pid| test_kill_process(pid).is_err()) {
             remove(&tracefs.join("instances").join(&name));
         }
     }
     crate::probes::remove_stale(tracefs);
-}
-
-/// Removes what the recorder with this process id left, when it is gone.
-pub(crate) fn clean_up(tracefs: &Path, pid: u32) {
-    remove(&tracefs.join("instances").join(name(pid)));
-    crate::probes::remove_of(tracefs, pid);
 }
 
 /// Removes an instance; its events are off then. One that is read by somebody else stays.

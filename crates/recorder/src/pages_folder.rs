@@ -54,7 +54,11 @@ impl Texts {
         Header {
             version: Version::V7,
             order: if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little },
-            user_long: if cfg!(target_pointer_width = "64") { LongSize::Eight } else { LongSize::Four },
+            user_long: if cfg!(target_pointer_width = "64") {
+                LongSize::Eight
+            } else {
+                LongSize::Four
+            },
             page_size: self.page_size,
             compression: Compression::None,
             compression_version: String::new(),
@@ -66,7 +70,10 @@ impl Texts {
         write(&to.join("events/header_page"), self.formats.header_page.as_bytes())?;
         write(&to.join("events/header_event"), self.formats.header_event.as_bytes())?;
         for text in &self.formats.ftrace {
-            write(&to.join("events/ftrace").join(event_name(text)).join("format"), text.as_bytes())?;
+            write(
+                &to.join("events/ftrace").join(event_name(text)).join("format"),
+                text.as_bytes(),
+            )?;
         }
         for event in &self.formats.events {
             let folder = to.join("events").join(&*event.system).join(event_name(&event.text));
@@ -84,7 +91,7 @@ fn event_name(format: &str) -> &str {
 }
 
 /// The size of a page of the ring buffer: where its data begins, and how long that is.
-fn page_size(header_page: &str) -> u32 {
+pub(crate) fn page_size(header_page: &str) -> u32 {
     let line = header_page.lines().find(|line| line.contains(" data;")).unwrap_or("");
     let number = |key: &str| {
         let text = line.split(';').find_map(|part| part.trim().strip_prefix(key))?;

@@ -67,7 +67,9 @@ fn event_name(function: &str) -> String {
 fn check(tracefs: &Path, function: &str) -> Result<()> {
     let plain = function.split('+').next().unwrap_or(function);
     let plain = plain.split(':').next_back().unwrap_or(plain);
-    let Ok(list) = fs::File::open(tracefs.join("available_filter_functions")) else { return Ok(()) };
+    let Ok(list) = fs::File::open(tracefs.join("available_filter_functions")) else {
+        return Ok(());
+    };
     let lines = BufReader::new(list).lines().map_while(std::result::Result::ok);
     let mut names = Vec::new();
     for line in lines {

@@ -1,7 +1,8 @@
 //! Moves pages from the kernel's buffer of one CPU to a file: spliced, not copied through here.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;
+use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
 use crate::error::{RecordError, Result};
@@ -43,20 +45,48 @@ pub(crate) struct Pump {
 }
 
 impl Pump {
-    /// Begins to move the pages of `raw` (a `trace_pipe_raw`) to `to`.
-    pub(crate) fn start(cpu: u32, raw: &Path, to: &Path, page_size: usize, stop: Stop) -> Result<Self> {
+    /// Begins to move the pages of `raw` (a `trace_pipe_raw`) to a new file.
+    pub(crate) fn start(
+        cpu: u32,
+        raw: &Path,
+        to: &Path,
+        page_size: usize,
+        stop: Stop,
+    ) -> Result<Self> {
+        let file = File::create(to).map_err(RecordError::io("make", to))?;
+        Self::to_file(cpu, raw, file, page_size, stop)
+    }
+
+    /// The same, to the end of a file that another one wrote. What that left of its last page can't
+    /// be completed: the rest of it is gone.
+    pub(crate) fn go_on(
+        cpu: u32,
+        raw: &Path,
+        to: &Path,
+        page_size: usize,
+        stop: Stop,
+    ) -> Result<Self> {
+        let failed = || RecordError::io("write", to);
+        let file = OpenOptions::new().create(true).append(true).open(to).map_err(failed())?;
+        let written = file.metadata().map_err(failed())?.len();
+        file.set_len(written - written % page_size.max(1) as u64).map_err(failed())?;
+        // A splice takes no file that is open for appending.
+        let mut file = OpenOptions::new().write(true).open(to).map_err(failed())?;
+        file.seek(SeekFrom::End(0)).map_err(failed())?;
+        Self::to_file(cpu, raw, file, page_size, stop)
+    }
+
+    fn to_file(cpu: u32, raw: &Path, to: File, page_size: usize, stop: Stop) -> Result<Self> {
         let from = OpenOptions::new()
             .read(true)
-            .custom_flags_nonblock()
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
             .open(raw)
             .map_err(RecordError::io("open", raw))?;
-        let file = File::create(to).map_err(RecordError::io("make", to))?;
         let bytes = Arc::new(AtomicU64::new(0));
-        let mover = Mover::new(from, file, page_size, Arc::clone(&bytes))
+        let mover = Mover::new(from, to, page_size, Arc::clone(&bytes))
             .map_err(RecordError::io("make a pipe for", raw))?;
-        let name = format!("pump{cpu}");
         let thread = thread::Builder::new()
-            .name(name)
+            .name(format!("pump{cpu}"))
             .spawn(move || mover.run(&stop))
             .map_err(RecordError::io("start a thread for", raw))?;
         Ok(Self { cpu, bytes, thread })
@@ -77,17 +107,6 @@ impl Pump {
         let ended = self.thread.join();
         let ended = ended.unwrap_or_else(|_| Err(io::Error::other("its thread panicked")));
         (self.bytes.load(Ordering::Relaxed), ended)
-    }
-}
-
-trait NonBlock {
-    fn custom_flags_nonblock(&mut self) -> &mut Self;
-}
-
-impl NonBlock for OpenOptions {
-    fn custom_flags_nonblock(&mut self) -> &mut Self {
-        use std::os::unix::fs::OpenOptionsExt;
-        self.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
     }
 }
 

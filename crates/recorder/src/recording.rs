@@ -12,11 +12,11 @@ use crate::error::{RecordError, Result};
 use crate::events::{Available, Profile};
 use crate::instance::Instance;
 use crate::losses::{self, CpuLosses};
-use crate::pages_folder::{Texts, pages};
+use crate::pages_folder::{Texts, page_size, pages};
 use crate::probes::Probes;
 use crate::pump::{Pump, Stop};
 use crate::session::{self, Recorded};
-use crate::tracefs::Tracefs;
+use crate::tracefs::{self, Tracefs};
 use crate::vms::{self, Vm};
 
 /// What is recorded, and where to.
@@ -84,7 +84,8 @@ impl Recording {
         let vms = chosen_vms(plan.vm.as_deref())?;
         let instance = Instance::make(&tracefs)?;
         let probes = Probes::set(tracefs.root(), &plan.probes)?;
-        let mut events = Available::list(&instance.file("events"))?.choose(plan.profile, &plan.events)?;
+        let mut events =
+            Available::list(&instance.file("events"))?.choose(plan.profile, &plan.events)?;
         events.extend(probes.events());
         if events.is_empty() {
             return Err(RecordError::Usage("no event is to be recorded".into()));
@@ -131,9 +132,9 @@ impl Recording {
             let (system, name) = event.split_once(':').unwrap_or(("", event));
             self.instance.set(&format!("events/{system}/{name}/enable"), "1")?;
         }
-        self.instance.set("tracing_on", "1")?;
+        self.own_cpu_ns = own_cpu_ns();
         self.begun = Instant::now();
-        Ok(())
+        self.instance.set("tracing_on", "1")
     }
 
     /// Where pages are while it goes on.
@@ -186,7 +187,8 @@ impl Recording {
     /// How it is going.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        let lost = self.pumps.iter().filter_map(|pump| losses::of_cpu(&self.instance, pump.cpu).ok());
+        let lost =
+            self.pumps.iter().filter_map(|pump| losses::of_cpu(&self.instance, pump.cpu).ok());
         Progress {
             time: self.begun.elapsed(),
             bytes: self.pumps.iter().map(Pump::bytes).sum(),
@@ -298,9 +300,36 @@ pub fn holds_recording(folder: &Path) -> bool {
     folder.join("host.dat").exists() || folder.join(FOLDER).exists()
 }
 
-/// Removes what the recorder with this process id left, once it is gone.
-pub fn clean_up(pid: u32) {
-    if let Ok(tracefs) = Tracefs::find() {
-        crate::instance::clean_up(tracefs.root(), pid);
+/// Finishes what the recorder with this process id left, once it is gone: what is still in the
+/// kernel's buffers goes to the session's folder, which can be read as it is then; its instance and
+/// its probes go.
+///
+/// # Errors
+/// When the rest can't be written. The instance is gone all the same.
+pub fn clean_up(pid: u32, session: &Path) -> Result<()> {
+    let tracefs = Tracefs::find()?;
+    let Some(instance) = Instance::of(&tracefs, pid) else { return Ok(()) };
+    let folder = session.join(FOLDER);
+    let drained = if folder.is_dir() { drain(&instance, &folder) } else { Ok(()) };
+    let cmdlines = fs::read(tracefs.root().join("saved_cmdlines")).unwrap_or_default();
+    let named = fs::write(folder.join("saved_cmdlines"), cmdlines);
+    drop(instance);
+    crate::probes::remove_of(tracefs.root(), pid);
+    drained.and_then(|()| named.map_err(RecordError::io("write", &folder)))
+}
+
+/// Moves what is left in the buffers to the files of their CPUs.
+fn drain(instance: &Instance, folder: &Path) -> Result<()> {
+    instance.set("tracing_on", "0")?;
+    let stop = Stop::new()?;
+    stop.tell();
+    let header = tracefs::read(&folder.join("events/header_page"))?;
+    let page_size = usize::try_from(page_size(&header)).unwrap_or(4096);
+    for cpu in instance.cpus()? {
+        let raw = instance.file(&format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+        let to = pages(folder, cpu);
+        let (_, ended) = Pump::go_on(cpu, &raw, &to, page_size, stop.clone())?.join();
+        ended.map_err(RecordError::io("write", &to))?;
     }
+    Ok(())
 }

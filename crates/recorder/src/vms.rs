@@ -52,8 +52,10 @@ fn has_vm(pid: u32) -> bool {
 
 fn vm(pid: u32) -> Vm {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let words: Vec<String> =
-        line.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    let words: Vec<String> = line
+        .split(|&byte| byte == 0)
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect();
     let program = comm(&format!("/proc/{pid}/comm"));
     let name = name(&words).unwrap_or_else(|| format!("{program}-{pid}"));
     Vm { name, pid, program, vcpus: vcpus(pid), vsock_cid: vsock_cid(&words) }
@@ -80,9 +82,8 @@ fn name(words: &[String]) -> Option<String> {
 /// `guest-cid=N` of QEMU's vsock device, `cid=N` of cloud-hypervisor's.
 fn vsock_cid(words: &[String]) -> Option<u32> {
     let parts = words.iter().flat_map(|word| word.split(','));
-    let mut values = parts.filter_map(|part| {
-        part.strip_prefix("guest-cid=").or_else(|| part.strip_prefix("cid="))
-    });
+    let mut values = parts
+        .filter_map(|part| part.strip_prefix("guest-cid=").or_else(|| part.strip_prefix("cid=")));
     values.find_map(|value| value.parse().ok())
 }
 

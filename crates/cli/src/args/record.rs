@@ -79,7 +79,8 @@ impl From<ProfileArg> for recorder::Profile {
 fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = text.get(digits.len()..).unwrap_or_default();
-    let number: f64 = digits.parse().map_err(|_| format!("{text:?} is no time: write 500ms, 10s or 2m"))?;
+    let number: f64 =
+        digits.parse().map_err(|_| format!("{text:?} is no time: write 500ms, 10s or 2m"))?;
     let seconds = match unit {
         "ms" => number / 1000.0,
         "" | "s" => number,

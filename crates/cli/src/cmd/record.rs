@@ -3,42 +3,52 @@
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use recorder::{Plan, Profile, Recorded, Recording};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::args::record::RecordArgs;
 use crate::progress::Progress;
 
 /// The session's folder, when none is named.
 const SESSION: &str = "hyperscope.hscope";
-/// How often it is looked whether to stop.
-const LOOK: Duration = Duration::from_millis(50);
-/// How many of those pass between two lines of progress.
-const LOOKS_PER_LINE: u32 = 10;
+/// How often a line of progress is written on a terminal.
+const LINE: Duration = Duration::from_millis(500);
+/// How often it is looked whether the recording failed; each look is work of the recorder's own.
+const LOOK: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<()> {
-    if let Some(pid) = args.guard {
-        return guard(pid);
-    }
     let to = args.output.clone().unwrap_or_else(|| SESSION.into());
+    if let Some(pid) = args.guard {
+        return guard(pid, &to);
+    }
     if recorder::holds_recording(&to) {
         bail!("{} holds a recording already; name another folder with -o", to.display());
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot handle signals")?;
-    }
-    let _guard = Guard::start();
+    let (over, is_over) = mpsc::channel();
+    stop_at_signals(over.clone())?;
+    let _guard = Guard::start(&to);
     let recording = Recording::begin(&plan(args, to.clone()))?;
     tell(&recording);
-    let mut command = start(&args.command)?;
-    wait(&recording, args.time, command.as_mut(), &stop);
+    start(&args.command, over)?;
+    wait(&recording, args.time, &is_over);
     end(recording, &to)
+}
+
+fn stop_at_signals(over: Sender<()>) -> anyhow::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot handle signals")?;
+    thread::spawn(move || {
+        for _ in signals.forever() {
+            // One that comes after the end is for nobody.
+            let _ = over.send(());
+        }
+    });
+    Ok(())
 }
 
 fn plan(args: &RecordArgs, to: PathBuf) -> Plan {
@@ -78,28 +88,39 @@ fn tell(recording: &Recording) {
     }
 }
 
-fn start(command: &[String]) -> anyhow::Result<Option<Child>> {
-    let Some((program, arguments)) = command.split_first() else { return Ok(None) };
-    let child = Command::new(program).args(arguments).spawn();
-    child.map(Some).with_context(|| format!("cannot run {program}"))
+/// Starts the command that the recording lasts as long as.
+fn start(command: &[String], over: Sender<()>) -> anyhow::Result<()> {
+    let Some((program, arguments)) = command.split_first() else {
+        // Kept open: only a signal, or the time, ends the recording.
+        std::mem::forget(over);
+        return Ok(());
+    };
+    let mut child = Command::new(program)
+        .args(arguments)
+        .spawn()
+        .with_context(|| format!("cannot run {program}"))?;
+    thread::spawn(move || {
+        let _ = child.wait();
+        let _ = over.send(());
+    });
+    Ok(())
 }
 
 /// Waits until the time is over, the command has ended, or a signal came.
-fn wait(recording: &Recording, time: Option<Duration>, mut command: Option<&mut Child>, stop: &AtomicBool) {
+fn wait(recording: &Recording, time: Option<Duration>, is_over: &Receiver<()>) {
     let shown = io::stderr().is_terminal();
-    let mut looks = 0_u32;
-    while !stop.load(Ordering::Relaxed) {
-        let progress = recording.progress_time();
-        let is_over = time.is_some_and(|time| progress >= time)
-            || command.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
-        if is_over || recording.has_failed() {
+    let interval = if shown { LINE } else { LOOK };
+    loop {
+        let left = time.map(|time| time.saturating_sub(recording.progress_time()));
+        if left.is_some_and(|left| left.is_zero()) || recording.has_failed() {
             break;
         }
-        if shown && looks.is_multiple_of(LOOKS_PER_LINE) {
+        if shown {
             show(recording);
         }
-        looks = looks.wrapping_add(1);
-        std::thread::sleep(time.map_or(LOOK, |time| LOOK.min(time.saturating_sub(progress))));
+        if is_over.recv_timeout(left.map_or(interval, |left| left.min(interval))).is_ok() {
+            break;
+        }
     }
     if shown {
         let _ = write!(io::stderr().lock(), "\r\x1b[K");
@@ -111,14 +132,21 @@ fn show(recording: &Recording) {
     let progress = recording.progress();
     let (time, mib) = (progress.time.as_secs_f64(), progress.bytes >> 20);
     let mut err = io::stderr().lock();
-    let _ = write!(err, "\r\x1b[K{time:.1} s  {mib} MiB  {} events lost  Ctrl-C ends it", progress.lost);
+    let _ = write!(
+        err,
+        "\r\x1b[K{time:.1} s  {mib} MiB  {} events lost  Ctrl-C ends it",
+        progress.lost
+    );
     let _ = err.flush();
 }
 
 fn end(recording: Recording, to: &Path) -> anyhow::Result<()> {
     let bytes = recording.progress().bytes;
     let bar = Progress::new(bytes);
-    let recorded = recording.end(&|bytes| bar.advance(bytes))?;
+    let recorded = recording.end(&|bytes| bar.advance(bytes)).with_context(|| {
+        let to = to.display();
+        format!("the recording could not be completed; {to} holds what was written, and is readable as it is")
+    })?;
     bar.finish();
     conclude(&recorded, to)
 }
@@ -132,7 +160,8 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
     let lost: u64 = recorded.cpus.iter().map(recorder::CpuLosses::events).sum();
     let bytes: u64 = recorded.cpus.iter().map(|cpu| cpu.bytes).sum();
     #[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
-    let (seconds, cost) = (recorded.duration_ns as f64 / 1e9, recorded.recorder_cpu_ns as f64 / 1e6);
+    let (seconds, cost) =
+        (recorded.duration_ns as f64 / 1e9, recorded.recorder_cpu_ns as f64 / 1e6);
     writeln!(
         err,
         "hyperscope: {seconds:.1} s, {} KiB of pages, {lost} events lost, {cost:.1} ms of CPU time for recording",
@@ -146,13 +175,14 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
 struct Guard(Option<Child>);
 
 impl Guard {
-    fn start() -> Self {
+    fn start(session: &Path) -> Self {
         let pid = std::process::id().to_string();
         let program = std::env::current_exe();
         let child = program.and_then(|program| {
             use std::os::unix::process::CommandExt;
             Command::new(program)
-                .args(["record", "--guard", &pid])
+                .args(["record", "--guard", &pid, "--output"])
+                .arg(session)
                 .stdin(Stdio::piped())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
@@ -173,8 +203,7 @@ impl Drop for Guard {
     }
 }
 
-fn guard(pid: u32) -> anyhow::Result<()> {
+fn guard(pid: u32, session: &Path) -> anyhow::Result<()> {
     io::stdin().lock().read_to_end(&mut Vec::new())?;
-    recorder::clean_up(pid);
-    Ok(())
+    Ok(recorder::clean_up(pid, session)?)
 }
