@@ -10,11 +10,11 @@ use abi::ByteOrder;
 use ringbuf::{Page, Record, RecordDamage};
 use sources::{Block, Recording};
 
-use self::action::Action;
+use self::action::{Action, Moment};
 use self::load::Load;
 use crate::rounds::{Decode, Input};
 use crate::thread_batch::{PageWalk, ThreadBatch};
-use crate::thread_event::{Kind, KindSet};
+use crate::thread_event::Kind;
 
 /// No action: the event concerns no vCPU.
 const IGNORE: u8 = u8::MAX;
@@ -94,38 +94,13 @@ impl Extractor {
         let correction = input.recording.correction(input.stream);
         let corrected = (!correction.is_identity()).then_some(correction);
         let (mut records, mut last_stamp) = (0, page.stamp);
-        let mut seen = KindSet::default();
         let result = page.for_each_in::<BIG>(|Record { stamp, payload }| {
             records += 1;
             last_stamp = stamp;
             let Some(action) = self.action::<BIG>(payload) else { return };
             let stamp_ns = corrected.map_or(stamp, |correction| correction.ns(stamp, cpu));
-            match action {
-                Action::Thread(action) => {
-                    if let Some(event) = action.read::<BIG>(stream, stamp_ns, payload) {
-                        seen.insert(action.kind());
-                        batch.push(event);
-                        batch.events.extend(action.guest_pc::<BIG>(&event, payload));
-                    }
-                }
-                Action::Wake { waker, woken } => {
-                    let work = waker.read::<BIG>(stream, stamp_ns, payload);
-                    let woken = woken.read::<BIG>(stream, stamp_ns, payload);
-                    if let (Some(work), Some(woken)) = (work, woken) {
-                        seen.insert(Kind::HostWork);
-                        seen.insert(Kind::Wake);
-                        batch.events.extend([work, woken]);
-                    }
-                }
-                Action::Switch(action) => {
-                    if let Some(both) = action.read::<BIG>(stream, stamp_ns, payload) {
-                        seen.insert(Kind::SchedOut);
-                        batch.events.extend(both);
-                    }
-                }
-            }
+            action.take::<BIG>(Moment { stamp_ns, stream }, payload, batch);
         });
-        batch.seen.merge(seen);
         batch.records += records;
         batch.reached(correction.ns(last_stamp, cpu));
         result
