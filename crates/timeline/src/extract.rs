@@ -26,8 +26,8 @@ pub(crate) struct Extractor {
     type_at: Load,
     type_is_first: bool,
     /// By event id: index in `actions`, or [`IGNORE`]. A byte per id, so that events which do not
-    /// matter touch nothing else.
-    by_id: Vec<u8>,
+    /// matter touch nothing else, and one for each id there can be, which spares a check.
+    by_id: Box<[u8; 1 << 16]>,
     actions: Vec<Action>,
 }
 
@@ -38,7 +38,7 @@ impl Extractor {
     /// Compiles the rules against the formats of `recording`; details are read if `details`.
     pub(crate) fn new(recording: &Recording, details: bool) -> Self {
         let formats = recording.formats();
-        let (mut by_id, mut actions) = (Vec::new(), Vec::new());
+        let (mut by_id, mut actions) = (Box::new([IGNORE; 1 << 16]), Vec::new());
         let mut host_work = None;
         for (id, format) in formats.iter() {
             let Some(action) = action::compile(format, details) else { continue };
@@ -51,13 +51,7 @@ impl Extractor {
             if index == MOST_ACTIONS {
                 break;
             }
-            let at = usize::from(id);
-            if by_id.len() <= at {
-                by_id.resize(at + 1, IGNORE);
-            }
-            if let Some(slot) = by_id.get_mut(at) {
-                *slot = index as u8;
-            }
+            by_id[usize::from(id)] = index as u8;
             if action.kind() == Kind::HostWork {
                 host_work = Some(index);
             }
@@ -77,10 +71,14 @@ impl Extractor {
         let id = match payload.first_chunk() {
             Some(bytes) if self.type_is_first && BIG => u16::from_be_bytes(*bytes),
             Some(bytes) if self.type_is_first => u16::from_le_bytes(*bytes),
-            _ => self.type_at.read::<BIG>(payload)? as u16,
+            _ => self.id_elsewhere::<BIG>(payload)?,
         };
-        let index = *self.by_id.get(usize::from(id))?;
-        self.actions.get(usize::from(index))
+        self.actions.get(usize::from(self.by_id[usize::from(id)]))
+    }
+
+    #[cold]
+    fn id_elsewhere<const BIG: bool>(&self, payload: &[u8]) -> Option<u16> {
+        Some(self.type_at.read::<BIG>(payload)? as u16)
     }
 
     fn page<const BIG: bool>(
