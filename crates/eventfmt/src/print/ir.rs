@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::quick::Quick;
 use crate::digits::{Radix, Shape};
-use crate::number::{NumberAt, sign_extend};
+use crate::number::{NumberAt, sign_extend, zero_extend};
 
 /// The type a number has in C once the size of a `long` is known.
 ///
@@ -23,13 +24,9 @@ impl Kind {
     #[inline]
     pub(super) fn fit(self, value: u64) -> u64 {
         if self.signed {
-            return sign_extend(value, self.size).cast_unsigned();
-        }
-        match self.size {
-            1 => value & 0xff,
-            2 => value & 0xffff,
-            4 => value & 0xffff_ffff,
-            _ => value,
+            sign_extend(value, self.size).cast_unsigned()
+        } else {
+            zero_extend(value, self.size)
         }
     }
 
@@ -214,6 +211,8 @@ pub(super) struct Conversion {
     /// No flag, width or precision at all.
     pub(super) plain: bool,
     pub(super) what: What,
+    /// The same in short, if there is a short form.
+    pub(super) quick: Option<Quick>,
     /// The field that is the argument, when it is nothing else: an index in the own fields.
     pub(super) field: Option<u32>,
 }
