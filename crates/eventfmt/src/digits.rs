@@ -117,7 +117,7 @@ fn octal(out: &mut Vec<u8>, mut value: u64) {
 /// that the whole part is exact.
 #[inline]
 fn eight_decimals(value: u64) -> u64 {
-    let fours = value / 10_000 | (value % 10_000) << 32;
+    let fours = (value / 10_000) | (value % 10_000) << 32;
     let hundreds = fours.wrapping_mul(10_486) >> 20 & 0x7f_0000_007f;
     let twos = hundreds | fours.wrapping_sub(hundreds.wrapping_mul(100)) << 16;
     let tens = twos.wrapping_mul(103) >> 10 & 0x000f_000f_000f_000f;
