@@ -31,108 +31,109 @@ pub(crate) struct Shape {
     pub(crate) precision: Option<usize>,
 }
 
-const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819\
-2021222324252627282930313233343536373839\
-4041424344454647484950515253545556575859\
-6061626364656667686970717273747576777879\
-8081828384858687888990919293949596979899";
+/// What eight decimal digits can't show.
+const NINE_DIGITS: u64 = 100_000_000;
+/// The letter `0`, eight times.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
 
-/// The digits of a number, at the end of zeros that may be shown before them.
-struct Digits {
-    bytes: [u8; Self::ROOM],
-    /// Where the first digit that counts is.
-    first: usize,
-}
-
-impl Digits {
-    /// Enough for any number of 64 bits in base 8.
-    const ROOM: usize = 24;
-
-    #[inline]
-    fn new(value: u64, radix: Radix) -> Self {
-        match radix {
-            Radix::Decimal => Self::decimal(value),
-            Radix::Hex => Self::hex(value, b'a'),
-            Radix::UpperHex => Self::hex(value, b'A'),
-            Radix::Octal => Self::octal(value),
-        }
-    }
-
-    fn put(&mut self, byte: u8) {
-        self.first = self.first.saturating_sub(1);
-        if let Some(slot) = self.bytes.get_mut(self.first) {
-            *slot = byte;
-        }
-    }
-
-    fn decimal(mut value: u64) -> Self {
-        let mut digits = Self { bytes: [b'0'; Self::ROOM], first: Self::ROOM };
-        while value >= 100 {
-            let pair = ((value % 100) as usize).wrapping_mul(2);
-            digits.put(PAIRS.get(pair.wrapping_add(1)).copied().unwrap_or(b'0'));
-            digits.put(PAIRS.get(pair).copied().unwrap_or(b'0'));
-            value /= 100;
-        }
-        digits.put(b'0'.wrapping_add((value % 10) as u8));
-        if value >= 10 {
-            digits.put(b'0'.wrapping_add((value / 10) as u8));
-        }
-        digits
-    }
-
-    /// All 16 digits at once: shorter than to ask of each whether it is the last.
-    fn hex(value: u64, ten: u8) -> Self {
-        let mut bytes = [b'0'; Self::ROOM];
-        let halves = [eight_digits(value >> 32, ten), eight_digits(value & 0xffff_ffff, ten)];
-        let (_, digits) = bytes.split_at_mut(8);
-        for (slot, half) in digits.chunks_exact_mut(8).zip(halves) {
-            slot.copy_from_slice(&half);
-        }
-        let count = 67u32.wrapping_sub((value | 1).leading_zeros()) / 4;
-        Self { bytes, first: Self::ROOM.wrapping_sub(count as usize) }
-    }
-
-    fn octal(mut value: u64) -> Self {
-        let mut digits = Self { bytes: [b'0'; Self::ROOM], first: Self::ROOM };
-        loop {
-            digits.put(b'0'.wrapping_add((value & 7) as u8));
-            value >>= 3;
-            if value == 0 {
-                return digits;
-            }
-        }
-    }
-
-    fn count(&self) -> usize {
-        Self::ROOM.wrapping_sub(self.first)
-    }
-
-    /// Appends the digits behind `zeros` zeros.
-    #[inline]
-    fn append(&self, out: &mut Vec<u8>, zeros: usize) {
-        let missing = zeros.saturating_sub(self.first);
-        if missing > 0 {
-            fill(out, b'0', missing);
-        }
-        let from = self.first.saturating_sub(zeros);
-        out.extend_from_slice(self.bytes.get(from..).unwrap_or(&[]));
+/// Appends `value` without any padding.
+#[inline]
+pub(crate) fn plain(out: &mut Vec<u8>, value: u64, radix: Radix) {
+    match radix {
+        Radix::Decimal => decimal(out, value),
+        Radix::Hex => hex(out, value, 1),
+        Radix::UpperHex => hex_with(out, value, b'A', 1),
+        Radix::Octal => octal(out, value),
     }
 }
 
-/// The eight hex digits of a number of 32 bits, computed side by side in one word.
-fn eight_digits(half: u64, ten: u8) -> [u8; 8] {
+/// How many digits [`plain`] appends.
+fn count(value: u64, radix: Radix) -> usize {
+    let bits = 64u32.wrapping_sub((value | 1).leading_zeros());
+    let digits = match radix {
+        Radix::Decimal => value.checked_ilog10().unwrap_or(0).wrapping_add(1),
+        Radix::Hex | Radix::UpperHex => bits.div_ceil(4),
+        Radix::Octal => bits.div_ceil(3),
+    };
+    digits as usize
+}
+
+/// Appends the first `count` bytes. To append all of them and to cut is faster than to copy so
+/// many: the size of the copy is known, so that no function is called for it.
+#[inline]
+fn append_first<const N: usize>(out: &mut Vec<u8>, text: [u8; N], count: usize) {
+    let end = out.len().saturating_add(count);
+    out.extend_from_slice(&text);
+    out.truncate(end);
+}
+
+#[inline]
+fn decimal(out: &mut Vec<u8>, value: u64) {
+    if value >= NINE_DIGITS {
+        return long_decimal(out, value);
+    }
+    let digits = eight_decimals(value);
+    // The last digit is shown also when it is 0.
+    let zeros = (digits | 1 << 56).trailing_zeros() / 8;
+    let text = (digits | ZEROS).wrapping_shr(zeros.wrapping_mul(8));
+    append_first(out, text.to_le_bytes(), 8usize.wrapping_sub(zeros as usize));
+}
+
+fn long_decimal(out: &mut Vec<u8>, value: u64) {
+    decimal(out, value / NINE_DIGITS);
+    let last = eight_decimals(value % NINE_DIGITS) | ZEROS;
+    out.extend_from_slice(&last.to_le_bytes());
+}
+
+/// Appends `value` in hex with zeros before it, so that there are `least` digits (up to 16).
+#[inline]
+pub(crate) fn hex(out: &mut Vec<u8>, value: u64, least: usize) {
+    hex_with(out, value, b'a', least);
+}
+
+/// All 16 digits are computed at once: shorter than to ask of each whether it is the first.
+#[inline]
+fn hex_with(out: &mut Vec<u8>, value: u64, ten: u8, least: usize) {
+    let high = u128::from(eight_hex(value >> 32, ten)) << 64;
+    let digits = high | u128::from(eight_hex(value & 0xffff_ffff, ten));
+    let zeros = ((value | 1).leading_zeros() / 4).min(16u32.saturating_sub(least as u32));
+    let text = digits.wrapping_shl(zeros.wrapping_mul(8));
+    append_first(out, text.to_be_bytes(), 16usize.wrapping_sub(zeros as usize));
+}
+
+fn octal(out: &mut Vec<u8>, mut value: u64) {
+    let start = out.len();
+    fill(out, b'0', count(value, Radix::Octal));
+    for digit in out.iter_mut().skip(start).rev() {
+        *digit = b'0'.wrapping_add((value & 7) as u8);
+        value >>= 3;
+    }
+}
+
+/// The digits (not yet letters) of a number below 10^8, computed side by side in one word: the
+/// first in the lowest byte.
+///
+/// Four digits are parted in two and two in one by multiplying with 1/100 and 1/10, rounded so
+/// that the whole part is exact.
+#[inline]
+fn eight_decimals(value: u64) -> u64 {
+    let fours = (value / 10_000) | (value % 10_000) << 32;
+    let hundreds = fours.wrapping_mul(10_486) >> 20 & 0x7f_0000_007f;
+    let twos = hundreds | fours.wrapping_sub(hundreds.wrapping_mul(100)) << 16;
+    let tens = twos.wrapping_mul(103) >> 10 & 0x000f_000f_000f_000f;
+    tens | twos.wrapping_sub(tens.wrapping_mul(10)) << 8
+}
+
+/// The eight hex digits of a number of 32 bits, computed side by side in one word: the first in the
+/// highest byte.
+#[inline]
+fn eight_hex(half: u64, ten: u8) -> u64 {
     let pairs = (half | half << 16) & 0x0000_ffff_0000_ffff;
     let bytes = (pairs | pairs << 8) & 0x00ff_00ff_00ff_00ff;
     let nibbles = (bytes | bytes << 4) & 0x0f0f_0f0f_0f0f_0f0f;
     let above_nine = nibbles.wrapping_add(0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
     let letters = above_nine.wrapping_mul(u64::from(ten.wrapping_sub(b'0').wrapping_sub(10)));
-    nibbles.wrapping_add(0x3030_3030_3030_3030).wrapping_add(letters).to_be_bytes()
-}
-
-/// Appends `value` without any padding.
-#[inline]
-pub(crate) fn plain(out: &mut Vec<u8>, value: u64, radix: Radix) {
-    Digits::new(value, radix).append(out, 0);
+    nibbles.wrapping_add(ZEROS).wrapping_add(letters)
 }
 
 /// Appends `0x` and `value`.
@@ -172,14 +173,12 @@ pub(crate) fn unsigned(out: &mut Vec<u8>, value: u64, radix: Radix, shape: Shape
 
 /// Appends prefix and digits, padded as `shape` says.
 fn shaped(out: &mut Vec<u8>, prefix: &[u8], value: u64, radix: Radix, shape: Shape) {
-    let mut digits = Digits::new(value, radix);
-    if shape.precision == Some(0) && value == 0 {
-        digits.first = Digits::ROOM;
-    }
-    let shown = prefix.len().saturating_add(digits.count());
+    let none = shape.precision == Some(0) && value == 0;
+    let digits = if none { 0 } else { count(value, radix) };
+    let shown = prefix.len().saturating_add(digits);
     // A precision asks for digits and switches the flag `0` off.
     let zeros = match shape.precision {
-        Some(least) => least.min(MAX_WIDTH).saturating_sub(digits.count()),
+        Some(least) => least.min(MAX_WIDTH).saturating_sub(digits),
         None if shape.zero && !shape.left => shape.width.min(MAX_WIDTH).saturating_sub(shown),
         None => 0,
     };
@@ -188,7 +187,10 @@ fn shaped(out: &mut Vec<u8>, prefix: &[u8], value: u64, radix: Radix, shape: Sha
         fill(out, b' ', pad);
     }
     out.extend_from_slice(prefix);
-    digits.append(out, zeros);
+    fill(out, b'0', zeros);
+    if !none {
+        plain(out, value, radix);
+    }
     if pad > 0 && shape.left {
         fill(out, b' ', pad);
     }
@@ -231,7 +233,11 @@ mod tests {
 
     #[test]
     fn numbers_equal_those_of_the_library() {
-        for value in [0, 1, 9, 10, 99, 100, 101, 12345, u64::MAX, 1 << 63] {
+        let edges = (0..64).flat_map(|bit| [1 << bit, u64::MAX >> bit]);
+        let tens = (0..20).flat_map(|power| [10u64.pow(power) - 1, 10u64.pow(power)]);
+        // Every pair and every four of digits.
+        let parts = (0..10_000).flat_map(|four| [four * 10_001, four * 10_000]);
+        for value in edges.chain(tens).chain(parts) {
             let mut out = Vec::new();
             plain(&mut out, value, Radix::Decimal);
             out.push(b' ');
@@ -239,6 +245,8 @@ mod tests {
             out.push(b' ');
             plain(&mut out, value, Radix::Octal);
             assert_eq!(String::from_utf8(out).unwrap(), format!("{value} {value:x} {value:o}"));
+            assert_eq!(count(value, Radix::Decimal), value.to_string().len());
+            assert_eq!(count(value, Radix::Hex), format!("{value:x}").len());
         }
     }
 
