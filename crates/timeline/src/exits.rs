@@ -19,6 +19,8 @@ pub struct ExitPass<S> {
     pub seen: KindSet,
     /// What was lost.
     pub losses: Losses,
+    /// Names of buffers of which exits were left out because another buffer has them too.
+    pub repeated_buffers: Vec<String>,
     /// The sink, filled.
     pub sink: S,
 }
@@ -35,5 +37,5 @@ pub fn each_exit<S: ExitSink + Send>(
     let inputs = Input::all_of(recording);
     let mut lanes = Lanes::new(&inputs, sink, Losses::of_container(recording.damage()));
     rounds::run(&inputs, &extractor, &mut lanes, tick);
-    lanes.finish()
+    lanes.finish(recording)
 }

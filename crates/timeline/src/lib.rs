@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod buffers;
 mod exit_span;
 mod exits;
 mod extract;
