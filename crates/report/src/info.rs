@@ -79,15 +79,6 @@ fn compression(recording: &Recording) -> Option<&str> {
     }
 }
 
-/// Number of CPUs of the recorded machine; those with pages where the file does not say.
-fn cpus(file: &FileInfo) -> u64 {
-    let told = match file.recording.container() {
-        Container::TraceDat(dat) => dat.metadata.cpu_count,
-        Container::RawPages => None,
-    };
-    told.map_or(file.contents.cpus.len() as u64, u64::from)
-}
-
 /// CPUs for which the kernel counted more events than the file holds: CPU, claim, found.
 fn broken_claims(file: &FileInfo) -> Vec<(u32, u64, u64)> {
     let Container::TraceDat(dat) = file.recording.container() else { return Vec::new() };
@@ -127,7 +118,7 @@ fn file_json(file: &FileInfo) -> Value {
         .set("clock_unit", if ns { "ns" } else { "cycles" })
         .set("trace_id", recording.trace_id().map(|id| format!("{id:#x}")))
         .set("aligned_to", recording.peer().map(|id| format!("{id:#x}")))
-        .set("cpus", cpus(file))
+        .set("cpus", recording.cpus())
         .set("total_events", contents.total())
         .set("events", Value::Object(events))
         .time("first", ns, contents.first_ns())
@@ -216,7 +207,7 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
     let unit = if ns { "" } else { ", raw ticks" };
     facts.push(("clock", format!("{clock}{unit}")));
     let with_events = contents.cpus.iter().filter(|cpu| cpu.events > 0).count();
-    facts.push(("CPUs", format!("{}, {with_events} with events", cpus(file))));
+    facts.push(("CPUs", format!("{}, {with_events} with events", recording.cpus())));
     facts.push(("events", count(contents.total())));
     if let (Some(first), Some(last)) = (contents.first_ns(), contents.last_ns()) {
         facts.push(("span", time(last.saturating_sub(first), ns)));

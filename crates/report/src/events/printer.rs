@@ -1,6 +1,7 @@
 //! Pages to finished lines: the loop that runs once per event.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use abi::ByteOrder;
@@ -100,6 +101,16 @@ impl<'r> Printer<'r> {
             threads: machine.threads.clone(),
             prefix: prefix.into_bytes().into(),
         }
+    }
+
+    /// Writes what goes before all lines of text: as `trace-cmd report` does, the number of CPUs.
+    pub(super) fn write_heading(&self, out: &mut dyn Write) -> io::Result<()> {
+        let cpus = self.recording.cpus();
+        if self.style == Style::Jsonl || cpus == 0 {
+            return Ok(());
+        }
+        out.write_all(&self.prefix)?;
+        writeln!(out, "cpus={cpus}")
     }
 
     /// Adds how many events could not be printed by their print fmt.
