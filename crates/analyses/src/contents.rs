@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use abi::ByteOrder;
 use eventfmt::NumberAt;
 use ringbuf::{Missed, Page};
-use sources::{Block, Damage, Recording, Stream};
+use sources::{Block, Damage, Damages, Recording, Stream};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
 
 /// Events of one CPU in one buffer.
@@ -38,13 +38,8 @@ pub struct Contents {
     /// One per CPU and buffer that has pages.
     pub cpus: Vec<CpuContents>,
     /// Pages, records and chunks that could not be read.
-    pub damage: Vec<Damage>,
-    /// Damages beyond those kept.
-    pub more_damage: u64,
+    pub damage: Damages,
 }
-
-/// Damages kept with their text.
-const MAX_DAMAGE_KEPT: usize = 100;
 
 impl Contents {
     /// Events of all CPUs.
@@ -81,7 +76,7 @@ impl Contents {
     /// Pages, records and chunks that could not be read.
     #[must_use]
     pub fn pages_damaged(&self) -> u64 {
-        self.damage.len() as u64 + self.more_damage
+        self.damage.count()
     }
 }
 
@@ -198,13 +193,7 @@ impl Consume<CountBatch> for Sums {
             cpu.events_lost = cpu.events_lost.saturating_add(batch.cpu.events_lost);
             cpu.uncounted_losses += batch.cpu.uncounted_losses;
         }
-        for damage in batch.damage.drain(..) {
-            if self.contents.damage.len() < MAX_DAMAGE_KEPT {
-                self.contents.damage.push(damage);
-            } else {
-                self.contents.more_damage += 1;
-            }
-        }
+        self.contents.damage.extend(batch.damage.drain(..));
     }
 
     fn advance(&mut self, _: u64, _: &mut Vec<CountBatch>) -> ControlFlow<()> {

@@ -106,7 +106,7 @@ fn file_json(file: &FileInfo) -> Value {
         "uncounted_losses": contents.uncounted_losses(),
         "pages_damaged": contents.pages_damaged() + recording.damage().len() as u64,
     });
-    let damage = recording.damage().iter().chain(&contents.damage);
+    let damage = recording.damage().iter().chain(contents.damage.kept());
     Object::default()
         .set("path", recording.path().display().to_string())
         .set("format", container_name(recording))
@@ -253,10 +253,10 @@ fn warnings(file: &FileInfo) -> Vec<String> {
         .recording
         .damage()
         .iter()
-        .chain(&file.contents.damage)
+        .chain(file.contents.damage.kept())
         .map(ToString::to_string)
         .collect();
-    let more = damage.len().saturating_sub(MAX_LISTED) as u64 + file.contents.more_damage;
+    let more = damage.len().saturating_sub(MAX_LISTED) as u64 + file.contents.damage.more();
     let mut warnings: Vec<String> = damage.into_iter().take(MAX_LISTED).collect();
     if more > 0 {
         warnings.push(format!("{} more places could not be read", count(more)));

@@ -41,7 +41,9 @@ pub(crate) fn notes(losses: &Losses, dropped: u64) -> Vec<String> {
     }
     if losses.pages_damaged() > 0 {
         notes.push(format!("{} places could not be read:", count(losses.pages_damaged())));
-        notes.extend(losses.damage.iter().take(MAX_LISTED).map(|damage| format!("  {damage}")));
+        notes.extend(
+            losses.damage.kept().iter().take(MAX_LISTED).map(|damage| format!("  {damage}")),
+        );
     }
     notes
 }
