@@ -118,10 +118,8 @@ impl Decode for Counter<'_> {
 
     fn decode(&self, _: usize, input: Input<'_>, block: &Block<'_>, batch: &mut CountBatch) {
         let stream = input.stream;
-        let page_size = stream.layout().page_size;
-        for (at, bytes) in block.pages.chunks(page_size).enumerate() {
-            let offset = block.page_offset(at * page_size);
-            let result = match Page::parse(bytes, stream.layout()) {
+        for (offset, page) in block.pages(stream.layout()) {
+            let result = match page {
                 Ok(page) => self.page(&page, stream, batch).map_err(|bad| bad.to_string()),
                 Err(bad) => Err(bad.to_string()),
             };

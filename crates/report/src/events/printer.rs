@@ -264,11 +264,8 @@ impl Decode for Decoder<'_, '_> {
     fn decode(&self, index: usize, input: Input<'_>, block: &Block<'_>, batch: &mut LineBatch) {
         let printer = self.owners.get(index).and_then(|&owner| self.printers.get(owner));
         let Some(printer) = printer else { return };
-        for bytes in block.pages.chunks(input.stream.layout().page_size) {
-            let sound = match Page::parse(bytes, input.stream.layout()) {
-                Ok(page) => printer.page(&page, input, batch),
-                Err(_) => false,
-            };
+        for (_, page) in block.pages(input.stream.layout()) {
+            let sound = page.is_ok_and(|page| printer.page(&page, input, batch));
             batch.damaged += u64::from(!sound);
         }
     }
