@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use abi::ByteOrder;
-use eventfmt::NumberAt;
+use eventfmt::{EventFormat, NumberAt};
 use ringbuf::{Missed, Page};
 use sources::{Block, Damage, Damages, Recording, Stream};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
+use timeline::{Vm, each_exit_beside, group_vms};
+
+use crate::vms::Ignore;
 
 /// Events of one CPU in one buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,6 +116,13 @@ struct Counter<'r> {
     type_at: NumberAt,
 }
 
+impl<'r> Counter<'r> {
+    fn new(recording: &'r Recording) -> Self {
+        let type_at = recording.formats().type_at();
+        Self { recording, order: recording.abi().order, type_at }
+    }
+}
+
 impl Decode for Counter<'_> {
     type Batch = CountBatch;
 
@@ -199,24 +209,39 @@ impl Consume<CountBatch> for Sums {
     }
 }
 
+impl Sums {
+    fn new(recording: &Recording) -> Self {
+        let empty = |stream: &Stream| CpuContents {
+            cpu: stream.cpu(),
+            buffer: recording.info().buffers.get(stream.buffer()).cloned().unwrap_or_default(),
+            ..CpuContents::default()
+        };
+        let cpus = recording.streams().iter().map(empty).collect();
+        Self { by_id: Vec::new(), contents: Contents { cpus, ..Contents::default() } }
+    }
+
+    fn finish(mut self, recording: &Recording) -> Contents {
+        for (id, count) in self.by_id.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let format = u16::try_from(id).ok().and_then(|id| recording.formats().by_id(id));
+            let name = format.map_or_else(|| format!("unknown:{id}"), EventFormat::full_name);
+            self.contents.events.insert(name, *count);
+        }
+        self.contents
+    }
+}
+
 /// Counts all that `recording` holds; `tick` hears of the bytes done.
 #[must_use]
 pub fn contents(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Contents {
-    let counter =
-        Counter { recording, order: recording.abi().order, type_at: recording.formats().type_at() };
-    let empty = |stream: &Stream| CpuContents {
-        cpu: stream.cpu(),
-        buffer: recording.info().buffers.get(stream.buffer()).cloned().unwrap_or_default(),
-        ..CpuContents::default()
-    };
-    let cpus = recording.streams().iter().map(empty).collect();
-    let contents = Contents { cpus, ..Contents::default() };
-    let mut sums = Sums { by_id: Vec::new(), contents };
-    rounds::run(&Input::all_of(recording), &counter, &mut sums, tick);
-    for (id, count) in sums.by_id.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let format = u16::try_from(id).ok().and_then(|id| recording.formats().by_id(id));
-        let name = format.map_or_else(|| format!("unknown:{id}"), |one| one.full_name().to_owned());
-        sums.contents.events.insert(name, *count);
-    }
-    sums.contents
+    let mut sums = Sums::new(recording);
+    rounds::run(&Input::all_of(recording), &Counter::new(recording), &mut sums, tick);
+    sums.finish(recording)
+}
+
+/// [`contents`] and the VMs, as [`find_vms`](crate::find_vms) tells them, reading once for both.
+#[must_use]
+pub fn contents_and_vms(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> (Contents, Vec<Vm>) {
+    let (counter, mut sums) = (Counter::new(recording), Sums::new(recording));
+    let pass = each_exit_beside(recording, Ignore, &counter, &mut sums, tick);
+    (sums.finish(recording), group_vms(recording, &pass.vcpus))
 }
