@@ -105,6 +105,22 @@ impl ByteOrder {
     #[inline]
     #[must_use]
     pub fn uint_at(self, bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
+        // Where eight bytes can be loaded no branch depends on the size, which changes from field
+        // to field.
+        match bytes.get(offset..offset.saturating_add(8)).and_then(<[u8]>::first_chunk) {
+            Some(eight) if matches!(size, 1 | 2 | 4 | 8) => {
+                let unused = 64u32.wrapping_sub((size as u32).wrapping_mul(8));
+                Some(match self {
+                    Self::Little => u64::from_le_bytes(*eight).wrapping_shl(unused),
+                    Self::Big => u64::from_be_bytes(*eight),
+                }
+                .wrapping_shr(unused))
+            }
+            _ => self.uint_near_end(bytes, offset, size),
+        }
+    }
+
+    fn uint_near_end(self, bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
         match size {
             1 => bytes.get(offset).map(|&byte| u64::from(byte)),
             2 => self.u16_at(bytes, offset).map(u64::from),
@@ -126,6 +142,18 @@ mod tests {
         assert_eq!(ByteOrder::Big.uint_at(&bytes, 0, 4), Some(0x0102_0304));
         assert_eq!(ByteOrder::Big.uint_at(&bytes, 6, 2), Some(0x0708));
         assert_eq!(ByteOrder::Big.u64_at(&bytes, 0), Some(0x0102_0304_0506_0708));
+    }
+
+    #[test]
+    fn numbers_are_the_same_near_the_end() {
+        let bytes = [0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89];
+        for order in [ByteOrder::Little, ByteOrder::Big] {
+            for size in 0..10 {
+                let short = bytes.get(..size).and_then(|bytes| order.uint_at(bytes, 0, size));
+                assert_eq!(order.uint_at(&bytes, 0, size), short);
+                assert_eq!(short.is_some(), [1, 2, 4, 8].contains(&size));
+            }
+        }
     }
 
     #[test]

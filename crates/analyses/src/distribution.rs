@@ -52,13 +52,24 @@ impl Distribution {
             self.sum_of_squares.saturating_add(u128::from(value) * u128::from(value));
         self.min = self.min.min(value);
         self.max = self.max.max(value);
+        if let Values::Buckets(buckets) = &mut self.values
+            && let Some(slot) = buckets.get_mut(bucket(value))
+        {
+            *slot += 1;
+        } else {
+            self.keep(value);
+        }
+    }
+
+    /// Keeps a value by itself, or in a bucket that may have to be made.
+    #[inline(never)]
+    fn keep(&mut self, value: u64) {
         match &mut self.values {
             Values::Exact(values) if values.len() < EXACT_VALUES => values.push(value),
-            Values::Exact(_) => {
+            _ => {
                 self.spill();
                 self.count_in_bucket(value, 1);
             }
-            Values::Buckets(_) => self.count_in_bucket(value, 1),
         }
     }
 

@@ -17,8 +17,26 @@ struct Key {
     level: u8,
     isa: u8,
     code: u64,
+    finer: Finer,
+}
+
+/// What few requests need besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Finer {
     detail: Option<(Detail, u64)>,
     guest_pc: u64,
+}
+
+impl Key {
+    /// Where [`Gather::recent`] has the key, if at all.
+    #[inline]
+    fn slot(&self) -> u8 {
+        let place = u64::from(self.vcpu) << 16 | u64::from(self.level) << 8 | u64::from(self.isa);
+        let detail = self.finer.detail.map_or(0, |(_, value)| value);
+        let mixed = self.code ^ place ^ detail ^ self.finer.guest_pc;
+        // The multiplication carries every bit into the uppermost.
+        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+    }
 }
 
 /// Gathers tallies by [`Key`].
@@ -28,76 +46,59 @@ struct Gather {
     by_pc: bool,
     tallies: Vec<(Key, Tally)>,
     index: FxHashMap<Key, usize>,
-    recent: Recent,
+    /// Places of the tallies met lately, by [`Key::slot`]: a vCPU's exits have few reasons, and
+    /// finding them here is faster than in a hash map.
+    recent: [u32; 256],
     first_ns: u64,
     last_ns: u64,
 }
 
 impl ExitSink for Gather {
+    #[inline]
     fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
         self.first_ns = self.first_ns.min(span.start_ns);
         self.last_ns = self.last_ns.max(span.end_ns);
-        let key = Key {
-            vcpu: vcpu as u32,
-            level: span.level,
-            isa: span.isa,
-            code: span.code,
-            detail: span.detail.filter(|_| self.by_detail),
-            guest_pc: if self.by_pc { span.guest_pc } else { 0 },
-        };
-        let at = self.recent.find(&key).unwrap_or_else(|| self.look_up(key));
-        if let Some((_, tally)) = self.tallies.get_mut(at) {
-            tally.add(span);
+        let finer = if self.by_detail || self.by_pc { self.finer(span) } else { Finer::default() };
+        let key =
+            Key { vcpu: vcpu as u32, level: span.level, isa: span.isa, code: span.code, finer };
+        let recent = self.recent[usize::from(key.slot())] as usize;
+        match self.tallies.get_mut(recent) {
+            Some((known, tally)) if *known == key => tally.add(span),
+            _ => self.look_up(key).add(span),
         }
     }
 }
 
 impl Gather {
-    /// The place of a key's tally, made if need be.
-    fn look_up(&mut self, key: Key) -> usize {
+    fn new(by: &[By]) -> Self {
+        Self {
+            by_detail: by.iter().any(|by| by.detail().is_some()),
+            by_pc: by.contains(&By::Symbol),
+            tallies: Vec::new(),
+            index: FxHashMap::default(),
+            recent: [u32::MAX; 256],
+            first_ns: u64::MAX,
+            last_ns: 0,
+        }
+    }
+
+    fn finer(&self, span: &ExitSpan) -> Finer {
+        Finer {
+            detail: span.detail.filter(|_| self.by_detail),
+            guest_pc: if self.by_pc { span.guest_pc } else { 0 },
+        }
+    }
+
+    /// The tally of a key, made if need be.
+    #[cold]
+    fn look_up(&mut self, key: Key) -> &mut Tally {
         let next = self.tallies.len();
         let at = *self.index.entry(key).or_insert(next);
         if at == next {
             self.tallies.push((key, Tally::default()));
         }
-        self.recent.remember(key, at);
-        at
-    }
-}
-
-/// Keys met lately with the places of their tallies: a vCPU's exits have few reasons, and finding
-/// them here is faster than in a hash map.
-#[derive(Debug)]
-struct Recent(Vec<Option<(Key, usize)>>);
-
-/// A power of two.
-const RECENT_KEYS: usize = 256;
-
-impl Default for Recent {
-    fn default() -> Self {
-        Self(vec![None; RECENT_KEYS])
-    }
-}
-
-impl Recent {
-    #[inline]
-    fn slot(key: &Key) -> usize {
-        let mixed = key.code ^ (key.code >> 29) ^ (u64::from(key.level) << 6) ^ key.guest_pc;
-        let detail = key.detail.map_or(0, |(_, value)| value);
-        let mixed = mixed ^ detail ^ (u64::from(key.vcpu) << 3);
-        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % RECENT_KEYS
-    }
-
-    #[inline]
-    fn find(&self, key: &Key) -> Option<usize> {
-        let (known, at) = self.0.get(Self::slot(key))?.as_ref()?;
-        (known == key).then_some(*at)
-    }
-
-    fn remember(&mut self, key: Key, at: usize) {
-        if let Some(slot) = self.0.get_mut(Self::slot(&key)) {
-            *slot = Some((key, at));
-        }
+        self.recent[usize::from(key.slot())] = at as u32;
+        &mut self.tallies[at].1
     }
 }
 
@@ -170,18 +171,9 @@ pub struct ExitRow {
 /// Accounts for every exit of `recording`; `tick` hears of the bytes done.
 #[must_use]
 pub fn exits(recording: &Recording, by: &[By], tick: &(dyn Fn(u64) + Sync)) -> Exits {
-    let by_detail = by.iter().any(|by| by.detail().is_some());
-    let by_pc = by.contains(&By::Symbol);
-    let gather = Gather {
-        by_detail,
-        by_pc,
-        tallies: Vec::new(),
-        index: FxHashMap::default(),
-        recent: Recent::default(),
-        first_ns: u64::MAX,
-        last_ns: 0,
-    };
-    let pass = each_exit(recording, by_detail || by_pc, gather, tick);
+    let gather = Gather::new(by);
+    let details = gather.by_detail || gather.by_pc;
+    let pass = each_exit(recording, details, gather, tick);
     let vms = group_vms(recording, &pass.vcpus);
     let rows = rows(recording, by, &vms, &pass.vcpus, &pass.sink.tallies);
     Exits {
@@ -255,12 +247,12 @@ fn label(
             group.code = Some(Code::new(isa, key.code));
         }
         By::Symbol => {
-            let pc = key.guest_pc;
+            let pc = key.finer.guest_pc;
             group.symbol = Some(recording.guest_symbol(pc).unwrap_or_else(|| format!("{pc:#x}")));
         }
         By::Msr | By::Port | By::Gpa | By::Hypercall | By::CpuidLeaf => {
-            if key.detail.is_some_and(|(detail, _)| Some(detail) == by.detail()) {
-                group.detail = key.detail;
+            if key.finer.detail.is_some_and(|(detail, _)| Some(detail) == by.detail()) {
+                group.detail = key.finer.detail;
             }
         }
     }

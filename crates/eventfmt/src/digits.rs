@@ -31,18 +31,15 @@ pub(crate) struct Shape {
     pub(crate) precision: Option<usize>,
 }
 
-const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819\
-2021222324252627282930313233343536373839\
-4041424344454647484950515253545556575859\
-6061626364656667686970717273747576777879\
-8081828384858687888990919293949596979899";
-
-/// The digits of a number, at the end of zeros that may be shown before them.
+/// The digits of a number.
 struct Digits {
+    /// The digits that count come first.
     bytes: [u8; Self::ROOM],
-    /// Where the first digit that counts is.
-    first: usize,
+    count: usize,
 }
+
+/// What eight decimal digits can't show.
+const NINE_DIGITS: u64 = 100_000_000;
 
 impl Digits {
     /// Enough for any number of 64 bits in base 8.
@@ -52,87 +49,111 @@ impl Digits {
     fn new(value: u64, radix: Radix) -> Self {
         match radix {
             Radix::Decimal => Self::decimal(value),
-            Radix::Hex => Self::hex(value, b'a'),
-            Radix::UpperHex => Self::hex(value, b'A'),
+            Radix::Hex => Self::hex(value, b'a', 1),
+            Radix::UpperHex => Self::hex(value, b'A', 1),
             Radix::Octal => Self::octal(value),
         }
     }
 
-    fn put(&mut self, byte: u8) {
-        self.first = self.first.saturating_sub(1);
-        if let Some(slot) = self.bytes.get_mut(self.first) {
-            *slot = byte;
+    /// As many digits as a word or two hold, the first ones first.
+    #[inline]
+    fn of<const N: usize>(text: [u8; N], count: usize) -> Self {
+        let mut bytes = [0; Self::ROOM];
+        if let Some(head) = bytes.first_chunk_mut() {
+            *head = text;
         }
+        Self { bytes, count }
     }
 
-    fn decimal(mut value: u64) -> Self {
-        let mut digits = Self { bytes: [b'0'; Self::ROOM], first: Self::ROOM };
-        while value >= 100 {
-            let pair = ((value % 100) as usize).wrapping_mul(2);
-            digits.put(PAIRS.get(pair.wrapping_add(1)).copied().unwrap_or(b'0'));
-            digits.put(PAIRS.get(pair).copied().unwrap_or(b'0'));
-            value /= 100;
+    #[inline]
+    fn decimal(value: u64) -> Self {
+        if value >= NINE_DIGITS {
+            return Self::long_decimal(value);
         }
-        digits.put(b'0'.wrapping_add((value % 10) as u8));
-        if value >= 10 {
-            digits.put(b'0'.wrapping_add((value / 10) as u8));
+        let digits = eight_decimals(value);
+        // The last digit counts also when it is 0.
+        let zeros = (digits | 1 << 56).trailing_zeros() / 8;
+        let text = (digits | 0x3030_3030_3030_3030).wrapping_shr(zeros.wrapping_mul(8));
+        Self::of(text.to_le_bytes(), 8usize.wrapping_sub(zeros as usize))
+    }
+
+    fn long_decimal(value: u64) -> Self {
+        let mut digits = Self::decimal(value / NINE_DIGITS);
+        let last = eight_decimals(value % NINE_DIGITS) | 0x3030_3030_3030_3030;
+        if let Some(place) = digits.bytes.get_mut(digits.count..).and_then(<[u8]>::first_chunk_mut) {
+            *place = last.to_le_bytes();
         }
+        digits.count = digits.count.saturating_add(8);
         digits
     }
 
-    /// All 16 digits at once: shorter than to ask of each whether it is the last.
-    fn hex(value: u64, ten: u8) -> Self {
-        let mut bytes = [b'0'; Self::ROOM];
-        let halves = [eight_digits(value >> 32, ten), eight_digits(value & 0xffff_ffff, ten)];
-        let (_, digits) = bytes.split_at_mut(8);
-        for (slot, half) in digits.chunks_exact_mut(8).zip(halves) {
-            slot.copy_from_slice(&half);
-        }
-        let count = 67u32.wrapping_sub((value | 1).leading_zeros()) / 4;
-        Self { bytes, first: Self::ROOM.wrapping_sub(count as usize) }
+    /// All 16 digits at once, of which those that count and `least` are shown: shorter than to ask
+    /// of each whether it is the first.
+    #[inline]
+    fn hex(value: u64, ten: u8, least: usize) -> Self {
+        let high = u128::from(eight_hex(value >> 32, ten)) << 64;
+        let text = high | u128::from(eight_hex(value & 0xffff_ffff, ten));
+        let zeros = ((value | 1).leading_zeros() / 4).min(16u32.saturating_sub(least as u32));
+        let text = text.wrapping_shl(zeros.wrapping_mul(8)).to_be_bytes();
+        Self::of(text, 16usize.wrapping_sub(zeros as usize))
     }
 
     fn octal(mut value: u64) -> Self {
-        let mut digits = Self { bytes: [b'0'; Self::ROOM], first: Self::ROOM };
-        loop {
-            digits.put(b'0'.wrapping_add((value & 7) as u8));
+        let count = (66u32.wrapping_sub((value | 1).leading_zeros()) / 3) as usize;
+        let mut bytes = [0; Self::ROOM];
+        for slot in bytes.iter_mut().take(count).rev() {
+            *slot = b'0'.wrapping_add((value & 7) as u8);
             value >>= 3;
-            if value == 0 {
-                return digits;
-            }
         }
+        Self { bytes, count }
     }
 
-    fn count(&self) -> usize {
-        Self::ROOM.wrapping_sub(self.first)
-    }
-
-    /// Appends the digits behind `zeros` zeros.
+    /// Appends the digits that count. To append all that there is room for and to cut is faster:
+    /// the size of the copy is known, so that no function is called for it.
     #[inline]
-    fn append(&self, out: &mut Vec<u8>, zeros: usize) {
-        let missing = zeros.saturating_sub(self.first);
-        if missing > 0 {
-            fill(out, b'0', missing);
-        }
-        let from = self.first.saturating_sub(zeros);
-        out.extend_from_slice(self.bytes.get(from..).unwrap_or(&[]));
+    fn append(&self, out: &mut Vec<u8>) {
+        let end = out.len().saturating_add(self.count);
+        out.extend_from_slice(&self.bytes);
+        out.truncate(end);
     }
 }
 
-/// The eight hex digits of a number of 32 bits, computed side by side in one word.
-fn eight_digits(half: u64, ten: u8) -> [u8; 8] {
+/// The digits (not yet letters) of a number below 10^8, computed side by side in one word: the
+/// first in the lowest byte.
+///
+/// Four digits are parted in two and two in one by multiplying with 1/100 and 1/10, rounded so
+/// that the whole part is exact.
+#[inline]
+fn eight_decimals(value: u64) -> u64 {
+    let fours = value / 10_000 | (value % 10_000) << 32;
+    let hundreds = fours.wrapping_mul(10_486) >> 20 & 0x7f_0000_007f;
+    let twos = hundreds | fours.wrapping_sub(hundreds.wrapping_mul(100)) << 16;
+    let tens = twos.wrapping_mul(103) >> 10 & 0x000f_000f_000f_000f;
+    tens | twos.wrapping_sub(tens.wrapping_mul(10)) << 8
+}
+
+/// The eight hex digits of a number of 32 bits, computed side by side in one word: the first in the
+/// highest byte.
+#[inline]
+fn eight_hex(half: u64, ten: u8) -> u64 {
     let pairs = (half | half << 16) & 0x0000_ffff_0000_ffff;
     let bytes = (pairs | pairs << 8) & 0x00ff_00ff_00ff_00ff;
     let nibbles = (bytes | bytes << 4) & 0x0f0f_0f0f_0f0f_0f0f;
     let above_nine = nibbles.wrapping_add(0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
     let letters = above_nine.wrapping_mul(u64::from(ten.wrapping_sub(b'0').wrapping_sub(10)));
-    nibbles.wrapping_add(0x3030_3030_3030_3030).wrapping_add(letters).to_be_bytes()
+    nibbles.wrapping_add(0x3030_3030_3030_3030).wrapping_add(letters)
 }
 
 /// Appends `value` without any padding.
 #[inline]
 pub(crate) fn plain(out: &mut Vec<u8>, value: u64, radix: Radix) {
-    Digits::new(value, radix).append(out, 0);
+    Digits::new(value, radix).append(out);
+}
+
+/// Appends `value` in hex with zeros before it, so that there are `least` digits (up to 16).
+#[inline]
+pub(crate) fn hex(out: &mut Vec<u8>, value: u64, least: usize) {
+    Digits::hex(value, b'a', least).append(out);
 }
 
 /// Appends `0x` and `value`.
@@ -174,12 +195,12 @@ pub(crate) fn unsigned(out: &mut Vec<u8>, value: u64, radix: Radix, shape: Shape
 fn shaped(out: &mut Vec<u8>, prefix: &[u8], value: u64, radix: Radix, shape: Shape) {
     let mut digits = Digits::new(value, radix);
     if shape.precision == Some(0) && value == 0 {
-        digits.first = Digits::ROOM;
+        digits.count = 0;
     }
-    let shown = prefix.len().saturating_add(digits.count());
+    let shown = prefix.len().saturating_add(digits.count);
     // A precision asks for digits and switches the flag `0` off.
     let zeros = match shape.precision {
-        Some(least) => least.min(MAX_WIDTH).saturating_sub(digits.count()),
+        Some(least) => least.min(MAX_WIDTH).saturating_sub(digits.count),
         None if shape.zero && !shape.left => shape.width.min(MAX_WIDTH).saturating_sub(shown),
         None => 0,
     };
@@ -188,7 +209,8 @@ fn shaped(out: &mut Vec<u8>, prefix: &[u8], value: u64, radix: Radix, shape: Sha
         fill(out, b' ', pad);
     }
     out.extend_from_slice(prefix);
-    digits.append(out, zeros);
+    fill(out, b'0', zeros);
+    digits.append(out);
     if pad > 0 && shape.left {
         fill(out, b' ', pad);
     }
@@ -231,7 +253,11 @@ mod tests {
 
     #[test]
     fn numbers_equal_those_of_the_library() {
-        for value in [0, 1, 9, 10, 99, 100, 101, 12345, u64::MAX, 1 << 63] {
+        let edges = (0..64).flat_map(|bit| [1 << bit, u64::MAX >> bit]);
+        let tens = (0..20).flat_map(|power| [10u64.pow(power) - 1, 10u64.pow(power)]);
+        // Every pair and every four of digits.
+        let parts = (0..10_000).flat_map(|four| [four * 10_001, four * 10_000]);
+        for value in edges.chain(tens).chain(parts) {
             let mut out = Vec::new();
             plain(&mut out, value, Radix::Decimal);
             out.push(b' ');

@@ -30,15 +30,24 @@ impl NumberAt {
     }
 }
 
-/// The number in the low `size` bytes of `raw`, its top bit taken as the sign.
+/// The number in the low `size` bytes (1, 2, 4 or 8) of `raw`, its top bit taken as the sign.
 #[inline]
 pub(crate) fn sign_extend(raw: u64, size: u8) -> i64 {
-    match size {
-        1 => i64::from(raw as u8 as i8),
-        2 => i64::from(raw as u16 as i16),
-        4 => i64::from(raw as u32 as i32),
-        _ => raw.cast_signed(),
-    }
+    let unused = unused_bits(size);
+    raw.wrapping_shl(unused).cast_signed().wrapping_shr(unused)
+}
+
+/// The number in the low `size` bytes (1, 2, 4 or 8) of `raw`.
+#[inline]
+pub(crate) fn zero_extend(raw: u64, size: u8) -> u64 {
+    let unused = unused_bits(size);
+    raw.wrapping_shl(unused).wrapping_shr(unused)
+}
+
+/// Bits of 64 that a number of `size` bytes leaves.
+#[inline]
+fn unused_bits(size: u8) -> u32 {
+    64u32.wrapping_sub(u32::from(size).wrapping_mul(8))
 }
 
 /// Writes the low `size` bytes of `value` at `offset`; `false` when they do not fit there.
@@ -75,6 +84,16 @@ mod tests {
             Some(0xfffe)
         );
         assert_eq!(at.read(&record[..2], ByteOrder::Big), None);
+    }
+
+    #[test]
+    fn numbers_are_filled_up() {
+        for (size, signed, unsigned) in
+            [(1, -1, 0xff), (2, -0x101, 0xfeff), (4, -0x101, 0xffff_feff), (8, -0x101, !0x100)]
+        {
+            assert_eq!(sign_extend(!0x100, size), signed);
+            assert_eq!(zero_extend(!0x100, size), unsigned);
+        }
     }
 
     #[test]

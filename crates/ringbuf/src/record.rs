@@ -46,36 +46,42 @@ enum Step<'a> {
 /// A position in the data of a page.
 #[derive(Clone, Debug)]
 struct Position<'a> {
-    data: &'a [u8],
-    at: usize,
+    /// What has not been read: one slice that shrinks takes fewer checks than an offset that grows.
+    rest: &'a [u8],
+    /// Bytes of data on the page.
+    len: usize,
     stamp: u64,
 }
 
+#[inline(always)]
+fn word<const BIG: bool>(bytes: [u8; 4]) -> u32 {
+    if BIG { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+}
+
 impl<'a> Position<'a> {
-    #[inline(always)]
-    fn word<const BIG: bool>(&self, offset: usize) -> Option<u32> {
-        let bytes = *self.data.get(offset..)?.first_chunk()?;
-        Some(if BIG { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
+    fn new(data: &'a [u8], stamp: u64) -> Self {
+        Self { rest: data, len: data.len(), stamp }
     }
 
+    #[cold]
     fn damage(&self, wanted: usize) -> RecordDamage {
-        RecordDamage { at: self.at, wanted, have: self.data.len().saturating_sub(self.at) }
+        let have = self.rest.len();
+        RecordDamage { at: self.len.saturating_sub(have), wanted, have }
     }
 
     /// Reads the record at the position and moves behind it; `None` at the end of the data.
     #[inline(always)]
     fn step<const BIG: bool>(&mut self) -> Result<Option<Step<'a>>, RecordDamage> {
-        let Some(head) = self.word::<BIG>(self.at) else {
+        let Some((head, body)) = self.rest.split_first_chunk() else {
             // Fewer than four bytes cannot hold a record; the kernel never leaves any.
-            let rest = self.data.len().saturating_sub(self.at);
-            return if rest == 0 { Ok(None) } else { Err(self.damage(4)) };
+            return if self.rest.is_empty() { Ok(None) } else { Err(self.damage(4)) };
         };
+        let head = word::<BIG>(*head);
         let (type_len, delta) = if BIG {
             (head >> DELTA_BITS, head & ((1 << DELTA_BITS) - 1))
         } else {
             (head & 31, head >> 5)
         };
-        let body = self.at.saturating_add(4);
         if (1..=DATA_TYPE_LEN_MAX).contains(&type_len) {
             self.stamp = self.stamp.wrapping_add(u64::from(delta));
             return self.event(body, (type_len as usize).saturating_mul(4)).map(Some);
@@ -89,44 +95,47 @@ impl<'a> Position<'a> {
         &mut self,
         type_len: u32,
         delta: u32,
-        body: usize,
+        body: &'a [u8],
     ) -> Result<Option<Step<'a>>, RecordDamage> {
         if type_len == PADDING && delta == 0 {
-            self.at = self.data.len();
+            self.rest = &[];
             return Ok(None);
         }
-        let word = self.word::<BIG>(body).ok_or_else(|| self.damage(8))?;
-        let long_delta = (u64::from(word) << DELTA_BITS).wrapping_add(u64::from(delta));
+        let (second, behind) = body.split_first_chunk().ok_or_else(|| self.damage(8))?;
+        let second = word::<BIG>(*second);
+        let long_delta = (u64::from(second) << DELTA_BITS).wrapping_add(u64::from(delta));
         match type_len {
             TIME_EXTEND => {
                 self.stamp = self.stamp.wrapping_add(long_delta);
-                self.at = body.saturating_add(4);
+                self.rest = behind;
             }
             TIME_STAMP => {
                 self.stamp = (self.stamp & STAMP_HIGH_BITS) | (long_delta & !STAMP_HIGH_BITS);
-                self.at = body.saturating_add(4);
+                self.rest = behind;
             }
             PADDING => {
                 // A discarded event: its time has passed, its data is void. The length word counts
                 // itself, as that of a long data record does.
                 self.stamp = self.stamp.wrapping_add(u64::from(delta));
-                self.event(body, (word as usize).max(4))?;
+                self.event(body, (second as usize).max(4))?;
             }
             _ => {
                 self.stamp = self.stamp.wrapping_add(u64::from(delta));
-                let len = (word as usize).saturating_sub(4).checked_next_multiple_of(4);
-                return self.event(body.saturating_add(4), len.unwrap_or(usize::MAX)).map(Some);
+                let len = (second as usize).saturating_sub(4).checked_next_multiple_of(4);
+                return self.event(behind, len.unwrap_or(usize::MAX)).map(Some);
             }
         }
         Ok(Some(Step::TimeOnly))
     }
 
+    /// Takes the first `len` bytes of `body`, which ends where the rest of the data does.
     #[inline(always)]
-    fn event(&mut self, start: usize, len: usize) -> Result<Step<'a>, RecordDamage> {
-        let end = start.saturating_add(len);
-        let payload =
-            self.data.get(start..end).ok_or_else(|| self.damage(end.saturating_sub(self.at)))?;
-        self.at = end;
+    fn event(&mut self, body: &'a [u8], len: usize) -> Result<Step<'a>, RecordDamage> {
+        let Some((payload, behind)) = body.split_at_checked(len) else {
+            let head = self.rest.len().saturating_sub(body.len());
+            return Err(self.damage(head.saturating_add(len)));
+        };
+        self.rest = behind;
         Ok(Step::Event(payload))
     }
 }
@@ -138,7 +147,7 @@ pub(crate) fn walk<'a, const BIG: bool>(
     stamp: u64,
     mut visit: impl FnMut(Record<'a>),
 ) -> Result<(), RecordDamage> {
-    let mut position = Position { data, at: 0, stamp };
+    let mut position = Position::new(data, stamp);
     while let Some(step) = position.step::<BIG>()? {
         if let Step::Event(payload) = step {
             visit(Record { stamp: position.stamp, payload });
@@ -157,7 +166,7 @@ pub struct Records<'a> {
 
 impl<'a> Records<'a> {
     pub(crate) fn new(data: &'a [u8], order: ByteOrder, stamp: u64) -> Self {
-        Self { position: Position { data, at: 0, stamp }, order, damage: None }
+        Self { position: Position::new(data, stamp), order, damage: None }
     }
 
     /// Why the records ended before the page did, if so.

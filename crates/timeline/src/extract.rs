@@ -10,11 +10,11 @@ use abi::ByteOrder;
 use ringbuf::{Page, Record, RecordDamage};
 use sources::{Block, Recording};
 
-use self::action::Action;
+use self::action::{Action, Moment};
 use self::load::Load;
 use crate::rounds::{Decode, Input};
 use crate::thread_batch::{PageWalk, ThreadBatch};
-use crate::thread_event::{Kind, KindSet};
+use crate::thread_event::Kind;
 
 /// No action: the event concerns no vCPU.
 const IGNORE: u8 = u8::MAX;
@@ -26,8 +26,8 @@ pub(crate) struct Extractor {
     type_at: Load,
     type_is_first: bool,
     /// By event id: index in `actions`, or [`IGNORE`]. A byte per id, so that events which do not
-    /// matter touch nothing else.
-    by_id: Vec<u8>,
+    /// matter touch nothing else, and one for each id there can be, which spares a check.
+    by_id: Box<[u8; 1 << 16]>,
     actions: Vec<Action>,
 }
 
@@ -38,7 +38,7 @@ impl Extractor {
     /// Compiles the rules against the formats of `recording`; details are read if `details`.
     pub(crate) fn new(recording: &Recording, details: bool) -> Self {
         let formats = recording.formats();
-        let (mut by_id, mut actions) = (Vec::new(), Vec::new());
+        let (mut by_id, mut actions) = (Box::new([IGNORE; 1 << 16]), Vec::new());
         let mut host_work = None;
         for (id, format) in formats.iter() {
             let Some(action) = action::compile(format, details) else { continue };
@@ -51,13 +51,7 @@ impl Extractor {
             if index == MOST_ACTIONS {
                 break;
             }
-            let at = usize::from(id);
-            if by_id.len() <= at {
-                by_id.resize(at + 1, IGNORE);
-            }
-            if let Some(slot) = by_id.get_mut(at) {
-                *slot = index as u8;
-            }
+            by_id[usize::from(id)] = index as u8;
             if action.kind() == Kind::HostWork {
                 host_work = Some(index);
             }
@@ -77,10 +71,14 @@ impl Extractor {
         let id = match payload.first_chunk() {
             Some(bytes) if self.type_is_first && BIG => u16::from_be_bytes(*bytes),
             Some(bytes) if self.type_is_first => u16::from_le_bytes(*bytes),
-            _ => self.type_at.read::<BIG>(payload)? as u16,
+            _ => self.id_elsewhere::<BIG>(payload)?,
         };
-        let index = *self.by_id.get(usize::from(id))?;
-        self.actions.get(usize::from(index))
+        self.actions.get(usize::from(self.by_id[usize::from(id)]))
+    }
+
+    #[cold]
+    fn id_elsewhere<const BIG: bool>(&self, payload: &[u8]) -> Option<u16> {
+        Some(self.type_at.read::<BIG>(payload)? as u16)
     }
 
     fn page<const BIG: bool>(
@@ -94,38 +92,13 @@ impl Extractor {
         let correction = input.recording.correction(input.stream);
         let corrected = (!correction.is_identity()).then_some(correction);
         let (mut records, mut last_stamp) = (0, page.stamp);
-        let mut seen = KindSet::default();
         let result = page.for_each_in::<BIG>(|Record { stamp, payload }| {
             records += 1;
             last_stamp = stamp;
             let Some(action) = self.action::<BIG>(payload) else { return };
             let stamp_ns = corrected.map_or(stamp, |correction| correction.ns(stamp, cpu));
-            match action {
-                Action::Thread(action) => {
-                    if let Some(event) = action.read::<BIG>(stream, stamp_ns, payload) {
-                        seen.insert(action.kind());
-                        batch.push(event);
-                        batch.events.extend(action.guest_pc::<BIG>(&event, payload));
-                    }
-                }
-                Action::Wake { waker, woken } => {
-                    let work = waker.read::<BIG>(stream, stamp_ns, payload);
-                    let woken = woken.read::<BIG>(stream, stamp_ns, payload);
-                    if let (Some(work), Some(woken)) = (work, woken) {
-                        seen.insert(Kind::HostWork);
-                        seen.insert(Kind::Wake);
-                        batch.events.extend([work, woken]);
-                    }
-                }
-                Action::Switch(action) => {
-                    if let Some(both) = action.read::<BIG>(stream, stamp_ns, payload) {
-                        seen.insert(Kind::SchedOut);
-                        batch.events.extend(both);
-                    }
-                }
-            }
+            action.take::<BIG>(Moment { stamp_ns, stream }, payload, batch);
         });
-        batch.seen.merge(seen);
         batch.records += records;
         batch.reached(correction.ns(last_stamp, cpu));
         result

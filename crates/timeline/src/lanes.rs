@@ -62,28 +62,39 @@ pub(crate) struct Run {
 ///
 /// A thread is a vCPU's if it enters or leaves a guest somewhere in the batches taken so far: what
 /// happens to it before that, on any stream, belongs to its history.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct ThreadRuns {
+    /// By the low bits of a thread's id: whether some such thread is a vCPU's. Most runs are of
+    /// other threads, and a look here tells so sooner than the map.
+    some: [bool; 256],
     places: FxHashMap<u32, usize>,
     threads: Vec<(u32, Vec<Run>)>,
+}
+
+impl Default for ThreadRuns {
+    fn default() -> Self {
+        Self { some: [false; 256], places: FxHashMap::default(), threads: Vec::new() }
+    }
 }
 
 impl ThreadRuns {
     /// A thread is a vCPU's.
     fn add_thread(&mut self, thread: u32) {
+        self.some[usize::from(thread as u8)] = true;
         self.places.entry(thread).or_insert_with(|| {
             self.threads.push((thread, Vec::new()));
             self.threads.len() - 1
         });
     }
 
-    /// Notes a run, if its thread is a vCPU's.
+    /// The runs noted of a thread, if it is a vCPU's.
     #[inline]
-    fn keep(&mut self, thread: u32, run: Run) {
-        let place = self.places.get(&thread).copied();
-        if let Some((_, runs)) = place.and_then(|at| self.threads.get_mut(at)) {
-            runs.push(run);
+    fn of(&mut self, thread: u32) -> Option<&mut Vec<Run>> {
+        if !self.some[usize::from(thread as u8)] {
+            return None;
         }
+        let (_, runs) = self.threads.get_mut(*self.places.get(&thread)?)?;
+        Some(runs)
     }
 }
 
@@ -140,24 +151,18 @@ impl<S: ExitSink> Lanes<S> {
             for (batch_at, batch) in lane.batches.iter().enumerate() {
                 let rest = batch.events.get(from..).unwrap_or(&[]);
                 let ready = rest.get(..ready_count(rest, horizon_ns)).unwrap_or(&[]);
-                let mut start = 0;
+                let mut to = from;
                 for events in ready.chunk_by(|a, b| a.thread == b.thread) {
-                    let at = Run {
-                        lane: lane_at,
-                        batch: batch_at,
-                        from: from + start,
-                        to: from + start + events.len(),
-                        first_ns: events.first().map_or(0, |event| event.stamp_ns),
-                        last_ns: events.last().map_or(0, |event| event.stamp_ns),
-                    };
-                    start += events.len();
-                    match events.first() {
-                        Some(first) if first.kind == Kind::Lost => {
-                            self.vcpus.note_gaps(events);
-                            self.gaps.push(at, events);
-                        }
-                        Some(first) => self.runs.keep(first.thread, at),
-                        None => {}
+                    let from = to;
+                    to += events.len();
+                    let ([first, ..], [.., last]) = (events, events) else { continue };
+                    let (first_ns, last_ns) = (first.stamp_ns, last.stamp_ns);
+                    let run = Run { lane: lane_at, batch: batch_at, from, to, first_ns, last_ns };
+                    if first.kind == Kind::Lost {
+                        self.vcpus.note_gaps(events);
+                        self.gaps.push(run, events);
+                    } else if let Some(runs) = self.runs.of(first.thread) {
+                        runs.push(run);
                     }
                 }
                 if ready.len() < rest.len() {

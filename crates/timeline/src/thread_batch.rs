@@ -39,6 +39,7 @@ impl ThreadBatch {
     /// Adds an event of a thread.
     #[inline(always)]
     pub(crate) fn push(&mut self, event: ThreadEvent) {
+        self.seen.insert(event.kind);
         if matches!(event.kind, Kind::Exit | Kind::Entry)
             && self.vcpu_threads.last() != Some(&event.thread)
         {
@@ -47,6 +48,7 @@ impl ThreadBatch {
         self.events.push(event);
     }
 
+    #[cold]
     fn note_vcpu(&mut self, thread: u32) {
         // The last one stands at the end, where it is found at once.
         self.vcpu_threads.retain(|&known| known != thread);

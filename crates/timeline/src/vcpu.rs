@@ -357,8 +357,8 @@ impl VcpuThread {
     /// guest was entered: gaps that had ended by then are forgotten. A thread that was never
     /// switched away and whose events all came from one intact CPU has lost none.
     fn lost_since(&self) -> bool {
-        let stayed = self.switches_recorded && !self.was_off && !self.moved;
-        self.gaps.iter().any(|gap| gap.stream == self.stream || !stayed)
+        let stayed = || self.switches_recorded && !self.was_off && !self.moved;
+        self.gaps.iter().any(|gap| gap.stream == self.stream || !stayed())
     }
 
     fn forget_gaps_before(&mut self, stamp_ns: u64) {

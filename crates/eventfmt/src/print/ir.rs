@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::quick::Quick;
 use crate::digits::{Radix, Shape};
-use crate::number::{NumberAt, sign_extend};
+use crate::number::{NumberAt, sign_extend, zero_extend};
 
 /// The type a number has in C once the size of a `long` is known.
 ///
@@ -23,13 +24,9 @@ impl Kind {
     #[inline]
     pub(super) fn fit(self, value: u64) -> u64 {
         if self.signed {
-            return sign_extend(value, self.size).cast_unsigned();
-        }
-        match self.size {
-            1 => value & 0xff,
-            2 => value & 0xffff,
-            4 => value & 0xffff_ffff,
-            _ => value,
+            sign_extend(value, self.size).cast_unsigned()
+        } else {
+            zero_extend(value, self.size)
         }
     }
 
@@ -150,12 +147,32 @@ pub(super) struct Symbolic {
     pub(super) kind: Kind,
     /// Sorted by value, each value once.
     pub(super) names: Box<[(u64, Box<[u8]>)]>,
+    /// Places in `names`, counted from 1, by value: most values are low, as numbers of exits and
+    /// interrupts are, and need not be searched for.
+    low: Box<[u16]>,
 }
 
 impl Symbolic {
+    /// Values that are low.
+    const LOW: u64 = 1 << 12;
+
+    /// The names must be sorted by value, each value once.
+    pub(super) fn new(value: Num, kind: Kind, names: Box<[(u64, Box<[u8]>)]>) -> Self {
+        let mut low = Vec::new();
+        for (place, (value, _)) in (1..).zip(&names).take_while(|(_, entry)| entry.0 < Self::LOW) {
+            low.resize(*value as usize, 0);
+            low.push(place);
+        }
+        Self { value, kind, names, low: low.into() }
+    }
+
     /// The name of `value`.
     pub(super) fn name(&self, value: u64) -> Option<&[u8]> {
-        let at = self.names.binary_search_by_key(&value, |entry| entry.0).ok()?;
+        let low = usize::try_from(value).ok().and_then(|value| self.low.get(value));
+        let at = match low {
+            Some(&place) => usize::from(place).checked_sub(1)?,
+            None => self.names.binary_search_by_key(&value, |entry| entry.0).ok()?,
+        };
         self.names.get(at).map(|entry| &*entry.1)
     }
 }
@@ -214,6 +231,8 @@ pub(super) struct Conversion {
     /// No flag, width or precision at all.
     pub(super) plain: bool,
     pub(super) what: What,
+    /// The same in short, if there is a short form.
+    pub(super) quick: Option<Quick>,
     /// The field that is the argument, when it is nothing else: an index in the own fields.
     pub(super) field: Option<u32>,
 }
@@ -244,4 +263,20 @@ pub(super) enum Pointed {
     Uuid { little: bool, upper: bool },
     Hex { separator: Option<u8> },
     Bits { list: bool },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn low_and_high_values_have_names() {
+        let values = [0, 2, 71, 0x400, 0xfff, 0x1000, 0x1001, u64::MAX];
+        let names = values.map(|value| (value, value.to_string().into_bytes().into())).into();
+        let symbolic = Symbolic::new(Num::Const(0), Kind::U64, names);
+        for value in (0..0x1010).chain([u64::MAX - 1, u64::MAX]) {
+            let name = values.contains(&value).then(|| value.to_string());
+            assert_eq!(symbolic.name(value), name.as_deref().map(str::as_bytes));
+        }
+    }
 }

@@ -14,6 +14,7 @@ mod operators;
 mod parser;
 mod pointer;
 mod primary;
+mod quick;
 mod raw_like;
 mod spec;
 mod symbols;

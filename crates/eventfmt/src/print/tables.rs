@@ -36,7 +36,7 @@ impl Parser<'_> {
         // The first name of a value is the one the kernel finds.
         names.sort_by_key(|entry| entry.0);
         names.dedup_by_key(|entry| entry.0);
-        Ok(Text::Symbol(Box::new(Symbolic { value: value.num, kind, names: names.into() })))
+        Ok(Text::Symbol(Box::new(Symbolic::new(value.num, kind, names.into()))))
     }
 
     fn flags(&mut self, kind: Kind) -> Result<Text, PrintError> {

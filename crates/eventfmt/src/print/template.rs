@@ -3,6 +3,7 @@
 use super::ir::{Conversion, Kind, Num, Piece, What};
 use super::parser::{Operand, Parser};
 use super::pointer;
+use super::quick::Quick;
 use super::spec::{self, Amount, Length, Spec};
 use crate::ctype::CType;
 use crate::digits::{Radix, Shape};
@@ -71,9 +72,11 @@ impl Parser<'_> {
             precision: (spec.precision != Amount::None).then(|| spec.precision.fixed()),
             ..spec.flags
         };
-        let plain = shape == Shape::default() && width.is_none() && precision.is_none();
+        let fixed = width.is_none() && precision.is_none();
+        let plain = fixed && shape == Shape::default();
         let what = self.what(spec, operand)?;
-        Ok(Conversion { shape, width, precision, plain, what, field })
+        let quick = Quick::of(&what, shape).filter(|_| fixed);
+        Ok(Conversion { shape, width, precision, plain, what, quick, field })
     }
 
     fn what(&mut self, spec: &Spec<'_>, operand: Operand) -> Result<What, PrintError> {

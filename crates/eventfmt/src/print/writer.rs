@@ -20,7 +20,10 @@ impl Writer<'_> {
         for piece in pieces {
             match piece {
                 Piece::Literal(text) => out.extend_from_slice(text),
-                Piece::Conversion(conversion) => self.conversion(conversion, out)?,
+                Piece::Conversion(conversion) => match &conversion.quick {
+                    Some(quick) => quick.write(self.record, out).ok_or(WriteError::Short)?,
+                    None => self.conversion(conversion, out)?,
+                },
             }
         }
         Ok(())

@@ -8,6 +8,8 @@ use std::ops::ControlFlow;
 use sources::Damage;
 use timeline::rounds::{Batch, Consume};
 
+use super::text::LineStart;
+
 /// One finished line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
@@ -21,6 +23,7 @@ pub(super) struct Line {
 pub(super) struct LineBatch {
     pub(super) text: Vec<u8>,
     pub(super) lines: Vec<Line>,
+    pub(super) start: LineStart,
     pub(super) events: u64,
     pub(super) last_ns: Option<u64>,
     pub(super) damaged: u64,
@@ -37,6 +40,7 @@ impl Batch for LineBatch {
     fn clear(&mut self) {
         self.text.clear();
         self.lines.clear();
+        self.start.clear();
         self.events = 0;
         self.last_ns = None;
         self.damaged = 0;
@@ -76,24 +80,57 @@ impl Lane {
 
 /// Bytes gathered before they are written.
 const WRITE_BYTES: usize = 1 << 18;
+/// As many bytes at once are not gathered, but written from where they are.
+const STRAIGHT_BYTES: usize = 1 << 14;
+
+/// Gathers text and writes it in large pieces.
+struct Output<'o> {
+    out: &'o mut (dyn Write + Send),
+    pending: Vec<u8>,
+    result: io::Result<()>,
+}
+
+impl Output<'_> {
+    fn add(&mut self, text: &[u8]) {
+        if text.len() >= STRAIGHT_BYTES {
+            self.flush();
+            self.write(text);
+            return;
+        }
+        self.pending.extend_from_slice(text);
+        if self.pending.len() >= WRITE_BYTES {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending);
+        self.write(&pending);
+        pending.clear();
+        self.pending = pending;
+    }
+
+    fn write(&mut self, text: &[u8]) {
+        if self.result.is_ok() {
+            self.result = self.out.write_all(text);
+        }
+    }
+}
 
 /// Writes lines in the order of their times.
 pub(super) struct Merger<'o> {
     lanes: Vec<Lane>,
-    out: &'o mut (dyn Write + Send),
-    pending: Vec<u8>,
-    result: io::Result<()>,
+    output: Output<'o>,
     events: u64,
     damaged: u64,
 }
 
 impl<'o> Merger<'o> {
     pub(super) fn new(lanes: usize, out: &'o mut (dyn Write + Send)) -> Self {
+        let pending = Vec::with_capacity(WRITE_BYTES + STRAIGHT_BYTES);
         Self {
             lanes: (0..lanes).map(|_| Lane::default()).collect(),
-            out,
-            pending: Vec::with_capacity(2 * WRITE_BYTES),
-            result: Ok(()),
+            output: Output { out, pending, result: Ok(()) },
             events: 0,
             damaged: 0,
         }
@@ -101,21 +138,14 @@ impl<'o> Merger<'o> {
 
     /// Writes what is left; returns how many events were printed and how much was damaged.
     pub(super) fn finish(mut self) -> io::Result<(u64, u64)> {
-        self.flush();
-        self.result?;
-        self.out.flush()?;
+        self.output.flush();
+        self.output.result?;
+        self.output.out.flush()?;
         Ok((self.events, self.damaged))
     }
 
-    fn flush(&mut self) {
-        if self.result.is_ok() {
-            self.result = self.out.write_all(&self.pending);
-        }
-        self.pending.clear();
-    }
-
-    /// Copies lines of a lane whose times lie below `until_ns`.
-    fn copy(&mut self, at: usize, until_ns: u64) {
+    /// Writes lines of a lane whose times lie below `until_ns`.
+    fn write(&mut self, at: usize, until_ns: u64) {
         let Some(lane) = self.lanes.get_mut(at) else { return };
         let Some(batch) = lane.batches.front() else { return };
         let begin = lane.written;
@@ -125,7 +155,7 @@ impl<'o> Merger<'o> {
         let start =
             begin.checked_sub(1).and_then(|at| batch.lines.get(at)).map_or(0, |one| one.end);
         let end = lines.get(count - 1).map_or(start, |line| line.end);
-        self.pending.extend_from_slice(batch.text.get(start..end).unwrap_or(&[]));
+        self.output.add(batch.text.get(start..end).unwrap_or(&[]));
         lane.written = begin + count;
     }
 }
@@ -151,16 +181,13 @@ impl Consume<LineBatch> for Merger<'_> {
             // The lane may go on until another's line is due; at equal times the lower lane goes
             // first, and this one was the lowest.
             let next_ns = heap.peek().map_or(horizon_ns, |Reverse((next_ns, _))| *next_ns);
-            self.copy(at, next_ns.max(stamp_ns.saturating_add(1)));
+            self.write(at, next_ns.max(stamp_ns.saturating_add(1)));
             if let Some(lane) = self.lanes.get_mut(at) {
                 lane.release(spent);
                 heap.extend(due(lane, at));
             }
-            if self.pending.len() >= WRITE_BYTES {
-                self.flush();
-                if self.result.is_err() {
-                    return ControlFlow::Break(());
-                }
+            if self.output.result.is_err() {
+                return ControlFlow::Break(());
             }
         }
         ControlFlow::Continue(())

@@ -179,7 +179,7 @@ impl<'r> Printer<'r> {
             jsonl::event(out, (pid, self.recording.comm(pid)), names, payload, self.order);
         } else {
             out.extend_from_slice(&self.prefix);
-            self.lines.begin(out, pid, cpu, stamp_ns);
+            self.lines.begin(out, &mut batch.start, (stamp_ns, cpu, pid));
             out.extend_from_slice(&event.name_part);
             self.body(out, event, payload);
             out.push(b'\n');
@@ -225,7 +225,7 @@ impl<'r> Printer<'r> {
             jsonl::event(out, (pid, self.recording.comm(pid)), names, payload, self.order);
         } else {
             out.extend_from_slice(&self.prefix);
-            self.lines.begin(out, pid, cpu, stamp_ns);
+            self.lines.begin(out, &mut batch.start, (stamp_ns, cpu, pid));
             out.extend_from_slice(&name_part(&name));
             for byte in payload {
                 out.extend_from_slice(format!(" {byte:02x}").as_bytes());

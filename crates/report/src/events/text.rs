@@ -29,7 +29,31 @@ impl LineParts {
 
     /// Writes all that goes before the event's name.
     #[inline]
-    pub(super) fn begin(&self, out: &mut Vec<u8>, pid: u32, cpu: u32, stamp_ns: u64) {
+    pub(super) fn begin(
+        &self,
+        out: &mut Vec<u8>,
+        last: &mut LineStart,
+        (stamp_ns, cpu, pid): (u64, u32, u32),
+    ) {
+        // Rounded to microseconds, halves up.
+        let micros = stamp_ns.saturating_add(500) / 1000;
+        let seconds = self.nanoseconds.then_some(micros / 1_000_000);
+        if last.of != Some((pid, cpu, seconds)) {
+            self.set(last, pid, cpu, seconds);
+        }
+        out.extend_from_slice(&last.text);
+        if self.nanoseconds {
+            out.extend_from_slice(&six_digits(micros % 1_000_000));
+        } else {
+            decimal(out, stamp_ns, 12, b' ');
+        }
+        out.extend_from_slice(b": ");
+    }
+
+    fn set(&self, start: &mut LineStart, pid: u32, cpu: u32, seconds: Option<u64>) {
+        start.of = Some((pid, cpu, seconds));
+        let out = &mut start.text;
+        out.clear();
         match self.threads.get(&pid) {
             Some(part) => out.extend_from_slice(part),
             None => out.extend_from_slice(&thread_part("<...>", pid)),
@@ -37,17 +61,38 @@ impl LineParts {
         out.extend_from_slice(b" [");
         decimal(out, u64::from(cpu), 3, b'0');
         out.extend_from_slice(b"] ");
-        if self.nanoseconds {
-            // Rounded to microseconds, halves up.
-            let micros = stamp_ns.saturating_add(500) / 1000;
-            decimal(out, micros / 1_000_000, 5, b' ');
+        if let Some(seconds) = seconds {
+            decimal(out, seconds, 5, b' ');
             out.push(b'.');
-            decimal(out, micros % 1_000_000, 6, b'0');
-        } else {
-            decimal(out, stamp_ns, 12, b' ');
         }
-        out.extend_from_slice(b": ");
     }
+}
+
+/// How the line before began, up to the point of its time: the next of its stream mostly begins
+/// alike.
+#[derive(Debug, Default)]
+pub(super) struct LineStart {
+    /// Thread, CPU, and seconds if the clock has any.
+    of: Option<(u32, u32, Option<u64>)>,
+    text: Vec<u8>,
+}
+
+impl LineStart {
+    /// The next line may be of another recording.
+    pub(super) fn clear(&mut self) {
+        self.of = None;
+    }
+}
+
+/// The last six digits of a number.
+#[inline]
+fn six_digits(mut value: u64) -> [u8; 6] {
+    let mut digits = [b'0'; 6];
+    for digit in digits.iter_mut().rev() {
+        *digit += (value % 10) as u8;
+        value /= 10;
+    }
+    digits
 }
 
 fn thread_part(comm: &str, pid: u32) -> Box<[u8]> {
@@ -102,6 +147,13 @@ mod tests {
         assert_eq!(text(42, 5, b' '), "   42");
         assert_eq!(text(123_456, 3, b'0'), "123456");
         assert_eq!(text(u64::MAX, 12, b' '), u64::MAX.to_string());
+    }
+
+    #[test]
+    fn microseconds_have_six_digits() {
+        assert_eq!(&six_digits(0), b"000000");
+        assert_eq!(&six_digits(20_345), b"020345");
+        assert_eq!(&six_digits(1_999_999), b"999999");
     }
 
     #[test]

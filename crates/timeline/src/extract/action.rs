@@ -4,6 +4,7 @@ use eventfmt::EventFormat;
 
 use super::load::Load;
 use crate::kvm_events::{ARM64_EXIT, DETAIL_RULES, HOST_WORK_SYSTEMS, RULES, Rule, SCHED_SWITCH};
+use crate::thread_batch::ThreadBatch;
 use crate::thread_event::{Kind, ThreadEvent};
 
 /// Bits of `prev_state` that say why a thread sleeps; none set: it stays runnable. Above them
@@ -13,8 +14,10 @@ const SLEEP_STATES: u64 = 0xff;
 /// What to do with an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
-    /// It concerns one thread.
+    /// It concerns one thread, and three numbers tell all.
     Thread(ThreadAction),
+    /// It concerns one thread, and there is more to it.
+    Special(ThreadAction, Special),
     /// It is a switch from one thread to another.
     Switch(SwitchAction),
     /// A thread wakes another: it concerns that one, and is work of the thread that wakes.
@@ -23,26 +26,24 @@ pub(super) enum Action {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadAction {
-    kind: Kind,
     thread: Load,
     value: Load,
+    flag: Load,
     /// Added to `value`: 1 tells "vCPU 0" from "no vCPU id".
     value_bias: u64,
-    /// Where the guest's program counter is, if it is asked for.
-    guest_pc: Option<Load>,
-    flag: Load,
+    kind: Kind,
     fixed_flag: u8,
-    special: Special,
 }
 
 /// What few events need.
-#[derive(Clone, Copy, Debug)]
-enum Special {
-    No,
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Special {
     /// The event counts only if the number is this.
-    OnlyIf(Load, u64),
+    only_if: Option<(Load, u64)>,
     /// A number to be put above `value`'s low 32 bits.
-    High(Load),
+    high: Option<Load>,
+    /// Where the guest's program counter is, if it is asked for: an event of its own.
+    guest_pc: Option<Load>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,76 +53,113 @@ pub(super) struct SwitchAction {
     next_pid: Load,
 }
 
+/// When and on which stream an event happened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    pub(super) stamp_ns: u64,
+    pub(super) stream: u16,
+}
+
 impl Action {
     /// What the event says of the thread it concerns; of a switch, that the thread goes.
     pub(super) fn kind(&self) -> Kind {
         match self {
-            Self::Thread(action) | Self::Wake { woken: action, .. } => action.kind,
+            Self::Thread(action) | Self::Special(action, _) | Self::Wake { woken: action, .. } => {
+                action.kind
+            }
             Self::Switch(_) => Kind::SchedOut,
         }
+    }
+
+    /// Adds to `batch` what an event says; nothing when the record is too short to say it.
+    #[inline(always)]
+    pub(super) fn take<const BIG: bool>(
+        &self,
+        moment: Moment,
+        payload: &[u8],
+        batch: &mut ThreadBatch,
+    ) {
+        if let Self::Thread(action) = self
+            && let Some(event) = action.read(moment, |load| load.read_inside::<BIG>(payload))
+        {
+            batch.push(event);
+        } else {
+            let _ = self.take_with_care::<BIG>(moment, payload, batch);
+        }
+    }
+
+    /// [`Self::take`] for all events. It is kept out of the loop over records, which is faster the
+    /// fewer registers it needs.
+    #[inline(never)]
+    fn take_with_care<const BIG: bool>(
+        &self,
+        moment: Moment,
+        payload: &[u8],
+        batch: &mut ThreadBatch,
+    ) -> Option<()> {
+        let load = |load: &Load| load.read::<BIG>(payload);
+        match self {
+            Self::Thread(action) => batch.push(action.read(moment, load)?),
+            Self::Special(action, special) => {
+                let mut event = action.read(moment, load)?;
+                if let Some((condition, wanted)) = &special.only_if
+                    && load(condition)? != *wanted
+                {
+                    return None;
+                }
+                if let Some(high) = &special.high {
+                    event.value |= load(high)? << 32;
+                }
+                batch.push(event);
+                if let Some(value) = special.guest_pc.as_ref().and_then(load) {
+                    batch.push(ThreadEvent { value, kind: Kind::GuestPc, ..event });
+                }
+            }
+            Self::Switch(action) => {
+                let [goes, comes] = action.read(moment, load)?;
+                batch.push(goes);
+                batch.push(comes);
+            }
+            Self::Wake { waker, woken } => {
+                let (work, wake) = (waker.read(moment, load)?, woken.read(moment, load)?);
+                batch.push(work);
+                batch.push(wake);
+            }
+        }
+        Some(())
     }
 }
 
 impl ThreadAction {
+    /// The event, its numbers read by `load`.
     #[inline(always)]
-    pub(super) fn read<const BIG: bool>(
-        &self,
-        stream: u16,
-        stamp_ns: u64,
-        payload: &[u8],
-    ) -> Option<ThreadEvent> {
-        let mut value = self.value.read::<BIG>(payload)?.wrapping_add(self.value_bias);
-        match &self.special {
-            Special::No => {}
-            Special::OnlyIf(load, wanted) => {
-                if load.read::<BIG>(payload)? != *wanted {
-                    return None;
-                }
-            }
-            Special::High(load) => value |= load.read::<BIG>(payload)? << 32,
-        }
+    fn read(&self, moment: Moment, load: impl Fn(&Load) -> Option<u64>) -> Option<ThreadEvent> {
+        let Moment { stamp_ns, stream } = moment;
         Some(ThreadEvent {
             stamp_ns,
-            value,
-            thread: self.thread.read::<BIG>(payload)? as u32,
+            value: load(&self.value)?.wrapping_add(self.value_bias),
+            thread: load(&self.thread)? as u32,
             stream,
             kind: self.kind,
-            flag: self.flag.read::<BIG>(payload)? as u8 | self.fixed_flag,
+            flag: load(&self.flag)? as u8 | self.fixed_flag,
         })
-    }
-
-    /// The event that tells the guest's program counter, behind one that [`Self::read`] gave.
-    #[inline(always)]
-    pub(super) fn guest_pc<const BIG: bool>(
-        &self,
-        exit: &ThreadEvent,
-        payload: &[u8],
-    ) -> Option<ThreadEvent> {
-        let value = self.guest_pc.as_ref()?.read::<BIG>(payload)?;
-        Some(ThreadEvent { value, kind: Kind::GuestPc, ..*exit })
-    }
-
-    pub(super) fn kind(&self) -> Kind {
-        self.kind
     }
 }
 
 impl SwitchAction {
     /// The event as it concerns the thread that goes and the one that comes.
-    #[inline(always)]
-    pub(super) fn read<const BIG: bool>(
+    fn read(
         &self,
-        stream: u16,
-        stamp_ns: u64,
-        payload: &[u8],
+        moment: Moment,
+        load: impl Fn(&Load) -> Option<u64>,
     ) -> Option<[ThreadEvent; 2]> {
-        let runnable = self.prev_state.read::<BIG>(payload)? & SLEEP_STATES == 0;
+        let Moment { stamp_ns, stream } = moment;
+        let runnable = load(&self.prev_state)? & SLEEP_STATES == 0;
         let switch = |thread: u64, kind, flag| {
             let thread = thread as u32;
             ThreadEvent { stamp_ns, value: 0, thread, stream, kind, flag }
         };
-        let prev = self.prev_pid.read::<BIG>(payload)?;
-        let next = self.next_pid.read::<BIG>(payload)?;
+        let (prev, next) = (load(&self.prev_pid)?, load(&self.next_pid)?);
         Some([switch(prev, Kind::SchedOut, u8::from(runnable)), switch(next, Kind::SchedIn, 0)])
     }
 }
@@ -133,67 +171,64 @@ pub(super) fn compile(format: &EventFormat, details: bool) -> Option<Action> {
         return compile_switch(format).map(Action::Switch);
     }
     if let Some(rule) = RULES.iter().find(|rule| rule.event == name) {
-        let action = compile_rule(format, rule, 0, details)?;
-        return match rule.kind {
-            Kind::Wake => {
-                let waker = compile_rule(format, &Rule::HOST_WORK, 0, false)?;
-                Some(Action::Wake { waker, woken: action })
-            }
-            _ => Some(Action::Thread(action)),
-        };
+        return compile_rule(format, rule, details);
     }
     if let Some((detail, rule)) = DETAIL_RULES.iter().find(|(_, rule)| rule.event == name) {
-        let action = details.then(|| compile_rule(format, rule, *detail as u8, false)).flatten();
-        return action.map(Action::Thread);
+        let mut action = compile_thread(format, rule).filter(|_| details)?;
+        action.fixed_flag = *detail as u8;
+        return Some(Action::Thread(action));
     }
     if HOST_WORK_SYSTEMS.contains(&format.system()) {
-        return compile_rule(format, &Rule::HOST_WORK, 0, false).map(Action::Thread);
+        return compile_thread(format, &Rule::HOST_WORK).map(Action::Thread);
     }
     None
 }
 
 fn compile_switch(format: &EventFormat) -> Option<SwitchAction> {
-    let load = |name: &str| format.field(name)?.number().map(Load::new);
     Some(SwitchAction {
-        prev_pid: load("prev_pid")?,
-        prev_state: load("prev_state")?,
-        next_pid: load("next_pid")?,
+        prev_pid: first(format, &["prev_pid"])?,
+        prev_state: first(format, &["prev_state"])?,
+        next_pid: first(format, &["next_pid"])?,
     })
 }
 
-fn compile_rule(
-    format: &EventFormat,
-    rule: &Rule,
-    fixed_flag: u8,
-    details: bool,
-) -> Option<ThreadAction> {
-    let load = |name: &str| format.field(name)?.number().map(Load::new);
-    let first = |names: &[&str]| names.iter().find_map(|name| load(name));
+fn compile_rule(format: &EventFormat, rule: &Rule, details: bool) -> Option<Action> {
+    let mut action = compile_thread(format, rule)?;
+    if rule.kind == Kind::Wake {
+        let waker = compile_thread(format, &Rule::HOST_WORK)?;
+        return Some(Action::Wake { waker, woken: action });
+    }
+    let load = |name| first(format, &[name]);
+    let mut special = Special {
+        guest_pc: first(format, rule.guest_pc).filter(|_| details),
+        ..Special::default()
+    };
+    if let Some((name, value)) = rule.only_if {
+        special.only_if = Some((load(name)?, value));
+    }
+    if rule.kind == Kind::Exit && first(format, rule.value).is_none() {
+        special.high = Some(load(ARM64_EXIT.0)?);
+        action.value = load(ARM64_EXIT.1)?;
+    }
+    let Special { only_if, high, guest_pc } = &special;
+    let plain = only_if.is_none() && high.is_none() && guest_pc.is_none();
+    Some(if plain { Action::Thread(action) } else { Action::Special(action, special) })
+}
+
+fn compile_thread(format: &EventFormat, rule: &Rule) -> Option<ThreadAction> {
     let thread = if rule.thread.is_empty() { "common_pid" } else { rule.thread };
-    let mut special = match rule.only_if {
-        Some((name, value)) => Special::OnlyIf(load(name)?, value),
-        None => Special::No,
-    };
-    let mut value_bias = 0;
-    let value = match first(rule.value) {
-        Some(value) => {
-            value_bias = u64::from(rule.kind == Kind::Entry);
-            value
-        }
-        None if rule.kind == Kind::Exit => {
-            special = Special::High(load(ARM64_EXIT.0)?);
-            load(ARM64_EXIT.1)?
-        }
-        None => Load::ABSENT,
-    };
+    let value = first(format, rule.value);
     Some(ThreadAction {
+        thread: first(format, &[thread])?,
+        value: value.unwrap_or(Load::ABSENT),
+        flag: first(format, rule.flag).unwrap_or(Load::ABSENT),
+        value_bias: u64::from(rule.kind == Kind::Entry && value.is_some()),
         kind: rule.kind,
-        thread: load(thread)?,
-        value,
-        value_bias,
-        guest_pc: first(rule.guest_pc).filter(|_| details),
-        flag: first(rule.flag).unwrap_or(Load::ABSENT),
-        fixed_flag,
-        special,
+        fixed_flag: 0,
     })
+}
+
+/// The first of some fields that the format has.
+fn first(format: &EventFormat, names: &[&str]) -> Option<Load> {
+    names.iter().find_map(|name| format.field(name)?.number()).map(Load::new)
 }

@@ -9,31 +9,38 @@ use eventfmt::NumberAt;
 pub(super) struct Load {
     mask: u64,
     at: NumberAt,
-    shift: u8,
 }
 
 impl Load {
     /// A number that is not in the record: always 0.
     pub(super) const ABSENT: Self =
-        Self { mask: 0, at: NumberAt { offset: 0, size: 1, signed: false }, shift: 0 };
+        Self { mask: 0, at: NumberAt { offset: 0, size: 1, signed: false } };
 
     pub(super) fn new(at: NumberAt) -> Self {
         let bits = u32::from(at.size.clamp(1, 8)) * 8;
-        Self { mask: u64::MAX >> (64 - bits), at, shift: (64 - bits) as u8 }
+        Self { mask: u64::MAX >> (64 - bits), at }
     }
 
     /// The number, filled up with zeros; `None` when the record is too short.
-    #[inline(always)]
+    #[inline]
     pub(super) fn read<const BIG: bool>(&self, record: &[u8]) -> Option<u64> {
-        let offset = self.at.offset as usize;
-        match record.get(offset..).and_then(<[u8]>::first_chunk) {
-            Some(bytes) if BIG => Some((u64::from_be_bytes(*bytes) >> self.shift) & self.mask),
-            Some(bytes) => Some(u64::from_le_bytes(*bytes) & self.mask),
-            None => self.read_near_end::<BIG>(record),
-        }
+        self.read_inside::<BIG>(record).or_else(|| self.read_near_end::<BIG>(record))
     }
 
-    /// The number lies so near the end of the record that eight bytes can't be loaded.
+    /// The number; `None` also when it lies so near the end of the record that eight bytes can't
+    /// be loaded.
+    #[inline(always)]
+    pub(super) fn read_inside<const BIG: bool>(&self, record: &[u8]) -> Option<u64> {
+        let offset = self.at.offset as usize;
+        let bytes = *record.get(offset..offset.saturating_add(8))?.first_chunk()?;
+        Some(if BIG {
+            u64::from_be_bytes(bytes).wrapping_shr(self.mask.leading_zeros()) & self.mask
+        } else {
+            u64::from_le_bytes(bytes) & self.mask
+        })
+    }
+
+    #[cold]
     fn read_near_end<const BIG: bool>(&self, record: &[u8]) -> Option<u64> {
         let order = if BIG { ByteOrder::Big } else { ByteOrder::Little };
         Some(self.at.read(record, order)? & self.mask)

@@ -1,0 +1,62 @@
+//! Conversions of a field to a plain decimal number, or to hex with zeros before it: most of those
+//! that lines are made of, and no step more than they need.
+
+use super::eval::Record;
+use super::ir::{Kind, Num, What};
+use crate::digits::{self, Radix, Shape};
+use crate::number::NumberAt;
+
+/// A conversion that takes a field and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Quick {
+    at: NumberAt,
+    kind: Kind,
+    form: Form,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Form {
+    Decimal,
+    /// With this many digits at least.
+    Hex(u8),
+}
+
+impl Quick {
+    /// The conversion in short, if it is one of these. Its width and precision are fixed.
+    pub(super) fn of(what: &What, shape: Shape) -> Option<Self> {
+        let (What::Signed(Num::Field(at), kind) | What::Unsigned(Num::Field(at), kind, _)) = *what
+        else {
+            return None;
+        };
+        let zeros = Shape { zero: true, width: shape.width, ..Shape::default() };
+        let form = match what {
+            What::Unsigned(_, _, Radix::Hex) if shape == Shape::default() => Form::Hex(1),
+            What::Unsigned(_, _, Radix::Hex) if shape == zeros => {
+                Form::Hex(u8::try_from(shape.width).ok().filter(|&width| width <= 16)?)
+            }
+            What::Unsigned(_, _, Radix::Decimal) | What::Signed(..)
+                if shape == Shape::default() =>
+            {
+                Form::Decimal
+            }
+            _ => return None,
+        };
+        Some(Self { at, kind, form })
+    }
+
+    /// Appends the number; `None` if the record does not have it.
+    #[inline]
+    pub(super) fn write(&self, record: Record<'_>, out: &mut Vec<u8>) -> Option<()> {
+        let value = self.at.read_signed(record.bytes, record.order)?.cast_unsigned();
+        let value = self.kind.fit(value);
+        match self.form {
+            Form::Hex(least) => digits::hex(out, value, usize::from(least)),
+            Form::Decimal if self.kind.signed && value.cast_signed() < 0 => {
+                out.push(b'-');
+                digits::plain(out, value.wrapping_neg(), Radix::Decimal);
+            }
+            Form::Decimal => digits::plain(out, value, Radix::Decimal),
+        }
+        Some(())
+    }
+}
