@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use abi::ByteOrder;
-use eventfmt::NumberAt;
+use eventfmt::{EventFormat, NumberAt};
 use ringbuf::{Missed, Page};
-use sources::{Block, Damage, Recording, Stream};
+use sources::{Block, Damage, Damages, Recording, Stream};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
+use timeline::{Vm, each_exit_beside, group_vms};
+
+use crate::vms::Ignore;
 
 /// Events of one CPU in one buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,13 +41,8 @@ pub struct Contents {
     /// One per CPU and buffer that has pages.
     pub cpus: Vec<CpuContents>,
     /// Pages, records and chunks that could not be read.
-    pub damage: Vec<Damage>,
-    /// Damages beyond those kept.
-    pub more_damage: u64,
+    pub damage: Damages,
 }
-
-/// Damages kept with their text.
-const MAX_DAMAGE_KEPT: usize = 100;
 
 impl Contents {
     /// Events of all CPUs.
@@ -81,7 +79,7 @@ impl Contents {
     /// Pages, records and chunks that could not be read.
     #[must_use]
     pub fn pages_damaged(&self) -> u64 {
-        self.damage.len() as u64 + self.more_damage
+        self.damage.count()
     }
 }
 
@@ -118,15 +116,20 @@ struct Counter<'r> {
     type_at: NumberAt,
 }
 
+impl<'r> Counter<'r> {
+    fn new(recording: &'r Recording) -> Self {
+        let type_at = recording.formats().type_at();
+        Self { recording, order: recording.abi().order, type_at }
+    }
+}
+
 impl Decode for Counter<'_> {
     type Batch = CountBatch;
 
     fn decode(&self, _: usize, input: Input<'_>, block: &Block<'_>, batch: &mut CountBatch) {
         let stream = input.stream;
-        let page_size = stream.layout().page_size;
-        for (at, bytes) in block.pages.chunks(page_size).enumerate() {
-            let offset = block.page_offset(at * page_size);
-            let result = match Page::parse(bytes, stream.layout()) {
+        for (offset, page) in block.pages(stream.layout()) {
+            let result = match page {
                 Ok(page) => self.page(&page, stream, batch).map_err(|bad| bad.to_string()),
                 Err(bad) => Err(bad.to_string()),
             };
@@ -198,13 +201,7 @@ impl Consume<CountBatch> for Sums {
             cpu.events_lost = cpu.events_lost.saturating_add(batch.cpu.events_lost);
             cpu.uncounted_losses += batch.cpu.uncounted_losses;
         }
-        for damage in batch.damage.drain(..) {
-            if self.contents.damage.len() < MAX_DAMAGE_KEPT {
-                self.contents.damage.push(damage);
-            } else {
-                self.contents.more_damage += 1;
-            }
-        }
+        self.contents.damage.extend(batch.damage.drain(..));
     }
 
     fn advance(&mut self, _: u64, _: &mut Vec<CountBatch>) -> ControlFlow<()> {
@@ -212,24 +209,39 @@ impl Consume<CountBatch> for Sums {
     }
 }
 
+impl Sums {
+    fn new(recording: &Recording) -> Self {
+        let empty = |stream: &Stream| CpuContents {
+            cpu: stream.cpu(),
+            buffer: recording.info().buffers.get(stream.buffer()).cloned().unwrap_or_default(),
+            ..CpuContents::default()
+        };
+        let cpus = recording.streams().iter().map(empty).collect();
+        Self { by_id: Vec::new(), contents: Contents { cpus, ..Contents::default() } }
+    }
+
+    fn finish(mut self, recording: &Recording) -> Contents {
+        for (id, count) in self.by_id.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let format = u16::try_from(id).ok().and_then(|id| recording.formats().by_id(id));
+            let name = format.map_or_else(|| format!("unknown:{id}"), EventFormat::full_name);
+            self.contents.events.insert(name, *count);
+        }
+        self.contents
+    }
+}
+
 /// Counts all that `recording` holds; `tick` hears of the bytes done.
 #[must_use]
 pub fn contents(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Contents {
-    let counter =
-        Counter { recording, order: recording.abi().order, type_at: recording.formats().type_at() };
-    let empty = |stream: &Stream| CpuContents {
-        cpu: stream.cpu(),
-        buffer: recording.info().buffers.get(stream.buffer()).cloned().unwrap_or_default(),
-        ..CpuContents::default()
-    };
-    let cpus = recording.streams().iter().map(empty).collect();
-    let contents = Contents { cpus, ..Contents::default() };
-    let mut sums = Sums { by_id: Vec::new(), contents };
-    rounds::run(&Input::all_of(recording), &counter, &mut sums, tick);
-    for (id, count) in sums.by_id.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let format = u16::try_from(id).ok().and_then(|id| recording.formats().by_id(id));
-        let name = format.map_or_else(|| format!("unknown:{id}"), |one| one.full_name().to_owned());
-        sums.contents.events.insert(name, *count);
-    }
-    sums.contents
+    let mut sums = Sums::new(recording);
+    rounds::run(&Input::all_of(recording), &Counter::new(recording), &mut sums, tick);
+    sums.finish(recording)
+}
+
+/// [`contents`] and the VMs, as [`find_vms`](crate::find_vms) tells them, reading once for both.
+#[must_use]
+pub fn contents_and_vms(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> (Contents, Vec<Vm>) {
+    let (counter, mut sums) = (Counter::new(recording), Sums::new(recording));
+    let pass = each_exit_beside(recording, Ignore, &counter, &mut sums, tick);
+    (sums.finish(recording), group_vms(recording, &pass.vcpus))
 }

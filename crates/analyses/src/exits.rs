@@ -113,6 +113,8 @@ pub struct Exits {
     pub vms: Vec<Vm>,
     /// What was lost.
     pub losses: Losses,
+    /// Names of buffers of which exits were left out because another buffer has them too.
+    pub repeated_buffers: Vec<String>,
     /// First exit to last entry.
     pub span_ns: u64,
     /// Which parts of an exit the recording has events for.
@@ -179,6 +181,7 @@ pub fn exits(recording: &Recording, by: &[By], tick: &(dyn Fn(u64) + Sync)) -> E
         rows,
         vms,
         losses: pass.losses,
+        repeated_buffers: pass.repeated_buffers,
         span_ns: pass.sink.last_ns.saturating_sub(pass.sink.first_ns),
         recorded: Recorded::new(pass.seen),
         nanoseconds: recording.is_nanoseconds(),

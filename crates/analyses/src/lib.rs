@@ -13,7 +13,7 @@ mod reasons;
 mod tally;
 mod vms;
 
-pub use contents::{Contents, CpuContents, contents};
+pub use contents::{Contents, CpuContents, contents, contents_and_vms};
 pub use distribution::{Distribution, EXACT_VALUES};
 pub use exits::{ExitRow, Exits, Recorded, exits};
 pub use group::{By, Group};

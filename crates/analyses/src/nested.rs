@@ -136,6 +136,8 @@ pub struct Nested {
     pub levels: Vec<LevelCount>,
     /// What was lost.
     pub losses: Losses,
+    /// Names of buffers of which exits were left out because another buffer has them too.
+    pub repeated_buffers: Vec<String>,
     /// Exits of either level that lasted over a loss.
     pub dropped: u64,
     /// Whether times are nanoseconds; else they are ticks of the recording's clock.
@@ -245,6 +247,7 @@ pub fn nested(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Nested {
         rows,
         levels,
         losses: pass.losses,
+        repeated_buffers: pass.repeated_buffers,
         dropped: pass.sink.vcpus.values().map(|vcpu| vcpu.dropped).sum(),
         nanoseconds: recording.is_nanoseconds(),
     }

@@ -4,7 +4,7 @@ use sources::Recording;
 use timeline::{ExitSink, ExitSpan, Vm, each_exit, group_vms};
 
 /// Exits do not matter here: vCPUs are found on the way.
-struct Ignore;
+pub(crate) struct Ignore;
 
 impl ExitSink for Ignore {
     fn exit(&mut self, _: usize, _: &ExitSpan) {}

@@ -79,6 +79,9 @@ pub fn write_events(
             }
         }
     }
+    for printer in &printers {
+        printer.write_heading(out)?;
+    }
     let decoder = printer::Decoder { printers: &printers, owners: &owners };
     let mut merger = merge::Merger::new(inputs.len(), out);
     rounds::run(&inputs, &decoder, &mut merger, tick);

@@ -79,15 +79,6 @@ fn compression(recording: &Recording) -> Option<&str> {
     }
 }
 
-/// Number of CPUs of the recorded machine; those with pages where the file does not say.
-fn cpus(file: &FileInfo) -> u64 {
-    let told = match file.recording.container() {
-        Container::TraceDat(dat) => dat.metadata.cpu_count,
-        Container::RawPages => None,
-    };
-    told.map_or(file.contents.cpus.len() as u64, u64::from)
-}
-
 /// CPUs for which the kernel counted more events than the file holds: CPU, claim, found.
 fn broken_claims(file: &FileInfo) -> Vec<(u32, u64, u64)> {
     let Container::TraceDat(dat) = file.recording.container() else { return Vec::new() };
@@ -115,7 +106,7 @@ fn file_json(file: &FileInfo) -> Value {
         "uncounted_losses": contents.uncounted_losses(),
         "pages_damaged": contents.pages_damaged() + recording.damage().len() as u64,
     });
-    let damage = recording.damage().iter().chain(&contents.damage);
+    let damage = recording.damage().iter().chain(contents.damage.kept());
     Object::default()
         .set("path", recording.path().display().to_string())
         .set("format", container_name(recording))
@@ -127,7 +118,7 @@ fn file_json(file: &FileInfo) -> Value {
         .set("clock_unit", if ns { "ns" } else { "cycles" })
         .set("trace_id", recording.trace_id().map(|id| format!("{id:#x}")))
         .set("aligned_to", recording.peer().map(|id| format!("{id:#x}")))
-        .set("cpus", cpus(file))
+        .set("cpus", recording.cpus())
         .set("total_events", contents.total())
         .set("events", Value::Object(events))
         .time("first", ns, contents.first_ns())
@@ -216,7 +207,7 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
     let unit = if ns { "" } else { ", raw ticks" };
     facts.push(("clock", format!("{clock}{unit}")));
     let with_events = contents.cpus.iter().filter(|cpu| cpu.events > 0).count();
-    facts.push(("CPUs", format!("{}, {with_events} with events", cpus(file))));
+    facts.push(("CPUs", format!("{}, {with_events} with events", recording.cpus())));
     facts.push(("events", count(contents.total())));
     if let (Some(first), Some(last)) = (contents.first_ns(), contents.last_ns()) {
         facts.push(("span", time(last.saturating_sub(first), ns)));
@@ -262,10 +253,10 @@ fn warnings(file: &FileInfo) -> Vec<String> {
         .recording
         .damage()
         .iter()
-        .chain(&file.contents.damage)
+        .chain(file.contents.damage.kept())
         .map(ToString::to_string)
         .collect();
-    let more = damage.len().saturating_sub(MAX_LISTED) as u64 + file.contents.more_damage;
+    let more = damage.len().saturating_sub(MAX_LISTED) as u64 + file.contents.damage.more();
     let mut warnings: Vec<String> = damage.into_iter().take(MAX_LISTED).collect();
     if more > 0 {
         warnings.push(format!("{} more places could not be read", count(more)));

@@ -1,4 +1,4 @@
-//! Losses beside every result.
+//! Losses, and what was left out on purpose, beside every result.
 
 use serde_json::Value;
 use timeline::Losses;
@@ -41,7 +41,20 @@ pub(crate) fn notes(losses: &Losses, dropped: u64) -> Vec<String> {
     }
     if losses.pages_damaged() > 0 {
         notes.push(format!("{} places could not be read:", count(losses.pages_damaged())));
-        notes.extend(losses.damage.iter().take(MAX_LISTED).map(|damage| format!("  {damage}")));
+        notes.extend(
+            losses.damage.kept().iter().take(MAX_LISTED).map(|damage| format!("  {damage}")),
+        );
     }
     notes
+}
+
+/// What a reader of the table must know of buffers that hold the same exits.
+pub(crate) fn repeats(buffers: &[String]) -> Option<String> {
+    let names = buffers.iter().map(|name| match name.as_str() {
+        "" => "the top buffer",
+        name => name,
+    });
+    let names: Vec<&str> = names.collect();
+    let note = "exits recorded in several buffers count once: left out are those of";
+    (!names.is_empty()).then(|| format!("{note} {}", names.join(", ")))
 }

@@ -168,7 +168,8 @@ fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
     if !left_out.is_empty() {
         out += &format!("left out for width: {}; csv and json have all\n", left_out.join(", "));
     }
-    for note in losses::notes(&nested.losses, nested.dropped) {
+    let repeats = losses::repeats(&nested.repeated_buffers);
+    for note in repeats.into_iter().chain(losses::notes(&nested.losses, nested.dropped)) {
         out += &format!("{note}\n");
     }
     out

@@ -56,9 +56,7 @@ fn their_text(path: &Path, options: &[&str]) -> Option<String> {
         return None;
     };
     assert!(output.status.success(), "trace-cmd failed on {}", path.display());
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let events = text.lines().filter(|line| !line.starts_with("cpus="));
-    Some(events.map(|line| format!("{line}\n")).collect())
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Thread and comm, CPU and time; the event's name; its text.
@@ -75,6 +73,7 @@ fn split(line: &str) -> (&str, &str, &str) {
 fn differing(ours: &str, theirs: &str) -> BTreeMap<String, u64> {
     assert_eq!(ours.lines().count(), theirs.lines().count(), "as many lines");
     let mut counts = BTreeMap::new();
+    assert_eq!(ours.lines().next(), theirs.lines().next(), "the number of CPUs comes first");
     for (ours, theirs) in ours.lines().zip(theirs.lines()).filter(|(ours, theirs)| ours != theirs) {
         let (our_head, our_name, our_text) = split(ours);
         let (their_head, their_name, their_text) = split(theirs);

@@ -77,7 +77,7 @@ fn each_block(recording: &Recording, mut visit: impl FnMut(&[u8])) -> Result<(),
     for stream in recording.streams() {
         for index in 0..stream.block_count() {
             let block = recording.block(stream, index, &mut reader);
-            visit(block.map_err(|damage| damage.to_string())?.pages);
+            visit(block.map_err(|damage| damage.to_string())?.bytes);
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! A part of an input that could not be read, and where it lies.
+//! Parts of an input that could not be read, and where they lie.
 
 use std::fmt;
 
@@ -40,5 +40,61 @@ impl fmt::Display for Damage {
             write!(f, ", CPU {cpu}")?;
         }
         write!(f, ": {}", self.what)
+    }
+}
+
+/// Damages kept with their text.
+const MOST_KEPT: usize = 100;
+
+/// Damages of a recording. The first are kept, the rest are counted: a file of rubbish costs no
+/// memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Damages {
+    kept: Vec<Damage>,
+    more: u64,
+}
+
+impl Damages {
+    /// Those that are kept.
+    #[must_use]
+    pub fn kept(&self) -> &[Damage] {
+        &self.kept
+    }
+
+    /// How many there were beyond those.
+    #[must_use]
+    pub fn more(&self) -> u64 {
+        self.more
+    }
+
+    /// How many there were.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.kept.len() as u64 + self.more
+    }
+}
+
+impl Extend<Damage> for Damages {
+    fn extend<I: IntoIterator<Item = Damage>>(&mut self, damages: I) {
+        for damage in damages {
+            if self.kept.len() < MOST_KEPT {
+                self.kept.push(damage);
+            } else {
+                self.more += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damages_beyond_the_first_are_counted() {
+        let mut damages = Damages::default();
+        damages.extend((0..250).map(|offset| Damage::at(offset, "bad".to_owned())));
+        assert_eq!((damages.kept().len(), damages.more(), damages.count()), (100, 150, 250));
+        assert_eq!(damages.kept().last().map(|damage| damage.offset), Some(99));
     }
 }

@@ -14,7 +14,7 @@ mod recording;
 mod stream;
 mod trace_dat;
 
-pub use damage::Damage;
+pub use damage::{Damage, Damages};
 pub use format_table::FormatTable;
 pub use open::{OpenError, open, open_bytes};
 pub use recording::{Container, Recording, RecordingInfo};

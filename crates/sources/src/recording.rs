@@ -1,5 +1,6 @@
 //! A recording of one machine: formats, clock, names, streams.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -90,6 +91,17 @@ impl Recording {
     #[must_use]
     pub fn streams(&self) -> &[Stream] {
         &self.streams
+    }
+
+    /// Number of CPUs of the recorded machine; those with pages where the recording does not say.
+    #[must_use]
+    pub fn cpus(&self) -> u64 {
+        let told = match &self.container {
+            Container::TraceDat(dat) => dat.metadata.cpu_count,
+            Container::RawPages => None,
+        };
+        let with_pages = || self.streams.iter().map(Stream::cpu).collect::<BTreeSet<_>>().len();
+        told.map_or_else(|| with_pages() as u64, u64::from)
     }
 
     /// Turns the recorded stamps of a stream into times.

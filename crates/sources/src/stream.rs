@@ -1,6 +1,6 @@
 //! One CPU's pages of one buffer, in blocks that can be decoded independently.
 
-use ringbuf::PageLayout;
+use ringbuf::{Page, PageDamage, PageLayout};
 use sys::FileMap;
 use tracedat::{Chunk, ChunkReader};
 
@@ -21,18 +21,23 @@ pub struct Stream {
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
     /// Whole pages; the last may be cut short.
-    pub pages: &'a [u8],
+    pub bytes: &'a [u8],
     /// Offset in the file of the first page, or of the compressed chunk that holds all of them.
     pub offset: u64,
     /// Whether the pages lie in the file as they are.
     pub stored: bool,
 }
 
-impl Block<'_> {
-    /// Offset in the file of the page that begins at byte `at` of the block.
-    #[must_use]
-    pub fn page_offset(&self, at: usize) -> u64 {
-        if self.stored { self.offset.saturating_add(at as u64) } else { self.offset }
+impl<'a> Block<'a> {
+    /// The pages, laid out as `layout` says, each with its offset in the file: of packed ones that
+    /// of the chunk they are in.
+    pub fn pages(
+        &self,
+        layout: &PageLayout,
+    ) -> impl Iterator<Item = (u64, Result<Page<'a>, PageDamage>)> {
+        let (first, step) = (self.offset, if self.stored { layout.page_size as u64 } else { 0 });
+        let pages = self.bytes.chunks(layout.page_size).map(|bytes| Page::parse(bytes, layout));
+        (0_u64..).zip(pages).map(move |(at, page)| (first.saturating_add(at * step), page))
     }
 }
 
@@ -54,13 +59,13 @@ impl BlockReader {
         let chunk = stream.chunks.get(index).ok_or_else(missing)?;
         let on_cpu = |what| Damage::on_cpu(stream.cpu, chunk.offset, what);
         let stored = chunk.compression == tracedat::Compression::None;
-        let pages = if stored {
+        let bytes = if stored {
             file.read_at(chunk.offset, chunk.stored as usize, &mut self.stored)
                 .map_err(|error| on_cpu(error.to_string()))?
         } else {
             self.chunks.read(file, chunk).map_err(|damage| on_cpu(damage.what))?
         };
-        Ok(Block { pages, offset: chunk.offset, stored })
+        Ok(Block { bytes, offset: chunk.offset, stored })
     }
 }
 

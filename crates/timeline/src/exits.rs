@@ -5,7 +5,7 @@ use sources::Recording;
 use crate::extract::Extractor;
 use crate::lanes::Lanes;
 use crate::losses::Losses;
-use crate::rounds::{self, Input};
+use crate::rounds::{self, Consume, Decode, Input};
 use crate::thread_event::KindSet;
 use crate::vcpu::ExitSink;
 use crate::vcpus::VcpuInfo;
@@ -19,6 +19,8 @@ pub struct ExitPass<S> {
     pub seen: KindSet,
     /// What was lost.
     pub losses: Losses,
+    /// Names of buffers of which exits were left out because another buffer has them too.
+    pub repeated_buffers: Vec<String>,
     /// The sink, filled.
     pub sink: S,
 }
@@ -35,5 +37,20 @@ pub fn each_exit<S: ExitSink + Send>(
     let inputs = Input::all_of(recording);
     let mut lanes = Lanes::new(&inputs, sink, Losses::of_container(recording.damage()));
     rounds::run(&inputs, &extractor, &mut lanes, tick);
-    lanes.finish()
+    lanes.finish(recording)
+}
+
+/// [`each_exit`] without details, while another decoder reads the same blocks for `consumer`.
+pub fn each_exit_beside<S: ExitSink + Send, D: Decode, C: Consume<D::Batch>>(
+    recording: &Recording,
+    sink: S,
+    decoder: &D,
+    consumer: &mut C,
+    tick: &(dyn Fn(u64) + Sync),
+) -> ExitPass<S> {
+    let extractor = Extractor::new(recording, false);
+    let inputs = Input::all_of(recording);
+    let mut lanes = Lanes::new(&inputs, sink, Losses::of_container(recording.damage()));
+    rounds::run(&inputs, &(&extractor, decoder), &mut (&mut lanes, consumer), tick);
+    lanes.finish(recording)
 }

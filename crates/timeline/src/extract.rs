@@ -113,8 +113,8 @@ impl Extractor {
     ) {
         let layout = input.stream.layout();
         let correction = input.recording.correction(input.stream);
-        for (number, bytes) in block.pages.chunks(layout.page_size).enumerate() {
-            let result = match Page::parse(bytes, layout) {
+        for (offset, page) in block.pages(layout) {
+            let result = match page {
                 Ok(page) => {
                     walk.begin(correction.ns(page.stamp, input.stream.cpu()), page.missed);
                     let result = self.page::<BIG>(&page, input, stream, walk.batch());
@@ -123,7 +123,7 @@ impl Extractor {
                 Err(damage) => Err(damage.to_string()),
             };
             if let Err(what) = result {
-                walk.damaged(block.page_offset(number * layout.page_size), what);
+                walk.damaged(offset, what);
             }
         }
     }

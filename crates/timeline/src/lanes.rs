@@ -8,7 +8,9 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use rustc_hash::FxHashMap;
+use sources::Recording;
 
+use crate::buffers::Buffers;
 use crate::exits::ExitPass;
 use crate::gaps::Gaps;
 use crate::losses::Losses;
@@ -100,6 +102,7 @@ impl ThreadRuns {
 #[derive(Debug)]
 pub(crate) struct Lanes<S> {
     lanes: Vec<Lane>,
+    buffers: Buffers,
     vcpus: Vcpus,
     losses: Losses,
     seen: KindSet,
@@ -108,12 +111,19 @@ pub(crate) struct Lanes<S> {
     gaps: Gaps,
     merging: Vec<Run>,
     merged: Vec<ThreadEvent>,
+    /// The merged events that count, where there are several buffers.
+    once: Vec<ThreadEvent>,
 }
 
 impl<S: ExitSink> Lanes<S> {
     pub(crate) fn new(inputs: &[Input<'_>], sink: S, losses: Losses) -> Self {
         Self {
-            lanes: (0..).zip(inputs).map(|(number, input)| Lane::new(number, *input)).collect(),
+            lanes: inputs
+                .iter()
+                .zip(0..)
+                .map(|(input, number)| Lane::new(number, *input))
+                .collect(),
+            buffers: Buffers::new(inputs),
             vcpus: Vcpus::default(),
             losses,
             seen: KindSet::default(),
@@ -122,13 +132,16 @@ impl<S: ExitSink> Lanes<S> {
             gaps: Gaps::default(),
             merging: Vec::new(),
             merged: Vec::new(),
+            once: Vec::new(),
         }
     }
 
     /// Ends the recording.
-    pub(crate) fn finish(mut self) -> ExitPass<S> {
+    pub(crate) fn finish(mut self, recording: &Recording) -> ExitPass<S> {
         let vcpus = self.vcpus.finish(&mut self.sink);
-        ExitPass { vcpus, seen: self.seen, losses: self.losses, sink: self.sink }
+        let repeated_buffers = self.buffers.repeated(recording);
+        let (seen, losses, sink) = (self.seen, self.losses, self.sink);
+        ExitPass { vcpus, seen, losses, repeated_buffers, sink }
     }
 
     /// Sorts the events before `horizon_ns` into runs.
@@ -183,7 +196,7 @@ impl<S: ExitSink> Lanes<S> {
 
     /// Feeds a thread runs that overlap in time, or a single one.
     fn feed_thread(&mut self, thread: u32, runs: &[Run]) {
-        if let ([run], true) = (runs, self.gaps.is_empty()) {
+        if let ([run], true) = (runs, self.gaps.is_empty() && !self.buffers.are_several()) {
             self.vcpus.feed(thread, events_of(&self.lanes, run), &mut self.sink);
             return;
         }
@@ -198,7 +211,13 @@ impl<S: ExitSink> Lanes<S> {
             self.merged.extend_from_slice(events_of(&self.lanes, run));
         }
         self.merged.sort_by_key(|event| event.stamp_ns);
-        self.vcpus.feed(thread, &self.merged, &mut self.sink);
+        if !self.buffers.are_several() {
+            self.vcpus.feed(thread, &self.merged, &mut self.sink);
+            return;
+        }
+        self.once.clear();
+        self.buffers.once_each(thread, &self.merged, self.vcpus.open_gaps(), &mut self.once);
+        self.vcpus.feed(thread, &self.once, &mut self.sink);
     }
 
     /// Gives back the batches that are used up.

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod buffers;
 mod exit_span;
 mod exits;
 mod extract;
@@ -21,7 +22,7 @@ mod vcpus;
 mod vms;
 
 pub use exit_span::{Detail, ExitSpan, Handler, Outcome, Parts};
-pub use exits::{ExitPass, each_exit};
+pub use exits::{ExitPass, each_exit, each_exit_beside};
 pub use losses::Losses;
 pub use thread_event::{Kind, KindSet};
 pub use vcpu::ExitSink;

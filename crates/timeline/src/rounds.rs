@@ -14,6 +14,8 @@
 //! Memory is bounded by the blocks of one round and what runs ahead of the horizon: streams that
 //! are ahead are not decoded further until the others have caught up.
 
+mod pair;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;

@@ -46,6 +46,11 @@ pub enum Kind {
     Lost,
 }
 
+impl Kind {
+    /// How many kinds there are.
+    pub(crate) const COUNT: usize = Self::Lost as usize + 1;
+}
+
 /// One event that concerns one thread, in 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadEvent {

@@ -37,6 +37,11 @@ impl Vcpus {
         self.open_gaps.extend_from_slice(gaps);
     }
 
+    /// Losses that have not ended.
+    pub(crate) fn open_gaps(&self) -> &[ThreadEvent] {
+        &self.open_gaps
+    }
+
     /// No event before this moment is to come.
     pub(crate) fn forget_gaps_before(&mut self, horizon_ns: u64) {
         self.open_gaps.retain(|gap| gap.value > horizon_ns);

@@ -91,7 +91,7 @@ fn page_bytes(recording: &Recording) -> u64 {
     for stream in recording.streams() {
         for index in 0..stream.block_count() {
             let block = recording.block(stream, index, &mut reader);
-            sum += block.map_or(0, |block| block.pages.len() as u64);
+            sum += block.map_or(0, |block| block.bytes.len() as u64);
             if sum > MOST_PAGES {
                 return sum;
             }

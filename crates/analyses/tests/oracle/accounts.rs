@@ -49,7 +49,7 @@ fn sums(tally: &Tally) -> Sums {
     }
 }
 
-fn check(name: &str) {
+pub(crate) fn check(name: &str) {
     let exits = naive(name);
     assert!(!exits.is_empty(), "{name} has exits");
     let code = |group: &analyses::Group| group.code.as_ref().unwrap().to_string();
@@ -92,51 +92,6 @@ fn assert_same<K: Ord + std::fmt::Debug>(
         })
         .collect();
     assert!(differences.is_empty(), "{what}\n{}", differences.join("\n"));
-}
-
-#[test]
-fn amd_host_and_guest() {
-    check("x86-svm/host-guest.dat");
-}
-
-#[test]
-fn amd_nested() {
-    check("x86-svm/nested.dat");
-}
-
-#[test]
-fn intel_one_vm() {
-    check("x86-vmx/vmm.dat");
-}
-
-#[test]
-fn intel_three_vms_on_two_cpus() {
-    check("x86-vmx/smp.dat");
-}
-
-#[test]
-fn intel_nested() {
-    check("x86-vmx/nested.dat");
-}
-
-#[test]
-fn arm64_guest_over_vsock() {
-    check("arm64/A.dat");
-}
-
-#[test]
-fn arm64_network_without_vhost() {
-    check("arm64/B-vhost-off.dat");
-}
-
-#[test]
-fn arm64_network_with_vhost() {
-    check("arm64/B-vhost-on.dat");
-}
-
-#[test]
-fn arm64_seen_by_perf_too() {
-    check("arm64/D.dat");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analyses::contents;
+use analyses::{contents, contents_and_vms, find_vms};
 
 use crate::{ALL, open, truth};
 
@@ -28,5 +28,15 @@ fn every_event_is_counted() {
         assert_eq!(contents.first_ns(), truth["first_ns"].as_u64(), "{name}");
         assert_eq!(contents.last_ns(), truth["last_ns"].as_u64(), "{name}");
         assert_eq!((contents.events_lost(), contents.pages_damaged()), (0, 0), "{name}");
+    }
+}
+
+#[test]
+fn reading_once_for_contents_and_vms_gives_both() {
+    for name in ALL {
+        let recording = open(name);
+        let (found, vms) = contents_and_vms(&recording, &|_| ());
+        assert_eq!(format!("{found:?}"), format!("{:?}", contents(&recording, &|_| ())), "{name}");
+        assert_eq!(vms, find_vms(&recording, &|_| ()), "{name}");
     }
 }

@@ -1,4 +1,5 @@
-//! Reports on the bundled recordings against a second, naive way of counting.
+//! Reports on the bundled recordings against the truth that comes with them, and against a second,
+//! naive way of counting.
 //!
 //! The oracle shares no code with `timeline`: it holds a recording as one flat list of events and
 //! finds the state of a thread at any moment by looking back.
@@ -7,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 
 mod accounts;
+mod by_code;
 mod contents;
 mod flat;
 mod level_two;
@@ -44,4 +46,55 @@ fn open(name: &str) -> Recording {
 fn truth(name: &str) -> serde_json::Value {
     let path = fixture(name).with_extension("truth.json");
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// Every exit twice: by codes as told in the file, and one by one as counted here.
+fn check(name: &str) {
+    by_code::check(name);
+    accounts::check(name);
+}
+
+#[test]
+fn amd_host_and_guest() {
+    check("x86-svm/host-guest.dat");
+}
+
+#[test]
+fn amd_nested() {
+    check("x86-svm/nested.dat");
+}
+
+#[test]
+fn intel_one_vm() {
+    check("x86-vmx/vmm.dat");
+}
+
+#[test]
+fn intel_three_vms_on_two_cpus() {
+    check("x86-vmx/smp.dat");
+}
+
+#[test]
+fn intel_nested() {
+    check("x86-vmx/nested.dat");
+}
+
+#[test]
+fn arm64_guest_over_vsock() {
+    check("arm64/A.dat");
+}
+
+#[test]
+fn arm64_network_without_vhost() {
+    check("arm64/B-vhost-off.dat");
+}
+
+#[test]
+fn arm64_network_with_vhost() {
+    check("arm64/B-vhost-on.dat");
+}
+
+#[test]
+fn arm64_seen_by_perf_too() {
+    check("arm64/D.dat");
 }

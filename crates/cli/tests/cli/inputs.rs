@@ -131,7 +131,7 @@ fn ticks_are_not_called_nanoseconds() {
     let ticks = first["ts_cycles"].as_u64().unwrap();
     // Moments are given as they are printed.
     let text = output_of(&["events", "--to", &(ticks + 1).to_string(), path]);
-    assert_eq!(text.lines().count(), 1);
+    assert_eq!(text.lines().count(), 2, "the number of CPUs, and one event");
     assert!(text.contains(&format!(" {ticks}: ")), "{text}");
 }
 

@@ -1,6 +1,7 @@
 //! Pages to finished lines: the loop that runs once per event.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use abi::ByteOrder;
@@ -100,6 +101,16 @@ impl<'r> Printer<'r> {
             threads: machine.threads.clone(),
             prefix: prefix.into_bytes().into(),
         }
+    }
+
+    /// Writes what goes before all lines of text: as `trace-cmd report` does, the number of CPUs.
+    pub(super) fn write_heading(&self, out: &mut dyn Write) -> io::Result<()> {
+        let cpus = self.recording.cpus();
+        if self.style == Style::Jsonl || cpus == 0 {
+            return Ok(());
+        }
+        out.write_all(&self.prefix)?;
+        writeln!(out, "cpus={cpus}")
     }
 
     /// Adds how many events could not be printed by their print fmt.
@@ -253,11 +264,8 @@ impl Decode for Decoder<'_, '_> {
     fn decode(&self, index: usize, input: Input<'_>, block: &Block<'_>, batch: &mut LineBatch) {
         let printer = self.owners.get(index).and_then(|&owner| self.printers.get(owner));
         let Some(printer) = printer else { return };
-        for bytes in block.pages.chunks(input.stream.layout().page_size) {
-            let sound = match Page::parse(bytes, input.stream.layout()) {
-                Ok(page) => printer.page(&page, input, batch),
-                Err(_) => false,
-            };
+        for (_, page) in block.pages(input.stream.layout()) {
+            let sound = page.is_ok_and(|page| printer.page(&page, input, batch));
             batch.damaged += u64::from(!sound);
         }
     }

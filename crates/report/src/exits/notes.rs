@@ -18,6 +18,7 @@ pub(super) fn notes(exits: &Exits, left_out: &mut Vec<String>) -> String {
             _ => format!("{} exits without an entry are counted, not timed", count(open)),
         });
     }
+    notes.extend(losses::repeats(&exits.repeated_buffers));
     notes.extend(losses::notes(&exits.losses, dropped));
     left_out.sort();
     left_out.dedup();

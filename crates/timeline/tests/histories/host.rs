@@ -96,7 +96,11 @@ impl Host {
 
     /// Events are lost on the CPU between what came before and what comes next.
     pub(crate) fn lose(&mut self, cpu: u32) -> &mut Self {
-        let items = self.items.entry(("", cpu)).or_default();
+        self.lose_in("", cpu)
+    }
+
+    pub(crate) fn lose_in(&mut self, buffer: &'static str, cpu: u32) -> &mut Self {
+        let items = self.items.entry((buffer, cpu)).or_default();
         items.push(Item::Loss(MissedEvents::Uncounted));
         self
     }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 
 mod architectures;
+mod buffers;
 mod containers;
 mod history;
 mod host;
@@ -11,4 +12,5 @@ mod losses;
 mod nested;
 mod parts;
 mod random;
+mod real;
 mod threads;

@@ -65,24 +65,24 @@ fn round() -> impl Strategy<Value = Round> {
 }
 
 /// Rounds of one to three threads, the CPUs they begin on, and when.
-fn lives() -> impl Strategy<Value = Vec<(u32, u64, Vec<Round>)>> {
+pub(crate) fn lives() -> impl Strategy<Value = Vec<(u32, u64, Vec<Round>)>> {
     let life = (0..CPUS, 1_u64..200, prop::collection::vec(round(), 1..12));
     prop::collection::vec(life, 1..4)
 }
 
 /// Losses: CPU, where it begins and how many events it takes, both per mille of the CPU's events.
-fn losses() -> impl Strategy<Value = Vec<(u32, usize, usize)>> {
+pub(crate) fn losses() -> impl Strategy<Value = Vec<(u32, usize, usize)>> {
     prop::collection::vec((0..CPUS, 0_usize..1000, 1_usize..200), 0..4)
 }
 
 /// What happened, and the events that are left to tell of it.
-struct Case {
+pub(crate) struct Case {
     truth: BTreeMap<(u32, u64), TrueExit>,
     cpus: BTreeMap<u32, Vec<Option<Told>>>,
 }
 
 impl Case {
-    fn new(lives: &[(u32, u64, Vec<Round>)], scheduler: bool) -> Self {
+    pub(crate) fn new(lives: &[(u32, u64, Vec<Round>)], scheduler: bool) -> Self {
         let mut truth = BTreeMap::new();
         let mut all = Vec::new();
         for (at, (cpu, start, rounds)) in lives.iter().enumerate() {
@@ -102,7 +102,7 @@ impl Case {
     }
 
     /// Takes events out; never a CPU's last one, after which nothing could tell of the loss.
-    fn lose(&mut self, losses: &[(u32, usize, usize)]) {
+    pub(crate) fn lose(&mut self, losses: &[(u32, usize, usize)]) {
         for &(cpu, from, count) in losses {
             let Some(events) = self.cpus.get_mut(&cpu) else { continue };
             let most = events.len() - 1;
@@ -114,20 +114,55 @@ impl Case {
 
     fn host(&self) -> Host {
         let mut host = Host::x86();
+        self.tell(&mut host, "", 0);
+        host
+    }
+
+    /// Only the events that `wanted` names: what one buffer of several holds.
+    pub(crate) fn only(mut self, wanted: impl Fn(&str) -> bool) -> Self {
+        for events in self.cpus.values_mut() {
+            events.retain(|event| event.as_ref().is_none_or(|told| wanted(told.name)));
+        }
+        self.cpus.retain(|_, events| !events.is_empty());
+        self
+    }
+
+    /// Puts the events into a buffer, each so much later than it happened.
+    pub(crate) fn tell(&self, host: &mut Host, buffer: &'static str, later_ns: u64) {
         for (&cpu, events) in &self.cpus {
             for (at, event) in events.iter().enumerate() {
                 match event {
                     Some(told) => {
-                        host.event(cpu, told.ns, told.ran, told.name, &told.fields);
+                        let ns = told.ns + later_ns;
+                        host.event_in(buffer, cpu, ns, told.ran, told.name, &told.fields);
                     }
                     None if at == 0 || events[at - 1].is_some() => {
-                        host.lose(cpu);
+                        host.lose_in(buffer, cpu);
                     }
                     None => {}
                 }
             }
         }
-        host
+    }
+
+    /// All that was found is as it was, and all that was is found.
+    pub(crate) fn check_all(mut self, found: &[Seen]) -> Result<(), TestCaseError> {
+        let as_it_was = |seen: &Seen| TrueExit {
+            start_ns: seen.span.start_ns,
+            end_ns: seen.window().1,
+            parts: seen.span.parts,
+            guest_ns: seen.span.guest_ns,
+            before_exit_ns: seen.span.before_exit_ns,
+        };
+        let key = |seen: &Seen| (seen.thread, seen.span.start_ns);
+        let exits: BTreeMap<_, _> = found.iter().map(|seen| (key(seen), as_it_was(seen))).collect();
+        prop_assert_eq!(exits.len(), found.len(), "told twice");
+        for (key, exit) in self.truth.iter_mut().filter(|(_, exit)| exit.end_ns.is_none()) {
+            // Parts of an exit without an end are not accounted to its last moment.
+            exit.parts = exits.get(key).map_or(exit.parts, |one| one.parts);
+        }
+        prop_assert_eq!(exits, self.truth);
+        Ok(())
     }
 
     /// From the last moment before each loss to the first after it.
@@ -149,8 +184,12 @@ impl Case {
         gaps
     }
 
-    /// Every exit that was found with a time is true, and those far from any loss were found.
-    fn check(&self, found: &[Seen], with_parts: bool) -> Result<(), TestCaseError> {
+    /// Every exit that was found with a time is true.
+    pub(crate) fn check_found(
+        &self,
+        found: &[Seen],
+        with_parts: bool,
+    ) -> Result<(), TestCaseError> {
         for seen in found.iter().filter(|seen| seen.is_paired()) {
             let exit = &self.truth[&(seen.thread, seen.span.start_ns)];
             prop_assert_eq!(Some(seen.span.end_ns), exit.end_ns, "{:?}", seen);
@@ -163,6 +202,12 @@ impl Case {
                 prop_assert_eq!(guest, (exit.guest_ns, exit.before_exit_ns), "{:?}", seen);
             }
         }
+        Ok(())
+    }
+
+    /// Those that were found are true, and those far from any loss were found.
+    fn check(&self, found: &[Seen], with_parts: bool) -> Result<(), TestCaseError> {
+        self.check_found(found, with_parts)?;
         let gaps = self.gaps();
         let paired = |thread: u32, start_ns: u64| {
             let mut same = found.iter().filter(|seen| seen.thread == thread);
@@ -177,11 +222,11 @@ impl Case {
     }
 }
 
-fn told(exits: &[Seen]) -> Vec<String> {
+pub(crate) fn told(exits: &[Seen]) -> Vec<String> {
     exits.iter().map(|exit| format!("{} {:?}", exit.thread, exit.span)).collect()
 }
 
-fn config(cases: u32) -> ProptestConfig {
+pub(crate) fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
@@ -192,22 +237,7 @@ proptest! {
     fn without_losses_all_is_as_it_was(lives in lives()) {
         let case = Case::new(&lives, true);
         let found = case.host().exits();
-        let as_it_was = |seen: &Seen| TrueExit {
-            start_ns: seen.span.start_ns,
-            end_ns: seen.window().1,
-            parts: seen.span.parts,
-            guest_ns: seen.span.guest_ns,
-            before_exit_ns: seen.span.before_exit_ns,
-        };
-        let exits: BTreeMap<_, _> =
-            found.iter().map(|seen| ((seen.thread, seen.span.start_ns), as_it_was(seen))).collect();
-        let mut truth = case.truth;
-        for exit in truth.values_mut().filter(|exit| exit.end_ns.is_none()) {
-            // Parts of an exit without an end are not accounted to its last moment.
-            let key = exits.iter().find(|(_, one)| one.start_ns == exit.start_ns);
-            exit.parts = key.map_or(exit.parts, |(_, one)| one.parts);
-        }
-        prop_assert_eq!(exits, truth);
+        case.check_all(&found)?;
     }
 
     #[test]

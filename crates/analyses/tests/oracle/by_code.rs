@@ -1,24 +1,16 @@
-//! Exits of the bundled recordings against counts made independently from `trace-cmd report`.
-
-// Helpers of tests are not `#[test]` functions, which clippy.toml lets unwrap.
-#![allow(clippy::unwrap_used)]
+//! Exits by raw code against `NAME.truth.json`, made from the text of `trace-cmd report`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use analyses::{By, exits};
-use serde_json::Value;
 
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
-}
+use crate::{open, truth};
 
 /// What the truth tells of one raw code: count, paired, sum, least and greatest duration.
 type Numbers = (u64, u64, u64, Option<u64>, Option<u64>);
 
 fn expected(name: &str) -> BTreeMap<String, Numbers> {
-    let path = fixtures().join(name).with_extension("truth.json");
-    let truth: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let truth = truth(name);
     let exits = truth["exits"].as_object().unwrap().iter();
     exits
         .map(|(code, row)| {
@@ -36,8 +28,7 @@ fn expected(name: &str) -> BTreeMap<String, Numbers> {
 }
 
 fn found(name: &str) -> BTreeMap<String, Numbers> {
-    let recording = sources::open(&fixtures().join(name)).unwrap();
-    let report = exits(&recording, &[By::Code], &|_| ());
+    let report = exits(&open(name), &[By::Code], &|_| ());
     report
         .rows
         .iter()
@@ -55,53 +46,8 @@ fn found(name: &str) -> BTreeMap<String, Numbers> {
         .collect()
 }
 
-fn check(name: &str) {
+pub(crate) fn check(name: &str) {
     let expected = expected(name);
     assert!(!expected.is_empty(), "{name} has no exits to compare");
     assert_eq!(found(name), expected, "{name}");
-}
-
-#[test]
-fn amd_host_and_guest() {
-    check("x86-svm/host-guest.dat");
-}
-
-#[test]
-fn amd_nested() {
-    check("x86-svm/nested.dat");
-}
-
-#[test]
-fn intel_one_vm() {
-    check("x86-vmx/vmm.dat");
-}
-
-#[test]
-fn intel_three_vms_on_two_cpus() {
-    check("x86-vmx/smp.dat");
-}
-
-#[test]
-fn intel_nested() {
-    check("x86-vmx/nested.dat");
-}
-
-#[test]
-fn arm64_guest_over_vsock() {
-    check("arm64/A.dat");
-}
-
-#[test]
-fn arm64_network_without_vhost() {
-    check("arm64/B-vhost-off.dat");
-}
-
-#[test]
-fn arm64_network_with_vhost() {
-    check("arm64/B-vhost-on.dat");
-}
-
-#[test]
-fn arm64_seen_by_perf_too() {
-    check("arm64/D.dat");
 }

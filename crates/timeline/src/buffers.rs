@@ -1,0 +1,183 @@
+//! Which buffer a thread's exits are taken from, where a recording has several.
+//!
+//! An event that is enabled in two buffers is recorded twice, moments apart, and the second time
+//! still before whatever the thread does next. Most events say the same again and do no harm: who
+//! is off the CPU goes off once. Exits, entries and wake-ups of a halted vCPU are taken from their
+//! *giver*, the buffer in which the thread was first seen with an event of that kind.
+//!
+//! Givers are found per thread, since instances may each record the threads of one VM, and per
+//! kind, since an instance may record exits without entries.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+use sources::Recording;
+
+use crate::rounds::Input;
+use crate::thread_event::{Kind, ThreadEvent};
+
+/// In place of a stream: of another CPU than any event of the thread.
+const ELSEWHERE: u16 = u16::MAX;
+
+/// What a stream is a part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    buffer: usize,
+    /// The first stream of the same CPU in any buffer.
+    cpu: u16,
+}
+
+/// The buffers of a recording, and what each gives to each thread.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    /// By stream.
+    places: Vec<Place>,
+    several: bool,
+    threads: FxHashMap<u32, Givers>,
+}
+
+/// Where one thread's events come from.
+#[derive(Debug, Default)]
+struct Givers {
+    /// By kind: the buffer it was first seen in.
+    by_kind: [Option<usize>; Kind::COUNT],
+    /// Time of the last event taken.
+    last_ns: u64,
+    /// Buffers whose exits, entries or wake-ups were left out.
+    repeats: BTreeSet<usize>,
+    /// Losses in buffers that have given nothing so far, one a stream, since the guest was entered
+    /// or left: should such a buffer give something next, they concern the thread after all.
+    not_yet: Vec<(Place, ThreadEvent)>,
+}
+
+impl Buffers {
+    pub(crate) fn new(inputs: &[Input<'_>]) -> Self {
+        let mut cpus = FxHashMap::default();
+        let place = |(input, at): (&Input<'_>, u16)| Place {
+            buffer: input.stream.buffer(),
+            cpu: *cpus.entry(input.stream.cpu()).or_insert(at),
+        };
+        let places: Vec<Place> = inputs.iter().zip(0..).map(place).collect();
+        let first = places.first().map(|place| place.buffer);
+        let several = places.iter().any(|place| Some(place.buffer) != first);
+        Self { places, several, threads: FxHashMap::default() }
+    }
+
+    /// Whether there are several with pages.
+    pub(crate) fn are_several(&self) -> bool {
+        self.several
+    }
+
+    /// Names of the buffers of which exits were left out because another has them too.
+    pub(crate) fn repeated(&self, recording: &Recording) -> Vec<String> {
+        let repeated: BTreeSet<usize> =
+            self.threads.values().flat_map(|givers| &givers.repeats).copied().collect();
+        let names = &recording.info().buffers;
+        repeated.iter().filter_map(|&buffer| names.get(buffer).cloned()).collect()
+    }
+
+    /// Copies a thread's events, each once, and the losses that may concern it. In the copies
+    /// `stream` stands for a CPU, whichever the buffer. `open` are losses from before that may
+    /// have begun before the thread was first seen.
+    pub(crate) fn once_each(
+        &mut self,
+        thread: u32,
+        events: &[ThreadEvent],
+        open: &[ThreadEvent],
+        out: &mut Vec<ThreadEvent>,
+    ) {
+        let place_of = |event: &ThreadEvent| self.places.get(usize::from(event.stream)).copied();
+        let first_ns = events.first().map_or(0, |event| event.stamp_ns);
+        let givers = self.threads.entry(thread).or_insert_with(|| {
+            let mut givers = Givers::default();
+            let begun = open.iter().filter(|loss| loss.stamp_ns < first_ns);
+            let placed = begun.filter_map(|loss| Some((place_of(loss)?, *loss)));
+            placed.for_each(|(place, loss)| givers.keep(place, loss));
+            givers
+        });
+        for event in events {
+            let Some(place) = place_of(event) else { continue };
+            let event = ThreadEvent { stream: place.cpu, ..*event };
+            if event.kind == Kind::Lost {
+                out.extend(givers.loss(place, event));
+            } else if givers.takes(&event, place.buffer) {
+                givers.give(place.buffer, event, out);
+            }
+        }
+    }
+}
+
+impl Givers {
+    fn giver(&self, kind: Kind) -> Option<usize> {
+        self.by_kind.get(kind as usize).copied().flatten()
+    }
+
+    /// Whether an event in `buffer` is no repetition that would do harm.
+    fn takes(&mut self, event: &ThreadEvent, buffer: usize) -> bool {
+        if self.giver(event.kind).is_none_or(|giver| giver == buffer) {
+            return true;
+        }
+        if matches!(event.kind, Kind::Exit | Kind::Entry | Kind::VcpuWakeup) {
+            self.repeats.insert(buffer);
+            return false;
+        }
+        // Of one moment nothing tells which came first; what happened before is repeated after.
+        event.stamp_ns > self.last_ns
+    }
+
+    /// Adds an event; with the first of its kind also what was lost in its buffer just before.
+    fn give(&mut self, buffer: usize, event: ThreadEvent, out: &mut Vec<ThreadEvent>) {
+        self.last_ns = event.stamp_ns;
+        let was_vcpu = self.giver(Kind::Exit).or(self.giver(Kind::Entry)).is_some();
+        let ends_guest_or_exit = matches!(event.kind, Kind::Exit | Kind::Entry);
+        if !was_vcpu && !ends_guest_or_exit {
+            return;
+        }
+        if !was_vcpu {
+            // A vCPU begins with this event, and hears of nothing before.
+            out.push(event);
+        }
+        if self.giver(event.kind).is_none() {
+            self.now_gives(buffer, event, out);
+        }
+        if was_vcpu {
+            out.push(event);
+        }
+        if ends_guest_or_exit {
+            self.not_yet.retain(|(_, loss)| loss.value > event.stamp_ns);
+        }
+    }
+
+    fn now_gives(&mut self, buffer: usize, first: ThreadEvent, out: &mut Vec<ThreadEvent>) {
+        if let Some(giver) = self.by_kind.get_mut(first.kind as usize) {
+            *giver = Some(buffer);
+        }
+        self.not_yet.retain(|(place, loss)| {
+            let its_own = place.buffer == buffer;
+            if its_own {
+                out.push(ThreadEvent { stamp_ns: first.stamp_ns, stream: place.cpu, ..*loss });
+            }
+            !its_own
+        });
+    }
+
+    /// A loss as it concerns the thread. What a buffer would have given that has given nothing is
+    /// not known: its loss is none on the thread's own CPU, and matters if the thread leaves that.
+    fn loss(&mut self, place: Place, loss: ThreadEvent) -> Option<ThreadEvent> {
+        if self.by_kind.contains(&Some(place.buffer)) {
+            return Some(loss);
+        }
+        self.keep(place, loss);
+        // Until it is known who gives the thread's switches, a buffer that repeats its exits may.
+        let repeats = self.giver(Kind::SchedOut).is_some() && self.repeats.contains(&place.buffer);
+        (!repeats).then_some(ThreadEvent { stream: ELSEWHERE, ..loss })
+    }
+
+    fn keep(&mut self, place: Place, loss: ThreadEvent) {
+        let same = |one: &&mut (Place, ThreadEvent)| one.0 == place;
+        match self.not_yet.iter_mut().find(same) {
+            Some((_, kept)) => kept.value = kept.value.max(loss.value),
+            None => self.not_yet.push((place, loss)),
+        }
+    }
+}
