@@ -15,6 +15,7 @@ help:
 	@echo 'make test    format, lints, layers, recordings and all tests'
 	@echo 'make test-lab  all scenarios of the lab, nested guests among them: ten minutes'
 	@echo 'make bless   write the expected outputs of the golden tests anew'
+	@echo 'make labguest          build the program that runs inside the machines of `hyperscope lab`'
 	@echo 'make deny    licences and origins of the dependencies (needs cargo-deny)'
 ifneq ($(wildcard benches/run),)
 	@echo 'make bench   measure speed and memory'
@@ -65,6 +66,19 @@ tools:
 	@command -v trace-cmd >/dev/null \
 		|| echo 'trace-cmd is missing: tests that compare with it are skipped (apt-get install trace-cmd)'
 	@command -v cc >/dev/null || { echo 'a C compiler is missing: apt-get install gcc libc6-dev'; exit 1; }
+
+# The program inside the lab's machines, static, for each architecture that can be built for here.
+LABGUEST := x86_64 aarch64
+.PHONY: labguest
+labguest:
+	@for arch in $(LABGUEST); do \
+		target=$$arch-unknown-linux-musl; \
+		if [ -d "$$(rustc --print target-libdir --target $$target)" ] || RUST_BACKTRACE=0 rustup target add $$target; then \
+			cargo build --locked --profile labguest --package hyperscope-labguest --target $$target; \
+		else \
+			echo "labs of $$arch are left out: rustup can't add the target $$target (it needs a network once)"; \
+		fi; \
+	done
 
 .PHONY: bless
 bless:
