@@ -14,8 +14,9 @@ help:
 	@echo 'make demo    build hyperscope and look at a bundled recording of nested guests'
 	@echo 'make test    format, lints, layers, recordings and all tests'
 	@echo 'make test-lab  all scenarios of the lab, nested guests among them: ten minutes'
+	@echo 'make test-lab-aarch64  an emulated Arm host and its guest: two minutes'
+	@echo 'make labguest  the program inside machines of the lab, for other architectures, too'
 	@echo 'make bless   write the expected outputs of the golden tests anew'
-	@echo 'make labguest          build the program that runs inside the machines of `hyperscope lab`'
 	@echo 'make deny    licences and origins of the dependencies (needs cargo-deny)'
 ifneq ($(wildcard benches/run),)
 	@echo 'make bench   measure speed and memory'
@@ -79,6 +80,12 @@ labguest:
 			echo "labs of $$arch are left out: rustup can't add the target $$target (it needs a network once)"; \
 		fi; \
 	done
+
+# Arm machines in the emulator; skipped where the program inside them can't be built.
+.PHONY: test-lab-aarch64
+test-lab-aarch64:
+	@$(MAKE) --no-print-directory labguest LABGUEST=aarch64
+	HYPERSCOPE_LAB_AARCH64=1 cargo test --locked --package hyperscope --test lab -- --nocapture aarch64
 
 .PHONY: bless
 bless:
