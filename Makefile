@@ -14,6 +14,8 @@ help:
 	@echo 'make demo    build hyperscope and look at a bundled recording of nested guests'
 	@echo 'make test    format, lints, layers, recordings and all tests'
 	@echo 'make test-lab  all scenarios of the lab, nested guests among them: ten minutes'
+	@echo 'make test-lab-aarch64  an emulated Arm host and its guest: two minutes'
+	@echo 'make labguest  the program inside machines of the lab, for other architectures, too'
 	@echo 'make bless   write the expected outputs of the golden tests anew'
 	@echo 'make deny    licences and origins of the dependencies (needs cargo-deny)'
 ifneq ($(wildcard benches/run),)
@@ -65,6 +67,25 @@ tools:
 	@command -v trace-cmd >/dev/null \
 		|| echo 'trace-cmd is missing: tests that compare with it are skipped (apt-get install trace-cmd)'
 	@command -v cc >/dev/null || { echo 'a C compiler is missing: apt-get install gcc libc6-dev'; exit 1; }
+
+# The program inside the lab's machines, static, for each architecture that can be built for here.
+LABGUEST := x86_64 aarch64
+.PHONY: labguest
+labguest:
+	@for arch in $(LABGUEST); do \
+		target=$$arch-unknown-linux-musl; \
+		if [ -d "$$(rustc --print target-libdir --target $$target)" ] || RUST_BACKTRACE=0 rustup target add $$target; then \
+			cargo build --locked --profile labguest --package hyperscope-labguest --target $$target; \
+		else \
+			echo "labs of $$arch are left out: rustup can't add the target $$target (it needs a network once)"; \
+		fi; \
+	done
+
+# Arm machines in the emulator; skipped where the program inside them can't be built.
+.PHONY: test-lab-aarch64
+test-lab-aarch64:
+	@$(MAKE) --no-print-directory labguest LABGUEST=aarch64
+	HYPERSCOPE_LAB_AARCH64=1 cargo test --locked --package hyperscope --test lab -- --nocapture aarch64
 
 .PHONY: bless
 bless:

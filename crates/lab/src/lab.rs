@@ -193,7 +193,7 @@ impl Lab {
         Ok((0, self.port(0)?.holding(lock)))
     }
 
-    fn port(&self, at: usize) -> Result<Channel> {
+    pub(crate) fn port(&self, at: usize) -> Result<Channel> {
         let path = PathBuf::from(machine::control_socket(&self.run_text(), at));
         Channel::connect(&path).map_err(LabError::io("cannot connect to", &path))
     }

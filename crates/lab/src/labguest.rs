@@ -17,7 +17,8 @@ pub(crate) fn find(arch: Arch) -> Result<PathBuf> {
     }
     let own =
         std::env::current_exe().map_err(LabError::io("cannot find", Path::new("this program")))?;
-    let found = candidates(&own, arch).into_iter().find(|path| path.is_file());
+    let found = installed(&own, arch).into_iter().find(|path| path.is_file());
+    let found = found.or_else(|| newest(built(&own, arch)));
     found.ok_or_else(|| {
         let mend = format!(
             "`make labguest` builds it; {VARIABLE} names it when it is not beside this program"
@@ -26,15 +27,23 @@ pub(crate) fn find(arch: Arch) -> Result<PathBuf> {
     })
 }
 
-/// Where it may be, the best first.
-fn candidates(own: &Path, arch: Arch) -> Vec<PathBuf> {
+/// The program's folder, and the one above it: tests are one folder down in a build.
+fn folders(own: &Path) -> impl Iterator<Item = &Path> {
+    own.ancestors().skip(1).take(2)
+}
+
+/// Where it is installed, the best first.
+fn installed(own: &Path, arch: Arch) -> Vec<PathBuf> {
+    let file = format!("{NAME}-{arch}");
+    let places = |folder: &Path| [folder.join(&file), folder.join("../lib/hyperscope").join(&file)];
+    folders(own).flat_map(places).collect()
+}
+
+/// Where cargo puts it: with --target, each target and profile has a folder of its own.
+fn built(own: &Path, arch: Arch) -> Vec<PathBuf> {
     let mut paths = Vec::new();
-    // Beside the program, or above it: tests are one folder down in a build.
-    for folder in own.ancestors().skip(1).take(2) {
-        paths.push(folder.join(format!("{NAME}-{arch}")));
-        paths.push(folder.join("../lib/hyperscope").join(format!("{NAME}-{arch}")));
-        // cargo build --target puts each target's programs in a folder of its own.
-        for profile in ["release", "debug"] {
+    for folder in folders(own) {
+        for profile in ["labguest", "release", "debug"] {
             paths.push(folder.join(format!("../{arch}-unknown-linux-musl/{profile}/{NAME}")));
         }
         if arch == Arch::native() {
@@ -42,4 +51,13 @@ fn candidates(own: &Path, arch: Arch) -> Vec<PathBuf> {
         }
     }
     paths
+}
+
+/// One that was left behind by an earlier build may not understand this program.
+fn newest(paths: Vec<PathBuf>) -> Option<PathBuf> {
+    let times = paths.into_iter().filter_map(|path| {
+        let file = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        Some((file.modified().ok()?, path))
+    });
+    times.max().map(|(_, path)| path)
 }

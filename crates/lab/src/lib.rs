@@ -28,6 +28,7 @@ mod session;
 mod share;
 mod snapshot;
 mod start;
+mod timers;
 mod trace_cmd;
 mod up;
 

@@ -38,7 +38,12 @@ impl Lab {
         }
         cache::used(&folder.join(STATE));
         cache::keep_newest(&self.cache().folder("snapshots")?, STATE, KEPT)?;
-        self.load_snapshot(kit, description, &folder, tell)
+        let loaded = self.load_snapshot(kit, description, &folder, tell);
+        if loaded.is_err() {
+            // Not kept to fail again. The error is what matters.
+            let _ = fs::remove_dir_all(&folder);
+        }
+        loaded
     }
 
     /// Boots the lab with its memory in a file, saves the rest beside it, and ends it.
@@ -62,9 +67,11 @@ impl Lab {
         self.boot(kit, description, Memory::File(ram), tell)?;
         self.step(tell, "saving a snapshot", || {
             // Guests first: none of their processors is inside a guest when its machine is saved.
-            for level in (1..=description.started).rev() {
+            for level in (2..=description.started).rev() {
                 self.monitor(level)?.stop()?;
             }
+            self.let_timers_settle(description);
+            self.monitor(1)?.stop()?;
             self.monitor(1)?.save(&unfinished.join(STATE).display().to_string())?;
             let pids = processes::of_run(self.run_folder());
             self.monitor(1)?.quit()?;
@@ -90,6 +97,7 @@ impl Lab {
             monitor.load(&folder.join(STATE).display().to_string())?;
             monitor.go_on()?;
             drop(monitor);
+            self.rearm_timers(description)?;
             for level in 2..=description.started {
                 self.monitor(level)?.go_on()?;
             }

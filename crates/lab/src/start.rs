@@ -92,10 +92,13 @@ fn prepare(below: &mut Session, guest: &Machine) -> Result<()> {
     below.check(&["sh", "-c", &script], SHORT).map(drop)
 }
 
-/// Gives the tap that QEMU has made an address.
+/// Gives the tap that QEMU makes, some time after its sockets, an address.
 fn connect(below: &mut Session, level: u8) -> Result<()> {
     let (tap, address) = (machine::TAP, address(level, 1));
-    let script = format!("ip address add {address}/24 dev {tap} && ip link set {tap} up");
+    let script = format!(
+        "i=0; until [ -e /sys/class/net/{tap} ] || [ $i -ge 300 ]; do i=$((i+1)); sleep 0.1; done; \
+         ip address add {address}/24 dev {tap} && ip link set {tap} up"
+    );
     below.check(&["sh", "-c", &script], SHORT).map(drop)
 }
 

@@ -1,6 +1,7 @@
 //! A workload that makes exits in known numbers, told from the kernel's own by their leaf, number,
 //! register, port or address.
 
+#[cfg(target_arch = "x86_64")]
 use std::fs::File;
 use std::io;
 #[cfg(target_arch = "x86_64")]

@@ -10,6 +10,7 @@ mod modules;
 mod ports;
 mod relay;
 mod serve;
+mod timers;
 
 fn main() -> ExitCode {
     let first = rustix::process::getpid().is_init();
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
     let done = match verb.as_deref() {
         _ if first => init::run(),
         Some("serve") => serve::run(),
+        Some("rearm") => timers::rearm(),
         Some("exits") => exits::run(std::env::args().skip(2)),
         _ => {
             eprintln!(

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod aarch64;
 mod every_scenario;
 mod leftovers;
 mod machines;

@@ -1,0 +1,118 @@
+//! An emulated Arm host and its guest: `make test-lab-aarch64` runs these, which sets
+//! `HYPERSCOPE_LAB_AARCH64` and builds the program inside the machines.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::tool::{TestLab, can_run};
+
+/// A lab that boots takes longer; one that loads a snapshot takes a second or two.
+const LOADING: Duration = Duration::from_secs(30);
+
+fn asked_for() -> bool {
+    if std::env::var_os("HYPERSCOPE_LAB_AARCH64").is_none() {
+        eprintln!("skipped: `make test-lab-aarch64` runs it");
+        return false;
+    }
+    let built = Path::new(env!("CARGO_BIN_EXE_hyperscope")).ancestors().nth(2).unwrap();
+    let profiles = ["labguest", "release", "debug"].iter();
+    let guests = profiles.map(|profile| built.join("aarch64-unknown-linux-musl").join(profile));
+    if cfg!(target_arch = "aarch64")
+        || guests.into_iter().any(|at| at.join("hyperscope-labguest").exists())
+    {
+        return true;
+    }
+    eprintln!("skipped: hyperscope-labguest is not built for aarch64 (`make labguest`)");
+    false
+}
+
+#[test]
+fn an_arm_host_and_its_guest_start_load_and_are_recorded() {
+    if !can_run() || !asked_for() {
+        return;
+    }
+    let lab = TestLab::new("aarch64");
+    lab.run(&["up", "--arch", "aarch64", "--levels", "2"]).done();
+    both_levels_work(&lab);
+    lab.run(&["down"]).done();
+    assert_eq!(lab.processes(), [] as [&str; 0]);
+
+    let begun = Instant::now();
+    let again = lab.run(&["up", "--arch", "aarch64", "--levels", "2"]).done();
+    assert!(!again.stderr.contains("booting"), "{}", again.stderr);
+    assert!(begun.elapsed() < LOADING, "{:?}", begun.elapsed());
+    both_levels_work(&lab);
+
+    let folder = tempfile::tempdir().unwrap();
+    a_recording_has_exits(&lab, folder.path());
+    a_scenario_holds_what_it_says(&lab, folder.path());
+    lab.run(&["down"]).done();
+    assert_eq!(lab.processes(), [] as [&str; 0]);
+}
+
+#[test]
+fn an_arm_host_alone_keeps_time_on_all_processors_after_loading() {
+    if !can_run() || !asked_for() {
+        return;
+    }
+    let lab = TestLab::new("aarch64-host");
+    for _ in 0..2 {
+        lab.run(&["up", "--arch", "aarch64", "--levels", "1", "--cpus", "3"]).done();
+        let naps = "for cpu in 0 1 2; do timeout 20 taskset -c $cpu sleep 0.2 || exit 1; done";
+        lab.shell(1, naps).done();
+        lab.run(&["down"]).done();
+    }
+}
+
+fn both_levels_work(lab: &TestLab) {
+    for level in [1, 2] {
+        let said = lab.shell(level, "uname -nm; sleep 0.1").done().stdout;
+        assert_eq!(said, format!("l{level} aarch64\n"));
+    }
+    assert_eq!(lab.shell(1, "ls /dev/kvm").done().stdout, "/dev/kvm\n");
+    let console = lab.run(&["console", "2"]).done().stdout;
+    assert!(console.contains("hyperscope-lab: ready"), "{console}");
+    let status = lab.run(&["status"]).done().stdout;
+    assert!(status.contains("aarch64"), "{status}");
+}
+
+fn a_recording_has_exits(lab: &TestLab, folder: &Path) {
+    let there = "/tmp/host.dat";
+    let record = ["trace-cmd", "record", "-e", "kvm", "-e", "sched", "-o", there, "sleep", "3"];
+    lab.run(&[&["exec", "1", "--"], record.as_slice()].concat()).done();
+    let here = folder.join("host.dat");
+    lab.run(&["get", "1", there, here.to_str().unwrap()]).done();
+    let report = exits(&here, &[]);
+    let rows = report["rows"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["isa"] == "arm64"), "{report}");
+    assert!(count(&report, "reason", &"WFx".into()) > 0, "{report}");
+}
+
+fn a_scenario_holds_what_it_says(lab: &TestLab, folder: &Path) {
+    let to = folder.join("out");
+    let ran = lab.run(&["run", "exits", "--arch", "aarch64", "-o", to.to_str().unwrap()]).done();
+    let reads = "reads of device memory at 0xd000000: 1000 made, 1000 recorded";
+    assert!(ran.stderr.contains(reads), "{}", ran.stderr);
+    // What the command checked itself, once more and from outside.
+    let truth = fs::read_to_string(to.join("truth.json")).unwrap();
+    assert!(truth.contains(&0x0d00_0000.to_string()), "{truth}");
+    assert_eq!(count(&exits(&to, &["--by", "gpa"]), "gpa", &0x0d00_0000.into()), 1000);
+}
+
+fn exits(recording: &Path, arguments: &[&str]) -> Value {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_hyperscope"))
+        .args(["exits", "--format", "json"])
+        .args(arguments)
+        .arg(recording)
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn count(report: &Value, by: &str, key: &Value) -> u64 {
+    let rows = report["rows"].as_array().unwrap();
+    rows.iter().filter(|row| row[by] == *key).map(|row| row["count"].as_u64().unwrap()).sum()
+}
