@@ -104,6 +104,14 @@ impl Session {
     /// When it can't be started, or the machine doesn't answer.
     pub fn exec(&mut self, exec: &Exec, outputs: &mut Outputs<'_>) -> Result<Ended> {
         self.start(exec)?;
+        self.follow(outputs)
+    }
+
+    /// Follows the started command to its end.
+    ///
+    /// # Errors
+    /// As [`Session::attend`].
+    pub fn follow(&mut self, outputs: &mut Outputs<'_>) -> Result<Ended> {
         loop {
             if let Some(ended) = self.attend(outputs)? {
                 return Ok(ended);

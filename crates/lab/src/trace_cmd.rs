@@ -84,11 +84,7 @@ impl Recording {
             stdout: &mut |bytes| said.extend_from_slice(bytes),
             stderr: &mut |bytes| also.extend_from_slice(bytes),
         };
-        let ended = loop {
-            if let Some(ended) = session.attend(&mut outputs)? {
-                break ended;
-            }
-        };
+        let ended = session.follow(&mut outputs)?;
         self.said.extend(also);
         if ended == Ended::Exit(0) { Ok(()) } else { Err(self.failed(&format!("{ended:?}"))) }
     }

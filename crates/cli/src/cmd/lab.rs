@@ -94,7 +94,9 @@ fn exec(session: &mut Session, args: &LabExecArgs) -> anyhow::Result<ExitCode> {
         timeout_ms: args.timeout.map(|seconds| seconds.saturating_mul(1000)),
         detach_to: None,
     };
+    session.start(&request)?;
     if args.stdin {
+        // Only now: input that comes before its command is for nobody.
         let input = session.input();
         std::thread::spawn(move || feed(&input));
     }
@@ -104,7 +106,7 @@ fn exec(session: &mut Session, args: &LabExecArgs) -> anyhow::Result<ExitCode> {
         stdout: &mut |bytes| write_all(&mut io::stdout().lock(), bytes, &mut failed),
         stderr: &mut |bytes| write_all(&mut io::stderr().lock(), bytes, &mut failed_too),
     };
-    let ended = session.exec(&request, &mut outputs)?;
+    let ended = session.follow(&mut outputs)?;
     failed.and(failed_too)?;
     Ok(code(ended))
 }

@@ -1,0 +1,9 @@
+//! `hyperscope record` on this machine's own kernel. Where that allows no tracing (no root, no
+//! tracefs) these tests say so and pass.
+
+#![allow(clippy::unwrap_used)]
+
+mod faults;
+mod recordings;
+mod refusals;
+mod tool;

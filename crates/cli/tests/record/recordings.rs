@@ -1,0 +1,94 @@
+//! What is recorded is what happened, and other programs can read it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::tool::{TRACEFS, info, left, run, turn};
+
+/// Programs that the recorded command starts.
+const STARTED: u64 = 30;
+
+#[test]
+fn every_program_that_was_started_is_there_once() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let session = folder.path().join("s.hscope");
+    let to = session.to_str().unwrap();
+    let tracing_on = || fs::read_to_string(Path::new(TRACEFS).join("tracing_on")).unwrap();
+    let before = tracing_on();
+    let script = format!("for i in $(seq {STARTED}); do /usr/bin/env true; done");
+    let ran = run(&["record", "-e", "sched_process_exec", "-o", to, "--", "sh", "-c", &script]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("0 events lost"), "{}", ran.stderr);
+
+    let events = run(&["events", "--format", "jsonl", to]);
+    let started = events.stdout.lines().filter(|line| line.contains("/usr/bin/env\"")).count();
+    assert_eq!(started as u64, STARTED);
+    let told = info(&session);
+    assert_eq!(told["losses"]["events_lost"], 0);
+    assert_eq!(told["damage"], Value::Array(Vec::new()), "{told}");
+    trace_cmd_counts_the_same(
+        &session,
+        told["events"]["sched:sched_process_exec"].as_u64().unwrap(),
+    );
+
+    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!(tracing_on(), before);
+    assert!(!session.join("host.pages").exists());
+    session_says_how(&session);
+    let again = run(&["record", "-o", to, "--for", "1ms"]);
+    assert!(again.code == Some(1) && again.stderr.contains("-o"), "{}", again.stderr);
+}
+
+/// The first line of trace-cmd's report is the number of CPUs.
+fn trace_cmd_counts_the_same(session: &Path, events: u64) {
+    let Ok(report) = Command::new("trace-cmd").arg("report").arg(session.join("host.dat")).output()
+    else {
+        return eprintln!("trace-cmd is missing: not compared");
+    };
+    let lines = String::from_utf8_lossy(&report.stdout).lines().count() as u64;
+    assert_eq!(lines, events + 1);
+}
+
+fn session_says_how(session: &Path) {
+    let text = fs::read_to_string(session.join("session.json")).unwrap();
+    let told: Value = serde_json::from_str(&text).unwrap();
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/session.schema.json");
+    let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+    let valid = jsonschema::validate(&schema, &told);
+    assert!(valid.is_ok(), "{valid:?}");
+    let recorded = &told["recorded"];
+    assert_eq!(recorded["events"], Value::from(vec!["sched:sched_process_exec"]));
+    assert!(recorded["duration_ns"].as_u64().unwrap() > 0);
+    assert!(recorded["recorder_cpu_ns"].as_u64().unwrap() > 0);
+    assert!(recorded["cpus"].as_array().unwrap().iter().any(|cpu| cpu["bytes"].as_u64() > Some(0)));
+}
+
+#[test]
+fn a_buffer_that_is_too_small_loses_events_that_are_counted() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let session = folder.path().join("s");
+    let to = session.to_str().unwrap();
+    let script = "dd if=/dev/zero of=/dev/null bs=1 count=300000 2>/dev/null";
+    let arguments =
+        ["record", "--buffer", "4", "-e", "raw_syscalls", "-o", to, "--", "sh", "-c", script];
+    let ran = run(&arguments);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let text = fs::read_to_string(session.join("session.json")).unwrap();
+    let told: Value = serde_json::from_str(&text).unwrap();
+    let of_cpu = |cpu: &Value| {
+        ["overrun", "commit_overrun", "dropped"].map(|key| cpu[key].as_u64().unwrap()).iter().sum()
+    };
+    let lost: u64 = told["recorded"]["cpus"].as_array().unwrap().iter().map(of_cpu).sum::<u64>();
+    let recorded = info(&session);
+    assert_eq!(recorded["losses"]["events_lost"].as_u64(), Some(lost), "{recorded}");
+    assert!(ran.stderr.contains(&format!("{lost} events lost")), "{}", ran.stderr);
+    // 300,000 reads and as many writes, an event when each begins and one when it ends.
+    let kept: u64 =
+        recorded["events"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+    assert!(kept + lost >= 1_200_000, "{kept} kept, {lost} lost");
+}

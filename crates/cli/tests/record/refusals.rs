@@ -1,0 +1,49 @@
+//! What can't be recorded is said before anything is set up.
+
+use std::os::unix::process::CommandExt;
+
+use crate::tool::{command, left, run, turn};
+
+fn refused(arguments: &[&str], words: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let session = folder.path().join("s");
+    let all: Vec<&str> = ["record", "-o", session.to_str().unwrap()]
+        .into_iter()
+        .chain(arguments.iter().copied())
+        .collect();
+    let ran = run(&all);
+    assert_eq!(ran.code, Some(1), "{arguments:?}: {}", ran.stderr);
+    for word in words {
+        assert!(ran.stderr.contains(word), "{word} is not in {}", ran.stderr);
+    }
+    assert!(!session.exists(), "{arguments:?}");
+    assert_eq!(left(), Vec::<String>::new());
+}
+
+#[test]
+fn names_that_are_not_there() {
+    let Some(_turn) = turn() else { return };
+    refused(&["-e", "sched_swich"], &["no event sched_swich", "did you mean sched_switch"]);
+    refused(&["--vm", "nobody"], &["no VM nobody"]);
+    refused(&["--clock", "sundial"], &["no clock sundial", "mono"]);
+    refused(&["--kprobe", "no_such_function_at_all"], &["no_such_function_at_all"]);
+}
+
+#[test]
+fn without_root() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = command(&["record", "--for", "1s"]);
+    // Nobody.
+    let ran = command.current_dir(folder.path()).uid(65534).gid(65534).output();
+    let Ok(ran) = ran else { return eprintln!("skipped: this program can't be run by nobody") };
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.code() == Some(1) && stderr.contains("needs root"), "{stderr}");
+}
+
+#[test]
+fn wrong_times() {
+    for time in ["x", "-1s", "5y"] {
+        assert_eq!(run(&["record", &format!("--for={time}")]).code, Some(2), "{time}");
+    }
+}

@@ -1,0 +1,73 @@
+//! Runs the command under test, and looks at tracefs from outside.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+pub(crate) const TRACEFS: &str = "/sys/kernel/tracing";
+
+/// What a run said.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self {
+            code: output.status.code(),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
+    }
+}
+
+/// Whether this machine can be recorded; says why not. Tests that record take turns: they look at
+/// what is left in tracefs.
+pub(crate) fn turn() -> Option<MutexGuard<'static, ()>> {
+    static TURN: Mutex<()> = Mutex::new(());
+    if !Path::new(TRACEFS).join("instances").is_dir() {
+        // Mounts it where it isn't, and is allowed to.
+        let _ = Command::new("mount").args(["-t", "tracefs", "nodev", TRACEFS]).output();
+    }
+    let probe = Path::new(TRACEFS).join("instances/hyperscope-test");
+    if fs::create_dir(&probe).is_err() {
+        eprintln!("skipped: no instance of tracefs can be made here");
+        return None;
+    }
+    fs::remove_dir(&probe).unwrap();
+    Some(TURN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
+    command.args(arguments);
+    command
+}
+
+pub(crate) fn run(arguments: &[&str]) -> Ran {
+    command(arguments).output().unwrap().into()
+}
+
+/// What recorders have in tracefs now: instances, and probes.
+pub(crate) fn left() -> Vec<String> {
+    let entries = fs::read_dir(Path::new(TRACEFS).join("instances")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut left: Vec<String> = names.filter(|name| name.starts_with("hyperscope-")).collect();
+    let probes = fs::read_to_string(Path::new(TRACEFS).join("kprobe_events")).unwrap_or_default();
+    left.extend(probes.lines().filter(|line| line.contains("hyperscope_")).map(str::to_owned));
+    left
+}
+
+/// The number of events of each name, by `hyperscope info`.
+pub(crate) fn info(session: &Path) -> Value {
+    let ran = run(&["info", "--format", "json", session.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    serde_json::from_str::<Value>(&ran.stdout).unwrap()["files"][0].take()
+}
