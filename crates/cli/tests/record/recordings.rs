@@ -81,7 +81,10 @@ fn a_buffer_that_is_too_small_loses_events_that_are_counted() {
     let text = fs::read_to_string(session.join("session.json")).unwrap();
     let told: Value = serde_json::from_str(&text).unwrap();
     let of_cpu = |cpu: &Value| {
-        ["overrun", "commit_overrun", "dropped"].map(|key| cpu[key].as_u64().unwrap()).iter().sum()
+        ["overrun", "commit_overrun", "dropped"]
+            .map(|key| cpu[key].as_u64().unwrap())
+            .iter()
+            .sum::<u64>()
     };
     let lost: u64 = told["recorded"]["cpus"].as_array().unwrap().iter().map(of_cpu).sum::<u64>();
     let recorded = info(&session);

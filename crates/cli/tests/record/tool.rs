@@ -32,17 +32,18 @@ impl From<Output> for Ran {
 /// what is left in tracefs.
 pub(crate) fn turn() -> Option<MutexGuard<'static, ()>> {
     static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     if !Path::new(TRACEFS).join("instances").is_dir() {
         // Mounts it where it isn't, and is allowed to.
         let _ = Command::new("mount").args(["-t", "tracefs", "nodev", TRACEFS]).output();
     }
-    let probe = Path::new(TRACEFS).join("instances/hyperscope-test");
+    let probe = Path::new(TRACEFS).join("instances/test-of-hyperscope");
     if fs::create_dir(&probe).is_err() {
         eprintln!("skipped: no instance of tracefs can be made here");
         return None;
     }
     fs::remove_dir(&probe).unwrap();
-    Some(TURN.lock().unwrap_or_else(PoisonError::into_inner))
+    Some(turn)
 }
 
 pub(crate) fn command(arguments: &[&str]) -> Command {
