@@ -19,6 +19,7 @@ mod lab;
 mod labguest;
 mod machine;
 mod monitor;
+mod own_recorder;
 mod packages;
 mod processes;
 mod root;

@@ -11,9 +11,10 @@ use serde_json::json;
 use crate::description::Description;
 use crate::error::{LabError, Result};
 use crate::lab::Lab;
-use crate::scenario::{RunStep, Scenario, Step};
+use crate::own_recorder::{self, OwnRecording};
+use crate::scenario::{Record, RunStep, Scenario, Step};
 use crate::session::command;
-use crate::trace_cmd::Recording;
+use crate::trace_cmd::TraceCmd;
 use crate::up::{Step as Told, Tell};
 
 /// How long one command of a scenario may take.
@@ -34,10 +35,10 @@ impl Lab {
         told("preparing".into());
         self.steps(&description, &scenario.before, &mut Vec::new())?;
         told("recording".into());
-        let recording = Recording::begin(self, &scenario.record)?;
+        let recording = Recorder::begin(self, &description, &scenario.record)?;
         let mut truth = scenario.truth.clone();
         let done = self.steps(&description, &scenario.steps, &mut truth);
-        // Ended in any case: trace-cmd would go on for ever.
+        // Ended in any case: it would go on for ever.
         told("writing the recording".into());
         let files = recording.end(self, &scenario.record);
         done?;
@@ -92,7 +93,7 @@ impl Lab {
     }
 
     /// Copies the recordings out.
-    fn bring_out(&self, files: &[(&str, &str)], to: &Path) -> Result<()> {
+    fn bring_out(&self, files: &[(String, &str)], to: &Path) -> Result<()> {
         let mut session = self.session(1)?;
         for (from, name) in files {
             let path = to.join(name);
@@ -123,7 +124,35 @@ impl Lab {
     }
 }
 
+/// Who records: this program, unless a guest is recorded too or it doesn't run there.
+enum Recorder {
+    Own(OwnRecording),
+    TraceCmd(TraceCmd),
+}
+
+impl Recorder {
+    fn begin(lab: &Lab, description: &Description, record: &Record) -> Result<Self> {
+        let own = record.guest_events.is_empty() && own_recorder::can_run(lab, description.arch)?;
+        if own {
+            OwnRecording::begin(lab, record).map(Self::Own)
+        } else {
+            TraceCmd::begin(lab, record).map(Self::TraceCmd)
+        }
+    }
+
+    /// Ends the recording; files in level 1, and their names outside.
+    fn end(self, lab: &Lab, record: &Record) -> Result<Vec<(String, &'static str)>> {
+        match self {
+            Self::Own(recording) => recording.end(),
+            Self::TraceCmd(recording) => recording.end(lab, record),
+        }
+    }
+}
+
+/// Writes `session.json`; what a recorder wrote of itself stays in it.
 fn write_session(scenario: &Scenario, to: &Path) -> Result<()> {
+    let own = fs::read(to.join("session.json")).unwrap_or_default();
+    let own: serde_json::Value = serde_json::from_slice(&own).unwrap_or_default();
     let mut machines =
         vec![json!({ "file": "host.dat", "role": "host", "name": null, "origin": null })];
     if to.join("guest-l2.dat").exists() {
@@ -134,7 +163,7 @@ fn write_session(scenario: &Scenario, to: &Path) -> Result<()> {
         "schema": "hyperscope.session/1",
         "title": scenario.summary,
         "machines": machines,
-        "recorded": null,
+        "recorded": own.get("recorded"),
     });
     write_json(&session, &to.join("session.json"))
 }

@@ -13,9 +13,9 @@ use crate::session::{Outputs, Session, command};
 /// Where recordings are, in the machine that makes them.
 const FOLDER: &str = "/tmp/record";
 /// The recording of the machine itself.
-pub(crate) const HOST: &str = "/tmp/record/host.dat";
+const HOST: &str = "/tmp/record/host.dat";
 /// That of its guest: trace-cmd puts the guest's name into the host's.
-pub(crate) const GUEST: &str = "/tmp/record/host-l2.dat";
+const GUEST: &str = "/tmp/record/host-l2.dat";
 /// The port of trace-cmd's agent.
 const AGENT_PORT: u32 = 823;
 /// How long trace-cmd may take to begin, and to write what it recorded.
@@ -24,14 +24,14 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const SHORT: Duration = Duration::from_secs(30);
 
 /// A recording that goes on.
-pub(crate) struct Recording {
+pub(crate) struct TraceCmd {
     session: Session,
     /// All that trace-cmd said, for an error.
     said: Vec<u8>,
     has_guest: bool,
 }
 
-impl Recording {
+impl TraceCmd {
     /// Begins to record level 1 of a lab.
     pub(crate) fn begin(lab: &Lab, record: &Record) -> Result<Self> {
         let has_guest = !record.guest_events.is_empty();
@@ -64,17 +64,13 @@ impl Recording {
     }
 
     /// Ends the recording; the files are complete then. The names of those in the machine.
-    pub(crate) fn end(
-        mut self,
-        lab: &Lab,
-        record: &Record,
-    ) -> Result<Vec<(&'static str, &'static str)>> {
+    pub(crate) fn end(mut self, lab: &Lab, record: &Record) -> Result<Vec<(String, &'static str)>> {
         let mut other = lab.session(1)?;
         other.check(&["sh", "-c", &format!("echo > {FOLDER}/end")], PATIENCE)?;
         self.wait()?;
         remove_probes(&mut other, record)?;
-        let guest = self.has_guest.then_some((GUEST, "guest-l2.dat"));
-        Ok([(HOST, "host.dat")].into_iter().chain(guest).collect())
+        let guest = self.has_guest.then(|| (GUEST.to_owned(), "guest-l2.dat"));
+        Ok([(HOST.to_owned(), "host.dat")].into_iter().chain(guest).collect())
     }
 
     fn wait(&mut self) -> Result<()> {

@@ -57,6 +57,8 @@ pub struct Recording {
     events: Vec<String>,
     buffer_kib: u64,
     vms: Vec<Vm>,
+    /// Only the threads of one VM are recorded.
+    of_vm: bool,
     to: PathBuf,
     begun: Instant,
     begun_unix_ns: u64,
@@ -106,16 +108,17 @@ impl Recording {
             events,
             buffer_kib,
             vms,
+            of_vm: plan.vm.is_some(),
             to: plan.to.clone(),
             begun: Instant::now(),
             begun_unix_ns: unix_ns(),
             own_cpu_ns: own_cpu_ns(),
         };
-        recording.start(&cpus, plan.vm.is_some())?;
+        recording.start(&cpus)?;
         Ok(recording)
     }
 
-    fn start(&mut self, cpus: &[u32], of_vm: bool) -> Result<()> {
+    fn start(&mut self, cpus: &[u32]) -> Result<()> {
         let folder = self.folder();
         fs::create_dir_all(&folder).map_err(RecordError::io("make", &folder))?;
         self.texts.write(&folder, &self.clock.line)?;
@@ -125,7 +128,7 @@ impl Recording {
             let to = pages(&folder, cpu);
             self.pumps.push(Pump::start(cpu, &raw, &to, page_size, self.stop.clone())?);
         }
-        if of_vm {
+        if self.of_vm {
             self.instance.set("set_event_pid", &threads(&self.vms))?;
         }
         for event in &self.events {
@@ -217,6 +220,7 @@ impl Recording {
             cpus.push(CpuLosses { bytes, ..losses });
             stats.push((cpu, text));
         }
+        let vms = if self.of_vm { self.vms } else { seen(self.vms, vms::running()) };
         let recorder_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_ns);
         let cmdlines = fs::read(self.tracefs.root().join("saved_cmdlines")).unwrap_or_default();
         // A recording that is read from its folder has names, too.
@@ -233,7 +237,7 @@ impl Recording {
             cpus,
             recorder_cpu_ns,
             faults,
-            vms: self.vms,
+            vms,
         };
         session::write(&recorded, &self.to)?;
         let about = About {
@@ -266,6 +270,19 @@ fn chosen_vms(asked: Option<&str>) -> Result<Vec<Vm>> {
             Err(RecordError::NoSuchVm { name: asked.to_owned(), vms })
         }
     }
+}
+
+/// VMs that ran when the recording began, and those that run when it ends: some were started in
+/// between, or had vCPUs added.
+fn seen(mut vms: Vec<Vm>, now: Vec<Vm>) -> Vec<Vm> {
+    for vm in now {
+        match vms.iter_mut().find(|known| known.pid == vm.pid) {
+            Some(known) if vm.vcpus.len() >= known.vcpus.len() => *known = vm,
+            Some(_) => {}
+            None => vms.push(vm),
+        }
+    }
+    vms
 }
 
 /// Numbers of all threads of the VMs' processes.
