@@ -11,6 +11,7 @@ mod inputs;
 mod lab_steps;
 mod output;
 mod progress;
+mod recorded;
 mod seconds;
 
 fn main() -> ExitCode {

@@ -12,7 +12,7 @@ use self::rows::{row_json, rows_json, vms_json};
 use self::tables::source_text;
 use crate::json::Object;
 use crate::table::Table;
-use crate::{Report, losses};
+use crate::{RecorderCost, Report, losses};
 
 /// The exits of one recording.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub struct Source {
     pub exits: Exits,
     /// It was made inside a guest, whose exits are in its host's recording.
     pub of_guest: bool,
+    /// What recording cost, where the recorder told.
+    pub recorder_cost: Option<RecorderCost>,
 }
 
 /// The exits of all recordings given.
@@ -55,7 +57,7 @@ impl Report for ExitsReport {
             .set("sources", paths)
             .time("span", nanoseconds, all().map(|exits| exits.span_ns).max())
             .set("losses", losses::json(all().map(|exits| &exits.losses), dropped))
-            .set("recorder_cost", Value::Null)
+            .set("recorder_cost", self.recorder_cost())
             .set("vms", self.sources.iter().flat_map(vms_json).collect::<Vec<_>>())
             .set("rows", self.sources.iter().flat_map(rows_json).collect::<Vec<_>>());
         document.done()
@@ -73,6 +75,12 @@ impl Report for ExitsReport {
 }
 
 impl ExitsReport {
+    /// That of the first recording that tells of it: guests are recorded by their hosts' recorder.
+    fn recorder_cost(&self) -> Value {
+        let mut costs = self.sources.iter().filter_map(|source| source.recorder_cost.as_ref());
+        costs.next().map_or(Value::Null, RecorderCost::json)
+    }
+
     /// Titles of the columns, the same whether or not there are rows.
     fn titles(&self) -> Vec<String> {
         let group = analyses::Group::default();

@@ -12,12 +12,14 @@ mod info;
 mod json;
 mod losses;
 mod nested;
+mod recorder_cost;
 mod table;
 mod units;
 
 pub use exits::{ExitsReport, Source};
 pub use info::{FileInfo, InfoReport};
 pub use nested::NestedReport;
+pub use recorder_cost::RecorderCost;
 pub use table::{Column, Table};
 pub use units::{count, share, time};
 

@@ -110,7 +110,12 @@ fn check_exits(recording: &Recording, contents: &Contents) -> u64 {
     for exits in [coarse, fine] {
         render(&ExitsReport {
             top: Some(3),
-            sources: vec![Source { path: "bytes".to_owned(), exits, of_guest: false }],
+            sources: vec![Source {
+                path: "bytes".to_owned(),
+                exits,
+                of_guest: false,
+                recorder_cost: None,
+            }],
         });
     }
     count.exits

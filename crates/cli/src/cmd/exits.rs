@@ -8,6 +8,7 @@ use crate::args::ExitsArgs;
 use crate::inputs::{is_of_guest, name_guest_functions, open_all};
 use crate::output;
 use crate::progress::Progress;
+use crate::recorded::recorder_cost;
 
 pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
     let by = grouping(args);
@@ -23,6 +24,7 @@ pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
             path: recording.path().display().to_string(),
             exits: exits(recording, &by, &|bytes| progress.advance(bytes)),
             of_guest: is_of_guest(recording, &recordings),
+            recorder_cost: recorder_cost(recording.path()),
         })
         .collect();
     progress.finish();

@@ -52,7 +52,11 @@ pub(super) fn source_text(source: &Source, top: Option<usize>, width: Option<usi
             left_out.extend(narrow);
         }
     }
-    out + &notes(exits, &mut left_out)
+    out += &notes(exits, &mut left_out);
+    if let Some(cost) = &source.recorder_cost {
+        out += &format!("{}\n", cost.note());
+    }
+    out
 }
 
 fn heading(source: &Source, total: u64) -> String {
