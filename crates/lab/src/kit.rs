@@ -35,12 +35,13 @@ impl Kit {
         tell: Tell<'_>,
     ) -> Result<Self> {
         let told = |text: &str| tell(Step { text: text.to_owned(), usual: None });
+        // Told before hundreds of megabytes are fetched.
+        let labguest = labguest::find(wanted.arch)?;
         let (host, root) = roots(cache, wanted, manner, &told)?;
         let kernel = match &wanted.kernel {
             Some((image, modules)) => Kernel { image: image.clone(), modules: modules.clone() },
             None => root.kernel()?,
         };
-        let labguest = labguest::find(wanted.arch)?;
         told("making images");
         let ingredients = Ingredients { arch: wanted.arch, root, kernel, labguest };
         let image = ingredients.image(cache, wanted.levels)?;
