@@ -1,5 +1,6 @@
 //! What a session's recorder told of itself, in `session.json` beside the recording.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -10,16 +11,47 @@ use serde_json::Value;
 /// A `session.json` longer than this is none.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// What making this recording cost, where its recorder told.
-pub(crate) fn recorder_cost(recording: &Path) -> Option<RecorderCost> {
+/// What a recorder told.
+#[derive(Debug, Default)]
+pub(crate) struct Recorded {
+    /// What recording cost.
+    pub(crate) cost: Option<RecorderCost>,
+    /// Processes of VMs by their vCPU threads.
+    pub(crate) processes: HashMap<u32, u32>,
+}
+
+/// What the recorder of this recording told, if it is one of a session and did.
+pub(crate) fn recorded(recording: &Path) -> Recorded {
+    read(recording).map_or_else(Recorded::default, |told| Recorded {
+        cost: cost(&told),
+        processes: processes(&told),
+    })
+}
+
+fn read(recording: &Path) -> Option<Value> {
     let mut text = Vec::new();
     let file = File::open(recording.parent()?.join("session.json")).ok()?;
     file.take(MAX_BYTES).read_to_end(&mut text).ok()?;
-    let session: Value = serde_json::from_slice(&text).ok()?;
-    let recorded = session.get("recorded")?;
+    let mut session: Value = serde_json::from_slice(&text).ok()?;
+    session.get_mut("recorded").map(Value::take)
+}
+
+fn cost(recorded: &Value) -> Option<RecorderCost> {
     Some(RecorderCost {
         cpu_ns: recorded.get("recorder_cpu_ns")?.as_u64()?,
         duration_ns: recorded.get("duration_ns")?.as_u64()?,
         cpus: recorded.get("cpus")?.as_array()?.len() as u64,
     })
+}
+
+fn processes(recorded: &Value) -> HashMap<u32, u32> {
+    let list = |value: &Value, key| value.get(key).and_then(Value::as_array).cloned();
+    let number = |value: &Value, key| u32::try_from(value.get(key)?.as_u64()?).ok();
+    let mut processes = HashMap::new();
+    for vm in list(recorded, "vms").unwrap_or_default() {
+        let Some(pid) = number(&vm, "pid") else { continue };
+        let vcpus = list(&vm, "vcpus").unwrap_or_default();
+        processes.extend(vcpus.iter().filter_map(|vcpu| Some((number(vcpu, "tid")?, pid))));
+    }
+    processes
 }

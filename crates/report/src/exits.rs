@@ -5,6 +5,8 @@ mod notes;
 mod rows;
 mod tables;
 
+use std::collections::HashMap;
+
 use analyses::{By, ExitRow, Exits, Tally};
 use serde_json::Value;
 
@@ -25,6 +27,8 @@ pub struct Source {
     pub of_guest: bool,
     /// What recording cost, where the recorder told.
     pub recorder_cost: Option<RecorderCost>,
+    /// Processes of VMs by their vCPU threads, where the recorder told.
+    pub processes: HashMap<u32, u32>,
 }
 
 /// The exits of all recordings given.

@@ -1,5 +1,7 @@
 //! A whole recording from bytes: opened, analysed, reported and printed.
 
+use std::collections::HashMap;
+
 use std::path::Path;
 
 use analyses::{By, Contents, Exits, contents, exits, find_vms, nested};
@@ -115,6 +117,7 @@ fn check_exits(recording: &Recording, contents: &Contents) -> u64 {
                 exits,
                 of_guest: false,
                 recorder_cost: None,
+                processes: HashMap::new(),
             }],
         });
     }

@@ -8,7 +8,7 @@ use crate::args::ExitsArgs;
 use crate::inputs::{is_of_guest, name_guest_functions, open_all};
 use crate::output;
 use crate::progress::Progress;
-use crate::recorded::recorder_cost;
+use crate::recorded::recorded;
 
 pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
     let by = grouping(args);
@@ -20,11 +20,15 @@ pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let sources = recordings
         .iter()
-        .map(|recording| Source {
-            path: recording.path().display().to_string(),
-            exits: exits(recording, &by, &|bytes| progress.advance(bytes)),
-            of_guest: is_of_guest(recording, &recordings),
-            recorder_cost: recorder_cost(recording.path()),
+        .map(|recording| {
+            let told = recorded(recording.path());
+            Source {
+                path: recording.path().display().to_string(),
+                exits: exits(recording, &by, &|bytes| progress.advance(bytes)),
+                of_guest: is_of_guest(recording, &recordings),
+                recorder_cost: told.cost,
+                processes: told.processes,
+            }
         })
         .collect();
     progress.finish();

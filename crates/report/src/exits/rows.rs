@@ -12,7 +12,7 @@ pub(super) fn vms_json(source: &Source) -> Vec<Value> {
         json!({
             "source": source.path,
             "vm": vm.name,
-            "pid": Value::Null,
+            "pid": vm.vcpus.iter().find_map(|vcpu| source.processes.get(&vcpu.thread)),
             "level": 1,
             "vcpus": vm.vcpus.len(),
             "comm": vm.comm,
