@@ -11,7 +11,7 @@ SESSION := target/demo.hscope
 
 .PHONY: help
 help:
-	@echo 'make demo    build hyperscope and look at a bundled recording of nested guests'
+	@echo 'make demo    build hyperscope, record a KVM host and its guest live, and look at where the time went'
 	@echo 'make test    format, lints, layers, recordings and all tests'
 	@echo 'make test-lab  all scenarios of the lab, nested guests among them: ten minutes'
 	@echo 'make test-lab-aarch64  an emulated Arm host and its guest: two minutes'
@@ -26,10 +26,37 @@ ifneq ($(wildcard fuzz/run),)
 endif
 	@echo 'make clean   remove what was built'
 
+# Records live, in a lab of a KVM host and its guest; where that can't be, looks at a bundled recording.
 .PHONY: demo
 demo:
-	cargo build --release --locked --package hyperscope
-	@rm -rf $(SESSION) && mkdir -p $(SESSION)
+	cargo build --release --locked --package hyperscope --package hyperscope-labguest
+	@rm -rf $(SESSION)
+	@if [ '$(DEMO)' = bundled ]; then $(MAKE) --no-print-directory demo-bundled; \
+	elif $(HYPERSCOPE) lab run exits -o $(SESSION); then $(MAKE) --no-print-directory demo-live; \
+	else echo 'Nothing can be recorded here, as said above: the bundled recording of nested guests instead.'; \
+		rm -rf $(SESSION); $(MAKE) --no-print-directory demo-bundled; fi
+	@echo
+	@echo 'Where to go next:'
+	@echo '  sudo $(HYPERSCOPE) record --for 10s   records this host'
+	@echo '  $(HYPERSCOPE) exits YOUR.dat          what trace-cmd record -e kvm -e sched -e irq wrote'
+	@echo '  $(HYPERSCOPE) lab run nested -o out   a guest in a guest, recorded live: a minute'
+	@echo '  $(HYPERSCOPE) --help                  all verbs'
+	@echo '  README.md                                    step by step; fixtures/README.md: recordings'
+	@echo 'session: $(SESSION)'
+
+.PHONY: demo-live
+demo-live:
+	@for verb in info exits 'exits --by cpuid_leaf,hypercall,msr,port --top 6'; do \
+		echo; echo "$$ hyperscope $$verb $(SESSION)"; $(HYPERSCOPE) $$verb $(SESSION); \
+	done
+	@echo; echo "$$ hyperscope nested $(NESTED)"; $(HYPERSCOPE) nested $(NESTED)
+	@echo
+	@echo 'A KVM host and its guest ran just now, and every exit that the guest program made was found. The last table'
+	@echo 'is of a bundled recording: an exit of a guest inside a guest costs the host ten.'
+
+.PHONY: demo-bundled
+demo-bundled:
+	@mkdir -p $(SESSION)
 	@cp $(NESTED) $(SESSION)/host.dat
 	@cp docs/formats/demo-session.json $(SESSION)/session.json
 	@for verb in info exits nested; do \
@@ -37,12 +64,7 @@ demo:
 	done
 	@echo
 	@echo 'A host whose guest runs a guest of its own: "exits" says where the time of all exits went, "nested" that one'
-	@echo 'exit of the innermost guest costs the host ten. Where to go next:'
-	@echo '  $(HYPERSCOPE) exits YOUR.dat        what trace-cmd record -e kvm -e sched -e irq wrote'
-	@echo '  $(HYPERSCOPE) exits --by vm,msr YOUR.dat'
-	@echo '  $(HYPERSCOPE) --help                all verbs'
-	@echo '  README.md                                  step by step; fixtures/README.md: more recordings'
-	@echo 'session: $(SESSION)'
+	@echo 'exit of the innermost guest costs the host ten.'
 
 # The order is from what fails fast to what takes long; cargo test comes last and ends the output.
 .PHONY: test
