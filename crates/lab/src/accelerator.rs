@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::arch::Arch;
-use crate::cache::{self, Cache};
+use crate::cache::{self, ACCELERATOR, Cache};
 use crate::error::{LabError, Result};
 use crate::machine::Accelerator;
 
@@ -25,7 +25,7 @@ impl Trials {
         let boot = read("/proc/sys/kernel/random/boot_id") + &read("/proc/version");
         let size = fs::metadata(qemu).map_or(0, |file| file.len());
         let key = cache::key([boot.as_bytes(), arch.debian().as_bytes(), &size.to_le_bytes()]);
-        Ok(Self { file: cache.folder("")?.join(format!("accelerator-{arch}")), key })
+        Ok(Self { file: cache.folder("")?.join(format!("{ACCELERATOR}{arch}")), key })
     }
 
     /// What an earlier trial found.

@@ -16,6 +16,11 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{LabError, Result};
 
+/// All folders that the lab makes in its own.
+const FOLDERS: [&str; 7] = ["apt", "images", "locks", "packages", "run", "snapshots", "times"];
+/// What the names of files begin with that keep what a trial of KVM found.
+pub(crate) const ACCELERATOR: &str = "accelerator-";
+
 /// The lab's folder.
 #[derive(Clone, Debug)]
 pub struct Cache {
@@ -66,6 +71,25 @@ impl Cache {
         self.root.join("run").join(name)
     }
 
+    /// Removes everything the lab made in it, and nothing else: somebody may have named a folder
+    /// that has more in it.
+    pub(crate) fn clear(&self) -> Result<()> {
+        for name in FOLDERS {
+            let path = self.root.join(name);
+            gone(fs::remove_dir_all(&path), &path)?;
+        }
+        let entries = fs::read_dir(&self.root).into_iter().flatten();
+        let files = entries
+            .filter_map(|entry| entry.ok())
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with(ACCELERATOR));
+        for file in files {
+            gone(fs::remove_file(file.path()), &file.path())?;
+        }
+        // Stays when there is something else in it.
+        let _ = fs::remove_dir(&self.root);
+        Ok(())
+    }
+
     /// Waits until nobody else holds the lock of this name.
     pub(crate) fn lock(&self, name: &str) -> Result<Lock> {
         let path = self.folder("locks")?.join(name);
@@ -102,6 +126,16 @@ impl Cache {
             needed_mib: bytes >> 20,
             mend: "`hyperscope lab clean` removes what is kept, HYPERSCOPE_LAB_DIR names another folder",
         })
+    }
+}
+
+/// That a file or folder was not there is as well as that it was removed.
+fn gone(removed: std::io::Result<()>, path: &Path) -> Result<()> {
+    match removed {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(LabError::io("cannot remove", path)(error))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -162,6 +196,23 @@ mod tests {
         keep_newest(folder.path(), "state", 2).unwrap();
         let left = ["a", "b", "c", "unfinished"].map(|name| folder.path().join(name).exists());
         assert_eq!(left, [true, true, false, true]);
+    }
+
+    #[test]
+    fn clearing_leaves_what_the_lab_did_not_make() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::locate(Some(folder.path().to_owned())).unwrap();
+        fs::write(cache.folder("snapshots").unwrap().join("ram"), "x").unwrap();
+        fs::write(folder.path().join("accelerator-x86_64"), "x").unwrap();
+        fs::write(folder.path().join("thesis.tex"), "x").unwrap();
+        cache.clear().unwrap();
+        let left: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["thesis.tex"]);
+        fs::remove_file(folder.path().join("thesis.tex")).unwrap();
+        cache.clear().unwrap();
+        assert!(!folder.path().exists());
+        cache.clear().unwrap();
     }
 
     #[test]

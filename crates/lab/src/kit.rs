@@ -1,7 +1,8 @@
 //! Everything that is needed to start a lab's machines: programs, kernel, images, an accelerator.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use crate::accelerator::{self, Trials};
 use crate::arch::Arch;
@@ -132,12 +133,24 @@ impl Kit {
         let guests =
             (2..=description.started).map(|level| guest(description, level).command().join("\n"));
         let guests: Vec<String> = guests.collect();
+        let kernel = &self.image.kernel;
         Ok(cache::key([
             words.as_bytes(),
             guests.join("\n\n").as_bytes(),
             self.image.key.as_bytes(),
+            &fs::read(kernel).map_err(LabError::io("cannot read", kernel))?,
+            &size_and_time(&self.qemu),
         ]))
     }
+}
+
+/// Changes when a program is replaced by another one.
+fn size_and_time(program: &Path) -> Vec<u8> {
+    let file = fs::metadata(program);
+    let time = file.as_ref().ok().and_then(|file| file.modified().ok());
+    let time = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let size = file.map_or(0, |file| file.len());
+    [size.to_le_bytes().as_slice(), &time.map_or(0, |time| time.as_nanos()).to_le_bytes()].concat()
 }
 
 /// The file trees for this system's QEMU and for the machines' programs.

@@ -288,11 +288,5 @@ pub fn clean(cache: &Cache) -> Result<()> {
         let text = format!("the lab {} is up: `hyperscope lab down --name {0}` first", lab.name);
         return Err(LabError::Usage(text));
     }
-    let root = cache.root();
-    match fs::remove_dir_all(root) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(LabError::io("cannot remove", root)(error))
-        }
-        _ => Ok(()),
-    }
+    cache.clear()
 }

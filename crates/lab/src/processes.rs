@@ -12,7 +12,8 @@ const DYING: Duration = Duration::from_secs(10);
 
 /// The processes that were started with sockets in this folder.
 pub(crate) fn of_run(run: &Path) -> Vec<Pid> {
-    let socket = format!("path={}/", run.display());
+    // As QEMU's command line has it: a comma is two.
+    let socket = format!("path={}/", run.display().to_string().replace(',', ",,"));
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     numbers.filter(|&number| mentions(number, &socket)).filter_map(Pid::from_raw).collect()
