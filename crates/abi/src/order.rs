@@ -110,11 +110,11 @@ impl ByteOrder {
         match bytes.get(offset..offset.saturating_add(8)).and_then(<[u8]>::first_chunk) {
             Some(eight) if matches!(size, 1 | 2 | 4 | 8) => {
                 let unused = 64u32.wrapping_sub((size as u32).wrapping_mul(8));
-                Some(match self {
+                let high = match self {
                     Self::Little => u64::from_le_bytes(*eight).wrapping_shl(unused),
                     Self::Big => u64::from_be_bytes(*eight),
-                }
-                .wrapping_shr(unused))
+                };
+                Some(high.wrapping_shr(unused))
             }
             _ => self.uint_near_end(bytes, offset, size),
         }

@@ -31,90 +31,82 @@ pub(crate) struct Shape {
     pub(crate) precision: Option<usize>,
 }
 
-/// The digits of a number.
-struct Digits {
-    /// The digits that count come first.
-    bytes: [u8; Self::ROOM],
-    count: usize,
-}
-
 /// What eight decimal digits can't show.
 const NINE_DIGITS: u64 = 100_000_000;
+/// The letter `0`, eight times.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
 
-impl Digits {
-    /// Enough for any number of 64 bits in base 8.
-    const ROOM: usize = 24;
-
-    #[inline]
-    fn new(value: u64, radix: Radix) -> Self {
-        match radix {
-            Radix::Decimal => Self::decimal(value),
-            Radix::Hex => Self::hex(value, b'a', 1),
-            Radix::UpperHex => Self::hex(value, b'A', 1),
-            Radix::Octal => Self::octal(value),
-        }
+/// Appends `value` without any padding.
+#[inline]
+pub(crate) fn plain(out: &mut Vec<u8>, value: u64, radix: Radix) {
+    match radix {
+        Radix::Decimal => decimal(out, value),
+        Radix::Hex => hex(out, value, 1),
+        Radix::UpperHex => hex_with(out, value, b'A', 1),
+        Radix::Octal => octal(out, value),
     }
+}
 
-    /// As many digits as a word or two hold, the first ones first.
-    #[inline]
-    fn of<const N: usize>(text: [u8; N], count: usize) -> Self {
-        let mut bytes = [0; Self::ROOM];
-        if let Some(head) = bytes.first_chunk_mut() {
-            *head = text;
-        }
-        Self { bytes, count }
+/// How many digits [`plain`] appends.
+fn count(value: u64, radix: Radix) -> usize {
+    let bits = 64u32.wrapping_sub((value | 1).leading_zeros());
+    let digits = match radix {
+        Radix::Decimal => value.checked_ilog10().unwrap_or(0).wrapping_add(1),
+        Radix::Hex | Radix::UpperHex => bits.div_ceil(4),
+        Radix::Octal => bits.div_ceil(3),
+    };
+    digits as usize
+}
+
+/// Appends the first `count` bytes. To append all of them and to cut is faster than to copy so
+/// many: the size of the copy is known, so that no function is called for it.
+#[inline]
+fn append_first<const N: usize>(out: &mut Vec<u8>, text: [u8; N], count: usize) {
+    let end = out.len().saturating_add(count);
+    out.extend_from_slice(&text);
+    out.truncate(end);
+}
+
+#[inline]
+fn decimal(out: &mut Vec<u8>, value: u64) {
+    if value >= NINE_DIGITS {
+        return long_decimal(out, value);
     }
+    let digits = eight_decimals(value);
+    // The last digit is shown also when it is 0.
+    let zeros = (digits | 1 << 56).trailing_zeros() / 8;
+    let text = (digits | ZEROS).wrapping_shr(zeros.wrapping_mul(8));
+    append_first(out, text.to_le_bytes(), 8usize.wrapping_sub(zeros as usize));
+}
 
-    #[inline]
-    fn decimal(value: u64) -> Self {
-        if value >= NINE_DIGITS {
-            return Self::long_decimal(value);
-        }
-        let digits = eight_decimals(value);
-        // The last digit counts also when it is 0.
-        let zeros = (digits | 1 << 56).trailing_zeros() / 8;
-        let text = (digits | 0x3030_3030_3030_3030).wrapping_shr(zeros.wrapping_mul(8));
-        Self::of(text.to_le_bytes(), 8usize.wrapping_sub(zeros as usize))
-    }
+fn long_decimal(out: &mut Vec<u8>, value: u64) {
+    decimal(out, value / NINE_DIGITS);
+    let last = eight_decimals(value % NINE_DIGITS) | ZEROS;
+    out.extend_from_slice(&last.to_le_bytes());
+}
 
-    fn long_decimal(value: u64) -> Self {
-        let mut digits = Self::decimal(value / NINE_DIGITS);
-        let last = eight_decimals(value % NINE_DIGITS) | 0x3030_3030_3030_3030;
-        if let Some(place) = digits.bytes.get_mut(digits.count..).and_then(<[u8]>::first_chunk_mut) {
-            *place = last.to_le_bytes();
-        }
-        digits.count = digits.count.saturating_add(8);
-        digits
-    }
+/// Appends `value` in hex with zeros before it, so that there are `least` digits (up to 16).
+#[inline]
+pub(crate) fn hex(out: &mut Vec<u8>, value: u64, least: usize) {
+    hex_with(out, value, b'a', least);
+}
 
-    /// All 16 digits at once, of which those that count and `least` are shown: shorter than to ask
-    /// of each whether it is the first.
-    #[inline]
-    fn hex(value: u64, ten: u8, least: usize) -> Self {
-        let high = u128::from(eight_hex(value >> 32, ten)) << 64;
-        let text = high | u128::from(eight_hex(value & 0xffff_ffff, ten));
-        let zeros = ((value | 1).leading_zeros() / 4).min(16u32.saturating_sub(least as u32));
-        let text = text.wrapping_shl(zeros.wrapping_mul(8)).to_be_bytes();
-        Self::of(text, 16usize.wrapping_sub(zeros as usize))
-    }
+/// All 16 digits are computed at once: shorter than to ask of each whether it is the first.
+#[inline]
+fn hex_with(out: &mut Vec<u8>, value: u64, ten: u8, least: usize) {
+    let high = u128::from(eight_hex(value >> 32, ten)) << 64;
+    let digits = high | u128::from(eight_hex(value & 0xffff_ffff, ten));
+    let zeros = ((value | 1).leading_zeros() / 4).min(16u32.saturating_sub(least as u32));
+    let text = digits.wrapping_shl(zeros.wrapping_mul(8));
+    append_first(out, text.to_be_bytes(), 16usize.wrapping_sub(zeros as usize));
+}
 
-    fn octal(mut value: u64) -> Self {
-        let count = (66u32.wrapping_sub((value | 1).leading_zeros()) / 3) as usize;
-        let mut bytes = [0; Self::ROOM];
-        for slot in bytes.iter_mut().take(count).rev() {
-            *slot = b'0'.wrapping_add((value & 7) as u8);
-            value >>= 3;
-        }
-        Self { bytes, count }
-    }
-
-    /// Appends the digits that count. To append all that there is room for and to cut is faster:
-    /// the size of the copy is known, so that no function is called for it.
-    #[inline]
-    fn append(&self, out: &mut Vec<u8>) {
-        let end = out.len().saturating_add(self.count);
-        out.extend_from_slice(&self.bytes);
-        out.truncate(end);
+fn octal(out: &mut Vec<u8>, mut value: u64) {
+    let start = out.len();
+    fill(out, b'0', count(value, Radix::Octal));
+    for digit in out.iter_mut().skip(start).rev() {
+        *digit = b'0'.wrapping_add((value & 7) as u8);
+        value >>= 3;
     }
 }
 
@@ -125,7 +117,7 @@ impl Digits {
 /// that the whole part is exact.
 #[inline]
 fn eight_decimals(value: u64) -> u64 {
-    let fours = value / 10_000 | (value % 10_000) << 32;
+    let fours = (value / 10_000) | (value % 10_000) << 32;
     let hundreds = fours.wrapping_mul(10_486) >> 20 & 0x7f_0000_007f;
     let twos = hundreds | fours.wrapping_sub(hundreds.wrapping_mul(100)) << 16;
     let tens = twos.wrapping_mul(103) >> 10 & 0x000f_000f_000f_000f;
@@ -141,19 +133,7 @@ fn eight_hex(half: u64, ten: u8) -> u64 {
     let nibbles = (bytes | bytes << 4) & 0x0f0f_0f0f_0f0f_0f0f;
     let above_nine = nibbles.wrapping_add(0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
     let letters = above_nine.wrapping_mul(u64::from(ten.wrapping_sub(b'0').wrapping_sub(10)));
-    nibbles.wrapping_add(0x3030_3030_3030_3030).wrapping_add(letters)
-}
-
-/// Appends `value` without any padding.
-#[inline]
-pub(crate) fn plain(out: &mut Vec<u8>, value: u64, radix: Radix) {
-    Digits::new(value, radix).append(out);
-}
-
-/// Appends `value` in hex with zeros before it, so that there are `least` digits (up to 16).
-#[inline]
-pub(crate) fn hex(out: &mut Vec<u8>, value: u64, least: usize) {
-    Digits::hex(value, b'a', least).append(out);
+    nibbles.wrapping_add(ZEROS).wrapping_add(letters)
 }
 
 /// Appends `0x` and `value`.
@@ -193,14 +173,12 @@ pub(crate) fn unsigned(out: &mut Vec<u8>, value: u64, radix: Radix, shape: Shape
 
 /// Appends prefix and digits, padded as `shape` says.
 fn shaped(out: &mut Vec<u8>, prefix: &[u8], value: u64, radix: Radix, shape: Shape) {
-    let mut digits = Digits::new(value, radix);
-    if shape.precision == Some(0) && value == 0 {
-        digits.count = 0;
-    }
-    let shown = prefix.len().saturating_add(digits.count);
+    let none = shape.precision == Some(0) && value == 0;
+    let digits = if none { 0 } else { count(value, radix) };
+    let shown = prefix.len().saturating_add(digits);
     // A precision asks for digits and switches the flag `0` off.
     let zeros = match shape.precision {
-        Some(least) => least.min(MAX_WIDTH).saturating_sub(digits.count),
+        Some(least) => least.min(MAX_WIDTH).saturating_sub(digits),
         None if shape.zero && !shape.left => shape.width.min(MAX_WIDTH).saturating_sub(shown),
         None => 0,
     };
@@ -210,7 +188,9 @@ fn shaped(out: &mut Vec<u8>, prefix: &[u8], value: u64, radix: Radix, shape: Sha
     }
     out.extend_from_slice(prefix);
     fill(out, b'0', zeros);
-    digits.append(out);
+    if !none {
+        plain(out, value, radix);
+    }
     if pad > 0 && shape.left {
         fill(out, b' ', pad);
     }
@@ -265,6 +245,8 @@ mod tests {
             out.push(b' ');
             plain(&mut out, value, Radix::Octal);
             assert_eq!(String::from_utf8(out).unwrap(), format!("{value} {value:x} {value:o}"));
+            assert_eq!(count(value, Radix::Decimal), value.to_string().len());
+            assert_eq!(count(value, Radix::Hex), format!("{value:x}").len());
         }
     }
 
