@@ -5,6 +5,7 @@
 mod filter;
 mod jsonl;
 mod merge;
+mod names;
 mod printer;
 mod text;
 
@@ -83,7 +84,7 @@ pub fn write_events(
         printer.write_heading(out)?;
     }
     let decoder = printer::Decoder { printers: &printers, owners: &owners };
-    let mut merger = merge::Merger::new(inputs.len(), out);
+    let mut merger = merge::Merger::new(&owners, out);
     rounds::run(&inputs, &decoder, &mut merger, tick);
     let (printed, damaged) = merger.finish()?;
     let mut unprintable = BTreeMap::new();

@@ -31,21 +31,20 @@ impl JsonParts {
     }
 }
 
-/// Writes thread, event and fields, and ends the object.
+/// Writes the thread up to its name.
+pub(super) fn thread(out: &mut Vec<u8>, pid: u32) {
+    out.extend_from_slice(b",\"pid\":");
+    decimal(out, u64::from(pid), 1, b' ');
+    out.extend_from_slice(b",\"comm\":");
+}
+
+/// Writes event and fields, and ends the object.
 pub(super) fn event(
     out: &mut Vec<u8>,
-    (pid, comm): (u32, Option<&str>),
     (format, name): (Option<&EventFormat>, &str),
     record: &[u8],
     order: ByteOrder,
 ) {
-    out.extend_from_slice(b",\"pid\":");
-    decimal(out, u64::from(pid), 1, b' ');
-    out.extend_from_slice(b",\"comm\":");
-    match comm {
-        Some(comm) => string(out, comm.as_bytes()),
-        None => out.extend_from_slice(b"null"),
-    }
     out.extend_from_slice(b",\"event\":");
     string(out, name.as_bytes());
     out.extend_from_slice(b",\"fields\":{");
@@ -103,7 +102,7 @@ fn signed(out: &mut Vec<u8>, number: i64) {
 }
 
 /// Writes a JSON string; bytes that are no UTF-8 become U+FFFD.
-fn string(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
     for one in String::from_utf8_lossy(bytes).chars() {
         match one {

@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use sources::Damage;
 use timeline::rounds::{Batch, Consume};
 
+use super::names::{BlockNames, Names};
 use super::text::LineStart;
 
 /// One finished line.
@@ -24,6 +25,8 @@ pub(super) struct LineBatch {
     pub(super) text: Vec<u8>,
     pub(super) lines: Vec<Line>,
     pub(super) start: LineStart,
+    /// Names learned, where some line lacks one.
+    pub(super) names: Option<Box<BlockNames>>,
     pub(super) events: u64,
     pub(super) last_ns: Option<u64>,
     pub(super) damaged: u64,
@@ -41,6 +44,7 @@ impl Batch for LineBatch {
         self.text.clear();
         self.lines.clear();
         self.start.clear();
+        self.names = None;
         self.events = 0;
         self.last_ns = None;
         self.damaged = 0;
@@ -61,6 +65,8 @@ struct Lane {
     batches: VecDeque<LineBatch>,
     /// Lines of the first batch that have been written.
     written: usize,
+    /// Number of the recording.
+    owner: usize,
 }
 
 impl Lane {
@@ -120,16 +126,21 @@ impl Output<'_> {
 /// Writes lines in the order of their times.
 pub(super) struct Merger<'o> {
     lanes: Vec<Lane>,
+    /// By recording, names learned so far.
+    names: Vec<Names>,
     output: Output<'o>,
     events: u64,
     damaged: u64,
 }
 
 impl<'o> Merger<'o> {
-    pub(super) fn new(lanes: usize, out: &'o mut (dyn Write + Send)) -> Self {
+    /// Merges lanes of which `owners` tells the recordings.
+    pub(super) fn new(owners: &[usize], out: &'o mut (dyn Write + Send)) -> Self {
         let pending = Vec::with_capacity(WRITE_BYTES + STRAIGHT_BYTES);
+        let recordings = owners.iter().max().map_or(0, |last| last + 1);
         Self {
-            lanes: (0..lanes).map(|_| Lane::default()).collect(),
+            lanes: owners.iter().map(|&owner| Lane { owner, ..Lane::default() }).collect(),
+            names: (0..recordings).map(|_| Names::default()).collect(),
             output: Output { out, pending, result: Ok(()) },
             events: 0,
             damaged: 0,
@@ -147,7 +158,7 @@ impl<'o> Merger<'o> {
     /// Writes lines of a lane whose times lie below `until_ns`.
     fn write(&mut self, at: usize, until_ns: u64) {
         let Some(lane) = self.lanes.get_mut(at) else { return };
-        let Some(batch) = lane.batches.front() else { return };
+        let Some(batch) = lane.batches.front_mut() else { return };
         let begin = lane.written;
         let lines = batch.lines.get(begin..).unwrap_or(&[]);
         // Stamps of a damaged page may go back: at least one line is taken, so it always goes on.
@@ -155,8 +166,14 @@ impl<'o> Merger<'o> {
         let start =
             begin.checked_sub(1).and_then(|at| batch.lines.get(at)).map_or(0, |one| one.end);
         let end = lines.get(count - 1).map_or(start, |line| line.end);
-        self.output.add(batch.text.get(start..end).unwrap_or(&[]));
         lane.written = begin + count;
+        match (&mut batch.names, self.names.get_mut(lane.owner)) {
+            (Some(own), Some(names)) => {
+                let add = |text: &[u8]| self.output.add(text);
+                own.fill(names, lane.written, (&batch.text, start..end), add);
+            }
+            _ => self.output.add(batch.text.get(start..end).unwrap_or(&[])),
+        }
     }
 }
 

@@ -12,7 +12,8 @@ use timeline::rounds::{Decode, Input};
 
 use super::filter::CompiledCondition;
 use super::jsonl::{self, JsonParts};
-use super::merge::LineBatch;
+use super::merge::{Line, LineBatch};
+use super::names::{Teller, Tellers};
 use super::text::{self, LineParts, name_part};
 use super::{Filter, Machine, Style};
 
@@ -31,6 +32,7 @@ pub(super) struct Printer<'r> {
     unknown: AtomicU64,
     lines: LineParts,
     json: JsonParts,
+    tellers: Tellers<'r>,
     /// Threads whose events are printed; `None`: all.
     threads: Option<HashSet<u32>>,
     /// Name of the machine, where several recordings are printed together.
@@ -98,6 +100,7 @@ impl<'r> Printer<'r> {
             unknown: AtomicU64::new(0),
             lines: LineParts::new(recording),
             json: JsonParts::new(&machine.name, machine.level, recording.is_nanoseconds()),
+            tellers: Tellers::new(recording),
             threads: machine.threads.clone(),
             prefix: prefix.into_bytes().into(),
         }
@@ -125,7 +128,13 @@ impl<'r> Printer<'r> {
         }
     }
 
-    fn page(&self, page: &Page<'_>, input: Input<'_>, batch: &mut LineBatch) -> bool {
+    /// Prints a page, and learns names on the way if asked to; `false` if it is damaged.
+    fn page<const LEARN: bool>(
+        &self,
+        page: &Page<'_>,
+        input: Input<'_>,
+        batch: &mut LineBatch,
+    ) -> bool {
         let (cpu, correction) = (input.stream.cpu(), input.recording.correction(input.stream));
         let page_ns = correction.ns(page.stamp, cpu);
         batch.last_ns = batch.last_ns.max(Some(page_ns));
@@ -137,11 +146,78 @@ impl<'r> Printer<'r> {
         let result = page.for_each(|Record { stamp, payload }| {
             let stamp_ns = correction.ns(stamp, cpu);
             batch.last_ns = batch.last_ns.max(Some(stamp_ns));
+            let lines = batch.lines.len();
+            let told = LEARN && self.learn(batch, stamp_ns, payload);
             if self.filter.wants_time(stamp_ns) {
                 self.record(batch, stamp_ns, cpu, payload);
             }
+            if told && batch.lines.len() == lines {
+                batch.end_line(stamp_ns);
+            }
         });
         result.is_ok()
+    }
+
+    /// Learns the names told on the first pages of a block, the last of which has a line that lacks
+    /// one. The merger hears of each with the next line after it.
+    fn catch_up(&self, block: &Block<'_>, pages: usize, input: Input<'_>, batch: &mut LineBatch) {
+        let (cpu, correction) = (input.stream.cpu(), input.recording.correction(input.stream));
+        let (layout, mut told) = (input.stream.layout(), false);
+        for page in block.pages(layout).take(pages).filter_map(|(_, page)| page.ok()) {
+            // What is wrong with the page's records has been told by now.
+            let _ = page.for_each(|Record { stamp, payload }| {
+                told |= self.learn(batch, correction.ns(stamp, cpu), payload);
+            });
+        }
+        if told {
+            batch.end_line(batch.last_ns.unwrap_or(0));
+        }
+    }
+
+    /// Learns the names an event tells, whether or not it is printed; `false` if none is new. If
+    /// one is, a line must follow: the merger hears of names in the order of lines.
+    #[inline]
+    fn learn(&self, batch: &mut LineBatch, stamp_ns: u64, payload: &[u8]) -> bool {
+        let id = self.type_at.read(payload, self.order).unwrap_or(0) as u16;
+        let tellers = self.tellers.of(id);
+        !tellers.is_empty() && self.learn_from(batch, tellers, (stamp_ns, payload))
+    }
+
+    fn learn_from(
+        &self,
+        batch: &mut LineBatch,
+        tellers: &[Teller<'_>],
+        (stamp_ns, payload): (u64, &[u8]),
+    ) -> bool {
+        let LineBatch { names: Some(names), lines, start, .. } = batch else { return false };
+        let mut new = false;
+        for teller in tellers {
+            let pid = teller.pid(payload, self.order);
+            if names.told_again(pid, teller, payload) || self.lines.knows(pid) {
+                continue;
+            }
+            let Some(comm) = teller.comm(payload, self.order) else { continue };
+            let before = |line: &Line| line.stamp_ns < stamp_ns;
+            let line = match lines.last() {
+                Some(last) if !before(last) => lines.partition_point(before),
+                _ => lines.len(),
+            };
+            new |= names.tell((line, pid), comm, || self.on_lines(pid, comm));
+        }
+        if new {
+            start.clear();
+        }
+        new
+    }
+
+    /// A thread's name as it stands on its lines.
+    fn on_lines(&self, pid: u32, comm: &[u8]) -> Box<[u8]> {
+        if self.style != Style::Jsonl {
+            return text::thread_part(&String::from_utf8_lossy(comm), pid);
+        }
+        let mut out = Vec::new();
+        jsonl::string(&mut out, comm);
+        out.into()
     }
 
     #[inline]
@@ -172,20 +248,37 @@ impl<'r> Printer<'r> {
         (stamp_ns, cpu, pid): (u64, u32, u32),
         payload: &[u8],
     ) {
+        self.begin(batch, (stamp_ns, cpu, pid));
         let out = &mut batch.text;
         if self.style == Style::Jsonl {
-            self.json.begin(out, stamp_ns, cpu);
             let names = (Some(event.format), event.full_name.as_str());
-            jsonl::event(out, (pid, self.recording.comm(pid)), names, payload, self.order);
+            jsonl::event(out, names, payload, self.order);
         } else {
-            out.extend_from_slice(&self.prefix);
-            self.lines.begin(out, &mut batch.start, (stamp_ns, cpu, pid));
             out.extend_from_slice(&event.name_part);
             self.body(out, event, payload);
             out.push(b'\n');
         }
         batch.events += 1;
         batch.end_line(stamp_ns);
+    }
+
+    /// Writes all that goes before the event.
+    #[inline(always)]
+    fn begin(&self, batch: &mut LineBatch, (stamp_ns, cpu, pid): (u64, u32, u32)) {
+        if self.style != Style::Jsonl {
+            batch.text.extend_from_slice(&self.prefix);
+            self.lines.begin(batch, (stamp_ns, cpu, pid));
+            return;
+        }
+        let out = &mut batch.text;
+        self.json.begin(out, stamp_ns, cpu);
+        jsonl::thread(out, pid);
+        if let Some(comm) = self.recording.comm(pid) {
+            jsonl::string(out, comm.as_bytes());
+        } else {
+            let (line, at) = ((batch.lines.len(), pid), out.len());
+            batch.names.get_or_insert_default().write(line, at, out, || b"null");
+        }
     }
 
     /// The text behind the event's name; the raw fields where the print fmt can't be evaluated.
@@ -217,15 +310,12 @@ impl<'r> Printer<'r> {
         payload: &[u8],
     ) {
         self.unknown.fetch_add(1, Ordering::Relaxed);
+        self.begin(batch, (stamp_ns, cpu, pid));
         let out = &mut batch.text;
         let name = format!("unknown:{id}");
         if self.style == Style::Jsonl {
-            self.json.begin(out, stamp_ns, cpu);
-            let names = (None, name.as_str());
-            jsonl::event(out, (pid, self.recording.comm(pid)), names, payload, self.order);
+            jsonl::event(out, (None, name.as_str()), payload, self.order);
         } else {
-            out.extend_from_slice(&self.prefix);
-            self.lines.begin(out, &mut batch.start, (stamp_ns, cpu, pid));
             out.extend_from_slice(&name_part(&name));
             for byte in payload {
                 out.extend_from_slice(format!(" {byte:02x}").as_bytes());
@@ -264,9 +354,17 @@ impl Decode for Decoder<'_, '_> {
     fn decode(&self, index: usize, input: Input<'_>, block: &Block<'_>, batch: &mut LineBatch) {
         let printer = self.owners.get(index).and_then(|&owner| self.printers.get(owner));
         let Some(printer) = printer else { return };
-        for (_, page) in block.pages(input.stream.layout()) {
-            let sound = page.is_ok_and(|page| printer.page(&page, input, batch));
+        let mut learning = false;
+        for (number, (_, page)) in block.pages(input.stream.layout()).enumerate() {
+            let sound = page.is_ok_and(|page| match learning {
+                false => printer.page::<false>(&page, input, batch),
+                true => printer.page::<true>(&page, input, batch),
+            });
             batch.damaged += u64::from(!sound);
+            if !learning && batch.names.is_some() {
+                learning = true;
+                printer.catch_up(block, number + 1, input, batch);
+            }
         }
     }
 }

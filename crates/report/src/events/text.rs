@@ -10,6 +10,8 @@ use std::io::Write;
 use rustc_hash::FxHashMap;
 use sources::Recording;
 
+use super::merge::LineBatch;
+
 /// Columns an event's name and its colon take at least.
 const NAME_WIDTH: usize = 21;
 
@@ -27,21 +29,23 @@ impl LineParts {
         Self { threads: threads.collect(), nanoseconds: recording.is_nanoseconds() }
     }
 
+    /// Whether the recording has the thread's name.
+    #[inline]
+    pub(super) fn knows(&self, pid: u32) -> bool {
+        self.threads.contains_key(&pid)
+    }
+
     /// Writes all that goes before the event's name.
     #[inline]
-    pub(super) fn begin(
-        &self,
-        out: &mut Vec<u8>,
-        last: &mut LineStart,
-        (stamp_ns, cpu, pid): (u64, u32, u32),
-    ) {
+    pub(super) fn begin(&self, batch: &mut LineBatch, (stamp_ns, cpu, pid): (u64, u32, u32)) {
         // Rounded to microseconds, halves up.
         let micros = stamp_ns.saturating_add(500) / 1000;
         let seconds = self.nanoseconds.then_some(micros / 1_000_000);
-        if last.of != Some((pid, cpu, seconds)) {
-            self.set(last, pid, cpu, seconds);
+        if batch.start.of != Some((pid, cpu, seconds)) {
+            self.set(batch, (pid, cpu, seconds));
         }
-        out.extend_from_slice(&last.text);
+        let out = &mut batch.text;
+        out.extend_from_slice(&batch.start.text);
         if self.nanoseconds {
             out.extend_from_slice(&six_digits(micros % 1_000_000));
         } else {
@@ -50,13 +54,21 @@ impl LineParts {
         out.extend_from_slice(b": ");
     }
 
-    fn set(&self, start: &mut LineStart, pid: u32, cpu: u32, seconds: Option<u64>) {
-        start.of = Some((pid, cpu, seconds));
-        let out = &mut start.text;
+    #[inline(never)]
+    fn set(&self, batch: &mut LineBatch, of: (u32, u32, Option<u64>)) {
+        let (pid, cpu, seconds) = of;
+        batch.start.of = Some(of);
+        let out = &mut batch.start.text;
         out.clear();
-        match self.threads.get(&pid) {
-            Some(part) => out.extend_from_slice(part),
-            None => out.extend_from_slice(&thread_part("<...>", pid)),
+        if let Some(part) = self.threads.get(&pid) {
+            out.extend_from_slice(part);
+        } else {
+            let (line, at) = ((batch.lines.len(), pid), batch.text.len());
+            let names = batch.names.get_or_insert_default();
+            if !names.write(line, at, out, || thread_part("<...>", pid)) {
+                // Each line has a blank of its own: it begins as no other.
+                batch.start.of = None;
+            }
         }
         out.extend_from_slice(b" [");
         decimal(out, u64::from(cpu), 3, b'0');
@@ -78,7 +90,7 @@ pub(super) struct LineStart {
 }
 
 impl LineStart {
-    /// The next line may be of another recording.
+    /// The next line may be of another recording, or name the thread otherwise.
     pub(super) fn clear(&mut self) {
         self.of = None;
     }
@@ -95,7 +107,8 @@ fn six_digits(mut value: u64) -> [u8; 6] {
     digits
 }
 
-fn thread_part(comm: &str, pid: u32) -> Box<[u8]> {
+/// A thread as it stands on its lines.
+pub(super) fn thread_part(comm: &str, pid: u32) -> Box<[u8]> {
     format!("{comm:>16}-{pid:<5}").into_bytes().into()
 }
 
