@@ -80,8 +80,8 @@ fn did_you_mean(similar: &[String]) -> String {
 
 fn running(vms: &[String]) -> String {
     if vms.is_empty() {
-        ": none is running".into()
+        "; none is running".into()
     } else {
-        format!(": {} are running", vms.join(", "))
+        format!("; running: {}", vms.join(", "))
     }
 }

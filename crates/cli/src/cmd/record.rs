@@ -52,8 +52,7 @@ fn stop_at_signals(over: Sender<()>) -> anyhow::Result<()> {
 }
 
 fn plan(args: &RecordArgs, to: PathBuf) -> Plan {
-    let named = !args.events.is_empty() || !args.kprobes.is_empty();
-    let usual = (!named).then_some(Profile::Exits);
+    let usual = args.events.is_empty().then_some(Profile::Exits);
     Plan {
         events: args.events.clone(),
         profile: args.profile.map(Profile::from).or(usual),

@@ -9,6 +9,7 @@ mod aarch64;
 mod every_scenario;
 mod leftovers;
 mod machines;
+mod recorder;
 mod refusals;
 mod scenarios;
 mod tool;

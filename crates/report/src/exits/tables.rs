@@ -85,7 +85,7 @@ fn without_exits(source: &Source) -> String {
     }
     format!(
         "{path}: no VM exits, as it has no kvm_exit events. Record the host with\n  \
-         trace-cmd record -e kvm -e sched -e irq\n"
+         hyperscope record\n"
     )
 }
 
