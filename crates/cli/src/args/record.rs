@@ -19,7 +19,7 @@ pub(crate) struct RecordArgs {
     /// Record these events: SYSTEM:NAME, NAME, SYSTEM, or patterns with * and ?
     #[arg(short, long = "event", value_name = "EVENT")]
     pub(crate) events: Vec<String>,
-    /// Record what a question needs [default: exits, where no event is named]
+    /// Record what a question needs [default: exits, where -e names none]
     #[arg(long, value_name = "PROFILE")]
     pub(crate) profile: Option<ProfileArg>,
     /// Record each call of a kernel function, with arguments as the kernel's kprobes take them
