@@ -46,7 +46,7 @@ impl PackageSet {
         let key = cache::key([self.architecture.as_bytes(), names.as_bytes()]);
         let _lock = cache.lock("packages")?;
         let folder = cache.folder("packages")?.join(format!("{}-{key}", self.architecture));
-        if folder.join(COMPLETE).exists() {
+        if is_unpacked(&folder) {
             return Ok(folder);
         }
         if offline {
@@ -75,6 +75,11 @@ impl PackageSet {
         remove(&apt.folder)?;
         Ok(folder)
     }
+}
+
+/// Whether a folder is one of unpacked packages.
+pub(crate) fn is_unpacked(folder: &Path) -> bool {
+    folder.join(COMPLETE).exists()
 }
 
 /// apt with folders of its own.

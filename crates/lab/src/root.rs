@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::arch::Arch;
 use crate::elf::{self, Needs};
 use crate::error::{LabError, Result};
+use crate::packages;
 
 /// Where programs are looked for.
 const PROGRAM_FOLDERS: [&str; 8] = [
@@ -67,7 +68,11 @@ impl Root {
     }
 
     fn missing(&self, what: &str) -> LabError {
-        let mend = "`hyperscope lab clean` and `hyperscope lab fetch` get the packages anew";
+        let mend = if packages::is_unpacked(&self.path) {
+            "`hyperscope lab clean` and `hyperscope lab fetch` get the packages anew"
+        } else {
+            "install it there, or leave out --root"
+        };
         LabError::missing(format!("{what} in {}", self.path.display()), mend)
     }
 

@@ -48,6 +48,15 @@ fn no_kernel() {
 }
 
 #[test]
+fn a_root_without_programs() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().to_str().unwrap();
+    let kernel = ["--kernel", "/etc/hostname", "--modules", path];
+    let up = [&["up", "--root", path], &kernel[..]].concat();
+    refused(&in_empty_folder(&up), &["is missing", path, "leave out --root"]);
+}
+
+#[test]
 fn more_memory_than_there_is() {
     if !can_run() {
         return;
