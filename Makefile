@@ -73,10 +73,7 @@ test: tools
 	$(XTASK) layers
 	$(XTASK) fixtures
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-# KNOWN FAULT: in a damaged recording, pairs dropped at a loss can differ from run to run with more
-# than one thread (seen once in several runs). One thread until that is mended, then none of this.
-	cargo test --locked --workspace --exclude hyperscope-surfaces
-	RAYON_NUM_THREADS=1 cargo test --locked --package hyperscope-surfaces
+	cargo test --locked --workspace
 
 # Minutes of nested kernels: all scenarios of the lab.
 .PHONY: test-lab

@@ -61,10 +61,11 @@ impl Inflate {
         Self { zstd: None }
     }
 
-    /// Replaces `out` by what `input` decompresses to, at most `declared` bytes.
+    /// Replaces `out` by what `input` decompresses to, exactly `declared` bytes.
     ///
     /// `declared` comes from the file and may be a lie, so memory grows with what the
     /// decompressor really produces: from a guess at the ratio, doubled while it does not do.
+    /// What `out` held and has room for makes no difference to the result.
     pub(crate) fn run(
         &mut self,
         how: &Compression,
@@ -72,20 +73,21 @@ impl Inflate {
         declared: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
-        out.clear();
-        match how {
+        let result = match how {
             Compression::None => Err("marked compressed in a file without compression".into()),
             Compression::Other(name) => Err(format!("compressed with {name}, which is not known")),
             Compression::Zlib => zlib(input, declared, out),
             Compression::Zstd => self.zstd(input, declared, out),
-        }?;
-        if out.len() == declared {
-            return Ok(());
+        };
+        out.truncate(*result.as_ref().unwrap_or(&0));
+        match result? {
+            size if size == declared => Ok(()),
+            size => Err(format!("gave {size} bytes, {declared} were declared")),
         }
-        Err(format!("gave {} bytes, {declared} were declared", out.len()))
     }
 
-    fn zstd(&mut self, input: &[u8], declared: usize, out: &mut Vec<u8>) -> Result<(), String> {
+    /// Unpacks to the beginning of `out`, at most `declared` bytes; how many.
+    fn zstd(&mut self, input: &[u8], declared: usize, out: &mut Vec<u8>) -> Result<usize, String> {
         let context = match &mut self.zstd {
             Some(context) => context,
             none => none.insert(zstd::bulk::Decompressor::new().map_err(|e| e.to_string())?),
@@ -95,43 +97,50 @@ impl Inflate {
         let most = usize::try_from(most_unpacked(input)).unwrap_or(usize::MAX).min(declared);
         let mut room = first_room(input.len(), most);
         loop {
-            out.clear();
-            out.reserve_exact(room);
-            match context.decompress_to_buffer(input, out) {
-                Ok(_) => return Ok(()),
+            give_room(out, room);
+            match context.decompress_to_buffer(input, out.as_mut_slice()) {
+                Ok(size) => return Ok(size),
                 Err(_) if room < most => room = room.saturating_mul(2).min(most),
-                Err(error) => {
-                    out.clear();
-                    return Err(format!("zstd: {error}"));
-                }
+                Err(error) => return Err(format!("zstd: {error}")),
             }
         }
     }
+}
+
+/// Makes `out` exactly `room` bytes long; memory is taken for no more than that.
+fn give_room(out: &mut Vec<u8>, room: usize) {
+    out.reserve_exact(room.saturating_sub(out.len()));
+    out.resize(room, 0);
 }
 
 fn first_room(input: usize, declared: usize) -> usize {
     input.saturating_mul(USUAL_RATIO).max(LEAST_OUTPUT).min(declared)
 }
 
-fn zlib(input: &[u8], declared: usize, out: &mut Vec<u8>) -> Result<(), String> {
+/// Unpacks to the beginning of `out`, at most `declared` bytes; how many.
+fn zlib(input: &[u8], declared: usize, out: &mut Vec<u8>) -> Result<usize, String> {
     let mut inflate = Decompress::new(true);
     let mut room = first_room(input.len(), declared);
     loop {
-        out.reserve_exact(room.saturating_sub(out.len()));
-        let taken = usize::try_from(inflate.total_in()).unwrap_or(usize::MAX);
+        give_room(out, room);
+        let place = |total: u64| usize::try_from(total).unwrap_or(usize::MAX);
+        let (taken, given) = (place(inflate.total_in()), place(inflate.total_out()));
         let rest = input.get(taken..).unwrap_or_default();
-        let before = (inflate.total_in(), inflate.total_out());
-        let status = inflate.decompress_vec(rest, out, FlushDecompress::Finish);
-        match status.map_err(|error| format!("zlib: {error}"))? {
-            Status::StreamEnd => return Ok(()),
-            _ if out.len() >= declared => return Ok(()),
-            _ if before == (inflate.total_in(), inflate.total_out())
-                && out.len() < out.capacity() =>
-            {
-                return Err("zlib: the compressed bytes end early".into());
-            }
-            _ => room = room.saturating_mul(2).min(declared),
+        let space = out.get_mut(given..).unwrap_or_default();
+        let status = inflate.decompress(rest, space, FlushDecompress::Finish);
+        let status = status.map_err(|error| format!("zlib: {error}"))?;
+        let now_given = place(inflate.total_out());
+        if status == Status::StreamEnd {
+            return Ok(now_given);
         }
+        if now_given < room {
+            return Err("zlib: the compressed bytes end early".into());
+        }
+        if room == declared {
+            // The checksum comes behind the last byte: without the end nothing is known to be right.
+            return Err(format!("zlib: more than the {declared} bytes declared"));
+        }
+        room = room.saturating_mul(2).min(declared);
     }
 }
 

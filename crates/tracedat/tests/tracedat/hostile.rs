@@ -2,8 +2,10 @@
 
 use crate::support::{fixture, header, read_all, small, write};
 use abi::ByteOrder;
+use flate2::write::ZlibEncoder;
+use std::io::Write;
 use std::time::{Duration, Instant};
-use tracedat::{Compression, TraceDat, TraceDatError, Version, id};
+use tracedat::{Chunk, ChunkReader, Compression, TraceDat, TraceDatError, Version, id};
 
 /// A small file is read in well under a millisecond; a debug build on a busy machine in this.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -237,4 +239,42 @@ fn a_long_chain_of_lists_ends_with_the_file() {
     }
     survive(&file, "a long chain");
     assert!(damage(&file).contains("section header: 2 bytes wanted, 0 left"));
+}
+
+/// Bytes packed as one chunk that declares `size`.
+fn packed(bytes: &[u8], compression: Compression, size: usize) -> (Vec<u8>, Chunk) {
+    let file = match compression {
+        Compression::Zlib => {
+            let mut encoder = ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        }
+        _ => zstd::bulk::compress(bytes, 1).unwrap(),
+    };
+    let (stored, size) = (u32::try_from(file.len()).unwrap(), u32::try_from(size).unwrap());
+    (file, Chunk { offset: 0, stored, size, compression })
+}
+
+/// Readers are handed from thread to thread: what one has read before must not decide what it
+/// makes of a chunk that holds more or less than it says.
+#[test]
+fn a_reader_keeps_nothing_of_what_it_read_before() {
+    let mut random = Random(0x5EED);
+    let bytes: Vec<u8> = (0..600_000).map(|_| random.below(256) as u8 & 0x55).collect();
+    for compression in [Compression::Zlib, Compression::Zstd] {
+        let mut used = ChunkReader::new();
+        let (file, chunk) = packed(&bytes, compression.clone(), bytes.len());
+        assert!(used.read(&file, &chunk).unwrap() == bytes);
+        for held in [0, 1, 4095, 4096, 40_960, 262_144, 262_145, 300_000] {
+            for declared in [0, 1, held / 2, held.max(1) - 1, held, held + 1, 2 * held, 600_000] {
+                let (file, chunk) = packed(&bytes[..held], compression.clone(), declared);
+                let mut fresh = ChunkReader::new();
+                let (fresh, used) = (fresh.read(&file, &chunk), used.read(&file, &chunk));
+                let what = format!("{compression:?}: {held} bytes, {declared} declared");
+                assert!(fresh == used, "{what}: {:?}, {:?}", fresh.err(), used.err());
+                assert_eq!(fresh.is_ok(), held == declared, "{what}: {:?}", fresh.err());
+                assert!(fresh.is_err() || fresh.is_ok_and(|read| read == &bytes[..held]), "{what}");
+            }
+        }
+    }
 }
