@@ -24,7 +24,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("labwire", &[]),
     ("labguest", &["labwire", "sys"]),
     ("lab", &["labwire"]),
-    ("recorder", &["abi", "sys", "tracedat"]),
+    ("tracefs", &["sys"]),
+    ("recorder", &["abi", "tracedat", "tracefs"]),
 ];
 
 /// Crates at the top: they may use any, but `testkit` only in tests.

@@ -5,9 +5,10 @@ use std::io::{BufWriter, Read};
 use std::path::Path;
 
 use tracedat::{BufferSpec, Contents, Guest, GuestCpu, TraceDatWriter, Tsc2Nsec, id, option};
+use tracefs::{Texts, TscConversion};
 
 use crate::error::{RecordError, Result};
-use crate::pages_folder::{Texts, pages};
+use crate::pages_folder::{formats, header, pages};
 use crate::vms::Vm;
 
 /// What a recording is, beside pages and texts.
@@ -17,7 +18,7 @@ pub(crate) struct About<'a> {
     pub(crate) clock: &'a str,
     /// The line of all clocks, the selected one in brackets.
     pub(crate) clock_line: &'a str,
-    pub(crate) tsc2nsec: Option<Tsc2Nsec>,
+    pub(crate) tsc_conversion: Option<TscConversion>,
     pub(crate) trace_id: u64,
     pub(crate) vms: &'a [Vm],
     /// CPUs, with what the kernel counted for each.
@@ -67,10 +68,10 @@ impl Read for Ticking<'_> {
 
 fn contents(texts: &Texts, about: &About<'_>) -> Contents {
     // trace-cmd's name for a TSC with its conversion to nanoseconds.
-    let clock = if about.tsc2nsec.is_some() { "tsc2nsec" } else { about.clock };
+    let clock = if about.tsc_conversion.is_some() { "tsc2nsec" } else { about.clock };
     Contents {
-        header: texts.header(),
-        formats: texts.formats.clone(),
+        header: header(texts),
+        formats: formats(texts),
         kallsyms: texts.kallsyms.clone(),
         printk: texts.printk.clone(),
         cmdlines: about.cmdlines.clone(),
@@ -79,13 +80,13 @@ fn contents(texts: &Texts, about: &About<'_>) -> Contents {
         buffers: vec![BufferSpec {
             name: String::new(),
             clock: clock.into(),
-            page_size: texts.page_size,
+            page_size: texts.page_size(),
         }],
     }
 }
 
 fn options(texts: &Texts, about: &About<'_>) -> Vec<(u16, Vec<u8>)> {
-    let order = texts.header().order;
+    let order = header(texts).order;
     let text = |text: &str| [text.as_bytes(), b"\0"].concat();
     let cpus = about.stats.iter().map(|(cpu, _)| cpu + 1).max().unwrap_or(0);
     let mut options = vec![
@@ -95,7 +96,10 @@ fn options(texts: &Texts, about: &About<'_>) -> Vec<(u16, Vec<u8>)> {
         (id::CPUCOUNT, option::cpu_count(order, cpus)),
         (id::TRACEID, option::trace_id(order, about.trace_id)),
     ];
-    options.extend(about.tsc2nsec.as_ref().map(|tsc| (id::TSC2NSEC, option::tsc2nsec(order, tsc))));
+    options.extend(about.tsc_conversion.map(|TscConversion { mult, shift, zero_ns }| {
+        let tsc = Tsc2Nsec { mult, shift, offset: zero_ns };
+        (id::TSC2NSEC, option::tsc2nsec(order, &tsc))
+    }));
     for vm in about.vms {
         options.push((id::GUEST, option::guest(order, &guest(vm))));
     }

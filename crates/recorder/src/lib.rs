@@ -4,22 +4,17 @@
 //! is left when it ends. Pages go from the kernel's buffers to files without being looked at.
 
 mod assemble;
-mod clock;
 mod error;
-mod events;
-mod instance;
 mod losses;
 mod pages_folder;
-mod probes;
 mod pump;
 mod recording;
 mod session;
-mod tracefs;
 mod vms;
 
 pub use error::{RecordError, Result};
-pub use events::Profile;
 pub use losses::CpuLosses;
 pub use recording::{Plan, Progress, Recording, clean_up, holds_recording};
 pub use session::Recorded;
+pub use tracefs::Profile;
 pub use vms::{Vcpu, Vm, running};

@@ -1,17 +1,17 @@
 //! Moves pages from the kernel's buffer of one CPU to a file: spliced, not copied through here.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
-use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+use tracefs::RawPages;
 
 use crate::error::{RecordError, Result};
 
@@ -45,50 +45,23 @@ pub(crate) struct Pump {
 }
 
 impl Pump {
-    /// Begins to move the pages of `raw` (a `trace_pipe_raw`) to a new file.
-    pub(crate) fn start(
-        cpu: u32,
-        raw: &Path,
-        to: &Path,
-        page_size: usize,
-        stop: Stop,
-    ) -> Result<Self> {
-        let file = File::create(to).map_err(RecordError::io("make", to))?;
-        Self::to_file(cpu, raw, file, page_size, stop)
-    }
-
-    /// The same, to the end of a file that another one wrote. What that left of its last page can't
-    /// be completed: the rest of it is gone.
-    pub(crate) fn go_on(
-        cpu: u32,
-        raw: &Path,
-        to: &Path,
-        page_size: usize,
-        stop: Stop,
-    ) -> Result<Self> {
+    /// Begins to move pages to the end of a file: a new one, or one that another recorder wrote.
+    /// What that left of its last page can't be completed: the rest of it is gone.
+    pub(crate) fn start(cpu: u32, from: RawPages, to: &Path, stop: Stop) -> Result<Self> {
         let failed = || RecordError::io("write", to);
         let file = OpenOptions::new().create(true).append(true).open(to).map_err(failed())?;
         let written = file.metadata().map_err(failed())?.len();
-        file.set_len(written - written % page_size.max(1) as u64).map_err(failed())?;
+        file.set_len(written - written % from.page_size().max(1) as u64).map_err(failed())?;
         // A splice takes no file that is open for appending.
         let mut file = OpenOptions::new().write(true).open(to).map_err(failed())?;
         file.seek(SeekFrom::End(0)).map_err(failed())?;
-        Self::to_file(cpu, raw, file, page_size, stop)
-    }
-
-    fn to_file(cpu: u32, raw: &Path, to: File, page_size: usize, stop: Stop) -> Result<Self> {
-        let from = OpenOptions::new()
-            .read(true)
-            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-            .open(raw)
-            .map_err(RecordError::io("open", raw))?;
         let bytes = Arc::new(AtomicU64::new(0));
-        let mover = Mover::new(from, to, page_size, Arc::clone(&bytes))
-            .map_err(RecordError::io("make a pipe for", raw))?;
+        let mover = Mover::new(from, file, Arc::clone(&bytes))
+            .map_err(RecordError::io("make a pipe for", to))?;
         let thread = thread::Builder::new()
             .name(format!("pump{cpu}"))
             .spawn(move || mover.run(&stop))
-            .map_err(RecordError::io("start a thread for", raw))?;
+            .map_err(RecordError::io("start a thread for", to))?;
         Ok(Self { cpu, bytes, thread })
     }
 
@@ -112,31 +85,23 @@ impl Pump {
 
 /// The two ends, and the pipe that pages go through.
 struct Mover {
-    from: File,
+    from: RawPages,
     to: File,
     pipe: (OwnedFd, OwnedFd),
-    page_size: usize,
     bytes: Arc<AtomicU64>,
 }
 
 impl Mover {
-    fn new(from: File, to: File, page_size: usize, bytes: Arc<AtomicU64>) -> io::Result<Self> {
+    fn new(from: RawPages, to: File, bytes: Arc<AtomicU64>) -> io::Result<Self> {
         let pipe = pipe_with(PipeFlags::CLOEXEC)?;
         // A pipe that stays small moves less at once, and as much in all.
         let _ = fcntl_setpipe_size(&pipe.1, SPLICE_BYTES);
-        Ok(Self { from, to, pipe, page_size, bytes })
+        Ok(Self { from, to, pipe, bytes })
     }
 
     fn run(mut self, stop: &Stop) -> io::Result<()> {
         loop {
-            // The kernel wakes this up when its buffer is half full (`buffer_percent`).
-            let mut fds =
-                [PollFd::new(&self.from, PollFlags::IN), PollFd::new(&*stop.0, PollFlags::IN)];
-            match poll(&mut fds, None) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            let is_over = !fds[1].revents().is_empty();
+            let is_over = self.from.wait(stop.0.as_fd(), None)?.other;
             while self.splice()? {}
             if is_over {
                 return self.rest();
@@ -146,13 +111,7 @@ impl Mover {
 
     /// Moves whole pages; false when there is none now.
     fn splice(&mut self) -> io::Result<bool> {
-        let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
-        let mut moved = match splice(&self.from, None, &self.pipe.1, None, SPLICE_BYTES, flags) {
-            Ok(moved) => moved,
-            Err(rustix::io::Errno::AGAIN) => return Ok(false),
-            Err(rustix::io::Errno::INTR) => return Ok(true),
-            Err(error) => return Err(error.into()),
-        };
+        let mut moved = self.from.splice_to(&self.pipe.1, SPLICE_BYTES)?;
         let any = moved > 0;
         while moved > 0 {
             let written = splice(&self.pipe.0, None, &self.to, None, moved, SpliceFlags::MOVE)?;
@@ -167,20 +126,11 @@ impl Mover {
 
     /// Copies the page that is not full, which a splice leaves in the buffer.
     fn rest(&mut self) -> io::Result<()> {
-        let mut page = vec![0; self.page_size];
-        loop {
-            match self.from.read(&mut page) {
-                Ok(0) => return Ok(()),
-                Ok(read) => {
-                    // What the kernel doesn't fill is left from the page before.
-                    page.get_mut(read..).unwrap_or_default().fill(0);
-                    self.to.write_all(&page)?;
-                    self.bytes.fetch_add(page.len() as u64, Ordering::Relaxed);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+        let mut page = vec![0; self.from.page_size()];
+        while self.from.read_page(&mut page)? {
+            self.to.write_all(&page)?;
+            self.bytes.fetch_add(page.len() as u64, Ordering::Relaxed);
         }
+        Ok(())
     }
 }

@@ -5,18 +5,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
+use tracefs::{
+    Available, Clock, CpuStats, Instance, Probes, Profile, RawPages, Texts, Tracefs, page_size,
+    usual_buffer_kib,
+};
 
 use crate::assemble::{self, About, Tick};
-use crate::clock::{self, Clock};
 use crate::error::{RecordError, Result};
-use crate::events::{Available, Profile};
-use crate::instance::Instance;
-use crate::losses::{self, CpuLosses};
-use crate::pages_folder::{Texts, page_size, pages};
-use crate::probes::Probes;
+use crate::losses::CpuLosses;
+use crate::pages_folder::{pages, write_texts};
 use crate::pump::{Pump, Stop};
 use crate::session::{self, Recorded};
-use crate::tracefs::{self, Tracefs};
 use crate::vms::{self, Vm};
 
 /// What is recorded, and where to.
@@ -37,11 +36,6 @@ pub struct Plan {
     /// The session's folder.
     pub to: PathBuf,
 }
-
-/// What all buffers of a machine take at most, when nobody says otherwise.
-const ALL_BUFFERS_KIB: u64 = 256 << 10;
-/// A buffer is at least and at most so large.
-const BUFFER_KIB: (u64, u64) = (1 << 10, 16 << 10);
 
 /// A recording that goes on. Dropped before [`Recording::end`], it leaves its pages in a folder.
 #[derive(Debug)]
@@ -92,7 +86,7 @@ impl Recording {
         if events.is_empty() {
             return Err(RecordError::Usage("no event is to be recorded".into()));
         }
-        let clock = clock::select(&instance, plan.clock.as_deref())?;
+        let clock = Clock::select(&instance, plan.clock.as_deref())?;
         let cpus = instance.cpus()?;
         let buffer_kib = plan.buffer_kib.unwrap_or_else(|| usual_buffer_kib(cpus.len()));
         instance.set("buffer_size_kb", &buffer_kib.to_string())?;
@@ -121,23 +115,21 @@ impl Recording {
     fn start(&mut self, cpus: &[u32]) -> Result<()> {
         let folder = self.folder();
         fs::create_dir_all(&folder).map_err(RecordError::io("make", &folder))?;
-        self.texts.write(&folder, &self.clock.line)?;
-        let page_size = usize::try_from(self.texts.page_size).unwrap_or(4096);
+        write_texts(&self.texts, &folder, &self.clock.line)?;
+        let page_size = self.texts.page_size() as usize;
         for &cpu in cpus {
-            let raw = self.instance.file(&format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
-            let to = pages(&folder, cpu);
-            self.pumps.push(Pump::start(cpu, &raw, &to, page_size, self.stop.clone())?);
+            let raw = RawPages::open(&self.instance, cpu, page_size)?;
+            self.pumps.push(Pump::start(cpu, raw, &pages(&folder, cpu), self.stop.clone())?);
         }
         if self.of_vm {
             self.instance.set("set_event_pid", &threads(&self.vms))?;
         }
         for event in &self.events {
-            let (system, name) = event.split_once(':').unwrap_or(("", event));
-            self.instance.set(&format!("events/{system}/{name}/enable"), "1")?;
+            self.instance.enable(event)?;
         }
         self.own_cpu_ns = own_cpu_ns();
         self.begun = Instant::now();
-        self.instance.set("tracing_on", "1")
+        Ok(self.instance.set("tracing_on", "1")?)
     }
 
     /// Where pages are while it goes on.
@@ -191,11 +183,11 @@ impl Recording {
     #[must_use]
     pub fn progress(&self) -> Progress {
         let lost =
-            self.pumps.iter().filter_map(|pump| losses::of_cpu(&self.instance, pump.cpu).ok());
+            self.pumps.iter().filter_map(|pump| CpuStats::now(&self.instance, pump.cpu).ok());
         Progress {
             time: self.begun.elapsed(),
             bytes: self.pumps.iter().map(Pump::bytes).sum(),
-            lost: lost.map(|(losses, _)| losses.events()).sum(),
+            lost: lost.map(|(stats, _)| stats.events()).sum(),
         }
     }
 
@@ -216,8 +208,8 @@ impl Recording {
             if let Err(error) = ended {
                 faults.push(format!("CPU {cpu}: its pages were not written to the end: {error}"));
             }
-            let (losses, text) = losses::of_cpu(&self.instance, cpu)?;
-            cpus.push(CpuLosses { bytes, ..losses });
+            let (counts, text) = CpuStats::now(&self.instance, cpu)?;
+            cpus.push(CpuLosses::new(&counts, bytes));
             stats.push((cpu, text));
         }
         let vms = if self.of_vm { self.vms } else { seen(self.vms, vms::running()) };
@@ -243,7 +235,7 @@ impl Recording {
         let about = About {
             clock: &self.clock.name,
             clock_line: &self.clock.line,
-            tsc2nsec: self.clock.tsc2nsec,
+            tsc_conversion: self.clock.tsc_conversion,
             trace_id: self.begun_unix_ns,
             vms: &recorded.vms,
             stats: &stats,
@@ -294,11 +286,6 @@ fn threads(vms: &[Vm]) -> String {
     vms.iter().flat_map(of_vm).collect::<Vec<_>>().join(" ")
 }
 
-fn usual_buffer_kib(cpus: usize) -> u64 {
-    let (least, most) = BUFFER_KIB;
-    (ALL_BUFFERS_KIB / cpus.max(1) as u64).clamp(least, most)
-}
-
 fn unix_ns() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
@@ -331,7 +318,7 @@ pub fn clean_up(pid: u32, session: &Path) -> Result<()> {
     let cmdlines = fs::read(tracefs.root().join("saved_cmdlines")).unwrap_or_default();
     let named = fs::write(folder.join("saved_cmdlines"), cmdlines);
     drop(instance);
-    crate::probes::remove_of(tracefs.root(), pid);
+    Probes::remove_of(tracefs.root(), pid);
     drained.and_then(|()| named.map_err(RecordError::io("write", &folder)))
 }
 
@@ -341,11 +328,11 @@ fn drain(instance: &Instance, folder: &Path) -> Result<()> {
     let stop = Stop::new()?;
     stop.tell();
     let header = tracefs::read(&folder.join("events/header_page"))?;
-    let page_size = usize::try_from(page_size(&header)).unwrap_or(4096);
+    let page_size = page_size(&header) as usize;
     for cpu in instance.cpus()? {
-        let raw = instance.file(&format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+        let raw = RawPages::open(instance, cpu, page_size)?;
         let to = pages(folder, cpu);
-        let (_, ended) = Pump::go_on(cpu, &raw, &to, page_size, stop.clone())?.join();
+        let (_, ended) = Pump::start(cpu, raw, &to, stop.clone())?.join();
         ended.map_err(RecordError::io("write", &to))?;
     }
     Ok(())

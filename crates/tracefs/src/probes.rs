@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, test_kill_process};
 
-use crate::error::{RecordError, Result};
+use crate::error::{Result, TracefsError};
 use crate::events::similar;
-use crate::tracefs;
+use crate::mounted;
 
 /// What names of groups begin with; the recorder's process id follows.
 const PREFIX: &str = "hyperscope_";
@@ -17,29 +17,38 @@ const DEFINITIONS: &str = "kprobe_events";
 
 /// Probes that were set; they are removed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Probes {
+pub struct Probes {
     file: PathBuf,
     names: Vec<String>,
 }
 
 impl Probes {
     /// Sets probes, each `FUNCTION [ARGUMENTS]`; their events are `hyperscope_PID:FUNCTION`.
-    pub(crate) fn set(tracefs: &Path, probes: &[String]) -> Result<Self> {
+    ///
+    /// # Errors
+    /// When there is no such function, or the kernel refuses.
+    pub fn set(tracefs: &Path, probes: &[String]) -> Result<Self> {
         let mut set = Self { file: tracefs.join(DEFINITIONS), names: Vec::new() };
         for probe in probes {
             let function = probe.split_whitespace().next().unwrap_or("");
             check(tracefs, function)?;
             let name = event_name(function);
             let line = format!("p:{}/{name} {probe}\n", group());
-            tracefs::append(&set.file, &line)
-                .map_err(|source| RecordError::Probe { probe: probe.clone(), source })?;
+            mounted::append(&set.file, &line)
+                .map_err(|source| TracefsError::Probe { probe: probe.clone(), source })?;
             set.names.push(name);
         }
         Ok(set)
     }
 
+    /// Removes the probes of a recorder that is gone.
+    pub fn remove_of(tracefs: &Path, pid: u32) {
+        remove_where(tracefs, |of| of == pid);
+    }
+
     /// The events, as `SYSTEM:NAME`.
-    pub(crate) fn events(&self) -> Vec<String> {
+    #[must_use]
+    pub fn events(&self) -> Vec<String> {
         self.names.iter().map(|name| format!("{}:{name}", group())).collect()
     }
 }
@@ -48,7 +57,7 @@ impl Drop for Probes {
     fn drop(&mut self) {
         for name in &self.names {
             // The event is off by now: its instance is gone.
-            let _ = tracefs::append(&self.file, &format!("-:{}/{name}\n", group()));
+            let _ = mounted::append(&self.file, &format!("-:{}/{name}\n", group()));
         }
     }
 }
@@ -80,7 +89,7 @@ fn check(tracefs: &Path, function: &str) -> Result<()> {
         names.push(name.to_owned());
     }
     let similar = similar(plain, names.iter().map(String::as_str));
-    Err(RecordError::NoSuchFunction { name: plain.to_owned(), similar })
+    Err(TracefsError::NoSuchFunction { name: plain.to_owned(), similar })
 }
 
 /// Removes probes of recorders that were killed.
@@ -92,21 +101,16 @@ pub(crate) fn remove_stale(tracefs: &Path) {
     remove_where(tracefs, is_gone);
 }
 
-/// Removes the probes of one recorder.
-pub(crate) fn remove_of(tracefs: &Path, pid: u32) {
-    remove_where(tracefs, |of| of == pid);
-}
-
 fn remove_where(tracefs: &Path, is_gone: impl Fn(u32) -> bool) {
     let file = tracefs.join(DEFINITIONS);
-    let Ok(text) = tracefs::read(&file) else { return };
+    let Ok(text) = mounted::read(&file) else { return };
     for line in text.lines() {
         // p:GROUP/NAME FUNCTION
         let event = line.split_whitespace().next().and_then(|word| word.split_once(':'));
         let Some(event) = event.map(|(_, event)| event) else { continue };
         let pid = event.strip_prefix(PREFIX).and_then(|rest| rest.split('/').next()?.parse().ok());
         if pid.is_some_and(&is_gone) {
-            let _ = tracefs::append(&file, &format!("-:{event}\n"));
+            let _ = mounted::append(&file, &format!("-:{event}\n"));
         }
     }
 }

@@ -5,26 +5,41 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, test_kill_process};
 
-use crate::error::{RecordError, Result};
-use crate::tracefs::{self, Tracefs};
+use crate::error::{Result, TracefsError};
+use crate::mounted::{self, Tracefs};
 
 /// What names of instances begin with; the recorder's process id follows.
 const PREFIX: &str = "hyperscope-";
 
+/// What all buffers of a machine take at most, when nobody says otherwise.
+const ALL_BUFFERS_KIB: u64 = 256 << 10;
+/// A buffer is at least and at most so large.
+const BUFFER_KIB: (u64, u64) = (1 << 10, 16 << 10);
+
+/// Size of each CPU's buffer, when nobody says otherwise.
+#[must_use]
+pub fn usual_buffer_kib(cpus: usize) -> u64 {
+    let (least, most) = BUFFER_KIB;
+    (ALL_BUFFERS_KIB / cpus.max(1) as u64).clamp(least, most)
+}
+
 /// An instance.
 #[derive(Debug)]
-pub(crate) struct Instance {
+pub struct Instance {
     path: PathBuf,
 }
 
 impl Instance {
     /// Makes an instance. Those whose recorders are gone are removed first.
-    pub(crate) fn make(tracefs: &Tracefs) -> Result<Self> {
+    ///
+    /// # Errors
+    /// When this user may not, or has one already.
+    pub fn make(tracefs: &Tracefs) -> Result<Self> {
         remove_stale(tracefs.root());
         let path = tracefs.root().join("instances").join(name(std::process::id()));
         fs::create_dir(&path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::PermissionDenied => RecordError::NotAllowed,
-            _ => RecordError::io("make", &path)(error),
+            std::io::ErrorKind::PermissionDenied => TracefsError::NotAllowed,
+            _ => TracefsError::io("make", &path)(error),
         })?;
         let instance = Self { path };
         instance.set("tracing_on", "0")?;
@@ -32,29 +47,49 @@ impl Instance {
     }
 
     /// The instance of a recorder that is gone, if it left one.
-    pub(crate) fn of(tracefs: &Tracefs, pid: u32) -> Option<Self> {
+    #[must_use]
+    pub fn of(tracefs: &Tracefs, pid: u32) -> Option<Self> {
         let path = tracefs.root().join("instances").join(name(pid));
         path.is_dir().then_some(Self { path })
     }
 
     /// A file or folder in it.
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
+    #[must_use]
+    pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
     /// Writes one of its files.
-    pub(crate) fn set(&self, name: &str, text: &str) -> Result<()> {
-        tracefs::write(&self.file(name), text)
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn set(&self, name: &str, text: &str) -> Result<()> {
+        mounted::write(&self.file(name), text)
     }
 
     /// Reads one of its files.
-    pub(crate) fn get(&self, name: &str) -> Result<String> {
-        tracefs::read(&self.file(name))
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn get(&self, name: &str) -> Result<String> {
+        mounted::read(&self.file(name))
+    }
+
+    /// Switches an event (`SYSTEM:NAME`) on.
+    ///
+    /// # Errors
+    /// When there is no such event here.
+    pub fn enable(&self, event: &str) -> Result<()> {
+        let (system, name) = event.split_once(':').unwrap_or(("", event));
+        self.set(&format!("events/{system}/{name}/enable"), "1")
     }
 
     /// Numbers of the CPUs it has buffers for, in order.
-    pub(crate) fn cpus(&self) -> Result<Vec<u32>> {
-        let names = tracefs::folders(&self.file("per_cpu"))?;
+    ///
+    /// # Errors
+    /// When the instance is gone.
+    pub fn cpus(&self) -> Result<Vec<u32>> {
+        let names = mounted::folders(&self.file("per_cpu"))?;
         let mut cpus: Vec<u32> =
             names.iter().filter_map(|name| name.strip_prefix("cpu")?.parse().ok()).collect();
         cpus.sort_unstable();
@@ -74,7 +109,7 @@ fn name(pid: u32) -> String {
 
 /// Removes what recorders left that were killed: their instances and their probes.
 pub(crate) fn remove_stale(tracefs: &Path) {
-    let Ok(names) = tracefs::folders(&tracefs.join("instances")) else { return };
+    let Ok(names) = mounted::folders(&tracefs.join("instances")) else { return };
     for name in names {
         let pid =
             name.strip_prefix(PREFIX).and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
@@ -87,6 +122,6 @@ pub(crate) fn remove_stale(tracefs: &Path) {
 
 /// Removes an instance; its events are off then. One that is read by somebody else stays.
 fn remove(path: &Path) {
-    let _ = tracefs::write(&path.join("events/enable"), "0");
+    let _ = mounted::write(&path.join("events/enable"), "0");
     let _ = fs::remove_dir(path);
 }

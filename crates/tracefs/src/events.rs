@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::error::{RecordError, Result};
-use crate::tracefs;
+use crate::error::{Result, TracefsError};
+use crate::mounted;
 
 /// A choice of events under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,14 +54,17 @@ impl Profile {
 
 /// The events of a kernel, as `SYSTEM:NAME`.
 #[derive(Clone, Debug)]
-pub(crate) struct Available(BTreeSet<String>);
+pub struct Available(BTreeSet<String>);
 
 impl Available {
     /// Those in a folder `events`.
-    pub(crate) fn list(events: &Path) -> Result<Self> {
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn list(events: &Path) -> Result<Self> {
         let mut names = BTreeSet::new();
-        for system in tracefs::folders(events)? {
-            for event in tracefs::folders(&events.join(&system))? {
+        for system in mounted::folders(events)? {
+            for event in mounted::folders(&events.join(&system))? {
                 names.insert(format!("{system}:{event}"));
             }
         }
@@ -72,11 +75,7 @@ impl Available {
     ///
     /// # Errors
     /// When a pattern names none.
-    pub(crate) fn choose(
-        &self,
-        profile: Option<Profile>,
-        patterns: &[String],
-    ) -> Result<Vec<String>> {
+    pub fn choose(&self, profile: Option<Profile>, patterns: &[String]) -> Result<Vec<String>> {
         let mut chosen = BTreeSet::new();
         for pattern in profile.map(Profile::patterns).unwrap_or_default() {
             chosen.extend(self.matching(pattern));
@@ -84,7 +83,7 @@ impl Available {
         for pattern in patterns {
             let mut found = self.matching(pattern).peekable();
             if found.peek().is_none() {
-                return Err(RecordError::NoSuchEvent {
+                return Err(TracefsError::NoSuchEvent {
                     name: pattern.clone(),
                     similar: self.similar(pattern),
                 });

@@ -1,4 +1,4 @@
-//! The kernel's tracefs: where it is, and its files.
+//! Where tracefs is, and its files.
 
 use std::ffi::CStr;
 use std::fs;
@@ -7,31 +7,34 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-use crate::error::{RecordError, Result};
+use crate::error::{Result, TracefsError};
 
 /// Where tracefs is mounted on most systems.
 const USUAL: &str = "/sys/kernel/tracing";
 
 /// A mounted tracefs. One that was mounted for this recording goes when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Tracefs {
+pub struct Tracefs {
     root: PathBuf,
     own_mount: bool,
 }
 
 impl Tracefs {
     /// The tracefs of this system: where it is mounted, else mounted in a folder of its own.
-    pub(crate) fn find() -> Result<Self> {
+    ///
+    /// # Errors
+    /// When there is none, or this user may not use it.
+    pub fn find() -> Result<Self> {
         let usual = Path::new(USUAL);
         if let Some(root) = mounted() {
             fs::read_dir(&root).map_err(not_allowed(&root))?;
             return Ok(Self { root, own_mount: false });
         }
         if !usual.is_dir() {
-            return Err(RecordError::NoTracefs);
+            return Err(TracefsError::NoTracefs);
         }
         let root = std::env::temp_dir().join(format!("hyperscope-tracefs-{}", std::process::id()));
-        fs::create_dir_all(&root).map_err(RecordError::io("make", &root))?;
+        fs::create_dir_all(&root).map_err(TracefsError::io("make", &root))?;
         let mounted = mount("hyperscope", &root, "tracefs", MountFlags::empty(), None::<&CStr>);
         if let Err(error) = mounted {
             let _ = fs::remove_dir(&root);
@@ -41,7 +44,8 @@ impl Tracefs {
     }
 
     /// Its top folder.
-    pub(crate) fn root(&self) -> &Path {
+    #[must_use]
+    pub fn root(&self) -> &Path {
         &self.root
     }
 }
@@ -64,26 +68,32 @@ fn mounted() -> Option<PathBuf> {
     Some(PathBuf::from(found.get(1)?.replace("\\040", " ")))
 }
 
-fn not_allowed(path: &Path) -> impl FnOnce(std::io::Error) -> RecordError {
+fn not_allowed(path: &Path) -> impl FnOnce(std::io::Error) -> TracefsError {
     let path = path.to_owned();
     move |source| match source.kind() {
-        std::io::ErrorKind::PermissionDenied => RecordError::NotAllowed,
-        _ => RecordError::Io { what: "use", path, source },
+        std::io::ErrorKind::PermissionDenied => TracefsError::NotAllowed,
+        _ => TracefsError::Io { what: "use", path, source },
     }
 }
 
 /// Writes a file of tracefs with one write, as the kernel wants it.
-pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn write(path: &Path, text: &str) -> Result<()> {
     fs::OpenOptions::new()
         .write(true)
         .truncate(true)
         .open(path)
         .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()))
-        .map_err(RecordError::io("write", path))
+        .map_err(TracefsError::io("write", path))
 }
 
 /// Adds a line to a file of tracefs.
-pub(crate) fn append(path: &Path, text: &str) -> std::io::Result<()> {
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn append(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = fs::OpenOptions::new().append(true).open(path)?;
     std::io::Write::write_all(&mut file, text.as_bytes())
 }
@@ -94,7 +104,10 @@ pub(crate) fn append(path: &Path, text: &str) -> std::io::Result<()> {
 const READ_BYTES: usize = 64 << 10;
 
 /// Reads a file of tracefs.
-pub(crate) fn read(path: &Path) -> Result<String> {
+///
+/// # Errors
+/// When there is none of that name.
+pub fn read(path: &Path) -> Result<String> {
     let read = || {
         let mut file = fs::File::open(path)?;
         let mut text = Vec::new();
@@ -106,13 +119,16 @@ pub(crate) fn read(path: &Path) -> Result<String> {
             }
         }
     };
-    let bytes = read().map_err(RecordError::io("read", path))?;
+    let bytes = read().map_err(TracefsError::io("read", path))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Names of the folders in a folder, in order.
-pub(crate) fn folders(path: &Path) -> Result<Vec<String>> {
-    let entries = fs::read_dir(path).map_err(RecordError::io("read", path))?;
+///
+/// # Errors
+/// When it can't be read.
+pub fn folders(path: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(path).map_err(TracefsError::io("read", path))?;
     let mut names: Vec<String> = entries
         .filter_map(std::result::Result::ok)
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))

@@ -1,0 +1,71 @@
+//! The clock of a recording, and how its ticks become nanoseconds.
+
+use crate::error::{Result, TracefsError};
+use crate::instance::Instance;
+
+/// The processor's own counter: the same on all CPUs, and what guests' clocks are made from.
+const TSC: &str = "x86-tsc";
+/// Clocks that are the same on all CPUs, the cheapest first; each kernel has some.
+const COMMON: [&str; 3] = ["mono", "boot", "global"];
+
+/// How ticks of the processor's counter become nanoseconds: `zero_ns + (ticks * mult >> shift)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TscConversion {
+    /// Multiplier.
+    pub mult: u32,
+    /// Shift to the right.
+    pub shift: u32,
+    /// Time at tick 0.
+    pub zero_ns: u64,
+}
+
+/// A clock that was selected.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    /// The kernel's name of it.
+    pub name: String,
+    /// The kernel's line of all clocks.
+    pub line: String,
+    /// The conversion of a TSC.
+    pub tsc_conversion: Option<TscConversion>,
+}
+
+impl Clock {
+    /// Selects the clock that was asked for, else the best that there is.
+    ///
+    /// # Errors
+    /// When there is none of that name, or the kernel refuses it.
+    pub fn select(instance: &Instance, asked: Option<&str>) -> Result<Self> {
+        let line = instance.get("trace_clock")?;
+        let available: Vec<&str> =
+            line.split_whitespace().map(|name| name.trim_matches(['[', ']'])).collect();
+        let name = match asked {
+            Some(name) if available.contains(&name) => name,
+            Some(name) => {
+                let (name, available) = (name.to_owned(), available.join(", "));
+                return Err(TracefsError::NoSuchClock { name, available });
+            }
+            None => best(&available),
+        };
+        instance.set("trace_clock", name)?;
+        let tsc_conversion = (name == TSC).then(tsc_conversion).flatten();
+        Ok(Self {
+            name: name.to_owned(),
+            line: instance.get("trace_clock")?.trim().to_owned(),
+            tsc_conversion,
+        })
+    }
+}
+
+fn best<'a>(available: &[&'a str]) -> &'a str {
+    let has_tsc = available.contains(&TSC) && tsc_conversion().is_some();
+    let wanted = has_tsc.then_some(TSC).into_iter().chain(COMMON);
+    let mut found = wanted.filter_map(|name| available.iter().copied().find(|&one| one == name));
+    found.next().or(available.first().copied()).unwrap_or("local")
+}
+
+/// The kernel's own conversion, where it says that its counter never stops or changes speed.
+fn tsc_conversion() -> Option<TscConversion> {
+    let (mult, shift, zero_ns) = sys::tsc_conversion()?;
+    Some(TscConversion { mult, shift: shift.into(), zero_ns })
+}

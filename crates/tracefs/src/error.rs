@@ -1,0 +1,76 @@
+//! Why the kernel's tracing can't be used as asked, and what would mend that.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Errors of tracefs.
+#[derive(Debug, thiserror::Error)]
+pub enum TracefsError {
+    /// A file of tracefs failed.
+    #[error("cannot {what} {}", path.display())]
+    Io {
+        /// What was tried: "write".
+        what: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// This user may not trace.
+    #[error("tracing needs root: run it with sudo, or give it CAP_SYS_ADMIN and CAP_DAC_OVERRIDE")]
+    NotAllowed,
+    /// The kernel has no tracefs.
+    #[error("this kernel has no tracefs: it was built without CONFIG_TRACING")]
+    NoTracefs,
+    /// A name that no event has.
+    #[error("there is no event {name}{}", did_you_mean(similar))]
+    NoSuchEvent {
+        /// The name.
+        name: String,
+        /// Names that are there and look like it.
+        similar: Vec<String>,
+    },
+    /// A function that can't be probed.
+    #[error("there is no function {name} that can be probed{}", did_you_mean(similar))]
+    NoSuchFunction {
+        /// The name.
+        name: String,
+        /// Functions that are there and look like it.
+        similar: Vec<String>,
+    },
+    /// The kernel refused a probe.
+    #[error("the kernel refuses the probe '{probe}'")]
+    Probe {
+        /// As it was asked for.
+        probe: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A clock that this kernel does not have.
+    #[error("there is no clock {name}: there are {available}")]
+    NoSuchClock {
+        /// The name.
+        name: String,
+        /// Those that are there, with commas between.
+        available: String,
+    },
+}
+
+/// Results of tracefs.
+pub type Result<T> = std::result::Result<T, TracefsError>;
+
+impl TracefsError {
+    /// For `map_err`: a failed operation on a file.
+    pub fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { what, path, source }
+    }
+}
+
+fn did_you_mean(similar: &[String]) -> String {
+    if similar.is_empty() {
+        String::new()
+    } else {
+        format!("; did you mean {}?", similar.join(", "))
+    }
+}

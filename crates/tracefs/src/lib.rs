@@ -1,0 +1,25 @@
+//! The kernel's tracefs: an instance of one's own, its events, probes, clocks, counts and pages.
+//!
+//! Used by whatever records a machine: the recorder on a host, the agent in a guest. An instance
+//! has buffers and switches of its own, so what others trace goes on; nothing of it is left when it
+//! is dropped.
+
+mod clock;
+mod error;
+mod events;
+mod instance;
+mod mounted;
+mod probes;
+mod raw_pages;
+mod stats;
+mod texts;
+
+pub use clock::{Clock, TscConversion};
+pub use error::{Result, TracefsError};
+pub use events::{Available, Profile};
+pub use instance::{Instance, usual_buffer_kib};
+pub use mounted::{Tracefs, append, folders, read, write};
+pub use probes::Probes;
+pub use raw_pages::{RawPages, Woken};
+pub use stats::CpuStats;
+pub use texts::{EventText, Texts, page_size};

@@ -1,0 +1,119 @@
+//! One CPU's pages as the kernel gives them: `per_cpu/cpuN/trace_pipe_raw`.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::pipe::{SpliceFlags, splice};
+
+use crate::error::{Result, TracefsError};
+use crate::instance::Instance;
+
+/// The open file.
+#[derive(Debug)]
+pub struct RawPages {
+    file: File,
+    page_size: usize,
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Woken {
+    /// The kernel's buffer is full enough (`buffer_percent`), or its CPU is gone.
+    pub pages: bool,
+    /// The other file is ready.
+    pub other: bool,
+}
+
+impl RawPages {
+    /// Opens the pages of a CPU, each `page_size` bytes.
+    ///
+    /// # Errors
+    /// When there is no such CPU.
+    pub fn open(instance: &Instance, cpu: u32, page_size: usize) -> Result<Self> {
+        Self::open_file(&instance.file(&format!("per_cpu/cpu{cpu}/trace_pipe_raw")), page_size)
+    }
+
+    fn open_file(path: &Path, page_size: usize) -> Result<Self> {
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(path)
+            .map_err(TracefsError::io("open", path))?;
+        Ok(Self { file, page_size })
+    }
+
+    /// Bytes of a page.
+    #[must_use]
+    pub fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    /// Waits until there are pages or `other` can be read, or the time is over.
+    ///
+    /// # Errors
+    /// When the kernel can't wait for them.
+    pub fn wait(&self, other: BorrowedFd<'_>, most: Option<Duration>) -> io::Result<Woken> {
+        let most = most.and_then(|most| Timespec::try_from(most).ok());
+        let mut fds = [
+            PollFd::new(&self.file, PollFlags::IN),
+            PollFd::from_borrowed_fd(other, PollFlags::IN),
+        ];
+        match poll(&mut fds, most.as_ref()) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok(Woken { pages: false, other: false }),
+            Err(error) => return Err(error.into()),
+        }
+        let [pages, other] = fds.map(|fd| !fd.revents().is_empty());
+        Ok(Woken { pages, other })
+    }
+
+    /// Moves whole pages into a pipe, at most `most_bytes`; the bytes moved, 0 when there is none
+    /// now.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn splice_to(&self, pipe: impl AsFd, most_bytes: usize) -> io::Result<usize> {
+        let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
+        loop {
+            match splice(&self.file, None, &pipe, None, most_bytes, flags) {
+                Ok(moved) => return Ok(moved),
+                Err(rustix::io::Errno::AGAIN) => return Ok(0),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Reads the next page, full or not, into the beginning of `page`; false when there is none.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn read_page(&mut self, page: &mut [u8]) -> io::Result<bool> {
+        let page = page.get_mut(..self.page_size).ok_or(io::ErrorKind::InvalidInput)?;
+        loop {
+            match self.file.read(page) {
+                Ok(0) => return Ok(false),
+                Ok(read) => {
+                    // What the kernel doesn't fill is left from the page before.
+                    page.get_mut(read..).unwrap_or_default().fill(0);
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl AsFd for RawPages {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}

@@ -1,0 +1,93 @@
+//! What makes pages readable: event formats, symbols, names.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::Result;
+use crate::instance::Instance;
+use crate::mounted::{folders, read};
+
+/// The `format` text of an event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventText {
+    /// Its system: `kvm`.
+    pub system: String,
+    /// The text.
+    pub text: String,
+}
+
+/// Everything that a machine's pages are read with, as its kernel gives it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Texts {
+    /// `events/header_page`.
+    pub header_page: String,
+    /// `events/header_event`.
+    pub header_event: String,
+    /// Formats of ftrace's own events.
+    pub ftrace: Vec<String>,
+    /// Formats of the events that are recorded.
+    pub events: Vec<EventText>,
+    /// `/proc/kallsyms`.
+    pub kallsyms: Vec<u8>,
+    /// `printk_formats`.
+    pub printk: Vec<u8>,
+}
+
+impl Texts {
+    /// Reads them: the formats of these events (`SYSTEM:NAME`) and of ftrace's own.
+    ///
+    /// # Errors
+    /// When one of the events is not there.
+    pub fn read(tracefs: &Path, instance: &Instance, events: &[String]) -> Result<Self> {
+        let folder = instance.file("events");
+        let own = tracefs.join("events/ftrace");
+        let format = |path: PathBuf| read(&path.join("format"));
+        let ftrace = folders(&own)?.into_iter().map(|event| format(own.join(event)));
+        let event = |event: &String| {
+            let (system, name) = event.split_once(':').unwrap_or(("", event));
+            let text = format(folder.join(system).join(name))?;
+            Ok(EventText { system: system.to_owned(), text })
+        };
+        // Symbols help, but nothing depends on them.
+        let optional = |path: PathBuf| fs::read(path).unwrap_or_default();
+        Ok(Self {
+            header_page: read(&tracefs.join("events/header_page"))?,
+            header_event: read(&tracefs.join("events/header_event"))?,
+            ftrace: ftrace.collect::<Result<_>>()?,
+            events: events.iter().map(event).collect::<Result<_>>()?,
+            kallsyms: optional("/proc/kallsyms".into()),
+            printk: optional(tracefs.join("printk_formats")),
+        })
+    }
+
+    /// Bytes of a page.
+    #[must_use]
+    pub fn page_size(&self) -> u32 {
+        page_size(&self.header_page)
+    }
+}
+
+/// The size of a page of the ring buffer: where its data begins, and how long that is.
+#[must_use]
+pub fn page_size(header_page: &str) -> u32 {
+    let line = header_page.lines().find(|line| line.contains(" data;")).unwrap_or("");
+    let number = |key: &str| {
+        let text = line.split(';').find_map(|part| part.trim().strip_prefix(key))?;
+        text.parse::<u32>().ok()
+    };
+    let size = number("offset:").zip(number("size:")).and_then(|(at, size)| at.checked_add(size));
+    size.filter(|size| size.is_power_of_two()).unwrap_or(4096)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_its_head_and_its_data() {
+        let text = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+                    \tfield: char data;\toffset:16;\tsize:16368;\tsigned:1;\n";
+        assert_eq!(page_size(text), 16384);
+        assert_eq!(page_size("nothing"), 4096);
+    }
+}
