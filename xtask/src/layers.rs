@@ -25,7 +25,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("labguest", &["labwire", "sys"]),
     ("lab", &["labwire"]),
     ("tracefs", &["sys"]),
-    ("recorder", &["abi", "tracedat", "tracefs"]),
+    ("wire", &[]),
+    ("recorder", &["abi", "tracedat", "tracefs", "wire"]),
 ];
 
 /// Crates at the top: they may use any, but `testkit` only in tests.
