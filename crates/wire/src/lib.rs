@@ -1,6 +1,30 @@
 //! Messages between a guest's agent and the host that records it.
 //!
 //! Bytes to messages and back, nothing else: no channel, no clock, no file. Neither side trusts the
-//! other's bytes: every length is checked before memory is taken.
+//! other's bytes: every length is checked before memory is taken, and what makes no sense is skipped
+//! up to the next thing that does.
+//!
+//! A recording has a *control stream*, on which the host asks and the agent answers ([`Message`]),
+//! and *page streams* from the guest to the host ([`PageHead`], then pages as the guest's kernel made
+//! them). Both are laid out in `docs/formats/agent.md`.
 
 #![forbid(unsafe_code)]
+#![deny(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation
+)]
+
+mod control;
+mod fields;
+mod message;
+mod pages;
+
+pub use control::{ControlDecoder, MAX_PAYLOAD_BYTES, encode};
+pub use message::{
+    CpuCounts, CpuEnd, EventFilter, GuestHello, Message, Start, Started, Status, Text, TextKind,
+};
+pub use pages::{MAX_PAGES_BYTES, PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece};
+
+/// Version of the protocol; both sides must have the same.
+pub const VERSION: u16 = 1;

@@ -1,0 +1,147 @@
+//! Numbers, texts and lists in a message: little endian, each list and text after its length.
+
+/// The message ends early, or holds what can't be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Senseless;
+
+/// Takes fields off the front of a payload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    pub(crate) fn new(payload: &'a [u8]) -> Self {
+        Self(payload)
+    }
+
+    pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], Senseless> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(Senseless)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Senseless> {
+        self.take(N)?.try_into().map_err(|_| Senseless)
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, Senseless> {
+        self.array().map(|[byte]| byte)
+    }
+
+    pub(crate) fn u16(&mut self) -> Result<u16, Senseless> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, Senseless> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, Senseless> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    pub(crate) fn flag(&mut self) -> Result<bool, Senseless> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Senseless),
+        }
+    }
+
+    pub(crate) fn text(&mut self) -> Result<String, Senseless> {
+        let length = self.u16()?;
+        let bytes = self.take(length.into())?;
+        Ok(String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    /// A list: its length, then its members. One member takes a byte at least, so that no list is
+    /// longer than the message.
+    pub(crate) fn list<T>(
+        &mut self,
+        mut member: impl FnMut(&mut Self) -> Result<T, Senseless>,
+    ) -> Result<Vec<T>, Senseless> {
+        let length = usize::from(self.u16()?);
+        if length > self.0.len() {
+            return Err(Senseless);
+        }
+        (0..length).map(|_| member(self)).collect()
+    }
+
+    pub(crate) fn option<T>(
+        &mut self,
+        value: impl FnOnce(&mut Self) -> Result<T, Senseless>,
+    ) -> Result<Option<T>, Senseless> {
+        if self.flag()? { value(self).map(Some) } else { Ok(None) }
+    }
+
+    /// What is left of the payload.
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.0)
+    }
+
+    /// A payload ends with its last field: later versions have another number.
+    pub(crate) fn end(self) -> Result<(), Senseless> {
+        if self.0.is_empty() { Ok(()) } else { Err(Senseless) }
+    }
+}
+
+/// Adds fields to a payload.
+#[derive(Debug, Default)]
+pub(crate) struct Payload(pub(crate) Vec<u8>);
+
+impl Payload {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    pub(crate) fn u8(&mut self, value: u8) -> &mut Self {
+        self.bytes(&[value])
+    }
+
+    pub(crate) fn u16(&mut self, value: u16) -> &mut Self {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    pub(crate) fn u32(&mut self, value: u32) -> &mut Self {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    pub(crate) fn u64(&mut self, value: u64) -> &mut Self {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    pub(crate) fn flag(&mut self, value: bool) -> &mut Self {
+        self.u8(value.into())
+    }
+
+    /// A text; what does not fit in a text's length is cut off.
+    pub(crate) fn text(&mut self, value: &str) -> &mut Self {
+        let length = u16::try_from(value.len()).unwrap_or(u16::MAX);
+        let fits = value.as_bytes().get(..length.into()).unwrap_or_default();
+        self.u16(length).bytes(fits)
+    }
+
+    /// A list; what does not fit in a list's length is left out.
+    pub(crate) fn list<T>(
+        &mut self,
+        values: &[T],
+        mut member: impl FnMut(&mut Self, &T),
+    ) -> &mut Self {
+        let length = u16::try_from(values.len()).unwrap_or(u16::MAX);
+        self.u16(length);
+        values.iter().take(length.into()).for_each(|value| member(self, value));
+        self
+    }
+
+    pub(crate) fn option<T>(
+        &mut self,
+        value: Option<&T>,
+        write: impl FnOnce(&mut Self, &T),
+    ) -> &mut Self {
+        self.flag(value.is_some());
+        if let Some(value) = value {
+            write(self, value);
+        }
+        self
+    }
+}

@@ -1,0 +1,388 @@
+//! What host and agent say to each other, and how it is laid out.
+
+use crate::fields::{Fields, Payload, Senseless};
+
+/// One message of a control stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Host: who are you? Whatever went on before is over.
+    HostHello,
+    /// Guest: the answer. With session 0 it was not asked for: somebody is at the other end at last.
+    GuestHello(GuestHello),
+    /// Whoever made this connection: it is page stream number so and so of the session.
+    Attach(u32),
+    /// Host: record this.
+    Start(Start),
+    /// Guest: it is recorded, from now on.
+    Started(Started),
+    /// Guest: part of a text that pages are read with.
+    Text(Text),
+    /// Guest: how it is going.
+    Status(Status),
+    /// Host: that's all.
+    Stop,
+    /// Guest: what one CPU's kernel counted, and how many bytes of pages were sent.
+    CpuEnd(CpuEnd),
+    /// Guest: all pages and texts were sent.
+    Ended(Status),
+    /// Guest: no, because.
+    Refused(String),
+    /// Host: still here. A guest that hears nothing for long stops recording.
+    Alive,
+    /// Host: from now on these filters.
+    Filter(Vec<EventFilter>),
+}
+
+/// What a guest tells of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuestHello {
+    /// The protocol's version.
+    pub version: u16,
+    /// The kernel's id of this boot.
+    pub boot_id: [u8; 16],
+    /// The kernel's release, version and machine; its host name.
+    pub uname: String,
+    /// The host name.
+    pub host_name: String,
+    /// The agent's version.
+    pub agent: String,
+    /// Whether its numbers are big endian.
+    pub big_endian: bool,
+    /// Bytes of a `long` of its kernel.
+    pub long_bytes: u8,
+    /// Bytes of a page of its ring buffer.
+    pub page_bytes: u32,
+    /// CPUs that it may have.
+    pub cpus: u32,
+    /// Page streams that it uses: one a CPU, or fewer.
+    pub streams: u32,
+}
+
+/// A filter of one event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventFilter {
+    /// `SYSTEM:NAME`, or a pattern of those.
+    pub event: String,
+    /// As the kernel takes it.
+    pub filter: String,
+}
+
+/// What is to be recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    /// Events, systems and patterns.
+    pub events: Vec<String>,
+    /// Filters of those.
+    pub filters: Vec<EventFilter>,
+    /// Probes, each `FUNCTION [ARGUMENTS]`.
+    pub probes: Vec<String>,
+    /// The trace clock; unset: the best one.
+    pub clock: Option<String>,
+    /// Size of each CPU's buffer in the kernel; unset: by the number of CPUs.
+    pub buffer_kib: Option<u32>,
+    /// Whether symbols are wanted.
+    pub kallsyms: bool,
+    /// How often the guest says how it is going; 0: never.
+    pub status_ms: u32,
+    /// Take what the kernel has recorded since it booted, by its own command line, in place of a new
+    /// recording.
+    pub boot: bool,
+}
+
+/// What is recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Started {
+    /// How many events are on; their formats follow as texts.
+    pub events: u32,
+    /// The kernel's name of the trace clock.
+    pub clock: String,
+    /// The kernel's line of all clocks.
+    pub clock_line: String,
+    /// How ticks of the clock become nanoseconds: multiplier, shift, nanoseconds at tick 0.
+    pub conversion: Option<(u32, u32, u64)>,
+    /// Size of each CPU's buffer in the kernel.
+    pub buffer_kib: u32,
+    /// CPUs that are recorded.
+    pub cpus: Vec<u32>,
+}
+
+/// What a text is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TextKind {
+    /// `events/header_page`.
+    HeaderPage,
+    /// `events/header_event`.
+    HeaderEvent,
+    /// The format of one of ftrace's own events.
+    Ftrace,
+    /// The format of an event, after a line that names its system.
+    Event,
+    /// `/proc/kallsyms`.
+    Kallsyms,
+    /// `printk_formats`.
+    Printk,
+    /// `saved_cmdlines`.
+    Cmdlines,
+}
+
+impl TextKind {
+    const ALL: [Self; 7] = [
+        Self::HeaderPage,
+        Self::HeaderEvent,
+        Self::Ftrace,
+        Self::Event,
+        Self::Kallsyms,
+        Self::Printk,
+        Self::Cmdlines,
+    ];
+
+    fn number(self) -> u8 {
+        self as u8
+    }
+
+    fn of(number: u8) -> Result<Self, Senseless> {
+        Self::ALL.get(usize::from(number)).copied().ok_or(Senseless)
+    }
+}
+
+/// Part of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// What it is of.
+    pub kind: TextKind,
+    /// Whether the text ends with this part.
+    pub last: bool,
+    /// The part.
+    pub bytes: Vec<u8>,
+}
+
+/// How a recording is going in the guest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// CPU time that the agent used.
+    pub agent_cpu_ns: u64,
+    /// How often its threads were woken up.
+    pub wakeups: u64,
+    /// CPUs, with what their kernel counted.
+    pub cpus: Vec<CpuCounts>,
+}
+
+/// Counts of one CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuCounts {
+    /// The CPU.
+    pub cpu: u32,
+    /// Events that were lost.
+    pub lost: u64,
+    /// Bytes of pages that were sent.
+    pub sent_bytes: u64,
+}
+
+/// What was recorded of one CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuEnd {
+    /// The CPU.
+    pub cpu: u32,
+    /// Bytes of pages that were sent.
+    pub sent_bytes: u64,
+    /// The kernel's own text of its counts.
+    pub stats: String,
+    /// Why not everything was sent, if so.
+    pub fault: Option<String>,
+}
+
+impl Message {
+    /// The number that stands for the kind of message.
+    pub(crate) fn kind(&self) -> u16 {
+        match self {
+            Self::HostHello => 1,
+            Self::GuestHello(_) => 2,
+            Self::Attach(_) => 3,
+            Self::Start(_) => 4,
+            Self::Started(_) => 5,
+            Self::Text(_) => 6,
+            Self::Status(_) => 7,
+            Self::Stop => 8,
+            Self::CpuEnd(_) => 9,
+            Self::Ended(_) => 10,
+            Self::Refused(_) => 11,
+            Self::Alive => 12,
+            Self::Filter(_) => 13,
+        }
+    }
+
+    pub(crate) fn write(&self, to: &mut Payload) {
+        match self {
+            Self::HostHello | Self::Stop | Self::Alive => {}
+            Self::GuestHello(hello) => hello.write(to),
+            Self::Attach(stream) => {
+                to.u32(*stream);
+            }
+            Self::Start(start) => start.write(to),
+            Self::Started(started) => started.write(to),
+            Self::Text(text) => {
+                to.u8(text.kind.number()).flag(text.last).bytes(&text.bytes);
+            }
+            Self::Status(status) | Self::Ended(status) => status.write(to),
+            Self::CpuEnd(end) => end.write(to),
+            Self::Refused(why) => {
+                to.text(why);
+            }
+            Self::Filter(filters) => write_filters(filters, to),
+        }
+    }
+
+    pub(crate) fn read(kind: u16, payload: &[u8]) -> Result<Self, Senseless> {
+        let mut fields = Fields::new(payload);
+        let from = &mut fields;
+        let message = match kind {
+            1 => Self::HostHello,
+            2 => Self::GuestHello(GuestHello::read(from)?),
+            3 => Self::Attach(from.u32()?),
+            4 => Self::Start(Start::read(from)?),
+            5 => Self::Started(Started::read(from)?),
+            6 => Self::Text(Text {
+                kind: TextKind::of(from.u8()?)?,
+                last: from.flag()?,
+                bytes: from.rest().to_vec(),
+            }),
+            7 => Self::Status(Status::read(from)?),
+            8 => Self::Stop,
+            9 => Self::CpuEnd(CpuEnd::read(from)?),
+            10 => Self::Ended(Status::read(from)?),
+            11 => Self::Refused(from.text()?),
+            12 => Self::Alive,
+            13 => Self::Filter(read_filters(from)?),
+            _ => return Err(Senseless),
+        };
+        fields.end()?;
+        Ok(message)
+    }
+}
+
+impl GuestHello {
+    fn write(&self, to: &mut Payload) {
+        to.u16(self.version).bytes(&self.boot_id);
+        to.text(&self.uname).text(&self.host_name).text(&self.agent);
+        to.flag(self.big_endian).u8(self.long_bytes);
+        to.u32(self.page_bytes).u32(self.cpus).u32(self.streams);
+    }
+
+    fn read(from: &mut Fields<'_>) -> Result<Self, Senseless> {
+        Ok(Self {
+            version: from.u16()?,
+            boot_id: from.array()?,
+            uname: from.text()?,
+            host_name: from.text()?,
+            agent: from.text()?,
+            big_endian: from.flag()?,
+            long_bytes: from.u8()?,
+            page_bytes: from.u32()?,
+            cpus: from.u32()?,
+            streams: from.u32()?,
+        })
+    }
+}
+
+impl Start {
+    fn write(&self, to: &mut Payload) {
+        to.list(&self.events, |to, event| {
+            to.text(event);
+        });
+        write_filters(&self.filters, to);
+        to.list(&self.probes, |to, probe| {
+            to.text(probe);
+        });
+        to.option(self.clock.as_ref(), |to, clock| {
+            to.text(clock);
+        });
+        to.option(self.buffer_kib.as_ref(), |to, kib| {
+            to.u32(*kib);
+        });
+        to.flag(self.kallsyms).u32(self.status_ms).flag(self.boot);
+    }
+
+    fn read(from: &mut Fields<'_>) -> Result<Self, Senseless> {
+        Ok(Self {
+            events: from.list(Fields::text)?,
+            filters: read_filters(from)?,
+            probes: from.list(Fields::text)?,
+            clock: from.option(Fields::text)?,
+            buffer_kib: from.option(Fields::u32)?,
+            kallsyms: from.flag()?,
+            status_ms: from.u32()?,
+            boot: from.flag()?,
+        })
+    }
+}
+
+fn write_filters(filters: &[EventFilter], to: &mut Payload) {
+    to.list(filters, |to, filter| {
+        to.text(&filter.event).text(&filter.filter);
+    });
+}
+
+fn read_filters(from: &mut Fields<'_>) -> Result<Vec<EventFilter>, Senseless> {
+    from.list(|from| Ok(EventFilter { event: from.text()?, filter: from.text()? }))
+}
+
+impl Started {
+    fn write(&self, to: &mut Payload) {
+        to.u32(self.events).text(&self.clock).text(&self.clock_line);
+        to.option(self.conversion.as_ref(), |to, (mult, shift, zero_ns)| {
+            to.u32(*mult).u32(*shift).u64(*zero_ns);
+        });
+        to.u32(self.buffer_kib);
+        to.list(&self.cpus, |to, cpu| {
+            to.u32(*cpu);
+        });
+    }
+
+    fn read(from: &mut Fields<'_>) -> Result<Self, Senseless> {
+        Ok(Self {
+            events: from.u32()?,
+            clock: from.text()?,
+            clock_line: from.text()?,
+            conversion: from.option(|from| Ok((from.u32()?, from.u32()?, from.u64()?)))?,
+            buffer_kib: from.u32()?,
+            cpus: from.list(Fields::u32)?,
+        })
+    }
+}
+
+impl Status {
+    fn write(&self, to: &mut Payload) {
+        to.u64(self.agent_cpu_ns).u64(self.wakeups);
+        to.list(&self.cpus, |to, counts| {
+            to.u32(counts.cpu).u64(counts.lost).u64(counts.sent_bytes);
+        });
+    }
+
+    fn read(from: &mut Fields<'_>) -> Result<Self, Senseless> {
+        Ok(Self {
+            agent_cpu_ns: from.u64()?,
+            wakeups: from.u64()?,
+            cpus: from.list(|from| {
+                Ok(CpuCounts { cpu: from.u32()?, lost: from.u64()?, sent_bytes: from.u64()? })
+            })?,
+        })
+    }
+}
+
+impl CpuEnd {
+    fn write(&self, to: &mut Payload) {
+        to.u32(self.cpu).u64(self.sent_bytes).text(&self.stats);
+        to.option(self.fault.as_ref(), |to, fault| {
+            to.text(fault);
+        });
+    }
+
+    fn read(from: &mut Fields<'_>) -> Result<Self, Senseless> {
+        Ok(Self {
+            cpu: from.u32()?,
+            sent_bytes: from.u64()?,
+            stats: from.text()?,
+            fault: from.option(Fields::text)?,
+        })
+    }
+}
