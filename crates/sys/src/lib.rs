@@ -1,4 +1,5 @@
-//! The only crate with unsafe code: file mappings, instructions that only a guest has a use for.
+//! The only crate with unsafe code: file mappings, sockets between host and guests, instructions
+//! that only a guest has a use for.
 
 #![allow(unsafe_code, reason = "this crate exists to hold the workspace's unsafe code")]
 
@@ -6,6 +7,7 @@ mod file_map;
 pub mod guest_instructions;
 mod physical_page;
 mod tsc_conversion;
+pub mod vsock;
 
 pub use file_map::{FileMap, OpenError};
 pub use physical_page::PhysicalPage;

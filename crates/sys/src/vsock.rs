@@ -1,0 +1,407 @@
+//! Stream sockets between a host and its guests (AF_VSOCK), which the standard library doesn't know.
+//!
+//! Addresses are those of `include/uapi/linux/vm_sockets.h`: a context id (CID) for the machine and
+//! a port, both 32 bits.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::mem;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// VMADDR_CID_ANY: a listener takes connections to whatever CIDs the machine has.
+pub const CID_ANY: u32 = u32::MAX;
+/// VMADDR_CID_LOCAL: this machine, where the kernel has the loopback transport.
+pub const CID_LOCAL: u32 = 1;
+/// VMADDR_CID_HOST: the machine that runs this one.
+pub const CID_HOST: u32 = 2;
+/// VMADDR_PORT_ANY: the kernel chooses a port for the listener.
+pub const PORT_ANY: u32 = u32::MAX;
+
+/// IOCTL_VM_SOCKETS_GET_LOCAL_CID: `_IO(7, 0xb9)`.
+const GET_LOCAL_CID: libc::c_ulong = 0x7b9;
+/// SO_VM_SOCKETS_CONNECT_TIMEOUT, in its form with the C library's `timeval`.
+const CONNECT_TIMEOUT: libc::c_int = 6;
+/// Connections that may wait to be accepted.
+const BACKLOG: libc::c_int = 128;
+
+/// A machine and a port on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Address {
+    /// The machine, [`CID_HOST`] for the host as its guests see it.
+    pub cid: u32,
+    /// The port on that machine; those below 1024 need privileges to listen on.
+    pub port: u32,
+}
+
+/// A socket that waits for connections.
+#[derive(Debug)]
+pub struct Listener(OwnedFd);
+
+/// A connection. Reading, writing, timeouts and ends are as those of the standard library's streams.
+///
+/// The standard library's Unix stream is a descriptor on which it calls `recv`, `send`, `shutdown`
+/// and the options of SOL_SOCKET, none of which look at the address family; so it holds the socket.
+#[derive(Debug)]
+pub struct Stream(UnixStream);
+
+/// The CID that this machine has for its host.
+///
+/// # Errors
+/// When there is no `/dev/vsock`, or no transport that gives the machine a CID.
+pub fn local_cid() -> io::Result<u32> {
+    let device = File::open("/dev/vsock")?;
+    let mut cid = 0_u32;
+    // SAFETY: the request writes one u32 to the address, which is that of a live u32.
+    checked(unsafe { libc::ioctl(device.as_raw_fd(), GET_LOCAL_CID, &raw mut cid) })?;
+    Ok(cid)
+}
+
+impl Listener {
+    /// Listens on a port of this machine, [`PORT_ANY`] for any that is free.
+    ///
+    /// # Errors
+    /// When the kernel has no such sockets, the port is taken, or needs privileges.
+    pub fn bind(port: u32) -> io::Result<Self> {
+        let socket = socket(0)?;
+        let address = to_kernel(Address { cid: CID_ANY, port });
+        // SAFETY: the address is a live sockaddr_vm, its size is given with it.
+        checked(unsafe {
+            libc::bind(socket.as_raw_fd(), (&raw const address).cast(), ADDRESS_BYTES)
+        })?;
+        // SAFETY: listen takes no pointer.
+        checked(unsafe { libc::listen(socket.as_raw_fd(), BACKLOG) })?;
+        Ok(Self(socket))
+    }
+
+    /// Waits for a connection: it, and who it is from. The CID in that is the hypervisor's word.
+    ///
+    /// # Errors
+    /// What `accept` says; [`io::ErrorKind::WouldBlock`] when the descriptor was set not to wait.
+    pub fn accept(&self) -> io::Result<(Stream, Address)> {
+        let mut address = to_kernel(Address { cid: 0, port: 0 });
+        let mut bytes = ADDRESS_BYTES;
+        let accepted = loop {
+            // SAFETY: the kernel writes at most `bytes` bytes to the address, which has that many.
+            let accepted = checked(unsafe {
+                libc::accept4(
+                    self.0.as_raw_fd(),
+                    (&raw mut address).cast(),
+                    &raw mut bytes,
+                    libc::SOCK_CLOEXEC,
+                )
+            });
+            match accepted {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other?,
+            }
+        };
+        // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+        let socket = unsafe { OwnedFd::from_raw_fd(accepted) };
+        Ok((Stream(socket.into()), from_kernel(&address)))
+    }
+
+    /// Where it listens: the port that the kernel chose for [`PORT_ANY`].
+    ///
+    /// # Errors
+    /// What `getsockname` says.
+    pub fn address(&self) -> io::Result<Address> {
+        address_by(libc::getsockname, self.0.as_fd())
+    }
+}
+
+impl Stream {
+    /// Connects to a port of another machine, within a time.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`]; [`io::ErrorKind::ConnectionReset`] when nobody listens there;
+    /// ENODEV when there is no machine with that CID.
+    pub fn connect(to: Address, timeout: Duration) -> io::Result<Self> {
+        let end = Instant::now() + timeout;
+        let socket = socket(libc::SOCK_NONBLOCK)?;
+        allow(socket.as_fd(), timeout)?;
+        let address = to_kernel(to);
+        // SAFETY: the address is a live sockaddr_vm, its size is given with it.
+        let connected = checked(unsafe {
+            libc::connect(socket.as_raw_fd(), (&raw const address).cast(), ADDRESS_BYTES)
+        });
+        let stream = Stream(socket.into());
+        match connected {
+            Ok(_) => {}
+            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {
+                wait_until_writable(stream.as_fd(), end)?;
+                if let Some(error) = stream.0.take_error()? {
+                    return Err(error);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        stream.0.set_nonblocking(false)?;
+        Ok(stream)
+    }
+
+    /// Who is at the other end. Its CID is the hypervisor's word, so a host can trust it.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub fn peer(&self) -> io::Result<Address> {
+        address_by(libc::getpeername, self.0.as_fd())
+    }
+
+    /// Another handle of the same connection.
+    ///
+    /// # Errors
+    /// When the process has no more descriptors.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+
+    /// How long a read may wait, or that it may for ever; it then fails with
+    /// [`io::ErrorKind::WouldBlock`].
+    ///
+    /// # Errors
+    /// A time of zero is none.
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.0.set_read_timeout(timeout)
+    }
+
+    /// How long a write may wait, as [`Stream::set_read_timeout`].
+    ///
+    /// # Errors
+    /// A time of zero is none.
+    pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.0.set_write_timeout(timeout)
+    }
+
+    /// Whether operations return [`io::ErrorKind::WouldBlock`] where they would wait.
+    ///
+    /// # Errors
+    /// None that are known.
+    pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
+        self.0.set_nonblocking(on)
+    }
+
+    /// Ends one or both directions, for all handles of the connection.
+    ///
+    /// # Errors
+    /// When it has ended already.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.0.shutdown(how)
+    }
+}
+
+impl Read for &Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&self.0).read(buffer)
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&self.0).read(buffer)
+    }
+}
+
+impl Write for &Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl From<Stream> for OwnedFd {
+    fn from(stream: Stream) -> Self {
+        stream.0.into()
+    }
+}
+
+impl From<Listener> for OwnedFd {
+    fn from(listener: Listener) -> Self {
+        listener.0
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the struct has 16 bytes")]
+const ADDRESS_BYTES: libc::socklen_t = size_of::<libc::sockaddr_vm>() as libc::socklen_t;
+
+fn to_kernel(address: Address) -> libc::sockaddr_vm {
+    // SAFETY: the struct is made of integers, for which zero bytes are a valid value; what has no
+    // name here must be zero.
+    let mut kernel: libc::sockaddr_vm = unsafe { mem::zeroed() };
+    #[expect(clippy::cast_possible_truncation, reason = "the constant is 40")]
+    let family = libc::AF_VSOCK as libc::sa_family_t;
+    kernel.svm_family = family;
+    kernel.svm_cid = address.cid;
+    kernel.svm_port = address.port;
+    kernel
+}
+
+fn from_kernel(kernel: &libc::sockaddr_vm) -> Address {
+    Address { cid: kernel.svm_cid, port: kernel.svm_port }
+}
+
+/// `getsockname` or `getpeername`.
+type AskAddress =
+    unsafe extern "C" fn(libc::c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> libc::c_int;
+
+fn address_by(ask: AskAddress, socket: BorrowedFd<'_>) -> io::Result<Address> {
+    let mut address = to_kernel(Address { cid: 0, port: 0 });
+    let mut bytes = ADDRESS_BYTES;
+    // SAFETY: the kernel writes at most `bytes` bytes to the address, which has that many.
+    checked(unsafe { ask(socket.as_raw_fd(), (&raw mut address).cast(), &raw mut bytes) })?;
+    Ok(from_kernel(&address))
+}
+
+fn socket(flags: libc::c_int) -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | flags;
+    // SAFETY: socket takes no pointer.
+    let socket = checked(unsafe { libc::socket(libc::AF_VSOCK, kind, 0) })?;
+    // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(socket) })
+}
+
+/// Lets the kernel try for as long as the caller will: by itself it gives up after two seconds.
+fn allow(socket: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
+    let time = libc::timeval {
+        tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+        // Never both zero, which the kernel takes as its own two seconds.
+        tv_usec: libc::suseconds_t::from(timeout.subsec_micros()).max(1),
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "the struct has 16 bytes")]
+    let bytes = size_of::<libc::timeval>() as libc::socklen_t;
+    // SAFETY: the kernel reads `bytes` bytes from a live timeval, which has that many.
+    checked(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::AF_VSOCK,
+            CONNECT_TIMEOUT,
+            (&raw const time).cast(),
+            bytes,
+        )
+    })?;
+    Ok(())
+}
+
+fn wait_until_writable(socket: BorrowedFd<'_>, end: Instant) -> io::Result<()> {
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let left_ms = libc::c_int::try_from(left.as_millis()).unwrap_or(libc::c_int::MAX);
+        let mut fd = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+        // SAFETY: one live pollfd is given, and their number is 1.
+        match checked(unsafe { libc::poll(&raw mut fd, 1, left_ms) }) {
+            Ok(0) if left.is_zero() => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(0) => {}
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    const WAIT: Duration = Duration::from_secs(1);
+
+    /// A connection of this machine to itself; None, and why in the output, where the kernel has
+    /// no loopback for such sockets.
+    fn pair() -> Option<(Stream, Stream, Address)> {
+        let listener = match Listener::bind(PORT_ANY) {
+            Ok(listener) => listener,
+            Err(error) => {
+                eprintln!("skipped: no vsock here: {error}");
+                return None;
+            }
+        };
+        let port = listener.address().unwrap().port;
+        assert_ne!(port, PORT_ANY);
+        let client = match Stream::connect(Address { cid: CID_LOCAL, port }, WAIT) {
+            Ok(client) => client,
+            Err(error) => {
+                eprintln!("skipped: no loopback for vsock here: {error}");
+                return None;
+            }
+        };
+        let (server, from) = listener.accept().unwrap();
+        assert_eq!(client.peer().unwrap(), Address { cid: CID_LOCAL, port });
+        Some((client, server, from))
+    }
+
+    #[test]
+    fn bytes_go_both_ways_until_an_end() {
+        let Some((mut client, mut server, from)) = pair() else { return };
+        assert_eq!(from.cid, CID_LOCAL);
+        assert_eq!(server.peer().unwrap(), from);
+        let echo = thread::spawn(move || {
+            let mut all = Vec::new();
+            server.read_to_end(&mut all).unwrap();
+            server.write_all(&all).unwrap();
+        });
+        let sent: Vec<u8> = (0..200_000_u32).map(|n| n.to_le_bytes()[0]).collect();
+        client.write_all(&sent).unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let mut back = Vec::new();
+        client.read_to_end(&mut back).unwrap();
+        assert_eq!(back, sent);
+        echo.join().unwrap();
+    }
+
+    #[test]
+    fn a_read_waits_no_longer_than_it_may() {
+        let Some((mut client, _server, _)) = pair() else { return };
+        client.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        let error = client.read(&mut [0; 8]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn a_connection_to_nobody_fails_in_time() {
+        let before = Instant::now();
+        // Whatever this machine has or lacks, there is no port 4294967294 at its own end.
+        let to = Address { cid: CID_LOCAL, port: u32::MAX - 1 };
+        let error = Stream::connect(to, Duration::from_millis(500)).unwrap_err();
+        assert!(before.elapsed() < 10 * WAIT, "{error}");
+    }
+
+    #[test]
+    fn this_machines_id_is_no_reserved_one() {
+        match local_cid() {
+            Ok(cid) => assert!(cid > CID_HOST, "{cid}"),
+            Err(error) => eprintln!("skipped: no CID here: {error}"),
+        }
+    }
+}
