@@ -26,7 +26,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("lab", &["labwire"]),
     ("tracefs", &["sys"]),
     ("wire", &[]),
-    ("recorder", &["abi", "tracedat", "tracefs", "wire"]),
+    ("channel", &["sys", "tracefs", "wire"]),
+    ("agent", &["channel", "sys", "tracefs", "wire"]),
+    ("recorder", &["abi", "channel", "sys", "tracedat", "tracefs", "wire"]),
 ];
 
 /// Crates at the top: they may use any, but `testkit` only in tests.

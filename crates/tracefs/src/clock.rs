@@ -31,6 +31,18 @@ pub struct Clock {
 }
 
 impl Clock {
+    /// The clock that is selected.
+    ///
+    /// # Errors
+    /// When the instance is gone.
+    pub fn current(instance: &Instance) -> Result<Self> {
+        let line = instance.get("trace_clock")?;
+        let selected = line.split_whitespace().find_map(|name| name.strip_prefix('['));
+        let name = selected.unwrap_or("local").trim_end_matches(']').to_owned();
+        let tsc_conversion = (name == TSC).then(tsc_conversion).flatten();
+        Ok(Self { name, line: line.trim().to_owned(), tsc_conversion })
+    }
+
     /// Selects the clock that was asked for, else the best that there is.
     ///
     /// # Errors

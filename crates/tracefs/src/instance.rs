@@ -27,6 +27,8 @@ pub fn usual_buffer_kib(cpus: usize) -> u64 {
 #[derive(Debug)]
 pub struct Instance {
     path: PathBuf,
+    /// It goes when this is dropped.
+    is_own: bool,
 }
 
 impl Instance {
@@ -41,7 +43,7 @@ impl Instance {
             std::io::ErrorKind::PermissionDenied => TracefsError::NotAllowed,
             _ => TracefsError::io("make", &path)(error),
         })?;
-        let instance = Self { path };
+        let instance = Self { path, is_own: true };
         instance.set("tracing_on", "0")?;
         Ok(instance)
     }
@@ -50,7 +52,21 @@ impl Instance {
     #[must_use]
     pub fn of(tracefs: &Tracefs, pid: u32) -> Option<Self> {
         let path = tracefs.root().join("instances").join(name(pid));
-        path.is_dir().then_some(Self { path })
+        path.is_dir().then_some(Self { path, is_own: true })
+    }
+
+    /// The kernel's own buffers, which are there from the moment it boots.
+    #[must_use]
+    pub fn top(tracefs: &Tracefs) -> Self {
+        Self { path: tracefs.root().to_owned(), is_own: false }
+    }
+
+    /// Events that are on, as `SYSTEM:NAME`.
+    ///
+    /// # Errors
+    /// When the instance is gone.
+    pub fn enabled(&self) -> Result<Vec<String>> {
+        Ok(self.get("set_event")?.lines().map(str::to_owned).collect())
     }
 
     /// A file or folder in it.
@@ -99,7 +115,9 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        remove(&self.path);
+        if self.is_own {
+            remove(&self.path);
+        }
     }
 }
 

@@ -24,7 +24,7 @@ pub struct RawPages {
 /// What ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Woken {
-    /// The kernel's buffer is full enough (`buffer_percent`), or its CPU is gone.
+    /// The kernel's buffer is full enough (`buffer_percent`).
     pub pages: bool,
     /// The other file is ready.
     pub other: bool,
@@ -54,23 +54,38 @@ impl RawPages {
         self.page_size
     }
 
-    /// Waits until there are pages or `other` can be read, or the time is over.
+    /// Waits until there are pages or the other file can be read, or the time is over.
     ///
     /// # Errors
     /// When the kernel can't wait for them.
-    pub fn wait(&self, other: BorrowedFd<'_>, most: Option<Duration>) -> io::Result<Woken> {
+    pub fn wait(&self, other_fd: BorrowedFd<'_>, most: Option<Duration>) -> io::Result<Woken> {
         let most = most.and_then(|most| Timespec::try_from(most).ok());
         let mut fds = [
             PollFd::new(&self.file, PollFlags::IN),
-            PollFd::from_borrowed_fd(other, PollFlags::IN),
+            PollFd::from_borrowed_fd(other_fd, PollFlags::IN),
         ];
         match poll(&mut fds, most.as_ref()) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => return Ok(Woken { pages: false, other: false }),
             Err(error) => return Err(error.into()),
         }
-        let [pages, other] = fds.map(|fd| !fd.revents().is_empty());
-        Ok(Woken { pages, other })
+        let [own, other] = fds.map(|fd| fd.revents());
+        if other.is_empty() && !own.is_empty() && !own.contains(PollFlags::IN) {
+            // The CPU is not there: a poll returns at once until it is plugged in.
+            return Self::wait_for_cpu(other_fd, most);
+        }
+        Ok(Woken { pages: own.contains(PollFlags::IN), other: !other.is_empty() })
+    }
+
+    fn wait_for_cpu(other: BorrowedFd<'_>, most: Option<Timespec>) -> io::Result<Woken> {
+        let look = Timespec { tv_sec: 1, tv_nsec: 0 };
+        let most = most.filter(|most| (most.tv_sec, most.tv_nsec) < (look.tv_sec, 0));
+        let mut fds = [PollFd::from_borrowed_fd(other, PollFlags::IN)];
+        match poll(&mut fds, Some(&most.unwrap_or(look))) {
+            Ok(ready) => Ok(Woken { pages: false, other: ready > 0 }),
+            Err(rustix::io::Errno::INTR) => Ok(Woken { pages: false, other: false }),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Moves whole pages into a pipe, at most `most_bytes`; the bytes moved, 0 when there is none

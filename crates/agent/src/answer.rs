@@ -1,0 +1,197 @@
+//! Answers a host: who this machine is, and recordings as it asks for them.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use channel::Heard;
+use tracefs::{Instance, Tracefs, page_size};
+use wire::{GuestHello, Message, Start, Status, TextKind};
+
+use crate::error::{AgentError, Result};
+use crate::link::{Host, Link};
+use crate::recording::{Prepared, Recording};
+use crate::texts;
+
+/// How long a host that records may be silent before it is taken for gone; it says that it is there
+/// every few seconds.
+const SILENCE: Duration = Duration::from_secs(30);
+/// How long one waits for the next message at a time, when nothing is due.
+const IDLE: Duration = Duration::from_secs(5);
+/// CPUs that one message tells of.
+const CPUS_A_STATUS: usize = 1000;
+
+/// Serves one host after the other, for ever.
+///
+/// # Errors
+/// When the channel can't be used any more.
+pub fn serve(link: &Link) -> Result<()> {
+    let hello = hello(link)?;
+    loop {
+        let mut host = link.host(&hello)?;
+        let mut session = Session { host: &mut host, hello: &hello, number: 0, goes_on: None };
+        // A host that went away has ended a session, not the agent's work.
+        if let Err(error) = session.run() {
+            eprintln!("hyperscope-agent: {error}");
+        }
+    }
+}
+
+fn hello(link: &Link) -> Result<GuestHello> {
+    let tracefs = Tracefs::find()?;
+    let header = tracefs::read(&tracefs.root().join("events/header_page"))?;
+    let cpus = Instance::top(&tracefs).cpus()?.len();
+    let uname = rustix::system::uname();
+    let host_name = uname.nodename().to_string_lossy().into_owned();
+    let parts =
+        [uname.sysname(), uname.nodename(), uname.release(), uname.version(), uname.machine()];
+    Ok(GuestHello {
+        version: wire::VERSION,
+        boot_id: boot_id(),
+        uname: parts.map(|part| part.to_string_lossy().into_owned()).join(" "),
+        host_name,
+        agent: env!("CARGO_PKG_VERSION").into(),
+        big_endian: cfg!(target_endian = "big"),
+        long_bytes: if cfg!(target_pointer_width = "64") { 8 } else { 4 },
+        page_bytes: page_size(&header),
+        cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
+        streams: link.streams(std::thread::available_parallelism().map_or(1, usize::from)),
+    })
+}
+
+/// The kernel's id of this boot; zeros where it tells none.
+fn boot_id() -> [u8; 16] {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits = text.trim().replace('-', "");
+    u128::from_str_radix(&digits, 16).unwrap_or(0).to_be_bytes()
+}
+
+/// A host, and what it has this machine do.
+struct Session<'h, 'l> {
+    host: &'h mut Host<'l>,
+    hello: &'h GuestHello,
+    /// The number that the host chose.
+    number: u64,
+    goes_on: Option<GoesOn>,
+}
+
+/// A recording, and when the host has to be told of it.
+struct GoesOn {
+    recording: Recording,
+    every: Option<Duration>,
+    next: Instant,
+    heard: Instant,
+}
+
+impl Session<'_, '_> {
+    /// Answers until the host is gone.
+    fn run(&mut self) -> Result<()> {
+        loop {
+            match self.host.receive(self.patience())? {
+                Heard::End => return Ok(()),
+                Heard::Nothing => self.look()?,
+                Heard::Message(number, Message::HostHello) => {
+                    self.goes_on = None;
+                    self.number = number;
+                    self.host.send(number, &Message::GuestHello(self.hello.clone()))?;
+                }
+                Heard::Message(number, message) if number == self.number => {
+                    self.answer(message)?;
+                    self.look()?;
+                }
+                // What a host that is gone has left unread.
+                Heard::Message(..) => {}
+            }
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        let due = self.goes_on.as_ref().and_then(|one| one.every.map(|_| one.next));
+        due.map_or(IDLE, |due| due.saturating_duration_since(Instant::now()).min(IDLE))
+    }
+
+    fn answer(&mut self, message: Message) -> Result<()> {
+        if let Some(goes_on) = &mut self.goes_on {
+            goes_on.heard = Instant::now();
+        }
+        let result = match message {
+            Message::Start(start) => self.start(&start),
+            Message::Stop => self.stop(),
+            Message::Filter(filters) => match &self.goes_on {
+                Some(goes_on) => goes_on.recording.filter(&filters),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        };
+        match result {
+            // The host can do something about it.
+            Err(error @ (AgentError::Tracefs(_) | AgentError::Refused(_))) => {
+                self.host.send(self.number, &Message::Refused(with_causes(&error)))
+            }
+            other => other,
+        }
+    }
+
+    fn start(&mut self, start: &Start) -> Result<()> {
+        self.goes_on = None;
+        let prepared = Prepared::new(start)?;
+        let page_size = prepared.texts().page_size() as usize;
+        let sinks = self.host.sinks(self.number, self.hello.streams, page_size)?;
+        if sinks.is_empty() {
+            return Err(AgentError::Refused(
+                "this machine has no port for pages: the first is hyperscope.cpu0".into(),
+            ));
+        }
+        texts::send(self.host, self.number, prepared.texts(), start.kallsyms)?;
+        let started = prepared.started();
+        let recording = prepared.begin(sinks)?;
+        self.host.send(self.number, &Message::Started(started))?;
+        let every = (start.status_ms > 0).then(|| Duration::from_millis(start.status_ms.into()));
+        let now = Instant::now();
+        let next = now + every.unwrap_or(IDLE);
+        self.goes_on = Some(GoesOn { recording, every, next, heard: now });
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        let Some(goes_on) = self.goes_on.take() else { return Ok(()) };
+        let (cpus, names, status) = goes_on.recording.end()?;
+        texts::send_one(self.host, self.number, TextKind::Cmdlines, &names)?;
+        for cpu in cpus {
+            self.host.send(self.number, &Message::CpuEnd(cpu))?;
+        }
+        let status = Status { cpus: Vec::new(), ..status };
+        self.host.send(self.number, &Message::Ended(status))
+    }
+
+    /// Says how it is going when that is due, and ends a recording that nobody wants any more.
+    fn look(&mut self) -> Result<()> {
+        let now = Instant::now();
+        let Some(goes_on) = &mut self.goes_on else { return Ok(()) };
+        if now.duration_since(goes_on.heard) > SILENCE {
+            self.goes_on = None;
+            return Err(AgentError::Refused("the host is silent: its recording is over".into()));
+        }
+        let Some(every) = goes_on.every.filter(|_| now >= goes_on.next) else { return Ok(()) };
+        goes_on.next = now + every;
+        let status = goes_on.recording.status();
+        for cpus in status.cpus.chunks(CPUS_A_STATUS) {
+            let status = Status { cpus: cpus.to_vec(), ..status };
+            self.host.send(self.number, &Message::Status(status))?;
+        }
+        Ok(())
+    }
+}
+
+fn with_causes(error: &AgentError) -> String {
+    let mut text = error.to_string();
+    let mut cause = match error {
+        // It says what its cause says.
+        AgentError::Tracefs(error) => std::error::Error::source(error),
+        other => std::error::Error::source(other),
+    };
+    while let Some(one) = cause {
+        text.push_str(&format!(": {one}"));
+        cause = one.source();
+    }
+    text
+}

@@ -1,0 +1,16 @@
+//! The program inside a guest that records it on its host's behalf.
+//!
+//! It waits for a host on its channel, says what this machine is, and does what the host asks for,
+//! which is tracing and nothing else: no message names a program or a file. Pages go from the
+//! kernel's buffers to the channel without being looked at.
+
+mod answer;
+mod error;
+mod link;
+mod pump;
+mod recording;
+mod texts;
+
+pub use answer::serve;
+pub use error::{AgentError, Result};
+pub use link::Link;

@@ -1,0 +1,231 @@
+//! A channel as the agent uses it: who may speak, and where page streams come from.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::{Duration, Instant};
+
+use channel::{
+    Control, GuestAddress, GuestPorts, Heard, HostAddress, Listener, PageSink, Peer, Stream, Wait,
+};
+use wire::{GuestHello, Message};
+
+use crate::error::{AgentError, Result};
+
+/// A channel.
+#[derive(Debug)]
+pub struct Link {
+    address: GuestAddress,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Ports(GuestPorts),
+    Listener(Listener),
+    Connect(HostAddress),
+}
+
+/// How long whoever connects may take to say who it is.
+const FIRST_WORD: Duration = Duration::from_secs(2);
+/// How long page streams may take to come.
+const STREAMS: Duration = Duration::from_secs(10);
+/// How long a connection to a host may take, and how long after one was refused another is tried.
+const CONNECT: Duration = Duration::from_secs(5);
+const BEFORE_NEXT_TRY: Duration = Duration::from_secs(1);
+/// How long one waits for messages before looking for those who attach.
+const LOOK: Duration = Duration::from_millis(200);
+
+impl Link {
+    /// Gets a channel ready.
+    ///
+    /// # Errors
+    /// When this machine does not have it.
+    pub fn open(address: &GuestAddress) -> Result<Self> {
+        let failed = |source| AgentError::Channel { address: address.clone(), source };
+        let kind = match address {
+            GuestAddress::VirtioSerial => GuestPorts::find().map(Kind::Ports).ok_or_else(|| {
+                failed(io::Error::new(
+                    io::ErrorKind::NotFound,
+                    "this machine has no virtio port hyperscope.control",
+                ))
+            })?,
+            GuestAddress::Connect(to) => Kind::Connect(to.clone()),
+            listening => match Listener::of(listening).map_err(failed)? {
+                Some(listener) => Kind::Listener(listener),
+                None => return Err(failed(io::ErrorKind::Unsupported.into())),
+            },
+        };
+        Ok(Self { address: address.clone(), kind })
+    }
+
+    /// Page streams that this machine has use for, with so many CPUs.
+    pub(crate) fn streams(&self, cpus: usize) -> u32 {
+        match &self.kind {
+            Kind::Ports(ports) => ports.page_ports(),
+            Kind::Listener(_) | Kind::Connect(_) => u32::try_from(cpus).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Waits until there is a host.
+    pub(crate) fn host(&self, hello: &GuestHello) -> Result<Host<'_>> {
+        let greeting = Message::GuestHello(hello.clone());
+        let control = match &self.kind {
+            Kind::Ports(ports) => {
+                let stream = ports.control()?;
+                if let Some(bytes) = wire::encode(0, &greeting) {
+                    stream.write_when_joined(&bytes)?;
+                }
+                Control::new(stream)
+            }
+            Kind::Listener(listener) => accept(listener)?,
+            Kind::Connect(to) => {
+                let mut control = Control::new(connect(to));
+                control.send(0, &greeting)?;
+                control
+            }
+        };
+        Ok(Host { link: self, control, waiting: None, attached: BTreeMap::new() })
+    }
+}
+
+/// The first connection that begins as a host's does. Others are closed.
+fn accept(listener: &Listener) -> Result<Control> {
+    loop {
+        let (stream, peer) = listener.accept()?;
+        // From a vsock port of a guest, only its host is believed.
+        if may_command(&peer) {
+            return Ok(Control::new(stream));
+        }
+    }
+}
+
+/// Whether somebody may tell this machine what to record. The kernel says who is at the other end of
+/// a vsock connection: 2 is whoever runs this machine and could do with it what it likes anyway; 1
+/// is this machine itself.
+fn may_command(peer: &Peer) -> bool {
+    match peer {
+        Peer::Vsock(cid) => *cid <= 2,
+        Peer::Unix | Peer::Tcp(_) => true,
+    }
+}
+
+fn connect(to: &HostAddress) -> Stream {
+    loop {
+        match to.connect(CONNECT) {
+            Ok(stream) => return stream,
+            Err(_) => std::thread::sleep(BEFORE_NEXT_TRY),
+        }
+    }
+}
+
+/// A host at the other end of a channel.
+#[derive(Debug)]
+pub(crate) struct Host<'l> {
+    link: &'l Link,
+    control: Control,
+    /// A message that was heard while something else was waited for.
+    waiting: Option<Heard>,
+    /// Connections that are page streams, by session and number.
+    attached: BTreeMap<(u64, u32), Stream>,
+}
+
+/// Connections that may wait to be used.
+const MOST_ATTACHED: usize = 1024;
+
+impl Host<'_> {
+    /// Sends a message.
+    pub(crate) fn send(&mut self, session: u64, message: &Message) -> Result<()> {
+        Ok(self.control.send(session, message)?)
+    }
+
+    /// Waits for a message, at most so long.
+    pub(crate) fn receive(&mut self, most: Duration) -> Result<Heard> {
+        if let Some(heard) = self.waiting.take() {
+            return Ok(heard);
+        }
+        let Kind::Listener(listener) = &self.link.kind else {
+            return Ok(self.control.receive(Wait::at_most(most))?);
+        };
+        let end = Instant::now() + most;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let wait = Wait { most: left, stop: Some(std::os::fd::AsFd::as_fd(listener)) };
+            let heard = self.control.receive(wait)?;
+            if heard != Heard::Nothing || Instant::now() >= end {
+                return Ok(heard);
+            }
+            let (stream, peer) = listener.accept()?;
+            if may_command(&peer) {
+                self.admit(stream);
+            }
+        }
+    }
+
+    /// Takes a connection that begins as a page stream does; there is one host at a time.
+    fn admit(&mut self, stream: Stream) {
+        let mut control = Control::new(stream);
+        match control.receive(Wait::at_most(FIRST_WORD)) {
+            Ok(Heard::Message(session, Message::Attach(number)))
+                if self.attached.len() < MOST_ATTACHED =>
+            {
+                self.attached.insert((session, number), control.into_stream());
+            }
+            Ok(Heard::Message(session, _)) => {
+                let text = "another host records this machine; end that recording first".into();
+                // Whoever it is may be gone already.
+                let _ = control.send(session, &Message::Refused(text));
+            }
+            _ => {}
+        }
+    }
+
+    /// The page streams of a session.
+    pub(crate) fn sinks(
+        &mut self,
+        session: u64,
+        count: u32,
+        page_size: usize,
+    ) -> Result<Vec<PageSink>> {
+        (0..count).map(|at| self.sink(session, at, page_size)).collect()
+    }
+
+    fn sink(&mut self, session: u64, at: u32, page_size: usize) -> Result<PageSink> {
+        match &self.link.kind {
+            Kind::Ports(ports) => {
+                let ports = ports.clone();
+                let sink = PageSink::new(ports.pages(at)?, session, page_size)?;
+                Ok(sink.reopened_by(Box::new(move || ports.pages(at))))
+            }
+            Kind::Listener(_) => {
+                let stream = self.attached_stream(session, at)?;
+                Ok(PageSink::new(stream, session, page_size)?)
+            }
+            Kind::Connect(to) => {
+                let mut control = Control::new(to.connect(CONNECT)?);
+                control.send(session, &Message::Attach(at))?;
+                Ok(PageSink::new(control.into_stream(), session, page_size)?)
+            }
+        }
+    }
+
+    fn attached_stream(&mut self, session: u64, at: u32) -> Result<Stream> {
+        let end = Instant::now() + STREAMS;
+        loop {
+            if let Some(stream) = self.attached.remove(&(session, at)) {
+                return Ok(stream);
+            }
+            if Instant::now() >= end {
+                let text =
+                    format!("{}: page stream {at} was not attached in time", self.link.address);
+                return Err(AgentError::Refused(text));
+            }
+            match self.receive(LOOK)? {
+                Heard::Nothing => {}
+                heard => self.waiting = Some(heard),
+            }
+            if self.waiting == Some(Heard::End) {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! `hyperscope-agent`: records this guest on its host's behalf.
+
+use std::process::ExitCode;
+
+use agent::Link;
+use channel::{GuestAddress, GuestPorts};
+
+const HELP: &str = "\
+Records this guest on its host's behalf, as long as a `hyperscope record --guest` asks for it.
+
+Usage: hyperscope-agent [CHANNEL]
+
+Channels:
+  virtio-serial           ports hyperscope.control, hyperscope.cpu0, ...: the usual one, if there
+  vsock[:PORT]            listen to the host [port: 8823]; the usual one otherwise
+  tcp:ADDRESS:PORT        listen to whoever can connect, not encrypted
+  unix:PATH               listen to this machine itself
+  connect:vsock[:PORT]    connect to a host that listens (hyperscope listen)
+  connect:tcp:HOST:PORT
+
+Options:
+  -h, --help              this text
+  -V, --version           the version
+
+The host may choose events, filters, probes, clock and sizes of buffers of a tracefs instance of the
+agent's own, and read that. Nothing else: no message names a program or a file.
+";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Usage(text)) => {
+            eprintln!("hyperscope-agent: {text}\nTry: hyperscope-agent --help");
+            ExitCode::from(2)
+        }
+        Err(Failure::Agent(error)) => {
+            let cause = std::error::Error::source(&error);
+            let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+            eprintln!("hyperscope-agent: {error}{cause}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+enum Failure {
+    Usage(String),
+    Agent(agent::AgentError),
+}
+
+enum Asked {
+    Serve(Option<GuestAddress>),
+    Print(String),
+}
+
+fn run() -> Result<(), Failure> {
+    let address = match arguments().map_err(Failure::Usage)? {
+        Asked::Serve(address) => address.unwrap_or_else(usual),
+        Asked::Print(text) => {
+            print!("{text}");
+            return Ok(());
+        }
+    };
+    let link = Link::open(&address).map_err(Failure::Agent)?;
+    eprintln!("hyperscope-agent: waiting on {address}");
+    agent::serve(&link).map_err(Failure::Agent)
+}
+
+fn arguments() -> Result<Asked, String> {
+    use lexopt::Arg::{Long, Short, Value};
+    let mut parser = lexopt::Parser::from_env();
+    let mut address = None;
+    while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Asked::Print(HELP.into())),
+            Short('V') | Long("version") => {
+                let version = concat!("hyperscope-agent ", env!("CARGO_PKG_VERSION"), "\n");
+                return Ok(Asked::Print(version.into()));
+            }
+            Value(text) if address.is_none() => {
+                let text = text.to_string_lossy();
+                address = Some(text.parse::<GuestAddress>().map_err(|error| error.to_string())?);
+            }
+            other => return Err(other.unexpected().to_string()),
+        }
+    }
+    Ok(Asked::Serve(address))
+}
+
+/// Ports that somebody made for recording are the channel to use; else whatever needs none.
+fn usual() -> GuestAddress {
+    match GuestPorts::find() {
+        Some(_) => GuestAddress::VirtioSerial,
+        None => GuestAddress::Vsock { port: channel::PORT },
+    }
+}

@@ -1,0 +1,151 @@
+//! Moves pages from the kernel's buffer of one CPU to a page stream, as long as a recording goes on.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use channel::{PageSink, Sent, Wait};
+use rustix::event::{EventfdFlags, eventfd};
+use tracefs::RawPages;
+
+/// Tells all pumps something, once.
+#[derive(Clone, Debug)]
+pub(crate) struct Signal(Arc<OwnedFd>);
+
+impl Signal {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
+    }
+
+    pub(crate) fn give(&self) {
+        // It counts up and is never read: it can't be full.
+        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
+    }
+}
+
+/// What all pumps of a recording heed.
+#[derive(Clone, Debug)]
+pub(crate) struct Signals {
+    /// The recording is over: send what there is.
+    pub(crate) stop: Signal,
+    /// The host is gone: send nothing.
+    pub(crate) abort: Signal,
+}
+
+/// What a pump has done so far.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    bytes: AtomicU64,
+    wakeups: AtomicU64,
+}
+
+impl Counts {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn wakeups(&self) -> u64 {
+        self.wakeups.load(Ordering::Relaxed)
+    }
+}
+
+/// What a pump has done in all.
+#[derive(Debug)]
+pub(crate) struct Pumped {
+    pub(crate) cpu: u32,
+    pub(crate) sent: Sent,
+    pub(crate) fault: Option<String>,
+}
+
+/// A thread that empties one CPU's buffer.
+#[derive(Debug)]
+pub(crate) struct Pump {
+    pub(crate) cpu: u32,
+    pub(crate) counts: Arc<Counts>,
+    thread: JoinHandle<Pumped>,
+}
+
+/// How long a stream may take nothing while a recording goes on: as long as it does. The kernel
+/// keeps recording meanwhile, and counts what it has no room for.
+const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+
+impl Pump {
+    /// Begins to move pages.
+    pub(crate) fn start(
+        cpu: u32,
+        from: RawPages,
+        to: Arc<Mutex<PageSink>>,
+        signals: Signals,
+    ) -> io::Result<Self> {
+        let counts = Arc::new(Counts::default());
+        let mover = Mover { cpu, from, to, signals, counts: counts.clone(), sent: Sent::default() };
+        let thread =
+            thread::Builder::new().name(format!("pump{cpu}")).spawn(move || mover.run())?;
+        Ok(Self { cpu, counts, thread })
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    pub(crate) fn join(self) -> Pumped {
+        let (cpu, sent) = (self.cpu, Sent { bytes: self.counts.bytes(), lost_bytes: 0 });
+        let died = |_| Pumped { cpu, sent, fault: Some("its thread panicked".into()) };
+        self.thread.join().unwrap_or_else(died)
+    }
+}
+
+struct Mover {
+    cpu: u32,
+    from: RawPages,
+    to: Arc<Mutex<PageSink>>,
+    signals: Signals,
+    counts: Arc<Counts>,
+    sent: Sent,
+}
+
+impl Mover {
+    fn run(mut self) -> Pumped {
+        let result = self.pump();
+        let lost = self.sent.lost_bytes;
+        let lost = (lost > 0).then(|| format!("{lost} bytes were lost on the channel"));
+        let fault = result.err().map(|error| error.to_string()).or(lost);
+        Pumped { cpu: self.cpu, sent: self.sent, fault }
+    }
+
+    fn pump(&mut self) -> io::Result<()> {
+        loop {
+            let woken = self.from.wait(self.signals.stop.0.as_fd(), None)?;
+            self.counts.wakeups.fetch_add(1, Ordering::Relaxed);
+            while self.send()? {}
+            if woken.other {
+                return self.rest();
+            }
+        }
+    }
+
+    fn send(&mut self) -> io::Result<bool> {
+        let wait = Wait { most: PATIENCE, stop: Some(self.signals.abort.0.as_fd()) };
+        // A sink is whole whatever happened while the lock was held.
+        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        let more = to.send(self.cpu, &self.from, &mut self.sent, wait)?;
+        self.counts.bytes.store(self.sent.bytes, Ordering::Relaxed);
+        Ok(more)
+    }
+
+    /// Sends the page that is not full, and that there are no more.
+    fn rest(&mut self) -> io::Result<()> {
+        let wait = Wait { most: PATIENCE, stop: Some(self.signals.abort.0.as_fd()) };
+        let mut page = vec![0; self.from.page_size()];
+        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.from.read_page(&mut page)? {
+            to.send_copy(self.cpu, &page, &mut self.sent, wait)?;
+        }
+        to.send_copy(self.cpu, &[], &mut self.sent, wait)?;
+        self.counts.bytes.store(self.sent.bytes, Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,221 @@
+//! A recording of this machine, as its host asked for it.
+
+use std::fs;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use channel::PageSink;
+use rustix::time::{ClockId, clock_gettime};
+use tracefs::{
+    Available, Clock, CpuStats, Instance, Probes, RawPages, Texts, Tracefs, usual_buffer_kib,
+};
+use wire::{CpuCounts, CpuEnd, EventFilter, Start, Started, Status};
+
+use crate::error::{AgentError, Result};
+use crate::pump::{Pump, Pumped, Signal, Signals};
+
+/// How long pumps may take to send the rest before they are told that the host is gone.
+const REST: Duration = Duration::from_secs(20);
+
+/// What is to be recorded, with everything set up, but nothing on yet.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    // Dropped in this order: the instance's events go off before probes and the mount go.
+    instance: Instance,
+    _probes: Probes,
+    tracefs: Tracefs,
+    clock: Clock,
+    events: Vec<String>,
+    texts: Texts,
+    cpus: Vec<u32>,
+    buffer_kib: u64,
+    is_boot: bool,
+}
+
+/// A recording that goes on. Nothing of it is left when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    pumps: Vec<Pump>,
+    signals: Signals,
+    prepared: Prepared,
+    begun_cpu_ns: u64,
+}
+
+impl Prepared {
+    /// Sets up what the host asks for.
+    pub(crate) fn new(start: &Start) -> Result<Self> {
+        let tracefs = Tracefs::find()?;
+        if start.boot {
+            return Self::of_boot(tracefs);
+        }
+        let instance = Instance::make(&tracefs)?;
+        let probes = Probes::set(tracefs.root(), &start.probes)?;
+        let mut events = Available::list(&instance.file("events"))?.choose(None, &start.events)?;
+        events.extend(probes.events());
+        if events.is_empty() {
+            return Err(AgentError::Refused("no event is to be recorded".into()));
+        }
+        let clock = Clock::select(&instance, start.clock.as_deref())?;
+        let cpus = instance.cpus()?;
+        let usual = usual_buffer_kib(cpus.len());
+        let buffer_kib = start.buffer_kib.map_or(usual, u64::from);
+        instance.set("buffer_size_kb", &buffer_kib.to_string())?;
+        let texts = Texts::read(tracefs.root(), &instance, &events)?;
+        let is_boot = false;
+        let prepared = Self {
+            instance,
+            _probes: probes,
+            tracefs,
+            clock,
+            events,
+            texts,
+            cpus,
+            buffer_kib,
+            is_boot,
+        };
+        prepared.filter(&start.filters)?;
+        for event in &prepared.events {
+            prepared.instance.enable(event)?;
+        }
+        Ok(prepared)
+    }
+
+    /// What the kernel records since it booted, because its command line says so.
+    fn of_boot(tracefs: Tracefs) -> Result<Self> {
+        let instance = Instance::top(&tracefs);
+        let events = instance.enabled()?;
+        let clock = Clock::current(&instance)?;
+        let cpus = instance.cpus()?;
+        let texts = Texts::read(tracefs.root(), &instance, &events)?;
+        let kib = instance.get("buffer_size_kb")?;
+        let buffer_kib =
+            kib.split_whitespace().next().and_then(|kib| kib.parse().ok()).unwrap_or(0);
+        let probes = Probes::set(tracefs.root(), &[])?;
+        let is_boot = true;
+        Ok(Self {
+            instance,
+            _probes: probes,
+            tracefs,
+            clock,
+            events,
+            texts,
+            cpus,
+            buffer_kib,
+            is_boot,
+        })
+    }
+
+    /// Sets filters of events that are recorded.
+    pub(crate) fn filter(&self, filters: &[EventFilter]) -> Result<()> {
+        for EventFilter { event, filter } in filters {
+            let available = Available::list(&self.instance.file("events"))?;
+            let chosen = available.choose(None, std::slice::from_ref(event))?;
+            for event in chosen.iter().filter(|event| self.events.contains(event)) {
+                let path = format!("events/{}/filter", event.replacen(':', "/", 1));
+                self.instance.set(&path, filter)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What pages are read with.
+    pub(crate) fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
+    /// What the host is told.
+    pub(crate) fn started(&self) -> Started {
+        let conversion = self.clock.tsc_conversion;
+        Started {
+            events: u32::try_from(self.events.len()).unwrap_or(u32::MAX),
+            clock: self.clock.name.clone(),
+            clock_line: self.clock.line.clone(),
+            conversion: conversion.map(|tsc| (tsc.mult, tsc.shift, tsc.zero_ns)),
+            buffer_kib: u32::try_from(self.buffer_kib).unwrap_or(u32::MAX),
+            cpus: self.cpus.clone(),
+        }
+    }
+
+    /// Switches it on, with pages to these streams: CPUs take turns where there are fewer.
+    pub(crate) fn begin(self, sinks: Vec<PageSink>) -> Result<Recording> {
+        let signals = Signals { stop: Signal::new()?, abort: Signal::new()? };
+        let sinks: Vec<_> = sinks.into_iter().map(|sink| Arc::new(Mutex::new(sink))).collect();
+        let page_size = self.texts.page_size() as usize;
+        let mut recording =
+            Recording { pumps: Vec::new(), signals, prepared: self, begun_cpu_ns: own_cpu_ns() };
+        let cpus = recording.prepared.cpus.clone();
+        for (cpu, sink) in cpus.into_iter().zip(sinks.iter().cycle()) {
+            let raw = RawPages::open(&recording.prepared.instance, cpu, page_size)?;
+            let signals = recording.signals.clone();
+            recording.pumps.push(Pump::start(cpu, raw, Arc::clone(sink), signals)?);
+        }
+        if !recording.prepared.is_boot {
+            recording.prepared.instance.set("tracing_on", "1")?;
+        }
+        Ok(recording)
+    }
+}
+
+impl Recording {
+    /// Sets filters of events that are recorded.
+    pub(crate) fn filter(&self, filters: &[EventFilter]) -> Result<()> {
+        self.prepared.filter(filters)
+    }
+
+    /// How it is going.
+    pub(crate) fn status(&self) -> Status {
+        let of_pump = |pump: &Pump| {
+            let stats = CpuStats::now(&self.prepared.instance, pump.cpu);
+            let lost = stats.map_or(0, |(stats, _)| stats.events());
+            CpuCounts { cpu: pump.cpu, lost, sent_bytes: pump.counts.bytes() }
+        };
+        Status {
+            agent_cpu_ns: own_cpu_ns().saturating_sub(self.begun_cpu_ns),
+            wakeups: self.pumps.iter().map(|pump| pump.counts.wakeups()).sum(),
+            cpus: self.pumps.iter().map(of_pump).collect(),
+        }
+    }
+
+    /// Ends it and sends the rest: what was recorded of each CPU, the names of threads, the cost.
+    pub(crate) fn end(mut self) -> Result<(Vec<CpuEnd>, Vec<u8>, Status)> {
+        self.prepared.instance.set("tracing_on", "0")?;
+        self.signals.stop.give();
+        let end = Instant::now() + REST;
+        while Instant::now() < end && !self.pumps.iter().all(Pump::is_finished) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let status = self.status();
+        self.signals.abort.give();
+        let pumped = self.pumps.drain(..).map(Pump::join).collect::<Vec<_>>();
+        let of_cpu = |pumped: Pumped| {
+            let stats = CpuStats::now(&self.prepared.instance, pumped.cpu);
+            CpuEnd {
+                cpu: pumped.cpu,
+                sent_bytes: pumped.sent.bytes,
+                stats: stats.map(|(_, text)| text).unwrap_or_default(),
+                fault: pumped.fault,
+            }
+        };
+        let ends = pumped.into_iter().map(of_cpu).collect();
+        let names = self.prepared.tracefs.root().join("saved_cmdlines");
+        Ok((ends, fs::read(names).unwrap_or_default(), status))
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        // Pumps hold files of the instance, which could not go before them.
+        self.signals.abort.give();
+        self.signals.stop.give();
+        for pump in self.pumps.drain(..) {
+            pump.join();
+        }
+    }
+}
+
+/// CPU time of this process.
+fn own_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let whole = u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000);
+    whole.saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+}

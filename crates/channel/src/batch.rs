@@ -1,0 +1,95 @@
+//! A few pages and their head, on their way from the kernel's buffer to a stream without being
+//! copied here.
+//!
+//! The head tells how many bytes follow, which is known only once pages have been taken; so pages go
+//! through one pipe, and head and pages through another. Moving a page from pipe to pipe moves a
+//! reference to it.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+use tracefs::RawPages;
+
+/// Pages taken at once. A pipe holds 16 of them without asking for more, and a batch that is lost
+/// with its head is no more than these.
+const PAGES: usize = 16;
+
+/// The two pipes.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pages: (OwnedFd, OwnedFd),
+    whole: (OwnedFd, OwnedFd),
+    /// Bytes that are to be sent.
+    left: usize,
+    /// For streams that take no splice: bytes taken out of the pipe, and which are to be written.
+    room: Box<[u8; 4096]>,
+    copied: Range<usize>,
+}
+
+impl Batch {
+    pub(crate) fn new(page_size: usize) -> io::Result<Self> {
+        let flags = PipeFlags::CLOEXEC | PipeFlags::NONBLOCK;
+        let (pages, whole) = (pipe_with(flags)?, pipe_with(flags)?);
+        // A pipe has a place for each page and one for the head; the kernel counts in its own pages.
+        let _ = fcntl_setpipe_size(&pages.1, PAGES * page_size);
+        let _ = fcntl_setpipe_size(&whole.1, 2 * PAGES * page_size);
+        Ok(Self { pages, whole, left: 0, room: Box::new([0; 4096]), copied: 0..0 })
+    }
+
+    /// Takes the pages that are full now; the bytes of them, 0 when there is none.
+    pub(crate) fn take(&mut self, from: &RawPages) -> io::Result<usize> {
+        from.splice_to(&self.pages.1, PAGES * from.page_size())
+    }
+
+    /// Puts the head before the pages that were taken.
+    pub(crate) fn lead(&mut self, head: &[u8], mut bytes: usize) -> io::Result<()> {
+        self.left = rustix::io::write(&self.whole.1, head)?;
+        while bytes > 0 {
+            let moved = splice(&self.pages.0, None, &self.whole.1, None, bytes, SpliceFlags::MOVE)?;
+            if moved == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            (bytes, self.left) = (bytes - moved, self.left + moved);
+        }
+        Ok(())
+    }
+
+    /// Bytes that are still to be sent.
+    pub(crate) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Moves what the stream takes now; how many bytes.
+    pub(crate) fn send_to(&mut self, to: BorrowedFd<'_>) -> io::Result<usize> {
+        let moved = match splice(&self.whole.0, None, to, None, self.left, SpliceFlags::NONBLOCK) {
+            // What can't be spliced to is written to.
+            Err(rustix::io::Errno::INVAL) => self.write_to(to)?,
+            other => other?,
+        };
+        self.left -= moved.min(self.left);
+        Ok(moved)
+    }
+
+    fn write_to(&mut self, to: BorrowedFd<'_>) -> io::Result<usize> {
+        if self.copied.is_empty() {
+            let Self { copied, room, .. } = self;
+            let read = rustix::io::read(&self.whole.0, room.as_mut_slice())?;
+            *copied = 0..read;
+        }
+        let written =
+            rustix::io::write(to, self.room.get(self.copied.clone()).unwrap_or_default())?;
+        self.copied.start += written;
+        Ok(written)
+    }
+
+    /// Forgets what was not sent.
+    pub(crate) fn drop_rest(&mut self) {
+        let mut bytes = [0; 4096];
+        for pipe in [&self.pages.0, &self.whole.0] {
+            while rustix::io::read(pipe, &mut bytes).is_ok_and(|read| read > 0) {}
+        }
+        (self.left, self.copied) = (0, 0..0);
+    }
+}

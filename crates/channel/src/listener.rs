@@ -1,0 +1,143 @@
+//! Sockets that wait for the other side, and connections to such.
+
+use std::io;
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::time::Duration;
+
+use sys::vsock;
+
+use crate::address::{GuestAddress, HostAddress};
+use crate::ports;
+use crate::stream::Stream;
+
+/// Who is at the other end, as far as the kernel says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// A machine of this hypervisor's, by its number for vsock: 2 is the host.
+    Vsock(u32),
+    /// Whoever can reach this machine's port.
+    Tcp(String),
+    /// A process of this machine.
+    Unix,
+}
+
+/// A socket that waits for the other side.
+#[derive(Debug)]
+pub enum Listener {
+    /// For machines of this hypervisor's.
+    Vsock(vsock::Listener),
+    /// For whoever can reach it.
+    Tcp(TcpListener),
+    /// For processes of this machine.
+    Unix(UnixListener),
+}
+
+impl Listener {
+    /// Listens to vsock connections.
+    ///
+    /// # Errors
+    /// When the kernel has no vsock, or the port is taken.
+    pub fn vsock(port: u32) -> io::Result<Self> {
+        Ok(Self::Vsock(vsock::Listener::bind(port)?))
+    }
+
+    /// Listens to TCP connections.
+    ///
+    /// # Errors
+    /// When the address is not this machine's, or the port is taken.
+    pub fn tcp(at: &str) -> io::Result<Self> {
+        Ok(Self::Tcp(TcpListener::bind(at)?))
+    }
+
+    /// Listens on a Unix socket; one that nobody listens on any more is replaced.
+    ///
+    /// # Errors
+    /// When the socket can't be made.
+    pub fn unix(path: &Path) -> io::Result<Self> {
+        if ports::connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused) {
+            std::fs::remove_file(path)?;
+        }
+        Ok(Self::Unix(UnixListener::bind(path)?))
+    }
+
+    /// Listens where a guest's agent is told to; None where it does not listen.
+    ///
+    /// # Errors
+    /// As the functions above.
+    pub fn of(address: &GuestAddress) -> io::Result<Option<Self>> {
+        Ok(Some(match address {
+            GuestAddress::Vsock { port } => Self::vsock(*port)?,
+            GuestAddress::Tcp { at } => Self::tcp(at)?,
+            GuestAddress::Unix { path } => Self::unix(path)?,
+            GuestAddress::VirtioSerial | GuestAddress::Connect(_) => return Ok(None),
+        }))
+    }
+
+    /// Waits for a connection.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn accept(&self) -> io::Result<(Stream, Peer)> {
+        Ok(match self {
+            Self::Vsock(listener) => {
+                let (socket, from) = listener.accept()?;
+                (Stream::new(socket)?, Peer::Vsock(from.cid))
+            }
+            Self::Tcp(listener) => {
+                let (socket, from) = listener.accept()?;
+                socket.set_nodelay(true)?;
+                (Stream::new(socket)?, Peer::Tcp(from.ip().to_string()))
+            }
+            Self::Unix(listener) => (Stream::new(listener.accept()?.0)?, Peer::Unix),
+        })
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Vsock(listener) => listener.as_fd(),
+            Self::Tcp(listener) => listener.as_fd(),
+            Self::Unix(listener) => listener.as_fd(),
+        }
+    }
+}
+
+impl HostAddress {
+    /// Connects to where the other side listens. Ports are not listened on: see
+    /// [`crate::PortSockets`].
+    ///
+    /// # Errors
+    /// When nobody listens there in time; the message says where.
+    pub fn connect(&self, timeout: Duration) -> io::Result<Stream> {
+        let stream = match self {
+            Self::Vsock { cid, port } => {
+                let to = vsock::Address { cid: *cid, port: *port };
+                vsock::Stream::connect(to, timeout).and_then(Stream::new)
+            }
+            Self::Tcp { to } => connect_tcp(to, timeout),
+            Self::Unix { path } => return ports::connect(path),
+            Self::VirtioSerial { folder } => return ports::PortSockets::new(folder).control(),
+        };
+        stream.map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot connect to {self}: {error}"))
+        })
+    }
+}
+
+fn connect_tcp(to: &str, timeout: Duration) -> io::Result<Stream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in to.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, timeout) {
+            Ok(socket) => {
+                socket.set_nodelay(true)?;
+                return Stream::new(socket);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}

@@ -1,0 +1,131 @@
+//! virtio-serial: a port for control and one for the pages of each CPU, by their names.
+//!
+//! In the guest they are character devices; on the host each is a socket of QEMU's (`-chardev
+//! socket,path=FOLDER/hyperscope.cpu0,server=on,wait=off`).
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+
+use crate::stream::{Stream, Wait};
+
+/// Where the kernel lists ports.
+const CLASS: &str = "/sys/class/virtio-ports";
+/// The name of the control port.
+const CONTROL: &str = "hyperscope.control";
+/// What names of page ports begin with; a number follows.
+const PAGES: &str = "hyperscope.cpu";
+
+/// The ports of this guest.
+#[derive(Clone, Debug)]
+pub struct GuestPorts {
+    class: PathBuf,
+}
+
+impl GuestPorts {
+    /// The ports of this guest, unless it has none for recording.
+    #[must_use]
+    pub fn find() -> Option<Self> {
+        let ports = Self { class: CLASS.into() };
+        ports.device(CONTROL).is_some().then_some(ports)
+    }
+
+    /// Page ports, one after the other.
+    #[must_use]
+    pub fn page_ports(&self) -> u32 {
+        let has = |at: &u32| self.device(&format!("{PAGES}{at}")).is_some();
+        (0..).take_while(has).fold(0, |count, _| count + 1)
+    }
+
+    /// Opens the control port.
+    ///
+    /// # Errors
+    /// When it is gone, or somebody else has it.
+    pub fn control(&self) -> io::Result<Stream> {
+        self.open(CONTROL)
+    }
+
+    /// Opens a page port.
+    ///
+    /// # Errors
+    /// As [`GuestPorts::control`].
+    pub fn pages(&self, at: u32) -> io::Result<Stream> {
+        self.open(&format!("{PAGES}{at}"))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Stream> {
+        let device = self.device(name).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, format!("there is no virtio port {name}"))
+        })?;
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(flags);
+        Stream::port(options.open(Path::new("/dev").join(device))?)
+    }
+
+    fn device(&self, name: &str) -> Option<String> {
+        let entries = fs::read_dir(&self.class).ok()?;
+        let mut devices = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        devices.find(|device| {
+            let path = self.class.join(device).join("name");
+            fs::read_to_string(path).is_ok_and(|text| text.trim() == name)
+        })
+    }
+}
+
+impl Stream {
+    /// Waits until somebody is at the other end of a port, by writing `bytes`: nothing else waits
+    /// for that in the kernel, a poll would return at once, again and again.
+    ///
+    /// # Errors
+    /// When the port is unplugged.
+    pub fn write_when_joined(&self, bytes: &[u8]) -> io::Result<()> {
+        self.wait_in_kernel(true)?;
+        let written = rustix::io::write(self, bytes);
+        self.wait_in_kernel(false)?;
+        let rest = bytes.get(written?..).unwrap_or_default();
+        self.write_all(rest, Wait::at_most(Duration::from_secs(1)))
+    }
+}
+
+/// A guest's ports as the host reaches them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortSockets {
+    folder: PathBuf,
+}
+
+impl PortSockets {
+    /// Those in a folder.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned() }
+    }
+
+    /// Connects to the control port.
+    ///
+    /// # Errors
+    /// When its socket is not there, or somebody else is connected.
+    pub fn control(&self) -> io::Result<Stream> {
+        connect(&self.folder.join(CONTROL))
+    }
+
+    /// Connects to a page port.
+    ///
+    /// # Errors
+    /// As [`PortSockets::control`].
+    pub fn pages(&self, at: u32) -> io::Result<Stream> {
+        connect(&self.folder.join(format!("{PAGES}{at}")))
+    }
+}
+
+pub(crate) fn connect(path: &Path) -> io::Result<Stream> {
+    let socket = UnixStream::connect(path).map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot connect to {}: {error}", path.display()))
+    })?;
+    Stream::new(socket)
+}

@@ -1,0 +1,151 @@
+//! A guest's end of a page stream: takes pages from the kernel's buffers, each few after a head.
+
+use std::io;
+use std::time::Duration;
+
+use tracefs::RawPages;
+use wire::PageHead;
+
+use crate::batch::Batch;
+use crate::stream::{Stream, Wait};
+
+/// Makes a stream anew that has failed: a port that was unplugged, and is back.
+type Reopen = Box<dyn FnMut() -> io::Result<Stream> + Send>;
+
+/// What was sent of one CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Bytes of pages that left the kernel's buffer. Those that were lost on the way are among
+    /// them: the host sees by the next head that they are missing.
+    pub bytes: u64,
+    /// Bytes of those that the stream took no more.
+    pub lost_bytes: u64,
+}
+
+/// The guest's end of a page stream.
+pub struct PageSink {
+    stream: Option<Stream>,
+    reopen: Option<Reopen>,
+    batch: Batch,
+    session: u64,
+}
+
+impl std::fmt::Debug for PageSink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PageSink").field("stream", &self.stream).finish_non_exhaustive()
+    }
+}
+
+impl PageSink {
+    /// The end of a page stream of a session, for pages of so many bytes.
+    ///
+    /// # Errors
+    /// When the process has no more descriptors.
+    pub fn new(stream: Stream, session: u64, page_size: usize) -> io::Result<Self> {
+        Ok(Self { stream: Some(stream), reopen: None, batch: Batch::new(page_size)?, session })
+    }
+
+    /// The same, for a stream that can be made anew when it fails.
+    #[must_use]
+    pub fn reopened_by(mut self, reopen: Reopen) -> Self {
+        self.reopen = Some(reopen);
+        self
+    }
+
+    /// Sends some of the pages of a CPU that are full; false when there is none now. It waits until
+    /// the stream takes them: meanwhile the kernel goes on recording as far as its buffer goes.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`] when the stream took nothing for as long as `wait` says; else
+    /// what the stream says, unless it can be made anew.
+    pub fn send(
+        &mut self,
+        cpu: u32,
+        from: &RawPages,
+        sent: &mut Sent,
+        wait: Wait<'_>,
+    ) -> io::Result<bool> {
+        if !self.is_open(wait) {
+            return Ok(false);
+        }
+        let taken = self.batch.take(from)?;
+        if taken == 0 {
+            return Ok(false);
+        }
+        let bytes = u32::try_from(taken).unwrap_or(u32::MAX);
+        let head = PageHead { cpu, session: self.session, offset: sent.bytes, bytes };
+        self.batch.lead(&head.encode(), taken)?;
+        sent.bytes += taken as u64;
+        let result = self.send_batch(wait);
+        self.conclude(result, taken, sent)?;
+        Ok(true)
+    }
+
+    /// Sends a page that is not full, which a splice leaves in the buffer; no bytes: there is none
+    /// after those that were sent.
+    ///
+    /// # Errors
+    /// As [`PageSink::send`].
+    pub fn send_copy(
+        &mut self,
+        cpu: u32,
+        page: &[u8],
+        sent: &mut Sent,
+        wait: Wait<'_>,
+    ) -> io::Result<()> {
+        if !self.is_open(wait) {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        let Some(stream) = &self.stream else { return Ok(()) };
+        let bytes = u32::try_from(page.len()).unwrap_or(u32::MAX);
+        let head = PageHead { cpu, session: self.session, offset: sent.bytes, bytes };
+        sent.bytes += page.len() as u64;
+        let result =
+            stream.write_all(&head.encode(), wait).and_then(|()| stream.write_all(page, wait));
+        self.conclude(result, page.len(), sent)
+    }
+
+    fn send_batch(&mut self, wait: Wait<'_>) -> io::Result<()> {
+        let Self { stream: Some(stream), batch, .. } = self else { return Ok(()) };
+        while batch.left() > 0 {
+            if stream.write_by(wait, |to| batch.send_to(to))? == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// What was not sent is lost: the stream begins anew with a head, or not at all.
+    fn conclude(
+        &mut self,
+        result: io::Result<()>,
+        bytes: usize,
+        sent: &mut Sent,
+    ) -> io::Result<()> {
+        let Err(error) = result else { return Ok(()) };
+        self.batch.drop_rest();
+        sent.lost_bytes += bytes as u64;
+        let is_gone = !matches!(error.kind(), io::ErrorKind::TimedOut);
+        if is_gone && self.reopen.is_some() {
+            self.stream = None;
+            return Ok(());
+        }
+        Err(error)
+    }
+
+    /// Whether there is a stream; one that has failed is made anew if that is possible by now.
+    fn is_open(&mut self, wait: Wait<'_>) -> bool {
+        if self.stream.is_none()
+            && let Some(reopen) = &mut self.reopen
+        {
+            self.stream = reopen().ok();
+            if self.stream.is_none() {
+                std::thread::sleep(BEFORE_NEXT_TRY.min(wait.most));
+            }
+        }
+        self.stream.is_some()
+    }
+}
+
+/// How long after a stream could not be made anew that is tried again.
+const BEFORE_NEXT_TRY: Duration = Duration::from_millis(100);
