@@ -50,7 +50,8 @@ impl Prepared {
         }
         let instance = Instance::make(&tracefs)?;
         let probes = Probes::set(tracefs.root(), &start.probes)?;
-        let mut events = Available::list(&instance.file("events"))?.choose(None, &start.events)?;
+        let mut events =
+            Available::list(&instance.file("events"))?.choose(&start.optional, &start.events)?;
         events.extend(probes.events());
         if events.is_empty() {
             return Err(AgentError::Refused("no event is to be recorded".into()));
@@ -109,7 +110,7 @@ impl Prepared {
     pub(crate) fn filter(&self, filters: &[EventFilter]) -> Result<()> {
         for EventFilter { event, filter } in filters {
             let available = Available::list(&self.instance.file("events"))?;
-            let chosen = available.choose(None, std::slice::from_ref(event))?;
+            let chosen = available.choose(&[""; 0], std::slice::from_ref(event))?;
             for event in chosen.iter().filter(|event| self.events.contains(event)) {
                 let path = format!("events/{}/filter", event.replacen(':', "/", 1));
                 self.instance.set(&path, filter)?;

@@ -4,23 +4,33 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Read};
 use std::path::Path;
 
-use tracedat::{BufferSpec, Contents, Guest, GuestCpu, TraceDatWriter, Tsc2Nsec, id, option};
+use tracedat::{
+    BufferSpec, Contents, Guest, Header, TimeShift, TraceDatWriter, Tsc2Nsec, id, option,
+};
 use tracefs::{Texts, TscConversion};
 
 use crate::error::{RecordError, Result};
-use crate::pages_folder::{formats, header, pages};
-use crate::vms::Vm;
+use crate::pages_folder::{formats, pages};
 
 /// What a recording is, beside pages and texts.
 #[derive(Debug)]
 pub(crate) struct About<'a> {
+    /// The head of the file: versions, sizes, byte order.
+    pub(crate) header: Header,
     /// The selected clock, as the kernel names it.
     pub(crate) clock: &'a str,
     /// The line of all clocks, the selected one in brackets.
     pub(crate) clock_line: &'a str,
     pub(crate) tsc_conversion: Option<TscConversion>,
     pub(crate) trace_id: u64,
-    pub(crate) vms: &'a [Vm],
+    /// The machine's kernel.
+    pub(crate) uname: String,
+    /// Guests of this machine.
+    pub(crate) guests: Vec<Guest>,
+    /// How its times are brought to its host's clock.
+    pub(crate) time_shift: Option<TimeShift>,
+    /// CPUs that there are pages of.
+    pub(crate) cpus: Vec<u32>,
     /// CPUs, with what the kernel counted for each.
     pub(crate) stats: &'a [(u32, String)],
     pub(crate) cmdlines: Vec<u8>,
@@ -43,7 +53,7 @@ pub(crate) fn write(
     let contents = contents(texts, about);
     let failed = || RecordError::io("write", &unfinished);
     let mut writer = TraceDatWriter::new(out, &contents).map_err(failed())?;
-    for (cpu, _) in about.stats {
+    for cpu in &about.cpus {
         let path = pages(from, *cpu);
         let file = File::open(&path).map_err(RecordError::io("read", &path))?;
         writer.write_cpu("", *cpu, Ticking { file, tick }).map_err(failed())?;
@@ -70,13 +80,13 @@ fn contents(texts: &Texts, about: &About<'_>) -> Contents {
     // trace-cmd's name for a TSC with its conversion to nanoseconds.
     let clock = if about.tsc_conversion.is_some() { "tsc2nsec" } else { about.clock };
     Contents {
-        header: header(texts),
+        header: about.header.clone(),
         formats: formats(texts),
         kallsyms: texts.kallsyms.clone(),
         printk: texts.printk.clone(),
         cmdlines: about.cmdlines.clone(),
-        options: options(texts, about),
-        cpus: about.stats.iter().map(|(cpu, _)| cpu + 1).max().unwrap_or(0),
+        options: options(about),
+        cpus: about.cpu_count(),
         buffers: vec![BufferSpec {
             name: String::new(),
             clock: clock.into(),
@@ -85,37 +95,40 @@ fn contents(texts: &Texts, about: &About<'_>) -> Contents {
     }
 }
 
-fn options(texts: &Texts, about: &About<'_>) -> Vec<(u16, Vec<u8>)> {
-    let order = header(texts).order;
+fn options(about: &About<'_>) -> Vec<(u16, Vec<u8>)> {
+    let order = about.header.order;
     let text = |text: &str| [text.as_bytes(), b"\0"].concat();
-    let cpus = about.stats.iter().map(|(cpu, _)| cpu + 1).max().unwrap_or(0);
     let mut options = vec![
         (id::TRACECLOCK, text(about.clock_line)),
-        (id::UNAME, text(&uname())),
+        (id::UNAME, text(&about.uname)),
         (id::VERSION, text(concat!("hyperscope ", env!("CARGO_PKG_VERSION")))),
-        (id::CPUCOUNT, option::cpu_count(order, cpus)),
+        (id::CPUCOUNT, option::cpu_count(order, about.cpu_count())),
         (id::TRACEID, option::trace_id(order, about.trace_id)),
     ];
     options.extend(about.tsc_conversion.map(|TscConversion { mult, shift, zero_ns }| {
         let tsc = Tsc2Nsec { mult, shift, offset: zero_ns };
         (id::TSC2NSEC, option::tsc2nsec(order, &tsc))
     }));
-    for vm in about.vms {
-        options.push((id::GUEST, option::guest(order, &guest(vm))));
-    }
+    let shift = about.time_shift.as_ref();
+    options.extend(shift.map(|shift| (id::TIME_SHIFT, option::time_shift(order, shift))));
+    let guests = about.guests.iter();
+    options.extend(guests.map(|guest| (id::GUEST, option::guest(order, guest))));
     for (cpu, stats) in about.stats {
         options.push((id::CPUSTAT, text(&format!("CPU: {cpu}\n{stats}"))));
     }
     options
 }
 
-/// A VM as trace-cmd tells of it. Its id stands for its own recording, if there is one.
-fn guest(vm: &Vm) -> Guest {
-    let vcpus = vm.vcpus.iter().map(|vcpu| GuestCpu { cpu: vcpu.vcpu, pid: vcpu.tid }).collect();
-    Guest { name: vm.name.clone(), trace_id: u64::from(vm.pid), vcpus }
+impl About<'_> {
+    fn cpu_count(&self) -> u32 {
+        let with_pages = self.cpus.iter().copied();
+        let numbers = with_pages.chain(self.stats.iter().map(|(cpu, _)| *cpu));
+        numbers.map(|cpu| cpu.saturating_add(1)).max().unwrap_or(0)
+    }
 }
 
-fn uname() -> String {
+/// This machine's kernel.
+pub(crate) fn uname() -> String {
     let name = rustix::system::uname();
     let parts = [name.sysname(), name.nodename(), name.release(), name.version(), name.machine()];
     parts.map(|part| part.to_string_lossy().into_owned()).join(" ")

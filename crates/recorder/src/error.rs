@@ -21,6 +21,23 @@ pub enum RecordError {
     /// The kernel's tracing can't be used as asked.
     #[error(transparent)]
     Tracefs(#[from] TracefsError),
+    /// A guest that can't be recorded.
+    #[error("cannot record the guest {name}")]
+    Guest {
+        /// Its name.
+        name: String,
+        /// What happened.
+        source: io::Error,
+    },
+    /// A guest that no channel leads to.
+    #[error(
+        "there is no channel to the VM {name} that can be seen from here: give it a vsock device, or \
+         virtio-serial ports named hyperscope.control and hyperscope.cpu0, ..."
+    )]
+    NoChannel {
+        /// Its name.
+        name: String,
+    },
     /// A VM that is not there.
     #[error("there is no VM {name} here{}", running(vms))]
     NoSuchVm {

@@ -4,7 +4,10 @@
 //! is left when it ends. Pages go from the kernel's buffers to files without being looked at.
 
 mod assemble;
+mod clean_up;
 mod error;
+mod guest;
+mod guests;
 mod losses;
 mod pages_folder;
 mod pump;
@@ -12,9 +15,12 @@ mod recording;
 mod session;
 mod vms;
 
+pub use clean_up::{clean_up, holds_recording};
 pub use error::{RecordError, Result};
+pub use guest::{GuestCpu, GuestSummary};
+pub use guests::{InGuests, USUAL_QUOTA_BYTES};
 pub use losses::CpuLosses;
-pub use recording::{Plan, Progress, Recording, clean_up, holds_recording};
+pub use recording::{Plan, Progress, Recording};
 pub use session::Recorded;
 pub use tracefs::Profile;
 pub use vms::{Vcpu, Vm, running};

@@ -53,9 +53,12 @@ pub(crate) fn write_texts(texts: &Texts, to: &Path, clock: &str) -> Result<()> {
     write(&to.join("trace_clock"), clock.as_bytes())
 }
 
-/// The name in a `format` text's first line.
+/// The name in a `format` text's first line. The text may be a guest's, and the name becomes that of
+/// a folder.
 fn event_name(format: &str) -> &str {
-    format.lines().next().and_then(|line| line.strip_prefix("name: ")).unwrap_or("unknown")
+    let name = format.lines().next().and_then(|line| line.strip_prefix("name: ")).unwrap_or("");
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    if !name.is_empty() && name.chars().all(is_plain) { name } else { "unknown" }
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {

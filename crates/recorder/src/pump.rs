@@ -2,13 +2,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use tracefs::RawPages;
@@ -18,7 +18,7 @@ use crate::error::{RecordError, Result};
 /// What one splice moves at most.
 const SPLICE_BYTES: usize = 1 << 20;
 
-/// Tells all pumps that the recording is over.
+/// Tells all threads that the recording is over.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop(Arc<OwnedFd>);
 
@@ -27,6 +27,17 @@ impl Stop {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| RecordError::io("make", Path::new("an event"))(error.into()))?;
         Ok(Self(Arc::new(fd)))
+    }
+
+    /// Can be read once it is told.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    /// Whether it is told.
+    pub(crate) fn is_told(&self) -> bool {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&*self.0, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
     /// Wakes all pumps up for the last time.

@@ -1,19 +1,21 @@
 //! A recording: begun, going on, ended.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 use tracefs::{
-    Available, Clock, CpuStats, Instance, Probes, Profile, RawPages, Texts, Tracefs, page_size,
+    Available, Clock, CpuStats, Instance, Probes, Profile, RawPages, Texts, Tracefs,
     usual_buffer_kib,
 };
 
 use crate::assemble::{self, About, Tick};
 use crate::error::{RecordError, Result};
+use crate::guest::HostClock;
+use crate::guests::{self, Guests, InGuests};
 use crate::losses::CpuLosses;
-use crate::pages_folder::{pages, write_texts};
+use crate::pages_folder::{header, pages, write_texts};
 use crate::pump::{Pump, Stop};
 use crate::session::{self, Recorded};
 use crate::vms::{self, Vm};
@@ -33,6 +35,10 @@ pub struct Plan {
     pub clock: Option<String>,
     /// Size of each CPU's buffer in the kernel; unset: by the number of CPUs.
     pub buffer_kib: Option<u64>,
+    /// Guests that are recorded, too: names of VMs, or `[NAME=]CHANNEL`.
+    pub guests: Vec<String>,
+    /// What is recorded in guests.
+    pub in_guests: InGuests,
     /// The session's folder.
     pub to: PathBuf,
 }
@@ -53,6 +59,7 @@ pub struct Recording {
     vms: Vec<Vm>,
     /// Only the threads of one VM are recorded.
     of_vm: bool,
+    guests: Guests,
     to: PathBuf,
     begun: Instant,
     begun_unix_ns: u64,
@@ -66,8 +73,12 @@ pub struct Progress {
     pub time: Duration,
     /// Bytes of pages that are in files.
     pub bytes: u64,
-    /// Events that were lost so far.
+    /// Events that were lost so far, in guests, too.
     pub lost: u64,
+    /// Bytes that guests have sent.
+    pub guest_bytes: u64,
+    /// Guests that are not recorded any more.
+    pub guests_over: usize,
 }
 
 impl Recording {
@@ -80,8 +91,9 @@ impl Recording {
         let vms = chosen_vms(plan.vm.as_deref())?;
         let instance = Instance::make(&tracefs)?;
         let probes = Probes::set(tracefs.root(), &plan.probes)?;
+        let optional = plan.profile.map(Profile::patterns).unwrap_or_default();
         let mut events =
-            Available::list(&instance.file("events"))?.choose(plan.profile, &plan.events)?;
+            Available::list(&instance.file("events"))?.choose(&optional, &plan.events)?;
         events.extend(probes.events());
         if events.is_empty() {
             return Err(RecordError::Usage("no event is to be recorded".into()));
@@ -103,12 +115,16 @@ impl Recording {
             buffer_kib,
             vms,
             of_vm: plan.vm.is_some(),
+            guests: Guests::default(),
             to: plan.to.clone(),
             begun: Instant::now(),
             begun_unix_ns: unix_ns(),
             own_cpu_ns: own_cpu_ns(),
         };
+        let ready = guests::connect(&plan.guests, recording.begun_unix_ns)?;
         recording.start(&cpus)?;
+        let Self { guests, clock, to, .. } = &mut recording;
+        guests.begin(ready, &plan.in_guests, &clock.name, to)?;
         Ok(recording)
     }
 
@@ -182,12 +198,16 @@ impl Recording {
     /// How it is going.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        let lost =
+        let stats =
             self.pumps.iter().filter_map(|pump| CpuStats::now(&self.instance, pump.cpu).ok());
+        let guests = self.guests.going();
+        let of_guests = guests.iter().map(|going| going.lost);
         Progress {
             time: self.begun.elapsed(),
             bytes: self.pumps.iter().map(Pump::bytes).sum(),
-            lost: lost.map(|(stats, _)| stats.events()).sum(),
+            lost: stats.map(|(stats, _)| stats.events()).chain(of_guests).sum(),
+            guest_bytes: guests.iter().map(|going| going.sent_bytes).sum(),
+            guests_over: guests.iter().filter(|going| going.over.is_some()).count(),
         }
     }
 
@@ -195,7 +215,9 @@ impl Recording {
     ///
     /// # Errors
     /// When something can't be written; the pages stay in their folder then.
-    pub fn end(self, tick: Tick<'_>) -> Result<Recorded> {
+    pub fn end(mut self, tick: Tick<'_>) -> Result<Recorded> {
+        // Guests end first: what their last events cause on the host is recorded.
+        let guests = self.guests.end();
         self.instance.set("tracing_on", "0")?;
         let duration = self.begun.elapsed();
         self.stop.tell();
@@ -230,32 +252,44 @@ impl Recording {
             recorder_cpu_ns,
             faults,
             vms,
+            guests: guests.iter().map(|guest| guest.summary().clone()).collect(),
         };
         session::write(&recorded, &self.to)?;
+        let host = HostClock {
+            name: self.clock.name.clone(),
+            tsc_conversion: self.clock.tsc_conversion,
+            trace_id: self.begun_unix_ns,
+        };
         let about = About {
+            header: header(&self.texts),
             clock: &self.clock.name,
             clock_line: &self.clock.line,
             tsc_conversion: self.clock.tsc_conversion,
             trace_id: self.begun_unix_ns,
-            vms: &recorded.vms,
+            uname: assemble::uname(),
+            guests: recorded.vms.iter().map(|vm| guests::option(vm, &guests)).collect(),
+            time_shift: None,
+            cpus: stats.iter().map(|(cpu, _)| *cpu).collect(),
             stats: &stats,
             cmdlines,
         };
         assemble::write(&self.texts, &about, &folder, &self.to.join("host.dat"), tick)?;
         fs::remove_dir_all(&folder).map_err(RecordError::io("remove", &folder))?;
+        for guest in &guests {
+            guests::write(guest, &host, &self.to, tick)?;
+        }
         Ok(recorded)
     }
 }
 
 /// The folder with the pages, in the session's.
-const FOLDER: &str = "host.pages";
+pub(crate) const FOLDER: &str = "host.pages";
 
 /// All VMs, or the one that is named.
 fn chosen_vms(asked: Option<&str>) -> Result<Vec<Vm>> {
     let vms = vms::running();
     let Some(asked) = asked else { return Ok(vms) };
-    let is_asked = |vm: &&Vm| vm.name == asked || vm.pid.to_string() == asked;
-    match vms.iter().find(is_asked) {
+    match vms.iter().find(|vm| vm.is_called(asked)) {
         Some(vm) => Ok(vec![vm.clone()]),
         None => {
             let vms = vms.iter().map(|vm| format!("{} (process {})", vm.name, vm.pid)).collect();
@@ -296,44 +330,4 @@ fn own_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let whole = u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000);
     whole.saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
-}
-
-/// Whether a folder has a recording in it already.
-#[must_use]
-pub fn holds_recording(folder: &Path) -> bool {
-    folder.join("host.dat").exists() || folder.join(FOLDER).exists()
-}
-
-/// Finishes what the recorder with this process id left, once it is gone: what is still in the
-/// kernel's buffers goes to the session's folder, which can be read as it is then; its instance and
-/// its probes go.
-///
-/// # Errors
-/// When the rest can't be written. The instance is gone all the same.
-pub fn clean_up(pid: u32, session: &Path) -> Result<()> {
-    let tracefs = Tracefs::find()?;
-    let Some(instance) = Instance::of(&tracefs, pid) else { return Ok(()) };
-    let folder = session.join(FOLDER);
-    let drained = if folder.is_dir() { drain(&instance, &folder) } else { Ok(()) };
-    let cmdlines = fs::read(tracefs.root().join("saved_cmdlines")).unwrap_or_default();
-    let named = fs::write(folder.join("saved_cmdlines"), cmdlines);
-    drop(instance);
-    Probes::remove_of(tracefs.root(), pid);
-    drained.and_then(|()| named.map_err(RecordError::io("write", &folder)))
-}
-
-/// Moves what is left in the buffers to the files of their CPUs.
-fn drain(instance: &Instance, folder: &Path) -> Result<()> {
-    instance.set("tracing_on", "0")?;
-    let stop = Stop::new()?;
-    stop.tell();
-    let header = tracefs::read(&folder.join("events/header_page"))?;
-    let page_size = page_size(&header) as usize;
-    for cpu in instance.cpus()? {
-        let raw = RawPages::open(instance, cpu, page_size)?;
-        let to = pages(folder, cpu);
-        let (_, ended) = Pump::start(cpu, raw, &to, stop.clone())?.join();
-        ended.map_err(RecordError::io("write", &to))?;
-    }
-    Ok(())
 }

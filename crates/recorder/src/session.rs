@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::{RecordError, Result};
+use crate::guest::GuestSummary;
 use crate::losses::CpuLosses;
 use crate::vms::Vm;
 
@@ -32,19 +33,21 @@ pub struct Recorded {
     pub faults: Vec<String>,
     /// VMs that ran.
     pub vms: Vec<Vm>,
+    /// Guests that were recorded, too.
+    pub guests: Vec<GuestSummary>,
 }
 
 #[derive(Serialize)]
 struct Session<'a> {
     schema: &'static str,
     title: String,
-    machines: [Machine; 1],
+    machines: Vec<Machine>,
     recorded: &'a Recorded,
 }
 
 #[derive(Serialize)]
 struct Machine {
-    file: &'static str,
+    file: String,
     role: &'static str,
     name: Option<String>,
     origin: Option<String>,
@@ -52,15 +55,35 @@ struct Machine {
 
 /// Writes the file into a session's folder.
 pub(crate) fn write(recorded: &Recorded, folder: &Path) -> Result<()> {
-    let seconds = recorded.duration_ns / 1_000_000_000;
     let session = Session {
         schema: "hyperscope.session/1",
-        title: format!("{} events of a host for {seconds} s", recorded.events.len()),
-        machines: [Machine { file: "host.dat", role: "host", name: None, origin: None }],
+        title: title(recorded),
+        machines: machines(recorded),
         recorded,
     };
     let path = folder.join("session.json");
     let failed = RecordError::io("write", &path);
     let text = serde_json::to_string_pretty(&session).map_err(std::io::Error::from);
     text.and_then(|text| fs::write(&path, text + "\n")).map_err(failed)
+}
+
+fn title(recorded: &Recorded) -> String {
+    let seconds = recorded.duration_ns / 1_000_000_000;
+    let guests: Vec<&str> = recorded.guests.iter().map(|guest| guest.name.as_str()).collect();
+    let with =
+        if guests.is_empty() { String::new() } else { format!(" and of {}", guests.join(", ")) };
+    format!("{} events of a host{with} for {seconds} s", recorded.events.len())
+}
+
+/// Machines whose files are there.
+fn machines(recorded: &Recorded) -> Vec<Machine> {
+    let host = Machine { file: "host.dat".into(), role: "host", name: None, origin: None };
+    let guest = |guest: &GuestSummary| Machine {
+        file: guest.file.clone(),
+        role: "guest",
+        name: Some(guest.name.clone()),
+        origin: None,
+    };
+    let readable = recorded.guests.iter().filter(|guest| guest.clock.is_some());
+    std::iter::once(host).chain(readable.map(guest)).collect()
 }

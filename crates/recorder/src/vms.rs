@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use channel::HostAddress;
 use serde::Serialize;
 
 /// A running VM.
@@ -18,6 +19,25 @@ pub struct Vm {
     pub vcpus: Vec<Vcpu>,
     /// Its address for vsock, where its command line tells it.
     pub vsock_cid: Option<u32>,
+    /// Channels to an agent in it, as its command line tells them, the best first.
+    pub channels: Vec<String>,
+}
+
+impl Vm {
+    /// Whether this is its name, or its process id.
+    #[must_use]
+    pub fn is_called(&self, asked: &str) -> bool {
+        self.name == asked || self.pid.to_string() == asked
+    }
+
+    /// Whether a channel leads to it.
+    #[must_use]
+    pub fn is_reached_by(&self, channel: &HostAddress) -> bool {
+        match channel {
+            HostAddress::Vsock { cid, .. } => self.vsock_cid == Some(*cid),
+            other => self.channels.contains(&other.to_string()),
+        }
+    }
 }
 
 /// A vCPU.
@@ -58,7 +78,14 @@ fn vm(pid: u32) -> Vm {
         .collect();
     let program = comm(&format!("/proc/{pid}/comm"));
     let name = name(&words).unwrap_or_else(|| format!("{program}-{pid}"));
-    Vm { name, pid, program, vcpus: vcpus(pid), vsock_cid: vsock_cid(&words) }
+    Vm {
+        name,
+        pid,
+        program,
+        vcpus: vcpus(pid),
+        vsock_cid: vsock_cid(&words),
+        channels: channels(&words),
+    }
 }
 
 fn comm(path: &str) -> String {
@@ -77,6 +104,17 @@ fn name(words: &[String]) -> Option<String> {
         return named.or_else(|| parts.first().copied()).map(str::to_owned);
     }
     after("--id").cloned()
+}
+
+/// Ports made for an agent, then vsock. Folders of ports are those of a socket named after one.
+fn channels(words: &[String]) -> Vec<String> {
+    let parts = || words.iter().flat_map(|word| word.split(','));
+    let socket = |part: &str| {
+        let folder = part.strip_prefix("path=")?.strip_suffix("/hyperscope.control")?;
+        Some(format!("virtio-serial:{folder}"))
+    };
+    let ports = parts().find_map(socket);
+    ports.into_iter().chain(vsock_cid(words).map(|cid| format!("vsock:{cid}"))).collect()
 }
 
 /// `guest-cid=N` of QEMU's vsock device, `cid=N` of cloud-hypervisor's.
@@ -150,6 +188,14 @@ mod tests {
         assert_eq!(vsock_cid(&words(line)), Some(3));
         assert_eq!(vsock_cid(&words("cloud-hypervisor --vsock cid=4,socket=/s")), Some(4));
         assert_eq!(vsock_cid(&words("qemu -m 1")), None);
+    }
+
+    #[test]
+    fn channels_on_command_lines() {
+        let line = "qemu -chardev socket,id=c,path=/run/l2/hyperscope.control,server=on -device \
+                    vhost-vsock-pci,guest-cid=3";
+        assert_eq!(channels(&words(line)), ["virtio-serial:/run/l2", "vsock:3"]);
+        assert!(channels(&words("qemu -m 1")).is_empty());
     }
 
     #[test]

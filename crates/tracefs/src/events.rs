@@ -40,7 +40,8 @@ const DISK: &[&str] = &["block", "io_uring"];
 
 impl Profile {
     /// Names and systems in it. A kernel need not have all of them.
-    fn patterns(self) -> Vec<&'static str> {
+    #[must_use]
+    pub fn patterns(self) -> Vec<&'static str> {
         let parts: &[&[&str]] = match self {
             Self::Exits => &[KVM, SCHED, IRQ],
             Self::Net => &[KVM, SCHED, IRQ, NET],
@@ -71,14 +72,14 @@ impl Available {
         Ok(Self(names))
     }
 
-    /// The events that the profile and the patterns name, each once.
+    /// The events that the patterns name, each once; those that are optional may name none.
     ///
     /// # Errors
-    /// When a pattern names none.
-    pub fn choose(&self, profile: Option<Profile>, patterns: &[String]) -> Result<Vec<String>> {
+    /// When one of the others names none.
+    pub fn choose(&self, optional: &[impl AsRef<str>], patterns: &[String]) -> Result<Vec<String>> {
         let mut chosen = BTreeSet::new();
-        for pattern in profile.map(Profile::patterns).unwrap_or_default() {
-            chosen.extend(self.matching(pattern));
+        for pattern in optional {
+            chosen.extend(self.matching(pattern.as_ref()));
         }
         for pattern in patterns {
             let mut found = self.matching(pattern).peekable();
@@ -171,7 +172,7 @@ mod tests {
 
     fn chosen(patterns: &[&str]) -> Result<Vec<String>> {
         let patterns: Vec<String> = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
-        available().choose(None, &patterns)
+        available().choose(&[""; 0], &patterns)
     }
 
     #[test]
@@ -180,7 +181,10 @@ mod tests {
         assert_eq!(chosen(&["kvm_exit", "kvm/kvm_exit"]).unwrap(), ["kvm:kvm_exit"]);
         assert_eq!(chosen(&["*:*_e?it"]).unwrap(), ["kvm:kvm_exit"]);
         assert_eq!(chosen(&["sched:*"]).unwrap(), ["sched:sched_switch"]);
-        assert_eq!(available().choose(Some(Profile::Sched), &[]).unwrap(), ["sched:sched_switch"]);
+        assert_eq!(
+            available().choose(&Profile::Sched.patterns(), &[]).unwrap(),
+            ["sched:sched_switch"]
+        );
     }
 
     #[test]

@@ -70,9 +70,11 @@ pub struct EventFilter {
 /// What is to be recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Start {
-    /// Events, systems and patterns.
+    /// Events, systems and patterns; each names one at least.
     pub events: Vec<String>,
-    /// Filters of those.
+    /// Such as need not be there.
+    pub optional: Vec<String>,
+    /// Filters of events.
     pub filters: Vec<EventFilter>,
     /// Probes, each `FUNCTION [ARGUMENTS]`.
     pub probes: Vec<String>,
@@ -286,9 +288,11 @@ impl GuestHello {
 
 impl Start {
     fn write(&self, to: &mut Payload) {
-        to.list(&self.events, |to, event| {
-            to.text(event);
-        });
+        for list in [&self.events, &self.optional] {
+            to.list(list, |to, event| {
+                to.text(event);
+            });
+        }
         write_filters(&self.filters, to);
         to.list(&self.probes, |to, probe| {
             to.text(probe);
@@ -305,6 +309,7 @@ impl Start {
     fn read(from: &mut Fields<'_>) -> Result<Self, Senseless> {
         Ok(Self {
             events: from.list(Fields::text)?,
+            optional: from.list(Fields::text)?,
             filters: read_filters(from)?,
             probes: from.list(Fields::text)?,
             clock: from.option(Fields::text)?,

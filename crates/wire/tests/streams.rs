@@ -30,6 +30,7 @@ fn messages() -> Vec<Message> {
     };
     let start = Start {
         events: vec!["kvm".into(), "sched:sched_switch".into()],
+        optional: vec!["irq".into()],
         filters: filters(),
         probes: vec!["do_exit".into()],
         clock: Some("x86-tsc".into()),

@@ -11,7 +11,8 @@ use clap::{Args, ValueEnum};
     hyperscope record                            until Ctrl-C, what accounts for every exit\n  \
     hyperscope record --for 10s -o slow.hscope\n  \
     hyperscope record --vm web -- sleep 5        one VM alone, while a command runs\n  \
-    hyperscope record --profile net --kprobe tun_get_user\n\n\
+    hyperscope record --profile net --kprobe tun_get_user\n  \
+    hyperscope record --guest web -- sleep 5     host and guest, with hyperscope-agent in the guest\n\n\
     The recording is a session: hyperscope exits SESSION reads it, and so does trace-cmd report\n\
     SESSION/host.dat. Recording needs root. Nothing but an instance of tracefs, and probes in a\n\
     group of their own, is touched, and both are gone afterwards.")]
@@ -28,6 +29,21 @@ pub(crate) struct RecordArgs {
     /// Record only this VM's threads, by its name or its process id
     #[arg(long, value_name = "VM")]
     pub(crate) vm: Option<String>,
+    /// Record this guest, too, by hyperscope-agent in it: a VM's name, or [NAME=]CHANNEL
+    ///
+    /// Channels: vsock:CID[:PORT], virtio-serial:FOLDER (of the ports' sockets), tcp:HOST:PORT,
+    /// unix:PATH. A VM's name stands for the best channel that it has.
+    #[arg(long = "guest", value_name = "GUEST")]
+    pub(crate) guests: Vec<String>,
+    /// Record these events in guests [default: those of --profile, as far as guests have them]
+    #[arg(long = "guest-event", value_name = "EVENT", requires = "guests")]
+    pub(crate) guest_events: Vec<String>,
+    /// Size of each CPU's buffer in guests' kernels, in KiB
+    #[arg(long, value_name = "KIB", requires = "guests")]
+    pub(crate) guest_buffer: Option<u32>,
+    /// Keep so much of each guest's pages at most [default: 16G]
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "guests")]
+    pub(crate) guest_quota: Option<u64>,
     /// The session's folder [default: hyperscope.hscope]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
@@ -91,9 +107,35 @@ fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text:?} is no time that can pass"))
 }
 
+/// Reads a size with its unit; without one it is bytes.
+fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is no size: write 500M or 16G");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text.get(digits.len()..).unwrap_or_default().trim_end_matches("iB") {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    number.checked_mul(1 << shift).ok_or_else(wrong)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("4096"), Ok(4096));
+        assert_eq!(size("16G"), Ok(16 << 30));
+        assert_eq!(size("2MiB"), Ok(2 << 20));
+        for wrong in ["", "x", "1Y", "-1", "99999999T"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn times_have_units() {

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use recorder::{Plan, Profile, Recorded, Recording};
+use recorder::{GuestSummary, InGuests, Plan, Profile, Recorded, Recording};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -60,7 +60,21 @@ fn plan(args: &RecordArgs, to: PathBuf) -> Plan {
         vm: args.vm.clone(),
         clock: args.clock.clone(),
         buffer_kib: args.buffer,
+        guests: args.guests.clone(),
+        in_guests: in_guests(args),
         to,
+    }
+}
+
+/// What is recorded in guests: what is asked for, else the same as on the host where they have it.
+fn in_guests(args: &RecordArgs) -> InGuests {
+    let usual = args.profile.map_or(Profile::Exits, Profile::from);
+    InGuests {
+        events: args.guest_events.clone(),
+        profile: args.guest_events.is_empty().then_some(usual),
+        probes: Vec::new(),
+        buffer_kib: args.guest_buffer,
+        quota_bytes: args.guest_quota,
     }
 }
 
@@ -133,10 +147,24 @@ fn show(recording: &Recording) {
     let mut err = io::stderr().lock();
     let _ = write!(
         err,
-        "\r\x1b[K{time:.1} s  {mib} MiB  {} events lost  Ctrl-C ends it",
+        "\r\x1b[K{time:.1} s  {mib} MiB{}  {} events lost  Ctrl-C ends it",
+        guests(&progress),
         progress.lost
     );
     let _ = err.flush();
+}
+
+/// What a line of progress says of guests.
+fn guests(progress: &recorder::Progress) -> String {
+    let over = match progress.guests_over {
+        0 => String::new(),
+        1 => "  1 guest is not recorded any more".into(),
+        many => format!("  {many} guests are not recorded any more"),
+    };
+    match progress.guest_bytes >> 20 {
+        0 => over,
+        mib => format!(" + {mib} MiB of guests{over}"),
+    }
 }
 
 fn end(recording: Recording, to: &Path) -> anyhow::Result<()> {
@@ -166,8 +194,37 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
         "hyperscope: {seconds:.1} s, {} KiB of pages, {lost} events lost, {cost:.1} ms of CPU time for recording",
         bytes >> 10
     )?;
+    for guest in &recorded.guests {
+        conclude_guest(guest, &mut err)?;
+    }
     writeln!(err, "hyperscope: session: {}", to.display())?;
-    if recorded.faults.is_empty() { Ok(()) } else { bail!("not everything was recorded") }
+    let is_whole = recorded.guests.iter().all(|guest| guest.faults.is_empty());
+    if is_whole && recorded.faults.is_empty() {
+        Ok(())
+    } else {
+        bail!("not everything was recorded")
+    }
+}
+
+fn conclude_guest(guest: &GuestSummary, err: &mut impl Write) -> io::Result<()> {
+    for fault in &guest.faults {
+        writeln!(err, "hyperscope: guest {}: {fault}", guest.name)?;
+    }
+    #[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
+    let cost = guest.agent_cpu_ns as f64 / 1e6;
+    let missing = match guest.bytes_lost() {
+        0 => String::new(),
+        bytes => format!(", {} KiB of pages missing", bytes.div_ceil(1024)),
+    };
+    writeln!(
+        err,
+        "hyperscope: guest {}: {} KiB of pages, {} events lost{missing}, {cost:.1} ms of CPU time \
+         and {} wake-ups of its agent",
+        guest.name,
+        guest.bytes() >> 10,
+        guest.events_lost(),
+        guest.agent_wakeups
+    )
 }
 
 /// A process that cleans up when this one is killed: the end of a pipe tells it.

@@ -1,0 +1,226 @@
+//! A guest that is recorded together with its host, by the agent in it.
+
+mod address;
+mod conversation;
+mod files;
+mod receiver;
+mod recorded;
+mod texts;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use channel::{Control, Heard, HostAddress, PortSockets, Stream, Wait};
+use wire::{GuestHello, Message, Start};
+
+use crate::error::{RecordError, Result};
+use crate::pump::Stop;
+use crate::vms::Vm;
+
+pub(crate) use self::address::GuestAddress;
+use self::conversation::Conversation;
+pub(crate) use self::conversation::Going;
+use self::files::{GuestFiles, PageShape};
+use self::receiver::Receiver;
+pub use self::recorded::{GuestCpu, GuestSummary};
+pub(crate) use self::recorded::{GuestRecorded, HostClock, TSC};
+
+/// How long an agent may take to answer.
+const ANSWER: Duration = Duration::from_secs(10);
+/// How long connections may take.
+const CONNECT: Duration = Duration::from_secs(5);
+/// CPUs that a guest may have; Linux stops at 8192.
+const MOST_CPUS: u32 = 8192;
+/// Page streams that are opened to a guest.
+const MOST_STREAMS: u32 = 512;
+/// Sizes of pages that a ring buffer may have.
+const PAGE_BYTES: std::ops::RangeInclusive<u32> = 4096..=65536;
+
+/// A guest whose agent has answered: it can be recorded.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    address: GuestAddress,
+    control: Control,
+    session: u64,
+    hello: GuestHello,
+    streams: Vec<Stream>,
+}
+
+/// A guest that is recorded.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    name: String,
+    channel: HostAddress,
+    vm: Option<Vm>,
+    session: u64,
+    hello: GuestHello,
+    folder: PathBuf,
+    files: Arc<GuestFiles>,
+    stop: Stop,
+    receivers: Vec<Receiver>,
+    conversation: Conversation,
+}
+
+impl Ready {
+    /// Connects to a guest's agent and asks who it is.
+    ///
+    /// # Errors
+    /// When nobody answers, or speaks another version of the protocol.
+    pub(crate) fn connect(address: GuestAddress, session: u64) -> Result<Self> {
+        let failed = |source| RecordError::Guest { name: address.name.clone(), source };
+        let mut control = Control::new(address.channel.connect(CONNECT).map_err(failed)?);
+        control.send(session, &Message::HostHello).map_err(failed)?;
+        let hello = hello(&mut control, session).map_err(failed)?;
+        check(&hello).map_err(|text| failed(io::Error::other(text)))?;
+        let streams = (0..hello.streams).map(|at| page_stream(&address.channel, session, at));
+        let streams = streams.collect::<io::Result<_>>().map_err(failed)?;
+        Ok(Self { address, control, session, hello, streams })
+    }
+
+    /// The name that the guest is recorded under.
+    pub(crate) fn name(&self) -> &str {
+        &self.address.name
+    }
+
+    /// Whether its processor is an x86.
+    pub(crate) fn is_x86(&self) -> bool {
+        self.hello.uname.split(' ').next_back().is_some_and(|machine| machine == "x86_64")
+    }
+
+    /// Has the guest record, with its pages in a folder of the session.
+    ///
+    /// # Errors
+    /// When the guest refuses; the message is the guest's.
+    pub(crate) fn begin(mut self, start: &Start, session: &Path, quota: u64) -> Result<Recorded> {
+        let name = self.address.name.clone();
+        let failed = |source| RecordError::Guest { name: name.clone(), source };
+        let folder = session.join(format!("guest-{name}.pages"));
+        fs::create_dir_all(&folder).map_err(RecordError::io("make", &folder))?;
+        let shape = PageShape {
+            bytes: self.hello.page_bytes as usize,
+            long_bytes: self.hello.long_bytes.into(),
+            big_endian: self.hello.big_endian,
+        };
+        let files = Arc::new(GuestFiles::new(&folder, self.hello.cpus, shape, quota));
+        let stop = Stop::new()?;
+        let mut receivers = Vec::new();
+        for (at, stream) in self.streams.into_iter().enumerate() {
+            let (files, stop) = (Arc::clone(&files), stop.clone());
+            receivers.push(Receiver::start(at, stream, self.session, files, stop).map_err(failed)?);
+        }
+        self.control.send(self.session, &Message::Start(start.clone())).map_err(failed)?;
+        let conversation =
+            Conversation::begin(self.control, self.session, &folder).map_err(failed)?;
+        Ok(Recorded {
+            channel: self.address.channel,
+            vm: self.address.vm,
+            session: self.session,
+            hello: self.hello,
+            name,
+            folder,
+            files,
+            stop,
+            receivers,
+            conversation,
+        })
+    }
+}
+
+impl Recorded {
+    /// How it is going.
+    pub(crate) fn going(&self) -> Going {
+        self.conversation.going()
+    }
+
+    /// The name that the guest is recorded under.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Has the guest stop, and waits for what it still has to send.
+    pub(crate) fn end(self) -> GuestRecorded {
+        let ended = self.conversation.end();
+        self.stop.tell();
+        let mut faults = ended.faults;
+        for receiver in self.receivers {
+            if let Err(error) = receiver.join() {
+                faults.push(format!("its pages were not written to the end: {error}"));
+            }
+        }
+        for end in &ended.cpus {
+            self.files.sent(end.cpu, end.sent_bytes);
+        }
+        GuestRecorded::new(recorded::Parts {
+            name: self.name,
+            channel: self.channel,
+            vm: self.vm,
+            trace_id: self.session,
+            hello: self.hello,
+            folder: self.folder,
+            received: self.files.received(),
+            senseless: self.files.senseless(),
+            started: ended.started,
+            texts: ended.texts,
+            cpus: ended.cpus,
+            status: ended.status,
+            faults,
+        })
+    }
+}
+
+/// The agent's answer. What a host that was here before has left unread is left out.
+fn hello(control: &mut Control, session: u64) -> io::Result<GuestHello> {
+    let end = std::time::Instant::now() + ANSWER;
+    loop {
+        let left = end.saturating_duration_since(std::time::Instant::now());
+        match control.receive(Wait::at_most(left))? {
+            Heard::Message(of, Message::GuestHello(hello)) if of == session => return Ok(hello),
+            Heard::Message(of, Message::Refused(text)) if of == session => {
+                return Err(io::Error::other(text));
+            }
+            Heard::Message(..) => {}
+            Heard::End => return Err(io::Error::other("it closed the channel without an answer")),
+            Heard::Nothing => {
+                let text = "nobody answers: is hyperscope-agent running in the guest?";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+            }
+        }
+    }
+}
+
+/// Whether a guest can be recorded that tells this of itself.
+fn check(hello: &GuestHello) -> std::result::Result<(), String> {
+    if hello.version != wire::VERSION {
+        return Err(format!(
+            "its agent ({}) speaks version {} of the protocol, this program version {}",
+            hello.agent,
+            hello.version,
+            wire::VERSION
+        ));
+    }
+    let makes_sense = (1..=MOST_CPUS).contains(&hello.cpus)
+        && (1..=MOST_STREAMS).contains(&hello.streams)
+        && PAGE_BYTES.contains(&hello.page_bytes)
+        && hello.page_bytes.is_power_of_two()
+        && matches!(hello.long_bytes, 4 | 8);
+    if makes_sense {
+        return Ok(());
+    }
+    let GuestHello { cpus, streams, page_bytes, long_bytes, .. } = hello;
+    Err(format!(
+        "it says that it has {cpus} CPUs, {streams} page streams, pages of {page_bytes} bytes and \
+         longs of {long_bytes}, which is not plausible"
+    ))
+}
+
+fn page_stream(channel: &HostAddress, session: u64, at: u32) -> io::Result<Stream> {
+    if let HostAddress::VirtioSerial { folder } = channel {
+        return PortSockets::new(folder).pages(at);
+    }
+    let mut control = Control::new(channel.connect(CONNECT)?);
+    control.send(session, &Message::Attach(at))?;
+    Ok(control.into_stream())
+}

@@ -1,0 +1,83 @@
+//! Which guest is meant, and how its agent is reached.
+
+use channel::HostAddress;
+
+use crate::error::{RecordError, Result};
+use crate::vms::Vm;
+
+/// A guest that is to be recorded, and the channel to its agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GuestAddress {
+    pub(crate) name: String,
+    pub(crate) channel: HostAddress,
+    /// The VM that it is, as far as that is known.
+    pub(crate) vm: Option<Vm>,
+}
+
+impl GuestAddress {
+    /// What `[NAME=]CHANNEL` or the name of a VM means.
+    ///
+    /// # Errors
+    /// When it is neither, or the VM has no channel that can be seen from here.
+    pub(crate) fn find(asked: &str, vms: &[Vm]) -> Result<Self> {
+        if let Some(vm) = vms.iter().find(|vm| vm.is_called(asked)) {
+            let Some(channel) = vm.channels.first() else {
+                return Err(RecordError::NoChannel { name: vm.name.clone() });
+            };
+            let channel = channel.parse().map_err(usage)?;
+            return Ok(Self { name: file_name(&vm.name), channel, vm: Some(vm.clone()) });
+        }
+        let (name, channel) = match asked.split_once('=') {
+            Some((name, channel)) if !name.contains(':') => (Some(name), channel),
+            _ => (None, asked),
+        };
+        let channel: HostAddress = channel.parse().map_err(usage)?;
+        let vm = name.and_then(|name| vms.iter().find(|vm| vm.is_called(name)));
+        let vm = vm.or_else(|| vms.iter().find(|vm| vm.is_reached_by(&channel))).cloned();
+        let name = name.map(str::to_owned).or(vm.as_ref().map(|vm| vm.name.clone()));
+        let name = file_name(&name.unwrap_or_else(|| channel.to_string()));
+        Ok(Self { name, channel, vm })
+    }
+}
+
+fn usage(error: channel::AddressError) -> RecordError {
+    RecordError::Usage(format!("{error}; so are names of VMs that run here"))
+}
+
+/// A name that can be part of a file's.
+fn file_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '-' };
+    let name: String = name.chars().map(plain).take(64).collect();
+    let name = name.trim_matches(['.', '-']);
+    if name.is_empty() { "guest".into() } else { name.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vm(name: &str, cid: Option<u32>) -> Vm {
+        let channels = cid.map(|cid| format!("vsock:{cid}")).into_iter().collect();
+        let (program, vcpus) = ("qemu".into(), Vec::new());
+        Vm { name: name.into(), pid: 77, program, vcpus, vsock_cid: cid, channels }
+    }
+
+    fn found(asked: &str) -> Result<(String, String, bool)> {
+        let vms = [vm("web", Some(3)), vm("db", None)];
+        let found = GuestAddress::find(asked, &vms)?;
+        Ok((found.name, found.channel.to_string(), found.vm.is_some()))
+    }
+
+    #[test]
+    fn vms_are_found_by_name_process_and_channel() {
+        let web = |name: &str| (name.to_owned(), "vsock:3:8823".to_owned(), true);
+        for asked in ["web", "vsock:3"] {
+            assert_eq!(found(asked).unwrap(), web("web"), "{asked}");
+        }
+        assert_eq!(found("a/b=vsock:3").unwrap(), web("a-b"));
+        let other = ("virtio-serial--run-x".into(), "virtio-serial:/run/x".into(), false);
+        assert_eq!(found("virtio-serial:/run/x").unwrap(), other);
+        assert!(found("db").unwrap_err().to_string().contains("no channel"));
+        assert!(found("cache").unwrap_err().to_string().contains("vsock:CID"));
+    }
+}

@@ -1,0 +1,409 @@
+//! The pages that a guest sends, in files: one a CPU, with what is missing counted and marked.
+//!
+//! Nothing a guest says is believed: CPUs are as many as it first said, pages come in few at a time,
+//! and what is more than the host has set aside for it is dropped and counted.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use wire::PageHead;
+
+use crate::pages_folder::pages;
+
+/// How pages are laid out, as far as marking a loss needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageShape {
+    pub(crate) bytes: usize,
+    /// Bytes of a `long`, which is what the page's length is kept in.
+    pub(crate) long_bytes: usize,
+    pub(crate) big_endian: bool,
+}
+
+/// Where a page's length begins: behind its time stamp.
+const LENGTH_AT: usize = 8;
+/// RB_MISSED_EVENTS of kernel/trace/ring_buffer.c: something was lost before this page.
+const MISSED_EVENTS: u32 = 1 << 31;
+/// RB_MISSED_STORED: how much that was is told behind the page's records.
+const MISSED_STORED: u32 = 1 << 30;
+/// Pages that an agent sends behind one head, at most.
+const BATCH_PAGES: usize = 16;
+
+impl PageShape {
+    /// Marks a page: an unknown number of events before it is missing.
+    fn mark_missed(&self, page: &mut [u8]) {
+        let Some(length) = page.get_mut(LENGTH_AT..LENGTH_AT + self.long_bytes) else { return };
+        let low = if self.big_endian { self.long_bytes - 4 } else { 0 };
+        let Some(low) = length.get_mut(low..low + 4).and_then(|low| low.first_chunk_mut()) else {
+            return;
+        };
+        let flags =
+            if self.big_endian { u32::from_be_bytes(*low) } else { u32::from_le_bytes(*low) };
+        // A count of what the guest's kernel lost would say that no more than that is missing.
+        let flags = (flags | MISSED_EVENTS) & !MISSED_STORED;
+        *low = if self.big_endian { flags.to_be_bytes() } else { flags.to_le_bytes() };
+    }
+}
+
+/// What came of one CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CpuReceived {
+    /// Bytes in its file.
+    pub(crate) written: u64,
+    /// Bytes of pages that the guest sent and that did not arrive whole.
+    pub(crate) lost: u64,
+    /// Bytes that were dropped because the guest has used up what was set aside for it.
+    pub(crate) over_quota: u64,
+    /// Times at which bytes are missing.
+    pub(crate) gaps: u64,
+    /// The guest has said that there are no more.
+    pub(crate) ended: bool,
+}
+
+#[derive(Debug)]
+struct Cpu {
+    path: PathBuf,
+    file: Option<File>,
+    received: CpuReceived,
+    /// Bytes that the guest has sent by now, by its own count.
+    expected: u64,
+    /// Something is missing before the next page.
+    missed: bool,
+}
+
+/// The files of a guest.
+#[derive(Debug)]
+pub(crate) struct GuestFiles {
+    shape: PageShape,
+    cpus: Vec<Mutex<Cpu>>,
+    /// Bytes that are left for it.
+    quota: AtomicU64,
+    /// Bytes that belong to no page of this guest.
+    senseless: AtomicU64,
+}
+
+impl GuestFiles {
+    /// Files in a folder for so many CPUs, with no more than `quota` bytes in them.
+    pub(crate) fn new(folder: &Path, cpus: u32, shape: PageShape, quota: u64) -> Self {
+        let cpu = |cpu| Cpu {
+            path: pages(folder, cpu),
+            file: None,
+            received: CpuReceived::default(),
+            expected: 0,
+            missed: false,
+        };
+        let cpus = (0..cpus).map(|number| Mutex::new(cpu(number))).collect();
+        Self { shape, cpus, quota: AtomicU64::new(quota), senseless: AtomicU64::new(0) }
+    }
+
+    /// What came of each CPU so far.
+    pub(crate) fn received(&self) -> Vec<CpuReceived> {
+        self.cpus.iter().map(|cpu| lock(cpu).received).collect()
+    }
+
+    /// Bytes that were no pages of this guest.
+    pub(crate) fn senseless(&self) -> u64 {
+        self.senseless.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_senseless(&self, bytes: u64) {
+        self.senseless.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether a head makes sense for this guest.
+    fn admits(&self, head: &PageHead) -> bool {
+        let bytes = head.bytes as usize;
+        (head.cpu as usize) < self.cpus.len()
+            && bytes.is_multiple_of(self.shape.bytes)
+            && bytes <= BATCH_PAGES * self.shape.bytes
+    }
+
+    /// Adds pages that came whole behind their head.
+    ///
+    /// # Errors
+    /// When the file can't be written: a full disk.
+    pub(crate) fn add(&self, head: &PageHead, pages: &mut [u8]) -> io::Result<()> {
+        let Some(cpu) = self.cpus.get(head.cpu as usize) else { return Ok(()) };
+        let mut cpu = lock(cpu);
+        if head.offset < cpu.expected {
+            // It has sent these before, or says so: they are told of as damage.
+            self.note_senseless(pages.len() as u64);
+            return Ok(());
+        }
+        cpu.skip_to(head.offset);
+        cpu.expected = head.offset.saturating_add(pages.len() as u64);
+        if pages.is_empty() {
+            cpu.received.ended = true;
+            return Ok(());
+        }
+        if !self.take_quota(pages.len() as u64) {
+            cpu.received.over_quota += pages.len() as u64;
+            cpu.miss();
+            return Ok(());
+        }
+        if std::mem::take(&mut cpu.missed) {
+            self.shape.mark_missed(pages);
+        }
+        cpu.write(pages)
+    }
+
+    /// Notes that pages did not come whole behind their head.
+    pub(crate) fn lose(&self, head: &PageHead) {
+        let Some(cpu) = self.cpus.get(head.cpu as usize) else { return };
+        lock(cpu).skip_to(head.offset.saturating_add(head.bytes.into()));
+    }
+
+    /// Notes that a guest sent so many bytes in all.
+    pub(crate) fn sent(&self, cpu: u32, bytes: u64) {
+        let Some(cpu) = self.cpus.get(cpu as usize) else { return };
+        lock(cpu).skip_to(bytes);
+    }
+
+    fn take_quota(&self, bytes: u64) -> bool {
+        let take = |left: u64| left.checked_sub(bytes);
+        self.quota.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+}
+
+impl Cpu {
+    /// What the guest sent up to `offset` and did not come is lost.
+    fn skip_to(&mut self, offset: u64) {
+        let missing = offset.saturating_sub(self.expected);
+        if missing > 0 {
+            self.received.lost = self.received.lost.saturating_add(missing);
+            self.expected = offset;
+            self.miss();
+        }
+    }
+
+    fn miss(&mut self) {
+        self.received.gaps += u64::from(!self.missed);
+        self.missed = true;
+    }
+
+    fn write(&mut self, pages: &[u8]) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let file = OpenOptions::new().create(true).append(true).open(&self.path)?;
+                none.insert(file)
+            }
+        };
+        file.write_all(pages)?;
+        self.received.written += pages.len() as u64;
+        Ok(())
+    }
+}
+
+/// A CPU's counts are whole whatever happened while the lock was held.
+fn lock(cpu: &Mutex<Cpu>) -> MutexGuard<'_, Cpu> {
+    cpu.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Pages on their way from one stream to the files: those behind one head at a time.
+#[derive(Debug)]
+pub(crate) struct Arriving<'f> {
+    files: &'f GuestFiles,
+    head: Option<PageHead>,
+    pages: Vec<u8>,
+    /// A head whose pages can't be: they are skipped.
+    refused: bool,
+}
+
+impl<'f> Arriving<'f> {
+    pub(crate) fn new(files: &'f GuestFiles) -> Self {
+        let room = BATCH_PAGES * files.shape.bytes;
+        Self { files, head: None, pages: Vec::with_capacity(room), refused: false }
+    }
+
+    /// A head came, as it should: what is before it is what it seems.
+    pub(crate) fn head(&mut self, head: PageHead) -> io::Result<()> {
+        self.flush()?;
+        self.refused = !self.files.admits(&head);
+        if self.refused {
+            self.files.note_senseless(head.bytes.into());
+            return Ok(());
+        }
+        if head.bytes == 0 {
+            return self.files.add(&head, &mut []);
+        }
+        self.head = Some(head);
+        Ok(())
+    }
+
+    /// Pages behind the last head came.
+    pub(crate) fn pages(&mut self, bytes: &[u8]) {
+        // Behind a head that was admitted no more come than there is room for.
+        if !self.refused {
+            self.pages.extend_from_slice(bytes);
+        }
+    }
+
+    /// Bytes came that are no head where one should be: whoever sent the pages before was cut off in
+    /// the middle, and what seems to be their end is something else.
+    pub(crate) fn senseless(&mut self, bytes: u64) {
+        self.files.note_senseless(bytes);
+        self.pages.clear();
+        if let Some(head) = self.head.take() {
+            self.files.lose(&head);
+        }
+    }
+
+    /// Whether all pages behind the last head came.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.head.is_some_and(|head| self.pages.len() >= head.bytes as usize)
+    }
+
+    /// Nothing comes for now: pages that are whole are kept.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        let Some(head) = self.head.filter(|_| self.is_whole()) else { return Ok(()) };
+        self.head = None;
+        let result = self.files.add(&head, &mut self.pages);
+        self.pages.clear();
+        result
+    }
+
+    /// Nothing more comes: of what is not whole, whole pages are kept.
+    pub(crate) fn end(mut self) -> io::Result<()> {
+        self.flush()?;
+        let Some(head) = self.head.take() else { return Ok(()) };
+        let whole = self.pages.len() - self.pages.len() % self.files.shape.bytes;
+        let kept = PageHead { bytes: u32::try_from(whole).unwrap_or(0), ..head };
+        if let Some(pages) = self.pages.get_mut(..whole).filter(|pages| !pages.is_empty()) {
+            self.files.add(&kept, pages)?;
+        }
+        self.files.lose(&head);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const SHAPE: PageShape = PageShape { bytes: 64, long_bytes: 8, big_endian: false };
+
+    fn page(fill: u8) -> Vec<u8> {
+        let mut page = vec![fill; 64];
+        page[8..16].copy_from_slice(&48_u64.to_le_bytes());
+        page
+    }
+
+    fn head(cpu: u32, offset: u64, bytes: u32) -> PageHead {
+        PageHead { cpu, session: 1, offset, bytes }
+    }
+
+    struct Setup {
+        folder: tempfile::TempDir,
+        files: GuestFiles,
+    }
+
+    fn setup(quota: u64) -> Setup {
+        let folder = tempfile::tempdir().unwrap();
+        let files = GuestFiles::new(folder.path(), 2, SHAPE, quota);
+        Setup { folder, files }
+    }
+
+    impl Setup {
+        fn pages(&self, cpu: u32) -> Vec<Vec<u8>> {
+            let bytes = fs::read(pages(self.folder.path(), cpu)).unwrap_or_default();
+            bytes.chunks(64).map(<[u8]>::to_vec).collect()
+        }
+
+        fn send(&self, sent: &[(PageHead, &[u8])]) {
+            let mut arriving = Arriving::new(&self.files);
+            for (head, pages) in sent {
+                arriving.head(*head).unwrap();
+                arriving.pages(pages);
+            }
+            arriving.end().unwrap();
+        }
+    }
+
+    fn is_marked(page: &[u8]) -> bool {
+        page[11] & 0x80 != 0
+    }
+
+    #[test]
+    fn pages_of_each_cpu_come_into_its_file() {
+        let setup = setup(1000);
+        let (a, b, c) = (page(1), page(2), page(3));
+        setup.send(&[(head(0, 0, 64), &a), (head(1, 0, 64), &b), (head(0, 64, 64), &c)]);
+        assert_eq!(setup.pages(0), [a, c]);
+        assert_eq!(setup.pages(1), [b]);
+        assert_eq!(
+            setup.files.received()[0],
+            CpuReceived { written: 128, ..CpuReceived::default() }
+        );
+    }
+
+    #[test]
+    fn what_did_not_come_is_counted_and_the_next_page_says_so() {
+        let setup = setup(1000);
+        setup.send(&[(head(0, 0, 64), &page(1)), (head(0, 192, 64), &page(2))]);
+        let pages = setup.pages(0);
+        assert!(!is_marked(&pages[0]) && is_marked(&pages[1]));
+        let expected = CpuReceived { written: 128, lost: 128, gaps: 1, ..CpuReceived::default() };
+        assert_eq!(setup.files.received()[0], expected);
+        setup.files.sent(0, 320);
+        assert_eq!(setup.files.received()[0].lost, 192);
+    }
+
+    #[test]
+    fn a_guest_gets_no_more_than_its_quota() {
+        let setup = setup(100);
+        setup.send(&[(head(0, 0, 64), &page(1)), (head(0, 64, 64), &page(2))]);
+        let expected =
+            CpuReceived { written: 64, over_quota: 64, gaps: 1, ..CpuReceived::default() };
+        assert_eq!(setup.files.received()[0], expected);
+    }
+
+    #[test]
+    fn heads_that_cannot_be_are_refused() {
+        let setup = setup(1 << 20);
+        let many = vec![0; 64 * 17];
+        let absurd = [
+            (head(2, 0, 64), &many[..64]),
+            (head(u32::MAX, 0, 64), &many[..64]),
+            (head(0, 0, 63), &many[..63]),
+            (head(0, 0, 64 * 17), &many[..]),
+        ];
+        setup.send(&absurd);
+        assert!(setup.pages(0).is_empty());
+        assert_eq!(setup.files.senseless(), 64 + 64 + 63 + 64 * 17);
+        // What was sent before is not taken again.
+        setup.send(&[(head(0, 64, 64), &page(1)), (head(0, 0, 64), &page(2))]);
+        assert_eq!(setup.pages(0).len(), 1);
+    }
+
+    #[test]
+    fn an_end_in_the_middle_keeps_whole_pages() {
+        let setup = setup(1000);
+        let two = [page(1), page(2)].concat();
+        setup.send(&[(head(0, 0, 128), &two[..100])]);
+        assert_eq!(setup.pages(0), [page(1)]);
+        assert_eq!(setup.files.received()[0].lost, 64);
+        // Bytes that are no head tell that the pages before them are not what they seem.
+        let mut arriving = Arriving::new(&setup.files);
+        arriving.head(head(1, 0, 64)).unwrap();
+        arriving.pages(&page(3));
+        arriving.senseless(10);
+        arriving.end().unwrap();
+        assert!(setup.pages(1).is_empty());
+        assert_eq!((setup.files.received()[1].lost, setup.files.senseless()), (64, 10));
+    }
+
+    #[test]
+    fn lengths_are_marked_in_either_byte_order() {
+        let mut page = vec![0; 64];
+        page[8..12].copy_from_slice(&(48_u32 | MISSED_STORED | MISSED_EVENTS).to_be_bytes());
+        PageShape { long_bytes: 4, big_endian: true, ..SHAPE }.mark_missed(&mut page);
+        assert_eq!(page[8..12], (48_u32 | MISSED_EVENTS).to_be_bytes());
+        let mut page = vec![0; 64];
+        PageShape { big_endian: true, ..SHAPE }.mark_missed(&mut page);
+        assert_eq!(page[8..16], u64::from(MISSED_EVENTS).to_be_bytes());
+    }
+}

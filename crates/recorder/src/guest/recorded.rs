@@ -1,0 +1,250 @@
+//! What came of a guest: its file, what is missing in it, and what recording it cost.
+
+use std::path::{Path, PathBuf};
+
+use abi::{ByteOrder, LongSize};
+use channel::HostAddress;
+use serde::Serialize;
+use tracedat::{Compression, Header, ShiftSample, TimeShift, Version};
+use tracefs::{CpuStats, TscConversion};
+use wire::{CpuEnd, GuestHello, Started, Status};
+
+use crate::assemble::{self, About, Tick};
+use crate::error::Result;
+use crate::guest::files::CpuReceived;
+use crate::guest::texts::GuestTexts;
+use crate::vms::Vm;
+
+/// The clock that a host and its guests on x86 can be related by.
+pub(crate) const TSC: &str = "x86-tsc";
+
+/// Everything that is known of a guest when its recording has ended.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) name: String,
+    pub(crate) channel: HostAddress,
+    pub(crate) vm: Option<Vm>,
+    pub(crate) trace_id: u64,
+    pub(crate) hello: GuestHello,
+    pub(crate) folder: PathBuf,
+    pub(crate) received: Vec<CpuReceived>,
+    pub(crate) senseless: u64,
+    pub(crate) started: Option<Started>,
+    pub(crate) texts: GuestTexts,
+    pub(crate) cpus: Vec<CpuEnd>,
+    pub(crate) status: Status,
+    pub(crate) faults: Vec<String>,
+}
+
+/// A guest whose recording has ended.
+#[derive(Debug)]
+pub(crate) struct GuestRecorded {
+    parts: Parts,
+    summary: GuestSummary,
+}
+
+/// How a guest was recorded.
+#[derive(Clone, Debug, Serialize)]
+pub struct GuestSummary {
+    /// The name that it was recorded under.
+    pub name: String,
+    /// Its file in the session's folder.
+    pub file: String,
+    /// The channel that it came through.
+    pub channel: String,
+    /// The VMM's process, where it is known.
+    pub pid: Option<u32>,
+    /// The trace clock.
+    pub clock: Option<String>,
+    /// How many events were on.
+    pub events: u32,
+    /// Size of each CPU's buffer in the guest's kernel.
+    pub buffer_kib: u32,
+    /// What each CPU sent, and lost.
+    pub cpus: Vec<GuestCpu>,
+    /// Bytes that were no pages of this guest.
+    pub senseless_bytes: u64,
+    /// CPU time that the agent used.
+    pub agent_cpu_ns: u64,
+    /// How often the agent's threads were woken up.
+    pub agent_wakeups: u64,
+    /// What went wrong without ending the recording of others.
+    pub faults: Vec<String>,
+}
+
+/// What came of one CPU of a guest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct GuestCpu {
+    /// The CPU.
+    pub cpu: u32,
+    /// Events that the guest's kernel did not keep.
+    pub events_lost: u64,
+    /// Bytes of pages that came.
+    pub bytes: u64,
+    /// Bytes of pages that the guest sent and that did not come.
+    pub lost_bytes: u64,
+    /// Bytes of pages that were dropped because the guest sent more than it may.
+    pub over_quota_bytes: u64,
+    /// Places where pages are missing; the next page of each says so.
+    pub gaps: u64,
+}
+
+impl GuestRecorded {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let summary = summary(&parts);
+        Self { parts, summary }
+    }
+
+    pub(crate) fn summary(&self) -> &GuestSummary {
+        &self.summary
+    }
+
+    /// The VM that it is, as far as that is known.
+    pub(crate) fn vm(&self) -> Option<&Vm> {
+        self.parts.vm.as_ref()
+    }
+
+    /// What the host's file calls its recording.
+    pub(crate) fn trace_id(&self) -> u64 {
+        self.parts.trace_id
+    }
+
+    /// Whether its pages can be read: it has said how.
+    pub(crate) fn is_readable(&self) -> bool {
+        !self.parts.texts.texts.header_page.is_empty() && self.parts.started.is_some()
+    }
+
+    /// Where its pages are.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.parts.folder
+    }
+
+    /// Writes its file: times are brought to the host's clock where the relation of both is known.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub(crate) fn write(&self, host: &HostClock, to: &Path, tick: Tick<'_>) -> Result<()> {
+        let Parts { hello, texts, folder, trace_id, .. } = &self.parts;
+        let Some(started) = &self.parts.started else { return Ok(()) };
+        let own =
+            started.conversion.map(|(mult, shift, zero_ns)| TscConversion { mult, shift, zero_ns });
+        let time_shift = self.time_shift(host, started);
+        let is_related = time_shift.is_some();
+        let stats: Vec<(u32, String)> =
+            self.parts.cpus.iter().map(|end| (end.cpu, end.stats.clone())).collect();
+        let about = About {
+            header: header(hello),
+            clock: &started.clock,
+            clock_line: &started.clock_line,
+            // A shift comes before the conversion: shifted ticks are the host's.
+            tsc_conversion: if is_related { host.tsc_conversion } else { own },
+            trace_id: *trace_id,
+            uname: hello.uname.clone(),
+            guests: Vec::new(),
+            time_shift,
+            cpus: self.present(),
+            stats: &stats,
+            cmdlines: texts.cmdlines.clone(),
+        };
+        assemble::write(&texts.texts, &about, folder, to, tick)
+    }
+
+    /// CPUs whose pages came.
+    fn present(&self) -> Vec<u32> {
+        let received = (0..).zip(&self.parts.received);
+        received.filter(|(_, one)| one.written > 0).map(|(cpu, _)| cpu).collect()
+    }
+
+    /// The way from the guest's TSC to the host's, from what KVM adds for each vCPU.
+    fn time_shift(&self, host: &HostClock, started: &Started) -> Option<TimeShift> {
+        let vm = self.parts.vm.as_ref()?;
+        if host.name != TSC || started.clock != TSC {
+            return None;
+        }
+        let cpus = (0..self.parts.hello.cpus).map(|cpu| {
+            let vcpu = vm.vcpus.iter().find(|vcpu| vcpu.vcpu == cpu);
+            let sample = vcpu.and_then(|vcpu| to_host(vcpu.tsc_offset?, vcpu.tsc_scaling_ratio));
+            sample.into_iter().collect::<Vec<_>>()
+        });
+        let cpus: Vec<_> = cpus.collect();
+        let any = cpus.iter().any(|samples| !samples.is_empty());
+        any.then_some(TimeShift { peer: host.trace_id, flags: 0, cpus })
+    }
+}
+
+/// The host's clock, which guests' times are brought to.
+#[derive(Clone, Debug)]
+pub(crate) struct HostClock {
+    pub(crate) name: String,
+    pub(crate) tsc_conversion: Option<TscConversion>,
+    pub(crate) trace_id: u64,
+}
+
+/// KVM: guest = (host * ratio) + offset; from guest to host that is one subtraction unless the
+/// frequencies differ, for which nobody tells here how many bits of the ratio are its fraction.
+fn to_host(tsc_offset: i64, ratio: Option<u64>) -> Option<ShiftSample> {
+    // Vendors differ in those bits (48 on VMX, 32 on SVM); 1.0 is one of these two.
+    let is_one = ratio.is_none_or(|ratio| ratio == 0 || ratio == 1 << 48 || ratio == 1 << 32);
+    let offset = tsc_offset.checked_neg().filter(|_| is_one)?;
+    Some(ShiftSample { time: 0, offset, scaling: 1, fraction: 0 })
+}
+
+fn header(hello: &GuestHello) -> Header {
+    Header {
+        version: Version::V7,
+        order: if hello.big_endian { ByteOrder::Big } else { ByteOrder::Little },
+        user_long: if hello.long_bytes == 4 { LongSize::Four } else { LongSize::Eight },
+        page_size: hello.page_bytes,
+        compression: Compression::None,
+        compression_version: String::new(),
+    }
+}
+
+fn summary(parts: &Parts) -> GuestSummary {
+    let started = parts.started.clone().unwrap_or_default();
+    let end_of = |cpu: u32| parts.cpus.iter().find(|end| end.cpu == cpu);
+    let cpus = (0..).zip(&parts.received).map(|(cpu, received)| GuestCpu {
+        cpu,
+        events_lost: end_of(cpu).map_or(0, |end| CpuStats::parse(cpu, &end.stats).events()),
+        bytes: received.written,
+        lost_bytes: received.lost,
+        over_quota_bytes: received.over_quota,
+        gaps: received.gaps,
+    });
+    let is_of_use = |cpu: &GuestCpu| *cpu != GuestCpu { cpu: cpu.cpu, ..GuestCpu::default() };
+    GuestSummary {
+        name: parts.name.clone(),
+        file: format!("guest-{}.dat", parts.name),
+        channel: parts.channel.to_string(),
+        pid: parts.vm.as_ref().map(|vm| vm.pid),
+        clock: parts.started.as_ref().map(|_| started.clock),
+        events: started.events,
+        buffer_kib: started.buffer_kib,
+        cpus: cpus.filter(is_of_use).collect(),
+        senseless_bytes: parts.senseless,
+        agent_cpu_ns: parts.status.agent_cpu_ns,
+        agent_wakeups: parts.status.wakeups,
+        faults: parts.faults.clone(),
+    }
+}
+
+impl GuestSummary {
+    /// Events that the guest's kernel did not keep.
+    #[must_use]
+    pub fn events_lost(&self) -> u64 {
+        self.cpus.iter().map(|cpu| cpu.events_lost).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes that came.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.cpus.iter().map(|cpu| cpu.bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes that are missing.
+    #[must_use]
+    pub fn bytes_lost(&self) -> u64 {
+        let lost = |cpu: &GuestCpu| cpu.lost_bytes.saturating_add(cpu.over_quota_bytes);
+        self.cpus.iter().map(lost).fold(0, u64::saturating_add)
+    }
+}

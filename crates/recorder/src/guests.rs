@@ -1,0 +1,155 @@
+//! The guests of a recording: all asked before it begins, begun after the host, ended before it.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tracedat::{Guest, GuestCpu};
+use tracefs::Profile;
+use wire::Start;
+
+use crate::assemble::Tick;
+use crate::error::{RecordError, Result};
+use crate::guest::{Going, GuestAddress, GuestRecorded, HostClock, Ready, Recorded, TSC};
+use crate::vms::{self, Vm};
+
+/// What is recorded in guests.
+#[derive(Clone, Debug, Default)]
+pub struct InGuests {
+    /// Events, systems and patterns.
+    pub events: Vec<String>,
+    /// A choice of events, beside those; a guest need not have all of them.
+    pub profile: Option<Profile>,
+    /// Probes, each `FUNCTION [ARGUMENTS]`.
+    pub probes: Vec<String>,
+    /// Size of each CPU's buffer in a guest's kernel; unset: by the number of CPUs.
+    pub buffer_kib: Option<u32>,
+    /// Bytes of pages that are kept of each guest at most; unset: [`USUAL_QUOTA_BYTES`].
+    pub quota_bytes: Option<u64>,
+}
+
+/// What a guest may send, when nobody says otherwise.
+pub const USUAL_QUOTA_BYTES: u64 = 16 << 30;
+/// How long guests may take to begin.
+const GUESTS_BEGIN: Duration = Duration::from_secs(30);
+/// How often guests say how they are going.
+const STATUS_MS: u32 = 1000;
+
+/// Asks all guests who they are, before anything is recorded. `number` is one that no other recording
+/// has; each guest gets one after it.
+pub(crate) fn connect(asked: &[String], number: u64) -> Result<Vec<Ready>> {
+    let vms = vms::running();
+    let mut ready = Vec::<Ready>::new();
+    for (asked, at) in asked.iter().zip(1..) {
+        let address = GuestAddress::find(asked, &vms)?;
+        if ready.iter().any(|one| one.name() == address.name) {
+            let text = format!("two guests have the name {}; write NAME=CHANNEL", address.name);
+            return Err(RecordError::Usage(text));
+        }
+        ready.push(Ready::connect(address, number.wrapping_add(at))?);
+    }
+    Ok(ready)
+}
+
+/// Guests that are recorded.
+#[derive(Debug, Default)]
+pub(crate) struct Guests(Vec<Recorded>);
+
+impl Guests {
+    /// Has guests record, with pages in folders of the session at `to`. The host does by now, so
+    /// that its recording holds all of theirs.
+    pub(crate) fn begin(
+        &mut self,
+        ready: Vec<Ready>,
+        what: &InGuests,
+        host_clock: &str,
+        to: &Path,
+    ) -> Result<()> {
+        let quota = what.quota_bytes.unwrap_or(USUAL_QUOTA_BYTES);
+        for ready in ready {
+            let has_tsc = host_clock == TSC && ready.is_x86();
+            let start = start(what, has_tsc.then(|| TSC.to_owned()));
+            self.0.push(ready.begin(&start, to, quota)?);
+        }
+        let end = Instant::now() + GUESTS_BEGIN;
+        while !self.have_begun()? {
+            if Instant::now() > end {
+                let late = self.0.iter().find(|guest| !guest.going().started);
+                let name = late.map(|guest| guest.name().to_owned()).unwrap_or_default();
+                let source = io::Error::other("it does not begin to record");
+                return Err(RecordError::Guest { name, source });
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    fn have_begun(&self) -> Result<bool> {
+        let mut all = true;
+        for guest in &self.0 {
+            let going = guest.going();
+            if let Some(why) = going.over {
+                let source = io::Error::other(why);
+                return Err(RecordError::Guest { name: guest.name().to_owned(), source });
+            }
+            all &= going.started;
+        }
+        Ok(all)
+    }
+
+    /// How each is going.
+    pub(crate) fn going(&self) -> Vec<Going> {
+        self.0.iter().map(Recorded::going).collect()
+    }
+
+    /// Has all of them stop, and waits for what they still have to send.
+    pub(crate) fn end(&mut self) -> Vec<GuestRecorded> {
+        self.0.drain(..).map(Recorded::end).collect()
+    }
+}
+
+/// Writes the file of a guest; its folder goes then. One that never said how its pages are to be
+/// read has no file, and keeps its folder if there is something in it.
+pub(crate) fn write(
+    guest: &GuestRecorded,
+    host: &HostClock,
+    to: &Path,
+    tick: Tick<'_>,
+) -> Result<()> {
+    let folder = guest.folder();
+    if guest.is_readable() {
+        guest.write(host, &to.join(&guest.summary().file), tick)?;
+        return fs::remove_dir_all(folder).map_err(RecordError::io("remove", folder));
+    }
+    // It stays when it is not empty.
+    let _ = fs::remove_dir(folder);
+    Ok(())
+}
+
+/// A VM as trace-cmd tells of it, with the id of its own recording if there is one.
+pub(crate) fn option(vm: &Vm, guests: &[GuestRecorded]) -> Guest {
+    let is_its = |guest: &&GuestRecorded| guest.vm().is_some_and(|of| of.pid == vm.pid);
+    let recorded = guests.iter().find(is_its);
+    Guest {
+        name: recorded.map_or(&vm.name, |guest| &guest.summary().name).clone(),
+        trace_id: recorded.map_or(u64::from(vm.pid), GuestRecorded::trace_id),
+        vcpus: vm.vcpus.iter().map(|vcpu| GuestCpu { cpu: vcpu.vcpu, pid: vcpu.tid }).collect(),
+    }
+}
+
+/// What a guest is asked for.
+fn start(what: &InGuests, clock: Option<String>) -> Start {
+    let optional = what.profile.map(Profile::patterns).unwrap_or_default();
+    Start {
+        events: what.events.clone(),
+        optional: optional.into_iter().map(str::to_owned).collect(),
+        filters: Vec::new(),
+        probes: what.probes.clone(),
+        clock,
+        buffer_kib: what.buffer_kib,
+        kallsyms: true,
+        status_ms: STATUS_MS,
+        boot: false,
+    }
+}
