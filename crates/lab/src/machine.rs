@@ -213,7 +213,7 @@ impl Machine {
         words.extend(strings(["-chardev", &monitor, "-mon", "chardev=monitor,mode=control"]));
         words.extend([
             "-device".into(),
-            format!("{},id=ports,max_ports=16", self.virtio("virtio-serial")),
+            format!("{},id=ports,max_ports=31", self.virtio("virtio-serial")),
         ]);
         for at in 0..labwire::PORTS {
             let socket = escape(&control_socket(&self.run, at));
@@ -223,7 +223,25 @@ impl Machine {
                 format!("virtserialport,bus=ports.0,nr={},chardev=control{at},name={name}", at + 1);
             words.extend(["-chardev".into(), backend, "-device".into(), port]);
         }
+        words.extend(self.recording_ports());
         words
+    }
+
+    /// A guest's ports for an agent that records it: one for control, one for each processor.
+    fn recording_ports(&self) -> Vec<String> {
+        if self.level == 1 {
+            return Vec::new();
+        }
+        let names = std::iter::once("control".to_owned())
+            .chain((0..self.cpus).map(|cpu| format!("cpu{cpu}")));
+        let port = |(name, at): (String, usize)| {
+            let name = format!("hyperscope.{name}");
+            let socket = format!("{}/{name}", escape(&self.run));
+            let backend = format!("socket,id={name},path={socket},server=on,wait=off");
+            let port = format!("virtserialport,bus=ports.0,nr={at},chardev={name},name={name}");
+            ["-chardev".to_owned(), backend, "-device".to_owned(), port]
+        };
+        names.zip(labwire::PORTS + 1..).flat_map(port).collect()
     }
 
     fn devices(&self) -> Vec<String> {
