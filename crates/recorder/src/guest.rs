@@ -64,6 +64,11 @@ pub(crate) struct Recorded {
     conversation: Conversation,
 }
 
+/// Where the pages of a guest are, in the session's folder, while it is recorded.
+pub(crate) fn folder(session: &Path, name: &str) -> PathBuf {
+    session.join(format!("guest-{name}.pages"))
+}
+
 impl Ready {
     /// Connects to a guest's agent and asks who it is.
     ///
@@ -97,7 +102,7 @@ impl Ready {
     pub(crate) fn begin(mut self, start: &Start, session: &Path, quota: u64) -> Result<Recorded> {
         let name = self.address.name.clone();
         let failed = |source| RecordError::Guest { name: name.clone(), source };
-        let folder = session.join(format!("guest-{name}.pages"));
+        let folder = folder(session, &name);
         fs::create_dir_all(&folder).map_err(RecordError::io("make", &folder))?;
         let shape = PageShape {
             bytes: self.hello.page_bytes as usize,

@@ -11,7 +11,7 @@ use wire::Start;
 
 use crate::assemble::Tick;
 use crate::error::{RecordError, Result};
-use crate::guest::{Going, GuestAddress, GuestRecorded, HostClock, Ready, Recorded, TSC};
+use crate::guest::{self, Going, GuestAddress, GuestRecorded, HostClock, Ready, Recorded, TSC};
 use crate::vms::{self, Vm};
 
 /// What is recorded in guests.
@@ -106,6 +106,13 @@ impl Guests {
     /// Has all of them stop, and waits for what they still have to send.
     pub(crate) fn end(&mut self) -> Vec<GuestRecorded> {
         self.0.drain(..).map(Recorded::end).collect()
+    }
+}
+
+/// Removes the folders of guests that did not begin.
+pub(crate) fn forget(names: &[String], to: &Path) {
+    for name in names {
+        let _ = fs::remove_dir_all(guest::folder(to, name));
     }
 }
 

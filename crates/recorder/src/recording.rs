@@ -12,7 +12,7 @@ use tracefs::{
 
 use crate::assemble::{self, About, Tick};
 use crate::error::{RecordError, Result};
-use crate::guest::HostClock;
+use crate::guest::{HostClock, Ready};
 use crate::guests::{self, Guests, InGuests};
 use crate::losses::CpuLosses;
 use crate::pages_folder::{header, pages, write_texts};
@@ -122,10 +122,23 @@ impl Recording {
             own_cpu_ns: own_cpu_ns(),
         };
         let ready = guests::connect(&plan.guests, recording.begun_unix_ns)?;
-        recording.start(&cpus)?;
-        let Self { guests, clock, to, .. } = &mut recording;
-        guests.begin(ready, &plan.in_guests, &clock.name, to)?;
-        Ok(recording)
+        let names: Vec<String> = ready.iter().map(|guest| guest.name().to_owned()).collect();
+        match recording.start_all(&cpus, ready, &plan.in_guests) {
+            Ok(()) => Ok(recording),
+            Err(error) => {
+                // Nothing was recorded yet that anybody would want.
+                drop(recording);
+                guests::forget(&names, &plan.to);
+                let _ = fs::remove_dir_all(plan.to.join(FOLDER));
+                let _ = fs::remove_dir(&plan.to);
+                Err(error)
+            }
+        }
+    }
+
+    fn start_all(&mut self, cpus: &[u32], ready: Vec<Ready>, in_guests: &InGuests) -> Result<()> {
+        self.start(cpus)?;
+        self.guests.begin(ready, in_guests, &self.clock.name, &self.to)
     }
 
     fn start(&mut self, cpus: &[u32]) -> Result<()> {

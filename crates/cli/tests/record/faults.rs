@@ -4,18 +4,8 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-use crate::tool::{command, info, left, run, turn};
-
-/// Waits for something that happens soon.
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
+use crate::tool::{command, info, left, run, start_programs, turn, wait_until};
 
 fn start(session: &Path) -> Child {
     let arguments = ["record", "-e", "sched_process_exec", "-o", session.to_str().unwrap()];
@@ -25,12 +15,6 @@ fn start(session: &Path) -> Child {
         fs::read_to_string(on).is_ok_and(|text| text.trim() == "1")
     });
     child
-}
-
-fn start_programs(count: u32) {
-    for _ in 0..count {
-        assert!(Command::new("true").status().unwrap().success());
-    }
 }
 
 #[test]

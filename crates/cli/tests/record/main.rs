@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod agent;
 mod faults;
+mod guests;
 mod recordings;
 mod refusals;
 mod tool;

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -66,9 +67,29 @@ pub(crate) fn left() -> Vec<String> {
     left
 }
 
-/// The number of events of each name, by `hyperscope info`.
+/// What `hyperscope info` says of a session's host.
 pub(crate) fn info(session: &Path) -> Value {
-    let ran = run(&["info", "--format", "json", session.to_str().unwrap()]);
+    file_info(session)
+}
+
+/// What `hyperscope info` says of a recording.
+pub(crate) fn file_info(path: &Path) -> Value {
+    let ran = run(&["info", "--format", "json", path.to_str().unwrap()]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     serde_json::from_str::<Value>(&ran.stdout).unwrap()["files"][0].take()
+}
+
+/// Waits for something that happens soon.
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+pub(crate) fn start_programs(count: u32) {
+    for _ in 0..count {
+        assert!(Command::new("true").status().unwrap().success());
+    }
 }

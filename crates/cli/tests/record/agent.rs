@@ -1,0 +1,57 @@
+//! Starts agents on this machine, as if it were its own guest.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Once;
+
+/// An agent; killed when dropped.
+pub(crate) struct Agent(pub(crate) Child);
+
+impl Agent {
+    /// An agent that waits on a channel.
+    pub(crate) fn start(channel: &str) -> Self {
+        static BUILT: Once = Once::new();
+        BUILT.call_once(build);
+        let program =
+            Path::new(env!("CARGO_BIN_EXE_hyperscope")).with_file_name("hyperscope-agent");
+        let child = Command::new(program).arg(channel).stderr(Stdio::piped()).spawn();
+        let mut child = child.unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        assert!(line.contains("waiting on"), "{line}");
+        // It must not wait for somebody who reads what it says.
+        std::thread::spawn(move || said.lines().map_while(Result::ok).for_each(drop));
+        Self(child)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        signal(self.pid(), name);
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub(crate) fn signal(pid: u32, name: &str) {
+    let killed = Command::new("kill").args([format!("-{name}"), pid.to_string()]).status();
+    assert!(killed.unwrap().success());
+}
+
+/// The agent is another package's: cargo builds it only when asked to.
+fn build() {
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--locked", "--quiet", "--package", "hyperscope-agent"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status();
+    assert!(built.unwrap().success());
+}

@@ -1,0 +1,300 @@
+//! Guests recorded by their agents: this machine serves as its own guest.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::agent::{Agent, signal};
+use crate::tool::{Ran, command, file_info, left, run, start_programs, turn, wait_until};
+
+struct Setup {
+    folder: tempfile::TempDir,
+}
+
+impl Setup {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// A channel of this machine to itself.
+    fn channel(&self) -> String {
+        format!("unix:{}", self.path("agent"))
+    }
+
+    fn session(&self) -> String {
+        self.path("s")
+    }
+
+    /// Arguments that record the start of programs, on both sides.
+    fn arguments(&self) -> Vec<String> {
+        let guest = format!("g={}", self.channel());
+        let session = self.session();
+        let words = ["record", "-e", "sched_process_exec", "--guest", &guest, "--guest-event"];
+        let more = ["sched_process_exec", "-o", &session];
+        words.iter().chain(&more).map(|word| (*word).to_owned()).collect()
+    }
+
+    /// Begins to record; both sides are on when this returns.
+    fn begin(&self, more: &[&str]) -> Child {
+        let arguments = self.arguments();
+        let arguments: Vec<&str> =
+            arguments.iter().map(String::as_str).chain(more.iter().copied()).collect();
+        let child = command(&arguments).stderr(Stdio::piped()).spawn().unwrap();
+        // What pages are read with is written once the guest says that it records.
+        let told = self.folder.path().join("s/guest-g.pages/trace_clock");
+        wait_until("it did not begin", || told.exists());
+        child
+    }
+
+    /// Another recording of the same guest.
+    fn record_again(&self) -> Ran {
+        let (guest, to) = (format!("g={}", self.channel()), self.path("again"));
+        let event = "sched_switch";
+        run(&[
+            "record",
+            "-e",
+            event,
+            "--guest",
+            &guest,
+            "--guest-event",
+            event,
+            "-o",
+            &to,
+            "--for",
+            "100ms",
+        ])
+    }
+
+    fn guest(&self) -> Value {
+        let text = fs::read_to_string(self.folder.path().join("s/session.json")).unwrap();
+        let session: Value = serde_json::from_str(&text).unwrap();
+        session["recorded"]["guests"][0].clone()
+    }
+
+    /// Programs that were started, in a file of the session.
+    fn started(&self, file: &str) -> usize {
+        let path = self.folder.path().join("s").join(file);
+        let events = run(&["events", "--format", "jsonl", path.to_str().unwrap()]);
+        events.stdout.lines().filter(|line| line.contains("/true\"")).count()
+    }
+}
+
+fn told(child: Child) -> (Option<i32>, String) {
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+fn ended(child: Child) -> (Option<i32>, String) {
+    signal(child.id(), "INT");
+    told(child)
+}
+
+#[test]
+fn host_and_guest_are_recorded_together_over_each_socket() {
+    let Some(_turn) = turn() else { return };
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let setup = Setup::new();
+    let channels = [
+        (setup.channel(), setup.channel()),
+        (format!("tcp:{free}"), format!("tcp:{free}")),
+        ("vsock:48231".to_owned(), "vsock:1:48231".to_owned()),
+    ];
+    for (of_agent, of_host) in channels {
+        if of_agent.starts_with("vsock") && !vsock_has_loopback() {
+            eprintln!("skipped: this kernel has no loopback for vsock");
+            continue;
+        }
+        let setup = Setup::new();
+        let _agent = Agent::start(&of_agent);
+        let guest = format!("g={of_host}");
+        let session = setup.session();
+        let ran = run(&[
+            "record",
+            "-e",
+            "sched_process_exec",
+            "--guest",
+            &guest,
+            "--guest-event",
+            "sched_process_exec",
+            "-o",
+            &session,
+            "--",
+            "sh",
+            "-c",
+            "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done",
+        ]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("guest g:") && ran.stderr.contains("0 events lost"),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!((setup.started("host.dat"), setup.started("guest-g.dat")), (10, 10));
+        let guest = setup.guest();
+        assert_eq!(guest["channel"], of_host);
+        assert!(guest["agent_cpu_ns"].as_u64() > Some(0), "{guest}");
+        assert!(!Path::new(&session).join("guest-g.pages").exists());
+        // trace-cmd counts the same, where it is installed.
+        if let Some(count) = counted_by_trace_cmd(&Path::new(&session).join("guest-g.dat")) {
+            let own = file_info(&Path::new(&session).join("guest-g.dat"));
+            assert_eq!(own["events"]["sched:sched_process_exec"].as_u64(), Some(count));
+        }
+    }
+    assert_eq!(left(), Vec::<String>::new());
+}
+
+fn vsock_has_loopback() -> bool {
+    fs::read_to_string("/proc/modules").is_ok_and(|text| text.contains("vsock_loopback"))
+}
+
+fn counted_by_trace_cmd(file: &Path) -> Option<u64> {
+    let output = std::process::Command::new("trace-cmd").arg("report").arg(file).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some(text.lines().filter(|line| line.contains("sched_process_exec")).count() as u64)
+}
+
+#[test]
+fn an_agent_that_is_killed_leaves_what_it_sent() {
+    let Some(_turn) = turn() else { return };
+    let setup = Setup::new();
+    let agent = Agent::start(&setup.channel());
+    let more = ["--guest-event", "raw_syscalls", "--guest-buffer", "64"];
+    let recorder = setup.begin(&more);
+    make_calls(40_000);
+    agent.signal("KILL");
+    start_programs(5);
+    let (code, told) = ended(recorder);
+    assert_eq!(code, Some(1));
+    assert!(told.contains("guest g: its recording ended early: it closed the channel"), "{told}");
+    let guest = Path::new(&setup.session()).join("guest-g.dat");
+    let calls = file_info(&guest)["events"]["raw_syscalls:sys_enter"].as_u64();
+    assert!(calls > Some(10_000), "{calls:?}");
+    assert_eq!(setup.started("host.dat"), 5);
+    // The next agent removes what it left in the kernel.
+    drop(agent);
+    let _agent = Agent::start(&setup.channel());
+    let ran = setup.record_again();
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(left(), Vec::<String>::new());
+}
+
+/// System calls by the hundred thousand: some fill a small buffer many times.
+fn make_calls(count: u32) {
+    let count = format!("count={count}");
+    let dd = std::process::Command::new("dd")
+        .args(["if=/dev/zero", "of=/dev/null", "bs=1", &count])
+        .stderr(Stdio::null())
+        .status();
+    assert!(dd.unwrap().success());
+}
+
+#[test]
+fn a_recorder_that_is_killed_leaves_a_readable_guest_and_an_agent_that_goes_on() {
+    let Some(_turn) = turn() else { return };
+    let setup = Setup::new();
+    let agent = Agent::start(&setup.channel());
+    let mut recorder = setup.begin(&["--guest-event", "raw_syscalls", "--guest-buffer", "64"]);
+    make_calls(40_000);
+    // What came stays in memory for a moment only.
+    std::thread::sleep(Duration::from_millis(500));
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    wait_until("instances stay", || left().is_empty());
+    let folder = Path::new(&setup.session()).join("guest-g.pages");
+    let calls = file_info(&folder)["events"]["raw_syscalls:sys_enter"].as_u64();
+    assert!(calls > Some(10_000), "{calls:?}");
+    let ran = setup.record_again();
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    drop(agent);
+}
+
+#[test]
+fn a_host_that_is_slow_loses_events_which_are_counted_and_placed() {
+    let Some(_turn) = turn() else { return };
+    let setup = Setup::new();
+    let _agent = Agent::start(&setup.channel());
+    let recorder = setup.begin(&["--guest-event", "raw_syscalls", "--guest-buffer", "64"]);
+    make_calls(20_000);
+    signal(recorder.id(), "STOP");
+    // The guest must not be held up by that.
+    let before = Instant::now();
+    make_calls(400_000);
+    assert!(before.elapsed() < Duration::from_secs(30));
+    signal(recorder.id(), "CONT");
+    std::thread::sleep(Duration::from_millis(300));
+    make_calls(1000);
+    let (code, told) = ended(recorder);
+    assert_eq!(code, Some(0), "{told}");
+    let lost: u64 = setup.guest()["cpus"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cpu| cpu["events_lost"].as_u64().unwrap())
+        .sum();
+    assert!(lost > 100_000, "{lost}");
+    let info = file_info(&Path::new(&setup.session()).join("guest-g.dat"));
+    // Whatever the kernel counted stands in the pages, where it was lost.
+    let placed = info["losses"]["events_lost"].as_u64().unwrap();
+    assert!(placed > 0 && placed <= lost, "{placed} of {lost}");
+    let calls = info["events"]["raw_syscalls:sys_enter"].as_u64().unwrap();
+    assert!(calls + lost > 420_000, "{calls} + {lost}");
+}
+
+#[test]
+fn a_guest_gets_no_more_room_than_its_quota() {
+    let Some(_turn) = turn() else { return };
+    let setup = Setup::new();
+    let _agent = Agent::start(&setup.channel());
+    let recorder = setup.begin(&[
+        "--guest-event",
+        "raw_syscalls",
+        "--guest-quota",
+        "512K",
+        "--guest-buffer",
+        "256",
+    ]);
+    make_calls(100_000);
+    let (code, told) = ended(recorder);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("pages missing"), "{told}");
+    let guest = setup.guest();
+    let sum = |key: &str| -> u64 {
+        guest["cpus"].as_array().unwrap().iter().map(|cpu| cpu[key].as_u64().unwrap()).sum()
+    };
+    assert!(sum("bytes") <= 512 << 10 && sum("over_quota_bytes") > 1 << 20, "{guest}");
+    assert!(file_info(&Path::new(&setup.session()).join("guest-g.dat"))["events"].is_object());
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_words() {
+    let Some(_turn) = turn() else { return };
+    let setup = Setup::new();
+    let nobody = run(&["record", "--guest", &setup.channel(), "-o", &setup.session()]);
+    assert_eq!(nobody.code, Some(1));
+    assert!(nobody.stderr.contains("cannot connect to"), "{}", nobody.stderr);
+    let _agent = Agent::start(&setup.channel());
+    let guest = format!("g={}", setup.channel());
+    let wrong =
+        run(&["record", "--guest", &guest, "--guest-event", "sched_swich", "-o", &setup.session()]);
+    assert_eq!(wrong.code, Some(1));
+    let text = "cannot record the guest g: there is no event sched_swich; did you mean";
+    assert!(wrong.stderr.contains(text), "{}", wrong.stderr);
+    let recorder = setup.begin(&[]);
+    let second = run(&["record", "--guest", &guest, "-o", &setup.path("t"), "--for", "1s"]);
+    assert_eq!(second.code, Some(1));
+    assert!(second.stderr.contains("another host records this machine"), "{}", second.stderr);
+    assert_eq!(ended(recorder).0, Some(0));
+    let twice = run(&["record", "--guest", &guest, "--guest", &guest, "-o", &setup.path("u")]);
+    assert!(twice.stderr.contains("two guests have the name g"), "{}", twice.stderr);
+    let pigeon = run(&["record", "--guest", "pigeon:1", "-o", &setup.path("u")]);
+    assert!(pigeon.stderr.contains("vsock:CID[:PORT]"), "{}", pigeon.stderr);
+    assert_eq!(left(), Vec::<String>::new());
+}
