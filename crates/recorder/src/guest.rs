@@ -3,6 +3,8 @@
 mod address;
 mod conversation;
 mod files;
+#[cfg(test)]
+mod hostile;
 mod receiver;
 mod recorded;
 mod texts;

@@ -221,6 +221,7 @@ impl<'f> Arriving<'f> {
     /// A head came, as it should: what is before it is what it seems.
     pub(crate) fn head(&mut self, head: PageHead) -> io::Result<()> {
         self.flush()?;
+        self.forget();
         self.refused = !self.files.admits(&head);
         if self.refused {
             self.files.note_senseless(head.bytes.into());
@@ -245,6 +246,11 @@ impl<'f> Arriving<'f> {
     /// the middle, and what seems to be their end is something else.
     pub(crate) fn senseless(&mut self, bytes: u64) {
         self.files.note_senseless(bytes);
+        self.forget();
+    }
+
+    /// What came behind the last head is not kept.
+    fn forget(&mut self) {
         self.pages.clear();
         if let Some(head) = self.head.take() {
             self.files.lose(&head);

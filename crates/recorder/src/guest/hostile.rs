@@ -1,0 +1,208 @@
+//! Guests that mean no good: none can stop, crash or fill the host that records them.
+
+use std::io::Write;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use channel::{Control, Heard, HostAddress, Stream, Wait};
+use proptest::prelude::*;
+use wire::{CpuEnd, GuestHello, Message, PageHead, Start, Started, Status, Text, TextKind};
+
+use super::files::{Arriving, GuestFiles, PageShape};
+use super::{GuestAddress, GuestRecorded, Ready};
+use crate::error::Result;
+
+const SESSION: u64 = 7;
+const LONG: Duration = Duration::from_secs(20);
+
+fn hello() -> GuestHello {
+    GuestHello {
+        version: wire::VERSION,
+        uname: "Linux g 6.1 x86_64".into(),
+        long_bytes: 8,
+        page_bytes: 4096,
+        cpus: 2,
+        streams: 1,
+        ..GuestHello::default()
+    }
+}
+
+/// What a guest does once it was asked to record: with its control stream and its page stream.
+type Act = fn(&mut Control, UnixStream);
+
+struct Played {
+    folder: tempfile::TempDir,
+    result: Result<GuestRecorded>,
+    took: Duration,
+}
+
+/// Records a guest that says this of itself and then acts so; the host ends after `time`.
+fn play(hello: GuestHello, act: Act, time: Duration) -> Played {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("agent");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let guest = thread::spawn(move || {
+        let accept = || listener.accept().unwrap().0;
+        let mut control = Control::new(Stream::new(accept()).unwrap());
+        assert!(matches!(control.receive(Wait::at_most(LONG)), Ok(Heard::Message(..))));
+        control.send(SESSION, &Message::GuestHello(hello)).unwrap();
+        // The host goes no further with one whose answer makes no sense.
+        let Ok(Heard::Message(_, Message::Start(_))) = control.receive(Wait::at_most(LONG)) else {
+            return;
+        };
+        act(&mut control, accept());
+    });
+    let channel = HostAddress::Unix { path: socket };
+    let address = GuestAddress { name: "g".into(), channel, vm: None };
+    let before = Instant::now();
+    let result = Ready::connect(address, SESSION).and_then(|ready| {
+        let recorded = ready.begin(&Start::default(), folder.path(), 1 << 20)?;
+        thread::sleep(time);
+        Ok(recorded.end())
+    });
+    let took = before.elapsed();
+    guest.join().unwrap();
+    Played { folder, result, took }
+}
+
+fn faults(played: &Played) -> String {
+    played.result.as_ref().unwrap().summary().faults.join("; ")
+}
+
+fn end(control: &mut Control) {
+    // The host may have ended the conversation.
+    let _ = control.send(SESSION, &Message::Ended(Status::default()));
+}
+
+#[test]
+fn numbers_that_cannot_be_are_refused() {
+    let absurd = [
+        GuestHello { cpus: u32::MAX, ..hello() },
+        GuestHello { cpus: 0, ..hello() },
+        GuestHello { streams: 1_000_000, ..hello() },
+        GuestHello { streams: 0, ..hello() },
+        GuestHello { page_bytes: 1 << 30, ..hello() },
+        GuestHello { page_bytes: 5000, ..hello() },
+        GuestHello { long_bytes: 200, ..hello() },
+    ];
+    for hello in absurd {
+        let error = play(hello, |_, _| {}, Duration::ZERO).result.unwrap_err();
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert!(cause.contains("not plausible"), "{cause}");
+    }
+    let other = GuestHello { version: 99, ..hello() };
+    let error = play(other, |_, _| {}, Duration::ZERO).result.unwrap_err();
+    assert!(std::error::Error::source(&error).unwrap().to_string().contains("version 99"));
+}
+
+#[test]
+fn floods_of_messages_end_the_conversation() {
+    let flood: Act = |control, _pages| {
+        let status = Message::Status(Status::default());
+        while control.send(SESSION, &status).is_ok() {}
+    };
+    let played = play(hello(), flood, Duration::from_secs(3));
+    assert!(faults(&played).contains("floods"), "{}", faults(&played));
+    assert!(played.took < LONG);
+}
+
+#[test]
+fn texts_have_an_end() {
+    let flood: Act = |control, _pages| {
+        let bytes = vec![b'x'; 30_000];
+        let text = Message::Text(Text { kind: TextKind::Kallsyms, last: false, bytes });
+        while control.send(SESSION, &text).is_ok() {}
+    };
+    let played = play(hello(), flood, Duration::from_secs(3));
+    let told = faults(&played);
+    assert!(told.contains("more texts") || told.contains("floods"), "{told}");
+}
+
+#[test]
+fn garbage_among_pages_is_counted_and_the_rest_is_kept() {
+    let garbage: Act = |control, mut pages| {
+        control.send(SESSION, &Message::Started(Started::default())).unwrap();
+        let head = |cpu, offset, bytes| PageHead { cpu, session: SESSION, offset, bytes }.encode();
+        let page = [1_u8; 4096];
+        let sent = [
+            b"garbage".as_slice(),
+            &head(0, 0, 4096),
+            &page,
+            &head(99, 0, 4096),
+            &page,
+            &head(1, u64::MAX - 4096, 4096),
+            &page,
+            &head(0, 4096, 4096),
+            &page[..100],
+        ];
+        for bytes in sent {
+            pages.write_all(bytes).unwrap();
+        }
+        drop(pages);
+        control.receive(Wait::at_most(LONG)).unwrap();
+        let absurd = CpuEnd { cpu: u32::MAX, sent_bytes: u64::MAX, ..CpuEnd::default() };
+        control.send(SESSION, &Message::CpuEnd(absurd)).unwrap();
+        end(control);
+    };
+    let played = play(hello(), garbage, Duration::from_millis(300));
+    let recorded = played.result.as_ref().unwrap().summary();
+    assert_eq!(recorded.senseless_bytes, 7 + 4096);
+    let bytes: Vec<u64> = recorded.cpus.iter().map(|cpu| cpu.bytes).collect();
+    assert_eq!(bytes, [4096, 4096]);
+    assert_eq!(recorded.cpus[0].lost_bytes, 4096);
+    assert!(recorded.cpus[1].lost_bytes > 1 << 60);
+    let written = std::fs::read(super::folder(played.folder.path(), "g").join("cpu0")).unwrap();
+    assert_eq!(written, [1; 4096]);
+}
+
+#[test]
+fn a_guest_that_goes_away_is_told_of_at_once() {
+    let played = play(hello(), |_, _| {}, Duration::from_millis(200));
+    assert!(faults(&played).contains("it closed the channel"), "{}", faults(&played));
+    assert!(played.took < Duration::from_secs(5), "{:?}", played.took);
+    assert!(!played.result.unwrap().is_readable());
+}
+
+/// What may come on a page stream, with sizes that make sense now and then.
+fn piece() -> impl Strategy<Value = (PageHead, Vec<u8>)> {
+    let sizes = prop_oneof![Just(0_u32), Just(64), Just(128), Just(1024), any::<u32>()];
+    let offsets = prop_oneof![0_u64..1000, any::<u64>()];
+    let pages = proptest::collection::vec(any::<u8>(), 0..200);
+    (0_u32..4, offsets, sizes, pages).prop_map(|(cpu, offset, bytes, pages)| {
+        (PageHead { cpu, session: SESSION, offset, bytes }, pages)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever comes, files hold whole pages, no more than the quota, and what is written is what
+    /// is counted.
+    #[test]
+    fn files_stay_whole_whatever_comes(pieces in proptest::collection::vec(piece(), 0..30)) {
+        let folder = tempfile::tempdir().unwrap();
+        let shape = PageShape { bytes: 64, long_bytes: 8, big_endian: false };
+        let files = GuestFiles::new(folder.path(), 3, shape, 1000);
+        let mut arriving = Arriving::new(&files);
+        for (at, (head, pages)) in pieces.iter().enumerate() {
+            arriving.head(*head).unwrap();
+            // No more comes behind a head than it says: the decoder sees to that.
+            let fits = pages.len().min(head.bytes as usize);
+            arriving.pages(&pages[..fits]);
+            if at % 7 == 6 {
+                arriving.senseless(5);
+            }
+        }
+        arriving.end().unwrap();
+        let written: u64 = files.received().iter().map(|cpu| cpu.written).sum();
+        let mut bytes = 0;
+        for entry in std::fs::read_dir(folder.path()).unwrap() {
+            let size = entry.unwrap().metadata().unwrap().len();
+            prop_assert_eq!(size % 64, 0);
+            bytes += size;
+        }
+        prop_assert_eq!(bytes, written);
+        prop_assert!(bytes <= 1000);
+    }
+}
