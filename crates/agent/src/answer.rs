@@ -1,14 +1,19 @@
 //! Answers a host: who this machine is, and recordings as it asks for them.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use channel::Heard;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use tracefs::{Instance, Tracefs, page_size};
 use wire::{GuestHello, Message, Start, Status, TextKind};
 
 use crate::error::{AgentError, Result};
 use crate::link::{Host, Link};
+use crate::pump::Signal;
 use crate::recording::{Prepared, Recording};
 use crate::texts;
 
@@ -17,6 +22,8 @@ use crate::texts;
 const SILENCE: Duration = Duration::from_secs(30);
 /// How long one waits for the next message at a time, when nothing is due.
 const IDLE: Duration = Duration::from_secs(5);
+/// How soon after one host the next is waited for, at the soonest.
+const BETWEEN_HOSTS: Duration = Duration::from_millis(500);
 /// CPUs that one message tells of.
 const CPUS_A_STATUS: usize = 1000;
 
@@ -26,14 +33,50 @@ const CPUS_A_STATUS: usize = 1000;
 /// When the channel can't be used any more.
 pub fn serve(link: &Link) -> Result<()> {
     let hello = hello(link)?;
-    loop {
-        let mut host = link.host(&hello)?;
+    let (busy, leave) = (Busy::default(), Signal::new()?);
+    leave_at_signals(&busy, &leave)?;
+    while !leave.is_given() {
+        let mut host = link.host(&hello, &leave)?;
+        busy.set(true);
+        let begun = Instant::now();
         let mut session = Session { host: &mut host, hello: &hello, number: 0, goes_on: None };
         // A host that went away has ended a session, not the agent's work.
         if let Err(error) = session.run() {
             eprintln!("hyperscope-agent: {error}");
         }
+        busy.set(false);
+        drop(host);
+        // One that sends everybody away is not asked all the time.
+        std::thread::sleep(BETWEEN_HOSTS.saturating_sub(begun.elapsed()));
     }
+    Ok(())
+}
+
+/// Whether a host is served, and something may have to be put away before leaving.
+#[derive(Clone, Debug, Default)]
+struct Busy(Arc<AtomicBool>);
+
+impl Busy {
+    fn set(&self, is_busy: bool) {
+        self.0.store(is_busy, Ordering::Relaxed);
+    }
+}
+
+/// How long a recording may take to end once the agent is told to go.
+const LEAVING: Duration = Duration::from_secs(10);
+
+/// Ends the program when it is told to: at once, unless a host is served.
+fn leave_at_signals(busy: &Busy, leave: &Signal) -> Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let (busy, leave) = (busy.clone(), leave.clone());
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        if signals.forever().next().is_some() && busy.0.load(Ordering::Relaxed) {
+            leave.give();
+            std::thread::sleep(LEAVING);
+        }
+        std::process::exit(0);
+    })?;
+    Ok(())
 }
 
 fn hello(link: &Link) -> Result<GuestHello> {
@@ -86,7 +129,11 @@ impl Session<'_, '_> {
     /// Answers until the host is gone.
     fn run(&mut self) -> Result<()> {
         loop {
-            match self.host.receive(self.patience())? {
+            let heard = self.host.receive(self.patience())?;
+            if self.host.is_to_leave() {
+                return self.stop();
+            }
+            match heard {
                 Heard::End => return Ok(()),
                 Heard::Nothing => self.look()?,
                 Heard::Message(number, Message::HostHello) => {

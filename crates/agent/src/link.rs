@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use channel::{
@@ -10,6 +11,7 @@ use channel::{
 use wire::{GuestHello, Message};
 
 use crate::error::{AgentError, Result};
+use crate::pump::Signal;
 
 /// A channel.
 #[derive(Debug)]
@@ -66,8 +68,8 @@ impl Link {
         }
     }
 
-    /// Waits until there is a host.
-    pub(crate) fn host(&self, hello: &GuestHello) -> Result<Host<'_>> {
+    /// Waits until there is a host. What it is asked later ends early when it is time to leave.
+    pub(crate) fn host<'l>(&'l self, hello: &GuestHello, leave: &'l Signal) -> Result<Host<'l>> {
         let greeting = Message::GuestHello(hello.clone());
         let control = match &self.kind {
             Kind::Ports(ports) => {
@@ -84,7 +86,7 @@ impl Link {
                 control
             }
         };
-        Ok(Host { link: self, control, waiting: None, attached: BTreeMap::new() })
+        Ok(Host { link: self, leave, control, waiting: None, attached: BTreeMap::new() })
     }
 }
 
@@ -122,6 +124,8 @@ fn connect(to: &HostAddress) -> Stream {
 #[derive(Debug)]
 pub(crate) struct Host<'l> {
     link: &'l Link,
+    /// The agent is told to go.
+    leave: &'l Signal,
     control: Control,
     /// A message that was heard while something else was waited for.
     waiting: Option<Heard>,
@@ -133,6 +137,11 @@ pub(crate) struct Host<'l> {
 const MOST_ATTACHED: usize = 1024;
 
 impl Host<'_> {
+    /// Whether the agent is told to go.
+    pub(crate) fn is_to_leave(&self) -> bool {
+        self.leave.is_given()
+    }
+
     /// Sends a message.
     pub(crate) fn send(&mut self, session: u64, message: &Message) -> Result<()> {
         Ok(self.control.send(session, message)?)
@@ -143,20 +152,26 @@ impl Host<'_> {
         if let Some(heard) = self.waiting.take() {
             return Ok(heard);
         }
-        let Kind::Listener(listener) = &self.link.kind else {
-            return Ok(self.control.receive(Wait::at_most(most))?);
-        };
         let end = Instant::now() + most;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            let wait = Wait { most: left, stop: Some(std::os::fd::AsFd::as_fd(listener)) };
-            let heard = self.control.receive(wait)?;
-            if heard != Heard::Nothing || Instant::now() >= end {
+            let leave = self.leave.fd();
+            let listener = match &self.link.kind {
+                Kind::Listener(listener) => Some(listener.as_fd()),
+                Kind::Ports(_) | Kind::Connect(_) => None,
+            };
+            let stop: Vec<_> = std::iter::once(leave).chain(listener).collect();
+            let heard = self.control.receive(Wait { most: left, stop: &stop })?;
+            if heard != Heard::Nothing || Instant::now() >= end || self.leave.is_given() {
                 return Ok(heard);
             }
-            let (stream, peer) = listener.accept()?;
-            if may_command(&peer) {
-                self.admit(stream);
+            if let Kind::Listener(listener) = &self.link.kind
+                && listener.is_called()
+            {
+                let (stream, peer) = listener.accept()?;
+                if may_command(&peer) {
+                    self.admit(stream);
+                }
             }
         }
     }

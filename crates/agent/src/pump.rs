@@ -1,23 +1,33 @@
 //! Moves pages from the kernel's buffer of one CPU to a page stream, as long as a recording goes on.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use channel::{PageSink, Sent, Wait};
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use tracefs::RawPages;
 
-/// Tells all pumps something, once.
+/// Tells threads something, once.
 #[derive(Clone, Debug)]
 pub(crate) struct Signal(Arc<OwnedFd>);
 
 impl Signal {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
+    }
+
+    /// Can be read once it is given.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    pub(crate) fn is_given(&self) -> bool {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&*self.0, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
     pub(crate) fn give(&self) {
@@ -78,10 +88,12 @@ impl Pump {
         cpu: u32,
         from: RawPages,
         to: Arc<Mutex<PageSink>>,
+        flush: Option<Duration>,
         signals: Signals,
     ) -> io::Result<Self> {
         let counts = Arc::new(Counts::default());
-        let mover = Mover { cpu, from, to, signals, counts: counts.clone(), sent: Sent::default() };
+        let mover =
+            Mover { cpu, from, to, flush, signals, counts: counts.clone(), sent: Sent::default() };
         let thread =
             thread::Builder::new().name(format!("pump{cpu}")).spawn(move || mover.run())?;
         Ok(Self { cpu, counts, thread })
@@ -102,6 +114,8 @@ struct Mover {
     cpu: u32,
     from: RawPages,
     to: Arc<Mutex<PageSink>>,
+    /// How long pages may stay in the kernel's buffer.
+    flush: Option<Duration>,
     signals: Signals,
     counts: Arc<Counts>,
     sent: Sent,
@@ -118,7 +132,7 @@ impl Mover {
 
     fn pump(&mut self) -> io::Result<()> {
         loop {
-            let woken = self.from.wait(self.signals.stop.0.as_fd(), None)?;
+            let woken = self.from.wait(self.signals.stop.fd(), self.flush)?;
             self.counts.wakeups.fetch_add(1, Ordering::Relaxed);
             while self.send()? {}
             if woken.other {
@@ -128,7 +142,7 @@ impl Mover {
     }
 
     fn send(&mut self) -> io::Result<bool> {
-        let wait = Wait { most: PATIENCE, stop: Some(self.signals.abort.0.as_fd()) };
+        let wait = Wait { most: PATIENCE, stop: &[self.signals.abort.fd()] };
         // A sink is whole whatever happened while the lock was held.
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         let more = to.send(self.cpu, &self.from, &mut self.sent, wait)?;
@@ -138,7 +152,7 @@ impl Mover {
 
     /// Sends the page that is not full, and that there are no more.
     fn rest(&mut self) -> io::Result<()> {
-        let wait = Wait { most: PATIENCE, stop: Some(self.signals.abort.0.as_fd()) };
+        let wait = Wait { most: PATIENCE, stop: &[self.signals.abort.fd()] };
         let mut page = vec![0; self.from.page_size()];
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         while self.from.read_page(&mut page)? {

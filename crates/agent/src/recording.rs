@@ -29,6 +29,7 @@ pub(crate) struct Prepared {
     texts: Texts,
     cpus: Vec<u32>,
     buffer_kib: u64,
+    flush: Option<Duration>,
     is_boot: bool,
 }
 
@@ -45,8 +46,10 @@ impl Prepared {
     /// Sets up what the host asks for.
     pub(crate) fn new(start: &Start) -> Result<Self> {
         let tracefs = Tracefs::find()?;
+        let flush =
+            Some(Duration::from_millis(start.flush_ms.into())).filter(|time| !time.is_zero());
         if start.boot {
-            return Self::of_boot(tracefs);
+            return Self::of_boot(tracefs, flush);
         }
         let instance = Instance::make(&tracefs)?;
         let probes = Probes::set(tracefs.root(), &start.probes)?;
@@ -72,6 +75,7 @@ impl Prepared {
             texts,
             cpus,
             buffer_kib,
+            flush,
             is_boot,
         };
         prepared.filter(&start.filters)?;
@@ -82,7 +86,7 @@ impl Prepared {
     }
 
     /// What the kernel records since it booted, because its command line says so.
-    fn of_boot(tracefs: Tracefs) -> Result<Self> {
+    fn of_boot(tracefs: Tracefs, flush: Option<Duration>) -> Result<Self> {
         let instance = Instance::top(&tracefs);
         let events = instance.enabled()?;
         let clock = Clock::current(&instance)?;
@@ -102,6 +106,7 @@ impl Prepared {
             texts,
             cpus,
             buffer_kib,
+            flush,
             is_boot,
         })
     }
@@ -144,11 +149,11 @@ impl Prepared {
         let page_size = self.texts.page_size() as usize;
         let mut recording =
             Recording { pumps: Vec::new(), signals, prepared: self, begun_cpu_ns: own_cpu_ns() };
-        let cpus = recording.prepared.cpus.clone();
+        let (cpus, flush) = (recording.prepared.cpus.clone(), recording.prepared.flush);
         for (cpu, sink) in cpus.into_iter().zip(sinks.iter().cycle()) {
             let raw = RawPages::open(&recording.prepared.instance, cpu, page_size)?;
             let signals = recording.signals.clone();
-            recording.pumps.push(Pump::start(cpu, raw, Arc::clone(sink), signals)?);
+            recording.pumps.push(Pump::start(cpu, raw, Arc::clone(sink), flush, signals)?);
         }
         if !recording.prepared.is_boot {
             recording.prepared.instance.set("tracing_on", "1")?;

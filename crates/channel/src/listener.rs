@@ -1,5 +1,6 @@
 //! Sockets that wait for the other side, and connections to such.
 
+use std::fmt;
 use std::io;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,6 +8,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::vsock;
 
 use crate::address::{GuestAddress, HostAddress};
@@ -14,7 +16,7 @@ use crate::ports;
 use crate::stream::Stream;
 
 /// Who is at the other end, as far as the kernel says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Peer {
     /// A machine of this hypervisor's, by its number for vsock: 2 is the host.
     Vsock(u32),
@@ -22,6 +24,16 @@ pub enum Peer {
     Tcp(String),
     /// A process of this machine.
     Unix,
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Vsock(cid) => write!(f, "vsock:{cid}"),
+            Self::Tcp(address) => write!(f, "tcp:{address}"),
+            Self::Unix => write!(f, "unix"),
+        }
+    }
 }
 
 /// A socket that waits for the other side.
@@ -74,6 +86,32 @@ impl Listener {
             GuestAddress::Unix { path } => Self::unix(path)?,
             GuestAddress::VirtioSerial | GuestAddress::Connect(_) => return Ok(None),
         }))
+    }
+
+    /// Waits until somebody connects; false when `stop` can be read before.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn wait(&self, stop: BorrowedFd<'_>) -> io::Result<bool> {
+        let mut fds = [
+            PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(stop, PollFlags::IN),
+        ];
+        loop {
+            match poll(&mut fds, None) {
+                Ok(_) => return Ok(fds.iter().skip(1).all(|stop| stop.revents().is_empty())),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Whether somebody has connected and waits to be taken.
+    #[must_use]
+    pub fn is_called(&self) -> bool {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut fds = [PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN)];
+        poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
     /// Waits for a connection.

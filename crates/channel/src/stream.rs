@@ -12,15 +12,15 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 pub struct Wait<'a> {
     /// No longer than this.
     pub most: Duration,
-    /// Nor longer than until this can be read.
-    pub stop: Option<BorrowedFd<'a>>,
+    /// Nor longer than until one of these can be read.
+    pub stop: &'a [BorrowedFd<'a>],
 }
 
 impl Wait<'_> {
     /// So long, whatever happens.
     #[must_use]
     pub fn at_most(most: Duration) -> Self {
-        Self { most, stop: None }
+        Self { most, stop: &[] }
     }
 }
 
@@ -166,7 +166,7 @@ impl Stream {
     fn wait(&self, what: For, wait: Wait<'_>) -> io::Result<Waited> {
         let flags = if what == For::Bytes { PollFlags::IN } else { PollFlags::OUT };
         let mut fds = vec![PollFd::new(&self.fd, flags)];
-        fds.extend(wait.stop.map(|stop| PollFd::from_borrowed_fd(stop, PollFlags::IN)));
+        fds.extend(wait.stop.iter().map(|stop| PollFd::from_borrowed_fd(*stop, PollFlags::IN)));
         let most = Timespec::try_from(wait.most).ok();
         match poll(&mut fds, most.as_ref()) {
             Ok(0) => return Ok(Waited::Over),

@@ -13,6 +13,7 @@ pub(crate) use lab::{LabArgs, LabVerb};
 use crate::seconds::Seconds;
 
 pub(crate) mod lab;
+pub(crate) mod listen;
 pub(crate) mod record;
 
 /// Sees across hypervisor layers and says where the time goes.
@@ -51,6 +52,8 @@ pub(crate) enum Verb {
     Info(ReportArgs),
     /// Record this host's kernel: VM exits, scheduling, interrupts
     Record(record::RecordArgs),
+    /// Record guests as their agents connect, each into a session of its own
+    Listen(listen::ListenArgs),
     /// Run virtual hosts, guests and nested guests to try things on
     Lab(LabArgs),
     /// Print a script that completes commands and options in a shell

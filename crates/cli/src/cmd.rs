@@ -5,6 +5,7 @@ pub(crate) mod events;
 pub(crate) mod exits;
 pub(crate) mod info;
 pub(crate) mod lab;
+pub(crate) mod listen;
 pub(crate) mod man;
 pub(crate) mod nested;
 pub(crate) mod record;

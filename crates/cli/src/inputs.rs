@@ -35,7 +35,7 @@ fn expand(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut guests = Vec::new();
     for entry in fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))? {
         let entry = entry.with_context(|| format!("cannot read {}", path.display()))?;
-        if is_guest(&entry.file_name().to_string_lossy()) {
+        if is_guest(&entry.path()) {
             guests.push(entry.path());
         }
     }
@@ -53,8 +53,15 @@ fn expand(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(recordings)
 }
 
-fn is_guest(name: &str) -> bool {
-    name.starts_with("guest-") && name.ends_with(".dat")
+/// `guest-NAME.dat`, or the folder of pages that a recorder left in its place that was killed.
+fn is_guest(path: &Path) -> bool {
+    let Some(name) = path.file_name().map(|name| name.to_string_lossy()) else { return false };
+    let is_unfinished = || {
+        name.ends_with(".pages")
+            && path.join("events").is_dir()
+            && !path.with_extension("dat").exists()
+    };
+    name.starts_with("guest-") && (name.ends_with(".dat") || is_unfinished())
 }
 
 /// Leaves out what is named twice: its events would count twice.

@@ -37,6 +37,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Events(args) => cmd::events::run(args),
         Verb::Info(args) => cmd::info::run(args),
         Verb::Record(args) => cmd::record::run(args),
+        Verb::Listen(args) => cmd::listen::run(args),
         Verb::Completions(args) => cmd::completions::run(args),
         Verb::Man(args) => cmd::man::run(args),
     };

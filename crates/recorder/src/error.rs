@@ -29,6 +29,14 @@ pub enum RecordError {
         /// What happened.
         source: io::Error,
     },
+    /// A place where guests can't be waited for.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The place.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A guest that no channel leads to.
     #[error(
         "there is no channel to the VM {name} that can be seen from here: give it a vsock device, or \

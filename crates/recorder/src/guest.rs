@@ -19,14 +19,13 @@ use channel::{Control, Heard, HostAddress, PortSockets, Stream, Wait};
 use wire::{GuestHello, Message, Start};
 
 use crate::error::{RecordError, Result};
-use crate::pump::Stop;
 use crate::vms::Vm;
 
-pub(crate) use self::address::GuestAddress;
+pub(crate) use self::address::{GuestAddress, file_name};
 use self::conversation::Conversation;
 pub(crate) use self::conversation::Going;
 use self::files::{GuestFiles, PageShape};
-use self::receiver::Receiver;
+pub(crate) use self::receiver::Receivers;
 pub use self::recorded::{GuestCpu, GuestSummary};
 pub(crate) use self::recorded::{GuestRecorded, HostClock, TSC};
 
@@ -61,8 +60,7 @@ pub(crate) struct Recorded {
     hello: GuestHello,
     folder: PathBuf,
     files: Arc<GuestFiles>,
-    stop: Stop,
-    receivers: Vec<Receiver>,
+    receivers: Arc<Receivers>,
     conversation: Conversation,
 }
 
@@ -87,9 +85,39 @@ impl Ready {
         Ok(Self { address, control, session, hello, streams })
     }
 
+    /// A guest whose agent has connected by itself, and makes page streams by itself, too.
+    ///
+    /// # Errors
+    /// When it doesn't answer, or speaks another version of the protocol.
+    pub(crate) fn joined(
+        address: GuestAddress,
+        mut control: Control,
+        session: u64,
+    ) -> Result<Self> {
+        let failed = |source| RecordError::Guest { name: address.name.clone(), source };
+        control.send(session, &Message::HostHello).map_err(failed)?;
+        let hello = hello(&mut control, session).map_err(failed)?;
+        check(&hello).map_err(|text| failed(io::Error::other(text)))?;
+        Ok(Self { address, control, session, hello, streams: Vec::new() })
+    }
+
     /// The name that the guest is recorded under.
     pub(crate) fn name(&self) -> &str {
         &self.address.name
+    }
+
+    /// The VM's name where that is known, else what the guest calls itself.
+    pub(crate) fn proper_name(&self) -> String {
+        match self.name() {
+            "" => file_name(&self.hello.host_name),
+            name => name.to_owned(),
+        }
+    }
+
+    /// The same guest under another name.
+    pub(crate) fn named(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.address.name);
+        self
     }
 
     /// Whether its processor is an x86.
@@ -101,7 +129,18 @@ impl Ready {
     ///
     /// # Errors
     /// When the guest refuses; the message is the guest's.
-    pub(crate) fn begin(mut self, start: &Start, session: &Path, quota: u64) -> Result<Recorded> {
+    pub(crate) fn begin(self, start: &Start, session: &Path, quota: u64) -> Result<Recorded> {
+        self.begin_with(start, session, quota, |_| {})
+    }
+
+    /// The same; `attached` is given what takes page streams, before the guest is told to make any.
+    pub(crate) fn begin_with(
+        mut self,
+        start: &Start,
+        session: &Path,
+        quota: u64,
+        attached: impl FnOnce(&Arc<Receivers>),
+    ) -> Result<Recorded> {
         let name = self.address.name.clone();
         let failed = |source| RecordError::Guest { name: name.clone(), source };
         let folder = folder(session, &name);
@@ -112,12 +151,11 @@ impl Ready {
             big_endian: self.hello.big_endian,
         };
         let files = Arc::new(GuestFiles::new(&folder, self.hello.cpus, shape, quota));
-        let stop = Stop::new()?;
-        let mut receivers = Vec::new();
-        for (at, stream) in self.streams.into_iter().enumerate() {
-            let (files, stop) = (Arc::clone(&files), stop.clone());
-            receivers.push(Receiver::start(at, stream, self.session, files, stop).map_err(failed)?);
+        let receivers = Arc::new(Receivers::new(self.session, Arc::clone(&files))?);
+        for stream in self.streams {
+            receivers.add(stream).map_err(failed)?;
         }
+        attached(&receivers);
         self.control.send(self.session, &Message::Start(start.clone())).map_err(failed)?;
         let conversation =
             Conversation::begin(self.control, self.session, &folder).map_err(failed)?;
@@ -129,7 +167,6 @@ impl Ready {
             name,
             folder,
             files,
-            stop,
             receivers,
             conversation,
         })
@@ -150,13 +187,10 @@ impl Recorded {
     /// Has the guest stop, and waits for what it still has to send.
     pub(crate) fn end(self) -> GuestRecorded {
         let ended = self.conversation.end();
-        self.stop.tell();
         let mut faults = ended.faults;
-        for receiver in self.receivers {
-            if let Err(error) = receiver.join() {
-                faults.push(format!("its pages were not written to the end: {error}"));
-            }
-        }
+        let failed = self.receivers.end();
+        let told = |error| format!("its pages were not written to the end: {error}");
+        faults.extend(failed.into_iter().map(told));
         for end in &ended.cpus {
             self.files.sent(end.cpu, end.sent_bytes);
         }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use channel::{HostAddress, Peer};
 use tracedat::{Guest, GuestCpu};
 use tracefs::Profile;
 use wire::Start;
@@ -35,6 +36,8 @@ pub const USUAL_QUOTA_BYTES: u64 = 16 << 30;
 const GUESTS_BEGIN: Duration = Duration::from_secs(30);
 /// How often guests say how they are going.
 const STATUS_MS: u32 = 1000;
+/// How long full pages stay in a guest: so much is lost when it crashes.
+const FLUSH_MS: u32 = 1000;
 
 /// Asks all guests who they are, before anything is recorded. `number` is one that no other recording
 /// has; each guest gets one after it.
@@ -50,6 +53,20 @@ pub(crate) fn connect(asked: &[String], number: u64) -> Result<Vec<Ready>> {
         ready.push(Ready::connect(address, number.wrapping_add(at))?);
     }
     Ok(ready)
+}
+
+/// A guest that has connected by itself: the VM with that number for vsock, as far as there is one.
+pub(crate) fn joined(peer: &Peer) -> GuestAddress {
+    let (channel, vm) = match peer {
+        Peer::Vsock(cid) => {
+            let vm = vms::running().into_iter().find(|vm| vm.vsock_cid == Some(*cid));
+            (HostAddress::Vsock { cid: *cid, port: channel::PORT }, vm)
+        }
+        Peer::Tcp(address) => (HostAddress::Tcp { to: address.clone() }, None),
+        Peer::Unix => (HostAddress::Unix { path: "agent".into() }, None),
+    };
+    let name = vm.as_ref().map(|vm| guest::file_name(&vm.name)).unwrap_or_default();
+    GuestAddress { name, channel, vm }
 }
 
 /// Guests that are recorded.
@@ -146,7 +163,7 @@ pub(crate) fn option(vm: &Vm, guests: &[GuestRecorded]) -> Guest {
 }
 
 /// What a guest is asked for.
-fn start(what: &InGuests, clock: Option<String>) -> Start {
+pub(crate) fn start(what: &InGuests, clock: Option<String>) -> Start {
     let optional = what.profile.map(Profile::patterns).unwrap_or_default();
     Start {
         events: what.events.clone(),
@@ -157,6 +174,7 @@ fn start(what: &InGuests, clock: Option<String>) -> Start {
         buffer_kib: what.buffer_kib,
         kallsyms: true,
         status_ms: STATUS_MS,
+        flush_ms: FLUSH_MS,
         boot: false,
     }
 }

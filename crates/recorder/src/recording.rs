@@ -255,7 +255,7 @@ impl Recording {
         drop(self.instance);
         drop(self.probes);
         let recorded = Recorded {
-            recorder: concat!("hyperscope ", env!("CARGO_PKG_VERSION")),
+            recorder: Recorded::default().recorder,
             clock: self.clock.name.clone(),
             events: self.events,
             buffer_kib: self.buffer_kib,

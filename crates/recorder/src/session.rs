@@ -25,7 +25,7 @@ pub struct Recorded {
     pub begun_unix_ns: u64,
     /// How long it lasted.
     pub duration_ns: u64,
-    /// What each CPU lost.
+    /// What each CPU lost. None: the host was not recorded, only guests were.
     pub cpus: Vec<CpuLosses>,
     /// CPU time of the recorder while it recorded.
     pub recorder_cpu_ns: u64,
@@ -35,6 +35,24 @@ pub struct Recorded {
     pub vms: Vec<Vm>,
     /// Guests that were recorded, too.
     pub guests: Vec<GuestSummary>,
+}
+
+impl Default for Recorded {
+    fn default() -> Self {
+        Self {
+            recorder: concat!("hyperscope ", env!("CARGO_PKG_VERSION")),
+            clock: String::new(),
+            events: Vec::new(),
+            buffer_kib: 0,
+            begun_unix_ns: 0,
+            duration_ns: 0,
+            cpus: Vec::new(),
+            recorder_cpu_ns: 0,
+            faults: Vec::new(),
+            vms: Vec::new(),
+            guests: Vec::new(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -72,6 +90,9 @@ fn title(recorded: &Recorded) -> String {
     let guests: Vec<&str> = recorded.guests.iter().map(|guest| guest.name.as_str()).collect();
     let with =
         if guests.is_empty() { String::new() } else { format!(" and of {}", guests.join(", ")) };
+    if recorded.cpus.is_empty() {
+        return format!("events of {} for {seconds} s", guests.join(", "));
+    }
     format!("{} events of a host{with} for {seconds} s", recorded.events.len())
 }
 
@@ -85,5 +106,6 @@ fn machines(recorded: &Recorded) -> Vec<Machine> {
         origin: None,
     };
     let readable = recorded.guests.iter().filter(|guest| guest.clock.is_some());
-    std::iter::once(host).chain(readable.map(guest)).collect()
+    let host = Some(host).filter(|_| !recorded.cpus.is_empty());
+    host.into_iter().chain(readable.map(guest)).collect()
 }

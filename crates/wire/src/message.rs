@@ -86,6 +86,9 @@ pub struct Start {
     pub kallsyms: bool,
     /// How often the guest says how it is going; 0: never.
     pub status_ms: u32,
+    /// How long full pages may stay in the guest's kernel before they are sent; 0: until its buffer
+    /// is half full.
+    pub flush_ms: u32,
     /// Take what the kernel has recorded since it booted, by its own command line, in place of a new
     /// recording.
     pub boot: bool,
@@ -303,7 +306,7 @@ impl Start {
         to.option(self.buffer_kib.as_ref(), |to, kib| {
             to.u32(*kib);
         });
-        to.flag(self.kallsyms).u32(self.status_ms).flag(self.boot);
+        to.flag(self.kallsyms).u32(self.status_ms).u32(self.flush_ms).flag(self.boot);
     }
 
     fn read(from: &mut Fields<'_>) -> Result<Self, Senseless> {
@@ -316,6 +319,7 @@ impl Start {
             buffer_kib: from.option(Fields::u32)?,
             kallsyms: from.flag()?,
             status_ms: from.u32()?,
+            flush_ms: from.u32()?,
             boot: from.flag()?,
         })
     }

@@ -37,6 +37,7 @@ fn messages() -> Vec<Message> {
         buffer_kib: Some(512),
         kallsyms: true,
         status_ms: 1000,
+        flush_ms: 500,
         boot: false,
     };
     let started = Started {

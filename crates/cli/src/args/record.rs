@@ -92,7 +92,7 @@ impl From<ProfileArg> for recorder::Profile {
 }
 
 /// Reads a time with its unit; without one it is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = text.get(digits.len()..).unwrap_or_default();
     let number: f64 =
@@ -108,7 +108,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads a size with its unit; without one it is bytes.
-fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is no size: write 500M or 16G");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text.get(digits.len()..).unwrap_or_default().trim_end_matches("iB") {

@@ -40,7 +40,8 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<()> {
     end(recording, &to)
 }
 
-fn stop_at_signals(over: Sender<()>) -> anyhow::Result<()> {
+/// Tells of signals that end a recording.
+pub(crate) fn stop_at_signals(over: Sender<()>) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot handle signals")?;
     thread::spawn(move || {
         for _ in signals.forever() {
@@ -206,7 +207,8 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
     }
 }
 
-fn conclude_guest(guest: &GuestSummary, err: &mut impl Write) -> io::Result<()> {
+/// Says what came of a guest.
+pub(crate) fn conclude_guest(guest: &GuestSummary, err: &mut impl Write) -> io::Result<()> {
     for fault in &guest.faults {
         writeln!(err, "hyperscope: guest {}: {fault}", guest.name)?;
     }

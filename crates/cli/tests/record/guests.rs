@@ -298,3 +298,51 @@ fn what_cannot_be_is_refused_in_words() {
     assert!(pigeon.stderr.contains("vsock:CID[:PORT]"), "{}", pigeon.stderr);
     assert_eq!(left(), Vec::<String>::new());
 }
+
+#[test]
+fn an_agent_that_is_told_to_go_sends_what_it_has() {
+    let Some(_turn) = turn() else { return };
+    let setup = Setup::new();
+    let mut agent = Agent::start(&setup.channel());
+    let recorder = setup.begin(&[]);
+    start_programs(7);
+    agent.signal("TERM");
+    assert!(agent.0.wait().unwrap().success());
+    let (code, told) = ended(recorder);
+    assert!(code == Some(1) && told.contains("its agent was told to go"), "{told}");
+    assert_eq!(setup.started("guest-g.dat"), 7);
+    assert_eq!(left(), Vec::<String>::new());
+}
+
+#[test]
+fn guests_that_connect_get_sessions_of_their_own() {
+    let Some(_turn) = turn() else { return };
+    let setup = Setup::new();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let (at, to) = (format!("tcp:{free}"), setup.path("guests"));
+    let listener =
+        command(&["listen", &at, "-e", "sched_process_exec", "--guests", "2", "-o", &to])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+    let agents: Vec<Agent> = (0..3).map(|_| Agent::start(&format!("connect:{at}"))).collect();
+    let recorded = || {
+        let entries = fs::read_dir(&to).into_iter().flatten().map(|entry| entry.unwrap().path());
+        let is_recorded = |path: &std::path::PathBuf| {
+            let mut inside = fs::read_dir(path).into_iter().flatten();
+            inside.any(|entry| entry.unwrap().path().join("trace_clock").exists())
+        };
+        entries.filter(is_recorded).count()
+    };
+    wait_until("guests are not recorded", || recorded() == 2);
+    wait_until("the third is not refused", || said().contains("2 guests are recorded already"));
+    start_programs(4);
+    assert_eq!(ended(listener).0, Some(0), "{}", said());
+    for entry in fs::read_dir(&to).unwrap() {
+        let folder = entry.unwrap().path();
+        let events = run(&["events", "--format", "jsonl", folder.to_str().unwrap()]);
+        let started = events.stdout.lines().filter(|line| line.contains("/true\"")).count();
+        assert_eq!(started, 4, "{}: {}", folder.display(), events.stderr);
+    }
+    drop(agents);
+}

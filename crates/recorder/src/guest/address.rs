@@ -45,7 +45,7 @@ fn usage(error: channel::AddressError) -> RecordError {
 }
 
 /// A name that can be part of a file's.
-fn file_name(name: &str) -> String {
+pub(crate) fn file_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '-' };
     let name: String = name.chars().map(plain).take(64).collect();
     let name = name.trim_matches(['.', '-']);

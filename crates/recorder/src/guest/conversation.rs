@@ -119,9 +119,9 @@ impl Talk {
                 break Some(why);
             }
             // Once told to stop, nothing but the guest ends a wait.
-            let stop = self.stopping.is_none().then(|| self.stop.clone());
-            let wait = Wait { most: Duration::from_secs(1), stop: stop.as_ref().map(Stop::fd) };
-            match self.control.receive(wait) {
+            let fds = [self.stop.fd()];
+            let stop = if self.stopping.is_none() { fds.as_slice() } else { &[] };
+            match self.control.receive(Wait { most: Duration::from_secs(1), stop }) {
                 Ok(Heard::Message(session, message)) if session == self.session => {
                     if self.take(message) {
                         break None;
@@ -201,6 +201,11 @@ impl Talk {
             }
             Message::Ended(status) => {
                 self.ended.status = status;
+                if self.stopping.is_none() {
+                    let why = "its agent was told to go".to_owned();
+                    lock(&self.going).over = Some(why.clone());
+                    self.fault(format!("its recording ended early: {why}"));
+                }
                 return true;
             }
             Message::Refused(why) => {

@@ -1,13 +1,14 @@
 //! Threads that take what a guest sends on its page streams.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use channel::{Stream, Wait};
 use wire::{PageDecoder, Piece};
 
+use crate::error::Result;
 use crate::guest::files::{Arriving, GuestFiles};
 use crate::pump::Stop;
 
@@ -20,28 +21,49 @@ const CONFIRM: Duration = Duration::from_millis(200);
 /// How long what is still on its way may take after the end.
 const REST: Duration = Duration::from_millis(300);
 
-/// A thread that takes one page stream.
+/// Threads that take the page streams of one guest.
 #[derive(Debug)]
-pub(crate) struct Receiver(JoinHandle<io::Result<()>>);
+pub(crate) struct Receivers {
+    session: u64,
+    files: Arc<GuestFiles>,
+    stop: Stop,
+    threads: Mutex<Vec<JoinHandle<io::Result<()>>>>,
+}
 
-impl Receiver {
-    /// Begins to take the pages of a session.
-    pub(crate) fn start(
-        at: usize,
-        stream: Stream,
-        session: u64,
-        files: Arc<GuestFiles>,
-        stop: Stop,
-    ) -> io::Result<Self> {
-        let thread = thread::Builder::new()
-            .name(format!("guest-pages{at}"))
-            .spawn(move || receive(&stream, session, &files, &stop))?;
-        Ok(Self(thread))
+/// Page streams that a guest may have.
+const MOST_STREAMS: usize = 512;
+
+impl Receivers {
+    pub(crate) fn new(session: u64, files: Arc<GuestFiles>) -> Result<Self> {
+        Ok(Self { session, files, stop: Stop::new()?, threads: Mutex::default() })
     }
 
-    /// Waits for its end.
-    pub(crate) fn join(self) -> io::Result<()> {
-        self.0.join().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")))
+    /// Begins to take the pages of one more stream.
+    pub(crate) fn add(&self, stream: Stream) -> io::Result<()> {
+        let mut threads = self.threads();
+        if threads.len() >= MOST_STREAMS {
+            return Err(io::Error::other("it makes more page streams than any guest needs"));
+        }
+        let (session, files, stop) = (self.session, Arc::clone(&self.files), self.stop.clone());
+        let builder = thread::Builder::new().name(format!("guest-pages{}", threads.len()));
+        threads.push(builder.spawn(move || receive(&stream, session, &files, &stop))?);
+        Ok(())
+    }
+
+    /// Waits until what is still on its way has come; what went wrong.
+    pub(crate) fn end(&self) -> Vec<io::Error> {
+        self.stop.tell();
+        let threads = std::mem::take(&mut *self.threads());
+        let join = |thread: JoinHandle<io::Result<()>>| {
+            let died = |_| Err(io::Error::other("its thread panicked"));
+            thread.join().unwrap_or_else(died).err()
+        };
+        threads.into_iter().filter_map(join).collect()
+    }
+
+    /// A list of threads is whole whatever happened while the lock was held.
+    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<io::Result<()>>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -52,8 +74,8 @@ fn receive(stream: &Stream, session: u64, files: &GuestFiles, stop: &Stop) -> io
     let mut is_over = false;
     loop {
         let wait = match is_over {
-            false if arriving.is_whole() => Wait { most: CONFIRM, stop: Some(stop.fd()) },
-            false => Wait { most: LOOK, stop: Some(stop.fd()) },
+            false if arriving.is_whole() => Wait { most: CONFIRM, stop: &[stop.fd()] },
+            false => Wait { most: LOOK, stop: &[stop.fd()] },
             true => Wait::at_most(REST),
         };
         let read = match stream.read(&mut buffer, wait) {

@@ -1,0 +1,42 @@
+//! Arguments of `listen`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::record::{ProfileArg, duration, size};
+
+/// Arguments of `listen`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope listen                            guests of this host, by vsock\n  \
+    hyperscope listen vsock:99 tcp:0.0.0.0:8823 --profile sched -o guests\n\n\
+In each guest: hyperscope-agent connect:vsock. Every guest gets a session of its own in the\n\
+folder, NAME.hscope, which is complete once the guest leaves or this command ends.")]
+pub(crate) struct ListenArgs {
+    /// Where agents connect to: vsock[:PORT], tcp:ADDRESS:PORT, unix:PATH
+    #[arg(value_name = "ADDRESS", default_value = "vsock")]
+    pub(crate) at: Vec<channel::GuestAddress>,
+    /// Record these events in guests: SYSTEM:NAME, NAME, SYSTEM, or patterns with * and ?
+    #[arg(short, long = "event", value_name = "EVENT")]
+    pub(crate) events: Vec<String>,
+    /// Record what a question needs [default: exits, where -e names none]
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) profile: Option<ProfileArg>,
+    /// The folder with the sessions
+    #[arg(short, long, value_name = "DIR", default_value = "guests")]
+    pub(crate) output: PathBuf,
+    /// End after so long: 500ms, 10s, 2m
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub(crate) time: Option<Duration>,
+    /// Size of each CPU's buffer in guests' kernels, in KiB
+    #[arg(long, value_name = "KIB")]
+    pub(crate) buffer: Option<u32>,
+    /// Keep so much of each guest's pages at most
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16G")]
+    pub(crate) quota: u64,
+    /// Record so many guests at a time at most
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(crate) guests: usize,
+}

@@ -1,0 +1,225 @@
+//! Takes guests as they come: each agent that connects is recorded into a session of its own until it
+//! leaves, or all is over.
+//!
+//! Guests are kept apart: each has a number that others can't guess, a folder, a quota, threads. A
+//! page stream is taken only from whoever made the control stream.
+
+mod door;
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use channel::{Control, Listener, Peer};
+
+use crate::error::{RecordError, Result};
+use crate::guest::{GuestSummary, HostClock, Ready, Receivers};
+use crate::guests::{self, InGuests, USUAL_QUOTA_BYTES};
+use crate::pump::Stop;
+use crate::session::{self, Recorded};
+
+/// Where guests are waited for, and what is recorded of them.
+#[derive(Clone, Debug)]
+pub struct ListenPlan {
+    /// Where agents connect to.
+    pub at: Vec<channel::GuestAddress>,
+    /// What is recorded.
+    pub in_guests: InGuests,
+    /// Guests that are recorded at a time, at most.
+    pub most_guests: usize,
+    /// The folder with the sessions.
+    pub to: PathBuf,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum Told {
+    /// A guest is recorded from now on.
+    Joined {
+        /// The name that it is recorded under.
+        name: String,
+        /// Where it comes from.
+        from: String,
+    },
+    /// A guest is not recorded any more.
+    Left {
+        /// The session's folder.
+        session: PathBuf,
+        /// How it was recorded.
+        summary: Box<GuestSummary>,
+    },
+    /// Somebody was sent away, or could not be recorded.
+    Refused {
+        /// Where it comes from.
+        from: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Everything that the threads share.
+#[derive(Debug)]
+struct Shared {
+    plan: ListenPlan,
+    stop: Stop,
+    told: Mutex<Sender<Told>>,
+    /// Who takes page streams, by whom they must come from and the session's number.
+    takers: Mutex<HashMap<(Peer, u64), Arc<Receivers>>>,
+    guests: Mutex<Vec<JoinHandle<()>>>,
+    count: AtomicUsize,
+}
+
+/// Agents are waited for.
+#[derive(Debug)]
+pub struct Listening {
+    shared: Arc<Shared>,
+    doors: Vec<JoinHandle<()>>,
+}
+
+/// How often it is looked whether a guest has left.
+const LOOK: Duration = Duration::from_millis(200);
+
+impl Listening {
+    /// Begins to listen. What happens is told through the other value.
+    ///
+    /// # Errors
+    /// When one of the addresses can't be listened on.
+    pub fn begin(plan: ListenPlan) -> Result<(Self, Receiver<Told>)> {
+        let (told, hears) = mpsc::channel();
+        let mut listeners = Vec::new();
+        for address in &plan.at {
+            let failed = |source| RecordError::Listen { address: address.to_string(), source };
+            let listener = Listener::of(address).map_err(failed)?;
+            let cannot = || failed(std::io::Error::other("one can't listen there"));
+            listeners.push(listener.ok_or_else(cannot)?);
+        }
+        fs::create_dir_all(&plan.to).map_err(RecordError::io("make", &plan.to))?;
+        let shared = Arc::new(Shared {
+            plan,
+            stop: Stop::new()?,
+            told: Mutex::new(told),
+            takers: Mutex::default(),
+            guests: Mutex::default(),
+            count: AtomicUsize::new(0),
+        });
+        let door = |listener| {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || door::watch(&listener, &shared))
+        };
+        let doors = listeners.into_iter().map(door).collect();
+        Ok((Self { shared, doors }, hears))
+    }
+
+    /// Guests that are recorded now.
+    #[must_use]
+    pub fn guests(&self) -> usize {
+        self.shared.count.load(Ordering::Relaxed)
+    }
+
+    /// Ends all recordings; what comes of them is told before this returns.
+    pub fn end(self) {
+        self.shared.stop.tell();
+        for door in self.doors {
+            let _ = door.join();
+        }
+        let guests = std::mem::take(&mut *lock(&self.shared.guests));
+        for guest in guests {
+            let _ = guest.join();
+        }
+    }
+}
+
+impl Shared {
+    fn tell(&self, told: Told) {
+        // Whoever listened may be gone.
+        let _ = lock(&self.told).send(told);
+    }
+
+    fn refuse(&self, from: &Peer, why: impl Into<String>) {
+        self.tell(Told::Refused { from: from.to_string(), why: why.into() });
+    }
+
+    /// Records a guest whose agent has connected, until it leaves or all is over.
+    fn record(&self, control: Control, peer: Peer) {
+        if self.count.fetch_add(1, Ordering::Relaxed) >= self.plan.most_guests {
+            self.refuse(&peer, format!("{} guests are recorded already", self.plan.most_guests));
+        } else if let Err(error) = self.try_record(control, &peer) {
+            let cause = std::error::Error::source(&error);
+            let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+            self.refuse(&peer, format!("{error}{cause}"));
+        }
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn try_record(&self, control: Control, peer: &Peer) -> Result<()> {
+        let number = random()?;
+        let ready = Ready::joined(guests::joined(peer), control, number)?;
+        let name = ready.proper_name();
+        let folder = new_folder(&self.plan.to, &name)?;
+        let quota = self.plan.in_guests.quota_bytes.unwrap_or(USUAL_QUOTA_BYTES);
+        let start = guests::start(&self.plan.in_guests, None);
+        let (begun, begun_unix_ns) = (Instant::now(), unix_ns());
+        let key = (peer.clone(), number);
+        let recorded = ready.named(&name).begin_with(&start, &folder, quota, |receivers| {
+            lock(&self.takers).insert(key.clone(), Arc::clone(receivers));
+        })?;
+        self.tell(Told::Joined { name, from: peer.to_string() });
+        while recorded.going().over.is_none() && !self.stop.is_told() {
+            thread::sleep(LOOK);
+        }
+        lock(&self.takers).remove(&key);
+        let guest = recorded.end();
+        let no_clock = HostClock { name: String::new(), tsc_conversion: None, trace_id: 0 };
+        guests::write(&guest, &no_clock, &folder, &|_| {})?;
+        let summary = guest.summary().clone();
+        let duration_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let recorded = Recorded {
+            clock: summary.clock.clone().unwrap_or_default(),
+            begun_unix_ns,
+            duration_ns,
+            guests: vec![summary.clone()],
+            ..Recorded::default()
+        };
+        session::write(&recorded, &folder)?;
+        self.tell(Told::Left { session: folder, summary: Box::new(summary) });
+        Ok(())
+    }
+}
+
+/// A folder for a session under this name, with a number after it where that is taken.
+fn new_folder(to: &Path, name: &str) -> Result<PathBuf> {
+    for at in 1..10_000 {
+        let end = if at == 1 { String::new() } else { format!("-{at}") };
+        let folder = to.join(format!("{name}{end}.hscope"));
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(RecordError::io("make", &folder)(error)),
+        }
+    }
+    Err(RecordError::Usage(format!("{} has too many sessions of {name}", to.display())))
+}
+
+/// A number that nobody can guess.
+fn random() -> Result<u64> {
+    let mut bytes = [0; 8];
+    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    filled.map_err(|error| RecordError::io("read", Path::new("random numbers"))(error.into()))?;
+    // 0 is what an agent says before it has a number.
+    Ok(u64::from_ne_bytes(bytes).max(1))
+}
+
+fn unix_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// What is shared is whole whatever happened while the lock was held.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
