@@ -1,14 +1,16 @@
-//! The only crate with unsafe code: file mappings, sockets between host and guests, instructions
-//! that only a guest has a use for.
+//! The only crate with unsafe code: file mappings, memory shared with others, sockets between host and
+//! guests, instructions that only a guest has a use for.
 
 #![allow(unsafe_code, reason = "this crate exists to hold the workspace's unsafe code")]
 
 mod file_map;
 pub mod guest_instructions;
 mod physical_page;
+mod shared_map;
 mod tsc_conversion;
 pub mod vsock;
 
 pub use file_map::{FileMap, OpenError};
 pub use physical_page::PhysicalPage;
+pub use shared_map::{Access, SharedMap};
 pub use tsc_conversion::tsc_conversion;

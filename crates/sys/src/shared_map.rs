@@ -1,0 +1,339 @@
+//! Memory that somebody else changes at any time: another process, or a guest that is not trusted.
+//!
+//! No reference to such memory is ever lent. Words are loaded and stored as atomics, bytes are copied
+//! by atomics too, and the kernel reads and writes the memory through raw pointers. So whatever the
+//! other side does is no data race here: it can make values wrong, and nothing else.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
+
+use memmap2::{MmapOptions, MmapRaw};
+
+/// Bytes of a word.
+const WORD: usize = size_of::<u64>();
+
+/// What a mapping is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Stores do nothing, so that a region can be looked at without leaving a trace.
+    Read,
+    /// Loads and stores.
+    ReadWrite,
+}
+
+/// A shared mapping of a whole file, or of a device's memory.
+///
+/// Offsets and lengths are checked at every access. What lies outside the mapping reads as zero and
+/// is not written, so that a wrong offset can neither crash nor reach other memory. Words are
+/// little-endian.
+#[derive(Debug)]
+pub struct SharedMap {
+    map: MmapRaw,
+    access: Access,
+}
+
+impl SharedMap {
+    /// Maps the file at `path` whole, and touches every page of it: no access faults later.
+    ///
+    /// A file that somebody truncates while it is mapped ends this process with SIGBUS. A guest
+    /// can't do that to the file behind its memory; keep others away by the file's mode.
+    ///
+    /// # Errors
+    /// When the file can't be opened or mapped.
+    pub fn open(path: &Path, access: Access) -> io::Result<Self> {
+        let write = access == Access::ReadWrite;
+        let file = OpenOptions::new().read(true).write(write).open(path)?;
+        Self::of_file(&file, access)
+    }
+
+    /// Maps an open file, as [`SharedMap::open`] does.
+    ///
+    /// # Errors
+    /// When the file is empty, or can't be mapped.
+    pub fn of_file(file: &File, access: Access) -> io::Result<Self> {
+        let len = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+        let mut options = MmapOptions::new();
+        options.len(len).populate();
+        let map = match access {
+            Access::Read => options.map_raw_read_only(file)?,
+            Access::ReadWrite => options.map_raw(file)?,
+        };
+        let map = Self { map, access };
+        map.touch();
+        Ok(map)
+    }
+
+    /// Memory of this process with a copy of `bytes`: a region that was saved, or made up.
+    ///
+    /// # Errors
+    /// When there are no bytes, or no memory.
+    pub fn of_bytes(bytes: &[u8]) -> io::Result<Self> {
+        let mut map = MmapOptions::new().len(bytes.len()).map_anon()?;
+        map.copy_from_slice(bytes);
+        Ok(Self { map: map.into(), access: Access::ReadWrite })
+    }
+
+    /// Populating a shared mapping only reads its pages; file systems that track writes would still
+    /// fault at the first store.
+    fn touch(&self) {
+        /// MADV_POPULATE_WRITE, since Linux 5.14.
+        const POPULATE_WRITE: i32 = 23;
+        if self.access == Access::ReadWrite {
+            // SAFETY: the range is this mapping; the advice changes no byte of it. Older kernels and
+            // device memory, which has no faults to spare, refuse it, which is no loss.
+            let _ = unsafe {
+                libc::madvise(self.map.as_mut_ptr().cast(), self.map.len(), POPULATE_WRITE)
+            };
+        }
+    }
+
+    /// Length of the mapping.
+    #[must_use]
+    pub fn len_bytes(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Whether stores are done.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        self.access == Access::ReadWrite
+    }
+
+    /// A pointer to `len` bytes that lie within the mapping, or none.
+    fn range(&self, at: usize, len: usize) -> Option<*mut u8> {
+        let end = at.checked_add(len)?;
+        // The pointer stays within the mapping, or one past its end for a length of zero.
+        (end <= self.map.len()).then(|| self.map.as_mut_ptr().wrapping_add(at))
+    }
+
+    fn word(&self, at: usize) -> Option<&AtomicU64> {
+        let pointer = self.range(at, WORD).filter(|_| at.is_multiple_of(WORD))?;
+        // SAFETY: `range` says that eight bytes are mapped there for as long as `self` lives, and
+        // mappings begin at a page, so a multiple of eight is aligned. Everything that this process
+        // does to words is atomic; other processes and guests are not part of its memory model, and
+        // every bit pattern is a value. Read-only mappings are only loaded from (`store` checks).
+        Some(unsafe { AtomicU64::from_ptr(pointer.cast()) })
+    }
+
+    /// Loads the word at an offset, which must be a multiple of eight. Whatever the other side
+    /// stored before it stored that word is seen by loads that follow (acquire).
+    #[must_use]
+    pub fn load(&self, at: usize) -> u64 {
+        debug_assert!(self.word(at).is_some(), "word at {at:#x} of {:#x}", self.map.len());
+        self.word(at).map_or(0, |word| u64::from_le(word.load(Ordering::Acquire)))
+    }
+
+    /// Stores a word. Who loads it sees everything stored before (release); for memory that is
+    /// mapped write-combining [`SharedMap::publish`] must come between.
+    pub fn store(&self, at: usize, value: u64) {
+        debug_assert!(self.word(at).is_some(), "word at {at:#x} of {:#x}", self.map.len());
+        if let Some(word) = self.word(at).filter(|_| self.is_writable()) {
+            word.store(value.to_le(), Ordering::Release);
+        }
+    }
+
+    /// No store that follows is seen before those that came before, whatever the memory's type is.
+    pub fn publish() {
+        fence(Ordering::Release);
+        // A device's memory may be mapped write-combining (`resource2_wc`), where x86 orders
+        // stores by this instruction only.
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: every x86-64 processor has SSE; the instruction changes nothing but order.
+        #[allow(unused_unsafe, reason = "safe in newer compilers")]
+        unsafe {
+            std::arch::x86_64::_mm_sfence();
+        }
+    }
+
+    /// No load that follows is done before those that came before.
+    pub fn settle() {
+        fence(Ordering::Acquire);
+    }
+
+    /// Copies words out of the mapping; the offset must be a multiple of eight, the last word may be
+    /// cut. What is outside the mapping leaves `into` as it is.
+    ///
+    /// The bytes may be of different moments: whoever needs to know looks at a sequence number before
+    /// and after.
+    pub fn copy_out(&self, at: usize, into: &mut [u8]) {
+        let len = into.len().next_multiple_of(WORD);
+        let Some(from) = self.range(at, len).filter(|_| at.is_multiple_of(WORD)) else {
+            debug_assert!(false, "{len} bytes at {at:#x} of {:#x}", self.map.len());
+            return;
+        };
+        for (index, bytes) in into.chunks_mut(WORD).enumerate() {
+            // SAFETY: `range` says that all words are mapped, and they are aligned; as in `word`.
+            let word = unsafe { AtomicU64::from_ptr(from.cast::<u64>().wrapping_add(index)) };
+            let word = word.load(Ordering::Relaxed).to_ne_bytes();
+            bytes.copy_from_slice(word.get(..bytes.len()).unwrap_or_default());
+        }
+    }
+
+    /// Copies bytes into the mapping as words; the offset must be a multiple of eight. A last word
+    /// that is cut is filled with zeros. What is outside the mapping is not written.
+    pub fn copy_in(&self, at: usize, from: &[u8]) {
+        let len = from.len().next_multiple_of(WORD);
+        let Some(into) = self.range(at, len).filter(|_| at.is_multiple_of(WORD)) else {
+            debug_assert!(false, "{len} bytes at {at:#x} of {:#x}", self.map.len());
+            return;
+        };
+        if !self.is_writable() {
+            return;
+        }
+        for (index, bytes) in from.chunks(WORD).enumerate() {
+            let mut word = [0; WORD];
+            word.get_mut(..bytes.len()).unwrap_or_default().copy_from_slice(bytes);
+            // SAFETY: `range` says that all words are mapped, and they are aligned; as in `word`.
+            let shared = unsafe { AtomicU64::from_ptr(into.cast::<u64>().wrapping_add(index)) };
+            shared.store(u64::from_ne_bytes(word), Ordering::Relaxed);
+        }
+    }
+
+    /// Copies single bytes out of the mapping, from any offset. For memory that is only ever
+    /// accessed so: accesses of different sizes to the same place don't mix.
+    pub fn bytes_out(&self, at: usize, into: &mut [u8]) {
+        let Some(from) = self.range(at, into.len()) else { return };
+        for (index, byte) in into.iter_mut().enumerate() {
+            // SAFETY: `range` says that the byte is mapped; as in `word`.
+            let shared = unsafe { AtomicU8::from_ptr(from.wrapping_add(index)) };
+            *byte = shared.load(Ordering::Relaxed);
+        }
+    }
+
+    /// Copies single bytes into the mapping, as [`SharedMap::bytes_out`] does out of it.
+    pub fn bytes_in(&self, at: usize, from: &[u8]) {
+        let Some(into) = self.range(at, from.len()).filter(|_| self.is_writable()) else { return };
+        for (index, &byte) in from.iter().enumerate() {
+            // SAFETY: `range` says that the byte is mapped; as in `word`.
+            let shared = unsafe { AtomicU8::from_ptr(into.wrapping_add(index)) };
+            shared.store(byte, Ordering::Relaxed);
+        }
+    }
+
+    /// Has the kernel read up to `len` bytes of a file straight into the mapping; the number read.
+    ///
+    /// # Errors
+    /// What read(2) says, interruptions and `WouldBlock` included; `InvalidInput` for a range that
+    /// is not in the mapping or can't be written.
+    pub fn read_from(&self, source: BorrowedFd<'_>, at: usize, len: usize) -> io::Result<usize> {
+        let into = self.range(at, len).filter(|_| self.is_writable());
+        let into = into.ok_or(io::ErrorKind::InvalidInput)?;
+        // SAFETY: the kernel writes at most `len` bytes, which `range` says are mapped. Nobody holds
+        // a reference to them.
+        let read = unsafe { libc::read(source.as_raw_fd(), into.cast(), len) };
+        usize::try_from(read).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// Has the kernel write `len` bytes of the mapping to a file, all of them unless it fails. They
+    /// may be of different moments, as with [`SharedMap::copy_out`].
+    ///
+    /// # Errors
+    /// What write(2) says, or `InvalidInput` for a range that is not in the mapping. Part of the
+    /// bytes may have been written then.
+    pub fn write_to(&self, target: BorrowedFd<'_>, at: usize, len: usize) -> io::Result<()> {
+        let from = self.range(at, len).ok_or(io::ErrorKind::InvalidInput)?;
+        let mut done = 0;
+        while done < len {
+            // SAFETY: `done` is less than `len`, so the kernel reads bytes that `range` says are
+            // mapped.
+            let wrote = unsafe {
+                libc::write(target.as_raw_fd(), from.wrapping_add(done).cast(), len - done)
+            };
+            match usize::try_from(wrote) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(wrote) => done += wrote,
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek, Write};
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    fn file(len: u64) -> (File, SharedMap, SharedMap) {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(len).unwrap();
+        let one = SharedMap::of_file(&file, Access::ReadWrite).unwrap();
+        let other = SharedMap::of_file(&file, Access::Read).unwrap();
+        (file, one, other)
+    }
+
+    #[test]
+    fn one_mapping_shows_what_another_stores() {
+        let (_file, one, other) = file(8192);
+        one.store(4096, 0x0102_0304_0506_0708);
+        assert_eq!(other.load(4096), 0x0102_0304_0506_0708);
+        let mut bytes = [0; 3];
+        other.bytes_out(4096, &mut bytes);
+        assert_eq!(bytes, [8, 7, 6], "words are little-endian");
+        one.copy_in(8, b"eleven bytes");
+        let mut copied = [0; 12];
+        other.copy_out(8, &mut copied);
+        assert_eq!(&copied, b"eleven bytes");
+    }
+
+    #[test]
+    fn a_mapping_for_reading_is_not_written() {
+        let (file, one, other) = file(4096);
+        other.store(0, 1);
+        other.copy_in(8, b"x");
+        other.bytes_in(16, b"x");
+        assert!(other.read_from(file.as_fd(), 0, 8).is_err());
+        assert_eq!((one.load(0), one.load(8), one.load(16)), (0, 0, 0));
+    }
+
+    #[test]
+    fn files_go_in_and_out_without_a_copy_and_not_beyond_the_end() {
+        let (_file, one, _) = file(4096);
+        let mut source = tempfile::tempfile().unwrap();
+        source.write_all(&[7; 5000]).unwrap();
+        source.rewind().unwrap();
+        assert_eq!(one.read_from(source.as_fd(), 96, 4000).unwrap(), 4000);
+        assert_eq!(one.read_from(source.as_fd(), 0, 96).unwrap(), 96);
+        assert_eq!(one.load(4088), 0x0707_0707_0707_0707);
+        for (at, len) in [(4096, 1), (1, 4096), (usize::MAX, 2)] {
+            let error = one.read_from(source.as_fd(), at, len).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+            assert!(one.write_to(source.as_fd(), at, len).is_err());
+        }
+        let target = tempfile::tempfile().unwrap();
+        one.write_to(target.as_fd(), 0, 4096).unwrap();
+        assert_eq!(target.metadata().unwrap().len(), 4096);
+    }
+
+    /// Faults of the calling thread, minor and major.
+    fn faults() -> i64 {
+        // SAFETY: every bit pattern is a valid `rusage`, and the kernel fills it in.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+            usage
+        };
+        usage.ru_minflt + usage.ru_majflt
+    }
+
+    #[test]
+    fn a_new_mapping_does_not_fault() {
+        let (_file, one, _) = file(4 << 20);
+        let before = faults();
+        for page in 0..1024 {
+            one.store(page * 4096, 1);
+        }
+        // A page of this thread's stack, or of the program, may be new.
+        assert!(faults() - before < 16, "{} faults in 1024 pages", faults() - before);
+    }
+}
