@@ -13,6 +13,7 @@ use crate::repository;
 const LAYERS: &[(&str, &[&str])] = &[
     ("abi", &[]),
     ("sys", &[]),
+    ("shmring", &["sys"]),
     ("ringbuf", &["abi"]),
     ("eventfmt", &["abi"]),
     ("tracedat", &["abi", "sys"]),

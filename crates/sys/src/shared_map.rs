@@ -164,11 +164,15 @@ impl SharedMap {
             debug_assert!(false, "{len} bytes at {at:#x} of {:#x}", self.map.len());
             return;
         };
-        for (index, bytes) in into.chunks_mut(WORD).enumerate() {
-            // SAFETY: `range` says that all words are mapped, and they are aligned; as in `word`.
-            let word = unsafe { AtomicU64::from_ptr(from.cast::<u64>().wrapping_add(index)) };
-            let word = word.load(Ordering::Relaxed).to_ne_bytes();
-            bytes.copy_from_slice(word.get(..bytes.len()).unwrap_or_default());
+        // SAFETY: `range` says that all words are mapped, and they are aligned; as in `word`.
+        let word = |index| unsafe { AtomicU64::from_ptr(from.cast::<u64>().wrapping_add(index)) };
+        let (whole, cut) = into.as_chunks_mut::<WORD>();
+        for (index, bytes) in whole.iter_mut().enumerate() {
+            *bytes = word(index).load(Ordering::Relaxed).to_ne_bytes();
+        }
+        if !cut.is_empty() {
+            let last = word(whole.len()).load(Ordering::Relaxed).to_ne_bytes();
+            cut.copy_from_slice(last.get(..cut.len()).unwrap_or_default());
         }
     }
 
@@ -183,12 +187,16 @@ impl SharedMap {
         if !self.is_writable() {
             return;
         }
-        for (index, bytes) in from.chunks(WORD).enumerate() {
-            let mut word = [0; WORD];
-            word.get_mut(..bytes.len()).unwrap_or_default().copy_from_slice(bytes);
-            // SAFETY: `range` says that all words are mapped, and they are aligned; as in `word`.
-            let shared = unsafe { AtomicU64::from_ptr(into.cast::<u64>().wrapping_add(index)) };
-            shared.store(u64::from_ne_bytes(word), Ordering::Relaxed);
+        // SAFETY: `range` says that all words are mapped, and they are aligned; as in `word`.
+        let word = |index| unsafe { AtomicU64::from_ptr(into.cast::<u64>().wrapping_add(index)) };
+        let (whole, cut) = from.as_chunks::<WORD>();
+        for (index, bytes) in whole.iter().enumerate() {
+            word(index).store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+        }
+        if !cut.is_empty() {
+            let mut last = [0; WORD];
+            last.get_mut(..cut.len()).unwrap_or_default().copy_from_slice(cut);
+            word(whole.len()).store(u64::from_ne_bytes(last), Ordering::Relaxed);
         }
     }
 

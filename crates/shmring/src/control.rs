@@ -1,0 +1,220 @@
+//! The two control streams: bytes in order, each way, for messages between agent and host.
+//!
+//! A stream belongs to one start of its writer and one of its reader. When either starts again the
+//! writer begins a new stream, and the reader leaves out what it was not meant to see: nobody gets
+//! half of a message that was meant for somebody else. How messages are told apart is not known here.
+
+use std::sync::Arc;
+
+use sys::SharedMap;
+
+use crate::layout::control;
+
+/// One way: where its ring is and where the starts of both sides are counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    pub(crate) ring_at: usize,
+    pub(crate) len_bytes: usize,
+    /// Word of the header that counts the starts of the other side.
+    pub(crate) peer: usize,
+}
+
+impl Way {
+    fn word(&self, offset: usize) -> usize {
+        self.ring_at + offset
+    }
+
+    /// The two pieces of the ring for `len` bytes from a position: offset and length each.
+    fn pieces(&self, position: u64, len: usize) -> [(usize, usize); 2] {
+        // The ring's length is a power of two, so positions may go round 2^64.
+        let index = (position % self.len_bytes as u64) as usize;
+        let first = len.min(self.len_bytes - index);
+        let data = self.word(control::DATA);
+        [(data + index, first), (data, len - first)]
+    }
+}
+
+/// What came of writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// So many of the bytes are on their way: fewer than all, or none, where the ring is full.
+    Bytes(usize),
+    /// Nothing was written: the other side has started (again), and a new stream was begun for it.
+    /// What it needs to know is to be written first.
+    NewPeer,
+}
+
+/// The writing end of a stream.
+#[derive(Debug)]
+pub struct ByteProducer {
+    map: Arc<SharedMap>,
+    way: Way,
+    head: u64,
+    stream: u64,
+    peer: u64,
+}
+
+impl ByteProducer {
+    /// Begins a new stream.
+    pub(crate) fn new(map: Arc<SharedMap>, way: Way) -> Self {
+        let tail = map.load(way.word(control::TAIL));
+        let mut head = map.load(way.word(control::HEAD));
+        if head.wrapping_sub(tail) > way.len_bytes as u64 {
+            // No two positions that a ring can have.
+            head = tail;
+            map.store(way.word(control::HEAD), head);
+        }
+        let (stream, peer) = (map.load(way.word(control::STREAM)), map.load(way.peer));
+        let mut producer = Self { map, way, head, stream, peer };
+        producer.begin(peer);
+        producer
+    }
+
+    fn begin(&mut self, peer: u64) {
+        self.peer = peer;
+        self.stream = self.stream.wrapping_add(1).max(1);
+        self.map.store(self.way.word(control::START), self.head);
+        self.map.store(self.way.word(control::PEER), peer);
+        SharedMap::publish();
+        self.map.store(self.way.word(control::STREAM), self.stream);
+        SharedMap::publish();
+    }
+
+    /// Writes as many of the bytes as there is room for. Never waits.
+    pub fn write(&mut self, bytes: &[u8]) -> Sent {
+        let peer = self.map.load(self.way.peer);
+        if peer != self.peer {
+            self.begin(peer);
+            return Sent::NewPeer;
+        }
+        let tail = self.map.load(self.way.word(control::TAIL));
+        let used = self.head.wrapping_sub(tail);
+        // More than the ring holds is no position of a reader: there is no room until it is sane.
+        let room = (self.way.len_bytes as u64).saturating_sub(used);
+        let len = bytes.len().min(usize::try_from(room).unwrap_or(0));
+        let [(at, first), (again_at, _)] = self.way.pieces(self.head, len);
+        let bytes = bytes.get(..len).unwrap_or_default();
+        let (one, other) = bytes.split_at_checked(first).unwrap_or_default();
+        self.map.bytes_in(at, one);
+        self.map.bytes_in(again_at, other);
+        SharedMap::publish();
+        self.head = self.head.wrapping_add(len as u64);
+        self.map.store(self.way.word(control::HEAD), self.head);
+        Sent::Bytes(len)
+    }
+}
+
+/// What came of reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// So many bytes were read; zero where there are none.
+    Bytes(usize),
+    /// The stream ended, and a new one begins with the next byte.
+    NewStream,
+    /// Positions that no writer has: the rest of the stream is lost.
+    Damage,
+}
+
+/// Which streams a reader reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listen {
+    /// Those begun for this start of the reader's side.
+    To(u64),
+    /// Any, from the oldest byte that is there: for a region whose writer is gone.
+    Any,
+}
+
+/// The reading end of a stream.
+#[derive(Debug)]
+pub struct ByteConsumer {
+    map: Arc<SharedMap>,
+    way: Way,
+    listen: Listen,
+    tail: u64,
+    stream: u64,
+    /// Whether the present stream is one for this reader.
+    is_ours: bool,
+}
+
+impl ByteConsumer {
+    pub(crate) fn new(map: Arc<SharedMap>, way: Way, listen: Listen) -> Self {
+        let tail = map.load(way.word(control::TAIL));
+        Self { map, way, listen, tail, stream: 0, is_ours: false }
+    }
+
+    /// Reads what there is, as far as `into` has room. Never waits.
+    pub fn read(&mut self, into: &mut [u8]) -> Received {
+        // The position first: the stream of all bytes before it is then at most one of the future.
+        let head = self.map.load(self.way.word(control::HEAD));
+        let stream = self.map.load(self.way.word(control::STREAM));
+        let end = if stream == self.stream {
+            head
+        } else {
+            let start = self.map.load(self.way.word(control::START));
+            let left = start.wrapping_sub(self.tail);
+            // What is left of our stream ends where the next one starts; behind a stream that was
+            // begun and left unseen nobody knows where ours ended.
+            let is_next = stream == self.stream.wrapping_add(1);
+            if !(self.is_ours && is_next && (1..=self.way.len_bytes as u64).contains(&left)) {
+                return self.change(stream);
+            }
+            start
+        };
+        if !self.is_ours {
+            self.go_to(head);
+            return Received::Bytes(0);
+        }
+        let have = end.wrapping_sub(self.tail);
+        if have > self.way.len_bytes as u64 {
+            self.is_ours = false;
+            self.go_to(head);
+            return Received::Damage;
+        }
+        let len = into.len().min(usize::try_from(have).unwrap_or(0));
+        let [(at, first), (again_at, _)] = self.way.pieces(self.tail, len);
+        let into = into.get_mut(..len).unwrap_or_default();
+        let (one, other) = into.split_at_mut_checked(first).unwrap_or_default();
+        self.map.bytes_out(at, one);
+        self.map.bytes_out(again_at, other);
+        SharedMap::settle();
+        self.go_to(self.tail.wrapping_add(len as u64));
+        Received::Bytes(len)
+    }
+
+    /// Leaves the stream for a new one, if what is said of that one is all of one moment.
+    fn change(&mut self, stream: u64) -> Received {
+        let start = self.map.load(self.way.word(control::START));
+        let peer = self.map.load(self.way.word(control::PEER));
+        SharedMap::settle();
+        if self.map.load(self.way.word(control::STREAM)) != stream {
+            return Received::Bytes(0);
+        }
+        self.stream = stream;
+        self.is_ours = match self.listen {
+            Listen::To(us) => peer == us,
+            Listen::Any => true,
+        };
+        if !self.is_ours {
+            return Received::Bytes(0);
+        }
+        let head = self.map.load(self.way.word(control::HEAD));
+        let len = self.way.len_bytes as u64;
+        match (head.wrapping_sub(start) <= len, self.listen) {
+            (true, _) => self.go_to(start),
+            // What was read by another before is overwritten.
+            (false, Listen::Any) => self.go_to(head.wrapping_sub(len)),
+            (false, Listen::To(_)) => {
+                self.is_ours = false;
+                return Received::Damage;
+            }
+        }
+        Received::NewStream
+    }
+
+    fn go_to(&mut self, position: u64) {
+        if self.tail != position {
+            self.tail = position;
+            self.map.store(self.way.word(control::TAIL), position);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Rings of pages and of bytes in memory that a guest and its host share: plain loads and stores, no
+//! doorbell, no exit.
+//!
+//! ```text
+//!  guest: GuestSide::create                    host: HostSide::attach
+//!    pages[cpu]  PageProducer ── page ring ──▶ PageConsumer  pages[cpu]
+//!    to_host     ByteProducer ── bytes ──────▶ ByteConsumer  from_guest
+//!    from_host   ByteConsumer ◀────── bytes ── ByteProducer  to_guest
+//!    pulse       Pulse ───────── header ─────▶ Watch         watch
+//! ```
+//!
+//! The guest finds the memory with [`shared_memory_devices`], the host has it as a file. Neither side
+//! waits for the other. The host believes nothing: the layout is checked once and kept apart from the
+//! shared memory, positions are checked each time, and what a guest scribbles over the region makes
+//! pages missing or their bytes wrong. What comes out of a page is as untrusted as ever.
+//!
+//! docs/formats/shared-memory.md describes the region byte by byte.
+
+#![forbid(unsafe_code)]
+
+mod control;
+mod guest;
+mod host;
+mod ivshmem;
+mod layout;
+mod page_consumer;
+mod page_producer;
+mod poll;
+mod slots;
+
+pub use control::{ByteConsumer, ByteProducer, Received, Sent};
+pub use guest::{GuestSide, Pulse};
+pub use host::{Agent, AttachError, Change, HostSide, Watch};
+pub use ivshmem::{PCI_DEVICES, SharedMemoryDevice, shared_memory_devices};
+pub use layout::{
+    CONTROL_BYTES, LayoutError, MOST_CPUS, MOST_SLOTS, Mode, PAGE_BYTES, Plan, PlanError,
+};
+pub use page_consumer::{PageConsumer, ProducerLosses, Taken, Totals, Written};
+pub use page_producer::{Filled, PageProducer, Slot};
+pub use poll::{Pause, Poller};
+pub use sys::{Access, SharedMap};
