@@ -12,6 +12,7 @@ pub mod print_fmt;
 mod printing;
 pub mod recording;
 pub mod seeds;
+pub mod shared_memory;
 pub mod symbols;
 pub mod timeline;
 pub mod trace_dat;
@@ -22,7 +23,7 @@ use std::time::{Duration, Instant};
 pub type Run = fn(&[u8]);
 
 /// All surfaces by name: that of their fuzz target and of the folders of their seeds and crashes.
-pub const ALL: [(&str, Run); 7] = [
+pub const ALL: [(&str, Run); 8] = [
     ("page", page::run),
     ("trace_dat", trace_dat::run),
     ("recording", recording::run),
@@ -30,6 +31,7 @@ pub const ALL: [(&str, Run); 7] = [
     ("format", format::run),
     ("print_fmt", print_fmt::run),
     ("symbols", symbols::run),
+    ("shared_memory", shared_memory::run),
 ];
 
 /// How long `work` takes; what takes longer than `limit` is done twice and the shorter time is told,

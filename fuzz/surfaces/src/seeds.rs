@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::io::{self, Cursor};
 use std::path::Path;
+use std::sync::Arc;
 
 use abi::{Abi, ByteOrder, LongSize};
 use eventfmt::{ElementForm, EventFormat, FieldKind, NumberForm};
+use shmring::{GuestSide, Mode, Plan, SharedMap};
 use testkit::{KernelFormats, Machine, MissedEvents, PageBuilder, StreamBuilder};
 use tracedat::{
     BufferSpec, ChunkReader, Compression, Contents, Header, TraceDat, TraceDatWriter, Version, id,
@@ -46,6 +48,9 @@ pub fn all(recordings: &[(String, Vec<u8>)]) -> io::Result<Vec<Seed>> {
             texts(&event.text, &mut known, &mut seeds);
         }
     }
+    for (name, bytes) in regions()? {
+        seeds.push(Seed { surface: "shared_memory", name, bytes });
+    }
     for (name, text) in TEXTS {
         seeds.push(Seed { surface: "symbols", name: name.to_owned(), bytes: text.to_vec() });
     }
@@ -74,6 +79,35 @@ pub fn recordings(fixtures: &Path) -> io::Result<Vec<(String, Vec<u8>)>> {
     }
     found.sort();
     Ok(found)
+}
+
+/// A region with pages in both modes, and stories of agents and hosts that start, talk and scribble.
+fn regions() -> io::Result<Vec<(String, Vec<u8>)>> {
+    let mut seeds = Vec::new();
+    for (name, mode) in [("keep", Mode::Keep), ("overwrite", Mode::Overwrite)] {
+        let map = Arc::new(SharedMap::of_bytes(&[0; 9 * 4096])?);
+        let plan = Plan { cpus: 1, page_bytes: 4096, slots_per_cpu: 2, mode, control_bytes: 4096 };
+        let mut guest =
+            GuestSide::create(Arc::clone(&map), &plan, [2; 16]).map_err(io::Error::other)?;
+        for ring in &mut guest.pages {
+            for len in [4096, 100, 8] {
+                ring.fill(|slot| Ok(slot.copy_from(&vec![7; len])))?;
+            }
+        }
+        guest.to_host.write(b"hello");
+        let mut bytes = vec![0; map.len_bytes()];
+        map.copy_out(0, &mut bytes);
+        bytes.insert(0, 1);
+        seeds.push((name.to_owned(), bytes));
+        let start = [[5, 0, 0, 2]];
+        let fill_and_take = [[0, 0, 0, 9], [0, 1, 0, 200], [2, 0, 0, 0], [4, 0, 0, 5]];
+        let scribble = [[6, 0, 3, 60], [6, 4, 40, 150], [7, 3, 0, 17], [5, 0, 0, 0]];
+        let steps = [&start[..], &fill_and_take, &scribble, &fill_and_take, &start];
+        let steps = steps.concat().repeat(4).concat();
+        let flags = if mode == Mode::Keep { 0 } else { 2 };
+        seeds.push((format!("story-{name}"), [&[flags], &steps[..]].concat()));
+    }
+    Ok(seeds)
 }
 
 const TEXTS: [(&str, &[u8]); 4] = [
