@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use shmring::{Change, HostSide, Mode, SharedMap, Written};
 
-use crate::region::{Memory, plan, put, take_all};
+use crate::region::{Memory, plan, put, take, take_all};
 
 const RING: usize = 4096 + 2 * 8192;
 
@@ -149,6 +149,25 @@ fn after_damage_the_host_goes_on_with_what_follows() {
         assert_eq!(seen.last(), Some(&39), "{what}");
         assert!(seen.len() >= 30, "{what}: {seen:?}");
         assert!(host.pages[0].totals().damage <= 3, "{what}: {:?}", host.pages[0].totals());
+    }
+}
+
+#[test]
+fn a_position_once_seen_is_not_taken_back() {
+    for mode in [Mode::Keep, Mode::Overwrite] {
+        let memory = Memory::new(1 << 20);
+        let mut guest = memory.guest(&plan(1, 8, mode));
+        let mut host = memory.host();
+        (0..6).for_each(|position| assert!(put(&mut guest.pages[0], position)));
+        assert_eq!(take(&mut host.pages[0]).unwrap().position, 0);
+        // Page 1 is still there and next, but the producer says that it has not filled page 4.
+        memory.map().store(RING, 4);
+        assert_eq!(take(&mut host.pages[0]), None);
+        assert_eq!(host.pages[0].totals().damage, 1);
+        // Before what was taken it would be an attempt to have pages taken twice.
+        memory.map().store(RING, 0);
+        assert_eq!(take(&mut host.pages[0]), None);
+        assert_eq!(host.pages[0].totals().damage, 2);
     }
 }
 

@@ -89,6 +89,7 @@ fn another_plan_replaces_the_region() {
     let mut guest = memory.guest(&Plan { page_bytes: 8192, ..plan(2, 4, Mode::Keep) });
     put(&mut guest.pages[1], 0);
     assert_eq!(take_all(&mut host.pages[0]), [], "a consumer of the old layout reads nothing");
+    assert_eq!(host.pages[0].totals().damage, 0, "it looked where nothing is any more");
     assert_eq!(host.watch.change(), Change::Replaced);
     let mut host = memory.host();
     assert_eq!((host.watch.agent().epoch, host.watch.plan().page_bytes), (2, 8192));
