@@ -327,12 +327,10 @@ impl PageConsumer {
         self.map.store(self.slots.ring(pages::DAMAGE), self.totals.damage);
     }
 
-    /// Begins anew at the producer's position, whatever that is.
+    /// Begins anew at the producer's position, whatever that is: after an absurd one, the next sane
+    /// one is a step back, and begun at in turn. No page is taken twice.
     fn resynchronise(&mut self, head: u64) {
         self.count_damage();
-        // A position beyond all is not taken over: the next sane one would look like a step back
-        // for ever.
-        let head = if head < MOST_POSITION { head } else { 0 };
         (self.tail, self.seen_head) = (head, head);
         self.map.store(self.slots.ring(pages::TAIL), head);
     }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use shmring::{Change, HostSide, Mode, SharedMap, Written};
+use shmring::{Change, HostSide, Mode, Received, Sent, SharedMap, Written};
 
 use crate::region::{Memory, plan, put, take, take_all};
 
@@ -181,6 +181,44 @@ fn a_jump_that_the_slots_deny_is_no_loss_but_damage() {
     assert_eq!(take_all(&mut host.pages[0]), []);
     let totals = host.pages[0].totals();
     assert_eq!((totals.damage, totals.missed_pages), (1, 0), "a million million pages missed");
+}
+
+#[test]
+fn a_control_stream_that_jumps_is_left_until_the_next_one_begins() {
+    let memory = Memory::new(1 << 20);
+    let mut guest = memory.guest(&plan(1, 2, Mode::Keep));
+    let mut host = memory.host();
+    let mut bytes = [0; 8192];
+    for jump in [4097, u64::MAX, 1 << 40] {
+        assert_eq!(guest.to_host.write(b"x"), Sent::NewPeer);
+        assert_eq!(guest.to_host.write(b"sane"), Sent::Bytes(4));
+        assert_eq!(host.from_guest.read(&mut bytes), Received::NewStream);
+        assert_eq!(host.from_guest.read(&mut bytes), Received::Bytes(4));
+        let head = memory.map().load(4096);
+        memory.map().store(4096, head.wrapping_add(jump));
+        assert_eq!(host.from_guest.read(&mut bytes), Received::Damage);
+        assert_eq!(host.from_guest.read(&mut bytes), Received::Bytes(0));
+        // A host that attaches again makes the agent begin anew, at a position of its own.
+        memory.map().store(4096 + 64, head);
+        host = memory.host();
+    }
+}
+
+#[test]
+fn an_absurd_position_does_not_bring_pages_back() {
+    let memory = Memory::new(1 << 20);
+    let mut guest = memory.guest(&plan(1, 8, Mode::Keep));
+    let mut host = memory.host();
+    (0..4).for_each(|position| assert!(put(&mut guest.pages[0], position)));
+    assert_eq!(take_all(&mut host.pages[0]).len(), 4);
+    memory.map().store(RING, u64::MAX);
+    assert_eq!(take_all(&mut host.pages[0]), []);
+    memory.map().store(RING, 4);
+    for _ in 0..3 {
+        assert_eq!(take_all(&mut host.pages[0]), [], "taken before");
+    }
+    assert!(put(&mut guest.pages[0], 4));
+    assert_eq!(take_all(&mut host.pages[0]), [4]);
 }
 
 proptest! {

@@ -84,7 +84,8 @@ fn another_plan_replaces_the_region() {
     let memory = Memory::new(1 << 20);
     let mut guest = memory.guest(&plan(1, 8, Mode::Keep));
     let mut host = memory.host();
-    put(&mut guest.pages[0], 0);
+    (0..2).for_each(|position| assert!(put(&mut guest.pages[0], position)));
+    assert_eq!(take(&mut host.pages[0]).unwrap().position, 0);
     drop(guest);
     let mut guest = memory.guest(&Plan { page_bytes: 8192, ..plan(2, 4, Mode::Keep) });
     put(&mut guest.pages[1], 0);
