@@ -74,6 +74,12 @@ impl PageProducer {
         usize::try_from(self.cpu).unwrap_or(usize::MAX)
     }
 
+    /// Position of the next page: how many were filled since the region was laid out.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.head
+    }
+
     /// Whether there is no room, as it stands now. A ring that overwrites is never full.
     pub fn is_full(&mut self) -> bool {
         if self.mode == Mode::Overwrite {

@@ -6,6 +6,7 @@
 mod control;
 mod files;
 mod hostile;
+mod killed;
 mod layout;
 mod region;
 mod restarts;
