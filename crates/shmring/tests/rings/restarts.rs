@@ -99,6 +99,35 @@ fn another_plan_replaces_the_region() {
 }
 
 #[test]
+fn an_agent_that_starts_over_damage_works_from_then_on() {
+    let to_host = 4096;
+    for (what, at, value) in [
+        ("the host's position in the future", RING + 64, 1000),
+        ("the host's position far behind", RING, 1000),
+        ("an agent's position beyond all", RING, u64::MAX - 1),
+        ("a control stream's position beyond its reader's", to_host, 1 << 40),
+        ("a reader's position beyond its control stream's", to_host + 64, 1 << 40),
+        ("another layout", 40, 9),
+        ("no magic", 0, 1),
+    ] {
+        let memory = Memory::new(1 << 20);
+        drop(memory.guest(&plan(1, 8, Mode::Keep)));
+        memory.map().store(at, value);
+        let mut guest = memory.guest(&plan(1, 8, Mode::Keep));
+        let mut host = memory.host();
+        let first = guest.pages[0].position();
+        assert!(put(&mut guest.pages[0], first), "{what}: it is full");
+        assert_eq!(take_all(&mut host.pages[0]), [first], "{what}");
+        assert_eq!(host.pages[0].totals().damage, 0, "{what}");
+        assert_eq!(guest.to_host.write(b"x"), shmring::Sent::NewPeer);
+        assert_eq!(guest.to_host.write(b"hello"), shmring::Sent::Bytes(5), "{what}");
+        let mut text = [0; 8];
+        assert_eq!(host.from_guest.read(&mut text), shmring::Received::NewStream, "{what}");
+        assert_eq!(host.from_guest.read(&mut text), shmring::Received::Bytes(5), "{what}");
+    }
+}
+
+#[test]
 fn a_region_is_read_after_its_guest_crashed() {
     let memory = Memory::new(1 << 20);
     let mut guest = memory.guest(&plan(2, 8, Mode::Overwrite));
