@@ -21,7 +21,7 @@ pub const CID_HOST: u32 = 2;
 pub const PORT_ANY: u32 = u32::MAX;
 
 /// IOCTL_VM_SOCKETS_GET_LOCAL_CID: `_IO(7, 0xb9)`.
-const GET_LOCAL_CID: libc::c_ulong = 0x7b9;
+const GET_LOCAL_CID: libc::Ioctl = 0x7b9;
 /// SO_VM_SOCKETS_CONNECT_TIMEOUT, in its form with the C library's `timeval`.
 const CONNECT_TIMEOUT: libc::c_int = 6;
 /// Connections that may wait to be accepted.
