@@ -77,6 +77,8 @@ fn overwritten_pages_are_counted_to_the_page() {
                     }
                 } else if was_last {
                     break;
+                } else {
+                    thread::yield_now();
                 }
             }
         });
