@@ -320,11 +320,10 @@ fn guests_that_connect_get_sessions_of_their_own() {
     let setup = Setup::new();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let (at, to) = (format!("tcp:{free}"), setup.path("guests"));
-    let listener =
-        command(&["listen", &at, "-e", "sched_process_exec", "--guests", "2", "-o", &to])
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+    let said = fs::File::create(setup.path("said")).unwrap();
+    let arguments = ["listen", &at, "-e", "sched_process_exec", "--guests", "2", "-o", &to];
+    let listener = command(&arguments).stderr(said).spawn().unwrap();
+    let said = || fs::read_to_string(setup.path("said")).unwrap();
     let agents: Vec<Agent> = (0..3).map(|_| Agent::start(&format!("connect:{at}"))).collect();
     let recorded = || {
         let entries = fs::read_dir(&to).into_iter().flatten().map(|entry| entry.unwrap().path());
