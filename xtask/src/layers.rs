@@ -27,7 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("lab", &["labwire"]),
     ("tracefs", &["sys"]),
     ("wire", &[]),
-    ("channel", &["sys", "tracefs", "wire"]),
+    ("channel", &["shmring", "sys", "tracefs", "wire"]),
     ("agent", &["channel", "sys", "tracefs", "wire"]),
     ("recorder", &["abi", "channel", "sys", "tracedat", "tracefs", "wire"]),
 ];

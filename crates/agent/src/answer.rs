@@ -97,7 +97,7 @@ fn hello(link: &Link) -> Result<GuestHello> {
         long_bytes: if cfg!(target_pointer_width = "64") { 8 } else { 4 },
         page_bytes: page_size(&header),
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
-        streams: link.streams(std::thread::available_parallelism().map_or(1, usize::from)),
+        streams: link.streams(cpus, std::thread::available_parallelism().map_or(1, usize::from)),
     })
 }
 

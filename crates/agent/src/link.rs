@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use channel::{
-    Control, GuestAddress, GuestPorts, Heard, HostAddress, Listener, PageSink, Peer, Stream, Wait,
+    Control, GuestAddress, GuestMemory, GuestPorts, Heard, HostAddress, Listener, PageRing,
+    PageSink, Peer, Stream, StreamSink, Wait,
 };
 use wire::{GuestHello, Message};
 
@@ -23,6 +25,7 @@ pub struct Link {
 #[derive(Debug)]
 enum Kind {
     Ports(GuestPorts),
+    Memory(GuestMemory),
     Listener(Listener),
     Connect(HostAddress),
 }
@@ -51,6 +54,9 @@ impl Link {
                     "this machine has no virtio port hyperscope.control",
                 ))
             })?,
+            GuestAddress::SharedMemory { at } => {
+                Kind::Memory(GuestMemory::open(at.as_deref()).map_err(failed)?)
+            }
             GuestAddress::Connect(to) => Kind::Connect(to.clone()),
             listening => match Listener::of(listening).map_err(failed)? {
                 Some(listener) => Kind::Listener(listener),
@@ -60,17 +66,22 @@ impl Link {
         Ok(Self { address: address.clone(), kind })
     }
 
-    /// Page streams that this machine has use for, with so many CPUs.
-    pub(crate) fn streams(&self, cpus: usize) -> u32 {
+    /// Page streams that this machine has use for: with so many CPUs that it may have, and so many
+    /// that it has now.
+    pub(crate) fn streams(&self, possible: usize, online: usize) -> u32 {
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         match &self.kind {
             Kind::Ports(ports) => ports.page_ports(),
-            Kind::Listener(_) | Kind::Connect(_) => u32::try_from(cpus).unwrap_or(u32::MAX),
+            // A ring has one producer.
+            Kind::Memory(_) => number(possible),
+            Kind::Listener(_) | Kind::Connect(_) => number(online),
         }
     }
 
     /// Waits until there is a host. What it is asked later ends early when it is time to leave.
     pub(crate) fn host<'l>(&'l self, hello: &GuestHello, leave: &'l Signal) -> Result<Host<'l>> {
         let greeting = Message::GuestHello(hello.clone());
+        let mut rings = Vec::new();
         let control = match &self.kind {
             Kind::Ports(ports) => {
                 let stream = ports.control()?;
@@ -79,6 +90,14 @@ impl Link {
                 }
                 Control::new(stream)
             }
+            Kind::Memory(memory) => {
+                let (cpus, page_bytes) = (hello.cpus as usize, hello.page_bytes as usize);
+                let (control, pages) = memory.begin(cpus, page_bytes, hello.boot_id)?;
+                for ring in pages {
+                    rings.push(Arc::new(Mutex::new(PageRing::new(ring, page_bytes)?)));
+                }
+                Control::in_memory(control)
+            }
             Kind::Listener(listener) => accept(listener)?,
             Kind::Connect(to) => {
                 let mut control = Control::new(connect(to));
@@ -86,7 +105,7 @@ impl Link {
                 control
             }
         };
-        Ok(Host { link: self, leave, control, waiting: None, attached: BTreeMap::new() })
+        Ok(Host { link: self, leave, control, waiting: None, attached: BTreeMap::new(), rings })
     }
 }
 
@@ -131,6 +150,8 @@ pub(crate) struct Host<'l> {
     waiting: Option<Heard>,
     /// Connections that are page streams, by session and number.
     attached: BTreeMap<(u64, u32), Stream>,
+    /// Page rings in shared memory, one a CPU.
+    rings: Vec<Arc<Mutex<PageRing>>>,
 }
 
 /// Connections that may wait to be used.
@@ -158,7 +179,7 @@ impl Host<'_> {
             let leave = self.leave.fd();
             let listener = match &self.link.kind {
                 Kind::Listener(listener) => Some(listener.as_fd()),
-                Kind::Ports(_) | Kind::Connect(_) => None,
+                Kind::Ports(_) | Kind::Memory(_) | Kind::Connect(_) => None,
             };
             let stop: Vec<_> = std::iter::once(leave).chain(listener).collect();
             let heard = self.control.receive(Wait { most: left, stop: &stop })?;
@@ -183,7 +204,8 @@ impl Host<'_> {
             Ok(Heard::Message(session, Message::Attach(number)))
                 if self.attached.len() < MOST_ATTACHED =>
             {
-                self.attached.insert((session, number), control.into_stream());
+                let stream = control.into_stream().map(|stream| ((session, number), stream));
+                self.attached.extend(stream);
             }
             Ok(Heard::Message(session, _)) => {
                 let text = "another host records this machine; end that recording first".into();
@@ -201,26 +223,34 @@ impl Host<'_> {
         count: u32,
         page_size: usize,
     ) -> Result<Vec<PageSink>> {
-        (0..count).map(|at| self.sink(session, at, page_size)).collect()
+        if let Kind::Memory(_) = &self.link.kind {
+            for ring in &self.rings {
+                // No recording goes on that would hold it.
+                ring.lock().unwrap_or_else(PoisonError::into_inner).forget();
+            }
+            return Ok(self.rings.iter().cloned().map(PageSink::Ring).collect());
+        }
+        let sink = |at| Ok(PageSink::Stream(Box::new(self.sink(session, at, page_size)?)));
+        (0..count).map(sink).collect()
     }
 
-    fn sink(&mut self, session: u64, at: u32, page_size: usize) -> Result<PageSink> {
-        match &self.link.kind {
+    fn sink(&mut self, session: u64, at: u32, page_size: usize) -> Result<StreamSink> {
+        let stream = match &self.link.kind {
             Kind::Ports(ports) => {
                 let ports = ports.clone();
-                let sink = PageSink::new(ports.pages(at)?, session, page_size)?;
-                Ok(sink.reopened_by(Box::new(move || ports.pages(at))))
-            }
-            Kind::Listener(_) => {
-                let stream = self.attached_stream(session, at)?;
-                Ok(PageSink::new(stream, session, page_size)?)
+                let sink = StreamSink::new(ports.pages(at)?, session, page_size)?;
+                return Ok(sink.reopened_by(Box::new(move || ports.pages(at))));
             }
             Kind::Connect(to) => {
                 let mut control = Control::new(to.connect(CONNECT)?);
                 control.send(session, &Message::Attach(at))?;
-                Ok(PageSink::new(control.into_stream(), session, page_size)?)
+                control.into_stream()
             }
-        }
+            Kind::Listener(_) => Some(self.attached_stream(session, at)?),
+            Kind::Memory(_) => None,
+        };
+        let none = || AgentError::Refused("this channel has no such page stream".into());
+        Ok(StreamSink::new(stream.ok_or_else(none)?, session, page_size)?)
     }
 
     fn attached_stream(&mut self, session: u64, at: u32) -> Result<Stream> {

@@ -10,9 +10,10 @@ Records this guest on its host's behalf, as long as a `hyperscope record --guest
 
 Usage: hyperscope-agent [CHANNEL]
 
-Channels:
-  virtio-serial           ports hyperscope.control, hyperscope.cpu0, ...: the usual one, if there
-  vsock[:PORT]            listen to the host [port: 8823]; the usual one otherwise
+Channels, of which the first that this machine has is the usual one:
+  shm[:PCI-ADDRESS]       memory shared with the host (an ivshmem device)
+  virtio-serial           ports hyperscope.control, hyperscope.cpu0, ...
+  vsock[:PORT]            listen to the host [port: 8823]
   tcp:ADDRESS:PORT        listen to whoever can connect, not encrypted
   unix:PATH               listen to this machine itself
   connect:vsock[:PORT]    connect to a host that listens (hyperscope listen)
@@ -86,8 +87,11 @@ fn arguments() -> Result<Asked, String> {
     Ok(Asked::Serve(address))
 }
 
-/// Ports that somebody made for recording are the channel to use; else whatever needs none.
+/// What somebody made for recording is the channel to use; else whatever needs nothing.
 fn usual() -> GuestAddress {
+    if channel::has_shared_memory() {
+        return GuestAddress::SharedMemory { at: None };
+    }
     match GuestPorts::find() {
         Some(_) => GuestAddress::VirtioSerial,
         None => GuestAddress::Vsock { port: channel::PORT },

@@ -35,6 +35,11 @@ pub enum HostAddress {
         /// The folder with `hyperscope.control` and `hyperscope.cpuN`.
         folder: PathBuf,
     },
+    /// `shm:FILE`: memory that the guest has as an ivshmem device.
+    SharedMemory {
+        /// The file behind the device.
+        path: PathBuf,
+    },
     /// `unix:PATH`: an agent of this machine listens there.
     Unix {
         /// The socket.
@@ -55,6 +60,11 @@ pub enum GuestAddress {
         /// Address and port.
         at: String,
     },
+    /// `shm[:PCI-ADDRESS]`: an ivshmem device; `shm:/FILE`, where the machine is its own guest.
+    SharedMemory {
+        /// Which; unset: the first.
+        at: Option<String>,
+    },
     /// `virtio-serial`: the ports whose names begin with `hyperscope.`.
     VirtioSerial,
     /// `unix:PATH`: listen there; for whoever records one machine as if it were two.
@@ -66,8 +76,9 @@ pub enum GuestAddress {
     Connect(HostAddress),
 }
 
-const HOST_USAGE: &str = "vsock:CID[:PORT], virtio-serial:FOLDER, tcp:HOST:PORT and unix:PATH are";
-const GUEST_USAGE: &str = "vsock[:PORT], virtio-serial, tcp:ADDRESS:PORT, unix:PATH, \
+const HOST_USAGE: &str = "shm:FILE, virtio-serial:FOLDER, vsock:CID[:PORT], tcp:HOST:PORT and \
+                          unix:PATH are";
+const GUEST_USAGE: &str = "shm[:DEVICE], virtio-serial, vsock[:PORT], tcp:ADDRESS:PORT, unix:PATH, \
                            connect:vsock[:PORT] and connect:tcp:HOST:PORT are";
 
 impl FromStr for HostAddress {
@@ -87,6 +98,7 @@ impl FromStr for HostAddress {
             }
             "tcp" if rest.contains(':') => Ok(Self::Tcp { to: rest.to_owned() }),
             "virtio-serial" => Ok(Self::VirtioSerial { folder: rest.into() }),
+            "shm" => Ok(Self::SharedMemory { path: rest.into() }),
             "unix" => Ok(Self::Unix { path: rest.into() }),
             _ => Err(error()),
         }
@@ -101,6 +113,10 @@ impl FromStr for GuestAddress {
         let (kind, rest) = text.split_once(':').map_or((text, None), |(a, b)| (a, Some(b)));
         match (kind, rest) {
             ("vsock", port) => Ok(Self::Vsock { port: port_or_usual(port).ok_or_else(error)? }),
+            ("shm", None) => Ok(Self::SharedMemory { at: None }),
+            ("shm", Some(at)) if !at.is_empty() => {
+                Ok(Self::SharedMemory { at: Some(at.to_owned()) })
+            }
             ("virtio-serial", None) => Ok(Self::VirtioSerial),
             ("tcp", Some(at)) if at.contains(':') => Ok(Self::Tcp { at: at.to_owned() }),
             ("unix", Some(path)) if !path.is_empty() => Ok(Self::Unix { path: path.into() }),
@@ -131,6 +147,7 @@ impl fmt::Display for HostAddress {
             Self::Vsock { cid, port } => write!(f, "vsock:{cid}:{port}"),
             Self::Tcp { to } => write!(f, "tcp:{to}"),
             Self::VirtioSerial { folder } => write!(f, "virtio-serial:{}", folder.display()),
+            Self::SharedMemory { path } => write!(f, "shm:{}", path.display()),
             Self::Unix { path } => write!(f, "unix:{}", path.display()),
         }
     }
@@ -141,6 +158,8 @@ impl fmt::Display for GuestAddress {
         match self {
             Self::Vsock { port } => write!(f, "vsock:{port}"),
             Self::Tcp { at } => write!(f, "tcp:{at}"),
+            Self::SharedMemory { at: None } => write!(f, "shm"),
+            Self::SharedMemory { at: Some(at) } => write!(f, "shm:{at}"),
             Self::VirtioSerial => write!(f, "virtio-serial"),
             Self::Unix { path } => write!(f, "unix:{}", path.display()),
             Self::Connect(to) => write!(f, "connect:{to}"),
@@ -156,7 +175,9 @@ mod tests {
     fn what_is_written_is_what_is_meant() {
         let host = |text: &str| text.parse::<HostAddress>().map(|address| address.to_string());
         assert_eq!(host("vsock:3").unwrap(), "vsock:3:8823");
-        for same in ["vsock:3:99", "tcp:[::1]:5", "virtio-serial:/run/vm,a", "unix:/s"] {
+        for same in
+            ["shm:/dev/shm/a", "vsock:3:99", "tcp:[::1]:5", "virtio-serial:/run/vm,a", "unix:/s"]
+        {
             assert_eq!(host(same).unwrap(), same);
         }
         for wrong in ["", "vsock", "vsock:", "vsock:x", "vsock:3:y", "tcp:host", "pigeon:1"] {
@@ -171,10 +192,14 @@ mod tests {
         assert_eq!(guest("vsock").unwrap(), "vsock:8823");
         assert_eq!(guest("connect:vsock").unwrap(), "connect:vsock:2:8823");
         assert_eq!(guest("connect:vsock:7").unwrap(), "connect:vsock:2:7");
-        for same in ["virtio-serial", "tcp:0.0.0.0:5", "unix:/s", "connect:tcp:h:1"] {
+        for same in
+            ["shm", "shm:00:05.0", "virtio-serial", "tcp:0.0.0.0:5", "unix:/s", "connect:tcp:h:1"]
+        {
             assert_eq!(guest(same).unwrap(), same);
         }
-        for wrong in ["", "vsock:", "virtio-serial:x", "unix:", "connect:", "connect:unix:/s"] {
+        for wrong in
+            ["", "shm:", "vsock:", "virtio-serial:x", "unix:", "connect:", "connect:unix:/s"]
+        {
             assert!(guest(wrong).is_err(), "{wrong}");
         }
     }

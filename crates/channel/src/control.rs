@@ -1,11 +1,11 @@
 //! A control stream: messages over a stream of bytes.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use wire::{ControlDecoder, Message, encode};
 
+use crate::memory::ControlRings;
 use crate::stream::{Stream, Wait};
 
 /// Bytes read at once.
@@ -24,10 +24,17 @@ pub enum Heard {
     End,
 }
 
+/// What carries a control stream.
+#[derive(Debug)]
+enum Carrier {
+    Stream(Stream),
+    Rings(Box<ControlRings>),
+}
+
 /// A control stream.
 #[derive(Debug)]
 pub struct Control {
-    stream: Stream,
+    carrier: Carrier,
     decoder: ControlDecoder,
     buffer: Box<[u8; READ_BYTES]>,
 }
@@ -36,7 +43,17 @@ impl Control {
     /// The control stream that a stream carries.
     #[must_use]
     pub fn new(stream: Stream) -> Self {
-        Self { stream, decoder: ControlDecoder::new(), buffer: Box::new([0; READ_BYTES]) }
+        Self::over(Carrier::Stream(stream))
+    }
+
+    /// The control stream in shared memory.
+    #[must_use]
+    pub fn in_memory(rings: ControlRings) -> Self {
+        Self::over(Carrier::Rings(Box::new(rings)))
+    }
+
+    fn over(carrier: Carrier) -> Self {
+        Self { carrier, decoder: ControlDecoder::new(), buffer: Box::new([0; READ_BYTES]) }
     }
 
     /// Sends a message.
@@ -46,7 +63,11 @@ impl Control {
     pub fn send(&mut self, session: u64, message: &Message) -> io::Result<()> {
         let bytes = encode(session, message)
             .ok_or_else(|| io::Error::other("a message is longer than any may be"))?;
-        self.stream.write_all(&bytes, Wait::at_most(PATIENCE))
+        let wait = Wait::at_most(PATIENCE);
+        match &mut self.carrier {
+            Carrier::Stream(stream) => stream.write_all(&bytes, wait),
+            Carrier::Rings(rings) => rings.write_all(&bytes, wait),
+        }
     }
 
     /// Waits for a message.
@@ -58,7 +79,11 @@ impl Control {
             if let Some((session, message)) = self.decoder.next() {
                 return Ok(Heard::Message(session, message));
             }
-            match self.stream.read(&mut *self.buffer, wait) {
+            let read = match &mut self.carrier {
+                Carrier::Stream(stream) => stream.read(&mut *self.buffer, wait),
+                Carrier::Rings(rings) => rings.read(&mut *self.buffer, wait),
+            };
+            match read {
                 Ok(0) => return Ok(Heard::End),
                 Ok(read) => self.decoder.push(self.buffer.get(..read).unwrap_or_default()),
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
@@ -78,16 +103,13 @@ impl Control {
         }
     }
 
-    /// The stream itself, after its first message has told that it is a page stream. Whoever makes
-    /// one sends nothing more before it is asked to.
+    /// The stream itself, after its first message has told that it is a page stream; none in shared
+    /// memory. Whoever makes one sends nothing more before it is asked to.
     #[must_use]
-    pub fn into_stream(self) -> Stream {
-        self.stream
-    }
-}
-
-impl AsFd for Control {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
+    pub fn into_stream(self) -> Option<Stream> {
+        match self.carrier {
+            Carrier::Stream(stream) => Some(stream),
+            Carrier::Rings(_) => None,
+        }
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! A channel has a control stream and page streams (see `wire`). Whatever carries them is a
 //! [`Stream`] of bytes that never makes its user wait longer than it wants to: a virtio-serial port,
-//! a vsock or TCP connection, a Unix socket.
+//! a vsock or TCP connection, a Unix socket. Or it is memory that both sides share.
 
 mod address;
 mod batch;
 mod control;
 mod listener;
+mod memory;
 mod ports;
 mod sink;
 mod stream;
@@ -15,6 +16,8 @@ mod stream;
 pub use address::{AddressError, GuestAddress, HostAddress, PORT};
 pub use control::{Control, Heard};
 pub use listener::{Listener, Peer};
+pub use memory::{ControlRings, GuestMemory, HostMemory, PageRing, has_shared_memory};
 pub use ports::{GuestPorts, PortSockets};
-pub use sink::{PageSink, Sent};
+pub use shmring::{PageConsumer, Pause, Poller};
+pub use sink::{PageSink, Sent, StreamSink};
 pub use stream::{Stream, Wait};

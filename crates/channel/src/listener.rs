@@ -84,7 +84,9 @@ impl Listener {
             GuestAddress::Vsock { port } => Self::vsock(*port)?,
             GuestAddress::Tcp { at } => Self::tcp(at)?,
             GuestAddress::Unix { path } => Self::unix(path)?,
-            GuestAddress::VirtioSerial | GuestAddress::Connect(_) => return Ok(None),
+            GuestAddress::SharedMemory { .. }
+            | GuestAddress::VirtioSerial
+            | GuestAddress::Connect(_) => return Ok(None),
         }))
     }
 
@@ -145,8 +147,8 @@ impl AsFd for Listener {
 }
 
 impl HostAddress {
-    /// Connects to where the other side listens. Ports are not listened on: see
-    /// [`crate::PortSockets`].
+    /// Connects to where the other side listens. Memory has nobody who listens: see
+    /// [`crate::HostMemory`].
     ///
     /// # Errors
     /// When nobody listens there in time; the message says where.
@@ -159,6 +161,7 @@ impl HostAddress {
             Self::Tcp { to } => connect_tcp(to, timeout),
             Self::Unix { path } => return ports::connect(path),
             Self::VirtioSerial { folder } => return ports::PortSockets::new(folder).control(),
+            Self::SharedMemory { .. } => Err(io::Error::other("memory is no stream")),
         };
         stream.map_err(|error| {
             io::Error::new(error.kind(), format!("cannot connect to {self}: {error}"))

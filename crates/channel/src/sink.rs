@@ -1,12 +1,14 @@
 //! A guest's end of a page stream: takes pages from the kernel's buffers, each few after a head.
 
 use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tracefs::RawPages;
 use wire::PageHead;
 
 use crate::batch::Batch;
+use crate::memory::PageRing;
 use crate::stream::{Stream, Wait};
 
 /// Makes a stream anew that has failed: a port that was unplugged, and is back.
@@ -22,21 +24,74 @@ pub struct Sent {
     pub lost_bytes: u64,
 }
 
+/// Where a CPU's pages go.
+#[derive(Debug)]
+pub enum PageSink {
+    /// Into a stream, which several CPUs may share.
+    Stream(Box<StreamSink>),
+    /// Into a ring in shared memory, which is of one CPU and stays when a recording ends.
+    Ring(Arc<Mutex<PageRing>>),
+}
+
+impl PageSink {
+    /// Sends some of the pages of a CPU that are full; false when there is none now. It waits until
+    /// the other side takes them: meanwhile the kernel goes on recording as far as its buffer goes.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`] when nothing was taken for as long as `wait` says; else what the
+    /// channel says, unless it can be made anew.
+    pub fn send(
+        &mut self,
+        cpu: u32,
+        from: &RawPages,
+        sent: &mut Sent,
+        wait: Wait<'_>,
+    ) -> io::Result<bool> {
+        match self {
+            Self::Stream(sink) => sink.send(cpu, from, sent, wait),
+            Self::Ring(ring) => lock(ring).send(from, sent, wait),
+        }
+    }
+
+    /// Sends a page that is not full, which a splice leaves in the buffer; no bytes: there is none
+    /// after those that were sent.
+    ///
+    /// # Errors
+    /// As [`PageSink::send`].
+    pub fn send_copy(
+        &mut self,
+        cpu: u32,
+        page: &[u8],
+        sent: &mut Sent,
+        wait: Wait<'_>,
+    ) -> io::Result<()> {
+        match self {
+            Self::Stream(sink) => sink.send_copy(cpu, page, sent, wait),
+            Self::Ring(ring) => lock(ring).send_copy(page, sent, wait),
+        }
+    }
+}
+
+/// A ring is whole whatever happened while the lock was held.
+fn lock(ring: &Mutex<PageRing>) -> MutexGuard<'_, PageRing> {
+    ring.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The guest's end of a page stream.
-pub struct PageSink {
+pub struct StreamSink {
     stream: Option<Stream>,
     reopen: Option<Reopen>,
     batch: Batch,
     session: u64,
 }
 
-impl std::fmt::Debug for PageSink {
+impl std::fmt::Debug for StreamSink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PageSink").field("stream", &self.stream).finish_non_exhaustive()
+        f.debug_struct("StreamSink").field("stream", &self.stream).finish_non_exhaustive()
     }
 }
 
-impl PageSink {
+impl StreamSink {
     /// The end of a page stream of a session, for pages of so many bytes.
     ///
     /// # Errors
@@ -52,13 +107,7 @@ impl PageSink {
         self
     }
 
-    /// Sends some of the pages of a CPU that are full; false when there is none now. It waits until
-    /// the stream takes them: meanwhile the kernel goes on recording as far as its buffer goes.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::TimedOut`] when the stream took nothing for as long as `wait` says; else
-    /// what the stream says, unless it can be made anew.
-    pub fn send(
+    fn send(
         &mut self,
         cpu: u32,
         from: &RawPages,
@@ -81,12 +130,7 @@ impl PageSink {
         Ok(true)
     }
 
-    /// Sends a page that is not full, which a splice leaves in the buffer; no bytes: there is none
-    /// after those that were sent.
-    ///
-    /// # Errors
-    /// As [`PageSink::send`].
-    pub fn send_copy(
+    fn send_copy(
         &mut self,
         cpu: u32,
         page: &[u8],

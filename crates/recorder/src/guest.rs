@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use channel::{Control, Heard, HostAddress, PortSockets, Stream, Wait};
+use channel::{Control, Heard, HostAddress, HostMemory, PageConsumer, PortSockets, Stream, Wait};
 use wire::{GuestHello, Message, Start};
 
 use crate::error::{RecordError, Result};
@@ -48,6 +48,8 @@ pub(crate) struct Ready {
     session: u64,
     hello: GuestHello,
     streams: Vec<Stream>,
+    /// Page rings, where the channel is shared memory.
+    rings: Vec<PageConsumer>,
 }
 
 /// A guest that is recorded.
@@ -76,13 +78,15 @@ impl Ready {
     /// When nobody answers, or speaks another version of the protocol.
     pub(crate) fn connect(address: GuestAddress, session: u64) -> Result<Self> {
         let failed = |source| RecordError::Guest { name: address.name.clone(), source };
-        let mut control = Control::new(address.channel.connect(CONNECT).map_err(failed)?);
+        let (mut control, mut rings) = open(&address.channel).map_err(failed)?;
         control.send(session, &Message::HostHello).map_err(failed)?;
         let hello = hello(&mut control, session).map_err(failed)?;
         check(&hello).map_err(|text| failed(io::Error::other(text)))?;
-        let streams = (0..hello.streams).map(|at| page_stream(&address.channel, session, at));
+        let streams = if rings.is_empty() { hello.streams } else { 0 };
+        let streams = (0..streams).map(|at| page_stream(&address.channel, session, at));
         let streams = streams.collect::<io::Result<_>>().map_err(failed)?;
-        Ok(Self { address, control, session, hello, streams })
+        receiver::discard(&mut rings);
+        Ok(Self { address, control, session, hello, streams, rings })
     }
 
     /// A guest whose agent has connected by itself, and makes page streams by itself, too.
@@ -98,7 +102,7 @@ impl Ready {
         control.send(session, &Message::HostHello).map_err(failed)?;
         let hello = hello(&mut control, session).map_err(failed)?;
         check(&hello).map_err(|text| failed(io::Error::other(text)))?;
-        Ok(Self { address, control, session, hello, streams: Vec::new() })
+        Ok(Self { address, control, session, hello, streams: Vec::new(), rings: Vec::new() })
     }
 
     /// The name that the guest is recorded under.
@@ -155,6 +159,7 @@ impl Ready {
         for stream in self.streams {
             receivers.add(stream).map_err(failed)?;
         }
+        receivers.add_rings(self.rings).map_err(failed)?;
         attached(&receivers);
         self.control.send(self.session, &Message::Start(start.clone())).map_err(failed)?;
         let conversation =
@@ -212,6 +217,17 @@ impl Recorded {
     }
 }
 
+/// The control stream, and page rings where the channel is shared memory.
+fn open(channel: &HostAddress) -> io::Result<(Control, Vec<PageConsumer>)> {
+    if let HostAddress::SharedMemory { path } = channel {
+        let memory = HostMemory::open(path).map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot use {}: {error}", path.display()))
+        })?;
+        return Ok((Control::in_memory(memory.control), memory.pages));
+    }
+    Ok((Control::new(channel.connect(CONNECT)?), Vec::new()))
+}
+
 /// The agent's answer. What a host that was here before has left unread is left out.
 fn hello(control: &mut Control, session: u64) -> io::Result<GuestHello> {
     let end = std::time::Instant::now() + ANSWER;
@@ -263,5 +279,5 @@ fn page_stream(channel: &HostAddress, session: u64, at: u32) -> io::Result<Strea
     }
     let mut control = Control::new(channel.connect(CONNECT)?);
     control.send(session, &Message::Attach(at))?;
-    Ok(control.into_stream())
+    control.into_stream().ok_or_else(|| io::ErrorKind::Unsupported.into())
 }

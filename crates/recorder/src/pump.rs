@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
@@ -38,6 +39,12 @@ impl Stop {
     pub(crate) fn is_told(&self) -> bool {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut [PollFd::new(&*self.0, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Waits until it is told, at most so long.
+    pub(crate) fn wait(&self, most: Duration) {
+        let most = Timespec::try_from(most).ok();
+        let _ = poll(&mut [PollFd::new(&*self.0, PollFlags::IN)], most.as_ref());
     }
 
     /// Wakes all pumps up for the last time.

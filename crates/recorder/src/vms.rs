@@ -114,7 +114,21 @@ fn channels(words: &[String]) -> Vec<String> {
         Some(format!("virtio-serial:{folder}"))
     };
     let ports = parts().find_map(socket);
-    ports.into_iter().chain(vsock_cid(words).map(|cid| format!("vsock:{cid}"))).collect()
+    shared_memory(words)
+        .into_iter()
+        .chain(ports)
+        .chain(vsock_cid(words).map(|cid| format!("vsock:{cid}")))
+        .collect()
+}
+
+/// The file behind QEMU's `ivshmem-plain,memdev=ID`: `mem-path=` of the object with that id.
+fn shared_memory(words: &[String]) -> Option<String> {
+    let device = words.iter().find(|word| word.starts_with("ivshmem-plain"))?;
+    let id = device.split(',').find_map(|part| part.strip_prefix("memdev="))?;
+    let is_its = |word: &&String| word.split(',').any(|part| part.strip_prefix("id=") == Some(id));
+    let object = words.iter().find(|word| word.contains("mem-path=") && is_its(word))?;
+    let path = object.split(',').find_map(|part| part.strip_prefix("mem-path="))?;
+    Some(format!("shm:{path}"))
 }
 
 /// `guest-cid=N` of QEMU's vsock device, `cid=N` of cloud-hypervisor's.
@@ -195,6 +209,9 @@ mod tests {
         let line = "qemu -chardev socket,id=c,path=/run/l2/hyperscope.control,server=on -device \
                     vhost-vsock-pci,guest-cid=3";
         assert_eq!(channels(&words(line)), ["virtio-serial:/run/l2", "vsock:3"]);
+        let line = "qemu -object memory-backend-file,id=shm,share=on,mem-path=/dev/shm/l2,size=16M \
+                    -device ivshmem-plain,memdev=shm";
+        assert_eq!(channels(&words(line)), ["shm:/dev/shm/l2"]);
         assert!(channels(&words("qemu -m 1")).is_empty());
     }
 

@@ -29,6 +29,13 @@ impl Setup {
         format!("unix:{}", self.path("agent"))
     }
 
+    /// Memory that a guest would share with its host.
+    fn memory(&self) -> String {
+        let path = self.path("memory");
+        fs::File::create(&path).unwrap().set_len(4 << 20).unwrap();
+        path
+    }
+
     fn session(&self) -> String {
         self.path("s")
     }
@@ -98,7 +105,7 @@ fn ended(child: Child) -> (Option<i32>, String) {
 }
 
 #[test]
-fn host_and_guest_are_recorded_together_over_each_socket() {
+fn host_and_guest_are_recorded_together_over_each_channel() {
     let Some(_turn) = turn() else { return };
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let setup = Setup::new();
@@ -106,6 +113,7 @@ fn host_and_guest_are_recorded_together_over_each_socket() {
         (setup.channel(), setup.channel()),
         (format!("tcp:{free}"), format!("tcp:{free}")),
         ("vsock:48231".to_owned(), "vsock:1:48231".to_owned()),
+        (format!("shm:{}", setup.memory()), format!("shm:{}", setup.memory())),
     ];
     for (of_agent, of_host) in channels {
         if of_agent.starts_with("vsock") && !vsock_has_loopback() {

@@ -149,6 +149,25 @@ impl GuestFiles {
         cpu.write(pages)
     }
 
+    /// Adds a page that comes after the last one of its CPU and so many that are missing.
+    ///
+    /// # Errors
+    /// When the file can't be written.
+    pub(crate) fn add_in_order(&self, cpu: u32, missed: u64, page: &mut [u8]) -> io::Result<()> {
+        let Some(expected) = self.cpus.get(cpu as usize).map(|cpu| lock(cpu).expected) else {
+            self.note_senseless(page.len() as u64);
+            return Ok(());
+        };
+        let bytes = u32::try_from(page.len()).unwrap_or(u32::MAX);
+        let offset = expected.saturating_add(missed.saturating_mul(page.len() as u64));
+        let head = PageHead { cpu, session: 0, offset, bytes };
+        if !self.admits(&head) {
+            self.note_senseless(page.len() as u64);
+            return Ok(());
+        }
+        self.add(&head, page)
+    }
+
     /// Notes that pages did not come whole behind their head.
     pub(crate) fn lose(&self, head: &PageHead) {
         let Some(cpu) = self.cpus.get(head.cpu as usize) else { return };

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use channel::{Stream, Wait};
+use channel::{PageConsumer, Pause, Poller, Stream, Wait};
 use wire::{PageDecoder, Piece};
 
 use crate::error::Result;
@@ -47,6 +47,17 @@ impl Receivers {
         let (session, files, stop) = (self.session, Arc::clone(&self.files), self.stop.clone());
         let builder = thread::Builder::new().name(format!("guest-pages{}", threads.len()));
         threads.push(builder.spawn(move || receive(&stream, session, &files, &stop))?);
+        Ok(())
+    }
+
+    /// Begins to take the pages of rings in shared memory.
+    pub(crate) fn add_rings(&self, rings: Vec<PageConsumer>) -> io::Result<()> {
+        if rings.is_empty() {
+            return Ok(());
+        }
+        let (files, stop) = (Arc::clone(&self.files), self.stop.clone());
+        let builder = thread::Builder::new().name("guest-rings".into());
+        self.threads().push(builder.spawn(move || take_rings(rings, &files, &stop))?);
         Ok(())
     }
 
@@ -100,4 +111,47 @@ fn receive(stream: &Stream, session: u64, files: &GuestFiles, stop: &Stop) -> io
         })?;
     }
     arriving.end()
+}
+
+/// Leaves out what a recording before has left in rings.
+pub(crate) fn discard(rings: &mut [PageConsumer]) {
+    for ring in rings {
+        let mut page = vec![0; ring.page_bytes()];
+        // A ring has no more pages than these unless somebody fills it right now.
+        for _ in 0..MOST_IN_RING {
+            if ring.next_into(&mut page).is_none() {
+                break;
+            }
+        }
+    }
+}
+
+/// Pages that a ring may have; far more than any does.
+const MOST_IN_RING: u32 = 1 << 20;
+/// Pages taken of one ring before the next has its turn.
+const AT_ONCE: u32 = 64;
+
+fn take_rings(mut rings: Vec<PageConsumer>, files: &GuestFiles, stop: &Stop) -> io::Result<()> {
+    let longest = rings.iter().map(PageConsumer::page_bytes).max().unwrap_or(0);
+    let (mut page, mut poller) = (vec![0; longest], Poller::default());
+    loop {
+        // Asked before the rings: what was in them by then is taken.
+        let is_over = stop.is_told();
+        let mut found = false;
+        for ring in &mut rings {
+            for _ in 0..AT_ONCE {
+                let page = page.get_mut(..ring.page_bytes()).unwrap_or_default();
+                let Some(taken) = ring.next_into(page) else { break };
+                found = true;
+                let cpu = u32::try_from(ring.cpu()).unwrap_or(u32::MAX);
+                files.add_in_order(cpu, taken.missed_pages, page)?;
+            }
+        }
+        if is_over && !found {
+            return Ok(());
+        }
+        if let Pause::Sleep(time) = poller.looked(found) {
+            stop.wait(time);
+        }
+    }
 }

@@ -61,7 +61,8 @@ fn admit(control: Control, session: u64, message: &Message, peer: Peer, shared: 
             let taker = lock(&shared.takers).get(&(peer.clone(), session)).cloned();
             match taker {
                 Some(taker) => {
-                    if let Err(error) = taker.add(control.into_stream()) {
+                    let stream = control.into_stream();
+                    if let Some(Err(error)) = stream.map(|stream| taker.add(stream)) {
                         shared.refuse(&peer, error.to_string());
                     }
                 }
