@@ -52,6 +52,9 @@ pub struct Guest {
     pub net: Option<Net>,
     /// The size of its disk.
     pub disk_mib: Option<u32>,
+    /// The size of the memory that it shares with the machine below, for recording.
+    #[serde(default)]
+    pub shm_mib: Option<u32>,
 }
 
 impl Description {
@@ -69,7 +72,14 @@ impl Description {
             started: levels,
             cpus: 2,
             memory_mib,
-            guest: Guest { board, cpus: 1, memory_mib: guest_mib, net: None, disk_mib: None },
+            guest: Guest {
+                board,
+                cpus: 1,
+                memory_mib: guest_mib,
+                net: None,
+                disk_mib: None,
+                shm_mib: None,
+            },
             share: None,
             kernel: None,
             root: None,
@@ -81,8 +91,18 @@ impl Description {
     #[must_use]
     pub fn fits(&self, wanted: &Self) -> bool {
         let shape = |lab: &Self| (lab.arch, lab.levels, lab.started);
-        let devices = |lab: &Self| (lab.guest.board, lab.guest.net, lab.guest.disk_mib);
+        let devices =
+            |lab: &Self| (lab.guest.board, lab.guest.net, lab.guest.disk_mib, lab.guest.shm_mib);
         shape(self) == shape(wanted) && devices(self) == devices(wanted)
+    }
+
+    /// The guests' board: memory is shared through a PCI device, which not every board has a place
+    /// for.
+    pub(crate) fn guest_board(&self) -> Board {
+        match (self.guest.shm_mib, self.guest.board) {
+            (Some(_), Board::Microvm) => Board::Pc,
+            (_, board) => board,
+        }
     }
 
     /// Reads the description of a running lab; none when there is no such lab.

@@ -121,6 +121,7 @@ impl Kit {
             vsock_cid: None,
             net: None,
             disk: None,
+            shared_memory: None,
             share: description.share.is_some(),
             incoming,
         })

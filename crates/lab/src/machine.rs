@@ -59,6 +59,23 @@ pub(crate) struct Disk {
     pub(crate) mib: u32,
 }
 
+/// Memory that a machine shares with the one below.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SharedMemory {
+    /// The file that it is, on the machine below.
+    pub(crate) path: String,
+    /// Its size.
+    pub(crate) mib: u32,
+}
+
+/// Where a guest has its shared memory on the PCI bus.
+const SHARED_MEMORY_SLOT: u8 = 0x10;
+
+/// The file that a guest's shared memory is inside it: what that one hands on to a guest of its own.
+pub(crate) fn shared_memory_resource() -> String {
+    format!("/sys/bus/pci/devices/0000:00:{SHARED_MEMORY_SLOT:02x}.0/resource2")
+}
+
 /// A virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Machine {
@@ -83,6 +100,7 @@ pub(crate) struct Machine {
     pub(crate) net: Option<Net>,
     /// A disk image on the machine below.
     pub(crate) disk: Option<Disk>,
+    pub(crate) shared_memory: Option<SharedMemory>,
     /// Whether it can mount a folder of the machine below, by virtiofs under the tag `share`.
     pub(crate) share: bool,
     /// Wait for the state of a snapshot in place of booting.
@@ -264,6 +282,12 @@ impl Machine {
             let drive = format!("file={},if=none,id=disk,format=raw", escape(&disk.path));
             words.extend(["-drive".into(), drive]);
             words.extend(["-device".into(), format!("{},drive=disk", self.virtio("virtio-blk"))]);
+        }
+        if let Some(SharedMemory { path, mib }) = &self.shared_memory {
+            let path = escape(path);
+            let memory = format!("memory-backend-file,id=shm,share=on,mem-path={path},size={mib}M");
+            let device = format!("ivshmem-plain,memdev=shm,addr={SHARED_MEMORY_SLOT:#x}");
+            words.extend(["-object".into(), memory, "-device".into(), device]);
         }
         if self.share {
             let socket = format!("socket,id=share,path={}", escape(&share_socket(&self.run)));

@@ -60,6 +60,7 @@ struct GuestChanges {
     cpus: Option<u32>,
     net: Option<Net>,
     disk_mib: Option<u32>,
+    shm_mib: Option<u32>,
 }
 
 /// What is recorded: level 1, and its guest where events of that are named.
@@ -175,6 +176,7 @@ impl Scenario {
         lab.guest.cpus = self.guest.cpus.unwrap_or(lab.guest.cpus);
         lab.guest.net = self.guest.net;
         lab.guest.disk_mib = self.guest.disk_mib;
+        lab.guest.shm_mib = self.guest.shm_mib;
         lab
     }
 }

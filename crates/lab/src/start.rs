@@ -11,7 +11,7 @@ use crate::error::{LabError, Result};
 use crate::image::{GUEST_INITRD, GUEST_KERNEL};
 use crate::kit::Kit;
 use crate::lab::{Lab, guest_run};
-use crate::machine::{self, Accelerator, Disk, Machine, Memory};
+use crate::machine::{self, Accelerator, Disk, Machine, Memory, SharedMemory};
 use crate::session::{Session, command};
 
 /// How long machines may take to boot; nested ones are slow in emulation.
@@ -89,6 +89,13 @@ fn prepare(below: &mut Session, guest: &Machine) -> Result<()> {
     if let Some(disk) = &guest.disk {
         script.push_str(&format!("; truncate -s {}M {}", disk.mib, disk.path));
     }
+    if let Some(memory) = guest.shared_memory.as_ref().filter(|_| guest.level == 2) {
+        script.push_str(&format!("; truncate -s {}M {}", memory.mib, memory.path));
+    }
+    if guest.shared_memory.is_some() && guest.level > 2 {
+        let device = machine::shared_memory_resource().replace("resource2", "enable");
+        script.push_str(&format!("; echo 1 > {device}"));
+    }
     below.check(&["sh", "-c", &script], SHORT).map(drop)
 }
 
@@ -126,7 +133,7 @@ pub(crate) fn guest(description: &Description, level: u8) -> Machine {
         level,
         arch: description.arch,
         accelerator: Accelerator::Kvm,
-        board: shape.board,
+        board: description.guest_board(),
         cpus: shape.cpus,
         // One that hosts a guest itself has what that one needs, too.
         memory_mib: if deepest { shape.memory_mib.min(256) } else { shape.memory_mib },
@@ -139,7 +146,18 @@ pub(crate) fn guest(description: &Description, level: u8) -> Machine {
         vsock_cid: Some(machine::vsock_cid(level)),
         net: shape.net,
         disk: shape.disk_mib.map(|mib| Disk { path: format!("/tmp/l{level}.disk"), mib }),
+        shared_memory: shape.shm_mib.map(|mib| SharedMemory { path: memory_path(level), mib }),
         share: false,
         incoming: false,
+    }
+}
+
+/// The memory that a guest shares: the first one's is a file, deeper ones get that of the machine
+/// that they run in, so that all levels share one with level 1.
+fn memory_path(level: u8) -> String {
+    if level == 2 {
+        format!("{}/memory", guest_run(level))
+    } else {
+        machine::shared_memory_resource()
     }
 }

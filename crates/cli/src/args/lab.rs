@@ -109,6 +109,9 @@ pub(crate) struct LabUpArgs {
     /// Processors of the guests
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) guest_cpus: u32,
+    /// Memory that the guests share with level 1 for recording, in MiB
+    #[arg(long, value_name = "MIB")]
+    pub(crate) guest_shm: Option<u32>,
     /// A folder of this system, mounted on /share in level 1
     #[arg(long, value_name = "DIR")]
     pub(crate) share: Option<PathBuf>,
