@@ -199,6 +199,19 @@ impl Lab {
     }
 
     /// The monitor of a machine.
+    /// Has the QEMU of a machine do a command of its monitor (QMP); what it answers.
+    ///
+    /// # Errors
+    /// When there is no such machine or command, or it fails.
+    pub fn ask_monitor(
+        &self,
+        level: u8,
+        command: &str,
+        arguments: &serde_json::Value,
+    ) -> Result<serde_json::Value> {
+        self.monitor(level)?.command(command, arguments)
+    }
+
     pub(crate) fn monitor(&self, level: u8) -> Result<Monitor> {
         let channel = if level == 1 {
             let path = PathBuf::from(machine::monitor_socket(&self.run_text()));

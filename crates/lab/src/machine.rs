@@ -256,7 +256,9 @@ impl Machine {
             let name = format!("hyperscope.{name}");
             let socket = format!("{}/{name}", escape(&self.run));
             let backend = format!("socket,id={name},path={socket},server=on,wait=off");
-            let port = format!("virtserialport,bus=ports.0,nr={at},chardev={name},name={name}");
+            let port = format!(
+                "virtserialport,id={name}.port,bus=ports.0,nr={at},chardev={name},name={name}"
+            );
             ["-chardev".to_owned(), backend, "-device".to_owned(), port]
         };
         names.zip(labwire::PORTS + 1..).flat_map(port).collect()

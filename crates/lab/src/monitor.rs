@@ -59,6 +59,11 @@ impl Monitor {
         self.until("query-status", "paused", "internal-error")
     }
 
+    /// Has a command of QEMU's done; what it answers.
+    pub(crate) fn command(&mut self, command: &str, arguments: &Value) -> Result<Value> {
+        self.ask(command, arguments)
+    }
+
     fn keep_memory(&mut self) -> Result<()> {
         let on = json!({ "capabilities": [{ "capability": "x-ignore-shared", "state": true }] });
         self.ask("migrate-set-capabilities", &on).map(drop)

@@ -162,8 +162,9 @@ impl Ready {
         receivers.add_rings(self.rings).map_err(failed)?;
         attached(&receivers);
         self.control.send(self.session, &Message::Start(start.clone())).map_err(failed)?;
+        let vmm = self.address.vm.as_ref().map(|vm| vm.pid);
         let conversation =
-            Conversation::begin(self.control, self.session, &folder).map_err(failed)?;
+            Conversation::begin(self.control, self.session, &folder, vmm).map_err(failed)?;
         Ok(Recorded {
             channel: self.address.channel,
             vm: self.address.vm,

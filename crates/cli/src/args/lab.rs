@@ -35,6 +35,8 @@ pub(crate) enum LabVerb {
     Get(LabGetArgs),
     /// Show what a machine's console has said
     Console(LabConsoleArgs),
+    /// Have a machine's QEMU do a command of its monitor (QMP), and print the answer
+    Monitor(LabMonitorArgs),
     /// Show which labs are up
     Status,
     /// Run a scenario and record it; without a name, list them
@@ -169,6 +171,23 @@ pub(crate) struct LabGetArgs {
     /// Where it goes here; - is standard output
     #[arg(value_name = "FILE")]
     pub(crate) to: PathBuf,
+}
+
+/// Arguments of `lab monitor`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope lab monitor 2 query-status\n  \
+    hyperscope lab monitor 1 device_del '{\"id\":\"pages0\"}'")]
+pub(crate) struct LabMonitorArgs {
+    /// The machine
+    #[arg(value_name = "LEVEL")]
+    pub(crate) level: u8,
+    /// The command
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: String,
+    /// Its arguments, as JSON
+    #[arg(value_name = "ARGUMENTS", default_value = "{}")]
+    pub(crate) arguments: serde_json::Value,
 }
 
 /// Arguments of `lab console`.

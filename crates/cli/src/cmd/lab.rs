@@ -33,6 +33,10 @@ pub(crate) fn run(args: &LabArgs) -> anyhow::Result<ExitCode> {
         LabVerb::Put(put_args) => put(&mut lab.session(put_args.level)?, put_args)?,
         LabVerb::Get(get_args) => get(&mut lab.session(get_args.level)?, get_args)?,
         LabVerb::Console(console_args) => console(&lab, console_args)?,
+        LabVerb::Monitor(asked) => {
+            let answer = lab.ask_monitor(asked.level, &asked.command, &asked.arguments)?;
+            writeln!(io::stdout().lock(), "{answer:#}")?;
+        }
         LabVerb::Status => status(&cache)?,
         LabVerb::Down => lab.down()?,
         LabVerb::Fetch(shape) => fetch(&cache, shape)?,

@@ -7,6 +7,7 @@
 
 mod aarch64;
 mod every_scenario;
+mod guests;
 mod leftovers;
 mod machines;
 mod recorder;

@@ -61,13 +61,21 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    pub(crate) fn begin(control: Control, session: u64, folder: &Path) -> io::Result<Self> {
+    /// Begins to listen to a guest that was told to record; `vmm` is the process that it lives in,
+    /// where that is known.
+    pub(crate) fn begin(
+        control: Control,
+        session: u64,
+        folder: &Path,
+        vmm: Option<u32>,
+    ) -> io::Result<Self> {
         let stop = Stop::new().map_err(io::Error::other)?;
         let going = Arc::new(Mutex::new(Going::default()));
         let mut talk = Talk {
             control,
             session,
             folder: folder.to_owned(),
+            vmm,
             stop: stop.clone(),
             going: Arc::clone(&going),
             ended: Ended::default(),
@@ -101,6 +109,8 @@ struct Talk {
     session: u64,
     /// Where its pages go.
     folder: PathBuf,
+    /// The process that it lives in.
+    vmm: Option<u32>,
     stop: Stop,
     going: Arc<Mutex<Going>>,
     ended: Ended,
@@ -147,6 +157,10 @@ impl Talk {
     fn say(&mut self) -> std::result::Result<(), String> {
         let now = Instant::now();
         let failed = |error: io::Error| format!("the channel failed: {error}");
+        // A channel of memory does not tell that the other side is gone.
+        if self.vmm.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            return Err("its VM has ended".into());
+        }
         match self.stopping {
             None if self.stop.is_told() => {
                 self.stopping = Some(now);
