@@ -288,7 +288,8 @@ impl Machine {
         if let Some(SharedMemory { path, mib }) = &self.shared_memory {
             let path = escape(path);
             let memory = format!("memory-backend-file,id=shm,share=on,mem-path={path},size={mib}M");
-            let device = format!("ivshmem-plain,memdev=shm,addr={SHARED_MEMORY_SLOT:#x}");
+            // Its master may be migrated.
+            let device = format!("ivshmem-plain,memdev=shm,master=on,addr={SHARED_MEMORY_SLOT:#x}");
             words.extend(["-object".into(), memory, "-device".into(), device]);
         }
         if self.share {

@@ -186,8 +186,12 @@ pub(crate) struct LabMonitorArgs {
     #[arg(value_name = "COMMAND")]
     pub(crate) command: String,
     /// Its arguments, as JSON
-    #[arg(value_name = "ARGUMENTS", default_value = "{}")]
+    #[arg(value_name = "ARGUMENTS", default_value = "{}", value_parser = json)]
     pub(crate) arguments: serde_json::Value,
+}
+
+fn json(text: &str) -> Result<serde_json::Value, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 /// Arguments of `lab console`.

@@ -7,9 +7,11 @@
 
 mod aarch64;
 mod every_scenario;
+mod guest_faults;
 mod guests;
 mod leftovers;
 mod machines;
+mod recorded;
 mod recorder;
 mod refusals;
 mod scenarios;

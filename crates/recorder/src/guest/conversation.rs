@@ -18,6 +18,8 @@ use crate::pump::Stop;
 const ALIVE: Duration = Duration::from_secs(5);
 /// How long an agent may be silent that says every second how it is going.
 const SILENCE: Duration = Duration::from_secs(15);
+/// How long an agent that lives may say nothing.
+const QUIET: Duration = Duration::from_secs(3);
 /// How long the rest may take to come after the end, as long as some comes.
 const REST: Duration = Duration::from_secs(30);
 /// How long the rest may take in all: a guest that sends a byte now and then holds nobody up.
@@ -157,8 +159,10 @@ impl Talk {
     fn say(&mut self) -> std::result::Result<(), String> {
         let now = Instant::now();
         let failed = |error: io::Error| format!("the channel failed: {error}");
-        // A channel of memory does not tell that the other side is gone.
-        if self.vmm.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+        // Memory does not tell that the other side is gone. A guest that speaks has moved to another
+        // VMM.
+        let is_quiet = now.duration_since(self.heard) > QUIET;
+        if is_quiet && self.vmm.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
             return Err("its VM has ended".into());
         }
         match self.stopping {

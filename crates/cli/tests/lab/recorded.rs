@@ -1,0 +1,116 @@
+//! A lab whose guest is recorded together with its host, by this program and its agent.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::tool::{Ran, TestLab};
+
+/// The channels to the lab's guest, and where its agent waits for each.
+pub(crate) const CHANNELS: [(&str, &str); 3] = [
+    ("shm:/run/lab/l2/memory", "shm"),
+    ("virtio-serial:/run/lab/l2", "virtio-serial"),
+    ("vsock:3", "vsock"),
+];
+
+/// Steps of the guest's load: two programs that hand bytes to each other, and switch all the time.
+pub(crate) const LOAD: &str =
+    "dd if=/dev/zero bs=64 count=3000 2>/dev/null | dd of=/dev/null bs=64 2>/dev/null";
+
+/// A lab with this program in level 1 and agents in its guest.
+pub(crate) struct Recorded {
+    pub(crate) lab: TestLab,
+    folder: tempfile::TempDir,
+}
+
+impl Recorded {
+    pub(crate) fn up(name: &'static str) -> Self {
+        let lab = TestLab::new(name);
+        lab.run(&["up", "--levels", "2", "--guest-shm", "8", "--guest-cpus", "2"]).done();
+        lab.run(&["put", "1", env!("CARGO_BIN_EXE_hyperscope"), "/bin/hyperscope"]).done();
+        let agent = agent();
+        lab.run(&["put", "2", agent.to_str().unwrap(), "/bin/hyperscope-agent"]).done();
+        Self { lab, folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn start_agent(&self, channel: &str) {
+        let script = format!(
+            "(hyperscope-agent {channel} >/tmp/agent.log 2>&1 &); \
+             until grep -q waiting /tmp/agent.log; do sleep 0.1; done"
+        );
+        self.lab.shell(2, &script).done();
+    }
+
+    /// Begins to record; both machines are recorded when this returns.
+    pub(crate) fn begin(&self, channel: &str) -> Child {
+        // A command that waits on a pipe waits without waking up.
+        self.lab.shell(1, "rm -rf /tmp/r /tmp/end; mkfifo /tmp/end").done();
+        let script = format!(
+            "hyperscope record --guest l2={channel} --guest-event sched --guest-event irq \
+             -e kvm -e sched -o /tmp/r -- cat /tmp/end"
+        );
+        let mut recorder = self.lab.command(&["exec", "1", "--", "sh", "-c", &script]);
+        let mut recorder = recorder.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let begun = "pidof cat >/dev/null && [ -e /tmp/r/guest-l2.pages/trace_clock ]";
+        while self.lab.shell(1, begun).code != Some(0) {
+            assert!(recorder.try_wait().unwrap().is_none(), "{}", told(recorder).1);
+            assert!(Instant::now() < deadline, "it does not begin");
+        }
+        recorder
+    }
+
+    pub(crate) fn end(&self, recorder: Child) -> (bool, String) {
+        self.lab.shell(1, "timeout 20 sh -c 'echo > /tmp/end'").done();
+        told(recorder)
+    }
+
+    /// Brings the session out of level 1.
+    pub(crate) fn session(&self) -> PathBuf {
+        let session = self.folder.path().join("s");
+        let _ = std::fs::remove_dir_all(&session);
+        std::fs::create_dir(&session).unwrap();
+        for file in ["host.dat", "guest-l2.dat", "session.json"] {
+            let to = session.join(file);
+            self.lab.run(&["get", "1", &format!("/tmp/r/{file}"), to.to_str().unwrap()]).done();
+        }
+        session
+    }
+}
+
+pub(crate) fn told(recorder: Child) -> (bool, String) {
+    let output = recorder.wait_with_output().unwrap();
+    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// The agent is another package's: cargo builds it only when asked to.
+fn agent() -> PathBuf {
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--locked", "--quiet", "--package", "hyperscope-agent"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status();
+    assert!(built.unwrap().success());
+    Path::new(env!("CARGO_BIN_EXE_hyperscope")).with_file_name("hyperscope-agent")
+}
+
+pub(crate) fn hyperscope(arguments: &[&str]) -> Ran {
+    let done: Ran =
+        Command::new(env!("CARGO_BIN_EXE_hyperscope")).args(arguments).output().unwrap().into();
+    done.done()
+}
+
+pub(crate) fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&hyperscope(arguments).stdout).unwrap()
+}
+
+/// Counts by event of a file, and all of them.
+pub(crate) fn events(file: &Path) -> (Value, u64) {
+    let info = json(&["info", "--format", "json", file.to_str().unwrap()]);
+    let file = &info["files"][0];
+    assert_eq!(file["losses"]["pages_damaged"], 0, "{file}");
+    let counts = file["events"].clone();
+    let all = counts.as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+    (counts, all)
+}
