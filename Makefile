@@ -15,6 +15,7 @@ help:
 	@echo 'make test    format, lints, layers, recordings and all tests'
 	@echo 'make test-lab  all scenarios of the lab, nested guests among them: ten minutes'
 	@echo 'make test-lab-aarch64  an emulated Arm host and its guest: two minutes'
+	@echo 'make agent   the program inside guests that records them, static'
 	@echo 'make labguest  the program inside machines of the lab, for other architectures, too'
 	@echo 'make bless   write the expected outputs of the golden tests anew'
 	@echo 'make deny    licences and origins of the dependencies (needs cargo-deny)'
@@ -90,23 +91,30 @@ tools:
 		|| echo 'trace-cmd is missing: tests that compare with it are skipped (apt-get install trace-cmd)'
 	@command -v cc >/dev/null || { echo 'a C compiler is missing: apt-get install gcc libc6-dev'; exit 1; }
 
-# The program inside the lab's machines, static, for each architecture that can be built for here.
-LABGUEST := x86_64 aarch64
-.PHONY: labguest
-labguest:
-	@for arch in $(LABGUEST); do \
+# Programs that run inside guests, static, for each architecture that can be built for here.
+STATIC := x86_64 aarch64
+static = for arch in $(STATIC); do \
 		target=$$arch-unknown-linux-musl; \
 		if [ -d "$$(rustc --print target-libdir --target $$target)" ] || RUST_BACKTRACE=0 rustup target add $$target; then \
-			cargo build --locked --profile labguest --package hyperscope-labguest --target $$target; \
+			cargo build --locked --profile labguest --package $(1) --target $$target; \
 		else \
-			echo "labs of $$arch are left out: rustup can't add the target $$target (it needs a network once)"; \
+			echo "$(1) for $$arch is left out: rustup can't add the target $$target (it needs a network once)"; \
 		fi; \
 	done
+
+.PHONY: labguest
+labguest:
+	@$(call static,hyperscope-labguest)
+
+.PHONY: agent
+agent:
+	@$(call static,hyperscope-agent)
+	@ls -l $(TARGET_DIR)/*-unknown-linux-musl/labguest/hyperscope-agent
 
 # Arm machines in the emulator; skipped where the program inside them can't be built.
 .PHONY: test-lab-aarch64
 test-lab-aarch64:
-	@$(MAKE) --no-print-directory labguest LABGUEST=aarch64
+	@$(MAKE) --no-print-directory labguest STATIC=aarch64
 	HYPERSCOPE_LAB_AARCH64=1 cargo test --locked --package hyperscope --test lab -- --nocapture aarch64
 
 .PHONY: bless
