@@ -25,10 +25,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("labwire", &[]),
     ("labguest", &["labwire", "sys"]),
     ("lab", &["labwire"]),
-    ("tracefs", &["sys"]),
+    ("tracefs", &["abi", "ringbuf", "sys"]),
     ("wire", &[]),
     ("channel", &["shmring", "sys", "tracefs", "wire"]),
-    ("agent", &["channel", "sys", "tracefs", "wire"]),
+    ("agent", &["abi", "channel", "sys", "tracedat", "tracefs", "wire"]),
     ("recorder", &["abi", "channel", "sys", "tracedat", "tracefs", "wire"]),
 ];
 

@@ -1,17 +1,14 @@
 //! Answers a host: who this machine is, and recordings as it asks for them.
 
 use std::fs;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use channel::Heard;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use tracefs::{Instance, Tracefs, page_size};
 use wire::{GuestHello, Message, Start, Status, TextKind};
 
 use crate::error::{AgentError, Result};
+use crate::leave::{Busy, leave_at_signals};
 use crate::link::{Host, Link};
 use crate::pump::Signal;
 use crate::recording::{Prepared, Recording};
@@ -49,33 +46,6 @@ pub fn serve(link: &Link) -> Result<()> {
         // One that sends everybody away is not asked all the time.
         std::thread::sleep(BETWEEN_HOSTS.saturating_sub(begun.elapsed()));
     }
-    Ok(())
-}
-
-/// Whether a host is served, and something may have to be put away before leaving.
-#[derive(Clone, Debug, Default)]
-struct Busy(Arc<AtomicBool>);
-
-impl Busy {
-    fn set(&self, is_busy: bool) {
-        self.0.store(is_busy, Ordering::Relaxed);
-    }
-}
-
-/// How long a recording may take to end once the agent is told to go.
-const LEAVING: Duration = Duration::from_secs(10);
-
-/// Ends the program when it is told to: at once, unless a host is served.
-fn leave_at_signals(busy: &Busy, leave: &Signal) -> Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    let (busy, leave) = (busy.clone(), leave.clone());
-    std::thread::Builder::new().name("signals".into()).spawn(move || {
-        if signals.forever().next().is_some() && busy.0.load(Ordering::Relaxed) {
-            leave.give();
-            std::thread::sleep(LEAVING);
-        }
-        std::process::exit(0);
-    })?;
     Ok(())
 }
 

@@ -6,10 +6,12 @@
 
 mod answer;
 mod error;
+mod leave;
 mod link;
 mod pump;
 mod recording;
 mod texts;
+pub mod trace_cmd;
 
 pub use answer::serve;
 pub use error::{AgentError, Result};

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use agent::Link;
+use agent::trace_cmd::{self, Server};
 use channel::{GuestAddress, GuestPorts};
 
 const HELP: &str = "\
@@ -20,6 +21,8 @@ Channels, of which the first that this machine has is the usual one:
   connect:tcp:HOST:PORT
 
 Options:
+  --trace-cmd [CHANNEL]   serve `trace-cmd record -A` in place of hyperscope [vsock[:PORT], 823;
+                          tcp:ADDRESS:PORT]
   -h, --help              this text
   -V, --version           the version
 
@@ -50,12 +53,18 @@ enum Failure {
 
 enum Asked {
     Serve(Option<GuestAddress>),
+    ServeTraceCmd(GuestAddress),
     Print(String),
 }
 
 fn run() -> Result<(), Failure> {
     let address = match arguments().map_err(Failure::Usage)? {
         Asked::Serve(address) => address.unwrap_or_else(usual),
+        Asked::ServeTraceCmd(address) => {
+            let server = Server::bind(&address).map_err(Failure::Agent)?;
+            tell(&format!("waiting on {address} for trace-cmd record -A"));
+            return server.run(&tell).map_err(Failure::Agent);
+        }
         Asked::Print(text) => {
             print!("{text}");
             return Ok(());
@@ -66,10 +75,14 @@ fn run() -> Result<(), Failure> {
     agent::serve(&link).map_err(Failure::Agent)
 }
 
+fn tell(text: &str) {
+    eprintln!("hyperscope-agent: {text}");
+}
+
 fn arguments() -> Result<Asked, String> {
     use lexopt::Arg::{Long, Short, Value};
     let mut parser = lexopt::Parser::from_env();
-    let mut address = None;
+    let (mut address, mut for_trace_cmd) = (None::<String>, false);
     while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
         match argument {
             Short('h') | Long("help") => return Ok(Asked::Print(HELP.into())),
@@ -77,14 +90,17 @@ fn arguments() -> Result<Asked, String> {
                 let version = concat!("hyperscope-agent ", env!("CARGO_PKG_VERSION"), "\n");
                 return Ok(Asked::Print(version.into()));
             }
-            Value(text) if address.is_none() => {
-                let text = text.to_string_lossy();
-                address = Some(text.parse::<GuestAddress>().map_err(|error| error.to_string())?);
-            }
+            Long("trace-cmd") if !for_trace_cmd => for_trace_cmd = true,
+            Value(text) if address.is_none() => address = Some(text.to_string_lossy().into()),
             other => return Err(other.unexpected().to_string()),
         }
     }
-    Ok(Asked::Serve(address))
+    if for_trace_cmd {
+        let address = address.as_deref().unwrap_or("vsock");
+        return Ok(Asked::ServeTraceCmd(trace_cmd::address(address)?));
+    }
+    let address = address.map(|text| text.parse::<GuestAddress>().map_err(|e| e.to_string()));
+    Ok(Asked::Serve(address.transpose()?))
 }
 
 /// What somebody made for recording is the channel to use; else whatever needs nothing.

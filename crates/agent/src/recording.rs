@@ -124,6 +124,32 @@ impl Prepared {
         Ok(())
     }
 
+    /// Switches tracing options on, by the kernel's names; those that begin with `no` off.
+    pub(crate) fn set_options(&self, options: &[String]) -> Result<()> {
+        Ok(options.iter().try_for_each(|option| self.instance.set("trace_options", option))?)
+    }
+
+    /// Switches it on before there is anywhere to send pages to: until then the kernel's buffers hold
+    /// what is recorded.
+    pub(crate) fn begin_early(&self) -> Result<()> {
+        Ok(self.instance.set("tracing_on", "1")?)
+    }
+
+    /// Records only the first so many CPUs.
+    pub(crate) fn keep_cpus(&mut self, count: usize) {
+        self.cpus.truncate(count);
+    }
+
+    /// CPUs that will be recorded.
+    pub(crate) fn cpus(&self) -> &[u32] {
+        &self.cpus
+    }
+
+    /// The trace clock.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// What pages are read with.
     pub(crate) fn texts(&self) -> &Texts {
         &self.texts

@@ -12,6 +12,7 @@ mod memory;
 mod ports;
 mod sink;
 mod stream;
+mod trace_cmd;
 
 pub use address::{AddressError, GuestAddress, HostAddress, PORT};
 pub use control::{Control, Heard};
@@ -21,3 +22,4 @@ pub use ports::{GuestPorts, PortSockets};
 pub use shmring::{PageConsumer, Pause, Poller};
 pub use sink::{PageSink, Sent, StreamSink};
 pub use stream::{Stream, Wait};
+pub use trace_cmd::TraceCmd;

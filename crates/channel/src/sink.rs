@@ -1,4 +1,5 @@
-//! A guest's end of a page stream: takes pages from the kernel's buffers, each few after a head.
+//! A guest's end of a page stream: takes pages from the kernel's buffers, each few after a head; or
+//! without heads, as trace-cmd has them.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -82,7 +83,8 @@ pub struct StreamSink {
     stream: Option<Stream>,
     reopen: Option<Reopen>,
     batch: Batch,
-    session: u64,
+    /// Unset: pages have no heads.
+    session: Option<u64>,
 }
 
 impl std::fmt::Debug for StreamSink {
@@ -97,7 +99,21 @@ impl StreamSink {
     /// # Errors
     /// When the process has no more descriptors.
     pub fn new(stream: Stream, session: u64, page_size: usize) -> io::Result<Self> {
-        Ok(Self { stream: Some(stream), reopen: None, batch: Batch::new(page_size)?, session })
+        Ok(Self {
+            stream: Some(stream),
+            reopen: None,
+            batch: Batch::new(page_size)?,
+            session: Some(session),
+        })
+    }
+
+    /// The end of a stream of one CPU's pages and nothing else. One that fails can't begin anew.
+    ///
+    /// # Errors
+    /// As [`StreamSink::new`].
+    pub fn bare(stream: Stream, page_size: usize) -> io::Result<Self> {
+        let batch = Batch::new(page_size)?;
+        Ok(Self { stream: Some(stream), reopen: None, batch, session: None })
     }
 
     /// The same, for a stream that can be made anew when it fails.
@@ -121,9 +137,7 @@ impl StreamSink {
         if taken == 0 {
             return Ok(false);
         }
-        let bytes = u32::try_from(taken).unwrap_or(u32::MAX);
-        let head = PageHead { cpu, session: self.session, offset: sent.bytes, bytes };
-        self.batch.lead(&head.encode(), taken)?;
+        self.batch.lead(&self.head(cpu, sent, taken), taken)?;
         sent.bytes += taken as u64;
         let result = self.send_batch(wait);
         self.conclude(result, taken, sent)?;
@@ -140,13 +154,18 @@ impl StreamSink {
         if !self.is_open(wait) {
             return Err(io::ErrorKind::NotConnected.into());
         }
+        let head = self.head(cpu, sent, page.len());
         let Some(stream) = &self.stream else { return Ok(()) };
-        let bytes = u32::try_from(page.len()).unwrap_or(u32::MAX);
-        let head = PageHead { cpu, session: self.session, offset: sent.bytes, bytes };
         sent.bytes += page.len() as u64;
-        let result =
-            stream.write_all(&head.encode(), wait).and_then(|()| stream.write_all(page, wait));
+        let result = stream.write_all(&head, wait).and_then(|()| stream.write_all(page, wait));
         self.conclude(result, page.len(), sent)
+    }
+
+    /// What goes before so many bytes of pages.
+    fn head(&self, cpu: u32, sent: &Sent, bytes: usize) -> Vec<u8> {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let head = |session| PageHead { cpu, session, offset: sent.bytes, bytes }.encode();
+        self.session.map_or_else(Vec::new, |session| head(session).to_vec())
     }
 
     fn send_batch(&mut self, wait: Wait<'_>) -> io::Result<()> {

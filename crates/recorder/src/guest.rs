@@ -24,10 +24,11 @@ use crate::vms::Vm;
 pub(crate) use self::address::{GuestAddress, file_name};
 use self::conversation::Conversation;
 pub(crate) use self::conversation::Going;
-use self::files::{GuestFiles, PageShape};
+pub(crate) use self::files::{GuestFiles, PageShape};
 pub(crate) use self::receiver::Receivers;
 pub use self::recorded::{GuestCpu, GuestSummary};
-pub(crate) use self::recorded::{GuestRecorded, HostClock, TSC};
+pub(crate) use self::recorded::{GuestRecorded, HostClock, Parts, TSC};
+pub(crate) use self::texts::GuestTexts;
 
 /// How long an agent may take to answer.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -38,7 +39,7 @@ const MOST_CPUS: u32 = 8192;
 /// Page streams that are opened to a guest.
 const MOST_STREAMS: u32 = 512;
 /// Sizes of pages that a ring buffer may have.
-const PAGE_BYTES: std::ops::RangeInclusive<u32> = 4096..=65536;
+pub(crate) const PAGE_BYTES: std::ops::RangeInclusive<u32> = 4096..=65536;
 
 /// A guest whose agent has answered: it can be recorded.
 #[derive(Debug)]
@@ -200,9 +201,9 @@ impl Recorded {
         for end in &ended.cpus {
             self.files.sent(end.cpu, end.sent_bytes);
         }
-        GuestRecorded::new(recorded::Parts {
+        GuestRecorded::new(Parts {
             name: self.name,
-            channel: self.channel,
+            channel: self.channel.to_string(),
             vm: self.vm,
             trace_id: self.session,
             hello: self.hello,
@@ -212,7 +213,8 @@ impl Recorded {
             started: ended.started,
             texts: ended.texts,
             cpus: ended.cpus,
-            status: ended.status,
+            status: Some(ended.status),
+            samples: None,
             faults,
         })
     }

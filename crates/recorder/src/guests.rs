@@ -12,7 +12,8 @@ use wire::Start;
 
 use crate::assemble::Tick;
 use crate::error::{RecordError, Result};
-use crate::guest::{self, Going, GuestAddress, GuestRecorded, HostClock, Ready, Recorded, TSC};
+use crate::guest::{self, Going, GuestAddress, GuestRecorded, HostClock, TSC};
+use crate::trace_cmd;
 use crate::vms::{self, Vm};
 
 /// What is recorded in guests.
@@ -39,18 +40,79 @@ const STATUS_MS: u32 = 1000;
 /// How long full pages stay in a guest: so much is lost when it crashes.
 const FLUSH_MS: u32 = 1000;
 
-/// Asks all guests who they are, before anything is recorded. `number` is one that no other recording
-/// has; each guest gets one after it.
-pub(crate) fn connect(asked: &[String], number: u64) -> Result<Vec<Ready>> {
+/// A guest that can be recorded, by either agent.
+#[derive(Debug)]
+pub(crate) enum Ready {
+    Own(guest::Ready),
+    TraceCmd(trace_cmd::Ready),
+}
+
+/// A guest that is recorded.
+#[derive(Debug)]
+enum Recorded {
+    Own(Box<guest::Recorded>),
+    TraceCmd(Box<trace_cmd::Recorded>),
+}
+
+impl Ready {
+    /// The name that it is recorded under.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Own(ready) => ready.name(),
+            Self::TraceCmd(ready) => ready.name(),
+        }
+    }
+}
+
+impl Recorded {
+    fn name(&self) -> &str {
+        match self {
+            Self::Own(guest) => guest.name(),
+            Self::TraceCmd(guest) => guest.name(),
+        }
+    }
+
+    fn going(&self) -> Going {
+        match self {
+            Self::Own(guest) => guest.going(),
+            Self::TraceCmd(guest) => guest.going(),
+        }
+    }
+
+    fn end(self) -> GuestRecorded {
+        match self {
+            Self::Own(guest) => guest.end(),
+            Self::TraceCmd(guest) => guest.end(),
+        }
+    }
+}
+
+/// Asks all guests who they are, before anything is recorded. `number` is the host's, one that no
+/// other recording has; each guest gets one after it.
+pub(crate) fn connect(
+    asked: &[String],
+    what: &InGuests,
+    host_clock: &str,
+    number: u64,
+) -> Result<Vec<Ready>> {
     let vms = vms::running();
     let mut ready = Vec::<Ready>::new();
     for (asked, at) in asked.iter().zip(1..) {
-        let address = GuestAddress::find(asked, &vms)?;
+        let by_trace_cmd = trace_cmd::find(asked, &vms).transpose()?;
+        let is_own = by_trace_cmd.is_none();
+        let address = match by_trace_cmd {
+            Some(address) => address,
+            None => GuestAddress::find(asked, &vms)?,
+        };
         if ready.iter().any(|one| one.name() == address.name) {
             let text = format!("two guests have the name {}; write NAME=CHANNEL", address.name);
             return Err(RecordError::Usage(text));
         }
-        ready.push(Ready::connect(address, number.wrapping_add(at))?);
+        ready.push(if is_own {
+            Ready::Own(guest::Ready::connect(address, number.wrapping_add(at))?)
+        } else {
+            Ready::TraceCmd(trace_cmd::Ready::connect(address, what, host_clock, number)?)
+        });
     }
     Ok(ready)
 }
@@ -85,9 +147,14 @@ impl Guests {
     ) -> Result<()> {
         let quota = what.quota_bytes.unwrap_or(USUAL_QUOTA_BYTES);
         for ready in ready {
-            let has_tsc = host_clock == TSC && ready.is_x86();
-            let start = start(what, has_tsc.then(|| TSC.to_owned()));
-            self.0.push(ready.begin(&start, to, quota)?);
+            self.0.push(match ready {
+                Ready::Own(ready) => {
+                    let has_tsc = host_clock == TSC && ready.is_x86();
+                    let start = start(what, has_tsc.then(|| TSC.to_owned()));
+                    Recorded::Own(Box::new(ready.begin(&start, to, quota)?))
+                }
+                Ready::TraceCmd(ready) => Recorded::TraceCmd(Box::new(ready.begin(to, quota)?)),
+            });
         }
         let end = Instant::now() + GUESTS_BEGIN;
         while !self.have_begun()? {

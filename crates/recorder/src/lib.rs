@@ -13,7 +13,9 @@ mod losses;
 mod pages_folder;
 mod pump;
 mod recording;
+mod relation;
 mod session;
+mod trace_cmd;
 mod vms;
 
 pub use clean_up::{clean_up, holds_recording};

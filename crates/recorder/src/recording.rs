@@ -12,8 +12,8 @@ use tracefs::{
 
 use crate::assemble::{self, About, Tick};
 use crate::error::{RecordError, Result};
-use crate::guest::{HostClock, Ready};
-use crate::guests::{self, Guests, InGuests};
+use crate::guest::HostClock;
+use crate::guests::{self, Guests, InGuests, Ready};
 use crate::losses::CpuLosses;
 use crate::pages_folder::{header, pages, write_texts};
 use crate::pump::{Pump, Stop};
@@ -121,7 +121,8 @@ impl Recording {
             begun_unix_ns: unix_ns(),
             own_cpu_ns: own_cpu_ns(),
         };
-        let ready = guests::connect(&plan.guests, recording.begun_unix_ns)?;
+        let (clock, number) = (&recording.clock.name, recording.begun_unix_ns);
+        let ready = guests::connect(&plan.guests, &plan.in_guests, clock, number)?;
         let names: Vec<String> = ready.iter().map(|guest| guest.name().to_owned()).collect();
         match recording.start_all(&cpus, ready, &plan.in_guests) {
             Ok(()) => Ok(recording),

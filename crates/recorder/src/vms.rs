@@ -51,6 +51,8 @@ pub struct Vcpu {
     pub tsc_offset: Option<i64>,
     /// The guest's TSC ticks for each of the host's, as a fixed-point number.
     pub tsc_scaling_ratio: Option<u64>,
+    /// How many bits of that are its fraction.
+    pub tsc_scaling_bits: Option<u32>,
 }
 
 /// All VMs of this system, by process id.
@@ -141,7 +143,7 @@ fn vsock_cid(words: &[String]) -> Option<u32> {
 
 /// vCPU threads by their names: QEMU's and crosvm's say which vCPU they run, and so do
 /// Firecracker's (`fc_vcpu 0`) and cloud-hypervisor's (`vcpu0`).
-fn vcpus(pid: u32) -> Vec<Vcpu> {
+pub(crate) fn vcpus(pid: u32) -> Vec<Vcpu> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let tids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     let mut vcpus: Vec<Vcpu> = tids
@@ -153,6 +155,8 @@ fn vcpus(pid: u32) -> Vec<Vcpu> {
                 tid,
                 tsc_offset: of_vcpu("tsc-offset").and_then(|text| text.parse().ok()),
                 tsc_scaling_ratio: of_vcpu("tsc-scaling-ratio").and_then(|text| text.parse().ok()),
+                tsc_scaling_bits: of_vcpu("tsc-scaling-ratio-frac-bits")
+                    .and_then(|text| text.parse().ok()),
             })
         })
         .collect();

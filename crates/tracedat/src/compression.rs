@@ -1,7 +1,7 @@
 //! Compression of sections and chunks, with every size bounded before memory is taken.
 
 use crate::Damage;
-use crate::zstd_bound::most_unpacked;
+use crate::zstandard::Zstandard;
 use flate2::{Decompress, FlushDecompress, Status};
 
 /// How sections and trace data of a file are compressed.
@@ -53,12 +53,12 @@ const LEAST_OUTPUT: usize = 256 << 10;
 
 /// Decompresses pieces one after the other, keeping the decompressor's own memory between them.
 pub(crate) struct Inflate {
-    zstd: Option<zstd::bulk::Decompressor<'static>>,
+    zstd: Zstandard,
 }
 
 impl Inflate {
     pub(crate) fn new() -> Self {
-        Self { zstd: None }
+        Self { zstd: Zstandard::new() }
     }
 
     /// Replaces `out` by what `input` decompresses to, exactly `declared` bytes.
@@ -77,7 +77,7 @@ impl Inflate {
             Compression::None => Err("marked compressed in a file without compression".into()),
             Compression::Other(name) => Err(format!("compressed with {name}, which is not known")),
             Compression::Zlib => zlib(input, declared, out),
-            Compression::Zstd => self.zstd(input, declared, out),
+            Compression::Zstd => self.zstd.unpack(input, declared, out),
         };
         out.truncate(*result.as_ref().unwrap_or(&0));
         match result? {
@@ -85,35 +85,15 @@ impl Inflate {
             size => Err(format!("gave {size} bytes, {declared} were declared")),
         }
     }
-
-    /// Unpacks to the beginning of `out`, at most `declared` bytes; how many.
-    fn zstd(&mut self, input: &[u8], declared: usize, out: &mut Vec<u8>) -> Result<usize, String> {
-        let context = match &mut self.zstd {
-            Some(context) => context,
-            none => none.insert(zstd::bulk::Decompressor::new().map_err(|e| e.to_string())?),
-        };
-        // zstd's codes are not reachable through its crate: "too small" and "corrupt" are told apart
-        // by trying again with more room, which must not go on to whatever a lie declares.
-        let most = usize::try_from(most_unpacked(input)).unwrap_or(usize::MAX).min(declared);
-        let mut room = first_room(input.len(), most);
-        loop {
-            give_room(out, room);
-            match context.decompress_to_buffer(input, out.as_mut_slice()) {
-                Ok(size) => return Ok(size),
-                Err(_) if room < most => room = room.saturating_mul(2).min(most),
-                Err(error) => return Err(format!("zstd: {error}")),
-            }
-        }
-    }
 }
 
 /// Makes `out` exactly `room` bytes long; memory is taken for no more than that.
-fn give_room(out: &mut Vec<u8>, room: usize) {
+pub(crate) fn give_room(out: &mut Vec<u8>, room: usize) {
     out.reserve_exact(room.saturating_sub(out.len()));
     out.resize(room, 0);
 }
 
-fn first_room(input: usize, declared: usize) -> usize {
+pub(crate) fn first_room(input: usize, declared: usize) -> usize {
     input.saturating_mul(USUAL_RATIO).max(LEAST_OUTPUT).min(declared)
 }
 

@@ -58,6 +58,8 @@ mod time_shift;
 mod v6;
 mod v7;
 mod writer;
+mod zstandard;
+#[cfg(feature = "zstd")]
 mod zstd_bound;
 
 pub use buffers::{Buffer, CpuData, DataRange};

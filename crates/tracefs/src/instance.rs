@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::{Pid, test_kill_process};
 
@@ -38,7 +39,21 @@ impl Instance {
     /// When this user may not, or has one already.
     pub fn make(tracefs: &Tracefs) -> Result<Self> {
         remove_stale(tracefs.root());
-        let path = tracefs.root().join("instances").join(name(std::process::id()));
+        Self::make_at(tracefs.root().join("instances").join(name(std::process::id())))
+    }
+
+    /// Makes one more instance of this process, for another purpose than recording.
+    ///
+    /// # Errors
+    /// When this user may not.
+    pub fn make_another(tracefs: &Tracefs) -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", name(std::process::id()));
+        Self::make_at(tracefs.root().join("instances").join(name))
+    }
+
+    fn make_at(path: PathBuf) -> Result<Self> {
         fs::create_dir(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::PermissionDenied => TracefsError::NotAllowed,
             _ => TracefsError::io("make", &path)(error),
@@ -129,8 +144,9 @@ fn name(pid: u32) -> String {
 pub(crate) fn remove_stale(tracefs: &Path) {
     let Ok(names) = mounted::folders(&tracefs.join("instances")) else { return };
     for name in names {
-        let pid =
-            name.strip_prefix(PREFIX).and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+        // PID or PID-NUMBER.
+        let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
+        let pid = pid.and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
         if pid.is_some_and(|pid| test_kill_process(pid).is_err()) {
             remove(&tracefs.join("instances").join(&name));
         }

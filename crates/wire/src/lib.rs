@@ -6,7 +6,7 @@
 //!
 //! A recording has a *control stream*, on which the host asks and the agent answers ([`Message`]),
 //! and *page streams* from the guest to the host ([`PageHead`], then pages as the guest's kernel made
-//! them). Both are laid out in `docs/formats/agent.md`.
+//! them). Both are laid out in `docs/formats/agent.md`. [`trace_cmd`] is another protocol for the same.
 
 #![forbid(unsafe_code)]
 #![deny(
@@ -19,6 +19,7 @@ mod control;
 mod fields;
 mod message;
 mod pages;
+pub mod trace_cmd;
 
 pub use control::{ControlDecoder, MAX_PAYLOAD_BYTES, encode};
 pub use message::{

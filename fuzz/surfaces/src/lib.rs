@@ -15,6 +15,7 @@ pub mod seeds;
 pub mod shared_memory;
 pub mod symbols;
 pub mod timeline;
+pub mod trace_cmd;
 pub mod trace_dat;
 
 use std::time::{Duration, Instant};
@@ -23,7 +24,7 @@ use std::time::{Duration, Instant};
 pub type Run = fn(&[u8]);
 
 /// All surfaces by name: that of their fuzz target and of the folders of their seeds and crashes.
-pub const ALL: [(&str, Run); 8] = [
+pub const ALL: [(&str, Run); 9] = [
     ("page", page::run),
     ("trace_dat", trace_dat::run),
     ("recording", recording::run),
@@ -32,6 +33,7 @@ pub const ALL: [(&str, Run); 8] = [
     ("print_fmt", print_fmt::run),
     ("symbols", symbols::run),
     ("shared_memory", shared_memory::run),
+    ("trace_cmd", trace_cmd::run),
 ];
 
 /// How long `work` takes; what takes longer than `limit` is done twice and the shorter time is told,

@@ -13,7 +13,7 @@ use tracedat::{
     BufferSpec, ChunkReader, Compression, Contents, Header, TraceDat, TraceDatWriter, Version, id,
 };
 
-use crate::{print_fmt, timeline};
+use crate::{print_fmt, timeline, trace_cmd};
 
 /// An input of a surface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +50,9 @@ pub fn all(recordings: &[(String, Vec<u8>)]) -> io::Result<Vec<Seed>> {
     }
     for (name, bytes) in regions()? {
         seeds.push(Seed { surface: "shared_memory", name, bytes });
+    }
+    for (name, bytes) in trace_cmd::conversations()? {
+        seeds.push(Seed { surface: "trace_cmd", name, bytes });
     }
     for (name, text) in TEXTS {
         seeds.push(Seed { surface: "symbols", name: name.to_owned(), bytes: text.to_vec() });

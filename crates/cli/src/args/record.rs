@@ -12,7 +12,8 @@ use clap::{Args, ValueEnum};
     hyperscope record --for 10s -o slow.hscope\n  \
     hyperscope record --vm web -- sleep 5        one VM alone, while a command runs\n  \
     hyperscope record --profile net --kprobe tun_get_user\n  \
-    hyperscope record --guest web -- sleep 5     host and guest, with hyperscope-agent in the guest\n\n\
+    hyperscope record --guest web -- sleep 5     host and guest, with hyperscope-agent in the guest\n  \
+    hyperscope record --guest trace-cmd:web      the same, with trace-cmd agent in the guest\n\n\
     The recording is a session: hyperscope exits SESSION reads it, and so does trace-cmd report\n\
     SESSION/host.dat. Recording needs root. Nothing but an instance of tracefs, and probes in a\n\
     group of their own, is touched, and both are gone afterwards.")]
@@ -33,6 +34,9 @@ pub(crate) struct RecordArgs {
     ///
     /// Channels: vsock:CID[:PORT], virtio-serial:FOLDER (of the ports' sockets), tcp:HOST:PORT,
     /// unix:PATH. A VM's name stands for the best channel that it has.
+    ///
+    /// Guests in which `trace-cmd agent` runs: [NAME=]trace-cmd:VM, trace-cmd:vsock:CID[:PORT] or
+    /// trace-cmd:tcp:HOST:PORT.
     #[arg(long = "guest", value_name = "GUEST")]
     pub(crate) guests: Vec<String>,
     /// Record these events in guests [default: those of --profile, as far as guests have them]

@@ -212,21 +212,28 @@ pub(crate) fn conclude_guest(guest: &GuestSummary, err: &mut impl Write) -> io::
     for fault in &guest.faults {
         writeln!(err, "hyperscope: guest {}: {fault}", guest.name)?;
     }
-    #[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
-    let cost = guest.agent_cpu_ns as f64 / 1e6;
     let missing = match guest.bytes_lost() {
         0 => String::new(),
         bytes => format!(", {} KiB of pages missing", bytes.div_ceil(1024)),
     };
+    let lost = guest.events_lost().map(|lost| format!(", {lost} events lost")).unwrap_or_default();
     writeln!(
         err,
-        "hyperscope: guest {}: {} KiB of pages, {} events lost{missing}, {cost:.1} ms of CPU time \
-         and {} wake-ups of its agent",
+        "hyperscope: guest {}: {} KiB of pages{lost}{missing}{}",
         guest.name,
         guest.bytes() >> 10,
-        guest.events_lost(),
-        guest.agent_wakeups
+        cost(guest)
     )
+}
+
+/// What the agent says that recording has cost.
+fn cost(guest: &GuestSummary) -> String {
+    let (Some(cpu_ns), Some(wakeups)) = (guest.agent_cpu_ns, guest.agent_wakeups) else {
+        return String::new();
+    };
+    #[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
+    let cpu_ms = cpu_ns as f64 / 1e6;
+    format!(", {cpu_ms:.1} ms of CPU time and {wakeups} wake-ups of its agent")
 }
 
 /// A process that cleans up when this one is killed: the end of a pipe tells it.

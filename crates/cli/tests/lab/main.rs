@@ -16,3 +16,4 @@ mod recorder;
 mod refusals;
 mod scenarios;
 mod tool;
+mod trace_cmd;

@@ -11,11 +11,16 @@ pub(crate) struct Agent(pub(crate) Child);
 impl Agent {
     /// An agent that waits on a channel.
     pub(crate) fn start(channel: &str) -> Self {
+        Self::start_with(&[channel])
+    }
+
+    /// An agent with these arguments.
+    pub(crate) fn start_with(arguments: &[&str]) -> Self {
         static BUILT: Once = Once::new();
         BUILT.call_once(build);
         let program =
             Path::new(env!("CARGO_BIN_EXE_hyperscope")).with_file_name("hyperscope-agent");
-        let child = Command::new(program).arg(channel).stderr(Stdio::piped()).spawn();
+        let child = Command::new(program).args(arguments).stderr(Stdio::piped()).spawn();
         let mut child = child.unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();

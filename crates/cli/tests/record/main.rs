@@ -9,3 +9,4 @@ mod guests;
 mod recordings;
 mod refusals;
 mod tool;
+mod trace_cmd;

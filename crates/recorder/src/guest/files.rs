@@ -98,6 +98,11 @@ impl GuestFiles {
         Self { shape, cpus, quota: AtomicU64::new(quota), senseless: AtomicU64::new(0) }
     }
 
+    /// Bytes of a page.
+    pub(crate) fn page_bytes(&self) -> usize {
+        self.shape.bytes.max(1)
+    }
+
     /// What came of each CPU so far.
     pub(crate) fn received(&self) -> Vec<CpuReceived> {
         self.cpus.iter().map(|cpu| lock(cpu).received).collect()
@@ -178,6 +183,11 @@ impl GuestFiles {
     pub(crate) fn sent(&self, cpu: u32, bytes: u64) {
         let Some(cpu) = self.cpus.get(cpu as usize) else { return };
         lock(cpu).skip_to(bytes);
+    }
+
+    /// Bytes that a CPU has sent by now, as far as is known.
+    pub(crate) fn sent_so_far(&self, cpu: u32) -> u64 {
+        self.cpus.get(cpu as usize).map_or(0, |cpu| lock(cpu).expected)
     }
 
     fn take_quota(&self, bytes: u64) -> bool {

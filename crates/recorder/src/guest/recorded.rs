@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use abi::{ByteOrder, LongSize};
-use channel::HostAddress;
 use serde::Serialize;
-use tracedat::{Compression, Header, ShiftSample, TimeShift, Version};
+use tracedat::{Compression, Header, TimeShift, Version};
 use tracefs::{CpuStats, TscConversion};
 use wire::{CpuEnd, GuestHello, Started, Status};
 
@@ -13,6 +12,8 @@ use crate::assemble::{self, About, Tick};
 use crate::error::Result;
 use crate::guest::files::CpuReceived;
 use crate::guest::texts::GuestTexts;
+use crate::relation::to_host;
+use crate::trace_cmd::Samples;
 use crate::vms::Vm;
 
 /// The clock that a host and its guests on x86 can be related by.
@@ -22,7 +23,7 @@ pub(crate) const TSC: &str = "x86-tsc";
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) name: String,
-    pub(crate) channel: HostAddress,
+    pub(crate) channel: String,
     pub(crate) vm: Option<Vm>,
     pub(crate) trace_id: u64,
     pub(crate) hello: GuestHello,
@@ -32,7 +33,10 @@ pub(crate) struct Parts {
     pub(crate) started: Option<Started>,
     pub(crate) texts: GuestTexts,
     pub(crate) cpus: Vec<CpuEnd>,
-    pub(crate) status: Status,
+    /// What the agent has told of itself last.
+    pub(crate) status: Option<Status>,
+    /// How its clock and the host's relate, where that was measured.
+    pub(crate) samples: Option<Samples>,
     pub(crate) faults: Vec<String>,
 }
 
@@ -64,10 +68,10 @@ pub struct GuestSummary {
     pub cpus: Vec<GuestCpu>,
     /// Bytes that were no pages of this guest.
     pub senseless_bytes: u64,
-    /// CPU time that the agent used.
-    pub agent_cpu_ns: u64,
-    /// How often the agent's threads were woken up.
-    pub agent_wakeups: u64,
+    /// CPU time that the agent used, where it tells.
+    pub agent_cpu_ns: Option<u64>,
+    /// How often the agent's threads were woken up, where it tells.
+    pub agent_wakeups: Option<u64>,
     /// What went wrong without ending the recording of others.
     pub faults: Vec<String>,
 }
@@ -77,8 +81,8 @@ pub struct GuestSummary {
 pub struct GuestCpu {
     /// The CPU.
     pub cpu: u32,
-    /// Events that the guest's kernel did not keep.
-    pub events_lost: u64,
+    /// Events that the guest's kernel did not keep, where the agent tells.
+    pub events_lost: Option<u64>,
     /// Bytes of pages that came.
     pub bytes: u64,
     /// Bytes of pages that the guest sent and that did not come.
@@ -130,8 +134,9 @@ impl GuestRecorded {
             started.conversion.map(|(mult, shift, zero_ns)| TscConversion { mult, shift, zero_ns });
         let time_shift = self.time_shift(host, started);
         let is_related = time_shift.is_some();
-        let stats: Vec<(u32, String)> =
-            self.parts.cpus.iter().map(|end| (end.cpu, end.stats.clone())).collect();
+        // trace-cmd's agent tells of no counts.
+        let told = self.parts.cpus.iter().filter(|end| !end.stats.is_empty());
+        let stats: Vec<(u32, String)> = told.map(|end| (end.cpu, end.stats.clone())).collect();
         let about = About {
             header: header(hello),
             clock: &started.clock,
@@ -155,15 +160,23 @@ impl GuestRecorded {
         received.filter(|(_, one)| one.written > 0).map(|(cpu, _)| cpu).collect()
     }
 
-    /// The way from the guest's TSC to the host's, from what KVM adds for each vCPU.
+    /// The way from the guest's clock to the host's: as it was measured, else for a TSC from what
+    /// KVM adds for each vCPU.
     fn time_shift(&self, host: &HostClock, started: &Started) -> Option<TimeShift> {
+        if host.name != started.clock {
+            return None;
+        }
+        let measured = self.parts.samples.as_ref();
+        if let Some(shift) = measured.and_then(|samples| samples.time_shift(host.trace_id)) {
+            return Some(shift);
+        }
         let vm = self.parts.vm.as_ref()?;
         if host.name != TSC || started.clock != TSC {
             return None;
         }
         let cpus = (0..self.parts.hello.cpus).map(|cpu| {
             let vcpu = vm.vcpus.iter().find(|vcpu| vcpu.vcpu == cpu);
-            let sample = vcpu.and_then(|vcpu| to_host(vcpu.tsc_offset?, vcpu.tsc_scaling_ratio));
+            let sample = vcpu.and_then(|vcpu| to_host(vcpu, 0));
             sample.into_iter().collect::<Vec<_>>()
         });
         let cpus: Vec<_> = cpus.collect();
@@ -180,15 +193,6 @@ pub(crate) struct HostClock {
     pub(crate) trace_id: u64,
 }
 
-/// KVM: guest = (host * ratio) + offset; from guest to host that is one subtraction unless the
-/// frequencies differ, for which nobody tells here how many bits of the ratio are its fraction.
-fn to_host(tsc_offset: i64, ratio: Option<u64>) -> Option<ShiftSample> {
-    // Vendors differ in those bits (48 on VMX, 32 on SVM); 1.0 is one of these two.
-    let is_one = ratio.is_none_or(|ratio| ratio == 0 || ratio == 1 << 48 || ratio == 1 << 32);
-    let offset = tsc_offset.checked_neg().filter(|_| is_one)?;
-    Some(ShiftSample { time: 0, offset, scaling: 1, fraction: 0 })
-}
-
 fn header(hello: &GuestHello) -> Header {
     Header {
         version: Version::V7,
@@ -202,10 +206,11 @@ fn header(hello: &GuestHello) -> Header {
 
 fn summary(parts: &Parts) -> GuestSummary {
     let started = parts.started.clone().unwrap_or_default();
-    let end_of = |cpu: u32| parts.cpus.iter().find(|end| end.cpu == cpu);
+    let told = |cpu: u32, end: &CpuEnd| end.cpu == cpu && !end.stats.is_empty();
+    let end_of = |cpu: u32| parts.cpus.iter().find(|end| told(cpu, end));
     let cpus = (0..).zip(&parts.received).map(|(cpu, received)| GuestCpu {
         cpu,
-        events_lost: end_of(cpu).map_or(0, |end| CpuStats::parse(cpu, &end.stats).events()),
+        events_lost: end_of(cpu).map(|end| CpuStats::parse(cpu, &end.stats).events()),
         bytes: received.written,
         lost_bytes: received.lost,
         over_quota_bytes: received.over_quota,
@@ -215,24 +220,25 @@ fn summary(parts: &Parts) -> GuestSummary {
     GuestSummary {
         name: parts.name.clone(),
         file: format!("guest-{}.dat", parts.name),
-        channel: parts.channel.to_string(),
+        channel: parts.channel.clone(),
         pid: parts.vm.as_ref().map(|vm| vm.pid),
         clock: parts.started.as_ref().map(|_| started.clock),
         events: started.events,
         buffer_kib: started.buffer_kib,
         cpus: cpus.filter(is_of_use).collect(),
         senseless_bytes: parts.senseless,
-        agent_cpu_ns: parts.status.agent_cpu_ns,
-        agent_wakeups: parts.status.wakeups,
+        agent_cpu_ns: parts.status.as_ref().map(|status| status.agent_cpu_ns),
+        agent_wakeups: parts.status.as_ref().map(|status| status.wakeups),
         faults: parts.faults.clone(),
     }
 }
 
 impl GuestSummary {
-    /// Events that the guest's kernel did not keep.
+    /// Events that the guest's kernel did not keep, as far as the agent has told.
     #[must_use]
-    pub fn events_lost(&self) -> u64 {
-        self.cpus.iter().map(|cpu| cpu.events_lost).fold(0, u64::saturating_add)
+    pub fn events_lost(&self) -> Option<u64> {
+        let told = self.cpus.iter().filter_map(|cpu| cpu.events_lost);
+        told.reduce(u64::saturating_add)
     }
 
     /// Bytes that came.

@@ -21,6 +21,11 @@ pub(crate) struct GuestTexts {
 }
 
 impl GuestTexts {
+    /// Texts that came all at once.
+    pub(crate) fn whole(texts: Texts, cmdlines: Vec<u8>) -> Self {
+        Self { texts, cmdlines, ..Self::default() }
+    }
+
     /// Takes a part; false when the guest sends more than any guest has.
     pub(crate) fn take(&mut self, part: &Text) -> bool {
         self.bytes += part.bytes.len();

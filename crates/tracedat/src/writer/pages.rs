@@ -1,14 +1,12 @@
 //! Pages from a reader to the file, ten at a time.
 
 use super::{Entry, Output, invalid};
-use crate::Compression;
+use crate::{Compression, zstandard};
 use flate2::write::ZlibEncoder;
 use std::io::{self, Read, Seek, Write};
 
 /// Pages compressed together: as many as trace-cmd takes.
 const PAGES_IN_CHUNK: u64 = 10;
-/// Effort of the compressor; trace-cmd uses zstd's default too.
-const ZSTD_LEVEL: i32 = zstd::DEFAULT_COMPRESSION_LEVEL;
 
 /// Writes one CPU's pages, compressed or not; returns where they are and how many bytes were read.
 pub(super) fn copy<W: Write + Seek>(
@@ -80,7 +78,7 @@ pub(super) fn write_block<W: Write + Seek>(
     data: &[u8],
 ) -> io::Result<()> {
     let packed = match how {
-        Compression::Zstd => zstd::bulk::compress(data, ZSTD_LEVEL)?,
+        Compression::Zstd => zstandard::pack(data)?,
         Compression::Zlib => {
             let mut encoder = ZlibEncoder::new(Vec::new(), flate2::Compression::default());
             encoder.write_all(data)?;

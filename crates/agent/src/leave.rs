@@ -1,0 +1,38 @@
+//! Leaves when told to: at once, or once what is recorded has been put away.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::error::Result;
+use crate::pump::Signal;
+
+/// Whether a host is served, and something may have to be put away before leaving.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Busy(Arc<AtomicBool>);
+
+impl Busy {
+    pub(crate) fn set(&self, is_busy: bool) {
+        self.0.store(is_busy, Ordering::Relaxed);
+    }
+}
+
+/// How long a recording may take to end once the agent is told to go.
+const LEAVING: Duration = Duration::from_secs(10);
+
+/// Ends the program when it is told to: at once, unless a host is served.
+pub(crate) fn leave_at_signals(busy: &Busy, leave: &Signal) -> Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let (busy, leave) = (busy.clone(), leave.clone());
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        if signals.forever().next().is_some() && busy.0.load(Ordering::Relaxed) {
+            leave.give();
+            std::thread::sleep(LEAVING);
+        }
+        std::process::exit(0);
+    })?;
+    Ok(())
+}

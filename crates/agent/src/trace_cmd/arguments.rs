@@ -1,0 +1,181 @@
+//! What a host asks for: arguments of `trace-cmd record`, of which only those that trace are taken.
+
+use wire::EventFilter;
+
+use crate::error::{AgentError, Result};
+
+/// What is to be recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) events: Vec<WantedEvent>,
+    /// The trace clock; unset: the kernel's usual one.
+    pub(super) clock: Option<String>,
+    /// Size of each CPU's buffer in the kernel.
+    pub(super) buffer_kib: Option<u32>,
+    /// Names for `trace_options`.
+    pub(super) options: Vec<String>,
+    /// Events that are not there are left out.
+    pub(super) may_miss_events: bool,
+}
+
+/// Events of a pattern.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct WantedEvent {
+    pub(super) pattern: String,
+    /// As the kernel takes it.
+    pub(super) filter: Option<String>,
+}
+
+impl Wanted {
+    /// Patterns of events.
+    pub(super) fn patterns(&self) -> Vec<String> {
+        self.events.iter().map(|event| event.pattern.clone()).collect()
+    }
+
+    /// Filters of those that have one.
+    pub(super) fn filters(&self) -> Vec<EventFilter> {
+        let filtered = self.events.iter().filter_map(|wanted| {
+            let (event, filter) = (wanted.pattern.clone(), wanted.filter.clone()?);
+            Some(EventFilter { event, filter })
+        });
+        filtered.collect()
+    }
+}
+
+/// Options that change nothing here: quiet, the time between reads, no function tracer, how the
+/// host's file is compressed.
+const WITHOUT_EFFECT: [&str; 3] = ["-q", "-d", "-D"];
+const WITHOUT_EFFECT_WITH_VALUE: [&str; 2] = ["-s", "--compression"];
+
+/// Reads the arguments.
+///
+/// # Errors
+/// When one asks for anything but tracing.
+pub(super) fn parse(arguments: &[String]) -> Result<Wanted> {
+    let mut wanted = Wanted::default();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let mut value = || match rest.next() {
+            Some(value) => Ok(value.clone()),
+            None => Err(refused(argument, "it needs a value")),
+        };
+        match argument.as_str() {
+            "-e" => wanted.events.push(event(value()?)),
+            "-a" => wanted.events.push(event("all".into())),
+            "-f" => filter(&mut wanted, &value()?)?,
+            "-C" => wanted.clock = Some(value()?),
+            "-b" => wanted.buffer_kib = Some(buffer(&value()?)?),
+            "-O" => wanted.options.push(option(value()?)?),
+            "-i" => wanted.may_miss_events = true,
+            "-p" => plugin(&value()?)?,
+            "--file-version" => file_version(&value()?)?,
+            known if WITHOUT_EFFECT.contains(&known) => {}
+            known if WITHOUT_EFFECT_WITH_VALUE.contains(&known) => drop(value()?),
+            other => return Err(refused(other, why_not(other))),
+        }
+    }
+    Ok(wanted)
+}
+
+fn refused(argument: &str, why: &str) -> AgentError {
+    AgentError::Refused(format!("refused {argument}: {why}"))
+}
+
+fn why_not(argument: &str) -> &'static str {
+    match argument {
+        "--date" => "times of a guest stay those of its trace clock",
+        _ if argument.starts_with('-') => {
+            "this agent takes -e, -f, -a, -i, -b, -C, -O and -p nop of trace-cmd record"
+        }
+        _ => "this agent runs no commands for its host",
+    }
+}
+
+fn event(name: String) -> WantedEvent {
+    let pattern = if name == "all" { "*:*".into() } else { name };
+    WantedEvent { pattern, filter: None }
+}
+
+/// Filters of one event that come one after the other must all hold, as in trace-cmd.
+fn filter(wanted: &mut Wanted, filter: &str) -> Result<()> {
+    let Some(last) = wanted.events.last_mut() else {
+        return Err(refused("-f", "a filter goes after its event"));
+    };
+    last.filter = Some(match last.filter.take() {
+        Some(before) => format!("{before}&&({filter})"),
+        None => format!("({filter})"),
+    });
+    Ok(())
+}
+
+/// What all buffers may take of the guest's memory is the kernel's to refuse; what can't be a size
+/// is refused here.
+fn buffer(text: &str) -> Result<u32> {
+    text.parse()
+        .ok()
+        .filter(|&kib| kib > 0)
+        .ok_or_else(|| refused("-b", "it takes a number of KiB"))
+}
+
+fn option(name: String) -> Result<String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !name.is_empty() && name.chars().all(fits) {
+        return Ok(name);
+    }
+    Err(refused("-O", "it takes the name of a tracing option"))
+}
+
+fn plugin(name: &str) -> Result<()> {
+    if name == "nop" {
+        return Ok(());
+    }
+    Err(refused(&format!("-p {name}"), "this agent records events, not other tracers"))
+}
+
+fn file_version(version: &str) -> Result<()> {
+    if version == "7" {
+        return Ok(());
+    }
+    Err(refused("--file-version", "this agent writes files of version 7"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Wanted> {
+        parse(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn arguments_that_trace_are_taken() {
+        let wanted = parsed("-C x86-tsc -b 512 -e sched -e irq:* -f irq>3 -f irq<9 -O stacktrace");
+        let wanted = wanted.unwrap();
+        assert_eq!(wanted.clock.as_deref(), Some("x86-tsc"));
+        assert_eq!(wanted.buffer_kib, Some(512));
+        assert_eq!(wanted.options, ["stacktrace"]);
+        let [sched, irq] = &wanted.events[..] else { panic!("{wanted:?}") };
+        assert_eq!((sched.pattern.as_str(), &sched.filter), ("sched", &None));
+        assert_eq!(irq.filter.as_deref(), Some("(irq>3)&&(irq<9)"));
+        assert_eq!(parsed("-p nop -a -q -s 100").unwrap().events[0].pattern, "*:*");
+    }
+
+    #[test]
+    fn anything_else_is_refused_by_name() {
+        for (line, named) in [
+            ("-e sched sh -c true", "sh"),
+            ("-F", "-F"),
+            ("-o /etc/passwd", "-o"),
+            ("--date", "--date"),
+            ("-p function", "-p function"),
+            ("-e", "-e"),
+            ("-f x>1", "-f"),
+            ("-b many", "-b"),
+            ("-O ../x", "-O"),
+            ("-R traceoff", "-R"),
+        ] {
+            let error = parsed(line).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("refused {named}: ")), "{line}: {error}");
+        }
+    }
+}

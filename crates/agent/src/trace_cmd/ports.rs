@@ -1,0 +1,50 @@
+//! Ports beside the one that hosts know: for each CPU's pages, and for time synchronisation.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use channel::{Listener, Peer, Stream};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use sys::vsock::PORT_ANY;
+
+/// A port on the same network as a listener, and its number.
+pub(super) fn beside(listener: &Listener) -> io::Result<(Listener, u32)> {
+    let other = match listener {
+        Listener::Tcp(tcp) => {
+            let any = SocketAddr::new(tcp.local_addr()?.ip(), 0);
+            Listener::tcp(&any.to_string())?
+        }
+        _ => Listener::vsock(PORT_ANY)?,
+    };
+    let port = port(&other)?;
+    Ok((other, port))
+}
+
+fn port(listener: &Listener) -> io::Result<u32> {
+    match listener {
+        Listener::Vsock(listener) => Ok(listener.address()?.port),
+        Listener::Tcp(listener) => Ok(listener.local_addr()?.port().into()),
+        Listener::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+/// Waits for a connection from this peer. Those of others are closed.
+pub(super) fn accept_from(listener: &Listener, peer: &Peer, most: Duration) -> io::Result<Stream> {
+    let end = Instant::now() + most;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let mut fds = [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
+        match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+            Ok(0) if left.is_zero() => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let (stream, from) = listener.accept()?;
+        if from == *peer {
+            return Ok(stream);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! A host is served: from its request to the last page.
+
+use std::io;
+use std::path::Path;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use channel::{Listener, PageSink, Peer, Stream, StreamSink, TraceCmd, Wait};
+use wire::trace_cmd::{MOST_DATA_BYTES, Message, ReadError, Request, Response};
+use wire::{CpuEnd, Start};
+
+use super::arguments::{self, Wanted};
+use super::time_sync::{Guest, Protocol};
+use super::{metadata, ports};
+use crate::error::{AgentError, Result};
+use crate::pump::Signal;
+use crate::recording::{Prepared, Recording};
+
+/// How long a host may take to ask for something, or to connect where it was told to.
+const ANSWER: Duration = Duration::from_secs(20);
+/// How long a host may take for the first rounds of time synchronisation.
+const FIRST_ROUNDS: Duration = Duration::from_secs(300);
+/// How long a host may record.
+const RECORDING: Duration = Duration::from_secs(365 * 24 * 3600);
+/// How long it may take to end time synchronisation after that.
+const LAST_ROUND: Duration = Duration::from_secs(5);
+/// trace-cmd's clock where none is asked for.
+const USUAL_CLOCK: &str = "local";
+
+/// Serves a host that has connected; whether it had something recorded.
+pub(super) fn serve(
+    stream: Stream,
+    peer: &Peer,
+    listener: &Listener,
+    leave: &Signal,
+    tell: &dyn Fn(&str),
+) -> Result<bool> {
+    let mut host = TraceCmd::new(stream);
+    let Some(request) = request(&mut host)? else { return Ok(false) };
+    tell(&format!("{} asks for: {}", name(peer), request.arguments.join(" ")));
+    let session = match Session::prepare(&request, listener) {
+        Ok(session) => session,
+        Err(error) => {
+            // The protocol has no way to tell why; this is as good as it gets.
+            let _ = host.send(&Message::NotSupported);
+            return Err(error);
+        }
+    };
+    let ends = session.run(&mut host, peer, leave)?;
+    for end in ends {
+        if let Some(fault) = end.fault {
+            tell(&format!("CPU {}: its pages were not sent to the end: {fault}", end.cpu));
+        }
+    }
+    Ok(true)
+}
+
+fn name(peer: &Peer) -> String {
+    match peer {
+        Peer::Vsock(cid) => format!("the host (CID {cid})"),
+        Peer::Tcp(address) => address.clone(),
+        Peer::Unix => "this machine".into(),
+    }
+}
+
+/// Waits for a request; None when whoever connected wanted nothing.
+fn request(host: &mut TraceCmd) -> Result<Option<Request>> {
+    let end = Instant::now() + ANSWER;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        match host.receive(Wait::at_most(left)) {
+            Ok(Some(Message::Request(request))) => return Ok(Some(request)),
+            Ok(Some(Message::Close)) | Err(ReadError::Closed) => return Ok(None),
+            Ok(Some(Message::NotSupported)) => {}
+            Ok(Some(_)) => host.send(&Message::NotSupported)?,
+            Ok(None) => {
+                return Err(AgentError::Refused("a host connected and asked for nothing".into()));
+            }
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+fn failed(error: ReadError) -> AgentError {
+    match error {
+        ReadError::Io(error) => AgentError::Io(error),
+        other => AgentError::Refused(format!("the host is not understood: {other}")),
+    }
+}
+
+/// What was set up for a host, and nothing on yet.
+struct Session {
+    prepared: Prepared,
+    trace_id: u64,
+    /// Where each CPU's pages will be fetched.
+    pages: Vec<(Listener, u32)>,
+    sync: Option<Sync>,
+}
+
+/// Time synchronisation to come.
+struct Sync {
+    guest: Guest,
+    protocol: Protocol,
+    listener: Listener,
+    port: u32,
+}
+
+impl Session {
+    fn prepare(request: &Request, listener: &Listener) -> Result<Self> {
+        let wanted = arguments::parse(&request.arguments)?;
+        let mut prepared = Prepared::new(&start(&wanted))?;
+        prepared.set_options(&wanted.options)?;
+        // As many as trace-cmd says a machine has: a host that knows better refuses others.
+        prepared.keep_cpus(configured_cpus(prepared.cpus()));
+        let clock = prepared.clock().name.clone();
+        let sync = Protocol::choose(&request.time_sync_protocols, &clock).map(|protocol| {
+            let (listener, port) = ports::beside(listener)?;
+            Ok::<_, AgentError>(Sync {
+                guest: Guest::new(protocol, &clock)?,
+                protocol,
+                listener,
+                port,
+            })
+        });
+        let pages = prepared.cpus().iter().map(|_| ports::beside(listener));
+        let pages = pages.collect::<io::Result<_>>()?;
+        Ok(Self { prepared, trace_id: trace_id(), pages, sync: sync.transpose()? })
+    }
+
+    fn response(&self) -> Response {
+        Response {
+            use_fifos: false,
+            page_size: self.prepared.texts().page_size(),
+            trace_id: self.trace_id,
+            time_sync_protocol: self.sync.as_ref().map_or("", |sync| sync.protocol.name()).into(),
+            time_sync_port: self.sync.as_ref().map_or(0, |sync| sync.port),
+            ports: self.pages.iter().map(|(_, port)| *port).collect(),
+        }
+    }
+
+    /// Records until the host ends it, or it is time to leave.
+    fn run(self, host: &mut TraceCmd, peer: &Peer, leave: &Signal) -> Result<Vec<CpuEnd>> {
+        host.send(&Message::Response(self.response()))?;
+        let sync = self.sync.map(|sync| sync.begin(peer)).transpose()?;
+        let cpus = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
+        let texts = self.prepared.texts();
+        let file = metadata::file(texts, self.prepared.clock(), cpus, self.trace_id)?;
+        // It takes none of it before the first rounds of time synchronisation, one for each CPU.
+        host.set_patience(FIRST_ROUNDS);
+        for part in file.chunks(MOST_DATA_BYTES) {
+            host.send(&Message::Data(part.to_vec()))?;
+        }
+        // The host is told nothing else before what it wants recorded begins.
+        self.prepared.begin_early()?;
+        host.send(&Message::EndOfData)?;
+        let page_size = texts.page_size() as usize;
+        let sinks = self.pages.into_iter().map(|(listener, _)| {
+            let stream = ports::accept_from(&listener, peer, ANSWER)?;
+            Ok(PageSink::Stream(Box::new(StreamSink::bare(stream, page_size)?)))
+        });
+        let sinks = sinks.collect::<io::Result<Vec<_>>>().map_err(|error| {
+            AgentError::Refused(format!("the host did not fetch every CPU's pages: {error}"))
+        })?;
+        let recording = self.prepared.begin(sinks)?;
+        until_closed(host, leave)?;
+        let ends = end(recording, host)?;
+        if let Some(sync) = sync {
+            sync.end();
+        }
+        Ok(ends)
+    }
+}
+
+/// Ends the recording; the host waits for the answer and then for the end of each CPU's pages.
+fn end(recording: Recording, host: &mut TraceCmd) -> Result<Vec<CpuEnd>> {
+    let (ends, _, _) = recording.end()?;
+    host.send(&Message::CloseResponse)?;
+    Ok(ends)
+}
+
+/// Waits until the host ends the recording, or it is time to leave. One that is gone has no use for the rest of it.
+fn until_closed(host: &mut TraceCmd, leave: &Signal) -> Result<()> {
+    while !leave.is_given() {
+        match host.receive(Wait { most: RECORDING, stop: &[leave.fd()] }) {
+            Ok(Some(Message::Close)) => return Ok(()),
+            Ok(Some(Message::NotSupported) | None) => {}
+            Ok(Some(_)) => host.send(&Message::NotSupported)?,
+            Err(ReadError::Closed) => {
+                return Err(AgentError::Refused("the host was gone before it ended it".into()));
+            }
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Time synchronisation that goes on.
+struct Syncing {
+    thread: JoinHandle<io::Result<()>>,
+    stop: Signal,
+}
+
+impl Sync {
+    fn begin(self, peer: &Peer) -> Result<Syncing> {
+        let Self { guest, listener, .. } = self;
+        let stream = ports::accept_from(&listener, peer, ANSWER).map_err(|error| {
+            AgentError::Refused(format!("the host did not begin time synchronisation: {error}"))
+        })?;
+        let stop = Signal::new()?;
+        let heeded = stop.clone();
+        let thread = thread::Builder::new().name("time sync".into());
+        let thread = thread.spawn(move || guest.run(stream, &heeded))?;
+        Ok(Syncing { thread, stop })
+    }
+}
+
+impl Syncing {
+    /// Waits for the last round, which the host begins when it ends the recording.
+    fn end(self) {
+        let end = Instant::now() + LAST_ROUND;
+        while Instant::now() < end && !self.thread.is_finished() {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Syncing {
+    fn drop(&mut self) {
+        // It ends after the round it is in.
+        self.stop.give();
+    }
+}
+
+fn start(wanted: &Wanted) -> Start {
+    let patterns = wanted.patterns();
+    let (events, optional) =
+        if wanted.may_miss_events { (Vec::new(), patterns) } else { (patterns, Vec::new()) };
+    Start {
+        events,
+        optional,
+        filters: wanted.filters(),
+        clock: Some(wanted.clock.clone().unwrap_or_else(|| USUAL_CLOCK.into())),
+        buffer_kib: wanted.buffer_kib,
+        ..Start::default()
+    }
+}
+
+/// CPUs that are there, on or off; the kernel has buffers for all that could be plugged in.
+fn configured_cpus(possible: &[u32]) -> usize {
+    let is_there = |cpu: &&u32| Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists();
+    match possible.iter().take_while(is_there).count() {
+        0 => possible.len(),
+        count => count,
+    }
+}
+
+/// A number that no other recording has.
+fn trace_id() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+    ns ^ u64::from(std::process::id()).rotate_left(48)
+}

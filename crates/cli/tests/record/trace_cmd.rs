@@ -1,0 +1,180 @@
+//! trace-cmd's protocol between this program's recorder and its agent, and trace-cmd itself where it
+//! is installed: this machine serves as its own guest.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::agent::{Agent, signal};
+use crate::tool::{TRACEFS, command, file_info, left, run, start_programs, turn, wait_until};
+
+/// How far marks of two instances of one kernel may be apart by the measure of round trips, on a
+/// machine that does other things, too.
+const MOST_SHIFT_NS: u64 = 1_000_000;
+
+fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+fn agent(address: &str) -> Agent {
+    Agent::start_with(&["--trace-cmd", &format!("tcp:{address}")])
+}
+
+/// Arguments that record the start of programs, on both sides.
+fn arguments(address: &str, session: &str) -> Vec<String> {
+    let guest = format!("g=trace-cmd:tcp:{address}");
+    let words = ["record", "-e", "sched_process_exec", "--guest", &guest, "--guest-event"];
+    let more = ["sched:sched_process_exec", "-o", session];
+    words.iter().chain(&more).map(|word| (*word).to_owned()).collect()
+}
+
+fn strs(arguments: &[String]) -> Vec<&str> {
+    arguments.iter().map(String::as_str).collect()
+}
+
+/// When a program was started, by process, on the clock that files have in common.
+fn started(files: &[&Path], machine: &str, program: &str) -> BTreeMap<u64, u64> {
+    let files = files.iter().map(|file| file.to_str().unwrap());
+    let words: Vec<&str> = ["events", "--format", "jsonl"].into_iter().chain(files).collect();
+    let ran = run(&words);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let events = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let events = events.filter(|event| {
+        event["machine"] == machine && event["fields"].to_string().contains(program)
+    });
+    events.map(|event| (event["pid"].as_u64().unwrap(), event["ts_ns"].as_u64().unwrap())).collect()
+}
+
+#[test]
+fn an_agent_of_trace_cmds_protocol_is_recorded_with_its_host() {
+    let Some(_turn) = turn() else { return };
+    let (address, folder) = (free_address(), tempfile::tempdir().unwrap());
+    let session = folder.path().join("s");
+    let _agent = agent(&address);
+    // One of its own: others may start programs, too.
+    let program = folder.path().join("program").to_str().unwrap().to_owned();
+    fs::copy("/bin/true", &program).unwrap();
+    // trace-cmd's protocol does not tell when tracing is on.
+    let script = format!("sleep 1; for i in 1 2 3 4 5 6 7 8 9 10; do {program}; done");
+    let mut words = arguments(&address, session.to_str().unwrap());
+    words.extend(["--", "sh", "-c", &script].map(str::to_owned));
+    let ran = run(&strs(&words));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let (host, guest) = (session.join("host.dat"), session.join("guest-g.dat"));
+    let on_host = started(&[&host], "host", &program);
+    assert_eq!(on_host.len(), 10);
+    // The two sides are one kernel here, so each start was recorded twice at the same time; what the
+    // protocol measures of their clocks must say so.
+    let both = started(&[&host, &guest], "g", &program);
+    let in_guest = if both.is_empty() { started(&[&guest], "guest", &program) } else { both };
+    assert_eq!(in_guest.keys().collect::<Vec<_>>(), on_host.keys().collect::<Vec<_>>());
+    for (pid, time_ns) in &in_guest {
+        assert!(time_ns.abs_diff(on_host[pid]) < MOST_SHIFT_NS, "{in_guest:?} {on_host:?}");
+    }
+    let text = fs::read_to_string(session.join("session.json")).unwrap();
+    let told: Value = serde_json::from_str(&text).unwrap();
+    let told = &told["recorded"]["guests"][0];
+    assert_eq!(told["channel"], format!("trace-cmd:tcp:{address}"), "{told}");
+    assert_eq!(told["faults"], serde_json::json!([]), "{told}");
+    wait_until("instances are left", || left().is_empty());
+}
+
+#[test]
+fn what_an_agent_sent_before_it_was_killed_is_kept() {
+    let Some(_turn) = turn() else { return };
+    let (address, folder) = (free_address(), tempfile::tempdir().unwrap());
+    let session = folder.path().join("s");
+    let agent = agent(&address);
+    // Each event of this kind wakes the agent when half of its smallest buffer is full.
+    let mut words = arguments(&address, session.to_str().unwrap());
+    words.extend(["--guest-event", "sched", "--guest-buffer", "8"].map(str::to_owned));
+    let child = command(&strs(&words)).stderr(Stdio::piped()).spawn().unwrap();
+    let pages = session.join("guest-g.pages");
+    wait_until("it did not begin", || pages.join("trace_clock").exists());
+    let bytes = || {
+        let files = fs::read_dir(&pages).unwrap().map(|file| file.unwrap());
+        let pages = files.filter(|file| file.file_name().to_str().unwrap().starts_with("cpu"));
+        pages.map(|file| file.metadata().unwrap().len()).sum::<u64>()
+    };
+    wait_until("no pages came", || {
+        start_programs(20);
+        bytes() > 0
+    });
+    // An agent that is gone in the first moments has not begun.
+    std::thread::sleep(Duration::from_millis(500));
+    signal(agent.pid(), "KILL");
+    std::thread::sleep(Duration::from_millis(300));
+    signal(child.id(), "INT");
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("guest g: its recording ended early"), "{said}");
+    let info = file_info(&session.join("guest-g.dat"));
+    assert!(info["events"].as_object().unwrap().keys().any(|name| name.starts_with("sched:")));
+    assert!(session.join("host.dat").exists());
+    // What a killed agent leaves in the kernel goes when the next one, or a recorder, starts.
+    drop(agent);
+    let again = folder.path().join("again");
+    let words = ["record", "-e", "sched_process_exec", "--for", "10ms", "-o"];
+    let ran = run(&[&words[..], &[again.to_str().unwrap()]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(left(), [] as [&str; 0]);
+}
+
+#[test]
+fn what_is_wrong_is_said_before_anything_is_recorded() {
+    let Some(_turn) = turn() else { return };
+    let (address, folder) = (free_address(), tempfile::tempdir().unwrap());
+    let session = folder.path().join("s");
+    let words = arguments(&address, session.to_str().unwrap());
+    let nobody = run(&strs(&words));
+    assert_eq!(nobody.code, Some(1), "{}", nobody.stderr);
+    assert!(nobody.stderr.contains("start `trace-cmd agent` there"), "{}", nobody.stderr);
+
+    let _agent = agent(&address);
+    let mut unknown = words.clone();
+    unknown.extend(["--guest-event", "no_such_event"].map(str::to_owned));
+    let refused = run(&strs(&unknown));
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("refuses what it is asked for"), "{}", refused.stderr);
+    assert!(!session.exists() && left().is_empty(), "{:?}", left());
+}
+
+/// trace-cmd as the host. Where its own part of the recording fails, it records the guest alone for
+/// as long as that takes.
+#[test]
+fn trace_cmd_records_this_agent() {
+    let Some(_turn) = turn() else { return };
+    if Command::new("trace-cmd").arg("--version").output().is_err() {
+        return eprintln!("skipped: trace-cmd is not installed");
+    }
+    let (address, folder) = (free_address(), tempfile::tempdir().unwrap());
+    let _agent = agent(&address);
+    let ran = Command::new("trace-cmd")
+        .args(["record", "-o", "host.dat", "-A", &address, "-e", "sched", "sleep", "1"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    // What it leaves itself, when its children still use it.
+    let _ = fs::remove_dir(Path::new(TRACEFS).join("instances/clock_synch-0"));
+    let said = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{said}");
+    assert!(said.contains("Negotiated ptp time sync protocol"), "{said}");
+    let file: PathBuf = folder.path().join("host-127.0.0.1.dat");
+    let report = Command::new("trace-cmd").arg("report").arg("-i").arg(&file).output().unwrap();
+    let lines = String::from_utf8_lossy(&report.stdout);
+    let lines = lines.lines().filter(|line| line.contains(": sched_")).count();
+    let info = file_info(&file);
+    let events = info["events"].as_object().unwrap();
+    let count: u64 = events.values().map(|count| count.as_u64().unwrap()).sum();
+    assert!(lines > 0 && count == lines as u64, "{lines} lines, {count} events");
+    let dump = Command::new("trace-cmd").args(["dump", "--options", "-i"]).arg(&file).output();
+    let dump = String::from_utf8_lossy(&dump.unwrap().stdout).into_owned();
+    assert!(dump.contains("TimeShift") && dump.contains("hyperscope-agent"), "{dump}");
+    wait_until("instances are left", || left().is_empty());
+}

@@ -1,0 +1,285 @@
+//! A guest that is recorded together with its host, by trace-cmd's agent in it.
+//!
+//! The agent is trace-cmd's own (`trace-cmd agent`, version 3 of its protocol, see
+//! `wire::trace_cmd`). It is told what to record as `trace-cmd record -A` tells it, and what it sends
+//! becomes the same file as that of a guest with hyperscope-agent. Everything that it sends is
+//! bounded, and taken by threads of its own: a guest holds nobody up.
+
+mod address;
+mod arguments;
+#[cfg(test)]
+mod hostile;
+mod metadata;
+mod pages;
+mod ptp;
+mod samples;
+mod talk;
+mod time_sync;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use channel::{HostAddress, TraceCmd, Wait};
+use wire::CpuEnd;
+use wire::trace_cmd::{Message, ReadError, Request, Response};
+
+use crate::error::{RecordError, Result};
+use crate::guest::{self, Going, GuestAddress, GuestFiles, GuestRecorded, PageShape, Parts};
+use crate::guests::InGuests;
+use crate::pages_folder::write_texts;
+use crate::pump::Stop;
+
+pub(crate) use self::address::find;
+use self::metadata::Metadata;
+use self::pages::PageStream;
+pub(crate) use self::samples::Samples;
+use self::talk::Talk;
+use self::time_sync::{Offered, TimeSync};
+
+/// How long connections may take.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long an agent may take to answer: it sets up tracing before it does.
+const ANSWER: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 30 });
+/// How long an agent is given to switch tracing on once its pages are fetched. It does not tell when
+/// it has.
+const SETTLE: Duration = Duration::from_millis(200);
+/// CPUs that a guest may have; Linux stops at 8192, a message at fewer ports.
+const MOST_CPUS: usize = 8192;
+
+/// A guest whose agent has agreed to record, and waits for its host to begin.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    address: GuestAddress,
+    agent: TraceCmd,
+    response: Response,
+    /// Explicit events, to be looked for in what the agent says that it records.
+    events: Vec<String>,
+    sync: Option<TimeSync>,
+}
+
+/// A guest that is recorded.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    address: GuestAddress,
+    response: Response,
+    metadata: Metadata,
+    folder: std::path::PathBuf,
+    files: Arc<GuestFiles>,
+    stop_pages: Stop,
+    streams: Vec<PageStream>,
+    talk: Talk,
+    faults: Vec<String>,
+}
+
+impl Ready {
+    /// Connects to a guest's agent, has it get ready, and relates the two machines' clocks for the
+    /// first time. `host` is the host's trace clock, which the guest has to use, too; `trace_id` that
+    /// of the host's recording.
+    ///
+    /// # Errors
+    /// When nobody answers, it is no such agent, or it can't do what it is asked for.
+    pub(crate) fn connect(
+        address: GuestAddress,
+        what: &InGuests,
+        host_clock: &str,
+        trace_id: u64,
+    ) -> Result<Self> {
+        let failed = |source| RecordError::Guest { name: address.name.clone(), source };
+        let offered = Offered::new(host_clock, address.vm.as_ref());
+        let stream = address.channel.connect(CONNECT).map_err(|e| nobody(&address.channel, &e));
+        let stream = stream.map_err(failed)?;
+        let mut agent = TraceCmd::new(stream);
+        let request = Request {
+            use_fifos: false,
+            trace_id,
+            arguments: arguments::arguments(what, host_clock).map_err(RecordError::Usage)?,
+            time_sync_protocols: offered.names(),
+        };
+        agent.send(&Message::Request(request)).map_err(failed)?;
+        let response = response(&mut agent).map_err(failed)?;
+        check(&response).map_err(|text| failed(io::Error::other(text)))?;
+        let sync = match offered.chosen(&response.time_sync_protocol).map_err(failed)? {
+            Some(protocol) => {
+                let port = response.time_sync_port;
+                let stream = beside(&address.channel, port).map_err(failed)?;
+                let cpus = response.ports.len();
+                Some(TimeSync::begin(protocol, stream, cpus).map_err(ended).map_err(failed)?)
+            }
+            None => None,
+        };
+        Ok(Self { address, agent, response, events: what.events.clone(), sync })
+    }
+
+    /// The name that the guest is recorded under.
+    pub(crate) fn name(&self) -> &str {
+        &self.address.name
+    }
+
+    /// Has the guest record, with its pages in a folder of the session.
+    ///
+    /// # Errors
+    /// When the agent does not say how its pages are to be read.
+    pub(crate) fn begin(mut self, session: &Path, quota: u64) -> Result<Recorded> {
+        let name = self.address.name.clone();
+        let failed = |source| RecordError::Guest { name: name.clone(), source };
+        let metadata = Metadata::receive(&mut self.agent).map_err(failed)?;
+        let folder = guest::folder(session, &name);
+        fs::create_dir_all(&folder).map_err(RecordError::io("make", &folder))?;
+        write_texts(&metadata.texts.texts, &folder, &metadata.clock_line)?;
+        let shape = PageShape {
+            bytes: metadata.page_bytes as usize,
+            long_bytes: metadata.long_bytes.into(),
+            big_endian: metadata.big_endian,
+        };
+        let cpus = u32::try_from(self.response.ports.len()).unwrap_or(u32::MAX);
+        let files = Arc::new(GuestFiles::new(&folder, cpus, shape, quota));
+        let stop_pages = Stop::new()?;
+        let mut streams = Vec::new();
+        for (cpu, &port) in (0..).zip(&self.response.ports) {
+            let stream = beside(&self.address.channel, port).map_err(failed)?;
+            let (files, stop) = (Arc::clone(&files), stop_pages.clone());
+            streams.push(PageStream::start(cpu, stream, files, stop).map_err(failed)?);
+        }
+        let faults = metadata.missing(&self.events);
+        let talk = Talk::begin(self.agent, self.sync).map_err(failed)?;
+        std::thread::sleep(SETTLE);
+        Ok(Recorded {
+            address: self.address,
+            response: self.response,
+            metadata,
+            folder,
+            files,
+            stop_pages,
+            streams,
+            talk,
+            faults,
+        })
+    }
+}
+
+impl Recorded {
+    /// How it is going.
+    pub(crate) fn going(&self) -> Going {
+        let received = self.files.received();
+        Going {
+            started: true,
+            over: self.talk.over(),
+            lost: 0,
+            sent_bytes: received.iter().map(|cpu| cpu.written).fold(0, u64::saturating_add),
+        }
+    }
+
+    /// The name that the guest is recorded under.
+    pub(crate) fn name(&self) -> &str {
+        &self.address.name
+    }
+
+    /// Has the agent stop, and waits for what it still has to send.
+    pub(crate) fn end(mut self) -> GuestRecorded {
+        let talked = self.talk.end();
+        self.faults.extend(talked.faults);
+        self.stop_pages.tell();
+        let mut cpus = Vec::new();
+        for stream in self.streams {
+            let (cpu, ended) = stream.join();
+            let fault = ended.err().map(|error| error.to_string());
+            if let Some(fault) = &fault {
+                self.faults.push(format!("CPU {cpu}: its pages did not come to the end: {fault}"));
+            }
+            let sent_bytes = self.files.sent_so_far(cpu);
+            cpus.push(CpuEnd { cpu, sent_bytes, stats: String::new(), fault });
+        }
+        let Self { address, response, metadata, folder, files, faults, .. } = self;
+        let started = metadata.started(response.ports.len());
+        GuestRecorded::new(Parts {
+            name: address.name,
+            channel: format!("trace-cmd:{}", address.channel),
+            vm: address.vm,
+            trace_id: response.trace_id,
+            hello: metadata.hello(response.ports.len()),
+            folder,
+            received: files.received(),
+            senseless: files.senseless(),
+            started: Some(started),
+            texts: metadata.texts,
+            cpus,
+            status: None,
+            samples: talked.samples,
+            faults,
+        })
+    }
+}
+
+/// Another port of the agent's machine.
+fn beside(channel: &HostAddress, port: u32) -> io::Result<channel::Stream> {
+    let address = match channel {
+        HostAddress::Vsock { cid, .. } => HostAddress::Vsock { cid: *cid, port },
+        HostAddress::Tcp { to } => {
+            let host = to.rsplit_once(':').map_or(to.as_str(), |(host, _)| host);
+            HostAddress::Tcp { to: format!("{host}:{port}") }
+        }
+        other => other.clone(),
+    };
+    address.connect(CONNECT)
+}
+
+/// What to do when nobody listens.
+fn nobody(channel: &HostAddress, error: &io::Error) -> io::Error {
+    let hint = match (error.kind(), channel) {
+        // A port of vsock on which nobody listens resets the connection.
+        (io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset, _) => {
+            "; start `trace-cmd agent` there (or hyperscope-agent --trace-cmd), or name its port"
+        }
+        (io::ErrorKind::TimedOut, _) => "; is the guest running, and is this its address?",
+        (_, HostAddress::Vsock { .. }) => "; is a guest with this number for vsock running?",
+        _ => "",
+    };
+    io::Error::new(error.kind(), format!("{error}{hint}"))
+}
+
+/// trace-cmd's agent sets up tracing once it has answered, and ends where that fails.
+fn ended(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{error}; what the agent itself says may tell why"))
+}
+
+/// The answer to the request.
+fn response(agent: &mut TraceCmd) -> io::Result<Response> {
+    let end = Instant::now() + ANSWER;
+    let text = loop {
+        let left = end.saturating_duration_since(Instant::now());
+        break match agent.receive(Wait::at_most(left)) {
+            Ok(Some(Message::Response(response))) => return Ok(response),
+            Ok(Some(Message::NotSupported)) => {
+                "it refuses what it is asked for: what the agent itself says tells why".into()
+            }
+            Ok(Some(Message::Unknown(_))) => {
+                agent.send(&Message::NotSupported)?;
+                continue;
+            }
+            Ok(Some(_)) => "it answers with something else than where its pages are".into(),
+            Ok(None) => format!("no answer in {} s: is it trace-cmd's agent?", ANSWER.as_secs()),
+            Err(ReadError::Closed) => "it closed the connection without an answer: it can't record \
+                what it is asked for, or records for somebody else; what the agent itself says tells why"
+                .into(),
+            Err(ReadError::Decode(error)) => format!(
+                "{error}; is another program listening there? hyperscope-agent has a port of its own, \
+                 and is reached without `trace-cmd:`"
+            ),
+            Err(ReadError::Io(error)) => return Err(error),
+        };
+    };
+    Err(io::Error::other(text))
+}
+
+fn check(response: &Response) -> std::result::Result<(), String> {
+    if response.use_fifos {
+        return Err("it wants to send pages through FIFOs, which it was not asked for".into());
+    }
+    match response.ports.len() {
+        1..=MOST_CPUS => Ok(()),
+        count => Err(format!("it says that it has {count} CPUs, which is not plausible")),
+    }
+}

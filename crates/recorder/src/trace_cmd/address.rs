@@ -1,0 +1,94 @@
+//! `[NAME=]trace-cmd:VM` and `[NAME=]trace-cmd:CHANNEL`: guests with trace-cmd's agent.
+
+use channel::HostAddress;
+use wire::trace_cmd::PORT;
+
+use crate::error::{RecordError, Result};
+use crate::guest::{GuestAddress, file_name};
+use crate::vms::Vm;
+
+/// What such addresses begin with, after the name.
+const PREFIX: &str = "trace-cmd:";
+const USAGE: &str = "trace-cmd:VM, trace-cmd:vsock:CID[:PORT] and trace-cmd:tcp:HOST:PORT are";
+
+/// The guest that is meant; None when it is not one with trace-cmd's agent.
+///
+/// # Errors
+/// When it is, but there is no way to it.
+pub(crate) fn find(asked: &str, vms: &[Vm]) -> Option<Result<GuestAddress>> {
+    let (name, to) = match asked.split_once('=') {
+        Some((name, to)) if !name.contains(':') => (Some(name), to),
+        _ => (None, asked),
+    };
+    let to = to.strip_prefix(PREFIX)?;
+    Some(found(name, to, vms))
+}
+
+fn found(name: Option<&str>, to: &str, vms: &[Vm]) -> Result<GuestAddress> {
+    let called = |name: &str| vms.iter().find(|vm| vm.is_called(name));
+    let (channel, vm) = match called(to) {
+        Some(vm) => {
+            let no_channel = || RecordError::NoChannel { name: vm.name.clone() };
+            let cid = vm.vsock_cid.ok_or_else(no_channel)?;
+            (HostAddress::Vsock { cid, port: PORT }, Some(vm))
+        }
+        None => {
+            let channel = channel(to)?;
+            let vm = name.and_then(called);
+            let vm = vm.or_else(|| vms.iter().find(|vm| vm.is_reached_by(&channel)));
+            (channel, vm)
+        }
+    };
+    let vm_name = vm.map(|vm| vm.name.as_str());
+    let name = name.or(vm_name).map_or_else(|| file_name(&channel.to_string()), file_name);
+    Ok(GuestAddress { name, channel, vm: vm.cloned() })
+}
+
+fn channel(text: &str) -> Result<HostAddress> {
+    let wrong =
+        || RecordError::Usage(format!("{PREFIX}{text} is no guest that runs here: {USAGE}"));
+    if let Some(cid) = text.strip_prefix("vsock:").and_then(|cid| cid.parse().ok()) {
+        return Ok(HostAddress::Vsock { cid, port: PORT });
+    }
+    match text.parse() {
+        Ok(channel @ (HostAddress::Vsock { .. } | HostAddress::Tcp { .. })) => Ok(channel),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vm(name: &str, vsock_cid: Option<u32>) -> Vm {
+        let (program, vcpus, channels) = ("qemu".into(), Vec::new(), Vec::new());
+        Vm { name: name.into(), pid: 77, program, vcpus, vsock_cid, channels }
+    }
+
+    #[test]
+    fn guests_by_name_and_by_address() {
+        let vms = [vm("web", Some(3)), vm("db", None)];
+        let find = |asked: &str| {
+            find(asked, &vms).map(|found| {
+                found.map(|found| (found.name, found.channel.to_string(), found.vm.is_some()))
+            })
+        };
+        let web = |name: &str, channel: &str, known| Some((name.into(), channel.into(), known));
+        for (asked, expected) in [
+            ("trace-cmd:web", web("web", "vsock:3:823", true)),
+            ("trace-cmd:vsock:3", web("web", "vsock:3:823", true)),
+            ("trace-cmd:vsock:3:99", web("web", "vsock:3:99", true)),
+            ("a/b=trace-cmd:vsock:4", web("a-b", "vsock:4:823", false)),
+            ("web=trace-cmd:tcp:10.0.0.2:823", web("web", "tcp:10.0.0.2:823", true)),
+            ("trace-cmd:tcp:h:1", web("tcp-h-1", "tcp:h:1", false)),
+        ] {
+            assert_eq!(find(asked).transpose().unwrap(), expected, "{asked}");
+        }
+        assert!(find("web").is_none() && find("vsock:3").is_none());
+        assert!(find("trace-cmd:db").unwrap().unwrap_err().to_string().contains("no channel"));
+        for wrong in ["trace-cmd:", "trace-cmd:other", "trace-cmd:unix:/s", "trace-cmd:vsock:x"] {
+            let error = find(wrong).unwrap().unwrap_err().to_string();
+            assert!(error.contains("trace-cmd:vsock:CID"), "{error}");
+        }
+    }
+}

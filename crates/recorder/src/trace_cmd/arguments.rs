@@ -1,0 +1,54 @@
+//! What an agent is asked for: arguments as those of `trace-cmd record`.
+
+use crate::guests::InGuests;
+
+/// The arguments. The guest uses the host's trace clock.
+///
+/// # Errors
+/// When trace-cmd has no way to ask for it.
+pub(super) fn arguments(what: &InGuests, clock: &str) -> Result<Vec<String>, String> {
+    if !what.probes.is_empty() {
+        return Err("trace-cmd's agent sets no probes; hyperscope-agent does".into());
+    }
+    let mut arguments = vec!["-C".to_owned(), clock.to_owned()];
+    if let Some(kib) = what.buffer_kib {
+        arguments.extend(["-b".to_owned(), kib.to_string()]);
+    }
+    let optional = what.profile.map(tracefs::Profile::patterns).unwrap_or_default();
+    if !optional.is_empty() {
+        // Events that the guest does not have are left out; what was asked for by name is looked
+        // for in what the agent answers.
+        arguments.push("-i".into());
+    }
+    let patterns = what.events.iter().map(String::as_str).chain(optional);
+    let before = arguments.len();
+    arguments.extend(patterns.flat_map(|pattern| ["-e".to_owned(), pattern.to_owned()]));
+    if arguments.len() == before {
+        return Err("no event is to be recorded in guests".into());
+    }
+    Ok(arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use tracefs::Profile;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_those_of_trace_cmd_record() {
+        let what = InGuests {
+            events: vec!["irq:irq_handler_entry".into()],
+            buffer_kib: Some(512),
+            ..InGuests::default()
+        };
+        let line = arguments(&what, "x86-tsc").unwrap().join(" ");
+        assert_eq!(line, "-C x86-tsc -b 512 -e irq:irq_handler_entry");
+        let usual = InGuests { profile: Some(Profile::Net), ..InGuests::default() };
+        let line = arguments(&usual, "mono").unwrap().join(" ");
+        assert!(line.starts_with("-C mono -i -e kvm ") && line.ends_with(" -e vhost"), "{line}");
+        assert!(arguments(&InGuests::default(), "mono").is_err());
+        let probes = InGuests { probes: vec!["f".into()], ..what };
+        assert!(arguments(&probes, "mono").unwrap_err().contains("hyperscope-agent"));
+    }
+}

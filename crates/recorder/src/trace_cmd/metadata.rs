@@ -1,0 +1,231 @@
+//! What an agent's pages are read with: it sends a trace.dat without pages.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use abi::{ByteOrder, LongSize};
+use channel::{TraceCmd, Wait};
+use tracedat::{Section, TraceDat};
+use tracefs::{EventText, Texts, page_size};
+use wire::trace_cmd::{Message, ReadError};
+use wire::{GuestHello, Started};
+
+use crate::guest::{GuestTexts, PAGE_BYTES};
+
+/// The longest file that is taken; symbols of big kernels have 20 MiB.
+const MOST_BYTES: usize = 256 << 20;
+/// How long it may take to come in all, and how long nothing may come.
+const IN_ALL: Duration = Duration::from_secs(60);
+const SILENCE: Duration = Duration::from_secs(20);
+/// Formats that are taken; big kernels have 3000 events.
+const MOST_FORMATS: usize = 20_000;
+const TOO_MUCH: &str = "it says more of its machine than any machine has";
+/// Bytes of a name or a line that is kept.
+const MOST_LINE: usize = 4096;
+
+/// What an agent has said of its machine, bounded and checked.
+#[derive(Debug)]
+pub(crate) struct Metadata {
+    pub(crate) texts: GuestTexts,
+    pub(crate) clock: String,
+    pub(crate) clock_line: String,
+    pub(crate) page_bytes: u32,
+    pub(crate) long_bytes: u8,
+    pub(crate) big_endian: bool,
+    uname: String,
+    agent: String,
+}
+
+impl Metadata {
+    /// Takes the file and reads it.
+    ///
+    /// # Errors
+    /// When it does not come, is too long, or is no trace.dat.
+    pub(crate) fn receive(agent: &mut TraceCmd) -> io::Result<Self> {
+        let file = file(agent)?;
+        Self::read(&file).map_err(|text| io::Error::new(io::ErrorKind::InvalidData, text))
+    }
+
+    fn read(file: &[u8]) -> Result<Self, String> {
+        let what = "what it says of its machine is not understood";
+        let dat = TraceDat::parse(file).map_err(|error| format!("{what}: {error}"))?;
+        if dat.formats.ftrace.len().saturating_add(dat.formats.events.len()) > MOST_FORMATS {
+            return Err(TOO_MUCH.into());
+        }
+        let mut left = MOST_BYTES;
+        let mut section = |section: &Option<Section>| {
+            let read = section.as_ref().and_then(|section| section.read(file).ok());
+            let text = read.map(std::borrow::Cow::into_owned).unwrap_or_default();
+            // What is packed may be as large as the file says, each for itself.
+            left = left.checked_sub(text.len()).ok_or(TOO_MUCH)?;
+            Ok::<_, String>(text)
+        };
+        let header_page = dat.formats.header_page.clone();
+        let page_bytes = page_size(&header_page);
+        if header_page.is_empty() || !PAGE_BYTES.contains(&page_bytes) {
+            return Err(format!(
+                "{what}: its pages of {page_bytes} bytes are described by nothing"
+            ));
+        }
+        let events = dat.formats.events.iter().filter(|event| is_name(&event.system));
+        let event = |event: &tracedat::EventFormat| EventText {
+            system: event.system.to_string(),
+            text: event.text.clone(),
+        };
+        let texts = Texts {
+            header_page,
+            header_event: dat.formats.header_event.clone(),
+            ftrace: dat.formats.ftrace.clone(),
+            events: events.map(event).collect(),
+            kallsyms: section(&dat.kallsyms)?,
+            printk: section(&dat.printk)?,
+        };
+        let line = |text: Option<&str>| {
+            let text = text.unwrap_or("").trim();
+            text.chars().filter(|c| !c.is_control()).take(MOST_LINE).collect::<String>()
+        };
+        Ok(Self {
+            texts: GuestTexts::whole(texts, section(&dat.cmdlines)?),
+            clock: line(dat.metadata.selected_clock().or(Some("local"))),
+            clock_line: line(dat.metadata.trace_clock.as_deref()),
+            page_bytes,
+            long_bytes: if dat.abi().long == LongSize::Four { 4 } else { 8 },
+            big_endian: dat.header.order == ByteOrder::Big,
+            uname: line(dat.metadata.uname.as_deref()),
+            agent: line(dat.metadata.recorder_version.as_deref()),
+        })
+    }
+
+    /// Events that were asked for by their whole names and are not recorded.
+    pub(crate) fn missing(&self, asked: &[String]) -> Vec<String> {
+        let is_literal = |name: &&String| !name.contains(['*', '?', '^', '$', '[']);
+        let is_there = |name: &str| {
+            let (system, event) =
+                name.split_once([':', '/']).map_or((None, name), |(s, e)| (Some(s), e));
+            self.texts.texts.events.iter().any(|text| {
+                let named = text.text.lines().next().and_then(|line| line.strip_prefix("name: "));
+                let is_event = named == Some(event) || (system.is_none() && text.system == event);
+                is_event && system.is_none_or(|system| text.system == system)
+            })
+        };
+        let missing =
+            asked.iter().filter(is_literal).filter(|name| *name != "all" && !is_there(name));
+        missing.map(|name| format!("it does not record {name}, which it does not have")).collect()
+    }
+
+    /// The same as hyperscope-agent would tell it.
+    pub(crate) fn hello(&self, cpus: usize) -> GuestHello {
+        GuestHello {
+            uname: self.uname.clone(),
+            agent: self.agent.clone(),
+            big_endian: self.big_endian,
+            long_bytes: self.long_bytes,
+            page_bytes: self.page_bytes,
+            cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
+            ..GuestHello::default()
+        }
+    }
+
+    /// What is recorded, as hyperscope-agent would tell it.
+    pub(crate) fn started(&self, cpus: usize) -> Started {
+        Started {
+            events: u32::try_from(self.texts.texts.events.len()).unwrap_or(u32::MAX),
+            clock: self.clock.clone(),
+            clock_line: self.clock_line.clone(),
+            conversion: None,
+            cpus: (0..u32::try_from(cpus).unwrap_or(u32::MAX)).collect(),
+            ..Started::default()
+        }
+    }
+}
+
+/// A system becomes the name of a folder.
+fn is_name(system: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    !system.is_empty() && system.chars().all(is_plain)
+}
+
+/// The file's bytes, in as many messages as they take.
+fn file(agent: &mut TraceCmd) -> io::Result<Vec<u8>> {
+    let mut file = Vec::new();
+    let end = Instant::now() + IN_ALL;
+    let wrong = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidData, text.to_owned()));
+    loop {
+        let left = end.saturating_duration_since(Instant::now()).min(SILENCE);
+        match agent.receive(Wait::at_most(left)) {
+            Ok(Some(Message::Data(bytes))) => file.extend_from_slice(&bytes),
+            Ok(Some(Message::EndOfData)) => return Ok(file),
+            Ok(Some(Message::NotSupported)) => {}
+            Ok(Some(_)) => agent.send(&Message::NotSupported)?,
+            Ok(None) => return wrong("it does not say what its pages are read with"),
+            Err(ReadError::Closed) => {
+                return wrong(
+                    "it closed the connection before it began: what the agent itself says tells why",
+                );
+            }
+            Err(error) => return Err(io::Error::other(error)),
+        }
+        if file.len() > MOST_BYTES {
+            return wrong(TOO_MUCH);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracedat::Version;
+
+    use super::super::hostile::metadata_of;
+    use super::*;
+
+    fn event(system: &str, name: &str) -> EventText {
+        EventText { system: system.into(), text: format!("name: {name}\nID: 1\n") }
+    }
+
+    fn metadata(events: Vec<EventText>) -> Metadata {
+        Metadata {
+            texts: GuestTexts::whole(Texts { events, ..Texts::default() }, Vec::new()),
+            clock: "local".into(),
+            clock_line: "[local]".into(),
+            page_bytes: 4096,
+            long_bytes: 8,
+            big_endian: false,
+            uname: String::new(),
+            agent: String::new(),
+        }
+    }
+
+    #[test]
+    fn events_that_are_not_recorded_are_told() {
+        let metadata =
+            metadata(vec![event("sched", "sched_switch"), event("irq", "softirq_entry")]);
+        let missing = |asked: &str| !metadata.missing(&[asked.to_owned()]).is_empty();
+        for there in ["sched", "sched:sched_switch", "softirq_entry", "irq:*", "all"] {
+            assert!(!missing(there), "{there}");
+        }
+        for not in ["kvm", "kvm:kvm_exit", "irq:sched_switch", "nothing"] {
+            assert!(missing(not), "{not}");
+        }
+    }
+
+    /// Agents before 3.0 send version 6.
+    #[test]
+    fn files_of_both_versions_are_read() {
+        for version in [Version::V6, Version::V7] {
+            let metadata = Metadata::read(&metadata_of(version, 3)).unwrap();
+            assert_eq!(metadata.started(2).events, 3);
+            assert_eq!((metadata.page_bytes, metadata.long_bytes), (4096, 8));
+            assert_eq!(metadata.texts.cmdlines, b"1 init\n");
+            assert_eq!((metadata.clock.as_str(), metadata.hello(2).cpus), ("local", 2));
+        }
+        let many = Metadata::read(&metadata_of(Version::V7, MOST_FORMATS + 1)).unwrap_err();
+        assert_eq!(many, TOO_MUCH);
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused() {
+        for bytes in [&b""[..], b"\x17\x08\x44tracing7\0", &[0xff; 5000]] {
+            assert!(Metadata::read(bytes).unwrap_err().contains("not understood"));
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! A round of the protocol `ptp` as its client: the agent measures, the host makes marks.
+
+use std::io;
+
+use channel::TraceCmd;
+use rustix::time::{ClockId, clock_gettime};
+use tracefs::{Mark, Marks};
+use wire::trace_cmd::Message;
+use wire::trace_cmd::ptp::{self, Offset, Sample, Start};
+
+use super::time_sync::receive;
+
+/// Answers one round; what the agent makes of it.
+pub(super) fn round(agent: &mut TraceCmd, marks: &mut Marks) -> io::Result<Offset> {
+    let start = receive(agent, Start::parse)?;
+    agent.send(&Message::TimeSync(start.message()))?;
+    marks.take()?;
+    let by_marks = start.flags & ptp::MARKS != 0;
+    let mut stamps = Vec::new();
+    // An agent of another version may make fewer round trips, not more.
+    for _ in 0..=ptp::ROUND_TRIPS {
+        let number = receive(agent, |message| {
+            ptp::probed(message).map(Some).or(ptp::is_end(message).then_some(None))
+        })?;
+        let Some(number) = number else { break };
+        if by_marks {
+            marks.make_mark(number)?;
+        } else {
+            stamps.push(Mark { number, time: monotonic_raw_ns() });
+        }
+        agent.send(&Message::TimeSync(ptp::probe(number)))?;
+    }
+    if by_marks {
+        stamps = marks.take()?;
+    }
+    agent.send(&Message::TimeSync(ptp::samples(start.series, &samples(&stamps))))?;
+    receive(agent, Offset::parse)
+}
+
+/// Each round trip's stamp where the agent looks for it: by its number.
+fn samples(stamps: &[Mark]) -> Vec<Sample> {
+    let stamp = |number: u32| {
+        let mark = stamps.iter().find(|mark| mark.number == number);
+        mark.map_or(Sample { time: 0, number: 0 }, |mark| Sample {
+            time: mark.time.cast_signed(),
+            number,
+        })
+    };
+    (1..=ptp::ROUND_TRIPS).map(stamp).collect()
+}
+
+fn monotonic_raw_ns() -> u64 {
+    let time = clock_gettime(ClockId::MonotonicRaw);
+    let whole = u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000);
+    whole.saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+}

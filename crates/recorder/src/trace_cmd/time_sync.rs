@@ -1,0 +1,172 @@
+//! Time synchronisation as the host: a round for each CPU at the beginning and at the end.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use channel::{Stream, TraceCmd, Wait};
+use tracedat::ShiftSample;
+use tracefs::{Marks, Tracefs};
+use wire::trace_cmd::kvm::{self, Relation};
+use wire::trace_cmd::{Message, ReadError, TimeSync as SyncMessage, ptp};
+
+use super::ptp as ptp_round;
+use super::samples::Samples;
+use crate::guest::TSC;
+use crate::relation::to_host;
+use crate::vms::{self, Vm};
+
+/// How long the agent may take for a message.
+const ANSWER: Duration = Duration::from_secs(10);
+/// How long the rounds of all CPUs may take.
+const ROUNDS: Duration = Duration::from_secs(120);
+
+/// Protocols that can be used with a guest.
+#[derive(Debug)]
+pub(super) struct Offered {
+    /// The VM's process, of which KVM tells offsets.
+    kvm_pid: Option<u32>,
+    clock: String,
+}
+
+/// A protocol that the agent has chosen.
+#[derive(Debug)]
+pub(super) enum Protocol {
+    Kvm(u32),
+    Ptp(Marks),
+}
+
+impl Offered {
+    pub(super) fn new(clock: &str, vm: Option<&Vm>) -> Self {
+        let tells = |vm: &&Vm| {
+            !vm.vcpus.is_empty() && vm.vcpus.iter().all(|vcpu| vcpu.tsc_offset.is_some())
+        };
+        let kvm_pid = vm.filter(|_| clock == TSC).filter(tells).map(|vm| vm.pid);
+        Self { kvm_pid, clock: clock.to_owned() }
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
+        let kvm = self.kvm_pid.map(|_| kvm::NAME.to_owned());
+        kvm.into_iter().chain([ptp::NAME.to_owned()]).collect()
+    }
+
+    /// The one that the agent has chosen; None when it has none of them.
+    pub(super) fn chosen(self, name: &str) -> io::Result<Option<Protocol>> {
+        match (name, self.kvm_pid) {
+            ("", _) => Ok(None),
+            (kvm::NAME, Some(pid)) => Ok(Some(Protocol::Kvm(pid))),
+            (ptp::NAME, _) => {
+                let tracefs = Tracefs::find().map_err(io::Error::other)?;
+                let marks = Marks::make(&tracefs, &self.clock).map_err(io::Error::other)?;
+                Ok(Some(Protocol::Ptp(marks)))
+            }
+            (other, _) => {
+                let text =
+                    format!("it chose time synchronisation by {other:?}, which was not offered");
+                Err(io::Error::new(io::ErrorKind::InvalidData, text))
+            }
+        }
+    }
+}
+
+/// Time synchronisation with an agent.
+#[derive(Debug)]
+pub(super) struct TimeSync {
+    protocol: Protocol,
+    agent: TraceCmd,
+    samples: Samples,
+}
+
+impl TimeSync {
+    /// Begins it, with a first round for each CPU.
+    pub(super) fn begin(protocol: Protocol, stream: Stream, cpus: usize) -> io::Result<Self> {
+        let interpolates = matches!(protocol, Protocol::Ptp(_));
+        let samples = Samples { interpolates, cpus: vec![Vec::new(); cpus] };
+        let mut sync = Self { protocol, agent: TraceCmd::new(stream).prompt(), samples };
+        sync.rounds()?;
+        Ok(sync)
+    }
+
+    /// What was measured, when there is nobody to measure with any more.
+    pub(super) fn abandon(self) -> Samples {
+        self.samples
+    }
+
+    /// A last round, and the end; all samples, and what went wrong.
+    pub(super) fn end(mut self) -> (Samples, io::Result<()>) {
+        let ended = self.rounds();
+        let stopped = self.agent.send(&Message::TimeSync(SyncMessage::stop()));
+        (self.samples, ended.and(stopped))
+    }
+
+    fn rounds(&mut self) -> io::Result<()> {
+        let end = Instant::now() + ROUNDS;
+        for cpu in 0..self.samples.cpus.len() {
+            if Instant::now() > end {
+                let text = format!("the rounds of {cpu} CPUs took {} s", ROUNDS.as_secs());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+            }
+            self.round(cpu).map_err(|error| {
+                io::Error::new(
+                    error.kind(),
+                    format!("time synchronisation with CPU {cpu}: {error}"),
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    fn round(&mut self, cpu: usize) -> io::Result<()> {
+        let Ok(number) = u16::try_from(cpu) else { return Ok(()) };
+        self.agent.send(&Message::TimeSync(SyncMessage::probe(number)))?;
+        let sample = match &mut self.protocol {
+            Protocol::Kvm(pid) => kvm_round(&mut self.agent, *pid, number)?,
+            Protocol::Ptp(marks) => {
+                let offset = ptp_round::round(&mut self.agent, marks)?;
+                let time = u64::try_from(offset.guest_time).unwrap_or(0);
+                Some(ShiftSample { time, offset: offset.offset, scaling: 1, fraction: 0 })
+            }
+        };
+        // A time of zero is none: nothing was measured.
+        if let Some(sample) = sample.filter(|sample| sample.time > 0) {
+            self.samples.add(cpu, sample);
+        }
+        Ok(())
+    }
+}
+
+/// The agent asks what KVM knows, with a time of its own; what it is told.
+fn kvm_round(agent: &mut TraceCmd, pid: u32, cpu: u16) -> io::Result<Option<ShiftSample>> {
+    let time = receive(agent, Relation::requested)?;
+    // Read anew: an offset changes when somebody in the guest writes the TSC.
+    let vcpu = vms::vcpus(pid).into_iter().find(|vcpu| vcpu.vcpu == u32::from(cpu));
+    let sample = vcpu.and_then(|vcpu| to_host(&vcpu, u64::try_from(time).unwrap_or(0)));
+    let relation =
+        sample.map_or(Relation { guest_time: time, ..Relation::default() }, |sample| Relation {
+            guest_time: time,
+            offset: sample.offset,
+            scaling: sample.scaling.cast_signed(),
+            fraction: sample.fraction.cast_signed(),
+        });
+    agent.send(&Message::TimeSync(relation.response()))?;
+    Ok(sample)
+}
+
+/// Waits for one message, which must be the next.
+pub(super) fn receive<T>(
+    agent: &mut TraceCmd,
+    read: impl Fn(&SyncMessage) -> Option<T>,
+) -> io::Result<T> {
+    let wrong = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
+    match agent.receive(Wait::at_most(ANSWER)) {
+        Ok(Some(Message::TimeSync(sync))) => {
+            read(&sync).ok_or_else(|| wrong("the agent sent another message than was due"))
+        }
+        Ok(Some(_)) => Err(wrong("the agent sent something else than was due")),
+        Ok(None) => {
+            let text = format!("the agent did not answer for {} s", ANSWER.as_secs());
+            Err(io::Error::new(io::ErrorKind::TimedOut, text))
+        }
+        Err(ReadError::Io(error)) => Err(error),
+        Err(error) => Err(io::Error::other(error)),
+    }
+}

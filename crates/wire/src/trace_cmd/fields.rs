@@ -1,0 +1,74 @@
+//! Numbers and texts in the bytes of a message.
+
+/// What has not been read of a message's bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
+    pub(super) fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(bytes)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*taken)
+    }
+
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    pub(super) fn i64(&mut self) -> Option<i64> {
+        self.array().map(i64::from_be_bytes)
+    }
+
+    /// A text that ends with a NUL.
+    pub(super) fn text(&mut self) -> Option<String> {
+        let end = self.0.iter().position(|&byte| byte == 0)?;
+        let text = self.take(end)?;
+        self.take(1)?;
+        Some(String::from_utf8_lossy(text).into_owned())
+    }
+
+    /// As many decimal numbers, each a text.
+    pub(super) fn ports(&mut self, count: u32) -> Option<Vec<u32>> {
+        // Each takes a byte at least: the count is no reason to take memory.
+        let most = usize::try_from(count).ok().filter(|&count| count <= self.0.len())?;
+        (0..most).map(|_| self.text()?.trim().parse().ok()).collect()
+    }
+}
+
+/// A text and its NUL; a text ends at the first NUL in it.
+pub(super) fn put_text(text: &str, to: &mut Vec<u8>) {
+    let end = text.find('\0').unwrap_or(text.len());
+    to.extend_from_slice(text.get(..end).unwrap_or_default().as_bytes());
+    to.push(0);
+}
+
+pub(super) fn put_u32(value: u32, to: &mut Vec<u8>) {
+    to.extend_from_slice(&value.to_be_bytes());
+}
+
+/// A count of things that fit a message; one that doesn't is refused by its size.
+pub(super) fn put_count(count: usize, to: &mut Vec<u8>) {
+    put_u32(u32::try_from(count).unwrap_or(u32::MAX), to);
+}
+
+pub(super) fn put_ports(ports: &[u32], to: &mut Vec<u8>) {
+    ports.iter().for_each(|port| put_text(&port.to_string(), to));
+}

@@ -1,0 +1,82 @@
+//! TIME_SYNC: messages of the protocols that relate two machines' clocks.
+
+use super::fields::{Fields, put_u32};
+
+/// Bytes of a protocol's name, the rest of which is 0 (`TRACECMD_TSYNC_PNAME_LENGTH`).
+pub(super) const NAME_BYTES: usize = 16;
+/// The name of no protocol: messages between rounds.
+const NONE: &str = "none";
+/// Number of a message that begins a round.
+const PROBE: u32 = 1;
+/// Number of a message that ends it all.
+const STOP: u32 = 2;
+
+/// A message of a protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeSync {
+    /// The protocol's name, 16 bytes at most.
+    pub protocol: String,
+    /// Which of its messages this is.
+    pub number: u32,
+    /// What the message holds.
+    pub payload: Vec<u8>,
+}
+
+impl TimeSync {
+    pub(super) const FIXED_BYTES: usize = NAME_BYTES + 4;
+
+    /// Begins a round for a CPU of the agent's machine. The CPU's number is in the sender's own
+    /// byte order (`struct tsync_probe_request_msg`).
+    #[must_use]
+    pub fn probe(cpu: u16) -> Self {
+        Self { protocol: NONE.into(), number: PROBE, payload: cpu.to_ne_bytes().to_vec() }
+    }
+
+    /// Ends time synchronisation.
+    #[must_use]
+    pub fn stop() -> Self {
+        Self { protocol: NONE.into(), number: STOP, payload: Vec::new() }
+    }
+
+    /// The CPU, when this begins a round.
+    #[must_use]
+    pub fn probed_cpu(&self) -> Option<u16> {
+        let is_probe = self.protocol == NONE && self.number == PROBE;
+        is_probe.then(|| Fields::new(&self.payload).array().map(u16::from_ne_bytes))?
+    }
+
+    pub(super) fn put(&self, fixed: &mut Vec<u8>, rest: &mut Vec<u8>) {
+        put_name(&self.protocol, fixed);
+        put_u32(self.number, fixed);
+        rest.extend_from_slice(&self.payload);
+    }
+
+    pub(super) fn parse(fixed: &mut Fields<'_>, rest: &Fields<'_>) -> Option<Self> {
+        Some(Self { protocol: name(fixed)?, number: fixed.u32()?, payload: rest.rest().to_vec() })
+    }
+
+    /// The payload, when this is that message.
+    pub(super) fn payload_of(&self, protocol: &str, number: u32) -> Option<Fields<'_>> {
+        let is_it = self.protocol == protocol && self.number == number;
+        is_it.then(|| Fields::new(&self.payload))
+    }
+}
+
+/// Reads a name of fixed length. One of all bytes has no NUL.
+pub(super) fn name(fixed: &mut Fields<'_>) -> Option<String> {
+    let bytes = fixed.array::<NAME_BYTES>()?;
+    let bytes = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    Some(
+        bytes
+            .iter()
+            .map(|&byte| if byte.is_ascii_graphic() { char::from(byte) } else { '?' })
+            .collect(),
+    )
+}
+
+pub(super) fn put_name(name: &str, to: &mut Vec<u8>) {
+    let mut bytes = [0; NAME_BYTES];
+    let text = name.split('\0').next().unwrap_or_default();
+    bytes.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from);
+    to.extend_from_slice(&bytes);
+}
