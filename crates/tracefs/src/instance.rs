@@ -147,11 +147,20 @@ pub(crate) fn remove_stale(tracefs: &Path) {
         // PID or PID-NUMBER.
         let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
         let pid = pid.and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
-        if pid.is_some_and(|pid| test_kill_process(pid).is_err()) {
-            remove(&tracefs.join("instances").join(&name));
+        if pid.is_some_and(|pid| test_kill_process(pid).is_err() && !is_guarded(pid)) {
+            // One that somebody uses stays as it is: process ids may be those of another namespace.
+            let _ = fs::remove_dir(tracefs.join("instances").join(&name));
         }
     }
     crate::probes::remove_stale(tracefs);
+}
+
+/// Whether a process is there that finishes what this one left (`--guard PID`).
+fn is_guarded(pid: Pid) -> bool {
+    let wanted = format!("--guard\0{}\0", pid.as_raw_nonzero());
+    let entries = fs::read_dir("/proc").into_iter().flatten();
+    let mut lines = entries.filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
+    lines.any(|line| String::from_utf8_lossy(&line).contains(&wanted))
 }
 
 /// Removes an instance; its events are off then. One that is read by somebody else stays.

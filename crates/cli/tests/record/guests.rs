@@ -150,6 +150,7 @@ fn host_and_guest_are_recorded_together_over_each_channel() {
         assert_eq!(guest["channel"], of_host);
         assert!(guest["agent_cpu_ns"].as_u64() > Some(0), "{guest}");
         assert!(!Path::new(&session).join("guest-g.pages").exists());
+        session_is_as_described(Path::new(&session));
         // trace-cmd counts the same, where it is installed.
         if let Some(count) = counted_by_trace_cmd(&Path::new(&session).join("guest-g.dat")) {
             let own = file_info(&Path::new(&session).join("guest-g.dat"));
@@ -157,6 +158,16 @@ fn host_and_guest_are_recorded_together_over_each_channel() {
         }
     }
     assert_eq!(left(), Vec::<String>::new());
+}
+
+fn session_is_as_described(session: &Path) {
+    let json = |path: &Path| -> Value {
+        serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+    };
+    let schemas = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats");
+    let schema = json(&schemas.join("session.schema.json"));
+    let valid = jsonschema::validate(&schema, &json(&session.join("session.json")));
+    assert!(valid.is_ok(), "{valid:?}");
 }
 
 fn vsock_has_loopback() -> bool {
