@@ -166,7 +166,8 @@ fn session_is_as_described(session: &Path) {
     };
     let schemas = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats");
     let schema = json(&schemas.join("session.schema.json"));
-    let valid = jsonschema::validate(&schema, &json(&session.join("session.json")));
+    let told = json(&session.join("session.json"));
+    let valid = jsonschema::validate(&schema, &told);
     assert!(valid.is_ok(), "{valid:?}");
 }
 
