@@ -79,7 +79,7 @@ test: tools
 # Minutes of nested kernels: all scenarios of the lab.
 .PHONY: test-lab
 test-lab:
-	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture every_scenario
+	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 every_scenario guests
 
 # Programs that tests compare against. Only root can install them; without them tests are skipped.
 .PHONY: tools

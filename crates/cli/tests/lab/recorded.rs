@@ -27,20 +27,30 @@ pub(crate) struct Recorded {
 
 impl Recorded {
     pub(crate) fn up(name: &'static str) -> Self {
+        Self::with_levels(name, 2)
+    }
+
+    /// The same with the agent in the innermost of so many machines.
+    pub(crate) fn with_levels(name: &'static str, levels: u8) -> Self {
         let lab = TestLab::new(name);
-        lab.run(&["up", "--levels", "2", "--guest-shm", "8", "--guest-cpus", "2"]).done();
+        let levels = levels.to_string();
+        lab.run(&["up", "--levels", &levels, "--guest-shm", "8", "--guest-cpus", "2"]).done();
         lab.run(&["put", "1", env!("CARGO_BIN_EXE_hyperscope"), "/bin/hyperscope"]).done();
         let agent = agent();
-        lab.run(&["put", "2", agent.to_str().unwrap(), "/bin/hyperscope-agent"]).done();
+        lab.run(&["put", &levels, agent.to_str().unwrap(), "/bin/hyperscope-agent"]).done();
         Self { lab, folder: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn start_agent(&self, channel: &str) {
+        self.start_agent_at(2, channel);
+    }
+
+    pub(crate) fn start_agent_at(&self, level: u8, channel: &str) {
         let script = format!(
             "(hyperscope-agent {channel} >/tmp/agent.log 2>&1 &); \
              until grep -q waiting /tmp/agent.log; do sleep 0.1; done"
         );
-        self.lab.shell(2, &script).done();
+        self.lab.shell(level, &script).done();
     }
 
     /// Begins to record; both machines are recorded when this returns.
