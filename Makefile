@@ -106,9 +106,13 @@ static = for arch in $(STATIC); do \
 labguest:
 	@$(call static,hyperscope-labguest)
 
+# TLS has parts in C: what no compiler is found for is built without. The compiler of this machine's
+# own architecture will do for it, with another C library.
 .PHONY: agent
+agent: export CC_x86_64_unknown_linux_musl ?= $(shell command -v musl-gcc || { [ "$$(uname -m)" = x86_64 ] && command -v gcc; })
+agent: export CC_aarch64_unknown_linux_musl ?= $(shell command -v aarch64-linux-gnu-gcc || { [ "$$(uname -m)" = aarch64 ] && command -v gcc; })
 agent:
-	@$(call static,hyperscope-agent)
+	@$(call static,hyperscope-agent $$([ -n "$$(eval echo \$$CC_$${arch}_unknown_linux_musl)" ] || echo --no-default-features))
 	@ls -l $(TARGET_DIR)/*-unknown-linux-musl/labguest/hyperscope-agent
 
 # Arm machines in the emulator; skipped where the program inside them can't be built.

@@ -15,10 +15,11 @@ Channels, of which the first that this machine has is the usual one:
   shm[:PCI-ADDRESS]       memory shared with the host (an ivshmem device)
   virtio-serial           ports hyperscope.control, hyperscope.cpu0, ...
   vsock[:PORT]            listen to the host [port: 8823]
-  tcp:ADDRESS:PORT        listen to whoever can connect, not encrypted
+  tls:ADDRESS:PORT        listen to hosts that are known (see hyperscope keys)
+  tcp-plain:ADDRESS:PORT  listen to whoever can connect, not encrypted
   unix:PATH               listen to this machine itself
   connect:vsock[:PORT]    connect to a host that listens (hyperscope listen)
-  connect:tcp:HOST:PORT
+  connect:tls:HOST:PORT
 
 Options:
   --trace-cmd [CHANNEL]   serve `trace-cmd record -A` in place of hyperscope [vsock[:PORT], 823;

@@ -15,6 +15,42 @@ pub struct AddressError {
     usage: &'static str,
 }
 
+/// Files with what a side shows of itself and whom it believes; see `hyperscope keys`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyFiles {
+    /// A certificate and its key.
+    pub identity: PathBuf,
+    /// Certificates of the other side.
+    pub peers: PathBuf,
+}
+
+/// Where keys are, when nobody says otherwise.
+const IDENTITY: &str = "/etc/hyperscope/identity.pem";
+const PEERS: &str = "/etc/hyperscope/peers.pem";
+
+impl KeyFiles {
+    /// `HOST:PORT` and the files after it.
+    fn split(text: &str) -> Option<(String, Self)> {
+        let mut parts = text.split(',');
+        let place = parts.next().filter(|place| place.contains(':'))?;
+        let mut keys = Self { identity: IDENTITY.into(), peers: PEERS.into() };
+        for part in parts {
+            match part.split_once('=')? {
+                ("identity", file) => keys.identity = file.into(),
+                ("peers", file) => keys.peers = file.into(),
+                _ => return None,
+            }
+        }
+        Some((place.to_owned(), keys))
+    }
+}
+
+impl fmt::Display for KeyFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, ",identity={},peers={}", self.identity.display(), self.peers.display())
+    }
+}
+
 /// Where the host finds a guest's agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostAddress {
@@ -25,10 +61,17 @@ pub enum HostAddress {
         /// The port.
         port: u32,
     },
-    /// `tcp:HOST:PORT`, not encrypted.
+    /// `tcp-plain:HOST:PORT`, for everybody on the way to read.
     Tcp {
         /// Host and port.
         to: String,
+    },
+    /// `tls:HOST:PORT[,identity=FILE][,peers=FILE]`.
+    Tls {
+        /// Host and port.
+        to: String,
+        /// What this side shows, and whom it believes.
+        keys: KeyFiles,
     },
     /// `virtio-serial:FOLDER`: the sockets of ports, named after them.
     VirtioSerial {
@@ -55,10 +98,17 @@ pub enum GuestAddress {
         /// The port.
         port: u32,
     },
-    /// `tcp:ADDRESS:PORT`: listen there, not encrypted.
+    /// `tcp-plain:ADDRESS:PORT`: listen there to whoever comes, for everybody on the way to read.
     Tcp {
         /// Address and port.
         at: String,
+    },
+    /// `tls:ADDRESS:PORT[,identity=FILE][,peers=FILE]`: listen there to those who are known.
+    Tls {
+        /// Address and port.
+        at: String,
+        /// What this side shows, and whom it believes.
+        keys: KeyFiles,
     },
     /// `shm[:PCI-ADDRESS]`: an ivshmem device; `shm:/FILE`, where the machine is its own guest.
     SharedMemory {
@@ -76,16 +126,21 @@ pub enum GuestAddress {
     Connect(HostAddress),
 }
 
-const HOST_USAGE: &str = "shm:FILE, virtio-serial:FOLDER, vsock:CID[:PORT], tcp:HOST:PORT and \
-                          unix:PATH are";
-const GUEST_USAGE: &str = "shm[:DEVICE], virtio-serial, vsock[:PORT], tcp:ADDRESS:PORT, unix:PATH, \
-                           connect:vsock[:PORT] and connect:tcp:HOST:PORT are";
+const HOST_USAGE: &str = "shm:FILE, virtio-serial:FOLDER, vsock:CID[:PORT], tls:HOST:PORT, \
+                          tcp-plain:HOST:PORT and unix:PATH are";
+const GUEST_USAGE: &str = "shm[:DEVICE], virtio-serial, vsock[:PORT], tls:ADDRESS:PORT, \
+                           tcp-plain:ADDRESS:PORT, unix:PATH, connect:vsock[:PORT] and \
+                           connect:tls:HOST:PORT are";
+
+const PLAIN_USAGE: &str = "it would be for everybody on the way to read; write tls:HOST:PORT, or \
+                           tcp-plain:HOST:PORT if that is meant";
 
 impl FromStr for HostAddress {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let error = || AddressError { text: text.to_owned(), usage: HOST_USAGE };
+        let usage = if text.starts_with("tcp:") { PLAIN_USAGE } else { HOST_USAGE };
+        let error = || AddressError { text: text.to_owned(), usage };
         let (kind, rest) = text.split_once(':').ok_or_else(error)?;
         if rest.is_empty() {
             return Err(error());
@@ -96,7 +151,11 @@ impl FromStr for HostAddress {
                 let cid = cid.parse().map_err(|_| error())?;
                 Ok(Self::Vsock { cid, port: port_or_usual(port).ok_or_else(error)? })
             }
-            "tcp" if rest.contains(':') => Ok(Self::Tcp { to: rest.to_owned() }),
+            "tcp-plain" if rest.contains(':') => Ok(Self::Tcp { to: rest.to_owned() }),
+            "tls" => {
+                let (to, keys) = KeyFiles::split(rest).ok_or_else(error)?;
+                Ok(Self::Tls { to, keys })
+            }
             "virtio-serial" => Ok(Self::VirtioSerial { folder: rest.into() }),
             "shm" => Ok(Self::SharedMemory { path: rest.into() }),
             "unix" => Ok(Self::Unix { path: rest.into() }),
@@ -109,7 +168,9 @@ impl FromStr for GuestAddress {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let error = || AddressError { text: text.to_owned(), usage: GUEST_USAGE };
+        let is_plain = text.starts_with("tcp:") || text.starts_with("connect:tcp:");
+        let usage = if is_plain { PLAIN_USAGE } else { GUEST_USAGE };
+        let error = || AddressError { text: text.to_owned(), usage };
         let (kind, rest) = text.split_once(':').map_or((text, None), |(a, b)| (a, Some(b)));
         match (kind, rest) {
             ("vsock", port) => Ok(Self::Vsock { port: port_or_usual(port).ok_or_else(error)? }),
@@ -118,12 +179,16 @@ impl FromStr for GuestAddress {
                 Ok(Self::SharedMemory { at: Some(at.to_owned()) })
             }
             ("virtio-serial", None) => Ok(Self::VirtioSerial),
-            ("tcp", Some(at)) if at.contains(':') => Ok(Self::Tcp { at: at.to_owned() }),
+            ("tcp-plain", Some(at)) if at.contains(':') => Ok(Self::Tcp { at: at.to_owned() }),
+            ("tls", Some(rest)) => {
+                let (at, keys) = KeyFiles::split(rest).ok_or_else(error)?;
+                Ok(Self::Tls { at, keys })
+            }
             ("unix", Some(path)) if !path.is_empty() => Ok(Self::Unix { path: path.into() }),
             ("connect", Some("vsock")) => Ok(Self::Connect(to_host(PORT))),
             ("connect", Some(to)) => match to.strip_prefix("vsock:") {
                 Some(port) => Ok(Self::Connect(to_host(port.parse().map_err(|_| error())?))),
-                None if to.starts_with("tcp:") => {
+                None if to.starts_with("tcp-plain:") || to.starts_with("tls:") => {
                     Ok(Self::Connect(to.parse().map_err(|_| error())?))
                 }
                 None => Err(error()),
@@ -145,7 +210,8 @@ impl fmt::Display for HostAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Vsock { cid, port } => write!(f, "vsock:{cid}:{port}"),
-            Self::Tcp { to } => write!(f, "tcp:{to}"),
+            Self::Tcp { to } => write!(f, "tcp-plain:{to}"),
+            Self::Tls { to, keys } => write!(f, "tls:{to}{keys}"),
             Self::VirtioSerial { folder } => write!(f, "virtio-serial:{}", folder.display()),
             Self::SharedMemory { path } => write!(f, "shm:{}", path.display()),
             Self::Unix { path } => write!(f, "unix:{}", path.display()),
@@ -157,7 +223,8 @@ impl fmt::Display for GuestAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Vsock { port } => write!(f, "vsock:{port}"),
-            Self::Tcp { at } => write!(f, "tcp:{at}"),
+            Self::Tcp { at } => write!(f, "tcp-plain:{at}"),
+            Self::Tls { at, keys } => write!(f, "tls:{at}{keys}"),
             Self::SharedMemory { at: None } => write!(f, "shm"),
             Self::SharedMemory { at: Some(at) } => write!(f, "shm:{at}"),
             Self::VirtioSerial => write!(f, "virtio-serial"),
@@ -175,14 +242,29 @@ mod tests {
     fn what_is_written_is_what_is_meant() {
         let host = |text: &str| text.parse::<HostAddress>().map(|address| address.to_string());
         assert_eq!(host("vsock:3").unwrap(), "vsock:3:8823");
-        for same in
-            ["shm:/dev/shm/a", "vsock:3:99", "tcp:[::1]:5", "virtio-serial:/run/vm,a", "unix:/s"]
-        {
+        for same in [
+            "shm:/dev/shm/a",
+            "vsock:3:99",
+            "tcp-plain:[::1]:5",
+            "tls:h:1,identity=/a,peers=/b",
+            "virtio-serial:/run/vm,a",
+            "unix:/s",
+        ] {
             assert_eq!(host(same).unwrap(), same);
         }
-        for wrong in ["", "vsock", "vsock:", "vsock:x", "vsock:3:y", "tcp:host", "pigeon:1"] {
+        for wrong in [
+            "",
+            "vsock",
+            "vsock:",
+            "vsock:x",
+            "vsock:3:y",
+            "tcp:host:1",
+            "tls:host",
+            "tls:h:1,x=y",
+            "pigeon:1",
+        ] {
             let error = host(wrong).unwrap_err().to_string();
-            assert!(error.contains("vsock:CID"), "{wrong}: {error}");
+            assert!(error.contains("tls:HOST:PORT"), "{wrong}: {error}");
         }
     }
 
@@ -192,9 +274,15 @@ mod tests {
         assert_eq!(guest("vsock").unwrap(), "vsock:8823");
         assert_eq!(guest("connect:vsock").unwrap(), "connect:vsock:2:8823");
         assert_eq!(guest("connect:vsock:7").unwrap(), "connect:vsock:2:7");
-        for same in
-            ["shm", "shm:00:05.0", "virtio-serial", "tcp:0.0.0.0:5", "unix:/s", "connect:tcp:h:1"]
-        {
+        for same in [
+            "shm",
+            "shm:00:05.0",
+            "virtio-serial",
+            "tcp-plain:0.0.0.0:5",
+            "tls::5,identity=/a,peers=/b",
+            "unix:/s",
+            "connect:tcp-plain:h:1",
+        ] {
             assert_eq!(guest(same).unwrap(), same);
         }
         for wrong in

@@ -12,6 +12,11 @@ mod memory;
 mod ports;
 mod sink;
 mod stream;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "no_tls.rs"]
+mod tls;
 mod trace_cmd;
 
 pub use address::{AddressError, GuestAddress, HostAddress, PORT};

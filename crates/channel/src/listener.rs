@@ -14,6 +14,7 @@ use sys::vsock;
 use crate::address::{GuestAddress, HostAddress};
 use crate::ports;
 use crate::stream::Stream;
+use crate::tls::{self, Acceptor, Keys};
 
 /// Who is at the other end, as far as the kernel says.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -43,6 +44,8 @@ pub enum Listener {
     Vsock(vsock::Listener),
     /// For whoever can reach it.
     Tcp(TcpListener),
+    /// For those who can reach it and show who they are.
+    Tls(TcpListener, Acceptor),
     /// For processes of this machine.
     Unix(UnixListener),
 }
@@ -83,6 +86,10 @@ impl Listener {
         Ok(Some(match address {
             GuestAddress::Vsock { port } => Self::vsock(*port)?,
             GuestAddress::Tcp { at } => Self::tcp(at)?,
+            GuestAddress::Tls { at, keys } => {
+                let keys = Keys::read(&keys.identity, &keys.peers)?;
+                Self::Tls(TcpListener::bind(at)?, keys.server()?)
+            }
             GuestAddress::Unix { path } => Self::unix(path)?,
             GuestAddress::SharedMemory { .. }
             | GuestAddress::VirtioSerial
@@ -131,6 +138,12 @@ impl Listener {
                 socket.set_nodelay(true)?;
                 (Stream::new(socket)?, Peer::Tcp(from.ip().to_string()))
             }
+            Self::Tls(listener, acceptor) => {
+                let (socket, from) = listener.accept()?;
+                socket.set_nodelay(true)?;
+                let stream = acceptor.accept(socket)?;
+                (stream, Peer::Tcp(from.ip().to_string()))
+            }
             Self::Unix(listener) => (Stream::new(listener.accept()?.0)?, Peer::Unix),
         })
     }
@@ -140,7 +153,7 @@ impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Vsock(listener) => listener.as_fd(),
-            Self::Tcp(listener) => listener.as_fd(),
+            Self::Tcp(listener) | Self::Tls(listener, _) => listener.as_fd(),
             Self::Unix(listener) => listener.as_fd(),
         }
     }
@@ -158,7 +171,9 @@ impl HostAddress {
                 let to = vsock::Address { cid: *cid, port: *port };
                 vsock::Stream::connect(to, timeout).and_then(Stream::new)
             }
-            Self::Tcp { to } => connect_tcp(to, timeout),
+            Self::Tcp { to } => connect_tcp(to, timeout).and_then(Stream::new),
+            Self::Tls { to, keys } => Keys::read(&keys.identity, &keys.peers)
+                .and_then(|keys| tls::connect(connect_tcp(to, timeout)?, keys.client()?)),
             Self::Unix { path } => return ports::connect(path),
             Self::VirtioSerial { folder } => return ports::PortSockets::new(folder).control(),
             Self::SharedMemory { .. } => Err(io::Error::other("memory is no stream")),
@@ -169,13 +184,13 @@ impl HostAddress {
     }
 }
 
-fn connect_tcp(to: &str, timeout: Duration) -> io::Result<Stream> {
+fn connect_tcp(to: &str, timeout: Duration) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in to.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, timeout) {
             Ok(socket) => {
                 socket.set_nodelay(true)?;
-                return Stream::new(socket);
+                return Ok(socket);
             }
             Err(error) => last = error,
         }

@@ -12,6 +12,7 @@ pub(crate) use lab::{LabArgs, LabVerb};
 
 use crate::seconds::Seconds;
 
+pub(crate) mod keys;
 pub(crate) mod lab;
 pub(crate) mod listen;
 pub(crate) mod record;
@@ -54,6 +55,8 @@ pub(crate) enum Verb {
     Record(record::RecordArgs),
     /// Record guests as their agents connect, each into a session of its own
     Listen(listen::ListenArgs),
+    /// Make keys by which hosts and agents know each other over TLS
+    Keys(keys::KeysArgs),
     /// Run virtual hosts, guests and nested guests to try things on
     Lab(LabArgs),
     /// Print a script that completes commands and options in a shell

@@ -4,6 +4,7 @@ pub(crate) mod completions;
 pub(crate) mod events;
 pub(crate) mod exits;
 pub(crate) mod info;
+pub(crate) mod keys;
 pub(crate) mod lab;
 pub(crate) mod listen;
 pub(crate) mod man;

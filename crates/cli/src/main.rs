@@ -38,6 +38,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Info(args) => cmd::info::run(args),
         Verb::Record(args) => cmd::record::run(args),
         Verb::Listen(args) => cmd::listen::run(args),
+        Verb::Keys(args) => cmd::keys::run(args),
         Verb::Completions(args) => cmd::completions::run(args),
         Verb::Man(args) => cmd::man::run(args),
     };

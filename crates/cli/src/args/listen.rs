@@ -11,11 +11,12 @@ use super::record::{ProfileArg, duration, size};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     hyperscope listen                            guests of this host, by vsock\n  \
-    hyperscope listen vsock:99 tcp:0.0.0.0:8823 --profile sched -o guests\n\n\
+    hyperscope listen vsock:99 tls:0.0.0.0:8823 --profile sched -o guests\n\n\
 In each guest: hyperscope-agent connect:vsock. Every guest gets a session of its own in the\n\
 folder, NAME.hscope, which is complete once the guest leaves or this command ends.")]
 pub(crate) struct ListenArgs {
-    /// Where agents connect to: vsock[:PORT], tcp:ADDRESS:PORT, unix:PATH
+    /// Where agents connect to: vsock[:PORT], tls:ADDRESS:PORT,
+    /// tcp-plain:ADDRESS:PORT, unix:PATH
     #[arg(value_name = "ADDRESS", default_value = "vsock")]
     pub(crate) at: Vec<channel::GuestAddress>,
     /// Record these events in guests: SYSTEM:NAME, NAME, SYSTEM, or patterns with * and ?

@@ -32,8 +32,8 @@ pub(crate) struct RecordArgs {
     pub(crate) vm: Option<String>,
     /// Record this guest, too, by hyperscope-agent in it: a VM's name, or [NAME=]CHANNEL
     ///
-    /// Channels: vsock:CID[:PORT], virtio-serial:FOLDER (of the ports' sockets), tcp:HOST:PORT,
-    /// unix:PATH. A VM's name stands for the best channel that it has.
+    /// Channels: vsock:CID[:PORT], virtio-serial:FOLDER (of the ports' sockets), tls:HOST:PORT,
+    /// tcp-plain:HOST:PORT, unix:PATH. A VM's name stands for the best channel that it has.
     ///
     /// Guests in which `trace-cmd agent` runs: [NAME=]trace-cmd:VM, trace-cmd:vsock:CID[:PORT] or
     /// trace-cmd:tcp:HOST:PORT.

@@ -29,6 +29,19 @@ impl Setup {
         format!("unix:{}", self.path("agent"))
     }
 
+    /// What a side's address says of its keys; both sides' are made when they are not there yet.
+    fn keys(&self, own: &str, other: &str) -> String {
+        for name in [own, other] {
+            if !self.folder.path().join(format!("{name}.pem")).exists() {
+                let made = run(&["keys", "-o", self.folder.path().to_str().unwrap(), name]);
+                assert_eq!(made.code, Some(0), "{}", made.stderr);
+            }
+        }
+        let (identity, peers) =
+            (self.path(&format!("{own}.pem")), self.path(&format!("{other}.crt")));
+        format!(",identity={identity},peers={peers}")
+    }
+
     /// Memory that a guest would share with its host.
     fn memory(&self) -> String {
         let path = self.path("memory");
@@ -107,11 +120,15 @@ fn ended(child: Child) -> (Option<i32>, String) {
 #[test]
 fn host_and_guest_are_recorded_together_over_each_channel() {
     let Some(_turn) = turn() else { return };
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let (free, secret) = (free_address(), free_address());
     let setup = Setup::new();
     let channels = [
         (setup.channel(), setup.channel()),
-        (format!("tcp:{free}"), format!("tcp:{free}")),
+        (format!("tcp-plain:{free}"), format!("tcp-plain:{free}")),
+        (
+            format!("tls:{secret}{}", setup.keys("guest", "host")),
+            format!("tls:{secret}{}", setup.keys("host", "guest")),
+        ),
         ("vsock:48231".to_owned(), "vsock:1:48231".to_owned()),
         (format!("shm:{}", setup.memory()), format!("shm:{}", setup.memory())),
     ];
@@ -158,6 +175,10 @@ fn host_and_guest_are_recorded_together_over_each_channel() {
         }
     }
     assert_eq!(left(), Vec::<String>::new());
+}
+
+fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
 fn session_is_as_described(session: &Path) {
@@ -338,8 +359,8 @@ fn an_agent_that_is_told_to_go_sends_what_it_has() {
 fn guests_that_connect_get_sessions_of_their_own() {
     let Some(_turn) = turn() else { return };
     let setup = Setup::new();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let (at, to) = (format!("tcp:{free}"), setup.path("guests"));
+    let free = free_address();
+    let (at, to) = (format!("tcp-plain:{free}"), setup.path("guests"));
     let said = fs::File::create(setup.path("said")).unwrap();
     let arguments = ["listen", &at, "-e", "sched_process_exec", "--guests", "2", "-o", &to];
     let listener = command(&arguments).stderr(said).spawn().unwrap();
@@ -364,4 +385,37 @@ fn guests_that_connect_get_sessions_of_their_own() {
         assert_eq!(started, 4, "{}: {}", folder.display(), events.stderr);
     }
     drop(agents);
+}
+
+#[test]
+fn strangers_are_not_listened_to() {
+    let Some(_turn) = turn() else { return };
+    let setup = Setup::new();
+    let at = free_address();
+    let _agent = Agent::start(&format!("tls:{at}{}", setup.keys("guest", "host")));
+    let record = |channel: &str| {
+        let to = setup.path("never");
+        run(&[
+            "record",
+            "-e",
+            "sched_switch",
+            "--guest",
+            &format!("g={channel}"),
+            "-o",
+            &to,
+            "--for",
+            "100ms",
+        ])
+    };
+    let plain = record(&format!("tcp-plain:{at}"));
+    assert_eq!(plain.code, Some(1), "{}", plain.stderr);
+    let stranger = record(&format!("tls:{at}{}", setup.keys("stranger", "guest")));
+    assert_eq!(stranger.code, Some(1), "{}", stranger.stderr);
+    // A host that takes the agent for somebody else.
+    let wrong = record(&format!("tls:{at}{}", setup.keys("host", "stranger")));
+    assert!(wrong.code == Some(1) && wrong.stderr.contains("certificate"), "{}", wrong.stderr);
+    let unsaid = record(&format!("tcp:{at}"));
+    assert!(unsaid.stderr.contains("for everybody on the way to read"), "{}", unsaid.stderr);
+    let known = record(&format!("tls:{at}{}", setup.keys("host", "guest")));
+    assert_eq!(known.code, Some(0), "{}", known.stderr);
 }

@@ -50,7 +50,8 @@ fn channel(text: &str) -> Result<HostAddress> {
     if let Some(cid) = text.strip_prefix("vsock:").and_then(|cid| cid.parse().ok()) {
         return Ok(HostAddress::Vsock { cid, port: PORT });
     }
-    match text.parse() {
+    // trace-cmd knows no other TCP than the plain one.
+    match text.replacen("tcp:", "tcp-plain:", 1).parse() {
         Ok(channel @ (HostAddress::Vsock { .. } | HostAddress::Tcp { .. })) => Ok(channel),
         _ => Err(wrong()),
     }
@@ -79,8 +80,8 @@ mod tests {
             ("trace-cmd:vsock:3", web("web", "vsock:3:823", true)),
             ("trace-cmd:vsock:3:99", web("web", "vsock:3:99", true)),
             ("a/b=trace-cmd:vsock:4", web("a-b", "vsock:4:823", false)),
-            ("web=trace-cmd:tcp:10.0.0.2:823", web("web", "tcp:10.0.0.2:823", true)),
-            ("trace-cmd:tcp:h:1", web("tcp-h-1", "tcp:h:1", false)),
+            ("web=trace-cmd:tcp:10.0.0.2:823", web("web", "tcp-plain:10.0.0.2:823", true)),
+            ("trace-cmd:tcp:h:1", web("tcp-plain-h-1", "tcp-plain:h:1", false)),
         ] {
             assert_eq!(find(asked).transpose().unwrap(), expected, "{asked}");
         }

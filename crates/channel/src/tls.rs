@@ -1,0 +1,218 @@
+//! TLS for TCP: each side shows a certificate of its own and takes only those that it was given of
+//! the other side. No names, no authorities: a certificate is known or it is not.
+//!
+//! A thread carries bytes between the connection and a pair of sockets, one of which is the
+//! [`Stream`]: what uses streams knows nothing of TLS.
+
+mod carry;
+
+use std::io;
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, Connection, DigitallySignedStruct,
+    DistinguishedName, Error, ServerConfig, ServerConnection, SignatureScheme, version,
+};
+
+use crate::stream::Stream;
+
+/// How long the first exchange may take.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// What one side shows, and whom it believes.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    certificate: CertificateDer<'static>,
+    key: PrivateKeyDer<'static>,
+    known: Arc<Known>,
+}
+
+impl Keys {
+    /// Reads `identity` (a certificate and its key) and `peers` (certificates), both PEM.
+    pub(crate) fn read(identity: &Path, peers: &Path) -> io::Result<Self> {
+        let failed = |path: &Path, error: rustls::pki_types::pem::Error| {
+            let text = format!("cannot read {}: {error:?}", path.display());
+            io::Error::new(io::ErrorKind::InvalidInput, text)
+        };
+        let certificate =
+            CertificateDer::from_pem_file(identity).map_err(|e| failed(identity, e))?;
+        let key = PrivateKeyDer::from_pem_file(identity).map_err(|e| failed(identity, e))?;
+        let known = CertificateDer::pem_file_iter(peers).and_then(Iterator::collect);
+        let known: Vec<_> = known.map_err(|e| failed(peers, e))?;
+        if known.is_empty() {
+            let text = format!("{} holds no certificate", peers.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let provider = Arc::new(ring::default_provider());
+        Ok(Self { certificate, key, known: Arc::new(Known { certificates: known, provider }) })
+    }
+
+    /// What a side that connects needs.
+    pub(crate) fn client(&self) -> io::Result<Arc<ClientConfig>> {
+        let known = Arc::clone(&self.known);
+        let config = ClientConfig::builder_with_provider(Arc::clone(&known.provider))
+            .with_protocol_versions(&[&version::TLS13])
+            .map_err(io::Error::other)?
+            .dangerous()
+            .with_custom_certificate_verifier(known)
+            .with_client_auth_cert(vec![self.certificate.clone()], self.key.clone_key());
+        config.map(Arc::new).map_err(io::Error::other)
+    }
+
+    /// What a side that listens needs.
+    pub(crate) fn server(&self) -> io::Result<Acceptor> {
+        let known = Arc::clone(&self.known);
+        let config = ServerConfig::builder_with_provider(Arc::clone(&known.provider))
+            .with_protocol_versions(&[&version::TLS13])
+            .map_err(io::Error::other)?
+            .with_client_cert_verifier(known)
+            .with_single_cert(vec![self.certificate.clone()], self.key.clone_key());
+        config.map(|config| Acceptor(Arc::new(config))).map_err(io::Error::other)
+    }
+}
+
+/// A stream over a connection that this side made; the other side has shown who it is.
+pub(crate) fn connect(mut tcp: TcpStream, config: Arc<ClientConfig>) -> io::Result<Stream> {
+    // Certificates have no names here, but the protocol wants one.
+    let name = ServerName::try_from("hyperscope").map_err(io::Error::other)?;
+    let mut connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
+    tcp.set_read_timeout(Some(HANDSHAKE))?;
+    tcp.set_write_timeout(Some(HANDSHAKE))?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut tcp)?;
+    }
+    carried(tcp, Connection::Client(connection))
+}
+
+/// Takes connections.
+#[derive(Debug)]
+pub struct Acceptor(Arc<ServerConfig>);
+
+impl Acceptor {
+    /// A stream over a connection that the other side made. It has to show who it is before anything
+    /// it says is heard; that goes on in the background, so that nobody keeps others waiting.
+    pub(crate) fn accept(&self, tcp: TcpStream) -> io::Result<Stream> {
+        let connection = ServerConnection::new(Arc::clone(&self.0)).map_err(io::Error::other)?;
+        carried(tcp, Connection::Server(connection))
+    }
+}
+
+fn carried(tcp: TcpStream, connection: Connection) -> io::Result<Stream> {
+    let (inside, outside) = UnixStream::pair()?;
+    std::thread::Builder::new()
+        .name("tls".into())
+        .spawn(move || carry::carry(&tcp, connection, &inside))?;
+    Stream::new(outside)
+}
+
+/// Certificates that are believed, and nothing else about them.
+#[derive(Debug)]
+struct Known {
+    certificates: Vec<CertificateDer<'static>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Known {
+    fn check(&self, shown: &CertificateDer<'_>) -> Result<(), Error> {
+        if self.certificates.iter().any(|known| known == shown) {
+            return Ok(());
+        }
+        Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
+    }
+
+    fn signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+}
+
+/// No other version of the protocol is spoken.
+fn too_old() -> Result<HandshakeSignatureValid, Error> {
+    Err(Error::PeerIncompatible(rustls::PeerIncompatible::Tls12NotOffered))
+}
+
+impl ServerCertVerifier for Known {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        _more: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.check(shown).map(|()| ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        too_old()
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+impl ClientCertVerifier for Known {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        _more: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.check(shown).map(|()| ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        too_old()
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,40 @@
+//! `hyperscope keys`: makes what a machine shows of itself over TLS.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use anyhow::Context;
+use rcgen::{CertificateParams, DnType, KeyPair};
+
+use crate::args::keys::KeysArgs;
+
+pub(crate) fn run(args: &KeysArgs) -> anyhow::Result<()> {
+    let key = KeyPair::generate().context("cannot make a key")?;
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, args.name.as_str());
+    let certificate = params.self_signed(&key).context("cannot make a certificate")?;
+    std::fs::create_dir_all(&args.output)
+        .with_context(|| format!("cannot make {}", args.output.display()))?;
+    let file = |end: &str| args.output.join(format!("{}.{end}", args.name));
+    let (identity, public) = (file("pem"), file("crt"));
+    write(&identity, 0o600, &(certificate.pem() + &key.serialize_pem()))?;
+    write(&public, 0o644, &certificate.pem())?;
+    writeln!(
+        io::stderr().lock(),
+        "hyperscope: {} is for {} alone; {} is for those it speaks to",
+        identity.display(),
+        args.name,
+        public.display()
+    )?;
+    Ok(())
+}
+
+/// Writes a file that is not there yet.
+fn write(path: &Path, mode: u32, text: &str) -> anyhow::Result<()> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create_new(true).mode(mode).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
