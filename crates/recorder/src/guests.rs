@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use channel::{HostAddress, Peer};
 use tracedat::{Guest, GuestCpu};
 use tracefs::Profile;
-use wire::Start;
+use wire::{EventFilter, Start};
 
 use crate::assemble::Tick;
 use crate::error::{RecordError, Result};
@@ -25,6 +25,10 @@ pub struct InGuests {
     pub profile: Option<Profile>,
     /// Probes, each `FUNCTION [ARGUMENTS]`.
     pub probes: Vec<String>,
+    /// Filters, each `EVENT FILTER` as the kernel takes it.
+    pub filters: Vec<String>,
+    /// Take what the guest's kernel has recorded since it booted, in place of a new recording.
+    pub boot: bool,
     /// Size of each CPU's buffer in a guest's kernel; unset: by the number of CPUs.
     pub buffer_kib: Option<u32>,
     /// Bytes of pages that are kept of each guest at most; unset: [`USUAL_QUOTA_BYTES`].
@@ -229,19 +233,25 @@ pub(crate) fn option(vm: &Vm, guests: &[GuestRecorded]) -> Guest {
     }
 }
 
+/// `EVENT FILTER`.
+fn filter(text: &str) -> EventFilter {
+    let (event, filter) = text.split_once(' ').unwrap_or((text, ""));
+    EventFilter { event: event.to_owned(), filter: filter.trim().to_owned() }
+}
+
 /// What a guest is asked for.
 pub(crate) fn start(what: &InGuests, clock: Option<String>) -> Start {
     let optional = what.profile.map(Profile::patterns).unwrap_or_default();
     Start {
         events: what.events.clone(),
         optional: optional.into_iter().map(str::to_owned).collect(),
-        filters: Vec::new(),
+        filters: what.filters.iter().map(|text| filter(text)).collect(),
         probes: what.probes.clone(),
         clock,
         buffer_kib: what.buffer_kib,
         kallsyms: true,
         status_ms: STATUS_MS,
         flush_ms: FLUSH_MS,
-        boot: false,
+        boot: what.boot,
     }
 }

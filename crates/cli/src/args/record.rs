@@ -42,6 +42,16 @@ pub(crate) struct RecordArgs {
     /// Record these events in guests [default: those of --profile, as far as guests have them]
     #[arg(long = "guest-event", value_name = "EVENT", requires = "guests")]
     pub(crate) guest_events: Vec<String>,
+    /// Record each call of a function of guests' kernels
+    #[arg(long = "guest-kprobe", value_name = "FUNCTION [ARGS]", requires = "guests")]
+    pub(crate) guest_kprobes: Vec<String>,
+    /// Record only what a filter of the kernel's lets through: 'sched_switch prev_pid != 0'
+    #[arg(long = "guest-filter", value_name = "EVENT FILTER", requires = "guests")]
+    pub(crate) guest_filters: Vec<String>,
+    /// Take what guests' kernels have recorded since they booted (trace_event=... on their command
+    /// lines), and end that
+    #[arg(long, requires = "guests", conflicts_with_all = ["guest_events", "guest_kprobes"])]
+    pub(crate) guest_boot: bool,
     /// Size of each CPU's buffer in guests' kernels, in KiB
     #[arg(long, value_name = "KIB", requires = "guests")]
     pub(crate) guest_buffer: Option<u32>,

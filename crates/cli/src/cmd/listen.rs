@@ -44,9 +44,9 @@ fn plan(args: &ListenArgs) -> ListenPlan {
         in_guests: InGuests {
             events: args.events.clone(),
             profile: args.profile.map(Profile::from).or(usual),
-            probes: Vec::new(),
             buffer_kib: args.buffer,
             quota_bytes: Some(args.quota),
+            ..InGuests::default()
         },
         most_guests: args.guests,
         to: args.output.clone(),

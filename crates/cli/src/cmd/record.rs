@@ -73,7 +73,9 @@ fn in_guests(args: &RecordArgs) -> InGuests {
     InGuests {
         events: args.guest_events.clone(),
         profile: args.guest_events.is_empty().then_some(usual),
-        probes: Vec::new(),
+        probes: args.guest_kprobes.clone(),
+        filters: args.guest_filters.clone(),
+        boot: args.guest_boot,
         buffer_kib: args.guest_buffer,
         quota_bytes: args.guest_quota,
     }

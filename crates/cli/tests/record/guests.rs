@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::agent::{Agent, signal};
-use crate::tool::{Ran, command, file_info, left, run, start_programs, turn, wait_until};
+use crate::tool::{Ran, TRACEFS, command, file_info, left, run, start_programs, turn, wait_until};
 
 struct Setup {
     folder: tempfile::TempDir,
@@ -418,4 +418,72 @@ fn strangers_are_not_listened_to() {
     assert!(unsaid.stderr.contains("for everybody on the way to read"), "{}", unsaid.stderr);
     let known = record(&format!("tls:{at}{}", setup.keys("host", "guest")));
     assert_eq!(known.code, Some(0), "{}", known.stderr);
+}
+
+#[test]
+fn filters_and_probes_of_guests_are_those_that_were_asked_for() {
+    let Some(_turn) = turn() else { return };
+    let setup = Setup::new();
+    let _agent = Agent::start(&setup.channel());
+    let filter = "sched_process_exec filename ~ \"*/env\"";
+    let recorder = setup.begin(&["--guest-filter", filter]);
+    start_programs(3);
+    let env = |_| std::process::Command::new("/usr/bin/env").arg("true").status().unwrap();
+    assert!((0..4).map(env).all(|status| status.success()));
+    assert_eq!(ended(recorder).0, Some(0));
+    let path = Path::new(&setup.session()).join("guest-g.dat");
+    let events = run(&["events", "--format", "jsonl", path.to_str().unwrap()]).stdout;
+    assert_eq!(events.lines().filter(|line| line.contains("/env\"")).count(), 4, "{events}");
+    assert_eq!(setup.started("guest-g.dat"), 0);
+    assert!(setup.started("host.dat") >= 3);
+    let (guest, to) = (format!("g={}", setup.channel()), setup.path("t"));
+    let wrong = run(&[
+        "record",
+        "--guest",
+        &guest,
+        "--guest-event",
+        "sched_switch",
+        "--guest-filter",
+        "sched_switch no_such_field == 1",
+        "-o",
+        &to,
+    ]);
+    assert!(wrong.code == Some(1) && wrong.stderr.contains("filter"), "{}", wrong.stderr);
+}
+
+/// The kernel's own buffers stand for those of a guest that records from its boot on. They are
+/// everybody's: where somebody uses them the test is skipped.
+#[test]
+fn what_a_kernel_recorded_before_is_taken() {
+    let Some(_turn) = turn() else { return };
+    let file = |name: &str| Path::new(TRACEFS).join(name);
+    let events = fs::read_to_string(file("set_event")).unwrap();
+    let tracer = fs::read_to_string(file("current_tracer")).unwrap();
+    if !events.trim().is_empty() || tracer.trim() != "nop" {
+        return eprintln!("skipped: somebody traces with the kernel's own buffers");
+    }
+    let was_on = fs::read_to_string(file("tracing_on")).unwrap();
+    fs::write(file("trace"), "").unwrap();
+    fs::write(file("tracing_on"), "1").unwrap();
+    fs::write(file("set_event"), "sched:sched_process_exec").unwrap();
+    start_programs(6);
+    let setup = Setup::new();
+    let _agent = Agent::start(&setup.channel());
+    let guest = format!("g={}", setup.channel());
+    let ran = run(&[
+        "record",
+        "-e",
+        "sched_process_exec",
+        "--guest",
+        &guest,
+        "--guest-boot",
+        "-o",
+        &setup.session(),
+        "--for",
+        "200ms",
+    ]);
+    fs::write(file("set_event"), "").unwrap();
+    fs::write(file("tracing_on"), was_on.trim()).unwrap();
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!((setup.started("host.dat"), setup.started("guest-g.dat")), (0, 6));
 }
