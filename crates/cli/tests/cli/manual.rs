@@ -5,7 +5,6 @@ use std::fs;
 use crate::tool::{assert_golden, output_of};
 
 const VERBS: [&str; 9] =
-    ["exits", "nested", "events", "info", "record", "listen", "lab", "completions", "man"];
 
 #[test]
 fn help_is_as_expected() {

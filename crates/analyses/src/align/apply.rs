@@ -1,0 +1,46 @@
+//! Brings a guest's recording to its host's clock by the method chosen.
+
+use sources::{ClockPiece, ClockPieces, Recording};
+use timeline::align::Line;
+
+use super::judge::Stretch;
+use super::{GuestAlignment, Method};
+
+impl GuestAlignment {
+    /// Corrects the times of the guest's recording. Without a usable method they stay as recorded.
+    pub fn apply(&self, guest: &mut Recording) {
+        let Some(relation) = self.relation.as_ref().filter(|relation| !relation.recorded) else {
+            return;
+        };
+        let mut cpus = vec![Vec::new(); self.cpus as usize];
+        for (cpu, stretches) in &relation.cpus {
+            if let Some(pieces) = cpus.get_mut(*cpu as usize) {
+                *pieces = stretches.iter().map(piece).collect();
+            }
+        }
+        guest.set_clock_pieces(&ClockPieces::new(cpus));
+    }
+
+    /// Whether times of the guest are brought to its host's clock.
+    #[must_use]
+    pub fn is_aligned(&self) -> bool {
+        self.chosen.is_some()
+    }
+
+    /// Whether the method's figures were held against windows at all.
+    #[must_use]
+    pub fn is_checked(&self) -> bool {
+        let windows = self.methods.iter().find(|result| result.method == Method::Windows);
+        windows.is_some_and(|result| !result.rows.is_empty())
+    }
+}
+
+fn piece(stretch: &Stretch) -> ClockPiece {
+    let Line { at_ns, offset_ns, drift_ppb } = stretch.line;
+    ClockPiece {
+        from: u64::try_from(stretch.from_ns).unwrap_or(0),
+        at: u64::try_from(at_ns).unwrap_or(0),
+        offset: offset_ns,
+        drift: (drift_ppb * 1e6).round() as i64,
+    }
+}
