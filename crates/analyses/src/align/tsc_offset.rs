@@ -69,11 +69,14 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
     let mut related = Vec::new();
     for cpu in cpus {
         let Some(stamps) = question.guest.of(cpu.guest_cpu) else { continue };
-        // The numbers of vCPUs tell those of one VM apart; their threads write for themselves.
-        let only_vm = question.host.vms.len() == 1;
-        let concerns =
-            |write: &Write| write.thread == cpu.thread || (only_vm && write.vcpu == cpu.vcpu);
-        let own: Vec<Write> = writes.iter().copied().filter(concerns).collect();
+        let of = |concerns: &dyn Fn(&Write) -> bool| -> Vec<Write> {
+            writes.iter().copied().filter(|write| concerns(write)).collect()
+        };
+        let mut own = of(&|write| write.thread == cpu.thread);
+        // The numbers of vCPUs tell those of one VM apart.
+        if own.is_empty() && question.host.vms.len() == 1 {
+            own = of(&|write| write.vcpu == cpu.vcpu);
+        }
         let told = recorded.iter().find(|(told, ..)| *told == cpu.guest_cpu);
         let scaling = told.map_or(Scaling::NONE, |(_, _, scaling)| *scaling);
         let initial = own.first().map(|write| write.before).or(told.map(|(_, offset, _)| *offset));
@@ -130,19 +133,27 @@ fn stretches(
     let (Some(&first), Some(&last)) = (stamps.raw.first(), stamps.raw.last()) else {
         return Vec::new();
     };
-    let mut parts = vec![(first, initial)];
+    // Begin, end and offset of each stretch.
+    let mut parts = vec![(first, last, initial)];
     for write in writes.iter().filter(|write| write.before != write.after) {
-        let Some(begin) = scaling.guest(write.host_tsc, write.after) else { continue };
+        let offsets = (
+            scaling.guest(write.host_tsc, write.before),
+            scaling.guest(write.host_tsc, write.after),
+        );
+        let (Some(before), Some(begin)) = offsets else { continue };
         match parts.last_mut() {
             // Of writes before the first event the last one counts, as of two at once.
-            Some(part) if begin <= part.0 => part.1 = write.after,
+            Some(part) if begin <= part.0 => part.2 = write.after,
             _ if begin > last => break,
-            _ => parts.push((begin, write.after)),
+            Some(part) => {
+                part.1 = before.clamp(part.0, begin.saturating_sub(1));
+                parts.push((begin, last, write.after));
+            }
+            None => {}
         }
     }
-    let ends = parts.iter().skip(1).map(|part| part.0.saturating_sub(1)).chain([last]);
-    let spans = parts.iter().zip(ends).map(|(&(begin, offset), end)| (begin, end, offset));
-    spans
+    parts
+        .into_iter()
         .filter_map(|(begin, end, offset)| {
             stretch(question, stamps.cpu, (begin, end), |raw| scaling.host(raw, offset))
         })

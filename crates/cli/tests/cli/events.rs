@@ -118,7 +118,7 @@ fn host_and_guest_are_merged_by_time() {
     seen.dedup();
     // The guest goes by the name its VM has in the exits report.
     assert_eq!(seen, [("host".to_owned(), 0.into()), ("vm-119".to_owned(), 1.into())]);
-    let text = output_of(&["events", HOST, GUEST]);
+    let text = hyperscope(&["events", HOST, GUEST]).out;
     assert!(text.starts_with("      host: cpus=2\n    vm-119: cpus=1\n"));
     assert_eq!(text.lines().count(), both.len() + 2);
     assert!(
