@@ -23,6 +23,9 @@ fn method<'r>(report: &'r Value, name: &str) -> &'r Value {
     methods.iter().find(|one| one["method"] == name).unwrap()
 }
 
+/// Both sides on `x86-tsc`, with the guest's TSC offset noted.
+const TSC: (&str, &str) = ("fixtures/x86-svm/tsc.dat", "fixtures/x86-svm/tsc.guest.dat");
+
 /// Guest events of a merged recording that stand where the vCPU's thread was between an exit and
 /// an entry: told from the order of lines alone, which is what readers go by.
 fn out_of_order(host: &str, guest: &str, thread: u64, method: &str) -> (usize, usize) {
@@ -61,6 +64,29 @@ fn windows_leave_no_event_outside_and_show_that_time_shift_is_off() {
         assert!(shift["from_windows_ns"].as_u64().unwrap() > 1_000_000, "{guest}: {shift}");
         assert_eq!(method(&report, "tsc_offset")["usable"], false, "{guest}");
     }
+}
+
+#[test]
+fn windows_agree_with_recorded_tsc_offsets_within_their_bound() {
+    let report = align(&[TSC.0, TSC.1]);
+    check(&closed("align"), &report, TSC.1);
+    assert_eq!(report["guests"][0]["method"], "tsc_offset");
+    for name in ["tsc_offset", "time_shift", "windows"] {
+        assert_eq!(method(&report, name)["violations"], 0, "{name}");
+    }
+    let windows = align(&["--method", "windows", TSC.0, TSC.1]);
+    let rows = |report: &Value| report["rows"].as_array().unwrap().clone();
+    assert_eq!((rows(&report).len(), rows(&windows).len()), (2, 2), "two vCPUs");
+    for (exact, bounded) in rows(&report).iter().zip(rows(&windows)) {
+        assert_eq!(
+            (&exact["vcpu"], &exact["guest_cpu"]),
+            (&bounded["vcpu"], &bounded["guest_cpu"])
+        );
+        let off = exact["offset_ns"].as_i64().unwrap() - bounded["offset_ns"].as_i64().unwrap();
+        let bound = bounded["bound_ns"].as_u64().unwrap();
+        assert!(off.unsigned_abs() <= bound && bound < 20_000, "{off} {bound}");
+    }
+    assert_eq!(method(&report, "tsc_offset")["agrees_with_windows"], true);
 }
 
 #[test]
@@ -130,13 +156,15 @@ fn the_line_about_alignment_is_told_beside_merged_events() {
 
 #[test]
 fn reports_are_as_expected() {
-    for (name, (host, guest, _)) in ["x86-svm-host-guest", "arm64-A"].into_iter().zip(PAIRS) {
+    let names = ["x86-svm-host-guest", "arm64-A", "x86-svm-tsc"];
+    let pairs = [(PAIRS[0].0, PAIRS[0].1, 3), (PAIRS[1].0, PAIRS[1].1, 3), (TSC.0, TSC.1, 7)];
+    for (name, (host, guest, lines)) in names.into_iter().zip(pairs) {
         assert_golden(&format!("{name}.align.txt"), &output_of(&["align", host, guest]));
         // Whichever comes first.
         let swapped = output_of(&["align", guest, host]);
         assert_eq!(swapped, output_of(&["align", host, guest]));
         let csv = output_of(&["align", "--format", "csv", host, guest]);
-        assert_eq!(csv.lines().count(), 3, "{csv}");
+        assert_eq!(csv.lines().count(), lines, "{csv}");
     }
 }
 
