@@ -4,7 +4,8 @@ use std::fs;
 
 use crate::tool::{assert_golden, output_of};
 
-const VERBS: [&str; 9] =
+const VERBS: [&str; 10] =
+    ["exits", "nested", "events", "align", "info", "record", "listen", "lab", "completions", "man"];
 
 #[test]
 fn help_is_as_expected() {
