@@ -10,6 +10,7 @@ mod mapping;
 mod stamps;
 mod time_shift;
 mod tsc_offset;
+mod tsc_writes;
 
 use sources::Recording;
 use timeline::align::{Piece, Unsolved};
@@ -123,11 +124,20 @@ pub struct GuestAlignment {
     /// Events of the guest that lie in no stretch of the windows' answer: near its breaks, or
     /// where it has none.
     pub unplaced: u64,
+    /// Whether the host tells windows to hold methods against.
+    pub checked: bool,
     relation: Option<Relation>,
     cpus: u32,
 }
 
 impl GuestAlignment {
+    /// Whether the windows give an answer.
+    #[must_use]
+    pub fn has_windows(&self) -> bool {
+        let windows = self.methods.iter().find(|result| result.method == Method::Windows);
+        windows.is_some_and(|result| !result.rows.is_empty())
+    }
+
     /// What the chosen method gives.
     #[must_use]
     pub fn result(&self) -> Option<&MethodResult> {
@@ -209,6 +219,10 @@ impl Question<'_> {
             methods,
             chosen,
             unplaced: events.saturating_sub(placed),
+            checked: solved
+                .cpus
+                .iter()
+                .any(|cpu| self.host.away(cpu.index).is_some_and(|away| !away.is_empty())),
             relation: usable
                 .into_iter()
                 .find(|(method, _)| Some(*method) == chosen)

@@ -89,6 +89,11 @@ impl AlignReport {
             out += &format!("\n{drawn}\n");
         }
         for result in &guest.methods {
+            let more = result.rows.len().saturating_sub(MOST_LINES);
+            if more > 0 {
+                let (name, more) = (result.method.name(), count(more as u64));
+                out += &format!("{name}: {more} more stretches; csv and json have all\n");
+            }
             if let Some(reason) = &result.reason {
                 out += &format!("{}: {reason}\n", result.method.name());
             }
@@ -102,7 +107,7 @@ impl AlignReport {
                 );
             }
         }
-        if guest.unplaced > 0 && guest.is_checked() {
+        if guest.unplaced > 0 && guest.has_windows() {
             out += &format!(
                 "{} events lie where the windows give no line: near a break, or where too few fit\n",
                 count(guest.unplaced)
@@ -136,7 +141,7 @@ impl AlignReport {
             .set("host", self.path(guest.host))
             .set("guest", self.path(guest.guest))
             .set("method", guest.chosen.map(analyses::Method::name))
-            .set("checked", guest.is_checked())
+            .set("checked", guest.checked)
             .set("unplaced", guest.unplaced)
             .set("methods", guest.methods.iter().map(method).collect::<Vec<_>>())
             .done()
@@ -184,7 +189,7 @@ pub fn summary(guest: &GuestAlignment) -> String {
         Some(bound) => format!("within {}", time(bound, guest.nanoseconds)),
         None => "no bound stated".to_owned(),
     };
-    let checked = if guest.is_checked() {
+    let checked = if guest.checked {
         format!(
             "{} of {} events outside the windows of their vCPU",
             count(result.violations()),
@@ -196,12 +201,15 @@ pub fn summary(guest: &GuestAlignment) -> String {
     format!("{}: aligned by {}, {bound}; {checked}", guest.vm, result.method.name())
 }
 
+/// Rows of a method that people are shown; KVM may change an offset thousands of times.
+const MOST_LINES: usize = 16;
+
 fn table(guest: &GuestAlignment) -> Table {
     let ns = guest.nanoseconds;
     let lines: Vec<(&MethodResult, &AlignRow)> = guest
         .methods
         .iter()
-        .flat_map(|result| result.rows.iter().map(move |row| (result, row)))
+        .flat_map(|result| result.rows.iter().take(MOST_LINES).map(move |row| (result, row)))
         .collect();
     let mut table = Table::default();
     let cells = |of: &dyn Fn(&MethodResult, &AlignRow) -> String| -> Vec<String> {

@@ -3,8 +3,8 @@
 use sources::{ClockPiece, ClockPieces, Recording};
 use timeline::align::Line;
 
+use super::GuestAlignment;
 use super::judge::Stretch;
-use super::{GuestAlignment, Method};
 
 impl GuestAlignment {
     /// Corrects the times of the guest's recording. Without a usable method they stay as recorded.
@@ -19,19 +19,6 @@ impl GuestAlignment {
             }
         }
         guest.set_clock_pieces(&ClockPieces::new(cpus));
-    }
-
-    /// Whether times of the guest are brought to its host's clock.
-    #[must_use]
-    pub fn is_aligned(&self) -> bool {
-        self.chosen.is_some()
-    }
-
-    /// Whether the method's figures were held against windows at all.
-    #[must_use]
-    pub fn is_checked(&self) -> bool {
-        let windows = self.methods.iter().find(|result| result.method == Method::Windows);
-        windows.is_some_and(|result| !result.rows.is_empty())
     }
 }
 

@@ -1,35 +1,20 @@
 //! The relation that KVM set: a guest's TSC is its host's and an offset, which `kvm_write_tsc_offset`
 //! tells of whenever it changes. It holds where both sides stamped their events with `x86-tsc`.
 
-use std::ops::ControlFlow;
-
-use abi::ByteOrder;
-use eventfmt::NumberAt;
-use sources::{Block, Container, Damage, Recording};
-use timeline::align::Line;
-use timeline::rounds::{self, Batch, Consume, Decode, Input};
+use sources::{Container, Recording};
+use timeline::align::{Away, Line};
 
 use super::Question;
 use super::judge::{Relation, Stretch};
 use super::mapping::CpuOnVcpu;
 use super::stamps::CpuStamps;
+use super::tsc_writes::{Write, writes};
 
 /// Names under which trace.dat has the raw TSC: the second, with how to make nanoseconds of it.
 const TSC_CLOCKS: [&str; 2] = ["x86-tsc", "tsc2nsec"];
 
 /// The clocks are read and converted in whole ticks and nanoseconds.
 const ROUNDING_NS: u64 = 2;
-
-/// A `kvm_write_tsc_offset`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Write {
-    /// Host's TSC.
-    host_tsc: u64,
-    thread: u32,
-    vcpu: u32,
-    before: i64,
-    after: i64,
-}
 
 /// Scaling of the guest's TSC: `guest = (host * ratio >> bits) + offset`.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +66,7 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
         let scaling = told.map_or(Scaling::NONE, |(_, _, scaling)| *scaling);
         let initial = own.first().map(|write| write.before).or(told.map(|(_, offset, _)| *offset));
         let Some(initial) = initial else { continue };
+        let own = effective(question, question.host.away(cpu.index), own);
         let stretches = stretches(question, stamps, initial, &own, scaling);
         if !stretches.is_empty() {
             related.push((cpu.guest_cpu, stretches));
@@ -121,6 +107,28 @@ fn inverse(ratio: u64, bits: u32) -> Option<Scaling> {
     Some(Scaling { ratio, bits })
 }
 
+/// Writes that changed the offset from one stay in the guest to the next. Between an exit and the
+/// entry after it KVM may write several times (where the host's TSC is unstable it sets the guest's
+/// back, and then ahead again, whenever the thread is scheduled in): only the sum of that counts.
+fn effective(question: &Question<'_>, away: Option<&Away>, writes: Vec<Write>) -> Vec<Write> {
+    let host = question.host_recording;
+    let to_ns = host.streams().first().map(|stream| host.correction(stream).own());
+    let stay = |write: &Write| {
+        let host_ns = i64::try_from(to_ns.as_ref()?.ns(write.host_tsc, 0)).ok()?;
+        away?.around(host_ns)
+    };
+    let mut effective: Vec<(Option<(i64, i64)>, Write)> = Vec::new();
+    for write in writes {
+        let away = stay(&write);
+        match effective.last_mut() {
+            Some((last, sum)) if away.is_some() && *last == away => sum.after = write.after,
+            _ => effective.push((away, write)),
+        }
+    }
+    effective.retain(|(_, write)| write.before != write.after);
+    effective.into_iter().map(|(_, write)| write).collect()
+}
+
 /// From write to write the offset is one; each stretch goes from the guest's TSC at one to that at
 /// the next.
 fn stretches(
@@ -135,22 +143,25 @@ fn stretches(
     };
     // Begin, end and offset of each stretch.
     let mut parts = vec![(first, last, initial)];
-    for write in writes.iter().filter(|write| write.before != write.after) {
+    for write in writes {
         let offsets = (
             scaling.guest(write.host_tsc, write.before),
             scaling.guest(write.host_tsc, write.after),
         );
-        let (Some(before), Some(begin)) = offsets else { continue };
-        match parts.last_mut() {
-            // Of writes before the first event the last one counts, as of two at once.
-            Some(part) if begin <= part.0 => part.2 = write.after,
-            _ if begin > last => break,
-            Some(part) => {
-                part.1 = before.clamp(part.0, begin.saturating_sub(1));
-                parts.push((begin, last, write.after));
-            }
-            None => {}
+        let (Some(before), Some(after)) = offsets else { continue };
+        let Some(part) = parts.last_mut() else { continue };
+        if before <= part.0 {
+            // Before the first event, or at once with the write before.
+            part.2 = write.after;
+            continue;
         }
+        // A TSC that is set back repeats itself: what was read first counts as before.
+        let begin = after.max(part.0.saturating_add(1));
+        if before > last || begin > last {
+            break;
+        }
+        part.1 = before.clamp(part.0, begin.saturating_sub(1));
+        parts.push((begin, last, write.after));
     }
     parts
         .into_iter()
@@ -182,94 +193,6 @@ fn stretch(
     let line = Line { at_ns, offset_ns, drift_ppb };
     let drifts_ppb = Some((drift_ppb, drift_ppb));
     Some(Stretch { from_ns, to_ns, line, bound_ns: Some(ROUNDING_NS), drifts_ppb })
-}
-
-/// All writes of TSC offsets, in order.
-fn writes(host: &Recording) -> Vec<Write> {
-    let Some(reader) = Reader::new(host) else { return Vec::new() };
-    let mut gather = Gather(Vec::new());
-    rounds::run(&Input::all_of(host), &reader, &mut gather, &|_| ());
-    gather.0.sort_by_key(|write| write.host_tsc);
-    gather.0
-}
-
-struct Reader {
-    order: ByteOrder,
-    id: u16,
-    type_at: NumberAt,
-    pid_at: NumberAt,
-    vcpu: NumberAt,
-    before: NumberAt,
-    after: NumberAt,
-}
-
-impl Reader {
-    fn new(host: &Recording) -> Option<Self> {
-        let format = host.formats().by_name("kvm:kvm_write_tsc_offset")?;
-        let at = |name: &str| format.field(name)?.number();
-        Some(Self {
-            order: host.abi().order,
-            id: format.id(),
-            type_at: host.formats().type_at(),
-            pid_at: host.formats().pid_at(),
-            vcpu: at("vcpu_id")?,
-            before: at("previous_tsc_offset")?,
-            after: at("next_tsc_offset")?,
-        })
-    }
-
-    fn write(&self, host_tsc: u64, payload: &[u8]) -> Option<Write> {
-        if self.type_at.read(payload, self.order)? as u16 != self.id {
-            return None;
-        }
-        Some(Write {
-            host_tsc,
-            thread: self.pid_at.read(payload, self.order)? as u32,
-            vcpu: self.vcpu.read(payload, self.order)? as u32,
-            before: self.before.read(payload, self.order)?.cast_signed(),
-            after: self.after.read(payload, self.order)?.cast_signed(),
-        })
-    }
-}
-
-#[derive(Debug, Default)]
-struct WriteBatch(Vec<Write>);
-
-impl Batch for WriteBatch {
-    fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    fn last_stamp_ns(&self) -> Option<u64> {
-        None
-    }
-
-    fn set_unreadable(&mut self, _: Damage) {}
-}
-
-impl Decode for Reader {
-    type Batch = WriteBatch;
-
-    fn decode(&self, _: usize, input: Input<'_>, block: &Block<'_>, batch: &mut WriteBatch) {
-        for (_, page) in block.pages(input.stream.layout()) {
-            let Ok(page) = page else { continue };
-            // Records up to a damaged one are good.
-            let _ =
-                page.for_each(|record| batch.0.extend(self.write(record.stamp, record.payload)));
-        }
-    }
-}
-
-struct Gather(Vec<Write>);
-
-impl Consume<WriteBatch> for Gather {
-    fn take(&mut self, _: usize, batch: WriteBatch) {
-        self.0.extend(batch.0);
-    }
-
-    fn advance(&mut self, _: u64, _: &mut Vec<WriteBatch>) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
 }
 
 #[cfg(test)]

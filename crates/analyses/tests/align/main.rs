@@ -28,6 +28,8 @@ struct Story {
     told: bool,
     /// Events of the host are lost now and then.
     lossy: bool,
+    /// KVM sets the TSC back and ahead again in every third exit, a little further each time.
+    rewritten: bool,
 }
 
 const GHZ_2: Tsc2Nsec = Tsc2Nsec { mult: 1 << 9, shift: 10, offset: 0 };
@@ -47,6 +49,7 @@ impl Default for Story {
             shift: None,
             told: false,
             lossy: false,
+            rewritten: false,
         }
     }
 }
@@ -101,7 +104,7 @@ impl Story {
             }
             now += 1000 + random.below(60_000);
             host.event(cpu, now, thread, "kvm_exit", &[("exit_reason", 0x78), ("isa", 2)]);
-            if now >= jump && offset != after {
+            if now >= jump && !self.rewritten && offset != after {
                 let said = |offset: u64| offset.wrapping_add(self.lie);
                 let fields = [
                     ("vcpu_id", vcpu),
@@ -111,6 +114,20 @@ impl Story {
                 now += 500;
                 host.event(cpu, now, thread, "kvm_write_tsc_offset", &fields);
                 offset = after;
+            }
+            if self.rewritten && random.below(3) == 0 {
+                let back = offset.wrapping_sub(5_000_000);
+                let ahead = offset + random.below(100);
+                for (previous, next) in [(offset, back), (back, ahead)] {
+                    let fields = [
+                        ("vcpu_id", vcpu),
+                        ("previous_tsc_offset", previous),
+                        ("next_tsc_offset", next),
+                    ];
+                    now += 300;
+                    host.event(cpu, now, thread, "kvm_write_tsc_offset", &fields);
+                }
+                offset = ahead;
             }
             let idle = random.below(8) == 0;
             now += 3000 + random.below(if idle { 6_000_000 } else { 150_000 });
@@ -253,4 +270,16 @@ fn nothing_is_judged_where_events_of_the_host_were_lost() {
         }
         assert!(farthest_off(&mut recorded, &guest, 2) <= 2);
     }
+}
+
+#[test]
+fn offsets_that_are_rewritten_all_the_time_are_followed() {
+    let mut recorded = Story { rewritten: true, ..Story::default() }.record();
+    let guest = only(&recorded.0, None);
+    assert_eq!(guest.chosen, Some(Method::TscOffset));
+    let tsc = method(&guest, Method::TscOffset);
+    assert!(tsc.rows.len() > 2000, "{}", tsc.rows.len());
+    assert_eq!(tsc.violations(), 0);
+    let off = farthest_off(&mut recorded, &guest, 2);
+    assert!(off <= 2, "{off}");
 }

@@ -17,6 +17,9 @@ const NARROW_NS: i64 = 200_000;
 /// Possible offsets so far apart are no answer.
 const WIDEST_NS: i64 = 50_000_000;
 
+/// So many places are weighed against one another.
+const MOST_PLACES: usize = 256;
+
 /// An answer that so many bits speak for is no coincidence: one in a million.
 pub(super) const ENOUGH_BITS: f64 = 20.0;
 
@@ -105,16 +108,35 @@ pub(super) fn search(stamps: &[i64], away: &Away, candidates: &[(i64, i64)]) -> 
             return Found::At { event, low, high };
         }
     }
-    let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else {
+    choose(stamps, &offsets, &evidence)
+}
+
+/// Of the places left after all events, the one that is no coincidence while all others would be.
+fn choose(stamps: &[i64], offsets: &[(i64, i64)], evidence: &Evidence<'_>) -> Found {
+    let mut places: Vec<(i64, i64)> = Vec::new();
+    for &(low, high) in offsets {
+        match places.last_mut() {
+            Some(last) if high.saturating_sub(last.0) <= WIDEST_NS => last.1 = high,
+            _ => places.push((low, high)),
+        }
+    }
+    if places.len() > MOST_PLACES {
         return Found::Several;
-    };
-    let (low, high) = (first.0, last.1);
-    if high.saturating_sub(low) > WIDEST_NS {
-        Found::Several
-    } else if evidence.now(stamps, low, high) < ENOUGH_BITS {
-        Found::Weak
-    } else {
-        Found::At { event: stamps.len().saturating_sub(1), low, high }
+    }
+    let bits = |&(low, high): &(i64, i64)| evidence.now(stamps, low, high);
+    let mut weighed: Vec<(f64, (i64, i64))> =
+        places.iter().map(|place| (bits(place), *place)).collect();
+    weighed.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let others = weighed.get(1).map_or(0.0, |(bits, _)| bits.max(0.0));
+    match weighed.first() {
+        Some(&(bits, (low, high))) if bits - others >= ENOUGH_BITS => {
+            if high.saturating_sub(low) > WIDEST_NS {
+                return Found::Several;
+            }
+            Found::At { event: stamps.len().saturating_sub(1), low, high }
+        }
+        Some(_) if weighed.len() > 1 => Found::Several,
+        _ => Found::Weak,
     }
 }
 
