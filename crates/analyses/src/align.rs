@@ -20,7 +20,7 @@ use judge::Relation;
 use mapping::CpuOnVcpu;
 use stamps::GuestStamps;
 
-pub use guests::{GuestOf, guests};
+use guests::{GuestOf, guests};
 
 /// A way to bring a guest's times to its host's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -190,27 +190,15 @@ impl Question<'_> {
             time_shift::relation(self, &solved.cpus),
             windows(&solved, same_unit),
         ];
-        let mut methods = Vec::new();
-        let mut usable = Vec::new();
-        let by_windows = relations.last().and_then(|relation| relation.as_ref().ok()).cloned();
-        for (method, relation) in Method::ALL.into_iter().zip(relations) {
-            match relation {
-                Ok(relation) => {
-                    let rows = judge::rows(self, &solved.cpus, &relation);
-                    let reason = solved.reason().filter(|_| method == Method::Windows);
-                    let others = by_windows.as_ref().filter(|_| method != Method::Windows);
-                    let from_windows =
-                        others.and_then(|windows| judge::compare(&relation, windows));
-                    methods.push(MethodResult { method, rows, reason, from_windows });
-                    usable.push((method, relation));
-                }
-                Err(reason) => methods.push(MethodResult::unusable(method, reason)),
-            }
-        }
+        let methods = self.results(&solved, &relations);
         let chosen = choose(&methods, method);
         let placed = methods.iter().find(|one| one.method == Method::Windows);
         let placed = placed.map_or(0, MethodResult::events);
         let events: u64 = solved.cpus.iter().map(|cpu| self.judged(cpu)).sum();
+        let tells =
+            |cpu: &CpuOnVcpu| self.host.away(cpu.index).is_some_and(|away| !away.is_empty());
+        let by_method = Method::ALL.into_iter().zip(relations);
+        let relation = by_method.filter(|(method, _)| Some(*method) == chosen);
         GuestAlignment {
             host: pair.host,
             guest: pair.guest,
@@ -219,16 +207,34 @@ impl Question<'_> {
             methods,
             chosen,
             unplaced: events.saturating_sub(placed),
-            checked: solved
-                .cpus
-                .iter()
-                .any(|cpu| self.host.away(cpu.index).is_some_and(|away| !away.is_empty())),
-            relation: usable
-                .into_iter()
-                .find(|(method, _)| Some(*method) == chosen)
-                .map(|one| one.1),
+            checked: solved.cpus.iter().any(tells),
+            relation: relation.into_iter().find_map(|(_, relation)| relation.ok()),
             cpus: self.guest.cpus().map(|cpu| cpu.cpu + 1).max().unwrap_or(0),
         }
+    }
+
+    /// Each relation, judged and compared with that of the windows, which is the last.
+    fn results(
+        &self,
+        solved: &mapping::Solved,
+        relations: &[Result<Relation, String>],
+    ) -> Vec<MethodResult> {
+        let by_windows = relations.last().and_then(|relation| relation.as_ref().ok());
+        let result = |(method, relation): (Method, &Result<Relation, String>)| {
+            let relation = match relation {
+                Ok(relation) => relation,
+                Err(reason) => return MethodResult::unusable(method, reason),
+            };
+            let is_windows = method == Method::Windows;
+            let others = by_windows.filter(|_| !is_windows);
+            MethodResult {
+                method,
+                rows: judge::rows(self, &solved.cpus, relation),
+                reason: solved.reason().filter(|_| is_windows),
+                from_windows: others.and_then(|windows| judge::compare(relation, windows)),
+            }
+        };
+        Method::ALL.into_iter().zip(relations).map(result).collect()
     }
 
     /// Events of a CPU that can be held against windows.

@@ -14,7 +14,7 @@ mod reasons;
 mod tally;
 mod vms;
 
-pub use align::{AlignRow, GuestAlignment, GuestOf, Method, MethodResult, align, guests};
+pub use align::{AlignRow, GuestAlignment, Method, MethodResult, align};
 pub use contents::{Contents, CpuContents, contents, contents_and_vms};
 pub use distribution::{Distribution, EXACT_VALUES};
 pub use exits::{ExitRow, Exits, Recorded, exits};

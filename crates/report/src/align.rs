@@ -88,25 +88,7 @@ impl AlignReport {
         if guest.methods.iter().any(|result| !result.rows.is_empty()) {
             out += &format!("\n{drawn}\n");
         }
-        for result in &guest.methods {
-            let more = result.rows.len().saturating_sub(MOST_LINES);
-            if more > 0 {
-                let (name, more) = (result.method.name(), count(more as u64));
-                out += &format!("{name}: {more} more stretches; csv and json have all\n");
-            }
-            if let Some(reason) = &result.reason {
-                out += &format!("{}: {reason}\n", result.method.name());
-            }
-            if let Some((off, agrees)) = result.from_windows {
-                let within =
-                    if agrees { "within the bounds" } else { "more than the bounds allow" };
-                out += &format!(
-                    "{}: {} from the windows at most, {within}\n",
-                    result.method.name(),
-                    time(off, guest.nanoseconds),
-                );
-            }
-        }
+        out += &notes(guest);
         if guest.unplaced > 0 && guest.has_windows() {
             out += &format!(
                 "{} events lie where the windows give no line: near a break, or where too few fit\n",
@@ -171,6 +153,30 @@ impl AlignReport {
         };
         result.rows.iter().map(row).collect()
     }
+}
+
+/// What the table does not say of each method.
+fn notes(guest: &GuestAlignment) -> String {
+    let mut out = String::new();
+    for result in &guest.methods {
+        let more = result.rows.len().saturating_sub(MOST_LINES);
+        if more > 0 {
+            let (name, more) = (result.method.name(), count(more as u64));
+            out += &format!("{name}: {more} more stretches; csv and json have all\n");
+        }
+        if let Some(reason) = &result.reason {
+            out += &format!("{}: {reason}\n", result.method.name());
+        }
+        if let Some((off, agrees)) = result.from_windows {
+            let within = if agrees { "within the bounds" } else { "more than the bounds allow" };
+            out += &format!(
+                "{}: {} from the windows at most, {within}\n",
+                result.method.name(),
+                time(off, guest.nanoseconds),
+            );
+        }
+    }
+    out
 }
 
 fn rounded(drift_ppb: f64) -> i64 {

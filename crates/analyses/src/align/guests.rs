@@ -6,20 +6,19 @@ use crate::find_vms;
 
 /// A guest's recording and its host's, by their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GuestOf {
+pub(super) struct GuestOf {
     /// Number of the host's recording.
-    pub host: usize,
+    pub(super) host: usize,
     /// Number of the guest's recording.
-    pub guest: usize,
+    pub(super) guest: usize,
     /// What the host's recording calls the guest, and per guest CPU the thread that runs it, where
     /// it tells.
-    pub told: Option<(String, Vec<(u32, u32)>)>,
+    pub(super) told: Option<(String, Vec<(u32, u32)>)>,
 }
 
 /// Guests and their hosts. Recordings that name one another settle it; of others, a recording
 /// without exits runs on the only one that has some.
-#[must_use]
-pub fn guests(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Vec<GuestOf> {
+pub(super) fn guests(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Vec<GuestOf> {
     if recordings.len() < 2 {
         return Vec::new();
     }

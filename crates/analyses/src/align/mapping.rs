@@ -134,8 +134,62 @@ fn solve_one(stamps: &[i64], away: &Away) -> Result<(f64, Vec<Piece>), Unsolved>
     if part < LEAST_COVERED { Err(Unsolved::NoOffsetFits) } else { Ok((part, pieces)) }
 }
 
-/// Gives the other CPUs of the guest their vCPUs: CPUs of a guest share a clock, mostly, so that
-/// what is known from one is tried first, and made more exact by all that it fits.
+/// CPUs of a guest that have found their vCPUs.
+struct Placed<'q> {
+    question: &'q Question<'q>,
+    /// The clock that CPUs of a guest share, mostly.
+    shared: Vec<Piece>,
+    sharing: Vec<CpuOnVcpu>,
+    /// CPUs with clocks of their own.
+    others: Vec<CpuOnVcpu>,
+    lonely: Vec<u32>,
+}
+
+impl Placed<'_> {
+    fn is_taken(&self, vcpu: &VmVcpu) -> bool {
+        self.sharing.iter().chain(&self.others).any(|cpu| cpu.index == vcpu.index)
+    }
+
+    /// Gives a CPU one of these vCPUs: what is known of the clock is tried first, and made more
+    /// exact by all that it fits.
+    fn place(&mut self, cpu: &CpuStamps, free: &[VmVcpu]) {
+        let away = |vcpu: &VmVcpu| self.question.host.away(vcpu.index);
+        let fits = |vcpu: &&VmVcpu| {
+            away(vcpu).is_some_and(|away| outside(cpu, away, &self.shared) <= MOST_OUTSIDE)
+        };
+        if let Some(vcpu) = free.iter().find(fits) {
+            if let Some(away) = away(vcpu) {
+                for piece in &mut self.shared {
+                    // A stretch whose line the CPU contradicts somewhere stays as wide as it is.
+                    let _ = piece.narrow_by(&cpu.own_ns, away);
+                }
+            }
+            self.sharing.push(on(cpu.cpu, *vcpu, Vec::new()));
+            return;
+        }
+        let own_clock = free.iter().find_map(|vcpu| {
+            let (_, pieces) = solve_one(&cpu.own_ns, away(vcpu)?).ok()?;
+            Some(on(cpu.cpu, *vcpu, pieces))
+        });
+        match own_clock {
+            Some(placed) => self.others.push(placed),
+            None => self.lonely.push(cpu.cpu),
+        }
+    }
+
+    fn finish(mut self, vm: String) -> Solved {
+        for cpu in &mut self.sharing {
+            cpu.pieces.clone_from(&self.shared);
+        }
+        let mut cpus = self.sharing;
+        cpus.extend(self.others);
+        cpus.sort_by_key(|cpu| cpu.guest_cpu);
+        self.lonely.sort_unstable();
+        Solved { vm, cpus, unsolved: None, lonely: self.lonely }
+    }
+}
+
+/// Gives the other CPUs of the guest their vCPUs.
 fn place_others(
     question: &Question<'_>,
     pair: &GuestOf,
@@ -143,48 +197,20 @@ fn place_others(
     anchor: CpuOnVcpu,
     busiest: &[&CpuStamps],
 ) -> Solved {
-    let name = question.host.vms.get(vm).map(|vm| vm.name.clone()).unwrap_or_default();
-    let mut shared = anchor.pieces.clone();
-    let (mut cpus, mut own, mut lonely) = (Vec::new(), Vec::new(), Vec::new());
-    let mut taken = vec![anchor.index];
-    cpus.push(anchor.clone());
-    for cpu in busiest.iter().filter(|cpu| cpu.cpu != anchor.guest_cpu) {
-        let free = likely(question, pair, vm, cpu.cpu);
-        let free: Vec<VmVcpu> =
-            free.into_iter().filter(|vcpu| !taken.contains(&vcpu.index)).collect();
-        let fits = |vcpu: &&VmVcpu| {
-            let away = question.host.away(vcpu.index);
-            away.is_some_and(|away| outside(cpu, away, &shared) <= MOST_OUTSIDE)
-        };
-        if let Some(&vcpu) = free.iter().find(fits) {
-            let away = question.host.away(vcpu.index);
-            for piece in &mut shared {
-                let _ = away.is_some_and(|away| piece.narrow_by(&cpu.own_ns, away));
-            }
-            taken.push(vcpu.index);
-            cpus.push(on(cpu.cpu, vcpu, Vec::new()));
-            continue;
-        }
-        // A clock of its own, then.
-        let solved = free.iter().find_map(|&vcpu| {
-            let away = question.host.away(vcpu.index)?;
-            solve_one(&cpu.own_ns, away).ok().map(|(_, pieces)| on(cpu.cpu, vcpu, pieces))
-        });
-        match solved {
-            Some(placed) => {
-                taken.push(placed.index);
-                own.push(placed);
-            }
-            None => lonely.push(cpu.cpu),
-        }
+    let first = anchor.guest_cpu;
+    let mut placed = Placed {
+        question,
+        shared: anchor.pieces.clone(),
+        sharing: vec![anchor],
+        others: Vec::new(),
+        lonely: Vec::new(),
+    };
+    for cpu in busiest.iter().filter(|cpu| cpu.cpu != first) {
+        let mut free = likely(question, pair, vm, cpu.cpu);
+        free.retain(|vcpu| !placed.is_taken(vcpu));
+        placed.place(cpu, &free);
     }
-    for cpu in &mut cpus {
-        cpu.pieces.clone_from(&shared);
-    }
-    cpus.extend(own);
-    cpus.sort_by_key(|cpu| cpu.guest_cpu);
-    lonely.sort_unstable();
-    Solved { vm: name, cpus, unsolved: None, lonely }
+    placed.finish(question.host.vms.get(vm).map(|vm| vm.name.clone()).unwrap_or_default())
 }
 
 /// Which part of a CPU's events lie where the vCPU was away, by more than the bounds.

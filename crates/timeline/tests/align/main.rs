@@ -80,6 +80,25 @@ fn a_guest_recorded_for_a_part_of_the_time_is_found() {
 }
 
 #[test]
+fn a_guest_that_idles_is_found_by_a_few_hundred_events() {
+    for seed in 0..10 {
+        let spec = Spec {
+            seed,
+            inside_ns: 100_000,
+            idle_one_in: 1,
+            event_ns: 200_000,
+            length_ns: 3_000_000_000,
+            guest_recorded: (200, 900),
+            offset_ns: 4_000_000_000,
+            ..Spec::default()
+        };
+        let (history, pieces) = solved(&spec);
+        assert!(history.stamps.len() < 400, "{}", history.stamps.len());
+        assert_eq!(check(&history, &pieces.unwrap()), history.stamps.len(), "seed {seed}");
+    }
+}
+
+#[test]
 fn a_guest_on_another_vcpu_has_no_place() {
     for seed in 0..20 {
         let one = Spec { seed, ..Spec::default() }.history();
