@@ -12,6 +12,9 @@ pub(super) struct Lines {
 /// Constraints give way by this, for times are rounded to whole nanoseconds on both sides.
 const ROUNDING_NS: f64 = 1.0;
 
+/// A polygon with more corners is not cut further: that makes it too wide, but not wrong.
+const MOST_CORNERS: usize = 256;
+
 impl Lines {
     /// All lines whose offset at time 0 and whose rate lie in these ranges.
     pub(super) fn between(offset: (f64, f64), rate: (f64, f64)) -> Self {
@@ -42,7 +45,7 @@ impl Lines {
         let below = clip(&self.corners, |(offset, rate)| high - (offset + rate * time));
         let corners = clip(&below, |(offset, rate)| offset + rate * time - low);
         let any = !corners.is_empty();
-        if any {
+        if any && corners.len() <= MOST_CORNERS {
             self.corners = corners;
         }
         any

@@ -18,10 +18,17 @@ const NARROW_NS: i64 = 200_000;
 const WIDEST_NS: i64 = 50_000_000;
 
 /// So many places are weighed against one another.
-const MOST_PLACES: usize = 256;
+const MOST_PLACES: usize = 32;
 
 /// An answer that so many bits speak for is no coincidence: one in a million.
 pub(super) const ENOUGH_BITS: f64 = 20.0;
+
+/// Events looked at to tell evidence from chance; of more, evenly spread ones.
+const MOST_WEIGHED: usize = 1 << 16;
+
+/// Intervals looked at in all searches for one answer: some seconds. Clocks and windows that repeat
+/// in step could keep more busy without end.
+pub(super) const MOST_STEPS: u64 = 1 << 29;
 
 /// What came of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,7 +95,13 @@ fn inside(stamps: &[i64], length: i64) -> impl Iterator<Item = (i64, usize)> {
 }
 
 /// Searches for the offset of guest events among `candidates`, ranges in order and apart.
-pub(super) fn search(stamps: &[i64], away: &Away, candidates: &[(i64, i64)]) -> Found {
+/// `steps` are those left of [`MOST_STEPS`].
+pub(super) fn search(
+    stamps: &[i64],
+    away: &Away,
+    candidates: &[(i64, i64)],
+    steps: &mut u64,
+) -> Found {
     let Some(&first) = stamps.first() else { return Found::Several };
     let mut offsets = candidates.to_vec();
     let (mut spare, mut before) = (Vec::new(), first);
@@ -98,6 +111,10 @@ pub(super) fn search(stamps: &[i64], away: &Away, candidates: &[(i64, i64)]) -> 
         before = stamp;
         remove_away(&offsets, grown, stamp, away, &mut spare);
         std::mem::swap(&mut offsets, &mut spare);
+        *steps = steps.saturating_sub(spare.len().max(offsets.len()) as u64);
+        if *steps == 0 {
+            return Found::Several;
+        }
         let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else {
             return Found::Nothing { event };
         };
@@ -229,7 +246,8 @@ impl<'a> Evidence<'a> {
         let Some((begin, end)) = self.away.extent() else { return 0.0 };
         let (mut windows, mut last) = (0_u32, None);
         let (mut first_ns, mut last_ns) = (end, begin);
-        for at in stamps.iter().map(|stamp| stamp.saturating_add(offset)) {
+        let every = stamps.len() / MOST_WEIGHED + 1;
+        for at in stamps.iter().step_by(every).map(|stamp| stamp.saturating_add(offset)) {
             if at < begin || at > end {
                 continue;
             }

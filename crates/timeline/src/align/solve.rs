@@ -3,7 +3,7 @@
 
 use super::Away;
 use super::piece::{Piece, Possible};
-use super::search::{ENOUGH_BITS, Found, overlapping, search};
+use super::search::{ENOUGH_BITS, Found, MOST_STEPS, overlapping, search};
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,17 +46,18 @@ pub fn solve(stamps: &[i64], away: &Away) -> Result<Vec<Piece>, Unsolved> {
     if away.is_empty() || stamps.len() < FEWEST_EVENTS {
         return Err(Unsolved::NothingRecorded);
     }
-    let solver = Solver { stamps, away };
+    let mut solver = Solver { stamps, away, steps: MOST_STEPS };
     let mut grown: Vec<Grown> = Vec::new();
     let mut why = Unsolved::NoOffsetFits;
     let mut open = vec![(0, stamps.len(), None)];
     while let Some((begin, end, near)) = open.pop() {
-        if grown.len() >= MOST_PIECES {
+        if grown.len() >= MOST_PIECES || solver.steps == 0 {
             break;
         }
         match solver.begin(begin, end, near) {
             Ok(seed) => {
                 let piece = solver.grow(seed);
+                solver.steps = solver.steps.saturating_sub((piece.last - piece.first) as u64);
                 open.push((
                     begin,
                     piece.first,
@@ -76,6 +77,8 @@ pub fn solve(stamps: &[i64], away: &Away) -> Result<Vec<Piece>, Unsolved> {
 struct Solver<'a> {
     stamps: &'a [i64],
     away: &'a Away,
+    /// What searches may still take.
+    steps: u64,
 }
 
 /// Where a line is known to go through.
@@ -111,14 +114,16 @@ impl Grown {
 
 impl Solver<'_> {
     /// Looks for a seed among the events from `begin` up to `end`, near an offset at first.
-    fn begin(&self, begin: usize, end: usize, near: Option<i64>) -> Result<Seed, Unsolved> {
+    fn begin(&mut self, begin: usize, end: usize, near: Option<i64>) -> Result<Seed, Unsolved> {
         let events = self.stamps.get(begin..end).unwrap_or_default();
         let Some(extent) = self.away.extent().filter(|_| events.len() >= FEWEST_EVENTS) else {
             return Err(Unsolved::TooFewEvents);
         };
         if let Some(near) = near {
             let nearby = [(near.saturating_sub(NEARBY_NS), near.saturating_add(NEARBY_NS))];
-            if let Found::At { event, low, high } = search(events, self.away, &nearby) {
+            if let Found::At { event, low, high } =
+                search(events, self.away, &nearby, &mut self.steps)
+            {
                 return Ok(Seed { from: begin, event: begin + event, low, high });
             }
         }
@@ -126,21 +131,22 @@ impl Solver<'_> {
         for attempt in 1..=MOST_TRIES {
             let rest = events.get(from..).filter(|rest| rest.len() >= FEWEST_EVENTS);
             let Some(rest) = rest else { break };
-            let contradicted = match search(rest, self.away, &overlapping(rest, extent)) {
-                Found::At { event, low, high } => {
-                    let from = begin + from;
-                    return Ok(Seed { from, event: from + event, low, high });
-                }
-                Found::Several => {
-                    why = Unsolved::SeveralOffsetsFit;
-                    0
-                }
-                Found::Weak => {
-                    why = Unsolved::TooFewEvents;
-                    0
-                }
-                Found::Nothing { event } => event + 1,
-            };
+            let contradicted =
+                match search(rest, self.away, &overlapping(rest, extent), &mut self.steps) {
+                    Found::At { event, low, high } => {
+                        let from = begin + from;
+                        return Ok(Seed { from, event: from + event, low, high });
+                    }
+                    Found::Several => {
+                        why = Unsolved::SeveralOffsetsFit;
+                        0
+                    }
+                    Found::Weak => {
+                        why = Unsolved::TooFewEvents;
+                        0
+                    }
+                    Found::Nothing { event } => event + 1,
+                };
             from = (from + contradicted).max(attempt * events.len() / MOST_TRIES);
         }
         Err(why)
