@@ -122,16 +122,6 @@ fn what_says_too_little_is_no_answer() {
 }
 
 #[test]
-fn clocks_that_repeat_in_step_end_in_time() {
-    let mut away = Away::default();
-    (0..1_000_000).for_each(|at| away.push(at * 1000, at * 1000 + 500));
-    let stamps: Vec<i64> = (0..1_000_000).map(|at| at * 1000 + 750).collect();
-    let begun = std::time::Instant::now();
-    assert!(solve(&stamps, &away).is_err());
-    assert!(begun.elapsed().as_secs() < 120, "{:?}", begun.elapsed());
-}
-
-#[test]
 fn another_cpu_of_the_guest_narrows_the_bound() {
     let spec = Spec { event_ns: 2_000_000, offset_ns: 1_000_000, ..Spec::default() };
     let (one, pieces) = solved(&spec);
