@@ -80,6 +80,23 @@ fn a_guest_recorded_for_a_part_of_the_time_is_found() {
 }
 
 #[test]
+fn exits_as_short_as_those_of_hardware_bound_the_clock_to_nanoseconds() {
+    let spec = Spec {
+        inside_ns: 80_000,
+        away_ns: 2000,
+        idle_one_in: 20,
+        event_ns: 50_000,
+        length_ns: 5_000_000_000,
+        drift_ppb: 2000,
+        ..Spec::default()
+    };
+    let (history, pieces) = solved(&spec);
+    let pieces = pieces.unwrap();
+    assert_eq!(check(&history, &pieces), history.stamps.len());
+    assert!(pieces.len() == 1 && pieces[0].bound_ns < 50, "{pieces:?}");
+}
+
+#[test]
 fn a_guest_that_idles_is_found_by_a_few_hundred_events() {
     for seed in 0..10 {
         let spec = Spec {
