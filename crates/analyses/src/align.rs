@@ -127,7 +127,6 @@ pub struct GuestAlignment {
     /// Whether the host tells windows to hold methods against.
     pub checked: bool,
     relation: Option<Relation>,
-    cpus: u32,
 }
 
 impl GuestAlignment {
@@ -209,7 +208,6 @@ impl Question<'_> {
             unplaced: events.saturating_sub(placed),
             checked: solved.cpus.iter().any(tells),
             relation: relation.into_iter().find_map(|(_, relation)| relation.ok()),
-            cpus: self.guest.cpus().map(|cpu| cpu.cpu + 1).max().unwrap_or(0),
         }
     }
 

@@ -16,10 +16,13 @@ pub(crate) fn align_guests(
     recordings: &mut [Recording],
     method: Option<MethodArg>,
 ) -> anyhow::Result<Vec<GuestAlignment>> {
-    if recordings.len() < 2 {
-        return Ok(Vec::new());
+    let guests = match recordings.len() {
+        0 | 1 => Vec::new(),
+        _ => align(recordings, method.map(|method| method.0), &|_| ()),
+    };
+    if method.is_some() && guests.is_empty() {
+        bail!("--method takes the recording of a guest and that of its host");
     }
-    let guests = align(recordings, method.map(|method| method.0), &|_| ());
     for guest in &guests {
         if let Some(MethodArg(wanted)) = method.filter(|_| guest.chosen.is_none()) {
             let result = guest.methods.iter().find(|one| one.method == wanted);

@@ -12,13 +12,9 @@ impl GuestAlignment {
         let Some(relation) = self.relation.as_ref().filter(|relation| !relation.recorded) else {
             return;
         };
-        let mut cpus = vec![Vec::new(); self.cpus as usize];
-        for (cpu, stretches) in &relation.cpus {
-            if let Some(pieces) = cpus.get_mut(*cpu as usize) {
-                *pieces = stretches.iter().map(piece).collect();
-            }
-        }
-        guest.set_clock_pieces(&ClockPieces::new(cpus));
+        let pieces = |stretches: &[Stretch]| stretches.iter().map(piece).collect();
+        let cpus = relation.cpus.iter().map(|(cpu, stretches)| (*cpu, pieces(stretches)));
+        guest.set_clock_pieces(&ClockPieces::new(cpus.collect()));
     }
 }
 

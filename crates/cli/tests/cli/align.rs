@@ -127,6 +127,9 @@ fn the_method_asked_for_is_taken() {
     let run = hyperscope(&["events", "--method", "tsc_offset", host, guest]);
     assert_eq!((run.code, run.out.as_str()), (1, ""));
     assert!(run.err.contains("the host was recorded with the clock local"), "{}", run.err);
+    let run = hyperscope(&["events", "--method", "windows", guest]);
+    assert_eq!((run.code, run.out.as_str()), (1, ""));
+    assert!(run.err.contains("and that of its host"), "{}", run.err);
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl Away {
     pub(super) fn share_possible(&self, low: i64, high: i64) -> f64 {
         let inside = self.from(low).iter().take_while(|span| span.0 < high);
         let away: i64 = inside.map(|span| span.1.min(high) - span.0.max(low)).sum();
-        1.0 - away as f64 / (high - low).max(1) as f64
+        1.0 - away as f64 / high.saturating_sub(low).max(1) as f64
     }
 
     fn first_ending_after(&self, at: i64) -> usize {

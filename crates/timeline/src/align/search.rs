@@ -258,8 +258,11 @@ impl<'a> Evidence<'a> {
                 last = Some(window);
             }
         }
-        let share = self.away.share_possible(first_ns, last_ns.max(first_ns + 1)).clamp(1e-6, 1.0);
-        let places = self.searched_ns.max(1) as f64 / (high - low).max(1000) as f64;
+        let share = self
+            .away
+            .share_possible(first_ns, last_ns.max(first_ns.saturating_add(1)))
+            .clamp(1e-6, 1.0);
+        let places = self.searched_ns.max(1) as f64 / high.saturating_sub(low).max(1000) as f64;
         f64::from(windows) * -share.log2() - places.max(1.0).log2()
     }
 }

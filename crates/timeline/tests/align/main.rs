@@ -139,6 +139,29 @@ fn what_says_too_little_is_no_answer() {
 }
 
 #[test]
+fn times_of_damaged_recordings_do_no_harm() {
+    let top = i64::MAX as u64;
+    let ends: [&[(u64, u64)]; 4] = [
+        &[(0, 1), (5, top)],
+        &[(0, 1), (top - 9, top - 3)],
+        &[(0, top)],
+        &[(0, 10), (20, 30), (top / 2, top / 2 + 5), (top - 1, top)],
+    ];
+    for spans in ends {
+        let mut away = Away::default();
+        spans.iter().for_each(|&(from, to)| away.push(from, to));
+        for step in [1, 1 << 20, i64::MAX / 40] {
+            let mut stamps: Vec<i64> = (0..40).map(|at| at * step).collect();
+            let _ = solve(&stamps, &away);
+            stamps.extend([i64::MAX - 1, i64::MAX]);
+            let _ = solve(&stamps, &away);
+            let negative: Vec<i64> = stamps.iter().rev().map(|stamp| -stamp).collect();
+            let _ = solve(&negative, &away);
+        }
+    }
+}
+
+#[test]
 fn another_cpu_of_the_guest_narrows_the_bound() {
     let spec = Spec { event_ns: 2_000_000, offset_ns: 1_000_000, ..Spec::default() };
     let (one, pieces) = solved(&spec);

@@ -30,21 +30,23 @@ impl ClockPiece {
 /// Pieces of all CPUs of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClockPieces {
-    cpus: Arc<[Vec<ClockPiece>]>,
+    /// In the order of their numbers.
+    cpus: Arc<[(u32, Vec<ClockPiece>)]>,
 }
 
 impl ClockPieces {
-    /// Pieces by CPU number, those of each in order. A CPU without any goes by the first that has.
+    /// CPUs with their pieces, those of each in order. A CPU without any goes by the first that has.
     #[must_use]
-    pub fn new(cpus: Vec<Vec<ClockPiece>>) -> Self {
+    pub fn new(mut cpus: Vec<(u32, Vec<ClockPiece>)>) -> Self {
+        cpus.retain(|(_, pieces)| !pieces.is_empty());
+        cpus.sort_by_key(|(cpu, _)| *cpu);
         Self { cpus: cpus.into() }
     }
 
     /// What to add to a time on a CPU; the first piece also holds before its beginning.
     pub(super) fn offset(&self, time: u64, cpu: u32) -> i64 {
-        let own = usize::try_from(cpu).ok().and_then(|cpu| self.cpus.get(cpu));
-        let any = || self.cpus.iter().find(|pieces| !pieces.is_empty());
-        let Some(pieces) = own.filter(|pieces| !pieces.is_empty()).or_else(any) else { return 0 };
+        let own = self.cpus.binary_search_by_key(&cpu, |(cpu, _)| *cpu).unwrap_or(0);
+        let Some((_, pieces)) = self.cpus.get(own) else { return 0 };
         let begun = pieces.partition_point(|piece| piece.from <= time);
         pieces.get(begun.saturating_sub(1)).map_or(0, |piece| piece.offset_at(time))
     }
@@ -58,8 +60,8 @@ mod tests {
     fn each_piece_holds_until_the_next() {
         let piece = |from, offset, drift| ClockPiece { from, at: from, offset, drift };
         let pieces = ClockPieces::new(vec![
-            vec![],
-            vec![piece(1000, 50, 0), piece(2000, -7, 500_000_000_000)],
+            (0, vec![]),
+            (1, vec![piece(1000, 50, 0), piece(2000, -7, 500_000_000_000)]),
         ]);
         assert_eq!(pieces.offset(10, 1), 50);
         assert_eq!(pieces.offset(1999, 1), 50);
@@ -73,7 +75,7 @@ mod tests {
     #[test]
     fn no_number_overflows() {
         let piece = ClockPiece { from: 0, at: u64::MAX, offset: i64::MIN, drift: i64::MAX };
-        let pieces = ClockPieces::new(vec![vec![piece]]);
+        let pieces = ClockPieces::new(vec![(0, vec![piece])]);
         for time in [0, 1, u64::MAX] {
             let _ = pieces.offset(time, 0);
         }
