@@ -129,12 +129,6 @@ impl Possible {
         (self.base.saturating_add(low.floor() as i64), self.base.saturating_add(high.ceil() as i64))
     }
 
-    /// Where the lines put an event, without the times at which the vCPU was away.
-    pub(super) fn place(&self, stamp: i64, away: &Away) -> Option<(i64, i64)> {
-        let (low, high) = self.offsets(stamp);
-        away.possible(stamp.saturating_add(low), stamp.saturating_add(high))
-    }
-
     /// Takes out the lines that put an event where it can't be at either end of what is possible;
     /// `false`, and no change, if that is all of them.
     pub(super) fn take(&mut self, stamp: i64, away: &Away) -> bool {

@@ -30,8 +30,6 @@ const FEWEST_EVENTS: usize = 8;
 const MARGIN_NS: i64 = 50_000;
 /// The same where events behind a break may have led the search astray.
 const WIDE_MARGIN_NS: i64 = 500_000;
-/// An event that fits no line is an outlier if so many after it fit; else the line has broken.
-const AHEAD: usize = 64;
 /// More breaks than this are noise.
 const MOST_PIECES: usize = 512;
 
@@ -173,33 +171,16 @@ impl Solver<'_> {
     /// whether it broke.
     fn follow(
         &self,
-        mut events: impl Iterator<Item = usize> + Clone,
+        events: impl Iterator<Item = usize>,
         possible: &mut Possible,
     ) -> (Option<usize>, bool) {
-        let (mut reached, mut before_outliers) = (None, None);
-        let (mut outliers, mut taken) = (0, 0);
-        while let Some(event) = events.next() {
+        let mut reached = None;
+        for event in events {
             let Some(&stamp) = self.stamps.get(event) else { break };
-            if possible.take(stamp, self.away) {
-                reached = Some(event);
-                taken += 1;
-                continue;
-            }
-            let ahead = events.clone().take(AHEAD);
-            let fits = |event: usize| {
-                let stamp = self.stamps.get(event);
-                stamp.is_some_and(|&stamp| possible.place(stamp, self.away).is_some())
-            };
-            if ahead.filter(|&event| fits(event)).count() < AHEAD {
+            if !possible.take(stamp, self.away) {
                 return (reached, true);
             }
-            if outliers == 0 {
-                before_outliers = reached;
-            }
-            outliers += 1;
-            if outliers > 2 + taken / 1000 {
-                return (before_outliers, true);
-            }
+            reached = Some(event);
         }
         (reached, false)
     }
