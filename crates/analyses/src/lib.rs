@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod align;
 mod contents;
 mod distribution;
 mod exits;
@@ -13,6 +14,7 @@ mod reasons;
 mod tally;
 mod vms;
 
+pub use align::{AlignRow, GuestAlignment, Method, MethodResult, align};
 pub use contents::{Contents, CpuContents, contents, contents_and_vms};
 pub use distribution::{Distribution, EXACT_VALUES};
 pub use exits::{ExitRow, Exits, Recorded, exits};

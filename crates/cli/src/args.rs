@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use analyses::By;
+use analyses::{By, Method};
 use clap::builder::PossibleValue;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -29,6 +29,7 @@ pub(crate) mod record;
         hyperscope exits --by reason,msr trace.dat\n  \
         hyperscope nested trace.dat\n  \
         hyperscope events -e kvm:kvm_exit --cpu 0 trace.dat | head\n  \
+        hyperscope align host.dat guest.dat\n  \
         hyperscope exits --format json trace.dat\n\n\
         A FILE is what trace-cmd record wrote, a session (NAME.hscope: a folder with host.dat and\n\
         guest-*.dat), or a folder with ring-buffer pages (*cpu0*, …) and the events folder of the\n\
@@ -49,6 +50,8 @@ pub(crate) enum Verb {
     Nested(ReportArgs),
     /// Print events as text or JSON, merged by time
     Events(EventsArgs),
+    /// Tell how guests' clocks relate to their host's, and how well that is known
+    Align(AlignArgs),
     /// Tell what a recording holds, and what it lost
     Info(ReportArgs),
     /// Record this host's kernel: VM exits, scheduling, interrupts
@@ -135,6 +138,55 @@ pub(crate) struct ReportArgs {
     /// Recordings: trace.dat files, sessions, or folders with ring-buffer pages
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// How guests' times are brought to their host's clock.
+#[derive(Debug, Args)]
+pub(crate) struct MethodArgs {
+    /// Bring guests' times to their host's clock by this [default: the first without violations,
+    /// else windows]
+    #[arg(long, value_name = "METHOD")]
+    pub(crate) method: Option<MethodArg>,
+}
+
+/// A method of alignment under its command-line name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MethodArg(pub(crate) Method);
+
+impl ValueEnum for MethodArg {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: [MethodArg; 3] = [
+            MethodArg(Method::TscOffset),
+            MethodArg(Method::TimeShift),
+            MethodArg(Method::Windows),
+        ];
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self.0 {
+            Method::TscOffset => "TSC offsets that KVM set; both sides recorded x86-tsc",
+            Method::TimeShift => "What the recorder measured (TIME_SHIFT)",
+            Method::Windows => "Guest events lie between entries and exits of their vCPU",
+        };
+        Some(PossibleValue::new(self.0.name()).help(help))
+    }
+}
+
+/// Arguments of `align`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope align host.dat guest.dat                    all methods, and the one chosen\n  \
+    hyperscope align --format json host.dat guest.dat      offsets and bounds for scripts\n  \
+    hyperscope align --method time_shift NAME.hscope       what the recorder measured")]
+pub(crate) struct AlignArgs {
+    /// Recordings of a host and its guests, or sessions
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) method: MethodArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -247,6 +299,8 @@ pub(crate) struct EventsArgs {
     /// Fields as they are recorded in place of the kernel's text
     #[arg(long)]
     pub(crate) raw: bool,
+    #[command(flatten)]
+    pub(crate) method: MethodArgs,
     /// How events are printed
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: EventsFormatArg,

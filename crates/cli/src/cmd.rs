@@ -1,5 +1,6 @@
 //! One file per verb.
 
+pub(crate) mod align;
 pub(crate) mod completions;
 pub(crate) mod events;
 pub(crate) mod exits;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use crate::args::{Cli, Verb};
 
+mod aligned;
 mod args;
 mod cmd;
 mod inputs;
@@ -35,6 +36,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Exits(args) => cmd::exits::run(args),
         Verb::Nested(args) => cmd::nested::run(args),
         Verb::Events(args) => cmd::events::run(args),
+        Verb::Align(args) => cmd::align::run(args),
         Verb::Info(args) => cmd::info::run(args),
         Verb::Record(args) => cmd::record::run(args),
         Verb::Listen(args) => cmd::listen::run(args),

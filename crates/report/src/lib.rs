@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod align;
 pub mod events;
 mod exits;
 mod info;
@@ -16,6 +17,7 @@ mod recorder_cost;
 mod table;
 mod units;
 
+pub use align::{AlignReport, summary as align_summary};
 pub use exits::{ExitsReport, Source};
 pub use info::{FileInfo, InfoReport};
 pub use nested::NestedReport;

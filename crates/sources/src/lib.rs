@@ -19,3 +19,4 @@ pub use format_table::FormatTable;
 pub use open::{OpenError, open, open_bytes};
 pub use recording::{Container, Recording, RecordingInfo};
 pub use stream::{Block, BlockReader, Stream};
+pub use tracedat::{ClockPiece, ClockPieces};

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use abi::Abi;
 use eventfmt::{Kallsyms, PrintkFormats};
 use sys::FileMap;
-use tracedat::{Cmdlines, Correction, TimeUnit, TraceDat};
+use tracedat::{ClockPieces, Cmdlines, Correction, TimeUnit, TraceDat};
 
 use crate::stream::{Block, BlockReader, Stream};
 use crate::{Damage, FormatTable};
@@ -108,6 +108,21 @@ impl Recording {
     #[must_use]
     pub fn correction(&self, stream: &Stream) -> &Correction {
         self.corrections.get(stream.buffer).unwrap_or(&IDENTITY)
+    }
+
+    /// Brings its times to another machine's clock by what was worked out from events, in place of
+    /// what the recording says of it.
+    pub fn set_clock_pieces(&mut self, pieces: &ClockPieces) {
+        for correction in &mut self.corrections {
+            *correction = correction.by(pieces);
+        }
+    }
+
+    /// Leaves its times on its own clock, whatever it says of another.
+    pub fn set_own_clock(&mut self) {
+        for correction in &mut self.corrections {
+            *correction = correction.own();
+        }
     }
 
     /// Whether times are nanoseconds; else they are ticks of the recording's clock.

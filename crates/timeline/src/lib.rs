@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod align;
 mod buffers;
 mod exit_span;
 mod exits;

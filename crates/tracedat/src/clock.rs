@@ -5,6 +5,10 @@ use crate::buffers::Buffer;
 use crate::peers::Tsc2Nsec;
 use crate::time_shift::{ShiftSample, TimeShift};
 
+pub use pieces::{ClockPiece, ClockPieces};
+
+mod pieces;
+
 /// Whose clock the times of a recording are brought to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -33,7 +37,8 @@ pub enum TimeUnit {
 const NANOSECOND_CLOCKS: [&str; 8] =
     ["local", "global", "perf", "mono", "mono_raw", "boot", "tai", "tsc2nsec"];
 
-/// The correction of one buffer's times: TIME_SHIFT, then TSC2NSEC, then DATE and OFFSET.
+/// The correction of one buffer's times: TIME_SHIFT, then TSC2NSEC, then DATE and OFFSET; or, in
+/// place of TIME_SHIFT and after the others, pieces that were worked out from events.
 ///
 /// This is the order of `timestamp_calc()` in trace-cmd. Where trace-cmd's 64-bit products
 /// overflow (a guest with TSC scaling has 48 fraction bits, so any real time does), the exact
@@ -44,6 +49,9 @@ pub struct Correction {
     tsc: Option<Tsc2Nsec>,
     added: i64,
     unit: TimeUnit,
+    /// Whether the buffer runs on the recording's own clock.
+    on_recording_clock: bool,
+    pieces: Option<ClockPieces>,
 }
 
 impl Correction {
@@ -67,13 +75,21 @@ impl Correction {
         let tsc = metadata.tsc2nsec.filter(|tsc| applies && tsc.mult != 0 && tsc.shift < u64::BITS);
         let unit = if tsc.is_some() { TimeUnit::Nanoseconds } else { TimeUnit::of(clock) };
         let shift = shift.filter(|shift| !shift.cpus.iter().all(Vec::is_empty)).cloned();
-        Self { shift, tsc, added: metadata.added_ns(), unit }
+        let added = metadata.added_ns();
+        Self { shift, tsc, added, unit, on_recording_clock: applies, pieces: None }
     }
 
     /// A correction that changes nothing, of nanoseconds.
     #[must_use]
     pub const fn identity() -> Self {
-        Self { shift: None, tsc: None, added: 0, unit: TimeUnit::Nanoseconds }
+        Self {
+            shift: None,
+            tsc: None,
+            added: 0,
+            unit: TimeUnit::Nanoseconds,
+            on_recording_clock: true,
+            pieces: None,
+        }
     }
 
     /// A correction that changes nothing, of times of the clock so called.
@@ -96,13 +112,39 @@ impl Correction {
         if let Some(tsc) = self.tsc {
             time = scaled(time, tsc.mult.into(), tsc.shift);
         }
-        time.wrapping_add_signed(self.added)
+        time = time.wrapping_add_signed(self.added);
+        if let Some(pieces) = &self.pieces {
+            time = time.wrapping_add_signed(pieces.offset(time, cpu));
+        }
+        time
+    }
+
+    /// The same without TIME_SHIFT and pieces: on the recording's own clock.
+    #[must_use]
+    pub fn own(&self) -> Self {
+        Self { shift: None, pieces: None, ..self.clone() }
+    }
+
+    /// The correction by `pieces` in place of TIME_SHIFT; a buffer on another clock than the
+    /// recording's is left as it is.
+    #[must_use]
+    pub fn by(&self, pieces: &ClockPieces) -> Self {
+        if !self.on_recording_clock {
+            return self.clone();
+        }
+        Self { pieces: Some(pieces.clone()), ..self.own() }
+    }
+
+    /// Whether the buffer runs on the clock of the recording's top buffer.
+    #[must_use]
+    pub fn is_on_recording_clock(&self) -> bool {
+        self.on_recording_clock
     }
 
     /// Whether raw times stay as they are.
     #[must_use]
     pub fn is_identity(&self) -> bool {
-        self.shift.is_none() && self.tsc.is_none() && self.added == 0
+        self.shift.is_none() && self.tsc.is_none() && self.added == 0 && self.pieces.is_none()
     }
 
     /// What corrected times count.

@@ -64,7 +64,7 @@ mod zstd_bound;
 
 pub use buffers::{Buffer, CpuData, DataRange};
 pub use chunks::{Chunk, ChunkReader, Chunks};
-pub use clock::{Align, Correction, TimeUnit};
+pub use clock::{Align, ClockPiece, ClockPieces, Correction, TimeUnit};
 pub use cmdlines::Cmdlines;
 pub use compression::Compression;
 pub use cpustat::CpuStat;

@@ -20,9 +20,11 @@ use std::path::PathBuf;
 use sources::Recording;
 
 /// Every recording in `fixtures/`.
-const ALL: [&str; 11] = [
+const ALL: [&str; 13] = [
     "x86-svm/host-guest.dat",
     "x86-svm/host-guest.guest.dat",
+    "x86-svm/tsc.dat",
+    "x86-svm/tsc.guest.dat",
     "x86-svm/nested.dat",
     "x86-vmx/vmm.dat",
     "x86-vmx/smp.dat",
@@ -57,6 +59,11 @@ fn check(name: &str) {
 #[test]
 fn amd_host_and_guest() {
     check("x86-svm/host-guest.dat");
+}
+
+#[test]
+fn amd_host_on_tsc() {
+    check("x86-svm/tsc.dat");
 }
 
 #[test]

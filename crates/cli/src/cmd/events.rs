@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use analyses::find_vms;
+use analyses::{GuestAlignment, find_vms};
 use anyhow::{Context, bail};
 use report::events::{EventsSummary, Filter, Machine, Style, write_events};
 use sources::Recording;
 use timeline::Vm;
 
+use crate::aligned::align_guests;
 use crate::args::{EventsArgs, EventsFormatArg};
 use crate::inputs::{Guest, guest_of, open_all};
 use crate::output;
@@ -16,15 +17,16 @@ use crate::progress::Progress;
 use crate::seconds::Seconds;
 
 pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
-    let recordings = open_all(&args.files)?;
+    let mut recordings = open_all(&args.files)?;
     let filter = filter(args, &recordings)?;
     let style = match (args.format, args.raw) {
         (EventsFormatArg::Jsonl, _) => Style::Jsonl,
         (EventsFormatArg::Text, true) => Style::Raw,
         (EventsFormatArg::Text, false) => Style::Text,
     };
+    let guests = align_guests(&mut recordings, args.method.method)?;
     let mut machines: Vec<Machine> =
-        recordings.iter().map(|one| machine(one, &recordings)).collect();
+        (0..recordings.len()).map(|at| machine(at, &recordings, &guests)).collect();
     choose_threads(args, &recordings, &mut machines)?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     // A bar and lines would be written over each other on one terminal, or on that of a pager.
@@ -136,15 +138,20 @@ fn vcpu_threads(
 
 /// What a recording's machine is called: a guest if it was aligned to a host or another recording
 /// names it as its guest.
-fn machine(recording: &Recording, all: &[Recording]) -> Machine {
+fn machine(at: usize, all: &[Recording], guests: &[GuestAlignment]) -> Machine {
+    let guest = |name: String| Machine { name, level: 1, threads: None };
+    let Some(recording) = all.get(at) else { return guest("guest".to_owned()) };
     let told = all.iter().find_map(|host| guest_of(recording, host));
-    match told {
-        Some(guest) => Machine { name: guest_name(guest), level: 1, threads: None },
-        None if recording.peer().is_some() => {
-            Machine { name: "guest".to_owned(), level: 1, threads: None }
-        }
-        None => Machine { name: "host".to_owned(), level: 0, threads: None },
+    if let Some(told) = told {
+        return guest(guest_name(told));
     }
+    if let Some(found) = guests.iter().find(|one| one.guest == at && !one.vm.is_empty()) {
+        return guest(found.vm.clone());
+    }
+    if recording.peer().is_some() || guests.iter().any(|one| one.guest == at) {
+        return guest("guest".to_owned());
+    }
+    Machine { name: "host".to_owned(), level: 0, threads: None }
 }
 
 /// The guest's name, as the exits report calls its VM.

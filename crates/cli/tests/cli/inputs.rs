@@ -34,10 +34,15 @@ fn a_session_stands_for_its_recordings() {
         &["exits", "--by", "symbol", "--format", "json"],
         &["nested"],
         &["info", "--format", "json"],
+        &["align"],
         &["events", "-e", "sched_switch"],
     ] {
-        let of_files = output_of(&[args, &files].concat());
-        assert!(output_of(&[args, &[session]].concat()) == of_files, "{args:?}");
+        let run = |files: &[&str]| {
+            let run = hyperscope(&[args, files].concat());
+            (run.code, run.out, run.err)
+        };
+        let of_files = run(&files);
+        assert!(of_files.0 == 0 && run(&[session]) == of_files, "{args:?}");
     }
     fs::remove_file(&host).unwrap();
     assert!(output_of(&["info", session]).contains("guest-web.dat"));

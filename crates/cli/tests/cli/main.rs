@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod align;
 mod errors;
 mod events;
 mod inputs;

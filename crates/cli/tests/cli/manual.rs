@@ -4,8 +4,19 @@ use std::fs;
 
 use crate::tool::{assert_golden, output_of};
 
-const VERBS: [&str; 10] =
-    ["exits", "nested", "events", "info", "record", "listen", "keys", "lab", "completions", "man"];
+const VERBS: [&str; 11] = [
+    "exits",
+    "nested",
+    "align",
+    "events",
+    "info",
+    "record",
+    "listen",
+    "keys",
+    "lab",
+    "completions",
+    "man",
+];
 
 #[test]
 fn help_is_as_expected() {

@@ -11,8 +11,13 @@ use std::process::Command;
 
 use crate::tool::repository;
 
-const GUIDES: [&str; 4] =
-    ["README.md", "docs/formats/exits.md", "docs/formats/nested.md", "docs/formats/session.md"];
+const GUIDES: [&str; 5] = [
+    "README.md",
+    "docs/alignment.md",
+    "docs/formats/exits.md",
+    "docs/formats/nested.md",
+    "docs/formats/session.md",
+];
 
 /// Runs a command of a guide and returns what it prints.
 fn shell(command: &str) -> String {

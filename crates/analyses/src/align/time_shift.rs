@@ -1,0 +1,66 @@
+//! The relation that the recorder measured: TIME_SHIFT samples of the guest's file.
+
+use sources::{Container, Recording};
+use timeline::align::Line;
+
+use super::Question;
+use super::judge::{Relation, Stretch};
+use super::mapping::CpuOnVcpu;
+use super::stamps::CpuStamps;
+
+/// The relation by TIME_SHIFT, or why there is none.
+pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Relation, String> {
+    let guest = question.guest_recording;
+    let Some(peer) = guest.peer() else {
+        return Err("the guest's recording has no TIME_SHIFT".to_owned());
+    };
+    if question.host_recording.trace_id().is_some_and(|id| id != peer) {
+        return Err("TIME_SHIFT of the guest aims at another recording".to_owned());
+    }
+    let known: Vec<&CpuStamps> =
+        cpus.iter().filter_map(|cpu| question.guest.of(cpu.guest_cpu)).collect();
+    let stretches = known.iter().map(|cpu| (cpu.cpu, stretches(guest, peer, cpu)));
+    let cpus: Vec<_> = stretches.filter(|(_, stretches)| !stretches.is_empty()).collect();
+    if cpus.is_empty() {
+        return Err("no vCPU of the host is known to be a CPU of the guest".to_owned());
+    }
+    Ok(Relation { cpus, recorded: true })
+}
+
+/// Between two samples the offsets lie on a line; before the first and after the last the line of
+/// the nearest two goes on.
+fn stretches(guest: &Recording, peer: u64, cpu: &CpuStamps) -> Vec<Stretch> {
+    let (Some(&first), Some(&last)) = (cpu.raw.first(), cpu.raw.last()) else { return Vec::new() };
+    let mut bounds: Vec<u64> = sample_times(guest, peer, cpu.cpu);
+    let inner = bounds.len().saturating_sub(1);
+    bounds = bounds.get(1..inner).unwrap_or_default().to_vec();
+    bounds.retain(|time| (first..last).contains(time));
+    let begins = std::iter::once(first).chain(bounds.iter().copied());
+    let ends = bounds.iter().copied().map(|time| time.saturating_sub(1)).chain([last]);
+    begins.zip(ends).filter_map(|(begin, end)| stretch(guest, cpu, begin, end)).collect()
+}
+
+fn sample_times(guest: &Recording, peer: u64, cpu: u32) -> Vec<u64> {
+    let Container::TraceDat(dat) = guest.container() else { return Vec::new() };
+    let shift = dat.metadata.time_shifts.iter().rev().find(|shift| shift.peer == peer);
+    let samples = shift.and_then(|shift| shift.cpus.get(cpu as usize));
+    samples.map(|samples| samples.iter().map(|sample| sample.time).collect()).unwrap_or_default()
+}
+
+/// The line through what the recorded correction makes of two raw times.
+fn stretch(guest: &Recording, cpu: &CpuStamps, begin: u64, end: u64) -> Option<Stretch> {
+    let corrections = guest.streams().iter().map(|stream| guest.correction(stream));
+    let shifted = corrections.into_iter().find(|one| one.peer().is_some())?;
+    let own = shifted.own();
+    let both = |raw: u64| {
+        let own_ns = i64::try_from(own.ns(raw, cpu.cpu)).ok()?;
+        let host_ns = i64::try_from(shifted.ns(raw, cpu.cpu)).ok()?;
+        Some((own_ns, host_ns.checked_sub(own_ns)?))
+    };
+    let ((from_ns, from_offset), (to_ns, to_offset)) = (both(begin)?, both(end)?);
+    let (at_ns, offset_ns) = both(begin.midpoint(end))?;
+    let seconds = (to_ns - from_ns) as f64 / 1e9;
+    let drift_ppb = if seconds > 0.0 { (to_offset - from_offset) as f64 / seconds } else { 0.0 };
+    let line = Line { at_ns, offset_ns, drift_ppb };
+    Some(Stretch { from_ns, to_ns, line, bound_ns: None, drifts_ppb: None })
+}

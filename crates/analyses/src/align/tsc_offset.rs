@@ -1,0 +1,211 @@
+//! The relation that KVM set: a guest's TSC is its host's and an offset, which `kvm_write_tsc_offset`
+//! tells of whenever it changes. It holds where both sides stamped their events with `x86-tsc`.
+
+use sources::{Container, Recording};
+use timeline::align::{Away, Line};
+
+use super::Question;
+use super::judge::{Relation, Stretch};
+use super::mapping::CpuOnVcpu;
+use super::stamps::CpuStamps;
+use super::tsc_writes::{Write, writes};
+
+/// Names under which trace.dat has the raw TSC: the second, with how to make nanoseconds of it.
+const TSC_CLOCKS: [&str; 2] = ["x86-tsc", "tsc2nsec"];
+
+/// The clocks are read and converted in whole ticks and nanoseconds.
+const ROUNDING_NS: u64 = 2;
+
+/// Scaling of the guest's TSC: `guest = (host * ratio >> bits) + offset`.
+#[derive(Clone, Copy, Debug)]
+struct Scaling {
+    ratio: u64,
+    bits: u32,
+}
+
+impl Scaling {
+    const NONE: Self = Self { ratio: 1, bits: 0 };
+
+    /// The host's TSC when the guest's was `guest_tsc`.
+    fn host(self, guest_tsc: u64, offset: i64) -> Option<u64> {
+        let unscaled = u128::from(guest_tsc.wrapping_sub(offset.cast_unsigned()));
+        let host = unscaled.checked_shl(self.bits)?.checked_div(self.ratio.into())?;
+        u64::try_from(host).ok()
+    }
+
+    fn guest(self, host_tsc: u64, offset: i64) -> Option<u64> {
+        let scaled = u128::from(host_tsc).checked_mul(self.ratio.into())?.checked_shr(self.bits)?;
+        Some(u64::try_from(scaled).ok()?.wrapping_add_signed(offset))
+    }
+}
+
+/// The relation by TSC offsets, or why there is none.
+pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Relation, String> {
+    for (whose, recording) in
+        [("host", question.host_recording), ("guest", question.guest_recording)]
+    {
+        let clock = recording.info().clock.as_deref().unwrap_or("unknown");
+        if !TSC_CLOCKS.contains(&clock) {
+            return Err(format!("the {whose} was recorded with the clock {clock}, not x86-tsc"));
+        }
+    }
+    let writes = writes(question.host_recording);
+    let recorded = recorded_offsets(question.guest_recording);
+    let mut related = Vec::new();
+    for cpu in cpus {
+        let Some(stamps) = question.guest.of(cpu.guest_cpu) else { continue };
+        let of = |concerns: &dyn Fn(&Write) -> bool| -> Vec<Write> {
+            writes.iter().copied().filter(|write| concerns(write)).collect()
+        };
+        let mut own = of(&|write| write.thread == cpu.thread);
+        // The numbers of vCPUs tell those of one VM apart.
+        if own.is_empty() && question.host.vms.len() == 1 {
+            own = of(&|write| write.vcpu == cpu.vcpu);
+        }
+        let told = recorded.iter().find(|(told, ..)| *told == cpu.guest_cpu);
+        let scaling = told.map_or(Scaling::NONE, |(_, _, scaling)| *scaling);
+        let initial = own.first().map(|write| write.before).or(told.map(|(_, offset, _)| *offset));
+        let Some(initial) = initial else { continue };
+        let own = effective(question, question.host.away(cpu.index), own);
+        let stretches = stretches(question, stamps, initial, &own, scaling);
+        if !stretches.is_empty() {
+            related.push((cpu.guest_cpu, stretches));
+        }
+    }
+    if related.is_empty() {
+        return Err(
+            "neither kvm_write_tsc_offset nor the guest's file tells a TSC offset".to_owned()
+        );
+    }
+    Ok(Relation { cpus: related, recorded: false })
+}
+
+/// Offset and scaling per guest CPU as trace-cmd's `kvm` protocol noted them: TIME_SHIFT samples
+/// that are not to be interpolated, of a guest on `x86-tsc`. It stores what is to be *added* to the
+/// guest's scaled time, so the offset's sign is turned.
+fn recorded_offsets(guest: &Recording) -> Vec<(u32, i64, Scaling)> {
+    let Container::TraceDat(dat) = guest.container() else { return Vec::new() };
+    let steps = dat.metadata.time_shifts.iter().rev().find(|shift| !shift.interpolates());
+    let Some(shift) = steps else { return Vec::new() };
+    (0_u32..)
+        .zip(&shift.cpus)
+        .filter_map(|(cpu, samples)| {
+            let sample = samples.first()?;
+            let bits = u32::try_from(sample.fraction).ok().filter(|&bits| bits < u64::BITS)?;
+            let plain = sample.scaling <= 1 || bits == 0;
+            // A ratio other than 1 is that of guest to host: its direction is kept by trace-cmd.
+            let scaling = if plain { Scaling::NONE } else { inverse(sample.scaling, bits)? };
+            Some((cpu, sample.offset.checked_neg()?, scaling))
+        })
+        .collect()
+}
+
+/// trace-cmd multiplies guest times: its ratio is that of host to guest.
+fn inverse(ratio: u64, bits: u32) -> Option<Scaling> {
+    let one = 1_u128.checked_shl(bits.checked_mul(2)?)?;
+    let ratio = u64::try_from(one.checked_div(ratio.into())?).ok()?;
+    Some(Scaling { ratio, bits })
+}
+
+/// Writes that changed the offset from one stay in the guest to the next. Between an exit and the
+/// entry after it KVM may write several times (where the host's TSC is unstable it sets the guest's
+/// back, and then ahead again, whenever the thread is scheduled in): only the sum of that counts.
+fn effective(question: &Question<'_>, away: Option<&Away>, writes: Vec<Write>) -> Vec<Write> {
+    let host = question.host_recording;
+    let to_ns = host.streams().first().map(|stream| host.correction(stream).own());
+    let stay = |write: &Write| {
+        let host_ns = i64::try_from(to_ns.as_ref()?.ns(write.host_tsc, 0)).ok()?;
+        away?.around(host_ns)
+    };
+    let mut effective: Vec<(Option<(i64, i64)>, Write)> = Vec::new();
+    for write in writes {
+        let away = stay(&write);
+        match effective.last_mut() {
+            Some((last, sum)) if away.is_some() && *last == away => sum.after = write.after,
+            _ => effective.push((away, write)),
+        }
+    }
+    effective.retain(|(_, write)| write.before != write.after);
+    effective.into_iter().map(|(_, write)| write).collect()
+}
+
+/// From write to write the offset is one; each stretch goes from the guest's TSC at one to that at
+/// the next.
+fn stretches(
+    question: &Question<'_>,
+    stamps: &CpuStamps,
+    initial: i64,
+    writes: &[Write],
+    scaling: Scaling,
+) -> Vec<Stretch> {
+    let (Some(&first), Some(&last)) = (stamps.raw.first(), stamps.raw.last()) else {
+        return Vec::new();
+    };
+    // Begin, end and offset of each stretch.
+    let mut parts = vec![(first, last, initial)];
+    for write in writes {
+        let offsets = (
+            scaling.guest(write.host_tsc, write.before),
+            scaling.guest(write.host_tsc, write.after),
+        );
+        let (Some(before), Some(after)) = offsets else { continue };
+        let Some(part) = parts.last_mut() else { continue };
+        if before <= part.0 {
+            // Before the first event, or at once with the write before.
+            part.2 = write.after;
+            continue;
+        }
+        // A TSC that is set back repeats itself: what was read first counts as before.
+        let begin = after.max(part.0.saturating_add(1));
+        if before > last || begin > last {
+            break;
+        }
+        part.1 = before.clamp(part.0, begin.saturating_sub(1));
+        parts.push((begin, last, write.after));
+    }
+    parts
+        .into_iter()
+        .filter_map(|(begin, end, offset)| {
+            stretch(question, stamps.cpu, (begin, end), |raw| scaling.host(raw, offset))
+        })
+        .collect()
+}
+
+fn stretch(
+    question: &Question<'_>,
+    cpu: u32,
+    (begin, end): (u64, u64),
+    host_tsc: impl Fn(u64) -> Option<u64>,
+) -> Option<Stretch> {
+    let host = question.host_recording;
+    let to_host_ns = host.streams().first().map(|stream| host.correction(stream).own())?;
+    let guest = question.guest_recording;
+    let to_own_ns = guest.streams().first().map(|stream| guest.correction(stream).own())?;
+    let both = |raw: u64| {
+        let own_ns = i64::try_from(to_own_ns.ns(raw, cpu)).ok()?;
+        let host_ns = i64::try_from(to_host_ns.ns(host_tsc(raw)?, 0)).ok()?;
+        Some((own_ns, host_ns.checked_sub(own_ns)?))
+    };
+    let ((from_ns, from_offset), (to_ns, to_offset)) = (both(begin)?, both(end)?);
+    let (at_ns, offset_ns) = both(begin.midpoint(end))?;
+    let seconds = (to_ns - from_ns) as f64 / 1e9;
+    let drift_ppb = if seconds > 0.0 { (to_offset - from_offset) as f64 / seconds } else { 0.0 };
+    let line = Line { at_ns, offset_ns, drift_ppb };
+    let drifts_ppb = Some((drift_ppb, drift_ppb));
+    Some(Stretch { from_ns, to_ns, line, bound_ns: Some(ROUNDING_NS), drifts_ppb })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scaling_goes_both_ways() {
+        let scaling = Scaling { ratio: 3 << 31, bits: 32 };
+        for (host, offset) in [(1_000_000_000_000, 77), (5, -9), (1 << 50, i64::MIN / 2)] {
+            let guest = scaling.guest(host, offset).unwrap_or_default();
+            assert!(scaling.host(guest, offset).unwrap_or_default().abs_diff(host) <= 1);
+        }
+        assert_eq!(Scaling { ratio: 0, bits: 0 }.host(1, 0), None);
+    }
+}

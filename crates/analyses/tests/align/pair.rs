@@ -1,0 +1,108 @@
+//! A host and its guest, recorded with clocks whose relation is known.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+
+use abi::{Abi, ByteOrder, LongSize};
+use sources::Recording;
+use testkit::{HEADER_EVENT, KernelFormats, Machine, MissedEvents, StreamBuilder};
+use tracedat::{
+    BufferSpec, Compression, Contents, EventFormat, Formats, Header, TraceDatWriter, Version, id,
+};
+
+const LITTLE_64: Abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };
+
+/// One machine's recording in the making.
+pub(crate) struct Machinery {
+    formats: KernelFormats,
+    pub(crate) clock: &'static str,
+    pub(crate) options: Vec<(u16, Vec<u8>)>,
+    cpus: BTreeMap<u32, StreamBuilder>,
+}
+
+impl Machinery {
+    pub(crate) fn new(clock: &'static str) -> Self {
+        let formats = KernelFormats::new(Machine::X86, LITTLE_64);
+        Self { formats, clock, options: Vec::new(), cpus: BTreeMap::new() }
+    }
+
+    fn stream(&mut self, cpu: u32) -> &mut StreamBuilder {
+        self.cpus.entry(cpu).or_insert_with(|| StreamBuilder::new(LITTLE_64, 4096))
+    }
+
+    pub(crate) fn event(
+        &mut self,
+        cpu: u32,
+        stamp: u64,
+        thread: i32,
+        name: &str,
+        fields: &[(&str, u64)],
+    ) {
+        let mut event = self.formats.event(name).pid(thread);
+        for (field, value) in fields {
+            event = event.set(field, *value);
+        }
+        let payload = event.build();
+        self.stream(cpu).event(stamp, &payload);
+    }
+
+    /// Events are lost here, without a count.
+    pub(crate) fn lose(&mut self, cpu: u32) {
+        self.stream(cpu).lose(MissedEvents::Uncounted);
+    }
+
+    pub(crate) fn recording(self) -> Recording {
+        let events = self.formats.systems().into_iter().flat_map(|(system, texts)| {
+            texts.into_iter().map(move |text| EventFormat { system: system.into(), text })
+        });
+        let formats = Formats {
+            header_page: self.formats.header_page(4096),
+            header_event: HEADER_EVENT.to_owned(),
+            ftrace: Vec::new(),
+            events: events.collect(),
+        };
+        let mut options = self.options;
+        options.push((id::TRACECLOCK, format!("[{}]\0", self.clock).into_bytes()));
+        let contents = Contents {
+            header: Header {
+                version: Version::V7,
+                order: ByteOrder::Little,
+                user_long: LongSize::Eight,
+                page_size: 4096,
+                compression: Compression::None,
+                compression_version: String::new(),
+            },
+            formats,
+            kallsyms: Vec::new(),
+            printk: Vec::new(),
+            cmdlines: Vec::new(),
+            options,
+            cpus: self.cpus.len() as u32,
+            buffers: vec![BufferSpec {
+                name: String::new(),
+                clock: self.clock.to_owned(),
+                page_size: 4096,
+            }],
+        };
+        let mut writer = TraceDatWriter::new(Cursor::new(Vec::new()), &contents).unwrap();
+        for (cpu, stream) in self.cpus {
+            writer.write_cpu("", cpu, &stream.bytes()[..]).unwrap();
+        }
+        let bytes = writer.finish().unwrap().into_inner();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        sources::open(file.path()).unwrap()
+    }
+}
+
+/// Numbers without a pattern, the same in every run.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % limit
+    }
+}

@@ -1,0 +1,117 @@
+//! All relations of two clocks that nothing rules out yet: lines `offset + rate * time`, kept as a
+//! convex polygon of the two numbers. A constraint at one moment cuts it with a straight line.
+
+/// A set of lines. Offsets are nanoseconds from some base, times seconds from some moment, rates
+/// nanoseconds a second (parts in a billion).
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Lines {
+    /// Corners in the order of a walk around: offset, rate.
+    corners: Vec<(f64, f64)>,
+}
+
+/// Constraints give way by this, for times are rounded to whole nanoseconds on both sides.
+const ROUNDING_NS: f64 = 1.0;
+
+/// A polygon with more corners is not cut further: that makes it too wide, but not wrong.
+const MOST_CORNERS: usize = 256;
+
+impl Lines {
+    /// All lines whose offset at time 0 and whose rate lie in these ranges.
+    pub(super) fn between(offset: (f64, f64), rate: (f64, f64)) -> Self {
+        let corners =
+            vec![(offset.0, rate.0), (offset.1, rate.0), (offset.1, rate.1), (offset.0, rate.1)];
+        Self { corners }
+    }
+
+    /// The least and the greatest offset at a time.
+    pub(super) fn range(&self, time: f64) -> (f64, f64) {
+        let values = self.corners.iter().map(|(offset, rate)| offset + rate * time);
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (low.min(value), high.max(value))
+        })
+    }
+
+    /// The least and the greatest rate.
+    pub(super) fn rates(&self) -> (f64, f64) {
+        let rates = self.corners.iter().map(|(_, rate)| *rate);
+        rates.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), rate| {
+            (low.min(rate), high.max(rate))
+        })
+    }
+
+    /// Leaves the lines that lie in a range at a time; `false`, and no change, if there is none.
+    pub(super) fn cut(&mut self, time: f64, range: (f64, f64)) -> bool {
+        let (low, high) = (range.0 - ROUNDING_NS, range.1 + ROUNDING_NS);
+        let below = clip(&self.corners, |(offset, rate)| high - (offset + rate * time));
+        let corners = clip(&below, |(offset, rate)| offset + rate * time - low);
+        let any = !corners.is_empty();
+        if any && corners.len() <= MOST_CORNERS {
+            self.corners = corners;
+        }
+        any
+    }
+
+    /// Whether a line with these numbers is among them.
+    pub(super) fn has(&self, offset: f64, rate: f64) -> bool {
+        let next = self.corners.iter().cycle().skip(1);
+        let sides = self.corners.iter().zip(next).map(|(one, other)| {
+            (other.0 - one.0) * (rate - one.1) - (other.1 - one.1) * (offset - one.0)
+        });
+        let (mut left, mut right) = (false, false);
+        for side in sides {
+            left |= side > 0.0;
+            right |= side < 0.0;
+        }
+        !(left && right)
+    }
+
+    /// A line in the midst of them.
+    pub(super) fn middle(&self) -> (f64, f64) {
+        let count = self.corners.len().max(1) as f64;
+        let sum = self.corners.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        (sum.0 / count, sum.1 / count)
+    }
+}
+
+/// The part of a convex polygon in which `inside` is not negative.
+fn clip(corners: &[(f64, f64)], inside: impl Fn((f64, f64)) -> f64) -> Vec<(f64, f64)> {
+    let mut kept = Vec::with_capacity(corners.len() + 1);
+    let next = corners.iter().cycle().skip(1);
+    for (&one, &other) in corners.iter().zip(next) {
+        let (here, there) = (inside(one), inside(other));
+        if here >= 0.0 {
+            kept.push(one);
+        }
+        if (here > 0.0 && there < 0.0) || (here < 0.0 && there > 0.0) {
+            let part = here / (here - there);
+            kept.push((one.0 + (other.0 - one.0) * part, one.1 + (other.1 - one.1) * part));
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_at_two_moments_fix_offset_and_rate() {
+        let mut lines = Lines::between((-1000.0, 1000.0), (-500.0, 500.0));
+        assert!(lines.cut(0.0, (10.0, 20.0)));
+        assert!(lines.cut(10.0, (110.0, 120.0)));
+        let (low, high) = lines.range(5.0);
+        assert!((58.0..61.0).contains(&low) && (69.0..72.0).contains(&high), "{low} {high}");
+        let (low, high) = lines.rates();
+        assert!((8.0..9.1).contains(&low) && (10.9..12.0).contains(&high), "{low} {high}");
+        let (offset, rate) = lines.middle();
+        assert!(lines.has(offset, rate) && !lines.has(offset + 20.0, rate));
+    }
+
+    #[test]
+    fn what_contradicts_changes_nothing() {
+        let mut lines = Lines::between((0.0, 10.0), (0.0, 0.0));
+        let before = lines.clone();
+        assert!(!lines.cut(1.0, (20.0, 30.0)));
+        assert_eq!(lines, before);
+    }
+}

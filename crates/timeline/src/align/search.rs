@@ -1,0 +1,304 @@
+//! Finds the offset of two clocks of which nothing is known: every offset is tried at once.
+//!
+//! The set of offsets that are possible is kept as intervals. Each guest event takes out those that
+//! would put it where the vCPU was away; between events the set grows by what the clocks may have
+//! drifted. It starts as everything that lets the recordings overlap, and ends as one place or
+//! several. Only one place is an answer.
+
+use super::Away;
+
+/// Clocks differ in speed by no more than this: a wrong calibration of a TSC reaches some hundred
+/// parts in a million.
+pub(super) const MOST_DRIFT_PPM: i64 = 500;
+
+/// A set of offsets this narrow need not be narrowed by trying: the exact solution does it better.
+const NARROW_NS: i64 = 200_000;
+
+/// Possible offsets so far apart are no answer.
+const WIDEST_NS: i64 = 50_000_000;
+
+/// So many places are weighed against one another.
+const MOST_PLACES: usize = 32;
+
+/// An answer that so many bits speak for is no coincidence: one in a million.
+pub(super) const ENOUGH_BITS: f64 = 20.0;
+
+/// Events looked at to tell evidence from chance; of more, evenly spread ones.
+const MOST_WEIGHED: usize = 1 << 16;
+
+/// Intervals looked at in all searches for one answer: some seconds. Clocks and windows that repeat
+/// in step could keep more busy without end.
+pub(super) const MOST_STEPS: u64 = 1 << 29;
+
+/// What came of a search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Found {
+    /// At this event the offset lies between these two.
+    At { event: usize, low: i64, high: i64 },
+    /// At this event the last offset was ruled out.
+    Nothing { event: usize },
+    /// Offsets far apart are possible to the end.
+    Several,
+    /// One place is left, but chance could leave one.
+    Weak,
+}
+
+/// Offsets are no candidates if they put less than this part of the events into the host's
+/// recording that could lie in it.
+const LEAST_INSIDE: usize = 4;
+
+/// Candidates so near one another are not told apart at first.
+const SAME_NS: i64 = 1_000_000;
+
+/// The offsets that put a good part of the events into the host's recording, which goes from
+/// `extent.0` to `extent.1`.
+pub(super) fn overlapping(stamps: &[i64], extent: (i64, i64)) -> Vec<(i64, i64)> {
+    let length = extent.1.saturating_sub(extent.0);
+    let most = inside(stamps, length).map(|(_, count)| count).max().unwrap_or(0);
+    let mut candidates: Vec<(i64, i64)> = Vec::new();
+    let mut since = None;
+    for (begin, count) in inside(stamps, length) {
+        if count >= most.div_ceil(LEAST_INSIDE).max(1) {
+            since.get_or_insert(begin);
+        } else if let Some(since) = since.take() {
+            let low = extent.0.saturating_sub(begin).saturating_add(1);
+            let high = extent.0.saturating_sub(since);
+            match candidates.last_mut() {
+                Some(last) if last.0.saturating_sub(high) < SAME_NS => last.0 = low,
+                _ => candidates.push((low, high)),
+            }
+        }
+    }
+    candidates.reverse();
+    candidates
+}
+
+/// By where a stretch of this length begins, how many events lie in it: moments at which the
+/// number changes, and the number from then on. The last is 0.
+fn inside(stamps: &[i64], length: i64) -> impl Iterator<Item = (i64, usize)> {
+    let (mut entered, mut left) = (0, 0);
+    std::iter::from_fn(move || {
+        let leaves = stamps.get(left)?.saturating_add(1);
+        let enters = stamps.get(entered).map(|stamp| stamp.saturating_sub(length));
+        let begin = match enters.filter(|&enters| enters < leaves) {
+            Some(enters) => {
+                entered += 1;
+                enters
+            }
+            None => {
+                left += 1;
+                leaves
+            }
+        };
+        Some((begin, entered - left))
+    })
+}
+
+/// Searches for the offset of guest events among `candidates`, ranges in order and apart.
+/// `steps` are those left of [`MOST_STEPS`].
+pub(super) fn search(
+    stamps: &[i64],
+    away: &Away,
+    candidates: &[(i64, i64)],
+    steps: &mut u64,
+) -> Found {
+    let Some(&first) = stamps.first() else { return Found::Several };
+    let mut offsets = candidates.to_vec();
+    let (mut spare, mut before) = (Vec::new(), first);
+    let mut evidence = Evidence::new(away, candidates);
+    for (event, &stamp) in stamps.iter().enumerate() {
+        let grown = drift_ns(stamp.saturating_sub(before));
+        before = stamp;
+        remove_away(&offsets, grown, stamp, away, &mut spare);
+        std::mem::swap(&mut offsets, &mut spare);
+        *steps = steps.saturating_sub(spare.len().max(offsets.len()) as u64);
+        if *steps == 0 {
+            return Found::Several;
+        }
+        let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else {
+            return Found::Nothing { event };
+        };
+        let (low, high) = (first.0, last.1);
+        if high.saturating_sub(low) <= NARROW_NS
+            && evidence.is_enough(stamps.get(..=event).unwrap_or_default(), low, high)
+        {
+            return Found::At { event, low, high };
+        }
+    }
+    choose(stamps, &offsets, &evidence)
+}
+
+/// Of the places left after all events, the one that is no coincidence while all others would be.
+fn choose(stamps: &[i64], offsets: &[(i64, i64)], evidence: &Evidence<'_>) -> Found {
+    let mut places: Vec<(i64, i64)> = Vec::new();
+    for &(low, high) in offsets {
+        match places.last_mut() {
+            Some(last) if high.saturating_sub(last.0) <= WIDEST_NS => last.1 = high,
+            _ => places.push((low, high)),
+        }
+    }
+    if places.len() > MOST_PLACES {
+        return Found::Several;
+    }
+    let bits = |&(low, high): &(i64, i64)| evidence.now(stamps, low, high);
+    let mut weighed: Vec<(f64, (i64, i64))> =
+        places.iter().map(|place| (bits(place), *place)).collect();
+    weighed.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let others = weighed.get(1).map_or(0.0, |(bits, _)| bits.max(0.0));
+    match weighed.first() {
+        Some(&(bits, (low, high))) if bits - others >= ENOUGH_BITS => {
+            if high.saturating_sub(low) > WIDEST_NS {
+                return Found::Several;
+            }
+            Found::At { event: stamps.len().saturating_sub(1), low, high }
+        }
+        Some(_) if weighed.len() > 1 => Found::Several,
+        _ => Found::Weak,
+    }
+}
+
+/// What clocks may drift apart in a time.
+fn drift_ns(time_ns: i64) -> i64 {
+    time_ns.saturating_mul(MOST_DRIFT_PPM) / 1_000_000 + 1
+}
+
+/// Of the offsets, grown by so much at each end, those that put `stamp` where it is possible.
+fn remove_away(
+    offsets: &[(i64, i64)],
+    grown: i64,
+    stamp: i64,
+    away: &Away,
+    out: &mut Vec<(i64, i64)>,
+) {
+    out.clear();
+    let mut spans: &[(i64, i64)] = &[];
+    let mut looked_up = false;
+    let mut reached = i64::MIN;
+    for &(low, high) in offsets {
+        let mut low = low.saturating_sub(grown).max(reached).saturating_add(stamp);
+        let high = high.saturating_add(grown).saturating_add(stamp);
+        if looked_up {
+            let passed = gallop(spans, low);
+            spans = spans.get(passed..).unwrap_or_default();
+        } else {
+            spans = away.from(low);
+            looked_up = true;
+        }
+        for &(from, to) in spans.iter().take_while(|span| span.0 < high) {
+            add(out, low, from, stamp);
+            low = low.max(to);
+        }
+        add(out, low, high, stamp);
+        reached = high.saturating_sub(stamp);
+    }
+}
+
+/// How many of `spans` end by `at`: near the front, mostly.
+fn gallop(spans: &[(i64, i64)], at: i64) -> usize {
+    let mut step = 1;
+    while spans.get(step - 1).is_some_and(|span| span.1 <= at) {
+        step *= 2;
+    }
+    let begin = step / 2;
+    let part = spans.get(begin..spans.len().min(step)).unwrap_or_default();
+    begin + part.partition_point(|span| span.1 <= at)
+}
+
+fn add(out: &mut Vec<(i64, i64)>, from: i64, to: i64, stamp: i64) {
+    if from > to {
+        return;
+    }
+    let (low, high) = (from.saturating_sub(stamp), to.saturating_sub(stamp));
+    match out.last_mut() {
+        Some(last) if last.1 >= low => last.1 = last.1.max(high),
+        _ => out.push((low, high)),
+    }
+}
+
+/// How unlikely it is that events which have nothing to do with the vCPU fit by chance.
+///
+/// Each window of the vCPU that events lie in is a trial, which succeeds as often as the vCPU is in
+/// its guest; and there are as many places to try as the answer fits into the range.
+struct Evidence<'a> {
+    away: &'a Away,
+    /// How much the candidates are together.
+    searched_ns: i64,
+    /// Looked at again when there are so many events: looking takes time.
+    next: usize,
+}
+
+impl<'a> Evidence<'a> {
+    fn new(away: &'a Away, candidates: &[(i64, i64)]) -> Self {
+        let lengths = candidates.iter().map(|(low, high)| high.saturating_sub(*low));
+        Self { away, searched_ns: lengths.fold(0, i64::saturating_add), next: 0 }
+    }
+
+    fn is_enough(&mut self, stamps: &[i64], low: i64, high: i64) -> bool {
+        if stamps.len() < self.next {
+            return false;
+        }
+        self.next = stamps.len() + stamps.len() / 8 + 1;
+        self.now(stamps, low, high) >= ENOUGH_BITS
+    }
+
+    fn now(&self, stamps: &[i64], low: i64, high: i64) -> f64 {
+        let offset = low.midpoint(high);
+        let Some((begin, end)) = self.away.extent() else { return 0.0 };
+        let (mut windows, mut last) = (0_u32, None);
+        let (mut first_ns, mut last_ns) = (end, begin);
+        let every = stamps.len() / MOST_WEIGHED + 1;
+        for at in stamps.iter().step_by(every).map(|stamp| stamp.saturating_add(offset)) {
+            if at < begin || at > end {
+                continue;
+            }
+            (first_ns, last_ns) = (first_ns.min(at), last_ns.max(at));
+            let window = self.away.window(at);
+            if last != Some(window) {
+                windows += 1;
+                last = Some(window);
+            }
+        }
+        let share = self
+            .away
+            .share_possible(first_ns, last_ns.max(first_ns.saturating_add(1)))
+            .clamp(1e-6, 1.0);
+        let places = self.searched_ns.max(1) as f64 / high.saturating_sub(low).max(1000) as f64;
+        f64::from(windows) * -share.log2() - places.max(1.0).log2()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_that_put_an_event_where_the_vcpu_was_away_go() {
+        let mut away = Away::default();
+        for (from, to) in [(100, 110), (120, 130), (140, 150)] {
+            away.push(from, to);
+        }
+        let mut left = Vec::new();
+        remove_away(&[(-30, 40)], 0, 105, &away, &mut left);
+        assert_eq!(left, [(-30, -5), (5, 15), (25, 35)]);
+        // The event is at 112 now; what has grown together is one.
+        remove_away(&left.clone(), 6, 112, &away, &mut left);
+        assert_eq!(left, [(-36, -12), (-2, 8), (18, 28), (38, 41)]);
+    }
+
+    #[test]
+    fn candidates_put_events_into_the_hosts_recording() {
+        // Five events in 4 ns, then five in 4 ns, far apart; the host recorded 5 ns.
+        let stamps = [0, 1, 2, 3, 4, 1_000_000_000, 1_000_000_001, 1_000_000_002];
+        let candidates = overlapping(&stamps, (100, 105));
+        // At least two of the five that fit in; the second group is too far off for one candidate.
+        assert_eq!(candidates, [(100 - 1_000_000_001, 104 - 1_000_000_000), (97, 104)]);
+    }
+
+    #[test]
+    fn galloping_finds_what_walking_finds() {
+        let spans: Vec<(i64, i64)> = (0..100).map(|at| (10 * at, 10 * at + 4)).collect();
+        for at in -5..1010 {
+            assert_eq!(gallop(&spans, at), spans.iter().filter(|span| span.1 <= at).count());
+        }
+    }
+}

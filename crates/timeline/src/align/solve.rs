@@ -1,0 +1,286 @@
+//! From guest events and the times their vCPU was away to lines from clock to clock: finds a place
+//! to begin, follows the line in both directions until it breaks, and goes on behind the break.
+
+use super::Away;
+use super::piece::{Piece, Possible};
+use super::search::{ENOUGH_BITS, Found, MOST_STEPS, overlapping, search};
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsolved {
+    /// No exits of the vCPU were recorded, or no events of the guest's CPU.
+    NothingRecorded,
+    /// Every offset puts some event where the vCPU was away.
+    NoOffsetFits,
+    /// Offsets far apart fit.
+    SeveralOffsetsFit,
+    /// An offset fits, but so would one by chance: the guest's CPU had too little to do, or its
+    /// vCPU was hardly ever away.
+    TooFewEvents,
+}
+
+/// Tries to find a beginning, at different places of the recording.
+const MOST_TRIES: usize = 8;
+/// Behind a break the line most often goes on nearby.
+const NEARBY_NS: i64 = 2_000_000;
+/// Fewer events tell nothing.
+const FEWEST_EVENTS: usize = 8;
+/// The beginning that the search gives is widened by this: the exact solution is to end where
+/// events make it end.
+const MARGIN_NS: i64 = 50_000;
+/// The same where events behind a break may have led the search astray.
+const WIDE_MARGIN_NS: i64 = 500_000;
+/// More breaks than this are noise.
+const MOST_PIECES: usize = 512;
+
+/// Finds the lines that relate the clock of guest events to that of their vCPU's host.
+///
+/// `stamps` are the events' times, ascending, none twice (a clock that stands still tells nothing).
+/// Pieces are in order and apart: a break lies somewhere between one's end and the next's begin.
+///
+/// # Errors
+/// When the events do not tell.
+pub fn solve(stamps: &[i64], away: &Away) -> Result<Vec<Piece>, Unsolved> {
+    solve_in(MOST_STEPS, stamps, away)
+}
+
+fn solve_in(steps: u64, stamps: &[i64], away: &Away) -> Result<Vec<Piece>, Unsolved> {
+    if away.is_empty() || stamps.len() < FEWEST_EVENTS {
+        return Err(Unsolved::NothingRecorded);
+    }
+    let mut solver = Solver { stamps, away, steps };
+    let mut grown: Vec<Grown> = Vec::new();
+    let mut why = Unsolved::NoOffsetFits;
+    let mut open = vec![(0, stamps.len(), None)];
+    while let Some((begin, end, near)) = open.pop() {
+        if grown.len() >= MOST_PIECES || solver.steps == 0 {
+            break;
+        }
+        match solver.begin(begin, end, near) {
+            Ok(seed) => {
+                let piece = solver.grow(seed);
+                solver.steps = solver.steps.saturating_sub((piece.last - piece.first) as u64);
+                open.push((
+                    begin,
+                    piece.first,
+                    Some(piece.possible.offsets(piece.stamp(stamps)).0),
+                ));
+                open.push((piece.last + 1, end, Some(piece.possible.offsets(piece.end(stamps)).1)));
+                grown.push(piece);
+            }
+            Err(unsolved) => why = unsolved,
+        }
+    }
+    grown.sort_by_key(|piece| (piece.first, piece.last));
+    let pieces = solver.cores(grown);
+    if pieces.is_empty() { Err(why) } else { Ok(pieces) }
+}
+
+struct Solver<'a> {
+    stamps: &'a [i64],
+    away: &'a Away,
+    /// What searches may still take.
+    steps: u64,
+}
+
+/// Where a line is known to go through.
+#[derive(Clone, Copy, Debug)]
+struct Seed {
+    /// Events from here on led to it.
+    from: usize,
+    event: usize,
+    low: i64,
+    high: i64,
+}
+
+/// A line followed as far as it goes.
+#[derive(Clone, Debug)]
+struct Grown {
+    seed: Seed,
+    first: usize,
+    last: usize,
+    /// Whether events contradict beyond the first, and beyond the last.
+    breaks: (bool, bool),
+    possible: Possible,
+}
+
+impl Grown {
+    fn stamp(&self, stamps: &[i64]) -> i64 {
+        stamps.get(self.first).copied().unwrap_or_default()
+    }
+
+    fn end(&self, stamps: &[i64]) -> i64 {
+        stamps.get(self.last).copied().unwrap_or_default()
+    }
+}
+
+impl Solver<'_> {
+    /// Looks for a seed among the events from `begin` up to `end`, near an offset at first.
+    fn begin(&mut self, begin: usize, end: usize, near: Option<i64>) -> Result<Seed, Unsolved> {
+        let events = self.stamps.get(begin..end).unwrap_or_default();
+        let Some(extent) = self.away.extent().filter(|_| events.len() >= FEWEST_EVENTS) else {
+            return Err(Unsolved::TooFewEvents);
+        };
+        if let Some(near) = near {
+            let nearby = [(near.saturating_sub(NEARBY_NS), near.saturating_add(NEARBY_NS))];
+            if let Found::At { event, low, high } =
+                search(events, self.away, &nearby, &mut self.steps)
+            {
+                return Ok(Seed { from: begin, event: begin + event, low, high });
+            }
+        }
+        let (mut from, mut why) = (0, Unsolved::NoOffsetFits);
+        for attempt in 1..=MOST_TRIES {
+            let rest = events.get(from..).filter(|rest| rest.len() >= FEWEST_EVENTS);
+            let Some(rest) = rest else { break };
+            let contradicted =
+                match search(rest, self.away, &overlapping(rest, extent), &mut self.steps) {
+                    Found::At { event, low, high } => {
+                        let from = begin + from;
+                        return Ok(Seed { from, event: from + event, low, high });
+                    }
+                    Found::Several => {
+                        why = Unsolved::SeveralOffsetsFit;
+                        0
+                    }
+                    Found::Weak => {
+                        why = Unsolved::TooFewEvents;
+                        0
+                    }
+                    Found::Nothing { event } => event + 1,
+                };
+            from = (from + contradicted).max(attempt * events.len() / MOST_TRIES);
+        }
+        Err(why)
+    }
+
+    /// Follows a line from its seed forwards, then backwards.
+    fn grow(&self, seed: Seed) -> Grown {
+        let stamp = self.stamps.get(seed.event).copied().unwrap_or_default();
+        let (low, high) = (seed.low.saturating_sub(MARGIN_NS), seed.high.saturating_add(MARGIN_NS));
+        let mut possible = Possible::through(stamp, low, high);
+        let forwards = seed.event..self.stamps.len();
+        let (last, broke_last) = self.follow(forwards, &mut possible);
+        let backwards = (0..seed.event).rev();
+        let (first, broke_first) = self.follow(backwards, &mut possible);
+        let (first, last) = (first.unwrap_or(seed.event), last.unwrap_or(seed.event));
+        Grown { seed, first, last, breaks: (broke_first, broke_last), possible }
+    }
+
+    /// Takes events in this order until the line breaks; returns the last one that fits, and
+    /// whether it broke.
+    fn follow(
+        &self,
+        events: impl Iterator<Item = usize>,
+        possible: &mut Possible,
+    ) -> (Option<usize>, bool) {
+        let mut reached = None;
+        for event in events {
+            let Some(&stamp) = self.stamps.get(event) else { break };
+            if !possible.take(stamp, self.away) {
+                return (reached, true);
+            }
+            reached = Some(event);
+        }
+        (reached, false)
+    }
+
+    /// Leaves to each piece the events that no other one claims, and solves it by those alone: of
+    /// an event near a break it isn't known on which side of it it lies.
+    fn cores(&self, mut grown: Vec<Grown>) -> Vec<Piece> {
+        loop {
+            let mut cores = Vec::new();
+            for (at, piece) in grown.iter().enumerate() {
+                let before = grown.get(..at).unwrap_or_default().iter().map(|one| one.last + 1);
+                let after = grown.get(at + 1..).unwrap_or_default().iter().map(|one| one.first);
+                let (before, after) =
+                    (before.max().unwrap_or(0), after.min().unwrap_or(usize::MAX));
+                let (mut first, mut end) = (piece.first.max(before), (piece.last + 1).min(after));
+                if piece.breaks.0 && before < piece.first {
+                    first = self.sure(piece, piece.first..end);
+                }
+                if piece.breaks.1 && after > piece.last + 1 {
+                    end = self.sure(piece, (first..end).rev());
+                }
+                cores.push((first, end));
+            }
+            let thin = |core: &(usize, usize)| core.1 < core.0 + FEWEST_EVENTS / 2;
+            // The least of those that have nothing of their own goes first.
+            let worst = (0..grown.len())
+                .filter(|&at| cores.get(at).is_some_and(thin))
+                .min_by_key(|&at| grown.get(at).map(|piece| piece.last - piece.first));
+            let Some(worst) = worst else {
+                let pairs = grown.iter().zip(cores);
+                return pairs.map(|(piece, (first, end))| self.core(piece, first, end)).collect();
+            };
+            grown.remove(worst);
+        }
+    }
+
+    /// The first of these events that surely lies on this side of a break. Behind a break some
+    /// events fit by chance; as many as it takes to rule that out are not to be relied on.
+    fn sure(&self, piece: &Grown, events: impl Iterator<Item = usize>) -> usize {
+        let place = |event: usize| {
+            let stamp = self.stamps.get(event).copied().unwrap_or_default();
+            let (low, high) = piece.possible.offsets(stamp);
+            stamp.saturating_add(low.midpoint(high))
+        };
+        let share =
+            self.away.share_possible(place(piece.first), place(piece.last)).clamp(1e-6, 1.0);
+        let (mut bits, mut window, mut reached) = (0.0, None, piece.first);
+        for event in events {
+            reached = event;
+            let here = self.away.window(place(event));
+            if window != Some(here) {
+                window = Some(here);
+                bits -= share.log2();
+            }
+            if bits > ENOUGH_BITS {
+                break;
+            }
+        }
+        reached
+    }
+
+    fn core(&self, grown: &Grown, first: usize, end: usize) -> Piece {
+        let Seed { from, event, low, high } = grown.seed;
+        let events = self.stamps.get(first..end).unwrap_or_default();
+        let begin = event.clamp(first, end.saturating_sub(1));
+        let stamp = self.stamps.get(begin).copied().unwrap_or_default();
+        let own = first <= from && event < end;
+        let mut possible = if own {
+            Possible::through(stamp, low.saturating_sub(MARGIN_NS), high.saturating_add(MARGIN_NS))
+        } else {
+            let (low, high) = grown.possible.offsets(stamp);
+            Possible::through(
+                stamp,
+                low.saturating_sub(WIDE_MARGIN_NS),
+                high.saturating_add(WIDE_MARGIN_NS),
+            )
+        };
+        let (before, after) = events.split_at(begin.saturating_sub(first).min(events.len()));
+        for &stamp in after.iter().chain(before.iter().rev()) {
+            let _ = possible.take(stamp, self.away);
+        }
+        possible.narrow(events, self.away);
+        let ends = events.first().copied().zip(events.last().copied()).unwrap_or((stamp, stamp));
+        Piece::new(ends.0, ends.1, possible)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_that_repeat_in_step_end_in_time() {
+        let mut away = Away::default();
+        (0..100_000).for_each(|at| away.push(at * 1000, at * 1000 + 500));
+        let stamps: Vec<i64> = (0..100_000).map(|at| at * 1000 + 750).collect();
+        // Each of the events would look at some hundred thousand intervals.
+        let begun = std::time::Instant::now();
+        let solved = solve_in(1 << 22, &stamps, &away);
+        assert_eq!(solved.err(), Some(Unsolved::SeveralOffsetsFit));
+        assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+    }
+}

@@ -1,0 +1,83 @@
+//! A relation to another machine's clock that was worked out from events, in place of TIME_SHIFT.
+
+use std::sync::Arc;
+
+/// From some moment on, a CPU's clock relates to another one by this line:
+/// `other = own + offset + drift * (own - at)`. Times are those after TSC2NSEC, DATE and OFFSET.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockPiece {
+    /// From here on, on the own clock.
+    pub from: u64,
+    /// Where the offset is taken.
+    pub at: u64,
+    /// What to add there.
+    pub offset: i64,
+    /// How the offset grows: units in 10^15 units of the own clock.
+    pub drift: i64,
+}
+
+const DRIFT_UNIT: i128 = 1_000_000_000_000_000;
+
+impl ClockPiece {
+    fn offset_at(&self, time: u64) -> i64 {
+        let grown = (i128::from(time).wrapping_sub(self.at.into()))
+            .saturating_mul(self.drift.into())
+            .div_euclid(DRIFT_UNIT);
+        self.offset.saturating_add(i64::try_from(grown).unwrap_or(0))
+    }
+}
+
+/// Pieces of all CPUs of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClockPieces {
+    /// In the order of their numbers.
+    cpus: Arc<[(u32, Vec<ClockPiece>)]>,
+}
+
+impl ClockPieces {
+    /// CPUs with their pieces, those of each in order. A CPU without any goes by the first that has.
+    #[must_use]
+    pub fn new(mut cpus: Vec<(u32, Vec<ClockPiece>)>) -> Self {
+        cpus.retain(|(_, pieces)| !pieces.is_empty());
+        cpus.sort_by_key(|(cpu, _)| *cpu);
+        Self { cpus: cpus.into() }
+    }
+
+    /// What to add to a time on a CPU; the first piece also holds before its beginning.
+    pub(super) fn offset(&self, time: u64, cpu: u32) -> i64 {
+        let own = self.cpus.binary_search_by_key(&cpu, |(cpu, _)| *cpu).unwrap_or(0);
+        let Some((_, pieces)) = self.cpus.get(own) else { return 0 };
+        let begun = pieces.partition_point(|piece| piece.from <= time);
+        pieces.get(begun.saturating_sub(1)).map_or(0, |piece| piece.offset_at(time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_piece_holds_until_the_next() {
+        let piece = |from, offset, drift| ClockPiece { from, at: from, offset, drift };
+        let pieces = ClockPieces::new(vec![
+            (0, vec![]),
+            (1, vec![piece(1000, 50, 0), piece(2000, -7, 500_000_000_000)]),
+        ]);
+        assert_eq!(pieces.offset(10, 1), 50);
+        assert_eq!(pieces.offset(1999, 1), 50);
+        assert_eq!(pieces.offset(2000, 1), -7);
+        assert_eq!(pieces.offset(1_002_000, 1), 493);
+        // CPU 0 and one that does not exist go by the other.
+        assert_eq!((pieces.offset(2000, 0), pieces.offset(2000, 9)), (-7, -7));
+        assert_eq!(ClockPieces::default().offset(2000, 0), 0);
+    }
+
+    #[test]
+    fn no_number_overflows() {
+        let piece = ClockPiece { from: 0, at: u64::MAX, offset: i64::MIN, drift: i64::MAX };
+        let pieces = ClockPieces::new(vec![(0, vec![piece])]);
+        for time in [0, 1, u64::MAX] {
+            let _ = pieces.offset(time, 0);
+        }
+    }
+}
