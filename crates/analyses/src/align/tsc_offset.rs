@@ -95,7 +95,10 @@ fn recorded_offsets(guest: &Recording) -> Vec<(u32, i64, Scaling)> {
             let plain = sample.scaling <= 1 || bits == 0;
             // A ratio other than 1 is that of guest to host: its direction is kept by trace-cmd.
             let scaling = if plain { Scaling::NONE } else { inverse(sample.scaling, bits)? };
-            Some((cpu, sample.offset.checked_neg()?, scaling))
+            let offset = sample.offset.checked_neg()?;
+            // What the file adds is in the host's ticks, what KVM adds in the guest's.
+            let offset = if plain { offset } else { scaled(offset, scaling)? };
+            Some((cpu, offset, scaling))
         })
         .collect()
 }
@@ -105,6 +108,11 @@ fn inverse(ratio: u64, bits: u32) -> Option<Scaling> {
     let one = 1_u128.checked_shl(bits.checked_mul(2)?)?;
     let ratio = u64::try_from(one.checked_div(ratio.into())?).ok()?;
     Some(Scaling { ratio, bits })
+}
+
+fn scaled(ticks: i64, scaling: Scaling) -> Option<i64> {
+    let ticks = i128::from(ticks).checked_mul(scaling.ratio.into())? >> scaling.bits;
+    i64::try_from(ticks).ok()
 }
 
 /// Writes that changed the offset from one stay in the guest to the next. Between an exit and the
