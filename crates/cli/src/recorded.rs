@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use report::RecorderCost;
+use report::{AgentCost, RecorderCost};
 use serde_json::Value;
 
 /// A `session.json` longer than this is none.
@@ -41,7 +41,23 @@ fn cost(recorded: &Value) -> Option<RecorderCost> {
         cpu_ns: recorded.get("recorder_cpu_ns")?.as_u64()?,
         duration_ns: recorded.get("duration_ns")?.as_u64()?,
         cpus: recorded.get("cpus")?.as_array()?.len() as u64,
+        agents: recorded
+            .get("guests")
+            .and_then(Value::as_array)
+            .map_or_else(Vec::new, |guests| agents(guests)),
     })
+}
+
+fn agents(guests: &[Value]) -> Vec<AgentCost> {
+    let number = |guest: &Value, key| guest.get(key).and_then(Value::as_u64);
+    let cost = |guest: &Value| {
+        Some(AgentCost {
+            guest: guest.get("name")?.as_str()?.to_owned(),
+            cpu_ns: number(guest, "agent_cpu_ns"),
+            wakeups: number(guest, "agent_wakeups"),
+        })
+    };
+    guests.iter().filter_map(cost).collect()
 }
 
 fn processes(recorded: &Value) -> HashMap<u32, u32> {

@@ -21,7 +21,7 @@ pub use align::{AlignReport, summary as align_summary};
 pub use exits::{ExitsReport, Source};
 pub use info::{FileInfo, InfoReport};
 pub use nested::NestedReport;
-pub use recorder_cost::RecorderCost;
+pub use recorder_cost::{AgentCost, RecorderCost};
 pub use table::{Column, Table};
 pub use units::{count, share, time};
 

@@ -6,7 +6,7 @@ use crate::json::Object;
 use crate::units::{share, time};
 
 /// The recorder's own use of the machine that it recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecorderCost {
     /// CPU time of the recorder.
     pub cpu_ns: u64,
@@ -14,6 +14,36 @@ pub struct RecorderCost {
     pub duration_ns: u64,
     /// CPUs that it recorded.
     pub cpus: u64,
+    /// Those that recorded guests for it.
+    pub agents: Vec<AgentCost>,
+}
+
+/// The use that an agent made of the guest that it recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentCost {
+    /// The guest's name.
+    pub guest: String,
+    /// CPU time of the agent, if it told.
+    pub cpu_ns: Option<u64>,
+    /// How often its threads were woken up, if it told.
+    pub wakeups: Option<u64>,
+}
+
+impl AgentCost {
+    fn note(&self) -> String {
+        let time = self.cpu_ns.map(|cpu_ns| format!("{} of CPU time", time(cpu_ns, true)));
+        let wakeups = self.wakeups.map(|wakeups| format!("{wakeups} wake-ups"));
+        let told: Vec<String> = time.into_iter().chain(wakeups).collect();
+        let told = if told.is_empty() { "an unknown time".into() } else { told.join(" and ") };
+        format!("its agent in {} took {told}", self.guest)
+    }
+
+    fn json(&self) -> Value {
+        let mut cost = Object::default();
+        cost.set("guest", self.guest.as_str());
+        cost.set("cpu_ns", self.cpu_ns).set("wakeups", self.wakeups);
+        cost.done()
+    }
 }
 
 impl RecorderCost {
@@ -23,16 +53,21 @@ impl RecorderCost {
     }
 
     pub(crate) fn note(&self) -> String {
-        format!(
+        let own = format!(
             "recording took {} of CPU time, {} of what was there",
             time(self.cpu_ns, true),
             share(self.cpu_ns, self.available_ns())
-        )
+        );
+        std::iter::once(own)
+            .chain(self.agents.iter().map(AgentCost::note))
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 
     pub(crate) fn json(&self) -> Value {
         let mut cost = Object::default();
         cost.set("cpu_ns", self.cpu_ns).set("available_ns", self.available_ns());
+        cost.set("agents", self.agents.iter().map(AgentCost::json).collect::<Vec<_>>());
         cost.done()
     }
 }

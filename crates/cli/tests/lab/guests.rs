@@ -56,6 +56,8 @@ fn check_whole(session: &Path, channel: &str, seconds: u64) {
     let rows = leaves["rows"].as_array().unwrap();
     let made = rows.iter().find(|row| row["cpuid_leaf"] == 0x4000_4859).unwrap();
     assert_eq!(made["count"], 300, "{channel}");
+    let agent = &leaves["recorder_cost"]["agents"][0];
+    assert!(agent["guest"] == "l2" && agent["cpu_ns"].as_u64() > Some(0), "{channel}: {agent}");
     for file in [&host, &guest] {
         let Ok(report) = Command::new("trace-cmd").arg("report").arg(file).output() else {
             eprintln!("trace-cmd is missing: not compared");
