@@ -142,3 +142,27 @@ fn a_guest_that_moves_to_another_vmm_is_kept_up_to_there_and_recorded_anew() {
     assert!(counts["sched:sched_process_exec"].as_u64() >= Some(100), "{counts}");
     eprintln!("moved: {started:?} of 100 programs kept before, all after");
 }
+
+#[test]
+fn a_cpu_that_is_plugged_in_later_is_recorded() {
+    if !can_run() {
+        return;
+    }
+    let recorded = Recorded::up("guests-cpu");
+    let lab = &recorded.lab;
+    let online = "/sys/devices/system/cpu/cpu1/online";
+    lab.shell(2, &format!("echo 0 > {online}")).done();
+    recorded.start_agent("vsock");
+    let recorder = recorded.begin("vsock:3");
+    let pinned = "for i in $(seq 40); do taskset 2 busybox true; done; sleep 2";
+    lab.shell(2, &format!("echo 1 > {online}; {pinned}; echo 0 > {online}; {PROGRAMS}")).done();
+    let (ended_well, said) = recorded.end(recorder);
+    assert!(ended_well, "{said}");
+    let file = recorded.session().join("guest-l2.dat");
+    let path = file.to_str().unwrap();
+    let filter = ["events", "-e", "sched_process_exec", "--format", "jsonl", "--cpu", "1", path];
+    let on_it = crate::recorded::hyperscope(&filter).stdout.lines().count();
+    assert!(on_it >= 40, "{on_it} programs on CPU 1");
+    let (counts, _) = events(&file);
+    assert!(counts["sched:sched_process_exec"].as_u64() >= Some(140), "{counts}");
+}
