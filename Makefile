@@ -30,7 +30,7 @@ endif
 # Records live, in a lab of a KVM host and its guest; where that can't be, looks at a bundled recording.
 .PHONY: demo
 demo:
-	cargo build --release --locked --package hyperscope --package hyperscope-labguest
+	cargo build --release --locked --package hyperscope --package hyperscope-labguest --package hyperscope-agent
 	@rm -rf $(SESSION)
 	@if [ '$(DEMO)' = bundled ]; then $(MAKE) --no-print-directory demo-bundled; \
 	elif $(HYPERSCOPE) lab run exits -o $(SESSION); then $(MAKE) --no-print-directory demo-live; \

@@ -1,4 +1,4 @@
-//! Finds the program that runs inside machines: built with this one, and found beside it.
+//! Finds the programs that run inside machines: built with this one, and found beside it.
 
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,8 @@ use crate::error::{LabError, Result};
 const VARIABLE: &str = "HYPERSCOPE_LABGUEST";
 
 const NAME: &str = "hyperscope-labguest";
+/// Records a machine on behalf of the one below.
+const AGENT: &str = "hyperscope-agent";
 
 /// The file for an architecture.
 pub(crate) fn find(arch: Arch) -> Result<PathBuf> {
@@ -17,14 +19,22 @@ pub(crate) fn find(arch: Arch) -> Result<PathBuf> {
     }
     let own =
         std::env::current_exe().map_err(LabError::io("cannot find", Path::new("this program")))?;
-    let found = installed(&own, arch).into_iter().find(|path| path.is_file());
-    let found = found.or_else(|| newest(built(&own, arch)));
-    found.ok_or_else(|| {
+    beside(&own, NAME, arch).ok_or_else(|| {
         let mend = format!(
             "`make labguest` builds it; {VARIABLE} names it when it is not beside this program"
         );
         LabError::missing(format!("{NAME} for {arch}"), mend)
     })
+}
+
+/// The agent for an architecture, if it was built.
+pub(crate) fn agent(arch: Arch) -> Option<PathBuf> {
+    beside(&std::env::current_exe().ok()?, AGENT, arch)
+}
+
+fn beside(own: &Path, name: &str, arch: Arch) -> Option<PathBuf> {
+    let found = installed(own, name, arch).into_iter().find(|path| path.is_file());
+    found.or_else(|| newest(built(own, name, arch)))
 }
 
 /// The program's folder, and the one above it: tests are one folder down in a build.
@@ -33,21 +43,21 @@ fn folders(own: &Path) -> impl Iterator<Item = &Path> {
 }
 
 /// Where it is installed, the best first.
-fn installed(own: &Path, arch: Arch) -> Vec<PathBuf> {
-    let file = format!("{NAME}-{arch}");
+fn installed(own: &Path, name: &str, arch: Arch) -> Vec<PathBuf> {
+    let file = format!("{name}-{arch}");
     let places = |folder: &Path| [folder.join(&file), folder.join("../lib/hyperscope").join(&file)];
     folders(own).flat_map(places).collect()
 }
 
 /// Where cargo puts it: with --target, each target and profile has a folder of its own.
-fn built(own: &Path, arch: Arch) -> Vec<PathBuf> {
+fn built(own: &Path, name: &str, arch: Arch) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for folder in folders(own) {
         for profile in ["labguest", "release", "debug"] {
-            paths.push(folder.join(format!("../{arch}-unknown-linux-musl/{profile}/{NAME}")));
+            paths.push(folder.join(format!("../{arch}-unknown-linux-musl/{profile}/{name}")));
         }
         if arch == Arch::native() {
-            paths.push(folder.join(NAME));
+            paths.push(folder.join(name));
         }
     }
     paths

@@ -1,4 +1,5 @@
-//! Records level 1 by `hyperscope record`, this very program, put there first.
+//! Records level 1 by `hyperscope record`, this very program, and its guest by `hyperscope-agent`,
+//! both put there first.
 
 use std::fs::File;
 use std::path::Path;
@@ -9,6 +10,8 @@ use labwire::{Ended, Put};
 use crate::arch::Arch;
 use crate::error::{LabError, Result, last_lines};
 use crate::lab::Lab;
+use crate::labguest;
+use crate::machine;
 use crate::scenario::Record;
 use crate::session::{Outputs, Session, command};
 
@@ -23,16 +26,25 @@ const INTERRUPT: i32 = 2;
 /// How long it may take to begin, and to write what it recorded.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Where the agent goes, in the guest.
+const AGENT: &str = "/bin/hyperscope-agent";
+/// What the agent says once it waits.
+const WAITING: &str = "until grep -q 'waiting on' /tmp/agent.log; do sleep 0.1; done";
+
 /// A recording that goes on.
 pub(crate) struct OwnRecording {
     session: Session,
     said: String,
+    has_guest: bool,
 }
 
 /// Whether this program runs in level 1: it is of this system's architecture, and needs a C library
-/// that is not older than this system's.
-pub(crate) fn can_run(lab: &Lab, arch: Arch) -> Result<bool> {
-    if arch != Arch::native() {
+/// that is not older than this system's. For a guest the agent must have been built, too.
+pub(crate) fn can_run(lab: &Lab, arch: Arch, record: &Record) -> Result<bool> {
+    let has_agent = record.guest_events.is_empty() || labguest::agent(arch).is_some();
+    // Scenarios name probes as trace-cmd does: `kprobes:FUNCTION`.
+    let names_probes = record.events.iter().any(|event| event == "kprobes");
+    if arch != Arch::native() || !has_agent || names_probes {
         return Ok(false);
     }
     let mut session = lab.session(1)?;
@@ -43,6 +55,10 @@ pub(crate) fn can_run(lab: &Lab, arch: Arch) -> Result<bool> {
 impl OwnRecording {
     /// Begins to record level 1 of a lab in which this program runs.
     pub(crate) fn begin(lab: &Lab, record: &Record) -> Result<Self> {
+        let has_guest = !record.guest_events.is_empty();
+        if has_guest {
+            start_agent(lab)?;
+        }
         let mut session = lab.session(1)?;
         session.check(&["rm", "-rf", FOLDER], PATIENCE)?;
         let words = words(record);
@@ -51,7 +67,7 @@ impl OwnRecording {
         // It ends when it is told to.
         exec.timeout_ms = None;
         session.start(&exec)?;
-        let mut recording = Self { session, said: String::new() };
+        let mut recording = Self { session, said: String::new(), has_guest };
         while !recording.said.contains(BEGUN) {
             if let Some(ended) = recording.attend()? {
                 return Err(recording.failed(ended));
@@ -73,11 +89,12 @@ impl OwnRecording {
             return Err(self.failed(ended));
         }
         let file = |name: &'static str| (format!("{FOLDER}/{name}"), name);
-        Ok(vec![file("host.dat"), file("session.json")])
+        let guest = self.has_guest.then(|| file("guest-l2.dat"));
+        Ok([file("host.dat"), file("session.json")].into_iter().chain(guest).collect())
     }
 
     fn attend(&mut self) -> Result<Option<Ended>> {
-        let Self { session, said } = self;
+        let Self { session, said, .. } = self;
         let mut outputs = Outputs {
             stdout: &mut |_| {},
             stderr: &mut |bytes| said.push_str(&String::from_utf8_lossy(bytes)),
@@ -96,8 +113,26 @@ impl OwnRecording {
 fn put_program(session: &mut Session) -> Result<()> {
     let unknown = Path::new("this program");
     let path = std::env::current_exe().map_err(LabError::io("cannot find", unknown))?;
-    let mut file = File::open(&path).map_err(LabError::io("cannot read", &path))?;
-    session.put(&Put { path: PROGRAM.into(), mode: 0o755 }, &mut file)
+    put(session, &path, PROGRAM)
+}
+
+fn put(session: &mut Session, from: &Path, to: &str) -> Result<()> {
+    let mut file = File::open(from).map_err(LabError::io("cannot read", from))?;
+    session.put(&Put { path: to.into(), mode: 0o755 }, &mut file)
+}
+
+/// The agent in the guest, on a channel that needs nothing.
+fn start_agent(lab: &Lab) -> Result<()> {
+    let arch = lab.description()?.arch;
+    let none = || LabError::missing("hyperscope-agent", "`make agent` builds it");
+    let program = labguest::agent(arch).ok_or_else(none)?;
+    let mut session = lab.session(2)?;
+    session.check(&["sh", "-c", "killall hyperscope-agent 2>/dev/null; true"], PATIENCE)?;
+    put(&mut session, &program, AGENT)?;
+    let mut exec = command(&[AGENT, "vsock"], PATIENCE);
+    exec.detach_to = Some("/tmp/agent.log".into());
+    session.said(&exec)?;
+    session.check(&["timeout", "30", "sh", "-c", WAITING], PATIENCE).map(drop)
 }
 
 fn words(record: &Record) -> Vec<String> {
@@ -105,5 +140,11 @@ fn words(record: &Record) -> Vec<String> {
     words.extend(["--buffer".to_owned(), record.buffer_kib.to_string()]);
     words.extend(record.events.iter().flat_map(|event| ["-e".to_owned(), event.clone()]));
     words.extend(record.probes.iter().flat_map(|probe| ["--kprobe".to_owned(), probe.clone()]));
+    if !record.guest_events.is_empty() {
+        words.extend(["--guest".into(), format!("l2=vsock:{}", machine::vsock_cid(2))]);
+        words.extend(["--guest-buffer".into(), record.buffer_kib.to_string()]);
+        let named = |event: &String| ["--guest-event".to_owned(), event.clone()];
+        words.extend(record.guest_events.iter().flat_map(named));
+    }
     words
 }

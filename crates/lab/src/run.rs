@@ -124,7 +124,7 @@ impl Lab {
     }
 }
 
-/// Who records: this program, unless a guest is recorded too or it doesn't run there.
+/// Who records: this program, unless it doesn't run there.
 enum Recorder {
     Own(OwnRecording),
     TraceCmd(TraceCmd),
@@ -132,8 +132,7 @@ enum Recorder {
 
 impl Recorder {
     fn begin(lab: &Lab, description: &Description, record: &Record) -> Result<Self> {
-        let own = record.guest_events.is_empty() && own_recorder::can_run(lab, description.arch)?;
-        if own {
+        if own_recorder::can_run(lab, description.arch, record)? {
             OwnRecording::begin(lab, record).map(Self::Own)
         } else {
             TraceCmd::begin(lab, record).map(Self::TraceCmd)

@@ -35,7 +35,7 @@ pub(crate) fn can_run() -> bool {
 pub(crate) fn folder() -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let make = || {
-        build_labguest();
+        build_programs();
         let built = Path::new(env!("CARGO_BIN_EXE_hyperscope")).ancestors().nth(2).unwrap();
         let own = built.join("lab");
         // A socket's path has 108 bytes.
@@ -48,10 +48,11 @@ pub(crate) fn folder() -> PathBuf {
     FOLDER.get_or_init(make).clone()
 }
 
-/// The program inside the machines is another package's: cargo builds it only when asked to.
-fn build_labguest() {
+/// Programs inside the machines are other packages': cargo builds them only when asked to.
+fn build_programs() {
     let built = Command::new(env!("CARGO"))
         .args(["build", "--locked", "--quiet", "--package", "hyperscope-labguest"])
+        .args(["--package", "hyperscope-agent"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status();
     assert!(built.unwrap().success());
