@@ -21,6 +21,8 @@ const SILENCE: Duration = Duration::from_secs(30);
 const IDLE: Duration = Duration::from_secs(5);
 /// How soon after one host the next is waited for, at the soonest.
 const BETWEEN_HOSTS: Duration = Duration::from_millis(500);
+/// How long after the channel failed it is tried again.
+const BEFORE_NEXT_TRY: Duration = Duration::from_secs(5);
 /// CPUs that one message tells of.
 const CPUS_A_STATUS: usize = 1000;
 
@@ -33,7 +35,16 @@ pub fn serve(link: &Link) -> Result<()> {
     let (busy, leave) = (Busy::default(), Signal::new()?);
     leave_at_signals(&busy, &leave)?;
     while !leave.is_given() {
-        let mut host = link.host(&hello, &leave)?;
+        let mut host = match link.host(&hello, &leave) {
+            Ok(host) => host,
+            // A port that is unplugged may come back.
+            Err(AgentError::Io(error)) => {
+                eprintln!("hyperscope-agent: {error}");
+                std::thread::sleep(BEFORE_NEXT_TRY);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         busy.set(true);
         let begun = Instant::now();
         let mut session = Session { host: &mut host, hello: &hello, number: 0, goes_on: None };

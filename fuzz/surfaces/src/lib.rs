@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod format;
 pub mod page;
 pub mod print_fmt;
@@ -24,7 +25,7 @@ use std::time::{Duration, Instant};
 pub type Run = fn(&[u8]);
 
 /// All surfaces by name: that of their fuzz target and of the folders of their seeds and crashes.
-pub const ALL: [(&str, Run); 9] = [
+pub const ALL: [(&str, Run); 10] = [
     ("page", page::run),
     ("trace_dat", trace_dat::run),
     ("recording", recording::run),
@@ -34,6 +35,7 @@ pub const ALL: [(&str, Run); 9] = [
     ("symbols", symbols::run),
     ("shared_memory", shared_memory::run),
     ("trace_cmd", trace_cmd::run),
+    ("agent", agent::run),
 ];
 
 /// How long `work` takes; what takes longer than `limit` is done twice and the shorter time is told,

@@ -1,0 +1,92 @@
+//! The streams of an agent, as it, or a guest that means no good, might send them: messages on the
+//! control stream and page heads with pages.
+
+use std::convert::Infallible;
+
+use wire::{
+    ControlDecoder, GuestHello, MAX_PAGES_BYTES, MAX_PAYLOAD_BYTES, Message, PAGE_HEAD_BYTES,
+    PageDecoder, PageHead, Piece, Text, TextKind, encode,
+};
+
+/// The session that the host chose.
+const SESSION: u64 = 7;
+/// Bytes of a control message's head.
+const HEAD_BYTES: usize = 24;
+
+/// The first byte says how the rest comes: so many bytes at a time, and on which stream.
+pub fn run(bytes: &[u8]) {
+    let Some((&first, bytes)) = bytes.split_first() else { return };
+    let at_once = usize::from(first >> 1) + 1;
+    if first & 1 == 0 { control(bytes, at_once) } else { pages(bytes, at_once) }
+}
+
+/// Messages found do not depend on how the bytes come, and go as they came; every byte is of a
+/// message, skipped, or waited on with.
+fn control(bytes: &[u8], at_once: usize) {
+    let (in_pieces, skipped) = messages(bytes, at_once);
+    let (at_a_time, skipped_so) = messages(bytes, bytes.len().max(1));
+    assert_eq!((&in_pieces, skipped), (&at_a_time, skipped_so), "it matters how bytes come");
+    let mut taken = 0;
+    for (session, message) in &in_pieces {
+        taken += HEAD_BYTES;
+        // A text that is no UTF-8 grows when it is written again.
+        let Some(again) = encode(*session, message) else { continue };
+        let (once_more, _) = messages(&again, again.len());
+        assert_eq!(once_more, [(*session, message.clone())]);
+    }
+    assert!(taken as u64 + skipped <= bytes.len() as u64);
+}
+
+fn messages(bytes: &[u8], at_once: usize) -> (Vec<(u64, Message)>, u64) {
+    let (mut decoder, mut found) = (ControlDecoder::new(), Vec::new());
+    for piece in bytes.chunks(at_once) {
+        decoder.push(piece);
+        found.extend(std::iter::from_fn(|| decoder.next()));
+    }
+    (found, decoder.skipped())
+}
+
+/// Every byte is of a head, of pages or skipped; pages are as many as their head says.
+fn pages(bytes: &[u8], at_once: usize) {
+    let mut decoder = PageDecoder::new(SESSION);
+    let (mut told, mut left) = (0_u64, 0_u64);
+    for piece in bytes.chunks(at_once) {
+        let Ok(()) = decoder.push(piece, |piece| {
+            match piece {
+                Piece::Head(head) => {
+                    assert!(left == 0 && head.session == SESSION && head.bytes <= MAX_PAGES_BYTES);
+                    left = head.bytes.into();
+                    told += PAGE_HEAD_BYTES as u64;
+                }
+                Piece::Pages(pages) => {
+                    assert!(pages.len() as u64 <= left, "more pages than the head says");
+                    left -= pages.len() as u64;
+                    told += pages.len() as u64;
+                }
+                Piece::Skipped(count) => {
+                    assert!(left == 0 && count > 0);
+                    told += count;
+                }
+            }
+            Ok::<(), Infallible>(())
+        });
+    }
+    let kept = bytes.len() as u64 - told;
+    assert!(kept < PAGE_HEAD_BYTES as u64, "{kept} bytes are kept");
+}
+
+/// Inputs to begin with.
+pub(crate) fn streams() -> Vec<(String, Vec<u8>)> {
+    let hello = GuestHello { version: wire::VERSION, cpus: 2, streams: 2, ..GuestHello::default() };
+    let text = Text { kind: TextKind::Event, last: true, bytes: b"kvm\nname: kvm_exit\n".to_vec() };
+    let said = [Message::GuestHello(hello), Message::Text(text), Message::Alive];
+    let mut control = vec![20];
+    control.extend(said.iter().filter_map(|message| encode(SESSION, message)).flatten());
+    let mut page_stream = vec![21];
+    for (cpu, session) in [(0, SESSION), (1, SESSION), (0, 3)] {
+        page_stream.extend(PageHead { cpu, session, offset: 0, bytes: 64 }.encode());
+        page_stream.extend([0; 64]);
+    }
+    assert!(control.len() < MAX_PAYLOAD_BYTES);
+    vec![("control".into(), control), ("pages".into(), page_stream)]
+}
