@@ -6,6 +6,7 @@
 
 mod answer;
 mod error;
+mod files;
 mod leave;
 mod link;
 mod pump;
@@ -15,4 +16,5 @@ pub mod trace_cmd;
 
 pub use answer::serve;
 pub use error::{AgentError, Result};
+pub use files::record;
 pub use link::Link;

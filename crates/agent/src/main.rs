@@ -1,10 +1,14 @@
 //! `hyperscope-agent`: records this guest on its host's behalf.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::Duration;
 
 use agent::Link;
 use agent::trace_cmd::{self, Server};
 use channel::{GuestAddress, GuestPorts};
+use wire::Start;
 
 const HELP: &str = "\
 Records this guest on its host's behalf, as long as a `hyperscope record --guest` asks for it.
@@ -20,6 +24,15 @@ Channels, of which the first that this machine has is the usual one:
   unix:PATH               listen to this machine itself
   connect:vsock[:PORT]    connect to a host that listens (hyperscope listen)
   connect:tls:HOST:PORT
+
+Without a host: hyperscope-agent --to FOLDER -e EVENT... records into a folder, which hyperscope
+reads wherever it is taken.
+  --to FOLDER             the folder
+  -e EVENT                SYSTEM:NAME, NAME, SYSTEM, or patterns with * and ?
+  --boot                  what the kernel has recorded since it booted, in place of events
+  --clock CLOCK           the trace clock
+  --buffer KIB            size of each CPU's buffer in the kernel
+  --for SECONDS           end after so long [until it is told to go]
 
 Options:
   --trace-cmd [CHANNEL]   serve `trace-cmd record -A` in place of hyperscope [vsock[:PORT], 823;
@@ -55,6 +68,7 @@ enum Failure {
 enum Asked {
     Serve(Option<GuestAddress>),
     ServeTraceCmd(GuestAddress),
+    Record(PathBuf, Box<Start>, Option<Duration>),
     Print(String),
 }
 
@@ -65,6 +79,11 @@ fn run() -> Result<(), Failure> {
             let server = Server::bind(&address).map_err(Failure::Agent)?;
             tell(&format!("waiting on {address} for trace-cmd record -A"));
             return server.run(&tell).map_err(Failure::Agent);
+        }
+        Asked::Record(folder, start, time) => {
+            let told = agent::record(&folder, &start, time).map_err(Failure::Agent)?;
+            tell(&told);
+            return Ok(());
         }
         Asked::Print(text) => {
             print!("{text}");
@@ -80,21 +99,64 @@ fn tell(text: &str) {
     eprintln!("hyperscope-agent: {text}");
 }
 
+#[derive(Default)]
+struct Arguments {
+    address: Option<String>,
+    for_trace_cmd: bool,
+    folder: Option<PathBuf>,
+    start: Start,
+    time: Option<Duration>,
+}
+
 fn arguments() -> Result<Asked, String> {
-    use lexopt::Arg::{Long, Short, Value};
+    let mut arguments = Arguments::default();
     let mut parser = lexopt::Parser::from_env();
-    let (mut address, mut for_trace_cmd) = (None::<String>, false);
     while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
+        use lexopt::Arg::{Long, Short};
         match argument {
             Short('h') | Long("help") => return Ok(Asked::Print(HELP.into())),
             Short('V') | Long("version") => {
                 let version = concat!("hyperscope-agent ", env!("CARGO_PKG_VERSION"), "\n");
                 return Ok(Asked::Print(version.into()));
             }
-            Long("trace-cmd") if !for_trace_cmd => for_trace_cmd = true,
-            Value(text) if address.is_none() => address = Some(text.to_string_lossy().into()),
+            _ => {}
+        }
+        match argument {
+            Long("trace-cmd") if !arguments.for_trace_cmd => arguments.for_trace_cmd = true,
+            lexopt::Arg::Value(text) if arguments.address.is_none() => {
+                arguments.address = Some(text.to_string_lossy().into());
+            }
+            Short('e') => arguments.start.events.push(value(&mut parser)?),
+            Long("to") => arguments.folder = Some(value::<String>(&mut parser)?.into()),
+            Long("boot") => arguments.start.boot = true,
+            Long("clock") => arguments.start.clock = Some(value(&mut parser)?),
+            Long("buffer") => arguments.start.buffer_kib = Some(value(&mut parser)?),
+            Long("for") => {
+                let seconds = Duration::try_from_secs_f64(value(&mut parser)?);
+                arguments.time = Some(seconds.map_err(|error| error.to_string())?);
+            }
             other => return Err(other.unexpected().to_string()),
         }
+    }
+    asked(arguments)
+}
+
+fn value<T: FromStr>(parser: &mut lexopt::Parser) -> Result<T, String> {
+    let text = parser.value().map_err(|error| error.to_string())?;
+    let text = text.to_string_lossy();
+    text.parse().map_err(|_| format!("{text:?} is no such value"))
+}
+
+fn asked(arguments: Arguments) -> Result<Asked, String> {
+    let Arguments { address, for_trace_cmd, folder, start, time } = arguments;
+    if let Some(folder) = folder {
+        if address.is_some() || for_trace_cmd {
+            return Err("--to records without a host".into());
+        }
+        return Ok(Asked::Record(folder, Box::new(Start { kallsyms: true, ..start }), time));
+    }
+    if start != Start::default() || time.is_some() {
+        return Err("what is recorded is the host's to say; --to FOLDER records without one".into());
     }
     if for_trace_cmd {
         let address = address.as_deref().unwrap_or("vsock");

@@ -15,7 +15,7 @@ use crate::error::{RecordError, Result};
 use crate::guest::HostClock;
 use crate::guests::{self, Guests, InGuests, Ready};
 use crate::losses::CpuLosses;
-use crate::pages_folder::{header, pages, write_texts};
+use crate::pages_folder::{header, pages};
 use crate::pump::{Pump, Stop};
 use crate::session::{self, Recorded};
 use crate::vms::{self, Vm};
@@ -145,7 +145,7 @@ impl Recording {
     fn start(&mut self, cpus: &[u32]) -> Result<()> {
         let folder = self.folder();
         fs::create_dir_all(&folder).map_err(RecordError::io("make", &folder))?;
-        write_texts(&self.texts, &folder, &self.clock.line)?;
+        self.texts.write(&folder, &self.clock.line)?;
         let page_size = self.texts.page_size() as usize;
         for &cpu in cpus {
             let raw = RawPages::open(&self.instance, cpu, page_size)?;

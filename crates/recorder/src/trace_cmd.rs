@@ -29,7 +29,6 @@ use wire::trace_cmd::{Message, ReadError, Request, Response};
 use crate::error::{RecordError, Result};
 use crate::guest::{self, Going, GuestAddress, GuestFiles, GuestRecorded, PageShape, Parts};
 use crate::guests::InGuests;
-use crate::pages_folder::write_texts;
 use crate::pump::Stop;
 
 pub(crate) use self::address::find;
@@ -128,7 +127,7 @@ impl Ready {
         let metadata = Metadata::receive(&mut self.agent).map_err(failed)?;
         let folder = guest::folder(session, &name);
         fs::create_dir_all(&folder).map_err(RecordError::io("make", &folder))?;
-        write_texts(&metadata.texts.texts, &folder, &metadata.clock_line)?;
+        metadata.texts.texts.write(&folder, &metadata.clock_line)?;
         let shape = PageShape {
             bytes: metadata.page_bytes as usize,
             long_bytes: metadata.long_bytes.into(),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::Result;
+use crate::error::{Result, TracefsError};
 use crate::instance::Instance;
 use crate::mounted::{folders, read};
 
@@ -60,11 +60,47 @@ impl Texts {
         })
     }
 
+    /// Writes them into a folder, laid out as in tracefs, with the line of all clocks: what makes a
+    /// folder of pages readable.
+    ///
+    /// # Errors
+    /// When a file can't be written.
+    pub fn write(&self, to: &Path, clock_line: &str) -> Result<()> {
+        write(&to.join("events/header_page"), self.header_page.as_bytes())?;
+        write(&to.join("events/header_event"), self.header_event.as_bytes())?;
+        for text in &self.ftrace {
+            let folder = to.join("events/ftrace").join(event_name(text));
+            write(&folder.join("format"), text.as_bytes())?;
+        }
+        for event in &self.events {
+            let folder = to.join("events").join(&event.system).join(event_name(&event.text));
+            write(&folder.join("format"), event.text.as_bytes())?;
+        }
+        write(&to.join("kallsyms"), &self.kallsyms)?;
+        write(&to.join("printk_formats"), &self.printk)?;
+        write(&to.join("trace_clock"), clock_line.as_bytes())
+    }
+
     /// Bytes of a page.
     #[must_use]
     pub fn page_size(&self) -> u32 {
         page_size(&self.header_page)
     }
+}
+
+/// The name in a `format` text's first line. The text may be a guest's, and the name becomes that of
+/// a folder.
+fn event_name(format: &str) -> &str {
+    let name = format.lines().next().and_then(|line| line.strip_prefix("name: ")).unwrap_or("");
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    if !name.is_empty() && name.chars().all(is_plain) { name } else { "unknown" }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(TracefsError::io("make", folder))?;
+    }
+    fs::write(path, bytes).map_err(TracefsError::io("write", path))
 }
 
 /// The size of a page of the ring buffer: where its data begins, and how long that is.
@@ -82,6 +118,14 @@ pub fn page_size(header_page: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_lead_out_of_no_folder() {
+        assert_eq!(event_name("name: kvm_exit\nID: 1"), "kvm_exit");
+        for wrong in ["name: ../../x\n", "name: \n", "", "x"] {
+            assert_eq!(event_name(wrong), "unknown");
+        }
+    }
 
     #[test]
     fn a_page_is_its_head_and_its_data() {

@@ -1,7 +1,7 @@
 //! Starts agents on this machine, as if it were its own guest.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Once;
 
@@ -50,6 +50,13 @@ impl Drop for Agent {
 pub(crate) fn signal(pid: u32, name: &str) {
     let killed = Command::new("kill").args([format!("-{name}"), pid.to_string()]).status();
     assert!(killed.unwrap().success());
+}
+
+/// The agent's program.
+pub(crate) fn program() -> PathBuf {
+    static BUILT: Once = Once::new();
+    BUILT.call_once(build);
+    Path::new(env!("CARGO_BIN_EXE_hyperscope")).with_file_name("hyperscope-agent")
 }
 
 /// The agent is another package's: cargo builds it only when asked to.

@@ -487,3 +487,24 @@ fn what_a_kernel_recorded_before_is_taken() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!((setup.started("host.dat"), setup.started("guest-g.dat")), (0, 6));
 }
+
+#[test]
+fn a_machine_without_a_host_is_recorded_into_a_folder() {
+    let Some(_turn) = turn() else { return };
+    let setup = Setup::new();
+    let mut agent = std::process::Command::new(crate::agent::program())
+        .args(["--to", &setup.session(), "-e", "sched_process_exec"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let cpu = Path::new(&setup.session()).join("cpu0");
+    wait_until("it does not begin", || cpu.exists());
+    std::thread::sleep(Duration::from_millis(300));
+    start_programs(8);
+    signal(agent.id(), "INT");
+    assert!(agent.wait().unwrap().success());
+    let told = std::io::read_to_string(agent.stderr.take().unwrap()).unwrap();
+    assert!(told.contains("0 events lost"), "{told}");
+    assert_eq!(setup.started(""), 8);
+    assert_eq!(left(), Vec::<String>::new());
+}

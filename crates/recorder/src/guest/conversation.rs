@@ -11,7 +11,6 @@ use channel::{Control, Heard, Wait};
 use wire::{CpuEnd, Message, Started, Status};
 
 use crate::guest::texts::GuestTexts;
-use crate::pages_folder::write_texts;
 use crate::pump::Stop;
 
 /// How often the agent is told that its host is there.
@@ -202,8 +201,7 @@ impl Talk {
             }
             Message::Started(started) => {
                 // A recorder that is killed leaves a folder that can be read.
-                let written =
-                    write_texts(&self.ended.texts.texts, &self.folder, &started.clock_line);
+                let written = self.ended.texts.texts.write(&self.folder, &started.clock_line);
                 if let Err(error) = written {
                     self.fault(format!("what its pages are read with was not written: {error}"));
                 }

@@ -1,0 +1,57 @@
+//! Records this machine into a folder of its own, for nobody in particular: to be fetched later, from
+//! a machine that no channel leads to. The folder is a recording as it is.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use channel::{PageSink, Stream, StreamSink};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use wire::Start;
+
+use crate::error::{AgentError, Result};
+use crate::leave::{Busy, leave_at_signals};
+use crate::pump::Signal;
+use crate::recording::Prepared;
+
+/// Records until the time is over or the program is told to go; what came of it, in words.
+///
+/// # Errors
+/// When the kernel refuses, or a file can't be written.
+pub fn record(folder: &Path, start: &Start, time: Option<Duration>) -> Result<String> {
+    let prepared = Prepared::new(start)?;
+    let failed = |path: PathBuf| {
+        move |error: std::io::Error| {
+            AgentError::Refused(format!("cannot write {}: {error}", path.display()))
+        }
+    };
+    let (started, texts) = (prepared.started(), prepared.texts().clone());
+    texts.write(folder, &started.clock_line)?;
+    let sink = |cpu: &u32| {
+        let path = folder.join(format!("cpu{cpu}"));
+        let file = File::create(&path).map_err(failed(path))?;
+        let sink = StreamSink::bare(Stream::new(file)?, texts.page_size() as usize)?;
+        Ok(PageSink::Stream(Box::new(sink)))
+    };
+    let sinks = started.cpus.iter().map(sink).collect::<Result<Vec<_>>>()?;
+    let (busy, leave) = (Busy::default(), Signal::new()?);
+    busy.set(true);
+    leave_at_signals(&busy, &leave)?;
+    let recording = prepared.begin(sinks)?;
+    wait(&leave, time);
+    let (cpus, names, status) = recording.end()?;
+    let path = folder.join("saved_cmdlines");
+    fs::write(&path, names).map_err(failed(path))?;
+    if let Some(fault) = cpus.iter().find_map(|cpu| cpu.fault.as_ref()) {
+        return Err(AgentError::Refused(format!("not everything was recorded: {fault}")));
+    }
+    let bytes: u64 = cpus.iter().map(|cpu| cpu.sent_bytes).sum();
+    let lost: u64 = status.cpus.iter().map(|cpu| cpu.lost).sum();
+    Ok(format!("{} KiB of pages in {}, {lost} events lost", bytes >> 10, folder.display()))
+}
+
+fn wait(leave: &Signal, time: Option<Duration>) {
+    let time = time.and_then(|time| Timespec::try_from(time).ok());
+    let mut fds = [PollFd::from_borrowed_fd(leave.fd(), PollFlags::IN)];
+    while poll(&mut fds, time.as_ref()) == Err(rustix::io::Errno::INTR) {}
+}
