@@ -192,12 +192,17 @@ fn end_cat(drain: Running, machines: &mut Machines, folder: &Path) -> Result<Arr
     let _ = fs::remove_dir_all(&pages);
     make(&pages.join("events"))?;
     let tracing = "/sys/kernel/tracing/events";
-    machines.guest.get(&format!("{tracing}/header_page"), &pages.join("events/header_page"))?;
+    let mut text = |name: &str, to: &Path| {
+        // Files of tracefs tell no size.
+        let text = machines.guest.shell(&format!("cat {tracing}/{name}"))?;
+        fs::write(to, text).map_err(BenchError::io("cannot write", to))
+    };
+    text("header_page", &pages.join("events/header_page"))?;
     for event in EVENTS {
         let path = event.replace(':', "/");
         make(&pages.join("events").join(&path))?;
-        let file = format!("events/{path}/format");
-        machines.guest.get(&format!("/sys/kernel/tracing/{file}"), &pages.join(&file))?;
+        let file = format!("{path}/format");
+        text(&file, &pages.join("events").join(&file))?;
     }
     for name in machines.host.shell(&format!("ls {FOLDER}/pages"))?.lines() {
         machines.host.get(&format!("{FOLDER}/pages/{name}"), &pages.join(name))?;
