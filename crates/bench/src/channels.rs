@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use lab::{Accelerator, Arch, Description, Lab};
+use lab::{Accelerator, Arch, Description, Lab, LabError};
 
 use crate::error::{BenchError, Result};
 use crate::machines::Machines;
@@ -52,6 +52,8 @@ pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
             buffer_kib: plan.buffer_kib,
         },
         tell,
+        lab,
+        repeated_runs: 0,
     };
     let mut all: Vec<Runs> = plan.variants.iter().copied().map(Runs::new).collect();
     bench.rounds(plan, &mut all)?;
@@ -73,6 +75,7 @@ pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
             seed: plan.seed,
             guest_cpus: GUEST_CPUS,
             buffer_kib: plan.buffer_kib,
+            repeated_runs: bench.repeated_runs,
             load_average: [load_before, load_average()],
             cpus: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         },
@@ -85,7 +88,12 @@ struct Bench<'a> {
     folder: Folder,
     manner: Manner,
     tell: Tell<'a>,
+    lab: &'a Lab,
+    repeated_runs: u32,
 }
+
+/// How often runs are made again at most.
+const REPEATS: u32 = 10;
 
 impl Bench<'_> {
     /// Every variant takes its turn in each round, in an order and with an order within its pair that
@@ -133,15 +141,26 @@ impl Bench<'_> {
     fn search(&mut self, all: &mut [Runs]) -> Result<()> {
         for runs in all.iter_mut().filter(|runs| runs.variant.is_channel()) {
             (self.tell)(format!("highest rate without a loss: {}", runs.variant.name()));
-            let Self { machines, folder, manner, .. } = self;
-            let found = sustained::search(runs.variant, *manner, machines, &folder.0)?;
-            runs.sustained = Some(found);
+            let manner = Manner { with_score: false, ..self.manner };
+            runs.sustained =
+                Some(sustained::search(manner, &mut |manner| self.run(runs.variant, manner))?);
         }
         Ok(())
     }
 
+    /// One run; another one where a machine took its client for gone, as one that has no time for its
+    /// ports may.
     fn run(&mut self, variant: Variant, manner: Manner) -> Result<crate::run::Run> {
-        run_once(variant, manner, &mut self.machines, &self.folder.0)
+        loop {
+            let ran = run_once(variant, manner, &mut self.machines, &self.folder.0);
+            let is_lost = matches!(ran, Err(BenchError::Lab(LabError::Channel { .. })));
+            if !is_lost || self.repeated_runs >= REPEATS {
+                return ran;
+            }
+            self.repeated_runs += 1;
+            (self.tell)(format!("a machine did not answer: {} once more", variant.name()));
+            self.machines.start_over(self.lab)?;
+        }
     }
 }
 

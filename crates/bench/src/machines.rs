@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lab::{Ended, Exec, Lab, Put, Session};
+use lab::{Ended, Exec, Lab, Outputs, Put, Session};
 use labwire::{Measured, Usage};
 
 use crate::device::{Device, LIST};
@@ -23,6 +23,13 @@ pub(crate) struct Running {
     pub(crate) pid: u32,
 }
 
+/// A moment of a measured workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    Begin,
+    End,
+}
+
 /// A machine, and what is done in it.
 #[derive(Debug)]
 pub(crate) struct Machine(Session);
@@ -36,21 +43,54 @@ pub(crate) struct Machines {
     pub(crate) guest: Machine,
     /// The guest's devices.
     pub(crate) devices: Vec<Device>,
+    /// The process on this system that executes them.
+    executor: Option<i32>,
 }
 
 impl Machines {
     /// Puts the programs into the machines of a lab that is up.
     pub(crate) fn prepare(lab: &Lab) -> Result<Self> {
-        let mut host = Machine(lab.session(1)?);
-        let mut guest = Machine(lab.session(2)?);
+        let mut machines = Self::open(lab)?;
         let own = std::env::current_exe()
             .map_err(BenchError::io("cannot find", Path::new("this program")))?;
-        host.put(&own, "/bin/hyperscope")?;
-        guest.put(&agent(&own)?, "/bin/hyperscope-agent")?;
-        host.shell(&format!("mkdir -p {FOLDER}"))?;
-        guest.shell(&format!("mkdir -p {FOLDER}"))?;
-        let devices = Device::parse(&guest.shell(LIST)?);
-        Ok(Self { host, guest, devices })
+        machines.host.put(&own, "/bin/hyperscope")?;
+        machines.guest.put(&agent(&own)?, "/bin/hyperscope-agent")?;
+        machines.host.shell(&format!("mkdir -p {FOLDER}"))?;
+        machines.guest.shell(&format!("mkdir -p {FOLDER}"))?;
+        machines.devices = Device::parse(&machines.guest.shell(LIST)?);
+        Ok(machines)
+    }
+
+    fn open(lab: &Lab) -> Result<Self> {
+        let (host, guest) = (Machine(lab.session(1)?), Machine(lab.session(2)?));
+        Ok(Self { host, guest, devices: Vec::new(), executor: lab.status()?.pid })
+    }
+
+    /// CPU time that executing all machines took by now.
+    pub(crate) fn executor_cpu_ns(executor: Option<i32>) -> u64 {
+        let Some(pid) = executor else { return 0 };
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+        let times = threads.filter_map(|thread| {
+            let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+            text.split_whitespace().next()?.parse::<u64>().ok()
+        });
+        times.sum()
+    }
+
+    /// The process on this system that executes the machines.
+    pub(crate) fn executor(&self) -> Option<i32> {
+        self.executor
+    }
+
+    /// Opens new sessions, and ends whatever a run that failed left behind.
+    pub(crate) fn start_over(&mut self, lab: &Lab) -> Result<()> {
+        let Self { host, guest, executor, .. } = Self::open(lab)?;
+        (self.host, self.guest, self.executor) = (host, guest, executor);
+        let end = "killall -9 hyperscope-agent hyperscope trace-cmd cat 2>/dev/null; \
+                   pkill -9 -f 'hyperscope-labguest (measure|drain)'; sleep 1; \
+                   for i in /sys/kernel/tracing/instances/*/; do rmdir $i 2>/dev/null; done; true";
+        self.guest.shell(end)?;
+        self.host.shell(end).map(drop)
     }
 }
 
@@ -74,13 +114,7 @@ impl Machine {
     /// Starts a shell command that goes on by itself, and waits until its output, which goes to a
     /// file, has this in it.
     pub(crate) fn start(&mut self, script: &str, log: &str, until: &str) -> Result<Running> {
-        let exec = Exec {
-            argv: ["sh", "-c", script].map(str::to_owned).into(),
-            env: std::collections::BTreeMap::new(),
-            stdin: false,
-            timeout_ms: None,
-            detach_to: Some(log.to_owned()),
-        };
+        let exec = Exec { detach_to: Some(log.to_owned()), ..shell(script, None) };
         let Ended::Detached(pid) = self.0.said(&exec)?.ended else {
             return Err(BenchError::Senseless { what: "the lab", text: script.to_owned() });
         };
@@ -108,19 +142,38 @@ impl Machine {
         serde_json::from_str(&said).map_err(BenchError::senseless("hyperscope-labguest usage"))
     }
 
-    /// Runs the measured workload.
+    /// Runs the measured workload; tells of its begin and of its end.
     pub(crate) fn measure(
         &mut self,
         time: Duration,
         switches: u64,
         with_score: bool,
+        tell: &mut dyn FnMut(Moment),
     ) -> Result<Measured> {
-        let said = self.shell(&format!(
-            "hyperscope-labguest measure ms={} switches={switches} score={}",
+        let script = format!(
+            "exec hyperscope-labguest measure ms={} switches={switches} score={}",
             time.as_millis(),
             u8::from(with_score)
-        ))?;
-        serde_json::from_str(&said).map_err(BenchError::senseless("hyperscope-labguest measure"))
+        );
+        let (mut said, mut errors) = (Vec::new(), Vec::new());
+        let mut outputs = Outputs {
+            stdout: &mut |bytes| {
+                let before = lines(&said);
+                said.extend_from_slice(bytes);
+                for moment in [Moment::Begin, Moment::End].iter().take(lines(&said)).skip(before) {
+                    tell(*moment);
+                }
+            },
+            stderr: &mut |bytes| errors.extend_from_slice(bytes),
+        };
+        self.0.exec(&shell(&script, Some(PATIENCE)), &mut outputs)?;
+        let said = String::from_utf8_lossy(&said);
+        // Two lines with nothing but the moment that they are, and what was measured.
+        let last = said.lines().nth(2).ok_or_else(|| BenchError::Senseless {
+            what: "hyperscope-labguest measure",
+            text: String::from_utf8_lossy(&errors).into_owned(),
+        })?;
+        serde_json::from_str(last).map_err(BenchError::senseless("hyperscope-labguest measure"))
     }
 
     fn put(&mut self, from: &Path, path: &str) -> Result<()> {
@@ -133,4 +186,19 @@ impl Machine {
         let mut file = File::create(to).map_err(BenchError::io("cannot write", to))?;
         Ok(self.0.get(path, &mut file)?)
     }
+}
+
+fn shell(script: &str, timeout: Option<Duration>) -> Exec {
+    Exec {
+        argv: ["sh", "-c", script].map(str::to_owned).into(),
+        env: std::collections::BTreeMap::new(),
+        stdin: false,
+        timeout_ms: timeout.and_then(|time| time.as_millis().try_into().ok()),
+        detach_to: None,
+    }
+}
+
+/// Lines that are complete.
+fn lines(text: &[u8]) -> usize {
+    text.iter().filter(|&&byte| byte == b'\n').count()
 }

@@ -35,6 +35,8 @@ pub struct Conditions {
     pub buffer_kib: u32,
     /// Load average of this system over a minute, before and after (`/proc/loadavg`).
     pub load_average: [f64; 2],
+    /// Runs that failed because a machine did not answer, and were made again.
+    pub repeated_runs: u32,
     /// Processors of this system.
     pub cpus: usize,
 }
@@ -44,10 +46,13 @@ pub struct Conditions {
 pub struct Row {
     /// The variant.
     pub variant: Variant,
-    /// Score with the variant over the score without, of each pair.
+    /// Score with the variant over the score without, of each pair; a score is the work done a second
+    /// of CPU time that executing host and guest took.
     pub score_ratio: Option<Estimate>,
     /// (1 - ratio) * 100.
     pub overhead_percent: Option<Estimate>,
+    /// The same with scores a second of the clock on the wall, which the load of this system changes.
+    pub wall_overhead_percent: Option<Estimate>,
     /// Events that were recorded in all rounds.
     pub events: u64,
     /// The same a second.

@@ -26,8 +26,9 @@ impl Report for Outcome {
         let mut table = Table::default();
         let name = |row: &Row| row.variant.name().to_owned();
         table.names("variant", 0, self.cells(name));
-        let estimates: [(&str, fn(&Row) -> Option<Estimate>); 3] = [
+        let estimates: [(&str, fn(&Row) -> Option<Estimate>); 4] = [
             ("overhead_percent", |row| row.overhead_percent),
+            ("wall_overhead_percent", |row| row.wall_overhead_percent),
             ("host_cpu_ms_per_mb", |row| row.host_cpu_ms_per_mb),
             ("exits_per_mb", |row| row.exits_per_mb),
         ];
@@ -75,6 +76,8 @@ impl Outcome {
         let mut table = Table::default();
         table.names("recorded by", 0, self.cells(|row| row.variant.name().to_owned()));
         table.numbers("overhead %", 0, self.cells(|row| interval(row.overhead_percent, 2)));
+        let wall = |row: &Row| interval(row.wall_overhead_percent, 0);
+        table.numbers("by the clock %", 2, self.cells(wall));
         table.numbers("events/s", 1, self.cells(|row| format!("{:.0}", row.events_per_s)));
         table.numbers("lost", 0, self.cells(lost));
         let megabytes = |row: &Row| format!("{:.1}", crate::run::float(row.bytes) / 1e6);
@@ -116,10 +119,11 @@ impl Outcome {
         };
         let devices: String = self.variants.iter().filter_map(device).collect();
         format!(
-            "{} pairs of {} s, {} events/s asked for, {} guest CPUs all busy with the score, buffers of {} KiB, \
-             order from seed {}.\n\
-             overhead: 1 - score with / score without, of pairs run one after the other; mean and 95% interval\n\
-             (Student's t). \"more\" and host ms: beyond the paired run without recording, vCPU threads left out.\n\
+            "{} pairs of {} s, {} events/s asked for, {} guest CPUs all busy with the score, buffers of {} KiB, order from\n\
+             seed {}; {} runs made again.\n\
+             overhead: 1 - score with / score without, of pairs run one after the other; mean and 95% interval (Student's t).\n\
+             A score is the work done a second of CPU time that executing host and guest took; by the clock: a second that\n\
+             passed. \"more\" and host ms: beyond the paired run without recording, vCPU threads left out.\n\
              Exits at the channel's own device, from a recording of the host:\n{devices}\
              {} CPUs, load average {:.1} before and {:.1} after.\n{by}\n",
             of.rounds,
@@ -128,6 +132,7 @@ impl Outcome {
             of.guest_cpus,
             of.buffer_kib,
             of.seed,
+            of.repeated_runs,
             of.cpus,
             of.load_average[0],
             of.load_average[1],

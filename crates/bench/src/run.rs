@@ -8,7 +8,7 @@ use labwire::{ThreadUsage, Usage};
 use crate::arrived::Arrived;
 use crate::device::OwnExits;
 use crate::error::{BenchError, Result};
-use crate::machines::{FOLDER, Machines};
+use crate::machines::{FOLDER, Machines, Moment, Running};
 use crate::recording::Recording;
 use crate::variant::Variant;
 
@@ -30,8 +30,10 @@ pub(crate) struct Manner {
 pub(crate) struct Run {
     /// How long the workload ran.
     pub(crate) seconds: f64,
-    /// Passes a second.
+    /// Passes a second of CPU time that executing guest and host took.
     pub(crate) score: f64,
+    /// Passes a second.
+    pub(crate) wall_score: f64,
     /// How often the load's threads were switched away from.
     pub(crate) switches: u64,
     /// How often they would have been, had they kept up with what was asked of them.
@@ -80,7 +82,16 @@ pub(crate) fn run(
     let recording = Recording::begin(variant, machines, manner.buffer_kib)?;
     let exits = manner.with_exits.then(|| begin_exits(machines)).transpose()?;
     let before = machines.host.usage()?;
-    let measured = machines.guest.measure(manner.time, manner.switches, manner.with_score)?;
+    let executor = machines.executor();
+    let mut executed = (0, 0);
+    let measured =
+        machines.guest.measure(manner.time, manner.switches, manner.with_score, &mut |moment| {
+            let now = Machines::executor_cpu_ns(executor);
+            match moment {
+                Moment::Begin => executed.0 = now,
+                Moment::End => executed.1 = now,
+            }
+        })?;
     let after = machines.host.usage()?;
     let exits_by_device = exits.map(|exits| end_exits(exits, machines, folder)).transpose()?;
     let arrived = recording.end(machines, folder)?;
@@ -92,7 +103,8 @@ pub(crate) fn run(
     let exits = |usage: &Usage| usage.kvm.get("exits").copied().unwrap_or(0);
     Ok(Run {
         seconds,
-        score: float(measured.iterations) / seconds,
+        score: float(measured.iterations) / self::seconds(executed.1.saturating_sub(executed.0)),
+        wall_score: float(measured.iterations) / seconds,
         switches: measured.switches,
         switches_asked: measured.switches_asked,
         arrived,
@@ -131,7 +143,7 @@ fn interrupts(before: &Usage, after: &Usage) -> Vec<(String, u64)> {
 const EXITS: [&str; 6] =
     ["kvm_exit", "kvm_entry", "kvm_page_fault", "kvm_mmio", "kvm_fast_mmio", "kvm_pio"];
 
-fn begin_exits(machines: &mut Machines) -> Result<crate::machines::Running> {
+fn begin_exits(machines: &mut Machines) -> Result<Running> {
     let events = EXITS.map(|event| format!("-e kvm:{event}")).join(" ");
     machines.host.start(
         &format!(
@@ -143,7 +155,7 @@ fn begin_exits(machines: &mut Machines) -> Result<crate::machines::Running> {
 }
 
 fn end_exits(
-    recorder: crate::machines::Running,
+    recorder: Running,
     machines: &mut Machines,
     folder: &Path,
 ) -> Result<Vec<(String, OwnExits)>> {

@@ -31,6 +31,7 @@ impl Runs {
     /// The row of this variant; `without` is a run of no variant in which the host recorded exits.
     pub(crate) fn row(&self, devices: &[Device], without: Option<&Run>) -> Row {
         let ratio = self.estimate(|pair| Some(pair.with.score / pair.without.score));
+        let overhead = |ratio: Estimate| ratio.map(|ratio| (1.0 - ratio) * 100.0);
         let device = devices.iter().find(|device| device.carries(self.variant));
         let is_channel = self.variant.is_channel();
         let bytes = self.sum(|run| run.arrived.bytes);
@@ -43,7 +44,10 @@ impl Runs {
         Row {
             variant: self.variant,
             score_ratio: ratio,
-            overhead_percent: ratio.map(|ratio| ratio.map(|ratio| (1.0 - ratio) * 100.0)),
+            overhead_percent: ratio.map(overhead),
+            wall_overhead_percent: self
+                .estimate(|pair| Some(pair.with.wall_score / pair.without.wall_score))
+                .map(overhead),
             events,
             events_per_s: if seconds > 0.0 { float(events) / seconds } else { 0.0 },
             events_lost: is_channel
@@ -122,6 +126,7 @@ mod tests {
         Run {
             seconds: 2.0,
             score,
+            wall_score: score,
             switches: 410,
             switches_asked: 400,
             arrived,

@@ -1,29 +1,21 @@
 //! Looks for the highest rate of events at which a variant loses none.
 
-use std::path::Path;
-
 use crate::error::Result;
-use crate::machines::Machines;
 use crate::outcome::Sustained;
-use crate::run::{Manner, Run, float, run};
-use crate::variant::Variant;
+use crate::run::{Manner, Run, float};
 
 /// Steps at most; each makes twice as many events as the one before.
 const STEPS: u32 = 8;
 
 /// Doubles the rate until events are lost, or the load can't make more.
 pub(crate) fn search(
-    variant: Variant,
     manner: Manner,
-    machines: &mut Machines,
-    folder: &Path,
+    run: &mut dyn FnMut(Manner) -> Result<Run>,
 ) -> Result<Sustained> {
     let mut found = Sustained { events_per_s: None, lost_at: None };
     for step in 0..STEPS {
         let switches = manner.switches << step;
-        let done =
-            run(variant, Manner { switches, with_score: false, ..manner }, machines, folder)?;
-        if !found.take_in(&done) {
+        if !found.take_in(&run(Manner { switches, ..manner })?) {
             break;
         }
     }

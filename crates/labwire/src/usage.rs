@@ -51,3 +51,9 @@ pub struct Measured {
 
 /// The names of the load's threads begin so.
 pub const LOAD_THREAD: &str = "hs-load";
+
+/// What a measured workload prints as it begins.
+pub const MEASURE_BEGIN: &str = "begin";
+
+/// What a measured workload prints as it ends; a line with what it did ([`Measured`]) follows.
+pub const MEASURE_END: &str = "end";
