@@ -180,10 +180,19 @@ fn cat(machines: &mut Machines, buffer_kib: u32) -> Result<Recording> {
 }
 
 fn end_cat(drain: Running, machines: &mut Machines, folder: &Path) -> Result<Arrived> {
-    // What is under way is in the guest's and QEMU's queues.
-    let stats = machines.guest.shell(&format!(
-        "cd {INSTANCE} && echo 0 > tracing_on && sleep 1 && cat per_cpu/cpu*/stats; \
-         kill $(cat {FOLDER}/cats); cd /; i=0; until rmdir {INSTANCE} 2>/dev/null || \
+    let read = machines.guest.shell(&format!(
+        "cd {INSTANCE} && echo 0 > tracing_on; i=0; \
+         while grep -h ^entries: per_cpu/cpu*/stats | grep -vq ' 0$' && [ $i -lt 100 ]; do \
+         i=$((i+1)); sleep 0.1; done; cat per_cpu/cpu*/stats"
+    ));
+    // What is under way is in the guest's and QEMU's queues, until no more of it comes.
+    machines.host.shell(&format!(
+        "cd {FOLDER}/pages; was=; while sleep 0.5; is=$(wc -c *); [ \"$is\" != \"$was\" ]; \
+         do was=$is; done"
+    ))?;
+    let stats = read?;
+    machines.guest.shell(&format!(
+        "kill $(cat {FOLDER}/cats); cd /; i=0; until rmdir {INSTANCE} 2>/dev/null || \
          [ $i -ge 50 ]; do i=$((i+1)); sleep 0.1; done"
     ))?;
     machines.host.end(drain, "TERM")?;

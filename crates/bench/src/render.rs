@@ -5,6 +5,9 @@ use report::{Report, Table};
 use crate::outcome::{Outcome, Row, Sustained};
 use crate::statistics::Estimate;
 
+/// Columns that are made alike: a title, and what a row has in them.
+type Columns<T, const N: usize> = [(&'static str, fn(&Row) -> Option<T>); N];
+
 impl Report for Outcome {
     fn text(&self, width: Option<usize>) -> String {
         let (table, left_out) = self.table().draw(width);
@@ -26,7 +29,7 @@ impl Report for Outcome {
         let mut table = Table::default();
         let name = |row: &Row| row.variant.name().to_owned();
         table.names("variant", 0, self.cells(name));
-        let estimates: [(&str, fn(&Row) -> Option<Estimate>); 4] = [
+        let estimates: Columns<Estimate, 4> = [
             ("overhead_percent", |row| row.overhead_percent),
             ("wall_overhead_percent", |row| row.wall_overhead_percent),
             ("host_cpu_ms_per_mb", |row| row.host_cpu_ms_per_mb),
@@ -42,7 +45,7 @@ impl Report for Outcome {
             table.numbers(&format!("{title}_low"), 0, cells(|one| one.low));
             table.numbers(&format!("{title}_high"), 0, cells(|one| one.high));
         }
-        let numbers: [(&str, fn(&Row) -> Option<f64>); 5] = [
+        let numbers: Columns<f64, 5> = [
             ("events_per_s", |row| Some(row.events_per_s)),
             ("agent_cpu_ms_per_mb", |row| row.agent_cpu_ms_per_mb),
             ("device_exits_per_mb", |row| row.attributed.as_ref()?.exits_per_mb),
@@ -53,7 +56,7 @@ impl Report for Outcome {
             let cell = |row: &Row| of(row).map_or(String::new(), |value| value.to_string());
             table.numbers(title, 0, self.cells(cell));
         }
-        let counts: [(&str, fn(&Row) -> Option<u64>); 4] = [
+        let counts: Columns<u64, 4> = [
             ("events", |row| Some(row.events)),
             ("events_lost", |row| row.events_lost),
             ("load_missing", |row| row.load_missing),
