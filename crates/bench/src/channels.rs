@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use lab::{Accelerator, Arch, Description, Lab, LabError};
 
@@ -148,20 +149,40 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// One run; another one where a machine took its client for gone, as one that has no time for its
-    /// ports may.
+    /// One run; another one, in machines that are started anew, where they did not live through it.
     fn run(&mut self, variant: Variant, manner: Manner) -> Result<crate::run::Run> {
         loop {
-            let ran = run_once(variant, manner, &mut self.machines, &self.folder.0);
-            let is_lost = matches!(ran, Err(BenchError::Lab(LabError::Channel { .. })));
-            if !is_lost || self.repeated_runs >= REPEATS {
-                return ran;
+            let error = match run_once(variant, manner, &mut self.machines, &self.folder.0) {
+                Err(BenchError::Lab(error)) if is_gone(&error) => error,
+                ran => return ran,
+            };
+            if self.repeated_runs >= REPEATS {
+                return Err(error.into());
             }
             self.repeated_runs += 1;
-            (self.tell)(format!("a machine did not answer: {} once more", variant.name()));
-            self.machines.start_over(self.lab)?;
+            (self.tell)(format!("{}: {error}; once more, in machines anew", variant.name()));
+            let last = self.lab.session(1).and_then(|mut host| host.check(&LAST_WORDS, SHORT));
+            (self.tell)(format!("the guest's last words: {}", last.unwrap_or_default().trim_end()));
+            self.lab.down()?;
+            let manner = lab::Manner { offline: true, snapshot: true };
+            self.lab.up(&description(), &manner, &|step| (self.tell)(step.text))?;
+            self.machines = Machines::prepare(self.lab)?;
         }
     }
+}
+
+/// The end of what the guest's console and its QEMU said.
+const LAST_WORDS: [&str; 3] = [
+    "sh",
+    "-c",
+    "tail -n 5 /run/lab/l2/console.log /run/lab/l2/qemu.log; pidof qemu-system-x86_64",
+];
+/// How long a machine may take to tell.
+const SHORT: Duration = Duration::from_secs(20);
+
+/// Whether a machine is there no more.
+fn is_gone(error: &LabError) -> bool {
+    matches!(error, LabError::Channel { .. } | LabError::Machine { .. } | LabError::Io { .. })
 }
 
 /// A folder for files on their way; gone when dropped.

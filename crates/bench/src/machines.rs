@@ -50,7 +50,9 @@ pub(crate) struct Machines {
 impl Machines {
     /// Puts the programs into the machines of a lab that is up.
     pub(crate) fn prepare(lab: &Lab) -> Result<Self> {
-        let mut machines = Self::open(lab)?;
+        let (host, guest) = (Machine(lab.session(1)?), Machine(lab.session(2)?));
+        let executor = lab.status()?.pid;
+        let mut machines = Self { host, guest, devices: Vec::new(), executor };
         let own = std::env::current_exe()
             .map_err(BenchError::io("cannot find", Path::new("this program")))?;
         machines.host.put(&own, "/bin/hyperscope")?;
@@ -59,11 +61,6 @@ impl Machines {
         machines.guest.shell(&format!("mkdir -p {FOLDER}"))?;
         machines.devices = Device::parse(&machines.guest.shell(LIST)?);
         Ok(machines)
-    }
-
-    fn open(lab: &Lab) -> Result<Self> {
-        let (host, guest) = (Machine(lab.session(1)?), Machine(lab.session(2)?));
-        Ok(Self { host, guest, devices: Vec::new(), executor: lab.status()?.pid })
     }
 
     /// CPU time that executing all machines took by now.
@@ -80,17 +77,6 @@ impl Machines {
     /// The process on this system that executes the machines.
     pub(crate) fn executor(&self) -> Option<i32> {
         self.executor
-    }
-
-    /// Opens new sessions, and ends whatever a run that failed left behind.
-    pub(crate) fn start_over(&mut self, lab: &Lab) -> Result<()> {
-        let Self { host, guest, executor, .. } = Self::open(lab)?;
-        (self.host, self.guest, self.executor) = (host, guest, executor);
-        let end = "killall -9 hyperscope-agent hyperscope trace-cmd cat 2>/dev/null; \
-                   pkill -9 -f 'hyperscope-labguest (measure|drain)'; sleep 1; \
-                   for i in /sys/kernel/tracing/instances/*/; do rmdir $i 2>/dev/null; done; true";
-        self.guest.shell(end)?;
-        self.host.shell(end).map(drop)
     }
 }
 
