@@ -12,8 +12,8 @@ use crate::error::{BenchError, Result};
 
 /// Names the agent's program, when it is elsewhere.
 const VARIABLE: &str = "HYPERSCOPE_AGENT";
-/// How long a step in a machine may take: writing a recording, at most.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// How long a step in a machine may take: a run, or writing a recording. A guest that hangs is told by it.
+const PATIENCE: Duration = Duration::from_secs(90);
 /// Where everything goes, in both machines.
 pub(crate) const FOLDER: &str = "/tmp/bench";
 
@@ -152,7 +152,7 @@ impl Machine {
             },
             stderr: &mut |bytes| errors.extend_from_slice(bytes),
         };
-        self.0.exec(&shell(&script, Some(PATIENCE)), &mut outputs)?;
+        self.0.exec(&shell(&script, Some(PATIENCE + time)), &mut outputs)?;
         let said = String::from_utf8_lossy(&said);
         // Two lines with nothing but the moment that they are, and what was measured.
         let last = said.lines().nth(2).ok_or_else(|| BenchError::Senseless {
