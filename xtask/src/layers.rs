@@ -25,6 +25,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("labwire", &[]),
     ("labguest", &["labwire", "sys"]),
     ("lab", &["labwire"]),
+    ("bench", &["analyses", "lab", "labwire", "report", "sources", "timeline"]),
     ("tracefs", &["abi", "ringbuf", "sys"]),
     ("wire", &[]),
     ("channel", &["shmring", "sys", "tracefs", "wire"]),

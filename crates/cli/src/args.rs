@@ -12,6 +12,7 @@ pub(crate) use lab::{LabArgs, LabVerb};
 
 use crate::seconds::Seconds;
 
+pub(crate) mod bench;
 pub(crate) mod keys;
 pub(crate) mod lab;
 pub(crate) mod listen;
@@ -62,6 +63,8 @@ pub(crate) enum Verb {
     Keys(keys::KeysArgs),
     /// Run virtual hosts, guests and nested guests to try things on
     Lab(LabArgs),
+    /// Measure what recording costs, in a lab of its own
+    Bench(bench::BenchArgs),
     /// Print a script that completes commands and options in a shell
     Completions(CompletionsArgs),
     /// Print the manual page, or write those of all commands to a folder

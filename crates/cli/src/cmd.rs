@@ -1,6 +1,7 @@
 //! One file per verb.
 
 pub(crate) mod align;
+pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod events;
 pub(crate) mod exits;

@@ -39,6 +39,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Align(args) => cmd::align::run(args),
         Verb::Info(args) => cmd::info::run(args),
         Verb::Record(args) => cmd::record::run(args),
+        Verb::Bench(args) => cmd::bench::run(args),
         Verb::Listen(args) => cmd::listen::run(args),
         Verb::Keys(args) => cmd::keys::run(args),
         Verb::Completions(args) => cmd::completions::run(args),

@@ -2,15 +2,20 @@
 
 use std::process::ExitCode;
 
+mod drain;
 mod exec;
 mod exits;
 mod files;
 mod init;
+mod load;
+mod measure;
 mod modules;
 mod ports;
 mod relay;
+mod score;
 mod serve;
 mod timers;
+mod usage;
 
 fn main() -> ExitCode {
     let first = rustix::process::getpid().is_init();
@@ -20,6 +25,9 @@ fn main() -> ExitCode {
         Some("serve") => serve::run(),
         Some("rearm") => timers::rearm(),
         Some("exits") => exits::run(std::env::args().skip(2)),
+        Some("measure") => measure::run(std::env::args().skip(2)),
+        Some("drain") => drain::run(std::env::args().skip(2)),
+        Some("usage") => usage::run(),
         _ => {
             eprintln!(
                 "hyperscope-labguest runs inside machines of `hyperscope lab`: as /init, or with serve"

@@ -77,16 +77,26 @@ impl SharedMap {
     }
 
     /// Populating a shared mapping only reads its pages; file systems that track writes would still
-    /// fault at the first store.
+    /// fault at the first store. And of a device's memory it fills in this system's page tables only:
+    /// where that memory is the host's, as with ivshmem, the first access to each page is an exit, in
+    /// which the host fills in its own. Better now than while something is measured.
     fn touch(&self) {
         /// MADV_POPULATE_WRITE, since Linux 5.14.
         const POPULATE_WRITE: i32 = 23;
-        if self.access == Access::ReadWrite {
+        /// The least there is.
+        const PAGE: usize = 4096;
+        let refused = self.access == Access::Read || {
             // SAFETY: the range is this mapping; the advice changes no byte of it. Older kernels and
-            // device memory, which has no faults to spare, refuse it, which is no loss.
-            let _ = unsafe {
+            // device memory refuse it.
+            let advised = unsafe {
                 libc::madvise(self.map.as_mut_ptr().cast(), self.map.len(), POPULATE_WRITE)
             };
+            advised != 0
+        };
+        if refused {
+            for at in (0..self.map.len()).step_by(PAGE) {
+                std::hint::black_box(self.load(at));
+            }
         }
     }
 

@@ -16,7 +16,7 @@ use crate::args::lab::{
 use crate::args::{LabArgs, LabVerb};
 use crate::lab_steps::LabSteps;
 
-mod interrupted;
+pub(crate) mod interrupted;
 mod run;
 mod truth;
 

@@ -127,6 +127,16 @@ fn several_recordings_make_one_document() {
 }
 
 #[test]
+fn measured_channels_keep_their_schema() {
+    let path = repository().join("docs/formats/bench-channels.json");
+    let report: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    check(&closed("bench-channels"), &report, "docs/formats/bench-channels.json");
+    let names: Vec<&Value> =
+        report["variants"].as_array().unwrap().iter().map(|row| &row["variant"]).collect();
+    assert_eq!(names.len(), 6, "{names:?}");
+}
+
+#[test]
 fn the_demo_session_keeps_its_schema() {
     let path = repository().join("docs/formats/demo-session.json");
     let session: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();

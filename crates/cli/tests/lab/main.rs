@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod aarch64;
+mod bench;
 mod every_scenario;
 mod guest_faults;
 mod guests;

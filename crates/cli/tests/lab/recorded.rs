@@ -96,7 +96,7 @@ pub(crate) fn told(recorder: Child) -> (bool, String) {
 }
 
 /// The agent is another package's: cargo builds it only when asked to.
-fn agent() -> PathBuf {
+pub(crate) fn agent() -> PathBuf {
     let built = Command::new(env!("CARGO"))
         .args(["build", "--locked", "--quiet", "--package", "hyperscope-agent"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))

@@ -1,0 +1,209 @@
+//! Measures all variants: pairs of runs in shuffled order, exits by device, sustained rates.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lab::{Accelerator, Arch, Description, Lab, LabError};
+
+use crate::error::{BenchError, Result};
+use crate::machines::Machines;
+use crate::outcome::{Conditions, Outcome};
+use crate::plan::Plan;
+use crate::run::{Manner, run as run_once};
+use crate::statistics::Chance;
+use crate::summary::{Pair, Runs};
+use crate::sustained;
+use crate::variant::Variant;
+
+/// Processors of the guest.
+const GUEST_CPUS: u32 = 2;
+/// Memory that the guest shares with its host.
+const SHARED_MIB: u32 = 16;
+/// Events that a switch of the load makes, nearly: it, and a wake-up.
+const EVENTS_A_SWITCH: u64 = 2;
+
+/// The lab that measurements need.
+#[must_use]
+pub fn description() -> Description {
+    let mut description = Description::new(Arch::X86_64, 2);
+    description.guest.cpus = GUEST_CPUS;
+    description.guest.shm_mib = Some(SHARED_MIB);
+    description
+}
+
+/// Told of each step, as it begins.
+pub type Tell<'a> = &'a dyn Fn(String);
+
+/// Measures in a lab that is up as [`description`] says.
+///
+/// # Errors
+/// When a machine, or a program in it, fails.
+pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
+    let load_before = load_average();
+    tell("putting programs into the machines".into());
+    let mut bench = Bench {
+        machines: Machines::prepare(lab)?,
+        folder: Folder::make()?,
+        manner: Manner {
+            time: plan.time,
+            switches: plan.rate / EVENTS_A_SWITCH,
+            with_score: true,
+            with_exits: false,
+            buffer_kib: plan.buffer_kib,
+        },
+        tell,
+        lab,
+        repeated_runs: 0,
+    };
+    let mut all: Vec<Runs> = plan.variants.iter().copied().map(Runs::new).collect();
+    bench.rounds(plan, &mut all)?;
+    let without = bench.exits(&mut all)?;
+    if plan.with_search {
+        bench.search(&mut all)?;
+    }
+    let devices = &bench.machines.devices;
+    Ok(Outcome {
+        schema: "hyperscope.bench-channels/1",
+        conditions: Conditions {
+            accelerator: match lab.description()?.accelerator {
+                Some(Accelerator::Kvm) => "kvm",
+                _ => "tcg",
+            },
+            rounds: plan.rounds,
+            seconds: plan.time.as_secs_f64(),
+            rate: plan.rate,
+            seed: plan.seed,
+            guest_cpus: GUEST_CPUS,
+            buffer_kib: plan.buffer_kib,
+            repeated_runs: bench.repeated_runs,
+            load_average: [load_before, load_average()],
+            cpus: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        },
+        variants: all.iter().map(|runs| runs.row(devices, Some(&without))).collect(),
+    })
+}
+
+struct Bench<'a> {
+    machines: Machines,
+    folder: Folder,
+    manner: Manner,
+    tell: Tell<'a>,
+    lab: &'a Lab,
+    repeated_runs: u32,
+}
+
+/// How often runs are made again at most.
+const REPEATS: u32 = 10;
+
+impl Bench<'_> {
+    /// Every variant takes its turn in each round, in an order and with an order within its pair that
+    /// are left to chance.
+    fn rounds(&mut self, plan: &Plan, all: &mut [Runs]) -> Result<()> {
+        let mut chance = Chance::new(plan.seed);
+        // The first run finds caches cold; it is none's.
+        self.run(Variant::None, self.manner)?;
+        for round in 1..=plan.rounds {
+            let mut order: Vec<&mut Runs> = all.iter_mut().collect();
+            chance.shuffle(&mut order);
+            let count = order.len();
+            for (at, runs) in order.into_iter().enumerate() {
+                let (at, name) = (at + 1, runs.variant.name());
+                (self.tell)(format!("round {round} of {}: {name} ({at} of {count})", plan.rounds));
+                runs.pairs.push(self.pair(runs.variant, chance.coin())?);
+            }
+        }
+        Ok(())
+    }
+
+    fn pair(&mut self, variant: Variant, with_first: bool) -> Result<Pair> {
+        let manner = self.manner;
+        if with_first {
+            let with = self.run(variant, manner)?;
+            Ok(Pair { without: self.run(Variant::None, manner)?, with })
+        } else {
+            let without = self.run(Variant::None, manner)?;
+            Ok(Pair { without, with: self.run(variant, manner)? })
+        }
+    }
+
+    /// One run of each channel in which the host records its exits, and one of none: that is returned.
+    fn exits(&mut self, all: &mut [Runs]) -> Result<crate::run::Run> {
+        let manner = Manner { with_exits: true, ..self.manner };
+        (self.tell)("exits by device: none".into());
+        let without = self.run(Variant::None, manner)?;
+        for runs in all.iter_mut().filter(|runs| runs.variant.is_channel()) {
+            (self.tell)(format!("exits by device: {}", runs.variant.name()));
+            runs.with_exits = Some(self.run(runs.variant, manner)?);
+        }
+        Ok(without)
+    }
+
+    fn search(&mut self, all: &mut [Runs]) -> Result<()> {
+        for runs in all.iter_mut().filter(|runs| runs.variant.is_channel()) {
+            (self.tell)(format!("highest rate without a loss: {}", runs.variant.name()));
+            let manner = Manner { with_score: false, ..self.manner };
+            runs.sustained =
+                Some(sustained::search(manner, &mut |manner| self.run(runs.variant, manner))?);
+        }
+        Ok(())
+    }
+
+    /// One run; another one, in machines that are started anew, where they did not live through it.
+    fn run(&mut self, variant: Variant, manner: Manner) -> Result<crate::run::Run> {
+        loop {
+            let error = match run_once(variant, manner, &mut self.machines, &self.folder.0) {
+                Err(BenchError::Lab(error)) if is_gone(&error) => error,
+                ran => return ran,
+            };
+            if self.repeated_runs >= REPEATS {
+                return Err(error.into());
+            }
+            self.repeated_runs += 1;
+            (self.tell)(format!("{}: {error}; once more, in machines anew", variant.name()));
+            let last = self.lab.session(1).and_then(|mut host| host.check(&LAST_WORDS, SHORT));
+            (self.tell)(format!("the guest's last words: {}", last.unwrap_or_default().trim_end()));
+            self.lab.down()?;
+            let manner = lab::Manner { offline: true, snapshot: true };
+            self.lab.up(&description(), &manner, &|step| (self.tell)(step.text))?;
+            self.machines = Machines::prepare(self.lab)?;
+        }
+    }
+}
+
+/// The end of what the guest's console and its QEMU said.
+const LAST_WORDS: [&str; 3] = [
+    "sh",
+    "-c",
+    "tail -n 5 /run/lab/l2/console.log /run/lab/l2/qemu.log; pidof qemu-system-x86_64",
+];
+/// How long a machine may take to tell.
+const SHORT: Duration = Duration::from_secs(20);
+
+/// Whether a machine is there no more.
+fn is_gone(error: &LabError) -> bool {
+    matches!(error, LabError::Channel { .. } | LabError::Machine { .. } | LabError::Io { .. })
+}
+
+/// A folder for files on their way; gone when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("hyperscope-bench-{}", std::process::id()));
+        fs::create_dir_all(&path).map_err(BenchError::io("cannot make", &path))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// That of a minute; 0 where the system doesn't tell.
+fn load_average() -> f64 {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or(0.0)
+}

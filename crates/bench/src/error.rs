@@ -1,0 +1,59 @@
+//! Why a measurement can't be made.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Errors of measurements; their texts end with what to do, where something can be done.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The lab failed.
+    #[error(transparent)]
+    Lab(#[from] lab::LabError),
+    /// What was recorded can't be read.
+    #[error("what {variant} recorded can't be read")]
+    Recording {
+        /// The variant.
+        variant: &'static str,
+        /// Why.
+        source: sources::OpenError,
+    },
+    /// A file failed.
+    #[error("{what} {}", path.display())]
+    Io {
+        /// What was tried: "cannot write".
+        what: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A program in the lab said something that makes no sense.
+    #[error("{what} said what can't be understood: {text}")]
+    Senseless {
+        /// The program.
+        what: &'static str,
+        /// What it said, or why it makes no sense.
+        text: String,
+    },
+    /// The agent was not built, or is elsewhere.
+    #[error(
+        "hyperscope-agent is missing; `cargo build --release -p hyperscope-agent` builds it, HYPERSCOPE_AGENT names it when it is not beside this program"
+    )]
+    NoAgent,
+}
+
+/// Results of measurements.
+pub type Result<T> = std::result::Result<T, BenchError>;
+
+impl BenchError {
+    /// For `map_err`: a failed operation on a file.
+    pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { what, path, source }
+    }
+
+    /// For `map_err`: something that can't be understood.
+    pub(crate) fn senseless<E: std::fmt::Display>(what: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| Self::Senseless { what, text: error.to_string() }
+    }
+}

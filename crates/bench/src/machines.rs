@@ -1,0 +1,190 @@
+//! The lab's two machines, with the programs that measurements need.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lab::{Ended, Exec, Lab, Outputs, Put, Session};
+use labwire::{Measured, Usage};
+
+use crate::device::{Device, LIST};
+use crate::error::{BenchError, Result};
+
+/// Names the agent's program, when it is elsewhere.
+const VARIABLE: &str = "HYPERSCOPE_AGENT";
+/// How long a step in a machine may take: a run, or writing a recording. A guest that hangs is told by it.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// Where everything goes, in both machines.
+pub(crate) const FOLDER: &str = "/tmp/bench";
+
+/// A program that goes on in a machine while others run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Running {
+    pub(crate) pid: u32,
+}
+
+/// A moment of a measured workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    Begin,
+    End,
+}
+
+/// A machine, and what is done in it.
+#[derive(Debug)]
+pub(crate) struct Machine(Session);
+
+/// Host and guest.
+#[derive(Debug)]
+pub(crate) struct Machines {
+    /// Level 1: the guest's host.
+    pub(crate) host: Machine,
+    /// Level 2.
+    pub(crate) guest: Machine,
+    /// The guest's devices.
+    pub(crate) devices: Vec<Device>,
+    /// The process on this system that executes them.
+    executor: Option<i32>,
+}
+
+impl Machines {
+    /// Puts the programs into the machines of a lab that is up.
+    pub(crate) fn prepare(lab: &Lab) -> Result<Self> {
+        let (host, guest) = (Machine(lab.session(1)?), Machine(lab.session(2)?));
+        let executor = lab.status()?.pid;
+        let mut machines = Self { host, guest, devices: Vec::new(), executor };
+        let own = std::env::current_exe()
+            .map_err(BenchError::io("cannot find", Path::new("this program")))?;
+        machines.host.put(&own, "/bin/hyperscope")?;
+        machines.guest.put(&agent(&own)?, "/bin/hyperscope-agent")?;
+        machines.host.shell(&format!("mkdir -p {FOLDER}"))?;
+        machines.guest.shell(&format!("mkdir -p {FOLDER}"))?;
+        machines.devices = Device::parse(&machines.guest.shell(LIST)?);
+        Ok(machines)
+    }
+
+    /// CPU time that executing all machines took by now.
+    pub(crate) fn executor_cpu_ns(executor: Option<i32>) -> u64 {
+        let Some(pid) = executor else { return 0 };
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+        let times = threads.filter_map(|thread| {
+            let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+            text.split_whitespace().next()?.parse::<u64>().ok()
+        });
+        times.sum()
+    }
+
+    /// The process on this system that executes the machines.
+    pub(crate) fn executor(&self) -> Option<i32> {
+        self.executor
+    }
+}
+
+/// The agent's program: named, or built with this one and beside it.
+fn agent(own: &Path) -> Result<PathBuf> {
+    if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
+        return Ok(named.into());
+    }
+    // Tests are one folder down in a build.
+    let folders = own.ancestors().skip(1).take(2);
+    let mut places = folders.map(|folder| folder.join("hyperscope-agent"));
+    places.find(|path| path.is_file()).ok_or(BenchError::NoAgent)
+}
+
+impl Machine {
+    /// Runs shell commands that must succeed; what they print.
+    pub(crate) fn shell(&mut self, script: &str) -> Result<String> {
+        Ok(self.0.check(&["sh", "-c", script], PATIENCE)?)
+    }
+
+    /// Starts a shell command that goes on by itself, and waits until its output, which goes to a
+    /// file, has this in it.
+    pub(crate) fn start(&mut self, script: &str, log: &str, until: &str) -> Result<Running> {
+        let exec = Exec { detach_to: Some(log.to_owned()), ..shell(script, None) };
+        let Ended::Detached(pid) = self.0.said(&exec)?.ended else {
+            return Err(BenchError::Senseless { what: "the lab", text: script.to_owned() });
+        };
+        // Fails with what the program said, when it ends before that.
+        self.shell(&format!(
+            "until grep -q '{until}' {log}; do kill -0 {pid} 2>/dev/null || \
+             {{ cat {log} >&2; exit 1; }}; sleep 0.05; done"
+        ))?;
+        Ok(Running { pid })
+    }
+
+    /// Sends a program a signal, and waits until it has ended.
+    pub(crate) fn end(&mut self, running: Running, signal: &str) -> Result<()> {
+        let Running { pid } = running;
+        let script = format!(
+            "kill -{signal} {pid} 2>/dev/null; \
+             while kill -0 {pid} 2>/dev/null; do sleep 0.05; done"
+        );
+        self.shell(&script).map(drop)
+    }
+
+    /// What the machine has used by now.
+    pub(crate) fn usage(&mut self) -> Result<Usage> {
+        let said = self.shell("hyperscope-labguest usage")?;
+        serde_json::from_str(&said).map_err(BenchError::senseless("hyperscope-labguest usage"))
+    }
+
+    /// Runs the measured workload; tells of its begin and of its end.
+    pub(crate) fn measure(
+        &mut self,
+        time: Duration,
+        switches: u64,
+        with_score: bool,
+        tell: &mut dyn FnMut(Moment),
+    ) -> Result<Measured> {
+        let script = format!(
+            "exec hyperscope-labguest measure ms={} switches={switches} score={}",
+            time.as_millis(),
+            u8::from(with_score)
+        );
+        let (mut said, mut errors) = (Vec::new(), Vec::new());
+        let mut outputs = Outputs {
+            stdout: &mut |bytes| {
+                let before = lines(&said);
+                said.extend_from_slice(bytes);
+                for moment in [Moment::Begin, Moment::End].iter().take(lines(&said)).skip(before) {
+                    tell(*moment);
+                }
+            },
+            stderr: &mut |bytes| errors.extend_from_slice(bytes),
+        };
+        self.0.exec(&shell(&script, Some(PATIENCE + time)), &mut outputs)?;
+        let said = String::from_utf8_lossy(&said);
+        // Two lines with nothing but the moment that they are, and what was measured.
+        let last = said.lines().nth(2).ok_or_else(|| BenchError::Senseless {
+            what: "hyperscope-labguest measure",
+            text: String::from_utf8_lossy(&errors).into_owned(),
+        })?;
+        serde_json::from_str(last).map_err(BenchError::senseless("hyperscope-labguest measure"))
+    }
+
+    fn put(&mut self, from: &Path, path: &str) -> Result<()> {
+        let mut file = File::open(from).map_err(BenchError::io("cannot read", from))?;
+        Ok(self.0.put(&Put { path: path.to_owned(), mode: 0o755 }, &mut file)?)
+    }
+
+    /// Copies a file out.
+    pub(crate) fn get(&mut self, path: &str, to: &Path) -> Result<()> {
+        let mut file = File::create(to).map_err(BenchError::io("cannot write", to))?;
+        Ok(self.0.get(path, &mut file)?)
+    }
+}
+
+fn shell(script: &str, timeout: Option<Duration>) -> Exec {
+    Exec {
+        argv: ["sh", "-c", script].map(str::to_owned).into(),
+        env: std::collections::BTreeMap::new(),
+        stdin: false,
+        timeout_ms: timeout.and_then(|time| time.as_millis().try_into().ok()),
+        detach_to: None,
+    }
+}
+
+/// Lines that are complete.
+fn lines(text: &[u8]) -> usize {
+    text.iter().filter(|&&byte| byte == b'\n').count()
+}

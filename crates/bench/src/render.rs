@@ -1,0 +1,176 @@
+//! The outcome as a table, JSON and CSV.
+
+use report::{Report, Table};
+
+use crate::outcome::{Outcome, Row, Sustained};
+use crate::statistics::Estimate;
+
+/// Columns that are made alike: a title, and what a row has in them.
+type Columns<T, const N: usize> = [(&'static str, fn(&Row) -> Option<T>); N];
+
+impl Report for Outcome {
+    fn text(&self, width: Option<usize>) -> String {
+        let (table, left_out) = self.table().draw(width);
+        let mut text = table;
+        if !left_out.is_empty() {
+            text.push_str(&format!("(no room for: {})\n", left_out.join(", ")));
+        }
+        text.push('\n');
+        text.push_str(&self.notes());
+        text
+    }
+
+    fn json(&self) -> serde_json::Value {
+        // Numbers and names become JSON without fail.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    fn csv(&self) -> Table {
+        let mut table = Table::default();
+        let name = |row: &Row| row.variant.name().to_owned();
+        table.names("variant", 0, self.cells(name));
+        let estimates: Columns<Estimate, 4> = [
+            ("overhead_percent", |row| row.overhead_percent),
+            ("wall_overhead_percent", |row| row.wall_overhead_percent),
+            ("host_cpu_ms_per_mb", |row| row.host_cpu_ms_per_mb),
+            ("exits_per_mb", |row| row.exits_per_mb),
+        ];
+        for (title, of) in estimates {
+            let cells = |part: fn(Estimate) -> Option<f64>| {
+                self.cells(|row| {
+                    of(row).and_then(part).map_or(String::new(), |value| value.to_string())
+                })
+            };
+            table.numbers(title, 0, cells(|one| Some(one.mean)));
+            table.numbers(&format!("{title}_low"), 0, cells(|one| one.low));
+            table.numbers(&format!("{title}_high"), 0, cells(|one| one.high));
+        }
+        let numbers: Columns<f64, 5> = [
+            ("events_per_s", |row| Some(row.events_per_s)),
+            ("agent_cpu_ms_per_mb", |row| row.agent_cpu_ms_per_mb),
+            ("device_exits_per_mb", |row| row.attributed.as_ref()?.exits_per_mb),
+            ("agent_wakeups_per_s", |row| row.agent_wakeups_per_s),
+            ("sustained_events_per_s", |row| row.sustained?.events_per_s),
+        ];
+        for (title, of) in numbers {
+            let cell = |row: &Row| of(row).map_or(String::new(), |value| value.to_string());
+            table.numbers(title, 0, self.cells(cell));
+        }
+        let counts: Columns<u64, 4> = [
+            ("events", |row| Some(row.events)),
+            ("events_lost", |row| row.events_lost),
+            ("load_missing", |row| row.load_missing),
+            ("bytes", |row| Some(row.bytes)),
+        ];
+        for (title, of) in counts {
+            let cell = |row: &Row| of(row).map_or(String::new(), |value| value.to_string());
+            table.numbers(title, 0, self.cells(cell));
+        }
+        table
+    }
+}
+
+impl Outcome {
+    fn cells(&self, of: impl Fn(&Row) -> String) -> Vec<String> {
+        self.variants.iter().map(of).collect()
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::default();
+        table.names("recorded by", 0, self.cells(|row| row.variant.name().to_owned()));
+        table.numbers("overhead %", 0, self.cells(|row| interval(row.overhead_percent, 2)));
+        let wall = |row: &Row| interval(row.wall_overhead_percent, 0);
+        table.numbers("by the clock %", 2, self.cells(wall));
+        table.numbers("events/s", 1, self.cells(|row| format!("{:.0}", row.events_per_s)));
+        table.numbers("lost", 0, self.cells(lost));
+        let megabytes = |row: &Row| format!("{:.1}", crate::run::float(row.bytes) / 1e6);
+        table.numbers("MB", 1, self.cells(megabytes));
+        table.numbers("guest ms/MB", 1, self.cells(|row| number(row.agent_cpu_ms_per_mb, 1)));
+        table.numbers("host ms/MB", 1, self.cells(|row| interval(row.host_cpu_ms_per_mb, 0)));
+        table.numbers("exits/MB more", 2, self.cells(|row| interval(row.exits_per_mb, 0)));
+        let of_device =
+            |row: &Row| number(row.attributed.as_ref().and_then(|own| own.exits_per_mb), 1);
+        table.numbers("device exits/MB", 0, self.cells(of_device));
+        table.numbers("device irqs/MB", 2, self.cells(|row| number(row.interrupts_per_mb, 1)));
+        table.numbers("wake-ups/s", 0, self.cells(|row| number(row.agent_wakeups_per_s, 1)));
+        if self.variants.iter().any(|row| row.sustained.is_some()) {
+            table.numbers("sustained events/s", 0, self.cells(|row| sustained(row.sustained)));
+        }
+        table
+    }
+
+    /// What the numbers are, and what executed the guest.
+    fn notes(&self) -> String {
+        let of = &self.conditions;
+        let by = if of.accelerator == "kvm" {
+            "KVM of this system executes the host, and nested KVM the guest."
+        } else {
+            "TCG emulation executes the guest: ratios between channels mean something, absolute numbers don't."
+        };
+        let device = |row: &Row| {
+            let own = row.attributed.as_ref()?;
+            Some(format!(
+                "  {}: {} exits at the memory and registers of {}, {} at its ports, of {} exits and {:.1} MB; {} without recording\n",
+                row.variant.name(),
+                own.memory_exits,
+                own.device,
+                own.port_exits,
+                own.all_exits,
+                crate::run::float(own.bytes) / 1e6,
+                own.exits_without
+            ))
+        };
+        let devices: String = self.variants.iter().filter_map(device).collect();
+        format!(
+            "{} pairs of {} s, {} events/s asked for, {} guest CPUs all busy with the score, buffers of {} KiB, order from\n\
+             seed {}; {} runs made again.\n\
+             overhead: 1 - score with / score without, of pairs run one after the other; mean and 95% interval (Student's t).\n\
+             A score is the work done a second of CPU time that executing host and guest took; by the clock: a second that\n\
+             passed. \"more\" and host ms: beyond the paired run without recording, vCPU threads left out.\n\
+             Exits at the channel's own device, from a recording of the host:\n{devices}\
+             {} CPUs, load average {:.1} before and {:.1} after.\n{by}\n",
+            of.rounds,
+            of.seconds,
+            of.rate,
+            of.guest_cpus,
+            of.buffer_kib,
+            of.seed,
+            of.repeated_runs,
+            of.cpus,
+            of.load_average[0],
+            of.load_average[1],
+        )
+    }
+}
+
+/// What is missing: in the kernel's count, or of the load's own events.
+fn lost(row: &Row) -> String {
+    let lost = row.events_lost.into_iter().chain(row.load_missing).max();
+    lost.map_or("–".to_owned(), |lost| lost.to_string())
+}
+
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or("–".to_owned(), |value| format!("{value:.digits$}"))
+}
+
+fn interval(estimate: Option<Estimate>, digits: usize) -> String {
+    let Some(Estimate { mean, low, high, .. }) = estimate else { return "–".to_owned() };
+    match (low, high) {
+        (Some(low), Some(high)) => format!("{mean:.digits$} [{low:.digits$}, {high:.digits$}]"),
+        _ => format!("{mean:.digits$}"),
+    }
+}
+
+fn sustained(found: Option<Sustained>) -> String {
+    match found {
+        None => "–".to_owned(),
+        Some(Sustained { events_per_s: None, lost_at }) => {
+            format!("none: lost at {}", number(lost_at, 0))
+        }
+        // The load could make no more.
+        Some(Sustained { events_per_s: Some(best), lost_at: None }) => format!("≥ {best:.0}"),
+        Some(Sustained { events_per_s: Some(best), lost_at: Some(lost) }) => {
+            format!("{best:.0}, not {lost:.0}")
+        }
+    }
+}

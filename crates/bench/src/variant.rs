@@ -1,0 +1,81 @@
+//! The ways to record a guest that are compared.
+
+use serde::{Serialize, Serializer};
+
+/// A way to record a guest, or a step towards it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Variant {
+    /// Nothing is recorded: what all others are compared with.
+    None,
+    /// Events go to the kernel's buffer, which nobody reads: what tracing costs without a channel.
+    KernelBuffer,
+    /// `hyperscope-agent` over memory shared with the host.
+    Shm,
+    /// `hyperscope-agent` over virtio-serial.
+    VirtioSerial,
+    /// `hyperscope-agent` over vsock.
+    Vsock,
+    /// `cat trace_pipe_raw` to a virtio-serial port for each processor.
+    Cat,
+    /// `trace-cmd agent` over vsock.
+    TraceCmd,
+}
+
+impl Variant {
+    /// Those that can be asked for, in the order of reports.
+    pub const ALL: [Self; 6] =
+        [Self::KernelBuffer, Self::Shm, Self::VirtioSerial, Self::Vsock, Self::Cat, Self::TraceCmd];
+
+    /// Its name on the command line and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::KernelBuffer => "kernel-buffer",
+            Self::Shm => "shm",
+            Self::VirtioSerial => "virtio-serial",
+            Self::Vsock => "vsock",
+            Self::Cat => "cat-virtio-serial",
+            Self::TraceCmd => "trace-cmd-vsock",
+        }
+    }
+
+    /// The variant of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|variant| variant.name() == name)
+    }
+
+    /// Whether what is recorded leaves the guest.
+    #[must_use]
+    pub const fn is_channel(self) -> bool {
+        !matches!(self, Self::None | Self::KernelBuffer)
+    }
+
+    /// How `hyperscope-agent` is told of the channel, and how `hyperscope record` is.
+    pub(crate) const fn addresses(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Shm => Some(("shm", "shm:/run/lab/l2/memory")),
+            Self::VirtioSerial => Some(("virtio-serial", "virtio-serial:/run/lab/l2")),
+            Self::Vsock => Some(("vsock", "vsock:3")),
+            _ => None,
+        }
+    }
+
+    /// What the programs that move pages inside the guest are called.
+    pub(crate) const fn agent(self) -> Option<&'static str> {
+        match self {
+            Self::None | Self::KernelBuffer => None,
+            // The kernel keeps 15 characters of a name.
+            Self::Shm | Self::VirtioSerial | Self::Vsock => Some("hyperscope-agen"),
+            Self::Cat => Some("cat"),
+            Self::TraceCmd => Some("trace-cmd"),
+        }
+    }
+}
+
+impl Serialize for Variant {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}

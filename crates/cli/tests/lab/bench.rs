@@ -1,0 +1,81 @@
+//! `hyperscope bench channels`: a short measurement of every channel, on real kernels.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::recorded::agent;
+use crate::tool::{can_run, folder};
+
+#[test]
+fn every_channel_is_measured() {
+    if !can_run() {
+        return;
+    }
+    let out = tempfile::tempdir().unwrap();
+    let report = measure(out.path());
+    check_schema(&report);
+    let variants = report["variants"].as_array().unwrap();
+    let names: Vec<&str> = variants.iter().map(|row| row["variant"].as_str().unwrap()).collect();
+    let all =
+        ["kernel-buffer", "shm", "virtio-serial", "vsock", "cat-virtio-serial", "trace-cmd-vsock"];
+    let asked = if wants_all() { &all[..] } else { &all[..3] };
+    assert_eq!(names, asked);
+    for row in variants {
+        assert!(row["events"].as_u64().unwrap() > 1000, "{row:#}");
+        assert!(row["score_ratio"]["mean"].as_f64().unwrap() > 0.0, "{row:#}");
+        if row["variant"] == "kernel-buffer" {
+            assert!(row["attributed"].is_null() && row["events_lost"].is_null(), "{row:#}");
+            continue;
+        }
+        // Every switch that the load's threads made is in the recording. No promise is made for cat.
+        let is_whole = row["events_lost"] == 0 && row["load_missing"] == 0;
+        assert!(is_whole || row["variant"] == "cat-virtio-serial", "{row:#}");
+        let own = &row["attributed"];
+        let at_device = own["memory_exits"].as_u64().unwrap() + own["port_exits"].as_u64().unwrap();
+        if row["variant"] == "shm" {
+            assert_eq!(at_device, 0, "{row:#}");
+        } else {
+            assert!(at_device > own["exits_without"].as_u64().unwrap(), "{row:#}");
+        }
+        assert!(own["all_exits"].as_u64().unwrap() > 100, "{row:#}");
+        assert!(row["agent_wakeups_per_s"].as_f64().unwrap() > 0.0, "{row:#}");
+    }
+}
+
+/// A few channels.
+const SOME: [&str; 6] =
+    ["--channel", "kernel-buffer", "--channel", "shm", "--channel", "virtio-serial"];
+
+/// Whether all channels are to be tried; else those that take the least time.
+fn wants_all() -> bool {
+    std::env::var_os("HYPERSCOPE_LAB_ALL").is_some()
+}
+
+fn measure(out: &Path) -> Value {
+    let file = out.join("channels.json");
+    let ran = Command::new(env!("CARGO_BIN_EXE_hyperscope"))
+        .args(["bench", "channels", "--rounds", "1", "--seconds", "1", "--rate", "4000"])
+        // Small buffers are half full, and so are sent, several times in a short run.
+        .args(["--buffer", "128", "--seed", "7", "--no-search", "--format", "json", "-o"])
+        .arg(&file)
+        .args(if wants_all() { &[][..] } else { &SOME[..] })
+        .env("HYPERSCOPE_LAB_DIR", folder())
+        .env("HYPERSCOPE_AGENT", agent())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+}
+
+fn check_schema(report: &Value) {
+    let path =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/bench-channels.schema.json");
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let faults: Vec<String> =
+        validator.iter_errors(report).map(|fault| fault.to_string()).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+}

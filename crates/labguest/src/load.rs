@@ -1,0 +1,109 @@
+//! A load that makes scheduler events at a rate: two threads on one processor wake each other up.
+//!
+//! They do so in bursts, a hundred a second, so that timers are no part of what is measured, and the
+//! processor need not halt between two events.
+
+use std::fs;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::setpriority_process;
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+/// Time between two bursts.
+const BURST: Duration = Duration::from_millis(10);
+/// Bursts may last as long as this before it is looked whether the time is over.
+const MOST_ROUNDS: u64 = 64;
+
+/// What came of the load.
+pub(crate) struct Loaded {
+    /// How often its threads were switched away from.
+    pub(crate) switches: u64,
+}
+
+/// Makes so many switches a second on a processor, for a time.
+pub(crate) fn run(processor: usize, switches_a_second: u64, time: Duration) -> io::Result<Loaded> {
+    let (from_here, to_there) = io::pipe()?;
+    let (from_there, to_here) = io::pipe()?;
+    let other = thread::Builder::new().name(format!("{}-b", labwire::LOAD_THREAD));
+    let other = other.spawn(move || answer(processor, from_here, to_here))?;
+    prepare(processor)?;
+    let asked = lead(switches_a_second / 2, time, from_there, to_there);
+    let answered = other.join().map_err(|_| io::Error::other("the other thread panicked"))?;
+    asked?;
+    Ok(Loaded { switches: own_switches()? + answered? })
+}
+
+/// Stays on one processor, ahead of all who don't ask for more.
+fn prepare(processor: usize) -> io::Result<()> {
+    let mut one = CpuSet::new();
+    one.set(processor);
+    sched_setaffinity(None, &one)?;
+    Ok(setpriority_process(None, -20)?)
+}
+
+/// Begins rounds: this thread, the other one, and back.
+fn lead(
+    rounds_a_second: u64,
+    time: Duration,
+    mut from: PipeReader,
+    mut to: PipeWriter,
+) -> io::Result<()> {
+    let begun = Instant::now();
+    let mut done = 0;
+    while begun.elapsed() < time {
+        let due = rounds_due(rounds_a_second, begun.elapsed());
+        if due <= done {
+            thread::sleep(BURST);
+            continue;
+        }
+        let burst = (due - done).min(MOST_ROUNDS);
+        for _ in 0..burst {
+            to.write_all(&[0])?;
+            from.read_exact(&mut [0])?;
+        }
+        done += burst;
+    }
+    Ok(())
+}
+
+fn rounds_due(rounds_a_second: u64, elapsed: Duration) -> u64 {
+    let nanoseconds = u128::from(rounds_a_second) * elapsed.as_nanos();
+    u64::try_from(nanoseconds / 1_000_000_000).unwrap_or(u64::MAX)
+}
+
+/// Answers until the other end is closed; how often this thread was switched away from.
+fn answer(processor: usize, mut from: PipeReader, mut to: PipeWriter) -> io::Result<u64> {
+    prepare(processor)?;
+    while from.read(&mut [0])? == 1 {
+        to.write_all(&[0])?;
+    }
+    own_switches()
+}
+
+/// How often the calling thread was switched away from.
+fn own_switches() -> io::Result<u64> {
+    let text = fs::read_to_string("/proc/thread-self/status")?;
+    let is_count = |line: &&str| line.contains("voluntary_ctxt_switches:");
+    let counts = text.lines().filter(is_count).filter_map(|line| line.split_whitespace().last());
+    Ok(counts.filter_map(|count| count.parse::<u64>().ok()).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_come_due_with_time() {
+        assert_eq!(rounds_due(1000, Duration::from_millis(1500)), 1500);
+        assert_eq!(rounds_due(0, Duration::from_secs(9)), 0);
+    }
+
+    #[test]
+    fn switches_of_this_thread_are_counted() {
+        let before = own_switches().unwrap();
+        thread::sleep(Duration::from_millis(1));
+        assert!(own_switches().unwrap() > before);
+    }
+}

@@ -1,0 +1,84 @@
+//! A measured workload: the score on every processor, the load on the last one, and what the machine
+//! used meanwhile.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use labwire::Measured;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::{load, score, usage};
+
+/// What is asked for.
+#[derive(Default)]
+struct Asked {
+    time: Duration,
+    switches_a_second: u64,
+    with_score: bool,
+}
+
+/// Runs it as `ms=TIME`, `switches=A_SECOND` and `score=1` say, and prints what it did as JSON.
+pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
+    let mut asked = Asked::default();
+    for argument in arguments {
+        let word = argument.split_once('=').and_then(|(word, n)| Some((word, n.parse().ok()?)));
+        match word {
+            Some(("ms", time)) => asked.time = Duration::from_millis(time),
+            Some(("switches", count)) => asked.switches_a_second = count,
+            Some(("score", yes)) => asked.with_score = yes == 1_u64,
+            _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, argument)),
+        }
+    }
+    println!("{}", serde_json::to_string(&measure(&asked)?)?);
+    Ok(())
+}
+
+fn measure(asked: &Asked) -> io::Result<Measured> {
+    let processors = processors()?;
+    let last = processors.last().copied().unwrap_or(0);
+    let before = usage::now()?;
+    let over = AtomicBool::new(false);
+    println!("{}", labwire::MEASURE_BEGIN);
+    let begun = Instant::now();
+    let (iterations, switches) = thread::scope(|scope| -> io::Result<(u64, u64)> {
+        let load = thread::Builder::new().name(format!("{}-a", labwire::LOAD_THREAD));
+        let load = load.spawn_scoped(scope, || {
+            let some = asked.switches_a_second > 0;
+            some.then(|| load::run(last, asked.switches_a_second, asked.time)).transpose()
+        })?;
+        let (over, scored) = (&over, processors.iter().filter(|_| asked.with_score));
+        let scores: Vec<_> = scored.map(|&at| scope.spawn(move || score_on(at, over))).collect();
+        thread::sleep(asked.time.saturating_sub(begun.elapsed()));
+        over.store(true, Ordering::Relaxed);
+        let iterations = scores.into_iter().map(|one| joined(one.join()));
+        let iterations: u64 = iterations.sum::<io::Result<u64>>()?;
+        Ok((iterations, joined(load.join())?.map_or(0, |loaded| loaded.switches)))
+    })?;
+    let duration_ns = nanoseconds(begun.elapsed());
+    println!("{}", labwire::MEASURE_END);
+    let millis = u64::try_from(asked.time.as_millis()).unwrap_or(u64::MAX);
+    let switches_asked = asked.switches_a_second.saturating_mul(millis) / 1000;
+    Ok(Measured { duration_ns, iterations, switches, switches_asked, before, after: usage::now()? })
+}
+
+fn score_on(processor: usize, over: &AtomicBool) -> io::Result<u64> {
+    let mut one = CpuSet::new();
+    one.set(processor);
+    sched_setaffinity(None, &one)?;
+    Ok(score::run(over))
+}
+
+fn processors() -> io::Result<Vec<usize>> {
+    let all = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&at| all.is_set(at)).collect())
+}
+
+fn joined<T>(result: thread::Result<io::Result<T>>) -> io::Result<T> {
+    result.map_err(|_| io::Error::other("a thread panicked"))?
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

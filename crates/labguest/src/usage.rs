@@ -1,0 +1,127 @@
+//! Looks at what this machine's threads, interrupts and guests have used so far.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use labwire::{ThreadUsage, Usage};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Where KVM has a folder of counters for each guest.
+const KVM: &str = "/sys/kernel/debug/kvm";
+/// Those of KVM's counters that tell of exits and of interrupts.
+const COUNTERS: [&str; 8] = [
+    "exits",
+    "halt_exits",
+    "io_exits",
+    "irq_exits",
+    "irq_injections",
+    "mmio_exits",
+    "pf_fixed",
+    "signal_exits",
+];
+
+/// Prints it as JSON.
+pub(crate) fn run() -> io::Result<()> {
+    println!("{}", serde_json::to_string(&now()?)?);
+    Ok(())
+}
+
+/// What is used by now.
+pub(crate) fn now() -> io::Result<Usage> {
+    let time = clock_gettime(ClockId::Boottime);
+    let whole = u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000;
+    Ok(Usage {
+        at_ns: whole + u64::try_from(time.tv_nsec).unwrap_or(0),
+        threads: threads()?,
+        interrupts: interrupts(&fs::read_to_string("/proc/interrupts")?),
+        kvm: kvm(),
+    })
+}
+
+fn threads() -> io::Result<Vec<ThreadUsage>> {
+    let mut threads = Vec::new();
+    for process in numbered(Path::new("/proc"))? {
+        let path = Path::new("/proc").join(process.to_string());
+        let name = text(&path.join("comm"));
+        // One that has ended meanwhile has no threads.
+        for tid in numbered(&path.join("task")).unwrap_or_default() {
+            threads.extend(thread(&path.join("task").join(tid.to_string()), tid, &name));
+        }
+    }
+    Ok(threads)
+}
+
+fn thread(path: &Path, tid: u32, process: &str) -> Option<ThreadUsage> {
+    let schedstat = text(&path.join("schedstat"));
+    let cpu_ns = schedstat.split_whitespace().next()?.parse().ok()?;
+    let status = text(&path.join("status"));
+    let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    let sleeps = sleeps.and_then(|count| count.trim().parse().ok()).unwrap_or(0);
+    let thread = text(&path.join("comm"));
+    Some(ThreadUsage { tid, process: process.to_owned(), thread, cpu_ns, sleeps })
+}
+
+/// Entries of a folder that are numbers.
+fn numbered(folder: &Path) -> io::Result<Vec<u32>> {
+    let entries = fs::read_dir(folder)?;
+    Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default().trim_end().to_owned()
+}
+
+/// Sums over processors, by the last word of each line: the device, or the kind of interrupt.
+fn interrupts(table: &str) -> BTreeMap<String, u64> {
+    let mut lines = table.lines();
+    let processors = lines.next().map_or(0, |head| head.split_whitespace().count());
+    let mut sums = BTreeMap::new();
+    for line in lines {
+        let mut words = line.split_whitespace();
+        let Some(first) = words.next() else { continue };
+        let counts = words.clone().take(processors);
+        let count: u64 = counts.filter_map(|word| word.parse::<u64>().ok()).sum();
+        let is_number = first.trim_end_matches(':').parse::<u32>().is_ok();
+        let name = if is_number { words.last() } else { Some(first.trim_end_matches(':')) };
+        *sums.entry(name.unwrap_or(first).to_owned()).or_insert(0) += count;
+    }
+    sums
+}
+
+/// Of all guests together; nothing where there is no KVM.
+fn kvm() -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for guest in fs::read_dir(KVM).into_iter().flatten().flatten() {
+        for counter in COUNTERS.iter().filter(|_| guest.path().is_dir()) {
+            let value: u64 = text(&guest.path().join(counter)).parse().unwrap_or(0);
+            *sums.entry((*counter).to_owned()).or_insert(0) += value;
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupts_are_summed_by_device() {
+        let table = "           CPU0       CPU1\n \
+             26:          1          2   PCI-MSI 49152-edge      virtio1-config\n \
+             27:         30          4   PCI-MSI 49153-edge      virtio1-virtqueues\n \
+             LOC:        715        763   Local timer interrupts\n";
+        let sums = interrupts(table);
+        assert_eq!(sums.get("virtio1-virtqueues"), Some(&34));
+        assert_eq!(sums.get("virtio1-config"), Some(&3));
+        assert_eq!(sums.get("LOC"), Some(&1478));
+    }
+
+    #[test]
+    fn this_very_thread_is_among_the_threads() {
+        let tid = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+        let usage = now().unwrap();
+        assert!(usage.threads.iter().any(|thread| thread.tid == tid && thread.cpu_ns > 0));
+    }
+}
