@@ -121,14 +121,18 @@ fn accept(listener: &Listener) -> Result<Control> {
 }
 
 /// Whether somebody may tell this machine what to record. The kernel says who is at the other end of
-/// a vsock connection: 2 is whoever runs this machine and could do with it what it likes anyway; 1
-/// is this machine itself.
+/// a vsock connection: 2 is whoever runs this machine and could do with it what it likes anyway. 1 is
+/// this machine itself, where any user may connect.
 fn may_command(peer: &Peer) -> bool {
     match peer {
-        Peer::Vsock(cid) => *cid <= 2,
+        Peer::Vsock(cid) => *cid == HOST,
+        // Its file, and keys, say who may.
         Peer::Unix | Peer::Tcp(_) => true,
     }
 }
+
+/// VMADDR_CID_HOST.
+const HOST: u32 = 2;
 
 fn connect(to: &HostAddress) -> Stream {
     loop {

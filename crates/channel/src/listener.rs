@@ -1,9 +1,11 @@
 //! Sockets that wait for the other side, and connections to such.
 
 use std::fmt;
+use std::fs::{self, Permissions};
 use std::io;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
@@ -73,9 +75,12 @@ impl Listener {
     /// When the socket can't be made.
     pub fn unix(path: &Path) -> io::Result<Self> {
         if ports::connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused) {
-            std::fs::remove_file(path)?;
+            fs::remove_file(path)?;
         }
-        Ok(Self::Unix(UnixListener::bind(path)?))
+        let listener = UnixListener::bind(path)?;
+        // Whoever may connect may record this machine.
+        fs::set_permissions(path, Permissions::from_mode(0o600))?;
+        Ok(Self::Unix(listener))
     }
 
     /// Listens where a guest's agent is told to; None where it does not listen.
