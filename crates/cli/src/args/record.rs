@@ -32,7 +32,8 @@ pub(crate) struct RecordArgs {
     pub(crate) vm: Option<String>,
     /// Record this guest, too, by hyperscope-agent in it: a VM's name, or [NAME=]CHANNEL
     ///
-    /// Channels: vsock:CID[:PORT], virtio-serial:FOLDER (of the ports' sockets), tls:HOST:PORT,
+    /// Channels: shm:FILE (memory behind an ivshmem device), virtio-serial:FOLDER (of the ports'
+    /// sockets), vsock:CID[:PORT], tls:HOST:PORT[,identity=FILE][,peers=FILE] (see hyperscope keys),
     /// tcp-plain:HOST:PORT, unix:PATH. A VM's name stands for the best channel that it has.
     ///
     /// Guests in which `trace-cmd agent` runs: [NAME=]trace-cmd:VM, trace-cmd:vsock:CID[:PORT] or
