@@ -195,7 +195,8 @@ impl Recorded {
         let started = metadata.started(response.ports.len());
         GuestRecorded::new(Parts {
             name: address.name,
-            channel: format!("trace-cmd:{}", address.channel),
+            // trace-cmd knows no other TCP than the plain one: nobody has to ask for it.
+            channel: format!("trace-cmd:{}", address.channel).replace("tcp-plain:", "tcp:"),
             vm: address.vm,
             trace_id: response.trace_id,
             hello: metadata.hello(response.ports.len()),
