@@ -76,10 +76,10 @@ test: tools
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo test --locked --workspace
 
-# Minutes of nested kernels: all scenarios of the lab.
+# Minutes of nested kernels: all scenarios of the lab, guests recorded over every channel and through faults.
 .PHONY: test-lab
 test-lab:
-	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 every_scenario guests
+	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 every_scenario guest trace_cmd bench
 
 # Programs that tests compare against. Only root can install them; without them tests are skipped.
 .PHONY: tools

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::recorded::{CHANNELS, Recorded, events};
-use crate::tool::can_run;
+use crate::tool::can_run_all;
 
 /// Starts a hundred programs in the guest, and gives the agent time to send what is full.
 const PROGRAMS: &str = "for i in $(seq 100); do busybox true; done; sleep 2";
@@ -14,7 +14,7 @@ const PORTS: &str = "virtio-serial:/run/lab/l2";
 
 #[test]
 fn what_a_guest_sent_before_its_end_is_kept() {
-    if !can_run() {
+    if !can_run_all() {
         return;
     }
     // How a guest ends, on which machine, and over which channel it is recorded.
@@ -56,7 +56,7 @@ fn what_a_guest_sent_before_its_end_is_kept() {
 
 #[test]
 fn a_port_that_is_unplugged_is_used_again_when_it_is_back() {
-    if !can_run() {
+    if !can_run_all() {
         return;
     }
     let recorded = Recorded::up("guests-port");
@@ -112,7 +112,7 @@ const FOLLOW: &str = "cd /run/lab/l2 && for s in control-0 control-1 control-2 c
 
 #[test]
 fn a_guest_that_moves_to_another_vmm_is_kept_up_to_there_and_recorded_anew() {
-    if !can_run() {
+    if !can_run_all() {
         return;
     }
     let recorded = Recorded::up("guests-move");
@@ -145,7 +145,7 @@ fn a_guest_that_moves_to_another_vmm_is_kept_up_to_there_and_recorded_anew() {
 
 #[test]
 fn a_cpu_that_is_plugged_in_later_is_recorded() {
-    if !can_run() {
+    if !can_run_all() {
         return;
     }
     let recorded = Recorded::up("guests-cpu");

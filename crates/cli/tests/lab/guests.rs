@@ -6,23 +6,21 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::recorded::{CHANNELS, LOAD, Recorded, events, hyperscope, json};
-use crate::tool::can_run;
+use crate::tool::can_run_all;
 
-/// How long the guest is under load; a short time unless all of the lab is to be tried.
-fn load_seconds() -> u64 {
-    if std::env::var_os("HYPERSCOPE_LAB_ALL").is_some() { 30 } else { 3 }
-}
+/// How long the guest is under load.
+const LOAD_SECONDS: u64 = 30;
 
 #[test]
 fn guests_are_recorded_over_every_channel() {
-    if !can_run() {
+    if !can_run_all() {
         return;
     }
     let recorded = Recorded::up("guests");
     for (channel, of_agent) in CHANNELS {
         recorded.start_agent(of_agent);
         let recorder = recorded.begin(channel);
-        let seconds = load_seconds();
+        let seconds = LOAD_SECONDS;
         let script = format!(
             "end=$(($(cut -d. -f1 /proc/uptime)+{seconds})); \
              while [ $(cut -d. -f1 /proc/uptime) -lt $end ]; do {LOAD}; done; \
@@ -82,11 +80,7 @@ fn check_whole(session: &Path, channel: &str, seconds: u64) {
 /// Memory that level 1 gives to level 2, and that one, as the file its device is, to level 3.
 #[test]
 fn a_guest_in_a_guest_is_recorded_through_memory_that_is_handed_on() {
-    if !can_run() {
-        return;
-    }
-    if std::env::var_os("HYPERSCOPE_LAB_ALL").is_none() {
-        eprintln!("skipped: level 3 takes a minute; HYPERSCOPE_LAB_ALL=1 tries it");
+    if !can_run_all() {
         return;
     }
     let recorded = Recorded::with_levels("guests-nested", 3);

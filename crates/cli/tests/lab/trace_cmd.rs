@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::tool::{Ran, TestLab, can_run};
+use crate::tool::{Ran, TestLab, can_run_all};
 
 /// What the guest does: exits that its host counts, and programs that it counts itself.
 const WORK: &str = "hyperscope-labguest exits cpuid=300 hypercall=200; \
@@ -15,7 +15,7 @@ const CPUID_LEAF: u64 = 0x4000_4859;
 
 #[test]
 fn trace_cmd_is_on_the_other_side() {
-    if !can_run() {
+    if !can_run_all() {
         return;
     }
     let lab = TestLab::new("trace-cmd");
