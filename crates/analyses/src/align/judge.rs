@@ -17,6 +17,24 @@ pub(super) struct Stretch {
     pub(super) drifts_ppb: Option<(f64, f64)>,
 }
 
+impl Stretch {
+    /// The stretch between two raw times, on the line through what `both` makes of them: nanoseconds
+    /// of the guest's own clock, and what is to be added to them.
+    pub(super) fn through(
+        begin: u64,
+        end: u64,
+        both: impl Fn(u64) -> Option<(i64, i64)>,
+    ) -> Option<Self> {
+        let ((from_ns, from_offset), (to_ns, to_offset)) = (both(begin)?, both(end)?);
+        let (at_ns, offset_ns) = both(begin.midpoint(end))?;
+        let seconds = (to_ns - from_ns) as f64 / 1e9;
+        let drift_ppb =
+            if seconds > 0.0 { (to_offset - from_offset) as f64 / seconds } else { 0.0 };
+        let line = Line { at_ns, offset_ns, drift_ppb };
+        Some(Self { from_ns, to_ns, line, bound_ns: None, drifts_ppb: None })
+    }
+}
+
 /// How the clocks of a guest's CPUs relate to their host's.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Relation {

@@ -1,7 +1,6 @@
 //! The relation that the recorder measured: TIME_SHIFT samples of the guest's file.
 
 use sources::{Container, Recording};
-use timeline::align::Line;
 
 use super::Question;
 use super::judge::{Relation, Stretch};
@@ -57,10 +56,5 @@ fn stretch(guest: &Recording, cpu: &CpuStamps, begin: u64, end: u64) -> Option<S
         let host_ns = i64::try_from(shifted.ns(raw, cpu.cpu)).ok()?;
         Some((own_ns, host_ns.checked_sub(own_ns)?))
     };
-    let ((from_ns, from_offset), (to_ns, to_offset)) = (both(begin)?, both(end)?);
-    let (at_ns, offset_ns) = both(begin.midpoint(end))?;
-    let seconds = (to_ns - from_ns) as f64 / 1e9;
-    let drift_ppb = if seconds > 0.0 { (to_offset - from_offset) as f64 / seconds } else { 0.0 };
-    let line = Line { at_ns, offset_ns, drift_ppb };
-    Some(Stretch { from_ns, to_ns, line, bound_ns: None, drifts_ppb: None })
+    Stretch::through(begin, end, both)
 }

@@ -2,7 +2,7 @@
 //! tells of whenever it changes. It holds where both sides stamped their events with `x86-tsc`.
 
 use sources::{Container, Recording};
-use timeline::align::{Away, Line};
+use timeline::align::Away;
 
 use super::Question;
 use super::judge::{Relation, Stretch};
@@ -194,13 +194,10 @@ fn stretch(
         let host_ns = i64::try_from(to_host_ns.ns(host_tsc(raw)?, 0)).ok()?;
         Some((own_ns, host_ns.checked_sub(own_ns)?))
     };
-    let ((from_ns, from_offset), (to_ns, to_offset)) = (both(begin)?, both(end)?);
-    let (at_ns, offset_ns) = both(begin.midpoint(end))?;
-    let seconds = (to_ns - from_ns) as f64 / 1e9;
-    let drift_ppb = if seconds > 0.0 { (to_offset - from_offset) as f64 / seconds } else { 0.0 };
-    let line = Line { at_ns, offset_ns, drift_ppb };
+    let stretch = Stretch::through(begin, end, both)?;
+    let drift_ppb = stretch.line.drift_ppb;
     let drifts_ppb = Some((drift_ppb, drift_ppb));
-    Some(Stretch { from_ns, to_ns, line, bound_ns: Some(ROUNDING_NS), drifts_ppb })
+    Some(Stretch { bound_ns: Some(ROUNDING_NS), drifts_ppb, ..stretch })
 }
 
 #[cfg(test)]
