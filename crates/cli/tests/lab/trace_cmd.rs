@@ -1,11 +1,12 @@
 //! trace-cmd on the other side: its agent in a guest that this program records, and its recorder on
 //! a host whose guest has this program's agent. trace-cmd itself reads what comes of both.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::recorded::agent;
 use crate::tool::{Ran, TestLab, can_run_all};
 
 /// What the guest does: exits that its host counts, and programs that it counts itself.
@@ -32,16 +33,6 @@ fn trace_cmd_is_on_the_other_side() {
     start(&lab, "hyperscope-agent --trace-cmd");
     it_records_our_agent(&lab);
     lab.run(&["down"]).done();
-}
-
-/// The agent is another package's: cargo builds it only when asked to.
-fn agent() -> PathBuf {
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--locked", "--quiet", "--package", "hyperscope-agent"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .status();
-    assert!(built.unwrap().success());
-    Path::new(env!("CARGO_BIN_EXE_hyperscope")).with_file_name("hyperscope-agent")
 }
 
 /// Starts an agent in the guest, and ends the one before.
