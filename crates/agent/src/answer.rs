@@ -3,14 +3,13 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use channel::Heard;
+use channel::{Heard, Signal};
 use tracefs::{Instance, Tracefs, page_size};
 use wire::{GuestHello, Message, Start, Status, TextKind};
 
 use crate::error::{AgentError, Result};
 use crate::leave::{Busy, leave_at_signals};
 use crate::link::{Host, Link};
-use crate::pump::Signal;
 use crate::recording::{Prepared, Recording};
 use crate::texts;
 

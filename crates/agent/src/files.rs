@@ -5,13 +5,12 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use channel::{PageSink, Stream, StreamSink};
+use channel::{PageSink, Signal, Stream, StreamSink};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wire::Start;
 
 use crate::error::{AgentError, Result};
 use crate::leave::{Busy, leave_at_signals};
-use crate::pump::Signal;
 use crate::recording::Prepared;
 
 /// Records until the time is over or the program is told to go; what came of it, in words.

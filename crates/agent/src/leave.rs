@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use channel::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::error::Result;
-use crate::pump::Signal;
 
 /// Whether a host is served, and something may have to be put away before leaving.
 #[derive(Clone, Debug, Default)]

@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use channel::{
     Control, GuestAddress, GuestMemory, GuestPorts, Heard, HostAddress, Listener, PageRing,
-    PageSink, Peer, Stream, StreamSink, Wait,
+    PageSink, Peer, Signal, Stream, StreamSink, Wait,
 };
 use wire::{GuestHello, Message};
 
 use crate::error::{AgentError, Result};
-use crate::pump::Signal;
 
 /// A channel.
 #[derive(Debug)]

@@ -1,40 +1,13 @@
 //! Moves pages from the kernel's buffer of one CPU to a page stream, as long as a recording goes on.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use channel::{PageSink, Sent, Wait};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use channel::{PageSink, Sent, Signal, Wait};
 use tracefs::RawPages;
-
-/// Tells threads something, once.
-#[derive(Clone, Debug)]
-pub(crate) struct Signal(Arc<OwnedFd>);
-
-impl Signal {
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
-    }
-
-    /// Can be read once it is given.
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-
-    pub(crate) fn is_given(&self) -> bool {
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut [PollFd::new(&*self.0, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
-    }
-
-    pub(crate) fn give(&self) {
-        // It counts up and is never read: it can't be full.
-        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
-    }
-}
 
 /// What all pumps of a recording heed.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use channel::PageSink;
+use channel::{PageSink, Signal};
 use rustix::time::{ClockId, clock_gettime};
 use tracefs::{
     Available, Clock, CpuStats, Instance, Probes, RawPages, Texts, Tracefs, usual_buffer_kib,
@@ -12,7 +12,7 @@ use tracefs::{
 use wire::{CpuCounts, CpuEnd, EventFilter, Start, Started, Status};
 
 use crate::error::{AgentError, Result};
-use crate::pump::{Pump, Pumped, Signal, Signals};
+use crate::pump::{Pump, Pumped, Signals};
 
 /// How long pumps may take to send the rest before they are told that the host is gone.
 const REST: Duration = Duration::from_secs(20);

@@ -10,6 +10,7 @@ mod control;
 mod listener;
 mod memory;
 mod ports;
+mod signal;
 mod sink;
 mod stream;
 #[cfg(feature = "tls")]
@@ -25,6 +26,7 @@ pub use listener::{Listener, Peer};
 pub use memory::{ControlRings, GuestMemory, HostMemory, PageRing, has_shared_memory};
 pub use ports::{GuestPorts, PortSockets};
 pub use shmring::{PageConsumer, Pause, Poller};
+pub use signal::Signal;
 pub use sink::{PageSink, Sent, StreamSink};
 pub use stream::{Stream, Wait};
 pub use trace_cmd::TraceCmd;

@@ -7,7 +7,7 @@ use tracefs::{Instance, Probes, RawPages, Tracefs, page_size};
 
 use crate::error::{RecordError, Result};
 use crate::pages_folder::pages;
-use crate::pump::{Pump, Stop};
+use crate::pump::{Pump, stop_signal};
 use crate::recording::FOLDER;
 
 /// Whether a folder has a recording in it already.
@@ -37,8 +37,8 @@ pub fn clean_up(pid: u32, session: &Path) -> Result<()> {
 /// Moves what is left in the buffers to the files of their CPUs.
 fn drain(instance: &Instance, folder: &Path) -> Result<()> {
     instance.set("tracing_on", "0")?;
-    let stop = Stop::new()?;
-    stop.tell();
+    let stop = stop_signal()?;
+    stop.give();
     let header = tracefs::read(&folder.join("events/header_page"))?;
     let page_size = page_size(&header) as usize;
     for cpu in instance.cpus()? {

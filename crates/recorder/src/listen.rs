@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use channel::{Control, Listener, Peer};
+use channel::{Control, Listener, Peer, Signal};
 
 use crate::error::{RecordError, Result};
 use crate::guest::{GuestSummary, HostClock, Ready, Receivers};
 use crate::guests::{self, InGuests, USUAL_QUOTA_BYTES};
-use crate::pump::Stop;
+use crate::pump::stop_signal;
 use crate::session::{self, Recorded};
 
 /// Where guests are waited for, and what is recorded of them.
@@ -66,7 +66,7 @@ pub enum Told {
 #[derive(Debug)]
 struct Shared {
     plan: ListenPlan,
-    stop: Stop,
+    stop: Signal,
     told: Mutex<Sender<Told>>,
     /// Who takes page streams, by whom they must come from and the session's number.
     takers: Mutex<HashMap<(Peer, u64), Arc<Receivers>>>,
@@ -101,7 +101,7 @@ impl Listening {
         fs::create_dir_all(&plan.to).map_err(RecordError::io("make", &plan.to))?;
         let shared = Arc::new(Shared {
             plan,
-            stop: Stop::new()?,
+            stop: stop_signal()?,
             told: Mutex::new(told),
             takers: Mutex::default(),
             guests: Mutex::default(),
@@ -123,7 +123,7 @@ impl Listening {
 
     /// Ends all recordings; what comes of them is told before this returns.
     pub fn end(self) {
-        self.shared.stop.tell();
+        self.shared.stop.give();
         for door in self.doors {
             let _ = door.join();
         }
@@ -169,7 +169,7 @@ impl Shared {
             lock(&self.takers).insert(key.clone(), Arc::clone(receivers));
         })?;
         self.tell(Told::Joined { name, from: peer.to_string() });
-        while recorded.going().over.is_none() && !self.stop.is_told() {
+        while recorded.going().over.is_none() && !self.stop.is_given() {
             thread::sleep(LOOK);
         }
         lock(&self.takers).remove(&key);

@@ -2,14 +2,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use channel::Signal;
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use tracefs::RawPages;
@@ -19,39 +17,9 @@ use crate::error::{RecordError, Result};
 /// What one splice moves at most.
 const SPLICE_BYTES: usize = 1 << 20;
 
-/// Tells all threads that the recording is over.
-#[derive(Clone, Debug)]
-pub(crate) struct Stop(Arc<OwnedFd>);
-
-impl Stop {
-    pub(crate) fn new() -> Result<Self> {
-        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|error| RecordError::io("make", Path::new("an event"))(error.into()))?;
-        Ok(Self(Arc::new(fd)))
-    }
-
-    /// Can be read once it is told.
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-
-    /// Whether it is told.
-    pub(crate) fn is_told(&self) -> bool {
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut [PollFd::new(&*self.0, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
-    }
-
-    /// Waits until it is told, at most so long.
-    pub(crate) fn wait(&self, most: Duration) {
-        let most = Timespec::try_from(most).ok();
-        let _ = poll(&mut [PollFd::new(&*self.0, PollFlags::IN)], most.as_ref());
-    }
-
-    /// Wakes all pumps up for the last time.
-    pub(crate) fn tell(&self) {
-        // It counts up and is never read: it can't be full.
-        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
-    }
+/// What tells all threads of a recording that it is over.
+pub(crate) fn stop_signal() -> Result<Signal> {
+    Signal::new().map_err(RecordError::io("make", Path::new("an event")))
 }
 
 /// A thread that empties one CPU's buffer.
@@ -65,7 +33,7 @@ pub(crate) struct Pump {
 impl Pump {
     /// Begins to move pages to the end of a file: a new one, or one that another recorder wrote.
     /// What that left of its last page can't be completed: the rest of it is gone.
-    pub(crate) fn start(cpu: u32, from: RawPages, to: &Path, stop: Stop) -> Result<Self> {
+    pub(crate) fn start(cpu: u32, from: RawPages, to: &Path, stop: Signal) -> Result<Self> {
         let failed = || RecordError::io("write", to);
         let file = OpenOptions::new().create(true).append(true).open(to).map_err(failed())?;
         let written = file.metadata().map_err(failed())?.len();
@@ -117,9 +85,9 @@ impl Mover {
         Ok(Self { from, to, pipe, bytes })
     }
 
-    fn run(mut self, stop: &Stop) -> io::Result<()> {
+    fn run(mut self, stop: &Signal) -> io::Result<()> {
         loop {
-            let is_over = self.from.wait(stop.0.as_fd(), None)?.other;
+            let is_over = self.from.wait(stop.fd(), None)?.other;
             while self.splice()? {}
             if is_over {
                 return self.rest();

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use channel::Signal;
 use rustix::time::{ClockId, clock_gettime};
 use tracefs::{
     Available, Clock, CpuStats, Instance, Probes, Profile, RawPages, Texts, Tracefs,
@@ -16,7 +17,7 @@ use crate::guest::HostClock;
 use crate::guests::{self, Guests, InGuests, Ready};
 use crate::losses::CpuLosses;
 use crate::pages_folder::{header, pages};
-use crate::pump::{Pump, Stop};
+use crate::pump::{Pump, stop_signal};
 use crate::session::{self, Recorded};
 use crate::vms::{self, Vm};
 
@@ -50,7 +51,7 @@ pub struct Recording {
     instance: Instance,
     probes: Probes,
     tracefs: Tracefs,
-    stop: Stop,
+    stop: Signal,
     pumps: Vec<Pump>,
     texts: Texts,
     clock: Clock,
@@ -107,7 +108,7 @@ impl Recording {
             instance,
             probes,
             tracefs,
-            stop: Stop::new()?,
+            stop: stop_signal()?,
             pumps: Vec::new(),
             texts,
             clock,
@@ -127,7 +128,10 @@ impl Recording {
         match recording.start_all(&cpus, ready, &plan.in_guests) {
             Ok(()) => Ok(recording),
             Err(error) => {
-                // Nothing was recorded yet that anybody would want.
+                // Nothing was recorded yet that anybody would want. Pumps hold files of the instance,
+                // which could not go before them.
+                recording.stop.give();
+                recording.pumps.drain(..).for_each(|pump| drop(pump.join()));
                 drop(recording);
                 guests::forget(&names, &plan.to);
                 let _ = fs::remove_dir_all(plan.to.join(FOLDER));
@@ -234,7 +238,7 @@ impl Recording {
         let guests = self.guests.end();
         self.instance.set("tracing_on", "0")?;
         let duration = self.begun.elapsed();
-        self.stop.tell();
+        self.stop.give();
         let folder = self.folder();
         let mut faults = Vec::new();
         let (mut cpus, mut stats) = (Vec::new(), Vec::new());

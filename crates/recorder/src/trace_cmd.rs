@@ -22,14 +22,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use channel::{HostAddress, TraceCmd, Wait};
+use channel::{HostAddress, Signal, TraceCmd, Wait};
 use wire::CpuEnd;
 use wire::trace_cmd::{Message, ReadError, Request, Response};
 
 use crate::error::{RecordError, Result};
 use crate::guest::{self, Going, GuestAddress, GuestFiles, GuestRecorded, PageShape, Parts};
 use crate::guests::InGuests;
-use crate::pump::Stop;
+use crate::pump::stop_signal;
 
 pub(crate) use self::address::find;
 use self::metadata::Metadata;
@@ -67,7 +67,7 @@ pub(crate) struct Recorded {
     metadata: Metadata,
     folder: std::path::PathBuf,
     files: Arc<GuestFiles>,
-    stop_pages: Stop,
+    stop_pages: Signal,
     streams: Vec<PageStream>,
     talk: Talk,
     faults: Vec<String>,
@@ -135,7 +135,7 @@ impl Ready {
         };
         let cpus = u32::try_from(self.response.ports.len()).unwrap_or(u32::MAX);
         let files = Arc::new(GuestFiles::new(&folder, cpus, shape, quota));
-        let stop_pages = Stop::new()?;
+        let stop_pages = stop_signal()?;
         let mut streams = Vec::new();
         for (cpu, &port) in (0..).zip(&self.response.ports) {
             let stream = beside(&self.address.channel, port).map_err(failed)?;
@@ -180,7 +180,7 @@ impl Recorded {
     pub(crate) fn end(mut self) -> GuestRecorded {
         let talked = self.talk.end();
         self.faults.extend(talked.faults);
-        self.stop_pages.tell();
+        self.stop_pages.give();
         let mut cpus = Vec::new();
         for stream in self.streams {
             let (cpu, ended) = stream.join();

@@ -3,13 +3,12 @@
 use std::io;
 use std::time::Duration;
 
-use channel::{GuestAddress, Listener, Peer, Stream};
+use channel::{GuestAddress, Listener, Peer, Signal, Stream};
 use sys::vsock::CID_HOST;
 
 use super::session;
 use crate::error::{AgentError, Result};
 use crate::leave::{Busy, leave_at_signals};
-use crate::pump::Signal;
 
 /// Pause after a failure to accept, so that one which lasts takes no processor.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use channel::{Listener, PageSink, Peer, Stream, StreamSink, TraceCmd, Wait};
+use channel::{Listener, PageSink, Peer, Signal, Stream, StreamSink, TraceCmd, Wait};
 use wire::trace_cmd::{MOST_DATA_BYTES, Message, ReadError, Request, Response};
 use wire::{CpuEnd, Start};
 
@@ -13,7 +13,6 @@ use super::arguments::{self, Wanted};
 use super::time_sync::{Guest, Protocol};
 use super::{metadata, ports};
 use crate::error::{AgentError, Result};
-use crate::pump::Signal;
 use crate::recording::{Prepared, Recording};
 
 /// How long a host may take to ask for something, or to connect where it was told to.

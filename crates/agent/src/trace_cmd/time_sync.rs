@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use channel::{Stream, TraceCmd, Wait};
+use channel::{Signal, Stream, TraceCmd, Wait};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tracefs::{Mark, Marks, Tracefs};
 use wire::trace_cmd::kvm::{self, Relation};
@@ -11,7 +11,6 @@ use wire::trace_cmd::ptp::{self, Offset, Sample, Start};
 use wire::trace_cmd::{Message, TimeSync};
 
 use crate::error::Result;
-use crate::pump::Signal;
 
 /// How long the other side may take for its next message in a round.
 const ANSWER: Duration = Duration::from_secs(10);

@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use channel::{Control, Heard, Wait};
+use channel::{Control, Heard, Signal, Wait};
 use wire::{CpuEnd, Message, Started, Status};
 
 use crate::guest::texts::GuestTexts;
-use crate::pump::Stop;
 
 /// How often the agent is told that its host is there.
 const ALIVE: Duration = Duration::from_secs(5);
@@ -56,7 +55,7 @@ pub(crate) struct Ended {
 /// A conversation that goes on.
 #[derive(Debug)]
 pub(crate) struct Conversation {
-    stop: Stop,
+    stop: Signal,
     going: Arc<Mutex<Going>>,
     thread: JoinHandle<Ended>,
 }
@@ -70,7 +69,7 @@ impl Conversation {
         folder: &Path,
         vmm: Option<u32>,
     ) -> io::Result<Self> {
-        let stop = Stop::new().map_err(io::Error::other)?;
+        let stop = Signal::new()?;
         let going = Arc::new(Mutex::new(Going::default()));
         let mut talk = Talk {
             control,
@@ -97,7 +96,7 @@ impl Conversation {
     }
 
     pub(crate) fn end(self) -> Ended {
-        self.stop.tell();
+        self.stop.give();
         self.thread.join().unwrap_or_else(|_| Ended {
             faults: vec!["the thread that listened to it panicked".into()],
             ..Ended::default()
@@ -112,7 +111,7 @@ struct Talk {
     folder: PathBuf,
     /// The process that it lives in.
     vmm: Option<u32>,
-    stop: Stop,
+    stop: Signal,
     going: Arc<Mutex<Going>>,
     ended: Ended,
     heard: Instant,
@@ -165,7 +164,7 @@ impl Talk {
             return Err("its VM has ended".into());
         }
         match self.stopping {
-            None if self.stop.is_told() => {
+            None if self.stop.is_given() => {
                 self.stopping = Some(now);
                 self.control.send(self.session, &Message::Stop).map_err(failed)?;
             }

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use channel::{PageConsumer, Pause, Poller, Stream, Wait};
+use channel::{PageConsumer, Pause, Poller, Signal, Stream, Wait};
 use wire::{PageDecoder, Piece};
 
 use crate::error::Result;
 use crate::guest::files::{Arriving, GuestFiles};
-use crate::pump::Stop;
+use crate::pump::stop_signal;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 256 << 10;
@@ -26,7 +26,7 @@ const REST: Duration = Duration::from_millis(300);
 pub(crate) struct Receivers {
     session: u64,
     files: Arc<GuestFiles>,
-    stop: Stop,
+    stop: Signal,
     threads: Mutex<Vec<JoinHandle<io::Result<()>>>>,
 }
 
@@ -35,7 +35,7 @@ const MOST_STREAMS: usize = 512;
 
 impl Receivers {
     pub(crate) fn new(session: u64, files: Arc<GuestFiles>) -> Result<Self> {
-        Ok(Self { session, files, stop: Stop::new()?, threads: Mutex::default() })
+        Ok(Self { session, files, stop: stop_signal()?, threads: Mutex::default() })
     }
 
     /// Begins to take the pages of one more stream.
@@ -63,7 +63,7 @@ impl Receivers {
 
     /// Waits until what is still on its way has come; what went wrong.
     pub(crate) fn end(&self) -> Vec<io::Error> {
-        self.stop.tell();
+        self.stop.give();
         let threads = std::mem::take(&mut *self.threads());
         let join = |thread: JoinHandle<io::Result<()>>| {
             let died = |_| Err(io::Error::other("its thread panicked"));
@@ -78,7 +78,7 @@ impl Receivers {
     }
 }
 
-fn receive(stream: &Stream, session: u64, files: &GuestFiles, stop: &Stop) -> io::Result<()> {
+fn receive(stream: &Stream, session: u64, files: &GuestFiles, stop: &Signal) -> io::Result<()> {
     let mut buffer = vec![0; READ_BYTES];
     let mut decoder = PageDecoder::new(session);
     let mut arriving = Arriving::new(files);
@@ -95,7 +95,7 @@ fn receive(stream: &Stream, session: u64, files: &GuestFiles, stop: &Stop) -> io
             Err(error) if error.kind() == io::ErrorKind::TimedOut && is_over => break,
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 arriving.flush()?;
-                is_over = stop.is_told();
+                is_over = stop.is_given();
                 continue;
             }
             // The guest, or the machine it is in, is gone: what came before counts.
@@ -140,12 +140,12 @@ fn sound(rings: &[PageConsumer]) -> io::Result<()> {
     Err(io::Error::other(format!("{damage} times the memory held what no agent writes")))
 }
 
-fn take_rings(mut rings: Vec<PageConsumer>, files: &GuestFiles, stop: &Stop) -> io::Result<()> {
+fn take_rings(mut rings: Vec<PageConsumer>, files: &GuestFiles, stop: &Signal) -> io::Result<()> {
     let longest = rings.iter().map(PageConsumer::page_bytes).max().unwrap_or(0);
     let (mut page, mut poller) = (vec![0; longest], Poller::default());
     loop {
         // Asked before the rings: what was in them by then is taken.
-        let is_over = stop.is_told();
+        let is_over = stop.is_given();
         let mut found = false;
         for ring in &mut rings {
             for _ in 0..AT_ONCE {

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use channel::{Stream, Wait};
+use channel::{Signal, Stream, Wait};
 use wire::PageHead;
 
 use crate::guest::GuestFiles;
-use crate::pump::Stop;
 
 /// Bytes read at once; less than a page is kept until the rest comes.
 const READ_BYTES: usize = 256 << 10;
@@ -30,7 +29,7 @@ impl PageStream {
         cpu: u32,
         stream: Stream,
         files: Arc<GuestFiles>,
-        stop: Stop,
+        stop: Signal,
     ) -> io::Result<Self> {
         let thread = thread::Builder::new()
             .name(format!("guest-cpu{cpu}"))
@@ -46,7 +45,7 @@ impl PageStream {
     }
 }
 
-fn receive(cpu: u32, stream: &Stream, files: &GuestFiles, stop: &Stop) -> io::Result<()> {
+fn receive(cpu: u32, stream: &Stream, files: &GuestFiles, stop: &Signal) -> io::Result<()> {
     let page_bytes = files.page_bytes();
     let mut buffer = vec![0; READ_BYTES.next_multiple_of(page_bytes)];
     // How much of the buffer is used, and what was added to the files before.
@@ -63,7 +62,7 @@ fn receive(cpu: u32, stream: &Stream, files: &GuestFiles, stop: &Stop) -> io::Re
                 if is_over {
                     break Err(io::Error::other("the agent did not end them"));
                 }
-                is_over = stop.is_told();
+                is_over = stop.is_given();
                 continue;
             }
             // The guest, or the machine it is in, is gone: what came before counts.

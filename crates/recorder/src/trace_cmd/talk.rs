@@ -6,12 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use channel::{TraceCmd, Wait};
+use channel::{Signal, TraceCmd, Wait};
 use wire::trace_cmd::{Message, ReadError};
 
 use super::samples::Samples;
 use super::time_sync::TimeSync;
-use crate::pump::Stop;
 
 /// How long an agent may be silent: it has nothing to say before the end.
 const SILENCE: Duration = Duration::from_secs(24 * 3600);
@@ -30,14 +29,14 @@ pub(super) struct Talked {
 /// A conversation that goes on.
 #[derive(Debug)]
 pub(super) struct Talk {
-    stop: Stop,
+    stop: Signal,
     over: Arc<Mutex<Option<String>>>,
     thread: JoinHandle<Talked>,
 }
 
 impl Talk {
     pub(super) fn begin(agent: TraceCmd, sync: Option<TimeSync>) -> io::Result<Self> {
-        let stop = Stop::new().map_err(io::Error::other)?;
+        let stop = Signal::new()?;
         let over = Arc::new(Mutex::new(None));
         let (heeded, told) = (stop.clone(), Arc::clone(&over));
         let run = move || talk(agent, sync, &heeded, &told);
@@ -52,7 +51,7 @@ impl Talk {
 
     /// Has the agent stop, and waits until it has.
     pub(super) fn end(self) -> Talked {
-        self.stop.tell();
+        self.stop.give();
         self.thread.join().unwrap_or_else(|_| Talked {
             faults: vec!["the thread that listened to it panicked".into()],
             ..Talked::default()
@@ -63,7 +62,7 @@ impl Talk {
 fn talk(
     mut agent: TraceCmd,
     sync: Option<TimeSync>,
-    stop: &Stop,
+    stop: &Signal,
     over: &Mutex<Option<String>>,
 ) -> Talked {
     let mut talked = Talked::default();
@@ -93,9 +92,9 @@ fn talk(
 }
 
 /// Waits until the recording is to end; why the agent is not there any more, if so.
-fn until_stopped(agent: &mut TraceCmd, stop: &Stop) -> Result<(), String> {
+fn until_stopped(agent: &mut TraceCmd, stop: &Signal) -> Result<(), String> {
     let mut unasked = 0;
-    while !stop.is_told() {
+    while !stop.is_given() {
         match agent.receive(Wait { most: SILENCE, stop: &[stop.fd()] }) {
             Ok(None) => {}
             Ok(Some(Message::Close | Message::CloseResponse)) => {
