@@ -14,6 +14,7 @@ mod gaps;
 mod kvm_events;
 mod lanes;
 mod losses;
+pub mod moments;
 mod poll;
 pub mod rounds;
 mod thread_batch;

@@ -9,6 +9,7 @@ mod containers;
 mod history;
 mod host;
 mod losses;
+mod moments;
 mod nested;
 mod parts;
 mod random;

@@ -1,0 +1,135 @@
+//! Events of all recordings in the order of their times, each with the few numbers asked for.
+//!
+//! Exits need no global order (see `lanes`); what spans threads and machines does: who woke whom,
+//! which state a vCPU left for which, which way a request took. A caller says which events it wants
+//! and which of their fields ([`Wanted`]); a moment is then 56 bytes, whatever the kernel, its byte
+//! order and its field names. Guests whose recordings were aligned stand among the events of their
+//! host.
+
+mod decode;
+mod merge;
+mod names;
+
+use eventfmt::EventFormat;
+use sources::Recording;
+
+use self::decode::Decoder;
+use self::merge::Merger;
+use crate::losses::Losses;
+use crate::rounds::{self, Input};
+
+pub use names::ThreadNames;
+
+/// Fields of one event that can be asked for.
+pub const MOST_FIELDS: usize = 4;
+
+/// An event that is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// What the caller calls it; handed back in [`Moment::tag`].
+    pub tag: u16,
+    /// Fields whose numbers are wanted, at most [`MOST_FIELDS`]; `"exit_reason|ret"` takes the
+    /// first of the two that the event has.
+    pub fields: &'static [&'static str],
+}
+
+/// An event that was wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Time, on the clock that its recording was corrected to.
+    pub stamp_ns: u64,
+    /// Thread id (`common_pid`) of the thread that ran.
+    pub thread: u32,
+    /// Index of its recording among those given.
+    pub recording: u16,
+    /// CPU it was recorded on.
+    pub cpu: u16,
+    /// See [`Wanted::tag`].
+    pub tag: u16,
+    has: u8,
+    values: [u64; MOST_FIELDS],
+}
+
+const _: () = assert!(size_of::<Moment>() == 56);
+
+impl Moment {
+    /// The number in field `at` of [`Wanted::fields`], with its sign extended where it has one;
+    /// `None` if the event has no such field.
+    #[inline]
+    #[must_use]
+    pub fn value(&self, at: usize) -> Option<u64> {
+        self.values.get(at).copied().filter(|_| self.has & (1 << at) != 0)
+    }
+
+    /// [`Moment::value`] of a thread id, which the kernel never lets grow past 22 bits.
+    #[inline]
+    #[must_use]
+    pub fn thread_value(&self, at: usize) -> Option<u32> {
+        u32::try_from(self.value(at)?).ok()
+    }
+}
+
+/// Events of one CPU that are missing: lost by the kernel, or not readable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Index of its recording among those given.
+    pub recording: u16,
+    /// The CPU.
+    pub cpu: u16,
+    /// The last moment known before; 0: the recording's beginning.
+    pub from_ns: u64,
+    /// The first known after; `u64::MAX`: none is.
+    pub to_ns: u64,
+}
+
+/// Takes the events of all recordings in the order of their times.
+pub trait MomentSink: Send {
+    /// An event. At equal times those of one CPU are in the order recorded.
+    fn moment(&mut self, moment: &Moment);
+
+    /// From `gap.from_ns` on nothing is known of that CPU until `gap.to_ns`. Comes before all
+    /// moments of the CPU behind it.
+    fn gap(&mut self, gap: &Gap);
+}
+
+/// What a pass over moments leaves besides what its sink gathered.
+#[derive(Debug)]
+pub struct MomentPass {
+    /// By recording: what was lost.
+    pub losses: Vec<Losses>,
+    /// By recording: names of threads.
+    pub names: Vec<ThreadNames>,
+    /// By recording: first and last time of its pages; `None` if it has none that can be read.
+    pub spans_ns: Vec<Option<(u64, u64)>>,
+}
+
+/// Gives `sink` every event of `recordings` for which `wanted` tells something (it is given the
+/// recording's index); `tick` hears of the bytes done.
+///
+/// Of an event that several buffers of a recording have, a thread's are taken from the buffer in
+/// which it is first seen. Streams on another clock than their recording's are left out.
+pub fn each_moment<S: MomentSink>(
+    recordings: &[Recording],
+    wanted: &dyn Fn(usize, &EventFormat) -> Option<Wanted>,
+    sink: &mut S,
+    tick: &(dyn Fn(u64) + Sync),
+) -> MomentPass {
+    let mut inputs = Vec::new();
+    let mut owners = Vec::new();
+    for (owner, recording) in (0u16..).zip(recordings) {
+        for input in Input::all_of(recording) {
+            if recording.correction(input.stream).is_on_recording_clock() {
+                inputs.push(input);
+                owners.push(owner);
+            }
+        }
+    }
+    let decoder = Decoder::new(recordings, &owners, wanted);
+    let losses = recordings.iter().map(|one| Losses::of_container(one.damage())).collect();
+    let names = recordings.iter().map(ThreadNames::saved_in).collect();
+    let spans_ns = vec![None; recordings.len()];
+    let pass = MomentPass { losses, names, spans_ns };
+    let mut merger = Merger::new(&inputs, &owners, pass, sink);
+    rounds::run(&inputs, &decoder, &mut merger, tick);
+    merger.finish()
+}

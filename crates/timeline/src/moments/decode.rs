@@ -1,0 +1,229 @@
+//! Pages to moments: what is wanted of an event is worked out once per format.
+
+use abi::ByteOrder;
+use eventfmt::{EventFormat, NumberAt};
+use ringbuf::{Missed, Page, Record};
+use rustc_hash::FxHashMap;
+use sources::{Block, Damage, Recording};
+
+use super::names::{COMM_BYTES, Comm};
+use super::{Gap, MOST_FIELDS, Moment, Wanted};
+use crate::rounds::{Batch, Decode, Input};
+
+/// Fields that tell a thread's name, each with the one that has its id.
+const NAME_FIELDS: [(&str, &str); 5] = [
+    ("prev_pid", "prev_comm"),
+    ("next_pid", "next_comm"),
+    ("child_pid", "child_comm"),
+    ("pid", "comm"),
+    ("pid", "newcomm"),
+];
+
+/// Events with a `pid` and a `comm` that are not of one thread: the kernel's `sched_process_wait`
+/// has the name of the thread that waits, and the id of the one waited for.
+const NAMELESS: [&str; 1] = ["sched_process_wait"];
+
+/// An event made ready for reading.
+#[derive(Debug)]
+struct Event {
+    tag: u16,
+    fields: [Option<NumberAt>; MOST_FIELDS],
+    /// Where a thread's id stands, and where 16 bytes of its name begin.
+    names: Vec<(NumberAt, usize)>,
+}
+
+impl Event {
+    fn new(format: &EventFormat, wanted: &Wanted) -> Self {
+        let mut fields = [None; MOST_FIELDS];
+        for (place, names) in fields.iter_mut().zip(wanted.fields) {
+            *place = names.split('|').find_map(|name| format.field(name)?.number());
+        }
+        let nameless = NAMELESS.contains(&format.name());
+        let pairs = NAME_FIELDS.iter().filter(|_| !nameless);
+        let names = pairs.filter_map(|(pid, comm)| {
+            let comm = format.field(comm).filter(|comm| comm.size as usize == COMM_BYTES)?;
+            Some((format.field(pid)?.number()?, comm.offset as usize))
+        });
+        Self { tag: wanted.tag, fields, names: names.collect() }
+    }
+}
+
+/// The wanted events of one recording.
+#[derive(Debug)]
+struct Reader {
+    order: ByteOrder,
+    type_at: NumberAt,
+    pid_at: NumberAt,
+    /// By event id.
+    by_id: Vec<Option<Event>>,
+}
+
+impl Reader {
+    fn new(recording: &Recording, wanted: impl Fn(&EventFormat) -> Option<Wanted>) -> Self {
+        let formats = recording.formats();
+        let mut by_id = Vec::new();
+        for (id, format) in formats.iter() {
+            let Some(wanted) = wanted(format) else { continue };
+            by_id.resize_with(usize::from(id) + 1, || None);
+            if let Some(place) = by_id.last_mut() {
+                *place = Some(Event::new(format, &wanted));
+            }
+        }
+        let order = recording.abi().order;
+        Self { order, type_at: formats.type_at(), pid_at: formats.pid_at(), by_id }
+    }
+
+    #[inline]
+    fn record(
+        &self,
+        (recording, cpu, stamp_ns): (u16, u16, u64),
+        payload: &[u8],
+        batch: &mut MomentBatch,
+    ) {
+        let id = self.type_at.read(payload, self.order).unwrap_or(0);
+        let event = usize::try_from(id).ok().and_then(|id| self.by_id.get(id)?.as_ref());
+        let Some(event) = event else { return };
+        let thread = self.pid_at.read(payload, self.order).unwrap_or(0) as u32;
+        let (mut values, mut has) = ([0; MOST_FIELDS], 0);
+        for (at, (value, field)) in values.iter_mut().zip(&event.fields).enumerate() {
+            let number = field.and_then(|field| field.read_signed(payload, self.order));
+            if let Some(number) = number {
+                *value = number.cast_unsigned();
+                has |= 1 << at;
+            }
+        }
+        for (pid, comm) in &event.names {
+            let comm = payload.get(*comm..).and_then(|bytes| bytes.first_chunk::<COMM_BYTES>());
+            if let (Some(pid), Some(comm)) = (pid.read(payload, self.order), comm) {
+                batch.tell(pid as u32, comm);
+            }
+        }
+        batch.moments.push(Moment {
+            stamp_ns,
+            thread,
+            recording,
+            cpu,
+            tag: event.tag,
+            has,
+            values,
+        });
+    }
+}
+
+/// What a block becomes.
+#[derive(Debug, Default)]
+pub(super) struct MomentBatch {
+    /// In time order, unless the page is damaged.
+    pub(super) moments: Vec<Moment>,
+    /// In the order of the moments that come next, with the index of that one.
+    pub(super) gaps: Vec<(usize, Gap)>,
+    /// By thread, the name told last.
+    pub(super) names: FxHashMap<u32, Comm>,
+    pub(super) first_ns: Option<u64>,
+    pub(super) last_ns: Option<u64>,
+    /// Something after the last readable page could not be read.
+    pub(super) tail_gap: bool,
+    pub(super) events_lost: u64,
+    pub(super) uncounted_losses: u64,
+    pub(super) records: u64,
+    pub(super) damage: Vec<Damage>,
+}
+
+impl MomentBatch {
+    #[inline]
+    fn tell(&mut self, thread: u32, comm: &Comm) {
+        self.names.insert(thread, *comm);
+    }
+
+    /// Notes what was lost before a page that begins at `to_ns`.
+    fn note_missed(&mut self, missed: Missed) -> bool {
+        match missed {
+            Missed::Nothing => return false,
+            Missed::Unknown => self.uncounted_losses += 1,
+            Missed::Events(count) => self.events_lost = self.events_lost.saturating_add(count),
+        }
+        true
+    }
+}
+
+impl Batch for MomentBatch {
+    fn clear(&mut self) {
+        let (mut moments, mut names) =
+            (std::mem::take(&mut self.moments), std::mem::take(&mut self.names));
+        moments.clear();
+        names.clear();
+        *self = Self { moments, names, ..Self::default() };
+    }
+
+    fn last_stamp_ns(&self) -> Option<u64> {
+        self.last_ns
+    }
+
+    fn set_unreadable(&mut self, damage: Damage) {
+        self.damage.push(damage);
+        self.tail_gap = true;
+    }
+}
+
+/// Reads the wanted events of all recordings.
+#[derive(Debug)]
+pub(super) struct Decoder<'o> {
+    readers: Vec<Reader>,
+    owners: &'o [u16],
+}
+
+impl<'o> Decoder<'o> {
+    pub(super) fn new(
+        recordings: &[Recording],
+        owners: &'o [u16],
+        wanted: &dyn Fn(usize, &EventFormat) -> Option<Wanted>,
+    ) -> Self {
+        let reader = |(at, recording)| Reader::new(recording, |format| wanted(at, format));
+        Self { readers: recordings.iter().enumerate().map(reader).collect(), owners }
+    }
+}
+
+impl Decode for Decoder<'_> {
+    type Batch = MomentBatch;
+
+    fn decode(&self, index: usize, input: Input<'_>, block: &Block<'_>, batch: &mut MomentBatch) {
+        let Some(&owner) = self.owners.get(index) else { return };
+        let Some(reader) = self.readers.get(usize::from(owner)) else { return };
+        let cpu = input.stream.cpu();
+        let correction = input.recording.correction(input.stream);
+        let short_cpu = u16::try_from(cpu).unwrap_or(u16::MAX);
+        let mut gap = false;
+        for (offset, page) in block.pages(input.stream.layout()) {
+            let page: Page<'_> = match page {
+                Ok(page) => page,
+                Err(damage) => {
+                    batch.damage.push(Damage::on_cpu(cpu, offset, damage.to_string()));
+                    gap = true;
+                    continue;
+                }
+            };
+            let begin_ns = correction.ns(page.stamp, cpu);
+            gap |= batch.note_missed(page.missed);
+            if std::mem::take(&mut gap) {
+                // At a block's beginning, the merger knows how far the block before it went.
+                let from_ns = batch.last_ns.unwrap_or(0);
+                let gap = Gap { recording: owner, cpu: short_cpu, from_ns, to_ns: begin_ns };
+                batch.gaps.push((batch.moments.len(), gap));
+            }
+            batch.first_ns.get_or_insert(begin_ns);
+            batch.last_ns = batch.last_ns.max(Some(begin_ns));
+            let mut last_stamp = page.stamp;
+            let result = page.for_each(|Record { stamp, payload }| {
+                batch.records += 1;
+                last_stamp = stamp;
+                reader.record((owner, short_cpu, correction.ns(stamp, cpu)), payload, batch);
+            });
+            batch.last_ns = batch.last_ns.max(Some(correction.ns(last_stamp, cpu)));
+            if let Err(damage) = result {
+                batch.damage.push(Damage::on_cpu(cpu, offset, damage.to_string()));
+                gap = true;
+            }
+        }
+        batch.tail_gap = gap;
+    }
+}

@@ -1,0 +1,116 @@
+//! Events of several recordings in one order, with their fields, names and losses.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use eventfmt::EventFormat;
+use sources::Recording;
+use timeline::moments::{Gap, Moment, MomentPass, MomentSink, Wanted, each_moment};
+
+use crate::host::Host;
+
+const V: i32 = 100;
+const OTHER: i32 = 7;
+const SWITCH: u16 = 1;
+const EXIT: u16 = 2;
+
+#[derive(Default)]
+struct Seen {
+    moments: Vec<Moment>,
+    gaps: Vec<Gap>,
+}
+
+impl MomentSink for Seen {
+    fn moment(&mut self, moment: &Moment) {
+        self.moments.push(*moment);
+    }
+
+    fn gap(&mut self, gap: &Gap) {
+        self.gaps.push(*gap);
+    }
+}
+
+fn wanted(_: usize, format: &EventFormat) -> Option<Wanted> {
+    match format.name() {
+        "sched_switch" => {
+            Some(Wanted { tag: SWITCH, fields: &["prev_pid", "prev_state", "none|next_pid", "no"] })
+        }
+        "kvm_exit" => Some(Wanted { tag: EXIT, fields: &["exit_reason"] }),
+        _ => None,
+    }
+}
+
+fn read(recordings: &[Recording]) -> (Seen, MomentPass) {
+    let mut seen = Seen::default();
+    let pass = each_moment(recordings, &wanted, &mut seen, &|_| ());
+    (seen, pass)
+}
+
+fn open(host: &Host) -> Recording {
+    sources::open_bytes(Path::new("made.dat"), host.file()).unwrap()
+}
+
+#[test]
+fn moments_of_all_cpus_and_recordings_are_in_the_order_of_their_times() {
+    let (mut one, mut other) = (Host::x86(), Host::x86());
+    one.exit(0, 1_000, V, 7).switch(0, 1_010, V, 1, OTHER).exit(1, 1_005, 101, 8);
+    other.switch(3, 1_007, OTHER, 0, V);
+    let (seen, pass) = read(&[open(&one), open(&other)]);
+    let told = |moment: &Moment| (moment.stamp_ns, moment.recording, moment.cpu, moment.thread);
+    let order = [(1_000, 0, 0, 100), (1_005, 0, 1, 101), (1_007, 1, 3, 7), (1_010, 0, 0, 100)];
+    assert_eq!(seen.moments.iter().map(told).collect::<Vec<_>>(), order);
+    assert_eq!(seen.moments[1].value(0), Some(8));
+    let switch = seen.moments[3];
+    let values = [0, 1, 2, 3].map(|at| switch.value(at));
+    assert_eq!(values, [Some(100), Some(1), Some(7), None]);
+    assert_eq!(switch.thread_value(2), Some(7));
+    assert_eq!(pass.spans_ns, [Some((1_000, 1_010)), Some((1_007, 1_007))]);
+}
+
+#[test]
+fn losses_stand_between_what_was_before_and_after() {
+    let mut host = Host::x86();
+    host.shape.events_per_page = 1;
+    host.exit(0, 1_000, V, 7).lose(0).exit(0, 3_000, V, 7).exit(1, 500, V, 7);
+    let (seen, pass) = read(&[open(&host)]);
+    assert_eq!(seen.gaps, [Gap { recording: 0, cpu: 0, from_ns: 1_000, to_ns: 3_000 }]);
+    assert_eq!(pass.losses[0].uncounted_losses, 1);
+    assert_eq!(seen.moments.len(), 3);
+}
+
+#[test]
+fn what_two_buffers_have_comes_once() {
+    let mut host = Host::x86();
+    for turn in 1..=3 {
+        let fields = [("exit_reason", 7), ("isa", 2)];
+        host.event_in("", 0, 1_000 * turn, V, "kvm_exit", &fields);
+        host.event_in("instance", 0, 1_000 * turn + 3, V, "kvm_exit", &fields);
+        host.event_in("instance", 0, 1_000 * turn + 5, OTHER, "kvm_exit", &fields);
+    }
+    let (seen, _) = read(&[open(&host)]);
+    let told: Vec<_> = seen.moments.iter().map(|one| (one.stamp_ns, one.thread)).collect();
+    let of_turn = |turn: u64| [(1_000 * turn, 100), (1_000 * turn + 5, 7)];
+    assert_eq!(told, [1, 2, 3].map(of_turn).concat());
+}
+
+/// Real recordings: as many as trace-cmd counts, none before another, and names that fit.
+#[test]
+fn real_recordings_are_complete_and_in_order() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    for name in ["x86-svm/host-guest", "arm64/A", "x86-vmx/smp"] {
+        let truth = std::fs::read(fixtures.join(format!("{name}.truth.json"))).unwrap();
+        let truth: BTreeMap<String, serde_json::Value> = serde_json::from_slice(&truth).unwrap();
+        let recording = sources::open(&fixtures.join(format!("{name}.dat"))).unwrap();
+        let (seen, pass) = read(&[recording]);
+        let count = |tag| seen.moments.iter().filter(|moment| moment.tag == tag).count() as u64;
+        for (tag, event) in [(SWITCH, "sched_switch"), (EXIT, "kvm_exit")] {
+            assert_eq!(Some(count(tag)), truth["events"][event].as_u64(), "{name} {event}");
+        }
+        assert!(seen.moments.is_sorted_by_key(|moment| moment.stamp_ns), "{name}");
+        assert_eq!(seen.gaps, [], "{name}");
+        let switches = seen.moments.iter().filter(|moment| moment.tag == SWITCH);
+        for thread in switches.filter_map(|moment| moment.thread_value(2)) {
+            assert!(thread == 0 || pass.names[0].of(thread).is_some(), "{name} {thread}");
+        }
+    }
+}
