@@ -16,6 +16,7 @@ pub(crate) mod bench;
 pub(crate) mod keys;
 pub(crate) mod lab;
 pub(crate) mod listen;
+pub(crate) mod path;
 pub(crate) mod record;
 
 /// Sees across hypervisor layers and says where the time goes.
@@ -29,6 +30,7 @@ pub(crate) mod record;
         hyperscope exits trace.dat\n  \
         hyperscope exits --by reason,msr trace.dat\n  \
         hyperscope nested trace.dat\n  \
+        hyperscope path trace.dat\n  \
         hyperscope events -e kvm:kvm_exit --cpu 0 trace.dat | head\n  \
         hyperscope align host.dat guest.dat\n  \
         hyperscope exits --format json trace.dat\n\n\
@@ -51,6 +53,8 @@ pub(crate) enum Verb {
     Nested(ReportArgs),
     /// Print events as text or JSON, merged by time
     Events(EventsArgs),
+    /// Follow requests from guest to host and back, and time each hop
+    Path(path::PathArgs),
     /// Tell how guests' clocks relate to their host's, and how well that is known
     Align(AlignArgs),
     /// Tell what a recording holds, and what it lost

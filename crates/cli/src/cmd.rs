@@ -11,4 +11,5 @@ pub(crate) mod lab;
 pub(crate) mod listen;
 pub(crate) mod man;
 pub(crate) mod nested;
+pub(crate) mod path;
 pub(crate) mod record;

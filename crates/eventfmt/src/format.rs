@@ -2,6 +2,7 @@
 
 use crate::error::FormatError;
 use crate::field::Field;
+use crate::glob::glob;
 use crate::text;
 
 /// No event has more fields; a text that claims so is not the kernel's.
@@ -72,6 +73,15 @@ impl EventFormat {
     #[must_use]
     pub fn full_name(&self) -> String {
         format!("{}:{}", self.system, self.name)
+    }
+
+    /// Whether a pattern (`SYSTEM:NAME`, `NAME` or `SYSTEM`, with `*` and `?`) names the event.
+    #[must_use]
+    pub fn is_named(&self, pattern: &str) -> bool {
+        match pattern.split_once(':').or_else(|| pattern.split_once('/')) {
+            Some((system, name)) => glob(system, &self.system) && glob(name, &self.name),
+            None => glob(pattern, &self.name) || glob(pattern, &self.system),
+        }
     }
 
     /// The number by which records name the event.

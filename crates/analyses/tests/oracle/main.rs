@@ -14,6 +14,7 @@ mod flat;
 mod level_two;
 mod naive_exits;
 mod naive_nested;
+mod naive_paths;
 
 use std::path::PathBuf;
 

@@ -101,7 +101,7 @@ fn choose_threads(
 fn check_names(filter: &Filter, recordings: &[Recording]) -> anyhow::Result<()> {
     let formats = || recordings.iter().flat_map(|one| one.formats().iter());
     for pattern in &filter.events {
-        if !formats().any(|(_, format)| Filter::matches_name(pattern, format)) {
+        if !formats().any(|(_, format)| format.is_named(pattern)) {
             bail!("no event matches {pattern}; hyperscope info lists those recorded");
         }
     }

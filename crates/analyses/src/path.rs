@@ -1,0 +1,157 @@
+//! Which ways requests take across guest, vCPU threads, the VMM's threads, vhost workers and back.
+//!
+//! A request is followed forwards, by cause: a guest accesses a device, its vCPU's thread wakes
+//! another one, that runs, works, raises an interrupt or wakes the vCPU, the guest goes on. Who
+//! caused what is told by who was on the CPU when it happened; nothing is matched by being near in
+//! time. Requests that took the same steps are one path, and each step's times a distribution.
+
+mod chain;
+mod events;
+mod follow;
+mod gather;
+mod guest;
+mod io;
+mod labels;
+mod machines;
+mod sched;
+mod vcpus;
+mod work;
+
+use sources::Recording;
+use timeline::Losses;
+use timeline::moments::each_moment;
+
+use crate::{Distribution, GuestAlignment};
+
+use self::events::Events;
+use self::follow::Follower;
+use self::machines::Machines;
+
+/// Who does a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Actor {
+    /// The guest's own code.
+    Guest,
+    /// The host's thread that runs a vCPU.
+    Vcpu,
+    /// Another thread of a VMM.
+    Iothread,
+    /// A vhost worker.
+    Vhost,
+    /// An interrupt on the host.
+    Interrupt,
+    /// Any other thread of the host.
+    Host,
+}
+
+impl Actor {
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Guest => "guest",
+            Self::Vcpu => "vcpu",
+            Self::Iothread => "iothread",
+            Self::Vhost => "vhost",
+            Self::Interrupt => "interrupt",
+            Self::Host => "host",
+        }
+    }
+}
+
+/// Events at which a user wants paths to begin and to end, as patterns (`SYSTEM:NAME` or `NAME`,
+/// with `*` and `?`); `None`: where requests begin and end by themselves.
+#[derive(Clone, Debug, Default)]
+pub struct PathEnds {
+    /// Where paths begin.
+    pub start: Option<String>,
+    /// Where they end.
+    pub end: Option<String>,
+}
+
+/// A step from one event of a path to the next.
+#[derive(Clone, Debug)]
+pub struct Hop {
+    /// What it begins with.
+    pub from: String,
+    /// What it ends with.
+    pub to: String,
+    /// Who does what it ends with.
+    pub on: Actor,
+    /// How long it took, each time.
+    pub times: Distribution,
+}
+
+/// One request of a path, step by step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExampleStep {
+    /// When, on the host's clock.
+    pub ts_ns: u64,
+    /// What happened.
+    pub what: String,
+    /// Who did it.
+    pub on: Actor,
+}
+
+/// Requests that took the same steps.
+#[derive(Clone, Debug)]
+pub struct Path {
+    /// What it begins with, and who it goes over.
+    pub name: String,
+    /// What it begins with: `mmio write 0xfeb02e50`.
+    pub start: String,
+    /// Whether the guest goes on because of it; else it ended on the host.
+    pub returns: bool,
+    /// The VM, as the exits report calls it; `None` where the request is no VM's.
+    pub vm: Option<String>,
+    /// From beginning to end.
+    pub total: Distribution,
+    /// The steps, in order.
+    pub hops: Vec<Hop>,
+    /// The request whose total is nearest to the median, among the first that were kept.
+    pub example: Vec<ExampleStep>,
+}
+
+/// All paths of recordings on one clock.
+#[derive(Debug)]
+pub struct Paths {
+    /// Those that took longest, all their requests together, first.
+    pub paths: Vec<Path>,
+    /// Requests that were handed on, and whose end was not seen.
+    pub unfinished: u64,
+    /// Requests that were under way when events were lost.
+    pub interrupted: u64,
+    /// Requests whose way was one too many to be kept apart.
+    pub others: u64,
+    /// Whether times are nanoseconds; else they are ticks.
+    pub nanoseconds: bool,
+    /// By recording, what was lost.
+    pub losses: Vec<Losses>,
+}
+
+/// An end that no event matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoSuchEvent(
+    /// The pattern.
+    pub String,
+);
+
+/// The paths of requests in `recordings`, of which guests have been aligned as `guests` tells;
+/// `tick` hears of the bytes done.
+///
+/// # Errors
+/// When no event of any recording matches an end that was asked for.
+pub fn paths(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    ends: &PathEnds,
+    tick: &(dyn Fn(u64) + Sync),
+) -> Result<Paths, NoSuchEvent> {
+    let events = Events::new(recordings, guests, ends)?;
+    let machines = Machines::new(recordings, guests);
+    let mut follower = Follower::new(&events, &machines);
+    let wanted = |at: usize, format: &eventfmt::EventFormat| events.wanted(at, format.id());
+    let pass = each_moment(recordings, &wanted, &mut follower, tick);
+    let nanoseconds = recordings.iter().all(Recording::is_nanoseconds);
+    Ok(follower.finish(&pass.names, nanoseconds, pass.losses))
+}

@@ -1,0 +1,151 @@
+//! A request on its way: the steps it has taken, the last one first.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::Actor;
+use super::labels::Label;
+
+/// Steps of one request; what goes on longer goes in circles.
+const MOST_STEPS: u8 = 24;
+
+/// Requests that one thread is busy with at once.
+const MOST_AT_ONCE: usize = 8;
+
+/// What a guest accesses, as closely as one access can be said to be of the same device as another:
+/// a page of addresses, or eight ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Device {
+    Page(u64),
+    Ports(u64),
+}
+
+/// What all ways of one request share.
+#[derive(Debug)]
+pub(super) struct Root {
+    /// The VM it began in, or is for.
+    pub(super) vm: Option<u16>,
+    /// What was accessed, where it began with an access: see [`Device`].
+    pub(super) device: Option<Device>,
+    /// It has been handed to someone, or user space was asked: an answer is to come.
+    begun: AtomicBool,
+    done: AtomicBool,
+}
+
+impl Root {
+    /// Takes the request as done; `false` if it was already: the way that arrives first counts.
+    pub(super) fn finish(&self) -> bool {
+        !self.done.swap(true, Ordering::Relaxed)
+    }
+
+    /// Takes the request as begun; `false` if it was already.
+    pub(super) fn begin(&self) -> bool {
+        !self.begun.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether it has begun, and is not done yet.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.begun.load(Ordering::Relaxed) && !self.is_done()
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.done.load(Ordering::Relaxed)
+    }
+}
+
+/// A step, and those before it.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) label: Label,
+    pub(super) on: Actor,
+    pub(super) stamp_ns: u64,
+    /// Steps up to here, this one included.
+    pub(super) depth: u8,
+    pub(super) parent: Option<Arc<Node>>,
+    pub(super) root: Arc<Root>,
+}
+
+/// A request, by the step it took last.
+pub(super) type Chain = Arc<Node>;
+
+/// A request begins, in a VM or for one, with an access to a device or without.
+pub(super) fn begin(
+    vm: Option<u16>,
+    device: Option<Device>,
+    (label, on, stamp_ns): (Label, Actor, u64),
+) -> Chain {
+    let root =
+        Arc::new(Root { vm, device, begun: AtomicBool::new(false), done: AtomicBool::new(false) });
+    Arc::new(Node { label, on, stamp_ns, depth: 1, parent: None, root })
+}
+
+/// The request takes a step; `None` when it is done, or has taken too many.
+pub(super) fn step(chain: &Chain, (label, on, stamp_ns): (Label, Actor, u64)) -> Option<Chain> {
+    if chain.root.is_done() || chain.depth >= MOST_STEPS {
+        return None;
+    }
+    // Clocks of guests are known to within a bound only: no step is before the one that caused it.
+    let stamp_ns = stamp_ns.max(chain.stamp_ns);
+    let (depth, root) = (chain.depth + 1, Arc::clone(&chain.root));
+    Some(Arc::new(Node { label, on, stamp_ns, depth, parent: Some(Arc::clone(chain)), root }))
+}
+
+/// Requests that someone is busy with.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Chains(Vec<Chain>);
+
+impl Chains {
+    pub(super) fn one(chain: Chain) -> Self {
+        Self(vec![chain])
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Chain> {
+        self.0.iter()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Takes out those for which `which` holds.
+    pub(super) fn take_if(&mut self, which: impl Fn(&Chain) -> bool) -> Self {
+        Self(self.0.extract_if(.., |chain| which(chain)).collect())
+    }
+
+    pub(super) fn take(&mut self) -> Self {
+        std::mem::take(self)
+    }
+
+    /// Adds requests: of one request only the way that came last, and no more than can be kept.
+    pub(super) fn add(&mut self, more: Self) {
+        for chain in more.0 {
+            self.0.retain(|one| !one.root.is_done() && !Arc::ptr_eq(&one.root, &chain.root));
+            if self.0.len() < MOST_AT_ONCE && !chain.root.is_done() {
+                self.0.push(chain);
+            }
+        }
+    }
+
+    /// The same requests one step on; those that end with that step already stay where they are.
+    pub(super) fn stepped(&self, step_to: (Label, Actor, u64)) -> Self {
+        let (label, on, _) = step_to;
+        let next = |chain: &Chain| match chain.label == label && chain.on == on {
+            true => Some(Arc::clone(chain)),
+            false => step(chain, step_to),
+        };
+        Self(self.0.iter().filter_map(next).collect())
+    }
+}
+
+impl IntoIterator for Chains {
+    type Item = Chain;
+    type IntoIter = std::vec::IntoIter<Chain>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}

@@ -1,0 +1,189 @@
+//! Which events paths are made of, and what each means for one.
+
+use eventfmt::EventFormat;
+use rustc_hash::FxHashMap;
+use sources::Recording;
+use timeline::moments::Wanted;
+
+use super::labels::{Label, Labels};
+use super::{NoSuchEvent, PathEnds};
+use crate::GuestAlignment;
+
+/// What an event means; the comments tell which fields are read, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// `kvm_exit`: code (arm64: its upper half), arm64's lower half, instruction set.
+    Exit,
+    /// `kvm_entry`.
+    Entry,
+    /// `kvm_userspace_exit`.
+    ToUser,
+    /// `kvm_mmio`: type, address.
+    Mmio,
+    /// `kvm_fast_mmio`: address.
+    FastMmio,
+    /// `kvm_pio`: direction, port.
+    Pio,
+    /// `kvm_msr`: direction, number.
+    Msr,
+    /// `kvm_hypercall` and its like: number.
+    Hypercall,
+    /// `kvm_apic_ipi`.
+    Ipi,
+    /// An interrupt is raised for a guest: vCPU, level, `common_flags`.
+    Inject,
+    /// `sched_switch`: previous thread, its state, next thread.
+    Switch,
+    /// `sched_waking`: thread, `common_flags`.
+    Waking,
+    /// `sched_wakeup`: the same, for kernels and recordings without the other.
+    Wakeup,
+    /// `block_rq_issue`: device, sector, `common_flags`.
+    BlockIssue,
+    /// `block_rq_complete`: the same.
+    BlockComplete,
+    /// `irq_handler_entry` and its like in a guest.
+    GuestInterrupt,
+    /// Another event worth a step: none, none, `common_flags`.
+    Work,
+}
+
+use Meaning as M;
+
+/// One event of a kernel's.
+type Rule = (&'static str, Meaning, &'static [&'static str]);
+
+/// Events of hosts. What stands in no event of a kernel is not read.
+const HOST: &[Rule] = &[
+    ("kvm:kvm_exit", M::Exit, &["exit_reason|exit_code|scause|ret", "esr_ec", "isa"]),
+    ("kvm-s390:kvm_s390_sie_exit", M::Exit, &["icptcode"]),
+    ("kvm:kvm_entry", M::Entry, &[]),
+    ("kvm-s390:kvm_s390_sie_enter", M::Entry, &[]),
+    ("kvm:kvm_userspace_exit", M::ToUser, &[]),
+    ("kvm:kvm_mmio", M::Mmio, &["type", "gpa"]),
+    ("kvm:kvm_fast_mmio", M::FastMmio, &["gpa|fast_mmio"]),
+    ("kvm:kvm_pio", M::Pio, &["rw", "port"]),
+    ("kvm:kvm_msr", M::Msr, &["write", "ecx"]),
+    ("kvm:kvm_hypercall", M::Hypercall, &["nr"]),
+    ("kvm:kvm_hv_hypercall", M::Hypercall, &["code"]),
+    ("kvm:kvm_xen_hypercall", M::Hypercall, &["nr"]),
+    ("kvm:kvm_hvc_arm64", M::Hypercall, &["r0"]),
+    ("kvm:kvm_apic_ipi", M::Ipi, &[]),
+    ("kvm:kvm_set_irq", M::Inject, &["none", "level", "common_flags"]),
+    ("kvm:kvm_msi_set_irq", M::Inject, &["none", "none", "common_flags"]),
+    ("kvm:kvm_apic_accept_irq", M::Inject, &["apicid", "none", "common_flags"]),
+    ("kvm:kvm_irq_line", M::Inject, &["none", "level", "common_flags"]),
+    ("kvm:vgic_update_irq_pending", M::Inject, &["vcpu_id", "level", "common_flags"]),
+];
+
+/// Events of any kernel.
+const ANY: &[Rule] = &[
+    ("sched:sched_switch", M::Switch, &["prev_pid", "prev_state", "next_pid"]),
+    ("sched:sched_waking", M::Waking, &["pid", "common_flags"]),
+    ("sched:sched_wakeup", M::Wakeup, &["pid", "common_flags"]),
+    ("block:block_rq_issue", M::BlockIssue, &["dev", "sector", "common_flags"]),
+    ("block:block_rq_complete", M::BlockComplete, &["dev", "sector", "common_flags"]),
+];
+
+/// Events of guests.
+const GUEST: &[Rule] = &[
+    ("irq:irq_handler_entry", M::GuestInterrupt, &[]),
+    ("irq_vectors:call_function_single_entry", M::GuestInterrupt, &[]),
+    ("irq_vectors:reschedule_entry", M::GuestInterrupt, &[]),
+];
+
+/// Events worth a step wherever they are recorded; a system stands for all of its events.
+const WORK: &[&str] = &[
+    "net:net_dev_queue",
+    "net:net_dev_start_xmit",
+    "net:netif_rx",
+    "net:netif_receive_skb",
+    "kprobes",
+    "uprobes",
+    "probe",
+    "vhost",
+];
+
+const WORK_FIELDS: &[&str] = &["none", "none", "common_flags"];
+
+/// One event of the recordings.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Event {
+    pub(super) meaning: Meaning,
+    pub(super) label: Label,
+    /// Paths begin here, or end: asked for by the user.
+    pub(super) starts: bool,
+    pub(super) ends: bool,
+    fields: &'static [&'static str],
+}
+
+/// All events that matter. A moment's tag is an index into `list`.
+#[derive(Debug)]
+pub(super) struct Events {
+    list: Vec<Event>,
+    /// By recording and event id.
+    by_id: FxHashMap<(usize, u16), u16>,
+    pub(super) labels: Labels,
+    /// Whether the user says where paths begin, and where they end.
+    pub(super) asked_start: bool,
+    pub(super) asked_end: bool,
+}
+
+impl Events {
+    pub(super) fn new(
+        recordings: &[Recording],
+        guests: &[GuestAlignment],
+        ends: &PathEnds,
+    ) -> Result<Self, NoSuchEvent> {
+        let (asked_start, asked_end) = (ends.start.is_some(), ends.end.is_some());
+        let (list, by_id) = (Vec::new(), FxHashMap::default());
+        let mut events = Self { list, by_id, labels: Labels::default(), asked_start, asked_end };
+        for (at, recording) in recordings.iter().enumerate() {
+            let is_guest = guests.iter().any(|guest| guest.guest == at);
+            for (id, format) in recording.formats().iter() {
+                if let Some(event) = events.event(format, is_guest, ends)
+                    && let Ok(tag) = u16::try_from(events.list.len())
+                {
+                    events.list.push(event);
+                    events.by_id.insert((at, id), tag);
+                }
+            }
+        }
+        let any = |of: fn(&Event) -> bool| events.list.iter().any(of);
+        let missing = [(&ends.start, any(|one| one.starts)), (&ends.end, any(|one| one.ends))];
+        match missing.into_iter().find(|(asked, found)| asked.is_some() && !found) {
+            Some((Some(pattern), _)) => Err(NoSuchEvent(pattern.clone())),
+            _ => Ok(events),
+        }
+    }
+
+    fn event(&mut self, format: &EventFormat, is_guest: bool, ends: &PathEnds) -> Option<Event> {
+        let is_end =
+            |asked: &Option<String>| asked.as_ref().is_some_and(|pattern| format.is_named(pattern));
+        let (starts, ends) = (is_end(&ends.start), is_end(&ends.end));
+        let own = if is_guest { GUEST } else { HOST };
+        let name = format.full_name();
+        let rule = own.iter().chain(ANY).find(|(event, ..)| *event == name);
+        let is_work =
+            starts || ends || WORK.iter().any(|one| [format.system(), &name].contains(one));
+        let (meaning, fields) = match rule {
+            Some((_, meaning, fields)) => (*meaning, *fields),
+            None if is_work => (Meaning::Work, WORK_FIELDS),
+            None => return None,
+        };
+        let label = self.labels.of(format.name());
+        Some(Event { meaning, label, starts, ends, fields })
+    }
+
+    /// What is wanted of a recording's event.
+    pub(super) fn wanted(&self, recording: usize, id: u16) -> Option<Wanted> {
+        let tag = *self.by_id.get(&(recording, id))?;
+        Some(Wanted { tag, fields: self.of(tag)?.fields })
+    }
+
+    /// The event that a moment's tag stands for.
+    #[inline]
+    pub(super) fn of(&self, tag: u16) -> Option<&Event> {
+        self.list.get(usize::from(tag))
+    }
+}

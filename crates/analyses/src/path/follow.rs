@@ -1,0 +1,246 @@
+//! Follows requests from event to event: who is busy with which.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use timeline::Losses;
+use timeline::moments::{Gap, Moment, MomentSink, ThreadNames};
+
+use super::chain::{self, Chains};
+use super::events::{Event, Events, Meaning};
+use super::gather::Gather;
+use super::io::Requests;
+use super::labels::{Label, Labels};
+use super::machines::{Machines, Thread};
+use super::vcpus::VcpuState;
+use super::{Actor, Paths};
+use crate::reasons::ReasonNames;
+
+/// Bits of `common_flags` (`enum trace_flag_type`, include/linux/trace_events.h): the event
+/// happened in a hardware interrupt, or in a software interrupt.
+const HARDIRQ: u64 = 0x08;
+const SOFTIRQ: u64 = 0x10;
+
+/// What is known of a thread.
+#[derive(Debug, Default)]
+pub(super) struct ThreadState {
+    /// `None`: not seen to sleep or wake since the last loss.
+    pub(super) asleep: Option<bool>,
+    /// Requests for which it was woken, and that it is to take up when it runs.
+    pub(super) pending: Chains,
+    /// Requests it is busy with.
+    pub(super) current: Chains,
+    /// Requests told to it while it was awake: it takes them up when it next does something.
+    pub(super) queued: Chains,
+}
+
+impl ThreadState {
+    /// The requests that what the thread does now is for.
+    pub(super) fn take_up(&mut self) -> &Chains {
+        let queued = self.queued.take();
+        self.current.add(queued);
+        &self.current
+    }
+}
+
+/// What is known of a CPU.
+#[derive(Debug, Default)]
+pub(super) struct CpuState {
+    /// The thread that runs, once a switch has told.
+    pub(super) running: Option<u32>,
+    /// Requests that the interrupt being handled is for.
+    pub(super) interrupt: Chains,
+}
+
+/// Follows all requests.
+pub(super) struct Follower<'e> {
+    pub(super) events: &'e Events,
+    pub(super) machines: &'e Machines<'e>,
+    pub(super) labels: Labels,
+    pub(super) names: FixedLabels,
+    pub(super) threads: FxHashMap<Thread, ThreadState>,
+    pub(super) roles: FxHashMap<Thread, Actor>,
+    pub(super) vcpus: Vec<VcpuState>,
+    pub(super) cpus: FxHashMap<(u16, u16), CpuState>,
+    /// By what a guest accesses, the thread that is woken for it.
+    pub(super) workers: FxHashMap<Label, Thread>,
+    /// By thread that was woken for a VM's request, the VM.
+    pub(super) works_for: FxHashMap<Thread, u16>,
+    pub(super) requests: Requests,
+    pub(super) reasons: Vec<ReasonNames>,
+    pub(super) gather: Gather,
+}
+
+/// Names of steps that no event has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FixedLabels {
+    pub(super) wakes: [Label; 6],
+    pub(super) runs: [Label; 6],
+    pub(super) to_user: Label,
+    pub(super) exit: Label,
+    pub(super) entry: Label,
+}
+
+/// All actors, in the order of [`Actor`].
+const ACTORS: [Actor; 6] =
+    [Actor::Guest, Actor::Vcpu, Actor::Iothread, Actor::Vhost, Actor::Interrupt, Actor::Host];
+
+impl FixedLabels {
+    fn new(labels: &mut Labels) -> Self {
+        let what = |actor| match actor {
+            Actor::Guest => "guest task",
+            actor => actor.name(),
+        };
+        let wakes = ACTORS.map(|actor| labels.of(&format!("wakes {}", what(actor))));
+        let runs = ACTORS.map(|actor| labels.of(&format!("{} runs", what(actor))));
+        Self {
+            wakes,
+            runs,
+            to_user: labels.of("kvm_userspace_exit"),
+            exit: labels.of("kvm_exit"),
+            entry: labels.of("kvm_entry"),
+        }
+    }
+}
+
+impl<'e> Follower<'e> {
+    pub(super) fn new(events: &'e Events, machines: &'e Machines<'e>) -> Self {
+        let mut labels = events.labels.clone();
+        let names = FixedLabels::new(&mut labels);
+        Self {
+            events,
+            machines,
+            labels,
+            names,
+            threads: FxHashMap::default(),
+            roles: FxHashMap::default(),
+            vcpus: machines.vcpus.iter().map(|_| VcpuState::default()).collect(),
+            cpus: FxHashMap::default(),
+            workers: FxHashMap::default(),
+            works_for: FxHashMap::default(),
+            requests: Requests::default(),
+            reasons: machines.recordings.iter().map(ReasonNames::new).collect(),
+            gather: Gather::default(),
+        }
+    }
+
+    /// What was found.
+    pub(super) fn finish(
+        self,
+        names: &[ThreadNames],
+        nanoseconds: bool,
+        losses: Vec<Losses>,
+    ) -> Paths {
+        let _ = names;
+        self.gather.finish(&self.labels, self.machines, nanoseconds, losses)
+    }
+
+    /// Who a thread is; one that was seen first without a name stays what it was.
+    pub(super) fn role(&mut self, thread: Thread) -> Actor {
+        let machines = self.machines;
+        *self.roles.entry(thread).or_insert_with(|| machines.role(thread))
+    }
+
+    pub(super) fn thread(&mut self, thread: Thread) -> &mut ThreadState {
+        self.threads.entry(thread).or_default()
+    }
+
+    /// The flags say that a hardware interrupt interrupted the thread: what it does is not the
+    /// thread's.
+    pub(super) const fn in_hardirq(flags: u64) -> bool {
+        flags & HARDIRQ != 0
+    }
+
+    /// In an interrupt of either kind.
+    pub(super) const fn in_interrupt(flags: u64) -> bool {
+        flags & (HARDIRQ | SOFTIRQ) != 0
+    }
+
+    /// A request begins at this event because the user says so.
+    fn begin_asked(&mut self, event: &Event, moment: &Moment) {
+        let thread = (moment.recording, moment.thread);
+        let on = self.role(thread);
+        let vm = self.machines.vcpu_of(thread).map(|vcpu| vcpu.vm);
+        let vm = vm.or_else(|| self.vm_of_guest(moment));
+        let chain = chain::begin(vm, None, (event.label, on, moment.stamp_ns));
+        let chains = Chains::one(chain);
+        self.gather.began(&chains);
+        self.thread(thread).current = chains;
+    }
+
+    /// A request ends at this event because the user says so.
+    fn end_asked(&mut self, event: &Event, moment: &Moment) {
+        let thread = (moment.recording, moment.thread);
+        let on = self.role(thread);
+        let busy_with = self.thread(thread).take_up();
+        let ended = busy_with.stepped((event.label, on, moment.stamp_ns));
+        self.finish_all(&ended);
+    }
+
+    /// How many requests are with someone.
+    fn under_way(&self) -> u64 {
+        let threads =
+            self.threads.values().flat_map(|one| [&one.pending, &one.current, &one.queued]);
+        let vcpus = self.vcpus.iter().flat_map(|one| [&one.injected, &one.returned]);
+        let all = threads.chain(vcpus).chain(self.requests.iter());
+        let roots = all.flat_map(Chains::iter).map(|chain| &chain.root);
+        let open = roots.filter(|root| root.is_under_way()).map(std::sync::Arc::as_ptr);
+        open.collect::<FxHashSet<_>>().len() as u64
+    }
+
+    /// Someone has done with these requests. One that nobody else is busy with, and that was handed on
+    /// before, is done: it needed no answer.
+    pub(super) fn let_go(&mut self, chains: Chains) {
+        for chain in chains {
+            if chain.root.is_under_way() {
+                self.gather.add_last(chain);
+            }
+        }
+    }
+
+    pub(super) fn finish_all(&mut self, chains: &Chains) {
+        for chain in chains.iter() {
+            self.gather.add(chain);
+        }
+    }
+}
+
+impl MomentSink for Follower<'_> {
+    fn moment(&mut self, moment: &Moment) {
+        let events = self.events;
+        let Some(event) = events.of(moment.tag) else { return };
+        match event.meaning {
+            Meaning::Switch => self.switch(moment),
+            Meaning::Waking => self.waking(moment),
+            Meaning::Wakeup => self.wakeup(moment),
+            Meaning::Exit => self.exit(moment),
+            Meaning::Entry => self.entry(moment),
+            Meaning::ToUser => self.user_exit(moment),
+            Meaning::Mmio
+            | Meaning::FastMmio
+            | Meaning::Pio
+            | Meaning::Msr
+            | Meaning::Hypercall
+            | Meaning::Ipi => self.access(event.meaning, moment),
+            Meaning::Inject => self.inject(event, moment),
+            Meaning::BlockIssue => self.block_issue(event, moment),
+            Meaning::BlockComplete => self.block_complete(event, moment),
+            Meaning::GuestInterrupt => self.guest_interrupt(event, moment),
+            Meaning::Work => self.work(event, moment),
+        }
+        if event.starts {
+            self.begin_asked(event, moment);
+        }
+        if event.ends {
+            self.end_asked(event, moment);
+        }
+    }
+
+    fn gap(&mut self, _: &Gap) {
+        // What was lost may have been the end, or the next step, of anything under way.
+        self.gather.interrupt(self.under_way());
+        self.threads.clear();
+        self.vcpus.iter_mut().for_each(|vcpu| *vcpu = VcpuState::default());
+        self.cpus.clear();
+        self.requests.clear();
+        self.gather.interrupt(self.under_way());
+    }
+}

@@ -1,0 +1,57 @@
+//! Requests within the guest: what it did before it left, and who went on once it was back.
+
+use timeline::moments::Moment;
+
+use super::Actor;
+use super::chain::Chains;
+use super::events::Event;
+use super::follow::Follower;
+use super::machines::Thread;
+
+impl Follower<'_> {
+    /// The VM in whose guest something happened.
+    pub(super) fn vm_of_guest(&self, moment: &Moment) -> Option<u16> {
+        let vcpu = self.machines.vcpu_of_guest(moment.recording, moment.cpu)?;
+        self.machines.vcpus.get(vcpu).map(|vcpu| vcpu.vm)
+    }
+
+    /// The requests that the thread is busy with which runs on this vCPU in the guest.
+    pub(super) fn guest_thread_chains(&mut self, vcpu: usize) -> Chains {
+        let running = self.cpus.iter().find_map(|(&(recording, cpu), state)| {
+            let is_it = self.machines.vcpu_of_guest(recording, cpu) == Some(vcpu);
+            Some((recording, state.running?)).filter(|_| is_it)
+        });
+        running.map_or_else(Chains::default, |thread| self.thread(thread).current.clone())
+    }
+
+    /// An event of the guest that is worth a step: the next access may be because of it, and a
+    /// request that is back goes on with it.
+    pub(super) fn guest_work(&mut self, event: &Event, moment: &Moment) {
+        let Some(vcpu) = self.machines.vcpu_of_guest(moment.recording, moment.cpu) else { return };
+        let Some(state) = self.vcpus.get_mut(vcpu) else { return };
+        state.guest_work = Some((event.label, moment.stamp_ns));
+        let step = (event.label, Actor::Guest, moment.stamp_ns);
+        state.returned = state.returned.stepped(step);
+    }
+
+    /// The guest's handler of an interrupt begins.
+    pub(super) fn guest_interrupt(&mut self, event: &Event, moment: &Moment) {
+        let Some(vcpu) = self.machines.vcpu_of_guest(moment.recording, moment.cpu) else { return };
+        let Some(state) = self.vcpus.get_mut(vcpu) else { return };
+        // Clocks are known to within a bound: the interrupt may seem to be handled before the entry.
+        let mut due = state.returned.take();
+        due.add(state.injected.clone());
+        state.returned = due.stepped((event.label, Actor::Guest, moment.stamp_ns));
+        let returned = state.returned.clone();
+        self.cpus.entry((moment.recording, moment.cpu)).or_default().interrupt = returned;
+    }
+
+    /// A thread of the guest runs that was woken by a request: that was what it was for.
+    pub(super) fn guest_task_runs(&mut self, who: Thread, arrived: Chains) {
+        if self.events.asked_end {
+            self.thread(who).current = arrived;
+            return;
+        }
+        self.finish_all(&arrived);
+    }
+}

@@ -1,0 +1,58 @@
+//! Names of steps, each kept once.
+
+use rustc_hash::FxHashMap;
+
+/// A name by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Label(u32);
+
+/// So many different names are kept: a guest may access any address, and each is a name.
+const MOST_LABELS: usize = 1 << 14;
+
+/// The name of all that are too many.
+const OTHER: &str = "other";
+
+/// All names.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Labels {
+    texts: Vec<String>,
+    by_text: FxHashMap<String, Label>,
+}
+
+impl Labels {
+    pub(super) fn of(&mut self, text: &str) -> Label {
+        if let Some(&label) = self.by_text.get(text) {
+            return label;
+        }
+        let text = if self.texts.len() < MOST_LABELS { text } else { OTHER };
+        if let Some(&label) = self.by_text.get(text) {
+            return label;
+        }
+        let label = Label(self.texts.len() as u32);
+        self.texts.push(text.to_owned());
+        self.by_text.insert(text.to_owned(), label);
+        label
+    }
+
+    pub(super) fn text(&self, label: Label) -> &str {
+        self.texts.get(label.0 as usize).map_or(OTHER, String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_kept_once_and_not_without_end() {
+        let mut labels = Labels::default();
+        let first = labels.of("kvm_mmio");
+        assert_eq!(labels.of("kvm_mmio"), first);
+        (0..2 * MOST_LABELS).for_each(|at| {
+            labels.of(&at.to_string());
+        });
+        assert!(labels.texts.len() <= MOST_LABELS + 1);
+        assert_eq!(labels.of("one more"), labels.of("and another"));
+        assert_eq!(labels.text(first), "kvm_mmio");
+    }
+}

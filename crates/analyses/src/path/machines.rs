@@ -1,0 +1,158 @@
+//! Who is who: threads that run vCPUs, the VMs they belong to, guests' CPUs, roles of threads.
+
+use rustc_hash::FxHashMap;
+use sources::Recording;
+
+use super::Actor;
+use crate::{GuestAlignment, find_vms};
+
+/// A thread of one recording.
+pub(super) type Thread = (u16, u32);
+
+/// A vCPU and the VM it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct VcpuOf {
+    /// Index in [`Machines::vcpus`].
+    pub(super) index: usize,
+    pub(super) vm: u16,
+}
+
+/// A vCPU: its VM, its id there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VcpuPlace {
+    pub(super) vm: u16,
+    pub(super) id: u32,
+}
+
+/// A VM: its recording and its name.
+#[derive(Clone, Debug)]
+struct VmPlace {
+    recording: u16,
+    name: String,
+    /// How its VMM's threads are called, without digits.
+    comm: Option<String>,
+}
+
+/// What the recordings tell before the first event is followed.
+#[derive(Debug, Default)]
+pub(super) struct Machines<'r> {
+    pub(super) recordings: &'r [Recording],
+    pub(super) vcpus: Vec<VcpuPlace>,
+    vms: Vec<VmPlace>,
+    by_thread: FxHashMap<Thread, VcpuOf>,
+    /// By guest recording and CPU there, the vCPU.
+    guest_cpus: FxHashMap<(u16, u16), usize>,
+    guests: Vec<u16>,
+}
+
+impl<'r> Machines<'r> {
+    pub(super) fn new(recordings: &'r [Recording], guests: &[GuestAlignment]) -> Self {
+        let mut machines = Self { recordings, ..Self::default() };
+        for (at, recording) in (0u16..).zip(recordings) {
+            if guests.iter().any(|guest| guest.guest == usize::from(at)) {
+                machines.guests.push(at);
+            } else {
+                machines.add_vms(at, recording);
+            }
+        }
+        guests.iter().for_each(|guest| machines.add_guest(guest));
+        machines
+    }
+
+    fn add_vms(&mut self, recording: u16, of: &Recording) {
+        for vm in find_vms(of, &|_| ()) {
+            let Ok(number) = u16::try_from(self.vms.len()) else { return };
+            for vcpu in &vm.vcpus {
+                let index = self.vcpus.len();
+                let thread = (recording, vcpu.thread);
+                self.vcpus.push(VcpuPlace { vm: number, id: vcpu.vcpu });
+                // A thread that runs several vCPUs, one after the other, is followed as one.
+                self.by_thread.entry(thread).or_insert(VcpuOf { index, vm: number });
+            }
+            let comm = vm.comm.as_deref().map(without_digits);
+            self.vms.push(VmPlace { recording, name: vm.name, comm });
+        }
+    }
+
+    fn add_guest(&mut self, guest: &GuestAlignment) {
+        let is_it = |vm: &VmPlace| usize::from(vm.recording) == guest.host && vm.name == guest.vm;
+        let Some(vm) = self.vms.iter().position(is_it) else { return };
+        let Ok(recording) = u16::try_from(guest.guest) else { return };
+        for row in guest.result().into_iter().flat_map(|result| &result.rows) {
+            let is_it = |vcpu: &VcpuPlace| usize::from(vcpu.vm) == vm && vcpu.id == row.vcpu;
+            if let (Some(index), Ok(cpu)) =
+                (self.vcpus.iter().position(is_it), u16::try_from(row.guest_cpu))
+            {
+                self.guest_cpus.insert((recording, cpu), index);
+            }
+        }
+    }
+
+    /// The vCPU that a thread runs.
+    #[inline]
+    pub(super) fn vcpu_of(&self, thread: Thread) -> Option<VcpuOf> {
+        self.by_thread.get(&thread).copied()
+    }
+
+    /// The vCPU that is a CPU of a guest.
+    pub(super) fn vcpu_of_guest(&self, recording: u16, cpu: u16) -> Option<usize> {
+        self.guest_cpus.get(&(recording, cpu)).copied()
+    }
+
+    pub(super) fn is_guest(&self, recording: u16) -> bool {
+        self.guests.contains(&recording)
+    }
+
+    pub(super) fn vm_name(&self, vm: u16) -> Option<&str> {
+        self.vms.get(usize::from(vm)).map(|vm| vm.name.as_str())
+    }
+
+    /// The vCPU with this id in a VM; the only one it has, when none is told.
+    pub(super) fn vcpu_by_id(&self, vm: u16, id: Option<u64>) -> Option<usize> {
+        let mut own = self.vcpus.iter().enumerate().filter(|(_, vcpu)| vcpu.vm == vm);
+        match id {
+            Some(id) => own.find(|(_, vcpu)| u64::from(vcpu.id) == id).map(|(index, _)| index),
+            None => own.next().map(|(index, _)| index).filter(|_| own.next().is_none()),
+        }
+    }
+
+    /// The only VM of a recording, if there is but one.
+    pub(super) fn only_vm(&self, recording: u16) -> Option<u16> {
+        let mut own = (0u16..).zip(&self.vms).filter(|(_, vm)| vm.recording == recording);
+        own.next().map(|(number, _)| number).filter(|_| own.next().is_none())
+    }
+
+    /// What a thread is, by what it runs and how it is called.
+    pub(super) fn role(&self, thread: Thread) -> Actor {
+        if self.is_guest(thread.0) {
+            return Actor::Guest;
+        }
+        if self.by_thread.contains_key(&thread) {
+            return Actor::Vcpu;
+        }
+        let recording = self.recordings.get(usize::from(thread.0));
+        let Some(comm) = recording.and_then(|one| one.comm(thread.1)) else { return Actor::Host };
+        let is_vmms = |vm: &VmPlace| {
+            vm.recording == thread.0 && vm.comm.as_deref() == Some(&without_digits(comm))
+        };
+        match comm {
+            // The kernel names its workers so, by their owner: `vhost-713`.
+            _ if comm.starts_with("vhost-") => Actor::Vhost,
+            _ if self.vms.iter().any(is_vmms) || is_iothread(comm) => Actor::Iothread,
+            _ => Actor::Host,
+        }
+    }
+}
+
+/// Names that QEMU, cloud-hypervisor and Firecracker give to threads other than vCPUs.
+fn is_iothread(comm: &str) -> bool {
+    ["IO ", "iothread", "qemu", "kvm", "fc_", "firecracker", "vmm", "_disk", "_net", "virtiofsd"]
+        .iter()
+        .any(|beginning| comm.starts_with(beginning))
+        && !comm.starts_with("kvm-pit")
+        && !comm.starts_with("kvm-nx")
+}
+
+fn without_digits(comm: &str) -> String {
+    comm.chars().filter(|one| !one.is_ascii_digit()).collect()
+}

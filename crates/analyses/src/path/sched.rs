@@ -1,0 +1,205 @@
+//! Requests handed from thread to thread by wake-ups.
+
+use timeline::moments::Moment;
+
+use super::Actor;
+use super::chain::{self, Chains};
+use super::follow::Follower;
+use super::machines::Thread;
+use super::vcpus::is_of_this_exit;
+
+/// `TASK_UNINTERRUPTIBLE` (include/linux/sched.h): the thread waits in the midst of its work.
+const UNINTERRUPTIBLE: u64 = 2;
+/// `TASK_REPORT_MAX`: above it are marks, such as that the thread was preempted and can run on.
+const REPORTED: u64 = 0xff;
+
+impl Follower<'_> {
+    /// `sched_switch`.
+    pub(super) fn switch(&mut self, moment: &Moment) {
+        let recording = moment.recording;
+        let cpu = self.cpus.entry((recording, moment.cpu)).or_default();
+        cpu.interrupt.clear();
+        cpu.running = moment.thread_value(2);
+        if let Some(prev) = moment.thread_value(0).filter(|&prev| prev != 0) {
+            let state = moment.value(1).unwrap_or(0) & REPORTED;
+            let thread = self.thread((recording, prev));
+            thread.asleep = Some(state != 0);
+            if state != 0 && state & UNINTERRUPTIBLE == 0 {
+                self.sleeps((recording, prev));
+            }
+        }
+        if let Some(next) = moment.thread_value(2).filter(|&next| next != 0) {
+            self.runs((recording, next), moment.stamp_ns);
+        }
+    }
+
+    /// Who sleeps until something happens has done with what there was; but a vCPU's thread goes on
+    /// with its exit, however often it sleeps meanwhile.
+    fn sleeps(&mut self, who: Thread) {
+        let is_vcpu = self.machines.vcpu_of(who).is_some();
+        let thread = self.thread(who);
+        let done = thread.current.take_if(|chain| !is_vcpu || !is_of_this_exit(chain));
+        let queued = thread.queued.take();
+        self.let_go(done);
+        self.let_go(queued);
+    }
+
+    fn runs(&mut self, who: Thread, stamp_ns: u64) {
+        let Some(thread) = self.threads.get_mut(&who) else { return };
+        thread.asleep = Some(false);
+        if thread.pending.is_empty() {
+            return;
+        }
+        let pending = thread.pending.take();
+        let on = self.role(who);
+        let step = (self.runs_label(who, on), on, stamp_ns);
+        let running = pending.stepped(step);
+        let thread = self.thread(who);
+        thread.current.add(running);
+        if on == Actor::Guest {
+            let arrived = std::mem::take(&mut self.thread(who).current);
+            self.guest_task_runs(who, arrived);
+        }
+    }
+
+    /// `sched_waking`.
+    pub(super) fn waking(&mut self, moment: &Moment) {
+        let Some(woken) = moment.thread_value(0) else { return };
+        let woken = (moment.recording, woken);
+        if self.thread(woken).asleep == Some(false) {
+            // Not asleep: there is nothing to wake. It will see to it when it comes to it.
+            self.tell_awake(moment, woken);
+            return;
+        }
+        let chains = self.causes(moment, woken);
+        self.thread(woken).asleep = Some(false);
+        self.hand_over(moment, woken, &chains);
+    }
+
+    /// `sched_wakeup` tells what `sched_waking` has told, and in what context it happened less well:
+    /// it may be another CPU's interrupt. It counts where the other was not recorded.
+    pub(super) fn wakeup(&mut self, moment: &Moment) {
+        let Some(woken) = moment.thread_value(0) else { return };
+        if self.thread((moment.recording, woken)).asleep == Some(true) {
+            self.waking(moment);
+        }
+    }
+
+    fn hand_over(&mut self, moment: &Moment, woken: Thread, chains: &Chains) {
+        if chains.is_empty() {
+            let incoming = self.comes_in(moment, woken).map_or_else(Chains::default, Chains::one);
+            self.gather.began(&incoming);
+            self.thread(woken).pending = incoming;
+            return;
+        }
+        let on = self.role(woken);
+        let label = self.wakes_label(woken, on);
+        let waker = self.waker(moment);
+        let step = chains.stepped((label, waker, moment.stamp_ns));
+        self.thread(woken).pending = step;
+    }
+
+    fn tell_awake(&mut self, moment: &Moment, woken: Thread) {
+        let flags = moment.value(1).unwrap_or(0);
+        let waker = (moment.recording, moment.thread);
+        if Self::in_hardirq(flags) || waker == woken {
+            return;
+        }
+        let told = self.thread(waker).take_up().clone();
+        if !told.is_empty() {
+            self.passed_on(waker, woken);
+            self.gather.began(&told);
+            self.thread(woken).queued.add(told);
+        }
+    }
+
+    /// The requests because of which a thread is woken.
+    fn causes(&mut self, moment: &Moment, woken: Thread) -> Chains {
+        let flags = moment.value(1).unwrap_or(0);
+        let waker = (moment.recording, moment.thread);
+        if Self::in_interrupt(flags) || moment.thread == 0 {
+            let cpu = self.cpus.entry((moment.recording, moment.cpu)).or_default();
+            if !cpu.interrupt.is_empty() {
+                return cpu.interrupt.clone();
+            }
+        }
+        if !Self::in_hardirq(flags) && moment.thread != 0 {
+            let chains = self.thread(waker).take_up().clone();
+            if !chains.is_empty() {
+                self.passed_on(waker, woken);
+                self.gather.began(&chains);
+                return chains;
+            }
+        }
+        Chains::default()
+    }
+
+    /// A vCPU's thread has handed its request to another one, which so is known to work for it.
+    fn passed_on(&mut self, waker: Thread, woken: Thread) {
+        let Some(vcpu) = self.machines.vcpu_of(waker) else { return };
+        if self.machines.vcpu_of(woken).is_none() {
+            self.works_for.insert(woken, vcpu.vm);
+        }
+        let Some(state) = self.vcpus.get_mut(vcpu.index) else { return };
+        state.passed_on = true;
+        if let Some(access) = state.accessed.filter(|_| self.machines.vcpu_of(woken).is_none()) {
+            self.workers.insert(access, woken);
+        }
+    }
+
+    /// Something from outside comes in, if the thread works for a VM.
+    fn comes_in(&mut self, moment: &Moment, woken: Thread) -> Option<chain::Chain> {
+        if self.events.asked_start {
+            return None;
+        }
+        let vcpu = self.machines.vcpu_of(woken).map(|vcpu| vcpu.vm);
+        let vm = vcpu.or_else(|| self.works_for.get(&woken).copied())?;
+        let waker = self.waker(moment);
+        let who = match waker {
+            Actor::Interrupt => "interrupt".to_owned(),
+            _ => self.comm((moment.recording, moment.thread)),
+        };
+        let on = self.role(woken);
+        let label = self.labels.of(&format!("{who} wakes {}", on.name()));
+        Some(chain::begin(Some(vm), None, (label, waker, moment.stamp_ns)))
+    }
+
+    fn waker(&mut self, moment: &Moment) -> Actor {
+        let flags = moment.value(1).unwrap_or(0);
+        match moment.thread {
+            0 => Actor::Interrupt,
+            _ if Self::in_hardirq(flags) => Actor::Interrupt,
+            thread => self.role((moment.recording, thread)),
+        }
+    }
+
+    fn wakes_label(&mut self, woken: Thread, on: Actor) -> super::labels::Label {
+        if on == Actor::Host {
+            let comm = self.comm(woken);
+            return self.labels.of(&format!("wakes {comm}"));
+        }
+        self.names.wakes[on as usize]
+    }
+
+    fn runs_label(&mut self, who: Thread, on: Actor) -> super::labels::Label {
+        if on == Actor::Host {
+            let comm = self.comm(who);
+            return self.labels.of(&format!("{comm} runs"));
+        }
+        self.names.runs[on as usize]
+    }
+
+    /// A thread's name as the kernel saved it, without the numbers by which the kernel tells its
+    /// workers apart (`kworker/0:2`, `vhost-713`): they are other ones in each run.
+    fn comm(&self, thread: Thread) -> String {
+        let recording = self.machines.recordings.get(usize::from(thread.0));
+        let comm = recording.and_then(|one| one.comm(thread.1)).unwrap_or("?");
+        let comm = comm.split('/').next().unwrap_or(comm);
+        match comm.rsplit_once('-') {
+            Some((name, number)) if number.bytes().all(|one| one.is_ascii_digit()) => {
+                name.to_owned()
+            }
+            _ => comm.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What threads do for requests: events worth a step, and interrupts raised for guests.
+
+use timeline::moments::Moment;
+
+use super::Actor;
+use super::events::Event;
+use super::follow::Follower;
+
+impl Follower<'_> {
+    /// An event of the host, or of the guest, that is worth a step.
+    pub(super) fn work(&mut self, event: &Event, moment: &Moment) {
+        if self.machines.is_guest(moment.recording) {
+            self.guest_work(event, moment);
+        }
+        if Self::in_hardirq(moment.value(2).unwrap_or(0)) {
+            return;
+        }
+        let who = (moment.recording, moment.thread);
+        let on = self.role(who);
+        let step = (event.label, on, moment.stamp_ns);
+        let Some(thread) = self.threads.get_mut(&who) else { return };
+        if !thread.current.is_empty() || !thread.queued.is_empty() {
+            let chains = thread.take_up().stepped(step);
+            thread.current = chains;
+        }
+    }
+
+    /// An interrupt is raised for a guest. Several events may tell of one, as it makes its way through
+    /// the emulated controllers; the first is the step.
+    pub(super) fn inject(&mut self, event: &Event, moment: &Moment) {
+        let lowered = moment.value(1) == Some(0);
+        let who = (moment.recording, moment.thread);
+        if lowered || Self::in_hardirq(moment.value(2).unwrap_or(0)) {
+            return;
+        }
+        let on = self.role(who);
+        let own = self.machines.vcpu_of(who);
+        let vm = own.map(|own| own.vm).or_else(|| self.works_for.get(&who).copied());
+        let Some(vm) = vm.or_else(|| self.machines.only_vm(moment.recording)) else { return };
+        let target = self.machines.vcpu_by_id(vm, moment.value(0));
+        if own.is_some() && own.map(|own| own.index) == target {
+            // Its own timer, or the answer to its own access.
+            return;
+        }
+        let Some(thread) = self.threads.get_mut(&who) else { return };
+        let is_injection = |label| label == event.label || self.labels.text(label).contains("irq");
+        let told: Vec<_> = thread.take_up().iter().cloned().collect();
+        let mut chains = super::chain::Chains::default();
+        for chain in told {
+            let next = match is_injection(chain.label) && chain.on == on {
+                true => Some(chain),
+                false => super::chain::step(&chain, (event.label, on, moment.stamp_ns)),
+            };
+            next.into_iter().for_each(|one| chains.add(super::chain::Chains::one(one)));
+        }
+        thread.current = chains.clone();
+        if let Some(target) = target.and_then(|target| self.vcpus.get_mut(target)) {
+            target.injected.add(chains);
+        }
+        if own.is_none() && on != Actor::Host {
+            self.works_for.insert(who, vm);
+        }
+    }
+}

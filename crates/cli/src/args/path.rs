@@ -1,0 +1,35 @@
+//! Arguments of `path`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{MethodArgs, OutputArgs};
+
+/// Arguments of `path`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope path host.dat                                  every way that requests take\n  \
+    hyperscope path host.dat guest.dat                        from guest task to guest task\n  \
+    hyperscope path --start kvm_mmio --end 'kp_tun_*' host.dat  between ends of your own\n  \
+    hyperscope path --format json host.dat                    for scripts\n\n\
+    Who caused what is told by sched_waking, sched_switch and the events of KVM: record those, and\n\
+    functions on the way as kprobes (hyperscope record --kprobe tun_get_user).")]
+pub(crate) struct PathArgs {
+    /// Recordings of a host and its guests, or sessions
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Paths begin with this event [default: with accesses of guests, and with what comes in]
+    #[arg(long, value_name = "EVENT")]
+    pub(crate) start: Option<String>,
+    /// Paths end with this event [default: where the guest goes on]
+    #[arg(long, value_name = "EVENT")]
+    pub(crate) end: Option<String>,
+    /// Show the so many paths that took longest, all their requests together; 0 shows all
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) top: usize,
+    #[command(flatten)]
+    pub(crate) method: MethodArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}

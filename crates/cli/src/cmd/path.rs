@@ -1,0 +1,29 @@
+//! `hyperscope path`: which ways requests take, and how long each hop lasts.
+
+use analyses::{NoSuchEvent, PathEnds, paths};
+use anyhow::anyhow;
+use report::{PathReport, align_summary};
+use sources::Recording;
+
+use crate::aligned::align_guests;
+use crate::args::path::PathArgs;
+use crate::inputs::open_all;
+use crate::output;
+use crate::progress::Progress;
+
+pub(crate) fn run(args: &PathArgs) -> anyhow::Result<()> {
+    let mut recordings = open_all(&args.files)?;
+    let mut out = output::open(args.output.output.as_deref(), &recordings)?;
+    let guests = align_guests(&mut recordings, args.method.method)?;
+    let ends = PathEnds { start: args.start.clone(), end: args.end.clone() };
+    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
+    let found = paths(&recordings, &guests, &ends, &|bytes| progress.advance(bytes));
+    progress.finish();
+    let paths = found.map_err(|NoSuchEvent(pattern)| {
+        anyhow!("no event matches {pattern}; hyperscope info lists those recorded")
+    })?;
+    let top = if args.top == 0 { usize::MAX } else { args.top };
+    let sources = recordings.iter().map(|one| one.path().display().to_string()).collect();
+    let alignment = guests.iter().map(align_summary).collect();
+    output::write(&PathReport { sources, alignment, paths, top }, &args.output, &mut out)
+}

@@ -1,0 +1,222 @@
+//! The report of `hyperscope path`: each way that requests take, hop by hop, with one of them drawn.
+
+use analyses::{Distribution, ExampleStep, Hop, Path, Paths};
+use serde_json::Value;
+
+use crate::json::Object;
+use crate::table::Table;
+use crate::units::{count, share, time};
+use crate::{Report, losses};
+
+/// Paths through all recordings given, on one clock.
+#[derive(Debug)]
+pub struct PathReport {
+    /// Paths of all recordings.
+    pub sources: Vec<String>,
+    /// How the guests among them were aligned, a line each.
+    pub alignment: Vec<String>,
+    /// What was found.
+    pub paths: Paths,
+    /// Ways that people are shown: those that took longest, all their requests together.
+    pub top: usize,
+}
+
+/// Columns of the drawing of one request.
+const DRAWN: u64 = 32;
+
+impl Report for PathReport {
+    fn text(&self, width: Option<usize>) -> String {
+        let mut out = self.heading();
+        for path in self.paths.paths.iter().take(self.top) {
+            out += &self.path_text(path, width);
+        }
+        out + &self.notes()
+    }
+
+    fn json(&self) -> Value {
+        let ns = self.paths.nanoseconds;
+        let paths: Vec<Value> = self.paths.paths.iter().map(|path| path_json(path, ns)).collect();
+        Object::default()
+            .set("schema", "hyperscope.path/1")
+            .set("sources", self.sources.clone())
+            .set("alignment", self.alignment.clone())
+            .set("losses", losses::json(self.paths.losses.iter(), self.paths.interrupted))
+            .set("unfinished", self.paths.unfinished)
+            .set("interrupted", self.paths.interrupted)
+            .set("others", self.paths.others)
+            .set("paths", paths)
+            .done()
+    }
+
+    fn csv(&self) -> Table {
+        let rows: Vec<(usize, &Path, Option<(usize, &Hop)>)> = (1..)
+            .zip(&self.paths.paths)
+            .flat_map(|(number, path)| {
+                let hops = path.hops.iter().enumerate().map(move |hop| (number, path, Some(hop)));
+                std::iter::once((number, path, None)).chain(hops)
+            })
+            .collect();
+        let mut table = Table::default();
+        let mut add = |title: &str, of: &dyn Fn(&Path, Option<(usize, &Hop)>) -> String| {
+            table.names(title, 0, rows.iter().map(|(_, path, hop)| of(path, *hop)).collect());
+        };
+        let unit = if self.paths.nanoseconds { "ns" } else { "cycles" };
+        add("vm", &|path, _| path.vm.clone().unwrap_or_default());
+        add("name", &|path, _| path.name.clone());
+        add("hop", &|_, hop| hop.map_or_else(String::new, |(at, _)| (at + 1).to_string()));
+        add("from", &|path, hop| hop.map_or(&path.start, |(_, hop)| &hop.from).clone());
+        add("to", &|path, hop| {
+            let last = path.hops.last().map(|hop| &hop.to);
+            hop.map(|(_, hop)| &hop.to).or(last).cloned().unwrap_or_default()
+        });
+        add("on", &|_, hop| hop.map_or("", |(_, hop)| hop.on.name()).to_owned());
+        add("returns", &|path, _| path.returns.to_string());
+        add("count", &|path, _| path.total.count().to_string());
+        for (at, name) in ["p50", "p90", "p99"].into_iter().enumerate() {
+            add(&format!("{name}_{unit}"), &|path, hop| {
+                let times = hop.map_or(&path.total, |(_, hop)| &hop.times);
+                let [p50, p90, p99] = times.percentiles(PER_MILLE).map(Option::unwrap_or_default);
+                [p50, p90, p99].get(at).map_or_else(String::new, u64::to_string)
+            });
+        }
+        let numbers = rows.iter().map(|(number, ..)| number.to_string()).collect();
+        table.names("path", 0, numbers);
+        table
+    }
+}
+
+const PER_MILLE: [u64; 3] = [500, 900, 990];
+
+impl PathReport {
+    fn heading(&self) -> String {
+        let paths = &self.paths.paths;
+        let requests: u64 = paths.iter().map(|path| path.total.count()).sum();
+        let mut out: String = self.sources.iter().map(|source| format!("{source}\n")).collect();
+        out += &format!("{} requests on {} paths\n", count(requests), count(paths.len() as u64));
+        self.alignment.iter().for_each(|line| out += &format!("{line}\n"));
+        out
+    }
+
+    fn path_text(&self, path: &Path, width: Option<usize>) -> String {
+        let requests: u64 = self.paths.paths.iter().map(|path| path.total.count()).sum();
+        let ns = self.paths.nanoseconds;
+        let vm = path.vm.as_deref().map_or_else(String::new, |vm| format!("{vm}: "));
+        let [p50, p90, p99] = quantiles(&path.total, ns);
+        let mut out = format!(
+            "\n{vm}{}\n{} requests ({}); all of it: p50 {p50}, p90 {p90}, p99 {p99}\n",
+            path.name,
+            count(path.total.count()),
+            share(path.total.count(), requests),
+        );
+        let (drawn, _) = hops(path, ns).draw(width);
+        out += &drawn;
+        out
+    }
+
+    fn notes(&self) -> String {
+        let mut notes = Vec::new();
+        let paths = &self.paths;
+        let more = paths.paths.len().saturating_sub(self.top);
+        if more > 0 {
+            let rest = paths.paths.iter().skip(self.top);
+            let requests: u64 = rest.map(|path| path.total.count()).sum();
+            notes.push(format!(
+                "{} more paths of {} requests: --top 0 shows all, json and csv have them",
+                count(more as u64),
+                count(requests),
+            ));
+        }
+        if paths.unfinished > 0 {
+            notes.push(format!(
+                "{} requests were handed on, and their end was not seen: they were still under way, or \
+                 the events that would tell are not recorded",
+                count(paths.unfinished)
+            ));
+        }
+        if paths.others > 0 {
+            notes.push(format!("{} requests on ways of their own", count(paths.others)));
+        }
+        if paths.interrupted > 0 {
+            notes.push(format!("{} requests were under way at a loss", count(paths.interrupted)));
+        }
+        paths.losses.iter().for_each(|one| notes.extend(losses::notes(one, 0)));
+        if paths.paths.is_empty() {
+            notes.push(
+                "no request was seen to come back: record at least kvm and sched_switch, \
+                 sched_waking; hyperscope info tells what there is"
+                    .to_owned(),
+            );
+        }
+        if notes.is_empty() { String::new() } else { format!("\n{}\n", notes.join("\n")) }
+    }
+}
+
+fn quantiles(times: &Distribution, ns: bool) -> [String; 3] {
+    times.percentiles(PER_MILLE).map(|value| time(value.unwrap_or(0), ns))
+}
+
+/// A line for each hop; the first one tells where it begins.
+fn hops(path: &Path, ns: bool) -> Table {
+    let mut table = Table::default();
+    let each = |of: &dyn Fn(&Hop) -> String| -> Vec<String> { path.hops.iter().map(of).collect() };
+    let drawing = drawing(&path.example);
+    table.names("to", 0, each(&|hop| hop.to.clone()));
+    table.names("on", 0, each(&|hop| hop.on.name().to_owned()));
+    for (at, name) in ["p50", "p90", "p99"].into_iter().enumerate() {
+        let cell = |hop: &Hop| quantiles(&hop.times, ns).get(at).cloned().unwrap_or_default();
+        table.numbers(name, u8::from(at > 0), each(&cell));
+    }
+    let total: u64 = path.hops.iter().map(|hop| hop.times.sum()).sum();
+    table.numbers("share", 1, each(&|hop| share(hop.times.sum(), total)));
+    table.names("one of them", 2, drawing);
+    table
+}
+
+/// The hops of one request as bars, each where it was between the beginning and the end.
+fn drawing(example: &[ExampleStep]) -> Vec<String> {
+    let (Some(first), Some(last)) = (example.first(), example.last()) else { return Vec::new() };
+    let length_ns = last.ts_ns.saturating_sub(first.ts_ns).max(1);
+    let column = |ts_ns: u64| {
+        let at = u128::from(ts_ns.saturating_sub(first.ts_ns)) * u128::from(DRAWN);
+        (at / u128::from(length_ns)) as usize
+    };
+    let bar = |two: &[ExampleStep]| match two {
+        [from, to] => {
+            let (begin, end) = (column(from.ts_ns), column(to.ts_ns));
+            let sign = if begin == end { "▏".to_owned() } else { "█".repeat(end - begin) };
+            format!("{}{sign}", " ".repeat(begin))
+        }
+        _ => String::new(),
+    };
+    example.windows(2).map(bar).collect()
+}
+
+fn path_json(path: &Path, ns: bool) -> Value {
+    let quantiles = |object: &mut Object, times: &Distribution| {
+        let [p50, p90, p99] = times.percentiles(PER_MILLE);
+        object.time("p50", ns, p50).time("p90", ns, p90).time("p99", ns, p99);
+        object.time("mean", ns, times.mean().map(|mean| mean.round() as u64)).done()
+    };
+    let hop = |hop: &Hop| {
+        let mut object = Object::default();
+        object.set("from", hop.from.clone()).set("to", hop.to.clone()).set("on", hop.on.name());
+        quantiles(&mut object, &hop.times)
+    };
+    let step = |step: &ExampleStep| {
+        Object::default()
+            .time("ts", ns, Some(step.ts_ns))
+            .set("what", step.what.clone())
+            .set("on", step.on.name())
+            .done()
+    };
+    Object::default()
+        .set("name", path.name.clone())
+        .set("vm", path.vm.clone())
+        .set("start", path.start.clone())
+        .set("returns", path.returns)
+        .set("count", path.total.count())
+        .set("total", quantiles(&mut Object::default(), &path.total))
+        .set("hops", path.hops.iter().map(hop).collect::<Vec<_>>())
+        .set("example", path.example.iter().map(step).collect::<Vec<_>>())
+        .done()
+}
