@@ -6,7 +6,6 @@ use super::Actor;
 use super::chain::{self, Chains};
 use super::follow::Follower;
 use super::machines::Thread;
-use super::vcpus::is_of_this_exit;
 
 /// `TASK_UNINTERRUPTIBLE` (include/linux/sched.h): the thread waits in the midst of its work.
 const UNINTERRUPTIBLE: u64 = 2;
@@ -36,10 +35,13 @@ impl Follower<'_> {
     /// Who sleeps until something happens has done with what there was; but a vCPU's thread goes on
     /// with its exit, however often it sleeps meanwhile.
     fn sleeps(&mut self, who: Thread) {
-        let is_vcpu = self.machines.vcpu_of(who).is_some();
+        let vcpu = self.machines.vcpu_of(who);
         let thread = self.thread(who);
-        let done = thread.current.take_if(|chain| !is_vcpu || !is_of_this_exit(chain));
-        let queued = thread.queued.take();
+        let (mut done, queued) = (thread.current.take(), thread.queued.take());
+        if let Some(vcpu) = vcpu {
+            let own = done.take_if(|chain| self.is_own(vcpu.index, chain));
+            self.thread(who).current = own;
+        }
         self.let_go(done);
         self.let_go(queued);
     }
@@ -87,6 +89,10 @@ impl Follower<'_> {
 
     fn hand_over(&mut self, moment: &Moment, woken: Thread, chains: &Chains) {
         if chains.is_empty() {
+            if self.thread(woken).current.iter().any(|chain| chain.root.is_under_way()) {
+                // It waits in the midst of something, and goes on with that.
+                return;
+            }
             let incoming = self.comes_in(moment, woken).map_or_else(Chains::default, Chains::one);
             self.gather.began(&incoming);
             self.thread(woken).pending = incoming;

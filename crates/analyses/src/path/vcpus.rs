@@ -1,13 +1,15 @@
 //! Where requests leave their guest and come back to it: exits, accesses, entries.
 
+use std::sync::Arc;
+
 use timeline::moments::Moment;
 
 use super::Actor;
-use super::chain::{self, Chain, Chains, Device};
+use super::chain::{self, Chain, Chains, Device, Root};
 use super::events::Meaning;
 use super::follow::Follower;
 use super::labels::Label;
-use super::machines::VcpuOf;
+use super::machines::{Thread, VcpuOf};
 use crate::reasons::is_waiting;
 
 /// `KVM_TRACE_MMIO_WRITE` (include/trace/events/kvm.h).
@@ -20,6 +22,8 @@ pub(super) struct VcpuState {
     pub(super) in_guest: bool,
     /// What was accessed in this exit.
     pub(super) accessed: Option<Label>,
+    /// The request that this exit, or its access, began.
+    own: Option<Arc<Root>>,
     /// The VMM's user space has been asked in this exit.
     asked_user: bool,
     /// The request of this exit has been handed to another thread.
@@ -61,8 +65,8 @@ impl Follower<'_> {
             let chains = chains.stepped((label, Actor::Vcpu, moment.stamp_ns));
             self.thread(who).current = chains;
         } else {
-            let root = chain::begin(Some(vcpu.vm), None, (label, Actor::Vcpu, moment.stamp_ns));
-            self.thread(who).current = Chains::one(root);
+            let chain = chain::begin(Some(vcpu.vm), None, (label, Actor::Vcpu, moment.stamp_ns));
+            self.begin_own(who, vcpu.index, Some(chain));
         }
     }
 
@@ -92,8 +96,21 @@ impl Follower<'_> {
             self.thread(who).current = chains;
             return;
         }
-        let root = self.access_root(vcpu, device, step);
-        self.thread(who).current = root.map_or_else(Chains::default, Chains::one);
+        let chain = self.access_root(vcpu, device, step);
+        self.begin_own(who, vcpu.index, chain);
+    }
+
+    fn begin_own(&mut self, who: Thread, vcpu: usize, chain: Option<Chain>) {
+        if let Some(state) = self.vcpus.get_mut(vcpu) {
+            state.own = chain.as_ref().map(|chain| Arc::clone(&chain.root));
+        }
+        self.thread(who).current = chain.map_or_else(Chains::default, Chains::one);
+    }
+
+    /// Whether a request is the one of this vCPU's exit, and has been with nobody else.
+    pub(super) fn is_own(&self, vcpu: usize, chain: &Chain) -> bool {
+        let own = self.vcpus.get(vcpu).and_then(|state| state.own.as_ref());
+        own.is_some_and(|own| Arc::ptr_eq(own, &chain.root)) && stayed(chain)
     }
 
     /// A request begins with an access, or with what the guest did before it that is worth a step.
@@ -132,49 +149,41 @@ impl Follower<'_> {
     pub(super) fn entry(&mut self, moment: &Moment) {
         let who = (moment.recording, moment.thread);
         let Some(vcpu) = self.machines.vcpu_of(who) else { return };
-        let current = self.thread(who).current.take();
+        let mut current = self.thread(who).current.take();
+        let own = current.take_if(|chain| self.is_own(vcpu.index, chain));
         let Some(state) = self.vcpus.get_mut(vcpu.index) else { return };
         let (accessed, asked_user) = (state.accessed.take(), state.asked_user);
         let left_alone = accessed.filter(|_| !state.passed_on && !asked_user);
         (state.in_guest, state.asked_user, state.guest_work) = (true, false, None);
+        state.own = None;
         let step = (self.names.entry, Actor::Vcpu, moment.stamp_ns);
         let mut back = state.injected.take();
-        let own = |chain: &Chain| chain.on == Actor::Vcpu && is_of_this_exit(chain);
-        for chain in current {
-            match own(&chain) {
-                // The exit's own request: it is back only if this thread has answered it.
-                true if asked_user && accessed.is_some() => {
-                    let answered = Chains::one(chain).stepped(step);
-                    self.finish_all(&answered);
-                }
-                true => {
-                    if let Some(access) = left_alone {
-                        self.tell_worker(access, chain);
-                    }
-                }
-                false => back.add(Chains::one(chain)),
-            }
-        }
+        back.add(current);
         let returned = back.stepped(step);
         if let Some(state) = self.vcpus.get_mut(vcpu.index) {
             state.returned.add(returned);
         }
+        // The exit's own request is back only if this thread has answered it.
+        if asked_user && accessed.is_some() {
+            self.finish_all(&own.stepped(step));
+        } else if let Some(access) = left_alone {
+            self.tell_worker(access, own);
+        }
     }
 
     /// The thread that is woken for such accesses was not, since it was awake: it will find it.
-    fn tell_worker(&mut self, access: Label, chain: Chain) {
+    fn tell_worker(&mut self, access: Label, chains: Chains) {
         let Some(&worker) = self.workers.get(&access) else { return };
         let thread = self.thread(worker);
         if thread.asleep == Some(false) {
-            let chains = Chains::one(chain);
             thread.queued.add(chains.clone());
             self.gather.began(&chains);
         }
     }
 }
 
-/// Whether a request has been with nobody but this vCPU since it left the guest.
-pub(super) fn is_of_this_exit(chain: &Chain) -> bool {
+/// Whether a request has been with nobody but vCPUs and their guest.
+fn stayed(chain: &Chain) -> bool {
     let mut at = chain;
     loop {
         match &at.parent {

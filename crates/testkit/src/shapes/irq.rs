@@ -1,4 +1,4 @@
-//! Interrupts and softirqs.
+//! Interrupts and softirqs, and the disks that raise them.
 
 use super::Shape;
 
@@ -22,4 +22,16 @@ pub(super) const SHAPES: &[Shape] = &[
     Shape { system: "irq", name: "softirq_entry", fields: SOFTIRQ_FIELDS, print: SOFTIRQ_PRINT },
     Shape { system: "irq", name: "softirq_exit", fields: SOFTIRQ_FIELDS, print: SOFTIRQ_PRINT },
     Shape { system: "irq", name: "softirq_raise", fields: SOFTIRQ_FIELDS, print: SOFTIRQ_PRINT },
+    Shape {
+        system: "block",
+        name: "block_rq_issue",
+        fields: &[("dev_t", "dev"), ("sector_t", "sector"), ("unsigned int", "nr_sector")],
+        print: r#""%d %llu + %u", (unsigned int) REC->dev, (unsigned long long)REC->sector, REC->nr_sector"#,
+    },
+    Shape {
+        system: "block",
+        name: "block_rq_complete",
+        fields: &[("dev_t", "dev"), ("sector_t", "sector"), ("unsigned int", "nr_sector")],
+        print: r#""%d %llu + %u", (unsigned int) REC->dev, (unsigned long long)REC->sector, REC->nr_sector"#,
+    },
 ];

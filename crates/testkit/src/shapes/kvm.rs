@@ -32,4 +32,10 @@ pub(super) const SHAPES: &[Shape] = &[
         fields: &[("u32", "load")],
         print: r#""%s", __print_symbolic(REC->load, {0, "unload"}, {1, "load"})"#,
     },
+    Shape {
+        system: "kvm",
+        name: "kvm_mmio",
+        fields: &[("u32", "type"), ("u32", "len"), ("u64", "gpa"), ("u64", "val")],
+        print: r#""mmio %s len %u gpa 0x%llx val 0x%llx", __print_symbolic(REC->type, { 0, "unsatisfied-read" }, { 1, "read" }, { 2, "write" }), REC->len, REC->gpa, REC->val"#,
+    },
 ];

@@ -104,4 +104,22 @@ pub(super) const SHAPES: &[Shape] = &[
         ],
         print: r#""vcpu=%u prev=%llu next=%llu", REC->vcpu_id, REC->previous_tsc_offset, REC->next_tsc_offset"#,
     },
+    Shape {
+        system: "kvm",
+        name: "kvm_set_irq",
+        fields: &[("unsigned int", "gsi"), ("int", "level"), ("int", "irq_source_id")],
+        print: r#""gsi %u level %d source %d", REC->gsi, REC->level, REC->irq_source_id"#,
+    },
+    Shape {
+        system: "kvm",
+        name: "kvm_apic_accept_irq",
+        fields: &[("__u32", "apicid"), ("__u16", "dm"), ("__u16", "tm"), ("__u8", "vec")],
+        print: r#""apicid %x vec %u", REC->apicid, REC->vec"#,
+    },
+    Shape {
+        system: "kvm",
+        name: "kvm_apic_ipi",
+        fields: &[("__u32", "icr_low"), ("__u32", "dest_id")],
+        print: r#""dst %x vec %u", REC->dest_id, (u8)REC->icr_low"#,
+    },
 ];

@@ -1,4 +1,4 @@
-//! A host and its guest, recorded with clocks whose relation is known.
+//! A recording made up event by event, of one machine.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -17,13 +17,15 @@ pub(crate) struct Machinery {
     formats: KernelFormats,
     pub(crate) clock: &'static str,
     pub(crate) options: Vec<(u16, Vec<u8>)>,
+    /// Names of threads, as the kernel's `saved_cmdlines` has them.
+    pub(crate) cmdlines: String,
     cpus: BTreeMap<u32, StreamBuilder>,
 }
 
 impl Machinery {
     pub(crate) fn new(clock: &'static str) -> Self {
         let formats = KernelFormats::new(Machine::X86, LITTLE_64);
-        Self { formats, clock, options: Vec::new(), cpus: BTreeMap::new() }
+        Self { formats, clock, options: Vec::new(), cmdlines: String::new(), cpus: BTreeMap::new() }
     }
 
     fn stream(&mut self, cpu: u32) -> &mut StreamBuilder {
@@ -75,7 +77,7 @@ impl Machinery {
             formats,
             kallsyms: Vec::new(),
             printk: Vec::new(),
-            cmdlines: Vec::new(),
+            cmdlines: self.cmdlines.into_bytes(),
             options,
             cpus: self.cpus.len() as u32,
             buffers: vec![BufferSpec {
@@ -92,17 +94,5 @@ impl Machinery {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), bytes).unwrap();
         sources::open(file.path()).unwrap()
-    }
-}
-
-/// Numbers without a pattern, the same in every run.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit
     }
 }
