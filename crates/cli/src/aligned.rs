@@ -8,7 +8,7 @@ use sources::Recording;
 
 use crate::args::MethodArg;
 
-/// Corrects the times of all guests among `recordings`, and tells on standard error how.
+/// Corrects the times of all guests among `recordings`.
 ///
 /// # Errors
 /// When the method asked for can't be used.
@@ -32,7 +32,13 @@ pub(crate) fn align_guests(
         if let Some(recording) = recordings.get_mut(guest.guest) {
             guest.apply(recording);
         }
-        let _ = writeln!(io::stderr().lock(), "hyperscope: {}", report::align_summary(guest));
     }
     Ok(guests)
+}
+
+/// Tells on standard error how guests were aligned, where the output has no place for it.
+pub(crate) fn tell(guests: &[GuestAlignment]) {
+    for guest in guests {
+        let _ = writeln!(io::stderr().lock(), "hyperscope: {}", report::align_summary(guest));
+    }
 }

@@ -172,7 +172,7 @@ impl<'e> Follower<'e> {
         let on = self.role(thread);
         let busy_with = self.thread(thread).take_up();
         let ended = busy_with.stepped((event.label, on, moment.stamp_ns));
-        self.finish_all(&ended);
+        ended.iter().for_each(|chain| self.gather.add(chain));
     }
 
     /// How many requests are with someone.
@@ -190,15 +190,16 @@ impl<'e> Follower<'e> {
     /// before, is done: it needed no answer.
     pub(super) fn let_go(&mut self, chains: Chains) {
         for chain in chains {
-            if chain.root.is_under_way() {
+            if !self.events.asked_end && chain.root.is_under_way() {
                 self.gather.add_last(chain);
             }
         }
     }
 
+    /// These requests are back in their guest, which is where they end unless the user says otherwise.
     pub(super) fn finish_all(&mut self, chains: &Chains) {
-        for chain in chains.iter() {
-            self.gather.add(chain);
+        if !self.events.asked_end {
+            chains.iter().for_each(|chain| self.gather.add(chain));
         }
     }
 }

@@ -9,7 +9,7 @@ use report::events::{EventsSummary, Filter, Machine, Style, write_events};
 use sources::Recording;
 use timeline::Vm;
 
-use crate::aligned::align_guests;
+use crate::aligned::{self, align_guests};
 use crate::args::{EventsArgs, EventsFormatArg};
 use crate::inputs::{Guest, guest_of, open_all};
 use crate::output;
@@ -25,6 +25,7 @@ pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
         (EventsFormatArg::Text, false) => Style::Text,
     };
     let guests = align_guests(&mut recordings, args.method.method)?;
+    aligned::tell(&guests);
     let mut machines: Vec<Machine> =
         (0..recordings.len()).map(|at| machine(at, &recordings, &guests)).collect();
     choose_threads(args, &recordings, &mut machines)?;

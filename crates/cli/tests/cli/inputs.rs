@@ -35,6 +35,7 @@ fn a_session_stands_for_its_recordings() {
         &["nested"],
         &["info", "--format", "json"],
         &["align"],
+        &["path"],
         &["events", "-e", "sched_switch"],
     ] {
         let run = |files: &[&str]| {

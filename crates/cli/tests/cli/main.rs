@@ -9,6 +9,7 @@ mod events;
 mod inputs;
 mod manual;
 mod outputs;
+mod paths;
 mod readme;
 mod reports;
 mod schemas;

@@ -4,9 +4,10 @@ use std::fs;
 
 use crate::tool::{assert_golden, output_of};
 
-const VERBS: [&str; 12] = [
+const VERBS: [&str; 13] = [
     "exits",
     "nested",
+    "path",
     "align",
     "events",
     "info",

@@ -11,12 +11,13 @@ use std::process::Command;
 
 use crate::tool::repository;
 
-const GUIDES: [&str; 5] = [
+const GUIDES: [&str; 6] = [
     "README.md",
     "docs/alignment.md",
     "docs/formats/exits.md",
     "docs/formats/nested.md",
     "docs/formats/session.md",
+    "docs/path.md",
 ];
 
 /// Runs a command of a guide and returns what it prints.

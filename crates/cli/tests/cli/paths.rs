@@ -1,0 +1,90 @@
+//! `hyperscope path` on real recordings: tables, JSON, CSV, ends of one's own, and what goes wrong.
+
+use crate::schemas::{check, closed};
+use crate::tool::{assert_golden, command, hyperscope, output_of, recordings};
+use serde_json::Value;
+
+const GUEST: [&str; 2] =
+    ["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"];
+const WITH_VHOST: &str = "fixtures/arm64/B-vhost-on.dat";
+const WITHOUT_VHOST: &str = "fixtures/arm64/B-vhost-off.dat";
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&output_of(&[&["path", "--format", "json"], args].concat())).unwrap()
+}
+
+#[test]
+fn every_recording_keeps_the_schema() {
+    let schema = closed("path");
+    for path in recordings() {
+        check(&schema, &json(&[&path]), &path);
+    }
+    let merged = json(&GUEST);
+    check(&schema, &merged, "host and guest");
+    assert!(merged["alignment"][0].as_str().unwrap().contains("aligned by windows"));
+}
+
+#[test]
+fn tables_are_as_expected() {
+    for (name, files) in [
+        ("arm64-vhost-on.path.txt", &[WITH_VHOST][..]),
+        ("arm64-vhost-off.path.txt", &[WITHOUT_VHOST]),
+        ("x86-svm-host-guest.path.txt", &GUEST),
+    ] {
+        assert_golden(name, &output_of(&[&["path"], files].concat()));
+        let csv = output_of(&[&["path", "--format", "csv"], files].concat());
+        assert_golden(&name.replace(".txt", ".csv"), &csv);
+    }
+}
+
+/// The way a packet takes out of its guest differs by who sends it, which is found without help.
+#[test]
+fn who_sends_packets_is_told() {
+    let actors = |file| {
+        let report = json(&[file]);
+        let sends = |hop: &&Value| hop["to"] == "kp_tun_get_user";
+        let hops = report["paths"].as_array().unwrap().iter();
+        let hops = hops.flat_map(|path| path["hops"].as_array().unwrap()).filter(sends);
+        let mut actors: Vec<String> =
+            hops.map(|hop| hop["on"].as_str().unwrap().to_owned()).collect();
+        actors.sort();
+        actors.dedup();
+        actors
+    };
+    assert_eq!(actors(WITH_VHOST), ["vhost"]);
+    assert_eq!(actors(WITHOUT_VHOST), ["iothread"]);
+}
+
+#[test]
+fn ends_may_be_given() {
+    let ends = ["--start", "kvm_mmio", "--end", "kprobes:kp_*"];
+    let report = json(&[&ends[..], &[WITH_VHOST]].concat());
+    let paths = report["paths"].as_array().unwrap();
+    assert!(paths.iter().all(|path| path["start"] == "kvm_mmio"));
+    let last = |path: &Value| path["hops"].as_array().unwrap().last().unwrap()["to"].clone();
+    assert!(!paths.is_empty());
+    assert!(
+        paths
+            .iter()
+            .filter(|path| path["returns"] == true)
+            .all(|path| last(path) == "kp_tun_get_user")
+    );
+    let run = hyperscope(&["path", "--start", "kvm_no_such", WITH_VHOST]);
+    assert_eq!(run.code, 1);
+    assert!(run.err.contains("no event matches kvm_no_such"), "{}", run.err);
+}
+
+/// A guest's recording alone has no requests that leave it, as far as can be told.
+#[test]
+fn without_exits_there_is_nothing_to_follow() {
+    let text = output_of(&["path", GUEST[1]]);
+    assert!(text.contains("0 requests on 0 paths"), "{text}");
+    assert!(text.contains("record at least"), "{text}");
+}
+
+#[test]
+fn narrow_terminals_lose_the_drawing_first() {
+    let output = command().env("COLUMNS", "60").args(["path", WITH_VHOST]).output().unwrap();
+    let narrow = String::from_utf8(output.stdout).unwrap();
+    assert!(!narrow.contains("one of them") && narrow.contains("p50"), "{narrow}");
+}
