@@ -55,6 +55,8 @@ pub struct AlignRow {
     pub guest_cpu: u32,
     /// Number of the vCPU that is it.
     pub vcpu: u32,
+    /// The host's thread that runs it.
+    pub thread: u32,
     /// The stretch, on the host's clock.
     pub from_ns: i64,
     /// Its end.

@@ -12,6 +12,7 @@ mod group;
 mod nested;
 mod path;
 mod reasons;
+mod states;
 mod tally;
 mod vms;
 
@@ -23,5 +24,9 @@ pub use group::{By, Group};
 pub use nested::{AncillaryRow, LevelCount, Nested, NestedRow, nested};
 pub use path::{Actor, ExampleStep, Hop, NoSuchEvent, Path, PathEnds, Paths, paths};
 pub use reasons::{Code, Isa, ReasonNames, is_waiting};
+pub use states::{
+    ExitOf, GuestCpu, OccupantSpan, Placed, StateSink, StateSpan, States, VcpuRef, VcpuState,
+    states,
+};
 pub use tally::Tally;
 pub use vms::find_vms;

@@ -49,21 +49,21 @@ impl Report for PathReport {
     }
 
     fn csv(&self) -> Table {
-        let rows: Vec<(usize, &Path, Option<(usize, &Hop)>)> = (1..)
+        let rows: Vec<(usize, &Path, NumberedHop<'_>)> = (1..)
             .zip(&self.paths.paths)
             .flat_map(|(number, path)| {
-                let hops = path.hops.iter().enumerate().map(move |hop| (number, path, Some(hop)));
+                let hops = (1..).zip(&path.hops).map(move |hop| (number, path, Some(hop)));
                 std::iter::once((number, path, None)).chain(hops)
             })
             .collect();
         let mut table = Table::default();
-        let mut add = |title: &str, of: &dyn Fn(&Path, Option<(usize, &Hop)>) -> String| {
+        let mut add = |title: &str, of: &dyn Fn(&Path, NumberedHop<'_>) -> String| {
             table.names(title, 0, rows.iter().map(|(_, path, hop)| of(path, *hop)).collect());
         };
         let unit = if self.paths.nanoseconds { "ns" } else { "cycles" };
         add("vm", &|path, _| path.vm.clone().unwrap_or_default());
         add("name", &|path, _| path.name.clone());
-        add("hop", &|_, hop| hop.map_or_else(String::new, |(at, _)| (at + 1).to_string()));
+        add("hop", &|_, hop| hop.map_or_else(String::new, |(at, _)| at.to_string()));
         add("from", &|path, hop| hop.map_or(&path.start, |(_, hop)| &hop.from).clone());
         add("to", &|path, hop| {
             let last = path.hops.last().map(|hop| &hop.to);
@@ -84,6 +84,9 @@ impl Report for PathReport {
         table
     }
 }
+
+/// A hop and its number, from 1; none for a path as a whole.
+type NumberedHop<'p> = Option<(usize, &'p Hop)>;
 
 const PER_MILLE: [u64; 3] = [500, 900, 990];
 

@@ -9,9 +9,13 @@
 //! A `sched_switch` away opens an off-CPU part whatever the thread was doing; the switch back
 //! closes it.
 
+mod now;
+
 use crate::exit_span::{Detail, ExitSpan, Handler, Outcome};
 use crate::poll::KernelStretches;
 use crate::thread_event::{Kind, ThreadEvent};
+
+pub use now::Doing;
 
 /// Receives the exits of a recording, in time order per vCPU.
 pub trait ExitSink {
@@ -64,7 +68,11 @@ pub(crate) struct VcpuThread {
     accounted_ns: u64,
     place: Place,
     cpu: Cpu,
+    /// It is off its CPU, and was woken since it went to sleep.
+    woken: bool,
     stretches: KernelStretches,
+    /// From when to when it polled, by the last `kvm_vcpu_wakeup` of the open exit.
+    polled_ns: Option<(u64, u64)>,
     /// The scheduler's switches of this thread are in the recording.
     switches_recorded: bool,
     /// The thread was off its CPU at some time during the open exit.
@@ -91,7 +99,9 @@ impl VcpuThread {
             accounted_ns: 0,
             place: Place::Kernel,
             cpu: Cpu::Running,
+            woken: false,
             stretches: KernelStretches::default(),
+            polled_ns: None,
             switches_recorded: false,
             was_off: false,
             stream: 0,
@@ -275,6 +285,7 @@ impl VcpuThread {
         let runnable = event.flag == 1;
         self.account_until(event.stamp_ns, if runnable { Then::GoesOn } else { Then::Sleeps });
         self.cpu = if runnable { Cpu::OffRunnable } else { Cpu::OffBlocked };
+        self.woken = false;
         self.was_off = true;
     }
 
@@ -292,6 +303,7 @@ impl VcpuThread {
         if self.cpu == Cpu::OffBlocked {
             self.account(stamp_ns);
             self.cpu = Cpu::OffRunnable;
+            self.woken = true;
         }
     }
 
@@ -339,6 +351,7 @@ impl VcpuThread {
             }
             None => span.poll_unknown = true,
         }
+        self.polled_ns = until_ns.map(|until_ns| (from_ns, until_ns));
         self.stretches.clear();
     }
 
@@ -356,7 +369,7 @@ impl VcpuThread {
     /// Whether events of this thread may have been lost since its open exit began, or since its
     /// guest was entered: gaps that had ended by then are forgotten. A thread that was never
     /// switched away and whose events all came from one intact CPU has lost none.
-    fn lost_since(&self) -> bool {
+    pub(crate) fn lost_since(&self) -> bool {
         let stayed = || self.switches_recorded && !self.was_off && !self.moved;
         self.gaps.iter().any(|gap| gap.stream == self.stream || !stayed())
     }

@@ -32,6 +32,25 @@ impl Vcpus {
         self.live.contains_key(&thread)
     }
 
+    /// The vCPU that a thread is at the moment.
+    pub(crate) fn of_thread(&self, thread: u32) -> Option<&VcpuThread> {
+        self.live.get(&thread)
+    }
+
+    /// Threads that are vCPUs at the moment, in the order in which they were found.
+    pub(crate) fn threads(&self) -> Vec<u32> {
+        let mut threads: Vec<(usize, u32)> =
+            self.live.iter().map(|(thread, vcpu)| (vcpu.index, *thread)).collect();
+        threads.sort_unstable();
+        threads.into_iter().map(|(_, thread)| thread).collect()
+    }
+
+    /// Tells all vCPUs of a loss, those not yet known too.
+    pub(crate) fn lost(&mut self, gap: &ThreadEvent) {
+        self.open_gaps.push(*gap);
+        self.live.values_mut().for_each(|vcpu| vcpu.lost(gap));
+    }
+
     /// Notes losses of which threads not yet known may have to hear.
     pub(crate) fn note_gaps(&mut self, gaps: &[ThreadEvent]) {
         self.open_gaps.extend_from_slice(gaps);
@@ -126,10 +145,7 @@ impl Vcpus {
 
     /// Ends all threads, in the order in which they were found.
     pub(crate) fn finish(mut self, sink: &mut impl ExitSink) -> Vec<VcpuInfo> {
-        let mut threads: Vec<(usize, u32)> =
-            self.live.iter().map(|(thread, vcpu)| (vcpu.index, *thread)).collect();
-        threads.sort_unstable();
-        for (_, thread) in threads {
+        for thread in self.threads() {
             if let Some(vcpu) = self.live.get_mut(&thread) {
                 vcpu.finish(sink);
             }

@@ -94,6 +94,7 @@ fn row(cpu: &CpuOnVcpu, stamps: &CpuStamps, away: Option<&Away>, stretch: &Stret
     AlignRow {
         guest_cpu: cpu.guest_cpu,
         vcpu: cpu.vcpu,
+        thread: cpu.thread,
         from_ns: on_host(stretch.from_ns),
         to_ns: on_host(stretch.to_ns),
         offset_ns: line.offset_at(stretch.from_ns.midpoint(stretch.to_ns)),

@@ -15,6 +15,7 @@ mod level_two;
 mod naive_exits;
 mod naive_nested;
 mod naive_paths;
+mod states;
 
 use std::path::PathBuf;
 

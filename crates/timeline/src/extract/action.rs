@@ -3,13 +3,12 @@
 use eventfmt::EventFormat;
 
 use super::load::Load;
-use crate::kvm_events::{ARM64_EXIT, DETAIL_RULES, HOST_WORK_SYSTEMS, RULES, Rule, SCHED_SWITCH};
+use crate::kvm_events::{
+    ARM64_EXIT, DETAIL_RULES, FLAG, HOST_WORK_SYSTEMS, ONLY_IF, RULES, Rule, SCHED_SWITCH,
+    SLEEP_STATES, THREAD, VALUE,
+};
 use crate::thread_batch::ThreadBatch;
 use crate::thread_event::{Kind, ThreadEvent};
-
-/// Bits of `prev_state` that say why a thread sleeps; none set: it stays runnable. Above them
-/// kernels put markers such as "preempted" (`TASK_REPORT`, `TASK_REPORT_MAX`).
-const SLEEP_STATES: u64 = 0xff;
 
 /// What to do with an event.
 #[derive(Clone, Copy, Debug)]
@@ -186,9 +185,9 @@ pub(super) fn compile(format: &EventFormat, details: bool) -> Option<Action> {
 
 fn compile_switch(format: &EventFormat) -> Option<SwitchAction> {
     Some(SwitchAction {
-        prev_pid: first(format, &["prev_pid"])?,
-        prev_state: first(format, &["prev_state"])?,
-        next_pid: first(format, &["next_pid"])?,
+        prev_pid: first(format, "prev_pid")?,
+        prev_state: first(format, "prev_state")?,
+        next_pid: first(format, "next_pid")?,
     })
 }
 
@@ -198,17 +197,17 @@ fn compile_rule(format: &EventFormat, rule: &Rule, details: bool) -> Option<Acti
         let waker = compile_thread(format, &Rule::HOST_WORK)?;
         return Some(Action::Wake { waker, woken: action });
     }
-    let load = |name| first(format, &[name]);
     let mut special = Special {
         guest_pc: first(format, rule.guest_pc).filter(|_| details),
         ..Special::default()
     };
-    if let Some((name, value)) = rule.only_if {
-        special.only_if = Some((load(name)?, value));
+    let condition = rule.fields[ONLY_IF];
+    if !condition.is_empty() {
+        special.only_if = Some((first(format, condition)?, rule.only_if));
     }
-    if rule.kind == Kind::Exit && first(format, rule.value).is_none() {
-        special.high = Some(load(ARM64_EXIT.0)?);
-        action.value = load(ARM64_EXIT.1)?;
+    if rule.kind == Kind::Exit && first(format, rule.fields[VALUE]).is_none() {
+        special.high = Some(first(format, ARM64_EXIT.0)?);
+        action.value = first(format, ARM64_EXIT.1)?;
     }
     let Special { only_if, high, guest_pc } = &special;
     let plain = only_if.is_none() && high.is_none() && guest_pc.is_none();
@@ -216,12 +215,13 @@ fn compile_rule(format: &EventFormat, rule: &Rule, details: bool) -> Option<Acti
 }
 
 fn compile_thread(format: &EventFormat, rule: &Rule) -> Option<ThreadAction> {
-    let thread = if rule.thread.is_empty() { "common_pid" } else { rule.thread };
-    let value = first(format, rule.value);
+    let thread = rule.fields[THREAD];
+    let thread = if thread.is_empty() { "common_pid" } else { thread };
+    let value = first(format, rule.fields[VALUE]);
     Some(ThreadAction {
-        thread: first(format, &[thread])?,
+        thread: first(format, thread)?,
         value: value.unwrap_or(Load::ABSENT),
-        flag: first(format, rule.flag).unwrap_or(Load::ABSENT),
+        flag: first(format, rule.fields[FLAG]).unwrap_or(Load::ABSENT),
         value_bias: u64::from(rule.kind == Kind::Entry && value.is_some()),
         kind: rule.kind,
         fixed_flag: 0,
@@ -229,6 +229,6 @@ fn compile_thread(format: &EventFormat, rule: &Rule) -> Option<ThreadAction> {
 }
 
 /// The first of some fields that the format has.
-fn first(format: &EventFormat, names: &[&str]) -> Option<Load> {
-    names.iter().find_map(|name| format.field(name)?.number()).map(Load::new)
+fn first(format: &EventFormat, names: &str) -> Option<Load> {
+    names.split('|').find_map(|name| format.field(name)?.number()).map(Load::new)
 }

@@ -1,0 +1,61 @@
+//! What every vCPU, every thread of a guest and every CPU did when: states over time.
+//!
+//! ```text
+//!  host    entry ─────────────┐ irq  kvm_exit ── kvm_userspace_exit ── … ─── entry
+//!  guest     thread A │ irq │ B │                                               B
+//!  vCPU     guest-user│irq  │user│before-exit│ exit-kernel │ exit-user │ …    │ user
+//! ```
+//! The host's side is that of the exits report (`timeline::turns`); what the guest did is taken from
+//! its own recording, brought to the host's clock. Spans are given away as soon as they are certain:
+//! nothing is kept but what lies between an entry and the next.
+
+mod guest;
+mod occupancy;
+mod pass;
+mod span;
+mod wanted;
+mod weave;
+
+use sources::Recording;
+use timeline::moments::{MomentPass, each_moment};
+use timeline::{VcpuInfo, Vm, group_vms};
+
+use crate::GuestAlignment;
+use pass::Pass;
+
+pub use span::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
+pub use weave::Placed;
+
+/// What a pass over states leaves besides what its sink gathered.
+#[derive(Debug)]
+pub struct States {
+    /// By recording: its vCPUs, which [`VcpuRef::index`] counts.
+    pub vcpus: Vec<Vec<VcpuInfo>>,
+    /// By recording: its vCPUs put together.
+    pub vms: Vec<Vec<Vm>>,
+    /// By guest's recording that was laid over its host's, how well it fits.
+    pub placed: Vec<(usize, Placed)>,
+    /// What else the pass tells: losses, names of threads, times.
+    pub pass: MomentPass,
+}
+
+/// Gives `sink` the states of all that `recordings` show. `guests` says which of them is whose
+/// guest: see [`crate::align`]; they must have been applied. `tick` hears of the bytes done.
+pub fn states<S: StateSink>(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    sink: &mut S,
+    tick: &(dyn Fn(u64) + Sync),
+) -> States {
+    let mut pass = Pass::new(recordings, guests, sink);
+    let told = pass.guests();
+    let wanted = |at: usize, format: &eventfmt::EventFormat| {
+        let recording = recordings.get(at)?;
+        wanted::wanted(recording, format, told.get(at) == Some(&true))
+    };
+    let moments = each_moment(recordings, &wanted, &mut pass, tick);
+    let (vcpus, placed) = pass.finish();
+    let pairs = recordings.iter().zip(&vcpus);
+    let vms = pairs.map(|(recording, vcpus)| group_vms(recording, vcpus)).collect();
+    States { vcpus, vms, placed, pass: moments }
+}

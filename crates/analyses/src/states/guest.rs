@@ -1,0 +1,103 @@
+//! What a guest does on each of its CPUs, by its own events.
+
+use rustc_hash::FxHashMap;
+use timeline::moments::Moment;
+use timeline::turns::SWITCH_TAG;
+
+use super::span::VcpuState;
+use super::wanted::{Sign, sign_of};
+
+/// Threads of which is kept where they are: as many as a kernel has at once (`PID_MAX_LIMIT`).
+const MOST_THREADS: usize = 1 << 22;
+
+/// What a CPU of a guest does from some moment on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Context {
+    /// The thread that has the CPU; 0: the idle one.
+    pub(super) task: Option<u32>,
+    /// One of the guest's states.
+    pub(super) state: VcpuState,
+}
+
+impl Context {
+    /// Nothing tells.
+    pub(super) const UNKNOWN: Self = Self { task: None, state: VcpuState::Guest };
+}
+
+/// Where a thread is, or will be when it runs again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    User,
+    Kernel,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    task: Option<u32>,
+    irqs: u32,
+    in_softirq: bool,
+    told: Option<Context>,
+}
+
+/// All CPUs of one guest.
+#[derive(Debug, Default)]
+pub(super) struct GuestContexts {
+    cpus: FxHashMap<u16, Cpu>,
+    modes: FxHashMap<u32, Mode>,
+}
+
+impl GuestContexts {
+    /// Takes the next event; tells what its CPU does from then on, if that changes.
+    pub(super) fn moment(&mut self, moment: &Moment) -> Option<Context> {
+        let cpu = self.cpus.entry(moment.cpu).or_default();
+        cpu.task = Some(moment.thread);
+        if moment.tag == SWITCH_TAG {
+            // No handler of an interrupt goes on beyond a switch: what seems so has lost its end.
+            *cpu = Cpu { task: moment.thread_value(2), told: cpu.told, ..Cpu::default() };
+        } else if let Some(sign) = sign_of(moment.tag) {
+            match sign {
+                Sign::IrqBegins => cpu.irqs = cpu.irqs.saturating_add(1),
+                Sign::IrqEnds => cpu.irqs = cpu.irqs.saturating_sub(1),
+                Sign::SoftIrqBegins => cpu.in_softirq = true,
+                Sign::SoftIrqEnds => cpu.in_softirq = false,
+                Sign::Kernel => note(&mut self.modes, moment.thread, Mode::Kernel),
+                Sign::User => note(&mut self.modes, moment.thread, Mode::User),
+                Sign::OfUser if self.modes.contains_key(&moment.thread) => {}
+                Sign::OfUser => note(&mut self.modes, moment.thread, Mode::User),
+                Sign::Open => {
+                    self.modes.remove(&moment.thread);
+                }
+            }
+        }
+        let next = context(cpu, &self.modes);
+        let changes = cpu.told != Some(next);
+        cpu.told = Some(next);
+        changes.then_some(next)
+    }
+
+    /// Events of a CPU were lost; where its threads are is unknown until events tell.
+    pub(super) fn lost(&mut self, cpu: u16) -> Context {
+        self.modes.clear();
+        let told = Some(Context::UNKNOWN);
+        self.cpus.insert(cpu, Cpu { told, ..Cpu::default() });
+        Context::UNKNOWN
+    }
+}
+
+fn note(modes: &mut FxHashMap<u32, Mode>, thread: u32, mode: Mode) {
+    if modes.len() < MOST_THREADS || modes.contains_key(&thread) {
+        modes.insert(thread, mode);
+    }
+}
+
+fn context(cpu: &Cpu, modes: &FxHashMap<u32, Mode>) -> Context {
+    let mode = cpu.task.and_then(|task| modes.get(&task));
+    let state = match (cpu.task, mode) {
+        _ if cpu.irqs > 0 || cpu.in_softirq => VcpuState::GuestIrq,
+        (Some(0), _) => VcpuState::GuestIdle,
+        (_, Some(Mode::User)) => VcpuState::GuestUser,
+        (_, Some(Mode::Kernel)) => VcpuState::GuestKernel,
+        (_, None) => VcpuState::Guest,
+    };
+    Context { task: cpu.task, state }
+}

@@ -1,0 +1,75 @@
+//! Which thread had a CPU when, by the switches of the scheduler.
+
+use rustc_hash::FxHashMap;
+use timeline::moments::{Gap, Moment};
+use timeline::turns::SWITCH_TAG;
+
+use super::span::OccupantSpan;
+
+#[derive(Clone, Copy, Debug)]
+struct Cpu {
+    from_ns: u64,
+    thread: Option<u32>,
+    /// Switches are recorded: only then does the same thread in two events say that it had the CPU
+    /// between them.
+    switches: bool,
+}
+
+/// The CPUs of one recording.
+#[derive(Debug, Default)]
+pub(super) struct Occupancy {
+    cpus: FxHashMap<u16, Cpu>,
+    last_ns: u64,
+}
+
+impl Occupancy {
+    /// Takes the next event; `tell` hears which thread had its CPU, as far as that is over.
+    pub(super) fn moment(&mut self, moment: &Moment, tell: impl FnMut(u16, &OccupantSpan)) {
+        self.last_ns = self.last_ns.max(moment.stamp_ns);
+        let (thread, now_ns) = (Some(moment.thread), moment.stamp_ns);
+        let first = Cpu { from_ns: now_ns, thread, switches: false };
+        let cpu = self.cpus.entry(moment.cpu).or_insert(first);
+        let is_switch = moment.tag == SWITCH_TAG;
+        if !is_switch && cpu.thread == thread {
+            return;
+        }
+        // Where another thread runs than the one that came last, a switch was not seen.
+        let had = cpu.thread.filter(|_| cpu.thread == thread && (is_switch || cpu.switches));
+        let next = if is_switch { moment.thread_value(2) } else { thread };
+        cpu.change(moment.cpu, now_ns, had, next, tell);
+        cpu.switches |= is_switch;
+    }
+
+    /// Events of a CPU were lost.
+    pub(super) fn gap(&mut self, gap: &Gap, tell: impl FnMut(u16, &OccupantSpan)) {
+        if let Some(cpu) = self.cpus.get_mut(&gap.cpu) {
+            cpu.change(gap.cpu, gap.from_ns, cpu.thread.filter(|_| cpu.switches), None, tell);
+        }
+    }
+
+    /// The recording ends. A CPU without further events went on as it did.
+    pub(super) fn finish(self, mut tell: impl FnMut(u16, &OccupantSpan)) {
+        let mut cpus: Vec<(u16, Cpu)> = self.cpus.into_iter().collect();
+        cpus.sort_by_key(|(number, _)| *number);
+        for (number, mut cpu) in cpus {
+            cpu.change(number, self.last_ns, cpu.thread.filter(|_| cpu.switches), None, &mut tell);
+        }
+    }
+}
+
+impl Cpu {
+    fn change(
+        &mut self,
+        number: u16,
+        now_ns: u64,
+        had: Option<u32>,
+        next: Option<u32>,
+        mut tell: impl FnMut(u16, &OccupantSpan),
+    ) {
+        if now_ns > self.from_ns {
+            tell(number, &OccupantSpan { from_ns: self.from_ns, to_ns: now_ns, thread: had });
+            self.from_ns = now_ns;
+        }
+        self.thread = next;
+    }
+}

@@ -1,0 +1,221 @@
+//! Takes the events of all recordings in one order, and tells each machine's part of them.
+
+use rustc_hash::FxHashMap;
+use sources::Recording;
+use timeline::VcpuInfo;
+use timeline::moments::{Gap, Moment, MomentSink};
+use timeline::turns::{Turn, TurnSink, VcpuTurns};
+
+use super::guest::{Context, GuestContexts};
+use super::occupancy::Occupancy;
+use super::span::{GuestCpu, StateSink, StateSpan, VcpuRef};
+use super::wanted::concerns_turns;
+use super::weave::{Placed, Weave};
+use crate::GuestAlignment;
+use crate::reasons::ReasonNames;
+
+/// The vCPUs of one recording and what is laid over them.
+#[derive(Debug)]
+struct Host {
+    turns: VcpuTurns,
+    weaves: Weaves,
+}
+
+/// By thread, its vCPU.
+#[derive(Debug)]
+struct Weaves {
+    number: u16,
+    reasons: ReasonNames,
+    by_thread: FxHashMap<u32, Weave>,
+}
+
+/// A recording as one that was made in a guest.
+#[derive(Debug, Default)]
+struct Guest {
+    contexts: GuestContexts,
+    /// Its CPUs: the host's recording and the thread there.
+    vcpus: FxHashMap<u16, (usize, u32)>,
+    /// CPUs that no host tells of: what each does since when.
+    alone: FxHashMap<u16, (u64, Context)>,
+    last_ns: u64,
+}
+
+/// All machines.
+pub(super) struct Pass<'s, S> {
+    sink: &'s mut S,
+    hosts: Vec<Host>,
+    occupancies: Vec<Occupancy>,
+    guests: Vec<Option<Guest>>,
+}
+
+/// Gives turns to the weaves of one host.
+struct Telling<'p, S> {
+    weaves: &'p mut Weaves,
+    sink: &'p mut S,
+}
+
+impl<S: StateSink> TurnSink for Telling<'_, S> {
+    fn turn(&mut self, turn: &Turn<'_>) {
+        let isa = self.weaves.reasons.isa(turn.exit.map_or(0, |exit| exit.isa));
+        let index = u32::try_from(turn.vcpu).unwrap_or(u32::MAX);
+        let vcpu = VcpuRef { recording: self.weaves.number, index };
+        self.weaves.by_thread.entry(turn.thread).or_default().turn(turn, isa, vcpu, self.sink);
+    }
+}
+
+impl<'s, S: StateSink> Pass<'s, S> {
+    pub(super) fn new(
+        recordings: &[Recording],
+        alignments: &[GuestAlignment],
+        sink: &'s mut S,
+    ) -> Self {
+        let host = |(number, recording): (u16, &Recording)| Host {
+            turns: VcpuTurns::default(),
+            weaves: Weaves {
+                number,
+                reasons: ReasonNames::new(recording),
+                by_thread: FxHashMap::default(),
+            },
+        };
+        let mut pass = Self {
+            sink,
+            hosts: (0..).zip(recordings).map(host).collect(),
+            occupancies: recordings.iter().map(|_| Occupancy::default()).collect(),
+            guests: recordings.iter().map(|one| one.peer().map(|_| Guest::default())).collect(),
+        };
+        alignments.iter().for_each(|alignment| pass.relate(alignment));
+        pass
+    }
+
+    /// Notes which CPU of a guest is which vCPU.
+    fn relate(&mut self, alignment: &GuestAlignment) {
+        let Some(place) = self.guests.get_mut(alignment.guest) else { return };
+        let guest = place.get_or_insert_default();
+        let Some(host) = self.hosts.get_mut(alignment.host) else { return };
+        let Ok(recording) = u16::try_from(alignment.guest) else { return };
+        for row in alignment.result().map_or(&[][..], |result| &result.rows) {
+            let Ok(cpu) = u16::try_from(row.guest_cpu) else { continue };
+            guest.vcpus.insert(cpu, (alignment.host, row.thread));
+            let weave = host.weaves.by_thread.entry(row.thread).or_default();
+            let known_ns = weave.guest.map_or(0, |(_, bound_ns)| bound_ns);
+            let bound_ns = row.bound_ns.unwrap_or(0).max(known_ns);
+            weave.guest = Some((GuestCpu { recording, cpu }, bound_ns));
+        }
+    }
+
+    /// By recording: whether it was made in a guest.
+    pub(super) fn guests(&self) -> Vec<bool> {
+        self.guests.iter().map(Option::is_some).collect()
+    }
+
+    /// Ends all recordings.
+    pub(super) fn finish(self) -> (Vec<Vec<VcpuInfo>>, Vec<(usize, Placed)>) {
+        let sink = self.sink;
+        for (recording, occupancy) in (0..).zip(self.occupancies) {
+            occupancy.finish(|cpu, span| sink.cpu(GuestCpu { recording, cpu }, span));
+        }
+        let mut placed: Vec<(usize, Placed)> = Vec::new();
+        let mut vcpus = Vec::new();
+        for Host { turns, mut weaves, .. } in self.hosts {
+            vcpus.push(turns.finish(&mut Telling { weaves: &mut weaves, sink }));
+            for weave in weaves.by_thread.values() {
+                let Some((guest, _)) = weave.guest else { continue };
+                let at = usize::from(guest.recording);
+                match placed.iter_mut().find(|(known, _)| *known == at) {
+                    Some((_, sum)) => sum.add(&weave.placed),
+                    None => placed.push((at, weave.placed)),
+                }
+            }
+        }
+        placed.sort_by_key(|(at, _)| *at);
+        for (recording, guest) in (0..).zip(self.guests) {
+            let Some(guest) = guest else { continue };
+            let mut cpus: Vec<_> = guest.alone.into_iter().collect();
+            cpus.sort_by_key(|(cpu, _)| *cpu);
+            for (cpu, since) in cpus {
+                tell_alone(GuestCpu { recording, cpu }, since, guest.last_ns, sink);
+            }
+        }
+        (vcpus, placed)
+    }
+
+    /// A guest's CPU does something else from a moment on.
+    fn change(&mut self, at: GuestCpu, now_ns: u64, context: Context) {
+        let Some(Some(guest)) = self.guests.get_mut(usize::from(at.recording)) else { return };
+        let Some(&(host, thread)) = guest.vcpus.get(&at.cpu) else {
+            if let Some(since) = guest.alone.insert(at.cpu, (now_ns, context)) {
+                tell_alone(at, since, now_ns, self.sink);
+            }
+            return;
+        };
+        let Some(Host { turns, weaves, .. }) = self.hosts.get_mut(host) else { return };
+        let weave = weaves.by_thread.entry(thread).or_default();
+        if weave.change(now_ns, context) {
+            let mut telling = Telling { weaves, sink: self.sink };
+            if !turns.tell_guest(thread, now_ns, &mut telling) {
+                weaves.by_thread.entry(thread).or_default().give_up();
+            }
+        }
+    }
+}
+
+/// What a CPU did of which only the guest tells.
+fn tell_alone(
+    at: GuestCpu,
+    (from_ns, context): (u64, Context),
+    to_ns: u64,
+    sink: &mut impl StateSink,
+) {
+    let Context { task: Some(task), state } = context else { return };
+    if from_ns < to_ns {
+        let span = StateSpan {
+            from_ns,
+            to_ns,
+            state,
+            level: 1,
+            cpu: at.cpu,
+            exit: None,
+            task: Some(task),
+        };
+        sink.task(at, task, &span);
+    }
+}
+
+impl<S: StateSink> MomentSink for Pass<'_, S> {
+    fn moment(&mut self, moment: &Moment) {
+        let recording = moment.recording;
+        let at = usize::from(recording);
+        if let Some(occupancy) = self.occupancies.get_mut(at) {
+            let sink = &mut *self.sink;
+            occupancy.moment(moment, |cpu, span| sink.cpu(GuestCpu { recording, cpu }, span));
+        }
+        if let Some(Some(guest)) = self.guests.get_mut(at) {
+            guest.last_ns = guest.last_ns.max(moment.stamp_ns);
+            if let Some(context) = guest.contexts.moment(moment) {
+                let cpu = GuestCpu { recording, cpu: moment.cpu };
+                self.change(cpu, moment.stamp_ns, context);
+            }
+        }
+        if concerns_turns(moment.tag)
+            && let Some(Host { turns, weaves, .. }) = self.hosts.get_mut(at)
+        {
+            turns.moment(moment, &mut Telling { weaves, sink: self.sink });
+        }
+    }
+
+    fn gap(&mut self, gap: &Gap) {
+        let recording = gap.recording;
+        let at = usize::from(recording);
+        if let Some(occupancy) = self.occupancies.get_mut(at) {
+            let sink = &mut *self.sink;
+            occupancy.gap(gap, |cpu, span| sink.cpu(GuestCpu { recording, cpu }, span));
+        }
+        if let Some(Some(guest)) = self.guests.get_mut(at) {
+            let context = guest.contexts.lost(gap.cpu);
+            self.change(GuestCpu { recording, cpu: gap.cpu }, gap.from_ns, context);
+        }
+        if let Some(host) = self.hosts.get_mut(at) {
+            host.turns.gap(gap);
+        }
+    }
+}

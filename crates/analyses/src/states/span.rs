@@ -1,0 +1,168 @@
+//! Spans of time and what somebody did in them.
+
+/// What a vCPU does, as far as host and guest tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum VcpuState {
+    /// A thread of the guest runs in user space.
+    GuestUser,
+    /// A thread of the guest runs in the guest's kernel.
+    GuestKernel,
+    /// The guest deals with an interrupt, a soft one too.
+    GuestIrq,
+    /// The guest's idle thread runs: it looks for work, or is on its way to halting.
+    GuestIdle,
+    /// The guest runs; what it does is not recorded.
+    Guest,
+    /// The host works after the hardware has left the guest and before `kvm_exit`.
+    BeforeExit,
+    /// The host's kernel handles an exit.
+    ExitKernel,
+    /// The VMM handles an exit.
+    ExitUser,
+    /// Woken up, and waiting for a CPU.
+    Waiting,
+    /// Taken off its CPU though it could have run on.
+    Preempted,
+    /// The host polls for work on behalf of a guest that halted.
+    HaltPoll,
+    /// The guest has nothing to do, and its vCPU sleeps.
+    Halted,
+    /// The vCPU's thread sleeps for another reason.
+    Blocked,
+    /// Not known: events were lost or are missing.
+    Unknown,
+}
+
+impl VcpuState {
+    /// All states, in the order of reports.
+    pub const ALL: [Self; 14] = [
+        Self::GuestUser,
+        Self::GuestKernel,
+        Self::GuestIrq,
+        Self::GuestIdle,
+        Self::Guest,
+        Self::BeforeExit,
+        Self::ExitKernel,
+        Self::ExitUser,
+        Self::Waiting,
+        Self::Preempted,
+        Self::HaltPoll,
+        Self::Halted,
+        Self::Blocked,
+        Self::Unknown,
+    ];
+
+    /// Its name in reports and scripts.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::GuestUser => "guest_user",
+            Self::GuestKernel => "guest_kernel",
+            Self::GuestIrq => "guest_irq",
+            Self::GuestIdle => "guest_idle",
+            Self::Guest => "guest",
+            Self::BeforeExit => "before_exit",
+            Self::ExitKernel => "exit_kernel",
+            Self::ExitUser => "exit_user",
+            Self::Waiting => "waiting",
+            Self::Preempted => "preempted",
+            Self::HaltPoll => "halt_poll",
+            Self::Halted => "halted",
+            Self::Blocked => "blocked",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The guest runs.
+    #[must_use]
+    pub const fn is_guest(self) -> bool {
+        matches!(
+            self,
+            Self::GuestUser | Self::GuestKernel | Self::GuestIrq | Self::GuestIdle | Self::Guest
+        )
+    }
+}
+
+/// A vCPU of one of the recordings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VcpuRef {
+    /// Index of the host's recording.
+    pub recording: u16,
+    /// Index in [`super::States::vcpus`] of that recording.
+    pub index: u32,
+}
+
+/// A CPU of one of the recordings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GuestCpu {
+    /// Index of the recording.
+    pub recording: u16,
+    /// The CPU.
+    pub cpu: u16,
+}
+
+/// The exit that a span is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExitOf {
+    /// Time of `kvm_exit`: tells exits of one vCPU apart.
+    pub start_ns: u64,
+    /// The raw code and the `isa` field, as [`timeline::ExitSpan`] has them.
+    pub code: u64,
+    /// See `code`.
+    pub isa: u8,
+    /// Its entry was seen: the exits report counts its time.
+    pub paired: bool,
+}
+
+/// A stretch of time in which a vCPU was in one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateSpan {
+    /// Its beginning, on the host's clock.
+    pub from_ns: u64,
+    /// Its end.
+    pub to_ns: u64,
+    /// The state.
+    pub state: VcpuState,
+    /// 1: the guest itself; 2: a guest inside it ran, or left by this exit.
+    pub level: u8,
+    /// The host's CPU on which the vCPU's thread ran, or ran last; of a guest without its host's
+    /// recording, the guest's CPU.
+    pub cpu: u16,
+    /// The exit that is being handled.
+    pub exit: Option<ExitOf>,
+    /// The guest's thread that ran, or will when the vCPU runs again; 0: its idle thread.
+    pub task: Option<u32>,
+}
+
+impl StateSpan {
+    /// How long it lasted.
+    #[must_use]
+    pub const fn duration_ns(&self) -> u64 {
+        self.to_ns.saturating_sub(self.from_ns)
+    }
+}
+
+/// A stretch of time in which one thread had a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OccupantSpan {
+    /// Its beginning.
+    pub from_ns: u64,
+    /// Its end.
+    pub to_ns: u64,
+    /// The thread; 0 is idle, `None` not known.
+    pub thread: Option<u32>,
+}
+
+/// Takes the states of all that recordings show.
+pub trait StateSink: Send {
+    /// A vCPU was in one state for a while. Spans of a vCPU come in order, each beginning where the
+    /// one before it ended.
+    fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan);
+
+    /// The same as seen by the guest's thread that had its CPU then: what did it get of that time?
+    /// Where the host's recording is missing, all states are the guest's.
+    fn task(&mut self, guest: GuestCpu, task: u32, span: &StateSpan);
+
+    /// A thread had a CPU, in order and without gaps per CPU.
+    fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan);
+}

@@ -1,0 +1,91 @@
+//! Which events tell what a guest does, and how.
+
+use eventfmt::EventFormat;
+use sources::Recording;
+use timeline::moments::Wanted;
+use timeline::turns::{OWN_TAGS, VcpuTurns, is_host_work};
+
+/// What an event tells of the CPU of a guest that it was recorded on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub(super) enum Sign {
+    /// An interrupt's handler begins.
+    IrqBegins,
+    /// It ends.
+    IrqEnds,
+    /// Soft interrupts are worked off.
+    SoftIrqBegins,
+    /// They are done.
+    SoftIrqEnds,
+    /// The thread is in the kernel.
+    Kernel,
+    /// The thread is about to run in user space.
+    User,
+    /// The thread was in user space; the kernel works for a moment that no event ends.
+    OfUser,
+    /// Where the thread goes on is not recorded.
+    Open,
+}
+
+const SIGNS: [Sign; 8] = [
+    Sign::IrqBegins,
+    Sign::IrqEnds,
+    Sign::SoftIrqBegins,
+    Sign::SoftIrqEnds,
+    Sign::Kernel,
+    Sign::User,
+    Sign::OfUser,
+    Sign::Open,
+];
+
+/// Added to the tags of events that are the host's work, too.
+const WORK: u16 = 0x80;
+
+/// What is wanted of an event: of a guest's, what tells what it does.
+pub(super) fn wanted(
+    recording: &Recording,
+    format: &EventFormat,
+    of_guest: bool,
+) -> Option<Wanted> {
+    match sign(format).filter(|_| of_guest) {
+        Some(sign) => {
+            let work = if is_host_work(format) { WORK } else { 0 };
+            Some(Wanted { tag: OWN_TAGS + work + sign as u16, fields: &[] })
+        }
+        None => VcpuTurns::wanted(recording, format),
+    }
+}
+
+/// The sign that a tag stands for.
+pub(super) fn sign_of(tag: u16) -> Option<Sign> {
+    let number = tag.checked_sub(OWN_TAGS)?;
+    SIGNS.get(usize::from(number & !WORK)).copied()
+}
+
+/// Whether a moment with this tag concerns vCPU threads.
+pub(super) fn concerns_turns(tag: u16) -> bool {
+    tag.checked_sub(OWN_TAGS).is_none_or(|number| number & WORK != 0)
+}
+
+fn sign(format: &EventFormat) -> Option<Sign> {
+    let (system, name) = (format.system(), format.name());
+    let begins = name.ends_with("_entry");
+    let ends = name.ends_with("_exit");
+    Some(match (system, name) {
+        ("irq", "irq_handler_entry") | ("ipi", "ipi_entry") => Sign::IrqBegins,
+        ("irq", "irq_handler_exit") | ("ipi", "ipi_exit") => Sign::IrqEnds,
+        ("irq_vectors", _) if begins => Sign::IrqBegins,
+        ("irq_vectors", _) if ends => Sign::IrqEnds,
+        ("irq", "softirq_entry") => Sign::SoftIrqBegins,
+        ("irq", "softirq_exit") => Sign::SoftIrqEnds,
+        ("raw_syscalls", "sys_enter") | ("context_tracking", "user_exit") => Sign::Kernel,
+        ("raw_syscalls", "sys_exit") | ("context_tracking", "user_enter") => Sign::User,
+        ("exceptions", "page_fault_user") => Sign::OfUser,
+        // Of single system calls others may go unseen: only what lies inside them is known. The one
+        // that VMMs enter guests by is among the events of turns.
+        ("syscalls", "sys_enter_ioctl") => return None,
+        ("syscalls", _) if name.starts_with("sys_enter_") => Sign::Kernel,
+        ("syscalls", _) if name.starts_with("sys_exit_") => Sign::Open,
+        _ => return None,
+    })
+}

@@ -1,0 +1,235 @@
+//! Lays what a guest's recording tells over what the host tells of the vCPU.
+
+use std::collections::VecDeque;
+
+use timeline::Doing;
+use timeline::turns::{Stretch, Turn, TurnEnd};
+
+use super::guest::Context;
+use super::span::{ExitOf, GuestCpu, StateSink, StateSpan, VcpuRef, VcpuState};
+use crate::reasons::{Isa, is_waiting};
+
+/// Changes in a guest that wait for the next entry of their vCPU, at most.
+pub(super) const MOST_WAITING: usize = 1 << 12;
+
+/// How well the events of a guest fit the times at which its vCPUs ran it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placed {
+    /// Changes of what the guest did: a thread or an interrupt began or ended.
+    pub changes: u64,
+    /// Of those, how many lay outside the nearest time in the guest by no more than the clocks'
+    /// bound, and were moved there.
+    pub moved: u64,
+    /// The furthest that one was moved.
+    pub most_moved_ns: u64,
+    /// How many lay further outside: what they say is left out.
+    pub outside: u64,
+}
+
+impl Placed {
+    /// Adds another CPU's.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.changes += other.changes;
+        self.moved += other.moved;
+        self.most_moved_ns = self.most_moved_ns.max(other.most_moved_ns);
+        self.outside += other.outside;
+    }
+}
+
+/// One vCPU, and the guest's CPU that it is, if the guest was recorded.
+#[derive(Debug, Default)]
+pub(super) struct Weave {
+    /// The guest's CPU, and how far off its clock may be.
+    pub(super) guest: Option<(GuestCpu, u64)>,
+    /// What the guest does from some moments on, to be laid over the host's times.
+    waiting: VecDeque<(u64, Context)>,
+    now: Option<Context>,
+    /// The host has told of the vCPU.
+    begun: bool,
+    pub(super) placed: Placed,
+}
+
+/// Where spans of a turn go.
+struct Out<'s, S> {
+    sink: &'s mut S,
+    vcpu: VcpuRef,
+    guest: Option<GuestCpu>,
+    /// Not given yet: the next may go on in the same state.
+    last: Option<StateSpan>,
+}
+
+impl<S: StateSink> Out<'_, S> {
+    fn push(&mut self, span: StateSpan) {
+        if span.from_ns >= span.to_ns {
+            return;
+        }
+        match &mut self.last {
+            Some(last)
+                if (StateSpan { from_ns: last.from_ns, ..span })
+                    == (StateSpan { to_ns: span.to_ns, ..*last }) =>
+            {
+                last.to_ns = span.to_ns;
+            }
+            _ => {
+                self.flush();
+                self.last = Some(span);
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        let Some(span) = self.last.take() else { return };
+        self.sink.vcpu(self.vcpu, &span);
+        if let (Some(guest), Some(task)) = (self.guest, span.task) {
+            self.sink.task(guest, task, &span);
+        }
+    }
+}
+
+impl Weave {
+    /// From a moment on the guest does something else. Returns whether too many changes wait.
+    pub(super) fn change(&mut self, stamp_ns: u64, context: Context) -> bool {
+        self.waiting.push_back((stamp_ns, context));
+        self.waiting.len() >= MOST_WAITING
+    }
+
+    /// Too many changes wait, and the vCPU is not in its guest.
+    pub(super) fn give_up(&mut self) {
+        while let Some((_, context)) = self.waiting.pop_front() {
+            if self.begun {
+                self.placed.changes += 1;
+                self.placed.outside += 1;
+                self.now = None;
+            } else {
+                self.now = Some(context);
+            }
+        }
+    }
+
+    /// Tells what the vCPU did in a turn.
+    pub(super) fn turn(
+        &mut self,
+        turn: &Turn<'_>,
+        isa: Isa,
+        vcpu: VcpuRef,
+        sink: &mut impl StateSink,
+    ) {
+        let Some((first, last)) = turn.stretches.first().zip(turn.stretches.last()) else { return };
+        if !self.begun {
+            self.begun = true;
+            self.catch_up(first.from_ns);
+        }
+        let guest = self.guest.map(|(guest, _)| guest);
+        let mut out = Out { sink, vcpu, guest, last: None };
+        let ends_in_entry = matches!(turn.end, TurnEnd::Entry | TurnEnd::Lost);
+        let entry_ns = ends_in_entry.then_some(last.to_ns);
+        for (at, stretch) in turn.stretches.iter().enumerate() {
+            let state = state(turn, stretch, isa);
+            if may_run(stretch) {
+                let later = turn.stretches.get(at + 1..).unwrap_or_default();
+                let again = later.iter().find(|one| may_run(one)).map(|one| one.from_ns);
+                self.lay_over(turn, stretch, state, again.or(entry_ns), &mut out);
+            } else {
+                out.push(self.span(turn, stretch, state, (stretch.from_ns, stretch.to_ns)));
+            }
+        }
+        out.flush();
+    }
+
+    /// What the guest did before its vCPU is first seen.
+    fn catch_up(&mut self, begin_ns: u64) {
+        while self.waiting.front().is_some_and(|(stamp_ns, _)| *stamp_ns < begin_ns) {
+            self.now = self.waiting.pop_front().map(|(_, context)| context);
+        }
+    }
+
+    /// A stretch in which the guest may have run, cut where the guest's events say so. What lies
+    /// behind it is taken to belong to it if it is nearer to it than to the next such stretch.
+    fn lay_over<S: StateSink>(
+        &mut self,
+        turn: &Turn<'_>,
+        stretch: &Stretch,
+        state: VcpuState,
+        again_ns: Option<u64>,
+        out: &mut Out<'_, S>,
+    ) {
+        let mut from_ns = stretch.from_ns;
+        while let Some(&(stamp_ns, context)) = self.waiting.front() {
+            let behind_ns = stamp_ns.saturating_sub(stretch.to_ns);
+            let before_next_ns = again_ns.map(|again_ns| again_ns.saturating_sub(stamp_ns));
+            if behind_ns > 0 && before_next_ns.is_some_and(|ahead_ns| ahead_ns < behind_ns) {
+                break;
+            }
+            self.waiting.pop_front();
+            let off_ns = behind_ns.max(stretch.from_ns.saturating_sub(stamp_ns));
+            let at_ns = stamp_ns.clamp(from_ns, stretch.to_ns);
+            out.push(self.span(turn, stretch, state, (from_ns, at_ns)));
+            from_ns = at_ns;
+            self.now = self.judged(off_ns).then_some(context);
+        }
+        out.push(self.span(turn, stretch, state, (from_ns, stretch.to_ns)));
+    }
+
+    /// Whether a change that lies so far outside counts.
+    fn judged(&mut self, off_ns: u64) -> bool {
+        let bound_ns = self.guest.map_or(0, |(_, bound_ns)| bound_ns);
+        self.placed.changes += 1;
+        if off_ns > bound_ns {
+            self.placed.outside += 1;
+            return false;
+        }
+        if off_ns > 0 {
+            self.placed.moved += 1;
+            self.placed.most_moved_ns = self.placed.most_moved_ns.max(off_ns);
+        }
+        true
+    }
+
+    fn span(
+        &self,
+        turn: &Turn<'_>,
+        stretch: &Stretch,
+        state: VcpuState,
+        (from_ns, to_ns): (u64, u64),
+    ) -> StateSpan {
+        let context = self.now.unwrap_or(Context::UNKNOWN);
+        // What the guest's kernel says of itself is not what a guest inside it does.
+        let own = state == VcpuState::Guest && turn.level == 1;
+        let exit = turn.exit.filter(|_| stretch.in_exit).map(|exit| ExitOf {
+            start_ns: exit.start_ns,
+            code: exit.code,
+            isa: exit.isa,
+            paired: turn.end == TurnEnd::Entry,
+        });
+        StateSpan {
+            from_ns,
+            to_ns,
+            state: if own { context.state } else { state },
+            level: turn.level,
+            cpu: stretch.cpu,
+            exit,
+            task: context.task,
+        }
+    }
+}
+
+/// Whether the guest may have run in it.
+fn may_run(stretch: &Stretch) -> bool {
+    matches!(stretch.doing, Doing::Guest | Doing::Unknown)
+}
+
+fn state(turn: &Turn<'_>, stretch: &Stretch, isa: Isa) -> VcpuState {
+    let halts = || turn.halted || turn.exit.is_some_and(|exit| is_waiting(isa, exit.code));
+    match stretch.doing {
+        Doing::Guest => VcpuState::Guest,
+        Doing::BeforeExit => VcpuState::BeforeExit,
+        Doing::Kernel => VcpuState::ExitKernel,
+        Doing::User => VcpuState::ExitUser,
+        Doing::HaltPoll => VcpuState::HaltPoll,
+        Doing::Preempted => VcpuState::Preempted,
+        Doing::Waiting => VcpuState::Waiting,
+        Doing::Blocked if stretch.in_exit && !stretch.in_vmm && halts() => VcpuState::Halted,
+        Doing::Blocked => VcpuState::Blocked,
+        Doing::Unknown => VcpuState::Unknown,
+    }
+}

@@ -1,0 +1,165 @@
+//! States of vCPUs over time: without gaps, and adding up to what the exits report tells.
+
+use std::collections::BTreeMap;
+
+use analyses::{
+    By, GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState, align, exits,
+    states,
+};
+use sources::Recording;
+
+use crate::{flat, open};
+
+/// Hosts and their guests, and how many changes in the guest lie where its vCPU can't have been in
+/// it: in host-guest, while the host's clock stood still.
+const PAIRS: [([&str; 2], u64); 3] = [
+    (["arm64/A.dat", "arm64/A.guest.dat"], 0),
+    (["x86-svm/host-guest.dat", "x86-svm/host-guest.guest.dat"], 7),
+    (["x86-svm/tsc.dat", "x86-svm/tsc.guest.dat"], 0),
+];
+
+/// All spans, kept.
+#[derive(Default)]
+pub(crate) struct Kept {
+    pub(crate) vcpus: BTreeMap<VcpuRef, Vec<StateSpan>>,
+    pub(crate) tasks: BTreeMap<(GuestCpu, u32), Vec<StateSpan>>,
+    pub(crate) cpus: BTreeMap<GuestCpu, Vec<OccupantSpan>>,
+}
+
+impl StateSink for Kept {
+    fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
+        self.vcpus.entry(vcpu).or_default().push(*span);
+    }
+
+    fn task(&mut self, guest: GuestCpu, task: u32, span: &StateSpan) {
+        self.tasks.entry((guest, task)).or_default().push(*span);
+    }
+
+    fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan) {
+        self.cpus.entry(cpu).or_default().push(*span);
+    }
+}
+
+/// The states of recordings, guests brought to their hosts' clock.
+pub(crate) fn kept(names: &[&str]) -> (Vec<Recording>, Kept, States) {
+    let mut recordings: Vec<Recording> = names.iter().map(|name| open(name)).collect();
+    let guests = align(&recordings, None, &|_| ());
+    for guest in &guests {
+        guest.apply(&mut recordings[guest.guest]);
+    }
+    let mut kept = Kept::default();
+    let told = states(&recordings, &guests, &mut kept, &|_| ());
+    (recordings, kept, told)
+}
+
+fn sum(spans: &[StateSpan], counts: impl Fn(&StateSpan) -> bool) -> u64 {
+    spans.iter().filter(|span| counts(span)).map(StateSpan::duration_ns).sum()
+}
+
+/// Spans follow one another from the vCPU's first event to its last.
+fn partitions(recordings: &[Recording], kept: &Kept, told: &States) {
+    for (at, recording) in recordings.iter().enumerate() {
+        let all = flat::events(recording);
+        let threads = flat::by_vcpu_thread(&all);
+        for (index, info) in told.vcpus[at].iter().enumerate() {
+            let vcpu = VcpuRef { recording: at as u16, index: index as u32 };
+            let Some(spans) = kept.vcpus.get(&vcpu) else { continue };
+            for pair in spans.windows(2) {
+                assert_eq!(pair[0].to_ns, pair[1].from_ns, "no gap, no overlap");
+            }
+            assert!(spans.iter().all(|span| span.from_ns < span.to_ns), "no empty span");
+            let (thread, own) = (u64::from(info.thread), &threads[&u64::from(info.thread)]);
+            let tells = |one: &&&flat::Event<'_>| {
+                let edge = one.ran() == thread && (one.is("kvm_exit") || one.is("kvm_entry"));
+                edge || one.leaves(thread) || one.resumes(thread) || one.wakes(thread)
+            };
+            let end = own.iter().rfind(tells).unwrap().ns..=own.last().unwrap().ns;
+            let all_on_thread = told.vcpus[at].iter().filter(|one| one.thread == info.thread);
+            if all_on_thread.count() == 1 {
+                assert_eq!(spans.first().map(|span| span.from_ns), Some(info.first_ns));
+                assert!(end.contains(&spans.last().unwrap().to_ns), "up to the last event");
+            }
+        }
+    }
+}
+
+/// Sums of states are the parts of exits.
+fn adds_up_to_exits(name: &str, recording: &Recording, kept: &Kept, told: &States) {
+    let report = exits(&open(name), &[By::Code], &|_| ());
+    let spans: Vec<StateSpan> = kept.vcpus.values().flatten().copied().collect();
+    for row in &report.rows {
+        let code = row.group.code.as_ref().unwrap().to_string();
+        let of_it = |span: &StateSpan, states: &[VcpuState]| {
+            let pair = |code: u64| format!("{}:{}", code >> 32, code as u32);
+            let is_it = span.exit.is_some_and(|exit| {
+                exit.paired && (exit.code.to_string() == code || pair(exit.code) == code)
+            });
+            is_it && states.contains(&span.state)
+        };
+        let total = |states: &[VcpuState]| sum(&spans, |span| of_it(span, states));
+        let parts = &row.tally.parts;
+        let found = [
+            total(&[VcpuState::ExitKernel]),
+            total(&[VcpuState::ExitUser]),
+            total(&[VcpuState::Waiting, VcpuState::Preempted]),
+            total(&[VcpuState::Halted, VcpuState::Blocked]),
+            total(&[VcpuState::HaltPoll]),
+        ];
+        let expected = [
+            parts.kernel_ns,
+            parts.user_ns,
+            parts.runnable_ns,
+            parts.blocked_ns,
+            parts.halt_poll_ns,
+        ];
+        assert_eq!(found, expected, "{name}: exits of {code}");
+    }
+    let (mut guest_ns, mut before_ns) = (0, 0);
+    let all = flat::events(recording);
+    let threads = flat::by_vcpu_thread(&all);
+    for (vcpu, spans) in kept.vcpus.iter().filter(|(vcpu, _)| vcpu.recording == 0) {
+        let thread = u64::from(told.vcpus[0][vcpu.index as usize].thread);
+        let edge = |one: &&&flat::Event<'_>| one.is("kvm_entry") || one.is("kvm_exit");
+        let last = threads[&thread].iter().filter(|one| one.ran() == thread).rfind(edge).unwrap();
+        // What comes after the last entry is in no exit's account.
+        let account_ns = if last.is("kvm_entry") { last.ns } else { u64::MAX };
+        let end = spans.partition_point(|span| span.to_ns <= account_ns);
+        let seen = &spans[..end];
+        guest_ns += sum(seen, |span| span.state.is_guest());
+        before_ns += sum(seen, |span| {
+            let known = !span.state.is_guest() && span.state != VcpuState::Unknown;
+            known && span.exit.is_none()
+        });
+    }
+    let total = |of: fn(&analyses::Tally) -> u64| -> u64 {
+        report.rows.iter().map(|row| of(&row.tally)).sum()
+    };
+    assert_eq!(guest_ns, total(|tally| tally.guest_ns), "{name}: time in the guest");
+    assert_eq!(before_ns, total(|tally| tally.before_exit_ns), "{name}: before kvm_exit");
+}
+
+fn check(names: &[&str]) -> (Vec<Recording>, Kept, States) {
+    let (recordings, kept, told) = kept(names);
+    partitions(&recordings, &kept, &told);
+    adds_up_to_exits(names[0], &recordings[0], &kept, &told);
+    (recordings, kept, told)
+}
+
+#[test]
+fn states_of_hosts_add_up_to_their_exits() {
+    for name in crate::ALL {
+        if !name.contains("guest.dat") {
+            check(&[name]);
+        }
+    }
+}
+
+#[test]
+fn states_with_guests_add_up_to_the_same() {
+    for (names, outside) in PAIRS {
+        let (_, _, told) = check(&names);
+        let [(1, placed)] = told.placed.as_slice() else { panic!("{:?}", told.placed) };
+        assert!(placed.changes > 2000, "{placed:?}");
+        assert_eq!(placed.outside, outside, "{placed:?}");
+    }
+}

@@ -1,0 +1,236 @@
+//! What vCPU threads did when, to the nanosecond: from moments in the order of their times to the
+//! turns that each vCPU takes, into its guest and back.
+//!
+//! The state machine is that of the exits (`vcpu`), so that the stretches of all turns add up to
+//! what the exits report tells. A turn ends with the next `kvm_entry`: only then is known whether
+//! events were lost in it, and which of its time was spent polling.
+
+mod events;
+mod journal;
+
+use eventfmt::EventFormat;
+use sources::Recording;
+
+use crate::exit_span::{ExitSpan, Outcome};
+use crate::moments::{Gap, Moment, Wanted};
+use crate::thread_event::{Kind, ThreadEvent};
+use crate::vcpu::{Doing, ExitSink, VcpuThread};
+use crate::vcpus::{VcpuInfo, Vcpus};
+
+use self::journal::Journal;
+
+pub use events::{HOST_WORK_TAG, OWN_TAGS, SWITCH_FIELDS, SWITCH_TAG, is_host_work};
+
+/// A stretch of time in which a vCPU's thread did one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// Its beginning.
+    pub from_ns: u64,
+    /// Its end.
+    pub to_ns: u64,
+    /// What the thread did.
+    pub doing: Doing,
+    /// The exit was in the hands of the VMM.
+    pub in_vmm: bool,
+    /// It belongs to the exit of the turn, not to what came before `kvm_exit`.
+    pub in_exit: bool,
+    /// The CPU the thread ran on, or ran on last.
+    pub cpu: u16,
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnEnd {
+    /// With the entry that begins the next one.
+    Entry,
+    /// With an entry too, but events of its exit were lost: what happened in it is unknown.
+    Lost,
+    /// With another exit: the guest was entered meanwhile, and no event tells when.
+    Again,
+    /// The recording or the thread ended.
+    Ended,
+    /// It goes on: what is told so far is told in pieces.
+    GoesOn,
+}
+
+/// What a vCPU did from the entry to its guest to the next one.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn<'t> {
+    /// Index of the vCPU among those of its recording: see [`VcpuTurns::finish`].
+    pub vcpu: usize,
+    /// Its thread.
+    pub thread: u32,
+    /// The level that ran: 1, or 2 for any deeper one.
+    pub level: u8,
+    /// What it did, without gaps.
+    pub stretches: &'t [Stretch],
+    /// The exit of the turn, if there was one.
+    pub exit: Option<&'t ExitSpan>,
+    /// The vCPU gave up its CPU until it was woken (`kvm_vcpu_wakeup` tells that it had waited).
+    pub halted: bool,
+    /// How it ended.
+    pub end: TurnEnd,
+}
+
+/// Takes turns, in order per vCPU and without gaps between them.
+pub trait TurnSink {
+    /// A turn has ended, or a piece of it.
+    fn turn(&mut self, turn: &Turn<'_>);
+}
+
+/// Exits that an event has brought to their ends: two at most.
+#[derive(Debug, Default)]
+struct Closed(Vec<ExitSpan>);
+
+impl ExitSink for Closed {
+    fn exit(&mut self, _: usize, span: &ExitSpan) {
+        self.0.push(*span);
+    }
+}
+
+/// Follows the vCPU threads of one recording.
+#[derive(Debug, Default)]
+pub struct VcpuTurns {
+    vcpus: Vcpus,
+    /// By index of the vCPU.
+    journals: Vec<Journal>,
+    closed: Closed,
+}
+
+impl VcpuTurns {
+    /// What is wanted of an event, if it matters to vCPUs. Its tags are below [`OWN_TAGS`].
+    #[must_use]
+    pub fn wanted(recording: &Recording, format: &EventFormat) -> Option<Wanted> {
+        events::wanted(recording, format)
+    }
+
+    /// Takes the next event of the recording. One that a caller has wanted under a tag of its own is
+    /// the host's work: give only those of which [`is_host_work`] says so.
+    pub fn moment(&mut self, moment: &Moment, sink: &mut impl TurnSink) {
+        for event in events::of(moment).into_iter().flatten() {
+            self.take(&event, moment.cpu, sink);
+        }
+    }
+
+    /// Events were lost.
+    pub fn gap(&mut self, gap: &Gap) {
+        self.vcpus.forget_gaps_before(gap.from_ns);
+        self.vcpus.lost(&ThreadEvent::lost(gap.cpu, gap.from_ns, gap.to_ns));
+    }
+
+    /// Tells what a thread did up to `now_ns`, if it is in its guest: for callers that can't wait
+    /// for the exit. Returns whether it is.
+    pub fn tell_guest(&mut self, thread: u32, now_ns: u64, sink: &mut impl TurnSink) -> bool {
+        let Some(vcpu) = self.vcpus.of_thread(thread) else { return false };
+        if !vcpu.is_in_guest() || vcpu.doing() != Doing::Guest {
+            return false;
+        }
+        if let Some(journal) = self.journals.get_mut(vcpu.index) {
+            journal.goes_on(vcpu, now_ns);
+            journal.tell(thread, vcpu.level(), None, TurnEnd::GoesOn, sink);
+        }
+        true
+    }
+
+    /// Ends the recording: the vCPUs in the order of their indices.
+    pub fn finish(mut self, sink: &mut impl TurnSink) -> Vec<VcpuInfo> {
+        for thread in self.vcpus.threads() {
+            self.end(thread, sink);
+        }
+        self.vcpus.finish(&mut self.closed)
+    }
+
+    fn take(&mut self, event: &ThreadEvent, cpu: u16, sink: &mut impl TurnSink) {
+        let thread = event.thread;
+        let is_edge = matches!(event.kind, Kind::Exit | Kind::Entry);
+        let (mut window_lost, mut ended) = (false, false);
+        match self.vcpus.of_thread(thread) {
+            Some(vcpu) if vcpu.ends_before(event) => {
+                if event.kind == Kind::ThreadGone
+                    && let Some(journal) = self.journals.get_mut(vcpu.index)
+                {
+                    journal.goes_on(vcpu, event.stamp_ns);
+                }
+                self.end(thread, sink);
+                ended = true;
+            }
+            Some(vcpu) => {
+                let Some(journal) = self.journals.get_mut(vcpu.index) else { return };
+                window_lost = is_edge && vcpu.is_in_guest() && vcpu.lost_since();
+                journal.goes_on(vcpu, event.stamp_ns);
+            }
+            None if is_edge => {}
+            None => return,
+        }
+        self.closed.0.clear();
+        self.vcpus.feed(thread, std::slice::from_ref(event), &mut self.closed);
+        let Some(vcpu) = self.vcpus.of_thread(thread) else { return };
+        if ended {
+            // That was the exit of the vCPU that the thread was before.
+            self.closed.0.clear();
+        }
+        if self.journals.len() <= vcpu.index {
+            self.journals.resize_with(vcpu.index + 1, Journal::default);
+        }
+        let Some(journal) = self.journals.get_mut(vcpu.index) else { return };
+        journal.index = vcpu.index;
+        journal.begin(event.stamp_ns);
+        match event.kind {
+            Kind::Exit => {
+                if let Some(span) = self.closed.0.first() {
+                    journal.forget_exit();
+                    journal.tell(thread, span.level, Some(span), TurnEnd::Again, sink);
+                }
+                journal.exits(window_lost);
+            }
+            Kind::Entry => Self::entered(journal, thread, self.closed.0.first(), sink),
+            Kind::VcpuWakeup if vcpu.open_exit().is_some() => {
+                journal.woke_up(vcpu.polled_ns(), event.flag != 0);
+            }
+            _ => {}
+        }
+        if !matches!(event.kind, Kind::Wake) {
+            journal.cpu = cpu;
+        }
+        if journal.is_long() {
+            journal.tell_part(vcpu, thread, sink);
+        }
+    }
+
+    fn entered(
+        journal: &mut Journal,
+        thread: u32,
+        closed: Option<&ExitSpan>,
+        sink: &mut impl TurnSink,
+    ) {
+        let Some(span) = closed else {
+            // From one entry to another without an exit between: when the guest was left is unknown.
+            journal.forget_all();
+            journal.tell(thread, 1, None, TurnEnd::Lost, sink);
+            return;
+        };
+        let end = match span.outcome {
+            Outcome::Paired => TurnEnd::Entry,
+            Outcome::Unpaired | Outcome::LostIn => {
+                journal.forget_exit();
+                TurnEnd::Lost
+            }
+        };
+        journal.tell(thread, span.level, Some(span), end, sink);
+    }
+
+    /// The vCPU that a thread was is no more.
+    fn end(&mut self, thread: u32, sink: &mut impl TurnSink) {
+        let Some(vcpu) = self.vcpus.of_thread(thread) else { return };
+        let Some(journal) = self.journals.get_mut(vcpu.index) else { return };
+        if vcpu.lost_since() {
+            journal.forget_last();
+        }
+        journal.tell(thread, vcpu.level(), vcpu.open_exit(), TurnEnd::Ended, sink);
+    }
+}
+
+/// Whether events were lost since the vCPU's last entry or exit.
+fn doing(vcpu: &VcpuThread) -> Doing {
+    if vcpu.lost_since() { Doing::Unknown } else { vcpu.doing() }
+}
