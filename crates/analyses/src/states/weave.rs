@@ -233,3 +233,6 @@ fn state(turn: &Turn<'_>, stretch: &Stretch, isa: Isa) -> VcpuState {
         Doing::Unknown => VcpuState::Unknown,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@ mod contents;
 mod flat;
 mod level_two;
 mod naive_exits;
+mod naive_guests;
 mod naive_nested;
 mod naive_paths;
 mod states;

@@ -140,7 +140,7 @@ fn code(exit: &Event<'_>) -> String {
 }
 
 /// Guest time since the last entry, and host time after it and before this exit.
-fn guest_window(thread: u64, before: &[&Event<'_>], exit_ns: u64) -> (u64, u64) {
+pub(crate) fn guest_window(thread: u64, before: &[&Event<'_>], exit_ns: u64) -> (u64, u64) {
     let last = |name: &str| before.iter().rposition(|one| one.is(name) && one.ran() == thread);
     let Some(entry) = last("kvm_entry") else { return (0, 0) };
     if last("kvm_exit").is_some_and(|exit| exit > entry) {

@@ -8,7 +8,7 @@ use analyses::{
 };
 use sources::Recording;
 
-use crate::{flat, open};
+use crate::{flat, naive_guests, open};
 
 /// Hosts and their guests, and how many changes in the guest lie where its vCPU can't have been in
 /// it: in host-guest, while the host's clock stood still.
@@ -161,5 +161,41 @@ fn states_with_guests_add_up_to_the_same() {
         let [(1, placed)] = told.placed.as_slice() else { panic!("{:?}", told.placed) };
         assert!(placed.changes > 2000, "{placed:?}");
         assert_eq!(placed.outside, outside, "{placed:?}");
+    }
+}
+
+/// What each thread of a guest did with the time its vCPU ran: against a second way to count.
+#[test]
+fn guests_did_what_looking_back_tells() {
+    for (names, outside) in PAIRS {
+        if outside > 0 {
+            continue;
+        }
+        let (recordings, kept, _) = kept(&names);
+        let rows = align(&recordings, None, &|_| ());
+        let rows = rows[0].result().unwrap().rows.clone();
+        let (host, guest) = (flat::events(&recordings[0]), flat::events(&recordings[1]));
+        let threads = flat::by_vcpu_thread(&host);
+        for (thread, events) in &threads {
+            let cpu = rows.iter().find(|row| u64::from(row.thread) == *thread).unwrap().guest_cpu;
+            let on_cpu: Vec<_> = guest.iter().filter(|event| event.cpu == cpu).collect();
+            let expected = naive_guests::ran(*thread, events, &on_cpu);
+            let mut found = naive_guests::Ran::new();
+            for ((guest, task), spans) in &kept.tasks {
+                for span in spans.iter().filter(|_| u32::from(guest.cpu) == cpu) {
+                    let what = match span.state {
+                        VcpuState::GuestIrq => "irq",
+                        VcpuState::GuestIdle => "idle",
+                        VcpuState::Guest => "some",
+                        _ => continue,
+                    };
+                    *found.entry((u64::from(*task), what)).or_default() += span.duration_ns();
+                }
+            }
+            assert!(
+                expected.len() > 20 && expected == found,
+                "{names:?} {thread}: {expected:?}\n{found:?}"
+            );
+        }
     }
 }

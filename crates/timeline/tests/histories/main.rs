@@ -15,3 +15,4 @@ mod parts;
 mod random;
 mod real;
 mod threads;
+mod turns;

@@ -112,7 +112,7 @@ impl Case {
         }
     }
 
-    fn host(&self) -> Host {
+    pub(crate) fn host(&self) -> Host {
         let mut host = Host::x86();
         self.tell(&mut host, "", 0);
         host

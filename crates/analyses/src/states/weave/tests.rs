@@ -1,0 +1,168 @@
+//! Changes of a guest laid over turns made up here.
+
+use proptest::prelude::*;
+use timeline::Doing;
+use timeline::turns::{Stretch, Turn, TurnEnd};
+
+use super::*;
+use crate::states::span::OccupantSpan;
+
+#[derive(Default)]
+struct Kept {
+    vcpu: Vec<StateSpan>,
+    tasks: Vec<(u32, u64, u64)>,
+}
+
+impl StateSink for Kept {
+    fn vcpu(&mut self, _: VcpuRef, span: &StateSpan) {
+        self.vcpu.push(*span);
+    }
+
+    fn task(&mut self, _: GuestCpu, task: u32, span: &StateSpan) {
+        self.tasks.push((task, span.from_ns, span.to_ns));
+    }
+
+    fn cpu(&mut self, _: GuestCpu, _: &OccupantSpan) {}
+}
+
+const BOUND_NS: u64 = 10;
+const VCPU: VcpuRef = VcpuRef { recording: 0, index: 0 };
+
+fn weave() -> Weave {
+    Weave { guest: Some((GuestCpu { recording: 1, cpu: 0 }, BOUND_NS)), ..Weave::default() }
+}
+
+fn stretch(from_ns: u64, to_ns: u64, doing: Doing) -> Stretch {
+    let in_exit = !matches!(doing, Doing::Guest | Doing::Unknown | Doing::BeforeExit);
+    Stretch { from_ns, to_ns, doing, in_vmm: false, in_exit, cpu: 0 }
+}
+
+fn turn(stretches: &[Stretch], level: u8) -> Turn<'_> {
+    let end = TurnEnd::Entry;
+    Turn { vcpu: 0, thread: 9, level, stretches, exit: None, halted: false, end }
+}
+
+fn runs(task: u32) -> Context {
+    Context { task: Some(task), state: VcpuState::GuestUser }
+}
+
+/// Two turns, each 100 ns in the guest and 100 ns away.
+fn tell(weave: &mut Weave, level: u8) -> Kept {
+    let mut kept = Kept::default();
+    for from in [1_000, 1_200] {
+        let stretches = [
+            stretch(from, from + 100, Doing::Guest),
+            stretch(from + 100, from + 200, Doing::Kernel),
+        ];
+        weave.turn(&turn(&stretches, level), Isa::Svm, VCPU, &mut kept);
+    }
+    kept
+}
+
+fn of_guest(kept: &Kept) -> Vec<(Option<u32>, u64, u64)> {
+    let guest = kept.vcpu.iter().filter(|span| span.state.is_guest());
+    guest.map(|span| (span.task, span.from_ns, span.to_ns)).collect()
+}
+
+#[test]
+fn what_lies_just_outside_is_moved_to_the_nearest_time_in_the_guest() {
+    let mut weave = weave();
+    for (at, task) in [(990, 1), (1_050, 2), (1_108, 3), (1_195, 4), (1_230, 5)] {
+        weave.change(at, runs(task));
+    }
+    let kept = tell(&mut weave, 1);
+    let expected = [
+        (Some(1), 1_000, 1_050),
+        (Some(2), 1_050, 1_100),
+        (Some(4), 1_200, 1_230),
+        (Some(5), 1_230, 1_300),
+    ];
+    assert_eq!(of_guest(&kept), expected);
+    // Thread 3 began before the exit: the exit is its.
+    assert!(kept.tasks.contains(&(3, 1_100, 1_200)), "{:?}", kept.tasks);
+    let placed = Placed { changes: 4, moved: 2, most_moved_ns: 8, outside: 0 };
+    assert_eq!(weave.placed, placed, "what came before the vCPU is no change to be placed");
+}
+
+#[test]
+fn what_lies_further_outside_tells_nothing() {
+    let mut weave = weave();
+    for (at, task) in [(1_050, 1), (1_130, 2), (1_250, 3)] {
+        weave.change(at, runs(task));
+    }
+    let kept = tell(&mut weave, 1);
+    let expected = [
+        (None, 1_000, 1_050),
+        (Some(1), 1_050, 1_100),
+        (None, 1_200, 1_250),
+        (Some(3), 1_250, 1_300),
+    ];
+    assert_eq!(of_guest(&kept), expected);
+    assert_eq!(weave.placed.outside, 1);
+    assert!(kept.tasks.iter().all(|(task, _, _)| *task != 2));
+}
+
+#[test]
+fn what_runs_inside_the_guest_is_not_told_by_it() {
+    let mut weave = weave();
+    weave.change(1_010, runs(1));
+    let kept = tell(&mut weave, 2);
+    let inside = kept.vcpu.iter().filter(|span| span.state.is_guest());
+    assert!(inside.clone().all(|span| span.state == VcpuState::Guest && span.level == 2));
+    assert!(kept.tasks.contains(&(1, 1_010, 1_100)), "{:?}", kept.tasks);
+}
+
+#[test]
+fn waiting_changes_are_bounded() {
+    let mut weave = weave();
+    let full = (0..MOST_WAITING as u64).map(|at| weave.change(at, runs(1))).filter(|full| *full);
+    assert_eq!(full.count(), 1);
+    weave.give_up();
+    assert!(weave.waiting.is_empty());
+    assert_eq!(weave.now, Some(runs(1)), "before the vCPU is seen, the last one counts");
+}
+
+proptest! {
+    /// Whatever the guest says, the vCPU's times are those that the host tells.
+    #[test]
+    fn a_guest_changes_no_sum(
+        lengths in prop::collection::vec((0_u8..3, 1_u64..50), 1..40),
+        mut changes in prop::collection::vec((0_u64..2_500, 0_u32..4), 0..60),
+    ) {
+        changes.sort_by_key(|(at, _)| *at);
+        let mut weave = weave();
+        let (mut kept, mut now_ns, mut given) = (Kept::default(), 500, 0);
+        let mut expected = std::collections::BTreeMap::new();
+        for (kind, length) in lengths {
+            let doing = [Doing::Guest, Doing::Unknown, Doing::Kernel][usize::from(kind)];
+            let stretches = [
+                stretch(now_ns, now_ns + length, doing),
+                stretch(now_ns + length, now_ns + length + 7, Doing::Kernel),
+            ];
+            now_ns += length + 7;
+            while let Some(&(at, task)) = changes.get(given).filter(|(at, _)| *at < now_ns) {
+                weave.change(at, runs(task));
+                given += 1;
+            }
+            weave.turn(&turn(&stretches, 1), Isa::Svm, VCPU, &mut kept);
+            for one in stretches {
+                *expected.entry(format!("{:?}", one.doing)).or_insert(0) += one.to_ns - one.from_ns;
+            }
+        }
+        let mut found = std::collections::BTreeMap::new();
+        for span in &kept.vcpu {
+            let doing = match span.state {
+                state if state.is_guest() => "Guest",
+                VcpuState::Unknown => "Unknown",
+                _ => "Kernel",
+            };
+            *found.entry(doing.to_owned()).or_insert(0) += span.duration_ns();
+        }
+        prop_assert_eq!(found, expected);
+        let contiguous = kept.vcpu.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns);
+        prop_assert!(contiguous);
+        let tasks: u64 = kept.tasks.iter().map(|(_, from, to)| to - from).sum();
+        let told: u64 = kept.vcpu.iter().filter(|one| one.task.is_some()).map(StateSpan::duration_ns).sum();
+        prop_assert_eq!(tasks, told);
+    }
+}
