@@ -4,9 +4,12 @@ use std::collections::HashMap;
 
 use std::path::Path;
 
-use analyses::{By, Contents, Exits, contents, exits, find_vms, nested};
+use analyses::{
+    By, Contents, Exits, GuestCpu, NoSuchEvent, OccupantSpan, PathEnds, StateSink, StateSpan,
+    VcpuRef, contents, exits, find_vms, nested, paths, states,
+};
 use report::events::{EventsSummary, Filter, Machine, Style, write_events};
-use report::{ExitsReport, FileInfo, Format, InfoReport, NestedReport, Report, Source};
+use report::{ExitsReport, FileInfo, Format, InfoReport, NestedReport, PathReport, Report, Source};
 use sources::{BlockReader, OpenError, Recording};
 
 /// Bytes of pages above which a file is left alone: a few chunks are as good as many.
@@ -71,6 +74,8 @@ pub fn count(recording: &Recording) -> (Found, Option<Contents>) {
         damaged: contents.pages_damaged(),
     };
     check_nested(recording);
+    check_paths(recording, &contents);
+    check_states(recording);
     (found, Some(contents))
 }
 
@@ -156,6 +161,52 @@ fn sums(exits: &Exits) -> Sums {
 fn check_nested(recording: &Recording) {
     let nested = nested(recording, &|_| ());
     render(&NestedReport { sources: vec![("bytes".to_owned(), nested)] });
+}
+
+/// A path's hops take up its time, and there are no more requests than events.
+fn check_paths(recording: &Recording, contents: &Contents) {
+    let recordings = std::slice::from_ref(recording);
+    let found = match paths(recordings, &[], &PathEnds::default(), &|_| ()) {
+        Ok(found) => found,
+        Err(NoSuchEvent(pattern)) => panic!("nothing was asked for, and {pattern} not found"),
+    };
+    let mut requests = found.unfinished + found.interrupted + found.others;
+    for path in &found.paths {
+        let sum = path.hops.iter().map(|hop| hop.times.sum()).fold(0, u64::saturating_add);
+        if sum < u64::MAX {
+            assert_eq!(sum, path.total.sum(), "hops do not add up: {path:?}");
+        }
+        let in_order = path.example.is_sorted_by_key(|step| step.ts_ns);
+        assert!(in_order && path.example.len() == path.hops.len() + 1, "{path:?}");
+        requests += path.total.count();
+    }
+    assert!(requests <= contents.total(), "more requests than events");
+    let sources = vec!["bytes".to_owned()];
+    render(&PathReport { sources, alignment: Vec::new(), paths: found, top: 3 });
+}
+
+/// What every vCPU did last: each of its spans begins where the one before ended.
+#[derive(Default)]
+struct InTurn(HashMap<VcpuRef, u64>);
+
+impl StateSink for InTurn {
+    fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
+        assert!(span.from_ns <= span.to_ns, "{span:?}");
+        let before_ns = self.0.insert(vcpu, span.to_ns);
+        assert!(before_ns.is_none_or(|before_ns| before_ns == span.from_ns), "{span:?}");
+    }
+
+    fn task(&mut self, _: GuestCpu, _: u32, span: &StateSpan) {
+        assert!(span.from_ns <= span.to_ns, "{span:?}");
+    }
+
+    fn cpu(&mut self, _: GuestCpu, span: &OccupantSpan) {
+        assert!(span.from_ns <= span.to_ns, "{span:?}");
+    }
+}
+
+fn check_states(recording: &Recording) {
+    states(std::slice::from_ref(recording), &[], &mut InTurn::default(), &|_| ());
 }
 
 fn render(report: &dyn Report) {
