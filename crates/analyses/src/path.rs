@@ -153,5 +153,5 @@ pub fn paths(
     let wanted = |at: usize, format: &eventfmt::EventFormat| events.wanted(at, format.id());
     let pass = each_moment(recordings, &wanted, &mut follower, tick);
     let nanoseconds = recordings.iter().all(Recording::is_nanoseconds);
-    Ok(follower.finish(&pass.names, nanoseconds, pass.losses))
+    Ok(follower.finish(nanoseconds, pass.losses))
 }

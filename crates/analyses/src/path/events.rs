@@ -10,7 +10,7 @@ use super::{NoSuchEvent, PathEnds};
 use crate::GuestAlignment;
 
 /// What an event means; the comments tell which fields are read, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Meaning {
     /// `kvm_exit`: code (arm64: its upper half), arm64's lower half, instruction set.
     Exit,

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use timeline::Losses;
-use timeline::moments::{Gap, Moment, MomentSink, ThreadNames};
+use timeline::moments::{Gap, Moment, MomentSink};
 
 use super::chain::{self, Chains};
 use super::events::{Event, Events, Meaning};
@@ -10,9 +10,8 @@ use super::gather::Gather;
 use super::io::Requests;
 use super::labels::{Label, Labels};
 use super::machines::{Machines, Thread};
-use super::vcpus::VcpuState;
+use super::vcpus::{Reasons, VcpuState};
 use super::{Actor, Paths};
-use crate::reasons::ReasonNames;
 
 /// Bits of `common_flags` (`enum trace_flag_type`, include/linux/trace_events.h): the event
 /// happened in a hardware interrupt, or in a software interrupt.
@@ -65,7 +64,9 @@ pub(super) struct Follower<'e> {
     /// By thread that was woken for a VM's request, the VM.
     pub(super) works_for: FxHashMap<Thread, u16>,
     pub(super) requests: Requests,
-    pub(super) reasons: Vec<ReasonNames>,
+    pub(super) reasons: Vec<Reasons>,
+    /// By what is accessed, how, and where: its name.
+    pub(super) accesses: FxHashMap<(Meaning, u64, u64), Label>,
     pub(super) gather: Gather,
 }
 
@@ -117,19 +118,14 @@ impl<'e> Follower<'e> {
             workers: FxHashMap::default(),
             works_for: FxHashMap::default(),
             requests: Requests::default(),
-            reasons: machines.recordings.iter().map(ReasonNames::new).collect(),
+            reasons: machines.recordings.iter().map(Reasons::new).collect(),
+            accesses: FxHashMap::default(),
             gather: Gather::default(),
         }
     }
 
     /// What was found.
-    pub(super) fn finish(
-        self,
-        names: &[ThreadNames],
-        nanoseconds: bool,
-        losses: Vec<Losses>,
-    ) -> Paths {
-        let _ = names;
+    pub(super) fn finish(self, nanoseconds: bool, losses: Vec<Losses>) -> Paths {
         self.gather.finish(&self.labels, self.machines, nanoseconds, losses)
     }
 

@@ -2,18 +2,48 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+use sources::Recording;
 use timeline::moments::Moment;
 
 use super::Actor;
 use super::chain::{self, Chain, Chains, Device, Root};
 use super::events::Meaning;
 use super::follow::Follower;
-use super::labels::Label;
+use super::labels::{Label, Labels};
 use super::machines::{Thread, VcpuOf};
-use crate::reasons::is_waiting;
+use crate::reasons::{ReasonNames, is_waiting};
 
 /// `KVM_TRACE_MMIO_WRITE` (include/trace/events/kvm.h).
 const MMIO_WRITE: u64 = 2;
+
+/// Accesses, and reasons, whose names are kept at hand; of more, they are made each time.
+const MOST_ACCESSES: usize = 1 << 14;
+
+/// Reasons of exits of one recording, as names of steps.
+#[derive(Debug)]
+pub(super) struct Reasons {
+    names: ReasonNames,
+    /// By instruction set and code: whether the guest waits, and the step.
+    known: FxHashMap<(u8, u64), (bool, Label)>,
+}
+
+impl Reasons {
+    pub(super) fn new(recording: &Recording) -> Self {
+        Self { names: ReasonNames::new(recording), known: FxHashMap::default() }
+    }
+
+    fn of(&mut self, (isa, code): (u8, u64), labels: &mut Labels) -> (bool, Label) {
+        let names = &mut self.names;
+        if self.known.len() >= MOST_ACCESSES {
+            self.known.clear();
+        }
+        *self.known.entry((isa, code)).or_insert_with(|| {
+            let waits = is_waiting(names.isa(isa), code);
+            (waits, labels.of(&format!("exit {}", names.name(isa, code))))
+        })
+    }
+}
 
 /// What is known of a vCPU.
 #[derive(Debug, Default)]
@@ -41,12 +71,8 @@ impl Follower<'_> {
     pub(super) fn exit(&mut self, moment: &Moment) {
         let who = (moment.recording, moment.thread);
         let Some(vcpu) = self.machines.vcpu_of(who) else { return };
-        let (isa, code) = exit_code(moment);
-        let reasons = self.reasons.get_mut(usize::from(moment.recording));
-        let (waits, name) = reasons.map_or((false, String::new()), |names| {
-            (is_waiting(names.isa(isa), code), names.name(isa, code))
-        });
-        let label = self.labels.of(&format!("exit {name}"));
+        let Some(reasons) = self.reasons.get_mut(usize::from(moment.recording)) else { return };
+        let (waits, label) = reasons.of(exit_code(moment), &mut self.labels);
         let on = (self.names.exit, Actor::Vcpu, moment.stamp_ns);
         let Some(state) = self.vcpus.get_mut(vcpu.index) else { return };
         let was_in_guest = std::mem::take(&mut state.in_guest);
@@ -79,7 +105,7 @@ impl Follower<'_> {
         if state.accessed.is_some() || state.in_guest {
             return;
         }
-        let label = self.labels.of(&access_name(meaning, moment));
+        let label = self.access_label(meaning, moment);
         let step = (label, Actor::Vcpu, moment.stamp_ns);
         let device = device(meaning, moment);
         if let Some(state) = self.vcpus.get_mut(vcpu.index) {
@@ -98,6 +124,19 @@ impl Follower<'_> {
         }
         let chain = self.access_root(vcpu, device, step);
         self.begin_own(who, vcpu.index, chain);
+    }
+
+    fn access_label(&mut self, meaning: Meaning, moment: &Moment) -> Label {
+        let number = |at| moment.value(at).unwrap_or(0);
+        let key = (meaning, number(0), number(1));
+        if let Some(&label) = self.accesses.get(&key) {
+            return label;
+        }
+        let label = self.labels.of(&access_name(key));
+        if self.accesses.len() < MOST_ACCESSES {
+            self.accesses.insert(key, label);
+        }
+        label
     }
 
     fn begin_own(&mut self, who: Thread, vcpu: usize, chain: Option<Chain>) {
@@ -221,18 +260,18 @@ fn device(meaning: Meaning, moment: &Moment) -> Option<Device> {
     }
 }
 
-fn access_name(meaning: Meaning, moment: &Moment) -> String {
-    let number = |at| moment.value(at).unwrap_or(0);
+/// The name of an access, by the first two numbers of its event.
+fn access_name((meaning, first, second): (Meaning, u64, u64)) -> String {
     match meaning {
-        Meaning::Mmio if number(0) == MMIO_WRITE => format!("mmio write {:#x}", number(1)),
-        Meaning::Mmio => format!("mmio read {:#x}", number(1)),
-        Meaning::FastMmio => format!("mmio write {:#x}", number(0)),
-        // `rw` of `kvm_pio`: 1 is out (`KVM_PIO_OUT`, include/trace/events/kvm.h's callers).
-        Meaning::Pio if number(0) == 1 => format!("port out {:#x}", number(1)),
-        Meaning::Pio => format!("port in {:#x}", number(1)),
-        Meaning::Msr if number(0) == 1 => format!("msr write {:#x}", number(1)),
-        Meaning::Msr => format!("msr read {:#x}", number(1)),
-        Meaning::Hypercall => format!("hypercall {:#x}", number(0)),
+        Meaning::Mmio if first == MMIO_WRITE => format!("mmio write {second:#x}"),
+        Meaning::Mmio => format!("mmio read {second:#x}"),
+        Meaning::FastMmio => format!("mmio write {first:#x}"),
+        // `rw` of `kvm_pio`: 1 is out (`KVM_PIO_OUT`, arch/x86/kvm/trace.h).
+        Meaning::Pio if first == 1 => format!("port out {second:#x}"),
+        Meaning::Pio => format!("port in {second:#x}"),
+        Meaning::Msr if first == 1 => format!("msr write {second:#x}"),
+        Meaning::Msr => format!("msr read {second:#x}"),
+        Meaning::Hypercall => format!("hypercall {first:#x}"),
         _ => "interrupt to a vCPU".to_owned(),
     }
 }
