@@ -11,10 +11,10 @@ use crate::machines::Machines;
 use crate::outcome::{Conditions, Outcome};
 use crate::plan::Plan;
 use crate::run::{Manner, run as run_once};
-use crate::statistics::Chance;
 use crate::summary::{Pair, Runs};
 use crate::sustained;
 use crate::variant::Variant;
+use stats::Chance;
 
 /// Processors of the guest.
 const GUEST_CPUS: u32 = 2;

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::statistics::Estimate;
 use crate::variant::Variant;
+use stats::Estimate;
 
 /// What came of a measurement of all channels.
 #[derive(Clone, Debug, Serialize)]

@@ -3,7 +3,7 @@
 use report::{Report, Table};
 
 use crate::outcome::{Outcome, Row, Sustained};
-use crate::statistics::Estimate;
+use stats::Estimate;
 
 /// Columns that are made alike: a title, and what a row has in them.
 type Columns<T, const N: usize> = [(&'static str, fn(&Row) -> Option<T>); N];

@@ -3,8 +3,8 @@
 use crate::device::Device;
 use crate::outcome::{Attributed, Row, Sustained};
 use crate::run::{Run, float};
-use crate::statistics::Estimate;
 use crate::variant::Variant;
+use stats::Estimate;
 
 /// Two runs one after the other.
 #[derive(Clone, Debug)]

@@ -1,0 +1,27 @@
+//! Statistics of runs: what is known of a number that was measured a few times, or over a stretch
+//! of time, and whether two such numbers differ.
+//!
+//! Numbers in, numbers out: nothing here knows of recordings. `docs/diff.md` says which of these is
+//! used when, and why.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::cast_precision_loss, reason = "counts of runs and slices are small")]
+
+mod adjust;
+mod binomial;
+mod blocks;
+mod chance;
+mod comparison;
+mod estimate;
+mod gamma;
+mod permutation;
+mod student;
+
+pub use adjust::{benjamini_hochberg, holm};
+pub use binomial::two_sided as binomial_two_sided;
+pub use blocks::{Resamples, block_length};
+pub use chance::Chance;
+pub use comparison::{Comparison, Scale, Side, compare};
+pub use estimate::{Estimate, mean, standard_deviation};
+pub use permutation::{Permutation, permute};
+pub use student::{quantile as student_quantile, two_sided as student_two_sided};
