@@ -143,7 +143,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    fn new(seen: KindSet) -> Self {
+    pub(crate) fn new(seen: KindSet) -> Self {
         use timeline::Kind;
         Self {
             user: seen.contains(Kind::UserExit),

@@ -11,13 +11,11 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::{ExitSink, ExitSpan, Handler, Losses, Outcome, Vm, each_exit, group_vms};
+use timeline::{ExitSink, ExitSpan, Losses, Outcome, Vm, each_exit, group_vms};
 
 use crate::distribution::Distribution;
+use crate::nested_steps::{Follower, RawReason, Step};
 use crate::reasons::{Code, Isa, ReasonNames};
-
-/// A kind of exit: the `isa` field and the raw code.
-type RawReason = (u8, u64);
 
 /// Exits of one reason of level 2 on one vCPU.
 #[derive(Clone, Debug, Default)]
@@ -43,18 +41,10 @@ struct Ancillary {
     durations: Distribution,
 }
 
-/// A reflected exit of level 2 whose guest has not run again yet.
-#[derive(Clone, Debug)]
-struct Pending {
-    reason: RawReason,
-    start_ns: u64,
-    level1_ns: u64,
-}
-
 #[derive(Debug, Default)]
 struct OneVcpu {
     reasons: BTreeMap<RawReason, Level2>,
-    pending: Option<Pending>,
+    follower: Follower,
     level1_count: u64,
     dropped: u64,
 }
@@ -72,58 +62,52 @@ impl ExitSink for Gather {
 
 impl OneVcpu {
     fn exit(&mut self, span: &ExitSpan) {
-        if span.level == 2 {
-            self.level2_exit(span);
-        } else {
-            self.level1_exit(span);
-        }
-        if span.outcome == Outcome::LostIn {
-            self.dropped += 1;
-            // The way back into level 2 may lie in the gap.
-            self.abandon();
-        }
+        self.level1_count += u64::from(span.level != 2);
+        self.dropped += u64::from(span.outcome == Outcome::LostIn);
+        let reasons = &mut self.reasons;
+        self.follower.exit(span, |step| take(reasons, span, step));
     }
 
-    /// Level 2 is not seen to run again after the pending exit.
-    fn abandon(&mut self) {
-        let reason = self.pending.take().map(|pending| pending.reason);
-        if let Some(level2) = reason.and_then(|reason| self.reasons.get_mut(&reason)) {
-            level2.unfinished += 1;
-        }
-    }
-
-    fn level2_exit(&mut self, span: &ExitSpan) {
-        self.abandon();
-        let reason = (span.isa, span.code);
-        let level2 = self.reasons.entry(reason).or_default();
-        level2.count += 1;
-        if span.outcome == Outcome::Paired {
-            level2.durations.add(span.duration_ns());
-        }
-        if span.handler == Handler::L1 {
-            level2.reflected += 1;
-            *level2.injected_as.entry((span.isa, span.injected_as)).or_default() += 1;
-            self.pending = Some(Pending { reason, start_ns: span.start_ns, level1_ns: 0 });
-        }
-    }
-
-    fn level1_exit(&mut self, span: &ExitSpan) {
-        self.level1_count += 1;
-        let Some(pending) = &mut self.pending else { return };
-        let Some(level2) = self.reasons.get_mut(&pending.reason) else { return };
-        let ancillary = level2.ancillary.entry((span.isa, span.code)).or_default();
-        ancillary.count += 1;
-        pending.level1_ns = pending.level1_ns.saturating_add(span.guest_ns);
-        if span.outcome == Outcome::Paired {
-            ancillary.durations.add(span.duration_ns());
-        }
-        if span.entered_l2 {
-            if span.outcome == Outcome::Paired {
-                level2.round_trips.add(span.end_ns.saturating_sub(pending.start_ns));
-                level2.level1_ns = level2.level1_ns.saturating_add(pending.level1_ns);
+    fn finish(&mut self) {
+        let reasons = &mut self.reasons;
+        self.follower.abandon(|step| {
+            if let Step::Unfinished { of } = step {
+                reasons.entry(of).or_default().unfinished += 1;
             }
-            self.pending = None;
+        });
+    }
+}
+
+/// Adds what an exit is to the reason that it belongs to.
+fn take(reasons: &mut BTreeMap<RawReason, Level2>, span: &ExitSpan, step: Step) {
+    let own = (span.isa, span.code);
+    let paired = span.outcome == Outcome::Paired;
+    match step {
+        Step::Level1 => {}
+        Step::Level2 { reflected } => {
+            let level2 = reasons.entry(own).or_default();
+            level2.count += 1;
+            if paired {
+                level2.durations.add(span.duration_ns());
+            }
+            if reflected {
+                level2.reflected += 1;
+                *level2.injected_as.entry((span.isa, span.injected_as)).or_default() += 1;
+            }
         }
+        Step::Ancillary { of, .. } => {
+            let ancillary = reasons.entry(of).or_default().ancillary.entry(own).or_default();
+            ancillary.count += 1;
+            if paired {
+                ancillary.durations.add(span.duration_ns());
+            }
+        }
+        Step::Back { of, since_ns, level1_ns } => {
+            let level2 = reasons.entry(of).or_default();
+            level2.round_trips.add(span.end_ns.saturating_sub(since_ns));
+            level2.level1_ns = level2.level1_ns.saturating_add(level1_ns);
+        }
+        Step::Unfinished { of } => reasons.entry(of).or_default().unfinished += 1,
     }
 }
 
@@ -230,7 +214,7 @@ impl NestedRow {
 pub fn nested(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Nested {
     let mut pass = each_exit(recording, false, Gather::default(), tick);
     let vms = group_vms(recording, &pass.vcpus);
-    pass.sink.vcpus.values_mut().for_each(OneVcpu::abandon);
+    pass.sink.vcpus.values_mut().for_each(OneVcpu::finish);
     let mut names = ReasonNames::new(recording);
     let mut rows = Vec::new();
     let mut levels = Vec::new();

@@ -1,6 +1,5 @@
 //! The report of `hyperscope exits`: how often, how long, and who pays.
 
-mod known_parts;
 mod notes;
 mod rows;
 mod tables;

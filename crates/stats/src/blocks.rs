@@ -6,28 +6,49 @@
 
 use crate::chance::Chance;
 
-/// How long blocks have to be for a series whose neighbours depend on each other as far as the
-/// series itself shows: Andrews' rule (1991) for the Bartlett kernel and a series of first order,
-/// which the variance of a block bootstrap comes to. A power of two, at most an eighth of the
-/// series, so that eight blocks are left to tell the variance from.
-#[must_use]
-pub fn block_length(series: &[f64]) -> usize {
+/// Blocks for a series whose neighbours depend on each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Blocks {
+    /// Slices in a block: a power of two.
+    pub length: usize,
+    /// What the variance over blocks of this length is too small by, as a factor: neighbours depend
+    /// on each other beyond the ends of a block, too.
+    pub missing: f64,
+}
+
+impl Blocks {
+    /// As long as the series itself shows they have to be: Andrews' rule (1991) for the Bartlett
+    /// kernel, which the variance of a block bootstrap comes to, and a series of first order. At most
+    /// an eighth of the series, so that eight blocks are left to tell the variance from.
+    #[must_use]
+    pub fn of(series: &[f64]) -> Self {
+        let n = series.len();
+        let r = dependence(series);
+        let alpha = 4.0 * r * r / (1.0 - r * r).powi(2);
+        let wanted = (1.1447 * (alpha * n as f64).cbrt()).ceil().max(1.0) as usize;
+        let most = (n / 8).max(1);
+        let length = wanted.min(most).next_power_of_two();
+        let length = if length > most { length / 2 } else { length };
+        // The Bartlett sum of r^k up to the block's length, over that of all k.
+        let l = length as f64;
+        let seen = 1.0 - 2.0 * r * (1.0 - r.powf(l)) / (l * (1.0 - r * r));
+        Self { length, missing: 1.0 / seen.max(0.05) }
+    }
+}
+
+/// How much of a slice's deviation the next one has, from 0 to almost 1.
+fn dependence(series: &[f64]) -> f64 {
     let n = series.len();
     let mean = series.iter().sum::<f64>() / n.max(1) as f64;
     let off = |at: usize| series.get(at).map_or(0.0, |value| value - mean);
     let variance: f64 = (0..n).map(|at| off(at).powi(2)).sum();
     let beside: f64 = (1..n).map(|at| off(at) * off(at - 1)).sum();
     if variance <= 0.0 {
-        return 1;
+        return 0.0;
     }
     // What is estimated from few slices is too small by about (1 + 4r) / n (Kendall, 1954).
     let raw = beside / variance;
-    let r = (raw + (1.0 + 4.0 * raw) / n as f64).clamp(0.0, 0.97);
-    let alpha = 4.0 * r * r / (1.0 - r * r).powi(2);
-    let length = 1.1447 * (alpha * n as f64).cbrt();
-    let most = (n / 8).max(1);
-    let length = (length.ceil().max(1.0) as usize).min(most).next_power_of_two();
-    if length > most { length / 2 } else { length }
+    (raw + (1.0 + 4.0 * raw) / n as f64).clamp(0.0, 0.97)
 }
 
 /// Resamples of a number of slices: how often each slice is drawn in each of them.
@@ -84,14 +105,15 @@ mod tests {
     #[test]
     fn blocks_are_as_long_as_the_series_depends_on_itself() {
         let mean = |r: f64| {
-            let lengths = (0..200).map(|seed| block_length(&series(128, r, seed)));
+            let lengths = (0..200).map(|seed| Blocks::of(&series(128, r, seed)).length);
             lengths.sum::<usize>() as f64 / 200.0
         };
         let (none, some, much) = (mean(0.0), mean(0.5), mean(0.9));
         assert!(none < 2.5 && some > 3.0 && much > 10.0, "{none} {some} {much}");
-        assert_eq!(block_length(&[3.0; 100]), 1);
-        assert_eq!(block_length(&[]), 1);
-        assert!(block_length(&series(15, 0.99, 1)) == 1, "too few slices for longer blocks");
+        let plain = Blocks { length: 1, missing: 1.0 };
+        assert_eq!(Blocks::of(&[3.0; 100]), plain);
+        assert_eq!(Blocks::of(&[]), plain);
+        assert!(Blocks::of(&series(15, 0.99, 1)).length == 1, "too few slices for longer blocks");
     }
 
     #[test]
@@ -111,8 +133,8 @@ mod tests {
         let truth = 1.0 / 12.0 / (1.0f64 - r).powi(2) / n as f64;
         let variance = |seed| {
             let series = series(n, r, seed);
-            let length = block_length(&series);
-            let resamples = Resamples::draw(n, length, 200, Chance::new(seed));
+            let blocks = Blocks::of(&series);
+            let resamples = Resamples::draw(n, blocks.length, 200, Chance::new(seed));
             let means: Vec<f64> = resamples
                 .each()
                 .map(|weights| {
@@ -121,10 +143,10 @@ mod tests {
                     sum / n as f64
                 })
                 .collect();
-            crate::standard_deviation(&means).unwrap().powi(2)
+            crate::standard_deviation(&means).unwrap().powi(2) * blocks.missing
         };
         let found = (0..100).map(variance).sum::<f64>() / 100.0;
-        // Without blocks it would be a quarter. Block variances are a little small by nature.
-        assert!((0.65..1.1).contains(&(found / truth)), "{}", found / truth);
+        // Without blocks it would be a quarter.
+        assert!((0.85..1.15).contains(&(found / truth)), "{}", found / truth);
     }
 }

@@ -1,5 +1,6 @@
 //! Whether two numbers, each known with some error, differ, and by how much.
 
+use crate::estimate::{mean, standard_deviation};
 use crate::student;
 
 /// What is known of one side.
@@ -11,6 +12,16 @@ pub struct Side {
     pub error: f64,
     /// Degrees of freedom that the error is known with.
     pub freedom: f64,
+}
+
+impl Side {
+    /// The mean of runs, with the error that their own variation tells; none of no runs.
+    #[must_use]
+    pub fn of_runs(values: &[f64]) -> Option<Self> {
+        let runs = values.len() as f64;
+        let error = standard_deviation(values).unwrap_or(0.0) / runs.sqrt();
+        Some(Self { value: mean(values)?, error, freedom: runs - 1.0 })
+    }
 }
 
 /// In what terms sides are compared.
@@ -74,11 +85,7 @@ mod tests {
     /// so that the difference is taken.
     #[test]
     fn differences_are_those_of_welch() {
-        let of = |values: &[f64]| Side {
-            value: crate::mean(values).unwrap(),
-            error: crate::standard_deviation(values).unwrap() / (values.len() as f64).sqrt(),
-            freedom: values.len() as f64 - 1.0,
-        };
+        let of = |values: &[f64]| Side::of_runs(values).unwrap();
         let a = of(&[470.0, 468.5, 473.2, 471.1, 469.0].map(|value| value - 470.36));
         let b = of(&[472.0, 475.5, 470.4, 478.1].map(|value| value - 470.36));
         let found = compare(&Side { value: 0.0, ..a }, &b, 0.05);

@@ -19,7 +19,7 @@ mod student;
 
 pub use adjust::{benjamini_hochberg, holm};
 pub use binomial::two_sided as binomial_two_sided;
-pub use blocks::{Resamples, block_length};
+pub use blocks::{Blocks, Resamples};
 pub use chance::Chance;
 pub use comparison::{Comparison, Scale, Side, compare};
 pub use estimate::{Estimate, mean, standard_deviation};

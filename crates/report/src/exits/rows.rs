@@ -1,9 +1,8 @@
 //! Rows of the exits report as JSON objects; the csv form is made of the same.
 
-use analyses::{By, ExitRow, Exits};
+use analyses::{By, ExitRow, Exits, KnownParts};
 use serde_json::{Value, json};
 
-use super::known_parts::KnownParts;
 use super::{PERCENTILES, Source, name_of, rounded};
 use crate::json::{Object, code_json, threads_json};
 

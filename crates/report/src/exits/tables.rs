@@ -1,8 +1,7 @@
 //! The tables of the exits report: how long, and who pays.
 
-use analyses::{By, Code, ExitRow, Exits, Tally};
+use analyses::{By, Code, ExitRow, Exits, KnownParts, Tally};
 
-use super::known_parts::KnownParts;
 use super::notes::notes;
 use super::{PERCENTILES, Source, name_of, rounded};
 use crate::losses;

@@ -1,24 +1,36 @@
 //! What is known of the parts of an exit: a part without events is not zero.
 
-use analyses::{Recorded, Tally};
 use timeline::Parts;
+
+use crate::exits::Recorded;
+use crate::tally::Tally;
 
 /// The parts of a row as far as the recording has events for them: what it has none for is `None`,
 /// and its time stays in the part that would have held it.
-pub(super) struct KnownParts {
-    pub(super) kernel_ns: u64,
-    pub(super) user_ns: Option<u64>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownParts {
+    /// In the kernel.
+    pub kernel_ns: u64,
+    /// In user space.
+    pub user_ns: Option<u64>,
     /// In place of `user_ns`, where the return from user space was not recorded.
-    pub(super) user_and_return_ns: Option<u64>,
-    pub(super) off_cpu_ns: Option<u64>,
-    pub(super) runnable_ns: Option<u64>,
-    pub(super) blocked_ns: Option<u64>,
-    pub(super) halt_poll_ns: Option<u64>,
-    pub(super) before_exit_ns: Option<u64>,
+    pub user_and_return_ns: Option<u64>,
+    /// Off the CPU.
+    pub off_cpu_ns: Option<u64>,
+    /// Of that, able to run.
+    pub runnable_ns: Option<u64>,
+    /// Of that, waiting for something.
+    pub blocked_ns: Option<u64>,
+    /// Polling for work.
+    pub halt_poll_ns: Option<u64>,
+    /// Host work before the exit event.
+    pub before_exit_ns: Option<u64>,
 }
 
 impl KnownParts {
-    pub(super) fn new(tally: &Tally, recorded: &Recorded) -> Self {
+    /// What is known of the sums of a row.
+    #[must_use]
+    pub fn new(tally: &Tally, recorded: &Recorded) -> Self {
         let Parts { kernel_ns, user_ns, runnable_ns, blocked_ns, halt_poll_ns } = tally.parts;
         let return_seen = recorded.user_return && tally.user_return_unseen == 0;
         let split = recorded.off_cpu && recorded.wake;

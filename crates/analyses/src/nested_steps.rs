@@ -1,0 +1,77 @@
+//! Follows one vCPU from an exit of level 2 to level 2 running again: which exits of level 1 belong
+//! to which exit of level 2.
+
+use timeline::{ExitSpan, Handler, Outcome};
+
+/// A kind of exit: the `isa` field and the raw code.
+pub(crate) type RawReason = (u8, u64);
+
+/// What an exit is within the way from level 2 back into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// An exit of level 2, reflected into level 1 or not.
+    Level2 { reflected: bool },
+    /// An exit of level 1 that a reflected exit of level 2, begun at `since_ns`, brought about.
+    Ancillary { of: RawReason, since_ns: u64 },
+    /// With that exit level 2 runs again; its own way there was seen whole. Level 1 itself ran for
+    /// `level1_ns` of it.
+    Back { of: RawReason, since_ns: u64, level1_ns: u64 },
+    /// After a reflected exit level 2 was not seen to run again.
+    Unfinished { of: RawReason },
+    /// An exit of level 1 that belongs to none of level 2.
+    Level1,
+}
+
+/// A reflected exit of level 2 whose guest has not run again yet.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    reason: RawReason,
+    start_ns: u64,
+    level1_ns: u64,
+}
+
+/// One vCPU on its way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Follower {
+    pending: Option<Pending>,
+}
+
+impl Follower {
+    /// Takes the vCPU's next exit, and tells what it is.
+    pub(crate) fn exit(&mut self, span: &ExitSpan, mut tell: impl FnMut(Step)) {
+        if span.level == 2 {
+            self.abandon(&mut tell);
+            let reflected = span.handler == Handler::L1;
+            tell(Step::Level2 { reflected });
+            let reason = (span.isa, span.code);
+            self.pending =
+                reflected.then_some(Pending { reason, start_ns: span.start_ns, level1_ns: 0 });
+        } else {
+            self.level1_exit(span, &mut tell);
+        }
+        if span.outcome == Outcome::LostIn {
+            // The way back into level 2 may lie in the gap.
+            self.abandon(tell);
+        }
+    }
+
+    fn level1_exit(&mut self, span: &ExitSpan, tell: &mut impl FnMut(Step)) {
+        let Some(pending) = &mut self.pending else { return tell(Step::Level1) };
+        pending.level1_ns = pending.level1_ns.saturating_add(span.guest_ns);
+        let Pending { reason: of, start_ns: since_ns, level1_ns } = *pending;
+        tell(Step::Ancillary { of, since_ns });
+        if span.entered_l2 {
+            if span.outcome == Outcome::Paired {
+                tell(Step::Back { of, since_ns, level1_ns });
+            }
+            self.pending = None;
+        }
+    }
+
+    /// Level 2 is not seen to run again after the pending exit.
+    pub(crate) fn abandon(&mut self, mut tell: impl FnMut(Step)) {
+        if let Some(pending) = self.pending.take() {
+            tell(Step::Unfinished { of: pending.reason });
+        }
+    }
+}
