@@ -6,6 +6,7 @@
 
 mod align;
 mod contents;
+pub mod diff;
 mod distribution;
 mod exits;
 mod group;

@@ -1,0 +1,23 @@
+//! Do two recordings differ, or two sets of them: every metric of every group, with a ratio, its
+//! interval and a p-value. `docs/diff.md` has the method and its reasons.
+
+mod compare;
+mod condition;
+mod estimate;
+mod exits;
+mod grid;
+mod histogram;
+mod matching;
+mod nested;
+mod question;
+mod series;
+
+pub use compare::{Diff, DiffRow, Options, Values, diff};
+pub use condition::{Condition, ConditionError, Found, Judged, judge};
+pub use grid::MOST_SLICES;
+pub use question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
+pub use series::{SUMS, Series, Sums};
+pub use stats::Scale;
+
+/// The reports that can be compared; the first is compared where none is named.
+pub static QUESTIONS: [Question; 2] = [exits::QUESTION, nested::QUESTION];

@@ -1,0 +1,339 @@
+//! Conditions on a comparison, as continuous integration states them: `exits.p99 > +10%`.
+//!
+//! ```text
+//!  [report.][reason:]metric  OP  [+|-]N[%|x|ns|us|ms|s]
+//! ```
+//! With `%`, `x` or a sign the change from the first side to the second is compared, else the value
+//! of the second side.
+
+use super::QUESTIONS;
+use super::compare::{Diff, DiffRow};
+use super::question::{KeyValue, Metric, Question, Unit};
+
+/// A condition on rows of a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    /// As it was written.
+    pub text: String,
+    /// Name of the report, where one was given.
+    pub report: Option<String>,
+    /// Only rows of this reason, or of a group with this name anywhere in its key.
+    pub reason: Option<String>,
+    metric: String,
+    /// Where the name of the metric is within the text.
+    metric_at: usize,
+    above: bool,
+    or_equal: bool,
+    limit: Limit,
+}
+
+/// What a condition holds numbers against.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Limit {
+    /// b over a.
+    Ratio(f64),
+    /// b less a.
+    Change(f64, bool),
+    /// b.
+    Value(f64, bool),
+}
+
+/// A condition that can't be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConditionError {
+    text: String,
+    at: usize,
+    what: String,
+}
+
+impl std::error::Error for ConditionError {}
+
+impl std::fmt::Display for ConditionError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let before = self.text.get(..self.at).unwrap_or("").chars().count();
+        writeln!(f, "{}", self.what)?;
+        write!(f, "  {}\n  {:before$}^", self.text, "")
+    }
+}
+
+/// A row that a condition holds for.
+#[derive(Clone, Debug)]
+pub struct Found<'d> {
+    /// The row.
+    pub row: &'d DiffRow,
+    /// Its p, adjusted by Holm for all rows that conditions look at.
+    pub p: Option<f64>,
+}
+
+/// What became of a condition.
+#[derive(Debug)]
+pub struct Judged<'d> {
+    /// The condition.
+    pub condition: &'d Condition,
+    /// Rows that it is about.
+    pub rows: usize,
+    /// Rows whose numbers are beyond the limit, whether or not by chance.
+    pub beyond: usize,
+    /// Rows that it holds for.
+    pub holds: Vec<Found<'d>>,
+}
+
+impl Condition {
+    /// Reads a condition.
+    ///
+    /// # Errors
+    /// When it is not of the form above, or names a metric that no report has.
+    pub fn parse(text: &str) -> Result<Self, ConditionError> {
+        let error = |at: usize, what: String| ConditionError { text: text.to_owned(), at, what };
+        let op_at = text.find(['<', '>', '=', '!']).ok_or_else(|| {
+            error(text.len(), "an operator is missing: >, >=, < or <= and a limit".to_owned())
+        })?;
+        let (name, rest) = text.split_at(op_at);
+        let ops =
+            [(">=", true, true), ("<=", false, true), (">", true, false), ("<", false, false)];
+        let Some((op, above, or_equal)) = ops.into_iter().find(|(op, ..)| rest.starts_with(op))
+        else {
+            return Err(error(op_at, "operators are >, >=, < and <=".to_owned()));
+        };
+        let (report, reason, metric_at) = split_name(name);
+        let metric = text.get(metric_at..op_at).unwrap_or("").trim().to_owned();
+        let limit_at = op_at + op.len();
+        let limit = text.get(limit_at..).unwrap_or("");
+        let skipped = limit.len() - limit.trim_start().len();
+        let limit = limit_of(limit.trim())
+            .map_err(|(at, what)| error(limit_at + skipped + at, what.to_owned()))?;
+        let condition = Self {
+            text: text.to_owned(),
+            report: report.map(str::to_owned),
+            reason: reason.map(str::to_owned),
+            metric,
+            metric_at,
+            above,
+            or_equal,
+            limit,
+        };
+        condition.check_names(&error)?;
+        Ok(condition)
+    }
+
+    fn check_names(
+        &self,
+        error: &impl Fn(usize, String) -> ConditionError,
+    ) -> Result<(), ConditionError> {
+        let reports: Vec<&str> = QUESTIONS.iter().map(|question| question.name).collect();
+        if let Some(report) = self.report.as_deref().filter(|report| !reports.contains(report)) {
+            let what = format!("no report {report:?} to compare: {}", reports.join(", "));
+            return Err(error(0, what));
+        }
+        let mut questions = QUESTIONS.iter().filter(|one| self.is_of(one));
+        if questions.clone().any(|question| self.find_metric(question).is_some()) {
+            return Ok(());
+        }
+        let names = questions.next().map_or_else(String::new, metric_names);
+        Err(error(self.metric_at, format!("no metric {:?}: {names}", self.metric)))
+    }
+
+    /// Checks that the condition is one on this report.
+    ///
+    /// # Errors
+    /// When it names another one, or a metric that this one hasn't.
+    pub fn check_for(&self, question: &Question) -> Result<(), ConditionError> {
+        let error = |at, what| Err(ConditionError { text: self.text.clone(), at, what });
+        if !self.is_of(question) {
+            return error(0, format!("the report compared is {}", question.name));
+        }
+        if self.find_metric(question).is_none() {
+            let names = metric_names(question);
+            return error(self.metric_at, format!("{} has no such metric: {names}", question.name));
+        }
+        Ok(())
+    }
+
+    fn is_of(&self, question: &Question) -> bool {
+        self.report.as_deref().is_none_or(|report| report == question.name)
+    }
+
+    fn find_metric(&self, question: &Question) -> Option<usize> {
+        let named = |metric: &Metric| metric.name == self.metric || metric.short == self.metric;
+        question.metrics.iter().position(named)
+    }
+
+    /// Whether the row is one that the condition is about.
+    fn looks_at(&self, row: &DiffRow, diff: &Diff) -> bool {
+        let Some(reason) = &self.reason else {
+            return self.find_metric(diff.question) == Some(row.metric);
+        };
+        let is_all = row.key.iter().all(|value| *value == KeyValue::None);
+        let named = |value: &KeyValue| matches!(value, KeyValue::Text(text) if text.eq_ignore_ascii_case(reason));
+        self.find_metric(diff.question) == Some(row.metric)
+            && (row.key.iter().any(named) || (is_all && reason == "all"))
+    }
+
+    /// Whether the numbers of a row lie beyond the limit; none where there are none.
+    fn is_beyond(&self, row: &DiffRow, unit: Unit) -> Option<bool> {
+        let b = row.b.value?;
+        let scaled = |limit: f64, is_time: bool| match unit {
+            Unit::Time | Unit::TimePerSecond if !is_time => None,
+            Unit::Time | Unit::TimePerSecond => Some(limit),
+            _ => (!is_time).then_some(limit),
+        };
+        let (number, limit) = match self.limit {
+            Limit::Value(limit, is_time) => (b, scaled(limit, is_time)?),
+            Limit::Change(limit, is_time) => (b - row.a.value?, scaled(limit, is_time)?),
+            Limit::Ratio(limit) => match row.a.value? {
+                // From nothing to something is more than any ratio.
+                0.0 if b > 0.0 => (f64::INFINITY, limit),
+                0.0 => (1.0, limit),
+                a => (b / a, limit),
+            },
+        };
+        let beyond = if self.above { number > limit } else { number < limit };
+        Some(beyond || (self.or_equal && number == limit))
+    }
+
+    /// Whether chance may have brought the row beyond the limit: it is a change that is compared,
+    /// or a value.
+    const fn is_on_change(&self) -> bool {
+        !matches!(self.limit, Limit::Value(..))
+    }
+}
+
+fn metric_names(question: &Question) -> String {
+    question.metrics.iter().map(|metric| metric.short).collect::<Vec<_>>().join(", ")
+}
+
+/// Report, reason, and where the metric begins. Reasons may hold dots, metrics hold none.
+fn split_name(name: &str) -> (Option<&str>, Option<&str>, usize) {
+    let report = name.split_once('.').map(|(report, _)| report.trim());
+    let report = report.filter(|report| !report.contains(':'));
+    let rest_at = report.and_then(|_| name.find('.')).map_or(0, |dot| dot + 1);
+    let rest = name.get(rest_at..).unwrap_or("");
+    let reason = rest.rsplit_once(':').map(|(reason, _)| reason.trim());
+    let metric_at = rest_at + reason.and_then(|_| rest.rfind(':')).map_or(0, |colon| colon + 1);
+    let metric = name.get(metric_at..).unwrap_or("");
+    (report, reason, metric_at + (metric.len() - metric.trim_start().len()))
+}
+
+/// The limit, or where it goes wrong and why.
+fn limit_of(text: &str) -> Result<Limit, (usize, &'static str)> {
+    const WANTED: &str = "a limit is a number, such as +10%, 1.2x, +5us or 300";
+    let digits_from = text.len() - text.trim_start_matches(['+', '-']).len();
+    if digits_from > 1 {
+        return Err((1, WANTED));
+    }
+    let is_digit = |one: char| one.is_ascii_digit() || one == '.';
+    let digits = text.get(digits_from..).unwrap_or("");
+    let unit_at = digits_from + digits.find(|one| !is_digit(one)).unwrap_or(digits.len());
+    let number = text.get(digits_from..unit_at).and_then(|digits| digits.parse::<f64>().ok());
+    let number = number.filter(|number| number.is_finite()).ok_or((digits_from, WANTED))?;
+    let signed = if text.starts_with('-') { -number } else { number };
+    let change = digits_from == 1;
+    let time = |ns: f64| {
+        if change { Limit::Change(signed * ns, true) } else { Limit::Value(number * ns, true) }
+    };
+    match text.get(unit_at..).unwrap_or("").trim() {
+        "%" => Ok(Limit::Ratio(1.0 + signed / 100.0)),
+        "x" if change => Err((0, "a ratio has no sign: 1.2x, or +20%")),
+        "x" => Ok(Limit::Ratio(number)),
+        "ns" => Ok(time(1.0)),
+        "us" => Ok(time(1e3)),
+        "ms" => Ok(time(1e6)),
+        "s" => Ok(time(1e9)),
+        "" if change => Ok(Limit::Change(signed, false)),
+        "" => Ok(Limit::Value(number, false)),
+        _ => Err((unit_at, "units are %, x, ns, us, ms and s")),
+    }
+}
+
+/// Judges conditions: a change beyond a limit holds if the sides differ, too, after Holm's
+/// adjustment for all rows that the conditions look at. With `by_estimate` chance is not asked.
+#[must_use]
+pub fn judge<'d>(
+    diff: &'d Diff,
+    conditions: &'d [Condition],
+    by_estimate: bool,
+) -> Vec<Judged<'d>> {
+    let looked_at: Vec<usize> = (0..diff.rows.len())
+        .filter(|at| {
+            let row = diff.rows.get(*at);
+            row.is_some_and(|row| {
+                row.p.is_some() && conditions.iter().any(|one| one.looks_at(row, diff))
+            })
+        })
+        .collect();
+    let p: Vec<f64> =
+        looked_at.iter().filter_map(|at| diff.rows.get(*at).and_then(|row| row.p)).collect();
+    let adjusted = stats::holm(&p);
+    let adjusted_of = |at: usize| {
+        let place = looked_at.binary_search(&at).ok()?;
+        adjusted.get(place).copied()
+    };
+    let alpha = diff.options.alpha;
+    conditions
+        .iter()
+        .map(|condition| {
+            let mut judged = Judged { condition, rows: 0, beyond: 0, holds: Vec::new() };
+            for (at, row) in diff.rows.iter().enumerate() {
+                let Some(metric) = diff.question.metrics.get(row.metric) else { continue };
+                if !condition.looks_at(row, diff) {
+                    continue;
+                }
+                let Some(beyond) = condition.is_beyond(row, metric.unit) else { continue };
+                judged.rows += 1;
+                judged.beyond += usize::from(beyond);
+                let p = adjusted_of(at);
+                let sure = by_estimate
+                    || !condition.is_on_change()
+                    || (p.is_some_and(|p| p <= alpha) && row.not_contradicted(alpha));
+                if beyond && sure {
+                    judged.holds.push(Found { row, p });
+                }
+            }
+            judged
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_read() {
+        let read = |text: &str| Condition::parse(text).unwrap();
+        let full = read("exits.npf:p99 >= +10%");
+        assert_eq!((full.report.as_deref(), full.reason.as_deref()), (Some("exits"), Some("npf")));
+        assert_eq!((full.metric.as_str(), full.above, full.or_equal), ("p99", true, true));
+        assert_eq!(full.limit, Limit::Ratio(1.1));
+        assert_eq!(read("time<0.5x").limit, Limit::Ratio(0.5));
+        assert_eq!(read("p99 > +5us").limit, Limit::Change(5e3, true));
+        assert_eq!(read("mean_ns < -1.5 ms").limit, Limit::Change(-1.5e6, true));
+        assert_eq!(read("p50 > 2s").limit, Limit::Value(2e9, true));
+        assert_eq!(read("count > 300").limit, Limit::Value(300.0, false));
+        assert_eq!(read("nested.factor > +1").limit, Limit::Change(1.0, false));
+    }
+
+    #[test]
+    fn what_is_wrong_is_pointed_at() {
+        let cases = [
+            ("exits.p99", 9, "operator"),
+            ("exits.p98 > 1%", 6, "no metric \"p98\": count, "),
+            ("exists.p99 > 1%", 0, "no report \"exists\""),
+            ("npf:p98 > 1%", 4, "no metric"),
+            ("p99 = 1%", 4, "operators"),
+            ("p99 > ten%", 6, "a limit is a number"),
+            ("p99 > +10q", 9, "units"),
+            ("p99 > +1.1x", 6, "no sign"),
+            ("p99 > +-1%", 7, "a limit is a number"),
+            ("p99 >", 5, "a limit is a number"),
+            ("", 0, "operator"),
+        ];
+        for (text, at, words) in cases {
+            let error = Condition::parse(text).unwrap_err();
+            assert_eq!(error.at, at, "{error}");
+            assert!(error.what.contains(words), "{error}");
+        }
+        let shown = Condition::parse("p99 > +10q").unwrap_err().to_string();
+        assert!(shown.ends_with("\n  p99 > +10q\n           ^"), "{shown}");
+    }
+}

@@ -1,0 +1,191 @@
+//! A metric of one group in one run, and how well one run tells it.
+//!
+//! The run's slices of time are resampled in blocks; how much the metric varies over the resamples
+//! is its standard error. What the error itself is known from is counted in degrees of freedom:
+//! blocks, fewer if a few of them make up most of the variation.
+
+use std::collections::HashMap;
+
+use stats::{Blocks, Chance, Resamples, Side, standard_deviation};
+
+use super::grid::Grid;
+use super::histogram::{Cumulative, coarseness};
+use super::question::{Estimator, MeasuredGroup, Metric, Run};
+
+/// Resamples drawn: the error itself is known within 3%.
+const RESAMPLES: usize = 500;
+
+/// A quantile has an error only if at least so many values lie beyond it: what the greatest of a
+/// few values could as well have been, they do not tell.
+const LEAST_BEYOND: f64 = 10.0;
+
+/// Slices that hold something, at least, for an error to be told.
+const LEAST_SLICES: usize = 4;
+
+/// A run that is resampled.
+#[derive(Debug)]
+pub(super) struct Resampled<'r> {
+    run: &'r Run,
+    grid: Grid,
+    widths: Vec<u64>,
+    seed: u64,
+    drawn: HashMap<(usize, usize), Resamples>,
+}
+
+impl<'r> Resampled<'r> {
+    pub(super) fn new(run: &'r Run, seed: u64) -> Self {
+        let (from_ns, to_ns) = run.span_ns;
+        let grid = Grid::of(from_ns).joined(&Grid::of(to_ns));
+        Self { run, grid, widths: grid.widths(from_ns, to_ns), seed, drawn: HashMap::new() }
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        let ticks = self.run.span_ns.1.saturating_sub(self.run.span_ns.0) as f64;
+        // Of a clock without nanoseconds, a "second" is 1e9 ticks.
+        ticks / 1e9
+    }
+
+    /// The metric's value in this run; zero where it is a rate and the run has no such group.
+    pub(super) fn value(&self, metric: &Metric, group: Option<&MeasuredGroup>) -> Option<f64> {
+        let seconds = self.seconds();
+        match (metric.of, group) {
+            (Estimator::PerSecond(sum), group) => {
+                let total = group.map_or(0, |group| group.series.total(sum));
+                (seconds > 0.0).then(|| total as f64 / seconds)
+            }
+            (_, None) => None,
+            (Estimator::Share(sum), Some(group)) => {
+                let whole = self.run.wholes.get(group.whole?)?.total(sum);
+                divided(group.series.total(sum), whole)
+            }
+            (Estimator::Per(of, per), Some(group)) => {
+                divided(group.series.total(of), group.series.total(per))
+            }
+            (Estimator::Quantile(per_mille), Some(group)) => {
+                let [value] = group.series.durations().percentiles([per_mille]);
+                value.map(|value| value as f64)
+            }
+        }
+    }
+
+    /// The same with its error, if the run tells one.
+    pub(super) fn side(&mut self, metric: &Metric, group: Option<&MeasuredGroup>) -> Option<Side> {
+        let value = self.value(metric, group)?;
+        let Some(group) = group else {
+            // Nothing at all varies in no way; the other side says how far that is from it.
+            return Some(Side { value, error: 0.0, freedom: 1.0 });
+        };
+        match metric.of {
+            Estimator::PerSecond(sum) => {
+                let of = column(&group.series.sums_on(&self.grid), sum);
+                let per: Vec<f64> = self.widths.iter().map(|width| *width as f64 / 1e9).collect();
+                self.ratio(&of, &per)
+            }
+            Estimator::Share(sum) => {
+                let of = column(&group.series.sums_on(&self.grid), sum);
+                let whole = self.run.wholes.get(group.whole?)?;
+                let per = column(&whole.sums_on(&self.grid), sum);
+                self.ratio(&of, &per)
+            }
+            Estimator::Per(of, per) => {
+                let sums = group.series.sums();
+                self.ratio(&column(sums, of), &column(sums, per))
+            }
+            Estimator::Quantile(per_mille) => self.quantile(group, value, per_mille),
+        }
+    }
+
+    /// A sum over a sum, both by slice.
+    fn ratio(&mut self, of: &[f64], per: &[f64]) -> Option<Side> {
+        let value = of.iter().sum::<f64>() / per.iter().sum::<f64>();
+        let pull: Vec<f64> = of.iter().zip(per).map(|(of, per)| of - value * per).collect();
+        let holding = per.iter().filter(|per| **per > 0.0).count();
+        let spread = Spread::of(&pull, holding)?;
+        let values = self.resampled(of.len(), spread.block, |weights| {
+            let weigh = |column: &[f64]| -> f64 {
+                column.iter().zip(weights).map(|(value, weight)| value * f64::from(*weight)).sum()
+            };
+            let per = weigh(per);
+            (per > 0.0).then(|| weigh(of) / per)
+        });
+        let error = standard_deviation(&values)? * spread.correction();
+        Some(Side { value, error, freedom: spread.freedom })
+    }
+
+    fn quantile(&mut self, group: &MeasuredGroup, value: f64, per_mille: u64) -> Option<Side> {
+        let share = per_mille as f64 / 1000.0;
+        let beyond = group.series.durations().count() as f64 * share.min(1.0 - share);
+        if beyond < LEAST_BEYOND {
+            return None;
+        }
+        let slices = group.series.grid()?.len();
+        let sums: Cumulative = group.series.histogram().cumulative(slices);
+        let pull = sums.pull(value as u64, per_mille);
+        let holding = pull.iter().filter(|pull| **pull != 0.0).count();
+        let spread = Spread::of(&pull, holding)?;
+        let values =
+            self.resampled(slices, spread.block, |weights| sums.quantile(weights, per_mille));
+        let error = standard_deviation(&values)? * spread.correction();
+        let error = error.hypot(coarseness(value as u64));
+        Some(Side { value, error, freedom: spread.freedom })
+    }
+
+    fn resampled(
+        &mut self,
+        slices: usize,
+        block: usize,
+        value: impl Fn(&[u16]) -> Option<f64>,
+    ) -> Vec<f64> {
+        let part = (slices as u64) << 32 | block as u64;
+        let chance = Chance::of_part(self.seed, part);
+        let draw = || Resamples::draw(slices, block, RESAMPLES, chance);
+        self.drawn.entry((slices, block)).or_insert_with(draw).each().filter_map(value).collect()
+    }
+}
+
+/// How a metric's variation is spread over the slices.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    /// Slices in a block.
+    block: usize,
+    blocks: f64,
+    /// See [`Blocks::missing`].
+    missing: f64,
+    freedom: f64,
+}
+
+impl Spread {
+    /// `pull`: what each slice adds to the metric's deviation; zero in sum. `holding`: slices that
+    /// hold anything that the metric is of.
+    fn of(pull: &[f64], holding: usize) -> Option<Self> {
+        let slices = pull.len();
+        if holding.min(slices) < LEAST_SLICES {
+            return None;
+        }
+        let Blocks { length: block, missing } = Blocks::of(pull);
+        let blocks = slices as f64 / block as f64;
+        let moment = |power| pull.iter().map(|one| one.powi(power)).sum::<f64>() / slices as f64;
+        let (second, fourth) = (moment(2), moment(4));
+        let kurtosis = if second > 0.0 { fourth / second.powi(2) } else { 3.0 };
+        // Means of blocks are nearer to the normal distribution than slices are.
+        let kurtosis = 3.0 + (kurtosis - 3.0) / block as f64;
+        // A variance from n values is as well known as one from 2n / (kurtosis - 1) normal ones.
+        let effective = 2.0 * blocks / (kurtosis - 1.0).max(1.0);
+        let freedom = effective.min(blocks - 1.0).min(holding as f64 - 1.0).max(1.0);
+        Some(Self { block, blocks, missing, freedom })
+    }
+
+    /// What the standard deviation of resamples is too small by: one block of all blocks, and what
+    /// reaches from block to block.
+    fn correction(&self) -> f64 {
+        (self.missing * self.blocks / (self.blocks - 1.0).max(1.0)).sqrt()
+    }
+}
+
+fn divided(of: u64, per: u64) -> Option<f64> {
+    (per > 0).then(|| of as f64 / per as f64)
+}
+
+fn column(sums: &[super::Sums], sum: usize) -> Vec<f64> {
+    sums.iter().map(|sums| sums.get(sum).copied().unwrap_or(0) as f64).collect()
+}

@@ -1,0 +1,244 @@
+//! Exits to be compared: by VM, level and reason, and all together.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use sources::Recording;
+use timeline::{ExitSink, ExitSpan, Outcome, Vm, each_exit, group_vms};
+
+use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
+use super::series::{Series, Sums};
+use crate::exits::Recorded;
+use crate::known_parts::KnownParts;
+use crate::reasons::{ReasonNames, is_waiting};
+use crate::tally::Tally;
+
+const COUNT: usize = 0;
+const PAIRED: usize = 1;
+const TIME: usize = 2;
+const KERNEL: usize = 3;
+const USER: usize = 4;
+const OFF_CPU: usize = 5;
+const HALT_POLL: usize = 6;
+
+/// `hyperscope diff exits`.
+pub(super) const QUESTION: Question = Question {
+    name: "exits",
+    columns: &["vm", "level", "isa", "reason"],
+    metrics: &METRICS,
+    weight: TIME,
+    count: COUNT,
+    measure,
+    settle,
+};
+
+// Places of metrics that not every recording has events for.
+const SHARE: usize = 1;
+const KERNEL_PART: usize = 7;
+const USER_PART: usize = 8;
+const OFF_CPU_PART: usize = 9;
+const HALT_POLL_PART: usize = 10;
+
+const METRICS: [Metric; 11] = [
+    metric("count_per_s", "count", Unit::CountPerSecond, Estimator::PerSecond(COUNT)),
+    metric("time_share", "share", Unit::Share, Estimator::Share(TIME)),
+    metric("mean_ns", "mean", Unit::Time, Estimator::Per(TIME, PAIRED)),
+    metric("p50_ns", "p50", Unit::Time, Estimator::Quantile(500)),
+    metric("p90_ns", "p90", Unit::Time, Estimator::Quantile(900)),
+    metric("p99_ns", "p99", Unit::Time, Estimator::Quantile(990)),
+    metric("time_ns_per_s", "time", Unit::TimePerSecond, Estimator::PerSecond(TIME)),
+    metric("kernel_ns_per_s", "kernel", Unit::TimePerSecond, Estimator::PerSecond(KERNEL)),
+    metric("user_ns_per_s", "user", Unit::TimePerSecond, Estimator::PerSecond(USER)),
+    metric("off_cpu_ns_per_s", "off_cpu", Unit::TimePerSecond, Estimator::PerSecond(OFF_CPU)),
+    metric("halt_poll_ns_per_s", "halt_poll", Unit::TimePerSecond, Estimator::PerSecond(HALT_POLL)),
+];
+
+pub(super) const fn metric(
+    name: &'static str,
+    short: &'static str,
+    unit: Unit,
+    of: Estimator,
+) -> Metric {
+    Metric { name, short, unit, of }
+}
+
+/// What exits are told apart by while VMs are not known yet.
+type Key = (usize, u8, u8, u64);
+
+#[derive(Debug, Default)]
+struct Gather {
+    groups: FxHashMap<Key, (Series, Flags)>,
+    span: Span,
+}
+
+/// What must be known of a group to say which parts of its time are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flags {
+    user_return_unseen: bool,
+    poll_unknown: bool,
+}
+
+/// From the first moment to the last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span(u64, u64);
+
+impl Default for Span {
+    fn default() -> Self {
+        Self(u64::MAX, 0)
+    }
+}
+
+impl Span {
+    pub(super) fn include(&mut self, span: &ExitSpan) {
+        *self = Self(self.0.min(span.start_ns), self.1.max(span.end_ns));
+    }
+
+    pub(super) fn ends(self) -> (u64, u64) {
+        (self.0.min(self.1), self.1)
+    }
+}
+
+impl ExitSink for Gather {
+    fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
+        self.span.include(span);
+        let key = (vcpu, span.level, span.isa, span.code);
+        let (series, flags) = self.groups.entry(key).or_default();
+        let paired = span.outcome == Outcome::Paired;
+        let mut sums = Sums::default();
+        sums[COUNT] = 1;
+        if paired {
+            sums[PAIRED] = 1;
+            sums[TIME] = span.duration_ns();
+            sums[KERNEL] = span.parts.kernel_ns;
+            sums[USER] = span.parts.user_ns;
+            sums[OFF_CPU] = span.parts.runnable_ns.saturating_add(span.parts.blocked_ns);
+            sums[HALT_POLL] = span.parts.halt_poll_ns;
+            flags.user_return_unseen |= span.user_return_unseen;
+            flags.poll_unknown |= span.poll_unknown;
+        }
+        series.add(span.start_ns, &sums, paired.then(|| span.duration_ns()));
+    }
+}
+
+fn measure(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Run {
+    let Some(recording) = recordings.first() else { return Run::empty() };
+    let pass = each_exit(recording, false, Gather::default(), tick);
+    let vms = group_vms(recording, &pass.vcpus);
+    let recorded = Recorded::new(pass.seen);
+    let mut names = ReasonNames::new(recording);
+    let mut wholes = vec![Series::default(), Series::default()];
+    let mut groups: BTreeMap<(Vec<KeyValue>, bool), (Series, Flags)> = BTreeMap::new();
+    let mut all = (Series::default(), Flags::default());
+    let mut keys: Vec<&Key> = pass.sink.groups.keys().collect();
+    keys.sort_unstable();
+    for key in keys {
+        let (vcpu, level, isa, code) = *key;
+        let Some((series, flags)) = pass.sink.groups.get(key) else { continue };
+        let Some(vm) = vm_of(&vms, vcpu) else { continue };
+        let waiting = is_waiting(names.isa(isa), code);
+        let isa_name = names.isa(isa).name().to_owned();
+        let reason = names.name(isa, code);
+        let key = vec![
+            KeyValue::Vm(vm),
+            KeyValue::Number(u64::from(level)),
+            KeyValue::Text(isa_name),
+            KeyValue::Text(reason),
+        ];
+        if let Some(whole) = wholes.get_mut(usize::from(waiting)) {
+            whole.merge(series);
+        }
+        add(groups.entry((key, waiting)).or_default(), series, *flags);
+        if !waiting {
+            add(&mut all, series, *flags);
+        }
+    }
+    let mut measured: Vec<MeasuredGroup> = groups
+        .into_iter()
+        .map(|((key, waiting), sums)| group(key, sums, Some(usize::from(waiting)), &recorded))
+        .collect();
+    measured.push(group(vec![KeyValue::None; 4], all, None, &recorded));
+    Run {
+        vms: vms.iter().map(RunVm::of).collect(),
+        span_ns: pass.sink.span.ends(),
+        groups: measured,
+        wholes,
+        nanoseconds: recording.is_nanoseconds(),
+        lost: pass.losses.events_lost.saturating_add(pass.losses.uncounted_losses),
+    }
+}
+
+fn add((kept, known): &mut (Series, Flags), series: &Series, flags: Flags) {
+    kept.merge(series);
+    known.user_return_unseen |= flags.user_return_unseen;
+    known.poll_unknown |= flags.poll_unknown;
+}
+
+/// The VM that a vCPU belongs to.
+pub(super) fn vm_of(vms: &[Vm], vcpu: usize) -> Option<usize> {
+    vms.iter().position(|vm| vm.vcpus.iter().any(|one| one.index == vcpu))
+}
+
+/// A group, with the parts of its time that the recording tells.
+fn group(
+    key: Vec<KeyValue>,
+    (series, flags): (Series, Flags),
+    whole: Option<usize>,
+    recorded: &Recorded,
+) -> MeasuredGroup {
+    let tally = Tally {
+        user_return_unseen: u64::from(flags.user_return_unseen),
+        poll_unknown: u64::from(flags.poll_unknown),
+        ..Tally::default()
+    };
+    let known = KnownParts::new(&tally, recorded);
+    let missing = [
+        (SHARE, whole.is_none()),
+        (USER_PART, !recorded.user || known.user_ns.is_none()),
+        (OFF_CPU_PART, known.off_cpu_ns.is_none()),
+        (HALT_POLL_PART, known.halt_poll_ns.is_none()),
+    ];
+    let unrecorded = missing.iter().fold(0, |bits, (at, gone)| bits | u32::from(*gone) << at);
+    MeasuredGroup { key, series, whole, unrecorded }
+}
+
+/// What one run can't tell apart must not be told apart in the others: time polled stays in the
+/// kernel's part where a run does not know it. Where a run lacks other parts, its own are not
+/// comparable with anything, and the others' stand alone.
+fn settle(groups: &mut [&mut MeasuredGroup]) {
+    let lacks = |group: &MeasuredGroup, part: usize| group.unrecorded >> part & 1 == 1;
+    if groups.iter().any(|group| lacks(group, HALT_POLL_PART)) {
+        for group in groups.iter_mut() {
+            group.series.fold(HALT_POLL, KERNEL);
+            group.unrecorded |= 1 << HALT_POLL_PART;
+        }
+    }
+    let differ = |part| {
+        groups.iter().any(|group| lacks(group, part))
+            && groups.iter().any(|group| !lacks(group, part))
+    };
+    if differ(USER_PART) || differ(OFF_CPU_PART) {
+        for group in groups.iter_mut() {
+            let lacking = lacks(group, USER_PART) || lacks(group, OFF_CPU_PART);
+            group.unrecorded |= u32::from(lacking) << KERNEL_PART;
+        }
+    }
+}
+
+impl RunVm {
+    pub(super) fn of(vm: &Vm) -> Self {
+        Self { name: vm.name.clone(), vcpus: vm.vcpus.len() }
+    }
+}
+
+impl Run {
+    pub(super) fn empty() -> Self {
+        Self {
+            vms: Vec::new(),
+            span_ns: (0, 0),
+            groups: Vec::new(),
+            wholes: Vec::new(),
+            nanoseconds: true,
+            lost: 0,
+        }
+    }
+}

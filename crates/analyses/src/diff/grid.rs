@@ -1,0 +1,109 @@
+//! Slices of time: as narrow as a fixed number of them allows, whatever lies between the first
+//! moment and the last.
+//!
+//! Edges of slices are multiples of a power of two of the recording's own time, so that two grids
+//! always have a common coarser one.
+
+/// Slices at most; a stretch that needed more is cut into slices twice as wide. Between half as
+/// many and as many are in use, unless the clock has too few ticks.
+pub const MOST_SLICES: usize = 128;
+
+/// A stretch of time cut into slices of one width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grid {
+    /// A slice is `1 << shift` ns wide.
+    shift: u32,
+    /// Number of the first slice; slice 0 begins at time 0.
+    first: u64,
+    /// Slices.
+    len: usize,
+}
+
+impl Grid {
+    /// The grid that holds this moment alone.
+    pub(crate) const fn of(at_ns: u64) -> Self {
+        Self { shift: 0, first: at_ns, len: 1 }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The slice that a moment lies in, if any does.
+    pub(crate) fn slice_of(&self, at_ns: u64) -> Option<usize> {
+        let slice = (at_ns >> self.shift).checked_sub(self.first)?;
+        usize::try_from(slice).ok().filter(|slice| *slice < self.len)
+    }
+
+    /// The narrowest grid that holds this one and all of another.
+    pub(crate) fn joined(&self, other: &Self) -> Self {
+        let mut shift = self.shift.max(other.shift);
+        loop {
+            let ends = [self, other].map(|grid| {
+                let last = grid.first + (grid.len as u64 - 1);
+                (grid.first >> (shift - grid.shift), last >> (shift - grid.shift))
+            });
+            let first = ends[0].0.min(ends[1].0);
+            let len = ends[0].1.max(ends[1].1) - first + 1;
+            if len <= MOST_SLICES as u64 {
+                return Self { shift, first, len: len as usize };
+            }
+            shift += 1;
+        }
+    }
+
+    /// The slice of a coarser grid that a slice of this one lies in.
+    pub(crate) fn slice_in(&self, coarser: &Self, slice: usize) -> usize {
+        let number = (self.first + slice as u64) >> coarser.shift.saturating_sub(self.shift);
+        number.saturating_sub(coarser.first) as usize
+    }
+
+    /// How much of each slice lies between two moments.
+    pub(crate) fn widths(&self, from_ns: u64, to_ns: u64) -> Vec<u64> {
+        let last = self.len - 1;
+        (0..self.len)
+            .map(|slice| {
+                let number = u128::from(self.first) + slice as u128;
+                let begin = u64::try_from(number << self.shift).unwrap_or(u64::MAX);
+                let end = u64::try_from((number + 1) << self.shift).unwrap_or(u64::MAX);
+                // What began in the last slice may end after it.
+                let end = if slice == last { end.max(to_ns) } else { end };
+                end.min(to_ns).saturating_sub(begin.max(from_ns))
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_moment_keeps_its_slice(moments in prop::collection::vec(any::<u64>(), 1..40)) {
+            let mut grid = Grid::of(moments[0]);
+            for &moment in &moments {
+                let wider = grid.joined(&Grid::of(moment));
+                for slice in 0..grid.len() {
+                    prop_assert!(grid.slice_in(&wider, slice) < wider.len());
+                }
+                prop_assert!(wider.len() <= MOST_SLICES);
+                grid = wider;
+            }
+            prop_assert!(moments.iter().all(|moment| grid.slice_of(*moment).is_some()));
+            let (from, to) = (moments.iter().min().unwrap(), moments.iter().max().unwrap());
+            let widths: u128 = grid.widths(*from, *to).iter().map(|width| u128::from(*width)).sum();
+            prop_assert_eq!(widths, u128::from(to - from));
+        }
+    }
+
+    #[test]
+    fn a_steady_stream_has_at_least_half_of_the_slices() {
+        let mut grid = Grid::of(5_000_000_000);
+        for step in 0..10_000u64 {
+            grid = grid.joined(&Grid::of(5_000_000_000 + step * 1_000_000));
+        }
+        assert!((MOST_SLICES / 2..=MOST_SLICES).contains(&grid.len()), "{grid:?}");
+    }
+}

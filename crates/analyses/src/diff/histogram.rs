@@ -1,0 +1,215 @@
+//! How many values of which size each slice of time holds: what quantiles of resampled time are
+//! made of, in bounded memory.
+
+use std::collections::BTreeMap;
+
+use super::grid::Grid;
+use crate::distribution::{bucket, upper_end};
+
+/// Entries kept one by one before each bucket gets a row of slices.
+const MOST_LOOSE: usize = 4096;
+
+/// Counts by bucket and slice.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SlicedHistogram {
+    /// Single values: few groups have more.
+    loose: Vec<(u16, u8)>,
+    /// Of groups with many: for each bucket, how many in each slice.
+    rows: BTreeMap<u16, Vec<u32>>,
+}
+
+impl SlicedHistogram {
+    /// Counts a value. There are `slices`.
+    pub(crate) fn add(&mut self, value: u64, slice: usize, slices: usize) {
+        let bucket = bucket(value) as u16;
+        if self.rows.is_empty() && self.loose.len() < MOST_LOOSE {
+            self.loose.push((bucket, slice as u8));
+            return;
+        }
+        self.spill(slices);
+        self.count(bucket, slice, slices, 1);
+    }
+
+    fn spill(&mut self, slices: usize) {
+        for (bucket, slice) in std::mem::take(&mut self.loose) {
+            self.count(bucket, usize::from(slice), slices, 1);
+        }
+    }
+
+    fn count(&mut self, bucket: u16, slice: usize, slices: usize, more: u32) {
+        let row = self.rows.entry(bucket).or_default();
+        if row.len() < slices {
+            row.resize(slices, 0);
+        }
+        if let Some(count) = row.get_mut(slice) {
+            *count = count.saturating_add(more);
+        }
+    }
+
+    /// Goes over to a coarser grid.
+    pub(crate) fn regrid(&mut self, from: &Grid, to: &Grid) {
+        for (_, slice) in &mut self.loose {
+            *slice = from.slice_in(to, usize::from(*slice)) as u8;
+        }
+        for row in self.rows.values_mut() {
+            let mut coarse = vec![0u32; to.len()];
+            for (slice, count) in row.iter().enumerate() {
+                if let Some(sum) = coarse.get_mut(from.slice_in(to, slice)) {
+                    *sum = sum.saturating_add(*count);
+                }
+            }
+            *row = coarse;
+        }
+    }
+
+    /// Adds the counts of another one on the same grid.
+    pub(crate) fn merge(&mut self, other: &Self, slices: usize) {
+        if self.rows.is_empty()
+            && other.rows.is_empty()
+            && self.loose.len() + other.loose.len() <= MOST_LOOSE
+        {
+            self.loose.extend_from_slice(&other.loose);
+            return;
+        }
+        self.spill(slices);
+        for (bucket, slice) in &other.loose {
+            self.count(*bucket, usize::from(*slice), slices, 1);
+        }
+        for (bucket, row) in &other.rows {
+            for (slice, more) in row.iter().enumerate().filter(|(_, more)| **more > 0) {
+                self.count(*bucket, slice, slices, *more);
+            }
+        }
+    }
+
+    /// The counts added up from the smallest bucket on, for quantiles of many resamples.
+    pub(crate) fn cumulative(&self, slices: usize) -> Cumulative {
+        let mut rows = self.rows.clone();
+        for (bucket, slice) in &self.loose {
+            let row = rows.entry(*bucket).or_insert_with(|| vec![0; slices]);
+            if let Some(count) = row.get_mut(usize::from(*slice)) {
+                *count += 1;
+            }
+        }
+        let mut sums = vec![0u32; slices];
+        let mut cumulative = Cumulative { buckets: Vec::new(), sums: Vec::new() };
+        for (bucket, row) in rows {
+            for (sum, count) in sums.iter_mut().zip(row) {
+                *sum = sum.saturating_add(count);
+            }
+            cumulative.buckets.push(bucket);
+            cumulative.sums.push(sums.clone());
+        }
+        cumulative
+    }
+}
+
+/// Counts of values up to each bucket, by slice.
+#[derive(Debug)]
+pub(crate) struct Cumulative {
+    buckets: Vec<u16>,
+    sums: Vec<Vec<u32>>,
+}
+
+impl Cumulative {
+    /// The quantile of the slices taken together, each as often as `weights` says, and within its
+    /// bucket where the rank says. None where they hold nothing.
+    pub(crate) fn quantile(&self, weights: &[u16], per_mille: u64) -> Option<f64> {
+        let weighted = |at: usize| self.sums.get(at).map_or(0, |sums| weigh(sums, weights));
+        let all = weighted(self.buckets.len().checked_sub(1)?);
+        if all == 0 {
+            return None;
+        }
+        let rank = all as f64 * per_mille as f64 / 1000.0;
+        let (mut low, mut high) = (0, self.buckets.len() - 1);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if (weighted(middle) as f64) < rank {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let below = if low == 0 { 0 } else { weighted(low - 1) };
+        let within = weighted(low).saturating_sub(below).max(1);
+        let bucket = usize::from(*self.buckets.get(low)?);
+        let (least, most) = ends(bucket);
+        Some(least + (most - least) * ((rank - below as f64) / within as f64).clamp(0.0, 1.0))
+    }
+
+    /// For each slice, how many more of its values are at most `value` than a share of
+    /// `per_mille` would be: what the slice pulls the quantile by.
+    pub(crate) fn pull(&self, value: u64, per_mille: u64) -> Vec<f64> {
+        let at = self.buckets.partition_point(|one| usize::from(*one) <= bucket(value));
+        let none = Vec::new();
+        let below = at.checked_sub(1).and_then(|at| self.sums.get(at)).unwrap_or(&none);
+        let all = self.sums.last().unwrap_or(&none);
+        let share = per_mille as f64 / 1000.0;
+        let count = |sums: &[u32], slice: usize| f64::from(sums.get(slice).copied().unwrap_or(0));
+        (0..all.len()).map(|slice| count(below, slice) - share * count(all, slice)).collect()
+    }
+}
+
+fn weigh(sums: &[u32], weights: &[u16]) -> u64 {
+    sums.iter().zip(weights).map(|(sum, weight)| u64::from(*sum) * u64::from(*weight)).sum()
+}
+
+/// The ends of a bucket.
+fn ends(bucket: usize) -> (f64, f64) {
+    let least = bucket.checked_sub(1).map_or(0.0, |before| upper_end(before) as f64 + 1.0);
+    (least, upper_end(bucket) as f64 + 1.0)
+}
+
+/// What a quantile near `value` may be off because values are counted in buckets: the standard
+/// deviation of an even spread over its bucket.
+pub(crate) fn coarseness(value: u64) -> f64 {
+    let (least, most) = ends(bucket(value));
+    (most - least) / 12f64.sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Distribution;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The oracle is the distribution of all values of the slices that were drawn.
+        #[test]
+        fn quantiles_are_those_of_the_values_drawn(
+            values in prop::collection::vec((1u64..1_000_000_000, 0usize..16), 1..6000),
+            weights in prop::collection::vec(0u16..3, 16),
+            per_mille in 1u64..1000,
+        ) {
+            let mut histogram = SlicedHistogram::default();
+            let mut drawn = Distribution::default();
+            for &(value, slice) in &values {
+                histogram.add(value, slice, 16);
+                (0..weights[slice]).for_each(|_| drawn.add(value));
+            }
+            let found = histogram.cumulative(16).quantile(&weights, per_mille);
+            prop_assert_eq!(found.is_some(), drawn.count() > 0);
+            if let (Some(found), [Some(known)]) = (found, drawn.percentiles([per_mille])) {
+                // Both are within the bucket of the value with that rank.
+                prop_assert!((found / known as f64 - 1.0).abs() <= 1.0 / 128.0 || (found - known as f64).abs() <= 1.0, "{} {}", found, known);
+            }
+        }
+
+        #[test]
+        fn merging_equals_adding(
+            left in prop::collection::vec((any::<u64>(), 0usize..16), 0..5000),
+            right in prop::collection::vec((any::<u64>(), 0usize..16), 0..5000),
+        ) {
+            let of = |values: &[(u64, usize)]| {
+                let mut histogram = SlicedHistogram::default();
+                values.iter().for_each(|&(value, slice)| histogram.add(value, slice, 16));
+                histogram
+            };
+            let mut merged = of(&left);
+            merged.merge(&of(&right), 16);
+            let (merged, all) = (merged.cumulative(16), of(&[left, right].concat()).cumulative(16));
+            prop_assert_eq!(merged.buckets, all.buckets);
+            prop_assert_eq!(merged.sums, all.sums);
+        }
+    }
+}

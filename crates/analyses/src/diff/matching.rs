@@ -1,0 +1,101 @@
+//! Which VM of one run is which VM of another.
+
+use super::question::{Run, RunVm};
+
+/// VMs of all runs, each VM once.
+#[derive(Debug, Default)]
+pub(super) struct Matching {
+    /// The VMs under the names they had where they were first seen.
+    pub(super) vms: Vec<RunVm>,
+    /// For each run, where its VMs are in that list.
+    pub(super) places: Vec<Vec<usize>>,
+    /// VMs that were taken for one another though their names differ.
+    pub(super) renamed: Vec<(String, String)>,
+}
+
+impl Matching {
+    pub(super) fn of<'r>(runs: impl Iterator<Item = &'r Run>) -> Self {
+        let mut matching = Self::default();
+        for run in runs {
+            matching.add(&run.vms);
+        }
+        matching
+    }
+
+    /// VMs that are alone in their runs are the same. Others are found by name; those left, by their
+    /// order among VMs with as many vCPUs.
+    fn add(&mut self, vms: &[RunVm]) {
+        let known = self.vms.len();
+        let mut places: Vec<Option<usize>> = match (vms, known) {
+            ([_], 1) => vec![Some(0)],
+            _ => {
+                let by_name = |vm: &RunVm| self.vms.iter().position(|one| one.name == vm.name);
+                vms.iter().map(by_name).collect()
+            }
+        };
+        for (at, vm) in vms.iter().enumerate() {
+            let taken = |place: usize| places.contains(&Some(place));
+            if places.get(at).is_some_and(Option::is_some) {
+                continue;
+            }
+            let like = |place: &usize| {
+                self.vms.get(*place).is_some_and(|one| one.vcpus == vm.vcpus) && !taken(*place)
+            };
+            let place = (0..known).find(like).unwrap_or(self.vms.len());
+            if place == self.vms.len() {
+                self.vms.push(vm.clone());
+            }
+            if let Some(slot) = places.get_mut(at) {
+                *slot = Some(place);
+            }
+        }
+        let places: Vec<usize> = places.into_iter().flatten().collect();
+        for (vm, place) in vms.iter().zip(&places) {
+            let Some(one) = self.vms.get(*place).filter(|one| one.name != vm.name) else {
+                continue;
+            };
+            let pair = (one.name.clone(), vm.name.clone());
+            if !self.renamed.contains(&pair) {
+                self.renamed.push(pair);
+            }
+        }
+        self.places.push(places);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vms(of: &[(&str, usize)]) -> Vec<RunVm> {
+        of.iter().map(|(name, vcpus)| RunVm { name: (*name).to_owned(), vcpus: *vcpus }).collect()
+    }
+
+    fn places(runs: &[&[(&str, usize)]]) -> Matching {
+        let mut matching = Matching::default();
+        runs.iter().for_each(|run| matching.add(&vms(run)));
+        matching
+    }
+
+    #[test]
+    fn sole_vms_are_the_same_whatever_their_names() {
+        let found = places(&[&[("vm-148", 1)], &[("vm-99", 2)]]);
+        assert_eq!(found.places, [[0], [0]]);
+        assert_eq!(found.renamed, [("vm-148".to_owned(), "vm-99".to_owned())]);
+    }
+
+    #[test]
+    fn names_come_before_order() {
+        let found = places(&[&[("db", 2), ("web", 2)], &[("web", 2), ("vm-7", 2)]]);
+        assert_eq!(found.places, [[0, 1], [1, 0]]);
+        assert_eq!(found.renamed, [("db".to_owned(), "vm-7".to_owned())]);
+    }
+
+    #[test]
+    fn a_vm_with_other_vcpus_is_another_one() {
+        let found = places(&[&[("vm-1", 1), ("vm-2", 4)], &[("vm-3", 4), ("vm-4", 8)]]);
+        assert_eq!(found.places, [[0, 1], [1, 2]]);
+        assert_eq!(found.vms.len(), 3);
+        assert_eq!(places(&[&[], &[("vm-1", 1)]]).places, [vec![], vec![0]]);
+    }
+}

@@ -1,0 +1,119 @@
+//! What a report says of itself to be compared: its key columns, its metrics, and how one run is
+//! measured. A report that can be compared is one [`Question`].
+
+use sources::Recording;
+
+use super::series::Series;
+
+/// A report whose runs can be compared.
+#[derive(Debug)]
+pub struct Question {
+    /// The name of the report, as on the command line.
+    pub name: &'static str,
+    /// What tells its groups apart, in the order of [`MeasuredGroup::key`].
+    pub columns: &'static [&'static str],
+    /// What is compared of each group.
+    pub metrics: &'static [Metric],
+    /// The sum that says how much a group matters: differences of its rate order the groups.
+    pub weight: usize,
+    /// The sum that counts what a group is of: rare groups are judged by it.
+    pub count: usize,
+    /// Measures one run, whose recordings come with the host's first; hears of the bytes done.
+    pub measure: fn(&[Recording], &(dyn Fn(u64) + Sync)) -> Run,
+    /// Makes the same group of all runs comparable, where some were recorded with fewer events.
+    pub settle: fn(&mut [&mut MeasuredGroup]),
+}
+
+/// A number that is compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Its name; a time's ends with its unit, `_ns`, or has it within (`time_ns_per_s`).
+    pub name: &'static str,
+    /// A shorter name for conditions.
+    pub short: &'static str,
+    /// What its values are.
+    pub unit: Unit,
+    /// How it is made of the sums and durations.
+    pub of: Estimator,
+}
+
+/// What values of a metric are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds, or ticks of a clock that has none.
+    Time,
+    /// Those, per second.
+    TimePerSecond,
+    /// Events per second.
+    CountPerSecond,
+    /// A share of a whole, from 0 to 1.
+    Share,
+    /// So many for each.
+    Times,
+}
+
+/// How a metric is made of a group's sums (by their place in [`super::Sums`]) and durations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Estimator {
+    /// A sum over the seconds that the run lasted.
+    PerSecond(usize),
+    /// A sum over that of the group's whole.
+    Share(usize),
+    /// A sum over another one of the group.
+    Per(usize, usize),
+    /// A quantile of the durations, in thousandths.
+    Quantile(u64),
+}
+
+/// One run as measured for a question.
+#[derive(Debug)]
+pub struct Run {
+    /// The VMs it has, for those of two runs to be matched.
+    pub vms: Vec<RunVm>,
+    /// First moment and last.
+    pub span_ns: (u64, u64),
+    /// Its groups.
+    pub groups: Vec<MeasuredGroup>,
+    /// What shares are of.
+    pub wholes: Vec<Series>,
+    /// Whether times are nanoseconds; else they are ticks of the recording's clock.
+    pub nanoseconds: bool,
+    /// Events lost, and exits left out of the times for that.
+    pub lost: u64,
+}
+
+/// A VM as far as it matters for finding it in another run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunVm {
+    /// Its name; may be made of a thread's id, and so another one in each run.
+    pub name: String,
+    /// Its vCPUs.
+    pub vcpus: usize,
+}
+
+/// A property of a group.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KeyValue {
+    /// It has none.
+    None,
+    /// The VM, by its place in [`Run::vms`].
+    Vm(usize),
+    /// A number.
+    Number(u64),
+    /// A name.
+    Text(String),
+}
+
+/// The measurements of one group in one run.
+#[derive(Clone, Debug)]
+pub struct MeasuredGroup {
+    /// Its properties, one for each of [`Question::columns`].
+    pub key: Vec<KeyValue>,
+    /// Its measurements.
+    pub series: Series,
+    /// What its shares are of: a place in [`Run::wholes`].
+    pub whole: Option<usize>,
+    /// A metric that this run has no events for is left out: a bit for each of
+    /// [`Question::metrics`].
+    pub unrecorded: u32,
+}

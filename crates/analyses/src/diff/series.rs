@@ -1,0 +1,172 @@
+//! What is measured of one group over time: sums and durations, slice by slice.
+
+use super::grid::Grid;
+use super::histogram::SlicedHistogram;
+use crate::distribution::Distribution;
+
+/// Sums that a group may have.
+pub const SUMS: usize = 10;
+
+/// The sums of one slice; what each of them is of is for the report to say.
+pub type Sums = [u64; SUMS];
+
+/// One group's measurements in slices of time.
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    /// None while nothing was added.
+    grid: Option<Grid>,
+    sums: Vec<Sums>,
+    histogram: SlicedHistogram,
+    durations: Distribution,
+}
+
+impl Series {
+    /// Adds sums at a moment, and a duration where there is one.
+    pub fn add(&mut self, at_ns: u64, sums: &Sums, duration_ns: Option<u64>) {
+        let slice = match self.grid.and_then(|grid| grid.slice_of(at_ns)) {
+            Some(slice) => slice,
+            None => {
+                self.widen(&Grid::of(at_ns));
+                self.grid.and_then(|grid| grid.slice_of(at_ns)).unwrap_or(0)
+            }
+        };
+        if let Some(kept) = self.sums.get_mut(slice) {
+            add_to(kept, sums);
+        }
+        if let Some(duration_ns) = duration_ns {
+            self.durations.add(duration_ns);
+            self.histogram.add(duration_ns, slice, self.sums.len());
+        }
+    }
+
+    /// Adds all of another group.
+    pub fn merge(&mut self, other: &Self) {
+        let Some(theirs) = other.grid else { return };
+        self.widen(&theirs);
+        let Some(grid) = self.grid else { return };
+        let mut other = other.clone();
+        other.regrid(&theirs, &grid);
+        for (kept, sums) in self.sums.iter_mut().zip(&other.sums) {
+            add_to(kept, sums);
+        }
+        self.durations.merge(&other.durations);
+        self.histogram.merge(&other.histogram, grid.len());
+    }
+
+    /// Adds one sum of another group to one of this, over all time that either has.
+    pub fn merge_sum(&mut self, other: &Self, from: usize, into: usize) {
+        let sums = other.sums.iter().map(|sums| {
+            let mut kept = Sums::default();
+            if let (Some(slot), Some(sum)) = (kept.get_mut(into), sums.get(from)) {
+                *slot = *sum;
+            }
+            kept
+        });
+        self.merge(&Self { grid: other.grid, sums: sums.collect(), ..Self::default() });
+    }
+
+    /// Makes room for a stretch of time.
+    fn widen(&mut self, stretch: &Grid) {
+        let old = self.grid.unwrap_or(*stretch);
+        let wider = old.joined(stretch);
+        self.regrid(&old, &wider);
+    }
+
+    fn regrid(&mut self, from: &Grid, to: &Grid) {
+        self.sums = coarsened(&self.sums, from, to);
+        self.histogram.regrid(from, to);
+        self.grid = Some(*to);
+    }
+
+    pub(crate) fn grid(&self) -> Option<Grid> {
+        self.grid
+    }
+
+    /// The sums by slice of its own grid: from the first moment of the group to the last.
+    pub(crate) fn sums(&self) -> &[Sums] {
+        &self.sums
+    }
+
+    /// The sums by slice of a coarser grid.
+    pub(crate) fn sums_on(&self, grid: &Grid) -> Vec<Sums> {
+        match &self.grid {
+            Some(own) => coarsened(&self.sums, own, grid),
+            None => vec![Sums::default(); grid.len()],
+        }
+    }
+
+    pub(crate) fn histogram(&self) -> &SlicedHistogram {
+        &self.histogram
+    }
+
+    /// All durations.
+    #[must_use]
+    pub const fn durations(&self) -> &Distribution {
+        &self.durations
+    }
+
+    /// One of the sums, over all time.
+    #[must_use]
+    pub fn total(&self, sum: usize) -> u64 {
+        self.sums
+            .iter()
+            .filter_map(|sums| sums.get(sum))
+            .fold(0, |all, one| all.saturating_add(*one))
+    }
+
+    /// Moves one sum of every slice into another.
+    pub fn fold(&mut self, from: usize, into: usize) {
+        for sums in &mut self.sums {
+            let moved = sums.get_mut(from).map_or(0, std::mem::take);
+            if let Some(sum) = sums.get_mut(into) {
+                *sum = sum.saturating_add(moved);
+            }
+        }
+    }
+}
+
+fn coarsened(sums: &[Sums], from: &Grid, to: &Grid) -> Vec<Sums> {
+    let mut coarse = vec![Sums::default(); to.len()];
+    for (slice, sums) in sums.iter().enumerate() {
+        if let Some(kept) = coarse.get_mut(from.slice_in(to, slice)) {
+            add_to(kept, sums);
+        }
+    }
+    coarse
+}
+
+fn add_to(kept: &mut Sums, sums: &Sums) {
+    for (kept, one) in kept.iter_mut().zip(sums) {
+        *kept = kept.saturating_add(*one);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(moments: &[(u64, u64)]) -> Series {
+        let mut series = Series::default();
+        for &(at_ns, value) in moments {
+            series.add(at_ns, &[1, value, 0, 0, 0, 0, 0, 0, 0, 0], Some(value));
+        }
+        series
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_however_time_goes(
+            left in prop::collection::vec((0u64..1 << 40, 0u64..1 << 20), 0..300),
+            right in prop::collection::vec((any::<u64>(), 0u64..1 << 20), 1..300),
+        ) {
+            let mut merged = of(&left);
+            merged.merge(&of(&right));
+            let all = of(&[left.clone(), right.clone()].concat());
+            prop_assert_eq!(merged.grid(), all.grid());
+            prop_assert_eq!(merged.sums(), all.sums());
+            prop_assert_eq!(merged.total(0), (left.len() + right.len()) as u64);
+            prop_assert_eq!(merged.durations().sum(), merged.total(1));
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Runs made by chance: exits that come in bursts and last longer for a while, as real ones do.
+
+use analyses::diff::{
+    Diff, DiffRow, Estimator, KeyValue, MeasuredGroup, Metric, Options, Question, Run, RunVm,
+    Series, Sums, Unit, diff,
+};
+use stats::Chance;
+
+const fn metric(name: &'static str, unit: Unit, of: Estimator) -> Metric {
+    Metric { name, short: name, unit, of }
+}
+
+/// The kinds of metrics there are.
+pub(crate) static QUESTION: Question = Question {
+    name: "made",
+    columns: &["vm", "reason"],
+    metrics: &[
+        metric("count", Unit::CountPerSecond, Estimator::PerSecond(0)),
+        metric("time", Unit::TimePerSecond, Estimator::PerSecond(1)),
+        metric("mean", Unit::Time, Estimator::Per(1, 0)),
+        metric("p50", Unit::Time, Estimator::Quantile(500)),
+        metric("p99", Unit::Time, Estimator::Quantile(990)),
+        metric("share", Unit::Share, Estimator::Share(1)),
+    ],
+    weight: 1,
+    count: 0,
+    measure: |_, _| Run {
+        vms: Vec::new(),
+        span_ns: (0, 0),
+        groups: Vec::new(),
+        wholes: Vec::new(),
+        nanoseconds: true,
+        lost: 0,
+    },
+    settle: |_| (),
+};
+
+/// How exits come about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct World {
+    /// Exits of a run, on average.
+    pub(crate) exits: f64,
+    /// Median duration.
+    pub(crate) median_ns: f64,
+    /// Standard deviation of the durations' logarithm.
+    pub(crate) spread: f64,
+    /// How much rate and durations wander, as standard deviations of their logarithms.
+    pub(crate) wander: f64,
+    /// How long what they wander to lasts: the share kept from one 25th of a second to the next.
+    pub(crate) memory: f64,
+    /// Standard deviation of the logarithm by which whole runs differ.
+    pub(crate) between: f64,
+}
+
+/// Ten seconds.
+const SPAN_NS: u64 = 10_000_000_000;
+const STEPS: u64 = 250;
+
+/// A number from the normal distribution, by the sum of twelve even ones.
+pub(crate) fn normal(chance: &mut Chance) -> f64 {
+    (0..12).map(|_| chance.below(1 << 30) as f64 / f64::from(1 << 30)).sum::<f64>() - 6.0
+}
+
+impl World {
+    /// Exits that have nothing to do with each other.
+    pub(crate) const INDEPENDENT: Self = Self {
+        exits: 2000.0,
+        median_ns: 50_000.0,
+        spread: 0.8,
+        wander: 0.0,
+        memory: 0.0,
+        between: 0.0,
+    };
+    /// Exits in phases of about a third of a second.
+    pub(crate) const IN_PHASES: Self = Self { wander: 0.4, memory: 0.885, ..Self::INDEPENDENT };
+
+    /// A run.
+    pub(crate) fn run(&self, seed: u64) -> Run {
+        let mut chance = Chance::of_part(seed, 1);
+        let mut series = Series::default();
+        let mut whole = Series::default();
+        let (mut rate, mut slowness) = (normal(&mut chance), normal(&mut chance));
+        let fresh = (1.0 - self.memory * self.memory).sqrt();
+        let (mut first, mut last) = (u64::MAX, 0);
+        let of_run = (self.between * normal(&mut chance)).exp();
+        for step in 0..STEPS {
+            rate = self.memory * rate + fresh * normal(&mut chance);
+            slowness = self.memory * slowness + fresh * normal(&mut chance);
+            let expected = self.exits / STEPS as f64
+                * of_run
+                * (self.wander * rate - self.wander * self.wander / 2.0).exp();
+            for _ in 0..poisson(expected, &mut chance) {
+                let at = step * (SPAN_NS / STEPS) + chance.below((SPAN_NS / STEPS) as usize) as u64;
+                let log = self.spread * normal(&mut chance) + self.wander * slowness;
+                let ns = (self.median_ns * of_run * log.exp()) as u64;
+                add(&mut series, at, ns);
+                add(&mut whole, at, ns);
+                (first, last) = (first.min(at), last.max(at + ns));
+            }
+            // Another reason that the share is of.
+            add(&mut whole, step * (SPAN_NS / STEPS), 100_000 + chance.below(200_000) as u64);
+        }
+        // A run lasts as long as its other exits do.
+        let span_ns = (first.min(0), last.max(SPAN_NS));
+        run(vec![(KeyValue::Text("made".to_owned()), series)], whole, span_ns)
+    }
+}
+
+pub(crate) fn run(groups: Vec<(KeyValue, Series)>, whole: Series, span_ns: (u64, u64)) -> Run {
+    let groups = groups.into_iter().map(|(reason, series)| MeasuredGroup {
+        key: vec![KeyValue::Vm(0), reason],
+        series,
+        whole: Some(0),
+        unrecorded: 0,
+    });
+    Run {
+        vms: vec![RunVm { name: "vm".to_owned(), vcpus: 1 }],
+        span_ns,
+        groups: groups.collect(),
+        wholes: vec![whole],
+        nanoseconds: true,
+        lost: 0,
+    }
+}
+
+pub(crate) fn add(series: &mut Series, at_ns: u64, ns: u64) {
+    let mut sums = Sums::default();
+    (sums[0], sums[1]) = (1, ns);
+    series.add(at_ns, &sums, Some(ns));
+}
+
+/// A count from the Poisson distribution (Knuth's way: fine for small means).
+pub(crate) fn poisson(mean: f64, chance: &mut Chance) -> u32 {
+    let end = (-mean).exp();
+    let (mut product, mut count) = (1.0, 0);
+    loop {
+        product *= chance.below(1 << 30) as f64 / f64::from(1 << 30);
+        if product <= end {
+            return count;
+        }
+        count += 1;
+    }
+}
+
+pub(crate) fn compared(a: &[Run], b: &[Run], seed: u64) -> Diff {
+    diff(&QUESTION, a, b, Options { alpha: 0.05, seed })
+}
+
+/// The row of a metric.
+pub(crate) fn row<'d>(diff: &'d Diff, metric: &str) -> &'d DiffRow {
+    let at = QUESTION.metrics.iter().position(|one| one.name == metric).unwrap();
+    diff.rows.iter().find(|row| row.metric == at).unwrap()
+}
