@@ -13,6 +13,7 @@ pub(crate) use lab::{LabArgs, LabVerb};
 use crate::seconds::Seconds;
 
 pub(crate) mod bench;
+pub(crate) mod diff;
 pub(crate) mod keys;
 pub(crate) mod lab;
 pub(crate) mod listen;
@@ -31,13 +32,15 @@ pub(crate) mod record;
         hyperscope exits --by reason,msr trace.dat\n  \
         hyperscope nested trace.dat\n  \
         hyperscope path trace.dat\n  \
+        hyperscope diff before.dat after.dat\n  \
         hyperscope events -e kvm:kvm_exit --cpu 0 trace.dat | head\n  \
         hyperscope align host.dat guest.dat\n  \
         hyperscope exits --format json trace.dat\n\n\
         A FILE is what trace-cmd record wrote, a session (NAME.hscope: a folder with host.dat and\n\
         guest-*.dat), or a folder with ring-buffer pages (*cpu0*, …) and the events folder of the\n\
         tracefs they come from.\n\n\
-        Exit codes: 0 done, also when the recording lost events; 1 failed; 2 wrong usage."
+        Exit codes: 0 done, also when the recording lost events; 1 failed; 2 wrong usage;\n\
+        3 a condition of diff --fail-if holds."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -51,6 +54,8 @@ pub(crate) enum Verb {
     Exits(ExitsArgs),
     /// Show what exits of nested guests cost their host
     Nested(ReportArgs),
+    /// Compare two recordings, or several of each side, with statistics
+    Diff(diff::DiffArgs),
     /// Print events as text or JSON, merged by time
     Events(EventsArgs),
     /// Follow requests from guest to host and back, and time each hop
@@ -82,15 +87,17 @@ impl Cli {
         if let Verb::Events(args) = &cli.verb
             && args.ends_before_it_begins()
         {
-            let mut command = Self::command();
-            command.build();
-            let events = command.find_subcommand_mut("events");
-            events
-                .unwrap_or(&mut Self::command())
-                .error(ErrorKind::ArgumentConflict, "--from lies after --to")
-                .exit();
+            Self::refuse("events", "--from lies after --to");
         }
         cli
+    }
+
+    /// Ends the process with code 2: the arguments of this verb make no sense together.
+    pub(crate) fn refuse(verb: &str, what: &str) -> ! {
+        let mut command = Self::command();
+        command.build();
+        let of_verb = command.find_subcommand_mut(verb);
+        of_verb.unwrap_or(&mut Self::command()).error(ErrorKind::ArgumentConflict, what).exit()
     }
 }
 

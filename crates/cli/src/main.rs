@@ -33,6 +33,10 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     let done = match &cli.verb {
         // A command run in the lab ends with a code of its own.
         Verb::Lab(args) => return cmd::lab::run(args),
+        Verb::Diff(args) => {
+            let sides = args.sides().unwrap_or_else(|what| Cli::refuse("diff", &what));
+            return cmd::diff::run(args, &sides);
+        }
         Verb::Exits(args) => cmd::exits::run(args),
         Verb::Nested(args) => cmd::nested::run(args),
         Verb::Events(args) => cmd::events::run(args),

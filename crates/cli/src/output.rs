@@ -15,14 +15,14 @@ use crate::args::{FormatArg, OutputArgs};
 ///
 /// # Errors
 /// When the file can't be created, or is one of the recordings.
-pub(crate) fn open(
+pub(crate) fn open<'r>(
     path: Option<&Path>,
-    recordings: &[Recording],
+    recordings: impl IntoIterator<Item = &'r Recording>,
 ) -> anyhow::Result<Box<dyn Write + Send>> {
     let Some(path) = path else { return Ok(Box::new(io::stdout())) };
     let place = fs::canonicalize(path).ok();
     let is_it = |one: &Recording| place.is_some() && fs::canonicalize(one.path()).ok() == place;
-    if recordings.iter().any(is_it) {
+    if recordings.into_iter().any(is_it) {
         bail!("{} is a recording to be read; write to another file", path.display());
     }
     let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;

@@ -7,6 +7,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod align;
+mod diff;
 pub mod events;
 mod exits;
 mod info;
@@ -19,6 +20,7 @@ mod table;
 mod units;
 
 pub use align::{AlignReport, summary as align_summary};
+pub use diff::{DiffReport, diff_verdict};
 pub use exits::{ExitsReport, Source};
 pub use info::{FileInfo, InfoReport};
 pub use nested::NestedReport;

@@ -81,7 +81,7 @@ impl World {
         let mut whole = Series::default();
         let (mut rate, mut slowness) = (normal(&mut chance), normal(&mut chance));
         let fresh = (1.0 - self.memory * self.memory).sqrt();
-        let (mut first, mut last) = (u64::MAX, 0);
+        let mut last = 0;
         let of_run = (self.between * normal(&mut chance)).exp();
         for step in 0..STEPS {
             rate = self.memory * rate + fresh * normal(&mut chance);
@@ -95,13 +95,13 @@ impl World {
                 let ns = (self.median_ns * of_run * log.exp()) as u64;
                 add(&mut series, at, ns);
                 add(&mut whole, at, ns);
-                (first, last) = (first.min(at), last.max(at + ns));
+                last = last.max(at + ns);
             }
             // Another reason that the share is of.
             add(&mut whole, step * (SPAN_NS / STEPS), 100_000 + chance.below(200_000) as u64);
         }
         // A run lasts as long as its other exits do.
-        let span_ns = (first.min(0), last.max(SPAN_NS));
+        let span_ns = (0, last.max(SPAN_NS));
         run(vec![(KeyValue::Text("made".to_owned()), series)], whole, span_ns)
     }
 }

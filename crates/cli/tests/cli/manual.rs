@@ -4,11 +4,12 @@ use std::fs;
 
 use crate::tool::{assert_golden, output_of};
 
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 14] = [
     "exits",
     "nested",
     "path",
     "align",
+    "diff",
     "events",
     "info",
     "record",

@@ -11,9 +11,10 @@ use std::process::Command;
 
 use crate::tool::repository;
 
-const GUIDES: [&str; 6] = [
+const GUIDES: [&str; 7] = [
     "README.md",
     "docs/alignment.md",
+    "docs/diff.md",
     "docs/formats/exits.md",
     "docs/formats/nested.md",
     "docs/formats/session.md",

@@ -1,0 +1,128 @@
+//! Arguments of `diff`.
+
+use std::path::PathBuf;
+
+use analyses::diff::{Condition, QUESTIONS, Question};
+use clap::Args;
+
+use super::OutputArgs;
+
+/// Arguments of `diff`.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "hyperscope diff [OPTIONS] [REPORT] A B\n       \
+                      hyperscope diff [OPTIONS] [REPORT] A… -- B…",
+    after_help = "Examples:\n  \
+    hyperscope diff before.dat after.dat                       exits of two recordings\n  \
+    hyperscope diff nested old.hscope new.hscope               nested exits of two sessions\n  \
+    hyperscope diff a1.dat a2.dat a3.dat -- b1.dat b2.dat b3.dat   several runs of each\n  \
+    hyperscope diff --fail-if 'p99 > +10%' before.dat after.dat    for CI: exit code 3\n\n\
+Conditions: [report.][reason:]metric OP [+|-]N[%|x|ns|us|ms|s], with > >= < or <=. N with %, x or a\n\
+sign is a change from A to B, which has to be significant, too; else it is a value of B.\n\
+Metrics of exits: count, share, mean, p50, p90, p99, time, kernel, user, off_cpu, halt_poll;\n\
+of nested: count, reflected, ancillary, factor, mean, round_trip, p50, p99, time.\n\n\
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a condition of --fail-if holds."
+)]
+pub(crate) struct DiffArgs {
+    /// What to compare, exits or nested [default: exits], and the runs: A and B, or those of A.
+    /// A run is a recording or a session
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// The runs of B, where a side has several
+    #[arg(last = true, value_name = "B")]
+    others: Vec<PathBuf>,
+    /// Show all rows, not only significant ones
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Leave out changes smaller than this many percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
+    pub(crate) min_effect: f64,
+    /// Share of differences called significant that may be none; intervals have the confidence left
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = share)]
+    pub(crate) alpha: f64,
+    /// What resamples are drawn from: the same seed gives the same report
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// End with code 3 if this holds for a row; may be given several times
+    #[arg(long, value_name = "CONDITION", value_parser = Condition::parse, allow_hyphen_values = true)]
+    pub(crate) fail_if: Vec<Condition>,
+    /// --fail-if goes by the numbers alone, even where chance may have made the change
+    #[arg(long, requires = "fail_if")]
+    pub(crate) fail_on_estimate: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// What is to be compared with what.
+#[derive(Debug)]
+pub(crate) struct Sides<'a> {
+    pub(crate) question: &'static Question,
+    pub(crate) a: &'a [PathBuf],
+    pub(crate) b: &'a [PathBuf],
+}
+
+impl DiffArgs {
+    /// The report and the runs of both sides.
+    ///
+    /// # Errors
+    /// When a side has no run, or it can't be told which runs are whose; or a condition is on
+    /// another report.
+    pub(crate) fn sides(&self) -> Result<Sides<'_>, String> {
+        let named = self
+            .runs
+            .first()
+            .and_then(|first| QUESTIONS.iter().find(|question| first.as_os_str() == question.name));
+        let runs = self.runs.get(usize::from(named.is_some())..).unwrap_or(&[]);
+        let (a, b) = match (runs, self.others.as_slice()) {
+            ([a], []) => {
+                return Err(format!("{} is to be compared with what? diff A B", a.display()));
+            }
+            ([_, _], []) => runs.split_at(1),
+            ([], _) => return Err("nothing to compare: diff A B, or diff A… -- B…".to_owned()),
+            (several, []) => {
+                return Err(format!(
+                    "{} runs: put -- between those of A and those of B",
+                    several.len()
+                ));
+            }
+            (a, b) => (a, b),
+        };
+        for (side, runs) in [("A", a), ("B", b)] {
+            if let Some(run) = named_twice(runs) {
+                return Err(format!(
+                    "{} stands twice among the runs of {side}: the same run again tells nothing new",
+                    run.display()
+                ));
+            }
+        }
+        let question = named.or(QUESTIONS.first()).ok_or("nothing can be compared")?;
+        for condition in &self.fail_if {
+            condition.check_for(question).map_err(|error| format!("--fail-if: {error}"))?;
+        }
+        Ok(Sides { question, a, b })
+    }
+}
+
+/// A run that is named again.
+fn named_twice(runs: &[PathBuf]) -> Option<&PathBuf> {
+    let mut seen = Vec::new();
+    runs.iter().find(|run| {
+        // What can't be resolved can't be opened either, and is told of then.
+        let place = std::fs::canonicalize(run).unwrap_or_else(|_| (*run).clone());
+        let again = seen.contains(&place);
+        seen.push(place);
+        again
+    })
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let value = text.trim_end_matches('%').parse::<f64>().ok();
+    value
+        .filter(|value| (0.0..1e6).contains(value))
+        .ok_or_else(|| "a number of percent, such as 5".to_owned())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| *value > 0.0 && *value < 1.0);
+    value.ok_or_else(|| "a number between 0 and 1, such as 0.05".to_owned())
+}

@@ -1,0 +1,86 @@
+//! `hyperscope diff`: whether two recordings, or two sets of them, differ.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use analyses::diff::{Condition, Diff, Judged, Options, Run, diff, judge};
+use anyhow::bail;
+use report::{DiffReport, diff_verdict};
+use sources::Recording;
+
+use crate::args::diff::{DiffArgs, Sides};
+use crate::inputs::{is_of_guest, open_all};
+use crate::output;
+use crate::progress::Progress;
+
+/// A condition of `--fail-if` holds.
+const CONDITION_HOLDS: u8 = 3;
+
+pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode> {
+    let runs = |paths: &[PathBuf]| paths.iter().map(open).collect::<anyhow::Result<Vec<_>>>();
+    let (a, b) = (runs(sides.a)?, runs(sides.b)?);
+    let mut out = output::open(args.output.output.as_deref(), a.iter().chain(&b).flatten())?;
+    let all = a.iter().chain(&b).flatten();
+    let progress = Progress::new(all.map(Recording::stored_len).sum());
+    let tick = |bytes| progress.advance(bytes);
+    let measure = |runs: &[Vec<Recording>]| -> Vec<Run> {
+        runs.iter().map(|run| (sides.question.measure)(run, &tick)).collect()
+    };
+    let (measured_a, measured_b) = (measure(&a), measure(&b));
+    let clocks = |nanoseconds| {
+        measured_a.iter().chain(&measured_b).any(|run| run.nanoseconds == nanoseconds)
+    };
+    if clocks(true) && clocks(false) {
+        bail!("times of some runs are nanoseconds, of others ticks: they can't be compared");
+    }
+    let options = Options { alpha: args.alpha, seed: args.seed };
+    let diff = diff(sides.question, &measured_a, &measured_b, options);
+    progress.finish();
+    let names = |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect();
+    let report = DiffReport {
+        a: names(sides.a),
+        b: names(sides.b),
+        diff,
+        all: args.all,
+        min_effect: args.min_effect / 100.0,
+    };
+    output::write(&report, &args.output, &mut out)?;
+    conclude(&report.diff, &args.fail_if, args.fail_on_estimate)
+}
+
+/// The recordings of a run, the host's first.
+fn open(path: &PathBuf) -> anyhow::Result<Vec<Recording>> {
+    let mut recordings = open_all(std::slice::from_ref(path))?;
+    let hosts: Vec<bool> = recordings.iter().map(|one| !is_of_guest(one, &recordings)).collect();
+    if let Some(host) = hosts.iter().position(|is_host| *is_host) {
+        recordings.swap(0, host);
+    }
+    Ok(recordings)
+}
+
+/// Tells which conditions hold, and for what.
+fn conclude(diff: &Diff, conditions: &[Condition], by_estimate: bool) -> anyhow::Result<ExitCode> {
+    let mut code = ExitCode::SUCCESS;
+    let mut err = io::stderr().lock();
+    for judged in judge(diff, conditions, by_estimate) {
+        let Judged { condition, rows, beyond, holds } = &judged;
+        if *rows == 0 {
+            // A slip in a name must not pass for a good result.
+            bail!("--fail-if '{}': no row with numbers to hold it against", condition.text);
+        }
+        for found in holds {
+            let _ = writeln!(err, "hyperscope: {}", diff_verdict(diff, condition, found));
+            code = ExitCode::from(CONDITION_HOLDS);
+        }
+        if holds.len() < *beyond {
+            let _ = writeln!(
+                err,
+                "hyperscope: {}: {} rows are beyond it, but not significantly",
+                condition.text,
+                beyond - holds.len()
+            );
+        }
+    }
+    Ok(code)
+}

@@ -1,0 +1,229 @@
+//! `hyperscope diff`: two recordings compared, as people and continuous integration do it.
+
+use serde_json::Value;
+
+use crate::schemas::{check, closed};
+use crate::tool::{Run, assert_golden, command, hyperscope, output_of};
+
+const OFF: &str = "fixtures/arm64/B-vhost-off.dat";
+const ON: &str = "fixtures/arm64/B-vhost-on.dat";
+const VMM: &str = "fixtures/x86-vmx/vmm.dat";
+const SMP: &str = "fixtures/x86-vmx/smp.dat";
+const SVM: &str = "fixtures/x86-svm/tsc.dat";
+const VMX_NESTED: &str = "fixtures/x86-vmx/nested.dat";
+const SVM_NESTED: &str = "fixtures/x86-svm/nested.dat";
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&output_of(&[&["diff", "--format", "json"], args].concat())).unwrap()
+}
+
+fn rows(report: &Value) -> &[Value] {
+    report["rows"].as_array().unwrap()
+}
+
+fn row<'r>(report: &'r Value, reason: &str, metric: &str) -> &'r Value {
+    let reason = if reason == "all" { Value::Null } else { reason.into() };
+    let is_it = |row: &&Value| row["reason"] == reason && row["metric"] == metric;
+    rows(report).iter().find(is_it).unwrap()
+}
+
+#[test]
+fn comparisons_look_as_expected() {
+    assert_golden("diff.txt", &output_of(&["diff", OFF, ON]));
+    assert_golden("diff-all.txt", &output_of(&["diff", "exits", "--all", OFF, ON]));
+    assert_golden("diff.csv", &output_of(&["diff", "--format", "csv", OFF, ON]));
+    assert_golden("diff-nested.txt", &output_of(&["diff", "nested", VMX_NESTED, SVM_NESTED]));
+    assert_golden("diff-runs.txt", &output_of(&["diff", OFF, ON, "--", VMM, SMP, SVM]));
+}
+
+#[test]
+fn comparisons_keep_their_schema() {
+    let validator = closed("diff");
+    let several = [OFF, ON, "--", VMM, SMP];
+    for args in [&[OFF, ON][..], &["nested", VMX_NESTED, SVM_NESTED], &[VMM, OFF], &several] {
+        let report = json(args);
+        check(&validator, &report, &format!("{args:?}"));
+        assert!(!rows(&report).is_empty());
+    }
+}
+
+/// What the talk that this pair of recordings repeats told: vhost leaves fewer waits, and more time
+/// in what each access to the device takes.
+#[test]
+fn what_vhost_changes_is_found() {
+    let report = json(&[OFF, ON]);
+    let waits = row(&report, "WFx", "count_per_s");
+    assert!(waits["significant"] == true && waits["ratio"].as_f64().unwrap() < 0.3, "{waits}");
+    let access = row(&report, "DABT_LOW", "mean_ns");
+    assert!(access["significant"] == true && access["ratio"].as_f64().unwrap() > 3.0, "{access}");
+    let interval = (access["ci_low"].as_f64().unwrap(), access["ci_high"].as_f64().unwrap());
+    assert!(interval.0 > 1.0 && interval.1 > 3.3, "{access}");
+    // Two hypercalls and none: too few to be a difference, and no ratio.
+    let rare = row(&report, "HVC64", "count_per_s");
+    assert_eq!((&rare["ratio"], &rare["significant"]), (&Value::Null, &false.into()), "{rare}");
+    assert_eq!(rare["interval_of"], "difference");
+    assert_eq!(row(&report, "HVC64", "mean_ns")["b"], Value::Null);
+}
+
+/// Values are those that `exits` tells of each recording.
+#[test]
+fn values_are_those_of_the_report_compared() {
+    let report = json(&[OFF, ON]);
+    for (side, path) in [("a", OFF), ("b", ON)] {
+        let exits: Value =
+            serde_json::from_str(&output_of(&["exits", "--format", "json", path])).unwrap();
+        let seconds = exits["span_ns"].as_f64().unwrap() / 1e9;
+        for one in exits["rows"].as_array().unwrap() {
+            let value =
+                |metric: &str| row(&report, one["reason"].as_str().unwrap(), metric)[side].as_f64();
+            let close = |metric: &str, known: f64| {
+                let found = value(metric).unwrap();
+                assert!((found - known).abs() <= known * 1e-9 + 0.5, "{metric} {found} {known}");
+            };
+            close("count_per_s", one["count"].as_f64().unwrap() / seconds);
+            close("time_ns_per_s", one["time_ns"].as_f64().unwrap() / seconds);
+            close("mean_ns", one["mean_ns"].as_f64().unwrap());
+            for quantile in ["p50_ns", "p90_ns", "p99_ns"] {
+                assert_eq!(value(quantile), one[quantile].as_f64(), "{quantile}");
+            }
+            close("user_ns_per_s", one["user_ns"].as_f64().unwrap() / seconds);
+            close("off_cpu_ns_per_s", one["off_cpu_ns"].as_f64().unwrap() / seconds);
+        }
+    }
+}
+
+/// What one side does not know to tell apart is not told apart on the other.
+#[test]
+fn parts_add_up_to_the_time_on_both_sides() {
+    let report = json(&[OFF, ON]);
+    let parts = ["kernel_ns_per_s", "user_ns_per_s", "off_cpu_ns_per_s", "halt_poll_ns_per_s"];
+    for reason in ["WFx", "DABT_LOW", "IRQ"] {
+        for side in ["a", "b"] {
+            let of = |row: &Value| {
+                row["reason"] == reason && parts.iter().any(|part| row["metric"] == *part)
+            };
+            let sum: f64 = rows(&report)
+                .iter()
+                .filter(|row| of(row))
+                .map(|row| row[side].as_f64().unwrap())
+                .sum();
+            let time = row(&report, reason, "time_ns_per_s")[side].as_f64().unwrap();
+            assert!((sum - time).abs() <= 4.0, "{reason} {side}: {sum} of {time}");
+        }
+    }
+}
+
+#[test]
+fn a_recording_does_not_differ_from_itself() {
+    for path in ["fixtures/arm64/A.dat", "fixtures/arm64/D.dat", SVM, SMP, VMX_NESTED] {
+        for report in ["exits", "nested"] {
+            let report = json(&[report, path, path]);
+            for row in rows(&report) {
+                assert_eq!(row["significant"], false, "{path}: {row}");
+                assert!(row["ratio"].is_null() || row["ratio"] == 1.0, "{path}: {row}");
+                assert!(row["p_value"].is_null() || row["p_value"] == 1.0, "{path}: {row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nested_exits_are_compared_with_what_they_bring_about() {
+    let report = json(&["nested", SVM_NESTED, SVM_NESTED]);
+    assert!(rows(&report).iter().all(|row| row["significant"] == false));
+    let factor = row(&report, "io", "factor");
+    assert!((factor["a"].as_f64().unwrap() - 10.11).abs() < 0.01, "{factor}");
+    let of = |ancillary: &str| {
+        let is_it = |row: &&Value| row["reason"] == "io" && row["ancillary"] == ancillary;
+        rows(&report).iter().find(is_it).unwrap().clone()
+    };
+    // What README.md shows of this recording: VMRUN once for each exit, VMLOAD and VMSAVE twice.
+    for (ancillary, per_exit) in [("vmrun", 1.0), ("vmload", 2.0), ("vmsave", 2.01)] {
+        let found = of(ancillary);
+        assert_eq!(found["metric"], "per_exit");
+        assert!((found["a"].as_f64().unwrap() - per_exit).abs() < 0.005, "{found}");
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_threads_and_come_again_from_their_seed() {
+    let with_threads = |threads: &str, seed: &str| {
+        let mut command = command();
+        command.args(["diff", "--format", "json", "--seed", seed, OFF, ON]);
+        let output = command.env("RAYON_NUM_THREADS", threads).output().unwrap();
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["rows"].clone()
+    };
+    let one = with_threads("1", "1");
+    assert_eq!(one, with_threads("4", "1"));
+    assert_ne!(one, with_threads("1", "2"));
+}
+
+#[track_caller]
+fn ends(args: &[&str], code: i32, words: &[&str]) {
+    let Run { code: found, err, .. } = hyperscope(&[&["diff"], args].concat());
+    assert_eq!(found, code, "{args:?}: {err}");
+    for word in words {
+        assert!(err.contains(word), "{args:?}: no {word:?} in {err}");
+    }
+}
+
+#[test]
+fn conditions_end_with_code_3_when_they_hold() {
+    let sides = [OFF, ON];
+    let judged = |conditions: &[&str], code, words: &[&str]| {
+        ends(&[conditions, &sides[..]].concat(), code, words);
+    };
+    judged(&["--fail-if", "exits.p90 > +10%"], 3, &["DABT_LOW p90_ns went from 586 us to 3.74 ms"]);
+    judged(&["--fail-if", "WFx:count<-50%"], 3, &["WFx count_per_s", "0.19x"]);
+    judged(&["--fail-if", "mean > 4x"], 0, &[]);
+    // Of several, one is enough.
+    judged(&["--fail-if", "mean > 4x", "--fail-if", "all:mean > 1.5x"], 3, &["all mean_ns"]);
+    // Beyond the limit, but chance may have made it so.
+    judged(&["--fail-if", "IRQ:count > +10%"], 0, &["not significantly"]);
+    judged(&["--fail-if", "IRQ:count > +10%", "--fail-on-estimate"], 3, &["1.20x"]);
+    // A value of B needs no A.
+    judged(&["--fail-if", "all:time > 400ms"], 3, &["431 ms/s"]);
+    judged(&["--fail-if", "all:time > 500ms"], 0, &[]);
+    // A name that nothing has must not pass for a good result.
+    judged(&["--fail-if", "DABT_HIGH:p99 > +1%"], 1, &["DABT_HIGH", "no row"]);
+}
+
+#[test]
+fn wrong_usage_says_what_to_do() {
+    ends(&[], 2, &["Usage: hyperscope diff", "A B"]);
+    ends(&[VMM], 2, &["compared with what", "diff A B"]);
+    ends(&["exits"], 2, &["nothing to compare"]);
+    ends(&["nested", VMM], 2, &["compared with what"]);
+    ends(&[VMM, SMP, OFF], 2, &["3 runs", "put --"]);
+    ends(&[VMM, VMM, "--", SMP], 2, &["twice among the runs of A"]);
+    ends(&["--alpha", "1", VMM, SMP], 2, &["between 0 and 1"]);
+    ends(&["--min-effect", "some", VMM, SMP], 2, &["percent"]);
+    ends(&["--fail-if", "p98 > 1%", VMM, SMP], 2, &["no metric \"p98\"", "\n  p98 > 1%\n  ^"]);
+    ends(&["--fail-if", "p99 > +1q", VMM, SMP], 2, &["units", "\n  p99 > +1q\n          ^"]);
+    ends(&["--fail-if", "nested.p99 > 1%", VMM, SMP], 2, &["the report compared is exits"]);
+    ends(&["--fail-if", "factor > 1", VMM, SMP], 2, &["exits has no such metric"]);
+    ends(&["--fail-on-estimate", VMM, SMP], 2, &["--fail-if"]);
+    ends(&[VMM, "missing.dat"], 1, &["missing.dat", "No such file"]);
+    ends(&["-o", VMM, VMM, SMP], 1, &["is a recording to be read"]);
+}
+
+#[test]
+fn small_changes_are_left_out_when_asked() {
+    let all = output_of(&["diff", OFF, ON]);
+    let some = output_of(&["diff", "--min-effect", "200", OFF, ON]);
+    assert!(some.lines().count() < all.lines().count());
+    assert!(some.contains("left out as too small") && some.contains("6.37x"), "{some}");
+    assert!(!some.contains("2.02x"), "{some}");
+}
+
+#[test]
+fn tables_fit_the_columns_asked_for() {
+    for columns in [80, 100, 140] {
+        let mut command = command();
+        command.args(["diff", "--all", OFF, ON]).env("COLUMNS", columns.to_string());
+        let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        for line in text.lines().filter(|line| line.contains("_ns")) {
+            assert!(line.chars().count() <= columns, "{columns}: {line}");
+        }
+    }
+}

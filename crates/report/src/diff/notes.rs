@@ -1,0 +1,48 @@
+//! What a reader of a comparison must know to judge it.
+
+use super::DiffReport;
+use crate::units::count;
+
+pub(super) fn notes(report: &DiffReport) -> Vec<String> {
+    let diff = &report.diff;
+    let mut notes = Vec::new();
+    for (one, other) in &diff.renamed {
+        notes.push(format!("{one} and {other} are taken for the same VM"));
+    }
+    if report.is_within_runs() {
+        notes.push(
+            "one run a side: intervals know what varies within a run, not what differs from run to\n\
+             run; several runs tell (A1 A2 A3 -- B1 B2 B3)"
+                .to_owned(),
+        );
+    }
+    if let Some(least) = diff.least_p.filter(|least| *least > diff.options.alpha) {
+        notes.push(format!(
+            "so few runs can be parted in so few ways that no test without assumptions gives a p\n\
+             below {least:.2}: p is Welch's, which takes runs to vary normally"
+        ));
+    }
+    let (few_a, few_b) = (diff.runs.0 < 3, diff.runs.1 < 3);
+    if !report.is_within_runs() && (few_a || few_b) {
+        let sides = match (few_a, few_b) {
+            (true, true) => "both sides have",
+            (true, false) => "A has",
+            _ => "B has",
+        };
+        notes.push(format!(
+            "{sides} fewer than three runs: runs of both sides are taken to vary alike"
+        ));
+    }
+    for (name, lost) in [("A", diff.lost.0), ("B", diff.lost.1)] {
+        if lost > 0 {
+            notes.push(format!(
+                "{name} lost {} events: its counts are too low, its times are of what is left",
+                count(lost)
+            ));
+        }
+    }
+    if diff.rows.is_empty() {
+        notes.push("neither side has what this report is about".to_owned());
+    }
+    notes
+}
