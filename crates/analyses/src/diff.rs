@@ -9,6 +9,7 @@ mod grid;
 mod histogram;
 mod matching;
 mod nested;
+mod path;
 mod question;
 mod series;
 
@@ -20,4 +21,4 @@ pub use series::{SUMS, Series, Sums};
 pub use stats::Scale;
 
 /// The reports that can be compared; the first is compared where none is named.
-pub static QUESTIONS: [Question; 2] = [exits::QUESTION, nested::QUESTION];
+pub static QUESTIONS: [Question; 3] = [exits::QUESTION, nested::QUESTION, path::QUESTION];

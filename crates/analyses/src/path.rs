@@ -13,19 +13,24 @@ mod guest;
 mod io;
 mod labels;
 mod machines;
+mod requests;
 mod sched;
 mod vcpus;
 mod work;
 
 use sources::Recording;
-use timeline::Losses;
 use timeline::moments::each_moment;
+use timeline::{Losses, Vm};
 
 use crate::{Distribution, GuestAlignment};
 
 use self::events::Events;
 use self::follow::Follower;
+use self::gather::{Gather, gathered};
 use self::machines::Machines;
+
+pub(crate) use self::labels::Label;
+pub(crate) use self::requests::{Followed, Request, RequestSink};
 
 /// Who does a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -149,9 +154,34 @@ pub fn paths(
 ) -> Result<Paths, NoSuchEvent> {
     let events = Events::new(recordings, guests, ends)?;
     let machines = Machines::new(recordings, guests);
-    let mut follower = Follower::new(&events, &machines);
+    let found = follow(recordings, &events, &machines, Gather::default(), tick);
+    Ok(gathered(found, &machines))
+}
+
+/// Gives `sink` every request of a host's recording, between the ends that it has by itself; and
+/// the VMs, as requests number them.
+pub(crate) fn each_request<S: RequestSink>(
+    host: &Recording,
+    sink: S,
+    tick: &(dyn Fn(u64) + Sync),
+) -> (Followed<S>, Vec<Vm>) {
+    let recordings = std::slice::from_ref(host);
+    let events = Events::of_hosts(recordings);
+    let machines = Machines::new(recordings, &[]);
+    let found = follow(recordings, &events, &machines, sink, tick);
+    (found, machines.into_vms())
+}
+
+fn follow<S: RequestSink>(
+    recordings: &[Recording],
+    events: &Events,
+    machines: &Machines<'_>,
+    sink: S,
+    tick: &(dyn Fn(u64) + Sync),
+) -> Followed<S> {
+    let mut follower = Follower::new(events, machines, sink);
     let wanted = |at: usize, format: &eventfmt::EventFormat| events.wanted(at, format.id());
     let pass = each_moment(recordings, &wanted, &mut follower, tick);
     let nanoseconds = recordings.iter().all(Recording::is_nanoseconds);
-    Ok(follower.finish(nanoseconds, pass.losses))
+    follower.finish(nanoseconds, pass.losses)
 }

@@ -1,5 +1,6 @@
 //! The report of `hyperscope diff`: what differs between two sides, and how surely.
 
+mod moved;
 mod notes;
 mod rows;
 mod table;

@@ -135,13 +135,28 @@ impl Events {
         guests: &[GuestAlignment],
         ends: &PathEnds,
     ) -> Result<Self, NoSuchEvent> {
+        let is_guest = |at| guests.iter().any(|guest| guest.guest == at);
+        let events = Self::of_all(recordings, &is_guest, ends);
+        let any = |of: fn(&Event) -> bool| events.list.iter().any(of);
+        let missing = [(&ends.start, any(|one| one.starts)), (&ends.end, any(|one| one.ends))];
+        match missing.into_iter().find(|(asked, found)| asked.is_some() && !found) {
+            Some((Some(pattern), _)) => Err(NoSuchEvent(pattern.clone())),
+            _ => Ok(events),
+        }
+    }
+
+    /// Those of recordings of hosts alone, of which nothing special is asked.
+    pub(super) fn of_hosts(recordings: &[Recording]) -> Self {
+        Self::of_all(recordings, &|_| false, &PathEnds::default())
+    }
+
+    fn of_all(recordings: &[Recording], is_guest: &dyn Fn(usize) -> bool, ends: &PathEnds) -> Self {
         let (asked_start, asked_end) = (ends.start.is_some(), ends.end.is_some());
         let (list, by_id) = (Vec::new(), FxHashMap::default());
         let mut events = Self { list, by_id, labels: Labels::default(), asked_start, asked_end };
         for (at, recording) in recordings.iter().enumerate() {
-            let is_guest = guests.iter().any(|guest| guest.guest == at);
             for (id, format) in recording.formats().iter() {
-                if let Some(event) = events.event(format, is_guest, ends)
+                if let Some(event) = events.event(format, is_guest(at), ends)
                     && let Ok(tag) = u16::try_from(events.list.len())
                 {
                     events.list.push(event);
@@ -149,12 +164,7 @@ impl Events {
                 }
             }
         }
-        let any = |of: fn(&Event) -> bool| events.list.iter().any(of);
-        let missing = [(&ends.start, any(|one| one.starts)), (&ends.end, any(|one| one.ends))];
-        match missing.into_iter().find(|(asked, found)| asked.is_some() && !found) {
-            Some((Some(pattern), _)) => Err(NoSuchEvent(pattern.clone())),
-            _ => Ok(events),
-        }
+        events
     }
 
     fn event(&mut self, format: &EventFormat, is_guest: bool, ends: &PathEnds) -> Option<Event> {

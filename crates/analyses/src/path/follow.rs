@@ -4,14 +4,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use timeline::Losses;
 use timeline::moments::{Gap, Moment, MomentSink};
 
+use super::Actor;
 use super::chain::{self, Chains};
 use super::events::{Event, Events, Meaning};
-use super::gather::Gather;
-use super::io::Requests;
+use super::io::DiskRequests;
 use super::labels::{Label, Labels};
 use super::machines::{Machines, Thread};
+use super::requests::{Followed, RequestSink, Requests};
 use super::vcpus::{Reasons, VcpuState};
-use super::{Actor, Paths};
 
 /// Bits of `common_flags` (`enum trace_flag_type`, include/linux/trace_events.h): the event
 /// happened in a hardware interrupt, or in a software interrupt.
@@ -50,7 +50,7 @@ pub(super) struct CpuState {
 }
 
 /// Follows all requests.
-pub(super) struct Follower<'e> {
+pub(super) struct Follower<'e, S> {
     pub(super) events: &'e Events,
     pub(super) machines: &'e Machines<'e>,
     pub(super) labels: Labels,
@@ -63,11 +63,11 @@ pub(super) struct Follower<'e> {
     pub(super) workers: FxHashMap<Label, Thread>,
     /// By thread that was woken for a VM's request, the VM.
     pub(super) works_for: FxHashMap<Thread, u16>,
-    pub(super) requests: Requests,
+    pub(super) disk: DiskRequests,
     pub(super) reasons: Vec<Reasons>,
     /// By what is accessed, how, and where: its name.
     pub(super) accesses: FxHashMap<(Meaning, u64, u64), Label>,
-    pub(super) gather: Gather,
+    pub(super) requests: Requests<S>,
 }
 
 /// Names of steps that no event has.
@@ -102,8 +102,8 @@ impl FixedLabels {
     }
 }
 
-impl<'e> Follower<'e> {
-    pub(super) fn new(events: &'e Events, machines: &'e Machines<'e>) -> Self {
+impl<'e, S: RequestSink> Follower<'e, S> {
+    pub(super) fn new(events: &'e Events, machines: &'e Machines<'e>, sink: S) -> Self {
         let mut labels = events.labels.clone();
         let names = FixedLabels::new(&mut labels);
         Self {
@@ -117,16 +117,17 @@ impl<'e> Follower<'e> {
             cpus: FxHashMap::default(),
             workers: FxHashMap::default(),
             works_for: FxHashMap::default(),
-            requests: Requests::default(),
+            disk: DiskRequests::default(),
             reasons: machines.recordings.iter().map(Reasons::new).collect(),
             accesses: FxHashMap::default(),
-            gather: Gather::default(),
+            requests: Requests::new(sink),
         }
     }
 
-    /// What was found.
-    pub(super) fn finish(self, nanoseconds: bool, losses: Vec<Losses>) -> Paths {
-        self.gather.finish(&self.labels, self.machines, nanoseconds, losses)
+    /// What was found, and how many requests were not.
+    pub(super) fn finish(self, nanoseconds: bool, losses: Vec<Losses>) -> Followed<S> {
+        let (sink, unfinished, interrupted) = self.requests.finish();
+        Followed { sink, unfinished, interrupted, labels: self.labels, nanoseconds, losses }
     }
 
     /// Who a thread is; one that was seen first without a name stays what it was.
@@ -158,7 +159,7 @@ impl<'e> Follower<'e> {
         let vm = vm.or_else(|| self.vm_of_guest(moment));
         let chain = chain::begin(vm, None, (event.label, on, moment.stamp_ns));
         let chains = Chains::one(chain);
-        self.gather.began(&chains);
+        self.requests.began(&chains);
         self.thread(thread).current = chains;
     }
 
@@ -168,7 +169,7 @@ impl<'e> Follower<'e> {
         let on = self.role(thread);
         let busy_with = self.thread(thread).take_up();
         let ended = busy_with.stepped((event.label, on, moment.stamp_ns));
-        ended.iter().for_each(|chain| self.gather.add(chain));
+        ended.iter().for_each(|chain| self.requests.add(chain));
     }
 
     /// How many requests are with someone.
@@ -176,7 +177,7 @@ impl<'e> Follower<'e> {
         let threads =
             self.threads.values().flat_map(|one| [&one.pending, &one.current, &one.queued]);
         let vcpus = self.vcpus.iter().flat_map(|one| [&one.injected, &one.returned]);
-        let all = threads.chain(vcpus).chain(self.requests.iter());
+        let all = threads.chain(vcpus).chain(self.disk.iter());
         let roots = all.flat_map(Chains::iter).map(|chain| &chain.root);
         let open = roots.filter(|root| root.is_under_way()).map(std::sync::Arc::as_ptr);
         open.collect::<FxHashSet<_>>().len() as u64
@@ -187,7 +188,7 @@ impl<'e> Follower<'e> {
     pub(super) fn let_go(&mut self, chains: Chains) {
         for chain in chains {
             if !self.events.asked_end && chain.root.is_under_way() {
-                self.gather.add_last(chain);
+                self.requests.add_last(&chain);
             }
         }
     }
@@ -195,12 +196,12 @@ impl<'e> Follower<'e> {
     /// These requests are back in their guest, which is where they end unless the user says otherwise.
     pub(super) fn finish_all(&mut self, chains: &Chains) {
         if !self.events.asked_end {
-            chains.iter().for_each(|chain| self.gather.add(chain));
+            chains.iter().for_each(|chain| self.requests.add(chain));
         }
     }
 }
 
-impl MomentSink for Follower<'_> {
+impl<S: RequestSink> MomentSink for Follower<'_, S> {
     fn moment(&mut self, moment: &Moment) {
         let events = self.events;
         let Some(event) = events.of(moment.tag) else { return };
@@ -233,11 +234,11 @@ impl MomentSink for Follower<'_> {
 
     fn gap(&mut self, _: &Gap) {
         // What was lost may have been the end, or the next step, of anything under way.
-        self.gather.interrupt(self.under_way());
+        self.requests.interrupt(self.under_way());
         self.threads.clear();
         self.vcpus.iter_mut().for_each(|vcpu| *vcpu = VcpuState::default());
         self.cpus.clear();
-        self.requests.clear();
-        self.gather.interrupt(self.under_way());
+        self.disk.clear();
+        self.requests.interrupt(self.under_way());
     }
 }

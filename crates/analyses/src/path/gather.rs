@@ -1,14 +1,12 @@
 //! Puts requests that took the same steps together, and measures the steps.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use timeline::Losses;
 
-use super::chain::{Chain, Chains};
 use super::labels::{Label, Labels};
 use super::machines::Machines;
+use super::requests::{Followed, Request, RequestSink};
 use super::{Actor, ExampleStep, Hop, Path, Paths};
 use crate::Distribution;
 
@@ -72,87 +70,40 @@ fn length(stamps_ns: &[u64]) -> u64 {
 #[derive(Debug, Default)]
 pub(super) struct Gather {
     ways: FxHashMap<Key, Way>,
-    began: u64,
-    done: u64,
-    interrupted: u64,
     others: u64,
 }
 
-impl Gather {
-    /// Requests have begun that are to come back.
-    pub(super) fn began(&mut self, chains: &Chains) {
-        for chain in chains.iter() {
-            self.began += u64::from(chain.root.begin());
-        }
-    }
-
-    /// Events were lost while so many requests were under way.
-    pub(super) fn interrupt(&mut self, requests: u64) {
-        self.interrupted += requests;
-    }
-
-    /// A request is back in its guest.
-    pub(super) fn add(&mut self, chain: &Chain) {
-        if chain.root.finish() {
-            self.count(chain, true);
-        }
-    }
-
-    /// The last one has done with a request; nothing happens if there is another.
-    pub(super) fn add_last(&mut self, chain: Chain) {
-        // Each step holds its request once.
-        if Arc::strong_count(&chain) == 1
-            && Arc::strong_count(&chain.root) == usize::from(chain.depth)
-            && chain.depth > 1
-            && chain.root.finish()
-        {
-            self.count(&chain, false);
-        }
-    }
-
-    fn count(&mut self, chain: &Chain, returns: bool) {
-        self.began += u64::from(chain.root.begin());
-        self.done += 1;
-        let (mut steps, mut stamps_ns) = (Vec::new(), Vec::new());
-        let mut at = Some(chain);
-        while let Some(node) = at {
-            steps.push((node.label, node.on));
-            stamps_ns.push(node.stamp_ns);
-            at = node.parent.as_ref();
-        }
-        steps.reverse();
-        stamps_ns.reverse();
-        let key = Key { vm: chain.root.vm, returns, steps };
+impl RequestSink for Gather {
+    fn request(&mut self, request: &Request<'_>) {
+        let steps = request.steps.iter().map(|step| (step.label, step.on)).collect();
+        let key = Key { vm: request.vm, returns: request.returns, steps };
         if self.ways.len() >= MOST_PATHS && !self.ways.contains_key(&key) {
             self.others += 1;
             return;
         }
+        let stamps_ns = request.steps.iter().map(|step| step.stamp_ns).collect();
         let length = key.steps.len();
         self.ways.entry(key).or_insert_with(|| Way::new(length)).add(stamps_ns);
     }
+}
 
-    pub(super) fn finish(
-        self,
-        labels: &Labels,
-        machines: &Machines<'_>,
-        nanoseconds: bool,
-        losses: Vec<Losses>,
-    ) -> Paths {
-        let mut paths: Vec<Path> =
-            self.ways.iter().map(|(key, way)| path(key, way, labels, machines)).collect();
-        let order = |path: &Path| {
-            let steps: Vec<_> = path.hops.iter().map(|hop| (hop.to.clone(), hop.on)).collect();
-            (Reverse(path.total.sum()), path.vm.clone(), path.name.clone(), steps)
-        };
-        paths.sort_by_cached_key(order);
-        Paths {
-            paths,
-            unfinished: self.began.saturating_sub(self.done + self.interrupted),
-            interrupted: self.interrupted,
-            others: self.others,
-            nanoseconds,
-            losses,
-        }
+/// The paths that requests were found to take.
+pub(super) fn gathered(found: Followed<Gather>, machines: &Machines<'_>) -> Paths {
+    let ways = found.sink.ways.iter();
+    let mut paths: Vec<Path> =
+        ways.map(|(key, way)| path(key, way, &found.labels, machines)).collect();
+    let order = |path: &Path| {
+        let steps: Vec<_> = path.hops.iter().map(|hop| (hop.to.clone(), hop.on)).collect();
+        (Reverse(path.total.sum()), path.vm.clone(), path.name.clone(), steps)
+    };
+    paths.sort_by_cached_key(order);
+    Paths {
+        paths,
+        unfinished: found.unfinished,
+        interrupted: found.interrupted,
+        others: found.sink.others,
+        nanoseconds: found.nanoseconds,
+        losses: found.losses,
     }
 }
 

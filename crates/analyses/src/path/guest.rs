@@ -7,8 +7,9 @@ use super::chain::Chains;
 use super::events::Event;
 use super::follow::Follower;
 use super::machines::Thread;
+use super::requests::RequestSink;
 
-impl Follower<'_> {
+impl<S: RequestSink> Follower<'_, S> {
     /// The VM in whose guest something happened.
     pub(super) fn vm_of_guest(&self, moment: &Moment) -> Option<u16> {
         let vcpu = self.machines.vcpu_of_guest(moment.recording, moment.cpu)?;

@@ -7,15 +7,16 @@ use super::Actor;
 use super::chain::Chains;
 use super::events::Event;
 use super::follow::Follower;
+use super::requests::RequestSink;
 
 /// Requests kept at once; a disk has no deeper queues.
 const MOST_REQUESTS: usize = 1 << 14;
 
 /// By recording, device and sector.
 #[derive(Debug, Default)]
-pub(super) struct Requests(FxHashMap<(u16, u64, u64), Chains>);
+pub(super) struct DiskRequests(FxHashMap<(u16, u64, u64), Chains>);
 
-impl Requests {
+impl DiskRequests {
     pub(super) fn iter(&self) -> impl Iterator<Item = &Chains> {
         self.0.values()
     }
@@ -29,16 +30,16 @@ fn key(moment: &Moment) -> Option<(u16, u64, u64)> {
     Some((moment.recording, moment.value(0)?, moment.value(1)?))
 }
 
-impl Follower<'_> {
+impl<S: RequestSink> Follower<'_, S> {
     /// `block_rq_issue`.
     pub(super) fn block_issue(&mut self, event: &Event, moment: &Moment) {
         self.work(event, moment);
         let who = (moment.recording, moment.thread);
         let chains = self.thread(who).current.clone();
         if let Some(key) = key(moment).filter(|_| !chains.is_empty())
-            && self.requests.0.len() < MOST_REQUESTS
+            && self.disk.0.len() < MOST_REQUESTS
         {
-            self.requests.0.insert(key, chains);
+            self.disk.0.insert(key, chains);
         }
     }
 
@@ -47,7 +48,7 @@ impl Follower<'_> {
         if self.machines.is_guest(moment.recording) {
             self.guest_work(event, moment);
         }
-        let Some(chains) = key(moment).and_then(|key| self.requests.0.remove(&key)) else { return };
+        let Some(chains) = key(moment).and_then(|key| self.disk.0.remove(&key)) else { return };
         let chains = chains.stepped((event.label, Actor::Interrupt, moment.stamp_ns));
         let flags = moment.value(2).unwrap_or(0);
         if Self::in_interrupt(flags) || moment.thread == 0 {

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 /// A name by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Label(u32);
+pub(crate) struct Label(u32);
 
 /// So many different names are kept: a guest may access any address, and each is a name.
 const MOST_LABELS: usize = 1 << 14;
@@ -14,7 +14,7 @@ const OTHER: &str = "other";
 
 /// All names.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Labels {
+pub(crate) struct Labels {
     texts: Vec<String>,
     by_text: FxHashMap<String, Label>,
 }
@@ -34,7 +34,7 @@ impl Labels {
         label
     }
 
-    pub(super) fn text(&self, label: Label) -> &str {
+    pub(crate) fn text(&self, label: Label) -> &str {
         self.texts.get(label.0 as usize).map_or(OTHER, String::as_str)
     }
 }

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
+use timeline::Vm;
 
 use super::Actor;
 use crate::{GuestAlignment, find_vms};
@@ -24,11 +25,11 @@ pub(super) struct VcpuPlace {
     pub(super) id: u32,
 }
 
-/// A VM: its recording and its name.
+/// A VM and its recording.
 #[derive(Clone, Debug)]
 struct VmPlace {
     recording: u16,
-    name: String,
+    vm: Vm,
     /// How its VMM's threads are called, without digits.
     comm: Option<String>,
 }
@@ -70,12 +71,13 @@ impl<'r> Machines<'r> {
                 self.by_thread.entry(thread).or_insert(VcpuOf { index, vm: number });
             }
             let comm = vm.comm.as_deref().map(without_digits);
-            self.vms.push(VmPlace { recording, name: vm.name, comm });
+            self.vms.push(VmPlace { recording, vm, comm });
         }
     }
 
     fn add_guest(&mut self, guest: &GuestAlignment) {
-        let is_it = |vm: &VmPlace| usize::from(vm.recording) == guest.host && vm.name == guest.vm;
+        let is_it =
+            |vm: &VmPlace| usize::from(vm.recording) == guest.host && vm.vm.name == guest.vm;
         let Some(vm) = self.vms.iter().position(is_it) else { return };
         let Ok(recording) = u16::try_from(guest.guest) else { return };
         for row in guest.result().into_iter().flat_map(|result| &result.rows) {
@@ -103,8 +105,13 @@ impl<'r> Machines<'r> {
         self.guests.contains(&recording)
     }
 
+    /// The VMs, in the order of their numbers.
+    pub(super) fn into_vms(self) -> Vec<Vm> {
+        self.vms.into_iter().map(|place| place.vm).collect()
+    }
+
     pub(super) fn vm_name(&self, vm: u16) -> Option<&str> {
-        self.vms.get(usize::from(vm)).map(|vm| vm.name.as_str())
+        self.vms.get(usize::from(vm)).map(|vm| vm.vm.name.as_str())
     }
 
     /// The vCPU with this id in a VM; the only one it has, when none is told.

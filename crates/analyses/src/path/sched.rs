@@ -6,13 +6,14 @@ use super::Actor;
 use super::chain::{self, Chains};
 use super::follow::Follower;
 use super::machines::Thread;
+use super::requests::RequestSink;
 
 /// `TASK_UNINTERRUPTIBLE` (include/linux/sched.h): the thread waits in the midst of its work.
 const UNINTERRUPTIBLE: u64 = 2;
 /// `TASK_REPORT_MAX`: above it are marks, such as that the thread was preempted and can run on.
 const REPORTED: u64 = 0xff;
 
-impl Follower<'_> {
+impl<S: RequestSink> Follower<'_, S> {
     /// `sched_switch`.
     pub(super) fn switch(&mut self, moment: &Moment) {
         let recording = moment.recording;
@@ -94,7 +95,7 @@ impl Follower<'_> {
                 return;
             }
             let incoming = self.comes_in(moment, woken).map_or_else(Chains::default, Chains::one);
-            self.gather.began(&incoming);
+            self.requests.began(&incoming);
             self.thread(woken).pending = incoming;
             return;
         }
@@ -114,7 +115,7 @@ impl Follower<'_> {
         let told = self.thread(waker).take_up().clone();
         if !told.is_empty() {
             self.passed_on(waker, woken);
-            self.gather.began(&told);
+            self.requests.began(&told);
             self.thread(woken).queued.add(told);
         }
     }
@@ -133,7 +134,7 @@ impl Follower<'_> {
             let chains = self.thread(waker).take_up().clone();
             if !chains.is_empty() {
                 self.passed_on(waker, woken);
-                self.gather.began(&chains);
+                self.requests.began(&chains);
                 return chains;
             }
         }

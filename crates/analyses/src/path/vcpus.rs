@@ -12,6 +12,7 @@ use super::events::Meaning;
 use super::follow::Follower;
 use super::labels::{Label, Labels};
 use super::machines::{Thread, VcpuOf};
+use super::requests::RequestSink;
 use crate::reasons::{ReasonNames, is_waiting};
 
 /// `KVM_TRACE_MMIO_WRITE` (include/trace/events/kvm.h).
@@ -66,7 +67,7 @@ pub(super) struct VcpuState {
     pub(super) guest_work: Option<(Label, u64)>,
 }
 
-impl Follower<'_> {
+impl<S: RequestSink> Follower<'_, S> {
     /// `kvm_exit`.
     pub(super) fn exit(&mut self, moment: &Moment) {
         let who = (moment.recording, moment.thread);
@@ -179,7 +180,7 @@ impl Follower<'_> {
         let accessed = state.accessed.is_some();
         let chains = self.thread(who).current.stepped(step);
         if accessed {
-            self.gather.began(&chains);
+            self.requests.began(&chains);
         }
         self.thread(who).current = chains;
     }
@@ -216,7 +217,7 @@ impl Follower<'_> {
         let thread = self.thread(worker);
         if thread.asleep == Some(false) {
             thread.queued.add(chains.clone());
-            self.gather.began(&chains);
+            self.requests.began(&chains);
         }
     }
 }

@@ -5,8 +5,9 @@ use timeline::moments::Moment;
 use super::Actor;
 use super::events::Event;
 use super::follow::Follower;
+use super::requests::RequestSink;
 
-impl Follower<'_> {
+impl<S: RequestSink> Follower<'_, S> {
     /// An event of the host, or of the guest, that is worth a step.
     pub(super) fn work(&mut self, event: &Event, moment: &Moment) {
         if self.machines.is_guest(moment.recording) {

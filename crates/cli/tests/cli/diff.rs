@@ -33,6 +33,7 @@ fn comparisons_look_as_expected() {
     assert_golden("diff-all.txt", &output_of(&["diff", "exits", "--all", OFF, ON]));
     assert_golden("diff.csv", &output_of(&["diff", "--format", "csv", OFF, ON]));
     assert_golden("diff-nested.txt", &output_of(&["diff", "nested", VMX_NESTED, SVM_NESTED]));
+    assert_golden("diff-path.txt", &output_of(&["diff", "path", OFF, ON]));
     assert_golden("diff-runs.txt", &output_of(&["diff", OFF, ON, "--", VMM, SMP, SVM]));
 }
 
@@ -225,5 +226,29 @@ fn tables_fit_the_columns_asked_for() {
         for line in text.lines().filter(|line| line.contains("_ns")) {
             assert!(line.chars().count() <= columns, "{columns}: {line}");
         }
+    }
+}
+
+/// Which hop differs between packets sent by the VMM and by vhost is told in words, and the requests
+/// that are counted are those of the report.
+#[test]
+fn hops_that_someone_else_does_are_named() {
+    let report = json(&["path", OFF, ON]);
+    check(&closed("diff"), &report, "path");
+    let notes = report["notes"].as_array().unwrap();
+    let moved = "kp_tun_get_user is on iothread in A";
+    assert!(notes.iter().any(|note| note.as_str().unwrap().contains(moved)), "{notes:?}");
+    let door = "mmio write 0x8000003004";
+    let row = rows(&report).iter().find(|row| {
+        row["start"] == door && row["step"].is_null() && row["metric"] == "count_per_s"
+    });
+    for (side, file, seconds) in [("a", OFF, "a_seconds"), ("b", ON, "b_seconds")] {
+        let paths: Value =
+            serde_json::from_str(&output_of(&["path", "--format", "json", file])).unwrap();
+        let of_door =
+            paths["paths"].as_array().unwrap().iter().filter(|path| path["start"] == door);
+        let count: u64 = of_door.map(|path| path["count"].as_u64().unwrap()).sum();
+        let counted = row.unwrap()[side].as_f64().unwrap() * report[seconds][0].as_f64().unwrap();
+        assert_eq!(counted.round() as u64, count, "{file}");
     }
 }

@@ -1,11 +1,11 @@
 //! What a reader of a comparison must know to judge it.
 
-use super::DiffReport;
+use super::{DiffReport, moved};
 use crate::units::count;
 
 pub(super) fn notes(report: &DiffReport) -> Vec<String> {
     let diff = &report.diff;
-    let mut notes = Vec::new();
+    let mut notes = moved::notes(diff);
     for (one, other) in &diff.renamed {
         notes.push(format!("{one} and {other} are taken for the same VM"));
     }

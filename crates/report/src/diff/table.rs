@@ -72,8 +72,9 @@ fn table(diff: &Diff, rows: &[&DiffRow]) -> Table {
             value == KeyValue::None || Some(value) == first
         };
         let is_all = |row: &DiffRow| row.key.iter().all(|value| *value == KeyValue::None);
-        // What is the same everywhere needs no column, but reasons are what rows are about.
-        if *column == "isa" || (*column != "reason" && diff.rows.iter().all(same)) {
+        // What is the same everywhere needs no column, unless it is what rows are about.
+        let is_place = ["vm", "level", "ancillary"].contains(column);
+        if *column == "isa" || (is_place && diff.rows.iter().all(same)) {
             continue;
         }
         let names = cells(&|row| match of(row) {
@@ -81,6 +82,7 @@ fn table(diff: &Diff, rows: &[&DiffRow]) -> Table {
             KeyValue::Number(number) => number.to_string(),
             KeyValue::Text(text) => text,
             KeyValue::None if is_all(row) && *column == "reason" => "all".to_owned(),
+            KeyValue::None if *column == "step" => "all of it".to_owned(),
             KeyValue::None => String::new(),
         });
         table.names(column, 0, names);

@@ -1,0 +1,48 @@
+//! Which steps of requests another one does on the other side: what a comparison of ways is for.
+
+use std::collections::BTreeMap;
+
+use analyses::diff::{Diff, DiffRow, KeyValue, Unit};
+
+use super::rows::metric_of;
+use super::table::number;
+
+/// A step, by what the requests begin with and its name.
+type Step<'d> = (&'d KeyValue, &'d str, &'d str);
+
+/// Who does a step on each side, and how long the hop to it takes on average.
+#[derive(Debug, Default)]
+struct Doers<'d> {
+    a: Vec<(&'d str, f64)>,
+    b: Vec<(&'d str, f64)>,
+}
+
+/// A line for each step that is done by someone on one side and by someone else on the other.
+pub(super) fn notes(diff: &Diff) -> Vec<String> {
+    let mut steps: BTreeMap<Step<'_>, Doers<'_>> = BTreeMap::new();
+    for row in diff.rows.iter().filter(|row| is_mean(diff, row)) {
+        let [vm, KeyValue::Text(start), KeyValue::Text(step), KeyValue::Text(on)] =
+            row.key.as_slice()
+        else {
+            continue;
+        };
+        let doers = steps.entry((vm, start.as_str(), step.as_str())).or_default();
+        doers.a.extend(row.a.value.map(|mean| (on.as_str(), mean)));
+        doers.b.extend(row.b.value.map(|mean| (on.as_str(), mean)));
+    }
+    let moved = |((_, start, step), doers): (Step<'_>, Doers<'_>)| {
+        let ([(on_a, mean_a)], [(on_b, mean_b)]) = (doers.a.as_slice(), doers.b.as_slice()) else {
+            return None;
+        };
+        let time = |mean: f64| number(mean, Unit::Time, diff.nanoseconds);
+        (on_a != on_b).then(|| {
+            let (mean_a, mean_b) = (time(*mean_a), time(*mean_b));
+            format!("{start}: {step} is on {on_a} in A, {mean_a} after the step before; on {on_b} in B, {mean_b}")
+        })
+    };
+    steps.into_iter().filter_map(moved).collect()
+}
+
+fn is_mean(diff: &Diff, row: &DiffRow) -> bool {
+    diff.question.name == "path" && metric_of(diff, row).is_some_and(|one| one.short == "mean")
+}
