@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::patience::{Patient, run};
 use crate::tool::{Ran, TestLab};
 
 /// The channels to the lab's guest, and where its agent waits for each.
@@ -14,6 +15,9 @@ pub(crate) const CHANNELS: [(&str, &str); 3] = [
     ("virtio-serial:/run/lab/l2", "virtio-serial"),
     ("vsock:3", "vsock"),
 ];
+
+/// How long a recorder may take to write everything, once it is to end.
+const ENDING: Duration = Duration::from_secs(180);
 
 /// Steps of the guest's load: two programs that hand bytes to each other, and switch all the time.
 pub(crate) const LOAD: &str =
@@ -91,8 +95,8 @@ impl Recorded {
 }
 
 pub(crate) fn told(recorder: Child) -> (bool, String) {
-    let output = recorder.wait_with_output().unwrap();
-    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    let ran = Patient::of(recorder, "hyperscope record".into()).finish(ENDING);
+    (ran.code == Some(0), ran.stderr)
 }
 
 /// The agent is another package's: cargo builds it only when asked to.
@@ -106,9 +110,9 @@ pub(crate) fn agent() -> PathBuf {
 }
 
 pub(crate) fn hyperscope(arguments: &[&str]) -> Ran {
-    let done: Ran =
-        Command::new(env!("CARGO_BIN_EXE_hyperscope")).args(arguments).output().unwrap().into();
-    done.done()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
+    command.args(arguments);
+    run(command).done()
 }
 
 pub(crate) fn json(arguments: &[&str]) -> Value {
