@@ -20,7 +20,7 @@ mod summary;
 mod sustained;
 mod variant;
 
-pub use channels::{Tell, description, run};
+pub use channels::{Tell, description, manner, run};
 pub use error::{BenchError, Result};
 pub use outcome::{Attributed, Conditions, Outcome, Row, Sustained};
 pub use plan::Plan;

@@ -29,6 +29,10 @@ pub struct Conditions {
     pub rate: u64,
     /// What the order of runs was drawn from.
     pub seed: u64,
+    /// Whether the lab's time is the number of instructions that it executes: a nanosecond each.
+    pub counts_instructions: bool,
+    /// Processors of the host inside the lab.
+    pub host_cpus: u32,
     /// Processors of the guest; all work for the score.
     pub guest_cpus: u32,
     /// Size of each processor's buffer in the guest's kernel.
@@ -47,11 +51,19 @@ pub struct Row {
     /// The variant.
     pub variant: Variant,
     /// Score with the variant over the score without, of each pair; a score is the work done a second
-    /// of CPU time that executing host and guest took.
+    /// of CPU time that executing host and guest took, or each 10^9 instructions of both.
     pub score_ratio: Option<Estimate>,
     /// (1 - ratio) * 100.
     pub overhead_percent: Option<Estimate>,
-    /// The same with scores a second of the clock on the wall, which the load of this system changes.
+    /// The same with scores a second of CPU time of the guest's vCPU threads: what the guest would see
+    /// if the host did its own part elsewhere.
+    pub guest_overhead_percent: Option<Estimate>,
+    /// Instructions more, of host and guest together, for each event that was recorded; none where
+    /// they are not counted.
+    pub instructions_per_event: Option<Estimate>,
+    /// The same instructions in the guest's vCPU threads alone.
+    pub guest_instructions_per_event: Option<Estimate>,
+    /// Overhead with scores a second of the clock on the wall, which the load of this system changes.
     pub wall_overhead_percent: Option<Estimate>,
     /// Events that were recorded in all rounds.
     pub events: u64,

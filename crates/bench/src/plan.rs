@@ -21,4 +21,7 @@ pub struct Plan {
     pub with_search: bool,
     /// Size of each processor's buffer in the guest's kernel.
     pub buffer_kib: u32,
+    /// Whether the lab's time is the number of instructions that it executes, so that what else this
+    /// system does makes no difference.
+    pub counts_instructions: bool,
 }

@@ -225,11 +225,7 @@ fn end_cat(drain: Running, machines: &mut Machines, folder: &Path) -> Result<Arr
 fn trace_cmd(machines: &mut Machines, buffer_kib: u32) -> Result<Recording> {
     let log = format!("{FOLDER}/agent.log");
     let agent = machines.guest.start("echo starting; exec trace-cmd agent", &log, "starting")?;
-    // What it prints stays in its own buffer when it prints to a file.
-    let Running { pid } = agent;
-    machines
-        .guest
-        .shell(&format!("until grep -q vsock_accept /proc/{pid}/wchan; do sleep 0.05; done"))?;
+    machines.guest.shell(&lab::until_it_accepts(agent.pid))?;
     let events = EVENTS.map(|event| format!("-e {event}")).join(" ");
     let hold = format!("echo begun > {FOLDER}/began; cat {FOLDER}/end");
     let recorder = machines.host.start(

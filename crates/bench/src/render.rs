@@ -29,8 +29,11 @@ impl Report for Outcome {
         let mut table = Table::default();
         let name = |row: &Row| row.variant.name().to_owned();
         table.names("variant", 0, self.cells(name));
-        let estimates: Columns<Estimate, 4> = [
+        let estimates: Columns<Estimate, 7> = [
             ("overhead_percent", |row| row.overhead_percent),
+            ("guest_overhead_percent", |row| row.guest_overhead_percent),
+            ("instructions_per_event", |row| row.instructions_per_event),
+            ("guest_instructions_per_event", |row| row.guest_instructions_per_event),
             ("wall_overhead_percent", |row| row.wall_overhead_percent),
             ("host_cpu_ms_per_mb", |row| row.host_cpu_ms_per_mb),
             ("exits_per_mb", |row| row.exits_per_mb),
@@ -79,8 +82,20 @@ impl Outcome {
         let mut table = Table::default();
         table.names("recorded by", 0, self.cells(|row| row.variant.name().to_owned()));
         table.numbers("overhead %", 0, self.cells(|row| interval(row.overhead_percent, 2)));
-        let wall = |row: &Row| interval(row.wall_overhead_percent, 0);
-        table.numbers("by the clock %", 2, self.cells(wall));
+        table.numbers(
+            "guest's own %",
+            0,
+            self.cells(|row| interval(row.guest_overhead_percent, 2)),
+        );
+        if self.conditions.counts_instructions {
+            let all = |row: &Row| interval(row.instructions_per_event, 0);
+            table.numbers("instructions/event", 1, self.cells(all));
+            let own = |row: &Row| interval(row.guest_instructions_per_event, 0);
+            table.numbers("guest's own/event", 1, self.cells(own));
+        } else {
+            let wall = |row: &Row| interval(row.wall_overhead_percent, 0);
+            table.numbers("by the clock %", 2, self.cells(wall));
+        }
         table.numbers("events/s", 1, self.cells(|row| format!("{:.0}", row.events_per_s)));
         table.numbers("lost", 0, self.cells(lost));
         let megabytes = |row: &Row| format!("{:.1}", crate::run::float(row.bytes) / 1e6);
@@ -104,8 +119,16 @@ impl Outcome {
         let of = &self.conditions;
         let by = if of.accelerator == "kvm" {
             "KVM of this system executes the host, and nested KVM the guest."
+        } else if of.counts_instructions {
+            "TCG emulation executes host and guest, one instruction after the other, and a nanosecond of their time is one:\n\
+             what caches, stalls and the processor's own work on exits would take is not in it."
         } else {
             "TCG emulation executes the guest: ratios between channels mean something, absolute numbers don't."
+        };
+        let score = if of.counts_instructions {
+            "each 10^9 instructions of host and guest, one after the other"
+        } else {
+            "a second of CPU time that executing host and guest took; by the clock: a second that passed"
         };
         let device = |row: &Row| {
             let own = row.attributed.as_ref()?;
@@ -122,16 +145,16 @@ impl Outcome {
         };
         let devices: String = self.variants.iter().filter_map(device).collect();
         format!(
-            "{} pairs of {} s, {} events/s asked for, {} guest CPUs all busy with the score, buffers of {} KiB, order from\n\
+            "{} pairs of {} s, {} events/s asked for, {} host CPUs, {} guest CPUs all busy with the score, buffers of {} KiB, order from\n\
              seed {}; {} runs made again.\n\
              overhead: 1 - score with / score without, of pairs run one after the other; mean and 95% interval (Student's t).\n\
-             A score is the work done a second of CPU time that executing host and guest took; by the clock: a second that\n\
-             passed. \"more\" and host ms: beyond the paired run without recording, vCPU threads left out.\n\
+             A score is the work done {score}. guest's own: a second of CPU time of vCPU threads. \"more\" and host ms: beyond the paired run without recording, vCPU threads left out.\n\
              Exits at the channel's own device, from a recording of the host:\n{devices}\
              {} CPUs, load average {:.1} before and {:.1} after.\n{by}\n",
             of.rounds,
             of.seconds,
             of.rate,
+            of.host_cpus,
             of.guest_cpus,
             of.buffer_kib,
             of.seed,

@@ -23,6 +23,8 @@ pub(crate) struct Manner {
     /// Whether the host records its exits meanwhile, so that they can be attributed.
     pub(crate) with_exits: bool,
     pub(crate) buffer_kib: u32,
+    /// Whether the machines' time is the number of their instructions.
+    pub(crate) counts_instructions: bool,
 }
 
 /// What a run did and used.
@@ -30,8 +32,15 @@ pub(crate) struct Manner {
 pub(crate) struct Run {
     /// How long the workload ran.
     pub(crate) seconds: f64,
-    /// Passes a second of CPU time that executing guest and host took.
+    /// Passes a second of CPU time that executing guest and host took; where instructions are counted,
+    /// passes each 10^9 of them, which is a second of the machines' time.
     pub(crate) score: f64,
+    /// Passes a second of CPU time that the host's vCPU threads took.
+    pub(crate) guest_score: f64,
+    /// Passes.
+    pub(crate) passes: u64,
+    /// Whether scores are those each 10^9 instructions.
+    pub(crate) counts_instructions: bool,
     /// Passes a second.
     pub(crate) wall_score: f64,
     /// How often the load's threads were switched away from.
@@ -100,11 +109,18 @@ pub(crate) fn run(
     let of_agent = |thread: &ThreadUsage| variant.agent() == Some(thread.process.as_str());
     let (agent_cpu_ns, agent_wakeups) = used(&measured.before, &measured.after, of_agent);
     let (host_cpu_ns, _) = used(&before, &after, |thread| !is_vcpu(thread));
+    let (vcpu_ns, _) = used(&before, &after, is_vcpu);
+    let passes = float(measured.iterations);
+    let wall_score = passes / seconds;
+    let executed_score = passes / self::seconds(executed.1.saturating_sub(executed.0));
     let exits = |usage: &Usage| usage.kvm.get("exits").copied().unwrap_or(0);
     Ok(Run {
         seconds,
-        score: float(measured.iterations) / self::seconds(executed.1.saturating_sub(executed.0)),
-        wall_score: float(measured.iterations) / seconds,
+        score: if manner.counts_instructions { wall_score } else { executed_score },
+        guest_score: passes / self::seconds(vcpu_ns),
+        passes: measured.iterations,
+        counts_instructions: manner.counts_instructions,
+        wall_score,
         switches: measured.switches,
         switches_asked: measured.switches_asked,
         arrived,

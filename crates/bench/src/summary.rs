@@ -45,6 +45,11 @@ impl Runs {
             variant: self.variant,
             score_ratio: ratio,
             overhead_percent: ratio.map(overhead),
+            guest_overhead_percent: self
+                .estimate(|pair| Some(pair.with.guest_score / pair.without.guest_score))
+                .map(overhead),
+            instructions_per_event: self.instructions(|run| run.score),
+            guest_instructions_per_event: self.instructions(|run| run.guest_score),
             wall_overhead_percent: self
                 .estimate(|pair| Some(pair.with.wall_score / pair.without.wall_score))
                 .map(overhead),
@@ -76,6 +81,17 @@ impl Runs {
 
     fn estimate(&self, of: impl Fn(&Pair) -> Option<f64>) -> Option<Estimate> {
         Estimate::of(&self.pairs.iter().filter_map(of).collect::<Vec<_>>())
+    }
+
+    /// Instructions more for each event, by a score each 10^9 instructions.
+    fn instructions(&self, score: impl Fn(&Run) -> f64) -> Option<Estimate> {
+        self.estimate(|pair| {
+            let (with, without) = (&pair.with, &pair.without);
+            let each_pass = 1e9 / score(with) - 1e9 / score(without);
+            let events = with.arrived.events + with.arrived.events_lost;
+            (with.counts_instructions && events > 0)
+                .then(|| each_pass * float(with.passes) / float(events))
+        })
     }
 
     fn attributed(&self, device: &Device, without: Option<&Run>) -> Option<Attributed> {
@@ -127,6 +143,9 @@ mod tests {
             seconds: 2.0,
             score,
             wall_score: score,
+            guest_score: score,
+            passes: 2000,
+            counts_instructions: false,
             switches: 410,
             switches_asked: 400,
             arrived,
@@ -156,6 +175,21 @@ mod tests {
         assert!((row.agent_cpu_ms_per_mb.unwrap() - 0.75).abs() < 1e-9);
         assert_eq!((row.events, row.load_missing), (2000, Some(20)));
         assert_eq!(row.agent_wakeups_per_s, Some(4.0));
+    }
+
+    #[test]
+    fn instructions_are_those_that_the_same_work_takes_more() {
+        let counted = |score: f64| Run { counts_instructions: true, ..run(score, 1.0, 0) };
+        let mut runs = Runs::new(Variant::KernelBuffer);
+        // 1000 instructions a pass become 1250: 2000 passes take half a million more, for 1000 events.
+        runs.pairs.push(Pair { without: counted(1e6), with: counted(0.8e6) });
+        let row = runs.row(&[], None);
+        assert!((row.instructions_per_event.unwrap().mean - 500.0).abs() < 1e-6);
+        assert!((row.guest_instructions_per_event.unwrap().mean - 500.0).abs() < 1e-6);
+        assert!((row.overhead_percent.unwrap().mean - 20.0).abs() < 1e-9);
+        let mut runs = Runs::new(Variant::KernelBuffer);
+        runs.pairs.push(Pair { without: run(1e6, 1.0, 0), with: run(0.8e6, 1.0, 0) });
+        assert!(runs.row(&[], None).instructions_per_event.is_none());
     }
 
     #[test]

@@ -53,6 +53,9 @@ mod tests {
             seconds: 1.0,
             score: 0.0,
             wall_score: 0.0,
+            guest_score: 0.0,
+            passes: 0,
+            counts_instructions: false,
             switches,
             switches_asked: manner.switches,
             arrived: Arrived {
@@ -77,6 +80,7 @@ mod tests {
             with_score: false,
             with_exits: false,
             buffer_kib: 64,
+            counts_instructions: false,
         };
         search(manner, &mut |manner| Ok(run(manner, most_switches, channel))).unwrap()
     }

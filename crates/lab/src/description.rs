@@ -11,6 +11,8 @@ use crate::machine::{Accelerator, Board, Net};
 
 /// The schema of the file beside a running lab.
 const SCHEMA: &str = "hyperscope.lab/1";
+/// The longest that QEMU lets an instruction take: `MAX_ICOUNT_SHIFT` of its `softmmu/icount.c`.
+const MOST_INSTRUCTION_NS: u32 = 1 << 10;
 
 /// A lab's machines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +39,9 @@ pub struct Description {
     pub root: Option<PathBuf>,
     /// What runs the first machine; unset: hardware where it works.
     pub accelerator: Option<Accelerator>,
+    /// How much of its time an instruction takes; unset: as long as it does.
+    #[serde(default)]
+    pub instruction_ns: Option<u32>,
 }
 
 /// A guest machine.
@@ -84,6 +89,7 @@ impl Description {
             kernel: None,
             root: None,
             accelerator: None,
+            instruction_ns: None,
         }
     }
 
@@ -138,6 +144,13 @@ impl Description {
             return refuse(
                 "level 3 on aarch64 needs nested virtualization, which no QEMU emulates KVM with: --levels 2",
             );
+        }
+        let known = |ns: u32| ns.is_power_of_two() && ns <= MOST_INSTRUCTION_NS;
+        if self.instruction_ns.is_some_and(|ns| !known(ns)) {
+            return refuse("an instruction takes 1, 2, 4, ... or 1024 ns");
+        }
+        if self.instruction_ns.is_some() && self.accelerator == Some(Accelerator::Kvm) {
+            return refuse("only the emulator counts instructions: --accel tcg");
         }
         if self.cpus == 0 || self.guest.cpus == 0 {
             return refuse("a machine has at least one processor");

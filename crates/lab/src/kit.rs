@@ -60,7 +60,8 @@ impl Kit {
         if let Some(accelerator) = wanted.accelerator {
             return Ok(accelerator);
         }
-        if !accelerator::may_have_kvm(wanted.arch, wanted.levels) {
+        if wanted.instruction_ns.is_some() || !accelerator::may_have_kvm(wanted.arch, wanted.levels)
+        {
             return Ok(Accelerator::Tcg);
         }
         let _lock = cache.lock("accelerator")?;
@@ -124,6 +125,7 @@ impl Kit {
             shared_memory: None,
             share: description.share.is_some(),
             incoming,
+            instruction_ns: description.instruction_ns,
         })
     }
 

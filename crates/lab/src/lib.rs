@@ -42,4 +42,5 @@ pub use labwire::{Ended, Exec, Key, Put, Truth};
 pub use machine::{Accelerator, Board, Net};
 pub use scenario::Scenario;
 pub use session::{Input, Outputs, Said, Session};
+pub use trace_cmd::until_it_accepts;
 pub use up::{Manner, Step, Tell, fetch};

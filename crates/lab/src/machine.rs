@@ -105,6 +105,9 @@ pub(crate) struct Machine {
     pub(crate) share: bool,
     /// Wait for the state of a snapshot in place of booting.
     pub(crate) incoming: bool,
+    /// A power of two: how much of the machine's time each instruction takes. Its processors then
+    /// take turns, and its clock goes by what they execute.
+    pub(crate) instruction_ns: Option<u32>,
 }
 
 /// The socket of control port `at` of the machine whose sockets are in `run`.
@@ -163,14 +166,25 @@ impl Machine {
     }
 
     fn processor(&self) -> Vec<String> {
-        let (accelerator, model) = match (self.accelerator, self.arch) {
-            (Accelerator::Kvm, _) => ("kvm", "host"),
-            (Accelerator::Tcg, Arch::X86_64) => ("tcg,thread=multi", "qemu64,+svm,+npt"),
+        let model = match (self.accelerator, self.arch) {
+            (Accelerator::Kvm, _) => "host",
+            (Accelerator::Tcg, Arch::X86_64) => "qemu64,+svm,+npt",
             // One with EL2 in VHE mode, as servers have.
-            (Accelerator::Tcg, Arch::Aarch64) => ("tcg,thread=multi", "cortex-a76"),
+            (Accelerator::Tcg, Arch::Aarch64) => "cortex-a76",
+        };
+        let accelerator = match (self.accelerator, self.instruction_ns) {
+            (Accelerator::Kvm, _) => "kvm",
+            (Accelerator::Tcg, None) => "tcg,thread=multi",
+            (Accelerator::Tcg, Some(_)) => "tcg,thread=single",
         };
         let cpus = self.cpus.to_string();
-        strings(["-accel", accelerator, "-cpu", model, "-smp", &cpus])
+        let mut words = strings(["-accel", accelerator, "-cpu", model, "-smp", &cpus]);
+        if let Some(ns) = self.instruction_ns {
+            // While nothing is executed, time goes by as everywhere: else it would run away from
+            // whoever works with the machine from outside.
+            words.extend(strings(["-icount", &format!("shift={},sleep=on", ns.ilog2())]));
+        }
+        words
     }
 
     fn ram(&self) -> Vec<String> {

@@ -149,6 +149,7 @@ pub(crate) fn guest(description: &Description, level: u8) -> Machine {
         shared_memory: shape.shm_mib.map(|mib| SharedMemory { path: memory_path(level), mib }),
         share: false,
         incoming: false,
+        instruction_ns: None,
     }
 }
 

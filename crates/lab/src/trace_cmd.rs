@@ -98,10 +98,23 @@ fn start_agent(lab: &Lab) -> Result<()> {
     exec.detach_to = Some("/tmp/agent.log".into());
     let mut session = lab.session(2)?;
     session.check(&["sh", "-c", "killall trace-cmd 2>/dev/null; true"], SHORT)?;
-    session.said(&exec)?;
-    // Until it listens.
-    let listens = "i=0; until grep -q Listening /tmp/agent.log || [ $i -ge 50 ]; do i=$((i+1)); sleep 0.1; done";
-    session.check(&["sh", "-c", listens], SHORT).map(drop)
+    let ended = session.said(&exec)?.ended;
+    let Ended::Detached(pid) = ended else {
+        let said = format!("it ended with {ended:?}");
+        return Err(LabError::Command { command: "trace-cmd agent".into(), said });
+    };
+    session.check(&["sh", "-c", &until_it_accepts(pid)], SHORT).map(drop)
+}
+
+/// A shell command that ends when trace-cmd's agent waits for its recorder, and fails when that agent
+/// ends. What it prints tells nothing: it stays in its own buffer when it goes to a file.
+#[must_use]
+pub fn until_it_accepts(pid: u32) -> String {
+    format!(
+        "until grep -q vsock_accept /proc/{pid}/wchan; do \
+         kill -0 {pid} 2>/dev/null || {{ echo 'trace-cmd agent has ended' >&2; exit 1; }}; \
+         sleep 0.05; done"
+    )
 }
 
 fn prepare(session: &mut Session, record: &Record) -> Result<()> {

@@ -48,10 +48,26 @@ pub(crate) fn write(
     tick: Tick<'_>,
 ) -> Result<()> {
     let unfinished = to.with_extension("dat.new");
-    let file = File::create(&unfinished).map_err(RecordError::io("make", &unfinished))?;
+    let written = write_new(texts, about, from, &unfinished, tick);
+    if written.is_err() {
+        // A full disk has better use for the room; the pages are where they were.
+        let _ = fs::remove_file(&unfinished);
+    }
+    written?;
+    fs::rename(&unfinished, to).map_err(RecordError::io("write", to))
+}
+
+fn write_new(
+    texts: &Texts,
+    about: &About<'_>,
+    from: &Path,
+    unfinished: &Path,
+    tick: Tick<'_>,
+) -> Result<()> {
+    let file = File::create(unfinished).map_err(RecordError::io("make", unfinished))?;
     let out = BufWriter::with_capacity(1 << 20, file);
     let contents = contents(texts, about);
-    let failed = || RecordError::io("write", &unfinished);
+    let failed = || RecordError::io("write", unfinished);
     let mut writer = TraceDatWriter::new(out, &contents).map_err(failed())?;
     for cpu in &about.cpus {
         let path = pages(from, *cpu);
@@ -59,7 +75,7 @@ pub(crate) fn write(
         writer.write_cpu("", *cpu, Ticking { file, tick }).map_err(failed())?;
     }
     writer.finish().map_err(failed())?;
-    fs::rename(&unfinished, to).map_err(RecordError::io("write", to))
+    Ok(())
 }
 
 /// Tells of bytes read.

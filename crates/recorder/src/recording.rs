@@ -135,6 +135,7 @@ impl Recording {
                 drop(recording);
                 guests::forget(&names, &plan.to);
                 let _ = fs::remove_dir_all(plan.to.join(FOLDER));
+                session::free_room(&plan.to);
                 let _ = fs::remove_dir(&plan.to);
                 Err(error)
             }
@@ -149,6 +150,7 @@ impl Recording {
     fn start(&mut self, cpus: &[u32]) -> Result<()> {
         let folder = self.folder();
         fs::create_dir_all(&folder).map_err(RecordError::io("make", &folder))?;
+        session::take_room(&self.to)?;
         self.texts.write(&folder, &self.clock.line)?;
         let page_size = self.texts.page_size() as usize;
         for &cpu in cpus {

@@ -1,7 +1,7 @@
 //! `session.json`: what was recorded, how, and at what cost.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -71,8 +71,28 @@ struct Machine {
     origin: Option<String>,
 }
 
+/// Bytes that are kept free for the file: it says what is missing when the disk is full.
+const ROOM_BYTES: usize = 256 << 10;
+
+fn room(folder: &Path) -> PathBuf {
+    folder.join(".room")
+}
+
+/// Takes the room that the file will need, in a session's folder.
+pub(crate) fn take_room(folder: &Path) -> Result<()> {
+    let path = room(folder);
+    fs::write(&path, vec![0; ROOM_BYTES]).map_err(RecordError::io("write", &path))
+}
+
+/// Gives that room back.
+pub(crate) fn free_room(folder: &Path) {
+    // Where there is none, nothing was to be had.
+    let _ = fs::remove_file(room(folder));
+}
+
 /// Writes the file into a session's folder.
 pub(crate) fn write(recorded: &Recorded, folder: &Path) -> Result<()> {
+    free_room(folder);
     let session = Session {
         schema: "hyperscope.session/1",
         title: title(recorded),

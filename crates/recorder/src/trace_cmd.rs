@@ -191,6 +191,8 @@ impl Recorded {
             let sent_bytes = self.files.sent_so_far(cpu);
             cpus.push(CpuEnd { cpu, sent_bytes, stats: String::new(), fault });
         }
+        let unwritten = |error| format!("its pages were not written to the end: {error}");
+        self.faults.extend(self.files.failure().map(unwritten));
         let Self { address, response, metadata, folder, files, faults, .. } = self;
         let started = metadata.started(response.ports.len());
         GuestRecorded::new(Parts {

@@ -49,6 +49,10 @@ pub(crate) struct BenchChannelsArgs {
     /// Don't look for the highest rate without a loss
     #[arg(long)]
     pub(crate) no_search: bool,
+    /// Let the lab's time be the number of instructions that it executes, and so overhead a count that
+    /// nothing else on this system changes; one CPU each for host and guest, in emulation
+    #[arg(long)]
+    pub(crate) count_instructions: bool,
     /// Fetch nothing: fail when something is missing
     #[arg(long)]
     pub(crate) offline: bool,

@@ -77,6 +77,24 @@ pub(crate) enum AcceleratorArg {
     Tcg,
 }
 
+/// A network device on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NetArg {
+    /// Packets go through QEMU
+    Virtio,
+    /// Packets go through the kernel's vhost-net
+    Vhost,
+}
+
+impl From<NetArg> for lab::Net {
+    fn from(net: NetArg) -> Self {
+        match net {
+            NetArg::Virtio => Self::Virtio,
+            NetArg::Vhost => Self::Vhost,
+        }
+    }
+}
+
 /// Which machines a lab has.
 #[derive(Debug, Args)]
 pub(crate) struct LabShapeArgs {
@@ -114,12 +132,19 @@ pub(crate) struct LabUpArgs {
     /// Memory that the guests share with level 1 for recording, in MiB
     #[arg(long, value_name = "MIB")]
     pub(crate) guest_shm: Option<u32>,
+    /// A network device of the guests, on a tap of the machine below, which is 10.77.LEVEL.1 there
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) guest_net: Option<NetArg>,
     /// A folder of this system, mounted on /share in level 1
     #[arg(long, value_name = "DIR")]
     pub(crate) share: Option<PathBuf>,
     /// What executes level 1 [default: kvm where a kernel boots in it, else tcg]
     #[arg(long, value_name = "WHAT")]
     pub(crate) accel: Option<AcceleratorArg>,
+    /// Let each instruction take so much of level 1's time, in ns (1, 2, 4, ... 1024): its clock goes by
+    /// what it executes, not by how fast that is; its processors take turns
+    #[arg(long, value_name = "NS")]
+    pub(crate) instruction_ns: Option<u32>,
     /// Boot, and keep no snapshot
     #[arg(long)]
     pub(crate) no_snapshot: bool,

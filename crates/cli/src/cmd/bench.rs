@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bench::{Plan, Variant};
-use lab::{Cache, Lab, Manner, Step};
+use lab::{Cache, Lab, Step};
 
 use crate::args::bench::{BenchArgs, BenchChannelsArgs, BenchVerb};
 use crate::cmd::lab::interrupted;
@@ -26,11 +26,11 @@ fn channels(args: &BenchChannelsArgs) -> anyhow::Result<()> {
     let cache = Cache::locate(None)?;
     let lab = Lab::named(&cache, &format!("bench-{}", std::process::id()))?;
     let guard = interrupted::end_when_interrupted(&lab)?;
-    let manner = Manner { offline: args.offline, snapshot: true };
+    let manner = bench::manner(&plan, args.offline);
     let steps = LabSteps::new();
     let tell = |text: String| steps.show(&Step { text, usual: None });
     let outcome = lab
-        .up(&bench::description(), &manner, &|step| steps.show(&step))
+        .up(&bench::description(&plan), &manner, &|step| steps.show(&step))
         .map_err(bench::BenchError::from)
         .and_then(|_| bench::run(&plan, &lab, &tell));
     steps.finish();
@@ -52,5 +52,6 @@ fn plan(args: &BenchChannelsArgs) -> Plan {
         seed: args.seed.unwrap_or_else(now),
         with_search: !args.no_search,
         buffer_kib: args.buffer,
+        counts_instructions: args.count_instructions,
     }
 }

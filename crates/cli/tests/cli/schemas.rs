@@ -133,7 +133,9 @@ fn measured_channels_keep_their_schema() {
     check(&closed("bench-channels"), &report, "docs/formats/bench-channels.json");
     let names: Vec<&Value> =
         report["variants"].as_array().unwrap().iter().map(|row| &row["variant"]).collect();
-    assert_eq!(names.len(), 6, "{names:?}");
+    for name in ["kernel-buffer", "shm", "virtio-serial", "vsock", "trace-cmd-vsock"] {
+        assert!(names.contains(&&json!(name)), "{name}: {names:?}");
+    }
 }
 
 #[test]

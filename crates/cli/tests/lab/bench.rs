@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::patience::run;
 use crate::recorded::agent;
 use crate::tool::{can_run_all, folder};
 
@@ -45,7 +46,8 @@ const CHANNELS: [&str; 3] = ["kernel-buffer", "shm", "virtio-serial"];
 
 fn measure(out: &Path) -> Value {
     let file = out.join("channels.json");
-    let ran = Command::new(env!("CARGO_BIN_EXE_hyperscope"))
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
+    bench
         .args(["bench", "channels", "--rounds", "1", "--seconds", "1", "--rate", "4000"])
         // Small buffers are half full, and so are sent, several times in a short run.
         .args(["--buffer", "128", "--seed", "7", "--no-search", "--format", "json", "-o"])
@@ -53,10 +55,8 @@ fn measure(out: &Path) -> Value {
         .args(CHANNELS.iter().flat_map(|channel| ["--channel", channel]))
         .env("HYPERSCOPE_LAB_DIR", folder())
         .env("HYPERSCOPE_AGENT", agent())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        .stdin(Stdio::null());
+    run(bench).done();
     serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
 }
 

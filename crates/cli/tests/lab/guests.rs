@@ -16,9 +16,11 @@ fn guests_are_recorded_over_every_channel() {
     if !can_run_all() {
         return;
     }
-    let recorded = Recorded::up("guests");
-    for (channel, of_agent) in CHANNELS {
-        recorded.start_agent(of_agent);
+    let recorded = Recorded::networked("guests");
+    let own = CHANNELS.map(|(channel, of_agent)| (channel.to_owned(), of_agent.to_owned()));
+    for (channel, of_agent) in own.into_iter().chain([recorded.secret_channel()]) {
+        let channel = channel.as_str();
+        recorded.start_agent(&of_agent);
         let recorder = recorded.begin(channel);
         let seconds = LOAD_SECONDS;
         let script = format!(

@@ -1,6 +1,7 @@
 //! What is left of a lab when it is down, or its launcher was killed: nothing.
 
-use crate::tool::{TestLab, can_run};
+use crate::patience::Patient;
+use crate::tool::{TestLab, WORKING, can_run};
 
 #[test]
 fn down_leaves_nothing() {
@@ -40,11 +41,12 @@ fn an_interrupted_launcher_cleans_up_itself() {
         return;
     }
     let lab = TestLab::new("interrupted");
-    let mut launcher = lab.command(&["up", "--levels", "1", "--no-snapshot"]).spawn().unwrap();
+    let launcher = lab.command(&["up", "--levels", "1", "--no-snapshot"]).spawn().unwrap();
     lab.wait_for_a_process();
     let pid = launcher.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    assert_eq!(launcher.wait().unwrap().code(), Some(130));
+    let ran = Patient::of(launcher, "lab up, interrupted".into()).finish(WORKING);
+    assert_eq!(ran.code, Some(130));
     assert_eq!(lab.processes(), Vec::<String>::new());
     assert!(!lab.run_folder().exists());
 }

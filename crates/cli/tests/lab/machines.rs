@@ -4,7 +4,8 @@ use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 
-use crate::tool::{TestLab, can_run};
+use crate::patience::Patient;
+use crate::tool::{TestLab, WORKING, can_run};
 
 #[test]
 fn level_1_runs_commands_and_takes_files() {
@@ -53,8 +54,8 @@ fn input_reaches_the_command(lab: &TestLab) {
         .spawn()
         .unwrap();
     child.stdin.take().unwrap().write_all(&vec![b'x'; 300_000]).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "300000");
+    let ran = Patient::of(child, "wc -c".into()).finish(WORKING);
+    assert_eq!(ran.stdout.trim(), "300000");
 }
 
 fn files_come_back_as_they_went(lab: &TestLab) {
@@ -71,8 +72,8 @@ fn files_come_back_as_they_went(lab: &TestLab) {
 
 fn two_commands_run_at_once(lab: &TestLab) {
     let script = "mkfifo /tmp/meet 2>/dev/null; echo met > /tmp/meet";
-    let mut first = lab.command(&["exec", "1", "--", "sh", "-c", script]).spawn().unwrap();
+    let first = Patient::start(lab.command(&["exec", "1", "--", "sh", "-c", script]));
     let second = lab.shell(1, "until [ -p /tmp/meet ]; do sleep 0.1; done; cat /tmp/meet");
     assert_eq!(second.done().stdout, "met\n");
-    assert!(first.wait().unwrap().success());
+    first.finish(WORKING).done();
 }

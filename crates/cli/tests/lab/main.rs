@@ -12,6 +12,7 @@ mod guest_faults;
 mod guests;
 mod leftovers;
 mod machines;
+mod patience;
 mod recorded;
 mod recorder;
 mod refusals;

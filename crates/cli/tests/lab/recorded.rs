@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::patience::{Patient, run};
 use crate::tool::{Ran, TestLab};
 
 /// The channels to the lab's guest, and where its agent waits for each.
@@ -14,6 +15,9 @@ pub(crate) const CHANNELS: [(&str, &str); 3] = [
     ("virtio-serial:/run/lab/l2", "virtio-serial"),
     ("vsock:3", "vsock"),
 ];
+
+/// How long a recorder may take to write everything, once it is to end.
+const ENDING: Duration = Duration::from_secs(180);
 
 /// Steps of the guest's load: two programs that hand bytes to each other, and switch all the time.
 pub(crate) const LOAD: &str =
@@ -27,18 +31,49 @@ pub(crate) struct Recorded {
 
 impl Recorded {
     pub(crate) fn up(name: &'static str) -> Self {
-        Self::with_levels(name, 2)
+        Self::with(name, 2, &[])
+    }
+
+    /// The same with a network between the two machines.
+    pub(crate) fn networked(name: &'static str) -> Self {
+        let recorded = Self::with(name, 2, &["--guest-net", "virtio"]);
+        let device = "ip address add 10.77.2.2/24 dev eth0; ip link set eth0 up; \
+                      ping -c 3 10.77.2.1";
+        recorded.lab.shell(2, device).done();
+        recorded
     }
 
     /// The same with the agent in the innermost of so many machines.
     pub(crate) fn with_levels(name: &'static str, levels: u8) -> Self {
+        Self::with(name, levels, &[])
+    }
+
+    fn with(name: &'static str, levels: u8, more: &[&str]) -> Self {
         let lab = TestLab::new(name);
         let levels = levels.to_string();
-        lab.run(&["up", "--levels", &levels, "--guest-shm", "8", "--guest-cpus", "2"]).done();
+        let up = ["up", "--levels", &levels, "--guest-shm", "8", "--guest-cpus", "2"];
+        lab.run(&[&up, more].concat()).done();
         lab.run(&["put", "1", env!("CARGO_BIN_EXE_hyperscope"), "/bin/hyperscope"]).done();
         let agent = agent();
         lab.run(&["put", &levels, agent.to_str().unwrap(), "/bin/hyperscope-agent"]).done();
         Self { lab, folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// Gives both machines their keys; the channel between them over TLS, and where its agent waits.
+    pub(crate) fn secret_channel(&self) -> (String, String) {
+        self.lab
+            .shell(1, "hyperscope keys -o /tmp/keys host && hyperscope keys -o /tmp/keys guest")
+            .done();
+        for file in ["guest.pem", "host.crt"] {
+            let here = self.folder.path().join(file);
+            let (here, there) = (here.to_str().unwrap(), format!("/tmp/keys/{file}"));
+            self.lab.run(&["get", "1", &there, here]).done();
+            self.lab.run(&["put", "2", here, &there]).done();
+        }
+        let keys = |own: &str, other: &str| {
+            format!("tls:10.77.2.2:8823,identity=/tmp/keys/{own}.pem,peers=/tmp/keys/{other}.crt")
+        };
+        (keys("host", "guest"), keys("guest", "host"))
     }
 
     pub(crate) fn start_agent(&self, channel: &str) {
@@ -91,8 +126,8 @@ impl Recorded {
 }
 
 pub(crate) fn told(recorder: Child) -> (bool, String) {
-    let output = recorder.wait_with_output().unwrap();
-    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    let ran = Patient::of(recorder, "hyperscope record".into()).finish(ENDING);
+    (ran.code == Some(0), ran.stderr)
 }
 
 /// The agent is another package's: cargo builds it only when asked to.
@@ -106,9 +141,9 @@ pub(crate) fn agent() -> PathBuf {
 }
 
 pub(crate) fn hyperscope(arguments: &[&str]) -> Ran {
-    let done: Ran =
-        Command::new(env!("CARGO_BIN_EXE_hyperscope")).args(arguments).output().unwrap().into();
-    done.done()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
+    command.args(arguments);
+    run(command).done()
 }
 
 pub(crate) fn json(arguments: &[&str]) -> Value {

@@ -5,7 +5,8 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::tool::{TestLab, can_run};
+use crate::patience::Patient;
+use crate::tool::{TestLab, WORKING, can_run};
 
 #[test]
 fn one_vm_is_recorded_by_its_name() {
@@ -23,9 +24,9 @@ fn one_vm_is_recorded_by_its_name() {
     lab.shell(1, "until pidof cat >/dev/null; do sleep 0.1; done").done();
     lab.shell(2, "hyperscope-labguest exits cpuid=300 hypercall=200 nap=10").done();
     lab.shell(1, "echo > /tmp/end").done();
-    let recorder = recorder.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&recorder.stderr).into_owned();
-    assert!(recorder.status.success(), "{told}");
+    let recorder = Patient::of(recorder, script.into()).finish(WORKING);
+    let told = recorder.stderr;
+    assert_eq!(recorder.code, Some(0), "{told}");
     assert!(told.contains("VM l2") && told.contains("0 events lost"), "{told}");
 
     let folder = tempfile::tempdir().unwrap();

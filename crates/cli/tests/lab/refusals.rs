@@ -1,11 +1,12 @@
 //! A lab that can't start says what is missing and what would mend it.
 
+use crate::patience::run;
 use crate::tool::{Ran, can_run, command, folder};
 
 /// `hyperscope lab` in an empty folder.
 fn in_empty_folder(arguments: &[&str]) -> Ran {
     let empty = tempfile::tempdir().unwrap();
-    command(empty.path(), arguments).output().unwrap().into()
+    run(command(empty.path(), arguments))
 }
 
 fn refused(ran: &Ran, words: &[&str]) {
@@ -23,8 +24,9 @@ fn offline_with_nothing_fetched() {
 #[test]
 fn no_apt() {
     let empty = tempfile::tempdir().unwrap();
-    let ran = command(empty.path(), &["up"]).env("PATH", "/nowhere").output().unwrap();
-    refused(&ran.into(), &["apt-get is missing", "--kernel"]);
+    let mut up = command(empty.path(), &["up"]);
+    up.env("PATH", "/nowhere");
+    refused(&run(up), &["apt-get is missing", "--kernel"]);
 }
 
 #[test]
@@ -38,13 +40,13 @@ fn no_kernel() {
         &folder(),
         &["--name", "kernel", "up", "--kernel", "/no/kernel", "--modules", path],
     );
-    refused(&{ ran }.output().unwrap().into(), &["/no/kernel"]);
+    refused(&run(ran), &["/no/kernel"]);
     let image = kernel.path().join("vmlinuz");
     std::fs::write(&image, "no kernel").unwrap();
     let arguments =
         ["--name", "kernel", "up", "--kernel", image.to_str().unwrap(), "--modules", path];
-    let ran = command(&folder(), &arguments).output().unwrap();
-    refused(&ran.into(), &["the kernel module", path]);
+    let ran = run(command(&folder(), &arguments));
+    refused(&ran, &["the kernel module", path]);
 }
 
 #[test]
@@ -62,8 +64,8 @@ fn more_memory_than_there_is() {
         return;
     }
     let arguments = ["--name", "memory", "up", "--memory", "100000000"];
-    let ran = command(&folder(), &arguments).output().unwrap();
-    refused(&ran.into(), &["too little memory", "MiB are needed", "--memory"]);
+    let ran = run(command(&folder(), &arguments));
+    refused(&ran, &["too little memory", "MiB are needed", "--memory"]);
 }
 
 #[test]
@@ -72,8 +74,8 @@ fn slips_of_the_pen() {
     refused(&in_empty_folder(&["run", "none", "-o", "/tmp/never"]), &["net-vhost", "exits"]);
     refused(&in_empty_folder(&["exec", "1", "--", "true"]), &["lab up"]);
     let long = format!("/tmp/{}", "x".repeat(100));
-    let ran = command(std::path::Path::new(&long), &["up"]).output().unwrap();
-    refused(&ran.into(), &["too long", "HYPERSCOPE_LAB_DIR"]);
+    let ran = run(command(std::path::Path::new(&long), &["up"]));
+    refused(&ran, &["too long", "HYPERSCOPE_LAB_DIR"]);
     assert_eq!(in_empty_folder(&["up", "--levels", "4"]).code, Some(2));
     assert_eq!(in_empty_folder(&["exec", "1"]).code, Some(2));
     assert_eq!(in_empty_folder(&["status"]).stdout, "no lab is up\n");

@@ -2,9 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+
+use crate::patience::{Patient, run};
+
+/// How long a command may take that works in machines which are up.
+pub(crate) const WORKING: Duration = Duration::from_secs(300);
 
 /// What a run said.
 pub(crate) struct Ran {
@@ -75,17 +80,6 @@ pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-impl From<Output> for Ran {
-    fn from(output: Output) -> Self {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Self {
-            code: output.status.code(),
-            stdout: text(&output.stdout),
-            stderr: text(&output.stderr),
-        }
-    }
-}
-
 impl Ran {
     /// Checks that it ended well.
     pub(crate) fn done(self) -> Self {
@@ -111,12 +105,13 @@ impl TestLab {
 
     /// Runs it to its end.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
-        self.command(arguments).output().unwrap().into()
+        run(self.command(arguments))
     }
 
     /// Runs a shell command in a machine.
     pub(crate) fn shell(&self, level: u8, script: &str) -> Ran {
-        self.run(&["exec", &level.to_string(), "--", "sh", "-c", script])
+        let command = self.command(&["exec", &level.to_string(), "--", "sh", "-c", script]);
+        Patient::start(command).finish(WORKING)
     }
 
     /// Processes that know the lab's folder.
@@ -145,7 +140,7 @@ impl TestLab {
 
 impl Drop for TestLab {
     fn drop(&mut self) {
-        // A test that failed has said why.
-        let _ = self.command(&["down"]).output();
+        // A test that failed has said why; a second panic would end all tests.
+        let _ = Patient::start(self.command(&["down"])).end_within(WORKING);
     }
 }

@@ -2,12 +2,13 @@
 //! a host whose guest has this program's agent. trace-cmd itself reads what comes of both.
 
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use crate::patience::Patient;
 use crate::recorded::agent;
-use crate::tool::{Ran, TestLab, can_run_all};
+use crate::tool::{Ran, TestLab, WORKING, can_run_all};
 
 /// What the guest does: exits that its host counts, and programs that it counts itself.
 const WORK: &str = "hyperscope-labguest exits cpuid=300 hypercall=200; \
@@ -51,16 +52,15 @@ fn begin(lab: &TestLab, recorder: &str) -> Child {
     let recorder = recorder.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let began = lab.run(&["exec", "1", "--timeout", "90", "--", "cat", "/tmp/began"]);
     if began.code != Some(0) {
-        let said = recorder.wait_with_output().unwrap();
-        panic!("it did not begin: {}", String::from_utf8_lossy(&said.stderr));
+        let said = Patient::of(recorder, script).finish(WORKING);
+        panic!("it did not begin: {}", said.stderr);
     }
     recorder
 }
 
 fn end(lab: &TestLab, recorder: Child) -> Ran {
     lab.shell(1, "echo > /tmp/end").done();
-    let said: Output = recorder.wait_with_output().unwrap();
-    said.into()
+    Patient::of(recorder, "the recorder".into()).finish(WORKING)
 }
 
 fn its_agent_is_recorded(lab: &TestLab) {

@@ -2,10 +2,13 @@
 //! set up is gone.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::tool::{command, info, left, run, start_programs, turn, wait_until};
+use serde_json::Value;
+
+use crate::agent::Agent;
+use crate::tool::{Ran, command, file_info, info, left, run, start_programs, turn, wait_until};
 
 fn start(session: &Path) -> Child {
     let arguments = ["record", "-e", "sched_process_exec", "-o", session.to_str().unwrap()];
@@ -49,25 +52,93 @@ fn ctrl_c_ends_it_well() {
     assert_eq!(left(), Vec::<String>::new());
 }
 
+/// A filesystem in memory, of 24 MiB; gone when dropped.
+struct SmallDisk {
+    folder: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    /// None where none can be mounted.
+    fn mount() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=24M", "none"]).arg(folder.path());
+        if !mount.status().unwrap().success() {
+            eprintln!("skipped: no small filesystem can be mounted here");
+            return None;
+        }
+        Some(Self { folder })
+    }
+
+    /// Records into it what a program that makes system calls by the hundred thousand does.
+    fn fill(&self, more: &[&str]) -> (PathBuf, Ran) {
+        let session = self.folder.path().join("s");
+        let mut arguments = vec!["record", "-o", session.to_str().unwrap()];
+        arguments.extend(more);
+        let script = "dd if=/dev/zero of=/dev/null bs=1 count=400000 2>/dev/null";
+        arguments.extend(["--", "sh", "-c", script]);
+        let ran = run(&arguments);
+        (session, ran)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg(self.folder.path()).status();
+        assert!(unmounted.unwrap().success() || std::thread::panicking());
+    }
+}
+
 #[test]
 fn a_full_disk_leaves_what_was_written_before() {
     let Some(_turn) = turn() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let small = folder.path().join("small");
-    fs::create_dir(&small).unwrap();
-    let mounted =
-        Command::new("mount").args(["-t", "tmpfs", "-o", "size=8M", "none"]).arg(&small).status();
-    if !mounted.unwrap().success() {
-        return eprintln!("skipped: no small filesystem can be mounted here");
-    }
-    let session = small.join("s");
-    let script = "dd if=/dev/zero of=/dev/null bs=1 count=200000 2>/dev/null";
-    let to = session.to_str().unwrap();
-    let ran = run(&["record", "-e", "raw_syscalls", "-o", to, "--", "sh", "-c", script]);
+    let Some(small) = SmallDisk::mount() else { return };
+    let (session, ran) = small.fill(&["-e", "raw_syscalls"]);
     let events = info(&session)["events"]["raw_syscalls:sys_enter"].as_u64();
-    assert!(Command::new("umount").arg(&small).status().unwrap().success());
     assert_eq!(ran.code, Some(1));
+    let to = session.to_str().unwrap();
     assert!(ran.stderr.contains("No space left") && ran.stderr.contains(to), "{}", ran.stderr);
     assert!(events > Some(1000), "{events:?}");
+    assert_eq!(left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_disk_that_a_guest_fills_keeps_its_host_and_what_the_guest_sent_before() {
+    let Some(_turn) = turn() else { return };
+    let Some(small) = SmallDisk::mount() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let channel = format!("unix:{}", folder.path().join("agent").display());
+    let agent = Agent::start(&channel);
+    let guest = format!("g={channel}");
+    let (session, ran) = small.fill(&[
+        "-e",
+        "sched_process_exec",
+        "--guest",
+        &guest,
+        "--guest-event",
+        "raw_syscalls",
+    ]);
+    drop(agent);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("No space left"), "{}", ran.stderr);
+    // What is missing is told where room was kept for it.
+    let told = fs::read_to_string(session.join("session.json")).unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let guest = &told["recorded"]["guests"][0];
+    assert!(guest["faults"][0].as_str().unwrap().contains("No space left"), "{guest}");
+    let cpus = guest["cpus"].as_array().unwrap();
+    let sum = |key: &str| cpus.iter().map(|cpu| cpu[key].as_u64().unwrap()).sum::<u64>();
+    assert!(sum("bytes") > 1 << 20 && sum("lost_bytes") > 1 << 20, "{guest}");
+    // Pages that are there are whole, and say where others are not.
+    let pages = session.join("guest-g.pages");
+    let info = file_info(&pages);
+    assert!(info["events"]["raw_syscalls:sys_enter"].as_u64() > Some(10_000), "{info}");
+    assert_eq!(info["losses"]["pages_damaged"], 0, "{info}");
+    let on_disk = |cpu: &Value| {
+        let file = pages.join(format!("cpu{}", cpu["cpu"]));
+        fs::metadata(file).map_or(0, |file| file.len())
+    };
+    assert_eq!(cpus.iter().map(on_disk).sum::<u64>(), sum("bytes"));
+    assert_eq!(run(&["exits", session.to_str().unwrap()]).code, Some(0));
     assert_eq!(left(), Vec::<String>::new());
 }

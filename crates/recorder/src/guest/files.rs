@@ -82,6 +82,8 @@ pub(crate) struct GuestFiles {
     quota: AtomicU64,
     /// Bytes that belong to no page of this guest.
     senseless: AtomicU64,
+    /// Why a page could not be written, the first time: a full disk.
+    failure: Mutex<Option<io::Error>>,
 }
 
 impl GuestFiles {
@@ -95,7 +97,18 @@ impl GuestFiles {
             missed: false,
         };
         let cpus = (0..cpus).map(|number| Mutex::new(cpu(number))).collect();
-        Self { shape, cpus, quota: AtomicU64::new(quota), senseless: AtomicU64::new(0) }
+        Self {
+            shape,
+            cpus,
+            quota: AtomicU64::new(quota),
+            senseless: AtomicU64::new(0),
+            failure: Mutex::default(),
+        }
+    }
+
+    /// Why pages could not be written, the first time that was so.
+    pub(crate) fn failure(&self) -> Option<io::Error> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Bytes of a page.
@@ -125,52 +138,53 @@ impl GuestFiles {
             && bytes <= BATCH_PAGES * self.shape.bytes
     }
 
-    /// Adds pages that came whole behind their head.
-    ///
-    /// # Errors
-    /// When the file can't be written: a full disk.
-    pub(crate) fn add(&self, head: &PageHead, pages: &mut [u8]) -> io::Result<()> {
-        let Some(cpu) = self.cpus.get(head.cpu as usize) else { return Ok(()) };
+    /// Adds pages that came whole behind their head. Those that can't be written are counted as lost,
+    /// and later ones are tried: a disk that is full may have room again.
+    pub(crate) fn add(&self, head: &PageHead, pages: &mut [u8]) {
+        let Some(cpu) = self.cpus.get(head.cpu as usize) else { return };
         let mut cpu = lock(cpu);
         if head.offset < cpu.expected {
             // It has sent these before, or says so: they are told of as damage.
             self.note_senseless(pages.len() as u64);
-            return Ok(());
+            return;
         }
         cpu.skip_to(head.offset);
         cpu.expected = head.offset.saturating_add(pages.len() as u64);
         if pages.is_empty() {
             cpu.received.ended = true;
-            return Ok(());
+            return;
         }
         if !self.take_quota(pages.len() as u64) {
             cpu.received.over_quota += pages.len() as u64;
             cpu.miss();
-            return Ok(());
+            return;
         }
-        if std::mem::take(&mut cpu.missed) {
+        if cpu.missed {
             self.shape.mark_missed(pages);
         }
-        cpu.write(pages)
+        let written = cpu.write(pages);
+        cpu.missed &= written.is_err();
+        if let Err(error) = written {
+            cpu.received.lost = cpu.received.lost.saturating_add(pages.len() as u64);
+            cpu.miss();
+            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
     }
 
     /// Adds a page that comes after the last one of its CPU and so many that are missing.
-    ///
-    /// # Errors
-    /// When the file can't be written.
-    pub(crate) fn add_in_order(&self, cpu: u32, missed: u64, page: &mut [u8]) -> io::Result<()> {
+    pub(crate) fn add_in_order(&self, cpu: u32, missed: u64, page: &mut [u8]) {
         let Some(expected) = self.cpus.get(cpu as usize).map(|cpu| lock(cpu).expected) else {
             self.note_senseless(page.len() as u64);
-            return Ok(());
+            return;
         };
         let bytes = u32::try_from(page.len()).unwrap_or(u32::MAX);
         let offset = expected.saturating_add(missed.saturating_mul(page.len() as u64));
         let head = PageHead { cpu, session: 0, offset, bytes };
         if !self.admits(&head) {
             self.note_senseless(page.len() as u64);
-            return Ok(());
+            return;
         }
-        self.add(&head, page)
+        self.add(&head, page);
     }
 
     /// Notes that pages did not come whole behind their head.
@@ -220,7 +234,11 @@ impl Cpu {
                 none.insert(file)
             }
         };
-        file.write_all(pages)?;
+        if let Err(error) = file.write_all(pages) {
+            // Of a page that was written in part nothing can be read.
+            file.set_len(self.received.written)?;
+            return Err(error);
+        }
         self.received.written += pages.len() as u64;
         Ok(())
     }
@@ -248,19 +266,19 @@ impl<'f> Arriving<'f> {
     }
 
     /// A head came, as it should: what is before it is what it seems.
-    pub(crate) fn head(&mut self, head: PageHead) -> io::Result<()> {
-        self.flush()?;
+    pub(crate) fn head(&mut self, head: PageHead) {
+        self.flush();
         self.forget();
         self.refused = !self.files.admits(&head);
         if self.refused {
             self.files.note_senseless(head.bytes.into());
-            return Ok(());
+            return;
         }
         if head.bytes == 0 {
-            return self.files.add(&head, &mut []);
+            self.files.add(&head, &mut []);
+            return;
         }
         self.head = Some(head);
-        Ok(())
     }
 
     /// Pages behind the last head came.
@@ -292,25 +310,23 @@ impl<'f> Arriving<'f> {
     }
 
     /// Nothing comes for now: pages that are whole are kept.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
-        let Some(head) = self.head.filter(|_| self.is_whole()) else { return Ok(()) };
+    pub(crate) fn flush(&mut self) {
+        let Some(head) = self.head.filter(|_| self.is_whole()) else { return };
         self.head = None;
-        let result = self.files.add(&head, &mut self.pages);
+        self.files.add(&head, &mut self.pages);
         self.pages.clear();
-        result
     }
 
     /// Nothing more comes: of what is not whole, whole pages are kept.
-    pub(crate) fn end(mut self) -> io::Result<()> {
-        self.flush()?;
-        let Some(head) = self.head.take() else { return Ok(()) };
+    pub(crate) fn end(mut self) {
+        self.flush();
+        let Some(head) = self.head.take() else { return };
         let whole = self.pages.len() - self.pages.len() % self.files.shape.bytes;
         let kept = PageHead { bytes: u32::try_from(whole).unwrap_or(0), ..head };
         if let Some(pages) = self.pages.get_mut(..whole).filter(|pages| !pages.is_empty()) {
-            self.files.add(&kept, pages)?;
+            self.files.add(&kept, pages);
         }
         self.files.lose(&head);
-        Ok(())
     }
 }
 
@@ -351,10 +367,10 @@ mod tests {
         fn send(&self, sent: &[(PageHead, &[u8])]) {
             let mut arriving = Arriving::new(&self.files);
             for (head, pages) in sent {
-                arriving.head(*head).unwrap();
+                arriving.head(*head);
                 arriving.pages(pages);
             }
-            arriving.end().unwrap();
+            arriving.end();
         }
     }
 
@@ -397,6 +413,21 @@ mod tests {
     }
 
     #[test]
+    fn pages_that_cannot_be_written_are_lost_and_later_ones_say_so() {
+        let setup = setup(1 << 20);
+        // A folder where the file should be.
+        let path = pages(setup.folder.path(), 0);
+        fs::create_dir(&path).unwrap();
+        setup.send(&[(head(0, 0, 64), &page(1)), (head(0, 64, 64), &page(2))]);
+        fs::remove_dir(&path).unwrap();
+        setup.send(&[(head(0, 128, 64), &page(3))]);
+        assert!(setup.files.failure().is_some());
+        let expected = CpuReceived { written: 64, lost: 128, gaps: 1, ..CpuReceived::default() };
+        assert_eq!(setup.files.received()[0], expected);
+        assert!(is_marked(&setup.pages(0)[0]));
+    }
+
+    #[test]
     fn heads_that_cannot_be_are_refused() {
         let setup = setup(1 << 20);
         let many = vec![0; 64 * 17];
@@ -423,10 +454,10 @@ mod tests {
         assert_eq!(setup.files.received()[0].lost, 64);
         // Bytes that are no head tell that the pages before them are not what they seem.
         let mut arriving = Arriving::new(&setup.files);
-        arriving.head(head(1, 0, 64)).unwrap();
+        arriving.head(head(1, 0, 64));
         arriving.pages(&page(3));
         arriving.senseless(10);
-        arriving.end().unwrap();
+        arriving.end();
         assert!(setup.pages(1).is_empty());
         assert_eq!((setup.files.received()[1].lost, setup.files.senseless()), (64, 10));
     }

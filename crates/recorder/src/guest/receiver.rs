@@ -1,5 +1,6 @@
 //! Threads that take what a guest sends on its page streams.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -46,7 +47,10 @@ impl Receivers {
         }
         let (session, files, stop) = (self.session, Arc::clone(&self.files), self.stop.clone());
         let builder = thread::Builder::new().name(format!("guest-pages{}", threads.len()));
-        threads.push(builder.spawn(move || receive(&stream, session, &files, &stop))?);
+        threads.push(builder.spawn(move || {
+            receive(&stream, session, &files, &stop);
+            Ok(())
+        })?);
         Ok(())
     }
 
@@ -69,7 +73,8 @@ impl Receivers {
             let died = |_| Err(io::Error::other("its thread panicked"));
             thread.join().unwrap_or_else(died).err()
         };
-        threads.into_iter().filter_map(join).collect()
+        let faults: Vec<io::Error> = threads.into_iter().filter_map(join).collect();
+        faults.into_iter().chain(self.files.failure()).collect()
     }
 
     /// A list of threads is whole whatever happened while the lock was held.
@@ -78,7 +83,7 @@ impl Receivers {
     }
 }
 
-fn receive(stream: &Stream, session: u64, files: &GuestFiles, stop: &Signal) -> io::Result<()> {
+fn receive(stream: &Stream, session: u64, files: &GuestFiles, stop: &Signal) {
     let mut buffer = vec![0; READ_BYTES];
     let mut decoder = PageDecoder::new(session);
     let mut arriving = Arriving::new(files);
@@ -94,23 +99,23 @@ fn receive(stream: &Stream, session: u64, files: &GuestFiles, stop: &Signal) -> 
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::TimedOut && is_over => break,
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                arriving.flush()?;
+                arriving.flush();
                 is_over = stop.is_given();
                 continue;
             }
             // The guest, or the machine it is in, is gone: what came before counts.
             Err(_) => break,
         };
-        decoder.push(buffer.get(..read).unwrap_or_default(), |piece| {
+        let Ok(()) = decoder.push(buffer.get(..read).unwrap_or_default(), |piece| {
             match piece {
-                Piece::Head(head) => arriving.head(head)?,
+                Piece::Head(head) => arriving.head(head),
                 Piece::Pages(bytes) => arriving.pages(bytes),
                 Piece::Skipped(bytes) => arriving.senseless(bytes),
             }
-            Ok::<(), io::Error>(())
-        })?;
+            Ok::<(), Infallible>(())
+        });
     }
-    arriving.end()
+    arriving.end();
 }
 
 /// Leaves out what a recording before has left in rings.
@@ -153,7 +158,7 @@ fn take_rings(mut rings: Vec<PageConsumer>, files: &GuestFiles, stop: &Signal) -
                 let Some(taken) = ring.next_into(page) else { break };
                 found = true;
                 let cpu = u32::try_from(ring.cpu()).unwrap_or(u32::MAX);
-                files.add_in_order(cpu, taken.missed_pages, page)?;
+                files.add_in_order(cpu, taken.missed_pages, page);
             }
         }
         if is_over && !found {

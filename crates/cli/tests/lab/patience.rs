@@ -1,0 +1,127 @@
+//! Runs commands that may hang, as the machines do which they work in: none holds a test up for ever.
+
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::tool::Ran;
+
+/// How long a command may take; the longest boots machines inside machines, each with a limit of its
+/// own.
+const MOST: Duration = Duration::from_secs(1500);
+/// How long a program that was asked to end may take, and what it said to arrive.
+const SHORT: Duration = Duration::from_secs(15);
+/// How often it is looked whether it has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A command that was started, and what it says.
+pub(crate) struct Patient {
+    told: String,
+    child: Child,
+    stdout: Option<Said>,
+    stderr: Option<Said>,
+}
+
+/// What comes through a pipe.
+struct Said {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+/// Runs a command to its end.
+pub(crate) fn run(command: Command) -> Ran {
+    Patient::start(command).finish(MOST)
+}
+
+impl Patient {
+    /// Starts a command, with what it says to be kept.
+    pub(crate) fn start(mut command: Command) -> Self {
+        let all = std::iter::once(command.get_program()).chain(command.get_args());
+        let told = all.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self::of(child, told)
+    }
+
+    /// A command that was started with pipes, or without.
+    pub(crate) fn of(mut child: Child, told: String) -> Self {
+        let stdout = child.stdout.take().map(Said::from);
+        let stderr = child.stderr.take().map(Said::from);
+        Self { told, child, stdout, stderr }
+    }
+
+    /// Waits for its end; where that takes too long ends it, and fails with how far it came.
+    pub(crate) fn finish(mut self, patience: Duration) -> Ran {
+        let ended = self.end_within(patience);
+        let [stdout, stderr] = [self.stdout, self.stderr].map(Said::text);
+        let Some(ended) = ended else {
+            panic!("`{}` was ended after {patience:?}; by then: {stdout}{stderr}", self.told);
+        };
+        Ran { code: ended.code(), stdout, stderr }
+    }
+
+    /// Waits for its end, and ends it where that takes too long: none then.
+    pub(crate) fn end_within(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let ended = self.ended_within(patience);
+        if ended.is_none() {
+            // Interrupted, it ends the machines that it has started.
+            let pid = self.child.id().to_string();
+            let _ = Command::new("kill").args(["-INT", &pid]).status();
+            if self.ended_within(SHORT).is_none() {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+            }
+        }
+        ended
+    }
+
+    fn ended_within(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(LOOK),
+                other => return other.ok().flatten(),
+            }
+        }
+    }
+}
+
+impl<P: Read + Send + 'static> From<P> for Said {
+    fn from(mut pipe: P) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let to = Arc::clone(&bytes);
+        let reader = std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = pipe.read(&mut buffer) {
+                to.lock().unwrap().extend_from_slice(&buffer[..read]);
+            }
+        });
+        Self { bytes, reader }
+    }
+}
+
+impl Said {
+    /// All of it; less where something that the command left behind keeps the pipe open.
+    fn text(said: Option<Self>) -> String {
+        let Some(said) = said else { return String::new() };
+        let deadline = Instant::now() + SHORT;
+        while !said.reader.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
+        }
+        String::from_utf8_lossy(&said.bytes.lock().unwrap()).into_owned()
+    }
+}
+
+#[test]
+fn a_command_that_hangs_is_ended_and_told_of() {
+    let begun = Instant::now();
+    let hung = std::panic::catch_unwind(|| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo so far; exec sleep 1000"]);
+        Patient::start(command).finish(Duration::from_millis(500));
+    });
+    let told = hung.unwrap_err().downcast::<String>().unwrap();
+    assert!(told.contains("sleep 1000") && told.contains("so far"), "{told}");
+    assert!(begun.elapsed() < SHORT);
+}
