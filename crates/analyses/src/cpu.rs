@@ -17,7 +17,7 @@ use crate::{GuestAlignment, Recorded};
 pub use times::StateTimes;
 
 /// What one vCPU did.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct VcpuUse {
     /// Index of its host's recording.
     pub recording: usize,
@@ -57,7 +57,7 @@ pub struct VmUse {
 }
 
 /// What a host's thread had of its CPUs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ThreadUse {
     /// Index of the recording.
     pub recording: usize,
@@ -86,7 +86,7 @@ impl ThreadUse {
 }
 
 /// What a guest's thread got.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TaskUse {
     /// Index of the guest's recording.
     pub recording: usize,

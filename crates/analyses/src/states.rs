@@ -64,7 +64,7 @@ pub fn states<S: StateSink>(
         wanted::wanted(recording, format, told.get(at) == Some(&true))
     };
     let moments = each_moment(recordings, &wanted, &mut pass, tick);
-    let left = pass.finish();
+    let left = pass.finish(&moments.spans_ns);
     let pairs = recordings.iter().zip(&left.vcpus);
     let vms = pairs.map(|(recording, vcpus)| group_vms(recording, vcpus)).collect();
     States {

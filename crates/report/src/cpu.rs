@@ -4,7 +4,7 @@ mod known;
 mod rows;
 mod tables;
 
-use analyses::CpuUse;
+use analyses::{CpuUse, HostCpuUse, TaskUse, ThreadUse, VcpuUse, VmUse};
 use serde_json::{Value, json};
 
 use self::rows::{cpu_json, guest_json, task_json, thread_json, vcpu_json, vm_json};
@@ -86,21 +86,15 @@ impl Report for CpuReport {
     }
 
     fn csv(&self) -> Table {
-        let rows = self.rows(self.by.first().copied().unwrap_or(CpuBy::Vcpu));
-        let mut titles: Vec<String> = Vec::new();
-        let flat: Vec<_> = rows.iter().map(flattened).collect();
-        for (key, _) in flat.iter().flatten() {
-            if !titles.contains(key) {
-                titles.push(key.clone());
-            }
-        }
+        let by = self.by.first().copied().unwrap_or(CpuBy::Vcpu);
+        let rows: Vec<_> = self.rows(by).iter().map(flattened).collect();
         let mut table = Table::default();
-        for title in &titles {
+        for (title, _) in flattened(&self.blank(by)) {
             let cell = |row: &Vec<(String, String)>| {
-                let cell = row.iter().find(|(key, _)| key == title);
+                let cell = row.iter().find(|(key, _)| *key == title);
                 cell.map_or_else(String::new, |(_, value)| value.clone())
             };
-            table.names(title, 0, flat.iter().map(cell).collect());
+            table.names(&title, 0, rows.iter().map(cell).collect());
         }
         table
     }
@@ -115,6 +109,17 @@ impl CpuReport {
             CpuBy::Thread => cpu.threads.iter().map(|one| thread_json(self, one)).collect(),
             CpuBy::Task => cpu.tasks.iter().map(|one| task_json(self, one)).collect(),
             CpuBy::Cpu => cpu.cpus.iter().map(|one| cpu_json(self, one)).collect(),
+        }
+    }
+
+    /// A row of nothing: its keys are those of all rows.
+    fn blank(&self, by: CpuBy) -> Value {
+        match by {
+            CpuBy::Vm => vm_json(self, &VmUse::default()),
+            CpuBy::Vcpu => vcpu_json(self, &VcpuUse::default()),
+            CpuBy::Thread => thread_json(self, &ThreadUse::default()),
+            CpuBy::Task => task_json(self, &TaskUse::default()),
+            CpuBy::Cpu => cpu_json(self, &HostCpuUse::default()),
         }
     }
 

@@ -108,13 +108,16 @@ impl<'s, S: StateSink> Pass<'s, S> {
         let guest = place.get_or_insert_default();
         let Some(host) = self.hosts.get_mut(alignment.host) else { return };
         let Ok(recording) = u16::try_from(alignment.guest) else { return };
-        for row in alignment.result().map_or(&[][..], |result| &result.rows) {
+        let rows = alignment.result().map_or(&[][..], |result| &result.rows);
+        let until_ns = rows.iter().filter_map(|row| u64::try_from(row.to_ns).ok()).max();
+        for row in rows {
             let Ok(cpu) = u16::try_from(row.guest_cpu) else { continue };
             guest.vcpus.insert(cpu, (alignment.host, row.thread));
             let weave = host.weaves.by_thread.entry(row.thread).or_default();
             let known_ns = weave.guest.map_or(0, |(_, bound_ns)| bound_ns);
             let bound_ns = row.bound_ns.unwrap_or(0).max(known_ns);
             weave.guest = Some((GuestCpu { recording, cpu }, bound_ns));
+            weave.until_ns = until_ns;
         }
     }
 
@@ -123,11 +126,12 @@ impl<'s, S: StateSink> Pass<'s, S> {
         self.guests.iter().map(Option::is_some).collect()
     }
 
-    /// Ends all recordings.
-    pub(super) fn finish(self) -> Left {
+    /// Ends all recordings; `spans_ns` tells when each began and ended.
+    pub(super) fn finish(self, spans_ns: &[Option<(u64, u64)>]) -> Left {
         let sink = self.sink;
-        for (recording, occupancy) in (0..).zip(self.occupancies) {
-            occupancy.finish(|cpu, span| sink.cpu(GuestCpu { recording, cpu }, span));
+        for ((recording, occupancy), span_ns) in (0..).zip(self.occupancies).zip(spans_ns) {
+            let end_ns = span_ns.map_or(0, |(_, end_ns)| end_ns);
+            occupancy.finish(end_ns, |cpu, span| sink.cpu(GuestCpu { recording, cpu }, span));
         }
         let mut placed: Vec<(usize, Placed)> = Vec::new();
         let (mut vcpus, mut seen) = (Vec::new(), Vec::new());

@@ -9,7 +9,7 @@ use timeline::moments::ThreadNames;
 use super::States;
 
 /// The part a thread plays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
     /// Runs a vCPU.
     Vcpu,
@@ -20,6 +20,7 @@ pub enum Part {
     /// Another thread that KVM has for a VM.
     Kvm,
     /// Nothing that is known to belong to a VM.
+    #[default]
     Other,
     /// Nothing to run.
     Idle,

@@ -253,16 +253,29 @@ fn named(name: Option<&str>, thread: u32) -> String {
 fn notes(report: &CpuReport, left_out: &[String]) -> String {
     let cpu = &report.cpu;
     let mut notes = Vec::new();
+    for vm in &cpu.vms {
+        let Some(told_ns) = vm.told_ns.filter(|told_ns| *told_ns < vm.times.total()) else {
+            continue;
+        };
+        let part = share(told_ns, vm.times.total());
+        notes.push(format!("{}: its guest tells of {part} of the time of its vCPUs", vm.name));
+    }
     for (recording, placed) in &cpu.placed {
         let source = report.source(*recording);
-        if placed.moved > 0 || placed.outside > 0 {
+        if placed.moved > 0 {
             notes.push(format!(
-                "{source}: of {} changes {} lay outside the times in the guest and were moved there, by \
-                 {} at most; {} lay further off and are left out",
-                count(placed.changes),
+                "{source}: {} of {} changes of what runs were moved to the nearest time in the guest, \
+                 by {} at most",
                 count(placed.moved),
+                count(placed.changes),
                 time(placed.most_moved_ns, cpu.nanoseconds),
+            ));
+        }
+        if placed.outside > 0 {
+            notes.push(format!(
+                "{source}: {} of {} changes of what runs are left out: the vCPU was not in its guest then",
                 count(placed.outside),
+                count(placed.changes),
             ));
         }
     }
