@@ -108,7 +108,7 @@ pub(super) fn task_json(report: &CpuReport, task: &TaskUse) -> Value {
         .set("tid", task.task)
         .set("name", optional(task.name.as_deref()))
         .time("time", ns, Some(task.times.total()))
-        .time("ran", ns, Some(task.times.guest()))
+        .time("ran", ns, by_host(task.times.guest()))
         .time("exits", ns, by_host(task.times.exits()))
         .time("stolen", ns, off_cpu.then(|| task.times.stolen()))
         .set("states", known.json(&task.times, ns))

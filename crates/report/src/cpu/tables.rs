@@ -74,7 +74,12 @@ fn table(report: &CpuReport, by: CpuBy) -> Option<(&'static str, Table)> {
         CpuBy::Task => {
             let shown = |one: &&TaskUse| one.task != 0 || report.idle;
             let rows: Vec<_> = cpu.tasks.iter().filter(shown).collect();
-            let title = "Threads of guests: what they really ran of the time the guest gave them";
+            let with_host = rows.iter().any(|one| known_of_task(report, one).host.is_some());
+            let title = if with_host {
+                "Threads of guests: what they really ran of the time the guest gave them"
+            } else {
+                "Threads of guests: the time the guest gave them (the host's recording tells what they ran)"
+            };
             (!rows.is_empty()).then(|| (title, task_table(report, top(report, &rows))))
         }
         CpuBy::Cpu if !cpu.cpus.is_empty() => {
@@ -182,10 +187,15 @@ fn task_table(report: &CpuReport, tasks: &[&TaskUse]) -> Table {
         0,
         tasks.iter().map(|one| named(one.name.as_deref(), one.task)).collect(),
     );
-    table.numbers("given", 1, tasks.iter().map(|one| time(one.times.total(), ns)).collect());
-    table.numbers("ran", 0, tasks.iter().map(|one| time(one.times.guest(), ns)).collect());
-    let ran = |one: &&TaskUse| share(one.times.guest(), one.times.total());
-    table.numbers("share", 0, tasks.iter().map(ran).collect());
+    table.numbers("given", 0, tasks.iter().map(|one| time(one.times.total(), ns)).collect());
+    let with_host = |one: &TaskUse| known_of_task(report, one).host.is_some();
+    if tasks.iter().any(|one| with_host(one)) {
+        let or_dash = |one: &TaskUse, cell: String| if with_host(one) { cell } else { "-".into() };
+        let ran = |one: &&TaskUse| or_dash(one, time(one.times.guest(), ns));
+        table.numbers("ran", 0, tasks.iter().map(ran).collect());
+        let part = |one: &&TaskUse| or_dash(one, share(one.times.guest(), one.times.total()));
+        table.numbers("share", 0, tasks.iter().map(part).collect());
+    }
     let cell = |states: &'static [VcpuState]| {
         let cells = tasks.iter().map(|one| {
             let known = known_of_task(report, one);
