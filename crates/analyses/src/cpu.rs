@@ -81,7 +81,8 @@ impl ThreadUse {
     /// CPU time with something to do.
     #[must_use]
     pub fn busy_ns(&self) -> u64 {
-        self.cpu_ns.saturating_sub(self.guest_idle_ns.unwrap_or(0) + self.halt_poll_ns)
+        let idle_ns = self.guest_idle_ns.unwrap_or(0).saturating_add(self.halt_poll_ns);
+        self.cpu_ns.saturating_sub(idle_ns)
     }
 }
 
@@ -161,10 +162,11 @@ impl StateSink for Gather {
         let sum = self.vcpus.entry(vcpu).or_default();
         sum.times.add(span.state, span.duration_ns());
         if span.task.is_some() {
-            *sum.told_ns.get_or_insert(0) += span.duration_ns();
+            let told_ns = sum.told_ns.get_or_insert(0);
+            *told_ns = told_ns.saturating_add(span.duration_ns());
         }
         if span.level > 1 && span.state.is_guest() {
-            sum.level_two_ns += span.duration_ns();
+            sum.level_two_ns = sum.level_two_ns.saturating_add(span.duration_ns());
         }
     }
 
@@ -174,8 +176,14 @@ impl StateSink for Gather {
     }
 
     fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan) {
-        *self.cpus.entry((cpu, span.thread)).or_default() += span.to_ns - span.from_ns;
+        let ns = span.to_ns.saturating_sub(span.from_ns);
+        add(self.cpus.entry((cpu, span.thread)).or_default(), ns);
     }
+}
+
+/// Times of a damaged recording may be anything.
+fn add(sum: &mut u64, ns: u64) {
+    *sum = sum.saturating_add(ns);
 }
 
 /// The use of CPUs; `guests` says which recording is whose guest, and must have been applied.
@@ -270,7 +278,7 @@ fn host_threads(
     let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
     for ((cpu, thread), ns) in &gather.cpus {
         if let Some(thread) = thread.filter(|_| usize::from(cpu.recording) == recording) {
-            *sums.entry(thread).or_default() += ns;
+            add(sums.entry(thread).or_default(), *ns);
         }
     }
     let names = told.pass.names.get(recording);
@@ -286,7 +294,9 @@ fn host_threads(
             vm: role.vm,
             cpu_ns,
             guest_idle_ns: own().filter_map(idle).reduce(u64::saturating_add),
-            halt_poll_ns: own().map(|one| one.times.of(VcpuState::HaltPoll)).sum(),
+            halt_poll_ns: own()
+                .map(|one| one.times.of(VcpuState::HaltPoll))
+                .fold(0, u64::saturating_add),
         }
     };
     sums.into_iter().map(use_of).collect()
@@ -301,8 +311,8 @@ fn host_cpus(gather: &Gather, recording: usize, roles: &Roles<'_>) -> Vec<HostCp
         let cpu = cpus.entry(at.cpu).or_default();
         (cpu.recording, cpu.cpu) = (recording, at.cpu);
         match thread {
-            Some(thread) => *cpu.by_part.entry(roles.of(*thread).part).or_default() += ns,
-            None => cpu.unknown_ns += ns,
+            Some(thread) => add(cpu.by_part.entry(roles.of(*thread).part).or_default(), *ns),
+            None => add(&mut cpu.unknown_ns, *ns),
         }
     }
     cpus.into_values().collect()
@@ -320,12 +330,12 @@ fn vms(told: &States, vcpus: &[VcpuUse], threads: &[ThreadUse]) -> Vec<VmUse> {
                 sum.told.irqs |= vcpu.told.irqs;
                 sum.times.merge(&vcpu.times);
                 sum.told_ns =
-                    [sum.told_ns, vcpu.told_ns].into_iter().flatten().reduce(|a, b| a + b);
+                    [sum.told_ns, vcpu.told_ns].into_iter().flatten().reduce(u64::saturating_add);
             }
             let mut by_part: BTreeMap<Part, u64> = BTreeMap::new();
             for one in threads.iter().filter(|one| (one.recording, one.vm) == (recording, Some(at)))
             {
-                *by_part.entry(one.part).or_default() += one.cpu_ns;
+                add(by_part.entry(one.part).or_default(), one.cpu_ns);
             }
             sum.by_part = Some(by_part).filter(|_| switches);
             all.push(sum);

@@ -38,25 +38,27 @@ impl StateTimes {
     /// The time in the guest.
     #[must_use]
     pub fn guest(&self) -> u64 {
-        self.0
-            .iter()
-            .zip(VcpuState::ALL)
-            .filter(|(_, state)| state.is_guest())
-            .map(|(ns, _)| ns)
-            .sum()
+        let guest = VcpuState::ALL.iter().filter(|state| state.is_guest());
+        guest.map(|&state| self.of(state)).fold(0, u64::saturating_add)
     }
 
     /// The time on a CPU, as far as it is known.
     #[must_use]
     pub fn on_cpu(&self) -> u64 {
         use VcpuState::{BeforeExit, ExitKernel, ExitUser, HaltPoll};
-        self.guest() + self.of_all(&[BeforeExit, ExitKernel, ExitUser, HaltPoll])
+        self.guest().saturating_add(self.of_all(&[BeforeExit, ExitKernel, ExitUser, HaltPoll]))
     }
 
     /// The time on a CPU without anything to do: the guest's idle thread, and the host's polling.
     #[must_use]
     pub fn idle_on_cpu(&self) -> u64 {
         self.of_all(&[VcpuState::GuestIdle, VcpuState::HaltPoll])
+    }
+
+    /// The time on a CPU with something to do.
+    #[must_use]
+    pub fn busy(&self) -> u64 {
+        self.on_cpu().saturating_sub(self.idle_on_cpu())
     }
 
     /// The time for which the host had no CPU for it.

@@ -53,7 +53,7 @@ pub(super) fn vm_json(report: &CpuReport, vm: &VmUse) -> Value {
         .time("time", ns, Some(vm.times.total()))
         .time("guest_recorded", ns, vm.told_ns)
         .time("on_cpu", ns, Some(vm.times.on_cpu()))
-        .time("busy", ns, Some(vm.times.on_cpu() - vm.times.idle_on_cpu()))
+        .time("busy", ns, Some(vm.times.busy()))
         .set("states", known.json(&vm.times, ns));
     for part in PARTS {
         let part_ns = vm.by_part.as_ref().map(|parts| parts.get(&part).copied().unwrap_or(0));
@@ -74,7 +74,7 @@ pub(super) fn vcpu_json(report: &CpuReport, vcpu: &VcpuUse) -> Value {
         .time("time", ns, Some(vcpu.times.total()))
         .time("guest_recorded", ns, vcpu.told_ns)
         .time("on_cpu", ns, Some(vcpu.times.on_cpu()))
-        .time("busy", ns, Some(vcpu.times.on_cpu() - vcpu.times.idle_on_cpu()))
+        .time("busy", ns, Some(vcpu.times.busy()))
         .time("level2", ns, nested.then_some(vcpu.level_two_ns))
         .set("states", known.json(&vcpu.times, ns))
         .done()

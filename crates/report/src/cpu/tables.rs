@@ -116,7 +116,7 @@ fn vm_table(report: &CpuReport, vms: &[VmUse]) -> Table {
     table.numbers("vCPUs", 1, vms.iter().map(|one| count(one.vcpus as u64)).collect());
     let known: Vec<_> = vms.iter().map(|one| (&one.times, known_of_vm(report, one))).collect();
     state_columns(&mut table, &known);
-    let busy = |one: &VmUse| time(one.times.on_cpu() - one.times.idle_on_cpu(), ns);
+    let busy = |one: &VmUse| time(one.times.busy(), ns);
     table.numbers("vCPUs, true use", 0, vms.iter().map(busy).collect());
     for (part, title) in [(Part::Vmm, "VMM"), (Part::Vhost, "vhost"), (Part::Kvm, "kvm")] {
         let of =
@@ -226,7 +226,9 @@ fn cpu_table(report: &CpuReport, cpus: &[HostCpuUse]) -> Table {
     let mut table = Table::default();
     sources(&mut table, report, cpus.iter().map(|one| one.recording).collect());
     table.numbers("CPU", 0, cpus.iter().map(|one| one.cpu.to_string()).collect());
-    let whole = |one: &HostCpuUse| one.by_part.values().sum::<u64>() + one.unknown_ns;
+    let whole = |one: &HostCpuUse| {
+        one.by_part.values().fold(one.unknown_ns, |sum, ns| sum.saturating_add(*ns))
+    };
     let time_of = |one: &HostCpuUse| time(whole(one), report.cpu.nanoseconds);
     table.numbers("time", 1, cpus.iter().map(time_of).collect());
     for part in PARTS.into_iter().chain([Part::Other, Part::Idle]) {
@@ -291,7 +293,8 @@ fn notes(report: &CpuReport, left_out: &[String]) -> String {
     }
     if report.by.contains(&CpuBy::Thread) && !report.idle {
         let others = cpu.threads.iter().filter(|one| one.part == Part::Other);
-        let (number, sum) = others.fold((0, 0), |(n, sum), one| (n + 1, sum + one.cpu_ns));
+        let (number, sum) =
+            others.fold((0, 0), |(n, sum), one| (n + 1, u64::saturating_add(sum, one.cpu_ns)));
         if number > 0 {
             let used = time(sum, cpu.nanoseconds);
             notes.push(format!(
