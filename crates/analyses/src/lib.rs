@@ -6,6 +6,7 @@
 
 mod align;
 mod contents;
+mod cpu;
 pub mod diff;
 mod distribution;
 mod exits;
@@ -21,6 +22,7 @@ mod vms;
 
 pub use align::{AlignRow, GuestAlignment, Method, MethodResult, align};
 pub use contents::{Contents, CpuContents, contents, contents_and_vms};
+pub use cpu::{CpuUse, HostCpuUse, StateTimes, TaskUse, ThreadUse, VcpuUse, VmUse, cpu};
 pub use distribution::{Distribution, EXACT_VALUES};
 pub use exits::{ExitRow, Exits, Recorded, exits};
 pub use group::{By, Group};
@@ -29,8 +31,8 @@ pub use nested::{AncillaryRow, LevelCount, Nested, NestedRow, nested};
 pub use path::{Actor, ExampleStep, Hop, NoSuchEvent, Path, PathEnds, Paths, paths};
 pub use reasons::{Code, Isa, ReasonNames, is_waiting};
 pub use states::{
-    ExitOf, GuestCpu, OccupantSpan, Placed, StateSink, StateSpan, States, VcpuRef, VcpuState,
-    states,
+    ExitOf, GuestCpu, GuestTold, OccupantSpan, Part, Placed, Role, Roles, StateSink, StateSpan,
+    States, VcpuRef, VcpuState, states,
 };
 pub use tally::Tally;
 pub use vms::find_vms;

@@ -12,17 +12,21 @@
 mod guest;
 mod occupancy;
 mod pass;
+mod roles;
 mod span;
 mod wanted;
 mod weave;
 
+use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::moments::{MomentPass, each_moment};
 use timeline::{VcpuInfo, Vm, group_vms};
 
-use crate::GuestAlignment;
+use crate::{GuestAlignment, Recorded};
 use pass::Pass;
 
+pub use guest::GuestTold;
+pub use roles::{Part, Role, Roles};
 pub use span::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
 pub use weave::Placed;
 
@@ -33,8 +37,14 @@ pub struct States {
     pub vcpus: Vec<Vec<VcpuInfo>>,
     /// By recording: its vCPUs put together.
     pub vms: Vec<Vec<Vm>>,
+    /// By recording: which states of vCPUs it has events for.
+    pub recorded: Vec<Recorded>,
+    /// By recording made in a guest: what it tells.
+    pub told: Vec<Option<GuestTold>>,
     /// By guest's recording that was laid over its host's, how well it fits.
     pub placed: Vec<(usize, Placed)>,
+    /// By recording: threads made while it was recorded, each with the thread that made it.
+    makers: Vec<FxHashMap<u32, u32>>,
     /// What else the pass tells: losses, names of threads, times.
     pub pass: MomentPass,
 }
@@ -54,8 +64,16 @@ pub fn states<S: StateSink>(
         wanted::wanted(recording, format, told.get(at) == Some(&true))
     };
     let moments = each_moment(recordings, &wanted, &mut pass, tick);
-    let (vcpus, placed) = pass.finish();
-    let pairs = recordings.iter().zip(&vcpus);
+    let left = pass.finish(&moments.spans_ns);
+    let pairs = recordings.iter().zip(&left.vcpus);
     let vms = pairs.map(|(recording, vcpus)| group_vms(recording, vcpus)).collect();
-    States { vcpus, vms, placed, pass: moments }
+    States {
+        vcpus: left.vcpus,
+        vms,
+        recorded: left.seen.iter().map(|&seen| Recorded::new(seen)).collect(),
+        told: left.told,
+        placed: left.placed,
+        makers: left.makers,
+        pass: moments,
+    }
 }

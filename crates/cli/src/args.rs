@@ -13,6 +13,7 @@ pub(crate) use lab::{LabArgs, LabVerb};
 use crate::seconds::Seconds;
 
 pub(crate) mod bench;
+pub(crate) mod cpu;
 pub(crate) mod diff;
 pub(crate) mod keys;
 pub(crate) mod lab;
@@ -33,6 +34,7 @@ pub(crate) mod record;
         hyperscope nested trace.dat\n  \
         hyperscope path trace.dat\n  \
         hyperscope diff before.dat after.dat\n  \
+        hyperscope cpu host.dat guest.dat\n  \
         hyperscope events -e kvm:kvm_exit --cpu 0 trace.dat | head\n  \
         hyperscope align host.dat guest.dat\n  \
         hyperscope exits --format json trace.dat\n\n\
@@ -56,6 +58,8 @@ pub(crate) enum Verb {
     Nested(ReportArgs),
     /// Compare two recordings, or several of each side, with statistics
     Diff(diff::DiffArgs),
+    /// Tell who used the CPUs: vCPUs, threads of guests, threads that serve VMs
+    Cpu(cpu::CpuArgs),
     /// Print events as text or JSON, merged by time
     Events(EventsArgs),
     /// Follow requests from guest to host and back, and time each hop

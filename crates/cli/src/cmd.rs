@@ -3,6 +3,7 @@
 pub(crate) mod align;
 pub(crate) mod bench;
 pub(crate) mod completions;
+pub(crate) mod cpu;
 pub(crate) mod diff;
 pub(crate) mod events;
 pub(crate) mod exits;

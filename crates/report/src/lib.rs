@@ -7,6 +7,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod align;
+mod cpu;
 mod diff;
 pub mod events;
 mod exits;
@@ -20,6 +21,7 @@ mod table;
 mod units;
 
 pub use align::{AlignReport, summary as align_summary};
+pub use cpu::{CpuBy, CpuReport};
 pub use diff::{DiffReport, diff_verdict};
 pub use exits::{ExitsReport, Source};
 pub use info::{FileInfo, InfoReport};

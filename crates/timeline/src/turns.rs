@@ -13,7 +13,7 @@ use sources::Recording;
 
 use crate::exit_span::{ExitSpan, Outcome};
 use crate::moments::{Gap, Moment, Wanted};
-use crate::thread_event::{Kind, ThreadEvent};
+use crate::thread_event::{Kind, KindSet, ThreadEvent};
 use crate::vcpu::{Doing, ExitSink, VcpuThread};
 use crate::vcpus::{VcpuInfo, Vcpus};
 
@@ -95,6 +95,7 @@ pub struct VcpuTurns {
     /// By index of the vCPU.
     journals: Vec<Journal>,
     closed: Closed,
+    seen: KindSet,
 }
 
 impl VcpuTurns {
@@ -108,6 +109,7 @@ impl VcpuTurns {
     /// the host's work: give only those of which [`is_host_work`] says so.
     pub fn moment(&mut self, moment: &Moment, sink: &mut impl TurnSink) {
         for event in events::of(moment).into_iter().flatten() {
+            self.seen.insert(event.kind);
             self.take(&event, moment.cpu, sink);
         }
     }
@@ -130,6 +132,12 @@ impl VcpuTurns {
             journal.tell(thread, vcpu.level(), None, TurnEnd::GoesOn, sink);
         }
         true
+    }
+
+    /// The kinds of events seen so far.
+    #[must_use]
+    pub fn seen(&self) -> KindSet {
+        self.seen
     }
 
     /// Ends the recording: the vCPUs in the order of their indices.

@@ -6,10 +6,13 @@ use std::path::Path;
 
 use analyses::{
     By, Contents, Exits, GuestCpu, NoSuchEvent, OccupantSpan, PathEnds, StateSink, StateSpan,
-    VcpuRef, contents, exits, find_vms, nested, paths, states,
+    VcpuRef, contents, cpu, exits, find_vms, nested, paths, states,
 };
 use report::events::{EventsSummary, Filter, Machine, Style, write_events};
-use report::{ExitsReport, FileInfo, Format, InfoReport, NestedReport, PathReport, Report, Source};
+use report::{
+    CpuBy, CpuReport, ExitsReport, FileInfo, Format, InfoReport, NestedReport, PathReport, Report,
+    Source,
+};
 use sources::{BlockReader, OpenError, Recording};
 
 /// Bytes of pages above which a file is left alone: a few chunks are as good as many.
@@ -207,6 +210,14 @@ impl StateSink for InTurn {
 
 fn check_states(recording: &Recording) {
     states(std::slice::from_ref(recording), &[], &mut InTurn::default(), &|_| ());
+    let cpu = cpu(std::slice::from_ref(recording), &[], &[], &|_| ());
+    for vcpu in &cpu.vcpus {
+        assert!(vcpu.times.busy() <= vcpu.times.on_cpu(), "{vcpu:?}");
+        assert!(vcpu.times.on_cpu() <= vcpu.times.total(), "{vcpu:?}");
+    }
+    let sources = vec!["bytes".to_owned()];
+    let by = CpuBy::ALL.to_vec();
+    render(&CpuReport { sources, cpu, by, idle: true, top: None, recorder_cost: None });
 }
 
 fn render(report: &dyn Report) {

@@ -44,6 +44,16 @@ struct Cpu {
 pub(super) struct GuestContexts {
     cpus: FxHashMap<u16, Cpu>,
     modes: FxHashMap<u32, Mode>,
+    told: GuestTold,
+}
+
+/// What a guest's recording has events for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GuestTold {
+    /// System calls or the like: user space is told from the kernel.
+    pub modes: bool,
+    /// Interrupts, or soft ones.
+    pub irqs: bool,
 }
 
 impl GuestContexts {
@@ -55,6 +65,7 @@ impl GuestContexts {
             // No handler of an interrupt goes on beyond a switch: what seems so has lost its end.
             *cpu = Cpu { task: moment.thread_value(2), told: cpu.told, ..Cpu::default() };
         } else if let Some(sign) = sign_of(moment.tag) {
+            self.told.add(sign);
             match sign {
                 Sign::IrqBegins => cpu.irqs = cpu.irqs.saturating_add(1),
                 Sign::IrqEnds => cpu.irqs = cpu.irqs.saturating_sub(1),
@@ -75,12 +86,28 @@ impl GuestContexts {
         changes.then_some(next)
     }
 
+    /// What there were events for.
+    pub(super) fn told(&self) -> GuestTold {
+        self.told
+    }
+
     /// Events of a CPU were lost; where its threads are is unknown until events tell.
     pub(super) fn lost(&mut self, cpu: u16) -> Context {
         self.modes.clear();
         let told = Some(Context::UNKNOWN);
         self.cpus.insert(cpu, Cpu { told, ..Cpu::default() });
         Context::UNKNOWN
+    }
+}
+
+impl GuestTold {
+    fn add(&mut self, sign: Sign) {
+        match sign {
+            Sign::IrqBegins | Sign::IrqEnds | Sign::SoftIrqBegins | Sign::SoftIrqEnds => {
+                self.irqs = true;
+            }
+            Sign::Kernel | Sign::User | Sign::OfUser | Sign::Open => self.modes = true,
+        }
     }
 }
 

@@ -19,13 +19,11 @@ struct Cpu {
 #[derive(Debug, Default)]
 pub(super) struct Occupancy {
     cpus: FxHashMap<u16, Cpu>,
-    last_ns: u64,
 }
 
 impl Occupancy {
     /// Takes the next event; `tell` hears which thread had its CPU, as far as that is over.
     pub(super) fn moment(&mut self, moment: &Moment, tell: impl FnMut(u16, &OccupantSpan)) {
-        self.last_ns = self.last_ns.max(moment.stamp_ns);
         let (thread, now_ns) = (Some(moment.thread), moment.stamp_ns);
         let first = Cpu { from_ns: now_ns, thread, switches: false };
         let cpu = self.cpus.entry(moment.cpu).or_insert(first);
@@ -48,11 +46,11 @@ impl Occupancy {
     }
 
     /// The recording ends. A CPU without further events went on as it did.
-    pub(super) fn finish(self, mut tell: impl FnMut(u16, &OccupantSpan)) {
+    pub(super) fn finish(self, end_ns: u64, mut tell: impl FnMut(u16, &OccupantSpan)) {
         let mut cpus: Vec<(u16, Cpu)> = self.cpus.into_iter().collect();
         cpus.sort_by_key(|(number, _)| *number);
         for (number, mut cpu) in cpus {
-            cpu.change(number, self.last_ns, cpu.thread.filter(|_| cpu.switches), None, &mut tell);
+            cpu.change(number, end_ns, cpu.thread.filter(|_| cpu.switches), None, &mut tell);
         }
     }
 }

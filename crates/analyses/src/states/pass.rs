@@ -2,14 +2,14 @@
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::VcpuInfo;
 use timeline::moments::{Gap, Moment, MomentSink};
 use timeline::turns::{Turn, TurnSink, VcpuTurns};
+use timeline::{KindSet, VcpuInfo};
 
-use super::guest::{Context, GuestContexts};
+use super::guest::{Context, GuestContexts, GuestTold};
 use super::occupancy::Occupancy;
 use super::span::{GuestCpu, StateSink, StateSpan, VcpuRef};
-use super::wanted::concerns_turns;
+use super::wanted::{FORK_TAG, concerns_turns};
 use super::weave::{Placed, Weave};
 use crate::GuestAlignment;
 use crate::reasons::ReasonNames;
@@ -40,12 +40,26 @@ struct Guest {
     last_ns: u64,
 }
 
+/// Threads whose makers are kept, per recording.
+const MOST_FORKS: usize = 1 << 20;
+
 /// All machines.
 pub(super) struct Pass<'s, S> {
     sink: &'s mut S,
     hosts: Vec<Host>,
     occupancies: Vec<Occupancy>,
     guests: Vec<Option<Guest>>,
+    /// By recording and thread, the thread that made it.
+    makers: Vec<FxHashMap<u32, u32>>,
+}
+
+/// What the pass leaves.
+pub(super) struct Left {
+    pub(super) vcpus: Vec<Vec<VcpuInfo>>,
+    pub(super) placed: Vec<(usize, Placed)>,
+    pub(super) makers: Vec<FxHashMap<u32, u32>>,
+    pub(super) seen: Vec<KindSet>,
+    pub(super) told: Vec<Option<GuestTold>>,
 }
 
 /// Gives turns to the weaves of one host.
@@ -82,6 +96,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
             hosts: (0..).zip(recordings).map(host).collect(),
             occupancies: recordings.iter().map(|_| Occupancy::default()).collect(),
             guests: recordings.iter().map(|one| one.peer().map(|_| Guest::default())).collect(),
+            makers: recordings.iter().map(|_| FxHashMap::default()).collect(),
         };
         alignments.iter().for_each(|alignment| pass.relate(alignment));
         pass
@@ -93,13 +108,16 @@ impl<'s, S: StateSink> Pass<'s, S> {
         let guest = place.get_or_insert_default();
         let Some(host) = self.hosts.get_mut(alignment.host) else { return };
         let Ok(recording) = u16::try_from(alignment.guest) else { return };
-        for row in alignment.result().map_or(&[][..], |result| &result.rows) {
+        let rows = alignment.result().map_or(&[][..], |result| &result.rows);
+        let until_ns = rows.iter().filter_map(|row| u64::try_from(row.to_ns).ok()).max();
+        for row in rows {
             let Ok(cpu) = u16::try_from(row.guest_cpu) else { continue };
             guest.vcpus.insert(cpu, (alignment.host, row.thread));
             let weave = host.weaves.by_thread.entry(row.thread).or_default();
             let known_ns = weave.guest.map_or(0, |(_, bound_ns)| bound_ns);
             let bound_ns = row.bound_ns.unwrap_or(0).max(known_ns);
             weave.guest = Some((GuestCpu { recording, cpu }, bound_ns));
+            weave.until_ns = until_ns;
         }
     }
 
@@ -108,15 +126,17 @@ impl<'s, S: StateSink> Pass<'s, S> {
         self.guests.iter().map(Option::is_some).collect()
     }
 
-    /// Ends all recordings.
-    pub(super) fn finish(self) -> (Vec<Vec<VcpuInfo>>, Vec<(usize, Placed)>) {
+    /// Ends all recordings; `spans_ns` tells when each began and ended.
+    pub(super) fn finish(self, spans_ns: &[Option<(u64, u64)>]) -> Left {
         let sink = self.sink;
-        for (recording, occupancy) in (0..).zip(self.occupancies) {
-            occupancy.finish(|cpu, span| sink.cpu(GuestCpu { recording, cpu }, span));
+        for ((recording, occupancy), span_ns) in (0..).zip(self.occupancies).zip(spans_ns) {
+            let end_ns = span_ns.map_or(0, |(_, end_ns)| end_ns);
+            occupancy.finish(end_ns, |cpu, span| sink.cpu(GuestCpu { recording, cpu }, span));
         }
         let mut placed: Vec<(usize, Placed)> = Vec::new();
-        let mut vcpus = Vec::new();
+        let (mut vcpus, mut seen) = (Vec::new(), Vec::new());
         for Host { turns, mut weaves, .. } in self.hosts {
+            seen.push(turns.seen());
             vcpus.push(turns.finish(&mut Telling { weaves: &mut weaves, sink }));
             for weave in weaves.by_thread.values() {
                 let Some((guest, _)) = weave.guest else { continue };
@@ -128,7 +148,9 @@ impl<'s, S: StateSink> Pass<'s, S> {
             }
         }
         placed.sort_by_key(|(at, _)| *at);
+        let mut told = Vec::new();
         for (recording, guest) in (0..).zip(self.guests) {
+            told.push(guest.as_ref().map(|guest| guest.contexts.told()));
             let Some(guest) = guest else { continue };
             let mut cpus: Vec<_> = guest.alone.into_iter().collect();
             cpus.sort_by_key(|(cpu, _)| *cpu);
@@ -136,7 +158,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
                 tell_alone(GuestCpu { recording, cpu }, since, guest.last_ns, sink);
             }
         }
-        (vcpus, placed)
+        Left { vcpus, placed, makers: self.makers, seen, told }
     }
 
     /// A guest's CPU does something else from a moment on.
@@ -195,6 +217,12 @@ impl<S: StateSink> MomentSink for Pass<'_, S> {
                 let cpu = GuestCpu { recording, cpu: moment.cpu };
                 self.change(cpu, moment.stamp_ns, context);
             }
+        }
+        if moment.tag == FORK_TAG
+            && let (Some(parent), Some(child)) = (moment.thread_value(0), moment.thread_value(1))
+            && let Some(makers) = self.makers.get_mut(at).filter(|one| one.len() < MOST_FORKS)
+        {
+            makers.insert(child, parent);
         }
         if concerns_turns(moment.tag)
             && let Some(Host { turns, weaves, .. }) = self.hosts.get_mut(at)

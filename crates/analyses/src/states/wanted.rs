@@ -41,12 +41,21 @@ const SIGNS: [Sign; 8] = [
 /// Added to the tags of events that are the host's work, too.
 const WORK: u16 = 0x80;
 
+/// Tag of `sched_process_fork`, which is the host's work, too.
+pub(super) const FORK_TAG: u16 = OWN_TAGS + WORK + 0x40;
+const FORK: &str = "sched:sched_process_fork";
+/// Fields of a moment tagged [`FORK_TAG`].
+const FORK_FIELDS: &[&str] = &["parent_pid", "child_pid"];
+
 /// What is wanted of an event: of a guest's, what tells what it does.
 pub(super) fn wanted(
     recording: &Recording,
     format: &EventFormat,
     of_guest: bool,
 ) -> Option<Wanted> {
+    if format.full_name() == FORK {
+        return Some(Wanted { tag: FORK_TAG, fields: FORK_FIELDS });
+    }
     match sign(format).filter(|_| of_guest) {
         Some(sign) => {
             let work = if is_host_work(format) { WORK } else { 0 };

@@ -41,6 +41,8 @@ impl Placed {
 pub(super) struct Weave {
     /// The guest's CPU, and how far off its clock may be.
     pub(super) guest: Option<(GuestCpu, u64)>,
+    /// The guest's recording ends here, or has ended if `None`: what it told last goes on no further.
+    pub(super) until_ns: Option<u64>,
     /// What the guest does from some moments on, to be laid over the host's times.
     waiting: VecDeque<(u64, Context)>,
     now: Option<Context>,
@@ -119,6 +121,11 @@ impl Weave {
             self.begun = true;
             self.catch_up(first.from_ns);
         }
+        if self.until_ns.is_some_and(|until_ns| until_ns < last.to_ns)
+            && let Some(until_ns) = self.until_ns.take()
+        {
+            self.waiting.push_back((until_ns, Context::UNKNOWN));
+        }
         let guest = self.guest.map(|(guest, _)| guest);
         let mut out = Out { sink, vcpu, guest, last: None };
         let ends_in_entry = matches!(turn.end, TurnEnd::Entry | TurnEnd::Lost);
@@ -165,7 +172,8 @@ impl Weave {
             let at_ns = stamp_ns.clamp(from_ns, stretch.to_ns);
             out.push(self.span(turn, stretch, state, (from_ns, at_ns)));
             from_ns = at_ns;
-            self.now = self.judged(off_ns).then_some(context);
+            let counts = context == Context::UNKNOWN || self.judged(off_ns);
+            self.now = Some(context).filter(|_| counts);
         }
         out.push(self.span(turn, stretch, state, (from_ns, stretch.to_ns)));
     }

@@ -10,6 +10,7 @@
 mod accounts;
 mod by_code;
 mod contents;
+mod cpu;
 mod flat;
 mod level_two;
 mod naive_exits;

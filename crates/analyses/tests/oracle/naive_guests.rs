@@ -20,8 +20,9 @@ fn windows(thread: u64, events: &[&Event<'_>]) -> Vec<(u64, u64)> {
     exits.map(window).filter(|(from, to)| from < to).collect()
 }
 
-/// Lays events of a guest's CPU over the times its vCPU ran it.
-pub(crate) fn ran(thread: u64, host: &[&Event<'_>], guest: &[&Event<'_>]) -> Ran {
+/// Lays events of a guest's CPU over the times its vCPU ran it; the guest's recording ends at
+/// `end_ns`.
+pub(crate) fn ran(thread: u64, host: &[&Event<'_>], guest: &[&Event<'_>], end_ns: u64) -> Ran {
     let windows = windows(thread, host);
     let mut seen = 0;
     let mut ran = Ran::new();
@@ -37,7 +38,8 @@ pub(crate) fn ran(thread: u64, host: &[&Event<'_>], guest: &[&Event<'_>]) -> Ran
             add(&mut ran, &guest[..seen], then - now);
             (now, seen) = (then, seen + 1);
         }
-        add(&mut ran, &guest[..seen], to - now);
+        // Of what comes after the guest's recording nothing is known.
+        add(&mut ran, &guest[..seen], to.min(end_ns).saturating_sub(now));
     }
     ran
 }

@@ -175,11 +175,12 @@ fn guests_did_what_looking_back_tells() {
         let rows = align(&recordings, None, &|_| ());
         let rows = rows[0].result().unwrap().rows.clone();
         let (host, guest) = (flat::events(&recordings[0]), flat::events(&recordings[1]));
+        let end_ns = guest.last().unwrap().ns;
         let threads = flat::by_vcpu_thread(&host);
         for (thread, events) in &threads {
             let cpu = rows.iter().find(|row| u64::from(row.thread) == *thread).unwrap().guest_cpu;
             let on_cpu: Vec<_> = guest.iter().filter(|event| event.cpu == cpu).collect();
-            let expected = naive_guests::ran(*thread, events, &on_cpu);
+            let expected = naive_guests::ran(*thread, events, &on_cpu, end_ns);
             let mut found = naive_guests::Ran::new();
             for ((guest, task), spans) in &kept.tasks {
                 for span in spans.iter().filter(|_| u32::from(guest.cpu) == cpu) {

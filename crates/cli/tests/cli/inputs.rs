@@ -36,6 +36,7 @@ fn a_session_stands_for_its_recordings() {
         &["info", "--format", "json"],
         &["align"],
         &["path"],
+        &["cpu", "--by", "task"],
         &["events", "-e", "sched_switch"],
     ] {
         let run = |files: &[&str]| {
@@ -98,6 +99,7 @@ fn bare_pages_tell_what_the_file_they_come_from_tells() {
             &["exits", "--by", "vcpu,reason", "--format", "csv"],
             &["exits", "--format", "json"],
             &["nested"],
+            &["cpu", "--format", "json"],
             &["events"],
             &["events", "--format", "jsonl"],
         ] {
@@ -120,6 +122,7 @@ fn ticks_are_not_called_nanoseconds() {
     for (schema, args) in [
         ("exits", &["exits", "--format", "json", path][..]),
         ("nested", &["nested", "--format", "json", path]),
+        ("cpu", &["cpu", "--format", "json", path]),
         ("info", &["info", "--format", "json", path]),
     ] {
         let report: Value = serde_json::from_str(&output_of(args)).unwrap();

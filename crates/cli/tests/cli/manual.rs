@@ -4,10 +4,11 @@ use std::fs;
 
 use crate::tool::{assert_golden, output_of};
 
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 15] = [
     "exits",
     "nested",
     "path",
+    "cpu",
     "align",
     "diff",
     "events",

@@ -16,6 +16,7 @@ fn a_file_holds_what_standard_output_shows() {
         &["exits", "--format", "json"],
         &["exits", "--format", "csv"],
         &["nested", "--format", "csv"],
+        &["cpu", "--format", "csv"],
         &["info", "--format", "json"],
         &["events"],
         &["events", "--format", "jsonl"],

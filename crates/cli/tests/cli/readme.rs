@@ -11,10 +11,11 @@ use std::process::Command;
 
 use crate::tool::repository;
 
-const GUIDES: [&str; 7] = [
+const GUIDES: [&str; 8] = [
     "README.md",
     "docs/alignment.md",
     "docs/diff.md",
+    "docs/cpu.md",
     "docs/formats/exits.md",
     "docs/formats/nested.md",
     "docs/formats/session.md",

@@ -228,3 +228,47 @@ fn a_thread_that_runs_several_vcpus_is_each_of_them_in_turn() {
     assert_eq!(told(&of(0)), [(guest, 100), (unknown, 300), (guest, 100), (kernel, 100)]);
     assert_eq!(told(&of(1)), [(guest, 100)]);
 }
+
+/// Asks what a thread did so far whenever another thread is seen.
+#[derive(Default)]
+struct Impatient {
+    pass: Pass,
+    answers: Vec<bool>,
+}
+
+impl MomentSink for Impatient {
+    fn moment(&mut self, moment: &Moment) {
+        self.pass.moment(moment);
+        if moment.thread == OTHER as u32 {
+            let Pass { turns, told } = &mut self.pass;
+            self.answers.push(turns.tell_guest(V as u32, moment.stamp_ns, told));
+        }
+    }
+
+    fn gap(&mut self, gap: &Gap) {
+        self.pass.gap(gap);
+    }
+}
+
+#[test]
+fn who_cannot_wait_for_an_exit_is_told_so_far() {
+    let mut host = Host::x86();
+    host.entry(0, 1_000, V, 0)
+        .wake(1, 1_300, OTHER, 55)
+        .wake(1, 1_500, OTHER, 55)
+        .exit(0, 1_600, V, 0x78)
+        .wake(1, 1_650, OTHER, 55)
+        .entry(0, 1_700, V, 0);
+    let recording: Recording = sources::open_bytes(Path::new("made.dat"), host.file()).unwrap();
+    let mut pass = Impatient::default();
+    let wanted = |_: usize, format: &EventFormat| -> Option<Wanted> {
+        VcpuTurns::wanted(&recording, format)
+    };
+    each_moment(std::slice::from_ref(&recording), &wanted, &mut pass, &|_| ());
+    assert_eq!(pass.answers, [true, true, false], "while it is in its guest");
+    let ends: Vec<TurnEnd> = pass.pass.told.0.iter().map(|turn| turn.end).collect();
+    assert_eq!(ends, [TurnEnd::GoesOn, TurnEnd::GoesOn, TurnEnd::Entry]);
+    let guest = Doing::Guest;
+    let expected = [(guest, 300), (guest, 200), (guest, 100), (Doing::Kernel, 100)];
+    assert_eq!(told(&pass.pass.told.0), expected);
+}

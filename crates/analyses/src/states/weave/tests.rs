@@ -113,6 +113,17 @@ fn what_runs_inside_the_guest_is_not_told_by_it() {
 }
 
 #[test]
+fn nothing_is_told_beyond_the_end_of_the_recording() {
+    let mut weave = Weave { until_ns: Some(1_060), ..weave() };
+    weave.change(1_050, runs(1));
+    let kept = tell(&mut weave, 1);
+    let expected = [(None, 1_000, 1_050), (Some(1), 1_050, 1_060), (None, 1_060, 1_100)];
+    assert_eq!(of_guest(&kept)[..3], expected);
+    assert_eq!(kept.tasks, [(1, 1_050, 1_060)]);
+    assert_eq!(weave.placed.changes, 1);
+}
+
+#[test]
 fn waiting_changes_are_bounded() {
     let mut weave = weave();
     let full = (0..MOST_WAITING as u64).map(|at| weave.change(at, runs(1))).filter(|full| *full);

@@ -1,0 +1,362 @@
+//! Who used the CPUs, and for what: vCPUs by state, threads of guests by what they really got,
+//! threads of hosts by the part they play for VMs, with idling told apart.
+
+mod times;
+
+use std::collections::{BTreeMap, HashMap};
+
+use sources::Recording;
+use timeline::Losses;
+
+use crate::states::{
+    GuestCpu, GuestTold, OccupantSpan, Part, Placed, Roles, StateSink, StateSpan, States, VcpuRef,
+    VcpuState, states,
+};
+use crate::{GuestAlignment, Recorded};
+
+pub use times::StateTimes;
+
+/// What one vCPU did.
+#[derive(Clone, Debug, Default)]
+pub struct VcpuUse {
+    /// Index of its host's recording.
+    pub recording: usize,
+    /// Index of its VM among those of the recording.
+    pub vm: usize,
+    /// Its number in the VM.
+    pub vcpu: u32,
+    /// The host's thread that is it.
+    pub thread: u32,
+    /// Where the time from its first event to its last went.
+    pub times: StateTimes,
+    /// For so long the guest's own recording tells what it did; `None`: there is none.
+    pub told_ns: Option<u64>,
+    /// What that has events for.
+    pub told: GuestTold,
+    /// Of the time in the guest, what a guest inside it had.
+    pub level_two_ns: u64,
+}
+
+/// All vCPUs of a VM, and what else worked for it.
+#[derive(Clone, Debug, Default)]
+pub struct VmUse {
+    /// Index of its host's recording.
+    pub recording: usize,
+    /// Its name.
+    pub name: String,
+    /// How many vCPUs it has.
+    pub vcpus: usize,
+    /// The sums over its vCPUs.
+    pub times: StateTimes,
+    /// See [`VcpuUse::told_ns`].
+    pub told_ns: Option<u64>,
+    /// See [`VcpuUse::told`].
+    pub told: GuestTold,
+    /// CPU time of the host's threads by their part; `None`: switches were not recorded.
+    pub by_part: Option<BTreeMap<Part, u64>>,
+}
+
+/// What a host's thread had of its CPUs.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadUse {
+    /// Index of the recording.
+    pub recording: usize,
+    /// The thread.
+    pub thread: u32,
+    /// Its name.
+    pub name: Option<String>,
+    /// What it does for which VM.
+    pub part: Part,
+    /// See `part`.
+    pub vm: Option<usize>,
+    /// CPU time by the scheduler's switches.
+    pub cpu_ns: u64,
+    /// Of a vCPU's, what its guest's idle thread had of it; `None`: not recorded.
+    pub guest_idle_ns: Option<u64>,
+    /// Of a vCPU's, what it polled for work.
+    pub halt_poll_ns: u64,
+}
+
+impl ThreadUse {
+    /// CPU time with something to do.
+    #[must_use]
+    pub fn busy_ns(&self) -> u64 {
+        let idle_ns = self.guest_idle_ns.unwrap_or(0).saturating_add(self.halt_poll_ns);
+        self.cpu_ns.saturating_sub(idle_ns)
+    }
+}
+
+/// What a guest's thread got.
+#[derive(Clone, Debug, Default)]
+pub struct TaskUse {
+    /// Index of the guest's recording.
+    pub recording: usize,
+    /// The thread; 0: the idle threads of all CPUs.
+    pub task: u32,
+    /// Its name.
+    pub name: Option<String>,
+    /// The time for which the guest believed it to run, by what its vCPUs did then.
+    pub times: StateTimes,
+    /// What the guest's recording has events for.
+    pub told: GuestTold,
+}
+
+/// Who had a host's CPU.
+#[derive(Clone, Debug, Default)]
+pub struct HostCpuUse {
+    /// Index of the recording.
+    pub recording: usize,
+    /// The CPU.
+    pub cpu: u16,
+    /// Time by the parts of the threads that ran.
+    pub by_part: BTreeMap<Part, u64>,
+    /// Time of which it is not known.
+    pub unknown_ns: u64,
+}
+
+/// The use of CPUs in some recordings that are read as one.
+#[derive(Debug)]
+pub struct CpuUse {
+    /// By VM.
+    pub vms: Vec<VmUse>,
+    /// By vCPU.
+    pub vcpus: Vec<VcpuUse>,
+    /// By host's thread, those first that had most.
+    pub threads: Vec<ThreadUse>,
+    /// By guest's thread, those first that ran longest.
+    pub tasks: Vec<TaskUse>,
+    /// By host's CPU.
+    pub cpus: Vec<HostCpuUse>,
+    /// By guest's recording, how well it fits its host's.
+    pub placed: Vec<(usize, Placed)>,
+    /// By guest's recording, the host's recording and the VM's name.
+    pub guests: Vec<(usize, usize, String)>,
+    /// By recording: which states of vCPUs it has events for.
+    pub recorded: Vec<Recorded>,
+    /// By recording.
+    pub losses: Vec<Losses>,
+    /// From the first event of all recordings to the last.
+    pub span_ns: u64,
+    /// Whether times are nanoseconds.
+    pub nanoseconds: bool,
+}
+
+#[derive(Debug, Default)]
+struct VcpuSum {
+    times: StateTimes,
+    told_ns: Option<u64>,
+    level_two_ns: u64,
+}
+
+/// Adds spans up.
+#[derive(Debug, Default)]
+struct Gather {
+    vcpus: BTreeMap<VcpuRef, VcpuSum>,
+    tasks: BTreeMap<(u16, u32), StateTimes>,
+    /// By recording, CPU and thread; no thread where it is not known.
+    cpus: BTreeMap<(GuestCpu, Option<u32>), u64>,
+}
+
+impl StateSink for Gather {
+    fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
+        let sum = self.vcpus.entry(vcpu).or_default();
+        sum.times.add(span.state, span.duration_ns());
+        if span.task.is_some() {
+            let told_ns = sum.told_ns.get_or_insert(0);
+            *told_ns = told_ns.saturating_add(span.duration_ns());
+        }
+        if span.level > 1 && span.state.is_guest() {
+            sum.level_two_ns = sum.level_two_ns.saturating_add(span.duration_ns());
+        }
+    }
+
+    fn task(&mut self, guest: GuestCpu, task: u32, span: &StateSpan) {
+        let times = self.tasks.entry((guest.recording, task)).or_default();
+        times.add(span.state, span.duration_ns());
+    }
+
+    fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan) {
+        let ns = span.to_ns.saturating_sub(span.from_ns);
+        add(self.cpus.entry((cpu, span.thread)).or_default(), ns);
+    }
+}
+
+/// Times of a damaged recording may be anything.
+fn add(sum: &mut u64, ns: u64) {
+    *sum = sum.saturating_add(ns);
+}
+
+/// The use of CPUs; `guests` says which recording is whose guest, and must have been applied.
+/// `processes` tells, by recording, the process of vCPU threads where the recorder did; `tick`
+/// hears of the bytes done.
+#[must_use]
+pub fn cpu(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    processes: &[HashMap<u32, u32>],
+    tick: &(dyn Fn(u64) + Sync),
+) -> CpuUse {
+    let mut gather = Gather::default();
+    let told = states(recordings, guests, &mut gather, tick);
+    let vcpus = vcpus(&told, guests, &gather);
+    let is_guest = |at: usize| {
+        let made_in_guest = recordings.get(at).is_some_and(|one| one.peer().is_some());
+        made_in_guest || guests.iter().any(|guest| guest.guest == at)
+    };
+    // What a guest believes of its CPUs is not what they did.
+    gather.cpus.retain(|(cpu, _), _| !is_guest(usize::from(cpu.recording)));
+    let none = HashMap::new();
+    let (mut threads, mut cpus) = (Vec::new(), Vec::new());
+    for at in 0..recordings.len() {
+        let processes = processes.get(at).unwrap_or(&none);
+        let of_it = |(cpu, thread): &(GuestCpu, Option<u32>)| {
+            thread.filter(|_| usize::from(cpu.recording) == at)
+        };
+        let roles = Roles::new(&told, at, processes, gather.cpus.keys().filter_map(of_it));
+        threads.extend(host_threads(&told, &gather, at, &roles, &vcpus));
+        cpus.extend(host_cpus(&gather, at, &roles));
+    }
+    threads.sort_by_key(|one| (std::cmp::Reverse(one.cpu_ns), one.recording, one.thread));
+    let spans = told.pass.spans_ns.iter().flatten();
+    let bounds = spans.copied().reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+    CpuUse {
+        vms: vms(&told, &vcpus, &threads),
+        vcpus,
+        threads,
+        tasks: tasks(&told, &gather),
+        cpus,
+        placed: told.placed,
+        guests: guests.iter().map(|one| (one.guest, one.host, one.vm.clone())).collect(),
+        recorded: told.recorded,
+        losses: told.pass.losses,
+        span_ns: bounds.map_or(0, |(from, to)| to.saturating_sub(from)),
+        nanoseconds: recordings.iter().all(Recording::is_nanoseconds),
+    }
+}
+
+fn vcpus(told: &States, guests: &[GuestAlignment], gather: &Gather) -> Vec<VcpuUse> {
+    let mut vcpus = Vec::new();
+    for (recording, vms) in told.vms.iter().enumerate() {
+        for (at, vm) in vms.iter().enumerate() {
+            for vcpu in &vm.vcpus {
+                let index = u32::try_from(vcpu.index).unwrap_or(u32::MAX);
+                let number = u16::try_from(recording).unwrap_or(u16::MAX);
+                let sum = gather.vcpus.get(&VcpuRef { recording: number, index });
+                vcpus.push(VcpuUse {
+                    recording,
+                    vm: at,
+                    vcpu: vcpu.vcpu,
+                    thread: vcpu.thread,
+                    times: sum.map(|sum| sum.times.clone()).unwrap_or_default(),
+                    told_ns: sum.and_then(|sum| sum.told_ns),
+                    told: told_of(told, guests, recording, vcpu.thread),
+                    level_two_ns: sum.map_or(0, |sum| sum.level_two_ns),
+                });
+            }
+        }
+    }
+    vcpus
+}
+
+/// What the recording of the guest tells that has this thread as a CPU.
+fn told_of(told: &States, guests: &[GuestAlignment], recording: usize, thread: u32) -> GuestTold {
+    let is_its = |one: &&GuestAlignment| {
+        let rows = one.result().map_or(&[][..], |result| &result.rows);
+        one.host == recording && rows.iter().any(|row| row.thread == thread)
+    };
+    let guest = guests.iter().find(is_its).and_then(|one| told.told.get(one.guest));
+    guest.copied().flatten().unwrap_or_default()
+}
+
+fn host_threads(
+    told: &States,
+    gather: &Gather,
+    recording: usize,
+    roles: &Roles<'_>,
+    vcpus: &[VcpuUse],
+) -> Vec<ThreadUse> {
+    let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
+    for ((cpu, thread), ns) in &gather.cpus {
+        if let Some(thread) = thread.filter(|_| usize::from(cpu.recording) == recording) {
+            add(sums.entry(thread).or_default(), *ns);
+        }
+    }
+    let names = told.pass.names.get(recording);
+    let use_of = |(thread, cpu_ns): (u32, u64)| {
+        let role = roles.of(thread);
+        let own = || vcpus.iter().filter(|one| (one.recording, one.thread) == (recording, thread));
+        let idle = |one: &VcpuUse| one.told_ns.map(|_| one.times.of(VcpuState::GuestIdle));
+        ThreadUse {
+            recording,
+            thread,
+            name: names.and_then(|names| names.of(thread)).map(str::to_owned),
+            part: role.part,
+            vm: role.vm,
+            cpu_ns,
+            guest_idle_ns: own().filter_map(idle).reduce(u64::saturating_add),
+            halt_poll_ns: own()
+                .map(|one| one.times.of(VcpuState::HaltPoll))
+                .fold(0, u64::saturating_add),
+        }
+    };
+    sums.into_iter().map(use_of).collect()
+}
+
+fn host_cpus(gather: &Gather, recording: usize, roles: &Roles<'_>) -> Vec<HostCpuUse> {
+    let mut cpus: BTreeMap<u16, HostCpuUse> = BTreeMap::new();
+    for ((at, thread), ns) in &gather.cpus {
+        if usize::from(at.recording) != recording {
+            continue;
+        }
+        let cpu = cpus.entry(at.cpu).or_default();
+        (cpu.recording, cpu.cpu) = (recording, at.cpu);
+        match thread {
+            Some(thread) => add(cpu.by_part.entry(roles.of(*thread).part).or_default(), *ns),
+            None => add(&mut cpu.unknown_ns, *ns),
+        }
+    }
+    cpus.into_values().collect()
+}
+
+fn vms(told: &States, vcpus: &[VcpuUse], threads: &[ThreadUse]) -> Vec<VmUse> {
+    let mut all = Vec::new();
+    for (recording, vms) in told.vms.iter().enumerate() {
+        let switches = threads.iter().any(|one| one.recording == recording);
+        for (at, vm) in vms.iter().enumerate() {
+            let mut sum = VmUse { recording, name: vm.name.clone(), ..VmUse::default() };
+            for vcpu in vcpus.iter().filter(|one| (one.recording, one.vm) == (recording, at)) {
+                sum.vcpus += 1;
+                sum.told.modes |= vcpu.told.modes;
+                sum.told.irqs |= vcpu.told.irqs;
+                sum.times.merge(&vcpu.times);
+                sum.told_ns =
+                    [sum.told_ns, vcpu.told_ns].into_iter().flatten().reduce(u64::saturating_add);
+            }
+            let mut by_part: BTreeMap<Part, u64> = BTreeMap::new();
+            for one in threads.iter().filter(|one| (one.recording, one.vm) == (recording, Some(at)))
+            {
+                add(by_part.entry(one.part).or_default(), one.cpu_ns);
+            }
+            sum.by_part = Some(by_part).filter(|_| switches);
+            all.push(sum);
+        }
+    }
+    all
+}
+
+fn tasks(told: &States, gather: &Gather) -> Vec<TaskUse> {
+    let use_of = |((recording, task), times): (&(u16, u32), &StateTimes)| {
+        let recording = usize::from(*recording);
+        let names = told.pass.names.get(recording);
+        TaskUse {
+            recording,
+            task: *task,
+            name: names.and_then(|names| names.of(*task)).map(str::to_owned),
+            times: times.clone(),
+            told: told.told.get(recording).copied().flatten().unwrap_or_default(),
+        }
+    };
+    let mut tasks: Vec<TaskUse> = gather.tasks.iter().map(use_of).collect();
+    tasks.sort_by_key(|one| (std::cmp::Reverse(one.times.guest()), one.recording, one.task));
+    tasks
+}

@@ -1,0 +1,158 @@
+//! What a host's threads do for its VMs: told by who runs a guest, by names, and by who made whom.
+
+use std::collections::HashMap;
+
+use rustc_hash::FxHashMap;
+use timeline::Vm;
+use timeline::moments::ThreadNames;
+
+use super::States;
+
+/// The part a thread plays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// Runs a vCPU.
+    Vcpu,
+    /// Another thread of the VMM: its main loop, its workers.
+    Vmm,
+    /// A worker of vhost, which serves a VM's devices in the kernel.
+    Vhost,
+    /// Another thread that KVM has for a VM.
+    Kvm,
+    /// Nothing that is known to belong to a VM.
+    #[default]
+    Other,
+    /// Nothing to run.
+    Idle,
+}
+
+impl Part {
+    /// Its name in reports and scripts.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Vcpu => "vcpu",
+            Self::Vmm => "vmm",
+            Self::Vhost => "vhost",
+            Self::Kvm => "kvm",
+            Self::Other => "other",
+            Self::Idle => "idle",
+        }
+    }
+}
+
+/// The part a thread plays, and for which VM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// The part.
+    pub part: Part,
+    /// Index of the VM among those of the recording.
+    pub vm: Option<usize>,
+}
+
+/// Kernel threads that have the id of the VMM's thread that owns them in their names, as `vhost`
+/// (`vhost_dev_set_owner`) and `kvm-pit/` (`kvm_create_pit`) have.
+const OWNED: [(&str, Part); 3] =
+    [("vhost-", Part::Vhost), ("kvm-pit/", Part::Kvm), ("kvm-nx-lpage-recovery-", Part::Kvm)];
+
+/// The longest chain of threads that made one another.
+const MOST_MAKERS: usize = 64;
+
+/// The roles of one recording's threads.
+#[derive(Debug)]
+pub struct Roles<'s> {
+    vms: &'s [Vm],
+    names: Option<&'s ThreadNames>,
+    makers: Option<&'s FxHashMap<u32, u32>>,
+    vcpus: FxHashMap<u32, usize>,
+    /// VMMs' own threads that are certain, and their VMs.
+    vmms: FxHashMap<u32, usize>,
+}
+
+impl<'s> Roles<'s> {
+    /// Those of a recording; `processes` tells the process of vCPU threads where the recorder did,
+    /// `threads` which threads there are.
+    #[must_use]
+    pub fn new(
+        states: &'s States,
+        recording: usize,
+        processes: &HashMap<u32, u32>,
+        threads: impl Iterator<Item = u32>,
+    ) -> Self {
+        let vms = states.vms.get(recording).map_or(&[][..], Vec::as_slice);
+        let all = |vm: &'s Vm| vm.vcpus.iter().map(|vcpu| vcpu.thread);
+        let pairs =
+            || vms.iter().enumerate().flat_map(|(at, vm)| all(vm).map(move |one| (one, at)));
+        let told = pairs().filter_map(|(thread, vm)| Some((*processes.get(&thread)?, vm)));
+        let mut roles = Self {
+            vms,
+            names: states.pass.names.get(recording),
+            makers: states.makers.get(recording),
+            vcpus: pairs().collect(),
+            vmms: told.collect(),
+        };
+        for thread in threads {
+            if let Some((_, owner)) = roles.owned(thread)
+                && let Some(vm) = roles.vm_above(owner, |_| true)
+            {
+                roles.vmms.entry(owner).or_insert(vm);
+            }
+        }
+        roles
+    }
+
+    /// The role of a thread.
+    #[must_use]
+    pub fn of(&self, thread: u32) -> Role {
+        if thread == 0 {
+            return Role { part: Part::Idle, vm: None };
+        }
+        if let Some(vm) = self.vcpus.get(&thread) {
+            return Role { part: Part::Vcpu, vm: Some(*vm) };
+        }
+        if let Some((part, owner)) = self.owned(thread) {
+            let vm = self.vcpus.get(&owner).or_else(|| self.vmms.get(&owner));
+            return Role { part, vm: vm.copied() };
+        }
+        match self.of_vmm(thread) {
+            Some(vm) => Role { part: Part::Vmm, vm: Some(vm) },
+            None => Role { part: Part::Other, vm: None },
+        }
+    }
+
+    /// The VM whose VMM a thread belongs to.
+    fn of_vmm(&self, thread: u32) -> Option<usize> {
+        let mut maker = thread;
+        for _ in 0..MOST_MAKERS {
+            if let Some(vm) = self.vmms.get(&maker) {
+                return Some(*vm);
+            }
+            let Some(next) = self.makers.and_then(|makers| makers.get(&maker)) else { break };
+            maker = *next;
+        }
+        // A VMM that names none of its threads: they are called like its vCPUs'.
+        let name = self.name(thread)?;
+        self.vm_above(thread, |vm| vm.vcpus.iter().any(|vcpu| self.name(vcpu.thread) == Some(name)))
+    }
+
+    /// The VM among those wanted whose vCPUs were made first after a thread: a VMM's main thread
+    /// makes them.
+    fn vm_above(&self, thread: u32, wanted: impl Fn(&Vm) -> bool) -> Option<usize> {
+        let first = |vm: &Vm| vm.vcpus.iter().map(|vcpu| vcpu.thread).min();
+        let vms = self.vms.iter().enumerate().filter(|(_, vm)| wanted(vm));
+        let above = vms.filter_map(|(at, vm)| Some((first(vm)?, at)));
+        above.filter(|(first, _)| *first >= thread).min().map(|(_, at)| at)
+    }
+
+    /// The part of a kernel's thread that works for a VMM, and that one's thread.
+    fn owned(&self, thread: u32) -> Option<(Part, u32)> {
+        let name = self.name(thread)?;
+        OWNED
+            .iter()
+            .find_map(|(start, part)| Some((*part, name.strip_prefix(start)?.parse().ok()?)))
+    }
+
+    fn name(&self, thread: u32) -> Option<&str> {
+        self.names?.of(thread)
+    }
+}

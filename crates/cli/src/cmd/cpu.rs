@@ -1,0 +1,41 @@
+//! `hyperscope cpu`: who used the CPUs, and for what.
+
+use analyses::cpu;
+use report::{CpuBy, CpuReport};
+use sources::Recording;
+
+use crate::aligned::align_guests;
+use crate::args::cpu::CpuArgs;
+use crate::inputs::open_all;
+use crate::output;
+use crate::progress::Progress;
+use crate::recorded::recorded;
+
+/// Tables shown unless others are asked for.
+const DEFAULT: [CpuBy; 2] = [CpuBy::Vcpu, CpuBy::Thread];
+
+pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<()> {
+    let mut recordings = open_all(&args.files)?;
+    let mut out = output::open(args.output.output.as_deref(), &recordings)?;
+    let guests = align_guests(&mut recordings, args.method.method)?;
+    let told: Vec<_> = recordings.iter().map(|one| recorded(one.path())).collect();
+    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
+    let processes: Vec<_> = told.iter().map(|one| one.processes.clone()).collect();
+    let cpu = cpu(&recordings, &guests, &processes, &|bytes| progress.advance(bytes));
+    progress.finish();
+    let mut by: Vec<CpuBy> = Vec::new();
+    for one in &args.by {
+        if !by.contains(&one.0) {
+            by.push(one.0);
+        }
+    }
+    let report = CpuReport {
+        sources: recordings.iter().map(|one| one.path().display().to_string()).collect(),
+        cpu,
+        by: if by.is_empty() { DEFAULT.to_vec() } else { by },
+        idle: args.idle,
+        top: args.top,
+        recorder_cost: told.into_iter().find_map(|one| one.cost),
+    };
+    output::write(&report, &args.output, &mut out)
+}

@@ -1,0 +1,131 @@
+//! Who used the CPUs, on real recordings: whole tables, and what adds up in them.
+
+use serde_json::Value;
+
+use crate::schemas::{check, closed};
+use crate::tool::{assert_golden, hyperscope, output_of, recordings};
+
+const PAIRS: [(&str, [&str; 2]); 3] = [
+    ("arm64-A", ["fixtures/arm64/A.dat", "fixtures/arm64/A.guest.dat"]),
+    (
+        "x86-svm-host-guest",
+        ["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"],
+    ),
+    ("x86-svm-tsc", ["fixtures/x86-svm/tsc.dat", "fixtures/x86-svm/tsc.guest.dat"]),
+];
+
+/// What goes to standard output; how guests are aligned goes to standard error.
+fn shown(args: &[&str], files: &[&str]) -> String {
+    let run = hyperscope(&[&["cpu"], args, files].concat());
+    assert_eq!(run.code, 0, "{}", run.err);
+    run.out
+}
+
+fn report(files: &[&str]) -> Value {
+    serde_json::from_str(&shown(&["--format", "json"], files)).unwrap()
+}
+
+fn rows<'r>(report: &'r Value, by: &str) -> &'r Vec<Value> {
+    report[by].as_array().unwrap()
+}
+
+fn ns(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}
+
+/// The sum of a row's states.
+fn states_ns(row: &Value) -> u64 {
+    row["states"].as_object().unwrap().values().map(ns).sum()
+}
+
+#[test]
+fn tables_of_hosts_and_guests_are_as_expected() {
+    let by = ["--by", "vm,vcpu,thread,task,cpu", "--top", "12"];
+    for (name, files) in &PAIRS {
+        assert_golden(&format!("{name}.cpu.txt"), &shown(&by, files));
+    }
+    assert_golden("x86-vmx-smp.cpu.txt", &shown(&[], &["fixtures/x86-vmx/smp.dat"]));
+    assert_golden("x86-svm-nested.cpu.txt", &shown(&[], &["fixtures/x86-svm/nested.dat"]));
+    let vhost = ["fixtures/arm64/B-vhost-on.dat"];
+    assert_golden("arm64-B-vhost-on.cpu.txt", &shown(&["--by", "thread,cpu", "--idle"], &vhost));
+    let alone = ["fixtures/arm64/A.guest.dat"];
+    assert_golden("arm64-A.guest.cpu.txt", &shown(&["--by", "task", "--idle"], &alone));
+}
+
+#[test]
+fn states_add_up_to_the_time_they_are_of() {
+    let mut files: Vec<Vec<String>> = recordings().into_iter().map(|path| vec![path]).collect();
+    files.extend(PAIRS.map(|(_, pair)| pair.map(str::to_owned).to_vec()));
+    let (mut vcpus, mut tasks) = (0, 0);
+    for paths in files {
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let report = report(&paths);
+        check(&closed("cpu"), &report, &paths.join(" "));
+        for row in rows(&report, "vcpus").iter().chain(rows(&report, "vms")) {
+            assert_eq!(states_ns(row), ns(&row["time_ns"]), "{paths:?}: {row:#}");
+            let told = ns(&row["guest_recorded_ns"]);
+            assert!(told <= ns(&row["time_ns"]) && ns(&row["busy_ns"]) <= ns(&row["on_cpu_ns"]));
+            vcpus += 1;
+        }
+        for row in rows(&report, "tasks") {
+            assert_eq!(states_ns(row), ns(&row["time_ns"]), "{paths:?}: {row:#}");
+            tasks += 1;
+        }
+        let with_guest = paths.len() > 1;
+        let told = rows(&report, "vcpus").iter().map(|row| ns(&row["guest_recorded_ns"]));
+        let of_tasks = rows(&report, "tasks").iter().map(|row| ns(&row["time_ns"]));
+        assert!(!with_guest || told.sum::<u64>() == of_tasks.sum::<u64>(), "{paths:?}");
+    }
+    assert!(vcpus > 20 && tasks > 200, "{vcpus} {tasks}");
+}
+
+#[test]
+fn what_was_not_recorded_is_null() {
+    let alone = report(&["fixtures/x86-svm/nested.dat"]);
+    let states = &rows(&alone, "vcpus")[0]["states"];
+    for state in ["guest_user", "guest_idle", "preempted", "halted", "halt_poll"] {
+        assert!(states[format!("{state}_ns")].is_null(), "{state}: {states:#}");
+    }
+    assert!(rows(&alone, "threads").is_empty(), "no switches, no threads");
+    assert!(rows(&alone, "vcpus")[0]["level2_ns"].as_u64() > Some(0));
+    let pair = report(&PAIRS[2].1);
+    let states = &rows(&pair, "vcpus")[0]["states"];
+    assert!(states["guest_user_ns"].is_null(), "system calls were not recorded");
+    assert!(
+        states["guest_idle_ns"].as_u64() > Some(0) && states["guest_irq_ns"].as_u64() > Some(0)
+    );
+}
+
+#[test]
+fn idle_threads_are_left_out_unless_asked_for() {
+    let (_, files) = &PAIRS[0];
+    let idle = |args: &[&str]| shown(args, files).contains("\nvm-148  idle ");
+    assert!(!idle(&["--by", "task"]) && idle(&["--by", "task", "--idle"]));
+    let other = |args: &[&str]| shown(args, files).contains("rcu_sched-14 ");
+    assert!(!other(&["--by", "thread"]) && other(&["--by", "thread", "--idle"]));
+}
+
+#[test]
+fn csv_has_the_rows_of_the_first_key() {
+    let (_, files) = &PAIRS[2];
+    let report = report(files);
+    for (by, key) in [("vcpu", "vcpus"), ("task", "tasks"), ("thread", "threads"), ("cpu", "cpus")]
+    {
+        let text = shown(&["--by", by, "--format", "csv"], files);
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        assert_eq!(reader.records().map(Result::unwrap).count(), rows(&report, key).len(), "{by}");
+    }
+}
+
+#[test]
+fn a_method_of_alignment_can_be_asked_for() {
+    let (_, files) = &PAIRS[0];
+    let outside = |method: &str| {
+        let text = shown(&["--method", method, "--format", "json"], files);
+        let report: Value = serde_json::from_str(&text).unwrap();
+        ns(&report["guests"][0]["outside"])
+    };
+    assert_eq!(outside("windows"), 0);
+    assert!(outside("time_shift") > 500, "it is more than a millisecond off");
+    assert!(output_of(&["cpu", files[0]]).contains("vm-148"));
+}

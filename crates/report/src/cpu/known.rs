@@ -1,0 +1,49 @@
+//! Which states a recording has events for: what it has none for is null, not zero.
+
+use analyses::{GuestTold, Recorded, StateTimes, VcpuState};
+use serde_json::Value;
+
+use crate::json::Object;
+
+/// What is known of some vCPUs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    /// What the host's recording has events for; `None`: there is none.
+    pub(super) host: Option<Recorded>,
+    /// What the guest's recording has events for; `None`: there is none.
+    pub(super) guest: Option<GuestTold>,
+}
+
+impl Known {
+    /// Whether time in a state would be seen.
+    pub(super) fn tells(&self, state: VcpuState) -> bool {
+        use VcpuState as S;
+        let host = |told: fn(&Recorded) -> bool| self.host.as_ref().is_some_and(told);
+        match state {
+            S::GuestUser | S::GuestKernel => self.guest.is_some_and(|told| told.modes),
+            S::GuestIrq => self.guest.is_some_and(|told| told.irqs),
+            S::GuestIdle => self.guest.is_some(),
+            S::Guest => true,
+            S::ExitKernel | S::Unknown => self.host.is_some(),
+            S::BeforeExit => host(|one| one.host_work),
+            S::ExitUser => host(|one| one.user),
+            S::Preempted | S::Halted | S::Blocked => host(|one| one.off_cpu),
+            S::Waiting => host(|one| one.off_cpu && one.wake),
+            S::HaltPoll => host(|one| one.halt_poll),
+        }
+    }
+
+    /// The time in a state, if it would be seen.
+    pub(super) fn of(&self, times: &StateTimes, state: VcpuState) -> Option<u64> {
+        self.tells(state).then(|| times.of(state))
+    }
+
+    /// All states as an object.
+    pub(super) fn json(&self, times: &StateTimes, nanoseconds: bool) -> Value {
+        let mut object = Object::default();
+        for state in VcpuState::ALL {
+            object.time(state.name(), nanoseconds, self.of(times, state));
+        }
+        object.done()
+    }
+}
