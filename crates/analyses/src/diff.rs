@@ -3,6 +3,7 @@
 
 mod compare;
 mod condition;
+mod cpu;
 mod estimate;
 mod exits;
 mod grid;
@@ -21,4 +22,5 @@ pub use series::{SUMS, Series, Sums};
 pub use stats::Scale;
 
 /// The reports that can be compared; the first is compared where none is named.
-pub static QUESTIONS: [Question; 3] = [exits::QUESTION, nested::QUESTION, path::QUESTION];
+pub static QUESTIONS: [Question; 4] =
+    [exits::QUESTION, nested::QUESTION, path::QUESTION, cpu::QUESTION];

@@ -22,11 +22,12 @@ Conditions: [report.][reason:]metric OP [+|-]N[%|x|ns|us|ms|s], with > >= < or <
 sign is a change from A to B, which has to be significant, too; else it is a value of B.\n\
 Metrics of exits: count, share, mean, p50, p90, p99, time, kernel, user, off_cpu, halt_poll;\n\
 of nested: count, reflected, ancillary, factor, mean, round_trip, p50, p99, time;\n\
-of path: count, mean, p50, p90, p99, time, of requests and of each of their steps.\n\n\
+of path: count, mean, p50, p90, p99, time, of requests and of each of their steps;\n\
+of cpu: time, count, mean, p99, of vCPUs in each state and of threads by their part.\n\n\
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a condition of --fail-if holds."
 )]
 pub(crate) struct DiffArgs {
-    /// What to compare, exits, nested or path [default: exits], and the runs: A and B, or those of A.
+    /// What to compare, exits, nested, path or cpu [default: exits], and the runs: A and B, or those of A.
     /// A run is a recording or a session
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,

@@ -34,6 +34,7 @@ fn comparisons_look_as_expected() {
     assert_golden("diff.csv", &output_of(&["diff", "--format", "csv", OFF, ON]));
     assert_golden("diff-nested.txt", &output_of(&["diff", "nested", VMX_NESTED, SVM_NESTED]));
     assert_golden("diff-path.txt", &output_of(&["diff", "path", OFF, ON]));
+    assert_golden("diff-cpu.txt", &output_of(&["diff", "cpu", OFF, ON]));
     assert_golden("diff-runs.txt", &output_of(&["diff", OFF, ON, "--", VMM, SMP, SVM]));
 }
 
@@ -250,5 +251,28 @@ fn hops_that_someone_else_does_are_named() {
         let count: u64 = of_door.map(|path| path["count"].as_u64().unwrap()).sum();
         let counted = row.unwrap()[side].as_f64().unwrap() * report[seconds][0].as_f64().unwrap();
         assert_eq!(counted.round() as u64, count, "{file}");
+    }
+}
+
+/// States and parts are measured as the report has them.
+#[test]
+fn the_use_of_cpus_is_compared() {
+    let report = json(&["cpu", OFF, ON]);
+    check(&closed("diff"), &report, "cpu");
+    for (side, file, seconds) in [("a", OFF, "a_seconds"), ("b", ON, "b_seconds")] {
+        let cpu: Value =
+            serde_json::from_str(&output_of(&["cpu", "--by", "vm", "--format", "json", file]))
+                .unwrap();
+        let states = &cpu["vms"][0]["states"];
+        for state in ["guest", "exit_kernel", "exit_user", "halted"] {
+            let is_it = |row: &&Value| row["state"] == state && row["metric"] == "time_ns_per_s";
+            let row = rows(&report).iter().find(is_it).unwrap();
+            let found = row[side].as_f64().unwrap() * report[seconds][0].as_f64().unwrap();
+            let expected = states[format!("{state}_ns")].as_f64().unwrap();
+            assert!(
+                (found - expected).abs() <= expected * 1e-6 + 10.0,
+                "{state} {found} {expected}"
+            );
+        }
     }
 }

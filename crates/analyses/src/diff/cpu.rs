@@ -1,0 +1,113 @@
+//! The use of CPUs to be compared: vCPUs by what they do, threads of the host by the part they play
+//! for VMs.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rustc_hash::FxHashMap;
+use sources::Recording;
+
+use super::exits::metric;
+use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
+use super::series::{Series, Sums};
+use crate::states::{
+    GuestCpu, OccupantSpan, Part, Roles, StateSink, StateSpan, States, VcpuRef, VcpuState, states,
+};
+
+const COUNT: usize = 0;
+const TIME: usize = 1;
+
+/// `hyperscope diff cpu`.
+pub(super) const QUESTION: Question = Question {
+    name: "cpu",
+    columns: &["vm", "part", "state"],
+    metrics: &METRICS,
+    weight: TIME,
+    count: COUNT,
+    measure,
+    settle: |_| (),
+};
+
+const METRICS: [Metric; 4] = [
+    metric("time_ns_per_s", "time", Unit::TimePerSecond, Estimator::PerSecond(TIME)),
+    metric("count_per_s", "count", Unit::CountPerSecond, Estimator::PerSecond(COUNT)),
+    metric("mean_ns", "mean", Unit::Time, Estimator::Per(TIME, COUNT)),
+    metric("p99_ns", "p99", Unit::Time, Estimator::Quantile(990)),
+];
+
+/// Threads kept apart until their parts are known; those of a host that has more count together.
+const MOST_THREADS: usize = 1024;
+/// All threads that are too many: none that the kernel numbers.
+const OTHERS: u32 = u32::MAX;
+
+#[derive(Debug, Default)]
+struct Gather {
+    vcpus: FxHashMap<(VcpuRef, VcpuState), Series>,
+    threads: FxHashMap<u32, Series>,
+}
+
+impl StateSink for Gather {
+    fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
+        add(self.vcpus.entry((vcpu, span.state)).or_default(), span.from_ns, span.duration_ns());
+    }
+
+    fn task(&mut self, _: GuestCpu, _: u32, _: &StateSpan) {}
+
+    fn cpu(&mut self, _: GuestCpu, span: &OccupantSpan) {
+        let Some(thread) = span.thread else { return };
+        let is_room = self.threads.len() < MOST_THREADS || self.threads.contains_key(&thread);
+        let series = self.threads.entry(if is_room { thread } else { OTHERS }).or_default();
+        add(series, span.from_ns, span.to_ns.saturating_sub(span.from_ns));
+    }
+}
+
+fn add(series: &mut Series, from_ns: u64, duration_ns: u64) {
+    let mut sums = Sums::default();
+    (sums[COUNT], sums[TIME]) = (1, duration_ns);
+    series.add(from_ns, &sums, Some(duration_ns));
+}
+
+fn measure(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Run {
+    let Some(host) = recordings.first() else { return Run::empty() };
+    let mut gather = Gather::default();
+    let told = states(std::slice::from_ref(host), &[], &mut gather, tick);
+    let lost = told.pass.losses.iter();
+    let lost = lost.map(|one| one.events_lost.saturating_add(one.uncounted_losses));
+    Run {
+        vms: told.vms.first().map_or_else(Vec::new, |vms| vms.iter().map(RunVm::of).collect()),
+        span_ns: told.pass.spans_ns.first().copied().flatten().unwrap_or((0, 0)),
+        groups: groups(&told, &gather),
+        wholes: Vec::new(),
+        nanoseconds: host.is_nanoseconds(),
+        lost: lost.fold(0, u64::saturating_add),
+    }
+}
+
+/// Under which a vCPU's states and threads' running are put together.
+type Key = (Option<usize>, Part, &'static str);
+
+fn groups(told: &States, gather: &Gather) -> Vec<MeasuredGroup> {
+    let mut groups: BTreeMap<Key, Series> = BTreeMap::new();
+    let vms = told.vms.first().map_or(&[][..], Vec::as_slice);
+    for ((vcpu, state), series) in &gather.vcpus {
+        let is_it = |index: usize| u32::try_from(index) == Ok(vcpu.index);
+        let vm = vms.iter().position(|vm| vm.vcpus.iter().any(|one| is_it(one.index)));
+        groups.entry((vm, Part::Vcpu, state.name())).or_default().merge(series);
+    }
+    let processes = HashMap::new();
+    let roles = Roles::new(told, 0, &processes, gather.threads.keys().copied());
+    for (thread, series) in &gather.threads {
+        let role = roles.of(*thread);
+        groups.entry((role.vm, role.part, "runs")).or_default().merge(series);
+    }
+    let group = |((vm, part, state), series): (Key, Series)| MeasuredGroup {
+        key: vec![
+            vm.map_or(KeyValue::None, KeyValue::Vm),
+            KeyValue::Text(part.name().to_owned()),
+            KeyValue::Text(state.to_owned()),
+        ],
+        series,
+        whole: None,
+        unrecorded: 0,
+    };
+    groups.into_iter().map(group).collect()
+}
