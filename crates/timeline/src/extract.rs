@@ -99,7 +99,7 @@ impl Extractor {
             let stamp_ns = corrected.map_or(stamp, |correction| correction.ns(stamp, cpu));
             action.take::<BIG>(Moment { stamp_ns, stream }, payload, batch);
         });
-        batch.records += records;
+        batch.losses.records += records;
         batch.reached(correction.ns(last_stamp, cpu));
         result
     }

@@ -266,7 +266,7 @@ fn events_of<'l>(lanes: &'l [Lane], run: &Run) -> &'l [ThreadEvent] {
 
 impl<S: ExitSink + Send> Consume<ThreadBatch> for Lanes<S> {
     fn take(&mut self, stream: usize, mut batch: ThreadBatch) {
-        self.losses.add(&mut batch);
+        self.losses.merge(std::mem::take(&mut batch.losses));
         self.seen.merge(batch.seen);
         for thread in &batch.vcpu_threads {
             self.runs.add_thread(*thread);

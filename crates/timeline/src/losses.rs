@@ -1,8 +1,7 @@
 //! What a recording lost, counted: losses are data and stand beside every result.
 
+use ringbuf::Missed;
 use sources::{Damage, Damages};
-
-use crate::thread_batch::ThreadBatch;
 
 /// Losses of one recording.
 #[derive(Clone, Debug, Default)]
@@ -25,16 +24,40 @@ impl Losses {
         losses
     }
 
-    pub(crate) fn add(&mut self, batch: &mut ThreadBatch) {
+    /// Adds what a block told.
+    pub(crate) fn merge(&mut self, batch: BatchLosses) {
         self.events_lost = self.events_lost.saturating_add(batch.events_lost);
         self.uncounted_losses += batch.uncounted_losses;
         self.records += batch.records;
-        self.damage.extend(batch.damage.drain(..));
+        self.damage.extend(batch.damage);
     }
 
     /// Parts of the container, pages, records and chunks that could not be read.
     #[must_use]
     pub fn pages_damaged(&self) -> u64 {
         self.damage.count()
+    }
+}
+
+/// Losses of one block, before it is known where in the recording it is.
+#[derive(Debug, Default)]
+pub(crate) struct BatchLosses {
+    /// Events lost, as far as the kernel counted them.
+    pub(crate) events_lost: u64,
+    /// Places where an uncounted number of events was lost.
+    pub(crate) uncounted_losses: u64,
+    pub(crate) damage: Vec<Damage>,
+    pub(crate) records: u64,
+}
+
+impl BatchLosses {
+    /// What a page says was missed before it; whether that is anything.
+    pub(crate) fn missed(&mut self, missed: Missed) -> bool {
+        match missed {
+            Missed::Nothing => return false,
+            Missed::Unknown => self.uncounted_losses += 1,
+            Missed::Events(count) => self.events_lost = self.events_lost.saturating_add(count),
+        }
+        true
     }
 }

@@ -14,6 +14,7 @@
 //! Memory is bounded by the blocks of one round and what runs ahead of the horizon: streams that
 //! are ahead are not decoded further until the others have caught up.
 
+mod in_order;
 mod pair;
 
 use std::cmp::Reverse;
@@ -23,6 +24,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 use sources::{Block, BlockReader, Recording, Stream};
+
+pub use in_order::{Lanes, in_order};
 
 /// Bytes of pages decoded per round and worker thread, at most (compressed: before decompression).
 const ROUND_BYTES_PER_WORKER: u64 = 2 << 20;

@@ -3,6 +3,7 @@
 use ringbuf::Missed;
 use sources::Damage;
 
+use crate::losses::BatchLosses;
 use crate::rounds::Batch;
 use crate::thread_event::{Kind, KindSet, ThreadEvent};
 
@@ -22,12 +23,7 @@ pub(crate) struct ThreadBatch {
     pub(crate) head_gap: bool,
     /// Something after the last readable page could not be read.
     pub(crate) tail_gap: bool,
-    /// Events lost, as far as the kernel counted them.
-    pub(crate) events_lost: u64,
-    /// Places where an uncounted number of events was lost.
-    pub(crate) uncounted_losses: u64,
-    pub(crate) damage: Vec<Damage>,
-    pub(crate) records: u64,
+    pub(crate) losses: BatchLosses,
 }
 
 impl ThreadBatch {
@@ -68,7 +64,7 @@ impl Batch for ThreadBatch {
     }
 
     fn set_unreadable(&mut self, damage: Damage) {
-        self.damage.push(damage);
+        self.losses.damage.push(damage);
         self.tail_gap = true;
     }
 }
@@ -94,23 +90,13 @@ impl<'b> PageWalk<'b> {
 
     /// A page, or the rest of one, can't be read.
     pub(crate) fn damaged(&mut self, offset: u64, what: String) {
-        self.batch.damage.push(Damage::on_cpu(self.cpu, offset, what));
+        self.batch.losses.damage.push(Damage::on_cpu(self.cpu, offset, what));
         self.gap = true;
     }
 
     /// A readable page begins at `stamp_ns`: whatever was lost before it is placed.
     pub(crate) fn begin(&mut self, stamp_ns: u64, missed: Missed) {
-        match missed {
-            Missed::Nothing => {}
-            Missed::Unknown => {
-                self.batch.uncounted_losses += 1;
-                self.gap = true;
-            }
-            Missed::Events(count) => {
-                self.batch.events_lost = self.batch.events_lost.saturating_add(count);
-                self.gap = true;
-            }
-        }
+        self.gap |= self.batch.losses.missed(missed);
         if self.batch.last_ns.is_some_and(|last_ns| stamp_ns < last_ns) {
             // A page can't begin before the one before it ended, unless its stamp is damaged.
             self.gap = true;

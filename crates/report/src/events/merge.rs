@@ -1,12 +1,11 @@
 //! Merges finished lines of all streams by time and writes them.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use sources::Damage;
-use timeline::rounds::{Batch, Consume};
+use timeline::rounds::{Batch, Consume, Lanes, in_order};
 
 use super::names::{BlockNames, Names};
 use super::text::LineStart;
@@ -187,26 +186,30 @@ impl Consume<LineBatch> for Merger<'_> {
     }
 
     fn advance(&mut self, horizon_ns: u64, spent: &mut Vec<LineBatch>) -> ControlFlow<()> {
-        self.lanes.iter_mut().for_each(|lane| lane.release(spent));
-        let due = |lane: &Lane, at: usize| {
-            let stamp_ns = lane.next_stamp().filter(|&stamp_ns| stamp_ns < horizon_ns)?;
-            Some(Reverse((stamp_ns, at)))
-        };
-        let lanes = self.lanes.iter().enumerate();
-        let mut heap: BinaryHeap<_> = lanes.filter_map(|(at, lane)| due(lane, at)).collect();
-        while let Some(Reverse((stamp_ns, at))) = heap.pop() {
-            // The lane may go on until another's line is due; at equal times the lower lane goes
-            // first, and this one was the lowest.
-            let next_ns = heap.peek().map_or(horizon_ns, |Reverse((next_ns, _))| *next_ns);
-            self.write(at, next_ns.max(stamp_ns.saturating_add(1)));
-            if let Some(lane) = self.lanes.get_mut(at) {
-                lane.release(spent);
-                heap.extend(due(lane, at));
-            }
-            if self.output.result.is_err() {
-                return ControlFlow::Break(());
-            }
+        in_order(self, horizon_ns, spent)
+    }
+}
+
+impl Lanes<LineBatch> for Merger<'_> {
+    fn count(&self) -> usize {
+        self.lanes.len()
+    }
+
+    fn next_stamp_ns(&self, lane: usize) -> Option<u64> {
+        self.lanes.get(lane)?.next_stamp()
+    }
+
+    fn release(&mut self, lane: usize, spent: &mut Vec<LineBatch>) {
+        if let Some(lane) = self.lanes.get_mut(lane) {
+            lane.release(spent);
         }
-        ControlFlow::Continue(())
+    }
+
+    fn give(&mut self, lane: usize, until_ns: u64) -> ControlFlow<()> {
+        self.write(lane, until_ns);
+        match self.output.result {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
     }
 }

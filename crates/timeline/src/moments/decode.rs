@@ -2,12 +2,13 @@
 
 use abi::ByteOrder;
 use eventfmt::{EventFormat, NumberAt};
-use ringbuf::{Missed, Page, Record};
+use ringbuf::{Page, Record};
 use rustc_hash::FxHashMap;
 use sources::{Block, Damage, Recording};
 
 use super::names::{COMM_BYTES, Comm};
 use super::{Gap, MOST_FIELDS, Moment, Wanted};
+use crate::losses::BatchLosses;
 use crate::rounds::{Batch, Decode, Input};
 
 /// Fields that tell a thread's name, each with the one that has its id.
@@ -123,26 +124,13 @@ pub(super) struct MomentBatch {
     pub(super) last_ns: Option<u64>,
     /// Something after the last readable page could not be read.
     pub(super) tail_gap: bool,
-    pub(super) events_lost: u64,
-    pub(super) uncounted_losses: u64,
-    pub(super) records: u64,
-    pub(super) damage: Vec<Damage>,
+    pub(super) losses: BatchLosses,
 }
 
 impl MomentBatch {
     #[inline]
     fn tell(&mut self, thread: u32, comm: &Comm) {
         self.names.insert(thread, *comm);
-    }
-
-    /// Notes what was lost before a page that begins at `to_ns`.
-    fn note_missed(&mut self, missed: Missed) -> bool {
-        match missed {
-            Missed::Nothing => return false,
-            Missed::Unknown => self.uncounted_losses += 1,
-            Missed::Events(count) => self.events_lost = self.events_lost.saturating_add(count),
-        }
-        true
     }
 }
 
@@ -160,7 +148,7 @@ impl Batch for MomentBatch {
     }
 
     fn set_unreadable(&mut self, damage: Damage) {
-        self.damage.push(damage);
+        self.losses.damage.push(damage);
         self.tail_gap = true;
     }
 }
@@ -197,13 +185,13 @@ impl Decode for Decoder<'_> {
             let page: Page<'_> = match page {
                 Ok(page) => page,
                 Err(damage) => {
-                    batch.damage.push(Damage::on_cpu(cpu, offset, damage.to_string()));
+                    batch.losses.damage.push(Damage::on_cpu(cpu, offset, damage.to_string()));
                     gap = true;
                     continue;
                 }
             };
             let begin_ns = correction.ns(page.stamp, cpu);
-            gap |= batch.note_missed(page.missed);
+            gap |= batch.losses.missed(page.missed);
             if std::mem::take(&mut gap) {
                 // At a block's beginning, the merger knows how far the block before it went.
                 let from_ns = batch.last_ns.unwrap_or(0);
@@ -214,13 +202,13 @@ impl Decode for Decoder<'_> {
             batch.last_ns = batch.last_ns.max(Some(begin_ns));
             let mut last_stamp = page.stamp;
             let result = page.for_each(|Record { stamp, payload }| {
-                batch.records += 1;
+                batch.losses.records += 1;
                 last_stamp = stamp;
                 reader.record((owner, short_cpu, correction.ns(stamp, cpu)), payload, batch);
             });
             batch.last_ns = batch.last_ns.max(Some(correction.ns(last_stamp, cpu)));
             if let Err(damage) = result {
-                batch.damage.push(Damage::on_cpu(cpu, offset, damage.to_string()));
+                batch.losses.damage.push(Damage::on_cpu(cpu, offset, damage.to_string()));
                 gap = true;
             }
         }

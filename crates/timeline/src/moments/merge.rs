@@ -1,14 +1,29 @@
 //! Puts the moments of all streams in the order of their times.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use rustc_hash::FxHashMap;
 
 use super::decode::MomentBatch;
 use super::{Gap, Moment, MomentPass, MomentSink};
-use crate::rounds::{Consume, Input};
+use crate::rounds::{Consume, Input, Lanes, in_order};
+
+/// What a lane gives.
+#[derive(Clone, Copy, Debug)]
+enum Next<'b> {
+    Gap(&'b Gap),
+    Moment(&'b Moment),
+}
+
+impl Next<'_> {
+    const fn stamp_ns(self) -> u64 {
+        match self {
+            Self::Gap(gap) => gap.from_ns,
+            Self::Moment(moment) => moment.stamp_ns,
+        }
+    }
+}
 
 /// Batches of one stream that have not been given to the sink yet.
 #[derive(Debug, Default)]
@@ -28,12 +43,14 @@ struct Lane {
 }
 
 impl Lane {
-    fn next_stamp(&self) -> Option<u64> {
+    /// What the first batch has to give next.
+    fn next(&self) -> Option<Next<'_>> {
         let batch = self.batches.front()?;
-        let moment = batch.moments.get(self.given).map(|moment| moment.stamp_ns);
-        let gap = batch.gaps.get(self.gaps_given);
-        let gap = gap.filter(|(before, _)| *before <= self.given).map(|(_, gap)| gap.from_ns);
-        gap.or(moment)
+        let gap = batch.gaps.get(self.gaps_given).filter(|(before, _)| *before <= self.given);
+        match gap {
+            Some((_, gap)) => Some(Next::Gap(gap)),
+            None => batch.moments.get(self.given).map(Next::Moment),
+        }
     }
 
     fn release(&mut self, spent: &mut Vec<MomentBatch>) {
@@ -93,36 +110,6 @@ impl<'s, S: MomentSink> Merger<'s, S> {
         }
         self.pass
     }
-
-    /// Gives moments of a lane whose times lie below `until_ns`, and at least one.
-    fn give(&mut self, at: usize, until_ns: u64) {
-        let Some(lane) = self.lanes.get_mut(at) else { return };
-        let Some(batch) = lane.batches.front() else { return };
-        let several = self.several.get(usize::from(lane.recording)) == Some(&true);
-        // Stamps of a damaged page may go back: one is taken anyhow, so that it always goes on.
-        let mut first = true;
-        loop {
-            let gap = batch.gaps.get(lane.gaps_given);
-            if let Some((_, gap)) = gap.filter(|(before, _)| *before <= lane.given) {
-                if gap.from_ns >= until_ns && !first {
-                    return;
-                }
-                self.sink.gap(gap);
-                lane.gaps_given += 1;
-            } else if let Some(moment) = batch.moments.get(lane.given) {
-                if moment.stamp_ns >= until_ns && !first {
-                    return;
-                }
-                if !several || gives(&mut self.givers, lane.buffer, moment) {
-                    self.sink.moment(moment);
-                }
-                lane.given += 1;
-            } else {
-                return;
-            }
-            first = false;
-        }
-    }
 }
 
 /// Whether `buffer` is the one that the thread's events of this kind are taken from.
@@ -130,15 +117,50 @@ fn gives(givers: &mut Givers, buffer: usize, moment: &Moment) -> bool {
     *givers.entry((moment.recording, moment.thread, moment.tag)).or_insert(buffer) == buffer
 }
 
+impl<S: MomentSink> Lanes<MomentBatch> for Merger<'_, S> {
+    fn count(&self) -> usize {
+        self.lanes.len()
+    }
+
+    fn next_stamp_ns(&self, lane: usize) -> Option<u64> {
+        Some(self.lanes.get(lane)?.next()?.stamp_ns())
+    }
+
+    fn release(&mut self, lane: usize, spent: &mut Vec<MomentBatch>) {
+        if let Some(lane) = self.lanes.get_mut(lane) {
+            lane.release(spent);
+        }
+    }
+
+    fn give(&mut self, lane: usize, until_ns: u64) -> ControlFlow<()> {
+        let Some(lane) = self.lanes.get_mut(lane) else { return ControlFlow::Continue(()) };
+        let several = self.several.get(usize::from(lane.recording)) == Some(&true);
+        let mut due_ns = u64::MAX;
+        while let Some(next) = lane.next().filter(|next| next.stamp_ns() < due_ns) {
+            match next {
+                Next::Gap(gap) => self.sink.gap(gap),
+                Next::Moment(moment) => {
+                    if !several || gives(&mut self.givers, lane.buffer, moment) {
+                        self.sink.moment(moment);
+                    }
+                }
+            }
+            let is_gap = matches!(next, Next::Gap(_));
+            lane.given += usize::from(!is_gap);
+            lane.gaps_given += usize::from(is_gap);
+            // The first one is given whenever it was.
+            due_ns = until_ns;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 impl<S: MomentSink> Consume<MomentBatch> for Merger<'_, S> {
     fn take(&mut self, input: usize, mut batch: MomentBatch) {
         let Some(lane) = self.lanes.get_mut(input) else { return };
         let recording = usize::from(lane.recording);
         if let Some(losses) = self.pass.losses.get_mut(recording) {
-            losses.events_lost = losses.events_lost.saturating_add(batch.events_lost);
-            losses.uncounted_losses += batch.uncounted_losses;
-            losses.records += batch.records;
-            losses.damage.extend(batch.damage.drain(..));
+            losses.merge(std::mem::take(&mut batch.losses));
         }
         if let Some(names) = self.pass.names.get_mut(recording) {
             batch.names.iter().for_each(|(thread, comm)| names.tell(*thread, comm));
@@ -156,23 +178,7 @@ impl<S: MomentSink> Consume<MomentBatch> for Merger<'_, S> {
     }
 
     fn advance(&mut self, horizon_ns: u64, spent: &mut Vec<MomentBatch>) -> ControlFlow<()> {
-        self.lanes.iter_mut().for_each(|lane| lane.release(spent));
-        let due = |lane: &Lane, at: usize| {
-            let stamp_ns = lane.next_stamp().filter(|&stamp_ns| stamp_ns < horizon_ns)?;
-            Some(Reverse((stamp_ns, at)))
-        };
-        let lanes = self.lanes.iter().enumerate();
-        let mut heap: BinaryHeap<_> = lanes.filter_map(|(at, lane)| due(lane, at)).collect();
-        while let Some(Reverse((stamp_ns, at))) = heap.pop() {
-            // At equal times the lower lane goes first, and this one was the lowest.
-            let next_ns = heap.peek().map_or(horizon_ns, |Reverse((next_ns, _))| *next_ns);
-            self.give(at, next_ns.max(stamp_ns.saturating_add(1)));
-            if let Some(lane) = self.lanes.get_mut(at) {
-                lane.release(spent);
-                heap.extend(due(lane, at));
-            }
-        }
-        ControlFlow::Continue(())
+        in_order(self, horizon_ns, spent)
     }
 }
 
