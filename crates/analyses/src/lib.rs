@@ -12,6 +12,8 @@ mod distribution;
 mod exits;
 mod group;
 mod known_parts;
+mod lanes;
+mod latencies;
 mod nested;
 mod nested_steps;
 mod path;
@@ -27,6 +29,10 @@ pub use distribution::{Distribution, EXACT_VALUES};
 pub use exits::{ExitRow, Exits, Recorded, exits};
 pub use group::{By, Group};
 pub use known_parts::KnownParts;
+pub use lanes::{Item, Lane, LaneKind, LaneMachine, LaneSet, Merged, Span, State, lanes};
+pub use latencies::{
+    Heat, HeatCell, HeatKey, HeatName, LATENCY_ROWS_PER_OCTAVE, Latencies, latency_row,
+};
 pub use nested::{AncillaryRow, LevelCount, Nested, NestedRow, nested};
 pub use path::{Actor, ExampleStep, Hop, NoSuchEvent, Path, PathEnds, Paths, paths};
 pub use reasons::{Code, Isa, ReasonNames, is_waiting};

@@ -1,0 +1,289 @@
+//! What happened when, small enough to be drawn: lanes of spans.
+//!
+//! A lane is a vCPU, a host CPU or a task with what it did from when to when. A recording of hours
+//! has more spans than a page can hold, so a [`LaneSet`] keeps no more than it was told to: beyond
+//! that, neighbours that are short are merged, and the time that each state took in them is kept.
+
+mod merge;
+mod of_states;
+mod state;
+
+pub use merge::{Item, Merged};
+pub use of_states::{LaneMachine, lanes};
+pub use state::State;
+
+use std::collections::HashMap;
+
+/// What a lane is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LaneKind {
+    /// A CPU of the recorded machine: which thread runs.
+    Cpu,
+    /// A vCPU thread: guest, or who handles its exit.
+    Vcpu,
+    /// A thread of the recorded machine that is no vCPU.
+    Thread,
+    /// A task of a guest.
+    Task,
+}
+
+impl LaneKind {
+    /// The name that pages and scripts know it by.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Vcpu => "vcpu",
+            Self::Thread => "thread",
+            Self::Task => "task",
+        }
+    }
+}
+
+/// One thing that time is drawn for.
+#[derive(Clone, Debug)]
+pub struct Lane {
+    /// The machine that was recorded: `host`, or a guest's name.
+    pub machine: String,
+    /// What it is of.
+    pub kind: LaneKind,
+    /// Its name within the machine.
+    pub name: String,
+    /// The VM it belongs to, by the name that the exits report gives.
+    pub vm: Option<String>,
+    items: Vec<Item>,
+    merged: Vec<Merged>,
+}
+
+impl Lane {
+    /// A lane without spans.
+    #[must_use]
+    pub fn new(machine: &str, kind: LaneKind, name: &str) -> Self {
+        Self {
+            machine: machine.to_owned(),
+            kind,
+            name: name.to_owned(),
+            vm: None,
+            items: Vec::new(),
+            merged: Vec::new(),
+        }
+    }
+
+    /// How much time its spans cover.
+    fn covered_ns(&self) -> u64 {
+        self.items.iter().map(|item| item.length_ns).fold(0, u64::saturating_add)
+    }
+
+    /// Its spans in time order, neighbours that were merged as one.
+    #[must_use]
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// What is in those that were merged, in their order.
+    #[must_use]
+    pub fn merged(&self) -> &[Merged] {
+        &self.merged
+    }
+}
+
+/// From when to when a lane was in a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// First moment.
+    pub from_ns: u64,
+    /// First moment after it.
+    pub to_ns: u64,
+    /// The state.
+    pub state: State,
+    /// What it was about, as [`LaneSet::label`] numbers it; 0: nothing.
+    pub label: u32,
+}
+
+/// Lanes that hold a bounded number of spans between them.
+#[derive(Debug)]
+pub struct LaneSet {
+    lanes: Vec<Lane>,
+    labels: Vec<String>,
+    label_numbers: HashMap<String, u32>,
+    most: usize,
+    kept: usize,
+    /// Spans shorter than this are merged with short neighbours; 0: none are.
+    merged_below_ns: u64,
+    spans: u64,
+    left_out: u64,
+}
+
+/// Lanes that are gathered, of which few are kept at last.
+const MOST_LANES: usize = 1 << 16;
+
+/// Labels that are kept: more threads than a host runs in a day.
+const MOST_LABELS: usize = 1 << 20;
+
+/// What spans are merged below at first, once there are too many.
+const FIRST_MERGE_NS: u64 = 64;
+
+impl LaneSet {
+    /// No lanes, and room for `most` spans in all.
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        Self {
+            lanes: Vec::new(),
+            labels: vec![String::new()],
+            label_numbers: HashMap::new(),
+            most: most.max(1000),
+            kept: 0,
+            merged_below_ns: 0,
+            spans: 0,
+            left_out: 0,
+        }
+    }
+
+    /// Adds a lane and gives its number. Of too many lanes further ones are left out: what is pushed
+    /// to them is dropped.
+    pub fn add(&mut self, lane: Lane) -> usize {
+        if self.lanes.len() >= MOST_LANES {
+            self.left_out += 1;
+            return usize::MAX;
+        }
+        self.lanes.push(lane);
+        self.lanes.len() - 1
+    }
+
+    /// The lane of that number, to be described further.
+    pub fn lane_mut(&mut self, at: usize) -> Option<&mut Lane> {
+        self.lanes.get_mut(at)
+    }
+
+    /// The number of a label; 0 where there are too many already.
+    pub fn label(&mut self, text: &str) -> u32 {
+        if text.is_empty() || self.labels.len() >= MOST_LABELS {
+            return 0;
+        }
+        if let Some(&known) = self.label_numbers.get(text) {
+            return known;
+        }
+        let number = u32::try_from(self.labels.len()).unwrap_or(0);
+        self.labels.push(text.to_owned());
+        self.label_numbers.insert(text.to_owned(), number);
+        number
+    }
+
+    /// Adds a span to a lane. Those of one lane come almost in time order and don't overlap; what
+    /// overlaps another one is cut off, what is empty is left out.
+    pub fn push(&mut self, at: usize, span: Span) {
+        let Some(lane) = self.lanes.get_mut(at) else { return };
+        let before = lane.items.len();
+        if !lane.push(span, self.merged_below_ns) {
+            return;
+        }
+        self.spans += 1;
+        self.kept += lane.items.len() - before;
+        if self.kept > self.most {
+            self.merge_more();
+        }
+    }
+
+    /// Merges longer spans, until half of the room is free.
+    fn merge_more(&mut self) {
+        while self.kept > self.most / 2 {
+            let Some(next_ns) = self.next_merge_ns() else { return };
+            self.merged_below_ns = next_ns;
+            for lane in &mut self.lanes {
+                lane.compact(next_ns);
+            }
+            self.kept = self.lanes.iter().map(|lane| lane.items.len()).sum();
+        }
+    }
+
+    fn next_merge_ns(&self) -> Option<u64> {
+        if self.merged_below_ns == 0 {
+            return Some(FIRST_MERGE_NS);
+        }
+        self.merged_below_ns.checked_mul(2)
+    }
+
+    /// The lanes.
+    #[must_use]
+    pub fn lanes(&self) -> &[Lane] {
+        &self.lanes
+    }
+
+    /// The labels by their numbers; the first is empty.
+    #[must_use]
+    pub fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    /// Gives a label another text, as when only the end of a recording tells it.
+    fn rename_label(&mut self, number: u32, text: String) {
+        if let Some(label) = self.labels.get_mut(number as usize) {
+            *label = text;
+        }
+    }
+
+    /// Takes out the lanes that `keep` does not want.
+    fn retain(&mut self, keep: impl Fn(&Lane) -> bool) {
+        self.lanes.retain(keep);
+    }
+
+    /// Takes out all lanes of a kind but the `most` of each machine that say most.
+    fn keep_busiest(&mut self, kind: LaneKind, most: usize) {
+        let mut by_machine: HashMap<&str, Vec<u64>> = HashMap::new();
+        for lane in self.lanes.iter().filter(|lane| lane.kind == kind) {
+            by_machine.entry(&lane.machine).or_default().push(lane.covered_ns());
+        }
+        let mut least: HashMap<String, u64> = HashMap::new();
+        for (machine, mut times) in by_machine {
+            times.sort_unstable_by(|a, b| b.cmp(a));
+            least.insert(machine.to_owned(), times.get(most).map_or(0, |&ns| ns + 1));
+        }
+        let before = self.lanes.len();
+        self.lanes.retain(|lane| {
+            let least_ns = least.get(&lane.machine).copied().unwrap_or(0);
+            lane.kind != kind || lane.covered_ns() >= least_ns
+        });
+        self.left_out += (before - self.lanes.len()) as u64;
+    }
+
+    /// Puts lanes in an order to be read: by kind, machine and number, busy threads first.
+    fn sort(&mut self) {
+        self.lanes.sort_by_cached_key(|lane| {
+            let numbered = matches!(lane.kind, LaneKind::Cpu | LaneKind::Vcpu);
+            let number = lane.name.rsplit(' ').next().and_then(|digits| digits.parse().ok());
+            let place = if numbered { number.unwrap_or(0) } else { u64::MAX - lane.covered_ns() };
+            (lane.kind, lane.machine.clone(), lane.vm.clone(), place, lane.name.clone())
+        });
+    }
+
+    /// Spans that were added, merged or not.
+    #[must_use]
+    pub fn spans(&self) -> u64 {
+        self.spans
+    }
+
+    /// Lanes that are not there: too many, or taken out again.
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Spans shorter than this may have been merged with neighbours; 0: none.
+    #[must_use]
+    pub fn merged_below_ns(&self) -> u64 {
+        self.merged_below_ns
+    }
+
+    /// First and last moment of all lanes.
+    #[must_use]
+    pub fn range_ns(&self) -> Option<(u64, u64)> {
+        let ends = self
+            .lanes
+            .iter()
+            .filter_map(|lane| Some((lane.items.first()?.from_ns, lane.items.last()?.to_ns())));
+        ends.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! Makes lanes of the states that vCPUs, CPUs and tasks were in: one pass over all recordings.
+
+use std::collections::HashSet;
+
+use rustc_hash::FxHashMap;
+use sources::Recording;
+
+use super::{Lane, LaneKind, LaneSet, Span, State};
+use crate::GuestAlignment;
+use crate::reasons::ReasonNames;
+use crate::states::{
+    GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState, states,
+};
+
+/// Threads of a host and tasks of a guest that are kept: those that ran most.
+const MOST_THREADS: usize = 12;
+const MOST_TASKS: usize = 32;
+
+/// What has to be known of a recording before its lanes are made.
+#[derive(Clone, Debug)]
+pub struct LaneMachine {
+    /// The machine's name.
+    pub name: String,
+    /// It was made in a guest.
+    pub is_guest: bool,
+    /// Threads that are vCPUs.
+    pub vcpu_threads: HashSet<u32>,
+}
+
+/// The lanes of all `recordings`, `most` spans at most; `tick` hears of the bytes done. `guests`
+/// are as [`crate::align`] gave them, applied.
+#[must_use]
+pub fn lanes(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    machines: &[LaneMachine],
+    most: usize,
+    tick: &(dyn Fn(u64) + Sync),
+) -> LaneSet {
+    let mut sink = LaneSink {
+        set: LaneSet::new(most),
+        reasons: recordings.iter().map(ReasonNames::new).collect(),
+        machines,
+        only_guest: only_guests(guests),
+        lanes: FxHashMap::default(),
+        reason_labels: FxHashMap::default(),
+        thread_labels: FxHashMap::default(),
+    };
+    let told = states(recordings, guests, &mut sink, tick);
+    sink.finish(&told)
+}
+
+/// By host's recording that of its guest, where it has one: then it is known whose tasks ran.
+fn only_guests(guests: &[GuestAlignment]) -> FxHashMap<u16, u16> {
+    let mut only = FxHashMap::default();
+    for one in guests.iter().filter(|one| one.chosen.is_some()) {
+        let alone = guests.iter().filter(|other| other.host == one.host).count() == 1;
+        if let (true, Ok(host), Ok(guest)) = (alone, one.host.try_into(), one.guest.try_into()) {
+            only.insert(host, guest);
+        }
+    }
+    only
+}
+
+/// What a lane is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Subject {
+    Cpu(GuestCpu),
+    Vcpu(VcpuRef),
+    Thread(u16, u32),
+    Task(u16, u32),
+}
+
+impl Subject {
+    const fn kind(self) -> LaneKind {
+        match self {
+            Self::Cpu(_) => LaneKind::Cpu,
+            Self::Vcpu(_) => LaneKind::Vcpu,
+            Self::Thread(..) => LaneKind::Thread,
+            Self::Task(..) => LaneKind::Task,
+        }
+    }
+
+    const fn recording(self) -> u16 {
+        match self {
+            Self::Cpu(cpu) => cpu.recording,
+            Self::Vcpu(vcpu) => vcpu.recording,
+            Self::Thread(recording, _) | Self::Task(recording, _) => recording,
+        }
+    }
+}
+
+struct LaneSink<'m> {
+    set: LaneSet,
+    reasons: Vec<ReasonNames>,
+    machines: &'m [LaneMachine],
+    only_guest: FxHashMap<u16, u16>,
+    lanes: FxHashMap<Subject, usize>,
+    reason_labels: FxHashMap<(u16, u8, u64), u32>,
+    thread_labels: FxHashMap<(u16, u32), u32>,
+}
+
+impl LaneSink<'_> {
+    fn push(&mut self, subject: Subject, span: Span) {
+        let lane = *self.lanes.entry(subject).or_insert_with(|| {
+            let machine = self.machines.get(usize::from(subject.recording()));
+            let name = machine.map_or("", |machine| machine.name.as_str());
+            self.set.add(Lane::new(name, subject.kind(), ""))
+        });
+        self.set.push(lane, span);
+    }
+
+    fn reason(&mut self, recording: u16, isa: u8, code: u64) -> u32 {
+        if let Some(&label) = self.reason_labels.get(&(recording, isa, code)) {
+            return label;
+        }
+        let names = self.reasons.get_mut(usize::from(recording));
+        let name = names.map_or_else(String::new, |names| names.name(isa, code));
+        let label = self.set.label(&name);
+        self.reason_labels.insert((recording, isa, code), label);
+        label
+    }
+
+    /// A thread's label: its number until the end, when names are known.
+    fn thread(&mut self, recording: u16, thread: u32) -> u32 {
+        if let Some(&label) = self.thread_labels.get(&(recording, thread)) {
+            return label;
+        }
+        let label = self.set.label(&format!("\0{recording}:{thread}"));
+        self.thread_labels.insert((recording, thread), label);
+        label
+    }
+
+    /// What a span of a vCPU is about: the exit that is handled, or the guest's thread.
+    fn about(&mut self, recording: u16, span: &StateSpan) -> u32 {
+        match (span.exit, span.task, self.only_guest.get(&recording).copied()) {
+            (Some(exit), ..) => self.reason(recording, exit.isa, exit.code),
+            (None, Some(task), Some(guest)) if task != 0 => self.thread(guest, task),
+            _ => 0,
+        }
+    }
+
+    /// Names everything, and keeps those lanes that say most.
+    fn finish(mut self, told: &States) -> LaneSet {
+        let named = |recording: u16, thread: u32| {
+            let names = told.pass.names.get(usize::from(recording));
+            let comm = names.and_then(|names| names.of(thread)).unwrap_or("<...>");
+            if thread == 0 { "idle".to_owned() } else { format!("{comm}-{thread}") }
+        };
+        for (&(recording, thread), &label) in &self.thread_labels {
+            self.set.rename_label(label, named(recording, thread));
+        }
+        for (&subject, &at) in &self.lanes {
+            let Some(lane) = self.set.lane_mut(at) else { continue };
+            match subject {
+                Subject::Cpu(cpu) => lane.name = format!("CPU {}", cpu.cpu),
+                Subject::Thread(recording, thread) | Subject::Task(recording, thread) => {
+                    lane.name = named(recording, thread);
+                }
+                Subject::Vcpu(vcpu) => {
+                    let vms = told.vms.get(usize::from(vcpu.recording));
+                    let find = |vm: &timeline::Vm| {
+                        let one = vm.vcpus.iter().find(|one| one.index == vcpu.index as usize)?;
+                        Some((vm.name.clone(), one.vcpu))
+                    };
+                    if let Some((vm, number)) = vms.and_then(|vms| vms.iter().find_map(find)) {
+                        lane.name = format!("vCPU {number}");
+                        lane.vm = Some(vm);
+                    }
+                }
+            }
+        }
+        let vms: HashSet<String> = told.vms.iter().flatten().map(|vm| vm.name.clone()).collect();
+        // What a guest's CPU runs is in the lane of its vCPU, if its host was recorded.
+        self.set.retain(|lane| lane.kind != LaneKind::Cpu || !vms.contains(&lane.machine));
+        self.set.keep_busiest(LaneKind::Thread, MOST_THREADS);
+        self.set.keep_busiest(LaneKind::Task, MOST_TASKS);
+        self.set.sort();
+        self.set
+    }
+
+    fn is_guest(&self, recording: u16) -> bool {
+        self.machines.get(usize::from(recording)).is_some_and(|machine| machine.is_guest)
+    }
+
+    fn is_vcpu(&self, recording: u16, thread: u32) -> bool {
+        let machine = self.machines.get(usize::from(recording));
+        machine.is_some_and(|machine| machine.vcpu_threads.contains(&thread))
+    }
+}
+
+impl StateSink for LaneSink<'_> {
+    fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
+        let label = self.about(vcpu.recording, span);
+        let state = State::of_vcpu(span.state, span.level);
+        let span = Span { from_ns: span.from_ns, to_ns: span.to_ns, state, label };
+        self.push(Subject::Vcpu(vcpu), span);
+    }
+
+    fn task(&mut self, guest: GuestCpu, task: u32, span: &StateSpan) {
+        // Where a guest idles says its vCPU; that nothing is known says no lane.
+        if task == 0 || span.state == VcpuState::Unknown {
+            return;
+        }
+        let state = State::of_vcpu(span.state, span.level);
+        let label = 0;
+        let span = Span { from_ns: span.from_ns, to_ns: span.to_ns, state, label };
+        self.push(Subject::Task(guest.recording, task), span);
+    }
+
+    fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan) {
+        let Some(thread) = span.thread.filter(|&thread| thread != 0) else { return };
+        let label = self.thread(cpu.recording, thread);
+        let is_vcpu = self.is_vcpu(cpu.recording, thread);
+        let state = if is_vcpu { State::CpuVcpu } else { State::CpuOther };
+        let span = Span { from_ns: span.from_ns, to_ns: span.to_ns, state, label };
+        self.push(Subject::Cpu(cpu), span);
+        if !is_vcpu && !self.is_guest(cpu.recording) {
+            let span = Span { state: State::Running, label: 0, ..span };
+            self.push(Subject::Thread(cpu.recording, thread), span);
+        }
+    }
+}

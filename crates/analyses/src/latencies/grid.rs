@@ -1,0 +1,171 @@
+//! How long exits took, over time: a grid of moments and latencies that fits any recording.
+//!
+//! Columns are as wide as a power of two of nanoseconds, and are merged in pairs when the recording
+//! turns out to be longer: neither its beginning nor its end need be known before.
+
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// Each power of two of a latency is cut into so many rows.
+pub const LATENCY_ROWS_PER_OCTAVE: u64 = 4;
+
+/// Columns at most; no fewer than half of them are in use once the recording is that long.
+const MOST_COLUMNS: u64 = 512;
+
+/// The row of a latency: its power of two, and the two bits behind its first one. Rows begin at
+/// `2^(row / 4) * (1 + row % 4 / 4)`; latencies below 4 ns have coarser rows, which changes nothing
+/// for what is drawn.
+#[must_use]
+pub fn latency_row(latency_ns: u64) -> u8 {
+    let Some(octave) = latency_ns.checked_ilog2() else { return 0 };
+    let below = if octave >= 2 { latency_ns >> (octave - 2) } else { latency_ns << (2 - octave) };
+    (u64::from(octave) * LATENCY_ROWS_PER_OCTAVE + (below & 3)) as u8
+}
+
+/// Which exits a part of the map is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HeatKey {
+    /// Number of the recording.
+    pub recording: u32,
+    /// Number of the vCPU in it.
+    pub vcpu: u32,
+    /// Level of the guest that exited.
+    pub level: u8,
+    /// As in `timeline::ExitSpan`.
+    pub isa: u8,
+    /// As in `timeline::ExitSpan`.
+    pub code: u64,
+}
+
+/// Exits in one field of the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HeatCell {
+    /// Column: the time of the exit, in column widths since the clock's zero.
+    pub column: u64,
+    /// Row: see [`latency_row`].
+    pub row: u8,
+    /// Exits.
+    pub count: u64,
+}
+
+/// The grid, while exits are added.
+#[derive(Debug, Default)]
+pub struct Heat {
+    groups: FxHashMap<HeatKey, FxHashMap<(u64, u8), u64>>,
+    column_log2: u32,
+    columns: Option<(u64, u64)>,
+}
+
+impl Heat {
+    /// Adds an exit that has a duration.
+    pub fn add(&mut self, key: HeatKey, start_ns: u64, duration_ns: u64) {
+        let column = start_ns >> self.column_log2;
+        let (first, last) = self.columns.unwrap_or((column, column));
+        self.columns = Some((first.min(column), last.max(column)));
+        *self
+            .groups
+            .entry(key)
+            .or_default()
+            .entry((column, latency_row(duration_ns)))
+            .or_default() += 1;
+        while self.column_count() > MOST_COLUMNS {
+            self.widen();
+        }
+    }
+
+    fn column_count(&self) -> u64 {
+        self.columns.map_or(0, |(first, last)| last - first + 1)
+    }
+
+    fn widen(&mut self) {
+        self.column_log2 += 1;
+        self.columns = self.columns.map(|(first, last)| (first >> 1, last >> 1));
+        for cells in self.groups.values_mut() {
+            let mut wider: FxHashMap<(u64, u8), u64> = FxHashMap::default();
+            for ((column, row), count) in cells.drain() {
+                *wider.entry((column >> 1, row)).or_default() += count;
+            }
+            *cells = wider;
+        }
+    }
+
+    /// A column is two to this power nanoseconds wide.
+    #[must_use]
+    pub fn column_log2(&self) -> u32 {
+        self.column_log2
+    }
+
+    /// First and last column in use.
+    #[must_use]
+    pub fn columns(&self) -> Option<(u64, u64)> {
+        self.columns
+    }
+
+    /// Which exits there are cells of.
+    pub fn keys(&self) -> impl Iterator<Item = &HeatKey> {
+        self.groups.keys()
+    }
+
+    /// The cells, summed over all keys that `group` maps to the same.
+    pub fn grouped<K: Ord>(
+        &self,
+        mut group: impl FnMut(&HeatKey) -> K,
+    ) -> BTreeMap<K, Vec<HeatCell>> {
+        let mut sums: BTreeMap<K, BTreeMap<(u64, u8), u64>> = BTreeMap::new();
+        for (key, cells) in &self.groups {
+            let sum = sums.entry(group(key)).or_default();
+            for (place, count) in cells {
+                *sum.entry(*place).or_default() += count;
+            }
+        }
+        let list = |cells: BTreeMap<(u64, u8), u64>| {
+            cells
+                .into_iter()
+                .map(|((column, row), count)| HeatCell { column, row, count })
+                .collect()
+        };
+        sums.into_iter().map(|(key, cells)| (key, list(cells))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const KEY: HeatKey = HeatKey { recording: 0, vcpu: 0, level: 1, isa: 0, code: 7 };
+
+    #[test]
+    fn rows_grow_with_latencies() {
+        let mut before = 0;
+        for latency_ns in (0..100_000).chain((0..44).map(|bit| 1u64 << (20 + bit))) {
+            let row = latency_row(latency_ns);
+            assert!(row >= before, "{latency_ns}");
+            before = row;
+        }
+        assert_eq!(latency_row(1024), 40);
+        assert_eq!(latency_row(1024 + 256), 41);
+        assert_eq!(latency_row(u64::MAX), 255);
+    }
+
+    proptest! {
+        #[test]
+        fn no_exit_is_lost_whatever_the_range(
+            exits in prop::collection::vec((any::<u64>(), 0u64..1 << 40), 1..300),
+        ) {
+            let mut heat = Heat::default();
+            for (start_ns, duration_ns) in &exits {
+                heat.add(KEY, *start_ns, *duration_ns);
+            }
+            let (first, last) = heat.columns().unwrap();
+            prop_assert!(last - first < MOST_COLUMNS);
+            let cells = &heat.grouped(|key| *key)[&KEY];
+            prop_assert_eq!(cells.iter().map(|cell| cell.count).sum::<u64>(), exits.len() as u64);
+            prop_assert!(cells.iter().all(|cell| (first..=last).contains(&cell.column)));
+            for (start_ns, duration_ns) in exits {
+                let place = (start_ns >> heat.column_log2(), latency_row(duration_ns));
+                prop_assert!(cells.iter().any(|cell| (cell.column, cell.row) == place));
+            }
+        }
+    }
+}
