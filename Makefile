@@ -13,6 +13,8 @@ SESSION := target/demo.hscope
 help:
 	@echo 'make demo    build hyperscope, record a KVM host and its guest live, and look at where the time went'
 	@echo 'make test    format, lints, layers, recordings and all tests'
+	@echo 'make web     build the page of hyperscope report anew, after a change in web/ (needs npm)'
+	@echo 'make test-web  the page in a real browser: numbers, keyboard, dark mode, frame times'
 	@echo 'make test-lab  all scenarios of the lab, nested guests among them: ten minutes'
 	@echo 'make test-lab-aarch64  an emulated Arm host and its guest: two minutes'
 	@echo 'make agent   the program inside guests that records them, static'
@@ -73,8 +75,36 @@ test: tools
 	cargo fmt --all --check
 	$(XTASK) layers
 	$(XTASK) fixtures
+	$(XTASK) page
+	@$(MAKE) --no-print-directory test-page
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo test --locked --workspace
+
+# The page of hyperscope report. web/dist/report.html is kept in the repository, so that building
+# hyperscope needs no npm.
+NPM_CI := npm ci --prefix web --no-audit --no-fund --loglevel error
+
+.PHONY: web
+web:
+	$(NPM_CI)
+	npm run --prefix web build
+	$(XTASK) page
+
+# Its functions; where npm or the packages can't be had they are left out: nothing else needs them.
+.PHONY: test-page
+test-page:
+	@if ! command -v npm >/dev/null; then echo 'npm is missing: tests of the page are skipped'; \
+	elif ! $(NPM_CI) >/dev/null; then echo 'npm finds no packages: tests of the page are skipped'; \
+	else npm run --prefix web check && npm run --prefix web test; fi
+
+# In a real browser. Only root can install it; without it the pages are not opened.
+.PHONY: test-web
+test-web: test-page
+	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		(apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium) >/dev/null || true; \
+	fi
+	cargo build --release --locked --package hyperscope
+	npm run --prefix web e2e
 
 # Minutes of nested kernels: all scenarios of the lab, guests recorded over every channel and through faults.
 .PHONY: test-lab

@@ -4,6 +4,7 @@ mod amplify;
 mod compare;
 mod fixtures;
 mod layers;
+mod page;
 mod repository;
 mod source_rules;
 
@@ -26,6 +27,8 @@ enum Chore {
     Layers,
     /// Check the bundled recordings against fixtures/PROVENANCE.toml.
     Fixtures,
+    /// Check that web/dist/report.html was built from what is in web/.
+    Page,
     /// Make a recording of any size out of a real one by repeating it.
     Amplify(amplify::Arguments),
     /// Measure Hyperscope, trace-cmd and cat on the same recordings.
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
         Chore::Layers => layers::check().and(source_rules::check()),
         Chore::Fixtures => fixtures::check(),
+        Chore::Page => page::check(),
         Chore::Amplify(arguments) => amplify::run(&arguments),
         Chore::Compare(arguments) => compare::run(&arguments),
         Chore::Measure(arguments) => compare::measure_self(&arguments),

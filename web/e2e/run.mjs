@@ -1,0 +1,37 @@
+// Opens reports of real recordings in a real browser, and holds what they show against what
+// `hyperscope exits --format json` prints. Screenshots go to target/report-screens.
+
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { browserProgram, withBrowser } from "./browser.mjs";
+import { checks } from "./checks.mjs";
+import { frames } from "./frames.mjs";
+import { repository, screens } from "./tool.mjs";
+
+if (!browserProgram()) {
+  console.log("no Chromium here: the pages are not opened (apt-get install chromium)");
+  process.exit(0);
+}
+mkdirSync(screens, { recursive: true });
+
+let failed = 0;
+let passed = 0;
+const all = [...checks, ...frames];
+const wanted = process.argv[2];
+await withBrowser(async (browser) => {
+  for (const [name, check] of all) {
+    if (wanted && !name.includes(wanted)) continue;
+    try {
+      await check(browser);
+      passed++;
+      console.log(`ok      ${name}`);
+    } catch (error) {
+      failed++;
+      console.log(`FAILED  ${name}\n${error.stack ?? error}`);
+    }
+    for (const page of browser.pages().slice(1)) await page.close();
+  }
+});
+console.log(`screenshots: ${join(screens).replace(`${repository}/`, "")}`);
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed > 0 ? 1 : 0);

@@ -1,0 +1,49 @@
+// The command under test, and the reports that it makes.
+
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const repository = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const target = process.env.CARGO_TARGET_DIR ?? join(repository, "target");
+export const screens = join(target, "report-screens");
+const reports = join(target, "reports");
+
+function program() {
+  const built = ["release", "debug"].map((profile) => join(target, profile, "hyperscope"));
+  const found = [process.env.HYPERSCOPE, ...built].find((path) => path && existsSync(path));
+  if (!found) throw new Error("hyperscope is not built: cargo build --release");
+  return found;
+}
+
+export function hyperscope(...args) {
+  return execFileSync(program(), args, { cwd: repository, encoding: "utf8", maxBuffer: 1 << 30, stdio: ["ignore", "pipe", "ignore"] });
+}
+
+/** Writes a report and returns its path. */
+export function report(name, files, ...options) {
+  mkdirSync(reports, { recursive: true });
+  const path = join(reports, `${name}.html`);
+  hyperscope("report", ...files, "-o", path, ...options);
+  return path;
+}
+
+export function exitsOf(files) {
+  return JSON.parse(hyperscope("exits", "--format", "json", ...files));
+}
+
+/** A recording of about that size, made of a fixture by repeating it; kept from run to run. */
+export function amplified(fixture, size) {
+  const path = join(target, `amplified-${size}.dat`);
+  if (!existsSync(path)) {
+    execFileSync("cargo", ["run", "--locked", "--quiet", "--release", "--package", "xtask", "--", "amplify", fixture, path, "--size", size], { cwd: repository, stdio: "inherit" });
+  }
+  return path;
+}
+
+export const RECORDINGS = {
+  nested: ["fixtures/x86-svm/nested.dat"],
+  "host-guest": ["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"],
+  arm64: ["fixtures/arm64/A.dat", "fixtures/arm64/A.guest.dat"],
+};

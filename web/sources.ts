@@ -1,0 +1,27 @@
+// The hash of everything the page is built from: it is stored in the page, so that a page that was
+// not built anew can be told (cargo xtask page does).
+
+import { createHash } from "node:crypto";
+import { readFileSync, readdirSync, statSync } from "node:fs";
+import { join, relative } from "node:path";
+
+/** Files and folders that the page is built from, relative to `web/`. */
+export const INPUTS = ["index.html", "package-lock.json", "package.json", "sources.ts", "src", "tsconfig.json", "vite.config.ts"];
+
+function filesOf(path: string): string[] {
+  if (!statSync(path).isDirectory()) return [path];
+  return readdirSync(path).flatMap((name) => filesOf(join(path, name)));
+}
+
+/** sha256 over each file's path, a zero byte, its length in decimal, a zero byte and its content. */
+export function hashOfSources(root: string): string {
+  const files = INPUTS.flatMap((input) => filesOf(join(root, input)))
+    .map((file) => relative(root, file).replaceAll("\\", "/"))
+    .sort((a, b) => (a < b ? -1 : 1));
+  const hash = createHash("sha256");
+  for (const file of files) {
+    const content = readFileSync(join(root, file));
+    hash.update(`${file}\0${content.length}\0`).update(content);
+  }
+  return hash.digest("hex");
+}

@@ -1,0 +1,177 @@
+// The spans of a lane, in typed arrays, and what of them there is up to any moment.
+//
+// Whatever part of a lane is asked for, at any zoom, is a difference of two running sums: kept at
+// every 16th span, and added up from there. So a column of pixels that stands for a thousand spans
+// costs no more than one that stands for a part of one, and its colours are exact.
+
+import type { Columns } from "./columns";
+
+/** In place of a state: several spans, merged where the page was made. */
+export const MERGED = 255;
+
+/** A running sum is kept for each so many spans. */
+const BLOCK = 16;
+
+export interface MergedSpans {
+  count: number;
+  /** Time by state, as pairs of state and nanoseconds. */
+  states: [number, number][];
+}
+
+export class Lane {
+  readonly count: number;
+  /** States that occur, ascending; sums have a place for each. */
+  readonly states: number[];
+  private readonly placeOf: Int16Array;
+  private readonly sums: Float64Array;
+
+  constructor(
+    readonly from: Float64Array,
+    readonly to: Float64Array,
+    readonly state: Uint8Array,
+    readonly label: Uint32Array,
+    readonly merged: MergedSpans[],
+  ) {
+    this.count = from.length;
+    const seen = new Set<number>();
+    for (const state of this.state) if (state !== MERGED) seen.add(state);
+    for (const one of merged) for (const [state] of one.states) seen.add(state);
+    this.states = [...seen].sort((a, b) => a - b);
+    this.placeOf = new Int16Array(256).fill(-1);
+    this.states.forEach((state, place) => (this.placeOf[state] = place));
+    this.sums = this.runningSums();
+  }
+
+  private runningSums(): Float64Array {
+    const width = this.states.length;
+    const sums = new Float64Array((Math.floor(this.count / BLOCK) + 1) * width);
+    const running = new Float64Array(width);
+    for (let at = 0; at < this.count; at++) {
+      if (at % BLOCK === 0) sums.set(running, (at / BLOCK) * width);
+      this.addSpan(at, 1, running);
+    }
+    if (this.count % BLOCK === 0) sums.set(running, (this.count / BLOCK) * width);
+    return sums;
+  }
+
+  /** Adds a share of a span's time to sums by place. */
+  private addSpan(at: number, share: number, sums: Float64Array): void {
+    const state = this.state[at]!;
+    if (state !== MERGED) {
+      const place = this.placeOf[state]!;
+      sums[place] = sums[place]! + (this.to[at]! - this.from[at]!) * share;
+      return;
+    }
+    for (const [one, ns] of this.merged[this.label[at]!]!.states) {
+      const place = this.placeOf[one]!;
+      sums[place] = sums[place]! + ns * share;
+    }
+  }
+
+  get begin(): number {
+    return this.from[0] ?? 0;
+  }
+
+  get end(): number {
+    return this.to[this.count - 1] ?? 0;
+  }
+
+  /** How many spans begin at `time` or before: searched from a number found for an earlier time. */
+  begunBy(time: number, hint = 0): number {
+    let low = hint > 0 && this.from[hint - 1]! <= time ? hint : 0;
+    let step = 1;
+    let high = low;
+    while (high < this.count && this.from[high]! <= time) {
+      low = high + 1;
+      high += step;
+      step *= 2;
+    }
+    high = Math.min(high, this.count);
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.from[middle]! <= time) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /**
+   * Time in each state from the lane's beginning to `time`, written to `sums` by place. `begun` is
+   * `begunBy(time)`. Of merged spans that `time` lies in, the states count in proportion.
+   */
+  sumsUpTo(time: number, begun: number, sums: Float64Array): void {
+    const width = this.states.length;
+    const block = Math.floor(begun / BLOCK);
+    for (let place = 0; place < width; place++) sums[place] = this.sums[block * width + place]!;
+    for (let at = block * BLOCK; at < begun; at++) this.addSpan(at, 1, sums);
+    if (begun === 0) return;
+    const last = begun - 1;
+    const [from, to] = [this.from[last]!, this.to[last]!];
+    // Taken back where it lies behind `time`: the running sum may hold the span already.
+    if (to > time) this.addSpan(last, -(to - time) / (to - from), sums);
+  }
+
+  /** Time in each state within a stretch, by state number. */
+  within(from: number, to: number): Map<number, number> {
+    const width = this.states.length;
+    const [before, after] = [new Float64Array(width), new Float64Array(width)];
+    this.sumsUpTo(from, this.begunBy(from), before);
+    this.sumsUpTo(to, this.begunBy(to), after);
+    const sums = new Map<number, number>();
+    this.states.forEach((state, place) => {
+      const ns = after[place]! - before[place]!;
+      if (ns > 0.5) sums.set(state, ns);
+    });
+    return sums;
+  }
+
+  /** Spans that begin within a stretch, those that were merged counted one by one. */
+  spansWithin(from: number, to: number): number {
+    let count = 0;
+    const end = this.begunBy(to);
+    for (let at = this.begunBy(from); at < end; at++) count += this.spansIn(at);
+    return count;
+  }
+
+  /** Spans in an item: one, or those that were merged. */
+  spansIn(at: number): number {
+    return this.state[at] === MERGED ? this.merged[this.label[at]!]!.count : 1;
+  }
+
+  /** The span at a moment, if there is one. */
+  at(time: number): number | null {
+    const last = this.begunBy(time) - 1;
+    return last >= 0 && this.to[last]! > time ? last : null;
+  }
+}
+
+/** Reads a lane of `count` items. */
+export function readLane(columns: Columns, count: number): Lane {
+  const from = new Float64Array(count);
+  const to = new Float64Array(count);
+  const state = new Uint8Array(count);
+  const label = new Uint32Array(count);
+  for (let at = 0; at < count; at++) from[at] = columns.number();
+  let end = 0;
+  for (let at = 0; at < count; at++) {
+    from[at] = from[at]! + end;
+    end = from[at]! + columns.number();
+    to[at] = end;
+  }
+  for (let at = 0; at < count; at++) state[at] = columns.byte();
+  for (let at = 0; at < count; at++) label[at] = columns.number();
+  const merged: MergedSpans[] = [];
+  for (let at = 0; at < count; at++) {
+    if (state[at] !== MERGED) continue;
+    label[at] = merged.length;
+    merged.push(readMerged(columns));
+  }
+  return new Lane(from, to, state, label, merged);
+}
+
+function readMerged(columns: Columns): MergedSpans {
+  const count = columns.number();
+  const states: [number, number][] = [];
+  for (let left = columns.byte(); left > 0; left--) states.push([columns.byte(), columns.number()]);
+  return { count, states };
+}

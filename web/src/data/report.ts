@@ -1,0 +1,209 @@
+// The JSON part of the page, `hyperscope.report/1`: see docs/formats/report.md.
+
+export interface Piece {
+  text: string;
+  strong: boolean;
+}
+
+export interface Link {
+  section: string;
+  vm: string | null;
+  level: number | null;
+  reason: string | null;
+}
+
+export interface Finding {
+  weight: "info" | "notice" | "warning";
+  pieces: Piece[];
+  link: Link | null;
+}
+
+/** A value that was not recorded is null. */
+export type Known = number | null;
+
+export interface ExitRow {
+  source: string;
+  vm: string | null;
+  level: number | null;
+  isa: string | null;
+  reason: string | null;
+  code: number | string | null;
+  handled: { kernel: Known; user: Known; l1: Known };
+  waiting: boolean;
+  count: number;
+  paired: number;
+  relative_error: Known;
+  dropped: number;
+  /** Times, as `NAME_ns`, or `NAME_cycles` where the recording has no nanoseconds. */
+  [time: string]: unknown;
+}
+
+export interface Losses {
+  events_lost: number;
+  uncounted_losses: number;
+  pages_damaged: number;
+  pairs_dropped: number;
+}
+
+export interface RecorderCost {
+  cpu_ns: number;
+  available_ns: number;
+  agents: { guest: string; cpu_ns: Known; wakeups: Known }[];
+}
+
+export interface ExitsDocument {
+  sources: string[];
+  span_ns: Known;
+  span_cycles?: number;
+  losses: Losses;
+  recorder_cost: RecorderCost | null;
+  vms: { source: string; vm: string; pid: Known; vcpus: number; comm: string | null }[];
+  rows: ExitRow[];
+}
+
+export interface NestedRow {
+  source: string;
+  vm: string;
+  reason: string;
+  code: number | string;
+  count: number;
+  reflected: number;
+  handled_by_host: number;
+  injected_as: { reason: string; count: number }[];
+  round_trips: number;
+  unfinished: number;
+  ancillary: { reason: string; code: number | string; count: number; per_exit: Known; [time: string]: unknown }[];
+  factor: Known;
+  [time: string]: unknown;
+}
+
+export interface NestedDocument {
+  levels: { source: string; vm: string; level1: number; level2: number }[];
+  rows: NestedRow[];
+}
+
+export interface AlignRow {
+  source: string;
+  vm: string;
+  vcpu: number;
+  guest_cpu: number;
+  method: string;
+  drift_ppb: number;
+  events: number;
+  violations: number;
+  [time: string]: unknown;
+}
+
+export interface AlignDocument {
+  guests: {
+    vm: string;
+    host: string;
+    guest: string;
+    method: string | null;
+    checked: boolean;
+    methods: { method: string; usable: boolean; reason: string | null; events: number; violations: number; [time: string]: unknown }[];
+  }[];
+  rows: AlignRow[];
+}
+
+export interface HeatGroupInfo {
+  source: string;
+  vm: string;
+  level: number;
+  reason: string;
+  code: number | string;
+  cells: number;
+}
+
+export interface HeatInfo {
+  columns_in: string;
+  from_ns: number;
+  column_ns: number;
+  columns: number;
+  rows_per_octave: number;
+  groups: HeatGroupInfo[];
+}
+
+export interface LaneInfo {
+  columns_in: string;
+  machine: string;
+  kind: "cpu" | "vcpu" | "thread" | "task";
+  name: string;
+  vm: string | null;
+  spans: number;
+}
+
+export interface TimelineInfo {
+  spans: number;
+  merged_below_ns: number;
+  lanes_left_out: number;
+  states: { key: string; title: string }[];
+  labels: string[];
+  lanes: LaneInfo[];
+}
+
+export interface PathDocument {
+  paths: {
+    name: string;
+    vm?: string | null;
+    count: number;
+    total: { p50_ns: Known; p90_ns: Known; p99_ns: Known };
+    hops: { from: string; to: string; on: string; p50_ns: Known; p90_ns: Known; p99_ns: Known }[];
+    example?: { ts_ns: number; what: string; on: string }[];
+  }[];
+}
+
+export interface DiffRow {
+  vm: string | null;
+  level: number | null;
+  reason: string | null;
+  metric: string;
+  a: Known;
+  b: Known;
+  ratio: Known;
+  /** Of what ci_low and ci_high are: the ratio, else the difference. */
+  interval_of?: string | null;
+  ci_low: Known;
+  ci_high: Known;
+  p_value: Known;
+  p_adjusted?: Known;
+  significant: boolean | null;
+}
+
+export interface Report {
+  schema: string;
+  title: string;
+  generator: string;
+  sources: string[];
+  nanoseconds: boolean;
+  /** Decimal digits: the clock may be past what a double holds exactly. */
+  origin: string;
+  length_ns: number;
+  findings: Finding[];
+  notes: { source: string; missing: string[] }[];
+  exits: ExitsDocument;
+  nested: NestedDocument | null;
+  align: AlignDocument | null;
+  align_summaries: string[];
+  heat: HeatInfo | null;
+  timeline: TimelineInfo;
+  path: PathDocument | null;
+  diff: { a?: string[]; b?: string[]; notes?: string[]; rows: DiffRow[] } | null;
+}
+
+export const SCHEMA = "hyperscope.report/1";
+
+/** Reads the report out of the page; throws with words for the reader where there is none. */
+export function readReport(page: Document): Report {
+  const element = page.getElementById("hyperscope-report");
+  if (!element?.textContent) throw new Error("This page holds no report: hyperscope report FILE -o report.html makes one.");
+  const report = JSON.parse(element.textContent) as Report;
+  if (report.schema !== SCHEMA) throw new Error(`This page can't show ${report.schema}.`);
+  return report;
+}
+
+/** A time of a row, in nanoseconds or ticks; null: not recorded. */
+export function timeOf(row: { [key: string]: unknown }, name: string, nanoseconds: boolean): Known {
+  const value = row[`${name}_${nanoseconds ? "ns" : "cycles"}`];
+  return typeof value === "number" ? value : null;
+}

@@ -1,0 +1,59 @@
+// Elements made of data. Strings only ever become text: nothing here reads HTML.
+
+type Child = Node | string | null | undefined | false;
+type Attributes = Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>;
+
+function fill<E extends Element>(element: E, attributes: Attributes, children: Child[]): E {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(name.replace(/^on/, ""), value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  for (const child of children) if (child !== null && child !== undefined && child !== false) element.append(child);
+  return element;
+}
+
+export function el<K extends keyof HTMLElementTagNameMap>(
+  name: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  return fill(document.createElement(name), attributes, children);
+}
+
+export function svg<K extends keyof SVGElementTagNameMap>(
+  name: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): SVGElementTagNameMap[K] {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
+}
+
+/** A section of the page with its heading. */
+export function section(id: string, title: string, ...children: Child[]): HTMLElement {
+  const heading = el("h2", { id: `${id}-title` }, title);
+  return el("section", { id, "aria-labelledby": `${id}-title`, tabindex: -1 }, heading, ...children);
+}
+
+/** A table, folded away: what a figure shows, for those who can't see it. */
+export function tableBehind(title: string, make: () => HTMLTableElement): HTMLDetailsElement {
+  const details = el("details", { class: "behind" }, el("summary", {}, title));
+  details.addEventListener("toggle", () => {
+    details.querySelector("table")?.parentElement?.remove();
+    if (details.open) details.append(el("div", { class: "scroll" }, make()));
+  });
+  return details;
+}
+
+/** A plain table. */
+export function plainTable(caption: string, titles: string[], rows: (string | number)[][]): HTMLTableElement {
+  const cell = (value: string | number, at: number) =>
+    at === 0 ? el("th", { scope: "row" }, String(value)) : el("td", { class: "number" }, String(value));
+  return el(
+    "table",
+    {},
+    el("caption", {}, caption),
+    el("thead", {}, el("tr", {}, ...titles.map((title) => el("th", { scope: "col" }, title)))),
+    el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map(cell)))),
+  );
+}

@@ -1,0 +1,55 @@
+// What the reader looks at: the VM, level and reason that all figures are narrowed to.
+
+import type { Report } from "./data/report";
+
+export interface Focus {
+  vm: string | null;
+  level: number | null;
+  reason: string | null;
+}
+
+export const EVERYTHING: Focus = { vm: null, level: null, reason: null };
+
+export function inFocus(focus: Focus, what: { vm: string | null; level: number | null; reason: string | null }): boolean {
+  return (
+    (focus.vm === null || focus.vm === what.vm) &&
+    (focus.level === null || focus.level === what.level) &&
+    (focus.reason === null || focus.reason === what.reason)
+  );
+}
+
+export function describe(focus: Focus): string {
+  const parts = [focus.vm, focus.level === null ? null : `level ${focus.level}`, focus.reason];
+  return parts.filter((part) => part !== null).join(" · ");
+}
+
+/** The focus, and who wants to hear of it. */
+export class FocusStore {
+  private current = EVERYTHING;
+  private readonly listeners: ((focus: Focus) => void)[] = [];
+
+  get value(): Focus {
+    return this.current;
+  }
+
+  set(focus: Focus): void {
+    this.current = focus;
+    for (const listener of this.listeners) listener(focus);
+  }
+
+  /** Calls `listener` now and at every change. */
+  follow(listener: (focus: Focus) => void): void {
+    this.listeners.push(listener);
+    listener(this.current);
+  }
+}
+
+/** What views share. */
+export interface Context {
+  report: Report;
+  focus: FocusStore;
+  /** Shows a stretch of time in the timeline. */
+  showTime: (from: number, to: number) => void;
+  /** Says something to readers who don't see it. */
+  announce: (words: string) => void;
+}

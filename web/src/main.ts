@@ -1,0 +1,57 @@
+// Reads the report out of the page and shows it.
+
+import "./style/page.css";
+import "./style/tables.css";
+import "./style/figures.css";
+import { columnsIn } from "./data/columns";
+import { readHeat, type Heat } from "./data/heat";
+import { readReport, type Report } from "./data/report";
+import { el } from "./dom";
+import { FocusStore, type Context } from "./focus";
+import { clocks } from "./views/clocks";
+import { diff } from "./views/diff";
+import { exits } from "./views/exits";
+import { contents, header } from "./views/header";
+import { heatmap } from "./views/heatmap";
+import { nested } from "./views/nested";
+import { paths } from "./views/path";
+import { status } from "./views/status";
+import { summary } from "./views/summary";
+import { Timeline } from "./views/timeline/timeline";
+
+async function start(root: HTMLElement): Promise<void> {
+  const report = readReport(document);
+  document.title = `${report.title} – Hyperscope`;
+  const heat = report.heat ? readHeat(await columnsIn(document, report.heat.columns_in), report.heat) : null;
+  const spoken = el("div", { class: "spoken", role: "status", "aria-live": "polite" });
+  const context: Context = {
+    report,
+    focus: new FocusStore(),
+    showTime: (from, to) => timeline.reveal(from, to),
+    announce: (words) => (spoken.textContent = words),
+  };
+  const timeline = new Timeline(context);
+  const sections = sectionsOf(report, context, heat, timeline);
+  root.replaceChildren(header(context), contents(sections), el("main", {}, ...sections), status(context), spoken);
+  await timeline.load();
+  document.documentElement.dataset.ready = "true";
+}
+
+function sectionsOf(report: Report, context: Context, heat: Heat | null, timeline: Timeline): HTMLElement[] {
+  const all = [
+    summary(context),
+    report.exits.rows.length > 0 ? exits(context, heat) : null,
+    diff(context),
+    heat ? heatmap(context, heat) : null,
+    report.timeline.lanes.length > 0 ? timeline.element : null,
+    nested(context),
+    paths(context),
+    clocks(context),
+  ];
+  return all.filter((one) => one !== null);
+}
+
+const root = document.getElementById("app")!;
+start(root).catch((error: unknown) => {
+  root.append(el("p", { class: "failed", role: "alert" }, error instanceof Error ? error.message : String(error)));
+});

@@ -1,0 +1,45 @@
+// How guests' clocks were brought to their host's, and how well that is known.
+
+import { timeOf } from "../data/report";
+import { el, plainTable, section } from "../dom";
+import type { Context } from "../focus";
+import { count, time } from "../format";
+
+/** Rows of a table at most; the JSON of `hyperscope align` has all. */
+const MOST_ROWS = 32;
+
+export function clocks({ report }: Context): HTMLElement | null {
+  const { align } = report;
+  if (!align || align.guests.length === 0) return null;
+  const ns = report.nanoseconds;
+  const methods = align.guests.flatMap((guest) =>
+    guest.methods.map((one) => [
+      `${guest.vm}: ${one.method}${one.method === guest.method ? " (taken)" : ""}`,
+      one.usable ? "yes" : "no",
+      one.usable ? count(one.events) : "–",
+      one.usable ? count(one.violations) : "–",
+      one.usable ? time(timeOf(one, "worst", ns), ns) : "–",
+      one.reason ?? "",
+    ]),
+  );
+  const rows = align.rows.slice(0, MOST_ROWS).map((row) => [
+    `${row.vm}, vCPU ${row.vcpu}`,
+    row.method,
+    count(timeOf(row, "offset", ns)),
+    time(timeOf(row, "bound", ns), ns),
+    count(row.drift_ppb),
+    count(row.events),
+    count(row.violations),
+  ]);
+  return section(
+    "clocks",
+    "Clocks of guests",
+    ...report.align_summaries.map((words) => el("p", {}, `${words}.`)),
+    el("div", { class: "scroll" }, plainTable("Each method, held against the times at which vCPUs ran their guests", ["method", "usable", "events", "outside", "worst", "why not"], methods)),
+    el("div", { class: "scroll" }, plainTable(
+      `Host time = guest time + offset${align.rows.length > MOST_ROWS ? `; ${count(align.rows.length - MOST_ROWS)} more stretches are in hyperscope align` : ""}`,
+      ["vCPU", "method", "offset, ns", "bound", "drift, ppb", "events", "outside"],
+      rows,
+    )),
+  );
+}

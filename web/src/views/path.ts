@@ -1,0 +1,61 @@
+// Paths of requests: each hop with where it ran and how long it took, and one example.
+
+import type { PathDocument } from "../data/report";
+import { el, plainTable, section, tableBehind } from "../dom";
+import type { Context } from "../focus";
+import { count, time } from "../format";
+
+type Path = PathDocument["paths"][number];
+
+/** The colour of a place that a hop runs on. */
+const COLOURS: Record<string, string> = {
+  guest: "--guest",
+  vcpu: "--kernel",
+  kernel: "--kernel",
+  iothread: "--user",
+  vmm: "--user",
+  vhost: "--halt-poll",
+};
+
+export function paths({ report }: Context): HTMLElement | null {
+  const all = report.path?.paths ?? [];
+  if (all.length === 0) return null;
+  return section(
+    "path",
+    "Paths of requests",
+    el("p", { class: "note" }, "From what began a request to where the guest goes on. Times are those of half the requests, and of 99%; bars are one request of a usual length, to scale."),
+    ...all.map(picture),
+  );
+}
+
+function picture(path: Path, at: number): HTMLElement {
+  const { total } = path;
+  const rows = path.hops.map((hop) => [`${hop.from} → ${hop.to}`, hop.on, time(hop.p50_ns), time(hop.p90_ns), time(hop.p99_ns)]);
+  const vm = path.vm ? `${path.vm}: ` : "";
+  return el(
+    "details",
+    { class: "path", open: at < 2 },
+    el("summary", {}, el("b", {}, vm + path.name), el("span", { class: "figures" }, `${count(path.count)} times · half within ${time(total.p50_ns)} · 90% within ${time(total.p90_ns)} · 99% within ${time(total.p99_ns)}`)),
+    el("ol", { class: "hops" }, ...hopsOf(path)),
+    tableBehind("Table behind this figure", () => plainTable(`Hops of ${path.name}`, ["hop", "on", "p50", "p90", "p99"], rows)),
+  );
+}
+
+/** A line for each hop; its bar is where the hop was in one request, drawn to scale. */
+function hopsOf(path: Path): HTMLElement[] {
+  const steps = path.example ?? [];
+  const first = steps[0]?.ts_ns ?? 0;
+  const length = Math.max(1, (steps.at(-1)?.ts_ns ?? 0) - first);
+  const drawn = steps.length === path.hops.length + 1;
+  return path.hops.map((hop, at) => {
+    const [from, to] = [steps[at]?.ts_ns ?? 0, steps[at + 1]?.ts_ns ?? 0];
+    const place = `left: ${(100 * (from - first)) / length}%; width: ${(100 * (to - from)) / length}%; background: var(${COLOURS[hop.on] ?? "--other"})`;
+    return el(
+      "li",
+      {},
+      el("span", { class: "what" }, at === 0 ? `${hop.from} → ${hop.to}` : `→ ${hop.to}`, el("small", {}, ` on ${hop.on}`)),
+      el("span", { class: "took" }, time(hop.p50_ns), el("small", {}, ` 99% ${time(hop.p99_ns)}`)),
+      drawn ? el("span", { class: "lane", title: `in this request: ${time(to - from)}` }, el("i", { style: place })) : null,
+    );
+  });
+}

@@ -1,0 +1,57 @@
+// What stands below everything: losses, clocks, the recorder's own cost, what was merged.
+
+import { timeOf } from "../data/report";
+import { el } from "../dom";
+import type { Context } from "../focus";
+import { count, share, time } from "../format";
+
+export function status({ report }: Context): HTMLElement {
+  return el(
+    "footer",
+    { class: "status", "aria-label": "Quality of this recording" },
+    ...[losses(report), clocks(report), cost(report), merged(report)].map(([good, title, words, hint]) =>
+      el("div", { class: good, title: hint }, el("b", {}, title), ` ${words}`),
+    ),
+  );
+}
+
+type Said = ["good" | "warn" | "plain", string, string, string];
+type Report = Context["report"];
+
+function losses({ exits }: Report): Said {
+  const { events_lost, uncounted_losses, pages_damaged, pairs_dropped } = exits.losses;
+  if (events_lost + uncounted_losses + pages_damaged + pairs_dropped === 0) {
+    return ["good", "Losses", "none", "No event was lost, every page could be read"];
+  }
+  const parts = [
+    events_lost ? `${count(events_lost)} events` : "",
+    uncounted_losses ? `${count(uncounted_losses)} uncounted` : "",
+    pages_damaged ? `${count(pages_damaged)} places unreadable` : "",
+    pairs_dropped ? `${count(pairs_dropped)} exits left out` : "",
+  ];
+  return ["warn", "Losses", parts.filter(Boolean).join(", "), "Times are of what is left; nothing was guessed over a loss"];
+}
+
+function clocks({ align, nanoseconds }: Report): Said {
+  if (!align || align.guests.length === 0) return ["plain", "Clocks", "one clock", "No guest's recording had to be aligned"];
+  const chosen = align.guests.map((guest) => guest.methods.find((one) => one.method === guest.method));
+  const outside = chosen.reduce((sum, one) => sum + (one?.violations ?? 0), 0);
+  const events = chosen.reduce((sum, one) => sum + (one?.events ?? 0), 0);
+  const bounds = align.rows.map((row) => timeOf(row, "bound", nanoseconds));
+  const known = bounds.length > 0 && bounds.every((bound) => bound !== null);
+  const within = known ? `within ${time(Math.max(...(bounds as number[])), nanoseconds)}` : "no bound stated";
+  const methods = [...new Set(align.guests.map((guest) => guest.method ?? "not aligned"))].join(", ");
+  const good = outside === 0 && chosen.every((one) => one !== undefined);
+  return [good ? "good" : "warn", "Clocks", `${methods}, ${within}, ${count(outside)} of ${count(events)} outside`, "Guest events outside all times at which their vCPU ran its guest"];
+}
+
+function cost({ exits }: Report): Said {
+  const told = exits.recorder_cost;
+  if (!told) return ["plain", "Recorder’s cost", "not recorded", "The recorder told nothing of its own cost"];
+  return ["plain", "Recorder’s cost", `${time(told.cpu_ns)} of CPU time, ${share(told.cpu_ns, told.available_ns)}`, "CPU time of the recorder, and its share of what the recorded CPUs had"];
+}
+
+function merged({ timeline, nanoseconds }: Report): Said {
+  if (timeline.merged_below_ns === 0) return ["good", "Timeline", "every span kept", `${count(timeline.spans)} spans`];
+  return ["plain", "Timeline", `below ${time(timeline.merged_below_ns, nanoseconds)} merged`, `${count(timeline.spans)} spans were recorded; shorter neighbours are one, their sums are exact`];
+}

@@ -1,0 +1,39 @@
+// What stands above the lanes and below them: buttons, keys, and what a reader must know.
+
+import type { Report } from "../../data/report";
+import { el } from "../../dom";
+import { count, time } from "../../format";
+import { KEYS, type Command } from "./keys";
+
+export function controls(field: HTMLElement, found: HTMLElement, run: (command: Command) => void): HTMLElement {
+  const button = (label: string, title: string, command: Command) =>
+    el("button", { type: "button", title, "aria-label": title, onclick: () => run(command) }, label);
+  const keys = KEYS.flatMap(([names, what]) => [el("dt", {}, names), el("dd", {}, what)]);
+  return el(
+    "div",
+    { class: "controls" },
+    field,
+    button("‹", "Previous match", "previousMatch"),
+    button("›", "Next match", "nextMatch"),
+    found,
+    el("span", { class: "gap" }),
+    button("−", "Zoom out (- or S)", "zoomOut"),
+    button("+", "Zoom in (+ or W)", "zoomIn"),
+    button("Fit", "Show everything (0)", "fit"),
+    el("details", { class: "keys" }, el("summary", {}, "Keys"), el("dl", {}, ...keys)),
+  );
+}
+
+export function note({ timeline, nanoseconds }: Report): HTMLElement {
+  const { spans, merged_below_ns, lanes_left_out } = timeline;
+  const told = [
+    `${count(spans)} spans.`,
+    "A column of pixels shows all of its time: colours are as high as the shares of their states.",
+    "Drag selects, Ctrl + wheel zooms, Shift + wheel or a drag in the strip above moves.",
+    merged_below_ns > 0
+      ? `Neighbours below ${time(merged_below_ns, nanoseconds)} are merged: the times of their states are exact, their order and labels are not kept.`
+      : "",
+    lanes_left_out > 0 ? `Lanes of ${count(lanes_left_out)} threads and tasks that ran least are left out.` : "",
+  ];
+  return el("p", { class: "note" }, told.filter(Boolean).join(" "));
+}

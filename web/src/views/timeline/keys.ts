@@ -1,0 +1,58 @@
+// What keys do in the timeline.
+
+export type Command =
+  | "left"
+  | "right"
+  | "up"
+  | "down"
+  | "zoomIn"
+  | "zoomOut"
+  | "fit"
+  | "nextSpan"
+  | "previousSpan"
+  | "nextMatch"
+  | "previousMatch"
+  | "zoomToSpan"
+  | "selectSpan"
+  | "clear";
+
+const COMMANDS: Record<string, Command> = {
+  arrowleft: "left",
+  a: "left",
+  arrowright: "right",
+  d: "right",
+  arrowup: "up",
+  arrowdown: "down",
+  w: "zoomIn",
+  "+": "zoomIn",
+  "=": "zoomIn",
+  s: "zoomOut",
+  "-": "zoomOut",
+  "0": "fit",
+  ".": "nextSpan",
+  ",": "previousSpan",
+  n: "nextMatch",
+  p: "previousMatch",
+  enter: "zoomToSpan",
+  m: "selectSpan",
+  escape: "clear",
+};
+
+/** For readers: keys, and what they do. */
+export const KEYS: [string, string][] = [
+  ["← → or A D", "move"],
+  ["+ − or W S", "zoom around the pointer"],
+  ["0", "show everything"],
+  ["↑ ↓", "go to the lane above or below"],
+  [", .", "go to the span before or behind"],
+  ["Enter", "zoom to the chosen span"],
+  ["M", "select it, or what is shown"],
+  ["/", "find; Enter and N: next match, P: previous"],
+  ["Esc", "clear"],
+  ["Tab", "leave the timeline"],
+];
+
+export function commandFor(event: { key: string; ctrlKey: boolean; metaKey: boolean; altKey: boolean }): Command | null {
+  if (event.ctrlKey || event.metaKey || event.altKey) return null;
+  return COMMANDS[event.key.toLowerCase()] ?? null;
+}

@@ -1,0 +1,396 @@
+// The timeline: lanes of spans, as far in or out as one likes.
+
+import { columnsIn } from "../../data/columns";
+import { readLane } from "../../data/lane";
+import { el, section, tableBehind } from "../../dom";
+import type { Context } from "../../focus";
+import { count, time } from "../../format";
+import { hideTooltip, showTooltip } from "../../tooltip";
+import { controls, note } from "./controls";
+import { Gutter } from "./gutter";
+import { commandFor, type Command } from "./keys";
+import { legendEntries } from "./legend";
+import { Minimap } from "./minimap";
+import { paintAxis, paintLanes, paintOverlay, palette, type Palette } from "./paint";
+import { between, moved, within, zoomed, type Range } from "./range";
+import { groupsOf, place, unfolded, type LaneRow } from "./rows";
+import { Search, type Match } from "./search";
+import { SelectionPanel, sumsTable } from "./selection";
+import { describeSpan, describeStretch } from "./words";
+
+/** The lanes are this high at most; more are scrolled. */
+const MOST_HEIGHT = 620;
+/** A zoom takes so long to get where it goes. */
+const ZOOM_MS = 130;
+
+export class Timeline {
+  readonly element: HTMLElement;
+  private readonly groups;
+  private readonly whole: Range;
+  private shown: Range;
+  private selection: Range | null = null;
+  private cursor: number | null = null;
+  private chosen: Match | null = null;
+  private search: Search;
+  private colours: Palette;
+  private frame = 0;
+  private stale = { lanes: true, minimap: true };
+  private animation: { from: Range; to: Range; begun: number } | null = null;
+  private readonly canvas = el("canvas", { class: "lanes" });
+  private readonly overlay = el("canvas", { class: "overlay" });
+  private readonly axis = el("canvas", { class: "axis", role: "presentation" });
+  private readonly legend = el("ul", { class: "legend", "aria-label": "Colours" });
+  private height = 0;
+  private readonly gutter: Gutter;
+  private readonly scroller: HTMLElement;
+  private readonly area: HTMLElement;
+  private readonly minimap: Minimap;
+  private readonly panel: SelectionPanel;
+  private readonly about = el("p", { class: "about", role: "status" });
+  private readonly field: HTMLInputElement;
+  private readonly found = el("span", { class: "found", role: "status" });
+
+  constructor(private readonly context: Context) {
+    const { report } = context;
+    this.groups = groupsOf(report.timeline.lanes);
+    this.whole = { from: 0, to: Math.max(1000, report.length_ns) };
+    this.shown = this.whole;
+    this.search = new Search(report, [], "");
+    this.colours = palette(report);
+    this.gutter = new Gutter(this.groups, () => this.changeRows());
+    this.minimap = new Minimap(this.whole, () => this.shown, (range) => this.show(range));
+    this.panel = new SelectionPanel(context, () => this.select(null), (range) => this.show(range, true));
+    this.field = el("input", { type: "search", placeholder: "Find reason, thread, state …  ( / )", "aria-label": "Find in the timeline", oninput: () => this.find() });
+    const words = `Timeline of ${count(report.timeline.lanes.length)} lanes over ${time(report.length_ns, report.nanoseconds)}. Arrow keys or W A S D move and zoom, comma and full stop go from span to span.`;
+    this.area = el("div", { class: "area", tabindex: 0, role: "application", "aria-label": words }, this.canvas, this.overlay);
+    this.scroller = el("div", { class: "scroller" }, this.gutter.element, this.area);
+    this.element = this.makeSection();
+    this.listen();
+    this.changeRows();
+  }
+
+  private makeSection(): HTMLElement {
+    const { report } = this.context;
+    const table = () => sumsTable(report, this.shown, unfolded(this.groups));
+    return section(
+      "timeline",
+      "Timeline",
+      controls(this.field, this.found, (command) => this.run(command)),
+      this.legend,
+      el("div", { class: "frame" }, el("div", { class: "corner" }, "all of it"), this.minimap.canvas, el("div", { class: "corner" }, "since the beginning"), this.axis, this.scroller),
+      this.about,
+      this.panel.element,
+      tableBehind("Table of what is shown", table),
+      note(report),
+    );
+  }
+
+  /** Reads the lanes out of the page, one after the other; the page stays usable. */
+  async load(): Promise<void> {
+    let begun = performance.now();
+    const rows = this.groups.flatMap((group) => group.rows);
+    for (const [at, row] of rows.entries()) {
+      row.lane = readLane(await columnsIn(document, row.info.columns_in), row.info.spans);
+      if (performance.now() - begun < 40 && at + 1 < rows.length) continue;
+      this.about.textContent = at + 1 < rows.length ? `Reading lanes: ${at + 1} of ${rows.length} …` : "";
+      this.invalidate(true);
+      await new Promise((resolve) => setTimeout(resolve));
+      begun = performance.now();
+    }
+    this.legend.replaceChildren(...legendEntries(this.context.report, rows));
+    this.find();
+  }
+
+  /** Shows a stretch of time and brings the timeline into view. */
+  reveal(from: number, to: number): void {
+    this.show({ from, to }, true);
+    this.element.scrollIntoView({ behavior: "smooth", block: "start" });
+    this.area.focus({ preventScroll: true });
+  }
+
+  private listen(): void {
+    new ResizeObserver(() => this.resize()).observe(this.area);
+    addEventListener("hyperscope:theme", () => {
+      this.colours = palette(this.context.report);
+      this.invalidate(true);
+    });
+    this.scroller.addEventListener("scroll", () => this.invalidate(false));
+    this.area.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    this.area.addEventListener("pointerdown", (event) => this.press(event));
+    this.area.addEventListener("pointermove", (event) => this.hover(event));
+    this.area.addEventListener("pointerleave", () => this.leave());
+    this.area.addEventListener("dblclick", (event) => this.zoomTo(event));
+    this.area.addEventListener("keydown", (event) => this.key(event));
+    this.field.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter") return;
+      event.preventDefault();
+      this.run(event.shiftKey ? "previousMatch" : "nextMatch");
+    });
+    document.addEventListener("keydown", (event) => {
+      const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+      if (event.key !== "/" || typing || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      this.field.focus();
+    });
+  }
+
+  private changeRows(): void {
+    this.height = place(this.groups);
+    this.area.style.height = `${this.height}px`;
+    this.scroller.style.maxHeight = `${MOST_HEIGHT}px`;
+    this.gutter.place();
+    this.resize();
+    this.invalidate(true);
+  }
+
+  private resize(): void {
+    const scale = devicePixelRatio || 1;
+    const fit = (canvas: HTMLCanvasElement, width: number, height: number) => {
+      canvas.style.height = `${height}px`;
+      const [wide, high] = [Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale))];
+      if (canvas.width === wide && canvas.height === high) return;
+      canvas.width = wide;
+      canvas.height = high;
+    };
+    const width = this.area.clientWidth;
+    const height = Math.min(MOST_HEIGHT, this.height);
+    fit(this.canvas, width, height);
+    fit(this.overlay, width, height);
+    fit(this.axis, this.axis.clientWidth, 26);
+    this.invalidate(true);
+  }
+
+  private invalidate(minimap: boolean): void {
+    this.stale.lanes = true;
+    this.stale.minimap ||= minimap;
+    this.schedule();
+  }
+
+  private schedule(): void {
+    if (this.frame === 0) this.frame = requestAnimationFrame(() => this.draw());
+  }
+
+  private draw(): void {
+    this.frame = 0;
+    const begun = performance.now();
+    this.animate(begun);
+    const { report } = this.context;
+    const rows = unfolded(this.groups);
+    if (this.stale.lanes) {
+      paintLanes(this.canvas, rows, report, this.colours, this.shown, this.scroller.scrollTop);
+      paintAxis(this.axis, report, this.colours, this.shown);
+      if (this.stale.minimap) this.minimap.prepare(overview(rows), this.colours);
+      this.minimap.draw();
+      this.stale = { lanes: false, minimap: false };
+    }
+    const chosen = this.chosen;
+    const lane = chosen?.row.lane;
+    const mark = chosen && lane && !chosen.row.group.folded ? { from: lane.from[chosen.at]!, to: lane.to[chosen.at]!, y: chosen.row.y - this.scroller.scrollTop, height: chosen.row.height } : null;
+    paintOverlay(this.overlay, this.colours, this.shown, { selection: this.selection, cursor: this.cursor, chosen: mark });
+    if (this.animation) this.invalidate(false);
+    this.element.dispatchEvent(new CustomEvent("hyperscope:drawn", { detail: performance.now() - begun }));
+  }
+
+  private animate(now: number): void {
+    if (!this.animation) return;
+    const share = Math.min(1, (now - this.animation.begun) / ZOOM_MS);
+    this.shown = between(this.animation.from, this.animation.to, 1 - (1 - share) ** 3);
+    this.stale.lanes = true;
+    if (share >= 1) this.animation = null;
+  }
+
+  private show(range: Range, smoothly = false): void {
+    const target = within(range, this.whole);
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.animation = smoothly && !still ? { from: this.shown, to: target, begun: performance.now() } : null;
+    if (!this.animation) this.shown = target;
+    this.invalidate(false);
+  }
+
+  /** Where a zoom that is under way will end: keys pressed in a row add up. */
+  private get target(): Range {
+    return this.animation?.to ?? this.shown;
+  }
+
+  private timeAt(event: MouseEvent): number {
+    const box = this.area.getBoundingClientRect();
+    return this.shown.from + ((event.clientX - box.left) / box.width) * (this.shown.to - this.shown.from);
+  }
+
+  private rowAt(event: MouseEvent): LaneRow | null {
+    const y = event.clientY - this.canvas.getBoundingClientRect().top + this.scroller.scrollTop;
+    return unfolded(this.groups).find((row) => y >= row.y && y < row.y + row.height) ?? null;
+  }
+
+  private wheel(event: WheelEvent): void {
+    const zoom = event.ctrlKey || event.metaKey;
+    const by = event.deltaX !== 0 ? event.deltaX : event.shiftKey ? event.deltaY : 0;
+    if (!zoom && by === 0) return;
+    event.preventDefault();
+    const length = this.shown.to - this.shown.from;
+    if (zoom) this.show(zoomed(this.shown, 1.0018 ** event.deltaY, this.timeAt(event), this.whole));
+    else this.show(moved(this.shown, (by / this.area.clientWidth) * length, this.whole));
+  }
+
+  /** A drag selects; with a finger, the middle button or Shift it moves. */
+  private press(event: PointerEvent): void {
+    if (event.button > 1) return;
+    this.area.focus({ preventScroll: true });
+    this.area.setPointerCapture(event.pointerId);
+    const [begun, x, shown] = [this.timeAt(event), event.clientX, this.shown];
+    const moves = event.pointerType === "touch" || event.button === 1 || event.shiftKey;
+    let dragged = false;
+    const drag = (now: PointerEvent) => {
+      dragged ||= Math.abs(now.clientX - x) > 3;
+      if (!dragged) return;
+      if (moves) return this.show(moved(shown, ((x - now.clientX) / this.area.clientWidth) * (shown.to - shown.from), this.whole));
+      const other = this.timeAt(now);
+      this.select({ from: Math.max(0, Math.min(begun, other)), to: Math.min(this.whole.to, Math.max(begun, other)) });
+    };
+    const end = () => {
+      this.area.removeEventListener("pointermove", drag);
+      this.area.removeEventListener("pointerup", end);
+      this.area.removeEventListener("pointercancel", end);
+      if (!dragged) this.choose(this.spanAt(event));
+    };
+    this.area.addEventListener("pointermove", drag);
+    this.area.addEventListener("pointerup", end);
+    this.area.addEventListener("pointercancel", end);
+  }
+
+  private spanAt(event: MouseEvent): Match | null {
+    const row = this.rowAt(event);
+    const at = row?.lane?.at(this.timeAt(event)) ?? null;
+    return row && at !== null ? { row, at } : null;
+  }
+
+  private hover(event: PointerEvent): void {
+    this.cursor = this.timeAt(event);
+    this.schedule();
+    const row = this.rowAt(event);
+    if (!row?.lane || event.buttons > 0) return hideTooltip();
+    showTooltip(event.clientX, event.clientY, this.linesAt(row, this.cursor));
+  }
+
+  /** What is under the pointer: a span if it is wide enough to be hit, else what its pixels stand for. */
+  private linesAt(row: LaneRow, at: number): string[] {
+    const { report } = this.context;
+    const lane = row.lane!;
+    const pixel = (this.shown.to - this.shown.from) / this.area.clientWidth;
+    const span = lane.at(at);
+    if (span !== null && lane.to[span]! - lane.from[span]! >= 2 * pixel) return describeSpan(report, row.info, lane, span);
+    return describeStretch(report, row.info, lane, at - pixel, at + pixel);
+  }
+
+  private leave(): void {
+    this.cursor = null;
+    hideTooltip();
+    this.schedule();
+  }
+
+  private zoomTo(event: MouseEvent): void {
+    const match = this.spanAt(event);
+    if (match) this.zoomToSpan(match);
+  }
+
+  private zoomToSpan({ row, at }: Match): void {
+    const [from, to] = [row.lane!.from[at]!, row.lane!.to[at]!];
+    this.show({ from: from - (to - from) * 0.5, to: to + (to - from) * 0.5 }, true);
+  }
+
+  private choose(match: Match | null): void {
+    this.chosen = match;
+    this.gutter.mark(match?.row ?? null);
+    const lines = match ? describeSpan(this.context.report, match.row.info, match.row.lane!, match.at) : [];
+    this.about.textContent = lines.join(" · ");
+    this.schedule();
+  }
+
+  /** Chooses a span and makes sure that it can be seen. */
+  private goTo(match: Match | null): void {
+    if (!match) return;
+    if (match.row.group.folded) {
+      match.row.group.folded = false;
+      this.changeRows();
+    }
+    this.choose(match);
+    const [from, to] = [match.row.lane!.from[match.at]!, match.row.lane!.to[match.at]!];
+    const shown = this.target;
+    const tiny = (to - from) / (shown.to - shown.from) < 4 / Math.max(1, this.area.clientWidth);
+    if (tiny) this.show({ from: from - (to - from) * 20, to: to + (to - from) * 20 }, true);
+    else if (from < shown.from || to > shown.to) this.show(moved(shown, (from + to) / 2 - (shown.from + shown.to) / 2, this.whole), true);
+    const { y, height } = match.row;
+    const { scrollTop, clientHeight } = this.scroller;
+    if (y < scrollTop) this.scroller.scrollTop = y;
+    if (y + height > scrollTop + clientHeight) this.scroller.scrollTop = y + height - clientHeight;
+  }
+
+  private select(range: Range | null): void {
+    this.selection = range;
+    this.panel.show(range, unfolded(this.groups));
+    this.schedule();
+  }
+
+  private find(): void {
+    this.search = new Search(this.context.report, this.groups.flatMap((group) => group.rows), this.field.value);
+    this.found.textContent = this.search.empty ? "" : `${count(this.search.count())} spans`;
+  }
+
+  private key(event: KeyboardEvent): void {
+    const command = commandFor(event);
+    if (!command) return;
+    event.preventDefault();
+    this.run(command);
+  }
+
+  private run(command: Command): void {
+    const shown = this.target;
+    const [length, middle] = [shown.to - shown.from, (shown.from + shown.to) / 2];
+    const rows = unfolded(this.groups).filter((row) => (row.lane?.count ?? 0) > 0);
+    switch (command) {
+      case "left":
+      case "right":
+        return this.show(moved(shown, (command === "left" ? -0.2 : 0.2) * length, this.whole), true);
+      case "zoomIn":
+      case "zoomOut":
+        return this.show(zoomed(shown, command === "zoomIn" ? 0.6 : 1 / 0.6, this.cursor ?? middle, this.whole), true);
+      case "fit":
+        return this.show(this.whole, true);
+      case "up":
+      case "down":
+        return this.changeLane(rows, command === "up" ? -1 : 1, middle);
+      case "nextSpan":
+      case "previousSpan":
+        return this.step(rows, command === "nextSpan" ? 1 : -1, middle);
+      case "nextMatch":
+      case "previousMatch":
+        return this.goTo(this.search.empty ? null : this.search.next(this.chosen, shown.from, command === "nextMatch"));
+      case "zoomToSpan":
+        return this.chosen ? this.zoomToSpan(this.chosen) : undefined;
+      case "selectSpan":
+        return this.chosen ? this.select({ from: this.chosen.row.lane!.from[this.chosen.at]!, to: this.chosen.row.lane!.to[this.chosen.at]! }) : this.select(shown);
+      case "clear":
+        this.select(null);
+        return this.choose(null);
+    }
+  }
+
+  private changeLane(rows: LaneRow[], by: number, middle: number): void {
+    const at = this.chosen ? rows.indexOf(this.chosen.row) + by : 0;
+    const row = rows[Math.min(rows.length - 1, Math.max(0, at))];
+    const moment = this.chosen ? this.chosen.row.lane!.from[this.chosen.at]! : middle;
+    if (row) this.goTo({ row, at: Math.max(0, row.lane!.begunBy(moment) - 1) });
+  }
+
+  private step(rows: LaneRow[], by: number, middle: number): void {
+    if (!this.chosen) return this.changeLane(rows, 0, middle);
+    const at = this.chosen.at + by;
+    if (at >= 0 && at < this.chosen.row.lane!.count) this.goTo({ row: this.chosen.row, at });
+  }
+}
+
+/** What the strip above shows: the vCPUs, where there are any. */
+function overview(rows: LaneRow[]): LaneRow[] {
+  const vcpus = rows.filter((row) => row.info.kind === "vcpu");
+  return vcpus.length > 0 ? vcpus : rows;
+}

@@ -1,0 +1,40 @@
+// Spans and stretches of time in words.
+
+import type { Lane } from "../../data/lane";
+import { MERGED } from "../../data/lane";
+import type { LaneInfo, Report } from "../../data/report";
+import { count, moment, share, time } from "../../format";
+
+export function stateTitle(report: Report, state: number): string {
+  return report.timeline.states[state]?.title ?? `state ${state}`;
+}
+
+/** What a label says of a span: which exit is handled, or which thread runs. */
+function aboutLabel(report: Report, info: LaneInfo, lane: Lane, at: number): string | null {
+  const label = report.timeline.labels[lane.label[at]!];
+  if (!label || lane.state[at] === MERGED) return null;
+  const key = report.timeline.states[lane.state[at]!]?.key ?? "";
+  return info.kind !== "vcpu" || key.startsWith("guest") ? label : `exit: ${label}`;
+}
+
+export function describeSpan(report: Report, info: LaneInfo, lane: Lane, at: number): string[] {
+  const ns = report.nanoseconds;
+  const [from, to] = [lane.from[at]!, lane.to[at]!];
+  const merged = lane.state[at] === MERGED;
+  const head = merged ? `${count(lane.spansIn(at))} spans, merged` : stateTitle(report, lane.state[at]!);
+  const lines = [head, aboutLabel(report, info, lane, at), time(to - from, ns), `${info.machine} ${info.name}, from ${moment(report.origin, from, ns)}`];
+  if (merged) lines.splice(2, 0, ...describeSums(report, lane.within(from, to), to - from));
+  return lines.filter((line) => line !== null);
+}
+
+/** Time by state, the longest first. */
+export function describeSums(report: Report, sums: Map<number, number>, whole: number): string[] {
+  const sorted = [...sums].sort((a, b) => b[1] - a[1]);
+  return sorted.map(([state, ns]) => `${stateTitle(report, state)} ${time(ns, report.nanoseconds)} (${share(ns, whole, 1)})`);
+}
+
+export function describeStretch(report: Report, info: LaneInfo, lane: Lane, from: number, to: number): string[] {
+  const spans = lane.spansWithin(from, to);
+  const head = `${count(spans)} spans begin in ${time(to - from, report.nanoseconds)}`;
+  return [head, ...describeSums(report, lane.within(from, to), to - from), `${info.machine} ${info.name}, at ${moment(report.origin, from, report.nanoseconds)}`];
+}

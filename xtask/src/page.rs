@@ -1,0 +1,78 @@
+//! Checks that the page in `web/dist` was built from the sources beside it.
+//!
+//! The build puts a hash of its sources into the page (`web/sources.ts`); no npm is needed to hold
+//! it against them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
+
+use crate::repository;
+
+/// What the page is built from: as `INPUTS` in `web/sources.ts`.
+const INPUTS: &[&str] = &[
+    "index.html",
+    "package-lock.json",
+    "package.json",
+    "sources.ts",
+    "src",
+    "tsconfig.json",
+    "vite.config.ts",
+];
+
+/// Before the hash in the page.
+const MARK: &str = "name=\"hyperscope-sources\" content=\"";
+
+/// Checks the page.
+pub(crate) fn check() -> Result<()> {
+    let web = repository::root().join("web");
+    let expected = hash(&web)?;
+    let page = fs::read_to_string(web.join("dist/report.html")).context("web/dist/report.html")?;
+    let stored = page.split_once(MARK).and_then(|(_, rest)| rest.split_once('"'));
+    let mut faults = Vec::new();
+    if stored.map(|(hash, _)| hash) != Some(expected.as_str()) {
+        faults.push("web/dist/report.html is not what web/ builds: make web".to_owned());
+    }
+    let lock =
+        fs::read_to_string(web.join("package-lock.json")).context("web/package-lock.json")?;
+    if lock.contains("\"resolved\"") {
+        faults.push("web/package-lock.json names a registry: npm install in web/".to_owned());
+    }
+    repository::conclude("page", &faults)
+}
+
+/// sha256 over each file's path, a zero byte, its length, a zero byte and its content.
+fn hash(web: &Path) -> Result<String> {
+    let mut files = Vec::new();
+    for input in INPUTS {
+        collect(&web.join(input), &mut files)?;
+    }
+    let mut named: Vec<(String, PathBuf)> = files
+        .into_iter()
+        .map(|file| {
+            let name = file.strip_prefix(web).unwrap_or(&file).to_string_lossy().replace('\\', "/");
+            (name, file)
+        })
+        .collect();
+    named.sort();
+    let mut hash = Sha256::new();
+    for (name, file) in named {
+        let content = fs::read(&file).with_context(|| file.display().to_string())?;
+        hash.update(format!("{name}\0{}\0", content.len()));
+        hash.update(&content);
+    }
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    for entry in fs::read_dir(path).with_context(|| path.display().to_string())? {
+        collect(&entry?.path(), files)?;
+    }
+    Ok(())
+}
