@@ -9,6 +9,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use report::events::{Condition, CpuSet};
 
 pub(crate) use lab::{LabArgs, LabVerb};
+pub(crate) use page::PageArgs;
 
 use crate::seconds::Seconds;
 
@@ -18,6 +19,7 @@ pub(crate) mod diff;
 pub(crate) mod keys;
 pub(crate) mod lab;
 pub(crate) mod listen;
+pub(crate) mod page;
 pub(crate) mod path;
 pub(crate) mod record;
 
@@ -37,7 +39,8 @@ pub(crate) mod record;
         hyperscope cpu host.dat guest.dat\n  \
         hyperscope events -e kvm:kvm_exit --cpu 0 trace.dat | head\n  \
         hyperscope align host.dat guest.dat\n  \
-        hyperscope exits --format json trace.dat\n\n\
+        hyperscope exits --format json trace.dat\n  \
+        hyperscope report host.dat guest.dat -o report.html\n\n\
         A FILE is what trace-cmd record wrote, a session (NAME.hscope: a folder with host.dat and\n\
         guest-*.dat), or a folder with ring-buffer pages (*cpu0*, …) and the events folder of the\n\
         tracefs they come from.\n\n\
@@ -66,6 +69,8 @@ pub(crate) enum Verb {
     Path(path::PathArgs),
     /// Tell how guests' clocks relate to their host's, and how well that is known
     Align(AlignArgs),
+    /// Write everything about a recording as one page for a browser
+    Report(PageArgs),
     /// Tell what a recording holds, and what it lost
     Info(ReportArgs),
     /// Record this host's kernel: VM exits, scheduling, interrupts

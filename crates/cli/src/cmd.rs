@@ -15,3 +15,4 @@ pub(crate) mod man;
 pub(crate) mod nested;
 pub(crate) mod path;
 pub(crate) mod record;
+pub(crate) mod report;

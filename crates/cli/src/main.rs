@@ -10,6 +10,7 @@ mod args;
 mod cmd;
 mod inputs;
 mod lab_steps;
+mod machines;
 mod output;
 mod progress;
 mod recorded;
@@ -43,6 +44,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Events(args) => cmd::events::run(args),
         Verb::Path(args) => cmd::path::run(args),
         Verb::Align(args) => cmd::align::run(args),
+        Verb::Report(args) => cmd::report::run(args),
         Verb::Info(args) => cmd::info::run(args),
         Verb::Record(args) => cmd::record::run(args),
         Verb::Bench(args) => cmd::bench::run(args),

@@ -30,6 +30,13 @@ pub struct Source {
     pub processes: HashMap<u32, u32>,
 }
 
+impl Source {
+    /// Parts of exits that there are no events for, and what would record them.
+    pub(crate) fn exits_missing(&self) -> Vec<String> {
+        notes::missing_parts(&self.exits.recorded)
+    }
+}
+
 /// The exits of all recordings given.
 #[derive(Debug)]
 pub struct ExitsReport {

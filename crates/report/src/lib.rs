@@ -1,4 +1,4 @@
-//! Results as tables, JSON and CSV.
+//! Results as tables, JSON, CSV and pages.
 //!
 //! An analysis gives numbers; this crate says how they look. JSON follows the schemas in
 //! `docs/formats`, which scripts rely on; tables may change.
@@ -11,6 +11,7 @@ mod cpu;
 mod diff;
 pub mod events;
 mod exits;
+pub mod html;
 mod info;
 mod json;
 mod losses;

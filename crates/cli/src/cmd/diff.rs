@@ -18,7 +18,7 @@ use crate::progress::Progress;
 const CONDITION_HOLDS: u8 = 3;
 
 pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode> {
-    let runs = |paths: &[PathBuf]| paths.iter().map(open).collect::<anyhow::Result<Vec<_>>>();
+    let runs = |paths: &[PathBuf]| paths.iter().map(open_run).collect::<anyhow::Result<Vec<_>>>();
     let (a, b) = (runs(sides.a)?, runs(sides.b)?);
     let mut out = output::open(args.output.output.as_deref(), a.iter().chain(&b).flatten())?;
     let all = a.iter().chain(&b).flatten();
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode
 }
 
 /// The recordings of a run, the host's first.
-fn open(path: &PathBuf) -> anyhow::Result<Vec<Recording>> {
+pub(crate) fn open_run(path: &PathBuf) -> anyhow::Result<Vec<Recording>> {
     let mut recordings = open_all(std::slice::from_ref(path))?;
     let hosts: Vec<bool> = recordings.iter().map(|one| !is_of_guest(one, &recordings)).collect();
     if let Some(host) = hosts.iter().position(|is_host| *is_host) {

@@ -11,7 +11,8 @@ use timeline::Vm;
 
 use crate::aligned::{self, align_guests};
 use crate::args::{EventsArgs, EventsFormatArg};
-use crate::inputs::{Guest, guest_of, open_all};
+use crate::inputs::open_all;
+use crate::machines::{HOST, machine_name};
 use crate::output;
 use crate::progress::Progress;
 use crate::seconds::Seconds;
@@ -137,29 +138,9 @@ fn vcpu_threads(
     Ok(vms.iter().map(threads).collect())
 }
 
-/// What a recording's machine is called: a guest if it was aligned to a host or another recording
-/// names it as its guest.
+/// The machine that a recording was made on.
 fn machine(at: usize, all: &[Recording], guests: &[GuestAlignment]) -> Machine {
-    let guest = |name: String| Machine { name, level: 1, threads: None };
-    let Some(recording) = all.get(at) else { return guest("guest".to_owned()) };
-    let told = all.iter().find_map(|host| guest_of(recording, host));
-    if let Some(told) = told {
-        return guest(guest_name(told));
-    }
-    if let Some(found) = guests.iter().find(|one| one.guest == at && !one.vm.is_empty()) {
-        return guest(found.vm.clone());
-    }
-    if recording.peer().is_some() || guests.iter().any(|one| one.guest == at) {
-        return guest("guest".to_owned());
-    }
-    Machine { name: "host".to_owned(), level: 0, threads: None }
-}
-
-/// The guest's name, as the exits report calls its VM.
-fn guest_name(guest: &Guest) -> String {
-    if !guest.name.is_empty() {
-        return guest.name.clone();
-    }
-    let threads = guest.vcpus.iter().map(|vcpu| vcpu.pid).filter(|&thread| thread != 0);
-    threads.min().map_or_else(|| "guest".to_owned(), |first| format!("vm-{first}"))
+    let name = machine_name(at, all, guests);
+    let level = u32::from(name != HOST);
+    Machine { name, level, threads: None }
 }

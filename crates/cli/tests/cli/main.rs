@@ -11,6 +11,7 @@ mod events;
 mod inputs;
 mod manual;
 mod outputs;
+mod pages;
 mod paths;
 mod readme;
 mod reports;

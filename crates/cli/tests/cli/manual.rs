@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::tool::{assert_golden, output_of};
 
-const VERBS: [&str; 15] = [
+const VERBS: [&str; 16] = [
     "exits",
     "nested",
     "path",
@@ -12,6 +12,7 @@ const VERBS: [&str; 15] = [
     "align",
     "diff",
     "events",
+    "report",
     "info",
     "record",
     "listen",

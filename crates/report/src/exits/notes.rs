@@ -6,7 +6,10 @@ use crate::losses;
 use crate::units::count;
 
 pub(super) fn notes(exits: &Exits, left_out: &mut Vec<String>) -> String {
-    let mut notes = missing_parts(&exits.recorded);
+    let mut notes: Vec<String> = missing_parts(&exits.recorded)
+        .into_iter()
+        .map(|part| format!("not recorded: {part}"))
+        .collect();
     notes.extend(unknown_parts(exits));
     let dropped: u64 = exits.rows.iter().map(|row| row.tally.dropped).sum();
     let paired: u64 = exits.rows.iter().map(|row| row.tally.paired()).sum();
@@ -53,7 +56,7 @@ fn unknown_parts(exits: &Exits) -> Vec<String> {
 }
 
 /// Which parts the recording has no events for, and what would record them.
-fn missing_parts(recorded: &Recorded) -> Vec<String> {
+pub(super) fn missing_parts(recorded: &Recorded) -> Vec<String> {
     let parts = [
         (recorded.user, "user space", "kvm:kvm_userspace_exit"),
         (
@@ -69,6 +72,6 @@ fn missing_parts(recorded: &Recorded) -> Vec<String> {
     parts
         .into_iter()
         .filter(|(there, ..)| !there)
-        .map(|(_, part, events)| format!("not recorded: {part} (no {events} on a vCPU)"))
+        .map(|(_, part, events)| format!("{part} (no {events} on a vCPU)"))
         .collect()
 }

@@ -1,0 +1,53 @@
+//! Arguments of `report`.
+
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory};
+
+use super::{Cli, MethodArgs};
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope report trace.dat -o report.html\n  \
+    hyperscope report host.dat guest.dat -o report.html    guests on their host's clock\n  \
+    hyperscope report after.dat --baseline before.dat -o report.html\n  \
+    hyperscope report NAME.hscope --title 'Slow disk' -o report.html\n\n\
+    The page is one file. It needs no network and no other file; open it in a browser, send it to\n\
+    somebody. How to read it: docs/report.md.")]
+pub(crate) struct PageArgs {
+    /// Recordings of a host and its guests, or sessions
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Write the page to this file [default: standard output, unless that is a terminal]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// The page's heading [default: the names of the recordings]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) title: Option<String>,
+    /// Compare with this run: a recording or a session, as hyperscope diff does
+    #[arg(long, value_name = "RUN")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Keep at most N spans in the timeline; of more, short neighbours are merged
+    #[arg(long, value_name = "N", default_value_t = 3_000_000)]
+    pub(crate) spans: usize,
+    #[command(flatten)]
+    pub(crate) method: MethodArgs,
+}
+
+impl PageArgs {
+    /// Ends the process with code 2: a page is nothing to be shown on a terminal.
+    pub(crate) fn refuse_terminal(&self) -> ! {
+        let mut command = Cli::command();
+        command.build();
+        let report = command.find_subcommand_mut("report");
+        report
+            .unwrap_or(&mut Cli::command())
+            .error(
+                ErrorKind::MissingRequiredArgument,
+                "a page is for a browser: name a file with -o report.html",
+            )
+            .exit()
+    }
+}

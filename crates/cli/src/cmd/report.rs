@@ -1,0 +1,168 @@
+//! `hyperscope report`: everything about a recording as one page.
+
+use std::io::{self, IsTerminal, Write};
+
+use analyses::diff::{Options, QUESTIONS, diff};
+use analyses::{By, GuestAlignment, LaneMachine, Latencies, PathEnds, exits, lanes, nested, paths};
+use anyhow::{Context, bail};
+use report::html::PageReport;
+use report::{
+    AlignReport, DiffReport, ExitsReport, NestedReport, PathReport, Source, align_summary,
+};
+use sources::Recording;
+
+use crate::aligned::align_guests;
+use crate::args::PageArgs;
+use crate::cmd::diff::open_run;
+use crate::inputs::{is_of_guest, open_all};
+use crate::machines::{HOST, machine_name};
+use crate::output;
+use crate::progress::Progress;
+use crate::recorded::recorded;
+
+/// Share of differences called significant that may be none.
+const ALPHA: f64 = 0.05;
+
+/// Times that a recording is read.
+const PASSES: u64 = 5;
+
+pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
+    if args.output.is_none() && io::stdout().is_terminal() {
+        args.refuse_terminal();
+    }
+    let mut recordings = open_all(&args.files)?;
+    let mut out = output::open(args.output.as_deref(), &recordings)?;
+    let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
+    let progress = Progress::new(bytes.saturating_mul(PASSES));
+    let tick = |bytes| progress.advance(bytes);
+    // Durations are those of the recording's own clock, as in the other reports.
+    let exits = ExitsReport {
+        sources: recordings.iter().map(|one| exits_of(one, &recordings, &tick)).collect(),
+        top: None,
+    };
+    let nested = NestedReport {
+        sources: recordings.iter().map(|one| (shown_path(one), nested(one, &tick))).collect(),
+    };
+    let nested = nested.sources.iter().any(|(_, one)| !one.rows.is_empty()).then_some(nested);
+    let diff = diff_of(args, &recordings, &tick)?;
+    let guests = align_guests(&mut recordings, args.method.method)?;
+    let path = path_of(&recordings, &guests, &tick);
+    let latencies = recordings.iter().fold(Latencies::default(), |all, one| all.with(one, &tick));
+    let machines = machines(&recordings, &guests, &exits);
+    let lanes = lanes(&recordings, &guests, &machines, args.spans, &tick);
+    progress.finish();
+    let sources = recordings.iter().map(shown_path).collect();
+    let page = PageReport {
+        title: args.title.clone().unwrap_or_else(|| title(&recordings)),
+        exits,
+        nested,
+        align: (!guests.is_empty()).then_some(AlignReport { sources, guests }),
+        latencies,
+        lanes,
+        path,
+        diff,
+    };
+    page.write(&mut out).and_then(|()| out.flush()).context("cannot write the report")?;
+    tell(args, &page);
+    Ok(())
+}
+
+fn exits_of(recording: &Recording, all: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Source {
+    let told = recorded(recording.path());
+    Source {
+        path: shown_path(recording),
+        exits: exits(recording, &By::DEFAULT, tick),
+        of_guest: is_of_guest(recording, all),
+        recorder_cost: told.cost,
+        processes: told.processes,
+    }
+}
+
+/// How the recordings differ from those of another run, if one was named.
+fn diff_of(
+    args: &PageArgs,
+    recordings: &[Recording],
+    tick: &(dyn Fn(u64) + Sync),
+) -> anyhow::Result<Option<DiffReport>> {
+    let Some(baseline) = &args.baseline else { return Ok(None) };
+    let Some(question) = QUESTIONS.iter().find(|one| one.name == "exits") else { return Ok(None) };
+    let before = (question.measure)(&open_run(baseline)?, tick);
+    let now = (question.measure)(recordings, tick);
+    if before.nanoseconds != now.nanoseconds {
+        bail!("times of {} are in another unit: they can't be compared", baseline.display());
+    }
+    let options = Options { alpha: ALPHA, seed: 1 };
+    let names: Vec<String> = recordings.iter().map(shown_path).collect();
+    Ok(Some(DiffReport {
+        a: vec![baseline.display().to_string()],
+        b: vec![names.join(", ")],
+        diff: diff(question, &[before], &[now], options),
+        all: true,
+        min_effect: 0.0,
+    }))
+}
+
+/// The ways that requests took; none where the recordings don't tell.
+fn path_of(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    tick: &(dyn Fn(u64) + Sync),
+) -> Option<PathReport> {
+    let found = paths(recordings, guests, &PathEnds::default(), tick).ok()?;
+    (!found.paths.is_empty()).then(|| PathReport {
+        sources: recordings.iter().map(shown_path).collect(),
+        alignment: guests.iter().map(align_summary).collect(),
+        paths: found,
+        top: usize::MAX,
+    })
+}
+
+/// What lanes are to know of each recording.
+fn machines(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    exits: &ExitsReport,
+) -> Vec<LaneMachine> {
+    let machine = |at: usize| {
+        // What the lanes of its vCPUs are called, before what its own recording says.
+        let aligned = guests.iter().find(|one| one.guest == at && !one.vm.is_empty());
+        let name = match aligned {
+            Some(guest) => guest.vm.clone(),
+            None => machine_name(at, recordings, guests),
+        };
+        let vms = exits.sources.get(at).map_or(&[][..], |source| &source.exits.vms);
+        LaneMachine {
+            is_guest: aligned.is_some() || name != HOST,
+            name,
+            vcpu_threads: vms.iter().flat_map(|vm| &vm.vcpus).map(|vcpu| vcpu.thread).collect(),
+        }
+    };
+    (0..recordings.len()).map(machine).collect()
+}
+
+fn shown_path(recording: &Recording) -> String {
+    recording.path().display().to_string()
+}
+
+/// What a page is called that was given no name: by its recordings.
+fn title(recordings: &[Recording]) -> String {
+    let names: Vec<String> = recordings
+        .iter()
+        .filter_map(|one| Some(one.path().file_name()?.to_string_lossy().into_owned()))
+        .collect();
+    names.join(", ")
+}
+
+/// Tells on standard error what there is to look at.
+fn tell(args: &PageArgs, page: &PageReport) {
+    let Some(output) = &args.output else { return };
+    let mut err = io::stderr().lock();
+    let _ = writeln!(err, "hyperscope: open {} in a browser", output.display());
+    if page.lanes.merged_below_ns() > 0 {
+        let below = report::time(page.lanes.merged_below_ns(), true);
+        let _ = writeln!(
+            err,
+            "hyperscope: neighbours below {below} are merged in the timeline; --spans keeps more"
+        );
+    }
+}

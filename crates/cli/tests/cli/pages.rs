@@ -1,0 +1,262 @@
+//! Pages of `hyperscope report`: what is in them is what the other reports say, byte by byte as
+//! `docs/formats/report.md` describes it.
+
+use std::collections::HashMap;
+use std::io::Read;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use crate::schemas::{check, closed};
+use crate::tool::{assert_golden, hyperscope, output_of, recordings};
+
+/// Numbers out of a column.
+struct Columns(std::vec::IntoIter<u8>);
+
+impl Columns {
+    fn byte(&mut self) -> u8 {
+        self.0.next().unwrap()
+    }
+
+    fn number(&mut self) -> u64 {
+        let (mut value, mut shift) = (0, 0);
+        loop {
+            let byte = self.byte();
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return value;
+            }
+            shift += 7;
+        }
+    }
+
+    fn numbers(&mut self, count: usize) -> Vec<u64> {
+        (0..count).map(|_| self.number()).collect()
+    }
+}
+
+struct Page {
+    text: String,
+    report: Value,
+}
+
+impl Page {
+    fn of(args: &[&str]) -> Self {
+        let run = hyperscope(&[&["report"], args].concat());
+        assert_eq!(run.code, 0, "{}", run.err);
+        let report = element(&run.out, "hyperscope-report");
+        let report = serde_json::from_str(&report).unwrap();
+        Self { text: run.out, report }
+    }
+
+    fn columns(&self, id: &Value) -> Columns {
+        let packed = STANDARD.decode(element(&self.text, id.as_str().unwrap())).unwrap();
+        let mut bytes = Vec::new();
+        flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut bytes).unwrap();
+        Columns(bytes.into_iter())
+    }
+
+    /// Exits of each row of the exits report, by the heat map.
+    fn heat(&self) -> HashMap<String, u64> {
+        let heat = &self.report["heat"];
+        if heat.is_null() {
+            return HashMap::new();
+        }
+        let mut columns = self.columns(&heat["columns_in"]);
+        let most = heat["columns"].as_u64().unwrap();
+        let mut sums = HashMap::new();
+        for group in heat["groups"].as_array().unwrap() {
+            let (mut column, mut sum) = (0, 0);
+            for _ in 0..group["cells"].as_u64().unwrap() {
+                column += columns.number();
+                assert!(column < most, "{group}");
+                columns.byte();
+                sum += columns.number();
+            }
+            assert_eq!(sums.insert(key(group), sum), None, "{group}");
+        }
+        assert_eq!(columns.0.next(), None);
+        sums
+    }
+
+    /// Items and time by state over all lanes of a kind.
+    fn states(&self, kind: &str) -> (u64, HashMap<String, u64>) {
+        let timeline = &self.report["timeline"];
+        let title =
+            |state: u8| timeline["states"][usize::from(state)]["key"].as_str().unwrap().to_owned();
+        let mut sums: HashMap<String, u64> = HashMap::new();
+        let mut spans = 0;
+        for lane in timeline["lanes"].as_array().unwrap() {
+            let mut columns = self.columns(&lane["columns_in"]);
+            let count = usize::try_from(lane["spans"].as_u64().unwrap()).unwrap();
+            let gaps = columns.numbers(count);
+            let lengths = columns.numbers(count);
+            let states: Vec<u8> = (0..count).map(|_| columns.byte()).collect();
+            let labels = columns.numbers(count);
+            let end: u64 = gaps.iter().sum::<u64>() + lengths.iter().sum::<u64>();
+            assert!(end <= self.report["length_ns"].as_u64().unwrap());
+            let known = timeline["labels"].as_array().unwrap().len() as u64;
+            assert!(labels.iter().all(|label| *label < known));
+            let of_kind = lane["kind"] == kind;
+            for (length, state) in lengths.iter().zip(&states) {
+                if *state != 255 {
+                    if of_kind {
+                        *sums.entry(title(*state)).or_default() += length;
+                        spans += 1;
+                    }
+                    continue;
+                }
+                let merged = columns.number();
+                spans += if of_kind { merged } else { 0 };
+                let mut inside = 0;
+                for _ in 0..columns.byte() {
+                    let state = title(columns.byte());
+                    let ns = columns.number();
+                    inside += ns;
+                    if of_kind {
+                        *sums.entry(state).or_default() += ns;
+                    }
+                }
+                assert!(inside <= *length);
+            }
+            assert_eq!(columns.0.next(), None);
+        }
+        (spans, sums)
+    }
+}
+
+/// The text of the element of that id.
+fn element(page: &str, id: &str) -> String {
+    let (_, rest) = page.split_once(&format!("id=\"{id}\">")).unwrap();
+    rest.split_once("</script>").unwrap().0.to_owned()
+}
+
+fn key(row: &Value) -> String {
+    ["source", "vm", "level", "reason", "code"].map(|name| row[name].to_string()).join(" ")
+}
+
+fn document(verb: &str, path: &str) -> Value {
+    serde_json::from_str(&output_of(&[verb, "--format", "json", path])).unwrap()
+}
+
+#[test]
+fn pages_hold_what_the_other_reports_say() {
+    let schema = closed("report");
+    for path in recordings() {
+        let page = Page::of(&[&path]);
+        let mut outer = page.report.clone();
+        for inner in ["exits", "nested", "align", "path"] {
+            if outer[inner].is_object() && inner != "exits" {
+                outer[inner] = serde_json::json!({});
+            }
+        }
+        outer["exits"] = serde_json::json!({"schema": "hyperscope.exits/1"});
+        check(&schema, &outer, &path);
+        let exits = document("exits", &path);
+        assert_eq!(page.report["exits"], exits, "{path}");
+        if page.report["nested"].is_object() {
+            assert_eq!(page.report["nested"], document("nested", &path), "{path}");
+        }
+        let heat = page.heat();
+        for row in exits["rows"].as_array().unwrap() {
+            let timed = row["paired"].as_u64().unwrap();
+            assert_eq!(heat.get(&key(row)).copied().unwrap_or(0), timed, "{path}: {row}");
+        }
+        assert_eq!(heat.values().sum::<u64>(), sum(&exits, "paired"), "{path}");
+    }
+}
+
+fn sum(exits: &Value, field: &str) -> u64 {
+    let rows = exits["rows"].as_array().unwrap();
+    rows.iter().filter_map(|row| row[field].as_u64()).sum()
+}
+
+#[test]
+fn however_few_spans_are_kept_states_last_as_long() {
+    let path = "fixtures/x86-svm/nested.dat";
+    let (whole, few) = (Page::of(&[path]), Page::of(&["--spans", "2000", path]));
+    let (spans, states) = whole.states("vcpu");
+    assert_eq!(whole.report["timeline"]["merged_below_ns"], 0);
+    assert!(few.report["timeline"]["merged_below_ns"].as_u64().unwrap() > 0);
+    assert_eq!(few.states("vcpu"), (spans, states.clone()));
+    let kept = few.report["timeline"]["lanes"].as_array().unwrap();
+    assert!(kept.iter().filter_map(|lane| lane["spans"].as_u64()).sum::<u64>() <= 2000);
+    assert!(few.text.len() < whole.text.len() / 4);
+    let exits = document("exits", path);
+    let user_ns = sum(&exits, "user_ns") + sum(&exits, "user_and_return_ns");
+    assert_eq!(states["exit_user"], user_ns);
+    // The guest's last run, after the last entry, is before no exit.
+    let guest_ns = states["guest"] + states["nested_guest"];
+    assert!(guest_ns >= sum(&exits, "guest_ns"));
+    assert!(guest_ns - sum(&exits, "guest_ns") < guest_ns / 100);
+}
+
+#[test]
+fn the_timeline_adds_up_to_the_exits_with_a_guest_beside_its_host() {
+    let (host, guest) = ("fixtures/arm64/A.dat", "fixtures/arm64/A.guest.dat");
+    let page = Page::of(&[host, guest]);
+    let (_, states) = page.states("vcpu");
+    let exits = document("exits", host);
+    let of = |names: &[&str]| names.iter().filter_map(|name| states.get(*name)).sum::<u64>();
+    assert_eq!(of(&["exit_user"]), sum(&exits, "user_ns"));
+    assert_eq!(of(&["waiting", "preempted"]), sum(&exits, "off_cpu_runnable_ns"));
+    assert_eq!(of(&["halted", "blocked"]), sum(&exits, "off_cpu_blocked_ns"));
+    assert_eq!(of(&["halt_poll"]), sum(&exits, "halt_poll_ns"));
+    let lanes = page.report["timeline"]["lanes"].as_array().unwrap();
+    let has = |kind: &str, machine: &str| {
+        lanes.iter().any(|lane| lane["kind"] == kind && lane["machine"] == machine)
+    };
+    assert!(has("cpu", "host") && has("vcpu", "host") && has("thread", "host"));
+    assert!(has("task", "vm-148") && !has("cpu", "vm-148"));
+}
+
+#[test]
+fn another_run_is_compared_as_diff_does() {
+    let (before, after) = ("fixtures/arm64/B-vhost-off.dat", "fixtures/arm64/B-vhost-on.dat");
+    let page = Page::of(&[after, "--baseline", before]);
+    let diff = output_of(&["diff", "--format", "json", before, after]);
+    assert_eq!(page.report["diff"], serde_json::from_str::<Value>(&diff).unwrap());
+    assert!(Page::of(&[after]).report["diff"].is_null());
+}
+
+#[test]
+fn what_stands_out_is_said_in_words() {
+    for (name, files) in [
+        ("nested", &["fixtures/x86-svm/nested.dat"][..]),
+        ("arm64", &["fixtures/arm64/A.dat", "fixtures/arm64/A.guest.dat"]),
+        ("guest-alone", &["fixtures/arm64/A.guest.dat"]),
+    ] {
+        let page = Page::of(files);
+        let mut lines = String::new();
+        for finding in page.report["findings"].as_array().unwrap() {
+            lines += &format!("{}: ", finding["weight"].as_str().unwrap());
+            for piece in finding["pieces"].as_array().unwrap() {
+                let sign = if piece["strong"] == true { "*" } else { "" };
+                lines += &format!("{sign}{}{sign}", piece["text"].as_str().unwrap());
+            }
+            lines += &format!(" [{}]\n", finding["link"]["section"].as_str().unwrap_or("-"));
+        }
+        assert_golden(&format!("page-{name}.txt"), &lines);
+    }
+}
+
+#[test]
+fn no_string_ends_its_element() {
+    let evil = "</script><script>alert(1)</script><!--";
+    let page = Page::of(&["--title", evil, "fixtures/arm64/D.dat"]);
+    assert_eq!(page.report["title"], evil);
+    assert!(!page.text.contains("alert(1)</script>"));
+    assert!(!element(&page.text, "hyperscope-report").contains(['<', '>', '&']));
+}
+
+#[test]
+fn a_page_goes_to_the_file_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("page.html");
+    let run = hyperscope(&["report", "fixtures/arm64/D.dat", "-o", path.to_str().unwrap()]);
+    assert_eq!((run.code, run.out.as_str()), (0, ""));
+    assert!(run.err.contains("in a browser"), "{}", run.err);
+    let written = std::fs::read_to_string(path).unwrap();
+    assert_eq!(written, Page::of(&["fixtures/arm64/D.dat"]).text);
+}

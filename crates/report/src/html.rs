@@ -1,0 +1,111 @@
+//! The report as one page: tables, figures and timelines in a file that opens in a browser and asks
+//! no network for anything.
+//!
+//! The page itself is built from `web/` and kept in `web/dist`; here its data is put in the place
+//! that it has for it. `docs/formats/report.md` says what that data is, byte by byte. Nothing from
+//! a recording becomes part of the page's own text: strings are in JSON in which no `<` occurs, and
+//! all else is base64.
+
+mod columns;
+mod document;
+mod findings;
+mod heat;
+mod lanes;
+
+use std::io::{self, Write};
+
+use analyses::{LaneSet, Latencies};
+
+use crate::{AlignReport, DiffReport, ExitsReport, NestedReport, PathReport};
+
+pub use findings::{Finding, Link, Piece, Weight};
+
+/// The page without data, as `make web` built it.
+const PAGE: &str = include_str!("../../../web/dist/report.html");
+
+/// Where the data goes.
+const PLACE: &str = "<!--hyperscope:data-->";
+
+/// All that a page shows.
+#[derive(Debug)]
+pub struct PageReport {
+    /// Its heading.
+    pub title: String,
+    /// What is said about all exits.
+    pub exits: ExitsReport,
+    /// What is said about nested guests, if there are any.
+    pub nested: Option<NestedReport>,
+    /// How the guests' clocks were aligned, if guests were recorded.
+    pub align: Option<AlignReport>,
+    /// How long exits took, when.
+    pub latencies: Latencies,
+    /// What happened when.
+    pub lanes: LaneSet,
+    /// Which ways requests took.
+    pub path: Option<PathReport>,
+    /// A comparison with another run.
+    pub diff: Option<DiffReport>,
+}
+
+impl PageReport {
+    /// Writes the page.
+    ///
+    /// # Errors
+    /// What `out` gives.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Some((head, tail)) = PAGE.split_once(PLACE) else {
+            return Err(io::Error::other("the page has no place for data"));
+        };
+        out.write_all(head.as_bytes())?;
+        let origin_ns = self.origin_ns();
+        let document = document::json(self, origin_ns);
+        write!(out, "<script type=\"application/json\" id=\"hyperscope-report\">")?;
+        out.write_all(harmless(&document.to_string()).as_bytes())?;
+        writeln!(out, "</script>")?;
+        heat::write(&self.latencies, out)?;
+        for (at, lane) in self.lanes.lanes().iter().enumerate() {
+            lanes::write(at, lane, origin_ns, out)?;
+        }
+        out.write_all(tail.as_bytes())
+    }
+
+    /// The moment that the page's times are relative to.
+    fn origin_ns(&self) -> u64 {
+        self.lanes.range_ns().map_or(0, |(first_ns, _)| first_ns)
+    }
+}
+
+/// JSON in which no character means anything to a reader of HTML.
+fn harmless(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn the_page_has_one_place_for_data() {
+        assert_eq!(PAGE.matches(PLACE).count(), 1);
+    }
+
+    #[test]
+    fn the_page_asks_for_nothing_from_elsewhere() {
+        for word in ["http:", "https:", " src=", "<link", "@import", "url("] {
+            let found = PAGE.find(word).map(|at| PAGE.get(at.saturating_sub(40)..at + 60));
+            // The namespace of SVG is a name, nothing that is fetched.
+            let harmless = found.flatten().is_some_and(|text| text.contains("www.w3.org/2000/svg"));
+            assert!(found.is_none() || harmless, "{word}: {found:?}");
+        }
+        assert!(PAGE.contains("default-src 'none'"));
+    }
+
+    #[test]
+    fn names_of_threads_stay_data() {
+        let name = serde_json::json!({"comm": "</script><script>alert(1)</script>&<!--"});
+        let text = harmless(&name.to_string());
+        assert!(!text.contains(['<', '>', '&']));
+        assert_eq!(serde_json::from_str::<Value>(&text).ok(), Some(name));
+    }
+}

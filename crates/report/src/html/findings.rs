@@ -1,0 +1,137 @@
+//! What a page says first, in words: where the time went, what stands out, how far to trust it.
+
+mod path;
+mod quality;
+mod time;
+
+use serde_json::{Value, json};
+
+use super::PageReport;
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// Good to know.
+    Info,
+    /// Likely what the reader looks for.
+    Notice,
+    /// Numbers are less than they seem.
+    Warning,
+}
+
+impl Weight {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// A piece of a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The words.
+    pub text: String,
+    /// To be seen at a glance.
+    pub strong: bool,
+}
+
+/// Where in the page a finding can be seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// The section: `exits`, `heat`, `timeline`, `nested`, `clocks`, `path`.
+    pub section: &'static str,
+    /// Only this VM.
+    pub vm: Option<String>,
+    /// Only this level.
+    pub level: Option<u8>,
+    /// Only this reason.
+    pub reason: Option<String>,
+}
+
+/// One sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How much it matters.
+    pub weight: Weight,
+    /// Its words.
+    pub pieces: Vec<Piece>,
+    /// Where to look.
+    pub link: Option<Link>,
+}
+
+impl Finding {
+    /// A finding made of a sentence in which `*` begin and end what is to be seen at a glance.
+    /// Names come in by `{}` after the split, so that a star in them means nothing.
+    fn new(weight: Weight, sentence: &str, values: &[impl AsRef<str>]) -> Self {
+        let mut values = values.iter();
+        let mut pieces = Vec::new();
+        for (at, part) in sentence.split('*').enumerate() {
+            let mut text = String::new();
+            for (nth, words) in part.split("{}").enumerate() {
+                if nth > 0 {
+                    text += values.next().map_or("", AsRef::as_ref);
+                }
+                text += words;
+            }
+            if !text.is_empty() {
+                pieces.push(Piece { text, strong: at % 2 == 1 });
+            }
+        }
+        Self { weight, pieces, link: None }
+    }
+
+    fn to(mut self, link: Link) -> Self {
+        self.link = Some(link);
+        self
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let pieces: Vec<Value> = self
+            .pieces
+            .iter()
+            .map(|piece| json!({"text": piece.text, "strong": piece.strong}))
+            .collect();
+        let link = self.link.as_ref().map(|link| {
+            json!({
+                "section": link.section, "vm": link.vm, "level": link.level, "reason": link.reason,
+            })
+        });
+        json!({"weight": self.weight.name(), "pieces": pieces, "link": link})
+    }
+}
+
+/// A duration as pages write it.
+fn duration(value: u64, nanoseconds: bool) -> String {
+    crate::time(value, nanoseconds).replace(" us", " µs")
+}
+
+/// All that is to be said of a page, the most important first.
+pub(super) fn of(page: &PageReport) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for source in &page.exits.sources {
+        findings.extend(time::of(source));
+    }
+    if let Some(nested) = &page.nested {
+        findings.extend(nested.sources.iter().filter_map(|(_, nested)| time::nested(nested)));
+    }
+    findings.extend(page.path.as_ref().and_then(path::of));
+    findings.extend(quality::of(page));
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.weight));
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_in_names_mean_nothing() {
+        let finding = Finding::new(Weight::Info, "*{}* of {}.", &["1%", "a*b{}*"]);
+        let told: Vec<(&str, bool)> =
+            finding.pieces.iter().map(|piece| (piece.text.as_str(), piece.strong)).collect();
+        assert_eq!(told, [("1%", true), (" of a*b{}*.", false)]);
+    }
+}

@@ -1,0 +1,29 @@
+//! The finding about requests: the way that took longest, and its longest hop.
+
+use analyses::{Distribution, Hop};
+
+use super::{Finding, Link, Weight, duration};
+use crate::{PathReport, count, share};
+
+pub(super) fn of(report: &PathReport) -> Option<Finding> {
+    let ns = report.paths.nanoseconds;
+    let path = report.paths.paths.iter().max_by_key(|path| path.total.sum())?;
+    let time = |hop: &Hop| hop.times.sum();
+    let longest = path.hops.iter().max_by_key(|hop| time(hop))?;
+    let all: u64 = path.hops.iter().map(time).fold(0, u64::saturating_add);
+    let half = |times: &Distribution| {
+        let [half] = times.percentiles([500]);
+        duration(half.unwrap_or_default(), ns)
+    };
+    let values = [
+        &path.name,
+        &count(path.total.count()),
+        &half(&path.total),
+        &share(longest.times.sum(), all),
+        &longest.to,
+        &longest.on.name().to_owned(),
+    ];
+    let sentence = "Of all requests *{}* took most time: {} of them, half within {}; *{}* of that is the way to {} on {}.";
+    let link = Link { section: "path", vm: path.vm.clone(), ..Link::default() };
+    Some(Finding::new(Weight::Notice, sentence, &values).to(link))
+}

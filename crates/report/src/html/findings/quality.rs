@@ -1,0 +1,42 @@
+//! Findings about the recording itself: what is missing, how clocks were aligned, what it cost.
+
+use super::{Finding, Link, PageReport, Weight};
+use crate::{align_summary, count};
+
+pub(super) fn of(page: &PageReport) -> Vec<Finding> {
+    let mut findings = losses(page);
+    for guest in page.align.iter().flat_map(|align| &align.guests) {
+        let violated = guest.result().is_none_or(|result| result.violations() > 0);
+        let weight = if violated { Weight::Warning } else { Weight::Info };
+        let link = Link { section: "clocks", vm: Some(guest.vm.clone()), ..Link::default() };
+        let told = align_summary(guest).replace(" us;", " µs;");
+        findings.push(Finding::new(weight, "Clocks: {}.", &[told]).to(link));
+    }
+    for source in &page.exits.sources {
+        let missing = source.exits_missing();
+        if !source.exits.rows.is_empty() && !missing.is_empty() {
+            let values = [source.path.as_str(), &missing.join("; ")];
+            findings.push(Finding::new(Weight::Info, "Not recorded in {}: {}.", &values));
+        }
+    }
+    findings
+}
+
+fn losses(page: &PageReport) -> Vec<Finding> {
+    let all = || page.exits.sources.iter().map(|source| &source.exits);
+    let lost: u64 = all().map(|one| one.losses.events_lost).sum();
+    let uncounted: u64 = all().map(|one| one.losses.uncounted_losses).sum();
+    let damaged: u64 = all().map(|one| one.losses.pages_damaged()).sum();
+    let dropped: u64 = all().flat_map(|one| &one.rows).map(|row| row.tally.dropped).sum();
+    let mut findings = Vec::new();
+    if lost + uncounted > 0 {
+        let values = [count(lost), count(uncounted), count(dropped)];
+        let sentence = "*{} events were lost* by the kernel's count, and at {} places an unknown number; {} exits lasted over a loss and are left out of all times.";
+        findings.push(Finding::new(Weight::Warning, sentence, &values));
+    }
+    if damaged > 0 {
+        let sentence = "*{} places* of the recording could not be read.";
+        findings.push(Finding::new(Weight::Warning, sentence, &[count(damaged)]));
+    }
+    findings
+}

@@ -1,0 +1,58 @@
+//! The map of latencies over time, as the page carries it.
+
+use std::io::{self, Write};
+
+use analyses::{LATENCY_ROWS_PER_OCTAVE, Latencies};
+use serde_json::{Value, json};
+
+use super::columns::Columns;
+use crate::json::code_json;
+
+/// The element that has the cells.
+const ID: &str = "hyperscope-heat";
+
+/// What the cells are about; `null` where no exit has a duration.
+pub(super) fn json(latencies: &Latencies, sources: &[&str], origin_ns: u64) -> Value {
+    let Some((first, last)) = latencies.heat.columns() else { return Value::Null };
+    let log2 = latencies.heat.column_log2();
+    let groups: Vec<Value> = latencies
+        .by_row()
+        .into_iter()
+        .map(|(name, cells)| {
+            json!({
+                "source": sources.get(name.recording as usize),
+                "vm": name.vm,
+                "level": name.level,
+                "isa": name.isa.name(),
+                "reason": name.reason,
+                "code": code_json(&name.code),
+                "cells": cells.len(),
+            })
+        })
+        .collect();
+    let from_ns = i128::from(first) * (1i128 << log2) - i128::from(origin_ns);
+    json!({
+        "columns_in": ID,
+        "from_ns": i64::try_from(from_ns).unwrap_or(0),
+        "column_ns": 1u64 << log2.min(63),
+        "columns": last - first + 1,
+        "rows_per_octave": LATENCY_ROWS_PER_OCTAVE,
+        "groups": groups,
+    })
+}
+
+/// The cells of all groups, one group after the other.
+pub(super) fn write(latencies: &Latencies, out: &mut dyn Write) -> io::Result<()> {
+    let Some((first, _)) = latencies.heat.columns() else { return Ok(()) };
+    let mut columns = Columns::default();
+    for cells in latencies.by_row().values() {
+        let mut before = first;
+        for cell in cells {
+            columns.number(cell.column - before);
+            columns.byte(cell.row);
+            columns.number(cell.count);
+            before = cell.column;
+        }
+    }
+    columns.write(ID, out)
+}
