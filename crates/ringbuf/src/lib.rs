@@ -1,4 +1,4 @@
-//! Ring-buffer pages to records and losses.
+//! Ring-buffer pages to records and losses, and back.
 //!
 //! The kernel's trace ring buffer is handed out in pages (sub-buffers), each with its own time
 //! stamp, and each readable by itself. This crate walks such pages: no IO, no unsafe code, no
@@ -10,6 +10,8 @@
 
 mod page;
 mod record;
+mod writer;
 
 pub use page::{Missed, Page, PageDamage, PageLayout};
 pub use record::{Record, RecordDamage, Records};
+pub use writer::{PageWriter, TooLong};

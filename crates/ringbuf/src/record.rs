@@ -4,15 +4,15 @@ use abi::ByteOrder;
 
 /// Largest `type_len` of a data record whose length is `type_len * 4`
 /// (`RINGBUF_TYPE_DATA_TYPE_LEN_MAX`); 0 means that a length word follows.
-const DATA_TYPE_LEN_MAX: u32 = 28;
+pub(crate) const DATA_TYPE_LEN_MAX: u32 = 28;
 /// Padding, or an event discarded by the kernel (`RINGBUF_TYPE_PADDING`).
 const PADDING: u32 = 29;
 /// More delta in the next word (`RINGBUF_TYPE_TIME_EXTEND`).
-const TIME_EXTEND: u32 = 30;
+pub(crate) const TIME_EXTEND: u32 = 30;
 /// An absolute stamp of 59 bits (`RINGBUF_TYPE_TIME_STAMP`).
 const TIME_STAMP: u32 = 31;
 /// Bits of the delta in the first word of a record.
-const DELTA_BITS: u32 = 27;
+pub(crate) const DELTA_BITS: u32 = 27;
 /// The bits of a stamp that an absolute stamp leaves out.
 const STAMP_HIGH_BITS: u64 = 0xf8 << 56;
 
