@@ -12,6 +12,7 @@ mod open;
 mod raw_pages;
 mod recording;
 mod stream;
+mod texts;
 mod trace_dat;
 
 pub use damage::{Damage, Damages};
@@ -19,4 +20,5 @@ pub use format_table::FormatTable;
 pub use open::{OpenError, open, open_bytes};
 pub use recording::{Container, Recording, RecordingInfo};
 pub use stream::{Block, BlockReader, Stream};
+pub use texts::Texts;
 pub use tracedat::{ClockPiece, ClockPieces};

@@ -28,7 +28,7 @@ const BLOCK_BYTES: usize = 256 << 10;
 /// Page size where `header_page` does not tell: that of every kernel so far by default.
 const DEFAULT_PAGE_SIZE: usize = 4096;
 /// A `format` file longer than this is not one.
-const MAX_TEXT_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_TEXT_BYTES: u64 = 1 << 20;
 /// Symbol tables are megabytes.
 const MAX_KALLSYMS_BYTES: u64 = 256 << 20;
 
@@ -104,7 +104,7 @@ fn page_size(header: &HeaderPage) -> usize {
 }
 
 /// A small file's bytes; `None` when it is missing or too long to be what it should be.
-fn read_text(path: &Path, most: u64) -> Option<Vec<u8>> {
+pub(crate) fn read_text(path: &Path, most: u64) -> Option<Vec<u8>> {
     let metadata = fs::metadata(path).ok()?;
     (metadata.is_file() && metadata.len() <= most).then(|| fs::read(path).ok()).flatten()
 }
@@ -126,7 +126,7 @@ fn formats(events: &Path, damage: &mut Vec<Damage>) -> FormatTable {
 }
 
 /// The entries of a folder by name; none when it is not one.
-fn sorted_entries(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn sorted_entries(dir: &Path) -> Vec<PathBuf> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotADirectory => return Vec::new(),

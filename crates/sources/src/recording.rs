@@ -226,7 +226,7 @@ impl Recording {
         reader.read(file, stream, index)
     }
 
-    fn text(
+    pub(crate) fn text(
         &self,
         own: &Option<Vec<u8>>,
         section: impl Fn(&TraceDat) -> Option<&tracedat::Section>,

@@ -1,0 +1,75 @@
+//! The texts that make a recording readable, as a trace.dat holds them: for files made of it.
+
+use std::fs;
+use std::path::Path;
+
+use tracedat::{EventFormat, Formats};
+
+use crate::raw_pages::{MAX_TEXT_BYTES, read_text, sorted_entries};
+use crate::{Container, Recording};
+
+/// The texts that make a recording readable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Texts {
+    /// Formats of pages and events.
+    pub formats: Formats,
+    /// `/proc/kallsyms`.
+    pub kallsyms: Vec<u8>,
+    /// `printk_formats`.
+    pub printk: Vec<u8>,
+    /// `saved_cmdlines`.
+    pub cmdlines: Vec<u8>,
+}
+
+impl Recording {
+    /// Its texts; what is missing or can't be read is empty.
+    #[must_use]
+    pub fn texts(&self) -> Texts {
+        let formats = match &self.container {
+            Container::TraceDat(dat) => dat.formats.clone(),
+            Container::RawPages => of_folder(&self.path.join("events")),
+        };
+        Texts {
+            formats,
+            kallsyms: self.text(&self.kallsyms_text, |dat| dat.kallsyms.as_ref()),
+            printk: self.text(&self.printk_text, |dat| dat.printk.as_ref()),
+            cmdlines: self.cmdlines_text(),
+        }
+    }
+
+    fn cmdlines_text(&self) -> Vec<u8> {
+        let named = self.cmdlines.iter().filter(|(thread, _)| *thread != 0);
+        let mut lines: Vec<(u32, &str)> = named.collect();
+        lines.sort_unstable();
+        lines.iter().flat_map(|(thread, name)| format!("{thread} {name}\n").into_bytes()).collect()
+    }
+}
+
+/// The formats in an `events` folder.
+fn of_folder(events: &Path) -> Formats {
+    let text = |path: &Path| {
+        let bytes = read_text(path, MAX_TEXT_BYTES).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let mut formats = Formats {
+        header_page: text(&events.join("header_page")),
+        header_event: text(&events.join("header_event")),
+        ..Formats::default()
+    };
+    for system in sorted_entries(events) {
+        let name = system.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for event in sorted_entries(&system) {
+            let path = event.join("format");
+            if !fs::exists(&path).unwrap_or(false) {
+                continue;
+            }
+            let text = text(&path);
+            if name == "ftrace" {
+                formats.ftrace.push(text);
+            } else {
+                formats.events.push(EventFormat { system: name.as_str().into(), text });
+            }
+        }
+    }
+    formats
+}
