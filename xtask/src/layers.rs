@@ -22,6 +22,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("stats", &[]),
     ("analyses", &["abi", "eventfmt", "ringbuf", "sources", "stats", "timeline"]),
     ("report", &["abi", "analyses", "eventfmt", "ringbuf", "sources", "timeline", "tracedat"]),
+    (
+        "export",
+        &["abi", "analyses", "eventfmt", "report", "ringbuf", "sources", "timeline", "tracedat"],
+    ),
     ("testkit", &["abi"]),
     ("labwire", &[]),
     ("labguest", &["labwire", "sys"]),

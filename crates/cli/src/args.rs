@@ -16,6 +16,7 @@ use crate::seconds::Seconds;
 pub(crate) mod bench;
 pub(crate) mod cpu;
 pub(crate) mod diff;
+pub(crate) mod export;
 pub(crate) mod keys;
 pub(crate) mod lab;
 pub(crate) mod listen;
@@ -38,6 +39,7 @@ pub(crate) mod record;
         hyperscope diff before.dat after.dat\n  \
         hyperscope cpu host.dat guest.dat\n  \
         hyperscope events -e kvm:kvm_exit --cpu 0 trace.dat | head\n  \
+        hyperscope export --to perfetto -o out.pftrace host.dat guest.dat\n  \
         hyperscope align host.dat guest.dat\n  \
         hyperscope exits --format json trace.dat\n  \
         hyperscope report host.dat guest.dat -o report.html\n\n\
@@ -65,6 +67,8 @@ pub(crate) enum Verb {
     Cpu(cpu::CpuArgs),
     /// Print events as text or JSON, merged by time
     Events(EventsArgs),
+    /// Write recordings as files that other tools open: Perfetto, Firefox, trace-cmd, pandas
+    Export(export::ExportArgs),
     /// Follow requests from guest to host and back, and time each hop
     Path(path::PathArgs),
     /// Tell how guests' clocks relate to their host's, and how well that is known
@@ -93,10 +97,15 @@ impl Cli {
     /// Reads the command line; ends the process with code 2 when it makes no sense.
     pub(crate) fn read() -> Self {
         let cli = Self::parse();
-        if let Verb::Events(args) = &cli.verb
-            && args.ends_before_it_begins()
-        {
-            Self::refuse("events", "--from lies after --to");
+        let conflict = match &cli.verb {
+            Verb::Events(args) if args.ends_before_it_begins() => {
+                Some(("events", "--from lies after --to"))
+            }
+            Verb::Export(args) => args.conflict().map(|conflict| ("export", conflict)),
+            _ => None,
+        };
+        if let Some((verb, conflict)) = conflict {
+            Self::refuse(verb, conflict);
         }
         cli
     }

@@ -7,6 +7,7 @@ pub(crate) mod cpu;
 pub(crate) mod diff;
 pub(crate) mod events;
 pub(crate) mod exits;
+pub(crate) mod export;
 pub(crate) mod info;
 pub(crate) mod keys;
 pub(crate) mod lab;

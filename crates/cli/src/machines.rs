@@ -1,30 +1,40 @@
-//! Names of the machines that recordings were made on.
+//! What the machines are called that recordings were made on.
 
 use analyses::GuestAlignment;
+use report::events::Machine;
 use sources::Recording;
 
 use crate::inputs::{Guest, guest_of};
 
 /// The name of the recorded host.
 pub(crate) const HOST: &str = "host";
-/// That of a guest that no recording names.
-const GUEST: &str = "guest";
 
-/// What a recording's machine is called: a guest if it was aligned to a host or another recording
-/// names it as its guest, else the host.
+/// The machines of all recordings.
+pub(crate) fn machines(all: &[Recording], guests: &[GuestAlignment]) -> Vec<Machine> {
+    (0..all.len()).map(|at| machine(at, all, guests)).collect()
+}
+
+/// What a recording's machine is called.
 pub(crate) fn machine_name(at: usize, all: &[Recording], guests: &[GuestAlignment]) -> String {
-    let Some(recording) = all.get(at) else { return GUEST.to_owned() };
+    machine(at, all, guests).name
+}
+
+/// The machine that a recording was made on: a guest if it was aligned to a host or another recording
+/// names it as its guest.
+fn machine(at: usize, all: &[Recording], guests: &[GuestAlignment]) -> Machine {
+    let guest = |name: String| Machine { name, level: 1, threads: None };
+    let Some(recording) = all.get(at) else { return guest("guest".to_owned()) };
     let told = all.iter().find_map(|host| guest_of(recording, host));
     if let Some(told) = told {
-        return guest_name(told);
+        return guest(guest_name(told));
     }
     if let Some(found) = guests.iter().find(|one| one.guest == at && !one.vm.is_empty()) {
-        return found.vm.clone();
+        return guest(found.vm.clone());
     }
     if recording.peer().is_some() || guests.iter().any(|one| one.guest == at) {
-        return GUEST.to_owned();
+        return guest("guest".to_owned());
     }
-    HOST.to_owned()
+    Machine { name: HOST.to_owned(), level: 0, threads: None }
 }
 
 /// The guest's name, as the exits report calls its VM.
@@ -33,5 +43,5 @@ fn guest_name(guest: &Guest) -> String {
         return guest.name.clone();
     }
     let threads = guest.vcpus.iter().map(|vcpu| vcpu.pid).filter(|&thread| thread != 0);
-    threads.min().map_or_else(|| GUEST.to_owned(), |first| format!("vm-{first}"))
+    threads.min().map_or_else(|| "guest".to_owned(), |first| format!("vm-{first}"))
 }

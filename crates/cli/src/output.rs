@@ -20,13 +20,23 @@ pub(crate) fn open<'r>(
     recordings: impl IntoIterator<Item = &'r Recording>,
 ) -> anyhow::Result<Box<dyn Write + Send>> {
     let Some(path) = path else { return Ok(Box::new(io::stdout())) };
+    Ok(Box::new(create(path, recordings)?))
+}
+
+/// A new file.
+///
+/// # Errors
+/// When it can't be created, or is one of the recordings.
+pub(crate) fn create<'r>(
+    path: &Path,
+    recordings: impl IntoIterator<Item = &'r Recording>,
+) -> anyhow::Result<File> {
     let place = fs::canonicalize(path).ok();
     let is_it = |one: &Recording| place.is_some() && fs::canonicalize(one.path()).ok() == place;
     if recordings.into_iter().any(is_it) {
         bail!("{} is a recording to be read; write to another file", path.display());
     }
-    let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
-    Ok(Box::new(file))
+    File::create(path).with_context(|| format!("cannot create {}", path.display()))
 }
 
 /// Writes a report where the arguments say.

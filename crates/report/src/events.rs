@@ -2,6 +2,7 @@
 //!
 //! Lines are made where pages are decoded, in parallel; merging copies finished lines.
 
+mod csv;
 mod filter;
 mod jsonl;
 mod merge;
@@ -26,6 +27,9 @@ pub enum Style {
     Raw,
     /// One JSON object a line.
     Jsonl,
+    /// Comma-separated values below a line of names; the event's fields as one JSON object, or
+    /// [`Filter::columns`] each as a column.
+    Csv,
 }
 
 /// A recording and what its events are called by.
@@ -79,6 +83,10 @@ pub fn write_events(
                 owners.push(owner);
             }
         }
+    }
+    if style == Style::Csv {
+        let ticks = recordings.iter().all(|one| !one.is_nanoseconds());
+        csv::write_heading(out, !ticks, &filter.columns)?;
     }
     for printer in &printers {
         printer.write_heading(out)?;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use analyses::{GuestAlignment, find_vms};
+use analyses::find_vms;
 use anyhow::{Context, bail};
 use report::events::{EventsSummary, Filter, Machine, Style, write_events};
 use sources::Recording;
@@ -12,7 +12,7 @@ use timeline::Vm;
 use crate::aligned::{self, align_guests};
 use crate::args::{EventsArgs, EventsFormatArg};
 use crate::inputs::open_all;
-use crate::machines::{HOST, machine_name};
+use crate::machines::machines;
 use crate::output;
 use crate::progress::Progress;
 use crate::seconds::Seconds;
@@ -27,8 +27,7 @@ pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
     };
     let guests = align_guests(&mut recordings, args.method.method)?;
     aligned::tell(&guests);
-    let mut machines: Vec<Machine> =
-        (0..recordings.len()).map(|at| machine(at, &recordings, &guests)).collect();
+    let mut machines = machines(&recordings, &guests);
     choose_threads(args, &recordings, &mut machines)?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     // A bar and lines would be written over each other on one terminal, or on that of a pager.
@@ -46,7 +45,7 @@ pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
 }
 
 /// Tells on standard error what the lines do not.
-fn tell(summary: &EventsSummary, damaged_outside: u64) {
+pub(super) fn tell(summary: &EventsSummary, damaged_outside: u64) {
     let mut err = io::stderr().lock();
     for (name, count) in &summary.unprintable {
         let _ = writeln!(err, "hyperscope: {count} {name} printed raw: no usable print fmt");
@@ -64,18 +63,23 @@ fn tell(summary: &EventsSummary, damaged_outside: u64) {
 }
 
 fn filter(args: &EventsArgs, recordings: &[Recording]) -> anyhow::Result<Filter> {
-    // Where times are ticks, whole numbers are printed in place of seconds.
-    let ticks = recordings.iter().all(|one| !one.is_nanoseconds());
-    let moment = |seconds: Seconds| if ticks { seconds.whole } else { seconds.ns() };
     let filter = Filter {
         events: args.events.clone(),
         cpus: args.cpu.clone(),
-        from_ns: args.from.map(moment),
-        to_ns: args.to.map(moment),
+        from_ns: args.from.map(|from| moment(from, recordings)),
+        to_ns: args.to.map(|to| moment(to, recordings)),
         conditions: args.conditions.clone(),
+        columns: Vec::new(),
     };
     check_names(&filter, recordings)?;
     Ok(filter)
+}
+
+/// A moment in the unit of the recordings: where times are ticks, whole numbers are printed in place
+/// of seconds.
+pub(super) fn moment(seconds: Seconds, recordings: &[Recording]) -> u64 {
+    let ticks = recordings.iter().all(|one| !one.is_nanoseconds());
+    if ticks { seconds.whole } else { seconds.ns() }
 }
 
 /// Leaves to each machine the threads that are asked for: of a host, those that run the VM's
@@ -100,7 +104,7 @@ fn choose_threads(
 }
 
 /// A filter that no event of any recording can pass is a slip of the pen, not a wish for silence.
-fn check_names(filter: &Filter, recordings: &[Recording]) -> anyhow::Result<()> {
+pub(super) fn check_names(filter: &Filter, recordings: &[Recording]) -> anyhow::Result<()> {
     let formats = || recordings.iter().flat_map(|one| one.formats().iter());
     for pattern in &filter.events {
         if !formats().any(|(_, format)| format.is_named(pattern)) {
@@ -136,11 +140,4 @@ fn vcpu_threads(
         named.flat_map(|vm| &vm.vcpus).map(|vcpu| vcpu.thread).collect()
     };
     Ok(vms.iter().map(threads).collect())
-}
-
-/// The machine that a recording was made on.
-fn machine(at: usize, all: &[Recording], guests: &[GuestAlignment]) -> Machine {
-    let name = machine_name(at, all, guests);
-    let level = u32::from(name != HOST);
-    Machine { name, level, threads: None }
 }

@@ -34,6 +34,14 @@ fn wrong_usage_is_code_2() {
     fails(&["events", "--from", "2", "--to", "1", SMALL], 2, &["--from", "events [OPTIONS]"]);
     fails(&["events", "--where", "exit_reason", SMALL], 2, &["FIELD OP VALUE"]);
     fails(&["completions", "tcsh"], 2, &["tcsh", "bash"]);
+    fails(&["export", SMALL], 2, &["--to", "export"]);
+    fails(&["export", "--to", "csv"], 2, &["<FILE>", "--help"]);
+    fails(&["export", "--to", "pdf", SMALL], 2, &["pdf", "perfetto", "tracedat"]);
+    fails(&["export", "--to", "tracedat", SMALL], 2, &["-o", "export [OPTIONS]"]);
+    fails(&["export", "--to", "chrome", "--cpu", "0", SMALL], 2, &["--cpu", "csv"]);
+    fails(&["export", "--to", "jsonl", "--columns", "x", SMALL], 2, &["--columns", "csv"]);
+    let window = ["export", "--to", "csv", "--from", "2", "--until", "1", SMALL];
+    fails(&window, 2, &["--from", "--until"]);
 }
 
 #[test]
@@ -69,6 +77,11 @@ fn names_that_no_recording_knows_are_code_1() {
     fails(&["events", "-e", "kvm:kvm_exti", SMALL], 1, &["kvm:kvm_exti", "info"]);
     fails(&["events", "--vm", "web", SMALL], 1, &["web", "vm-171"]);
     fails(&["events", "--where", "colour == 1", SMALL], 1, &["colour"]);
+    for to in ["perfetto", "csv"] {
+        fails(&["export", "--to", to, "-e", "kvm_exti", SMALL], 1, &["kvm_exti", "info"]);
+    }
+    fails(&["export", "--to", "csv", "--columns", "colour", SMALL], 1, &["colour"]);
+    fails(&["export", "--to", "csv", "--method", "windows", SMALL], 1, &["--method"]);
 }
 
 #[test]
@@ -96,8 +109,28 @@ fn a_recording_is_never_written_over() {
 }
 
 #[test]
+fn exports_go_where_they_can_be_written() {
+    let tos = ["perfetto", "chrome", "firefox", "csv", "jsonl", "tracedat"];
+    for to in tos {
+        let args = ["export", "--to", to, "-o"];
+        fails(&[&args[..], &["/nonexistent/out", SMALL]].concat(), 1, &["/nonexistent/out"]);
+        fails(&[&args[..], &["fixtures", SMALL]].concat(), 1, &["cannot create fixtures"]);
+        fails(&[&args[..], &[SMALL, SMALL]].concat(), 1, &["is a recording to be read"]);
+        fails(&[&args[..], &["/tmp/x", "missing.dat"]].concat(), 1, &["missing.dat"]);
+        // Nothing can be sought in there, which a trace.dat's writer has to.
+        if fs::exists("/dev/full").unwrap_or(false) && to != "tracedat" {
+            fails(&[&args[..], &["/dev/full", SMALL]].concat(), 1, &["cannot write", "No space"]);
+        }
+    }
+}
+
+#[test]
 fn a_reader_that_goes_away_is_success() {
-    for args in [&["events", SMALL][..], &["exits", "--format", "json", SMALL], &["man"]] {
+    let exports = ["perfetto", "chrome", "firefox", "csv"].map(|to| ["export", "--to", to, SMALL]);
+    let exports = exports.iter().map(|args| &args[..]);
+    for args in
+        exports.chain([&["events", SMALL][..], &["exits", "--format", "json", SMALL], &["man"]])
+    {
         let mut child = command().args(args).stdout(std::process::Stdio::piped()).spawn().unwrap();
         // The pipe's reading end is closed before anything was read.
         drop(child.stdout.take());

@@ -59,7 +59,7 @@ fn a_file_named_twice_is_read_once() {
 }
 
 /// Writes what virtio-trace leaves behind: pages per CPU, and the formats of the tracefs.
-fn write_raw_pages(from: &str, folder: &Path, page_name: impl Fn(u32) -> String) {
+pub(crate) fn write_raw_pages(from: &str, folder: &Path, page_name: impl Fn(u32) -> String) {
     let file = fs::read(repository().join(from)).unwrap();
     let dat = TraceDat::parse(&file).unwrap();
     let events = folder.join("events");

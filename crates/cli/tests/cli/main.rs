@@ -8,6 +8,7 @@ mod cpu;
 mod diff;
 mod errors;
 mod events;
+mod export;
 mod inputs;
 mod manual;
 mod outputs;

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::tool::{assert_golden, output_of};
 
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 17] = [
     "exits",
     "nested",
     "path",
@@ -13,6 +13,7 @@ const VERBS: [&str; 16] = [
     "diff",
     "events",
     "report",
+    "export",
     "info",
     "record",
     "listen",

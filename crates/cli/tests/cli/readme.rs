@@ -11,11 +11,12 @@ use std::process::Command;
 
 use crate::tool::repository;
 
-const GUIDES: [&str; 8] = [
+const GUIDES: [&str; 9] = [
     "README.md",
     "docs/alignment.md",
     "docs/diff.md",
     "docs/cpu.md",
+    "docs/export.md",
     "docs/formats/exits.md",
     "docs/formats/nested.md",
     "docs/formats/session.md",

@@ -60,21 +60,29 @@ pub struct Filter {
     pub to_ns: Option<u64>,
     /// Conditions on fields; an event that lacks the field does not meet it.
     pub conditions: Vec<Condition>,
+    /// Fields that get a column each in [`Style::Csv`](super::Style::Csv); empty: all as one object.
+    pub columns: Vec<String>,
 }
 
 impl Filter {
-    pub(crate) fn wants_cpu(&self, cpu: u32) -> bool {
+    /// Whether events of a CPU can pass.
+    #[must_use]
+    pub fn wants_cpu(&self, cpu: u32) -> bool {
         self.cpus.as_ref().is_none_or(|cpus| cpus.contains(cpu))
     }
 
-    pub(crate) fn wants_event(&self, format: &EventFormat) -> bool {
+    /// Whether events of a format can pass.
+    #[must_use]
+    pub fn wants_event(&self, format: &EventFormat) -> bool {
         let by_name =
             self.events.is_empty() || self.events.iter().any(|pattern| format.is_named(pattern));
         by_name && self.conditions.iter().all(|one| format.field(&one.field).is_some())
     }
 
+    /// Whether events of that time pass.
     #[inline]
-    pub(crate) fn wants_time(&self, stamp_ns: u64) -> bool {
+    #[must_use]
+    pub fn wants_time(&self, stamp_ns: u64) -> bool {
         self.from_ns.is_none_or(|from_ns| stamp_ns >= from_ns)
             && self.to_ns.is_none_or(|to_ns| stamp_ns < to_ns)
     }

@@ -47,7 +47,19 @@ pub(super) fn event(
 ) {
     out.extend_from_slice(b",\"event\":");
     string(out, name.as_bytes());
-    out.extend_from_slice(b",\"fields\":{");
+    out.extend_from_slice(b",\"fields\":");
+    fields(out, format, record, order);
+    out.extend_from_slice(b"}\n");
+}
+
+/// Writes all fields as an object.
+pub(super) fn fields(
+    out: &mut Vec<u8>,
+    format: Option<&EventFormat>,
+    record: &[u8],
+    order: ByteOrder,
+) {
+    out.push(b'{');
     for (at, field) in format.map(EventFormat::fields).unwrap_or(&[]).iter().enumerate() {
         if at > 0 {
             out.push(b',');
@@ -56,7 +68,7 @@ pub(super) fn event(
         out.push(b':');
         value(out, field.value(record, order), order);
     }
-    out.extend_from_slice(b"}}\n");
+    out.push(b'}');
 }
 
 /// Writes that events were dropped.
@@ -70,7 +82,7 @@ pub(super) fn dropped(out: &mut Vec<u8>, count: Option<u64>) {
 }
 
 /// Writes a field's value; null when the record is too short to hold it.
-fn value(out: &mut Vec<u8>, value: Option<Value<'_>>, order: ByteOrder) {
+pub(super) fn value(out: &mut Vec<u8>, value: Option<Value<'_>>, order: ByteOrder) {
     match value {
         None => out.extend_from_slice(b"null"),
         Some(Value::Unsigned(number) | Value::Pointer(number)) => decimal(out, number, 1, b' '),

@@ -10,6 +10,7 @@ use ringbuf::{Missed, Page, Record};
 use sources::{Block, Recording};
 use timeline::rounds::{Decode, Input};
 
+use super::csv::{self, CsvParts};
 use super::filter::CompiledCondition;
 use super::jsonl::{self, JsonParts};
 use super::merge::{Line, LineBatch};
@@ -32,12 +33,16 @@ pub(super) struct Printer<'r> {
     unknown: AtomicU64,
     lines: LineParts,
     json: JsonParts,
+    csv: CsvParts,
     tellers: Tellers<'r>,
     /// Threads whose events are printed; `None`: all.
     threads: Option<HashSet<u32>>,
     /// Name of the machine, where several recordings are printed together.
     prefix: Box<[u8]>,
 }
+
+/// Writes a text as a style has them.
+type WriteText = fn(&mut Vec<u8>, &[u8]);
 
 /// Prints the events of one format.
 struct EventPrinter<'r> {
@@ -54,7 +59,7 @@ impl<'r> EventPrinter<'r> {
         // Raw fields need it too: they are shown in the form (hex, string) the print fmt gives them.
         let program = match style {
             Style::Text | Style::Raw => PrintProgram::compile(format, recording.abi()).ok(),
-            Style::Jsonl => None,
+            Style::Jsonl | Style::Csv => None,
         };
         Self {
             format,
@@ -100,6 +105,7 @@ impl<'r> Printer<'r> {
             unknown: AtomicU64::new(0),
             lines: LineParts::new(recording),
             json: JsonParts::new(&machine.name, machine.level, recording.is_nanoseconds()),
+            csv: CsvParts::new(&machine.name, machine.level),
             tellers: Tellers::new(recording),
             threads: machine.threads.clone(),
             prefix: prefix.into_bytes().into(),
@@ -109,7 +115,7 @@ impl<'r> Printer<'r> {
     /// Writes what goes before all lines of text: as `trace-cmd report` does, the number of CPUs.
     pub(super) fn write_heading(&self, out: &mut dyn Write) -> io::Result<()> {
         let cpus = self.recording.cpus();
-        if self.style == Style::Jsonl || cpus == 0 {
+        if matches!(self.style, Style::Jsonl | Style::Csv) || cpus == 0 {
             return Ok(());
         }
         out.write_all(&self.prefix)?;
@@ -212,11 +218,14 @@ impl<'r> Printer<'r> {
 
     /// A thread's name as it stands on its lines.
     fn on_lines(&self, pid: u32, comm: &[u8]) -> Box<[u8]> {
-        if self.style != Style::Jsonl {
-            return text::thread_part(&String::from_utf8_lossy(comm), pid);
-        }
         let mut out = Vec::new();
-        jsonl::string(&mut out, comm);
+        match self.style {
+            Style::Text | Style::Raw => {
+                return text::thread_part(&String::from_utf8_lossy(comm), pid);
+            }
+            Style::Jsonl => jsonl::string(&mut out, comm),
+            Style::Csv => csv::text(&mut out, comm),
+        }
         out.into()
     }
 
@@ -250,13 +259,15 @@ impl<'r> Printer<'r> {
     ) {
         self.begin(batch, (stamp_ns, cpu, pid));
         let out = &mut batch.text;
-        if self.style == Style::Jsonl {
-            let names = (Some(event.format), event.full_name.as_str());
-            jsonl::event(out, names, payload, self.order);
-        } else {
-            out.extend_from_slice(&event.name_part);
-            self.body(out, event, payload);
-            out.push(b'\n');
+        let names = (Some(event.format), event.full_name.as_str());
+        match self.style {
+            Style::Jsonl => jsonl::event(out, names, payload, self.order),
+            Style::Csv => csv::event(out, names, payload, self.order, &self.filter.columns),
+            Style::Text | Style::Raw => {
+                out.extend_from_slice(&event.name_part);
+                self.body(out, event, payload);
+                out.push(b'\n');
+            }
         }
         batch.events += 1;
         batch.end_line(stamp_ns);
@@ -265,19 +276,29 @@ impl<'r> Printer<'r> {
     /// Writes all that goes before the event.
     #[inline(always)]
     fn begin(&self, batch: &mut LineBatch, (stamp_ns, cpu, pid): (u64, u32, u32)) {
-        if self.style != Style::Jsonl {
-            batch.text.extend_from_slice(&self.prefix);
-            self.lines.begin(batch, (stamp_ns, cpu, pid));
-            return;
-        }
         let out = &mut batch.text;
-        self.json.begin(out, stamp_ns, cpu);
-        jsonl::thread(out, pid);
+        let (string, none): (WriteText, &[u8]) = match self.style {
+            Style::Text | Style::Raw => {
+                out.extend_from_slice(&self.prefix);
+                self.lines.begin(batch, (stamp_ns, cpu, pid));
+                return;
+            }
+            Style::Jsonl => {
+                self.json.begin(out, stamp_ns, cpu);
+                jsonl::thread(out, pid);
+                (jsonl::string, b"null")
+            }
+            Style::Csv => {
+                self.csv.begin(out, stamp_ns, cpu);
+                csv::thread(out, pid);
+                (csv::text, b"")
+            }
+        };
         if let Some(comm) = self.recording.comm(pid) {
-            jsonl::string(out, comm.as_bytes());
+            string(out, comm.as_bytes());
         } else {
             let (line, at) = ((batch.lines.len(), pid), out.len());
-            batch.names.get_or_insert_default().write(line, at, out, || b"null");
+            batch.names.get_or_insert_default().write(line, at, out, || none);
         }
     }
 
@@ -313,14 +334,17 @@ impl<'r> Printer<'r> {
         self.begin(batch, (stamp_ns, cpu, pid));
         let out = &mut batch.text;
         let name = format!("unknown:{id}");
-        if self.style == Style::Jsonl {
-            jsonl::event(out, (None, name.as_str()), payload, self.order);
-        } else {
-            out.extend_from_slice(&name_part(&name));
-            for byte in payload {
-                out.extend_from_slice(format!(" {byte:02x}").as_bytes());
+        let names = (None, name.as_str());
+        match self.style {
+            Style::Jsonl => jsonl::event(out, names, payload, self.order),
+            Style::Csv => csv::event(out, names, payload, self.order, &self.filter.columns),
+            Style::Text | Style::Raw => {
+                out.extend_from_slice(&name_part(&name));
+                for byte in payload {
+                    out.extend_from_slice(format!(" {byte:02x}").as_bytes());
+                }
+                out.push(b'\n');
             }
-            out.push(b'\n');
         }
         batch.events += 1;
         batch.end_line(stamp_ns);
@@ -330,12 +354,20 @@ impl<'r> Printer<'r> {
         if !self.filter.wants_time(stamp_ns) {
             return;
         }
-        if self.style == Style::Jsonl {
-            self.json.begin(&mut batch.text, stamp_ns, cpu);
-            jsonl::dropped(&mut batch.text, count);
-        } else {
-            batch.text.extend_from_slice(&self.prefix);
-            text::dropped(&mut batch.text, cpu, count);
+        let out = &mut batch.text;
+        match self.style {
+            Style::Jsonl => {
+                self.json.begin(out, stamp_ns, cpu);
+                jsonl::dropped(out, count);
+            }
+            Style::Csv => {
+                self.csv.begin(out, stamp_ns, cpu);
+                csv::dropped(out, count, &self.filter.columns);
+            }
+            Style::Text | Style::Raw => {
+                out.extend_from_slice(&self.prefix);
+                text::dropped(out, cpu, count);
+            }
         }
         batch.end_line(stamp_ns);
     }

@@ -1,0 +1,94 @@
+//! Arguments of `export`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use report::events::CpuSet;
+
+use super::MethodArgs;
+use crate::seconds::Seconds;
+
+/// What files are written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormatArg {
+    /// Perfetto's trace format: ui.perfetto.dev, trace_processor
+    Perfetto,
+    /// Chrome's trace events (JSON): chrome://tracing and others
+    Chrome,
+    /// A profile for profiler.firefox.com (JSON)
+    Firefox,
+    /// Events as comma-separated values: pandas, DuckDB, spreadsheets
+    Csv,
+    /// Events as JSON, one a line
+    Jsonl,
+    /// trace.dat of version 7: trace-cmd report, KernelShark
+    Tracedat,
+}
+
+impl ExportFormatArg {
+    /// Whether tracks are shown, in place of single events.
+    pub(crate) fn is_timeline(self) -> bool {
+        matches!(self, Self::Perfetto | Self::Chrome | Self::Firefox)
+    }
+}
+
+/// Arguments of `export`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope export --to perfetto -o out.pftrace host.dat guest.dat   open at ui.perfetto.dev\n  \
+    hyperscope export --to firefox -o profile.json NAME.hscope          open at profiler.firefox.com\n  \
+    hyperscope export --to csv -e kvm:kvm_exit --columns exit_reason,vcpu_id trace.dat\n  \
+    hyperscope export --to tracedat --from 42.3 --until 42.5 -o cut.dat trace.dat\n  \
+    hyperscope export --to tracedat -o merged.hscope host.dat guest.dat\n\n\
+    perfetto, chrome and firefox show what every vCPU, every task of a guest and every CPU did;\n\
+    the others hold events. Several recordings are on one clock; as trace.dat each gets a file in\n\
+    the folder given by -o.")]
+pub(crate) struct ExportArgs {
+    /// Recordings of a host and its guests, or sessions
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// What to write
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: ExportFormatArg,
+    /// Only these events: SYSTEM:NAME, NAME or SYSTEM, with * and ?; on tracks, these as marks
+    /// [default there: devices, interrupts, nested guests]
+    #[arg(short, long = "event", value_name = "EVENT")]
+    pub(crate) events: Vec<String>,
+    /// Only these CPUs, such as 0,2-3; of csv, jsonl and tracedat
+    #[arg(long, value_name = "LIST", value_parser = CpuSet::parse)]
+    pub(crate) cpu: Option<CpuSet>,
+    /// Only what is from this time on, in seconds as events prints them
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) from: Option<Seconds>,
+    /// Only what is before this time
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) until: Option<Seconds>,
+    /// Of csv: a column for each of these fields, in place of one with all as JSON
+    #[arg(long, value_name = "FIELD,…", value_delimiter = ',')]
+    pub(crate) columns: Vec<String>,
+    #[command(flatten)]
+    pub(crate) method: MethodArgs,
+    /// Write to this file in place of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+impl ExportArgs {
+    /// Why these arguments don't go together.
+    pub(crate) fn conflict(&self) -> Option<&'static str> {
+        let (is_timeline, to) = (self.to.is_timeline(), self.to);
+        if self.from.zip(self.until).is_some_and(|(from, until)| from > until) {
+            return Some("--from lies after --until");
+        }
+        if self.cpu.is_some() && is_timeline {
+            return Some("--cpu goes with --to csv, jsonl and tracedat");
+        }
+        if !self.columns.is_empty() && to != ExportFormatArg::Csv {
+            return Some("--columns goes with --to csv");
+        }
+        if self.output.is_none() && to == ExportFormatArg::Tracedat {
+            return Some("--to tracedat takes -o: such a file can't be written to a pipe");
+        }
+        None
+    }
+}

@@ -1,0 +1,147 @@
+//! `hyperscope export`: recordings as files that other tools open.
+
+mod files;
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+use analyses::GuestAlignment;
+use anyhow::{Context, bail};
+use export::{
+    ChromeWriter, Exported, FirefoxWriter, Machine, PerfettoWriter, Question, Window,
+    write_timeline,
+};
+use report::events::{Filter, Style, write_events};
+use sources::Recording;
+
+use crate::aligned::{self, align_guests};
+use crate::args::export::{ExportArgs, ExportFormatArg};
+use crate::cmd::events;
+use crate::inputs::open_all;
+use crate::machines::machines;
+use crate::output;
+use crate::progress::Progress;
+
+/// Bytes gathered before they are written.
+const BUFFER_BYTES: usize = 1 << 18;
+
+pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
+    let to_terminal = args.output.is_none() && io::stdout().is_terminal();
+    if to_terminal && args.to == ExportFormatArg::Perfetto {
+        bail!("a Perfetto trace is no text: write it to a file (-o) or into a pipe");
+    }
+    let mut recordings = open_all(&args.files)?;
+    let filter = filter(args, &recordings)?;
+    if args.to.is_timeline() {
+        let no_seconds = recordings.iter().find(|one| !one.is_nanoseconds());
+        if let Some(recording) = no_seconds {
+            let path = recording.path().display();
+            bail!("{path}: its clock counts ticks of unknown length; export its events as csv");
+        }
+    }
+    let guests = align_guests(&mut recordings, args.method.method)?;
+    aligned::tell(&guests);
+    match args.to {
+        ExportFormatArg::Tracedat => files::write(args, &recordings, &guests, &filter),
+        ExportFormatArg::Csv => events(args, Style::Csv, &recordings, &guests, &filter),
+        ExportFormatArg::Jsonl => events(args, Style::Jsonl, &recordings, &guests, &filter),
+        _ => tracks(args, &recordings, &guests, &filter),
+    }
+}
+
+fn filter(args: &ExportArgs, recordings: &[Recording]) -> anyhow::Result<Filter> {
+    let filter = Filter {
+        events: args.events.clone(),
+        cpus: args.cpu.clone(),
+        from_ns: args.from.map(|from| events::moment(from, recordings)),
+        to_ns: args.until.map(|until| events::moment(until, recordings)),
+        conditions: Vec::new(),
+        columns: args.columns.clone(),
+    };
+    events::check_names(&filter, recordings)?;
+    let formats = || recordings.iter().flat_map(|one| one.formats().iter());
+    let is_field = |column: &String| formats().any(|(_, format)| format.field(column).is_some());
+    if let Some(column) = filter.columns.iter().find(|column| !is_field(column)) {
+        bail!("no event has a field {column}; hyperscope events --raw shows their fields");
+    }
+    Ok(filter)
+}
+
+/// Writes single events.
+fn events(
+    args: &ExportArgs,
+    style: Style,
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    filter: &Filter,
+) -> anyhow::Result<()> {
+    let units = recordings.iter().filter(|one| one.is_nanoseconds()).count();
+    if style == Style::Csv && units != 0 && units != recordings.len() {
+        bail!("some of these recordings count nanoseconds, some ticks: no column can hold both");
+    }
+    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
+    let tick = |bytes| {
+        if args.output.is_some() {
+            progress.advance(bytes);
+        }
+    };
+    let mut out = output::open(args.output.as_deref(), recordings)?;
+    let machines = machines(recordings, guests);
+    let summary = write_events(recordings, &machines, filter, style, &mut out, &tick)
+        .context("cannot write the events")?;
+    progress.finish();
+    events::tell(&summary, recordings.iter().map(|one| one.damage().len() as u64).sum());
+    Ok(())
+}
+
+/// Writes what vCPUs, tasks and CPUs did.
+fn tracks(
+    args: &ExportArgs,
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    filter: &Filter,
+) -> anyhow::Result<()> {
+    let machines: Vec<Machine> = machines(recordings, guests)
+        .into_iter()
+        .map(|machine| Machine { name: machine.name, is_guest: machine.level > 0 })
+        .collect();
+    let window = Window { from_ns: filter.from_ns, until_ns: filter.to_ns };
+    let question =
+        Question { recordings, guests, machines: &machines, window, events: &filter.events };
+    // Read three times: which tracks there are, what is on them, and single events.
+    let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
+    let progress = Progress::new(bytes.saturating_mul(3));
+    let tick = |bytes| progress.advance(bytes);
+    let out = output::open(args.output.as_deref(), recordings)?;
+    let out = BufWriter::with_capacity(BUFFER_BYTES, out);
+    let exported = match args.to {
+        ExportFormatArg::Chrome => write_timeline(&question, &mut ChromeWriter::new(out), &tick),
+        ExportFormatArg::Firefox => write_timeline(&question, &mut FirefoxWriter::new(out), &tick),
+        _ => write_timeline(&question, &mut PerfettoWriter::new(out), &tick),
+    };
+    progress.finish();
+    tell(&exported.context("cannot write the export")?);
+    Ok(())
+}
+
+/// Tells on standard error what the file does not.
+fn tell(exported: &Exported) {
+    let mut err = io::stderr().lock();
+    if exported.overlaps > 0 {
+        let _ = writeln!(
+            err,
+            "hyperscope: {} spans of guests' tasks cut: by the aligned clocks, the task still was \
+             on another CPU",
+            exported.overlaps
+        );
+    }
+    if exported.losses > 0 {
+        let _ = writeln!(err, "hyperscope: events were lost at {} places", exported.losses);
+    }
+    if exported.slices == 0 {
+        let _ = writeln!(
+            err,
+            "hyperscope: nothing to show: no vCPU, task or CPU was seen; hyperscope info tells \
+             what there is"
+        );
+    }
+}

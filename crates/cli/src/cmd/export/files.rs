@@ -1,0 +1,143 @@
+//! Recordings as trace.dat files: one, or one each in a folder.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use analyses::GuestAlignment;
+use anyhow::{Context, bail};
+use export::{TraceDatExport, Written};
+use report::events::{Filter, Machine};
+use sources::Recording;
+
+use crate::args::export::ExportArgs;
+use crate::machines::machines;
+use crate::output;
+use crate::progress::Progress;
+
+/// The clock told where times are nanoseconds, and those of a clock that counts something else.
+const NANOSECONDS: &str = "local";
+
+pub(super) fn write(
+    args: &ExportArgs,
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    filter: &Filter,
+) -> anyhow::Result<()> {
+    let Some(to) = args.output.as_deref() else { bail!("--to tracedat takes -o") };
+    let paths = match recordings {
+        [_] => vec![to.to_owned()],
+        several => {
+            let machines = machines(several, guests);
+            let names = names(&machines)?;
+            fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
+            names.iter().map(|name| to.join(name)).collect()
+        }
+    };
+    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
+    let mut all = Written::default();
+    for (at, (recording, path)) in recordings.iter().zip(&paths).enumerate() {
+        let aligned = guests.iter().find(|one| one.guest == at && one.chosen.is_some());
+        let host = aligned.and_then(|one| recordings.get(one.host));
+        let on_clock = host.map(clock);
+        let export = TraceDatExport { recording, filter, on_clock };
+        let written = one(&export, path, recordings, &|bytes| progress.advance(bytes))?;
+        all.events += written.events;
+        all.damaged += written.damaged;
+        all.losses_untold += written.losses_untold;
+    }
+    progress.finish();
+    tell(&all);
+    Ok(())
+}
+
+fn one(
+    export: &TraceDatExport<'_>,
+    path: &Path,
+    recordings: &[Recording],
+    tick: &dyn Fn(u64),
+) -> anyhow::Result<Written> {
+    let out = BufWriter::with_capacity(super::BUFFER_BYTES, output::create(path, recordings)?);
+    export.write(out, tick).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The clock that a host's corrected times are told to be of.
+fn clock(host: &Recording) -> &str {
+    match host.info().clock.as_deref() {
+        // Brought to nanoseconds by the conversion that its recorder noted.
+        Some("x86-tsc" | "tsc2nsec") if host.is_nanoseconds() => NANOSECONDS,
+        Some(clock) => clock,
+        None => NANOSECONDS,
+    }
+}
+
+/// The files of a session, one for each machine.
+fn names(machines: &[Machine]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut names: Vec<String> = Vec::new();
+    for machine in machines {
+        let name = match machine.level {
+            0 => "host".to_owned(),
+            _ => format!("guest-{}", in_a_path(&machine.name)),
+        };
+        let mut free = name.clone();
+        let mut number = 2;
+        while names.contains(&free) {
+            if machine.level == 0 {
+                bail!("recordings of several hosts: export those of each, with its guests, alone");
+            }
+            free = format!("{name}-{number}");
+            number += 1;
+        }
+        names.push(free);
+    }
+    Ok(names.iter().map(|name| PathBuf::from(format!("{name}.dat"))).collect())
+}
+
+/// A guest's name as part of a file's: it comes from the recording, and may be anything.
+fn in_a_path(name: &str) -> String {
+    let safe = |one: char| one.is_alphanumeric() || matches!(one, '-' | '_' | '.');
+    let kept: String =
+        name.chars().map(|one| if safe(one) { one } else { '_' }).take(100).collect();
+    if kept.is_empty() { "guest".to_owned() } else { kept }
+}
+
+/// Tells on standard error what the files do not.
+fn tell(written: &Written) {
+    let mut err = io::stderr().lock();
+    if written.damaged > 0 {
+        let _ = writeln!(
+            err,
+            "hyperscope: places that could not be read: {}; hyperscope info lists them",
+            written.damaged
+        );
+    }
+    if written.losses_untold > 0 {
+        let _ = writeln!(
+            err,
+            "hyperscope: CPUs with losses behind their last event, which no file can tell: {}",
+            written.losses_untold
+        );
+    }
+    if written.events == 0 {
+        let _ = writeln!(err, "hyperscope: no event was written");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(name: &str, level: u32) -> Machine {
+        Machine { name: name.to_owned(), level, threads: None }
+    }
+
+    #[test]
+    fn names_from_recordings_stay_in_their_folder() {
+        let all = [machine("host", 0), machine("../../etc/x", 1), machine("a", 1), machine("a", 1)];
+        let names = names(&all).unwrap();
+        let expected = ["host.dat", "guest-.._.._etc_x.dat", "guest-a.dat", "guest-a-2.dat"];
+        assert!(names.iter().eq(expected.map(Path::new)), "{names:?}");
+        assert!(super::names(&[machine("host", 0), machine("host", 0)]).is_err());
+        assert_eq!(in_a_path(""), "guest");
+    }
+}

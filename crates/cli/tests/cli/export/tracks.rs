@@ -1,0 +1,203 @@
+//! Perfetto, Chrome and Firefox: the same tracks, and the numbers of the other reports.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::Value;
+
+use super::{HOST, INPUTS, SMP, counts, export, folder, read, told_by_exits, told_by_tracks};
+use crate::inputs::write_raw_pages;
+use crate::tool::{assert_golden, hyperscope};
+
+const FORMATS: [&str; 3] = ["perfetto", "chrome", "firefox"];
+
+/// Time on tracks whose names begin so, by category.
+fn ns(summary: &Value, begins: &str, category: &str) -> u64 {
+    let tracks = summary["tracks"].as_object().unwrap().iter();
+    let of_it = tracks.filter(|(track, _)| track.starts_with(begins));
+    of_it.map(|(_, what)| what["ns"][category].as_u64().unwrap_or(0)).sum()
+}
+
+/// Parts of exits add up to what the exits report tells; so do their numbers, but for exits that
+/// took no time: where the recorded clock stood still.
+fn adds_up(format: &str, summary: &Value, host: &str) {
+    let expected = told_by_exits(host);
+    let mut found = told_by_tracks(summary);
+    assert!(expected.len() > 4);
+    let mut missing = 0;
+    for (reason, told) in &expected {
+        let of_it = found.entry(reason.clone()).or_default();
+        if !told.polls {
+            of_it[1] += std::mem::take(&mut of_it[4]);
+        }
+        assert_eq!(of_it[1..], told.sums[1..], "{format} {host} {reason:?}");
+        let (counted, paired) = (of_it[0], told.sums[0]);
+        let all_take_time = told.shortest_ns > 0;
+        assert!(counted <= paired && (counted == paired || !all_take_time), "{reason:?}");
+        missing += paired - counted;
+    }
+    assert_eq!(found.len(), expected.len(), "{format} {host}: no other reason");
+    assert!(missing < 200, "{format} {host}: {missing}");
+}
+
+/// Each vCPU was in each state for as long as `hyperscope cpu` tells.
+fn is_as_cpu_tells(summary: &Value, inputs: &[&str]) {
+    let run = hyperscope(&[&["cpu", "--format", "json"], inputs].concat());
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    let vcpus = report["vcpus"].as_array().unwrap();
+    assert!(run.code == 0 && !vcpus.is_empty());
+    for vcpu in vcpus {
+        let begins = format!("{} vCPUs", vcpu["vm"].as_str().unwrap());
+        let ends = format!("/vCPU {}", vcpu["vcpu"]);
+        let tracks = summary["tracks"].as_object().unwrap().iter();
+        let (_, track) = tracks
+            .into_iter()
+            .find(|(track, _)| track.starts_with(&begins) && track.ends_with(&ends))
+            .unwrap();
+        let mut states = vcpu["states"].as_object().unwrap().clone();
+        states.retain(|_, ns| ns.as_u64() > Some(0));
+        for (state, ns) in &states {
+            let found = &track["ns"][state.trim_end_matches("_ns")];
+            // Where how long was polled isn't known each time, the report counts it elsewhere.
+            let polled = vcpu["states"]["halt_poll_ns"].is_null() && state == "exit_kernel_ns";
+            assert!(found == ns || polled, "{inputs:?} {begins} {state}: {found} {ns}");
+        }
+    }
+}
+
+#[test]
+fn formats_agree_with_each_other_and_with_other_reports() {
+    let folder = folder();
+    for inputs in INPUTS {
+        let summaries = FORMATS.map(|format| {
+            let file = folder.path().join(format);
+            export(format, &file, inputs);
+            read(format, &file)
+        });
+        let [perfetto, Some(chrome), Some(firefox)] = summaries else { continue };
+        adds_up("chrome", &chrome, inputs[0]);
+        is_as_cpu_tells(&chrome, inputs);
+        let recordings = |summary: &Value| summary["recordings"].as_array().unwrap().len();
+        assert_eq!((recordings(&chrome), recordings(&firefox)), (inputs.len(), inputs.len()));
+        for (track, what) in chrome["tracks"].as_object().unwrap() {
+            let same = &firefox["tracks"][track];
+            assert_eq!((&what["ns"], &what["slices"]), (&same["ns"], &same["slices"]), "{track}");
+        }
+        assert_eq!(chrome["instants"], firefox["instants"]);
+        let events = counts(inputs[0]);
+        for (name, count) in chrome["instants"].as_object().unwrap() {
+            assert_eq!(events[&format!("kvm:{name}")], count.as_u64().unwrap(), "{name}");
+        }
+        assert!(ns(&chrome, "host CPUs", "running") > 0);
+        let by_cpu = ns(&chrome, "host CPUs", "running");
+        assert_eq!(by_cpu, ns(&chrome, "host threads", "running"), "by CPU and by thread");
+        // Every exit that took time is in a rate, which counts 10 ms.
+        let rates = chrome["rates"].as_object().unwrap().values();
+        let rated: u64 = rates.map(|rate| rate.as_u64().unwrap() / 100).sum();
+        let counted: u64 = told_by_tracks(&chrome).values().map(|sums| sums[0]).sum();
+        assert!(counted <= rated && rated <= events["kvm:kvm_exit"], "{counted} {rated}");
+        if let Some(perfetto) = perfetto {
+            agrees(&perfetto, &chrome, &events);
+        }
+    }
+}
+
+fn agrees(perfetto: &Value, chrome: &Value, events: &BTreeMap<String, u64>) {
+    let tracks = perfetto["tracks"].as_object().unwrap();
+    assert!(tracks.keys().any(|track| track.contains(" vCPUs")));
+    for (track, what) in tracks {
+        assert_eq!(what, &chrome["tracks"][track], "{track}");
+    }
+    for same in ["instants", "rates"] {
+        assert_eq!(perfetto[same], chrome[same]);
+    }
+    // The host's scheduling is Perfetto's own business.
+    assert_eq!(ns(perfetto, "host", "running"), 0);
+    let switches = perfetto["switches"].as_object().unwrap().values();
+    let switches: u64 = switches.map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!(switches, events["sched:sched_switch"]);
+    assert_eq!(perfetto["wakings"].as_u64(), Some(events["sched:sched_waking"]));
+}
+
+#[test]
+fn a_guests_tasks_had_the_time_of_its_vcpus() {
+    let folder = folder();
+    for inputs in &INPUTS[..3] {
+        let file = folder.path().join("out");
+        export("chrome", &file, inputs);
+        let Some(summary) = read("chrome", &file) else { return };
+        for state in ["guest_kernel", "guest_irq", "guest"] {
+            let tracks = summary["tracks"].as_object().unwrap().iter();
+            let tasks: u64 = tracks
+                .filter(|(track, _)| track.contains(" tasks/"))
+                .map(|(_, what)| what["ns"][state].as_u64().unwrap_or(0))
+                .sum();
+            let vcpus = ns(&summary, "vm-", state);
+            // Interrupts and unknown times of the idle task are no task's.
+            assert!(tasks <= vcpus, "{inputs:?} {state}: {tasks} of {vcpus}");
+        }
+        let tasks = summary["tracks"].as_object().unwrap().keys();
+        assert!(tasks.filter(|track| track.contains(" tasks/")).count() > 20);
+    }
+}
+
+#[test]
+fn a_window_cuts_spans_and_leaves_out_the_rest() {
+    let folder = folder();
+    for format in FORMATS {
+        let file = folder.path().join(format);
+        let window = ["--from", "65", "--until", "65.5", "-e", "kvm_exit"];
+        export(format, &file, &[&window[..], &[HOST]].concat());
+        let Some(summary) = read(format, &file) else { continue };
+        let whole: u64 = summary["tracks"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .filter(|(track, _)| track.contains("vCPU 0"))
+            .flat_map(|(_, what)| what["ns"].as_object().unwrap().values())
+            .map(|ns| ns.as_u64().unwrap())
+            .sum();
+        assert_eq!(whole, 500_000_000, "{format}: the vCPU did something all the time");
+        let lines = super::lines(&["-e", "kvm_exit", "--from", "65", "--to", "65.5", HOST]);
+        let exits = lines.lines().count() as u64 - 1;
+        assert!(exits > 100);
+        assert_eq!(summary["instants"]["kvm_exit"].as_u64(), Some(exits), "{format}");
+    }
+}
+
+/// Pages of a recording, one of which says that events were lost before it.
+#[test]
+fn losses_are_shown_where_they_were() {
+    let folder = folder();
+    write_raw_pages(SMP, folder.path(), |cpu| format!("cpu{cpu}"));
+    let pages = folder.path().join("cpu1");
+    let mut bytes = fs::read(&pages).unwrap();
+    // The flag RB_MISSED_EVENTS of the third page's commit.
+    bytes[2 * 4096 + 8 + 3] |= 0x80;
+    fs::write(&pages, bytes).unwrap();
+    let input = folder.path().to_str().unwrap();
+    for format in FORMATS {
+        let file = folder.path().join(format);
+        let run = hyperscope(&["export", "--to", format, "-o", file.to_str().unwrap(), input]);
+        assert_eq!(run.code, 0);
+        assert!(run.err.contains("events were lost at 1 places"), "{}", run.err);
+        let Some(summary) = read(format, &file) else { continue };
+        assert_eq!(summary["instants"]["events lost"].as_u64(), Some(1), "{format}");
+        let told = &summary["recordings"][0]["uncounted_losses"];
+        assert_eq!(told.to_string().trim_matches('"'), "1", "{format}");
+    }
+}
+
+#[test]
+fn beginnings_are_as_expected() {
+    let folder = folder();
+    let file = folder.path().join("out");
+    export("chrome", &file, &[SMP]);
+    let text = fs::read_to_string(&file).unwrap();
+    let mut head: Vec<&str> = text.lines().take(6).collect();
+    for kind in ["\"cat\":\"exit_", "\"cat\":\"guest\"", "\"ph\":\"i\"", "\"ph\":\"C\""] {
+        head.extend(text.lines().filter(|line| line.contains(kind)).take(3));
+    }
+    head.extend(text.lines().last());
+    assert_golden("export-chrome.txt", &(head.join("\n") + "\n"));
+}

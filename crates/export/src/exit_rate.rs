@@ -1,0 +1,59 @@
+//! How many exits a second a vCPU takes, over time.
+
+/// Exits are counted over so long.
+const STEP_NS: u64 = 10_000_000;
+const STEPS_A_SECOND: u64 = 1_000_000_000 / STEP_NS;
+
+/// Counts the exits of one vCPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ExitRate {
+    last_exit_ns: Option<u64>,
+    step: u64,
+    exits: u64,
+}
+
+impl ExitRate {
+    /// An exit, or more of the same one; `tell` hears of moments from which on a rate holds.
+    pub(crate) fn exit(&mut self, start_ns: u64, tell: impl FnMut(u64, u64)) {
+        // Exits of a vCPU come in order; one that doesn't is of a damaged page.
+        if self.last_exit_ns.is_some_and(|last_ns| start_ns <= last_ns) {
+            return;
+        }
+        let step = start_ns / STEP_NS;
+        if step != self.step {
+            self.flush(Some(step), tell);
+            self.step = step;
+        }
+        self.last_exit_ns = Some(start_ns);
+        self.exits += 1;
+    }
+
+    /// Tells the rate of the step that is over, and that there was none from then on, unless `next`
+    /// follows it.
+    pub(crate) fn flush(&mut self, next: Option<u64>, mut tell: impl FnMut(u64, u64)) {
+        if self.exits > 0 {
+            tell(self.step * STEP_NS, self.exits * STEPS_A_SECOND);
+            if next != Some(self.step + 1) {
+                tell((self.step + 1).saturating_mul(STEP_NS), 0);
+            }
+        }
+        self.exits = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_exit_counts_once() {
+        let (mut rate, mut told) = (ExitRate::default(), Vec::new());
+        for exit_ns in [1, 1, 5_000_000, 10_000_000, 55_000_000, 55_000_000] {
+            rate.exit(exit_ns, |at_ns, exits| told.push((at_ns, exits)));
+        }
+        rate.flush(None, |at_ns, exits| told.push((at_ns, exits)));
+        let expected =
+            [(0, 200), (10_000_000, 100), (20_000_000, 0), (50_000_000, 100), (60_000_000, 0)];
+        assert_eq!(told, expected);
+    }
+}

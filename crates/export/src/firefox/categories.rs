@@ -1,0 +1,48 @@
+//! What colours mean.
+
+/// Categories with their colours, the first for what has none of its own.
+pub(super) const CATEGORIES: [(&str, &str); 9] = [
+    ("Other", "grey"),
+    ("In the guest", "green"),
+    ("Host's kernel", "orange"),
+    ("VMM", "yellow"),
+    ("Wants a CPU", "red"),
+    ("Nothing to do", "lightblue"),
+    ("Not known", "darkgray"),
+    ("Event", "blue"),
+    ("Loss", "magenta"),
+];
+
+/// The place in [`CATEGORIES`] of a state or of an event's system.
+pub(super) fn of(category: &str) -> u8 {
+    match category {
+        "running" | "guest_user" | "guest_kernel" | "guest_irq" | "guest_idle" | "guest" => 1,
+        "before_exit" | "exit_kernel" => 2,
+        "exit_user" => 3,
+        "waiting" | "preempted" => 4,
+        "halted" | "halt_poll" | "blocked" => 5,
+        "unknown" => 6,
+        "loss" => 8,
+        _ => 7,
+    }
+}
+
+/// Whether the thread has a CPU in a state.
+pub(super) fn has_cpu(category: u8) -> bool {
+    matches!(category, 1..=3)
+}
+
+#[cfg(test)]
+mod tests {
+    use analyses::VcpuState;
+
+    use super::*;
+
+    #[test]
+    fn every_state_has_a_category() {
+        for state in VcpuState::ALL {
+            assert!(of(state.name()) < 7, "{state:?}");
+        }
+        assert!(CATEGORIES.len() > of("kvm").into());
+    }
+}

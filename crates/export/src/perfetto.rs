@@ -1,0 +1,282 @@
+//! Perfetto's own trace format: packets of protobuf, written as they come.
+//!
+//! Everything but the scheduling of hosts is track events on named tracks; no track claims to be a
+//! process, since recordings hold thread ids but no process ids. Scheduling is given as the kernel's
+//! own events (`FtraceEventBundle`), of which Perfetto makes its CPU and thread tracks.
+
+mod interned;
+mod messages;
+
+use std::io::{self, Write};
+
+use prost::Message;
+use rustc_hash::FxHashMap;
+
+use crate::raw_events::RawEvent;
+use crate::{Args, Instant, Role, Scene, Slice, TimelineWriter};
+use interned::Interned;
+use messages::{
+    Clock, ClockSnapshot, CounterDescriptor, FtraceEvent, FtraceEventBundle, SchedSwitch,
+    SchedWaking, SystemInfo, TracePacket, TrackDescriptor, TrackEvent, Utsname, event_type,
+};
+
+/// `BUILTIN_CLOCK_BOOTTIME`, in which times of packets are where they don't say otherwise.
+const BOOTTIME: i32 = 6;
+/// `TrackDescriptor.ChildTracksOrdering.EXPLICIT`.
+const EXPLICIT: i32 = 3;
+/// `TrackDescriptor.SiblingMergeBehavior.NONE`: tracks of one name are still several.
+const NO_MERGE: i32 = 2;
+/// `CounterDescriptor.Unit.UNIT_COUNT`.
+const COUNT: i32 = 2;
+/// `SEQ_INCREMENTAL_STATE_CLEARED` and `SEQ_NEEDS_INCREMENTAL_STATE`.
+const STATE_BEGINS: u32 = 1;
+const NEEDS_STATE: u32 = 2;
+/// The sequence of all packets that use interned strings.
+const SEQUENCE: u32 = 1;
+/// The sequence of scheduling.
+const SCHEDULING: u32 = 2;
+/// The field of `Trace` that holds its packets, with the wire type of what has a length.
+const PACKET_TAG: u8 = (1 << 3) | 2;
+/// Events of a CPU that are written together.
+const BUNDLE: usize = 512;
+
+/// The track that what concerns whole recordings is told on.
+const RECORDINGS: u64 = 1;
+/// Numbers of groups begin here, those of tracks and counters behind them.
+const GROUPS: u64 = 1 << 20;
+const TRACKS: u64 = 1 << 32;
+const COUNTERS: u64 = 1 << 33;
+
+/// Writes a Perfetto trace.
+#[derive(Debug)]
+pub struct PerfettoWriter<W> {
+    out: W,
+    buffer: Vec<u8>,
+    interned: Interned,
+    /// Scheduling not written yet, by CPU.
+    bundles: FxHashMap<u32, Vec<FtraceEvent>>,
+}
+
+impl<W: Write + Send> PerfettoWriter<W> {
+    /// A writer to `out`.
+    pub fn new(out: W) -> Self {
+        let (buffer, interned) = (Vec::new(), Interned::default());
+        Self { out, buffer, interned, bundles: FxHashMap::default() }
+    }
+
+    fn packet(&mut self, packet: &TracePacket) -> io::Result<()> {
+        self.buffer.clear();
+        self.buffer.push(PACKET_TAG);
+        packet.encode_length_delimited(&mut self.buffer).map_err(io::Error::other)?;
+        self.out.write_all(&self.buffer)
+    }
+
+    fn descriptor(&mut self, descriptor: TrackDescriptor) -> io::Result<()> {
+        self.packet(&TracePacket {
+            trusted_packet_sequence_id: Some(SEQUENCE),
+            track_descriptor: Some(descriptor),
+            ..TracePacket::default()
+        })
+    }
+
+    fn event(&mut self, stamp_ns: u64, event: TrackEvent) -> io::Result<()> {
+        let packet = TracePacket {
+            timestamp: Some(stamp_ns),
+            trusted_packet_sequence_id: Some(SEQUENCE),
+            sequence_flags: Some(NEEDS_STATE),
+            interned_data: self.interned.take_new(),
+            track_event: Some(event),
+            ..TracePacket::default()
+        };
+        self.packet(&packet)
+    }
+
+    fn named(
+        &mut self,
+        kind: i32,
+        track: u64,
+        name: &str,
+        category: &str,
+        args: &Args<'_>,
+    ) -> TrackEvent {
+        TrackEvent {
+            r#type: Some(kind),
+            track_uuid: Some(track),
+            name_iid: Some(self.interned.name(name)),
+            category_iids: vec![self.interned.category(category)],
+            debug_annotations: self.interned.args(args),
+            ..TrackEvent::default()
+        }
+    }
+
+    /// What Perfetto must know before anything else.
+    fn head(&mut self, scene: &Scene) -> io::Result<()> {
+        let begin_ns = scene.span_ns.as_ref().map_or(0, |span| *span.start());
+        let clock = Clock { clock_id: Some(BOOTTIME as u32), timestamp: Some(begin_ns) };
+        let uname = scene.scheduled.and_then(|host| scene.unames.get(host)?.as_deref());
+        self.packet(&TracePacket {
+            trusted_packet_sequence_id: Some(SEQUENCE),
+            sequence_flags: Some(STATE_BEGINS),
+            clock_snapshot: Some(ClockSnapshot {
+                clocks: vec![clock],
+                primary_trace_clock: Some(BOOTTIME),
+            }),
+            ..TracePacket::default()
+        })?;
+        // How numbers of thread states are to be read depends on the kernel's version.
+        let Some(utsname) = uname.and_then(utsname) else { return Ok(()) };
+        self.packet(&TracePacket {
+            trusted_packet_sequence_id: Some(SEQUENCE),
+            system_info: Some(SystemInfo { utsname: Some(utsname) }),
+            ..TracePacket::default()
+        })
+    }
+
+    /// Tells of each recording where it is from and what it lost.
+    fn recordings(&mut self, scene: &Scene) -> io::Result<()> {
+        let begin_ns = scene.span_ns.as_ref().map_or(0, |span| *span.start());
+        self.descriptor(TrackDescriptor {
+            uuid: Some(RECORDINGS),
+            name: Some("recordings".to_owned()),
+            sibling_merge_behavior: Some(NO_MERGE),
+            ..TrackDescriptor::default()
+        })?;
+        for at in 0..scene.sources.len() {
+            let facts = scene.facts(at);
+            let args: Vec<_> = facts.iter().map(|(name, value)| (*name, value.arg())).collect();
+            let event =
+                self.named(event_type::INSTANT, RECORDINGS, "recording", "recording", &args);
+            self.event(begin_ns, event)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, cpu: u32) -> io::Result<()> {
+        let Some(event) = self.bundles.remove(&cpu).filter(|events| !events.is_empty()) else {
+            return Ok(());
+        };
+        self.packet(&TracePacket {
+            trusted_packet_sequence_id: Some(SCHEDULING),
+            ftrace_events: Some(FtraceEventBundle { cpu: Some(cpu), event }),
+            ..TracePacket::default()
+        })
+    }
+}
+
+/// The parts of a line such as `Linux host 6.1.0 x86_64`, as recorders write it.
+fn utsname(line: &str) -> Option<Utsname> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let word = |at: usize| words.get(at).map(|word| (*word).to_owned());
+    let machine = words.last().map(|word| (*word).to_owned());
+    (words.len() >= 4).then(|| Utsname { sysname: word(0), release: word(2), machine })
+}
+
+fn track_uuid(track: usize) -> u64 {
+    TRACKS + track as u64
+}
+
+impl<W: Write + Send> TimelineWriter for PerfettoWriter<W> {
+    const OWN_SCHEDULING: bool = true;
+
+    fn begin(&mut self, scene: &Scene) -> io::Result<()> {
+        self.head(scene)?;
+        self.recordings(scene)?;
+        for (at, group) in scene.groups.iter().enumerate() {
+            self.descriptor(TrackDescriptor {
+                uuid: Some(GROUPS + at as u64),
+                name: Some(group.name.clone()),
+                child_ordering: Some(EXPLICIT),
+                sibling_merge_behavior: Some(NO_MERGE),
+                ..TrackDescriptor::default()
+            })?;
+        }
+        for (at, track) in scene.tracks.iter().enumerate() {
+            let rank = i32::try_from(at * 2).unwrap_or(i32::MAX);
+            let parent_uuid = Some(GROUPS + track.group as u64);
+            let thread = track.thread.filter(|_| track.role == Role::Vcpu);
+            self.descriptor(TrackDescriptor {
+                uuid: Some(track_uuid(at)),
+                name: Some(track.name.clone()),
+                parent_uuid,
+                sibling_order_rank: Some(rank),
+                sibling_merge_behavior: Some(NO_MERGE),
+                description: thread.map(|thread| format!("thread {thread} of the host")),
+                ..TrackDescriptor::default()
+            })?;
+            if track.role == Role::Vcpu {
+                self.descriptor(TrackDescriptor {
+                    uuid: Some(COUNTERS + at as u64),
+                    name: Some(format!("{} exits", track.name)),
+                    parent_uuid,
+                    sibling_order_rank: Some(rank.saturating_add(1)),
+                    counter: Some(CounterDescriptor {
+                        unit: Some(COUNT),
+                        unit_name: Some("exits/s".to_owned()),
+                    }),
+                    ..TrackDescriptor::default()
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn slice(&mut self, track: usize, slice: &Slice<'_>) -> io::Result<()> {
+        let uuid = track_uuid(track);
+        let begin =
+            self.named(event_type::SLICE_BEGIN, uuid, slice.name, slice.category, slice.args);
+        self.event(slice.from_ns, begin)?;
+        let (r#type, track_uuid) = (Some(event_type::SLICE_END), Some(uuid));
+        self.event(slice.to_ns, TrackEvent { r#type, track_uuid, ..TrackEvent::default() })
+    }
+
+    fn instant(&mut self, track: usize, instant: &Instant<'_>) -> io::Result<()> {
+        let Instant { stamp_ns, name, category, args } = *instant;
+        let event = self.named(event_type::INSTANT, track_uuid(track), name, category, args);
+        self.event(stamp_ns, event)
+    }
+
+    fn exit_rate(&mut self, track: usize, stamp_ns: u64, exits: u64) -> io::Result<()> {
+        self.event(
+            stamp_ns,
+            TrackEvent {
+                r#type: Some(event_type::COUNTER),
+                track_uuid: Some(COUNTERS + track as u64),
+                counter_value: Some(i64::try_from(exits).unwrap_or(i64::MAX)),
+                ..TrackEvent::default()
+            },
+        )
+    }
+
+    fn scheduling(&mut self, event: &RawEvent<'_>) -> io::Result<()> {
+        let number = |field| event.number(field) as i32;
+        let is_switch = event.format.name() == "sched_switch";
+        let sched_switch = is_switch.then(|| SchedSwitch {
+            prev_comm: Some(event.text("prev_comm")),
+            prev_pid: Some(number("prev_pid")),
+            prev_prio: Some(number("prev_prio")),
+            prev_state: Some(event.number("prev_state")),
+            next_comm: Some(event.text("next_comm")),
+            next_pid: Some(number("next_pid")),
+            next_prio: Some(number("next_prio")),
+        });
+        let sched_waking = (!is_switch).then(|| SchedWaking {
+            comm: Some(event.text("comm")),
+            pid: Some(number("pid")),
+            prio: Some(number("prio")),
+            success: Some(1),
+            target_cpu: Some(number("target_cpu")),
+        });
+        let (timestamp, pid) = (Some(event.stamp_ns), Some(event.thread));
+        let cpu = event.cpu;
+        let bundle = self.bundles.entry(cpu).or_default();
+        bundle.push(FtraceEvent { timestamp, pid, sched_switch, sched_waking });
+        if bundle.len() >= BUNDLE { self.flush(cpu) } else { Ok(()) }
+    }
+
+    fn end(&mut self, _: &Scene) -> io::Result<()> {
+        let mut cpus: Vec<u32> = self.bundles.keys().copied().collect();
+        cpus.sort_unstable();
+        cpus.into_iter().try_for_each(|cpu| self.flush(cpu))?;
+        self.out.flush()
+    }
+}

@@ -1,0 +1,195 @@
+//! Events as they were recorded, without an order across CPUs: formats that need none sort by
+//! themselves.
+
+use std::ops::ControlFlow;
+
+use abi::ByteOrder;
+use eventfmt::{EventFormat, Value};
+use ringbuf::{Missed, Record};
+use rustc_hash::FxHashSet;
+use sources::{Block, Damage, Recording};
+use timeline::rounds::{self, Batch, Consume, Decode, Input};
+
+/// An event.
+#[derive(Clone, Copy, Debug)]
+pub struct RawEvent<'a> {
+    /// Number of its recording.
+    pub recording: usize,
+    /// The CPU it was recorded on.
+    pub cpu: u32,
+    /// Its time, corrected.
+    pub stamp_ns: u64,
+    /// The thread that ran.
+    pub thread: u32,
+    /// Its format.
+    pub format: &'a EventFormat,
+    /// Its bytes.
+    pub payload: &'a [u8],
+    /// Their byte order.
+    pub order: ByteOrder,
+}
+
+impl RawEvent<'_> {
+    /// The number in a field; 0 where it has none.
+    pub(crate) fn number(&self, field: &str) -> i64 {
+        let number = self.format.field(field).and_then(|field| field.number());
+        number.and_then(|at| at.read_signed(self.payload, self.order)).unwrap_or(0)
+    }
+
+    /// The text in a field; empty where it has none.
+    pub(crate) fn text(&self, field: &str) -> String {
+        let field = self.format.field(field);
+        match field.and_then(|field| field.value(self.payload, self.order)) {
+            Some(Value::Text(text)) => String::from_utf8_lossy(text).into_owned(),
+            _ => String::new(),
+        }
+    }
+}
+
+/// Takes events, those of a CPU in order.
+pub(crate) trait RawSink: Send {
+    /// An event.
+    fn event(&mut self, event: &RawEvent<'_>);
+
+    /// Events of a CPU were lost before this moment.
+    fn lost(&mut self, recording: usize, cpu: u32, stamp_ns: u64, missed: Missed);
+}
+
+/// Gives `sink` all events that are `wanted`, and what was lost.
+pub(crate) fn each_raw<S: RawSink>(
+    recordings: &[Recording],
+    wanted: &dyn Fn(usize, &EventFormat) -> bool,
+    sink: &mut S,
+    tick: &(dyn Fn(u64) + Sync),
+) {
+    let mut inputs = Vec::new();
+    let mut owners = Vec::new();
+    for (owner, recording) in recordings.iter().enumerate() {
+        for input in Input::all_of(recording) {
+            if recording.correction(input.stream).is_on_recording_clock() {
+                inputs.push(input);
+                owners.push(owner);
+            }
+        }
+    }
+    let formats = |(at, recording): (usize, &'_ Recording)| {
+        let formats = recording.formats().iter();
+        formats.filter(|(_, format)| wanted(at, format)).map(|(id, _)| id).collect()
+    };
+    let decoder =
+        Decoder { owners: &owners, wanted: recordings.iter().enumerate().map(formats).collect() };
+    let mut consumer =
+        Consumer { recordings, inputs: &inputs, owners: &owners, sink, spent: vec![] };
+    rounds::run(&inputs, &decoder, &mut consumer, tick);
+}
+
+/// An event in a batch: its bytes end where told.
+#[derive(Debug)]
+struct Kept {
+    stamp_ns: u64,
+    thread: u32,
+    id: u16,
+    end: usize,
+}
+
+/// The wanted events of a block.
+#[derive(Debug, Default)]
+struct RawBatch {
+    kept: Vec<Kept>,
+    bytes: Vec<u8>,
+    lost: Vec<(u64, Missed)>,
+    last_ns: Option<u64>,
+}
+
+impl Batch for RawBatch {
+    fn clear(&mut self) {
+        self.kept.clear();
+        self.bytes.clear();
+        self.lost.clear();
+        self.last_ns = None;
+    }
+
+    fn last_stamp_ns(&self) -> Option<u64> {
+        self.last_ns
+    }
+
+    // Counted by the pass over states.
+    fn set_unreadable(&mut self, _: Damage) {}
+}
+
+struct Decoder<'o> {
+    owners: &'o [usize],
+    /// By recording, the ids wanted.
+    wanted: Vec<FxHashSet<u16>>,
+}
+
+impl Decode for Decoder<'_> {
+    type Batch = RawBatch;
+
+    fn decode(&self, index: usize, input: Input<'_>, block: &Block<'_>, batch: &mut RawBatch) {
+        let Some(wanted) = self.owners.get(index).and_then(|&owner| self.wanted.get(owner)) else {
+            return;
+        };
+        let (recording, cpu) = (input.recording, input.stream.cpu());
+        let (order, formats) = (recording.abi().order, recording.formats());
+        let (type_at, pid_at) = (formats.type_at(), formats.pid_at());
+        let correction = recording.correction(input.stream);
+        for (_, page) in block.pages(input.stream.layout()) {
+            let Ok(page) = page else { continue };
+            let page_ns = correction.ns(page.stamp, cpu);
+            batch.last_ns = batch.last_ns.max(Some(page_ns));
+            if page.missed != Missed::Nothing {
+                batch.lost.push((page_ns, page.missed));
+            }
+            // What is damaged is counted by the pass over states.
+            let _ = page.for_each(|Record { stamp, payload }| {
+                let stamp_ns = correction.ns(stamp, cpu);
+                batch.last_ns = batch.last_ns.max(Some(stamp_ns));
+                let id = type_at.read(payload, order).unwrap_or(0) as u16;
+                if wanted.contains(&id) {
+                    batch.bytes.extend_from_slice(payload);
+                    let thread = pid_at.read(payload, order).unwrap_or(0) as u32;
+                    batch.kept.push(Kept { stamp_ns, thread, id, end: batch.bytes.len() });
+                }
+            });
+        }
+    }
+}
+
+struct Consumer<'r, 's, S> {
+    recordings: &'r [Recording],
+    inputs: &'r [Input<'r>],
+    owners: &'r [usize],
+    sink: &'s mut S,
+    spent: Vec<RawBatch>,
+}
+
+impl<S: RawSink> Consume<RawBatch> for Consumer<'_, '_, S> {
+    fn take(&mut self, input: usize, batch: RawBatch) {
+        let owner = self.owners.get(input).copied().unwrap_or(0);
+        let (Some(recording), Some(stream)) =
+            (self.recordings.get(owner), self.inputs.get(input).map(|input| input.stream))
+        else {
+            return;
+        };
+        for (stamp_ns, missed) in &batch.lost {
+            self.sink.lost(owner, stream.cpu(), *stamp_ns, *missed);
+        }
+        let mut begin = 0;
+        for &Kept { stamp_ns, thread, id, end } in &batch.kept {
+            let payload = batch.bytes.get(begin..end).unwrap_or(&[]);
+            begin = end;
+            let Some(format) = recording.formats().by_id(id) else { continue };
+            let (cpu, order) = (stream.cpu(), recording.abi().order);
+            let event =
+                RawEvent { recording: owner, cpu, stamp_ns, thread, format, payload, order };
+            self.sink.event(&event);
+        }
+        self.spent.push(batch);
+    }
+
+    fn advance(&mut self, _: u64, spent: &mut Vec<RawBatch>) -> ControlFlow<()> {
+        spent.append(&mut self.spent);
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,156 @@
+//! The pages of one stream, whole or in part, as a reader of pages.
+
+use std::collections::HashSet;
+use std::io::{self, Read};
+
+use report::events::Filter;
+use ringbuf::{Missed, Page, PageWriter, Record};
+use sources::{BlockReader, Recording, Stream};
+
+/// What to take of a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part<'a> {
+    pub(crate) recording: &'a Recording,
+    pub(crate) stream: &'a Stream,
+    /// Events to take by their ids; `None`: all, those without a format too.
+    pub(crate) ids: Option<&'a HashSet<u16>>,
+    pub(crate) filter: &'a Filter,
+    /// Times are written as corrected, in place of those recorded.
+    pub(crate) corrected: bool,
+}
+
+impl Part<'_> {
+    /// Whether pages can be taken as they are.
+    fn is_whole(&self) -> bool {
+        let all_times = self.filter.from_ns.is_none() && self.filter.to_ns.is_none();
+        self.ids.is_none() && all_times && !self.corrected
+    }
+}
+
+/// What came of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// Events written; of pages taken as they are, all that can be read.
+    pub(crate) events: u64,
+    /// Pages, records and blocks that could not be read.
+    pub(crate) damaged: u64,
+    /// Events were lost behind the last one written.
+    pub(crate) lost_at_end: bool,
+}
+
+/// Reads a part of a stream as pages.
+#[derive(Debug)]
+pub(crate) struct Pages<'a> {
+    part: Part<'a>,
+    blocks: BlockReader,
+    next_block: usize,
+    writer: PageWriter,
+    /// Pages that have not been read, from `given` on.
+    pages: Vec<u8>,
+    given: usize,
+    done: bool,
+    pub(crate) taken: Taken,
+}
+
+impl<'a> Pages<'a> {
+    pub(crate) fn new(part: Part<'a>) -> Self {
+        Self {
+            writer: PageWriter::new(*part.stream.layout()),
+            part,
+            blocks: BlockReader::default(),
+            next_block: 0,
+            pages: Vec::new(),
+            given: 0,
+            done: false,
+            taken: Taken::default(),
+        }
+    }
+
+    /// Works through the next block.
+    fn advance(&mut self) {
+        self.pages.clear();
+        self.given = 0;
+        let Part { recording, stream, .. } = self.part;
+        if self.next_block >= stream.block_count() {
+            self.writer.flush(&mut self.pages);
+            self.taken.lost_at_end = self.writer.untold() != Missed::Nothing;
+            self.done = true;
+            return;
+        }
+        let mut blocks = std::mem::take(&mut self.blocks);
+        match recording.block(stream, self.next_block, &mut blocks) {
+            Ok(block) => {
+                for bytes in block.bytes.chunks(stream.layout().page_size) {
+                    self.page(bytes);
+                }
+            }
+            Err(_) => self.damage(),
+        }
+        self.next_block += 1;
+        self.blocks = blocks;
+    }
+
+    fn damage(&mut self) {
+        self.taken.damaged += 1;
+        self.writer.missed(Missed::Unknown);
+    }
+
+    fn page(&mut self, bytes: &[u8]) {
+        let layout = self.part.stream.layout();
+        let Ok(page) = Page::parse(bytes, layout) else { return self.damage() };
+        if self.part.is_whole() {
+            let mut events = 0;
+            let sound = page.for_each(|_| events += 1).is_ok();
+            self.taken.events += events;
+            self.taken.damaged += u64::from(!sound);
+            self.pages.extend_from_slice(bytes);
+            // The last page of a file may be cut behind its data.
+            let end = self.pages.len().next_multiple_of(layout.page_size.max(1));
+            self.pages.resize(end, 0);
+            return;
+        }
+        self.part_of(&page);
+    }
+
+    fn part_of(&mut self, page: &Page<'_>) {
+        let Part { recording, stream, ids, filter, corrected } = self.part;
+        let (correction, cpu) = (recording.correction(stream), stream.cpu());
+        // What was lost before the first event that is wanted is none of its business.
+        if filter.from_ns.is_none_or(|from_ns| correction.ns(page.stamp, cpu) >= from_ns) {
+            self.writer.missed(page.missed);
+        }
+        let (order, type_at) = (recording.abi().order, recording.formats().type_at());
+        let (writer, pages, taken) = (&mut self.writer, &mut self.pages, &mut self.taken);
+        let result = page.for_each(|Record { stamp, payload }| {
+            let stamp_ns = correction.ns(stamp, cpu);
+            let id = type_at.read(payload, order).unwrap_or(0) as u16;
+            if !filter.wants_time(stamp_ns) || ids.is_some_and(|ids| !ids.contains(&id)) {
+                return;
+            }
+            let stamp = if corrected { stamp_ns } else { stamp };
+            match writer.push(stamp, payload, pages) {
+                Ok(()) => taken.events += 1,
+                // No page of this size held it; what claims so is damaged.
+                Err(_) => taken.damaged += 1,
+            }
+        });
+        if result.is_err() {
+            self.damage();
+        }
+    }
+}
+
+impl Read for Pages<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.given >= self.pages.len() && !self.done {
+            self.advance();
+        }
+        let rest = self.pages.get(self.given..).unwrap_or(&[]);
+        let count = rest.len().min(buffer.len());
+        if let (Some(to), Some(from)) = (buffer.get_mut(..count), rest.get(..count)) {
+            to.copy_from_slice(from);
+        }
+        self.given += count;
+        Ok(count)
+    }
+}

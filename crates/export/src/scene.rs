@@ -1,0 +1,311 @@
+//! Which tracks there are: found by a pass of their own, so that whoever writes them knows all names
+//! and numbers before the first span.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use analyses::{
+    GuestAlignment, GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, states,
+};
+use rustc_hash::FxHashMap;
+use sources::Recording;
+use timeline::Losses;
+use timeline::moments::ThreadNames;
+
+use crate::Arg;
+
+/// The machine that a recording was made on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// `host`, or the name of the VM.
+    pub name: String,
+    /// It is a guest.
+    pub is_guest: bool,
+}
+
+/// What a track shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// What a vCPU did.
+    Vcpu,
+    /// What a guest's task did while it had a CPU of the guest.
+    Task,
+    /// When a thread had a CPU.
+    Thread,
+    /// Which thread a CPU ran.
+    Cpu,
+}
+
+/// Tracks that belong together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// What its tracks show.
+    pub role: Role,
+}
+
+/// Something with a state over time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Track {
+    /// Place of its group in [`Scene::groups`].
+    pub group: usize,
+    /// Number of its recording.
+    pub recording: usize,
+    /// Its name.
+    pub name: String,
+    /// What it shows.
+    pub role: Role,
+    /// Number of the vCPU or CPU, id of the thread.
+    pub number: u32,
+    /// The host's thread that is the vCPU, or the thread itself.
+    pub thread: Option<u32>,
+}
+
+/// All tracks, and what is known of the recordings as a whole.
+#[derive(Debug)]
+pub struct Scene {
+    /// Groups, in the order to be shown.
+    pub groups: Vec<Group>,
+    /// Tracks, those of a group in the order to be shown.
+    pub tracks: Vec<Track>,
+    /// First and last time.
+    pub span_ns: Option<RangeInclusive<u64>>,
+    /// By recording: where it was read from.
+    pub sources: Vec<String>,
+    /// By recording: system, host name, release and machine.
+    pub unames: Vec<Option<String>>,
+    /// By recording: its clock.
+    pub clocks: Vec<Option<String>>,
+    /// By recording: its machine.
+    pub machines: Vec<Machine>,
+    /// By recording: what it lost.
+    pub losses: Vec<Losses>,
+    /// The host's recording whose scheduling the format shows by itself: its threads have no
+    /// tracks.
+    pub scheduled: Option<usize>,
+    names: Vec<ThreadNames>,
+    vcpus: FxHashMap<VcpuRef, usize>,
+    /// By recording and thread: the vCPU first seen in it.
+    by_thread: FxHashMap<(usize, u32), usize>,
+    tasks: FxHashMap<(usize, u32), usize>,
+    threads: FxHashMap<(usize, u32), usize>,
+    cpus: FxHashMap<(usize, u32), usize>,
+}
+
+/// What spans tell of tracks.
+#[derive(Debug, Default)]
+struct Survey {
+    tasks: BTreeSet<(usize, u32)>,
+    threads: BTreeSet<(usize, u32)>,
+    cpus: BTreeSet<(usize, u32)>,
+}
+
+impl StateSink for Survey {
+    fn vcpu(&mut self, _: VcpuRef, _: &StateSpan) {}
+
+    fn task(&mut self, guest: GuestCpu, task: u32, _: &StateSpan) {
+        // The idle tasks of all CPUs share an id: that the guest was idle stands on its CPUs.
+        if task != 0 {
+            self.tasks.insert((guest.recording.into(), task));
+        }
+    }
+
+    fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan) {
+        let recording = cpu.recording.into();
+        self.cpus.insert((recording, cpu.cpu.into()));
+        if let Some(thread) = span.thread.filter(|thread| *thread != 0) {
+            self.threads.insert((recording, thread));
+        }
+    }
+}
+
+impl Scene {
+    /// Finds the tracks of `recordings`. `machines` names each; with `own_scheduling` the format
+    /// shows that of one host by itself.
+    #[must_use]
+    pub fn find(
+        recordings: &[Recording],
+        guests: &[GuestAlignment],
+        machines: &[Machine],
+        own_scheduling: bool,
+        tick: &(dyn Fn(u64) + Sync),
+    ) -> Self {
+        let mut survey = Survey::default();
+        let found = states(recordings, guests, &mut survey, tick);
+        for (at, recording) in recordings.iter().enumerate() {
+            survey.cpus.extend(recording.streams().iter().map(|stream| (at, stream.cpu())));
+        }
+        let spans = found.pass.spans_ns.iter().flatten();
+        let span_ns = spans.copied().reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+        let mut scene = Self {
+            groups: Vec::new(),
+            tracks: Vec::new(),
+            span_ns: span_ns.map(|(from_ns, to_ns)| from_ns..=to_ns),
+            sources: recordings.iter().map(|one| one.path().display().to_string()).collect(),
+            unames: recordings.iter().map(|one| one.info().uname.clone()).collect(),
+            clocks: recordings.iter().map(|one| one.info().clock.clone()).collect(),
+            machines: machines.to_vec(),
+            losses: found.pass.losses.clone(),
+            scheduled: machines.iter().position(|machine| own_scheduling && !machine.is_guest),
+            names: found.pass.names.clone(),
+            vcpus: FxHashMap::default(),
+            by_thread: FxHashMap::default(),
+            tasks: FxHashMap::default(),
+            threads: FxHashMap::default(),
+            cpus: FxHashMap::default(),
+        };
+        for recording in 0..recordings.len() {
+            scene.add_vms(recording, &found);
+            scene.add_threads(recording, &survey);
+            scene.add_cpus(recording, &survey);
+        }
+        scene
+    }
+
+    fn add_vms(&mut self, recording: usize, found: &States) {
+        for vm in found.vms.get(recording).map_or(&[][..], Vec::as_slice) {
+            let name = match &vm.comm {
+                Some(comm) if !vm.name.contains(comm) => format!("{} vCPUs ({comm})", vm.name),
+                _ => format!("{} vCPUs", vm.name),
+            };
+            let group = self.add_group(name, Role::Vcpu);
+            for vcpu in &vm.vcpus {
+                let name = format!("vCPU {}", vcpu.vcpu);
+                let thread = Some(vcpu.thread);
+                let role = Role::Vcpu;
+                let track = Track { group, recording, name, role, number: vcpu.vcpu, thread };
+                let at = self.add(track);
+                let index = u32::try_from(vcpu.index).unwrap_or(u32::MAX);
+                let short = u16::try_from(recording).unwrap_or(u16::MAX);
+                self.vcpus.insert(VcpuRef { recording: short, index }, at);
+                self.by_thread.entry((recording, vcpu.thread)).or_insert(at);
+            }
+        }
+    }
+
+    /// Tasks of a guest, threads of a host.
+    fn add_threads(&mut self, recording: usize, survey: &Survey) {
+        let machine = self.machine(recording).clone();
+        let (role, what, all) = match machine.is_guest {
+            true => (Role::Task, "tasks", &survey.tasks),
+            false if self.scheduled == Some(recording) => return,
+            false => (Role::Thread, "threads", &survey.threads),
+        };
+        let of_it = all.range((recording, 0)..=(recording, u32::MAX));
+        let mut group = None;
+        for &(_, thread) in of_it {
+            let name = format!("{} {thread}", self.thread_name(recording, thread));
+            let group = *group
+                .get_or_insert_with(|| self.add_group(format!("{} {what}", machine.name), role));
+            let number = thread;
+            let at = self.add(Track { group, recording, name, role, number, thread: Some(thread) });
+            let map = if machine.is_guest { &mut self.tasks } else { &mut self.threads };
+            map.insert((recording, thread), at);
+        }
+    }
+
+    fn add_cpus(&mut self, recording: usize, survey: &Survey) {
+        let name = format!("{} CPUs", self.machine(recording).name);
+        let of_it = survey.cpus.range((recording, 0)..=(recording, u32::MAX));
+        let mut group = None;
+        for &(_, cpu) in of_it {
+            let group = *group.get_or_insert_with(|| self.add_group(name.clone(), Role::Cpu));
+            let (name, role) = (format!("CPU {cpu}"), Role::Cpu);
+            let track = Track { group, recording, name, role, number: cpu, thread: None };
+            let at = self.add(track);
+            self.cpus.insert((recording, cpu), at);
+        }
+    }
+
+    fn add_group(&mut self, name: String, role: Role) -> usize {
+        self.groups.push(Group { name, role });
+        self.groups.len() - 1
+    }
+
+    fn add(&mut self, track: Track) -> usize {
+        self.tracks.push(track);
+        self.tracks.len() - 1
+    }
+
+    fn machine(&self, recording: usize) -> &Machine {
+        const NONE: &Machine = &Machine { name: String::new(), is_guest: false };
+        self.machines.get(recording).unwrap_or(NONE)
+    }
+
+    /// The thread's name; `thread` where none is known.
+    #[must_use]
+    pub fn thread_name(&self, recording: usize, thread: u32) -> &str {
+        match thread {
+            0 => "idle",
+            _ => self.names.get(recording).and_then(|names| names.of(thread)).unwrap_or("thread"),
+        }
+    }
+
+    /// The track of a vCPU.
+    #[must_use]
+    pub fn vcpu(&self, vcpu: VcpuRef) -> Option<usize> {
+        self.vcpus.get(&vcpu).copied()
+    }
+
+    /// The track of a guest's task.
+    #[must_use]
+    pub fn task(&self, recording: usize, task: u32) -> Option<usize> {
+        self.tasks.get(&(recording, task)).copied()
+    }
+
+    /// The track of a host's thread.
+    #[must_use]
+    pub fn thread(&self, recording: usize, thread: u32) -> Option<usize> {
+        self.threads.get(&(recording, thread)).copied()
+    }
+
+    /// The track of a CPU.
+    #[must_use]
+    pub fn cpu(&self, recording: usize, cpu: u32) -> Option<usize> {
+        self.cpus.get(&(recording, cpu)).copied()
+    }
+
+    /// The track on which an event of a thread is shown: that of its vCPU, its own, or its CPU's.
+    #[must_use]
+    pub fn of_event(&self, recording: usize, cpu: u32, thread: u32) -> Option<usize> {
+        let of = |map: &FxHashMap<(usize, u32), usize>| map.get(&(recording, thread)).copied();
+        let own = of(&self.by_thread).or_else(|| of(&self.tasks)).or_else(|| of(&self.threads));
+        own.or_else(|| self.cpu(recording, cpu))
+    }
+}
+
+/// A fact about a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fact {
+    Text(String),
+    Number(u64),
+}
+
+impl Fact {
+    pub(crate) fn arg(&self) -> Arg<'_> {
+        match self {
+            Self::Text(text) => Arg::Text(text),
+            Self::Number(number) => Arg::Number(*number),
+        }
+    }
+}
+
+impl Scene {
+    /// What formats with a place for it tell of a recording: where it is from, and what it lost.
+    pub(crate) fn facts(&self, recording: usize) -> Vec<(&'static str, Fact)> {
+        let text = |of: Option<&str>| of.map(|text| Fact::Text(text.to_owned()));
+        let losses = self.losses.get(recording);
+        let number = |of: fn(&Losses) -> u64| Some(Fact::Number(losses.map_or(0, of)));
+        let facts = [
+            ("file", text(self.sources.get(recording).map(String::as_str))),
+            ("machine", text(Some(&self.machine(recording).name))),
+            ("kernel", text(self.unames.get(recording).and_then(Option::as_deref))),
+            ("clock", text(self.clocks.get(recording).and_then(Option::as_deref))),
+            ("events_lost", number(|losses| losses.events_lost)),
+            ("uncounted_losses", number(|losses| losses.uncounted_losses)),
+            ("pages_damaged", number(Losses::pages_damaged)),
+        ];
+        facts.into_iter().filter_map(|(name, fact)| Some((name, fact?))).collect()
+    }
+}

@@ -1,0 +1,193 @@
+//! A recording, or a part of one, as a trace.dat of version 7 for trace-cmd and KernelShark.
+
+use std::collections::HashSet;
+use std::io::{self, Seek, Write};
+
+use report::events::Filter;
+use sources::{Container, Recording, Texts};
+use tracedat::{
+    BufferSpec, Compression, Contents, Header, RawOption, TraceDat, TraceDatWriter, Version, id,
+    option,
+};
+
+use crate::repack::{Pages, Part};
+
+/// What to write of a recording.
+#[derive(Clone, Copy, Debug)]
+pub struct TraceDatExport<'a> {
+    /// The recording.
+    pub recording: &'a Recording,
+    /// Which events: by name, CPU and time; conditions on fields are not applied.
+    pub filter: &'a Filter,
+    /// Write times as corrected, on this clock of another machine, in place of those recorded: what
+    /// brought them there can't be told in the file. `None`: as recorded, beside what the file says
+    /// of them.
+    pub on_clock: Option<&'a str>,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Events.
+    pub events: u64,
+    /// Pages, records and blocks that could not be read; the last two are marked as losses.
+    pub damaged: u64,
+    /// CPUs with losses behind their last event: a page tells only of those before it.
+    pub losses_untold: u64,
+}
+
+/// Options that stay true of a part: what was recorded where, and what the kernel lost.
+const KEPT: [u16; 13] = [
+    id::DATE,
+    id::CPUSTAT,
+    id::TRACECLOCK,
+    id::UNAME,
+    id::HOOK,
+    id::OFFSET,
+    id::CPUCOUNT,
+    id::VERSION,
+    id::PROCMAPS,
+    id::TRACEID,
+    id::GUEST,
+    id::TSC2NSEC,
+    id::LAST_BOOT_INFO,
+];
+
+/// Options that say how recorded times become others.
+const OF_TIMES: [u16; 4] = [id::DATE, id::OFFSET, id::TSC2NSEC, id::TRACECLOCK];
+
+impl TraceDatExport<'_> {
+    /// Writes the file to `out`, which is empty.
+    ///
+    /// # Errors
+    /// When `out` can't be written, or texts of the recording are too long for the format.
+    pub fn write<W: Write + Seek>(&self, out: W, tick: &dyn Fn(u64)) -> io::Result<Written> {
+        let ids = self.ids();
+        let contents = self.contents();
+        let mut writer = TraceDatWriter::new(out, &contents)?;
+        let mut written = Written::default();
+        for (at, buffer) in contents.buffers.iter().enumerate() {
+            let streams = self.recording.streams().iter().filter(|stream| stream.buffer() == at);
+            for stream in streams.filter(|stream| self.filter.wants_cpu(stream.cpu())) {
+                let (recording, filter) = (self.recording, self.filter);
+                let corrected = self.on_clock.is_some();
+                let part = Part { recording, stream, ids: ids.as_ref(), filter, corrected };
+                let mut pages = Pages::new(part);
+                writer.write_cpu(&buffer.name, stream.cpu(), &mut pages)?;
+                written.events += pages.taken.events;
+                written.damaged += pages.taken.damaged;
+                written.losses_untold += u64::from(pages.taken.lost_at_end);
+                tick(stream.stored_len());
+            }
+        }
+        writer.finish()?;
+        Ok(written)
+    }
+
+    fn ids(&self) -> Option<HashSet<u16>> {
+        if self.filter.events.is_empty() {
+            return None;
+        }
+        let formats = self.recording.formats().iter();
+        let wanted = formats.filter(|(_, format)| self.filter.wants_event(format));
+        Some(wanted.map(|(id, _)| id).collect())
+    }
+
+    fn contents(&self) -> Contents {
+        let recording = self.recording;
+        let Texts { formats, kallsyms, printk, cmdlines } = recording.texts();
+        let streams = recording.streams().iter();
+        let cpus = streams.map(|stream| stream.cpu().saturating_add(1)).max().unwrap_or(0);
+        let told = u32::try_from(recording.cpus()).unwrap_or(0);
+        let cpus = cpus.max(if cpus > 0 { told.min(1 << 16) } else { 0 });
+        let (header, options, buffers) = match recording.container() {
+            Container::TraceDat(dat) => {
+                (header_of(dat), self.options_of(dat), self.buffers_of(dat))
+            }
+            Container::RawPages => {
+                let header = self.header_of_folder();
+                let buffer = BufferSpec {
+                    name: String::new(),
+                    clock: self.clock().to_owned(),
+                    page_size: header.page_size,
+                };
+                (header, self.options_of_folder(cpus), vec![buffer])
+            }
+        };
+        Contents { header, formats, kallsyms, printk, cmdlines, options, cpus, buffers }
+    }
+
+    fn options_of(&self, dat: &TraceDat) -> Vec<(u16, Vec<u8>)> {
+        let order = dat.header.order;
+        let keeps = |option: &&RawOption| {
+            let of_times = self.on_clock.is_some() && OF_TIMES.contains(&option.id);
+            KEPT.contains(&option.id) && !of_times
+        };
+        let kept = dat.options.iter().filter(keeps);
+        let mut options: Vec<_> = kept.map(|option| (option.id, option.data.clone())).collect();
+        match self.on_clock {
+            Some(clock) => options.push((id::TRACECLOCK, clock_line(clock))),
+            None => options.extend(
+                dat.metadata
+                    .time_shifts
+                    .iter()
+                    .map(|shift| (id::TIME_SHIFT, option::time_shift(order, shift))),
+            ),
+        }
+        options
+    }
+
+    fn buffers_of(&self, dat: &TraceDat) -> Vec<BufferSpec> {
+        let own = dat.clock().unwrap_or("local");
+        let clock = |clock: Option<&str>| match self.on_clock {
+            Some(clock) => clock.to_owned(),
+            None => clock.unwrap_or(own).to_owned(),
+        };
+        let buffer = |buffer: &tracedat::Buffer| BufferSpec {
+            name: buffer.name.clone(),
+            clock: clock(buffer.clock.as_deref()),
+            page_size: buffer.page_size,
+        };
+        dat.buffers.iter().map(buffer).collect()
+    }
+
+    fn clock(&self) -> &str {
+        self.on_clock.or(self.recording.info().clock.as_deref()).unwrap_or("local")
+    }
+
+    fn header_of_folder(&self) -> Header {
+        let abi = self.recording.abi();
+        let layout = self.recording.streams().first().map(|stream| stream.layout().page_size);
+        Header {
+            version: Version::V7,
+            order: abi.order,
+            user_long: abi.long,
+            page_size: layout.and_then(|size| u32::try_from(size).ok()).unwrap_or(4096),
+            compression: Compression::None,
+            compression_version: String::new(),
+        }
+    }
+
+    fn options_of_folder(&self, cpus: u32) -> Vec<(u16, Vec<u8>)> {
+        let order = self.recording.abi().order;
+        vec![
+            (id::TRACECLOCK, clock_line(self.clock())),
+            (id::VERSION, concat!("hyperscope ", env!("CARGO_PKG_VERSION"), "\0").into()),
+            (id::CPUCOUNT, option::cpu_count(order, cpus)),
+        ]
+    }
+}
+
+fn header_of(dat: &TraceDat) -> Header {
+    // What can't be unpacked here can't be packed either.
+    let compression = match &dat.header.compression {
+        Compression::Other(_) => Compression::None,
+        known => known.clone(),
+    };
+    Header { version: Version::V7, compression, ..dat.header.clone() }
+}
+
+/// The text of `trace_clock` with the clock selected.
+fn clock_line(clock: &str) -> Vec<u8> {
+    format!("[{clock}]\n\0").into_bytes()
+}

@@ -1,0 +1,383 @@
+//! Goes through the recordings and tells a writer what there is on each track.
+
+use std::io;
+use std::sync::Arc;
+
+use analyses::{
+    Code, GuestAlignment, GuestCpu, OccupantSpan, ReasonNames, StateSink, StateSpan, VcpuRef,
+    VcpuState, states,
+};
+use eventfmt::{EventFormat, Value};
+use ringbuf::Missed;
+use rustc_hash::{FxHashMap, FxHashSet};
+use sources::Recording;
+
+use crate::exit_rate::ExitRate;
+use crate::raw_events::{RawEvent, RawSink, each_raw};
+use crate::{Arg, Instant, Machine, Scene, Slice, TimelineWriter, Window};
+
+/// Events shown as instants where none are asked for: what guests ask of their host, and what it
+/// gives them.
+const INSTANTS: [&str; 16] = [
+    "kvm:kvm_mmio",
+    "kvm:kvm_pio",
+    "kvm:kvm_msr",
+    "kvm:kvm_hypercall",
+    "kvm:kvm_hvc_arm64",
+    "kvm:kvm_page_fault",
+    "kvm:kvm_guest_fault",
+    "kvm:kvm_inj_virq",
+    "kvm:kvm_inj_exception",
+    "kvm:kvm_set_irq",
+    "kvm:kvm_msi_set_irq",
+    "kvm:vgic_update_irq_pending",
+    "kvm:kvm_nested_vmenter",
+    "kvm:kvm_nested_vmexit",
+    "kvm:kvm_nested_vmexit_inject",
+    "kvm:kvm_nested_intercepts",
+];
+
+/// Events from which Perfetto makes its own picture of scheduling.
+const SCHEDULING: [&str; 2] = ["sched:sched_switch", "sched:sched_waking"];
+
+/// What to write of which recordings.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'q> {
+    /// The recordings; guests have been brought to their hosts' clock.
+    pub recordings: &'q [Recording],
+    /// Who is whose guest.
+    pub guests: &'q [GuestAlignment],
+    /// By recording, its machine.
+    pub machines: &'q [Machine],
+    /// The part of time that is wanted.
+    pub window: Window,
+    /// Patterns of events to show as instants; empty: those of devices, interrupts and nested guests.
+    pub events: &'q [String],
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exported {
+    /// Stretches of time.
+    pub slices: u64,
+    /// Moments.
+    pub instants: u64,
+    /// Spans of guests' tasks that lay, in part or whole, where the same task already was: clocks of
+    /// its CPUs are aligned that far apart.
+    pub overlaps: u64,
+    /// Places where events were lost.
+    pub losses: u64,
+}
+
+/// Writes all tracks.
+///
+/// # Errors
+/// When the output can't be written.
+pub fn write_timeline<W: TimelineWriter>(
+    question: &Question<'_>,
+    writer: &mut W,
+    tick: &(dyn Fn(u64) + Sync),
+) -> io::Result<Exported> {
+    let Question { recordings, guests, machines, .. } = *question;
+    let mut scene = Scene::find(recordings, guests, machines, W::OWN_SCHEDULING, tick);
+    let (from_ns, until_ns) = (question.window.from_ns, question.window.until_ns);
+    scene.span_ns = scene.span_ns.map(|span| {
+        let from_ns = from_ns.map_or(*span.start(), |from_ns| from_ns.max(*span.start()));
+        from_ns..=until_ns.map_or(*span.end(), |until_ns| until_ns.min(*span.end()))
+    });
+    writer.begin(&scene)?;
+    let mut walk = Walk::new(question, &scene, writer);
+    states(recordings, guests, &mut walk, tick);
+    walk.finish_rates();
+    if walk.result.is_ok() {
+        let wanted = Wanted::new(question, scene.scheduled);
+        let any = |at: usize, format: &EventFormat| {
+            wanted.is_instant(at, format.id()) || wanted.is_scheduling(at, format.id())
+        };
+        each_raw(recordings, &any, &mut walk, tick);
+    }
+    walk.result?;
+    let exported = walk.exported;
+    writer.end(&scene)?;
+    Ok(exported)
+}
+
+/// Of each recording, the ids of events that are shown, and of those that tell of scheduling.
+#[derive(Debug)]
+struct Wanted {
+    instants: Vec<FxHashSet<u16>>,
+    scheduling: Vec<FxHashSet<u16>>,
+}
+
+impl Wanted {
+    fn new(question: &Question<'_>, scheduled: Option<usize>) -> Self {
+        let ids = |at: usize, wants: &dyn Fn(&EventFormat) -> bool| {
+            let formats = question.recordings.get(at).map(|one| one.formats().iter());
+            formats.into_iter().flatten().filter(|one| wants(one.1)).map(|one| one.0).collect()
+        };
+        let asked = |format: &EventFormat| {
+            let by_name = question.events.iter().any(|pattern| format.is_named(pattern));
+            let unasked = question.events.is_empty();
+            by_name || (unasked && INSTANTS.contains(&format.full_name().as_str()))
+        };
+        let scheduling = |at: usize| {
+            ids(at, &|format| {
+                scheduled == Some(at) && SCHEDULING.contains(&format.full_name().as_str())
+            })
+        };
+        let all = 0..question.recordings.len();
+        let instants = all.clone().map(|at| ids(at, &asked)).collect();
+        Self { instants, scheduling: all.map(scheduling).collect() }
+    }
+
+    fn is_instant(&self, recording: usize, id: u16) -> bool {
+        self.instants.get(recording).is_some_and(|ids| ids.contains(&id))
+    }
+
+    fn is_scheduling(&self, recording: usize, id: u16) -> bool {
+        self.scheduling.get(recording).is_some_and(|ids| ids.contains(&id))
+    }
+}
+
+/// What a slice of a vCPU or a task is called by: its state and, in an exit, the reason.
+type Label = (VcpuState, usize, u8, u64);
+
+/// The pass over all spans and events.
+struct Walk<'q, W> {
+    question: &'q Question<'q>,
+    scene: &'q Scene,
+    writer: &'q mut W,
+    reasons: Vec<ReasonNames>,
+    labels: FxHashMap<Label, Arc<str>>,
+    /// By track of a vCPU.
+    rates: FxHashMap<usize, ExitRate>,
+    /// By track of a task: how far it has been told.
+    told_ns: FxHashMap<usize, u64>,
+    wanted: Wanted,
+    exported: Exported,
+    result: io::Result<()>,
+}
+
+impl<'q, W: TimelineWriter> Walk<'q, W> {
+    fn new(question: &'q Question<'q>, scene: &'q Scene, writer: &'q mut W) -> Self {
+        Self {
+            question,
+            scene,
+            writer,
+            reasons: question.recordings.iter().map(ReasonNames::new).collect(),
+            labels: FxHashMap::default(),
+            rates: FxHashMap::default(),
+            told_ns: FxHashMap::default(),
+            wanted: Wanted::new(question, scene.scheduled),
+            exported: Exported::default(),
+            result: Ok(()),
+        }
+    }
+
+    /// Writes, unless that has failed before: the pass goes on to its end all the same.
+    fn write(&mut self, write: impl FnOnce(&mut W) -> io::Result<()>) {
+        if self.result.is_ok() {
+            self.result = write(self.writer);
+        }
+    }
+
+    fn slice(&mut self, track: usize, slice: &Slice<'_>) {
+        let Some((from_ns, to_ns)) = self.question.window.cut(slice.from_ns, slice.to_ns) else {
+            return;
+        };
+        self.exported.slices += 1;
+        self.write(|writer| writer.slice(track, &Slice { from_ns, to_ns, ..*slice }));
+    }
+
+    /// The host's recording whose reasons a span's exit goes by.
+    fn label(&mut self, host: usize, span: &StateSpan) -> (Arc<str>, Option<Arc<str>>) {
+        let Some(exit) = span.exit else {
+            let key = (span.state, usize::MAX, 0, 0);
+            let name = self.labels.entry(key).or_insert_with(|| span.state.name().into());
+            return (Arc::clone(name), None);
+        };
+        // The reason itself is kept under a state that no exit has.
+        let own = (VcpuState::Guest, host, exit.isa, exit.code);
+        if !self.labels.contains_key(&own) {
+            let names = self.reasons.get_mut(host);
+            let name = names.map_or_else(String::new, |names| names.name(exit.isa, exit.code));
+            self.labels.insert(own, name.into());
+        }
+        let reason = self.labels.get(&own).cloned();
+        let key = (span.state, host, exit.isa, exit.code);
+        let name = self.labels.entry(key).or_insert_with(|| {
+            format!("{}: {}", span.state.name(), reason.as_deref().unwrap_or_default()).into()
+        });
+        (Arc::clone(name), reason)
+    }
+
+    /// A span of a vCPU, or of the task that had it.
+    fn state(&mut self, track: usize, host: usize, span: &StateSpan, guest: Option<usize>) {
+        let (name, reason) = self.label(host, span);
+        let scene = self.scene;
+        let task = guest.zip(span.task).map(|(guest, task)| scene.thread_name(guest, task));
+        let code = span.exit.map(|exit| {
+            let isa =
+                self.reasons.get(host).map_or(analyses::Isa::Unknown, |one| one.isa(exit.isa));
+            Code::new(isa, exit.code).to_string()
+        });
+        let mut args: Vec<(&str, Arg<'_>)> = Vec::with_capacity(8);
+        args.extend(reason.as_deref().map(|reason| ("reason", Arg::Name(reason))));
+        args.extend(code.as_deref().map(|code| ("code", Arg::Name(code))));
+        if let Some(exit) = span.exit {
+            args.push(("exit_ns", Arg::Number(exit.start_ns)));
+            args.push(("paired", Arg::Bool(exit.paired)));
+        }
+        args.push(("level", Arg::Number(span.level.into())));
+        args.push(("cpu", Arg::Number(span.cpu.into())));
+        args.extend(task.map(|task| ("task", Arg::Name(task))));
+        args.extend(span.task.filter(|_| task.is_some()).map(|id| ("tid", Arg::Number(id.into()))));
+        let (from_ns, to_ns) = (span.from_ns, span.to_ns);
+        let category = span.state.name();
+        self.slice(track, &Slice { from_ns, to_ns, name: &name, category, args: &args });
+    }
+
+    fn exit_rate(&mut self, track: usize, start_ns: u64) {
+        let mut rate = self.rates.remove(&track).unwrap_or_default();
+        rate.exit(start_ns, |stamp_ns, exits| self.rate(track, stamp_ns, exits));
+        self.rates.insert(track, rate);
+    }
+
+    fn rate(&mut self, track: usize, stamp_ns: u64, exits: u64) {
+        if self.question.window.has(stamp_ns) {
+            self.write(|writer| writer.exit_rate(track, stamp_ns, exits));
+        }
+    }
+
+    fn finish_rates(&mut self) {
+        let mut rates: Vec<(usize, ExitRate)> = self.rates.drain().collect();
+        rates.sort_by_key(|(track, _)| *track);
+        for (track, mut rate) in rates {
+            rate.flush(None, |stamp_ns, exits| self.rate(track, stamp_ns, exits));
+        }
+    }
+
+    /// The guest's recording that tells which task a vCPU runs.
+    fn guest_of(&self, host: usize, thread: Option<u32>) -> Option<usize> {
+        let of_host = self.question.guests.iter().filter(|one| one.host == host);
+        let runs = |one: &&GuestAlignment| {
+            let rows = one.result().map_or(&[][..], |result| &result.rows);
+            rows.iter().any(|row| Some(row.thread) == thread)
+        };
+        of_host.into_iter().find(runs).map(|one| one.guest)
+    }
+}
+
+impl<W: TimelineWriter> StateSink for Walk<'_, W> {
+    fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
+        let scene = self.scene;
+        let Some(at) = scene.vcpu(vcpu) else { return };
+        let Some(track) = scene.tracks.get(at) else { return };
+        let host = usize::from(vcpu.recording);
+        let guest = span.task.and_then(|_| self.guest_of(host, track.thread));
+        if let Some(exit) = span.exit {
+            self.exit_rate(at, exit.start_ns);
+        }
+        self.state(at, host, span, guest);
+    }
+
+    fn task(&mut self, guest: GuestCpu, task: u32, span: &StateSpan) {
+        let recording = usize::from(guest.recording);
+        let Some(track) = self.scene.task(recording, task) else { return };
+        let told_ns = self.told_ns.entry(track).or_default();
+        let from_ns = span.from_ns.max(*told_ns);
+        if from_ns > span.from_ns {
+            self.exported.overlaps += 1;
+        }
+        *told_ns = span.to_ns.max(*told_ns);
+        if from_ns >= span.to_ns {
+            return;
+        }
+        let host = self.question.guests.iter().find(|one| one.guest == recording);
+        let host = host.map_or(recording, |one| one.host);
+        self.state(track, host, &StateSpan { from_ns, task: None, ..*span }, None);
+    }
+
+    fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan) {
+        let recording = usize::from(cpu.recording);
+        if self.scene.scheduled == Some(recording) {
+            return;
+        }
+        let Some(thread) = span.thread.filter(|thread| *thread != 0) else { return };
+        let scene = self.scene;
+        let (from_ns, to_ns, category) = (span.from_ns, span.to_ns, "running");
+        if let Some(track) = scene.cpu(recording, cpu.cpu.into()) {
+            let name = scene.thread_name(recording, thread);
+            let args = [("tid", Arg::Number(thread.into()))];
+            self.slice(track, &Slice { from_ns, to_ns, name, category, args: &args });
+        }
+        if let Some(track) = scene.thread(recording, thread) {
+            let args = [("cpu", Arg::Number(cpu.cpu.into()))];
+            self.slice(track, &Slice { from_ns, to_ns, name: "running", category, args: &args });
+        }
+    }
+}
+
+/// A field's value as text where it is no number; arrays are too long for what is shown.
+fn texts(event: &RawEvent<'_>) -> Vec<Option<String>> {
+    let fields = event.format.fields().iter();
+    let text = |value| match value {
+        Some(Value::Text(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        _ => None,
+    };
+    fields.map(|field| text(field.value(event.payload, event.order))).collect()
+}
+
+fn args<'e>(event: &RawEvent<'e>, texts: &'e [Option<String>]) -> Vec<(&'e str, Arg<'e>)> {
+    let fields = event.format.fields().iter().zip(texts);
+    let arg = |(field, text): (&'e eventfmt::Field, &'e Option<String>)| {
+        let arg = match field.value(event.payload, event.order)? {
+            Value::Unsigned(number) | Value::Pointer(number) => Arg::Number(number),
+            Value::Signed(number) => Arg::Signed(number),
+            Value::Bool(yes) => Arg::Bool(yes),
+            Value::Text(_) => Arg::Text(text.as_deref()?),
+            Value::Array(_) => return None,
+        };
+        Some((&*field.name, arg))
+    };
+    fields.filter_map(arg).collect()
+}
+
+impl<W: TimelineWriter> RawSink for Walk<'_, W> {
+    fn event(&mut self, event: &RawEvent<'_>) {
+        let (question, scene) = (self.question, self.scene);
+        if !question.window.has(event.stamp_ns) {
+            return;
+        }
+        if self.wanted.is_scheduling(event.recording, event.format.id()) {
+            self.write(|writer| writer.scheduling(event));
+        }
+        if !self.wanted.is_instant(event.recording, event.format.id()) {
+            return;
+        }
+        let Some(track) = scene.of_event(event.recording, event.cpu, event.thread) else { return };
+        let texts = texts(event);
+        let args = args(event, &texts);
+        let (stamp_ns, name, category) =
+            (event.stamp_ns, event.format.name(), event.format.system());
+        self.exported.instants += 1;
+        self.write(|writer| {
+            writer.instant(track, &Instant { stamp_ns, name, category, args: &args })
+        });
+    }
+
+    fn lost(&mut self, recording: usize, cpu: u32, stamp_ns: u64, missed: Missed) {
+        let Some(track) = self.scene.cpu(recording, cpu) else { return };
+        if missed == Missed::Nothing || !self.question.window.has(stamp_ns) {
+            return;
+        }
+        self.exported.losses += 1;
+        let count = match missed {
+            Missed::Events(count) => vec![("events", Arg::Number(count))],
+            _ => Vec::new(),
+        };
+        let name = "events lost";
+        let instant = Instant { stamp_ns, name, category: "loss", args: &count };
+        self.write(|writer| writer.instant(track, &instant));
+    }
+}
