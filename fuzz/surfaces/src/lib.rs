@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+mod exporting;
 pub mod format;
 pub mod page;
 pub mod print_fmt;

@@ -15,6 +15,8 @@ use report::{
 };
 use sources::{BlockReader, OpenError, Recording};
 
+use crate::exporting;
+
 /// Bytes of pages above which a file is left alone: a few chunks are as good as many.
 const MOST_PAGES: u64 = 16 << 20;
 /// Bytes of the smallest record: a head and four bytes, or a head and a length.
@@ -79,6 +81,7 @@ pub fn count(recording: &Recording) -> (Found, Option<Contents>) {
     check_nested(recording);
     check_paths(recording, &contents);
     check_states(recording);
+    exporting::check(recording, &contents);
     (found, Some(contents))
 }
 
