@@ -8,6 +8,7 @@ HYPERSCOPE := $(TARGET_DIR)/release/hyperscope
 XTASK := cargo run --locked --quiet --package xtask --
 NESTED := fixtures/x86-svm/nested.dat
 SESSION := target/demo.hscope
+DEMO_PAGE := target/demo.html
 
 .PHONY: help
 help:
@@ -38,6 +39,9 @@ demo:
 	elif $(HYPERSCOPE) lab run exits -o $(SESSION); then $(MAKE) --no-print-directory demo-live; \
 	else echo 'Nothing can be recorded here, as said above: the bundled recording of nested guests instead.'; \
 		rm -rf $(SESSION); $(MAKE) --no-print-directory demo-bundled; fi
+	@$(HYPERSCOPE) report $(SESSION) -o $(DEMO_PAGE)
+	@echo
+	@echo 'All of it as one page, for a browser: $(DEMO_PAGE)'
 	@echo
 	@echo 'Where to go next:'
 	@echo '  sudo $(HYPERSCOPE) record --for 10s   records this host'
