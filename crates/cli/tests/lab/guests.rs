@@ -10,6 +10,8 @@ use crate::tool::can_run_all;
 
 /// How long the guest is under load.
 const LOAD_SECONDS: u64 = 30;
+/// Has a kernel tell how often it has switched threads by now.
+const SWITCHES: &str = "grep ctxt /proc/stat";
 
 #[test]
 fn guests_are_recorded_over_every_channel() {
@@ -24,22 +26,31 @@ fn guests_are_recorded_over_every_channel() {
         let recorder = recorded.begin(channel);
         let seconds = LOAD_SECONDS;
         let script = format!(
-            "end=$(($(cut -d. -f1 /proc/uptime)+{seconds})); \
-             while [ $(cut -d. -f1 /proc/uptime) -lt $end ]; do {LOAD}; done; \
+            "{SWITCHES}; end=$(($(cut -d. -f1 /proc/uptime)+{seconds})); \
+             while [ $(cut -d. -f1 /proc/uptime) -lt $end ]; do {LOAD}; done; {SWITCHES}; \
              hyperscope-labguest exits cpuid=300 hypercall=200"
         );
-        recorded.lab.shell(2, &script).done();
+        let made = switches(&recorded.lab.shell(2, &script).done().stdout);
         let (ended_well, said) = recorded.end(recorder);
         assert!(ended_well, "{channel}: {said}");
         let session = recorded.session();
-        check_whole(&session, channel, seconds);
+        check_whole(&session, channel, seconds, made);
         eprintln!("{channel}, {seconds} s of load: {}", said.lines().last().unwrap_or_default());
         recorded.lab.shell(2, "killall hyperscope-agent").done();
     }
 }
 
-/// Nothing lost, counts as made, one order of time, and trace-cmd reads the same.
-fn check_whole(session: &Path, channel: &str, seconds: u64) {
+/// How often a kernel has switched threads between the two times that it was asked.
+fn switches(said: &str) -> u64 {
+    let counts = said.lines().filter_map(|line| line.strip_prefix("ctxt "));
+    let counts: Vec<u64> = counts.map(|count| count.trim().parse().unwrap()).collect();
+    assert_eq!(counts.len(), 2, "{said}");
+    counts[1] - counts[0]
+}
+
+/// Nothing lost, counts as made, one order of time, and trace-cmd reads the same. `made` is how many
+/// switches the guest's kernel has counted in between.
+fn check_whole(session: &Path, channel: &str, seconds: u64, made: u64) {
     let (host, guest) = (session.join("host.dat"), session.join("guest-l2.dat"));
     let text = std::fs::read_to_string(session.join("session.json")).unwrap();
     let told: Value = serde_json::from_str(&text).unwrap();
@@ -50,8 +61,11 @@ fn check_whole(session: &Path, channel: &str, seconds: u64) {
     }
     let (counts, all) = events(&guest);
     let switches = counts["sched:sched_switch"].as_u64().unwrap();
-    assert!(switches > 500 * seconds, "{channel}: {switches} switches");
-    eprintln!("{channel}: {all} events, {} a second, none lost", all / seconds);
+    assert!(switches >= made && made > 1000, "{channel}: {switches} switches of {made}");
+    eprintln!(
+        "{channel}: {all} events, {} a second, none lost; {switches} switches, {made} of them made",
+        all / seconds
+    );
     let leaves = json(&["exits", "--format", "json", "--by", "cpuid_leaf", host.to_str().unwrap()]);
     let rows = leaves["rows"].as_array().unwrap();
     let made = rows.iter().find(|row| row["cpuid_leaf"] == 0x4000_4859).unwrap();

@@ -14,8 +14,10 @@ use crate::guest::texts::GuestTexts;
 
 /// How often the agent is told that its host is there.
 const ALIVE: Duration = Duration::from_secs(5);
-/// How long an agent may be silent that says every second how it is going.
-const SILENCE: Duration = Duration::from_secs(15);
+/// How long an agent may be silent that says every second how it is going, and how long it may take to
+/// begin. As long as it waits for its host: where a machine has little of a busy processor, as one in
+/// an emulated machine, switching events on alone takes many seconds.
+const SILENCE: Duration = Duration::from_secs(30);
 /// How long an agent that lives may say nothing.
 const QUIET: Duration = Duration::from_secs(3);
 /// How long the rest may take to come after the end, as long as some comes.
