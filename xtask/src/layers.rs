@@ -30,7 +30,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("labwire", &[]),
     ("labguest", &["labwire", "sys"]),
     ("lab", &["labwire"]),
-    ("bench", &["analyses", "lab", "labwire", "report", "sources", "stats", "timeline"]),
+    ("bench", &["analyses", "lab", "labwire", "report", "sources", "stats"]),
     ("tracefs", &["abi", "ringbuf", "sys"]),
     ("wire", &[]),
     ("channel", &["shmring", "sys", "tracefs", "wire"]),

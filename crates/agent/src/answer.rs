@@ -168,6 +168,10 @@ impl Session<'_, '_> {
                 "this machine has no port for pages: the first is hyperscope.cpu0".into(),
             ));
         }
+        let device = self.host.device();
+        if !device.is_empty() {
+            self.host.send(self.number, &Message::Device(device))?;
+        }
         texts::send(self.host, self.number, prepared.texts(), start.kallsyms)?;
         let started = prepared.started();
         let recording = prepared.begin(sinks)?;

@@ -10,7 +10,7 @@ use channel::{
     Control, GuestAddress, GuestMemory, GuestPorts, Heard, HostAddress, Listener, PageRing,
     PageSink, Peer, Signal, Stream, StreamSink, Wait,
 };
-use wire::{GuestHello, Message};
+use wire::{DeviceRange, GuestHello, Message};
 
 use crate::error::{AgentError, Result};
 
@@ -164,6 +164,11 @@ impl Host<'_> {
     /// Whether the agent is told to go.
     pub(crate) fn is_to_leave(&self) -> bool {
         self.leave.is_given()
+    }
+
+    /// Addresses of the device that the channel goes through.
+    pub(crate) fn device(&self) -> Vec<DeviceRange> {
+        channel::device_ranges(&self.link.address)
     }
 
     /// Sends a message.

@@ -7,6 +7,7 @@
 mod align;
 mod contents;
 mod cpu;
+mod device_exits;
 pub mod diff;
 mod distribution;
 mod exits;
@@ -25,6 +26,7 @@ mod vms;
 pub use align::{AlignRow, GuestAlignment, Method, MethodResult, align};
 pub use contents::{Contents, CpuContents, contents, contents_and_vms};
 pub use cpu::{CpuUse, HostCpuUse, StateTimes, TaskUse, ThreadUse, VcpuUse, VmUse, cpu};
+pub use device_exits::{DeviceAddresses, DeviceExits, device_exits};
 pub use distribution::{Distribution, EXACT_VALUES};
 pub use exits::{ExitRow, Exits, Recorded, exits};
 pub use group::{By, Group};

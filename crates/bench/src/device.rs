@@ -1,10 +1,8 @@
-//! The guest's device behind each channel, and which exits are its own.
+//! The guest's device behind each channel, and at which addresses it is.
 
 use std::ops::RangeInclusive;
 
-use analyses::{By, exits};
-use sources::Recording;
-use timeline::Detail;
+use analyses::DeviceAddresses;
 
 use crate::variant::Variant;
 
@@ -32,17 +30,6 @@ pub(crate) struct Device {
     driver: String,
     memory: Vec<RangeInclusive<u64>>,
     ports: Vec<RangeInclusive<u64>>,
-}
-
-/// Exits that a device brought about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct OwnExits {
-    /// At addresses of its registers and memory: kicks, register accesses and page faults.
-    pub(crate) memory: u64,
-    /// At its ports.
-    pub(crate) ports: u64,
-    /// Of all devices and none.
-    pub(crate) all: u64,
 }
 
 impl Device {
@@ -90,20 +77,10 @@ impl Device {
         self.virtio != "-" && name.split('-').next() == Some(&self.virtio)
     }
 
-    /// Counts its exits in a recording of the host.
-    pub(crate) fn exits(&self, host: &Recording) -> OwnExits {
-        let count = |by: By, detail: Detail, ranges: &[RangeInclusive<u64>]| {
-            let rows = exits(host, &[by], &|_| {}).rows;
-            let is_own = |value: u64| ranges.iter().any(|range| range.contains(&value));
-            let own = rows.iter().filter(|row| {
-                row.group.detail.is_some_and(|(kind, value)| kind == detail && is_own(value))
-            });
-            let all: u64 = rows.iter().map(|row| row.tally.count).sum();
-            (own.map(|row| row.tally.count).sum(), all)
-        };
-        let (memory, all) = count(By::Gpa, Detail::Gpa, &self.memory);
-        let (ports, _) = count(By::Port, Detail::Port, &self.ports);
-        OwnExits { memory, ports, all }
+    /// Where exits tell of it.
+    pub(crate) fn addresses(&self) -> DeviceAddresses {
+        let (memory, ports) = (self.memory.clone(), self.ports.clone());
+        DeviceAddresses { vcpus: None, memory, ports }
     }
 }
 

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use analyses::{DeviceExits, device_exits};
 use labwire::{ThreadUsage, Usage};
 
 use crate::arrived::Arrived;
-use crate::device::OwnExits;
+use crate::device::Device;
 use crate::error::{BenchError, Result};
 use crate::machines::{FOLDER, Machines, Moment, Running};
 use crate::recording::Recording;
@@ -60,7 +61,7 @@ pub(crate) struct Run {
     /// Interrupts of each name in the guest, in all.
     pub(crate) interrupts: Vec<(String, u64)>,
     /// The host's recording of exits, counted by device of the guest.
-    pub(crate) exits_by_device: Vec<(String, OwnExits)>,
+    pub(crate) exits_by_device: Vec<(String, DeviceExits)>,
 }
 
 impl Run {
@@ -174,14 +175,15 @@ fn end_exits(
     recorder: Running,
     machines: &mut Machines,
     folder: &Path,
-) -> Result<Vec<(String, OwnExits)>> {
+) -> Result<Vec<(String, DeviceExits)>> {
     machines.host.end(recorder, "INT")?;
     let file = folder.join("host.dat");
     machines.host.get(&format!("{FOLDER}/exits/host.dat"), &file)?;
     let unreadable = |source| BenchError::Recording { variant: "the host", source };
     let host = sources::open(&file).map_err(unreadable)?;
-    let of = |device: &crate::device::Device| (device.address.clone(), device.exits(&host));
-    Ok(machines.devices.iter().map(of).collect())
+    let addresses: Vec<_> = machines.devices.iter().map(Device::addresses).collect();
+    let names = machines.devices.iter().map(|device| device.address.clone());
+    Ok(names.zip(device_exits(&host, &addresses, &|_| {})).collect())
 }
 
 fn seconds(nanoseconds: u64) -> f64 {

@@ -7,6 +7,7 @@
 mod address;
 mod batch;
 mod control;
+mod device;
 mod listener;
 mod memory;
 mod ports;
@@ -22,6 +23,7 @@ mod trace_cmd;
 
 pub use address::{AddressError, GuestAddress, HostAddress, PORT};
 pub use control::{Control, Heard};
+pub use device::device_ranges;
 pub use listener::{Listener, Peer};
 pub use memory::{ControlRings, GuestMemory, HostMemory, PageRing, has_shared_memory};
 pub use ports::{GuestPorts, PortSockets};

@@ -13,8 +13,8 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::pipe::{PipeFlags, pipe_with};
 use shmring::{
     Access, ByteConsumer, ByteProducer, Filled, GuestSide, HostSide, Mode, PCI_DEVICES,
-    PageConsumer, PageProducer, Plan, Pulse, Received, Sent as Written, SharedMap, Watch,
-    shared_memory_devices,
+    PageConsumer, PageProducer, Plan, Pulse, Received, Sent as Written, SharedMap,
+    SharedMemoryDevice, Watch, shared_memory_devices,
 };
 use tracefs::RawPages;
 
@@ -140,17 +140,30 @@ impl GuestMemory {
 }
 
 fn device(address: Option<&str>) -> io::Result<PathBuf> {
-    let devices = shared_memory_devices(Path::new(PCI_DEVICES))?;
-    let is_meant = |one: &&_| address.is_none_or(|address| named(one) == address);
-    let device = devices.iter().find(is_meant).ok_or_else(|| {
-        let text = "this machine has no such ivshmem device";
-        io::Error::new(io::ErrorKind::NotFound, text)
-    })?;
+    let device = find(address)?;
     device.enable()?;
-    Ok(device.memory_combining.clone().unwrap_or_else(|| device.memory.clone()))
+    Ok(device.memory_combining.unwrap_or(device.memory))
 }
 
-fn named(device: &shmring::SharedMemoryDevice) -> &str {
+/// The device of that address, or the first that there is.
+fn find(address: Option<&str>) -> io::Result<SharedMemoryDevice> {
+    let devices = shared_memory_devices(Path::new(PCI_DEVICES))?;
+    let is_meant = |one: &_| address.is_none_or(|address| named(one) == address);
+    devices.into_iter().find(is_meant).ok_or_else(|| {
+        let text = "this machine has no such ivshmem device";
+        io::Error::new(io::ErrorKind::NotFound, text)
+    })
+}
+
+/// The folder of sysfs of the device that [`GuestMemory::open`] maps; none for a file.
+pub(crate) fn device_folder(at: Option<&str>) -> Option<Vec<PathBuf>> {
+    if at.is_some_and(|at| at.starts_with('/')) {
+        return None;
+    }
+    Some(vec![Path::new(PCI_DEVICES).join(find(at).ok()?.address)])
+}
+
+fn named(device: &SharedMemoryDevice) -> &str {
     device.address.trim_start_matches("0000:")
 }
 

@@ -58,6 +58,13 @@ impl GuestPorts {
         self.open(&format!("{PAGES}{at}"))
     }
 
+    /// Folders of sysfs of all ports for recording: they may be on several devices.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        let pages = (0..self.page_ports()).map(|at| format!("{PAGES}{at}"));
+        let names = std::iter::once(CONTROL.to_owned()).chain(pages);
+        names.filter_map(|name| Some(self.class.join(self.device(&name)?))).collect()
+    }
+
     fn open(&self, name: &str) -> io::Result<Stream> {
         let device = self.device(name).ok_or_else(|| {
             io::Error::new(io::ErrorKind::NotFound, format!("there is no virtio port {name}"))

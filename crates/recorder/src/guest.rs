@@ -214,6 +214,7 @@ impl Recorded {
             texts: ended.texts,
             cpus: ended.cpus,
             status: Some(ended.status),
+            device: ended.device,
             samples: None,
             faults,
         })

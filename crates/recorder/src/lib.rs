@@ -28,3 +28,4 @@ pub use recording::{Plan, Progress, Recording};
 pub use session::Recorded;
 pub use tracefs::Profile;
 pub use vms::{Vcpu, Vm, running};
+pub use wire::DeviceRange;

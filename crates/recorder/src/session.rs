@@ -1,6 +1,7 @@
 //! `session.json`: what was recorded, how, and at what cost.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -35,6 +36,16 @@ pub struct Recorded {
     pub vms: Vec<Vm>,
     /// Guests that were recorded, too.
     pub guests: Vec<GuestSummary>,
+}
+
+impl Recorded {
+    /// Writes `session.json` anew into a session's folder, with what was learned since.
+    ///
+    /// # Errors
+    /// When it can't be written: the one that was there stays.
+    pub fn write(&self, session: &Path) -> Result<()> {
+        write(self, session)
+    }
 }
 
 impl Default for Recorded {
@@ -101,8 +112,19 @@ pub(crate) fn write(recorded: &Recorded, folder: &Path) -> Result<()> {
     };
     let path = folder.join("session.json");
     let failed = RecordError::io("write", &path);
-    let text = serde_json::to_string_pretty(&session).map_err(std::io::Error::from);
-    text.and_then(|text| fs::write(&path, text + "\n")).map_err(failed)
+    let text = serde_json::to_string_pretty(&session).map_err(io::Error::from);
+    text.and_then(|text| replace(&path, &(text + "\n"))).map_err(failed)
+}
+
+/// Writes a file that is there in full, or as it was.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let new = path.with_extension("json.new");
+    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
+    if written.is_err() {
+        // It is in nobody's way.
+        let _ = fs::remove_file(&new);
+    }
+    written
 }
 
 fn title(recorded: &Recorded) -> String {

@@ -209,6 +209,7 @@ impl Recorded {
             texts: metadata.texts,
             cpus,
             status: None,
+            device: Vec::new(),
             samples: talked.samples,
             faults,
         })

@@ -2,7 +2,9 @@
 
 use sources::Recording;
 
+use crate::exit_span::Detail;
 use crate::extract::Extractor;
+use crate::kvm_events::DETAIL_RULES;
 use crate::lanes::Lanes;
 use crate::losses::Losses;
 use crate::rounds::{self, Consume, Decode, Input};
@@ -53,4 +55,12 @@ pub fn each_exit_beside<S: ExitSink + Send, D: Decode, C: Consume<D::Batch>>(
     let mut lanes = Lanes::new(&inputs, sink, Losses::of_container(recording.damage()));
     rounds::run(&inputs, &(&extractor, decoder), &mut (&mut lanes, consumer), tick);
     lanes.finish(recording)
+}
+
+/// Whether `recording` has events that tell this detail of exits.
+#[must_use]
+pub fn is_told(recording: &Recording, detail: Detail) -> bool {
+    let formats = recording.formats();
+    let mut rules = DETAIL_RULES.iter().filter(|(of, _)| *of == detail);
+    rules.any(|(_, rule)| formats.by_name(rule.event).is_some())
 }

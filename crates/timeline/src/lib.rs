@@ -25,7 +25,7 @@ mod vcpus;
 mod vms;
 
 pub use exit_span::{Detail, ExitSpan, Handler, Outcome, Parts};
-pub use exits::{ExitPass, each_exit, each_exit_beside};
+pub use exits::{ExitPass, each_exit, each_exit_beside, is_told};
 pub use losses::Losses;
 pub use thread_event::{Kind, KindSet};
 pub use vcpu::{Doing, ExitSink};

@@ -16,16 +16,18 @@
 )]
 
 mod control;
+mod device;
 mod fields;
 mod message;
 mod pages;
+mod text;
 pub mod trace_cmd;
 
 pub use control::{ControlDecoder, MAX_PAYLOAD_BYTES, encode};
-pub use message::{
-    CpuCounts, CpuEnd, EventFilter, GuestHello, Message, Start, Started, Status, Text, TextKind,
-};
+pub use device::{DeviceRange, MAX_DEVICE_RANGES};
+pub use message::{CpuCounts, CpuEnd, EventFilter, GuestHello, Message, Start, Started, Status};
 pub use pages::{MAX_PAGES_BYTES, PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece};
+pub use text::{Text, TextKind};
 
 /// Version of the protocol; both sides must have the same.
 pub const VERSION: u16 = 1;

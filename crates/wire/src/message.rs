@@ -1,6 +1,8 @@
 //! What host and agent say to each other, and how it is laid out.
 
+use crate::device::{self, DeviceRange};
 use crate::fields::{Fields, Payload, Senseless};
+use crate::text::Text;
 
 /// One message of a control stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub enum Message {
     Alive,
     /// Host: from now on these filters.
     Filter(Vec<EventFilter>),
+    /// Guest: where the device behind this channel is in its memory and among its ports.
+    Device(Vec<DeviceRange>),
 }
 
 /// What a guest tells of itself.
@@ -111,56 +115,6 @@ pub struct Started {
     pub cpus: Vec<u32>,
 }
 
-/// What a text is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TextKind {
-    /// `events/header_page`.
-    HeaderPage,
-    /// `events/header_event`.
-    HeaderEvent,
-    /// The format of one of ftrace's own events.
-    Ftrace,
-    /// The format of an event, after a line that names its system.
-    Event,
-    /// `/proc/kallsyms`.
-    Kallsyms,
-    /// `printk_formats`.
-    Printk,
-    /// `saved_cmdlines`.
-    Cmdlines,
-}
-
-impl TextKind {
-    const ALL: [Self; 7] = [
-        Self::HeaderPage,
-        Self::HeaderEvent,
-        Self::Ftrace,
-        Self::Event,
-        Self::Kallsyms,
-        Self::Printk,
-        Self::Cmdlines,
-    ];
-
-    fn number(self) -> u8 {
-        self as u8
-    }
-
-    fn of(number: u8) -> Result<Self, Senseless> {
-        Self::ALL.get(usize::from(number)).copied().ok_or(Senseless)
-    }
-}
-
-/// Part of a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Text {
-    /// What it is of.
-    pub kind: TextKind,
-    /// Whether the text ends with this part.
-    pub last: bool,
-    /// The part.
-    pub bytes: Vec<u8>,
-}
-
 /// How a recording is going in the guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
@@ -213,6 +167,7 @@ impl Message {
             Self::Refused(_) => 11,
             Self::Alive => 12,
             Self::Filter(_) => 13,
+            Self::Device(_) => 14,
         }
     }
 
@@ -225,15 +180,14 @@ impl Message {
             }
             Self::Start(start) => start.write(to),
             Self::Started(started) => started.write(to),
-            Self::Text(text) => {
-                to.u8(text.kind.number()).flag(text.last).bytes(&text.bytes);
-            }
+            Self::Text(text) => text.write(to),
             Self::Status(status) | Self::Ended(status) => status.write(to),
             Self::CpuEnd(end) => end.write(to),
             Self::Refused(why) => {
                 to.text(why);
             }
             Self::Filter(filters) => write_filters(filters, to),
+            Self::Device(ranges) => device::write(ranges, to),
         }
     }
 
@@ -246,11 +200,7 @@ impl Message {
             3 => Self::Attach(from.u32()?),
             4 => Self::Start(Start::read(from)?),
             5 => Self::Started(Started::read(from)?),
-            6 => Self::Text(Text {
-                kind: TextKind::of(from.u8()?)?,
-                last: from.flag()?,
-                bytes: from.rest().to_vec(),
-            }),
+            6 => Self::Text(Text::read(from)?),
             7 => Self::Status(Status::read(from)?),
             8 => Self::Stop,
             9 => Self::CpuEnd(CpuEnd::read(from)?),
@@ -258,6 +208,7 @@ impl Message {
             11 => Self::Refused(from.text()?),
             12 => Self::Alive,
             13 => Self::Filter(read_filters(from)?),
+            14 => Self::Device(device::read(from)?),
             _ => return Err(Senseless),
         };
         fields.end()?;

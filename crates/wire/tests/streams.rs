@@ -7,8 +7,8 @@ use std::convert::Infallible;
 
 use proptest::prelude::*;
 use wire::{
-    ControlDecoder, CpuCounts, CpuEnd, EventFilter, GuestHello, Message, PAGE_HEAD_BYTES,
-    PageDecoder, PageHead, Piece, Start, Started, Status, Text, TextKind, encode,
+    ControlDecoder, CpuCounts, CpuEnd, DeviceRange, EventFilter, GuestHello, Message,
+    PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece, Start, Started, Status, Text, TextKind, encode,
 };
 
 fn filters() -> Vec<EventFilter> {
@@ -70,6 +70,11 @@ fn messages() -> Vec<Message> {
         Message::Refused("there is no event x".into()),
         Message::Alive,
         Message::Filter(filters()),
+        Message::Device(vec![
+            DeviceRange { ports: false, first: 0xfebf_d000, last: 0xfebf_dfff },
+            DeviceRange { ports: true, first: 0xc000, last: 0xc03f },
+        ]),
+        Message::Device(Vec::new()),
     ]
 }
 
@@ -129,6 +134,27 @@ fn messages_that_are_too_long_are_not_made() {
     let text = |length| Text { kind: TextKind::Kallsyms, last: false, bytes: vec![0; length] };
     assert!(encode(0, &Message::Text(text(wire::MAX_PAYLOAD_BYTES - 2))).is_some());
     assert!(encode(0, &Message::Text(text(wire::MAX_PAYLOAD_BYTES))).is_none());
+}
+
+#[test]
+fn a_device_has_few_ranges_and_none_ends_before_it_begins() {
+    let range = |first, last| DeviceRange { ports: false, first, last };
+    let sent = encode(1, &Message::Device(vec![range(1, 2); 100])).unwrap();
+    let kept = Message::Device(vec![range(1, 2); wire::MAX_DEVICE_RANGES]);
+    assert_eq!(found(&sent, sent.len()).0, [(1, kept)]);
+    let wrong = encode(1, &Message::Device(vec![range(2, 1)])).unwrap();
+    assert_eq!(found(&wrong, wrong.len()).0, []);
+}
+
+/// As a host meets them whose program is older: it goes on with the next message.
+#[test]
+fn messages_of_an_unknown_kind_are_left_out() {
+    let (mut unknown, known) = (encode(1, &Message::Alive).unwrap(), Message::Stop);
+    unknown[4] = 99;
+    let crc = crc32fast::hash(&unknown[..20]);
+    unknown[20..24].copy_from_slice(&crc.to_le_bytes());
+    let bytes = [unknown.clone(), encode(1, &known).unwrap()].concat();
+    assert_eq!(found(&bytes, bytes.len()), (vec![(1, known)], unknown.len() as u64));
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,8 @@
 use std::convert::Infallible;
 
 use wire::{
-    ControlDecoder, GuestHello, MAX_PAGES_BYTES, MAX_PAYLOAD_BYTES, Message, PAGE_HEAD_BYTES,
-    PageDecoder, PageHead, Piece, Text, TextKind, encode,
+    ControlDecoder, DeviceRange, GuestHello, MAX_PAGES_BYTES, MAX_PAYLOAD_BYTES, Message,
+    PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece, Text, TextKind, encode,
 };
 
 /// The session that the host chose.
@@ -79,7 +79,9 @@ fn pages(bytes: &[u8], at_once: usize) {
 pub(crate) fn streams() -> Vec<(String, Vec<u8>)> {
     let hello = GuestHello { version: wire::VERSION, cpus: 2, streams: 2, ..GuestHello::default() };
     let text = Text { kind: TextKind::Event, last: true, bytes: b"kvm\nname: kvm_exit\n".to_vec() };
-    let said = [Message::GuestHello(hello), Message::Text(text), Message::Alive];
+    let device = DeviceRange { ports: false, first: 0xfebf_d000, last: 0xfebf_dfff };
+    let device = Message::Device(vec![device]);
+    let said = [Message::GuestHello(hello), device, Message::Text(text), Message::Alive];
     let mut control = vec![20];
     control.extend(said.iter().filter_map(|message| encode(SESSION, message)).flatten());
     let mut page_stream = vec![21];

@@ -11,6 +11,7 @@ mod accounts;
 mod by_code;
 mod contents;
 mod cpu;
+mod device_exits;
 mod flat;
 mod level_two;
 mod naive_exits;

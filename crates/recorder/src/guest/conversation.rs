@@ -8,15 +8,14 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use channel::{Control, Heard, Signal, Wait};
-use wire::{CpuEnd, Message, Started, Status};
+use wire::{CpuEnd, DeviceRange, Message, Started, Status};
 
 use crate::guest::texts::GuestTexts;
 
 /// How often the agent is told that its host is there.
 const ALIVE: Duration = Duration::from_secs(5);
 /// How long an agent may be silent that says every second how it is going, and how long it may take to
-/// begin. As long as it waits for its host: where a machine has little of a busy processor, as one in
-/// an emulated machine, switching events on alone takes many seconds.
+/// begin. As long as it waits for its host: neither knows how little of a busy processor the other gets.
 const SILENCE: Duration = Duration::from_secs(30);
 /// How long an agent that lives may say nothing.
 const QUIET: Duration = Duration::from_secs(3);
@@ -51,6 +50,8 @@ pub(crate) struct Ended {
     pub(crate) texts: GuestTexts,
     pub(crate) cpus: Vec<CpuEnd>,
     pub(crate) status: Status,
+    /// Where its channel's device is; empty: it does not tell, or has none.
+    pub(crate) device: Vec<DeviceRange>,
     pub(crate) faults: Vec<String>,
 }
 
@@ -210,6 +211,7 @@ impl Talk {
                 lock(&self.going).started = true;
             }
             Message::Status(status) => self.note(status),
+            Message::Device(ranges) => self.ended.device = ranges,
             Message::CpuEnd(end) if self.ended.cpus.len() < MOST_ENDS => {
                 if let Some(fault) = &end.fault {
                     self.fault(format!("CPU {}: {fault}", end.cpu));

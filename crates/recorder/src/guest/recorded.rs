@@ -6,7 +6,7 @@ use abi::{ByteOrder, LongSize};
 use serde::Serialize;
 use tracedat::{Compression, Header, TimeShift, Version};
 use tracefs::{CpuStats, TscConversion};
-use wire::{CpuEnd, GuestHello, Started, Status};
+use wire::{CpuEnd, DeviceRange, GuestHello, Started, Status};
 
 use crate::assemble::{self, About, Tick};
 use crate::error::Result;
@@ -35,6 +35,8 @@ pub(crate) struct Parts {
     pub(crate) cpus: Vec<CpuEnd>,
     /// What the agent has told of itself last.
     pub(crate) status: Option<Status>,
+    /// Where the agent says that its channel's device is.
+    pub(crate) device: Vec<DeviceRange>,
     /// How its clock and the host's relate, where that was measured.
     pub(crate) samples: Option<Samples>,
     pub(crate) faults: Vec<String>,
@@ -72,6 +74,12 @@ pub struct GuestSummary {
     pub agent_cpu_ns: Option<u64>,
     /// How often the agent's threads were woken up, where it tells.
     pub agent_wakeups: Option<u64>,
+    /// Exits of the guest at the device that its channel goes through, where they are known. Who
+    /// reads the host's recording counts them: see [`crate::Recorded::write`].
+    pub channel_exits: Option<u64>,
+    /// Where that device is in the guest, as the agent tells; empty: it has none of its own.
+    #[serde(skip)]
+    pub channel_device: Vec<DeviceRange>,
     /// What went wrong without ending the recording of others.
     pub faults: Vec<String>,
 }
@@ -229,6 +237,8 @@ fn summary(parts: &Parts) -> GuestSummary {
         senseless_bytes: parts.senseless,
         agent_cpu_ns: parts.status.as_ref().map(|status| status.agent_cpu_ns),
         agent_wakeups: parts.status.as_ref().map(|status| status.wakeups),
+        channel_exits: None,
+        channel_device: parts.device.clone(),
         faults: parts.faults.clone(),
     }
 }

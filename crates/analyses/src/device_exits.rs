@@ -1,0 +1,103 @@
+//! How many exits were at the addresses of a device: what it costs a guest to speak to it.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use sources::Recording;
+use timeline::{Detail, ExitSink, ExitSpan, each_exit, is_told};
+
+/// A device of a guest, as its exits tell of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceAddresses {
+    /// Threads of the guest's vCPUs; unset: whatever guest it is.
+    pub vcpus: Option<BTreeSet<u32>>,
+    /// Guest physical addresses of its registers and its memory.
+    pub memory: Vec<RangeInclusive<u64>>,
+    /// Its ports.
+    pub ports: Vec<RangeInclusive<u64>>,
+}
+
+/// Exits at one device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceExits {
+    /// At addresses of its registers and memory: kicks, register accesses and page faults.
+    pub memory: u64,
+    /// At its ports.
+    pub ports: u64,
+    /// Of its guest's vCPUs, at whatever device and at none.
+    pub all: u64,
+    /// Whether that is all there were, as far as nothing was lost: exits of the guest are recorded,
+    /// with events that tell their addresses.
+    pub is_known: bool,
+}
+
+/// Counts the exits at each of these devices; `tick` hears of the bytes done.
+///
+/// Addresses are those of the host's own guests. What guests inside those do is counted in `all`
+/// alone: they have addresses of their own.
+#[must_use]
+pub fn device_exits(
+    host: &Recording,
+    devices: &[DeviceAddresses],
+    tick: &(dyn Fn(u64) + Sync),
+) -> Vec<DeviceExits> {
+    let pass = each_exit(host, true, Count { devices, by_vcpu: Vec::new() }, tick);
+    let counts = pass.sink.by_vcpu;
+    let of_device = |(at, device): (usize, &DeviceAddresses)| {
+        let mut sum = DeviceExits::default();
+        let mut is_seen = false;
+        for (info, counted) in pass.vcpus.iter().zip(&counts) {
+            if device.vcpus.as_ref().is_none_or(|vcpus| vcpus.contains(&info.thread)) {
+                let own = counted.own.get(at).copied().unwrap_or_default();
+                sum.memory += own.memory;
+                sum.ports += own.ports;
+                sum.all += counted.all;
+                is_seen |= counted.all > 0;
+            }
+        }
+        let tells = |ranges: &[_], detail| ranges.is_empty() || is_told(host, detail);
+        let is_told = tells(&device.memory, Detail::Gpa) && tells(&device.ports, Detail::Port);
+        DeviceExits { is_known: is_seen && is_told, ..sum }
+    };
+    devices.iter().enumerate().map(of_device).collect()
+}
+
+/// Counts as exits come; whose a vCPU is, is known at the end.
+#[derive(Debug)]
+struct Count<'d> {
+    devices: &'d [DeviceAddresses],
+    by_vcpu: Vec<OfVcpu>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct OfVcpu {
+    all: u64,
+    /// One a device.
+    own: Vec<Own>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Own {
+    memory: u64,
+    ports: u64,
+}
+
+impl ExitSink for Count<'_> {
+    fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
+        if self.by_vcpu.len() <= vcpu {
+            let none = OfVcpu { all: 0, own: vec![Own::default(); self.devices.len()] };
+            self.by_vcpu.resize(vcpu + 1, none);
+        }
+        let Some(of_vcpu) = self.by_vcpu.get_mut(vcpu) else { return };
+        of_vcpu.all += 1;
+        let Some((detail, value)) = span.detail.filter(|_| span.level == 1) else { return };
+        let is_at = |ranges: &[RangeInclusive<u64>]| ranges.iter().any(|one| one.contains(&value));
+        for (device, own) in self.devices.iter().zip(&mut of_vcpu.own) {
+            match detail {
+                Detail::Gpa => own.memory += u64::from(is_at(&device.memory)),
+                Detail::Port => own.ports += u64::from(is_at(&device.ports)),
+                _ => {}
+            }
+        }
+    }
+}
