@@ -55,6 +55,7 @@ fn agents(guests: &[Value]) -> Vec<AgentCost> {
             guest: guest.get("name")?.as_str()?.to_owned(),
             cpu_ns: number(guest, "agent_cpu_ns"),
             wakeups: number(guest, "agent_wakeups"),
+            channel_exits: number(guest, "channel_exits"),
         })
     };
     guests.iter().filter_map(cost).collect()

@@ -27,6 +27,8 @@ pub struct AgentCost {
     pub cpu_ns: Option<u64>,
     /// How often its threads were woken up, if it told.
     pub wakeups: Option<u64>,
+    /// Exits of the guest at the device that its channel goes through, where they are known.
+    pub channel_exits: Option<u64>,
 }
 
 impl AgentCost {
@@ -35,13 +37,15 @@ impl AgentCost {
         let wakeups = self.wakeups.map(|wakeups| format!("{wakeups} wake-ups"));
         let told: Vec<String> = time.into_iter().chain(wakeups).collect();
         let told = if told.is_empty() { "an unknown time".into() } else { told.join(" and ") };
-        format!("its agent in {} took {told}", self.guest)
+        let exits = self.channel_exits.map(|exits| format!(", and its channel {exits} exits"));
+        format!("its agent in {} took {told}{}", self.guest, exits.unwrap_or_default())
     }
 
     fn json(&self) -> Value {
         let mut cost = Object::default();
         cost.set("guest", self.guest.as_str());
         cost.set("cpu_ns", self.cpu_ns).set("wakeups", self.wakeups);
+        cost.set("channel_exits", self.channel_exits);
         cost.done()
     }
 }
@@ -69,5 +73,26 @@ impl RecorderCost {
         cost.set("cpu_ns", self.cpu_ns).set("available_ns", self.available_ns());
         cost.set("agents", self.agents.iter().map(AgentCost::json).collect::<Vec<_>>());
         cost.done()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_not_shown() {
+        let known = AgentCost {
+            guest: "web".into(),
+            cpu_ns: Some(2_000_000),
+            wakeups: Some(7),
+            channel_exits: Some(0),
+        };
+        let note = known.note();
+        assert!(note.ends_with("and 7 wake-ups, and its channel 0 exits"), "{note}");
+        assert_eq!(known.json()["channel_exits"], 0);
+        let unknown = AgentCost { channel_exits: None, ..known };
+        assert!(unknown.note().ends_with("and 7 wake-ups"), "{}", unknown.note());
+        assert!(unknown.json()["channel_exits"].is_null());
     }
 }

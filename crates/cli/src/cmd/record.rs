@@ -13,6 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::args::record::RecordArgs;
+use crate::channel_exits;
 use crate::progress::Progress;
 
 /// The session's folder, when none is named.
@@ -173,11 +174,14 @@ fn guests(progress: &recorder::Progress) -> String {
 fn end(recording: Recording, to: &Path) -> anyhow::Result<()> {
     let bytes = recording.progress().bytes;
     let bar = Progress::new(bytes);
-    let recorded = recording.end(&|bytes| bar.advance(bytes)).with_context(|| {
+    let mut recorded = recording.end(&|bytes| bar.advance(bytes)).with_context(|| {
         let to = to.display();
         format!("the recording could not be completed; {to} holds what was written, and is readable as it is")
     })?;
     bar.finish();
+    if let Err(error) = channel_exits::count(&mut recorded, to) {
+        let _ = writeln!(io::stderr().lock(), "hyperscope: {error:#}");
+    }
     conclude(&recorded, to)
 }
 
@@ -235,7 +239,9 @@ fn cost(guest: &GuestSummary) -> String {
     };
     #[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
     let cpu_ms = cpu_ns as f64 / 1e6;
-    format!(", {cpu_ms:.1} ms of CPU time and {wakeups} wake-ups of its agent")
+    let exits = guest.channel_exits.map(|exits| format!(", {exits} exits of its channel"));
+    let exits = exits.unwrap_or_default();
+    format!(", {cpu_ms:.1} ms of CPU time and {wakeups} wake-ups of its agent{exits}")
 }
 
 /// A process that cleans up when this one is killed: the end of a pipe tells it.

@@ -54,6 +54,7 @@ fn check_whole(session: &Path, channel: &str, seconds: u64, made: u64) {
     let (host, guest) = (session.join("host.dat"), session.join("guest-l2.dat"));
     let text = std::fs::read_to_string(session.join("session.json")).unwrap();
     let told: Value = serde_json::from_str(&text).unwrap();
+    check_described("session", &told);
     let told = &told["recorded"]["guests"][0];
     for cpu in told["cpus"].as_array().unwrap() {
         let lost = ["events_lost", "lost_bytes", "over_quota_bytes", "gaps"];
@@ -68,6 +69,8 @@ fn check_whole(session: &Path, channel: &str, seconds: u64, made: u64) {
     );
     let leaves = json(&["exits", "--format", "json", "--by", "cpuid_leaf", host.to_str().unwrap()]);
     let rows = leaves["rows"].as_array().unwrap();
+    check_described("exits", &leaves);
+    check_exits_of_channel(channel, told, &leaves["recorder_cost"]["agents"][0]);
     let made = rows.iter().find(|row| row["cpuid_leaf"] == 0x4000_4859).unwrap();
     assert_eq!(made["count"], 300, "{channel}");
     let agent = &leaves["recorder_cost"]["agents"][0];
@@ -91,6 +94,27 @@ fn check_whole(session: &Path, channel: &str, seconds: u64, made: u64) {
         machines.insert(line["machine"].to_string());
     }
     assert_eq!(machines.len(), 2, "{channel}: {machines:?}");
+}
+
+fn check_described(schema: &str, document: &Value) {
+    let formats = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats");
+    let text = std::fs::read_to_string(formats.join(format!("{schema}.schema.json"))).unwrap();
+    let valid = jsonschema::validate(&serde_json::from_str(&text).unwrap(), document);
+    assert!(valid.is_ok(), "{schema}: {valid:?}");
+}
+
+/// What the session tells of exits that its own channel caused, and reports show.
+fn check_exits_of_channel(channel: &str, told: &Value, shown: &Value) {
+    let exits = told["channel_exits"].as_u64();
+    match channel.split(':').next() {
+        Some("shm") => assert_eq!(exits, Some(0), "{told}"),
+        Some("virtio-serial" | "vsock") => assert!(exits > Some(0), "{told}"),
+        // A network carries what others say, too.
+        _ => assert!(told["channel_exits"].is_null(), "{told}"),
+    }
+    assert_eq!(shown["channel_exits"], told["channel_exits"]);
+    let told = exits.map_or("unknown".into(), |exits| exits.to_string());
+    eprintln!("{channel}: {told} exits at its channel's device");
 }
 
 /// Memory that level 1 gives to level 2, and that one, as the file its device is, to level 3.

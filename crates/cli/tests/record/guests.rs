@@ -161,6 +161,9 @@ fn host_and_guest_are_recorded_together_over_each_channel() {
         let guest = setup.guest();
         assert_eq!(guest["channel"], of_host);
         assert!(guest["agent_cpu_ns"].as_u64() > Some(0), "{guest}");
+        // None of these goes through a device that a guest would have for it alone.
+        let exits = guest.as_object().unwrap().get("channel_exits");
+        assert_eq!(exits, Some(&Value::Null), "{guest}");
         assert!(!Path::new(&session).join("guest-g.pages").exists());
         session_is_as_described(Path::new(&session));
         // trace-cmd counts the same, where it is installed.

@@ -1,0 +1,53 @@
+//! How many exits the channels to a session's guests caused, counted in the host's own recording.
+
+use std::path::Path;
+
+use analyses::{DeviceAddresses, device_exits};
+use anyhow::Context;
+use recorder::{GuestSummary, Recorded};
+
+use crate::progress::Progress;
+
+/// Counts them, and writes `session.json` anew with them. Nothing is read where no guest has told
+/// where its channel's device is, or none of them is a VM that is known.
+///
+/// # Errors
+/// When the host's recording can't be read, or the session not written.
+pub(crate) fn count(recorded: &mut Recorded, session: &Path) -> anyhow::Result<()> {
+    let devices: Vec<(usize, DeviceAddresses)> = (0..)
+        .zip(&recorded.guests)
+        .filter_map(|(at, guest)| Some((at, addresses(guest, recorded)?)))
+        .collect();
+    if devices.is_empty() {
+        return Ok(());
+    }
+    let failed = "the exits that channels caused are not counted";
+    let host = sources::open(&session.join("host.dat")).context(failed)?;
+    let bar = Progress::new(host.stored_len());
+    let (guests, devices): (Vec<usize>, Vec<DeviceAddresses>) = devices.into_iter().unzip();
+    let counts = device_exits(&host, &devices, &|bytes| bar.advance(bytes));
+    bar.finish();
+    for (at, exits) in guests.into_iter().zip(counts) {
+        if let Some(guest) = recorded.guests.get_mut(at) {
+            guest.channel_exits = exits.is_known.then(|| exits.memory.saturating_add(exits.ports));
+        }
+    }
+    recorded.write(session).context(failed)
+}
+
+/// Where a guest's exits tell of its channel, if that can be known.
+fn addresses(guest: &GuestSummary, recorded: &Recorded) -> Option<DeviceAddresses> {
+    let vm = recorded.vms.iter().find(|vm| Some(vm.pid) == guest.pid)?;
+    if guest.channel_device.is_empty() {
+        return None;
+    }
+    let ranges = |ports| {
+        let chosen = guest.channel_device.iter().filter(move |range| range.ports == ports);
+        chosen.map(|range| range.first..=range.last).collect()
+    };
+    Some(DeviceAddresses {
+        vcpus: Some(vm.vcpus.iter().map(|vcpu| vcpu.tid).collect()),
+        memory: ranges(false),
+        ports: ranges(true),
+    })
+}
