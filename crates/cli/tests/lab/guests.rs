@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::hangs::Machines;
 use crate::recorded::{CHANNELS, LOAD, Recorded, events, hyperscope, json};
 use crate::tool::can_run_all;
 
@@ -18,26 +19,33 @@ fn guests_are_recorded_over_every_channel() {
     if !can_run_all() {
         return;
     }
-    let recorded = Recorded::networked("guests");
-    let own = CHANNELS.map(|(channel, of_agent)| (channel.to_owned(), of_agent.to_owned()));
-    for (channel, of_agent) in own.into_iter().chain([recorded.secret_channel()]) {
-        let channel = channel.as_str();
-        recorded.start_agent(&of_agent);
-        let recorder = recorded.begin(channel);
-        let seconds = LOAD_SECONDS;
-        let script = format!(
-            "{SWITCHES}; end=$(($(cut -d. -f1 /proc/uptime)+{seconds})); \
-             while [ $(cut -d. -f1 /proc/uptime) -lt $end ]; do {LOAD}; done; {SWITCHES}; \
-             hyperscope-labguest exits cpuid=300 hypercall=200"
-        );
-        let made = switches(&recorded.lab.shell(2, &script).done().stdout);
-        let (ended_well, said) = recorded.end(recorder);
-        assert!(ended_well, "{channel}: {said}");
-        let session = recorded.session();
-        check_whole(&session, channel, seconds, made);
-        eprintln!("{channel}, {seconds} s of load: {}", said.lines().last().unwrap_or_default());
-        recorded.lab.shell(2, "killall hyperscope-agent").done();
+    let mut machines = Machines::new(|| Recorded::networked("guests"));
+    for (channel, of_agent) in CHANNELS {
+        machines.work(2, |recorded| record_over(recorded, channel, of_agent));
     }
+    machines.work(2, |recorded| {
+        let (channel, of_agent) = recorded.secret_channel();
+        record_over(recorded, &channel, &of_agent);
+    });
+}
+
+/// Records the guest under load, and checks what came.
+fn record_over(recorded: &Recorded, channel: &str, of_agent: &str) {
+    recorded.start_agent(of_agent);
+    let recorder = recorded.begin(channel);
+    let seconds = LOAD_SECONDS;
+    let script = format!(
+        "{SWITCHES}; end=$(($(cut -d. -f1 /proc/uptime)+{seconds})); \
+         while [ $(cut -d. -f1 /proc/uptime) -lt $end ]; do {LOAD}; done; {SWITCHES}; \
+         hyperscope-labguest exits cpuid=300 hypercall=200"
+    );
+    let made = switches(&recorded.lab.shell(2, &script).done().stdout);
+    let (ended_well, said) = recorded.end(recorder);
+    assert!(ended_well, "{channel}: {said}");
+    check_whole(&recorded.session(), channel, seconds, made);
+    let of_guest = said.lines().find(|line| line.contains(" guest l2: ")).unwrap_or_default();
+    eprintln!("{channel}, {seconds} s of load: {of_guest}");
+    recorded.lab.shell(2, "killall hyperscope-agent").done();
 }
 
 /// How often a kernel has switched threads between the two times that it was asked.
@@ -123,7 +131,11 @@ fn a_guest_in_a_guest_is_recorded_through_memory_that_is_handed_on() {
     if !can_run_all() {
         return;
     }
-    let recorded = Recorded::with_levels("guests-nested", 3);
+    let mut machines = Machines::new(|| Recorded::with_levels("guests-nested", 3));
+    machines.work(3, record_level_three);
+}
+
+fn record_level_three(recorded: &Recorded) {
     recorded.start_agent_at(3, "shm");
     // Under the name that the harness looks for: it is level 3 all the same.
     let recorder = recorded.begin("shm:/run/lab/l2/memory");

@@ -10,6 +10,7 @@ mod bench;
 mod every_scenario;
 mod guest_faults;
 mod guests;
+mod hangs;
 mod leftovers;
 mod machines;
 mod patience;

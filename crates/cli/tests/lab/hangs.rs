@@ -1,0 +1,79 @@
+//! Does again in new machines what failed because one of them hung, as guests of an emulated machine
+//! do now and then, recorded or not (`docs/lab.md`). What fails while they answer is a fault.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
+
+use crate::patience::Patient;
+use crate::recorded::Recorded;
+use crate::tool::{TestLab, can_run_all};
+
+/// Machines that may hang in one test.
+const MOST: u32 = 3;
+/// How long a machine may take to do nothing on each of its CPUs.
+const ANSWER: Duration = Duration::from_secs(60);
+/// A guest of which one CPU hangs may go on with what the other one does.
+const NOTHING: &str = "left=$(grep -c ^processor /proc/cpuinfo); mask=1; \
+    while [ $left -gt 0 ]; do taskset $(printf %x $mask) busybox true || exit 1; \
+    mask=$((mask * 2)); left=$((left - 1)); done";
+
+/// Machines to work in, made when there are none that answer.
+pub(crate) struct Machines<M> {
+    make: M,
+    up: Option<Recorded>,
+    hung: u32,
+}
+
+impl<M: Fn() -> Recorded> Machines<M> {
+    pub(crate) fn new(make: M) -> Self {
+        Self { make, up: None, hung: 0 }
+    }
+
+    /// Does something in them, as often as it takes for none to hang; `level` is the one that may.
+    pub(crate) fn work(&mut self, level: u8, work: impl Fn(&Recorded)) {
+        loop {
+            let machines = self.up.take().unwrap_or_else(&self.make);
+            let Err(fault) = catch_unwind(AssertUnwindSafe(|| work(&machines))) else {
+                self.up = Some(machines);
+                return;
+            };
+            if self.hung == MOST || !hangs(&machines.lab, level) {
+                resume_unwind(fault);
+            }
+            self.hung += 1;
+            eprintln!("level {level} hangs: {} of {MOST} that may; once more", self.hung);
+        }
+    }
+}
+
+fn hangs(lab: &TestLab, level: u8) -> bool {
+    let command = lab.command(&["exec", &level.to_string(), "--", "sh", "-c", NOTHING]);
+    let ended = Patient::start(command).end_within(ANSWER);
+    !ended.is_some_and(|ended| ended.success())
+}
+
+#[test]
+fn what_fails_while_machines_answer_is_a_fault() {
+    if !can_run_all() {
+        return;
+    }
+    let mut machines = Machines::new(|| Recorded::up("guests-hang"));
+    let tries = Cell::new(0);
+    let count = || tries.replace(tries.get() + 1);
+    machines.work(2, |machines| {
+        if count() == 0 {
+            machines.lab.run(&["monitor", "2", "stop"]).done();
+            panic!("level 2 stands still");
+        }
+    });
+    assert_eq!((tries.get(), machines.hung), (2, 1));
+    let fail = || -> () {
+        machines.work(2, |_| {
+            count();
+            panic!("this one does not");
+        });
+    };
+    assert!(catch_unwind(AssertUnwindSafe(fail)).is_err());
+    assert_eq!(tries.get(), 3);
+}
