@@ -14,8 +14,10 @@ fn start(session: &Path) -> Child {
     let arguments = ["record", "-e", "sched_process_exec", "-o", session.to_str().unwrap()];
     let child = command(&arguments).stderr(Stdio::null()).spawn().unwrap();
     wait_until("it did not begin", || {
-        let on = format!("/sys/kernel/tracing/instances/hyperscope-{}/tracing_on", child.id());
-        fs::read_to_string(on).is_ok_and(|text| text.trim() == "1")
+        // The kernel makes instances that are on, before there is an event to record.
+        let instance = format!("/sys/kernel/tracing/instances/hyperscope-{}", child.id());
+        let reads = |file| fs::read_to_string(format!("{instance}/{file}")).unwrap_or_default();
+        reads("set_event").contains("sched_process_exec") && reads("tracing_on").trim() == "1"
     });
     child
 }
