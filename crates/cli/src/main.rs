@@ -58,10 +58,24 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     done.map(|()| ExitCode::SUCCESS)
 }
 
-/// Whether the reader of a pipe went away, as `head` does when it has seen enough.
+/// Whether the reader of a pipe went away, as `head` does when it has seen enough. A guest's channel
+/// that breaks is something else: nobody has what was asked for.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+    let is_of_pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
+    !error.chain().any(|cause| cause.is::<recorder::RecordError>())
+        && error.chain().filter_map(|cause| cause.downcast_ref()).any(is_of_pipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_channel_that_breaks_is_no_reader_that_has_seen_enough() {
+        let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let told = anyhow::Error::from(broken()).context("cannot write the report");
+        assert!(is_broken_pipe(&told));
+        let guest = recorder::RecordError::Guest { name: "web".into(), source: broken() };
+        assert!(!is_broken_pipe(&guest.into()));
+    }
 }
