@@ -146,13 +146,20 @@ fn what_is_wrong_is_said_before_anything_is_recorded() {
 }
 
 /// trace-cmd as the host. Where its own part of the recording fails, it records the guest alone for
-/// as long as that takes.
+/// as long as that takes, which may be too short for it to ask for the time even once.
 #[test]
 fn trace_cmd_records_this_agent() {
     let Some(_turn) = turn() else { return };
     if Command::new("trace-cmd").arg("--version").output().is_err() {
         return eprintln!("skipped: trace-cmd is not installed");
     }
+    let dumps: Vec<String> = (0..5).map_while(|_| recorded_by_trace_cmd().err()).collect();
+    assert!(dumps.len() < 5, "never a TimeShift: {dumps:?}");
+    wait_until("instances are left", || left().is_empty());
+}
+
+/// Records once; the options of the guest's file if they lack what synchronisation leaves there.
+fn recorded_by_trace_cmd() -> Result<(), String> {
     let (address, folder) = (free_address(), tempfile::tempdir().unwrap());
     let _agent = agent(&address);
     let ran = Command::new("trace-cmd")
@@ -175,6 +182,6 @@ fn trace_cmd_records_this_agent() {
     assert!(lines > 0 && count == lines as u64, "{lines} lines, {count} events");
     let dump = Command::new("trace-cmd").args(["dump", "--options", "-i"]).arg(&file).output();
     let dump = String::from_utf8_lossy(&dump.unwrap().stdout).into_owned();
-    assert!(dump.contains("TimeShift") && dump.contains("hyperscope-agent"), "{dump}");
-    wait_until("instances are left", || left().is_empty());
+    assert!(dump.contains("hyperscope-agent"), "{dump}");
+    if dump.contains("TimeShift") { Ok(()) } else { Err(dump) }
 }
