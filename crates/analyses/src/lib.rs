@@ -15,6 +15,7 @@ mod group;
 mod known_parts;
 mod lanes;
 mod latencies;
+mod hypertrace;
 mod nested;
 mod nested_steps;
 mod path;
@@ -35,6 +36,7 @@ pub use lanes::{Item, Lane, LaneKind, LaneMachine, LaneSet, Merged, Span, State,
 pub use latencies::{
     Heat, HeatCell, HeatKey, HeatName, LATENCY_ROWS_PER_OCTAVE, Latencies, latency_row,
 };
+pub use hypertrace::{HypertraceSummary, StreamSummary, Told, ToldSink, VcpuThread, hypertrace};
 pub use nested::{AncillaryRow, LevelCount, Nested, NestedRow, nested};
 pub use path::{Actor, ExampleStep, Hop, NoSuchEvent, Path, PathEnds, Paths, paths};
 pub use reasons::{Code, Isa, ReasonNames, is_waiting};

@@ -17,6 +17,7 @@ pub(crate) mod bench;
 pub(crate) mod cpu;
 pub(crate) mod diff;
 pub(crate) mod export;
+pub(crate) mod hypertrace;
 pub(crate) mod keys;
 pub(crate) mod lab;
 pub(crate) mod listen;
@@ -71,6 +72,8 @@ pub(crate) enum Verb {
     Export(export::ExportArgs),
     /// Follow requests from guest to host and back, and time each hop
     Path(path::PathArgs),
+    /// Print what guests told by hypercall, from their host's recording alone
+    Hypertrace(hypertrace::HypertraceArgs),
     /// Tell how guests' clocks relate to their host's, and how well that is known
     Align(AlignArgs),
     /// Write everything about a recording as one page for a browser

@@ -45,6 +45,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Events(args) => cmd::events::run(args),
         Verb::Export(args) => cmd::export::run(args),
         Verb::Path(args) => cmd::path::run(args),
+        Verb::Hypertrace(args) => cmd::hypertrace::run(args),
         Verb::Align(args) => cmd::align::run(args),
         Verb::Report(args) => cmd::report::run(args),
         Verb::Info(args) => cmd::info::run(args),
