@@ -69,11 +69,16 @@ static void on_entry(unsigned long address, unsigned long parent, struct ftrace_
 	pack_call(0, address);
 }
 
-static struct ftrace_ops ops = { .func = on_entry };
+static struct ftrace_ops ops;
 
 static int set(const char *except)
 {
-	int error = ftrace_set_filter(&ops, (unsigned char *)functions, strlen(functions), 1);
+	int error;
+
+	/* ftrace_free_filter() leaves pointers to what it freed. */
+	memset(&ops, 0, sizeof(ops));
+	ops.func = on_entry;
+	error = ftrace_set_filter(&ops, (unsigned char *)functions, strlen(functions), 1);
 
 	if (!error && except)
 		error = ftrace_set_notrace(&ops, (unsigned char *)except, strlen(except), 1);

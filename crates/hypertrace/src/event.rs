@@ -138,8 +138,8 @@ pub enum Kind {
     },
     /// A system call.
     Syscall {
-        /// Its number.
-        number: u32,
+        /// Its number, as the kernel shows it: a return from a signal's handler has -1.
+        number: i32,
         /// Beginning or end.
         what: Syscall,
     },

@@ -21,7 +21,7 @@ pub(crate) enum Raw {
     Switch { state: u8, slot: u8 },
     Wake { wake: Wake, slot: u8, cpu: Option<u16> },
     Irq { irq: u32, handled: Option<bool> },
-    Syscall { number: u32, what: Syscall },
+    Syscall { number: i32, what: Syscall },
     Call { slot: u8, what: Call },
 }
 
@@ -150,7 +150,7 @@ fn raw(kind: u64, bits: &mut Bits<'_>) -> Option<Raw> {
         4 => {
             let (exit, number) = numbered(bits, 9)?;
             let what = if exit { Syscall::Exit(result(bits)?) } else { Syscall::Enter };
-            Some(Raw::Syscall { number, what })
+            Some(Raw::Syscall { number: number.cast_signed(), what })
         }
         5 => {
             let what = if bits.flag()? { Call::Exit } else { Call::Entry };

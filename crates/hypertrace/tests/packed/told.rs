@@ -13,8 +13,8 @@ pub(crate) enum What {
     Wake(u8, Who, u16),
     IrqEntry(u32, String),
     IrqExit(u32, bool),
-    SysEnter(u32),
-    SysExit(u32, i64),
+    SysEnter(i32),
+    SysExit(i32, i64),
     Call(bool, u64),
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn who() -> impl Strategy<Value = Who> {
 
 fn what() -> impl Strategy<Value = What> {
     let result = prop_oneof![Just(0_i64), 1..70_000_i64, -5000..0_i64, any::<i64>()];
-    let number = || prop_oneof![0..700_u32, any::<u32>()];
+    let number = || prop_oneof![0..700_i32, any::<i32>()];
     let irq = || prop_oneof![0..30_u32, any::<u32>()];
     prop_oneof![
         4 => (prop_oneof![0..9_u8, Just(15)], who()).prop_map(|(state, next)| What::Switch(state, next)),
@@ -86,9 +86,12 @@ impl Told {
             What::IrqExit(irq, handled) => {
                 format!("irq_exit {unit} {running} {irq} {}", u8::from(*handled))
             }
-            What::SysEnter(number) => format!("sys_enter {unit} {running} {number}"),
+            What::SysEnter(number) => {
+                format!("sys_enter {unit} {running} {}", number.cast_unsigned())
+            }
             What::SysExit(number, result) => {
-                format!("sys_exit {unit} {running} {number} {}", result.cast_unsigned())
+                let (number, result) = (number.cast_unsigned(), result.cast_unsigned());
+                format!("sys_exit {unit} {running} {number} {result}")
             }
             What::Call(exit, address) => {
                 format!("call {unit} {running} {} {address}", u8::from(*exit))
