@@ -22,6 +22,7 @@ pub(crate) mod keys;
 pub(crate) mod lab;
 pub(crate) mod listen;
 pub(crate) mod page;
+pub(crate) mod mark;
 pub(crate) mod path;
 pub(crate) mod record;
 
@@ -84,6 +85,8 @@ pub(crate) enum Verb {
     Record(record::RecordArgs),
     /// Record guests as their agents connect, each into a session of its own
     Listen(listen::ListenArgs),
+    /// Put a text into the recording that this guest's host makes
+    Mark(mark::MarkArgs),
     /// Make keys by which hosts and agents know each other over TLS
     Keys(keys::KeysArgs),
     /// Run virtual hosts, guests and nested guests to try things on

@@ -14,6 +14,7 @@ pub(crate) mod keys;
 pub(crate) mod lab;
 pub(crate) mod listen;
 pub(crate) mod man;
+pub(crate) mod mark;
 pub(crate) mod nested;
 pub(crate) mod path;
 pub(crate) mod record;

@@ -52,6 +52,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Record(args) => cmd::record::run(args),
         Verb::Bench(args) => cmd::bench::run(args),
         Verb::Listen(args) => cmd::listen::run(args),
+        Verb::Mark(args) => cmd::mark::run(args),
         Verb::Keys(args) => cmd::keys::run(args),
         Verb::Completions(args) => cmd::completions::run(args),
         Verb::Man(args) => cmd::man::run(args),

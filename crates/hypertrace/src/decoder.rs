@@ -10,8 +10,8 @@ use crate::tables::Tables;
 pub struct Decoder {
     stream: Option<Stream>,
     losses: Losses,
-    /// The last frame's time: later events are later.
-    floor_ns: u64,
+    /// The last event's stamp.
+    last_ns: u64,
 }
 
 /// A stream from its first record on.
@@ -30,9 +30,10 @@ struct Stream {
 impl Decoder {
     /// Takes a frame and the host's time of its hypercall; appends its events, in their order.
     ///
-    /// Frames are expected in the order of their times. Stamps never go back, and lie between two
-    /// frames' times. They are later than the events were by the time it took from the guest's last
-    /// look at its clock to the host's stamp, and off by up to one unit more.
+    /// Frames are expected in the order of their times. Stamps are later than the events were by the
+    /// time it took from the guest's last look at its clock to the host's stamp, and off by up to one
+    /// unit more. Where a frame took longer than the one before it, events of this one may seem to
+    /// come before some of that one: they get the last one's stamp, so that their order stays.
     pub fn frame(&mut self, words: &[u64], host_ns: u64, events: &mut Vec<Event>) {
         let frame = Frame::read(words);
         match frame.records.first() {
@@ -47,7 +48,6 @@ impl Decoder {
             _ if !frame.whole => self.damaged(),
             _ => self.whole(&frame, host_ns, events),
         }
-        self.floor_ns = host_ns;
     }
 
     /// Frames are missing here, as the host's recording tells: nothing is taken for known that they
@@ -97,14 +97,15 @@ impl Decoder {
         let new = events.get_mut(begun..).unwrap_or_default();
         // From the first event to the last; from here on to the hypercall.
         let to_end = units.last().copied().unwrap_or(0).saturating_add(frame.age.unwrap_or(0));
-        let mut floor_ns = self.floor_ns.min(host_ns);
+        let mut last_ns = self.last_ns.min(host_ns);
         for (event, unit) in new.iter_mut().zip(units.drain(..)) {
             let before_ns = stream.clock.ns(to_end.saturating_sub(unit));
-            event.stamp_ns = host_ns.saturating_sub(before_ns).max(floor_ns);
+            event.stamp_ns = host_ns.saturating_sub(before_ns).max(last_ns);
             event.at_latest = frame.age.is_none();
-            floor_ns = event.stamp_ns;
+            last_ns = event.stamp_ns;
             count(&mut self.losses.stamps_at_latest, event.at_latest.into());
         }
+        self.last_ns = last_ns;
         if let Some(Record::Bye { events }) = frame.records.last() {
             self.bye(*events);
         }

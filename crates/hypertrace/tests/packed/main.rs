@@ -7,6 +7,7 @@
 
 mod damage;
 mod density;
+mod documented;
 mod packer;
 mod round_trip;
 mod told;

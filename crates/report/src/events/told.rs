@@ -86,6 +86,8 @@ struct Line {
     /// Names and values as the kernel's event has them; what was lost is null.
     fields: Vec<(&'static str, Value)>,
     text: String,
+    /// The time is only the latest possible.
+    at_latest: bool,
 }
 
 impl Line {
@@ -99,6 +101,7 @@ impl Line {
                 event: "hyperscope:mark",
                 fields: vec![("text", json!(text))],
                 text: text.clone(),
+                at_latest: false,
             },
         }
     }
@@ -150,7 +153,8 @@ impl Line {
             }
         };
         let (stamp_ns, cpu, running) = (event.stamp_ns, Some(event.cpu), event.running);
-        Self { stamp_ns, cpu, running, event: name, fields, text }
+        let at_latest = event.at_latest;
+        Self { stamp_ns, cpu, running, event: name, fields, text, at_latest }
     }
 
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -174,7 +178,7 @@ impl Line {
     fn json(&self, machine: &str, out: &mut dyn Write) -> io::Result<()> {
         let fields: serde_json::Map<String, Value> =
             self.fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let line = json!({
+        let mut line = json!({
             "ts_ns": self.stamp_ns,
             "machine": machine,
             "level": 1,
@@ -184,6 +188,9 @@ impl Line {
             "event": self.event,
             "fields": fields,
         });
+        if self.at_latest {
+            line["at_latest"] = json!(true);
+        }
         writeln!(out, "{line}")
     }
 }
