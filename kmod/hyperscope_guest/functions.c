@@ -47,13 +47,13 @@ static void on_exit(struct fprobe *fprobe, unsigned long address, unsigned long 
 
 static struct fprobe fprobe;
 
-static int set(const char *except)
+static int set(char *which, char *except)
 {
 	/* What an earlier registration left in it is not to be used again. */
 	memset(&fprobe, 0, sizeof(fprobe));
 	fprobe.entry_handler = on_entry;
 	fprobe.exit_handler = on_exit;
-	return register_fprobe(&fprobe, functions, except);
+	return register_fprobe(&fprobe, which, except);
 }
 
 void hsg_functions_off(void)
@@ -71,17 +71,17 @@ static void on_entry(unsigned long address, unsigned long parent, struct ftrace_
 
 static struct ftrace_ops ops;
 
-static int set(const char *except)
+static int set(char *which, char *except)
 {
 	int error;
 
 	/* ftrace_free_filter() leaves pointers to what it freed. */
 	memset(&ops, 0, sizeof(ops));
 	ops.func = on_entry;
-	error = ftrace_set_filter(&ops, (unsigned char *)functions, strlen(functions), 1);
+	error = ftrace_set_filter(&ops, which, strlen(which), 1);
 
 	if (!error && except)
-		error = ftrace_set_notrace(&ops, (unsigned char *)except, strlen(except), 1);
+		error = ftrace_set_notrace(&ops, except, strlen(except), 1);
 	if (!error)
 		error = register_ftrace_function(&ops);
 	if (error)
@@ -99,11 +99,13 @@ void hsg_functions_off(void)
 
 int hsg_functions_on(void)
 {
-	const char *except;
+	/* Patterns are taken apart where they stand, and are needed again the next time. */
+	char which[sizeof(functions)], except[sizeof(functions_except)];
 
+	strscpy(which, functions, sizeof(which));
+	strscpy(except, functions_except, sizeof(except));
 	/* What is written to a parameter ends with a newline. */
-	strim(functions);
-	strim(functions_except);
-	except = functions_except[0] ? functions_except : NULL;
-	return functions[0] ? set(except) : -EINVAL;
+	strim(which);
+	strim(except);
+	return which[0] ? set(which, except[0] ? except : NULL) : -EINVAL;
 }

@@ -110,6 +110,7 @@ const SOAK: &str = "
     all=sched_switch,sched_waking,sched_wakeup,irq,syscalls,functions
     for turn in $(seq 100); do
         insmod /lab/hyperscope_guest.ko functions='vfs_*' probes=$all max_age_ms=5 || exit 1
+        echo turn $turn > /dev/ttyS0
         ls -R /sys/bus > /dev/null
         case $((turn % 4)) in
         1) echo sched_switch > $at && echo syscalls,irq > $at || exit 2;;
