@@ -12,10 +12,10 @@ pub mod diff;
 mod distribution;
 mod exits;
 mod group;
+mod hypertrace;
 mod known_parts;
 mod lanes;
 mod latencies;
-mod hypertrace;
 mod nested;
 mod nested_steps;
 mod path;
@@ -31,12 +31,12 @@ pub use device_exits::{DeviceAddresses, DeviceExits, device_exits};
 pub use distribution::{Distribution, EXACT_VALUES};
 pub use exits::{ExitRow, Exits, Recorded, exits};
 pub use group::{By, Group};
+pub use hypertrace::{HypertraceSummary, StreamSummary, Told, ToldSink, VcpuThread, hypertrace};
 pub use known_parts::KnownParts;
 pub use lanes::{Item, Lane, LaneKind, LaneMachine, LaneSet, Merged, Span, State, lanes};
 pub use latencies::{
     Heat, HeatCell, HeatKey, HeatName, LATENCY_ROWS_PER_OCTAVE, Latencies, latency_row,
 };
-pub use hypertrace::{HypertraceSummary, StreamSummary, Told, ToldSink, VcpuThread, hypertrace};
 pub use nested::{AncillaryRow, LevelCount, Nested, NestedRow, nested};
 pub use path::{Actor, ExampleStep, Hop, NoSuchEvent, Path, PathEnds, Paths, paths};
 pub use reasons::{Code, Isa, ReasonNames, is_waiting};

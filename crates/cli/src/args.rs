@@ -21,8 +21,8 @@ pub(crate) mod hypertrace;
 pub(crate) mod keys;
 pub(crate) mod lab;
 pub(crate) mod listen;
-pub(crate) mod page;
 pub(crate) mod mark;
+pub(crate) mod page;
 pub(crate) mod path;
 pub(crate) mod record;
 

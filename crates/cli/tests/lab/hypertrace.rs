@@ -5,7 +5,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::tool::{Ran, TestLab, can_run, can_run_all, folder};
+use crate::recorded::hyperscope;
+use crate::tool::{TestLab, can_run, can_run_all, folder};
 
 /// As the module's own documentation has it.
 const UNIT_NS: i64 = 32;
@@ -31,11 +32,6 @@ pub(crate) fn build_module() -> bool {
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn hyperscope(arguments: &[&str]) -> Ran {
-    let output = Command::new(env!("CARGO_BIN_EXE_hyperscope")).args(arguments).output();
-    Ran::from(output.unwrap()).done()
 }
 
 /// Events, an object a line.
