@@ -10,6 +10,8 @@ use crate::tables::Tables;
 pub struct Decoder {
     stream: Option<Stream>,
     losses: Losses,
+    /// The stream's frames have more words than come here.
+    cut: bool,
     /// The last event's stamp.
     last_ns: u64,
 }
@@ -36,12 +38,15 @@ impl Decoder {
     /// come before some of that one: they get the last one's stamp, so that their order stays.
     pub fn frame(&mut self, words: &[u64], host_ns: u64, events: &mut Vec<Event>) {
         let frame = Frame::read(words);
+        if let Some(Record::Hello(hello)) = frame.records.first() {
+            self.cut = usize::from(hello.words) > words.len();
+        }
         match frame.records.first() {
             Some(Record::Unknown) => {
                 self.stream = None;
                 count(&mut self.losses.frames_unknown, 1);
             }
-            Some(Record::Hello(hello)) if usize::from(hello.words) > words.len() => {
+            _ if self.cut => {
                 self.stream = None;
                 count(&mut self.losses.frames_cut, 1);
             }

@@ -1,6 +1,6 @@
 //! Frames that are missing, changed, or made up.
 
-use hypertrace::{Decoder, Kind};
+use hypertrace::{Decoder, Kind, Losses};
 use proptest::prelude::*;
 
 use crate::packer::{Sent, UNIT_NS, decode, pack};
@@ -107,11 +107,20 @@ fn agrees(some: Kind, all: Kind) -> bool {
 }
 
 #[test]
-fn frames_with_more_words_than_were_seen_are_counted() {
-    let sent = pack(9, 0, &["call 5 7 121 x 0 4096".into(), "finish 9".into()]);
+fn frames_with_more_words_than_were_seen_are_counted_as_such() {
+    let line = |at: u64| format!("call {} 7 121 x 0 {}", at * 20, at * 4096);
+    let lines: Vec<String> = (0..100).map(line).chain(["finish 2001".into()]).collect();
+    let sent = pack(9, 0, &lines);
     let (mut decoder, mut events) = (Decoder::default(), Vec::new());
-    decoder.frame(&sent[0].words[..4], 0, &mut events);
-    assert_eq!((events.len(), decoder.losses().frames_cut), (0, 1));
+    for frame in &sent {
+        decoder.frame(&frame.words[..4], 0, &mut events);
+    }
+    let losses = Losses { frames_cut: sent.len() as u64, ..Losses::default() };
+    assert_eq!((events.len(), decoder.losses()), (0, losses));
+    for frame in &sent {
+        decoder.frame(&frame.words, frame.unit * UNIT_NS, &mut events);
+    }
+    assert_eq!((events.len(), decoder.losses()), (100, losses));
 }
 
 #[test]
