@@ -20,6 +20,7 @@ help:
 	@echo 'make test-lab-aarch64  an emulated Arm host and its guest: two minutes'
 	@echo 'make agent   the program inside guests that records them, static'
 	@echo 'make labguest  the program inside machines of the lab, for other architectures, too'
+	@echo 'make kmod    the kernel module inside guests, for the kernel of the lab (KERNEL=RELEASE: for another)'
 	@echo 'make bless   write the expected outputs of the golden tests anew'
 	@echo 'make deny    licences and origins of the dependencies (needs cargo-deny)'
 ifneq ($(wildcard benches/run),)
@@ -148,6 +149,11 @@ agent: export CC_aarch64_unknown_linux_musl ?= $(shell command -v aarch64-linux-
 agent:
 	@$(call static,hyperscope-agent $$([ -n "$$(eval echo \$$CC_$${arch}_unknown_linux_musl)" ] || echo --no-default-features))
 	@ls -l $(TARGET_DIR)/*-unknown-linux-musl/labguest/hyperscope-agent
+
+# The module that guests tell their hosts by, for the lab's kernel; its headers are fetched.
+.PHONY: kmod
+kmod:
+	@kmod/build $(KERNEL)
 
 # Arm machines in the emulator; skipped where the program inside them can't be built.
 .PHONY: test-lab-aarch64

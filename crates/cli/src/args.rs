@@ -17,9 +17,11 @@ pub(crate) mod bench;
 pub(crate) mod cpu;
 pub(crate) mod diff;
 pub(crate) mod export;
+pub(crate) mod hypertrace;
 pub(crate) mod keys;
 pub(crate) mod lab;
 pub(crate) mod listen;
+pub(crate) mod mark;
 pub(crate) mod page;
 pub(crate) mod path;
 pub(crate) mod record;
@@ -71,6 +73,8 @@ pub(crate) enum Verb {
     Export(export::ExportArgs),
     /// Follow requests from guest to host and back, and time each hop
     Path(path::PathArgs),
+    /// Print what guests told by hypercall, from their host's recording alone
+    Hypertrace(hypertrace::HypertraceArgs),
     /// Tell how guests' clocks relate to their host's, and how well that is known
     Align(AlignArgs),
     /// Write everything about a recording as one page for a browser
@@ -81,6 +85,8 @@ pub(crate) enum Verb {
     Record(record::RecordArgs),
     /// Record guests as their agents connect, each into a session of its own
     Listen(listen::ListenArgs),
+    /// Put a text into the recording that this guest's host makes
+    Mark(mark::MarkArgs),
     /// Make keys by which hosts and agents know each other over TLS
     Keys(keys::KeysArgs),
     /// Run virtual hosts, guests and nested guests to try things on

@@ -11,6 +11,8 @@ const VARIABLE: &str = "HYPERSCOPE_LABGUEST";
 const NAME: &str = "hyperscope-labguest";
 /// Records a machine on behalf of the one below.
 const AGENT: &str = "hyperscope-agent";
+/// Tells of a guest's kernel by hypercalls.
+const MODULE: &str = "hyperscope_guest.ko";
 
 /// The file for an architecture.
 pub(crate) fn find(arch: Arch) -> Result<PathBuf> {
@@ -30,6 +32,14 @@ pub(crate) fn find(arch: Arch) -> Result<PathBuf> {
 /// The agent for an architecture, if it was built.
 pub(crate) fn agent(arch: Arch) -> Option<PathBuf> {
     beside(&std::env::current_exe().ok()?, AGENT, arch)
+}
+
+/// The module by which a guest tells its host, for a kernel, if it was built.
+pub(crate) fn kernel_module(release: &str) -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    let file = format!("kmod/{release}/{MODULE}");
+    let places = |folder: &Path| [folder.join(&file), folder.join("../lib/hyperscope").join(&file)];
+    folders(&own).flat_map(places).find(|path| path.is_file())
 }
 
 fn beside(own: &Path, name: &str, arch: Arch) -> Option<PathBuf> {

@@ -28,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Where the agent goes, in the guest.
 const AGENT: &str = "/bin/hyperscope-agent";
+/// Ends one that runs; its file can't be written before that.
+const END_AGENT: &str = "while killall hyperscope-agent 2>/dev/null; do sleep 0.05; done";
 /// What the agent says once it waits.
 const WAITING: &str = "until grep -q 'waiting on' /tmp/agent.log; do sleep 0.1; done";
 
@@ -127,7 +129,7 @@ fn start_agent(lab: &Lab) -> Result<()> {
     let none = || LabError::missing("hyperscope-agent", "`make agent` builds it");
     let program = labguest::agent(arch).ok_or_else(none)?;
     let mut session = lab.session(2)?;
-    session.check(&["sh", "-c", "killall hyperscope-agent 2>/dev/null; true"], PATIENCE)?;
+    session.check(&["sh", "-c", END_AGENT], PATIENCE)?;
     put(&mut session, &program, AGENT)?;
     let mut exec = command(&[AGENT, "vsock"], PATIENCE);
     exec.detach_to = Some("/tmp/agent.log".into());

@@ -5,12 +5,13 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use labwire::{Ended, Truth};
+use labwire::{Ended, Put, Truth};
 use serde_json::json;
 
 use crate::description::Description;
 use crate::error::{LabError, Result};
 use crate::lab::Lab;
+use crate::labguest;
 use crate::own_recorder::{self, OwnRecording};
 use crate::scenario::{Record, RunStep, Scenario, Step};
 use crate::session::command;
@@ -19,6 +20,8 @@ use crate::up::{Step as Told, Tell};
 
 /// How long one command of a scenario may take.
 const COMMAND: Duration = Duration::from_secs(600);
+/// Where a guest has the module that tells its host by hypercalls.
+const MODULE: &str = "/lab/hyperscope_guest.ko";
 /// How long a machine may take to shut down.
 const SHUT_DOWN: Duration = Duration::from_secs(60);
 
@@ -33,6 +36,9 @@ impl Lab {
         let told = |text: String| tell(Told { text, usual: None });
         fs::create_dir_all(to).map_err(LabError::io("cannot make", to))?;
         told("preparing".into());
+        if scenario.needs_module() {
+            self.put_module()?;
+        }
         self.steps(&description, &scenario.before, &mut Vec::new())?;
         told("recording".into());
         let recording = Recorder::begin(self, &description, &scenario.record)?;
@@ -46,6 +52,19 @@ impl Lab {
         write_session(scenario, to)?;
         write_truth(scenario, &truth, to)?;
         Ok(truth)
+    }
+
+    /// Puts the module that tells the host by hypercalls into the guest.
+    fn put_module(&self) -> Result<()> {
+        let mut session = self.session(2)?;
+        let said = session.said(&command(&["uname", "-r"], COMMAND))?;
+        let release = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+        let path = labguest::kernel_module(&release).ok_or_else(|| {
+            let what = format!("the module hyperscope_guest for the kernel {release}");
+            LabError::missing(what, "`make kmod` builds it")
+        })?;
+        let mut file = File::open(&path).map_err(LabError::io("cannot read", &path))?;
+        session.put(&Put { path: MODULE.into(), mode: 0o644 }, &mut file)
     }
 
     fn steps(

@@ -12,7 +12,7 @@ use crate::error::{LabError, Result};
 use crate::machine::{Board, Net};
 
 /// The scenarios that come with the lab, with their names.
-const BUNDLED: [(&str, &str); 8] = [
+const BUNDLED: [(&str, &str); 9] = [
     ("idle", include_str!("../scenarios/idle.toml")),
     ("exits", include_str!("../scenarios/exits.toml")),
     ("net-virtio", include_str!("../scenarios/net-virtio.toml")),
@@ -20,6 +20,7 @@ const BUNDLED: [(&str, &str); 8] = [
     ("disk", include_str!("../scenarios/disk.toml")),
     ("boot", include_str!("../scenarios/boot.toml")),
     ("shutdown", include_str!("../scenarios/shutdown.toml")),
+    ("hypertrace", include_str!("../scenarios/hypertrace.toml")),
     ("nested", include_str!("../scenarios/nested.toml")),
 ];
 
@@ -61,6 +62,9 @@ struct GuestChanges {
     net: Option<Net>,
     disk_mib: Option<u32>,
     shm_mib: Option<u32>,
+    /// The module that tells the host by hypercalls is put there, not yet loaded.
+    #[serde(default)]
+    module: bool,
 }
 
 /// What is recorded: level 1, and its guest where events of that are named.
@@ -165,6 +169,11 @@ impl Scenario {
     pub fn changes_machines(&self) -> bool {
         let changes = |step: &Step| matches!(step, Step::Start { .. } | Step::ShutDown { .. });
         self.before.iter().chain(&self.steps).any(changes)
+    }
+
+    /// Whether its guest is to have the module that tells the host by hypercalls.
+    pub(crate) fn needs_module(&self) -> bool {
+        self.guest.module
     }
 
     /// The lab that it runs in.

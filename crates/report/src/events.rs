@@ -9,6 +9,7 @@ mod merge;
 mod names;
 mod printer;
 mod text;
+mod told;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
@@ -17,6 +18,7 @@ use sources::Recording;
 use timeline::rounds::{self, Input};
 
 pub use filter::{Condition, CpuSet, Filter, FilterError};
+pub use told::{ToldStyle, ToldWriter};
 
 /// How an event is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

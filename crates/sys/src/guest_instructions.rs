@@ -1,7 +1,7 @@
 //! Instructions that make a guest exit, each for one kind of exit.
 
 #[cfg(target_arch = "x86_64")]
-pub use x86::{PortWriter, cpuid, hypercall};
+pub use x86::{PortWriter, cpuid, hypercall, is_kvm_guest};
 
 #[cfg(target_arch = "aarch64")]
 pub use arm::wait_for_interrupt;
@@ -22,6 +22,16 @@ mod x86 {
     fn has_vmmcall() -> bool {
         // "Auth" of "AuthenticAMD", "Hygo" of "HygonGenuine".
         [0x6874_7541, 0x6f67_7948].contains(&__cpuid(0).ebx)
+    }
+
+    /// Whether KVM runs this machine, so that [`hypercall`] reaches it.
+    #[must_use]
+    pub fn is_kvm_guest() -> bool {
+        // A bit that processors leave 0, for hypervisors to set.
+        let has_hypervisor = __cpuid(1).ecx & 1 << 31 != 0;
+        let who = __cpuid(0x4000_0000);
+        let name = [who.ebx, who.ecx, who.edx].map(u32::to_le_bytes);
+        has_hypervisor && name.as_flattened() == b"KVMKVMKVM\0\0\0"
     }
 
     /// Makes a hypercall with four arguments. From user space the kernel's KVM refuses it, once it

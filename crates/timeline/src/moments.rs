@@ -2,7 +2,7 @@
 //!
 //! Exits need no global order (see `lanes`); what spans threads and machines does: who woke whom,
 //! which state a vCPU left for which, which way a request took. A caller says which events it wants
-//! and which of their fields ([`Wanted`]); a moment is then 56 bytes, whatever the kernel, its byte
+//! and which of their fields ([`Wanted`]); a moment is then 64 bytes, whatever the kernel, its byte
 //! order and its field names. Guests whose recordings were aligned stand among the events of their
 //! host.
 
@@ -21,7 +21,7 @@ use crate::rounds::{self, Input};
 pub use names::ThreadNames;
 
 /// Fields of one event that can be asked for.
-pub const MOST_FIELDS: usize = 4;
+pub const MOST_FIELDS: usize = 5;
 
 /// An event that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct Moment {
     values: [u64; MOST_FIELDS],
 }
 
-const _: () = assert!(size_of::<Moment>() == 56);
+const _: () = assert!(size_of::<Moment>() == 64);
 
 impl Moment {
     /// The number in field `at` of [`Wanted::fields`], with its sign extended where it has one;

@@ -9,6 +9,7 @@
 pub mod agent;
 mod exporting;
 pub mod format;
+pub mod hypertrace;
 pub mod page;
 pub mod print_fmt;
 mod printing;
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant};
 pub type Run = fn(&[u8]);
 
 /// All surfaces by name: that of their fuzz target and of the folders of their seeds and crashes.
-pub const ALL: [(&str, Run); 10] = [
+pub const ALL: [(&str, Run); 11] = [
     ("page", page::run),
     ("trace_dat", trace_dat::run),
     ("recording", recording::run),
@@ -37,6 +38,7 @@ pub const ALL: [(&str, Run); 10] = [
     ("shared_memory", shared_memory::run),
     ("trace_cmd", trace_cmd::run),
     ("agent", agent::run),
+    ("hypertrace", hypertrace::run),
 ];
 
 /// How long `work` takes; what takes longer than `limit` is done twice and the shorter time is told,

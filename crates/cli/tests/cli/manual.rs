@@ -4,11 +4,12 @@ use std::fs;
 
 use crate::tool::{assert_golden, output_of};
 
-const VERBS: [&str; 17] = [
+const VERBS: [&str; 19] = [
     "exits",
     "nested",
     "path",
     "cpu",
+    "hypertrace",
     "align",
     "diff",
     "events",
@@ -17,6 +18,7 @@ const VERBS: [&str; 17] = [
     "info",
     "record",
     "listen",
+    "mark",
     "keys",
     "lab",
     "bench",

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::hypertrace::build_module;
 use crate::tool::{TestLab, can_run};
 
 #[test]
@@ -11,10 +12,12 @@ fn every_scenario_holds_what_it_says() {
         return;
     }
     let lab = TestLab::new("every");
+    lab.run(&["fetch"]).done();
+    let module = build_module();
     let list = lab.run(&["run"]).done().stdout;
     let names: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert!(names.len() >= 8, "{list}");
-    for name in names {
+    for name in names.into_iter().filter(|name| module || *name != "hypertrace") {
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("out");
         let ran = lab.run(&["run", name, "-o", to.to_str().unwrap()]).done();

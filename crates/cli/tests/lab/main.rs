@@ -11,6 +11,7 @@ mod every_scenario;
 mod guest_faults;
 mod guests;
 mod hangs;
+mod hypertrace;
 mod leftovers;
 mod machines;
 mod patience;

@@ -49,6 +49,18 @@ pub(super) const SHAPES: &[Shape] = &[
         print: r#""vcpu %u, rip 0x%lx%s", REC->vcpu_id, REC->rip, REC->immediate_exit ? "[immediate exit]" : """#,
     },
     Shape { system: "kvm", name: "kvm_exit", fields: EXIT_FIELDS, print: EXIT_PRINT },
+    Shape {
+        system: "kvm",
+        name: "kvm_hypercall",
+        fields: &[
+            ("unsigned long", "nr"),
+            ("unsigned long", "a0"),
+            ("unsigned long", "a1"),
+            ("unsigned long", "a2"),
+            ("unsigned long", "a3"),
+        ],
+        print: r#""nr 0x%lx a0 0x%lx a1 0x%lx a2 0x%lx a3 0x%lx", REC->nr, REC->a0, REC->a1, REC->a2, REC->a3"#,
+    },
     Shape { system: "kvm", name: "kvm_nested_vmexit", fields: EXIT_FIELDS, print: EXIT_PRINT },
     Shape {
         system: "kvm",

@@ -1,0 +1,180 @@
+//! A guest's module tells a stock host by hypercall what the guest's own ftrace records meanwhile.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::recorded::hyperscope;
+use crate::tool::{TestLab, can_run, can_run_all, folder};
+
+/// As the module's own documentation has it.
+const UNIT_NS: i64 = 32;
+
+/// Builds the module for the lab's kernel; where its headers or a compiler are missing says so.
+pub(crate) fn build_module() -> bool {
+    let built = Command::new(repository().join("kmod/build"))
+        .env("HYPERSCOPE_LAB_DIR", folder())
+        .env(
+            "CARGO_TARGET_DIR",
+            Path::new(env!("CARGO_BIN_EXE_hyperscope")).ancestors().nth(2).unwrap(),
+        )
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&built.stderr).into_owned();
+    // A module that doesn't build is a fault; one that can't be built here is not.
+    assert!(!said.contains("the module "), "{said}");
+    if !built.status.success() {
+        eprintln!("skipped: {said}");
+    }
+    built.status.success()
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Events, an object a line.
+fn lines(arguments: &[&str]) -> Vec<Value> {
+    let printed = hyperscope(arguments).stdout;
+    printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_stock_host_records_what_the_guest_records_itself() {
+    if !can_run() {
+        return;
+    }
+    let lab = TestLab::new("hypertrace");
+    lab.run(&["up", "--levels", "2"]).done();
+    if !build_module() {
+        return;
+    }
+    let temporary = tempfile::tempdir().unwrap();
+    let session = temporary.path().join("out");
+    let session = session.to_str().unwrap();
+    lab.run(&["run", "hypertrace", "-o", session]).done();
+    let told = lines(&["hypertrace", "--format", "jsonl", session]);
+    let own = lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", session]);
+    let begin = assert_within(&told, &own);
+    let hypercalls = lines(&["events", "--format", "jsonl", "-e", "kvm:kvm_hypercall", session]);
+    let hypercalls = hypercalls.iter().filter(|one| one["fields"]["nr"] == 0x4853_0000).count();
+    assert!(told.len() > 1000, "{}", told.len());
+    assert!(told.len() >= 4 * hypercalls, "{} events, {hypercalls} hypercalls", told.len());
+    let stamps = told.iter().zip(&own[begin..]).map(|(told, own)| stamp(told) - stamp(own));
+    assert_late(stamps.collect());
+    let each = told.len() as f64 / hypercalls as f64;
+    eprintln!("{} switches as the guest recorded them, {each:.1} a hypercall", told.len());
+}
+
+/// What was told is a part of what the guest recorded, event for event; where that begins.
+fn assert_within(told: &[Value], own: &[Value]) -> usize {
+    let first = |(_, one): &(usize, &Value)| told[0]["fields"] == one["fields"];
+    let begins = own.iter().enumerate().filter(first).map(|(at, _)| at);
+    let same = |begin: usize| {
+        let pairs = told.iter().zip(&own[begin..]);
+        pairs.take_while(|(a, b)| a["fields"] == b["fields"] && a["cpu"] == b["cpu"]).count()
+    };
+    let (length, begin) = begins.map(|begin| (same(begin), begin)).max().unwrap();
+    assert_eq!(length, told.len(), "{} is not {}", told[length], own[begin + length]);
+    begin
+}
+
+fn stamp(event: &Value) -> i64 {
+    event["ts_ns"].as_i64().unwrap()
+}
+
+/// None is early, by more than a unit and what the alignment is good for; most are late by what an
+/// emulated exit takes, all alike.
+fn assert_late(mut late_ns: Vec<i64>) {
+    let mut steps_ns: Vec<i64> = late_ns.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    late_ns.sort_unstable();
+    steps_ns.sort_unstable();
+    let (least, median) = (late_ns[0], late_ns[late_ns.len() / 2]);
+    let step = steps_ns[steps_ns.len() / 2];
+    assert!(least >= -2 * UNIT_NS, "{least}");
+    assert!(median < 1_000_000, "{median}");
+    assert!(step < 10_000, "{step}");
+    eprintln!("late by {least} ns at least, {median} in the median; steps differ by {step} ns");
+}
+
+/// Loads and unloads the module under load, with all of its probes.
+const SOAK: &str = "
+    dmesg -c > /dev/null
+    hyperscope-labguest measure ms=600000 switches=2000 > /dev/null 2>&1 & load=$!
+    at=/sys/module/hyperscope_guest/parameters/probes
+    all=sched_switch,sched_waking,sched_wakeup,irq,syscalls,functions
+    for turn in $(seq 100); do
+        insmod /lab/hyperscope_guest.ko functions='vfs_*' probes=$all max_age_ms=5 || exit 1
+        echo turn $turn > /dev/ttyS0
+        ls -R /sys/bus > /dev/null
+        case $((turn % 4)) in
+        1) echo sched_switch > $at && echo syscalls,irq > $at || exit 2;;
+        2) echo > $at && echo functions > $at && echo $all > $at || exit 3;;
+        3) ! echo nonsense > $at 2> /dev/null || exit 4;;
+        esac
+        rmmod hyperscope_guest || exit 5
+    done
+    kill $load
+    # Modules from elsewhere and without a signature: nothing else has happened.
+    [ $(cat /proc/sys/kernel/tainted) = 12288 ] || exit 6
+    ! dmesg | grep -iE 'warning|bug|oops|stall|call trace' || exit 7";
+
+#[test]
+fn the_module_comes_and_goes_under_load() {
+    if !can_run_all() {
+        return;
+    }
+    let lab = TestLab::new("hypertrace-soak");
+    lab.run(&["up", "--levels", "2"]).done();
+    if !build_module() {
+        return;
+    }
+    let temporary = tempfile::tempdir().unwrap();
+    let (scenario, session) = (temporary.path().join("soak.toml"), temporary.path().join("out"));
+    let text = format!(
+        "summary = 'soak'\nlevels = 2\n[guest]\nmodule = true\n[record]\n\
+         events = ['kvm:kvm_hypercall']\nbuffer_kib = 60000\n[[step]]\ndo = 'run'\nlevel = 2\n\
+         argv = ['sh', '-c', '''{SOAK}''']\n"
+    );
+    std::fs::write(&scenario, text).unwrap();
+    let (scenario, session) = (scenario.to_str().unwrap(), session.to_str().unwrap());
+    lab.run(&["run", scenario, "-o", session]).done();
+    let read = hyperscope(&["hypertrace", session]);
+    for event in
+        ["sched_switch:", "sched_waking:", "irq_handler_exit:", "sys_exit:", "function_entry:"]
+    {
+        assert!(read.stdout.contains(event), "no {event}");
+    }
+    for lost in ["no sense", "are missing", "not known"] {
+        assert!(!read.stderr.contains(lost), "{}", read.stderr);
+    }
+    eprintln!("{}", read.stderr);
+}
+
+/// KVM refuses a program's hypercalls, and has traced them by then.
+#[test]
+fn marks_of_programs_reach_the_host() {
+    if !can_run_all() {
+        return;
+    }
+    let lab = TestLab::new("marks");
+    lab.run(&["up", "--levels", "2"]).done();
+    lab.run(&["put", "2", env!("CARGO_BIN_EXE_hyperscope"), "/bin/hyperscope"]).done();
+    let long = "a text of more bytes than one hypercall has room for, with ä in it";
+    let temporary = tempfile::tempdir().unwrap();
+    let (scenario, session) = (temporary.path().join("marks.toml"), temporary.path().join("out"));
+    let text = format!(
+        "summary = 'marks'\nlevels = 2\n[record]\nevents = ['kvm:kvm_hypercall']\n[[step]]\n\
+         do = 'run'\nlevel = 2\n\
+         argv = ['sh', '-c', 'hyperscope mark begin && hyperscope mark {long} && hyperscope mark --here own']\n"
+    );
+    std::fs::write(&scenario, text).unwrap();
+    let (scenario, session) = (scenario.to_str().unwrap(), session.to_str().unwrap());
+    lab.run(&["run", scenario, "-o", session]).done();
+    let marks = lines(&["hypertrace", "--format", "jsonl", session]);
+    let texts: Vec<&Value> = marks.iter().map(|mark| &mark["fields"]["text"]).collect();
+    assert_eq!(texts, ["begin", long]);
+    let own = lab.shell(2, "cat /sys/kernel/tracing/trace").done().stdout;
+    assert!(own.contains("tracing_mark_write: own"), "{own}");
+}

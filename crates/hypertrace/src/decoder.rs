@@ -1,0 +1,208 @@
+//! The frames of one vCPU, in their order, to events.
+
+use crate::clock::Clock;
+use crate::event::{Event, Interrupt, Kind, Losses, Task, TaskState};
+use crate::frame::{Frame, Hello, Raw, Record};
+use crate::tables::Tables;
+
+/// Reads the stream of one vCPU.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    stream: Option<Stream>,
+    losses: Losses,
+    /// The stream's frames have more words than come here.
+    cut: bool,
+    /// The last event's stamp.
+    last_ns: u64,
+}
+
+/// A stream from its first record on.
+#[derive(Debug)]
+struct Stream {
+    hello: Hello,
+    clock: Clock,
+    tables: Tables,
+    current: Option<Task>,
+    next_number: u8,
+    events: u32,
+    /// Whether its first record was seen, so that `events` is all of them.
+    from_start: bool,
+}
+
+impl Decoder {
+    /// Takes a frame and the host's time of its hypercall; appends its events, in their order.
+    ///
+    /// Frames are expected in the order of their times. Stamps are later than the events were by the
+    /// time it took from the guest's last look at its clock to the host's stamp, and off by up to one
+    /// unit more. Where a frame took longer than the one before it, events of this one may seem to
+    /// come before some of that one: they get the last one's stamp, so that their order stays.
+    pub fn frame(&mut self, words: &[u64], host_ns: u64, events: &mut Vec<Event>) {
+        let frame = Frame::read(words);
+        if let Some(Record::Hello(hello)) = frame.records.first() {
+            self.cut = usize::from(hello.words) > words.len();
+        }
+        match frame.records.first() {
+            Some(Record::Unknown) => {
+                self.stream = None;
+                count(&mut self.losses.frames_unknown, 1);
+            }
+            _ if self.cut => {
+                self.stream = None;
+                count(&mut self.losses.frames_cut, 1);
+            }
+            _ if !frame.whole => self.damaged(),
+            _ => self.whole(&frame, host_ns, events),
+        }
+    }
+
+    /// Frames are missing here, as the host's recording tells: nothing is taken for known that they
+    /// may have changed.
+    pub fn gap(&mut self) {
+        if let Some(stream) = &mut self.stream {
+            stream.forget();
+        }
+    }
+
+    /// What was missing so far.
+    #[must_use]
+    pub fn losses(&self) -> Losses {
+        self.losses
+    }
+
+    /// The guest's CPU, once the stream told.
+    #[must_use]
+    pub fn cpu(&self) -> Option<u16> {
+        Some(self.stream.as_ref()?.hello.cpu)
+    }
+
+    fn damaged(&mut self) {
+        count(&mut self.losses.frames_damaged, 1);
+        if let Some(stream) = &mut self.stream {
+            stream.forget();
+            stream.next_number = stream.next_number.wrapping_add(1);
+        }
+    }
+
+    fn whole(&mut self, frame: &Frame, host_ns: u64, events: &mut Vec<Event>) {
+        if let Some(Record::Hello(hello)) = frame.records.first() {
+            self.greet(hello, frame.number);
+        }
+        let Some(stream) = &mut self.stream else {
+            count(&mut self.losses.frames_early, 1);
+            return;
+        };
+        let lost = frame.number.wrapping_sub(stream.next_number);
+        if lost > 0 {
+            count(&mut self.losses.frames_lost, lost.into());
+            stream.forget();
+        }
+        stream.next_number = frame.number.wrapping_add(1);
+        let begun = events.len();
+        let mut units = stream.apply(frame, &mut self.losses, events);
+        let new = events.get_mut(begun..).unwrap_or_default();
+        // From the first event to the last; from here on to the hypercall.
+        let to_end = units.last().copied().unwrap_or(0).saturating_add(frame.age.unwrap_or(0));
+        let mut last_ns = self.last_ns.min(host_ns);
+        for (event, unit) in new.iter_mut().zip(units.drain(..)) {
+            let before_ns = stream.clock.ns(to_end.saturating_sub(unit));
+            event.stamp_ns = host_ns.saturating_sub(before_ns).max(last_ns);
+            event.at_latest = frame.age.is_none();
+            last_ns = event.stamp_ns;
+            count(&mut self.losses.stamps_at_latest, event.at_latest.into());
+        }
+        self.last_ns = last_ns;
+        if let Some(Record::Bye { events }) = frame.records.last() {
+            self.bye(*events);
+        }
+    }
+
+    fn greet(&mut self, hello: &Hello, number: u8) {
+        let Some(clock) = Clock::new(hello.tsc_khz, hello.shift) else {
+            self.stream = None;
+            return;
+        };
+        // A new stream's frames have numbers of their own.
+        let before = self.stream.take().filter(|_| hello.again);
+        let (next_number, events, from_start) = match before {
+            Some(before) => (before.next_number, before.events, before.from_start),
+            None => (number, 0, !hello.again),
+        };
+        let tables = Tables::new(hello.cpu);
+        self.stream = Some(Stream {
+            hello: *hello,
+            clock,
+            tables,
+            current: None,
+            next_number,
+            events,
+            from_start,
+        });
+    }
+
+    /// The stream ends, after so many events.
+    fn bye(&mut self, told: u32) {
+        if let Some(stream) = self.stream.take().filter(|stream| stream.from_start) {
+            let missing = told.wrapping_sub(stream.events);
+            count(&mut self.losses.events_missing, missing.into());
+        }
+    }
+}
+
+impl Stream {
+    /// Takes nothing for known that was told.
+    fn forget(&mut self) {
+        self.tables = Tables::new(self.hello.cpu);
+        self.current = None;
+    }
+
+    /// Appends the events, still without their stamps; units from the frame's first event to each.
+    fn apply(&mut self, frame: &Frame, losses: &mut Losses, events: &mut Vec<Event>) -> Vec<u64> {
+        let mut units = Vec::new();
+        let mut since_first = 0_u64;
+        for record in &frame.records {
+            match *record {
+                Record::Current(slot) => self.current = self.tables.task(slot),
+                Record::Lost(lost) => count(&mut losses.events_dropped, lost.into()),
+                Record::Function { slot, address } => self.tables.set_function(slot, address),
+                Record::IrqName { irq, name } => self.tables.set_irq(irq, name),
+                Record::Task { slot, task } => self.tables.set_task(slot, task),
+                Record::Event { after, raw } => {
+                    since_first = since_first.saturating_add(after);
+                    units.push(since_first);
+                    events.push(self.event(raw));
+                }
+                Record::Hello(_) | Record::Bye { .. } | Record::Unknown => {}
+            }
+        }
+        units
+    }
+
+    fn event(&mut self, raw: Raw) -> Event {
+        self.events = self.events.wrapping_add(1);
+        let running = self.current;
+        let kind = match raw {
+            Raw::Switch { state, slot } => {
+                let next = self.tables.task(slot);
+                self.current = next;
+                let state = TaskState { index: state, preempted_bit: self.hello.preempted_bit };
+                Kind::Switch { state, next }
+            }
+            Raw::Wake { wake, slot, cpu } => {
+                let target_cpu = cpu.unwrap_or(self.hello.cpu);
+                Kind::Wake { wake, task: self.tables.task(slot), target_cpu }
+            }
+            Raw::Irq { irq, handled } => {
+                let entry = || Interrupt::Entry(self.tables.irq(irq));
+                let what = handled.map_or_else(entry, |handled| Interrupt::Exit { handled });
+                Kind::Interrupt { irq, what }
+            }
+            Raw::Syscall { number, what } => Kind::Syscall { number, what },
+            Raw::Call { slot, what } => Kind::Call { address: self.tables.function(slot), what },
+        };
+        Event { stamp_ns: 0, at_latest: false, cpu: self.hello.cpu, running, kind }
+    }
+}
+
+fn count(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}

@@ -1,0 +1,232 @@
+//! A frame's words to records: what is written, not yet what it means.
+
+use crate::bits::Bits;
+use crate::event::{Call, Syscall, Task, Wake};
+
+/// How a stream is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hello {
+    /// Another one came before: the stream goes on.
+    pub(crate) again: bool,
+    pub(crate) cpu: u16,
+    pub(crate) tsc_khz: u32,
+    pub(crate) shift: u8,
+    pub(crate) words: u8,
+    pub(crate) preempted_bit: u8,
+}
+
+/// An event before its tables are looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Raw {
+    Switch { state: u8, slot: u8 },
+    Wake { wake: Wake, slot: u8, cpu: Option<u16> },
+    Irq { irq: u32, handled: Option<bool> },
+    Syscall { number: i32, what: Syscall },
+    Call { slot: u8, what: Call },
+}
+
+/// What a frame is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Record {
+    Hello(Hello),
+    /// A `Hello` of another version: nothing behind it can be read.
+    Unknown,
+    Current(u8),
+    Lost(u32),
+    Function {
+        slot: u8,
+        address: u64,
+    },
+    IrqName {
+        irq: u8,
+        name: [u8; 16],
+    },
+    Bye {
+        events: u32,
+    },
+    Task {
+        slot: u8,
+        task: Task,
+    },
+    /// An event, so many units after the one before it in the frame.
+    Event {
+        after: u64,
+        raw: Raw,
+    },
+}
+
+/// What a frame holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) number: u8,
+    pub(crate) records: Vec<Record>,
+    /// Units from the last event to the hypercall; `None`: more than could be said.
+    pub(crate) age: Option<u64>,
+    /// Whether it ends as it should. If not, what was read up to there is in `records`.
+    pub(crate) whole: bool,
+}
+
+/// The version that this program reads.
+const VERSION: u64 = 1;
+
+impl Frame {
+    /// Reads a frame; never fails, see [`Frame::whole`].
+    pub(crate) fn read(words: &[u64]) -> Self {
+        let mut bits = Bits::new(words);
+        let mut frame = Self { number: bits.take_u8(8).unwrap_or(0), ..Self::default() };
+        // Each turn takes bits, so there is an end.
+        frame.whole = frame.records(&mut bits).is_some();
+        frame
+    }
+
+    fn records(&mut self, bits: &mut Bits<'_>) -> Option<()> {
+        let mut first = true;
+        loop {
+            let record = match bits.take(3)? {
+                0 => {
+                    self.age = age(bits)?;
+                    return Some(());
+                }
+                6 => task(bits)?,
+                7 => more(bits)?,
+                kind => {
+                    let raw = raw(kind, bits)?;
+                    let after = if first { 0 } else { delta(bits)? };
+                    first = false;
+                    Record::Event { after, raw }
+                }
+            };
+            self.records.push(record);
+            if record == Record::Unknown {
+                return None;
+            }
+        }
+    }
+}
+
+fn age(bits: &mut Bits<'_>) -> Option<Option<u64>> {
+    let (count, unknown) = if bits.flag()? { (28, 0x0fff_ffff) } else { (12, 0x0fff) };
+    let age = bits.take(count)?;
+    Some((age != unknown).then_some(age))
+}
+
+fn delta(bits: &mut Bits<'_>) -> Option<u64> {
+    let count = match bits.take(2)? {
+        0 => 6,
+        1 => 11,
+        2 => 17,
+        _ => 30,
+    };
+    bits.take(count)
+}
+
+fn raw(kind: u64, bits: &mut Bits<'_>) -> Option<Raw> {
+    match kind {
+        1 => {
+            let state = match bits.take(2)? {
+                0 => 1,
+                1 => crate::event::PREEMPTED,
+                2 => 0,
+                _ => bits.take_u8(4)?,
+            };
+            Some(Raw::Switch { state, slot: bits.take_u8(6)? })
+        }
+        2 => {
+            let wake = match bits.take(2)? {
+                0 => Wake::Waking,
+                1 => Wake::Wakeup,
+                2 => Wake::New,
+                _ => return None,
+            };
+            let slot = bits.take_u8(6)?;
+            let cpu = if bits.flag()? { None } else { Some(bits.take_u16(16)?) };
+            Some(Raw::Wake { wake, slot, cpu })
+        }
+        3 => {
+            let (exit, irq) = numbered(bits, 8)?;
+            let handled = if exit { Some(bits.flag()?) } else { None };
+            Some(Raw::Irq { irq, handled })
+        }
+        4 => {
+            let (exit, number) = numbered(bits, 9)?;
+            let what = if exit { Syscall::Exit(result(bits)?) } else { Syscall::Enter };
+            Some(Raw::Syscall { number: number.cast_signed(), what })
+        }
+        5 => {
+            let what = if bits.flag()? { Call::Exit } else { Call::Entry };
+            Some(Raw::Call { slot: bits.take_u8(7)?, what })
+        }
+        _ => None,
+    }
+}
+
+/// Whether it is an end, and its number in few bits or in 32.
+fn numbered(bits: &mut Bits<'_>, few: u32) -> Option<(bool, u32)> {
+    let exit = bits.flag()?;
+    let count = if bits.flag()? { 32 } else { few };
+    Some((exit, bits.take_u32(count)?))
+}
+
+/// What a system call returns.
+fn result(bits: &mut Bits<'_>) -> Option<i64> {
+    match bits.take(2)? {
+        0 => Some(0),
+        1 => bits.take(16)?.try_into().ok(),
+        2 => i64::from(bits.take_u16(12)?).checked_neg(),
+        _ => Some(bits.take(64)?.cast_signed()),
+    }
+}
+
+fn task(bits: &mut Bits<'_>) -> Option<Record> {
+    let slot = bits.take_u8(6)?;
+    let pid = bits.take_u32(22)?;
+    let prio = i16::from(bits.take_u8(8)?).checked_sub(1)?;
+    let name = text(bits)?;
+    Some(Record::Task { slot, task: Task::new(pid, prio, &name) })
+}
+
+fn text(bits: &mut Bits<'_>) -> Option<[u8; 16]> {
+    let mut name = [0; 16];
+    let length = usize::try_from(bits.take(4)?).ok()?;
+    for byte in name.iter_mut().take(length) {
+        *byte = bits.take_u8(8)?;
+    }
+    Some(name)
+}
+
+fn more(bits: &mut Bits<'_>) -> Option<Record> {
+    match bits.take(3)? {
+        0 => hello(bits),
+        1 => Some(Record::Current(bits.take_u8(6)?)),
+        2 => {
+            // Why it was lost is told to who reads the format.
+            let _reason = bits.take(2)?;
+            Some(Record::Lost(bits.take_u32(32)?))
+        }
+        3 => {
+            let slot = bits.take_u8(7)?;
+            // Addresses are canonical: bit 47 is that of all above.
+            let address = bits.take(48)?.checked_shl(16)?.cast_signed() >> 16;
+            Some(Record::Function { slot, address: address.cast_unsigned() })
+        }
+        4 => Some(Record::IrqName { irq: bits.take_u8(8)?, name: text(bits)? }),
+        5 => Some(Record::Bye { events: bits.take_u32(32)? }),
+        _ => None,
+    }
+}
+
+fn hello(bits: &mut Bits<'_>) -> Option<Record> {
+    if bits.take(4)? != VERSION {
+        return Some(Record::Unknown);
+    }
+    let hello = Hello {
+        again: bits.flag()?,
+        cpu: bits.take_u16(16)?,
+        tsc_khz: bits.take_u32(32)?,
+        shift: bits.take_u8(5)?,
+        words: bits.take_u8(4)?,
+        preempted_bit: bits.take_u8(4)?,
+    };
+    let _probes = bits.take(8)?;
+    Some(Record::Hello(hello))
+}

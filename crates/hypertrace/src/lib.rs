@@ -1,0 +1,40 @@
+//! Events that a guest sent to its host by hypercall, from the hypercalls' arguments.
+//!
+//! A kernel module in the guest (`kmod/hyperscope_guest`) packs events into *frames*, and makes a
+//! hypercall with each: its arguments are the frame's words. The host's own recording of
+//! `kvm:kvm_hypercall` holds them, with the host's times. A [`Decoder`] takes the frames of one vCPU
+//! and gives the guest's events back, on the host's clock. `docs/formats/hypertrace.md` has the bits.
+//!
+//! Words to events, nothing else: no file, no clock. A guest is not trusted: what makes no sense is
+//! counted and left out, and all tables are of a size known beforehand.
+
+#![forbid(unsafe_code)]
+#![deny(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation
+)]
+
+mod bits;
+mod clock;
+mod decoder;
+mod event;
+mod frame;
+mod marks;
+mod tables;
+
+pub use decoder::Decoder;
+pub use event::{Call, Event, Interrupt, Kind, Losses, Syscall, Task, TaskState, Wake};
+pub use marks::{MARK_BYTES, Mark, Marks, mark_words};
+
+/// The hypercall that carries frames, unless the module was told another one.
+pub const NUMBER: u64 = 0x4853_0000;
+
+/// The hypercall that carries marks of programs.
+pub const MARK_NUMBER: u64 = 0x4853_0001;
+
+/// Words of the shortest frames: the arguments that every host sees.
+pub const LEAST_WORDS: usize = 4;
+
+/// Words of the longest frames.
+pub const MOST_WORDS: usize = 13;

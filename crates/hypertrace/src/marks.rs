@@ -1,0 +1,152 @@
+//! Texts that programs in a guest put among their host's events, a hypercall for each piece.
+
+/// Bytes of text in one hypercall.
+const PIECE_BYTES: usize = 28;
+/// Pieces of the longest text.
+const MOST_PIECES: usize = 16;
+/// Texts of which some piece is missing; more than a few are of a guest that plays tricks.
+const MOST_OPEN: usize = 64;
+
+/// Bytes of the longest text; of longer ones the end is left out.
+pub const MARK_BYTES: usize = PIECE_BYTES * MOST_PIECES;
+
+/// A text, as a guest's program put it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The time of its first piece, by the host's clock.
+    pub stamp_ns: u64,
+    /// The text, as far as it is one.
+    pub text: String,
+}
+
+/// The arguments of the hypercalls that carry a text. `id` tells texts apart that are put at the
+/// same time.
+#[must_use]
+pub fn mark_words(id: u16, text: &str) -> Vec<[u64; 4]> {
+    let bytes = text.as_bytes().get(..MARK_BYTES).unwrap_or(text.as_bytes());
+    let pieces: Vec<&[u8]> = match bytes.len() {
+        0 => vec![&[]],
+        _ => bytes.chunks(PIECE_BYTES).collect(),
+    };
+    let count = u8::try_from(pieces.len()).unwrap_or(u8::MAX);
+    let words = |(index, piece): (u8, &&[u8])| {
+        let [low, high] = id.to_le_bytes();
+        let head = [low, high, index, count];
+        let mut bytes = head.iter().chain(piece.iter()).copied();
+        std::array::from_fn(|_| {
+            u64::from_le_bytes(std::array::from_fn(|_| bytes.next().unwrap_or(0)))
+        })
+    };
+    (0..).zip(&pieces).map(words).collect()
+}
+
+/// Puts pieces together.
+#[derive(Debug, Default)]
+pub struct Marks {
+    open: Vec<Open>,
+    /// Pieces that belong to no text, and texts that were given up.
+    damaged: u64,
+}
+
+#[derive(Debug)]
+struct Open {
+    /// Whose it is, and which.
+    key: (u64, u16),
+    count: u8,
+    next: u8,
+    stamp_ns: u64,
+    bytes: Vec<u8>,
+}
+
+impl Marks {
+    /// Takes a hypercall's arguments; the text, if it is whole with these. `guest` tells guests
+    /// apart.
+    pub fn piece(&mut self, guest: u64, words: [u64; 4], stamp_ns: u64) -> Option<Mark> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let [low, high, index, count, text @ ..] = bytes.as_slice() else { return None };
+        let key = (guest, u16::from_le_bytes([*low, *high]));
+        if *count == 0 || usize::from(*count) > MOST_PIECES || index >= count {
+            self.damaged = self.damaged.saturating_add(1);
+            return None;
+        }
+        if *index == 0 {
+            self.begin(key, *count, stamp_ns);
+        }
+        let fits = |open: &Open| open.key == key && open.next == *index && open.count == *count;
+        let Some(at) = self.open.iter().position(fits) else {
+            self.damaged = self.damaged.saturating_add(1);
+            return None;
+        };
+        let open = self.open.get_mut(at)?;
+        open.bytes.extend_from_slice(text);
+        open.next = open.next.saturating_add(1);
+        if open.next < open.count {
+            return None;
+        }
+        let Open { bytes, stamp_ns, .. } = self.open.swap_remove(at);
+        let end =
+            bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last.saturating_add(1));
+        let text = String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned();
+        Some(Mark { stamp_ns, text })
+    }
+
+    fn begin(&mut self, key: (u64, u16), count: u8, stamp_ns: u64) {
+        let before = self.open.len();
+        self.open.retain(|open| open.key != key);
+        if self.open.len() >= MOST_OPEN {
+            self.open.remove(0);
+        }
+        let given_up = u64::try_from(before.saturating_sub(self.open.len())).unwrap_or(0);
+        self.damaged = self.damaged.saturating_add(given_up);
+        self.open.push(Open { key, count, next: 0, stamp_ns, bytes: Vec::new() });
+    }
+
+    /// Pieces that belong to no text, and texts that were given up; those still open, too.
+    #[must_use]
+    pub fn damaged(&self) -> u64 {
+        self.damaged.saturating_add(u64::try_from(self.open.len()).unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_come_back_whole_also_when_their_pieces_mix() {
+        let long = "a text that needs more than one hypercall, and then some";
+        let one = mark_words(1, long);
+        let other = mark_words(2, "short");
+        assert_eq!((one.len(), other.len()), (2, 1));
+        let mut marks = Marks::default();
+        assert_eq!(marks.piece(9, one[0], 100), None);
+        let short = Mark { stamp_ns: 150, text: "short".into() };
+        assert_eq!(marks.piece(9, other[0], 150), Some(short));
+        // Another guest's piece with the same number is another text's.
+        assert_eq!(marks.piece(8, one[1], 160), None);
+        let text = long.to_owned();
+        assert_eq!(marks.piece(9, one[1], 200), Some(Mark { stamp_ns: 100, text }));
+        assert_eq!(marks.damaged(), 1);
+    }
+
+    #[test]
+    fn the_longest_text_is_cut_and_the_shortest_is_empty() {
+        let long = "x".repeat(1000);
+        let mut marks = Marks::default();
+        let whole = mark_words(3, &long).iter().find_map(|words| marks.piece(0, *words, 0));
+        assert_eq!(whole.unwrap().text.len(), MARK_BYTES);
+        let empty = mark_words(3, "");
+        assert_eq!(marks.piece(0, empty[0], 7).unwrap().text, "");
+    }
+
+    #[test]
+    fn a_guest_that_begins_texts_without_end_takes_no_memory() {
+        let mut marks = Marks::default();
+        for id in 0..1000_u32 {
+            marks.piece(0, [u64::from(id) | 2 << 24, 0, 0, 0], 0);
+        }
+        assert_eq!(marks.open.len(), MOST_OPEN);
+        assert_eq!(marks.damaged(), 1000);
+    }
+}

@@ -1,0 +1,58 @@
+//! What short numbers in a stream stand for.
+
+use crate::event::Task;
+
+/// The task that runs when none does, on each CPU.
+const IDLE_SLOT: u8 = 0;
+/// Its priority, as `sched_switch` shows it.
+const IDLE_PRIO: i16 = 120;
+
+/// The tables of one stream, of fixed size.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    tasks: [Option<Task>; 64],
+    functions: [Option<u64>; 128],
+    irqs: Box<[[u8; 16]; 256]>,
+}
+
+impl Tables {
+    /// Those of a stream's begin, on a CPU: nobody is known but the idle task.
+    pub(crate) fn new(cpu: u16) -> Self {
+        let mut tables =
+            Self { tasks: [None; 64], functions: [None; 128], irqs: Box::new([[0; 16]; 256]) };
+        tables.set_task(IDLE_SLOT, Task::new(0, IDLE_PRIO, format!("swapper/{cpu}").as_bytes()));
+        tables
+    }
+
+    pub(crate) fn set_task(&mut self, slot: u8, task: Task) {
+        if let Some(place) = self.tasks.get_mut(usize::from(slot)) {
+            *place = Some(task);
+        }
+    }
+
+    pub(crate) fn task(&self, slot: u8) -> Option<Task> {
+        self.tasks.get(usize::from(slot)).copied().flatten()
+    }
+
+    pub(crate) fn set_function(&mut self, slot: u8, address: u64) {
+        if let Some(place) = self.functions.get_mut(usize::from(slot)) {
+            *place = Some(address);
+        }
+    }
+
+    pub(crate) fn function(&self, slot: u8) -> Option<u64> {
+        self.functions.get(usize::from(slot)).copied().flatten()
+    }
+
+    pub(crate) fn set_irq(&mut self, irq: u8, name: [u8; 16]) {
+        if let Some(place) = self.irqs.get_mut(usize::from(irq)) {
+            *place = name;
+        }
+    }
+
+    /// Its name, or none.
+    pub(crate) fn irq(&self, irq: u32) -> [u8; 16] {
+        let name = usize::try_from(irq).ok().and_then(|irq| self.irqs.get(irq));
+        name.copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,63 @@
+//! Events in, events out, at their times.
+
+use hypertrace::Losses;
+use proptest::prelude::*;
+
+use crate::packer::{UNIT_NS, decode, pack};
+use crate::told::history;
+
+/// Between the event that fills a frame and its hypercall.
+const CPU: u16 = 3;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Whatever happens, and however many words a frame has: it comes back, in its order, at its
+    /// time to the unit.
+    #[test]
+    fn what_is_packed_comes_back(
+        history in history(400),
+        words in 4..=13_usize,
+        flushes in proptest::collection::vec(0..40_usize, 0..5),
+        begin in 0..1_u64 << 40,
+    ) {
+        let mut lines = Vec::new();
+        let mut units = Vec::new();
+        let mut unit = begin;
+        for (at, told) in history.iter().enumerate() {
+            unit += told.after;
+            units.push(unit);
+            lines.push(told.line(unit));
+            if flushes.contains(&at) {
+                unit += 5_000_000;
+                lines.push(format!("flush {unit}"));
+            }
+        }
+        lines.push(format!("finish {}", unit + 7));
+        let sent = pack(words, CPU, &lines);
+        let (events, losses) = decode(&sent);
+        prop_assert_eq!(losses.frames_damaged, 0);
+        prop_assert_eq!(events.len(), history.len());
+        for ((told, event), unit) in history.iter().zip(&events).zip(&units) {
+            told.assert_is(event);
+            prop_assert_eq!(event.cpu, CPU);
+            // Ages are told up to four seconds.
+            if !event.at_latest {
+                prop_assert_eq!(event.stamp_ns, unit * UNIT_NS);
+            }
+        }
+        prop_assert!(events.is_sorted_by_key(|event| event.stamp_ns));
+        prop_assert_eq!(Losses { stamps_at_latest: 0, ..losses }, Losses::default());
+        if !sent.is_empty() {
+            prop_assert!(sent.iter().all(|frame| frame.words.len() == words));
+        }
+    }
+}
+
+#[test]
+fn what_the_guest_dropped_is_counted() {
+    let lines = ["lost 5 0 3", "lost 6 1 4000000000", "finish 7"].map(str::to_owned);
+    let (events, losses) = decode(&pack(4, 0, &lines));
+    assert!(events.is_empty());
+    assert_eq!(losses, Losses { events_dropped: 4_000_000_003, ..Losses::default() });
+}

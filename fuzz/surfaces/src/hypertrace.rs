@@ -1,0 +1,41 @@
+//! Frames and marks that a guest puts into hypercalls.
+
+use hypertrace::{Decoder, Marks};
+
+/// Fewest bits of an event: an interrupt's end is 14, the first of a frame has no time.
+const EVENT_BITS: usize = 10;
+
+/// Reads `bytes` as hypercalls: how many words in the first byte, each word with eight more.
+pub fn run(bytes: &[u8]) {
+    let Some((&count, rest)) = bytes.split_first() else { return };
+    let count = usize::from(count % 14).max(1);
+    let (mut decoder, mut marks, mut events) = (Decoder::default(), Marks::default(), Vec::new());
+    let mut sent = 0_u64;
+    let mut host_ns = 0_u64;
+    for frame in rest.chunks(8 * count) {
+        let word = |bytes: &[u8]| {
+            u64::from_le_bytes(std::array::from_fn(|at| bytes.get(at).copied().unwrap_or(0)))
+        };
+        let words: Vec<u64> = frame.chunks(8).map(word).collect();
+        // Forward, mostly.
+        host_ns = host_ns.wrapping_add(words.last().copied().unwrap_or(0) >> 20);
+        let before = events.len();
+        decoder.frame(&words, host_ns, &mut events);
+        let new = events.get(before..).unwrap_or_default();
+        assert!(new.len() <= 64 * words.len() / EVENT_BITS, "{} events", new.len());
+        assert!(new.iter().all(|event| event.stamp_ns <= host_ns), "an event after its frame");
+        assert!(new.is_sorted_by_key(|event| event.stamp_ns), "events out of order");
+        events.clear();
+        let piece = std::array::from_fn(|at| words.get(at).copied().unwrap_or(0));
+        if let Some(mark) = marks.piece(0, piece, host_ns) {
+            assert!(mark.text.len() <= 3 * hypertrace::MARK_BYTES, "a long mark");
+        }
+        if count > 3 && sent % 7 == 6 {
+            decoder.gap();
+        }
+        sent += 1;
+    }
+    let losses = decoder.losses();
+    let bad = losses.frames_damaged + losses.frames_early + losses.frames_unknown;
+    assert!(bad + losses.frames_cut <= sent, "more frames than were sent");
+}

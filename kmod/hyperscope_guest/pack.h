@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Events of one CPU to frames, as docs/formats/hypertrace.md has them.
+ *
+ * Nothing here is of the kernel, so that tests compile the same text as a program. Whoever includes
+ * it defines two functions:
+ *
+ *	ht_now()   the time, in units of the stream
+ *	ht_send()  takes the frame in p->word
+ *
+ * and calls the others on one CPU at a time, never nested.
+ */
+#ifndef HYPERSCOPE_PACK_H
+#define HYPERSCOPE_PACK_H
+
+#include <linux/types.h>
+
+#define HT_VERSION	1
+
+/* Words of a frame: a hypercall's arguments, and further registers. */
+#define HT_LEAST_WORDS	4
+#define HT_MOST_WORDS	13
+
+/* A stream says who it is, and starts its tables again, after so many frames ... */
+#define HT_KEY_FRAMES	1024
+/* ... or so many milliseconds. */
+#define HT_KEY_MS	1000
+
+#define HT_COMM_WORDS	2
+#define HT_COMM_LEN	(8 * HT_COMM_WORDS)
+
+enum ht_kind {
+	HT_END		= 0,
+	HT_SWITCH	= 1,
+	HT_WAKE		= 2,
+	HT_IRQ		= 3,
+	HT_SYSCALL	= 4,
+	HT_CALL		= 5,
+	HT_TASK		= 6,
+	HT_MORE		= 7,
+};
+
+enum ht_more {
+	HT_HELLO	= 0,
+	HT_CURRENT	= 1,
+	HT_LOST		= 2,
+	HT_FUNCTION	= 3,
+	HT_IRQ_NAME	= 4,
+	HT_BYE		= 5,
+};
+
+enum ht_wake {
+	HT_WAKING	= 0,
+	HT_WAKEUP	= 1,
+	HT_WAKEUP_NEW	= 2,
+};
+
+enum ht_lost {
+	HT_LOST_NMI	= 0,
+	HT_LOST_NESTED	= 1,
+	HT_LOST_REASONS,
+};
+
+#define HT_KIND_BITS	3
+#define HT_MORE_BITS	3
+#define HT_SEQ_BITS	8
+#define HT_SLOT_BITS	6
+#define HT_CALL_BITS	7
+#define HT_PID_BITS	22
+
+#define HT_AGE_SHORT	12
+#define HT_AGE_LONG	28
+#define HT_END_SHORT	(HT_KIND_BITS + 1 + HT_AGE_SHORT)
+#define HT_END_LONG	(HT_KIND_BITS + 1 + HT_AGE_LONG)
+
+/* A task's state as in sched_switch: the place of its bit, counted from 1; 0 runs on. */
+#define HT_STATE_PREEMPTED	15
+
+#define HT_SLOTS	64
+#define HT_CALLS	128
+#define HT_NO_SLOT	0xff
+
+/* What sched_switch tells of a task. */
+struct ht_task {
+	__u64 comm[HT_COMM_WORDS];
+	__u32 pid;
+	/* 1 more than the kernel's, whose least is -1 */
+	__u32 prio;
+};
+
+struct ht_pack {
+	__u64 word[HT_MOST_WORDS];
+	__u32 used_bits;
+	/* of events, in this frame */
+	__u32 events;
+	/* of the last event in this frame */
+	__u64 last;
+
+	__u32 words;
+	__u32 shift;
+	__u32 tsc_khz;
+	__u32 cpu;
+	__u32 probes;
+	__u32 preempted_bit;
+
+	__u64 keyed_at;
+	__u64 key_units;
+	__u32 key_frames;
+	__u32 seq;
+	/* since the stream began */
+	__u32 sent_events;
+	__u8 began;
+	__u8 current_slot;
+
+	/* Tables that the other side has, too. Two places may hold what hashes alike. */
+	__u8 task_newer[HT_SLOTS / 2];
+	__u8 call_newer[HT_CALLS / 2];
+	struct ht_task task[HT_SLOTS];
+	__u64 call[HT_CALLS];
+	__u64 irq_named[4];
+};
+
+static __u64 ht_now(const struct ht_pack *p);
+static void ht_send(struct ht_pack *p);
+
+static inline void ht_put(struct ht_pack *p, __u64 value, __u32 bits)
+{
+	__u32 at = p->used_bits % 64;
+	__u32 word = p->used_bits / 64;
+
+	p->word[word] |= value << at;
+	if (at + bits > 64)
+		p->word[word + 1] = value >> (64 - at);
+	p->used_bits += bits;
+}
+
+static inline void ht_new_frame(struct ht_pack *p)
+{
+	__u32 at;
+
+	for (at = 0; at < HT_MOST_WORDS; at++)
+		p->word[at] = 0;
+	p->word[0] = p->seq & ((1 << HT_SEQ_BITS) - 1);
+	p->used_bits = HT_SEQ_BITS;
+	p->events = 0;
+}
+
+/* Ends the frame, which always has room for that, and sends it. */
+static inline void ht_flush(struct ht_pack *p)
+{
+	__u32 room = 64 * p->words - p->used_bits;
+	__u32 bits = room >= HT_END_LONG ? HT_AGE_LONG : HT_AGE_SHORT;
+	__u64 most = (1ULL << bits) - 1;
+	__u64 age = p->events ? ht_now(p) - p->last : 0;
+
+	/* What doesn't fit is told as not known. */
+	if (age > most)
+		age = most;
+	ht_put(p, HT_END | (__u64)(bits == HT_AGE_LONG) << HT_KIND_BITS, HT_KIND_BITS + 1);
+	ht_put(p, age, bits);
+	ht_send(p);
+	p->seq++;
+	p->key_frames++;
+	ht_new_frame(p);
+}
+
+static inline int ht_is_empty(const struct ht_pack *p)
+{
+	return p->used_bits == HT_SEQ_BITS;
+}
+
+/* Room for a record without a time. */
+static inline void ht_reserve(struct ht_pack *p, __u32 bits)
+{
+	if (p->used_bits + bits + HT_END_LONG > 64 * p->words)
+		ht_flush(p);
+}
+
+static inline void ht_put_more(struct ht_pack *p, enum ht_more more)
+{
+	ht_put(p, HT_MORE | more << HT_KIND_BITS, HT_KIND_BITS + HT_MORE_BITS);
+}
+
+/* Starts tables again and says who sends. */
+static inline void ht_key(struct ht_pack *p, __u64 now)
+{
+	__u32 at;
+
+	if (!ht_is_empty(p))
+		ht_flush(p);
+	for (at = 0; at < HT_SLOTS; at++)
+		p->task[at].pid = 0;
+	for (at = 0; at < HT_CALLS; at++)
+		p->call[at] = 0;
+	for (at = 0; at < 4; at++)
+		p->irq_named[at] = 0;
+	if (!p->began)
+		p->sent_events = 0;
+	p->current_slot = HT_NO_SLOT;
+	p->keyed_at = now;
+	p->key_frames = 0;
+	ht_put_more(p, HT_HELLO);
+	ht_put(p, HT_VERSION, 4);
+	ht_put(p, p->began, 1);
+	ht_put(p, p->cpu, 16);
+	ht_put(p, p->tsc_khz, 32);
+	ht_put(p, p->shift, 5);
+	ht_put(p, p->words, 4);
+	ht_put(p, p->preempted_bit, 4);
+	ht_put(p, p->probes, 8);
+	p->began = 1;
+}
+
+/* Before all records of an event. */
+static inline void ht_begin(struct ht_pack *p, __u64 now)
+{
+	if (!p->began || p->key_frames >= HT_KEY_FRAMES || now - p->keyed_at >= p->key_units)
+		ht_key(p, now);
+}
+
+/* Makes a stream of what the caller set: words, shift, tsc_khz, cpu, probes, preempted_bit. */
+static inline void ht_restart(struct ht_pack *p)
+{
+	p->began = 0;
+	p->seq = 0;
+	p->key_units = ((__u64)p->tsc_khz * HT_KEY_MS) >> p->shift;
+	ht_new_frame(p);
+}
+
+static inline __u32 ht_delta_class(__u64 delta)
+{
+	return delta < 1ULL << 6 ? 0 : delta < 1ULL << 11 ? 1 : delta < 1ULL << 17 ? 2 : 3;
+}
+
+static inline __u32 ht_delta_bits(__u32 class)
+{
+	return class == 0 ? 6 : class == 1 ? 11 : class == 2 ? 17 : 30;
+}
+
+/*
+ * Puts an event at its time. The head has kind and content, less than 64 bits, and may have a tail.
+ * An event that only just fits is sent at once, so that a short age will do.
+ */
+static inline void ht_event(struct ht_pack *p, __u64 now, __u64 head, __u32 head_bits,
+			    __u64 tail, __u32 tail_bits)
+{
+	__u32 size = 64 * p->words;
+	__u64 delta = 0;
+	__u32 class = 0;
+	__u32 bits = 0;
+
+	if (p->events) {
+		delta = now - p->last;
+		class = ht_delta_class(delta);
+		bits = 2 + ht_delta_bits(class);
+		if (delta >> 30 ||
+		    p->used_bits + head_bits + tail_bits + bits + HT_END_SHORT > size) {
+			ht_flush(p);
+			bits = 0;
+		}
+	} else if (p->used_bits + head_bits + tail_bits + HT_END_SHORT > size) {
+		ht_flush(p);
+	}
+	ht_put(p, head, head_bits);
+	if (tail_bits)
+		ht_put(p, tail, tail_bits);
+	if (bits) {
+		ht_put(p, class, 2);
+		ht_put(p, delta, bits - 2);
+	}
+	p->last = now;
+	p->events++;
+	p->sent_events++;
+	if (p->used_bits + HT_END_LONG > size)
+		ht_flush(p);
+}
+
+static inline __u32 ht_text_length(const __u64 *text)
+{
+	__u32 length = 0;
+
+	while (length < HT_COMM_LEN - 1 && (__u8)(text[length / 8] >> (8 * (length % 8))))
+		length++;
+	return length;
+}
+
+static inline void ht_put_text(struct ht_pack *p, const __u64 *text)
+{
+	__u32 length = ht_text_length(text);
+	__u32 at;
+
+	ht_put(p, length, 4);
+	for (at = 0; at < length; at++)
+		ht_put(p, (__u8)(text[at / 8] >> (8 * (at % 8))), 8);
+}
+
+static inline int ht_is_task(const struct ht_task *a, const struct ht_task *b)
+{
+	return a->pid == b->pid && a->prio == b->prio && a->comm[0] == b->comm[0] &&
+	       a->comm[1] == b->comm[1];
+}
+
+/* The number that stands for a task from here on; 0 is the CPU's own idle task, always. */
+static inline __u32 ht_task_slot(struct ht_pack *p, const struct ht_task *task)
+{
+	__u32 set = task->pid % (HT_SLOTS / 2);
+	__u32 slot;
+
+	if (!task->pid)
+		return 0;
+	for (slot = 2 * set; slot < 2 * set + 2; slot++) {
+		if (ht_is_task(&p->task[slot], task)) {
+			p->task_newer[set] = slot & 1;
+			return slot;
+		}
+	}
+	/* The one not used last; or one that was this task until something of it changed. */
+	slot = 2 * set + !p->task_newer[set];
+	if (p->task[slot ^ 1].pid == task->pid)
+		slot ^= 1;
+	if (!slot)
+		slot = 1;
+	p->task_newer[set] = slot & 1;
+	p->task[slot] = *task;
+	/* Who runs is known as what the place stood for when that was told. */
+	if (slot == p->current_slot)
+		p->current_slot = HT_NO_SLOT;
+	ht_reserve(p, HT_KIND_BITS + HT_SLOT_BITS + HT_PID_BITS + 8 + 4 +
+		   8 * ht_text_length(task->comm));
+	ht_put(p, HT_TASK, HT_KIND_BITS);
+	ht_put(p, slot, HT_SLOT_BITS);
+	ht_put(p, task->pid, HT_PID_BITS);
+	ht_put(p, task->prio, 8);
+	ht_put_text(p, task->comm);
+	return slot;
+}
+
+/* Says who runs, where that doesn't follow from the last switch. */
+static inline void ht_running(struct ht_pack *p, const struct ht_task *task)
+{
+	__u32 slot = ht_task_slot(p, task);
+
+	if (slot == p->current_slot)
+		return;
+	ht_reserve(p, HT_KIND_BITS + HT_MORE_BITS + HT_SLOT_BITS);
+	ht_put_more(p, HT_CURRENT);
+	ht_put(p, slot, HT_SLOT_BITS);
+	p->current_slot = slot;
+}
+
+/* From here on one function an event, each with the task that runs. */
+
+static inline void ht_pack_switch(struct ht_pack *p, __u64 now, const struct ht_task *prev,
+				  __u32 state, const struct ht_task *next)
+{
+	__u32 class = state == 1 ? 0 : state == HT_STATE_PREEMPTED ? 1 : state == 0 ? 2 : 3;
+	__u32 bits = HT_KIND_BITS;
+	__u64 head = HT_SWITCH;
+	__u32 slot;
+
+	ht_begin(p, now);
+	ht_running(p, prev);
+	slot = ht_task_slot(p, next);
+	head |= (__u64)class << bits;
+	bits += 2;
+	if (class == 3) {
+		head |= (__u64)state << bits;
+		bits += 4;
+	}
+	head |= (__u64)slot << bits;
+	bits += HT_SLOT_BITS;
+	ht_event(p, now, head, bits, 0, 0);
+	p->current_slot = slot;
+}
+
+static inline void ht_pack_wake(struct ht_pack *p, __u64 now, const struct ht_task *running,
+				enum ht_wake what, const struct ht_task *woken, __u32 cpu)
+{
+	__u32 here = cpu == p->cpu;
+	__u32 bits = HT_KIND_BITS + 2 + HT_SLOT_BITS + 1;
+	__u64 head;
+
+	ht_begin(p, now);
+	ht_running(p, running);
+	head = ht_task_slot(p, woken);
+	head = HT_WAKE | what << HT_KIND_BITS | head << (HT_KIND_BITS + 2) |
+	       (__u64)here << (bits - 1);
+	if (!here) {
+		head |= (__u64)(cpu & 0xffff) << bits;
+		bits += 16;
+	}
+	ht_event(p, now, head, bits, 0, 0);
+}
+
+static inline void ht_name_irq(struct ht_pack *p, __u32 irq, const __u64 *name)
+{
+	__u64 bit = 1ULL << (irq % 64);
+
+	if (irq >= 256 || p->irq_named[irq / 64] & bit)
+		return;
+	p->irq_named[irq / 64] |= bit;
+	ht_reserve(p, HT_KIND_BITS + HT_MORE_BITS + 8 + 4 + 8 * ht_text_length(name));
+	ht_put_more(p, HT_IRQ_NAME);
+	ht_put(p, irq, 8);
+	ht_put_text(p, name);
+}
+
+/* The head of an interrupt or system call: whether it ends, and its number in few bits or in 32. */
+static inline __u64 ht_numbered(enum ht_kind kind, __u32 exit, __u32 number, __u32 few, __u32 *bits)
+{
+	__u32 wide = number >> few != 0;
+	__u64 head = kind | exit << HT_KIND_BITS | wide << (HT_KIND_BITS + 1);
+
+	*bits = HT_KIND_BITS + 2 + (wide ? 32 : few);
+	return head | (__u64)number << (HT_KIND_BITS + 2);
+}
+
+static inline void ht_pack_irq_entry(struct ht_pack *p, __u64 now, const struct ht_task *running,
+				     __u32 irq, const __u64 *name)
+{
+	__u32 bits;
+	__u64 head = ht_numbered(HT_IRQ, 0, irq, 8, &bits);
+
+	ht_begin(p, now);
+	ht_running(p, running);
+	ht_name_irq(p, irq, name);
+	ht_event(p, now, head, bits, 0, 0);
+}
+
+static inline void ht_pack_irq_exit(struct ht_pack *p, __u64 now, const struct ht_task *running,
+				    __u32 irq, __u32 handled)
+{
+	__u32 bits;
+	__u64 head = ht_numbered(HT_IRQ, 1, irq, 8, &bits);
+
+	ht_begin(p, now);
+	ht_running(p, running);
+	ht_event(p, now, head | (__u64)handled << bits, bits + 1, 0, 0);
+}
+
+static inline void ht_pack_sys_enter(struct ht_pack *p, __u64 now, const struct ht_task *running,
+				     __u32 number)
+{
+	__u32 bits;
+	__u64 head = ht_numbered(HT_SYSCALL, 0, number, 9, &bits);
+
+	ht_begin(p, now);
+	ht_running(p, running);
+	ht_event(p, now, head, bits, 0, 0);
+}
+
+static inline void ht_pack_sys_exit(struct ht_pack *p, __u64 now, const struct ht_task *running,
+				    __u32 number, __s64 ret)
+{
+	__u32 class = ret == 0 ? 0 : ret > 0 && ret < 1 << 16 ? 1 : ret < 0 && ret > -4096 ? 2 : 3;
+	__u32 tail_bits = class == 0 ? 0 : class == 1 ? 16 : class == 2 ? 12 : 64;
+	__u64 tail = class == 2 ? (__u64)-ret : (__u64)ret;
+	__u32 bits;
+	__u64 head = ht_numbered(HT_SYSCALL, 1, number, 9, &bits);
+
+	ht_begin(p, now);
+	ht_running(p, running);
+	ht_event(p, now, head | (__u64)class << bits, bits + 2, tail, tail_bits);
+}
+
+static inline __u32 ht_call_slot(struct ht_pack *p, __u64 address)
+{
+	__u32 set = (address >> 4 ^ address >> 10) % (HT_CALLS / 2);
+	__u32 slot;
+
+	for (slot = 2 * set; slot < 2 * set + 2; slot++) {
+		if (p->call[slot] == address) {
+			p->call_newer[set] = slot & 1;
+			return slot;
+		}
+	}
+	slot = 2 * set + !p->call_newer[set];
+	p->call_newer[set] = slot & 1;
+	p->call[slot] = address;
+	ht_reserve(p, HT_KIND_BITS + HT_MORE_BITS + HT_CALL_BITS + 48);
+	ht_put_more(p, HT_FUNCTION);
+	ht_put(p, slot, HT_CALL_BITS);
+	ht_put(p, address & ((1ULL << 48) - 1), 48);
+	return slot;
+}
+
+static inline void ht_pack_call(struct ht_pack *p, __u64 now, const struct ht_task *running,
+				__u32 exit, __u64 address)
+{
+	__u64 head;
+
+	ht_begin(p, now);
+	ht_running(p, running);
+	head = ht_call_slot(p, address);
+	head = HT_CALL | exit << HT_KIND_BITS | head << (HT_KIND_BITS + 1);
+	ht_event(p, now, head, HT_KIND_BITS + 1 + HT_CALL_BITS, 0, 0);
+}
+
+static inline void ht_pack_lost(struct ht_pack *p, __u64 now, enum ht_lost reason, __u32 count)
+{
+	ht_begin(p, now);
+	ht_reserve(p, HT_KIND_BITS + HT_MORE_BITS + 2 + 32);
+	ht_put_more(p, HT_LOST);
+	ht_put(p, reason, 2);
+	ht_put(p, count, 32);
+}
+
+/* Ends the stream in order: nothing is left in the frame. */
+static inline void ht_finish(struct ht_pack *p)
+{
+	if (!p->began)
+		return;
+	ht_reserve(p, HT_KIND_BITS + HT_MORE_BITS + 32);
+	ht_put_more(p, HT_BYE);
+	ht_put(p, p->sent_events, 32);
+	ht_flush(p);
+	p->began = 0;
+}
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* How frames leave the guest. */
+#ifndef HYPERSCOPE_SEND_H
+#define HYPERSCOPE_SEND_H
+
+#include <linux/types.h>
+
+/**
+ * struct hsg_channel - takes frames to the host
+ * @words: of a frame, from HT_LEAST_WORDS to HT_MOST_WORDS
+ * @start: makes the channel ready; may sleep; 0 or an error
+ * @send: takes one frame; called with interrupts off, from any context but NMIs
+ * @stop: no frame comes after this
+ */
+struct hsg_channel {
+	unsigned int words;
+	int (*start)(void);
+	void (*send)(const u64 *word);
+	void (*stop)(void);
+};
+
+extern struct hsg_channel hsg_hypercalls;
+
+#endif

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Streams of CPUs: begun, sent in time, ended; also those of CPUs that come and go. */
+#include <linux/cpu.h>
+#include <linux/cpuhotplug.h>
+#include <linux/moduleparam.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
+#include <asm/tsc.h>
+
+#include "kernels.h"
+#include "stream.h"
+
+/* An age is told in 28 bits of at least 16 cycles: 858 ms at 5 GHz. */
+#define MOST_AGE_MS	500
+#define LEAST_SHIFT	4
+#define MOST_SHIFT	16
+
+static uint max_age_ms = 100;
+module_param(max_age_ms, uint, 0644);
+MODULE_PARM_DESC(max_age_ms, "events wait so long at most to be sent: 1 to 500");
+
+static uint shift = 5;
+module_param(shift, uint, 0444);
+MODULE_PARM_DESC(shift, "times are in units of 2^shift cycles of the TSC: 4 to 16");
+
+DEFINE_PER_CPU(struct hsg_stream, hsg_stream);
+DEFINE_PER_CPU(unsigned int, hsg_lost_nmi);
+DEFINE_PER_CPU(unsigned int, hsg_lost_nested);
+
+const struct hsg_channel *hsg_channel = &hsg_hypercalls;
+
+static struct timer_list age_timer;
+static enum cpuhp_state hotplug_state;
+static bool running;
+
+/* Tells what this CPU has lost so far. */
+void notrace hsg_tell_lost(struct ht_pack *p, u64 now)
+{
+	unsigned int nmi = this_cpu_xchg(hsg_lost_nmi, 0);
+	unsigned int nested = this_cpu_xchg(hsg_lost_nested, 0);
+
+	if (nmi)
+		ht_pack_lost(p, now, HT_LOST_NMI, nmi);
+	if (nested)
+		ht_pack_lost(p, now, HT_LOST_NESTED, nested);
+}
+
+/* Only while no probe is on. */
+static void start(int cpu)
+{
+	struct ht_pack *p = &per_cpu_ptr(&hsg_stream, cpu)->pack;
+
+	per_cpu(hsg_lost_nmi, cpu) = 0;
+	per_cpu(hsg_lost_nested, cpu) = 0;
+	p->words = hsg_channel->words;
+	p->shift = shift;
+	p->tsc_khz = tsc_khz;
+	p->cpu = cpu;
+	p->preempted_bit = ilog2(TASK_REPORT_MAX);
+	ht_restart(p);
+}
+
+static void flush_here(void *unused)
+{
+	struct hsg_hold hold;
+
+	if (!hsg_hold(&hold))
+		return;
+	if (hold.pack->events)
+		ht_flush(hold.pack);
+	hsg_release(&hold);
+}
+
+static void finish_here(void *unused)
+{
+	struct hsg_hold hold;
+
+	if (!hsg_hold(&hold))
+		return;
+	ht_finish(hold.pack);
+	hsg_release(&hold);
+}
+
+/* Sends what waits. CPUs with nothing to send are left alone, so that idle ones sleep on. */
+static void send_aged(struct timer_list *timer)
+{
+	uint ms = clamp(READ_ONCE(max_age_ms), 1U, (uint)MOST_AGE_MS);
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		struct hsg_stream *stream = per_cpu_ptr(&hsg_stream, cpu);
+
+		/* A call that is on its way already will do. */
+		if (READ_ONCE(stream->pack.events))
+			smp_call_function_single_async(cpu, &stream->flush);
+	}
+	if (READ_ONCE(running))
+		mod_timer(timer, jiffies + msecs_to_jiffies(ms));
+}
+
+/*
+ * What comes after this on a CPU that goes away begins another stream, and is sent when the CPU
+ * comes back.
+ */
+static int cpu_offline(unsigned int cpu)
+{
+	finish_here(NULL);
+	return 0;
+}
+
+int hsg_streams_init(void)
+{
+	int cpu, error;
+
+	if (shift < LEAST_SHIFT || shift > MOST_SHIFT || !tsc_khz)
+		return -EINVAL;
+	for_each_possible_cpu(cpu)
+		INIT_CSD(&per_cpu_ptr(&hsg_stream, cpu)->flush, flush_here, NULL);
+	timer_setup(&age_timer, send_aged, 0);
+	error = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "hyperscope/guest:online", NULL,
+				  cpu_offline);
+	if (error < 0)
+		return error;
+	hotplug_state = error;
+	return 0;
+}
+
+void hsg_streams_exit(void)
+{
+	cpuhp_remove_state(hotplug_state);
+}
+
+void hsg_streams_tell_probes(unsigned int mask)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		WRITE_ONCE(per_cpu_ptr(&hsg_stream, cpu)->pack.probes, mask);
+}
+
+int hsg_streams_start(void)
+{
+	int cpu, error = hsg_channel->start();
+
+	if (error)
+		return error;
+	for_each_possible_cpu(cpu)
+		start(cpu);
+	WRITE_ONCE(running, true);
+	mod_timer(&age_timer, jiffies + 1);
+	return 0;
+}
+
+void hsg_streams_stop(void)
+{
+	WRITE_ONCE(running, false);
+	hsg_delete_timer(&age_timer);
+	on_each_cpu(finish_here, NULL, 1);
+	hsg_channel->stop();
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A stream of events for each CPU. */
+#ifndef HYPERSCOPE_STREAM_H
+#define HYPERSCOPE_STREAM_H
+
+#include <asm/msr.h>
+#include <linux/percpu.h>
+#include <linux/sched.h>
+#include <linux/types.h>
+
+#include "pack.h"
+#include "send.h"
+
+struct hsg_stream {
+	struct ht_pack pack;
+	/* Somebody packs: whoever comes in between is counted. */
+	bool busy;
+	call_single_data_t flush;
+};
+
+DECLARE_PER_CPU(struct hsg_stream, hsg_stream);
+DECLARE_PER_CPU(unsigned int, hsg_lost_nmi);
+DECLARE_PER_CPU(unsigned int, hsg_lost_nested);
+
+extern const struct hsg_channel *hsg_channel;
+
+int hsg_streams_init(void);
+void hsg_streams_exit(void);
+
+/* All CPUs begin anew, before the first probe is on, and end, after the last is off. */
+int hsg_streams_start(void);
+void hsg_streams_stop(void);
+void hsg_streams_tell_probes(unsigned int mask);
+
+void hsg_tell_lost(struct ht_pack *p, u64 now);
+
+static __always_inline __u64 ht_now(const struct ht_pack *p)
+{
+	return rdtsc() >> p->shift;
+}
+
+static __always_inline void ht_send(struct ht_pack *p)
+{
+	hsg_channel->send(p->word);
+}
+
+static __always_inline void hsg_task(struct ht_task *to, const struct task_struct *task)
+{
+	/* A task may get another name meanwhile: half of each is what others see, too. */
+	__builtin_memcpy(to->comm, task->comm, HT_COMM_LEN);
+	to->pid = task->pid;
+	to->prio = (task->prio + 1) & 0xff;
+}
+
+/* What a probe holds while it packs. */
+struct hsg_hold {
+	struct ht_pack *pack;
+	unsigned long flags;
+	u64 now;
+};
+
+/* Makes this CPU's stream the caller's, or counts the event as lost. */
+static __always_inline bool hsg_hold(struct hsg_hold *hold)
+{
+	struct hsg_stream *stream;
+
+	if (in_nmi()) {
+		this_cpu_inc(hsg_lost_nmi);
+		return false;
+	}
+	raw_local_irq_save(hold->flags);
+	stream = this_cpu_ptr(&hsg_stream);
+	if (stream->busy) {
+		this_cpu_inc(hsg_lost_nested);
+		raw_local_irq_restore(hold->flags);
+		return false;
+	}
+	stream->busy = true;
+	barrier();
+	hold->pack = &stream->pack;
+	hold->now = ht_now(hold->pack);
+	if (unlikely(this_cpu_read(hsg_lost_nmi) | this_cpu_read(hsg_lost_nested)))
+		hsg_tell_lost(hold->pack, hold->now);
+	return true;
+}
+
+static __always_inline void hsg_release(struct hsg_hold *hold)
+{
+	barrier();
+	this_cpu_ptr(&hsg_stream)->busy = false;
+	raw_local_irq_restore(hold->flags);
+}
+
+#endif
