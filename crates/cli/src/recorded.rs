@@ -28,6 +28,24 @@ pub(crate) fn recorded(recording: &Path) -> Recorded {
     })
 }
 
+/// What the recorder of this recording says went wrong with it.
+pub(crate) fn faults(recording: &Path) -> Vec<String> {
+    let told = read(recording).unwrap_or_default();
+    let name = recording.file_stem().map(|name| name.to_string_lossy().into_owned());
+    let of_guest = name.as_deref().and_then(|name| name.strip_prefix("guest-"));
+    let is_it = |guest: &&Value| guest.get("name").and_then(Value::as_str) == of_guest;
+    let told = match of_guest {
+        None => Some(&told),
+        Some(_) => {
+            let guests = told.get("guests").and_then(Value::as_array);
+            guests.and_then(|guests| guests.iter().find(is_it))
+        }
+    };
+    let faults = told.and_then(|told| told.get("faults")?.as_array());
+    let text = |fault: &Value| fault.as_str().map(str::to_owned);
+    faults.map_or_else(Vec::new, |faults| faults.iter().filter_map(text).collect())
+}
+
 fn read(recording: &Path) -> Option<Value> {
     let mut text = Vec::new();
     let file = File::open(recording.parent()?.join("session.json")).ok()?;

@@ -28,6 +28,8 @@ pub struct FileInfo {
     pub contents: Contents,
     /// VMs seen in it.
     pub vms: Vec<Vm>,
+    /// What its recorder says went wrong; a full disk leaves no mark in the recording itself.
+    pub faults: Vec<String>,
 }
 
 impl Report for InfoReport {
@@ -127,6 +129,7 @@ fn file_json(file: &FileInfo) -> Value {
         .set("damage", damage.map(ToString::to_string).collect::<Vec<_>>())
         .set("buffers", recording.info().buffers.clone())
         .set("per_cpu", contents.cpus.iter().map(|cpu| cpu_json(cpu, ns)).collect::<Vec<_>>())
+        .set("faults", file.faults.clone())
         .set("claims_unmet", broken_claims(file).iter().map(claim_json).collect::<Vec<_>>())
         .set("guests", guests_json(recording))
         .set("unknown_options", unknown_options(recording))
@@ -213,6 +216,7 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
         facts.push(("span", time(last.saturating_sub(first), ns)));
     }
     facts.push(("lost", lost(contents)));
+    facts.extend(file.faults.iter().map(|fault| ("fault", fault.clone())));
     facts.extend(recording.peer().map(|id| ("aligned to", format!("trace {id:#x}"))));
     facts.extend(file.vms.iter().map(|vm| ("VM", vm_line(vm))));
     let guests = match recording.container() {

@@ -57,7 +57,7 @@ pub fn account(recording: Recording) -> Found {
     let Some(contents) = contents else { return found };
     print(&recording, &contents);
     let vms = find_vms(&recording, &|_| ());
-    render(&InfoReport { files: vec![FileInfo { recording, contents, vms }] });
+    render(&InfoReport { files: vec![FileInfo { recording, contents, vms, faults: Vec::new() }] });
     found
 }
 

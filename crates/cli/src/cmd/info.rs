@@ -8,6 +8,7 @@ use crate::args::ReportArgs;
 use crate::inputs::open_all;
 use crate::output;
 use crate::progress::Progress;
+use crate::recorded::faults;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let recordings = open_all(&args.files)?;
@@ -18,7 +19,8 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
         .into_iter()
         .map(|recording| {
             let (contents, vms) = contents_and_vms(&recording, &tick);
-            FileInfo { recording, contents, vms }
+            let faults = faults(recording.path());
+            FileInfo { recording, contents, vms, faults }
         })
         .collect();
     progress.finish();

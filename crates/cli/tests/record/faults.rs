@@ -101,6 +101,8 @@ fn a_full_disk_leaves_what_was_written_before() {
     let to = session.to_str().unwrap();
     assert!(ran.stderr.contains("No space left") && ran.stderr.contains(to), "{}", ran.stderr);
     assert!(events > Some(1000), "{events:?}");
+    let told = &info(&session)["faults"];
+    assert!(told[0].as_str().is_some_and(|fault| fault.contains("No space left")), "{told}");
     assert_eq!(left(), Vec::<String>::new());
 }
 
@@ -136,6 +138,7 @@ fn a_disk_that_a_guest_fills_keeps_its_host_and_what_the_guest_sent_before() {
     let info = file_info(&pages);
     assert!(info["events"]["raw_syscalls:sys_enter"].as_u64() > Some(10_000), "{info}");
     assert_eq!(info["losses"]["pages_damaged"], 0, "{info}");
+    assert_eq!(info["faults"], guest["faults"]);
     let on_disk = |cpu: &Value| {
         let file = pages.join(format!("cpu{}", cpu["cpu"]));
         fs::metadata(file).map_or(0, |file| file.len())
