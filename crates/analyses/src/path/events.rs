@@ -124,6 +124,8 @@ pub(super) struct Events {
     /// By recording and event id.
     by_id: FxHashMap<(usize, u16), u16>,
     pub(super) labels: Labels,
+    /// Steps that are interrupts raised for a guest.
+    injections: Vec<Label>,
     /// Whether the user says where paths begin, and where they end.
     pub(super) asked_start: bool,
     pub(super) asked_end: bool,
@@ -153,12 +155,16 @@ impl Events {
     fn of_all(recordings: &[Recording], is_guest: &dyn Fn(usize) -> bool, ends: &PathEnds) -> Self {
         let (asked_start, asked_end) = (ends.start.is_some(), ends.end.is_some());
         let (list, by_id) = (Vec::new(), FxHashMap::default());
-        let mut events = Self { list, by_id, labels: Labels::default(), asked_start, asked_end };
+        let (labels, injections) = (Labels::default(), Vec::new());
+        let mut events = Self { list, by_id, labels, injections, asked_start, asked_end };
         for (at, recording) in recordings.iter().enumerate() {
             for (id, format) in recording.formats().iter() {
                 if let Some(event) = events.event(format, is_guest(at), ends)
                     && let Ok(tag) = u16::try_from(events.list.len())
                 {
+                    if event.meaning == Meaning::Inject {
+                        events.injections.push(event.label);
+                    }
                     events.list.push(event);
                     events.by_id.insert((at, id), tag);
                 }
@@ -189,6 +195,11 @@ impl Events {
     pub(super) fn wanted(&self, recording: usize, id: u16) -> Option<Wanted> {
         let tag = *self.by_id.get(&(recording, id))?;
         Some(Wanted { tag, fields: self.of(tag)?.fields })
+    }
+
+    /// Whether a step is an interrupt raised for a guest.
+    pub(super) fn is_injection(&self, step: Label) -> bool {
+        self.injections.contains(&step)
     }
 
     /// The event that a moment's tag stands for.

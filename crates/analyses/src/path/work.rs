@@ -3,6 +3,7 @@
 use timeline::moments::Moment;
 
 use super::Actor;
+use super::chain::{Chain, Chains, step};
 use super::events::Event;
 use super::follow::Follower;
 use super::requests::RequestSink;
@@ -43,16 +44,15 @@ impl<S: RequestSink> Follower<'_, S> {
             // Its own timer, or the answer to its own access.
             return;
         }
+        let events = self.events;
         let Some(thread) = self.threads.get_mut(&who) else { return };
-        let is_injection = |label| label == event.label || self.labels.text(label).contains("irq");
-        let told: Vec<_> = thread.take_up().iter().cloned().collect();
-        let mut chains = super::chain::Chains::default();
-        for chain in told {
-            let next = match is_injection(chain.label) && chain.on == on {
-                true => Some(chain),
-                false => super::chain::step(&chain, (event.label, on, moment.stamp_ns)),
+        let mut chains = Chains::default();
+        for chain in thread.take_up().iter() {
+            let next = match events.is_injection(chain.label) && chain.on == on {
+                true => Some(Chain::clone(chain)),
+                false => step(chain, (event.label, on, moment.stamp_ns)),
             };
-            next.into_iter().for_each(|one| chains.add(super::chain::Chains::one(one)));
+            chains.add(next.map_or_else(Chains::default, Chains::one));
         }
         thread.current = chains.clone();
         if let Some(target) = target.and_then(|target| self.vcpus.get_mut(target)) {
