@@ -90,6 +90,8 @@ impl Gaps {
 
 #[cfg(test)]
 mod tests {
+    use testkit::Random;
+
     use super::*;
     use crate::exit_span::ExitSpan;
     use crate::thread_event::Kind;
@@ -105,18 +107,6 @@ mod tests {
     impl ExitSink for Spans {
         fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
             self.0.push(format!("{vcpu} {span:?}"));
-        }
-    }
-
-    /// Numbers without a pattern, the same in every run.
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, limit: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            self.0 % limit
         }
     }
 

@@ -9,22 +9,11 @@ use std::collections::BTreeMap;
 
 use analyses::{GuestAlignment, Method, MethodResult, align};
 use sources::Recording;
+use testkit::Random;
 use tracedat::{Guest, GuestCpu, ShiftSample, TimeShift, Tsc2Nsec, id, option};
 
 use abi::ByteOrder::Little;
 use machinery::Machinery;
-
-/// Numbers without a pattern, the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit
-    }
-}
 
 /// A guest with two CPUs; CPU 0 is vCPU 1 and the other way round.
 #[derive(Clone, Debug)]

@@ -1,27 +1,17 @@
 //! Histories of a vCPU and its guest with a known relation of their clocks.
 
+use testkit::Random;
 use timeline::align::Away;
 
-/// Numbers without a pattern, the same for the same seed.
-pub(crate) struct Random(u64);
+/// Begins with numbers that seeds next to each other don't share.
+pub(crate) fn random(seed: u64) -> Random {
+    Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+}
 
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit.max(1)
-    }
-
-    /// Mostly short, sometimes long.
-    pub(crate) fn about(&mut self, mean: u64) -> u64 {
-        let part = (self.below(1 << 20) + 1) as f64 / (1 << 20) as f64;
-        (-part.ln() * mean as f64) as u64 + 1
-    }
+/// Mostly short, sometimes long.
+fn about(random: &mut Random, mean: u64) -> u64 {
+    let part = (random.below(1 << 20) + 1) as f64 / (1 << 20) as f64;
+    (-part.ln() * mean as f64) as u64 + 1
 }
 
 /// What the clocks and the guest do.
@@ -90,14 +80,14 @@ impl Spec {
     }
 
     pub(crate) fn history(&self) -> History {
-        let mut random = Random::new(self.seed);
+        let mut random = random(self.seed);
         let (mut away, mut stamps, mut truth) = (Away::default(), Vec::new(), Vec::new());
         let mut now_ns = BEGIN_NS;
         let part = |thousandth: u64| BEGIN_NS + self.length_ns / 1000 * thousandth;
         let recorded = part(self.guest_recorded.0)..part(self.guest_recorded.1);
         while now_ns < BEGIN_NS + self.length_ns {
-            let exit_ns = now_ns + random.about(self.inside_ns);
-            now_ns += random.about(self.event_ns);
+            let exit_ns = now_ns + about(&mut random, self.inside_ns);
+            now_ns += about(&mut random, self.event_ns);
             while now_ns < exit_ns {
                 let offset_ns = self.offset_at(now_ns);
                 let stamp = now_ns as i64 - offset_ns;
@@ -105,10 +95,11 @@ impl Spec {
                     stamps.push(stamp);
                     truth.push(offset_ns);
                 }
-                now_ns += random.about(self.event_ns);
+                now_ns += about(&mut random, self.event_ns);
             }
             let idle = self.idle_one_in > 0 && random.below(self.idle_one_in) == 0;
-            let entry_ns = exit_ns + random.about(if idle { 4_000_000 } else { self.away_ns });
+            let entry_ns =
+                exit_ns + about(&mut random, if idle { 4_000_000 } else { self.away_ns });
             if random.below(1000) >= self.lost {
                 away.push(exit_ns, entry_ns);
             }

@@ -8,7 +8,7 @@ mod history;
 use proptest::prelude::*;
 use timeline::align::{Away, Piece, Unsolved, solve};
 
-use crate::history::{History, Random, Spec};
+use crate::history::{History, Spec, random};
 
 /// Every piece bounds the truth at each of its events; returns how many events they cover.
 fn check(history: &History, pieces: &[Piece]) -> usize {
@@ -128,7 +128,7 @@ fn a_guest_on_another_vcpu_has_no_place() {
 fn what_says_too_little_is_no_answer() {
     assert_eq!(solve(&[1, 2, 3], &Away::default()).err(), Some(Unsolved::NothingRecorded));
     // Exits at regular times fit at every turn.
-    let (mut away, mut random) = (Away::default(), Random::new(5));
+    let (mut away, mut random) = (Away::default(), random(5));
     (0..2000).for_each(|at| away.push(at * 1_000_000, at * 1_000_000 + 500_000));
     let mut stamps: Vec<i64> = (0..900)
         .map(|_| random.below(1900) as i64 * 1_000_000 + 600_000 + random.below(300_000) as i64)
