@@ -41,7 +41,7 @@ impl Merged {
         match item.state {
             Some(state) => {
                 self.count += 1;
-                if let Some(sum) = self.state_ns.get_mut(state as usize) {
+                if let Some(sum) = self.state_ns.get_mut(usize::from(state.number())) {
                     *sum += item.length_ns;
                 }
             }

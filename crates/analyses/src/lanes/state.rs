@@ -4,38 +4,11 @@ use crate::states::VcpuState;
 
 /// What a vCPU, a CPU or a task was doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
 pub enum State {
-    /// A thread of the guest ran in user space.
-    GuestUser,
-    /// A thread of the guest ran in the guest's kernel.
-    GuestKernel,
-    /// The guest dealt with an interrupt.
-    GuestIrq,
-    /// The guest's idle thread ran.
-    GuestIdle,
-    /// The guest ran; what it did was not recorded.
-    Guest,
+    /// A vCPU, or a task on it, did this.
+    Vcpu(VcpuState),
     /// A guest of the guest ran.
     NestedGuest,
-    /// The host worked after the hardware had left the guest and before `kvm_exit`.
-    BeforeExit,
-    /// The host's kernel handled an exit.
-    ExitKernel,
-    /// The VMM handled an exit in user space.
-    ExitUser,
-    /// Woken, waiting for a CPU.
-    Waiting,
-    /// Taken off its CPU for another thread.
-    Preempted,
-    /// Polling for work before giving up the CPU.
-    HaltPoll,
-    /// The guest had nothing to do.
-    Halted,
-    /// Off the CPU, waiting for something else.
-    Blocked,
-    /// Events were lost, or are missing: not known.
-    Unknown,
     /// A vCPU's thread ran on this CPU.
     CpuVcpu,
     /// Another thread ran on this CPU.
@@ -47,21 +20,21 @@ pub enum State {
 impl State {
     /// All, in the order of their numbers.
     pub const ALL: [Self; 18] = [
-        Self::GuestUser,
-        Self::GuestKernel,
-        Self::GuestIrq,
-        Self::GuestIdle,
-        Self::Guest,
+        Self::Vcpu(VcpuState::GuestUser),
+        Self::Vcpu(VcpuState::GuestKernel),
+        Self::Vcpu(VcpuState::GuestIrq),
+        Self::Vcpu(VcpuState::GuestIdle),
+        Self::Vcpu(VcpuState::Guest),
         Self::NestedGuest,
-        Self::BeforeExit,
-        Self::ExitKernel,
-        Self::ExitUser,
-        Self::Waiting,
-        Self::Preempted,
-        Self::HaltPoll,
-        Self::Halted,
-        Self::Blocked,
-        Self::Unknown,
+        Self::Vcpu(VcpuState::BeforeExit),
+        Self::Vcpu(VcpuState::ExitKernel),
+        Self::Vcpu(VcpuState::ExitUser),
+        Self::Vcpu(VcpuState::Waiting),
+        Self::Vcpu(VcpuState::Preempted),
+        Self::Vcpu(VcpuState::HaltPoll),
+        Self::Vcpu(VcpuState::Halted),
+        Self::Vcpu(VcpuState::Blocked),
+        Self::Vcpu(VcpuState::Unknown),
         Self::CpuVcpu,
         Self::CpuOther,
         Self::Running,
@@ -76,21 +49,21 @@ impl State {
         if level > 1 && state.is_guest() {
             return Self::NestedGuest;
         }
-        match state {
-            VcpuState::GuestUser => Self::GuestUser,
-            VcpuState::GuestKernel => Self::GuestKernel,
-            VcpuState::GuestIrq => Self::GuestIrq,
-            VcpuState::GuestIdle => Self::GuestIdle,
-            VcpuState::Guest => Self::Guest,
-            VcpuState::BeforeExit => Self::BeforeExit,
-            VcpuState::ExitKernel => Self::ExitKernel,
-            VcpuState::ExitUser => Self::ExitUser,
-            VcpuState::Waiting => Self::Waiting,
-            VcpuState::Preempted => Self::Preempted,
-            VcpuState::HaltPoll => Self::HaltPoll,
-            VcpuState::Halted => Self::Halted,
-            VcpuState::Blocked => Self::Blocked,
-            VcpuState::Unknown => Self::Unknown,
+        Self::Vcpu(state)
+    }
+
+    /// Its place in [`State::ALL`].
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        const NESTED: u8 = VcpuState::Guest as u8 + 1;
+        const VCPUS: u8 = VcpuState::ALL.len() as u8 + 1;
+        match self {
+            Self::Vcpu(state) if (state as u8) < NESTED => state as u8,
+            Self::Vcpu(state) => state as u8 + 1,
+            Self::NestedGuest => NESTED,
+            Self::CpuVcpu => VCPUS,
+            Self::CpuOther => VCPUS + 1,
+            Self::Running => VCPUS + 2,
         }
     }
 
@@ -98,21 +71,8 @@ impl State {
     #[must_use]
     pub const fn key(self) -> &'static str {
         match self {
-            Self::GuestUser => VcpuState::GuestUser.name(),
-            Self::GuestKernel => VcpuState::GuestKernel.name(),
-            Self::GuestIrq => VcpuState::GuestIrq.name(),
-            Self::GuestIdle => VcpuState::GuestIdle.name(),
-            Self::Guest => VcpuState::Guest.name(),
+            Self::Vcpu(state) => state.name(),
             Self::NestedGuest => "nested_guest",
-            Self::BeforeExit => VcpuState::BeforeExit.name(),
-            Self::ExitKernel => VcpuState::ExitKernel.name(),
-            Self::ExitUser => VcpuState::ExitUser.name(),
-            Self::Waiting => VcpuState::Waiting.name(),
-            Self::Preempted => VcpuState::Preempted.name(),
-            Self::HaltPoll => VcpuState::HaltPoll.name(),
-            Self::Halted => VcpuState::Halted.name(),
-            Self::Blocked => VcpuState::Blocked.name(),
-            Self::Unknown => VcpuState::Unknown.name(),
             Self::CpuVcpu => "cpu_vcpu",
             Self::CpuOther => "cpu_other",
             Self::Running => "running",
@@ -123,24 +83,35 @@ impl State {
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
-            Self::GuestUser => "guest: user space",
-            Self::GuestKernel => "guest: kernel",
-            Self::GuestIrq => "guest: interrupt",
-            Self::GuestIdle => "guest: idle thread",
-            Self::Guest => "guest",
+            Self::Vcpu(VcpuState::GuestUser) => "guest: user space",
+            Self::Vcpu(VcpuState::GuestKernel) => "guest: kernel",
+            Self::Vcpu(VcpuState::GuestIrq) => "guest: interrupt",
+            Self::Vcpu(VcpuState::GuestIdle) => "guest: idle thread",
+            Self::Vcpu(VcpuState::Guest) => "guest",
             Self::NestedGuest => "nested guest",
-            Self::BeforeExit => "host, before the exit",
-            Self::ExitKernel => "hardware + kernel",
-            Self::ExitUser => "VMM user space",
-            Self::Waiting => "waiting for a CPU",
-            Self::Preempted => "preempted",
-            Self::HaltPoll => "halt polling",
-            Self::Halted => "halted",
-            Self::Blocked => "blocked",
-            Self::Unknown => "not known",
+            Self::Vcpu(VcpuState::BeforeExit) => "host, before the exit",
+            Self::Vcpu(VcpuState::ExitKernel) => "hardware + kernel",
+            Self::Vcpu(VcpuState::ExitUser) => "VMM user space",
+            Self::Vcpu(VcpuState::Waiting) => "waiting for a CPU",
+            Self::Vcpu(VcpuState::Preempted) => "preempted",
+            Self::Vcpu(VcpuState::HaltPoll) => "halt polling",
+            Self::Vcpu(VcpuState::Halted) => "halted",
+            Self::Vcpu(VcpuState::Blocked) => "blocked",
+            Self::Vcpu(VcpuState::Unknown) => "not known",
             Self::CpuVcpu => "runs a vCPU",
             Self::CpuOther => "runs another thread",
             Self::Running => "running",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_places() {
+        let numbers = State::ALL.map(|state| usize::from(state.number()));
+        assert!(numbers.iter().copied().eq(0..State::COUNT), "{numbers:?}");
     }
 }

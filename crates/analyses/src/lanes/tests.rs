@@ -8,7 +8,7 @@ fn sums(lane: &Lane) -> ([u64; State::COUNT], u64) {
     for item in lane.items() {
         match item.state {
             Some(state) => {
-                sums[state as usize] += item.length_ns;
+                sums[usize::from(state.number())] += item.length_ns;
                 count += 1;
             }
             None => {

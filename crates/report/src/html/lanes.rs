@@ -53,7 +53,7 @@ pub(super) fn write(at: usize, lane: &Lane, origin_ns: u64, out: &mut dyn Write)
         columns.number(item.length_ns);
     }
     for item in lane.items() {
-        columns.byte(item.state.map_or(MERGED, |state| state as u8));
+        columns.byte(item.state.map_or(MERGED, State::number));
     }
     for item in lane.items() {
         columns.number(item.state.map_or(0, |_| u64::from(item.label)));
