@@ -1,4 +1,19 @@
-//! Measures all variants: pairs of runs in shuffled order, exits by device, sustained rates.
+//! What recording a guest costs over each channel.
+//!
+//! Every *variant* is a way to record the guest, or to prepare for it. A turn of a variant is a pair of
+//! runs of one workload, with and without it, right after one another and in an order left to chance.
+//! What differs between the two runs of many pairs is what the variant costs. Exits by device and
+//! rates that are sustained are measured beside it.
+
+mod arrived;
+mod outcome;
+mod plan;
+mod recording;
+mod render;
+mod run;
+mod summary;
+mod sustained;
+mod variant;
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,15 +21,15 @@ use std::time::Duration;
 
 use lab::{Accelerator, Arch, Description, Lab, LabError};
 
+use self::run::{Manner, run as run_once};
+use self::summary::{Pair, Runs};
 use crate::device::Device;
 use crate::error::{BenchError, Result};
 use crate::machines::Machines;
-use crate::outcome::{Conditions, Outcome};
-use crate::plan::Plan;
-use crate::run::{Manner, run as run_once};
-use crate::summary::{Pair, Runs};
-use crate::sustained;
-use crate::variant::Variant;
+
+pub use self::outcome::{Attributed, Conditions, Outcome, Row, Sustained};
+pub use self::plan::Plan;
+pub use self::variant::Variant;
 use stats::Chance;
 
 /// Processors of the guest.
@@ -161,7 +176,7 @@ impl Bench<'_> {
     }
 
     /// One run of each channel in which the host records its exits, and one of none: that is returned.
-    fn exits(&mut self, all: &mut [Runs]) -> Result<crate::run::Run> {
+    fn exits(&mut self, all: &mut [Runs]) -> Result<crate::channels::run::Run> {
         let manner = Manner { with_exits: true, ..self.manner };
         (self.tell)("exits by device: none".into());
         let without = self.run(Variant::None, manner)?;
@@ -183,7 +198,7 @@ impl Bench<'_> {
     }
 
     /// One run; another one, in machines that are started anew, where they did not live through it.
-    fn run(&mut self, variant: Variant, manner: Manner) -> Result<crate::run::Run> {
+    fn run(&mut self, variant: Variant, manner: Manner) -> Result<crate::channels::run::Run> {
         loop {
             let error = match self.try_run(variant, manner) {
                 Err(BenchError::Lab(error)) if is_gone(&error) => error,
@@ -202,7 +217,7 @@ impl Bench<'_> {
         }
     }
 
-    fn try_run(&mut self, variant: Variant, manner: Manner) -> Result<crate::run::Run> {
+    fn try_run(&mut self, variant: Variant, manner: Manner) -> Result<crate::channels::run::Run> {
         let mut machines = match self.machines.take() {
             Some(machines) => machines,
             None => self.prepare()?,

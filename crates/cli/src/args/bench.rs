@@ -61,5 +61,5 @@ pub(crate) struct BenchChannelsArgs {
 }
 
 fn variant_names() -> Vec<&'static str> {
-    bench::Variant::ALL.map(bench::Variant::name).into()
+    bench::channels::Variant::ALL.map(bench::channels::Variant::name).into()
 }

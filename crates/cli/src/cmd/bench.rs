@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bench::{Plan, Variant};
+use bench::channels::{Plan, Variant};
 use lab::{Cache, Lab, Step};
 
 use crate::args::bench::{BenchArgs, BenchChannelsArgs, BenchVerb};
@@ -26,13 +26,13 @@ fn channels(args: &BenchChannelsArgs) -> anyhow::Result<()> {
     let cache = Cache::locate(None)?;
     let lab = Lab::named(&cache, &format!("bench-{}", std::process::id()))?;
     let guard = interrupted::end_when_interrupted(&lab)?;
-    let manner = bench::manner(&plan, args.offline);
+    let manner = bench::channels::manner(&plan, args.offline);
     let steps = LabSteps::new();
     let tell = |text: String| steps.show(&Step { text, usual: None });
     let outcome = lab
-        .up(&bench::description(&plan), &manner, &|step| steps.show(&step))
+        .up(&bench::channels::description(&plan), &manner, &|step| steps.show(&step))
         .map_err(bench::BenchError::from)
-        .and_then(|_| bench::run(&plan, &lab, &tell));
+        .and_then(|_| bench::channels::run(&plan, &lab, &tell));
     steps.finish();
     drop(guard);
     lab.down()?;

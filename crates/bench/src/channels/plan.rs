@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::variant::Variant;
+use crate::channels::Variant;
 
 /// What is to be measured.
 #[derive(Clone, Debug)]

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::arrived::{Arrived, count};
+use crate::channels::Variant;
+use crate::channels::arrived::{Arrived, count};
 use crate::error::{BenchError, Result};
 use crate::machines::{FOLDER, Machine, Machines, Running};
-use crate::variant::Variant;
 
 /// What is recorded in the guest.
 const EVENTS: [&str; 2] = ["sched:sched_switch", "sched:sched_wakeup"];

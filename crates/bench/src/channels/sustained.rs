@@ -1,8 +1,8 @@
 //! Looks for the highest rate of events at which a variant loses none.
 
+use crate::channels::outcome::Sustained;
+use crate::channels::run::{Manner, Run, float};
 use crate::error::Result;
-use crate::outcome::Sustained;
-use crate::run::{Manner, Run, float};
 
 /// Steps at most; each makes twice as many events as the one before.
 const STEPS: u32 = 8;
@@ -42,7 +42,7 @@ impl Sustained {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrived::Arrived;
+    use crate::channels::arrived::Arrived;
 
     /// A run in which the load made what it was asked for, up to a limit, and the channel kept what it could.
     fn run(manner: Manner, most_switches: u64, channel: u64) -> Run {

@@ -6,12 +6,12 @@ use std::time::Duration;
 use analyses::{DeviceExits, device_exits};
 use labwire::{ThreadUsage, Usage};
 
-use crate::arrived::Arrived;
+use crate::channels::Variant;
+use crate::channels::arrived::Arrived;
+use crate::channels::recording::Recording;
 use crate::device::Device;
 use crate::error::{BenchError, Result};
 use crate::machines::{FOLDER, Machines, Moment, Running};
-use crate::recording::Recording;
-use crate::variant::Variant;
 
 /// How the workload is run.
 #[derive(Clone, Copy, Debug)]

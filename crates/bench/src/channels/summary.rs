@@ -1,9 +1,9 @@
 //! Adds the runs of a variant up to one row.
 
+use crate::channels::Variant;
+use crate::channels::outcome::{Attributed, Row, Sustained};
+use crate::channels::run::{Run, float};
 use crate::device::Device;
-use crate::outcome::{Attributed, Row, Sustained};
-use crate::run::{Run, float};
-use crate::variant::Variant;
 use stats::Estimate;
 
 /// Two runs one after the other.
@@ -134,7 +134,7 @@ fn share(amount: f64, bytes: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrived::Arrived;
+    use crate::channels::arrived::Arrived;
 
     fn run(score: f64, exits_per_s: f64, bytes: u64) -> Run {
         let arrived =

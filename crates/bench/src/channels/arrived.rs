@@ -7,8 +7,8 @@ use analyses::contents;
 use report::events::{Filter, Machine, Style, write_events};
 use sources::Recording;
 
+use crate::channels::Variant;
 use crate::error::{BenchError, Result};
-use crate::variant::Variant;
 
 /// Bytes of a page of the lab's x86 guests.
 const PAGE_BYTES: u64 = 4096;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::variant::Variant;
+use crate::channels::Variant;
 use stats::Estimate;
 
 /// What came of a measurement of all channels.

@@ -2,7 +2,7 @@
 
 use report::{Report, Table};
 
-use crate::outcome::{Outcome, Row, Sustained};
+use crate::channels::outcome::{Outcome, Row, Sustained};
 use stats::Estimate;
 
 /// Columns that are made alike: a title, and what a row has in them.
@@ -98,7 +98,7 @@ impl Outcome {
         }
         table.numbers("events/s", 1, self.cells(|row| format!("{:.0}", row.events_per_s)));
         table.numbers("lost", 0, self.cells(lost));
-        let megabytes = |row: &Row| format!("{:.1}", crate::run::float(row.bytes) / 1e6);
+        let megabytes = |row: &Row| format!("{:.1}", crate::channels::run::float(row.bytes) / 1e6);
         table.numbers("MB", 1, self.cells(megabytes));
         table.numbers("guest ms/MB", 1, self.cells(|row| number(row.agent_cpu_ms_per_mb, 1)));
         table.numbers("host ms/MB", 1, self.cells(|row| interval(row.host_cpu_ms_per_mb, 0)));
@@ -139,7 +139,7 @@ impl Outcome {
                 own.device,
                 own.port_exits,
                 own.all_exits,
-                crate::run::float(own.bytes) / 1e6,
+                crate::channels::run::float(own.bytes) / 1e6,
                 own.exits_without
             ))
         };
