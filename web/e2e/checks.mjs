@@ -67,6 +67,19 @@ async function timelineAddsUp(browser) {
   assert.ok(Math.abs(milliseconds - user / 1e6) <= 0.5, `${shown} but ${user}`);
 }
 
+/** Each vCPU's states are those of the cpu report, and fill its bar. */
+async function statesOfVcpus(browser) {
+  const files = RECORDINGS["host-guest"];
+  const { page, faults } = await openReport(browser, report("host-guest", files));
+  const { vcpus } = JSON.parse(hyperscope("cpu", "--format", "json", ...files));
+  const bars = await page.$$eval("#cpu figure:first-child .bar", (all) => all.map((bar) => [...bar.children].map((part) => Number(part.style.flexGrow))));
+  const states = vcpus.map((one) => Object.values(one.states).filter((value) => value > 0));
+  const shares = (all) => all.map((parts) => parts.map((part) => (part / parts.reduce((a, b) => a + b)).toFixed(6)));
+  assert.deepEqual(shares(bars), shares(states));
+  vcpus.forEach((one, at) => assert.equal(states[at].reduce((a, b) => a + b), one.time_ns));
+  assert.deepEqual(faults, []);
+}
+
 /** Waits until something is another than it was. */
 async function changes(what, before, words) {
   for (let tries = 0; tries < 100; tries++) {
@@ -258,6 +271,7 @@ const perRecording = Object.entries(RECORDINGS).flatMap(([name, files]) => [
 export const checks = [
   ...perRecording,
   ["times in the timeline add up to those of exits", timelineAddsUp],
+  ["vCPUs are drawn in the states that cpu tells", statesOfVcpus],
   ["everything works by keyboard", keyboard],
   ["dark and light", dark],
   ["narrow windows", narrow],

@@ -9,6 +9,7 @@ import { readReport, type Report } from "./data/report";
 import { el } from "./dom";
 import { FocusStore, type Context } from "./focus";
 import { clocks } from "./views/clocks";
+import { cpu } from "./views/cpu";
 import { diff } from "./views/diff";
 import { exits } from "./views/exits";
 import { contents, header } from "./views/header";
@@ -44,6 +45,7 @@ function sectionsOf(report: Report, context: Context, heat: Heat | null, timelin
     diff(context),
     heat ? heatmap(context, heat) : null,
     report.timeline.lanes.length > 0 ? timeline.element : null,
+    cpu(context),
     nested(context),
     paths(context),
     clocks(context),

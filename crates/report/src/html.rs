@@ -16,7 +16,7 @@ use std::io::{self, Write};
 
 use analyses::{LaneSet, Latencies};
 
-use crate::{AlignReport, DiffReport, ExitsReport, NestedReport, PathReport};
+use crate::{AlignReport, CpuReport, DiffReport, ExitsReport, NestedReport, PathReport};
 
 pub use findings::{Finding, Link, Piece, Weight};
 
@@ -41,6 +41,8 @@ pub struct PageReport {
     pub latencies: Latencies,
     /// What happened when.
     pub lanes: LaneSet,
+    /// Who used the CPUs.
+    pub cpu: CpuReport,
     /// Which ways requests took.
     pub path: Option<PathReport>,
     /// A comparison with another run.

@@ -153,6 +153,14 @@ export interface PathDocument {
   }[];
 }
 
+export interface CpuDocument {
+  span_ns: number;
+  vcpus: { vm: string; vcpu: number; time_ns: number; states: { [state: string]: Known } }[];
+  threads: { vm: string | null; part: string; tid: number; name: string; cpu_ns: number; guest_idle_ns: Known; halt_poll_ns: Known; busy_ns: number }[];
+  tasks: { source: string; vm: string | null; tid: number; name: string; time_ns: number; ran_ns: number; exits_ns: number; stolen_ns: number }[];
+  cpus: { cpu: number; vcpu_ns: number; vmm_ns: number; vhost_ns: number; kvm_ns: number; other_ns: number; idle_ns: number; unknown_ns: number }[];
+}
+
 export interface DiffRow {
   vm: string | null;
   level: number | null;
@@ -187,6 +195,7 @@ export interface Report {
   align_summaries: string[];
   heat: HeatInfo | null;
   timeline: TimelineInfo;
+  cpu: CpuDocument;
   path: PathDocument | null;
   diff: { a?: string[]; b?: string[]; notes?: string[]; rows: DiffRow[] } | null;
 }

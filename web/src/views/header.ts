@@ -26,19 +26,23 @@ export function contents(sections: HTMLElement[]): HTMLElement {
   return el("nav", { class: "contents", "aria-label": "Sections" }, ...sections.map(link));
 }
 
+/** The system's choice of light or dark, until the reader makes another one. The style sheet knows the attribute alone. */
 function themeButton(): HTMLElement {
   const root = document.documentElement;
-  const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
+  const system = matchMedia("(prefers-color-scheme: dark)");
   const button = el("button", { type: "button", class: "theme" });
-  const tell = () => {
-    button.textContent = dark() ? "☀ Light" : "☾ Dark";
+  let chosen = false;
+  const show = (theme: "dark" | "light") => {
+    root.dataset.theme = theme;
+    button.textContent = theme === "dark" ? "☀ Light" : "☾ Dark";
     dispatchEvent(new Event("hyperscope:theme"));
   };
+  const followSystem = () => chosen || show(system.matches ? "dark" : "light");
   button.addEventListener("click", () => {
-    root.dataset.theme = dark() ? "light" : "dark";
-    tell();
+    chosen = true;
+    show(root.dataset.theme === "dark" ? "light" : "dark");
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", tell);
-  tell();
+  system.addEventListener("change", followSystem);
+  followSystem();
   return button;
 }

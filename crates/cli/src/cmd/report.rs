@@ -3,11 +3,14 @@
 use std::io::{self, IsTerminal, Write};
 
 use analyses::diff::{Options, QUESTIONS, diff};
-use analyses::{By, GuestAlignment, LaneMachine, Latencies, PathEnds, exits, lanes, nested, paths};
+use analyses::{
+    By, GuestAlignment, LaneMachine, Latencies, PathEnds, cpu, exits, lanes, nested, paths,
+};
 use anyhow::{Context, bail};
 use report::html::PageReport;
 use report::{
-    AlignReport, DiffReport, ExitsReport, NestedReport, PathReport, Source, align_summary,
+    AlignReport, CpuBy, CpuReport, DiffReport, ExitsReport, NestedReport, PathReport, Source,
+    align_summary,
 };
 use sources::Recording;
 
@@ -24,7 +27,7 @@ use crate::recorded::recorded;
 const ALPHA: f64 = 0.05;
 
 /// Times that a recording is read.
-const PASSES: u64 = 5;
+const PASSES: u64 = 6;
 
 pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     if args.output.is_none() && io::stdout().is_terminal() {
@@ -46,6 +49,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let nested = nested.sources.iter().any(|(_, one)| !one.rows.is_empty()).then_some(nested);
     let diff = diff_of(args, &recordings, &tick)?;
     let guests = align_guests(&mut recordings, args.method.method)?;
+    let cpu = cpu_of(&recordings, &guests, &tick);
     let path = path_of(&recordings, &guests, &tick);
     let latencies = recordings.iter().fold(Latencies::default(), |all, one| all.with(one, &tick));
     let machines = machines(&recordings, &guests, &exits);
@@ -59,6 +63,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         align: (!guests.is_empty()).then_some(AlignReport { sources, guests }),
         latencies,
         lanes,
+        cpu,
         path,
         diff,
     };
@@ -100,6 +105,24 @@ fn diff_of(
         all: true,
         min_effect: 0.0,
     }))
+}
+
+/// Who used the CPUs.
+fn cpu_of(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    tick: &(dyn Fn(u64) + Sync),
+) -> CpuReport {
+    let told: Vec<_> = recordings.iter().map(|one| recorded(one.path())).collect();
+    let processes: Vec<_> = told.iter().map(|one| one.processes.clone()).collect();
+    CpuReport {
+        sources: recordings.iter().map(shown_path).collect(),
+        cpu: cpu(recordings, guests, &processes, tick),
+        by: CpuBy::ALL.to_vec(),
+        idle: false,
+        top: None,
+        recorder_cost: told.into_iter().find_map(|one| one.cost),
+    }
 }
 
 /// The ways that requests took; none where the recordings don't tell.

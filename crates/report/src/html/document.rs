@@ -3,10 +3,13 @@
 use serde_json::{Value, json};
 
 use super::{PageReport, findings, heat, lanes};
-use crate::{PathReport, Report, align_summary};
+use crate::{CpuReport, PathReport, Report, align_summary};
 
 /// Paths that a page shows: those that took longest, all their requests together.
 const MOST_PATHS: usize = 12;
+
+/// Threads, and tasks of guests, that a page shows: those that used CPUs longest.
+const MOST_THREADS: usize = 100;
 
 pub(super) fn json(page: &PageReport, origin_ns: u64) -> Value {
     let sources: Vec<&str> = page.exits.sources.iter().map(|one| one.path.as_str()).collect();
@@ -41,9 +44,20 @@ pub(super) fn json(page: &PageReport, origin_ns: u64) -> Value {
         "align_summaries": summaries,
         "heat": heat::json(&page.latencies, &sources, origin_ns),
         "timeline": lanes::json(&page.lanes),
+        "cpu": cpu(&page.cpu),
         "path": page.path.as_ref().map(path),
         "diff": page.diff.as_ref().map(Report::json),
     })
+}
+
+fn cpu(cpu: &CpuReport) -> Value {
+    let mut document = cpu.json();
+    for table in ["threads", "tasks"] {
+        if let Some(rows) = document.get_mut(table).and_then(Value::as_array_mut) {
+            rows.truncate(MOST_THREADS);
+        }
+    }
+    document
 }
 
 fn path(path: &PathReport) -> Value {
