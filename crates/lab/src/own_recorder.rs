@@ -21,6 +21,8 @@ const PROGRAM: &str = "/bin/hyperscope";
 const FOLDER: &str = "/tmp/record.hscope";
 /// What it says once it records.
 const BEGUN: &str = "hyperscope: recording";
+/// What it says once a guest that it waited for is recorded.
+const TAKEN: &str = "is recorded";
 /// The signal that ends it (SIGINT).
 const INTERRUPT: i32 = 2;
 /// How long it may take to begin, and to write what it recorded.
@@ -43,7 +45,7 @@ pub(crate) struct OwnRecording {
 /// Whether this program runs in level 1: it is of this system's architecture, and needs a C library
 /// that is not older than this system's. For a guest the agent must have been built, too.
 pub(crate) fn can_run(lab: &Lab, arch: Arch, record: &Record) -> Result<bool> {
-    let has_agent = record.guest_events.is_empty() || labguest::agent(arch).is_some();
+    let has_agent = !record.has_guest() || labguest::agent(arch).is_some();
     // Scenarios name probes as trace-cmd does: `kprobes:FUNCTION`.
     let names_probes = record.events.iter().any(|event| event == "kprobes");
     if arch != Arch::native() || !has_agent || names_probes {
@@ -57,8 +59,9 @@ pub(crate) fn can_run(lab: &Lab, arch: Arch, record: &Record) -> Result<bool> {
 impl OwnRecording {
     /// Begins to record level 1 of a lab in which this program runs.
     pub(crate) fn begin(lab: &Lab, record: &Record) -> Result<Self> {
-        let has_guest = !record.guest_events.is_empty();
-        if has_guest {
+        let has_guest = record.has_guest();
+        // One that boots is recorded by its kernel until it has an agent.
+        if has_guest && !record.guest_boot {
             start_agent(lab)?;
         }
         let mut session = lab.session(1)?;
@@ -76,6 +79,18 @@ impl OwnRecording {
             }
         }
         Ok(recording)
+    }
+
+    /// Has the guest that booted meanwhile recorded, too: what its kernel recorded by itself, and what
+    /// comes.
+    pub(crate) fn take_guest(&mut self, lab: &Lab) -> Result<()> {
+        start_agent(lab)?;
+        while !self.said.contains(TAKEN) {
+            if let Some(ended) = self.attend()? {
+                return Err(self.failed(ended));
+            }
+        }
+        Ok(())
     }
 
     /// Ends the recording; the file is complete then.
@@ -142,8 +157,9 @@ fn words(record: &Record) -> Vec<String> {
     words.extend(["--buffer".to_owned(), record.buffer_kib.to_string()]);
     words.extend(record.events.iter().flat_map(|event| ["-e".to_owned(), event.clone()]));
     words.extend(record.probes.iter().flat_map(|probe| ["--kprobe".to_owned(), probe.clone()]));
-    if !record.guest_events.is_empty() {
+    if record.has_guest() {
         words.extend(["--guest".into(), format!("l2=vsock:{}", machine::vsock_cid(2))]);
+        words.extend(record.guest_boot.then(|| "--guest-boot".into()));
         words.extend(["--guest-buffer".into(), record.buffer_kib.to_string()]);
         let named = |event: &String| ["--guest-event".to_owned(), event.clone()];
         words.extend(record.guest_events.iter().flat_map(named));

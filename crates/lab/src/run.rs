@@ -41,9 +41,10 @@ impl Lab {
         }
         self.steps(&description, &scenario.before, &mut Vec::new())?;
         told("recording".into());
-        let recording = Recorder::begin(self, &description, &scenario.record)?;
+        let mut recording = Recorder::begin(self, &description, &scenario.record)?;
         let mut truth = scenario.truth.clone();
         let done = self.steps(&description, &scenario.steps, &mut truth);
+        let done = done.and_then(|()| recording.take_guest(self, &scenario.record));
         // Ended in any case: it would go on for ever.
         told("writing the recording".into());
         let files = recording.end(self, &scenario.record);
@@ -155,6 +156,14 @@ impl Recorder {
             OwnRecording::begin(lab, record).map(Self::Own)
         } else {
             TraceCmd::begin(lab, record).map(Self::TraceCmd)
+        }
+    }
+
+    /// Has a guest that booted recorded, where that is wanted.
+    fn take_guest(&mut self, lab: &Lab, record: &Record) -> Result<()> {
+        match self {
+            Self::Own(recording) if record.guest_boot => recording.take_guest(lab),
+            Self::Own(_) | Self::TraceCmd(_) => Ok(()),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use channel::{HostAddress, Peer};
@@ -135,11 +136,32 @@ pub(crate) fn joined(peer: &Peer) -> GuestAddress {
     GuestAddress { name, channel, vm }
 }
 
+/// Guests that are recorded, among threads that add some.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedGuests(Arc<Mutex<Guests>>);
+
+impl SharedGuests {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Guests> {
+        // A list is whole whatever happened while the lock was held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Guests that are recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Guests(Vec<Recorded>);
 
 impl Guests {
+    /// Takes those of another list in.
+    pub(crate) fn add(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
+    /// The names that they are recorded under.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.0.iter().map(|guest| guest.name().to_owned()).collect()
+    }
+
     /// Has guests record, with pages in folders of the session at `to`. The host does by now, so
     /// that its recording holds all of theirs.
     pub(crate) fn begin(

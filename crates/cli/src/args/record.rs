@@ -50,7 +50,7 @@ pub(crate) struct RecordArgs {
     #[arg(long = "guest-filter", value_name = "EVENT FILTER", requires = "guests")]
     pub(crate) guest_filters: Vec<String>,
     /// Take what guests' kernels have recorded since they booted (trace_event=... on their command
-    /// lines), and end that
+    /// lines), and end that; guests that are not up yet are waited for while the host is recorded
     #[arg(long, requires = "guests", conflicts_with_all = ["guest_events", "guest_kprobes"])]
     pub(crate) guest_boot: bool,
     /// Size of each CPU's buffer in guests' kernels, in KiB
