@@ -14,6 +14,7 @@ use crate::labguest;
 use crate::machine;
 use crate::scenario::Record;
 use crate::session::{Outputs, Session, command};
+use crate::start;
 
 /// Where the program goes.
 const PROGRAM: &str = "/bin/hyperscope";
@@ -23,6 +24,8 @@ const FOLDER: &str = "/tmp/record.hscope";
 const BEGUN: &str = "hyperscope: recording";
 /// What it says once a guest that it waited for is recorded.
 const TAKEN: &str = "is recorded";
+/// What it says of a guest that is gone.
+const WENT_DOWN: &str = "its VM has ended";
 /// The signal that ends it (SIGINT).
 const INTERRUPT: i32 = 2;
 /// How long it may take to begin, and to write what it recorded.
@@ -66,7 +69,8 @@ impl OwnRecording {
         }
         let mut session = lab.session(1)?;
         session.check(&["rm", "-rf", FOLDER], PATIENCE)?;
-        let words = words(record);
+        let memory = memory(lab)?;
+        let words = words(record, memory.as_deref());
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut exec = command(&words, PATIENCE);
         // It ends when it is told to.
@@ -102,7 +106,9 @@ impl OwnRecording {
                 break ended;
             }
         };
-        if ended != Ended::Exit(0) {
+        // A guest that a scenario shuts down is recorded to its end.
+        let went_down = self.has_guest && self.said.contains(WENT_DOWN);
+        if ended != Ended::Exit(0) && !went_down {
             return Err(self.failed(ended));
         }
         let file = |name: &'static str| (format!("{FOLDER}/{name}"), name);
@@ -146,19 +152,30 @@ fn start_agent(lab: &Lab) -> Result<()> {
     let mut session = lab.session(2)?;
     session.check(&["sh", "-c", END_AGENT], PATIENCE)?;
     put(&mut session, &program, AGENT)?;
-    let mut exec = command(&[AGENT, "vsock"], PATIENCE);
+    let channel = if memory(lab)?.is_some() { "shm" } else { "vsock" };
+    let mut exec = command(&[AGENT, channel], PATIENCE);
     exec.detach_to = Some("/tmp/agent.log".into());
     session.said(&exec)?;
     session.check(&["timeout", "30", "sh", "-c", WAITING], PATIENCE).map(drop)
 }
 
-fn words(record: &Record) -> Vec<String> {
+/// The file that a guest's shared memory is, where it has some.
+fn memory(lab: &Lab) -> Result<Option<String>> {
+    let guest = start::guest(&lab.description()?, 2);
+    Ok(guest.shared_memory.map(|memory| memory.path))
+}
+
+fn words(record: &Record, memory: Option<&str>) -> Vec<String> {
     let mut words: Vec<String> = [PROGRAM, "record", "-o", FOLDER].map(str::to_owned).into();
     words.extend(["--buffer".to_owned(), record.buffer_kib.to_string()]);
     words.extend(record.events.iter().flat_map(|event| ["-e".to_owned(), event.clone()]));
     words.extend(record.probes.iter().flat_map(|probe| ["--kprobe".to_owned(), probe.clone()]));
     if record.has_guest() {
-        words.extend(["--guest".into(), format!("l2=vsock:{}", machine::vsock_cid(2))]);
+        let vsock = || format!("l2=vsock:{}", machine::vsock_cid(2));
+        words
+            .extend(["--guest".into(), memory.map_or_else(vsock, |path| format!("l2=shm:{path}"))]);
+        let flush = record.guest_flush_ms.map(|ms| ["--guest-flush".into(), format!("{ms}ms")]);
+        words.extend(flush.into_iter().flatten());
         words.extend(record.guest_boot.then(|| "--guest-boot".into()));
         words.extend(["--guest-buffer".into(), record.buffer_kib.to_string()]);
         let named = |event: &String| ["--guest-event".to_owned(), event.clone()];

@@ -39,12 +39,12 @@ impl Lab {
         if scenario.needs_module() {
             self.put_module()?;
         }
-        self.steps(&description, &scenario.before, &mut Vec::new())?;
+        self.steps(&description, &scenario.before, &mut Vec::new(), &mut || Ok(()))?;
         told("recording".into());
         let mut recording = Recorder::begin(self, &description, &scenario.record)?;
         let mut truth = scenario.truth.clone();
-        let done = self.steps(&description, &scenario.steps, &mut truth);
-        let done = done.and_then(|()| recording.take_guest(self, &scenario.record));
+        let mut taken = || recording.take_guest(self);
+        let done = self.steps(&description, &scenario.steps, &mut truth, &mut taken);
         // Ended in any case: it would go on for ever.
         told("writing the recording".into());
         let files = recording.end(self, &scenario.record);
@@ -73,6 +73,7 @@ impl Lab {
         description: &Description,
         steps: &[Step],
         truth: &mut Vec<Truth>,
+        take_guest: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {
         for step in steps {
             match step {
@@ -82,6 +83,7 @@ impl Lab {
                 Step::Run(_) => {}
                 Step::Start { level } => drop(self.start_level(description, *level)?),
                 Step::ShutDown { level } => self.shut_down(*level)?,
+                Step::TakeGuest => take_guest()?,
                 Step::Wait { seconds } => std::thread::sleep(Duration::from_secs(*seconds)),
             }
         }
@@ -159,11 +161,11 @@ impl Recorder {
         }
     }
 
-    /// Has a guest that booted recorded, where that is wanted.
-    fn take_guest(&mut self, lab: &Lab, record: &Record) -> Result<()> {
+    /// Has a guest that booted recorded; trace-cmd can't.
+    fn take_guest(&mut self, lab: &Lab) -> Result<()> {
         match self {
-            Self::Own(recording) if record.guest_boot => recording.take_guest(lab),
-            Self::Own(_) | Self::TraceCmd(_) => Ok(()),
+            Self::Own(recording) => recording.take_guest(lab),
+            Self::TraceCmd(_) => Ok(()),
         }
     }
 

@@ -82,6 +82,8 @@ pub(crate) struct Record {
     /// What level 2 has recorded since it booted is taken, as its kernel's command line says.
     #[serde(default)]
     pub(crate) guest_boot: bool,
+    /// How long its events stay in its kernel at most.
+    pub(crate) guest_flush_ms: Option<u32>,
     /// Functions of level 1's kernel to set probes on.
     #[serde(default)]
     pub(crate) probes: Vec<String>,
@@ -117,6 +119,9 @@ pub(crate) enum Step {
         /// Which.
         level: u8,
     },
+    /// Have level 2, which booted meanwhile, recorded: what its kernel recorded by itself, and what
+    /// comes.
+    TakeGuest,
     /// Do nothing.
     Wait {
         /// So long.

@@ -12,7 +12,7 @@ use crate::pump::stop_signal;
 use crate::recording::Plan;
 
 /// How long after one try the next is made.
-const BETWEEN_TRIES: Duration = Duration::from_millis(200);
+const BETWEEN_TRIES: Duration = Duration::from_millis(500);
 
 /// Guests that are waited for, by a thread.
 #[derive(Debug)]

@@ -30,6 +30,9 @@ pub struct InGuests {
     pub filters: Vec<String>,
     /// Take what the guest's kernel has recorded since it booted, in place of a new recording.
     pub boot: bool,
+    /// How long events stay in a guest's kernel at most; unset: full pages a second. Shorter, pages
+    /// that are not full leave it, too.
+    pub flush: Option<Duration>,
     /// Size of each CPU's buffer in a guest's kernel; unset: by the number of CPUs.
     pub buffer_kib: Option<u32>,
     /// Bytes of pages that are kept of each guest at most; unset: [`USUAL_QUOTA_BYTES`].
@@ -261,6 +264,11 @@ fn filter(text: &str) -> EventFilter {
     EventFilter { event: event.to_owned(), filter: filter.trim().to_owned() }
 }
 
+/// At least one: none is no limit.
+fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX).max(1)
+}
+
 /// What a guest is asked for.
 pub(crate) fn start(what: &InGuests, clock: Option<String>) -> Start {
     let optional = what.profile.map(Profile::patterns).unwrap_or_default();
@@ -273,7 +281,7 @@ pub(crate) fn start(what: &InGuests, clock: Option<String>) -> Start {
         buffer_kib: what.buffer_kib,
         kallsyms: true,
         status_ms: STATUS_MS,
-        flush_ms: FLUSH_MS,
+        flush_ms: what.flush.map_or(FLUSH_MS, milliseconds),
         boot: what.boot,
     }
 }

@@ -286,7 +286,12 @@ impl Recording {
             cpus.push(CpuLosses::new(&counts, bytes));
             stats.push((cpu, text));
         }
-        let vms = if self.of_vm { self.vms } else { seen(self.vms, vms::running()) };
+        // A guest that has shut down meanwhile was seen when it was asked.
+        let of_guests = guests.iter().filter_map(|guest| guest.vm().cloned()).collect();
+        let vms = match self.of_vm {
+            true => self.vms,
+            false => seen(seen(self.vms, of_guests), vms::running()),
+        };
         let recorder_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_ns);
         let cmdlines = fs::read(self.tracefs.root().join("saved_cmdlines")).unwrap_or_default();
         // A recording that is read from its folder has names, too.

@@ -77,6 +77,7 @@ fn in_guests(args: &RecordArgs) -> InGuests {
         probes: args.guest_kprobes.clone(),
         filters: args.guest_filters.clone(),
         boot: args.guest_boot,
+        flush: args.guest_flush,
         buffer_kib: args.guest_buffer,
         quota_bytes: args.guest_quota,
     }
