@@ -53,6 +53,14 @@ pub enum PhaseKind {
     After,
 }
 
+impl HostCost {
+    /// Exit to entry, without exits that wait for work.
+    #[must_use]
+    pub fn working_ns(&self) -> u64 {
+        self.parts.total_ns().saturating_sub(self.waiting_ns)
+    }
+}
+
 impl PhaseKind {
     /// Its name in reports.
     #[must_use]
@@ -142,6 +150,8 @@ pub struct ReasonCost {
     pub exits: u64,
     /// Exit to entry, of those with a time.
     pub time_ns: u64,
+    /// They wait for work.
+    pub waiting: bool,
 }
 
 /// A call of a function that initializes something.
@@ -346,11 +356,12 @@ impl Tally {
         let mut reasons = Vec::new();
         for ((isa, code), (exits, time_ns)) in &self.codes {
             let (exits, time_ns) = (*exits, *time_ns);
-            if is_waiting(names.isa(*isa), *code) {
+            let waiting = is_waiting(names.isa(*isa), *code);
+            if waiting {
                 waiting_ns = waiting_ns.saturating_add(time_ns);
             }
-            let raw = Code::new(names.isa(*isa), *code);
-            reasons.push(ReasonCost { reason: names.name(*isa, *code), code: raw, exits, time_ns });
+            let (reason, code) = (names.name(*isa, *code), Code::new(names.isa(*isa), *code));
+            reasons.push(ReasonCost { reason, code, exits, time_ns, waiting });
         }
         reasons.sort_by_key(|one| std::cmp::Reverse((one.time_ns, one.exits)));
         HostCost { exits: self.exits, paired: self.paired, parts: self.parts, waiting_ns, reasons }

@@ -52,6 +52,10 @@ pub(super) fn add(
         guest: None,
         host: Some(host),
     };
+    if let Some((from_ns, to_ns)) = first_ns.zip(last_ns).filter(|_| machine.phases.is_empty()) {
+        let all = cost(0..usize::MAX);
+        machine.phases.push(outer(PhaseKind::Running, "recorded", from_ns, to_ns, all));
+    }
     let begin = machine.phases.first().map(|phase| phase.from_ns);
     if let Some((from_ns, to_ns)) = first_ns.zip(begin).filter(|(first, begin)| first < begin) {
         let before = outer(PhaseKind::Before, "before tracing", from_ns, to_ns, cost(0..1));

@@ -88,6 +88,7 @@ fn host(cost: Option<&HostCost>, ns: bool) -> Value {
             .set("code", code_json(&one.code))
             .set("count", one.exits)
             .time("time", ns, Some(one.time_ns))
+            .set("waiting", one.waiting)
             .done()
     };
     Object::default()

@@ -98,6 +98,13 @@ fn notes(machine: &BootedMachine) -> Vec<String> {
     if machine.damaged > 0 {
         notes.push(format!("{} pages of the guest can't be read", count(machine.damaged)));
     }
+    if machine.host.is_some() {
+        notes.push(
+            "exit time: of all vCPUs, without exits that wait for work; kernel, user, off CPU: of \
+             all exits"
+                .into(),
+        );
+    }
     if machine.initcalls.is_empty() && machine.guest.is_none() {
         notes.push("levels are told by a recording of the guest: trace_event=initcall:*".into());
     }
@@ -111,6 +118,7 @@ fn sum(machine: &BootedMachine) -> Option<HostCost> {
         let mut sum = sum.unwrap_or_default();
         sum.exits += cost.exits;
         sum.parts.add(&cost.parts);
+        sum.waiting_ns = sum.waiting_ns.saturating_add(cost.waiting_ns);
         Some(sum)
     })
 }
@@ -136,9 +144,10 @@ fn phases(machine: &BootedMachine) -> Table {
     if machine.guest.is_some() {
         add_guest(&mut table, machine);
     }
-    let of_host: [OfHost<'_>; 6] = [
+    let of_host: [OfHost<'_>; 7] = [
         ("exits", 0, &|cost| count(cost.exits)),
-        ("exit time", 0, &|cost| time(cost.parts.total_ns(), ns)),
+        ("exit time", 0, &|cost| time(cost.working_ns(), ns)),
+        ("waiting", 2, &|cost| time(cost.waiting_ns, ns)),
         ("kernel", 1, &|cost| time(cost.parts.kernel_ns, ns)),
         ("user", 1, &|cost| time(cost.parts.user_ns, ns)),
         ("off CPU", 2, &|cost| {
@@ -155,11 +164,10 @@ fn phases(machine: &BootedMachine) -> Table {
     table
 }
 
-/// The reason whose exits took longest.
+/// The reason whose exits took longest, those that wait for work left out.
 fn most(cost: &HostCost) -> String {
-    cost.reasons
-        .first()
-        .map_or_else(String::new, |one| format!("{} {}", one.reason, count(one.exits)))
+    let first = cost.reasons.iter().find(|one| !one.waiting);
+    first.map_or_else(String::new, |one| format!("{} {}", one.reason, count(one.exits)))
 }
 
 fn add_guest(table: &mut Table, machine: &BootedMachine) {
@@ -220,7 +228,7 @@ fn initcalls(machine: &BootedMachine, shown: &[&Initcall]) -> Table {
             cells(&|one| one.host.as_ref().map_or_else(String::new, of))
         };
         table.numbers("exits", 0, of_host(&|cost| count(cost.exits)));
-        table.numbers("exit time", 1, of_host(&|cost| time(cost.parts.total_ns(), ns)));
+        table.numbers("exit time", 1, of_host(&|cost| time(cost.working_ns(), ns)));
         table.numbers("most time in", 3, of_host(&most));
     }
     let result = |one: &Initcall| one.result.map_or_else(String::new, |result| result.to_string());
