@@ -55,6 +55,10 @@ pub(crate) struct Pump {
 /// keeps recording meanwhile, and counts what it has no room for.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
+/// Pages that are not full are sent, too, where less may be lost than this: each has a page's cost,
+/// however little is on it.
+const PARTS_BELOW: Duration = Duration::from_secs(1);
+
 impl Pump {
     /// Begins to move pages.
     pub(crate) fn start(
@@ -111,6 +115,9 @@ impl Mover {
             if woken.other {
                 return self.rest();
             }
+            if !woken.pages && self.flush.is_some_and(|flush| flush < PARTS_BELOW) {
+                self.part()?;
+            }
         }
     }
 
@@ -123,15 +130,29 @@ impl Mover {
         Ok(more)
     }
 
+    /// Sends what is on the page that is not full.
+    fn part(&mut self) -> io::Result<()> {
+        let mut page = vec![0; self.from.page_size()];
+        if self.from.read_page(&mut page)? {
+            self.copy(&page)?;
+        }
+        Ok(())
+    }
+
     /// Sends the page that is not full, and that there are no more.
     fn rest(&mut self) -> io::Result<()> {
-        let wait = Wait { most: PATIENCE, stop: &[self.signals.abort.fd()] };
         let mut page = vec![0; self.from.page_size()];
-        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         while self.from.read_page(&mut page)? {
-            to.send_copy(self.cpu, &page, &mut self.sent, wait)?;
+            self.copy(&page)?;
         }
-        to.send_copy(self.cpu, &[], &mut self.sent, wait)?;
+        self.copy(&[])
+    }
+
+    /// Sends a page, or that there are no more.
+    fn copy(&mut self, page: &[u8]) -> io::Result<()> {
+        let wait = Wait { most: PATIENCE, stop: &[self.signals.abort.fd()] };
+        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        to.send_copy(self.cpu, page, &mut self.sent, wait)?;
         self.counts.bytes.store(self.sent.bytes, Ordering::Relaxed);
         Ok(())
     }

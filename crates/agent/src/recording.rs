@@ -88,7 +88,16 @@ impl Prepared {
     /// What the kernel records since it booted, because its command line says so.
     fn of_boot(tracefs: Tracefs, flush: Option<Duration>) -> Result<Self> {
         let instance = Instance::top(&tracefs);
-        let events = instance.enabled()?;
+        // Kernels that set probes from the command line while other processors make tracefs leave
+        // some without a folder (6.1): what can't be read must not keep all else from being.
+        let folder = instance.file("events");
+        let has_format =
+            |event: &String| folder.join(event.replacen(':', "/", 1)).join("format").exists();
+        let (events, without): (Vec<_>, Vec<_>) =
+            instance.enabled()?.into_iter().partition(has_format);
+        for event in without {
+            eprintln!("hyperscope-agent: {event} has no format: its events will have no names");
+        }
         let clock = Clock::current(&instance)?;
         let cpus = instance.cpus()?;
         let texts = Texts::read(tracefs.root(), &instance, &events)?;

@@ -14,6 +14,7 @@ pub(crate) use page::PageArgs;
 use crate::seconds::Seconds;
 
 pub(crate) mod bench;
+pub(crate) mod boot;
 pub(crate) mod cpu;
 pub(crate) mod diff;
 pub(crate) mod export;
@@ -40,6 +41,8 @@ pub(crate) mod record;
         hyperscope path trace.dat\n  \
         hyperscope diff before.dat after.dat\n  \
         hyperscope cpu host.dat guest.dat\n  \
+        hyperscope boot host.dat guest.dat
+  \
         hyperscope events -e kvm:kvm_exit --cpu 0 trace.dat | head\n  \
         hyperscope export --to perfetto -o out.pftrace host.dat guest.dat\n  \
         hyperscope align host.dat guest.dat\n  \
@@ -67,6 +70,8 @@ pub(crate) enum Verb {
     Diff(diff::DiffArgs),
     /// Tell who used the CPUs: vCPUs, threads of guests, threads that serve VMs
     Cpu(cpu::CpuArgs),
+    /// Tell how guests boot and go down: initcall levels, user space, exits in each
+    Boot(boot::BootArgs),
     /// Print events as text or JSON, merged by time
     Events(EventsArgs),
     /// Write recordings as files that other tools open: Perfetto, Firefox, trace-cmd, pandas

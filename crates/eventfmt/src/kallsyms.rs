@@ -65,6 +65,11 @@ impl Kallsyms {
         })
     }
 
+    /// Symbols by address, each with that; several may have the same.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.symbols.iter().map(|entry| (entry.address, self.slice(entry.name)))
+    }
+
     /// How many symbols there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -119,6 +124,8 @@ mod tests {
     fn an_address_belongs_to_the_symbol_before_it() {
         let symbols = Kallsyms::parse(TEXT);
         assert_eq!(symbols.len(), 3);
+        let all: Vec<_> = symbols.iter().map(|(_, name)| name).collect();
+        assert_eq!(all, [&b"first"[..], b"second", b"last"]);
         let found = symbols.lookup(0xffff_0020).unwrap();
         assert_eq!((found.name, found.offset), (&b"second"[..], 0x10));
         assert_eq!(found.module, Some(&b"kvm"[..]));

@@ -60,6 +60,9 @@ pub struct Guest {
     /// The size of the memory that it shares with the machine below, for recording.
     #[serde(default)]
     pub shm_mib: Option<u32>,
+    /// What stands on its kernel's command line beyond the usual.
+    #[serde(default)]
+    pub append: String,
 }
 
 impl Description {
@@ -84,6 +87,7 @@ impl Description {
                 net: None,
                 disk_mib: None,
                 shm_mib: None,
+                append: String::new(),
             },
             share: None,
             kernel: None,
@@ -99,7 +103,8 @@ impl Description {
         let shape = |lab: &Self| (lab.arch, lab.levels, lab.started);
         let devices =
             |lab: &Self| (lab.guest.board, lab.guest.net, lab.guest.disk_mib, lab.guest.shm_mib);
-        shape(self) == shape(wanted) && devices(self) == devices(wanted)
+        let same_kernel = self.guest.append == wanted.guest.append;
+        shape(self) == shape(wanted) && devices(self) == devices(wanted) && same_kernel
     }
 
     /// The guests' board: memory is shared through a PCI device, which not every board has a place

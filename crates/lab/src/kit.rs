@@ -118,6 +118,7 @@ impl Kit {
             data_folders: data.into(),
             kernel: self.image.kernel.display().to_string(),
             initrd: self.image.initrd.display().to_string(),
+            append: String::new(),
             run: lab.run_text(),
             vsock_cid: None,
             net: None,

@@ -93,6 +93,8 @@ pub(crate) struct Machine {
     pub(crate) data_folders: Vec<String>,
     pub(crate) kernel: String,
     pub(crate) initrd: String,
+    /// What stands on the kernel's command line beyond the usual.
+    pub(crate) append: String,
     /// Where sockets and logs are.
     pub(crate) run: String,
     /// Its address for vsock, from the machine below.
@@ -227,6 +229,10 @@ impl Machine {
             // The emulator's counter is one for all processors and never stops, but doesn't say so.
             // Without it the kernel reads a device for the time, and its guests' clocks suffer.
             line.push_str(" tsc=reliable");
+        }
+        if !self.append.is_empty() {
+            line.push(' ');
+            line.push_str(&self.append);
         }
         strings(["-kernel", &self.kernel, "-initrd", &self.initrd, "-append", &line])
     }

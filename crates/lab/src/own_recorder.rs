@@ -14,6 +14,7 @@ use crate::labguest;
 use crate::machine;
 use crate::scenario::Record;
 use crate::session::{Outputs, Session, command};
+use crate::start;
 
 /// Where the program goes.
 const PROGRAM: &str = "/bin/hyperscope";
@@ -21,6 +22,10 @@ const PROGRAM: &str = "/bin/hyperscope";
 const FOLDER: &str = "/tmp/record.hscope";
 /// What it says once it records.
 const BEGUN: &str = "hyperscope: recording";
+/// What it says once a guest that it waited for is recorded.
+const TAKEN: &str = "is recorded";
+/// What it says of a guest that is gone.
+const WENT_DOWN: &str = "its VM has ended";
 /// The signal that ends it (SIGINT).
 const INTERRUPT: i32 = 2;
 /// How long it may take to begin, and to write what it recorded.
@@ -43,7 +48,7 @@ pub(crate) struct OwnRecording {
 /// Whether this program runs in level 1: it is of this system's architecture, and needs a C library
 /// that is not older than this system's. For a guest the agent must have been built, too.
 pub(crate) fn can_run(lab: &Lab, arch: Arch, record: &Record) -> Result<bool> {
-    let has_agent = record.guest_events.is_empty() || labguest::agent(arch).is_some();
+    let has_agent = !record.has_guest() || labguest::agent(arch).is_some();
     // Scenarios name probes as trace-cmd does: `kprobes:FUNCTION`.
     let names_probes = record.events.iter().any(|event| event == "kprobes");
     if arch != Arch::native() || !has_agent || names_probes {
@@ -57,13 +62,15 @@ pub(crate) fn can_run(lab: &Lab, arch: Arch, record: &Record) -> Result<bool> {
 impl OwnRecording {
     /// Begins to record level 1 of a lab in which this program runs.
     pub(crate) fn begin(lab: &Lab, record: &Record) -> Result<Self> {
-        let has_guest = !record.guest_events.is_empty();
-        if has_guest {
+        let has_guest = record.has_guest();
+        // One that boots is recorded by its kernel until it has an agent.
+        if has_guest && !record.guest_boot {
             start_agent(lab)?;
         }
         let mut session = lab.session(1)?;
         session.check(&["rm", "-rf", FOLDER], PATIENCE)?;
-        let words = words(record);
+        let memory = memory(lab)?;
+        let words = words(record, memory.as_deref());
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut exec = command(&words, PATIENCE);
         // It ends when it is told to.
@@ -78,6 +85,18 @@ impl OwnRecording {
         Ok(recording)
     }
 
+    /// Has the guest that booted meanwhile recorded, too: what its kernel recorded by itself, and what
+    /// comes.
+    pub(crate) fn take_guest(&mut self, lab: &Lab) -> Result<()> {
+        start_agent(lab)?;
+        while !self.said.contains(TAKEN) {
+            if let Some(ended) = self.attend()? {
+                return Err(self.failed(ended));
+            }
+        }
+        Ok(())
+    }
+
     /// Ends the recording; the file is complete then.
     pub(crate) fn end(mut self) -> Result<Vec<(String, &'static str)>> {
         let told = self.session.input().signal(INTERRUPT);
@@ -87,7 +106,9 @@ impl OwnRecording {
                 break ended;
             }
         };
-        if ended != Ended::Exit(0) {
+        // A guest that a scenario shuts down is recorded to its end.
+        let went_down = self.has_guest && self.said.contains(WENT_DOWN);
+        if ended != Ended::Exit(0) && !went_down {
             return Err(self.failed(ended));
         }
         let file = |name: &'static str| (format!("{FOLDER}/{name}"), name);
@@ -131,19 +152,31 @@ fn start_agent(lab: &Lab) -> Result<()> {
     let mut session = lab.session(2)?;
     session.check(&["sh", "-c", END_AGENT], PATIENCE)?;
     put(&mut session, &program, AGENT)?;
-    let mut exec = command(&[AGENT, "vsock"], PATIENCE);
+    let channel = if memory(lab)?.is_some() { "shm" } else { "vsock" };
+    let mut exec = command(&[AGENT, channel], PATIENCE);
     exec.detach_to = Some("/tmp/agent.log".into());
     session.said(&exec)?;
     session.check(&["timeout", "30", "sh", "-c", WAITING], PATIENCE).map(drop)
 }
 
-fn words(record: &Record) -> Vec<String> {
+/// The file that a guest's shared memory is, where it has some.
+fn memory(lab: &Lab) -> Result<Option<String>> {
+    let guest = start::guest(&lab.description()?, 2);
+    Ok(guest.shared_memory.map(|memory| memory.path))
+}
+
+fn words(record: &Record, memory: Option<&str>) -> Vec<String> {
     let mut words: Vec<String> = [PROGRAM, "record", "-o", FOLDER].map(str::to_owned).into();
     words.extend(["--buffer".to_owned(), record.buffer_kib.to_string()]);
     words.extend(record.events.iter().flat_map(|event| ["-e".to_owned(), event.clone()]));
     words.extend(record.probes.iter().flat_map(|probe| ["--kprobe".to_owned(), probe.clone()]));
-    if !record.guest_events.is_empty() {
-        words.extend(["--guest".into(), format!("l2=vsock:{}", machine::vsock_cid(2))]);
+    if record.has_guest() {
+        let vsock = || format!("l2=vsock:{}", machine::vsock_cid(2));
+        words
+            .extend(["--guest".into(), memory.map_or_else(vsock, |path| format!("l2=shm:{path}"))]);
+        let flush = record.guest_flush_ms.map(|ms| ["--guest-flush".into(), format!("{ms}ms")]);
+        words.extend(flush.into_iter().flatten());
+        words.extend(record.guest_boot.then(|| "--guest-boot".into()));
         words.extend(["--guest-buffer".into(), record.buffer_kib.to_string()]);
         let named = |event: &String| ["--guest-event".to_owned(), event.clone()];
         words.extend(record.guest_events.iter().flat_map(named));

@@ -39,11 +39,12 @@ impl Lab {
         if scenario.needs_module() {
             self.put_module()?;
         }
-        self.steps(&description, &scenario.before, &mut Vec::new())?;
+        self.steps(&description, &scenario.before, &mut Vec::new(), &mut || Ok(()))?;
         told("recording".into());
-        let recording = Recorder::begin(self, &description, &scenario.record)?;
+        let mut recording = Recorder::begin(self, &description, &scenario.record)?;
         let mut truth = scenario.truth.clone();
-        let done = self.steps(&description, &scenario.steps, &mut truth);
+        let mut taken = || recording.take_guest(self);
+        let done = self.steps(&description, &scenario.steps, &mut truth, &mut taken);
         // Ended in any case: it would go on for ever.
         told("writing the recording".into());
         let files = recording.end(self, &scenario.record);
@@ -72,6 +73,7 @@ impl Lab {
         description: &Description,
         steps: &[Step],
         truth: &mut Vec<Truth>,
+        take_guest: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {
         for step in steps {
             match step {
@@ -81,6 +83,7 @@ impl Lab {
                 Step::Run(_) => {}
                 Step::Start { level } => drop(self.start_level(description, *level)?),
                 Step::ShutDown { level } => self.shut_down(*level)?,
+                Step::TakeGuest => take_guest()?,
                 Step::Wait { seconds } => std::thread::sleep(Duration::from_secs(*seconds)),
             }
         }
@@ -155,6 +158,14 @@ impl Recorder {
             OwnRecording::begin(lab, record).map(Self::Own)
         } else {
             TraceCmd::begin(lab, record).map(Self::TraceCmd)
+        }
+    }
+
+    /// Has a guest that booted recorded; trace-cmd can't.
+    fn take_guest(&mut self, lab: &Lab) -> Result<()> {
+        match self {
+            Self::Own(recording) => recording.take_guest(lab),
+            Self::TraceCmd(_) => Ok(()),
         }
     }
 

@@ -62,6 +62,9 @@ struct GuestChanges {
     net: Option<Net>,
     disk_mib: Option<u32>,
     shm_mib: Option<u32>,
+    /// What stands on its kernel's command line beyond the usual.
+    #[serde(default)]
+    append: String,
     /// The module that tells the host by hypercalls is put there, not yet loaded.
     #[serde(default)]
     module: bool,
@@ -76,12 +79,24 @@ pub(crate) struct Record {
     /// Those of level 2.
     #[serde(default)]
     pub(crate) guest_events: Vec<String>,
+    /// What level 2 has recorded since it booted is taken, as its kernel's command line says.
+    #[serde(default)]
+    pub(crate) guest_boot: bool,
+    /// How long its events stay in its kernel at most.
+    pub(crate) guest_flush_ms: Option<u32>,
     /// Functions of level 1's kernel to set probes on.
     #[serde(default)]
     pub(crate) probes: Vec<String>,
     /// The kernel's buffer for each processor.
     #[serde(default = "usual_buffer_kib")]
     pub(crate) buffer_kib: u32,
+}
+
+impl Record {
+    /// Whether level 2 is recorded, too.
+    pub(crate) fn has_guest(&self) -> bool {
+        self.guest_boot || !self.guest_events.is_empty()
+    }
 }
 
 fn usual_buffer_kib() -> u32 {
@@ -104,6 +119,9 @@ pub(crate) enum Step {
         /// Which.
         level: u8,
     },
+    /// Have level 2, which booted meanwhile, recorded: what its kernel recorded by itself, and what
+    /// comes.
+    TakeGuest,
     /// Do nothing.
     Wait {
         /// So long.
@@ -186,6 +204,7 @@ impl Scenario {
         lab.guest.net = self.guest.net;
         lab.guest.disk_mib = self.guest.disk_mib;
         lab.guest.shm_mib = self.guest.shm_mib;
+        lab.guest.append.clone_from(&self.guest.append);
         lab
     }
 }

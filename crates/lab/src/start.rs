@@ -142,6 +142,7 @@ pub(crate) fn guest(description: &Description, level: u8) -> Machine {
         data_folders: vec!["/usr/share/qemu".into(), "/usr/share/seabios".into()],
         kernel: GUEST_KERNEL.into(),
         initrd: GUEST_INITRD.into(),
+        append: shape.append.clone(),
         run: guest_run(level),
         vsock_cid: Some(machine::vsock_cid(level)),
         net: shape.net,

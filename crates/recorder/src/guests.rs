@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use channel::{HostAddress, Peer};
@@ -29,6 +30,9 @@ pub struct InGuests {
     pub filters: Vec<String>,
     /// Take what the guest's kernel has recorded since it booted, in place of a new recording.
     pub boot: bool,
+    /// How long events stay in a guest's kernel at most; unset: full pages a second. Shorter, pages
+    /// that are not full leave it, too.
+    pub flush: Option<Duration>,
     /// Size of each CPU's buffer in a guest's kernel; unset: by the number of CPUs.
     pub buffer_kib: Option<u32>,
     /// Bytes of pages that are kept of each guest at most; unset: [`USUAL_QUOTA_BYTES`].
@@ -135,11 +139,32 @@ pub(crate) fn joined(peer: &Peer) -> GuestAddress {
     GuestAddress { name, channel, vm }
 }
 
+/// Guests that are recorded, among threads that add some.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedGuests(Arc<Mutex<Guests>>);
+
+impl SharedGuests {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Guests> {
+        // A list is whole whatever happened while the lock was held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Guests that are recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Guests(Vec<Recorded>);
 
 impl Guests {
+    /// Takes those of another list in.
+    pub(crate) fn add(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
+    /// The names that they are recorded under.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.0.iter().map(|guest| guest.name().to_owned()).collect()
+    }
+
     /// Has guests record, with pages in folders of the session at `to`. The host does by now, so
     /// that its recording holds all of theirs.
     pub(crate) fn begin(
@@ -239,6 +264,11 @@ fn filter(text: &str) -> EventFilter {
     EventFilter { event: event.to_owned(), filter: filter.trim().to_owned() }
 }
 
+/// At least one: none is no limit.
+fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX).max(1)
+}
+
 /// What a guest is asked for.
 pub(crate) fn start(what: &InGuests, clock: Option<String>) -> Start {
     let optional = what.profile.map(Profile::patterns).unwrap_or_default();
@@ -251,7 +281,7 @@ pub(crate) fn start(what: &InGuests, clock: Option<String>) -> Start {
         buffer_kib: what.buffer_kib,
         kallsyms: true,
         status_ms: STATUS_MS,
-        flush_ms: FLUSH_MS,
+        flush_ms: what.flush.map_or(FLUSH_MS, milliseconds),
         boot: what.boot,
     }
 }

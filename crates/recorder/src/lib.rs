@@ -4,6 +4,7 @@
 //! is left when it ends. Pages go from the kernel's buffers to files without being looked at.
 
 mod assemble;
+mod awaited;
 mod clean_up;
 mod error;
 mod guest;

@@ -12,9 +12,10 @@ use tracefs::{
 };
 
 use crate::assemble::{self, About, Tick};
+use crate::awaited::Awaited;
 use crate::error::{RecordError, Result};
 use crate::guest::HostClock;
-use crate::guests::{self, Guests, InGuests, Ready};
+use crate::guests::{self, InGuests, Ready, SharedGuests};
 use crate::losses::CpuLosses;
 use crate::pages_folder::{header, pages};
 use crate::pump::{Pump, stop_signal};
@@ -60,7 +61,10 @@ pub struct Recording {
     vms: Vec<Vm>,
     /// Only the threads of one VM are recorded.
     of_vm: bool,
-    guests: Guests,
+    guests: SharedGuests,
+    guests_asked: usize,
+    /// Guests that are not up yet.
+    awaited: Option<Awaited>,
     to: PathBuf,
     begun: Instant,
     begun_unix_ns: u64,
@@ -116,17 +120,24 @@ impl Recording {
             buffer_kib,
             vms,
             of_vm: plan.vm.is_some(),
-            guests: Guests::default(),
+            guests: SharedGuests::default(),
+            guests_asked: plan.guests.len(),
+            awaited: None,
             to: plan.to.clone(),
             begun: Instant::now(),
             begun_unix_ns: unix_ns(),
             own_cpu_ns: own_cpu_ns(),
         };
         let (clock, number) = (&recording.clock.name, recording.begun_unix_ns);
-        let ready = guests::connect(&plan.guests, &plan.in_guests, clock, number)?;
+        // What a guest has recorded since it booted can be had later, too.
+        let now = if plan.in_guests.boot { &[][..] } else { &plan.guests };
+        let ready = guests::connect(now, &plan.in_guests, clock, number)?;
         let names: Vec<String> = ready.iter().map(|guest| guest.name().to_owned()).collect();
         match recording.start_all(&cpus, ready, &plan.in_guests) {
-            Ok(()) => Ok(recording),
+            Ok(()) => {
+                recording.await_guests(plan)?;
+                Ok(recording)
+            }
             Err(error) => {
                 // Nothing was recorded yet that anybody would want. Pumps hold files of the instance,
                 // which could not go before them.
@@ -144,7 +155,28 @@ impl Recording {
 
     fn start_all(&mut self, cpus: &[u32], ready: Vec<Ready>, in_guests: &InGuests) -> Result<()> {
         self.start(cpus)?;
-        self.guests.begin(ready, in_guests, &self.clock.name, &self.to)
+        self.guests.lock().begin(ready, in_guests, &self.clock.name, &self.to)
+    }
+
+    /// Takes guests in as they come up, where what they record began without this.
+    fn await_guests(&mut self, plan: &Plan) -> Result<()> {
+        if plan.in_guests.boot && !plan.guests.is_empty() {
+            let (clock, number) = (self.clock.name.clone(), self.begun_unix_ns);
+            self.awaited = Some(Awaited::begin(plan, clock, number, self.guests.clone())?);
+        }
+        Ok(())
+    }
+
+    /// Guests that are to be recorded.
+    #[must_use]
+    pub fn guests_asked(&self) -> usize {
+        self.guests_asked
+    }
+
+    /// Names of the guests that are recorded, or were.
+    #[must_use]
+    pub fn guest_names(&self) -> Vec<String> {
+        self.guests.lock().names()
     }
 
     fn start(&mut self, cpus: &[u32]) -> Result<()> {
@@ -220,7 +252,7 @@ impl Recording {
     pub fn progress(&self) -> Progress {
         let stats =
             self.pumps.iter().filter_map(|pump| CpuStats::now(&self.instance, pump.cpu).ok());
-        let guests = self.guests.going();
+        let guests = self.guests.lock().going();
         let of_guests = guests.iter().map(|going| going.lost);
         Progress {
             time: self.begun.elapsed(),
@@ -237,12 +269,12 @@ impl Recording {
     /// When something can't be written; the pages stay in their folder then.
     pub fn end(mut self, tick: Tick<'_>) -> Result<Recorded> {
         // Guests end first: what their last events cause on the host is recorded.
-        let guests = self.guests.end();
+        let mut faults = self.awaited.take().map_or_else(Vec::new, Awaited::end);
+        let guests = self.guests.lock().end();
         self.instance.set("tracing_on", "0")?;
         let duration = self.begun.elapsed();
         self.stop.give();
         let folder = self.folder();
-        let mut faults = Vec::new();
         let (mut cpus, mut stats) = (Vec::new(), Vec::new());
         for pump in self.pumps {
             let cpu = pump.cpu;
@@ -254,7 +286,12 @@ impl Recording {
             cpus.push(CpuLosses::new(&counts, bytes));
             stats.push((cpu, text));
         }
-        let vms = if self.of_vm { self.vms } else { seen(self.vms, vms::running()) };
+        // A guest that has shut down meanwhile was seen when it was asked.
+        let of_guests = guests.iter().filter_map(|guest| guest.vm().cloned()).collect();
+        let vms = match self.of_vm {
+            true => self.vms,
+            false => seen(seen(self.vms, of_guests), vms::running()),
+        };
         let recorder_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_ns);
         let cmdlines = fs::read(self.tracefs.root().join("saved_cmdlines")).unwrap_or_default();
         // A recording that is read from its folder has names, too.

@@ -66,7 +66,11 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
         let scaling = told.map_or(Scaling::NONE, |(_, _, scaling)| *scaling);
         let initial = own.first().map(|write| write.before).or(told.map(|(_, offset, _)| *offset));
         let Some(initial) = initial else { continue };
-        let own = effective(question, question.host.away(cpu.index), own);
+        let away = question.host.away(cpu.index);
+        let created = creation(question, away, &own);
+        let initial = created.map_or(initial, |(_, write)| write.after);
+        own.drain(..created.map_or(0, |(count, _)| count));
+        let own = effective(question, away, own);
         let stretches = stretches(question, stamps, initial, &own, scaling);
         if !stretches.is_empty() {
             related.push((cpu.guest_cpu, stretches));
@@ -113,6 +117,19 @@ fn inverse(ratio: u64, bits: u32) -> Option<Scaling> {
 fn scaled(ticks: i64, scaling: Scaling) -> Option<i64> {
     let ticks = i128::from(ticks).checked_mul(scaling.ratio.into())? >> scaling.bits;
     i64::try_from(ticks).ok()
+}
+
+/// Writes before a new vCPU first ran, how many and the last of them: its guest has seen no other
+/// offset. A vCPU begins with the offset 0.
+fn creation(question: &Question<'_>, away: Option<&Away>, own: &[Write]) -> Option<(usize, Write)> {
+    let is_new = own.first().is_some_and(|write| write.before == 0);
+    let (first_exit_ns, _) = away?.extent().filter(|_| is_new)?;
+    let host = question.host_recording;
+    let to_ns = host.correction(host.streams().first()?).own();
+    let is_before = |write: &&Write| {
+        i64::try_from(to_ns.ns(write.host_tsc, 0)).is_ok_and(|host_ns| host_ns < first_exit_ns)
+    };
+    own.iter().take_while(is_before).copied().enumerate().last().map(|(at, write)| (at + 1, write))
 }
 
 /// Writes that changed the offset from one stay in the guest to the next. Between an exit and the

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 
 mod accounts;
+mod boot;
 mod by_code;
 mod contents;
 mod cpu;
@@ -25,7 +26,9 @@ use std::path::PathBuf;
 use sources::Recording;
 
 /// Every recording in `fixtures/`.
-const ALL: [&str; 13] = [
+const ALL: [&str; 15] = [
+    "x86-svm/boot.dat",
+    "x86-svm/boot.guest.dat",
     "x86-svm/host-guest.dat",
     "x86-svm/host-guest.guest.dat",
     "x86-svm/tsc.dat",
@@ -69,6 +72,11 @@ fn amd_host_and_guest() {
 #[test]
 fn amd_host_on_tsc() {
     check("x86-svm/tsc.dat");
+}
+
+#[test]
+fn amd_boot() {
+    check("x86-svm/boot.dat");
 }
 
 #[test]

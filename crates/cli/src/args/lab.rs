@@ -132,6 +132,9 @@ pub(crate) struct LabUpArgs {
     /// Memory that the guests share with level 1 for recording, in MiB
     #[arg(long, value_name = "MIB")]
     pub(crate) guest_shm: Option<u32>,
+    /// What stands on the guests' kernels' command lines beyond the usual
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) guest_append: Option<String>,
     /// A network device of the guests, on a tap of the machine below, which is 10.77.LEVEL.1 there
     #[arg(long, value_name = "WHAT")]
     pub(crate) guest_net: Option<NetArg>,

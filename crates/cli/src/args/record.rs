@@ -50,9 +50,13 @@ pub(crate) struct RecordArgs {
     #[arg(long = "guest-filter", value_name = "EVENT FILTER", requires = "guests")]
     pub(crate) guest_filters: Vec<String>,
     /// Take what guests' kernels have recorded since they booted (trace_event=... on their command
-    /// lines), and end that
+    /// lines), and end that; guests that are not up yet are waited for while the host is recorded
     #[arg(long, requires = "guests", conflicts_with_all = ["guest_events", "guest_kprobes"])]
     pub(crate) guest_boot: bool,
+    /// Take events out of guests' kernels after so long at most, also from pages that are not full:
+    /// so little is missing when a guest goes down [default: full pages, a second]
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "guests")]
+    pub(crate) guest_flush: Option<Duration>,
     /// Size of each CPU's buffer in guests' kernels, in KiB
     #[arg(long, value_name = "KIB", requires = "guests")]
     pub(crate) guest_buffer: Option<u32>,

@@ -77,6 +77,7 @@ fn in_guests(args: &RecordArgs) -> InGuests {
         probes: args.guest_kprobes.clone(),
         filters: args.guest_filters.clone(),
         boot: args.guest_boot,
+        flush: args.guest_flush,
         buffer_kib: args.guest_buffer,
         quota_bytes: args.guest_quota,
     }
@@ -126,12 +127,16 @@ fn start(command: &[String], over: Sender<()>) -> anyhow::Result<()> {
 /// Waits until the time is over, the command has ended, or a signal came.
 fn wait(recording: &Recording, time: Option<Duration>, is_over: &Receiver<()>) {
     let shown = io::stderr().is_terminal();
-    let interval = if shown { LINE } else { LOOK };
+    let mut told = 0;
     loop {
+        // Guests that are waited for are few, and told of as they come.
+        let is_waiting = recording.guest_names().len() < recording.guests_asked();
+        let interval = if shown || is_waiting { LINE } else { LOOK };
         let left = time.map(|time| time.saturating_sub(recording.progress_time()));
         if left.is_some_and(|left| left.is_zero()) || recording.has_failed() {
             break;
         }
+        tell_of_guests(recording, &mut told);
         if shown {
             show(recording);
         }
@@ -142,6 +147,15 @@ fn wait(recording: &Recording, time: Option<Duration>, is_over: &Receiver<()>) {
     if shown {
         let _ = write!(io::stderr().lock(), "\r\x1b[K");
     }
+}
+
+/// Tells of guests that came up meanwhile.
+fn tell_of_guests(recording: &Recording, told: &mut usize) {
+    let names = recording.guest_names();
+    for name in names.iter().skip(*told) {
+        let _ = writeln!(io::stderr().lock(), "hyperscope: guest {name} is recorded");
+    }
+    *told = names.len();
 }
 
 /// One line that is written over and over.

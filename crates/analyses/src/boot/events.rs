@@ -1,0 +1,320 @@
+//! What a guest's own recording tells of its boot and its end: the few events that matter, in order.
+
+use std::ops::ControlFlow;
+
+use abi::ByteOrder;
+use eventfmt::{EventFormat, NumberAt, Value};
+use ringbuf::Missed;
+use sources::{Block, Damage, Recording};
+use timeline::rounds::{self, Batch, Consume, Decode, Input};
+
+use super::shutdown;
+
+/// The longest text that is kept of an event, in bytes.
+const MOST_TEXT: usize = 200;
+
+/// Something that a kernel told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) ns: u64,
+    pub(super) thread: u32,
+    /// Index of its buffer.
+    buffer: usize,
+    pub(super) what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// Initcalls of a level begin.
+    Level(String),
+    /// An initcall begins, at this address.
+    Start(u64),
+    /// It ends, with what it returned.
+    Finish(u64, i64),
+    /// A program was started.
+    Exec(String),
+    /// A thread was made.
+    Fork,
+    /// A module was loaded.
+    Module(String),
+    /// A text that a program put.
+    Mark(String),
+    /// A step of a shutdown.
+    Down(&'static str),
+}
+
+/// What a kernel told, and what is missing of it.
+#[derive(Debug, Default)]
+pub(super) struct Story {
+    /// In the order of time.
+    pub(super) told: Vec<Told>,
+    /// First event and last, of whatever kind.
+    pub(super) span_ns: Option<(u64, u64)>,
+    /// The buffer that the boot is in; all where no initcall was told.
+    pub(super) buffer: Option<usize>,
+}
+
+/// Reads it; `tick` hears of the bytes done.
+pub(super) fn story(guest: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Story {
+    let reader = Reader::new(guest);
+    let mut gather = Gather::default();
+    rounds::run(&Input::all_of(guest), &reader, &mut gather, tick);
+    let mut story = gather.0;
+    // Pages of one CPU are in order; CPUs and buffers are not.
+    story.told.sort_by_key(|one| one.ns);
+    let is_of_boot = |one: &&Told| matches!(one.what, What::Level(_) | What::Start(_));
+    story.buffer = story.told.iter().filter(is_of_boot).map(|one| one.buffer).min();
+    if let Some(buffer) = story.buffer {
+        story.told.retain(|one| one.buffer == buffer);
+    }
+    story
+}
+
+/// Whether a recording has events that tell how its machine boots or goes down.
+pub(super) fn tells(recording: &Recording) -> bool {
+    let mut formats = recording.formats().iter();
+    formats.any(|(_, format)| matches!(Kind::of(format), Some(Kind::Start | Kind::Down(_))))
+}
+
+/// What an event tells, by its name.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Level,
+    Start,
+    Finish,
+    Exec,
+    Fork,
+    Module,
+    Mark,
+    Down(&'static str),
+}
+
+impl Kind {
+    fn of(format: &EventFormat) -> Option<Self> {
+        Some(match format.name() {
+            "initcall_level" => Self::Level,
+            "initcall_start" => Self::Start,
+            "initcall_finish" => Self::Finish,
+            "sched_process_exec" => Self::Exec,
+            "sched_process_fork" => Self::Fork,
+            "module_load" => Self::Module,
+            "print" => Self::Mark,
+            name => Self::Down(shutdown::step(name)?),
+        })
+    }
+}
+
+struct Reader<'r> {
+    order: ByteOrder,
+    type_at: NumberAt,
+    pid_at: NumberAt,
+    /// By event id.
+    by_id: Vec<Option<(Kind, &'r EventFormat)>>,
+}
+
+impl<'r> Reader<'r> {
+    fn new(guest: &'r Recording) -> Self {
+        let formats = guest.formats();
+        let mut by_id = Vec::new();
+        for (id, format) in formats.iter() {
+            let Some(kind) = Kind::of(format) else { continue };
+            by_id.resize(by_id.len().max(usize::from(id) + 1), None);
+            if let Some(place) = by_id.get_mut(usize::from(id)) {
+                *place = Some((kind, format));
+            }
+        }
+        let order = guest.abi().order;
+        Self { order, type_at: formats.type_at(), pid_at: formats.pid_at(), by_id }
+    }
+
+    fn read(&self, record: &[u8]) -> Option<(u32, What)> {
+        let id = usize::try_from(self.type_at.read(record, self.order)?).ok()?;
+        let (kind, format) = self.by_id.get(id).copied().flatten()?;
+        let thread = self.pid_at.read(record, self.order)? as u32;
+        let number = |name: &str| format.field(name)?.unsigned(record, self.order);
+        let text = |name: &str| match format.field(name)?.value(record, self.order)? {
+            Value::Text(bytes) => {
+                let bytes = bytes.get(..MOST_TEXT).unwrap_or(bytes);
+                Some(String::from_utf8_lossy(bytes).trim().to_owned())
+            }
+            _ => None,
+        };
+        let what = match kind {
+            Kind::Level => What::Level(text("level")?),
+            Kind::Start => What::Start(number("func")?),
+            Kind::Finish => {
+                What::Finish(number("func")?, format.field("ret")?.signed(record, self.order)?)
+            }
+            Kind::Exec => What::Exec(text("filename")?),
+            Kind::Fork => What::Fork,
+            Kind::Module => What::Module(text("name")?),
+            Kind::Mark => What::Mark(text("buf")?),
+            Kind::Down(step) => What::Down(step),
+        };
+        Some((thread, what))
+    }
+}
+
+#[derive(Debug, Default)]
+struct StoryBatch(Story);
+
+impl Batch for StoryBatch {
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn last_stamp_ns(&self) -> Option<u64> {
+        // What is told is put in order when all of it is there.
+        None
+    }
+
+    fn set_unreadable(&mut self, _: Damage) {
+        // Counted where events are weighed.
+    }
+}
+
+impl Decode for Reader<'_> {
+    type Batch = StoryBatch;
+
+    fn decode(&self, _: usize, input: Input<'_>, block: &Block<'_>, batch: &mut StoryBatch) {
+        let (cpu, buffer) = (input.stream.cpu(), input.stream.buffer());
+        let correction = input.recording.correction(input.stream);
+        let story = &mut batch.0;
+        for page in block.pages(input.stream.layout()).filter_map(|(_, page)| page.ok()) {
+            // Damage is counted where events are weighed.
+            let _ = page.for_each(|record| {
+                let ns = correction.ns(record.stamp, cpu);
+                let (first, last) = story.span_ns.unwrap_or((ns, ns));
+                story.span_ns = Some((first.min(ns), last.max(ns)));
+                if let Some((thread, what)) = self.read(record.payload) {
+                    story.told.push(Told { ns, thread, buffer, what });
+                }
+            });
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Gather(Story);
+
+impl Consume<StoryBatch> for Gather {
+    fn take(&mut self, _: usize, batch: StoryBatch) {
+        let (all, new) = (&mut self.0, batch.0);
+        all.told.extend(new.told);
+        let spans = all.span_ns.into_iter().chain(new.span_ns);
+        all.span_ns = spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+    }
+
+    fn advance(&mut self, _: u64, _: &mut Vec<StoryBatch>) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// What one phase's events weigh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Weight {
+    /// Events.
+    pub events: u64,
+    /// Their bytes in the kernel's buffer: payloads and the heads of four bytes before them.
+    pub bytes: u64,
+    /// Places where the kernel has kept none, before a page that begins in this phase.
+    pub losses: u64,
+    /// Events that it counted as lost there.
+    pub lost: u64,
+}
+
+/// Bytes before each payload in a page, at least.
+const HEAD_BYTES: u64 = 4;
+
+/// Events between boundaries: the first weight is of what lies before the first of them.
+pub(super) fn weigh(
+    guest: &Recording,
+    boundaries_ns: &[u64],
+    buffer: Option<usize>,
+    tick: &(dyn Fn(u64) + Sync),
+) -> Weights {
+    let scale = Scale { boundaries_ns, buffer };
+    let mut weights =
+        Weights { phases: vec![Weight::default(); boundaries_ns.len() + 1], damaged: 0 };
+    rounds::run(&Input::all_of(guest), &scale, &mut weights, tick);
+    weights
+}
+
+/// By phase what its events weigh.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Weights {
+    pub(super) phases: Vec<Weight>,
+    /// Pages and chunks that can't be read.
+    pub(super) damaged: u64,
+}
+
+impl Batch for Weights {
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn last_stamp_ns(&self) -> Option<u64> {
+        None
+    }
+
+    fn set_unreadable(&mut self, _: Damage) {
+        self.damaged += 1;
+    }
+}
+
+struct Scale<'b> {
+    boundaries_ns: &'b [u64],
+    buffer: Option<usize>,
+}
+
+impl Decode for Scale<'_> {
+    type Batch = Weights;
+
+    fn decode(&self, _: usize, input: Input<'_>, block: &Block<'_>, batch: &mut Weights) {
+        let cpu = input.stream.cpu();
+        if self.buffer.is_some_and(|buffer| buffer != input.stream.buffer()) {
+            return;
+        }
+        let correction = input.recording.correction(input.stream);
+        let phase = |stamp| {
+            let ns = correction.ns(stamp, cpu);
+            self.boundaries_ns.partition_point(|&boundary| boundary <= ns)
+        };
+        batch.phases.resize(self.boundaries_ns.len() + 1, Weight::default());
+        for (_, page) in block.pages(input.stream.layout()) {
+            let Ok(page) = page else {
+                batch.damaged += 1;
+                continue;
+            };
+            if let Some(weight) = batch.phases.get_mut(phase(page.stamp)) {
+                weight.losses += u64::from(page.missed != Missed::Nothing);
+                if let Missed::Events(lost) = page.missed {
+                    weight.lost = weight.lost.saturating_add(lost);
+                }
+            }
+            let whole = page.for_each(|record| {
+                if let Some(weight) = batch.phases.get_mut(phase(record.stamp)) {
+                    weight.events += 1;
+                    weight.bytes += record.payload.len() as u64 + HEAD_BYTES;
+                }
+            });
+            batch.damaged += u64::from(whole.is_err());
+        }
+    }
+}
+
+impl Consume<Self> for Weights {
+    fn take(&mut self, _: usize, batch: Self) {
+        self.damaged += batch.damaged;
+        for (sum, new) in self.phases.iter_mut().zip(batch.phases) {
+            sum.events += new.events;
+            sum.bytes += new.bytes;
+            sum.losses += new.losses;
+            sum.lost = sum.lost.saturating_add(new.lost);
+        }
+    }
+
+    fn advance(&mut self, _: u64, _: &mut Vec<Self>) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,264 @@
+//! From what a kernel told to phases and initcalls.
+
+use std::collections::HashMap;
+
+use sources::Recording;
+
+use super::events::{Story, Told, What};
+use super::initcalls::Table;
+use super::{BootMarks, BootedMachine, InPhase, Initcall, Phase, PhaseKind};
+
+/// The first process, which runs initcalls and becomes the first program.
+const FIRST: u32 = 1;
+/// The level before all others; the kernel goes on after it with what has no level.
+const CONSOLE: &str = "console";
+/// The level after all others.
+const LATE: &str = "late";
+/// Programs that shut a machine down.
+const DOWN: [&str; 4] = ["reboot", "poweroff", "halt", "shutdown"];
+
+/// Follows what was told.
+pub(super) fn follow(guest: &Recording, story: &Story, marks: &BootMarks) -> BootedMachine {
+    let mut machine =
+        BootedMachine { nanoseconds: guest.is_nanoseconds(), ..BootedMachine::default() };
+    let Some((first_ns, last_ns)) = story.span_ns else { return machine };
+    let mut calls = Calls { guest, table: Table::new(guest), ..Calls::new(guest) };
+    for told in &story.told {
+        calls.take(told);
+    }
+    calls.initcalls.extend(calls.open.drain().flat_map(|(_, open)| open));
+    calls.initcalls.sort_by_key(|one| one.from_ns);
+    machine.strays = calls.strays;
+    machine.initcalls = calls.initcalls;
+    let boundaries = Boundaries::of(story, marks, &mut machine);
+    machine.phases = boundaries.phases(first_ns, last_ns);
+    for told in &story.told {
+        count(&mut machine.phases, told);
+    }
+    for initcall in &machine.initcalls {
+        if let Some(phase) = phase_at(&mut machine.phases, initcall.from_ns) {
+            add(phase, initcall);
+        }
+    }
+    machine
+}
+
+/// Initcalls as they begin and end.
+struct Calls<'g> {
+    guest: &'g Recording,
+    table: Table,
+    level: Option<String>,
+    /// The thread that runs the level's.
+    of_level: u32,
+    /// By thread, the module that it has just loaded.
+    loaded: HashMap<u32, String>,
+    /// By thread, those that go on, the innermost last.
+    open: HashMap<u32, Vec<Initcall>>,
+    initcalls: Vec<Initcall>,
+    strays: u64,
+}
+
+impl<'g> Calls<'g> {
+    fn new(guest: &'g Recording) -> Self {
+        Self {
+            guest,
+            table: Table::default(),
+            level: None,
+            of_level: 0,
+            loaded: HashMap::new(),
+            open: HashMap::new(),
+            initcalls: Vec::new(),
+            strays: 0,
+        }
+    }
+
+    fn take(&mut self, told: &Told) {
+        match &told.what {
+            What::Level(level) => {
+                (self.level, self.of_level) = (Some(level.clone()), told.thread);
+            }
+            // From the first program on there are no more levels.
+            What::Exec(_) if told.thread == FIRST => self.level = None,
+            What::Module(name) => drop(self.loaded.insert(told.thread, name.clone())),
+            What::Start(address) => self.start(told, *address),
+            What::Finish(address, result) => self.finish(told, *address, *result),
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, told: &Told, address: u64) {
+        let loaded = self.loaded.remove(&told.thread);
+        let level = self.level.clone().filter(|_| told.thread == self.of_level && loaded.is_none());
+        let symbol = self.guest.kallsyms().lookup(address).filter(|symbol| symbol.offset == 0);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        // Where a module's function was may be somebody else's by the time symbols are read.
+        let is_its = |of: Option<&[u8]>| match &loaded {
+            Some(module) => of == Some(module.as_bytes()),
+            None => of.is_none() && level.is_some(),
+        };
+        let function = symbol.filter(|one| is_its(one.module)).map(|one| text(one.name));
+        let entry = function.as_deref().zip(level.as_deref());
+        let entry = entry.and_then(|(function, level)| self.table.take(function, level));
+        let open = self.open.entry(told.thread).or_default();
+        open.push(Initcall {
+            function,
+            address,
+            is_loaded: level.is_none(),
+            module: loaded.or(entry.as_ref().map(|entry| entry.module.clone())),
+            section: entry.map(|entry| entry.section),
+            level,
+            from_ns: told.ns,
+            to_ns: None,
+            result: None,
+            depth: open.len(),
+            weight: super::Weight::default(),
+            host: None,
+        });
+    }
+
+    fn finish(&mut self, told: &Told, address: u64, result: i64) {
+        let open = self.open.entry(told.thread).or_default();
+        // Of those within it whose ends are missing nothing more will come.
+        let Some(at) = open.iter().rposition(|one| one.address == address) else {
+            self.strays += 1;
+            return;
+        };
+        let mut ended = open.split_off(at);
+        if let Some(initcall) = ended.first_mut() {
+            (initcall.to_ns, initcall.result) = (Some(told.ns), Some(result));
+        }
+        self.initcalls.extend(ended);
+    }
+}
+
+/// Where phases begin.
+#[derive(Debug, Default)]
+struct Boundaries(Vec<(u64, PhaseKind, String)>);
+
+impl Boundaries {
+    fn of(story: &Story, marks: &BootMarks, machine: &mut BootedMachine) -> Self {
+        let mut found = Self::default();
+        for told in &story.told {
+            match &told.what {
+                What::Level(level) => {
+                    found.after_last(machine, told.ns);
+                    found.0.push((told.ns, PhaseKind::Level, level.clone()));
+                }
+                What::Exec(program) if told.thread == FIRST && machine.init.is_none() => {
+                    found.after_last(machine, told.ns);
+                    machine.init = Some((program.clone(), told.ns));
+                    found.0.push((told.ns, PhaseKind::User, program.clone()));
+                }
+                What::Exec(program) if found.goes_down(program) => {
+                    found.0.push((told.ns, PhaseKind::Shutdown, program.clone()));
+                }
+                What::Mark(text) => found.mark(told.ns, text, marks, machine),
+                What::Down(step) => found.down(told.ns, step),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// After the initcalls of the first level and those of the last, the kernel goes on.
+    fn after_last(&mut self, machine: &BootedMachine, next_ns: u64) {
+        let Some((from_ns, PhaseKind::Level, level)) = self.0.last() else { return };
+        let name = match level.as_str() {
+            CONSOLE => "start_kernel",
+            LATE => "before init",
+            _ => return,
+        };
+        let is_its = |one: &&Initcall| one.level.as_ref() == Some(level) && one.from_ns >= *from_ns;
+        let ends = machine.initcalls.iter().filter(is_its).filter_map(|one| one.to_ns);
+        if let Some(end_ns) = ends.max().filter(|end_ns| *end_ns < next_ns) {
+            self.0.push((end_ns, PhaseKind::Kernel, name.to_owned()));
+        }
+    }
+
+    fn has(&self, wanted: PhaseKind) -> bool {
+        self.0.iter().any(|(_, kind, _)| *kind == wanted)
+    }
+
+    fn goes_down(&self, program: &str) -> bool {
+        let name = program.rsplit('/').next().unwrap_or(program);
+        DOWN.contains(&name) && !self.has(PhaseKind::Shutdown)
+    }
+
+    fn mark(&mut self, ns: u64, text: &str, marks: &BootMarks, machine: &mut BootedMachine) {
+        let is_until = marks.until.as_ref().is_none_or(|until| text.contains(until));
+        let is_down = marks.down.as_ref().is_some_and(|down| text.contains(down));
+        if is_down && !self.has(PhaseKind::Shutdown) {
+            self.0.push((ns, PhaseKind::Shutdown, text.to_owned()));
+        } else if is_until && machine.mark.is_none() && machine.init.is_some() {
+            machine.mark = Some((text.to_owned(), ns));
+            self.0.push((ns, PhaseKind::Running, text.to_owned()));
+        }
+    }
+
+    fn down(&mut self, ns: u64, step: &str) {
+        let is_known = |(_, kind, name): &(u64, PhaseKind, String)| {
+            *kind == PhaseKind::Shutdown && name == step
+        };
+        if !self.0.iter().any(is_known) {
+            self.0.push((ns, PhaseKind::Shutdown, step.to_owned()));
+        }
+    }
+
+    /// The phases from the guest's first event to its last.
+    fn phases(mut self, first_ns: u64, last_ns: u64) -> Vec<Phase> {
+        let first = self.0.first();
+        if first.is_none_or(|(ns, ..)| *ns > first_ns) {
+            let boots = self.has(PhaseKind::Level) || self.has(PhaseKind::User);
+            let (kind, name) = if boots {
+                (PhaseKind::Kernel, "start_kernel")
+            } else {
+                (PhaseKind::Running, "recorded")
+            };
+            self.0.insert(0, (first_ns, kind, name.to_owned()));
+        }
+        let ends: Vec<u64> = self.0.iter().skip(1).map(|(ns, ..)| *ns).chain([last_ns]).collect();
+        let phase = |((from_ns, kind, name), to_ns)| Phase {
+            kind,
+            name,
+            from_ns,
+            to_ns,
+            guest: Some(InPhase::default()),
+            host: None,
+        };
+        self.0.into_iter().zip(ends).map(phase).collect()
+    }
+}
+
+fn phase_at(phases: &mut [Phase], ns: u64) -> Option<&mut Phase> {
+    let after = phases.partition_point(|phase| phase.from_ns <= ns);
+    phases.get_mut(after.checked_sub(1)?)
+}
+
+fn count(phases: &mut [Phase], told: &Told) {
+    let Some(guest) = phase_at(phases, told.ns).and_then(|phase| phase.guest.as_mut()) else {
+        return;
+    };
+    match told.what {
+        What::Fork => guest.forks += 1,
+        What::Exec(_) => guest.execs += 1,
+        What::Module(_) => guest.modules += 1,
+        _ => {}
+    }
+}
+
+fn add(phase: &mut Phase, initcall: &Initcall) {
+    let end_ns = initcall.to_ns.map(|to_ns| to_ns.min(phase.to_ns));
+    let time_ns = end_ns.map_or(0, |end_ns| end_ns.saturating_sub(initcall.from_ns));
+    let Some(guest) = &mut phase.guest else { return };
+    guest.initcalls += 1;
+    guest.unfinished += u64::from(initcall.to_ns.is_none());
+    if initcall.depth > 0 {
+        return;
+    }
+    guest.initcalls_ns = guest.initcalls_ns.saturating_add(time_ns);
+    let Some(section) = &initcall.section else { return };
+    match guest.sections.iter_mut().find(|(name, ..)| name == section) {
+        Some((_, count, sum)) => (*count, *sum) = (*count + 1, sum.saturating_add(time_ns)),
+        None => guest.sections.push((section.clone(), 1, time_ns)),
+    }
+}

@@ -1,0 +1,127 @@
+//! Initcalls by the kernel's own table of them: which section each is in, and whose it is.
+
+use std::collections::{HashMap, VecDeque};
+
+use sources::Recording;
+
+/// What the table says of an initcall.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// The section: `con`, `early`, `0` to `7`, `1s` to `7s`, `rootfs`.
+    pub(super) section: String,
+    /// The part of the kernel (`KBUILD_MODNAME`).
+    pub(super) module: String,
+}
+
+/// The initcalls of a kernel by their functions' names. Several may have the same name: then in the
+/// order in which they are called.
+#[derive(Debug, Default)]
+pub(super) struct Table(HashMap<String, VecDeque<Entry>>);
+
+/// What symbols of the table's entries begin with; the part of the kernel, a number and a line, the
+/// function and the section follow: `__initcall__kmod_quirks__381_195_pci_apply_final_quirks5s`.
+const PREFIX: &str = "__initcall__kmod_";
+/// Sections by what symbols end with, those first that others are the end of.
+const SECTIONS: [&str; 18] = [
+    "rootfs", "early", "con", "1s", "2s", "3s", "4s", "5s", "6s", "7s", "0", "1", "2", "3", "4",
+    "5", "6", "7",
+];
+
+impl Table {
+    /// The table of the kernel that was recorded; empty where its symbols don't tell.
+    pub(super) fn new(guest: &Recording) -> Self {
+        let mut table = Self::default();
+        // The table is in the order of the calls.
+        for (_, name) in guest.kallsyms().iter() {
+            let entry = std::str::from_utf8(name).ok().and_then(entry);
+            if let Some((function, entry)) = entry {
+                table.0.entry(function.to_owned()).or_default().push_back(entry);
+            }
+        }
+        table
+    }
+
+    /// Takes the next entry of a function at a level, so that the one after it of the same name is
+    /// another.
+    pub(super) fn take(&mut self, function: &str, level: &str) -> Option<Entry> {
+        let entries = self.0.get_mut(function)?;
+        let at = entries.iter().position(|entry| level_of(&entry.section) == level)?;
+        entries.remove(at)
+    }
+}
+
+/// The level at which a section's initcalls are called, by the kernel's name.
+fn level_of(section: &str) -> &'static str {
+    match section.trim_end_matches('s') {
+        "con" => "console",
+        "early" => "early",
+        "0" => "pure",
+        "1" => "core",
+        "2" => "postcore",
+        "3" => "arch",
+        "4" => "subsys",
+        // trim_end_matches took its last letter.
+        "5" | "rootf" => "fs",
+        "6" => "device",
+        "7" => "late",
+        _ => "",
+    }
+}
+
+fn entry(symbol: &str) -> Option<(&str, Entry)> {
+    let rest = symbol.strip_prefix(PREFIX)?;
+    // The part's own name may have two underscores in it, a function's at its beginning, too: what
+    // is looked for are numbers on both sides of one underscore.
+    let (at, tail) = rest.match_indices("__").find_map(|(at, _)| {
+        let tail = after_number(rest.get(at + 2..)?)?;
+        Some((at, after_number(tail)?))
+    })?;
+    let section = SECTIONS.iter().find(|section| tail.ends_with(**section))?;
+    let function = tail.strip_suffix(section)?;
+    let module = rest.get(..at)?.to_owned();
+    Some((function, Entry { section: (*section).to_owned(), module }))
+}
+
+/// What follows digits and an underscore.
+fn after_number(text: &str) -> Option<&str> {
+    let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.strip_prefix('_').filter(|_| rest.len() < text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_tell_part_function_and_section() {
+        for (symbol, function, module, section) in [
+            (
+                "__initcall__kmod_initramfs__341_777_populate_rootfsrootfs",
+                "populate_rootfs",
+                "initramfs",
+                "rootfs",
+            ),
+            (
+                "__initcall__kmod_quirks__381_195_pci_apply_final_quirks5s",
+                "pci_apply_final_quirks",
+                "quirks",
+                "5s",
+            ),
+            ("__initcall__kmod_main__1_2___init6", "__init", "main", "6"),
+            ("__initcall__kmod_a__b__3_4_x_1early", "x_1", "a__b", "early"),
+        ] {
+            let entry = entry(symbol).unwrap();
+            assert_eq!((entry.0, &*entry.1.module, &*entry.1.section), (function, module, section));
+        }
+        for other in ["__initcall_end", "__initcallrootfs_start", "__initcall__kmod_x__1_y6", "x"] {
+            assert_eq!(entry(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn levels_have_their_sections() {
+        let all = SECTIONS.map(level_of);
+        assert!(all.iter().all(|level| !level.is_empty()));
+        assert_eq!((level_of("rootfs"), level_of("5s"), level_of("7s")), ("fs", "fs", "late"));
+    }
+}

@@ -1,0 +1,110 @@
+//! Guests that are not up yet when a recording begins: asked again and again until they answer. What
+//! they have recorded since they booted is taken then.
+
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use channel::Signal;
+
+use crate::error::{RecordError, Result};
+use crate::guests::{self, Guests, SharedGuests};
+use crate::pump::stop_signal;
+use crate::recording::Plan;
+
+/// How long after one try the next is made.
+const BETWEEN_TRIES: Duration = Duration::from_millis(500);
+
+/// Guests that are waited for, by a thread.
+#[derive(Debug)]
+pub(crate) struct Awaited {
+    stop: Signal,
+    thread: JoinHandle<Vec<String>>,
+}
+
+/// What the thread knows.
+struct Waiter {
+    plan: Plan,
+    host_clock: String,
+    /// The host's; each guest gets one after it.
+    number: u64,
+    to: SharedGuests,
+    stop: Signal,
+}
+
+/// A guest that has not answered yet.
+struct Absent {
+    asked: String,
+    number: u64,
+    /// What the last try came to.
+    why: String,
+}
+
+impl Awaited {
+    /// Begins to wait for the guests of a plan; `number` is the host's, one that no other recording
+    /// has.
+    pub(crate) fn begin(
+        plan: &Plan,
+        host_clock: String,
+        number: u64,
+        to: SharedGuests,
+    ) -> Result<Self> {
+        let stop = stop_signal()?;
+        let waiter = Waiter { plan: plan.clone(), host_clock, number, to, stop: stop.clone() };
+        let thread = thread::Builder::new().name("awaited".into()).spawn(move || waiter.run());
+        let thread = thread.map_err(RecordError::io("wait for the guests of", &plan.to))?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Waits no longer; what is to be said of guests that are not recorded.
+    pub(crate) fn end(self) -> Vec<String> {
+        self.stop.give();
+        self.thread.join().unwrap_or_else(|_| vec!["the thread that waited panicked".into()])
+    }
+}
+
+impl Waiter {
+    fn run(self) -> Vec<String> {
+        let absent = |(asked, at): (&String, u64)| Absent {
+            asked: asked.clone(),
+            number: self.number.wrapping_add(at),
+            why: "it was not asked".into(),
+        };
+        let mut absent: Vec<Absent> = self.plan.guests.iter().zip(0..).map(absent).collect();
+        let mut faults = Vec::new();
+        while !absent.is_empty() && !self.stop.wait(BETWEEN_TRIES) {
+            absent.retain_mut(|guest| self.is_absent(guest, &mut faults));
+        }
+        let told = |guest: Absent| format!("{} is not recorded: {}", guest.asked, guest.why);
+        faults.extend(absent.into_iter().map(told));
+        faults
+    }
+
+    /// Asks a guest; one that has answered is recorded, unless it refuses.
+    fn is_absent(&self, guest: &mut Absent, faults: &mut Vec<String>) -> bool {
+        let asked = std::slice::from_ref(&guest.asked);
+        let what = &self.plan.in_guests;
+        let ready = match guests::connect(asked, what, &self.host_clock, guest.number) {
+            Ok(ready) => ready,
+            Err(error) => {
+                guest.why = with_causes(&error);
+                return true;
+            }
+        };
+        let mut begun = Guests::default();
+        let began = begun.begin(ready, what, &self.host_clock, &self.plan.to);
+        // One that failed to begin has said why, and may have sent something all the same.
+        self.to.lock().add(begun);
+        faults.extend(began.err().map(|error| with_causes(&error)));
+        false
+    }
+}
+
+fn with_causes(error: &RecordError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(one) = cause {
+        text.push_str(&format!(": {one}"));
+        cause = one.source();
+    }
+    text
+}

@@ -1,0 +1,87 @@
+//! The report of `hyperscope boot`: phases of a boot and a shutdown, the slowest initcalls, and what
+//! each cost the host.
+
+mod chart;
+mod json;
+mod tables;
+
+use analyses::{Boot, BootedMachine, Initcall, PhaseKind};
+use serde_json::Value;
+
+use crate::json::Object;
+use crate::table::Table;
+use crate::{Report, losses};
+
+pub use chart::boot_svg;
+
+/// How machines boot and go down.
+#[derive(Debug)]
+pub struct BootReport {
+    /// Paths of the recordings, as the user named them.
+    pub sources: Vec<String>,
+    /// How the guests among them were aligned, a line each.
+    pub alignment: Vec<String>,
+    /// What was found.
+    pub boot: Boot,
+    /// Initcalls that tables show, the slowest first.
+    pub top: usize,
+}
+
+impl Report for BootReport {
+    fn text(&self, width: Option<usize>) -> String {
+        tables::text(self, width)
+    }
+
+    fn json(&self) -> Value {
+        let machines: Vec<Value> =
+            self.boot.machines.iter().map(|one| json::machine(self, one)).collect();
+        Object::default()
+            .set("schema", "hyperscope.boot/1")
+            .set("sources", self.sources.clone())
+            .set("alignment", self.alignment.clone())
+            .set("losses", losses::json(self.boot.losses.iter(), 0))
+            .set("machines", machines)
+            .done()
+    }
+
+    fn csv(&self) -> Table {
+        tables::csv(self)
+    }
+}
+
+impl BootReport {
+    fn source(&self, recording: Option<usize>) -> Option<&str> {
+        recording.and_then(|at| self.sources.get(at)).map(String::as_str)
+    }
+
+    /// What a machine is called: its VM, else its recording.
+    fn name<'r>(&'r self, machine: &'r BootedMachine) -> &'r str {
+        machine.vm.as_deref().or(self.source(machine.guest)).unwrap_or("guest")
+    }
+}
+
+/// When a machine was first seen.
+fn begin_ns(machine: &BootedMachine) -> u64 {
+    machine.phases.first().map_or(0, |phase| phase.from_ns)
+}
+
+/// Whether one of the phases is on the way down.
+fn goes_down(machine: &BootedMachine) -> bool {
+    machine.phases.iter().any(|phase| phase.kind == PhaseKind::Shutdown)
+}
+
+/// What an initcall is called: its function, else the module whose it is, else its address.
+fn call_name(initcall: &Initcall) -> String {
+    match (&initcall.function, &initcall.module) {
+        (Some(function), _) => function.clone(),
+        (None, Some(module)) => format!("[{module}]"),
+        (None, None) => format!("{:#x}", initcall.address),
+    }
+}
+
+/// Initcalls that are within no other, the slowest first; those that did not end come last.
+fn slowest(machine: &BootedMachine) -> Vec<&Initcall> {
+    let mut all: Vec<&Initcall> = machine.initcalls.iter().filter(|one| one.depth == 0).collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.duration_ns()));
+    all
+}
