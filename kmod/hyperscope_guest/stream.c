@@ -5,6 +5,7 @@
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
+#include <linux/string.h>
 #include <asm/tsc.h>
 
 #include "kernels.h"
@@ -23,11 +24,15 @@ static uint shift = 5;
 module_param(shift, uint, 0444);
 MODULE_PARM_DESC(shift, "times are in units of 2^shift cycles of the TSC: 4 to 16");
 
+static char channel[16] = "hypercall";
+module_param_string(channel, channel, sizeof(channel), 0444);
+MODULE_PARM_DESC(channel, "how events leave: hypercall, or shm for memory shared by ivshmem");
+
 DEFINE_PER_CPU(struct hsg_stream, hsg_stream);
 DEFINE_PER_CPU(unsigned int, hsg_lost_nmi);
 DEFINE_PER_CPU(unsigned int, hsg_lost_nested);
 
-const struct hsg_channel *hsg_channel = &hsg_hypercalls;
+const struct hsg_channel *hsg_channel __read_mostly = &hsg_hypercalls;
 
 static struct timer_list age_timer;
 static enum cpuhp_state hotplug_state;
@@ -108,9 +113,21 @@ static int cpu_offline(unsigned int cpu)
 	return 0;
 }
 
+static int choose_channel(void)
+{
+	if (!strcmp(channel, "shm"))
+		hsg_channel = &hsg_memory;
+	else if (strcmp(channel, "hypercall"))
+		return -EINVAL;
+	return 0;
+}
+
 int hsg_streams_init(void)
 {
-	int cpu, error;
+	int cpu, error = choose_channel();
+
+	if (error)
+		return error;
 
 	if (shift < LEAST_SHIFT || shift > MOST_SHIFT || !tsc_khz)
 		return -EINVAL;
@@ -147,7 +164,9 @@ int hsg_streams_start(void)
 	for_each_possible_cpu(cpu)
 		start(cpu);
 	WRITE_ONCE(running, true);
-	mod_timer(&age_timer, jiffies + 1);
+	/* A timer would be an exit, and so would be the call of another CPU. */
+	if (!hsg_channel->update)
+		mod_timer(&age_timer, jiffies + 1);
 	return 0;
 }
 

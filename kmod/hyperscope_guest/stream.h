@@ -41,7 +41,7 @@ static __always_inline __u64 ht_now(const struct ht_pack *p)
 
 static __always_inline void ht_send(struct ht_pack *p)
 {
-	hsg_channel->send(p->word);
+	hsg_channel->send(p);
 }
 
 static __always_inline void hsg_task(struct ht_task *to, const struct task_struct *task)
@@ -86,6 +86,8 @@ static __always_inline bool hsg_hold(struct hsg_hold *hold)
 
 static __always_inline void hsg_release(struct hsg_hold *hold)
 {
+	if (hsg_channel->update && !ht_is_empty(hold->pack))
+		hsg_channel->update(hold->pack);
 	barrier();
 	this_cpu_ptr(&hsg_stream)->busy = false;
 	raw_local_irq_restore(hold->flags);

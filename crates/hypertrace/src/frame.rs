@@ -2,6 +2,7 @@
 
 use crate::bits::Bits;
 use crate::event::{Call, Syscall, Task, Wake};
+use crate::frame_words::FrameWords;
 
 /// How a stream is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,16 +73,28 @@ const VERSION: u64 = 1;
 impl Frame {
     /// Reads a frame; never fails, see [`Frame::whole`].
     pub(crate) fn read(words: &[u64]) -> Self {
-        let mut bits = Bits::new(words);
+        Self::of(Bits::new(words), false)
+    }
+
+    /// Reads one that was stored, perhaps not to its end.
+    pub(crate) fn stored(frame: &FrameWords) -> Self {
+        let bits = Bits::new(frame.used()).up_to(frame.used_bits());
+        Self::of(bits, !frame.is_whole)
+    }
+
+    fn of(mut bits: Bits<'_>, is_open: bool) -> Self {
         let mut frame = Self { number: bits.take_u8(8).unwrap_or(0), ..Self::default() };
         // Each turn takes bits, so there is an end.
-        frame.whole = frame.records(&mut bits).is_some();
+        frame.whole = frame.records(&mut bits, is_open).is_some();
         frame
     }
 
-    fn records(&mut self, bits: &mut Bits<'_>) -> Option<()> {
+    fn records(&mut self, bits: &mut Bits<'_>, is_open: bool) -> Option<()> {
         let mut first = true;
         loop {
+            if is_open && bits.is_over() {
+                return Some(());
+            }
             let record = match bits.take(3)? {
                 0 => {
                     self.age = age(bits)?;

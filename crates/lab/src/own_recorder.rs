@@ -43,6 +43,7 @@ pub(crate) struct OwnRecording {
     session: Session,
     said: String,
     has_guest: bool,
+    has_module: bool,
 }
 
 /// Whether this program runs in level 1: it is of this system's architecture, and needs a C library
@@ -63,6 +64,7 @@ impl OwnRecording {
     /// Begins to record level 1 of a lab in which this program runs.
     pub(crate) fn begin(lab: &Lab, record: &Record) -> Result<Self> {
         let has_guest = record.has_guest();
+        let has_module = record.guest_module;
         // One that boots is recorded by its kernel until it has an agent.
         if has_guest && !record.guest_boot {
             start_agent(lab)?;
@@ -76,7 +78,7 @@ impl OwnRecording {
         // It ends when it is told to.
         exec.timeout_ms = None;
         session.start(&exec)?;
-        let mut recording = Self { session, said: String::new(), has_guest };
+        let mut recording = Self { session, said: String::new(), has_guest, has_module };
         while !recording.said.contains(BEGUN) {
             if let Some(ended) = recording.attend()? {
                 return Err(recording.failed(ended));
@@ -113,7 +115,9 @@ impl OwnRecording {
         }
         let file = |name: &'static str| (format!("{FOLDER}/{name}"), name);
         let guest = self.has_guest.then(|| file("guest-l2.dat"));
-        Ok([file("host.dat"), file("session.json")].into_iter().chain(guest).collect())
+        let module = self.has_module.then(|| file("guest-l2.hypertrace"));
+        let always = [file("host.dat"), file("session.json")];
+        Ok(always.into_iter().chain(guest).chain(module).collect())
     }
 
     fn attend(&mut self) -> Result<Option<Ended>> {
@@ -180,6 +184,9 @@ fn words(record: &Record, memory: Option<&str>) -> Vec<String> {
         words.extend(["--guest-buffer".into(), record.buffer_kib.to_string()]);
         let named = |event: &String| ["--guest-event".to_owned(), event.clone()];
         words.extend(record.guest_events.iter().flat_map(named));
+    }
+    if record.guest_module {
+        words.extend(["--hypertrace".into(), format!("l2=shm:{}", start::memory_path(2))]);
     }
     words
 }

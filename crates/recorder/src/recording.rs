@@ -17,6 +17,7 @@ use crate::error::{RecordError, Result};
 use crate::guest::HostClock;
 use crate::guests::{self, InGuests, Ready, SharedGuests};
 use crate::losses::CpuLosses;
+use crate::module::{self, Module};
 use crate::pages_folder::{header, pages};
 use crate::pump::{Pump, stop_signal};
 use crate::session::{self, Recorded};
@@ -39,6 +40,9 @@ pub struct Plan {
     pub buffer_kib: Option<u64>,
     /// Guests that are recorded, too: names of VMs, or `[NAME=]CHANNEL`.
     pub guests: Vec<String>,
+    /// Guests whose kernel module tells of events in memory that they share: names of VMs, or
+    /// `[NAME=]shm:FILE`.
+    pub modules: Vec<String>,
     /// What is recorded in guests.
     pub in_guests: InGuests,
     /// The session's folder.
@@ -65,6 +69,7 @@ pub struct Recording {
     guests_asked: usize,
     /// Guests that are not up yet.
     awaited: Option<Awaited>,
+    modules: Vec<module::Recorded>,
     to: PathBuf,
     begun: Instant,
     begun_unix_ns: u64,
@@ -123,6 +128,7 @@ impl Recording {
             guests: SharedGuests::default(),
             guests_asked: plan.guests.len(),
             awaited: None,
+            modules: Vec::new(),
             to: plan.to.clone(),
             begun: Instant::now(),
             begun_unix_ns: unix_ns(),
@@ -132,8 +138,10 @@ impl Recording {
         // What a guest has recorded since it booted can be had later, too.
         let now = if plan.in_guests.boot { &[][..] } else { &plan.guests };
         let ready = guests::connect(now, &plan.in_guests, clock, number)?;
+        let modules = plan.modules.iter().map(|asked| Module::find(asked, &vms::running()));
+        let modules = modules.collect::<Result<Vec<_>>>()?;
         let names: Vec<String> = ready.iter().map(|guest| guest.name().to_owned()).collect();
-        match recording.start_all(&cpus, ready, &plan.in_guests) {
+        match recording.start_all(&cpus, ready, modules, &plan.in_guests) {
             Ok(()) => {
                 recording.await_guests(plan)?;
                 Ok(recording)
@@ -153,8 +161,17 @@ impl Recording {
         }
     }
 
-    fn start_all(&mut self, cpus: &[u32], ready: Vec<Ready>, in_guests: &InGuests) -> Result<()> {
+    fn start_all(
+        &mut self,
+        cpus: &[u32],
+        ready: Vec<Ready>,
+        modules: Vec<Module>,
+        in_guests: &InGuests,
+    ) -> Result<()> {
         self.start(cpus)?;
+        for module in modules {
+            self.modules.push(module.begin(&self.to, &self.stop)?);
+        }
         self.guests.lock().begin(ready, in_guests, &self.clock.name, &self.to)
     }
 
@@ -258,7 +275,8 @@ impl Recording {
             time: self.begun.elapsed(),
             bytes: self.pumps.iter().map(Pump::bytes).sum(),
             lost: stats.map(|(stats, _)| stats.events()).chain(of_guests).sum(),
-            guest_bytes: guests.iter().map(|going| going.sent_bytes).sum(),
+            guest_bytes: guests.iter().map(|going| going.sent_bytes).sum::<u64>()
+                + self.modules.iter().map(module::Recorded::bytes).sum::<u64>(),
             guests_over: guests.iter().filter(|going| going.over.is_some()).count(),
         }
     }
@@ -286,6 +304,7 @@ impl Recording {
             cpus.push(CpuLosses::new(&counts, bytes));
             stats.push((cpu, text));
         }
+        let modules = self.modules.into_iter().map(module::Recorded::end).collect();
         // A guest that has shut down meanwhile was seen when it was asked.
         let of_guests = guests.iter().filter_map(|guest| guest.vm().cloned()).collect();
         let vms = match self.of_vm {
@@ -310,6 +329,7 @@ impl Recording {
             faults,
             vms,
             guests: guests.iter().map(|guest| guest.summary().clone()).collect(),
+            modules,
         };
         session::write(&recorded, &self.to)?;
         let host = HostClock {

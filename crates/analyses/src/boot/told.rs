@@ -22,7 +22,7 @@ pub(super) fn machine(
 ) -> BootedMachine {
     let threads = vm.vcpus.iter().map(|vcpu| vcpu.thread).collect();
     let mut listener = Listener { threads, first_ns: None, last_ns: 0, marks: Vec::new() };
-    hypertrace(std::slice::from_ref(host), NUMBER, &mut listener, tick);
+    hypertrace(std::slice::from_ref(host), &[], NUMBER, &mut listener, tick);
     let mut machine = BootedMachine {
         vm: Some(vm.name.clone()),
         nanoseconds: host.is_nanoseconds(),
