@@ -25,6 +25,7 @@ use self::run::{Manner, run as run_once};
 use self::summary::{Pair, Runs};
 use crate::device::Device;
 use crate::error::{BenchError, Result};
+use crate::load;
 use crate::machines::Machines;
 
 pub use self::outcome::{Attributed, Conditions, Outcome, Row, Sustained};
@@ -74,7 +75,7 @@ pub type Tell<'a> = &'a dyn Fn(String);
 /// # Errors
 /// When a machine, or a program in it, fails.
 pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
-    let load_before = load_average();
+    let load_before = load::average();
     let wanted = description(plan);
     let mut bench = Bench {
         machines: None,
@@ -118,7 +119,7 @@ pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
             counts_instructions: plan.counts_instructions,
             buffer_kib: plan.buffer_kib,
             repeated_runs: bench.repeated_runs,
-            load_average: [load_before, load_average()],
+            load_average: [load_before, load::average()],
             cpus: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         },
         variants: all.iter().map(|runs| runs.row(devices, Some(&without))).collect(),
@@ -268,10 +269,4 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
-}
-
-/// That of a minute; 0 where the system doesn't tell.
-fn load_average() -> f64 {
-    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or(0.0)
 }

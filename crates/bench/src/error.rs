@@ -40,6 +40,9 @@ pub enum BenchError {
         "hyperscope-agent is missing; `cargo build --release -p hyperscope-agent` builds it, HYPERSCOPE_AGENT names it when it is not beside this program"
     )]
     NoAgent,
+    /// No exit can be measured here.
+    #[error("exits can't be measured here: {0}")]
+    Exits(String),
 }
 
 /// Results of measurements.

@@ -135,12 +135,14 @@ impl Ingredients {
             names.extend(kvm);
             names.extend(kvm_one_of);
         }
-        let files = KernelModules::list(&self.kernel.modules)?.in_order(&names)?;
+        let all = KernelModules::list(&self.kernel.modules)?;
         let mut config = GuestConfig { level, modules: Vec::new(), one_of: Vec::new() };
-        for file in files {
-            let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
-            let name = name.unwrap_or_default();
-            let place = format!("/lab/modules/{name}");
+        // At hand, and not loaded: machines that host no guest can be given KVM.
+        for file in all.in_order(kvm)?.iter().chain(&all.in_order(kvm_one_of)?) {
+            content.copy(&place(file).1, file, false);
+        }
+        for file in all.in_order(&names)? {
+            let (name, place) = place(&file);
             content.copy(&place, &file, false);
             let module = name.trim_end_matches(".ko").replace('-', "_");
             let list = if kvm_one_of.contains(&module.as_str()) {
@@ -155,4 +157,12 @@ impl Ingredients {
         content.text(labwire::CONFIG_PATH, text);
         Ok(())
     }
+}
+
+/// The name of a module's file, and where machines have it.
+fn place(file: &Path) -> (String, String) {
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = name.unwrap_or_default();
+    let place = format!("/lab/modules/{name}");
+    (name, place)
 }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 mod drain;
 mod exec;
+mod exit_costs;
 mod exits;
 mod files;
 mod init;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         Some("serve") => serve::run(),
         Some("rearm") => timers::rearm(),
         Some("exits") => exits::run(std::env::args().skip(2)),
+        Some("exit-costs") => exit_costs::run(std::env::args().nth(2)),
         Some("measure") => measure::run(std::env::args().skip(2)),
         Some("drain") => drain::run(std::env::args().skip(2)),
         Some("usage") => usage::run(),

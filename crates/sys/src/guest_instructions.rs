@@ -1,7 +1,14 @@
 //! Instructions that make a guest exit, each for one kind of exit.
 
 #[cfg(target_arch = "x86_64")]
-pub use x86::{PortWriter, cpuid, hypercall, is_kvm_guest};
+mod loops;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use loops::read_loop;
+#[cfg(target_arch = "x86_64")]
+pub use loops::{PortReader, cpuid_loop, empty_loop, hypercall_loop, time_stamp_counter};
+#[cfg(target_arch = "x86_64")]
+pub use x86::{PortWriter, cpuid, has_vmmcall, hypercall, hypervisor, is_kvm_guest, processor};
 
 #[cfg(target_arch = "aarch64")]
 pub use arm::wait_for_interrupt;
@@ -19,19 +26,37 @@ mod x86 {
     }
 
     /// Whether the processor has AMD's instruction for hypercalls, and not Intel's.
-    fn has_vmmcall() -> bool {
+    #[must_use]
+    pub fn has_vmmcall() -> bool {
         // "Auth" of "AuthenticAMD", "Hygo" of "HygonGenuine".
         [0x6874_7541, 0x6f67_7948].contains(&__cpuid(0).ebx)
+    }
+
+    /// Who made the processor, as it says itself: `AuthenticAMD`.
+    #[must_use]
+    pub fn processor() -> String {
+        let who = __cpuid(0);
+        name([who.ebx, who.edx, who.ecx])
+    }
+
+    /// The hypervisor that runs this machine, as it says itself: `KVMKVMKVM`. None where there is none.
+    #[must_use]
+    pub fn hypervisor() -> Option<String> {
+        // A bit that processors leave 0, for hypervisors to set.
+        let has_hypervisor = __cpuid(1).ecx & 1 << 31 != 0;
+        let who = __cpuid(0x4000_0000);
+        has_hypervisor.then(|| name([who.ebx, who.ecx, who.edx]))
+    }
+
+    fn name(registers: [u32; 3]) -> String {
+        let bytes = registers.map(u32::to_le_bytes);
+        String::from_utf8_lossy(bytes.as_flattened()).trim_end_matches('\0').to_owned()
     }
 
     /// Whether KVM runs this machine, so that [`hypercall`] reaches it.
     #[must_use]
     pub fn is_kvm_guest() -> bool {
-        // A bit that processors leave 0, for hypervisors to set.
-        let has_hypervisor = __cpuid(1).ecx & 1 << 31 != 0;
-        let who = __cpuid(0x4000_0000);
-        let name = [who.ebx, who.ecx, who.edx].map(u32::to_le_bytes);
-        has_hypervisor && name.as_flattened() == b"KVMKVMKVM\0\0\0"
+        hypervisor().as_deref() == Some("KVMKVMKVM")
     }
 
     /// Makes a hypercall with four arguments. From user space the kernel's KVM refuses it, once it

@@ -1,16 +1,20 @@
 //! The only crate with unsafe code: file mappings, memory shared with others, sockets between host and
-//! guests, instructions that only a guest has a use for.
+//! guests, instructions that only a guest has a use for, virtual machines.
 
 #![allow(unsafe_code, reason = "this crate exists to hold the workspace's unsafe code")]
 
 mod file_map;
 pub mod guest_instructions;
+#[cfg(target_arch = "x86_64")]
+pub mod kvm;
 mod physical_page;
 mod shared_map;
 mod tsc_conversion;
 pub mod vsock;
 
 pub use file_map::{FileMap, OpenError};
+#[cfg(target_arch = "x86_64")]
+pub use guest_instructions::time_stamp_counter;
 pub use physical_page::PhysicalPage;
 pub use shared_map::{Access, SharedMap};
 pub use tsc_conversion::tsc_conversion;

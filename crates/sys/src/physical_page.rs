@@ -38,4 +38,11 @@ impl PhysicalPage {
         // aligned; volatile, so that no call is left out.
         unsafe { std::ptr::read_volatile(self.map.as_ptr().cast::<u32>()) }
     }
+
+    /// Reads them so many times; the cycles that took.
+    #[cfg(target_arch = "x86_64")]
+    #[must_use]
+    pub fn read_loop(&self, count: u64) -> u64 {
+        crate::guest_instructions::read_loop(self.map.as_ptr().cast::<u32>(), count)
+    }
 }

@@ -16,6 +16,8 @@ pub(crate) struct BenchArgs {
 pub(crate) enum BenchVerb {
     /// Measure what recording a guest costs over each channel, in a lab of its own
     Channels(BenchChannelsArgs),
+    /// Measure what each kind of exit costs: in this guest, in a tiny machine, at every level of a lab
+    Exits(BenchExitsArgs),
 }
 
 /// Arguments of `bench channels`.
@@ -62,4 +64,47 @@ pub(crate) struct BenchChannelsArgs {
 
 fn variant_names() -> Vec<&'static str> {
     bench::channels::Variant::ALL.map(bench::channels::Variant::name).into()
+}
+
+/// Arguments of `bench exits`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope bench exits                       # in this guest: what its user space can cause\n  \
+    hyperscope bench exits --vm                  # in a machine of its own, over /dev/kvm\n  \
+    hyperscope bench exits --lab --levels 3      # both, at every level of a lab\n  \
+    hyperscope bench exits --lab --count-instructions --format json -o exits.json\n\n\
+A row is the mean and sample standard deviation of several runs, in cycles of the place's own time\n\
+stamp counter, less what the loop itself takes. What can't be measured says why.")]
+pub(crate) struct BenchExitsArgs {
+    /// Make them in a tiny machine of its own, over /dev/kvm
+    #[arg(long, conflicts_with = "lab")]
+    pub(crate) vm: bool,
+    /// Make them at every level of a lab of its own, in tiny machines and in guests
+    #[arg(long)]
+    pub(crate) lab: bool,
+    /// Machines in the lab, one inside the other
+    #[arg(long, value_name = "N", default_value_t = 2, requires = "lab", value_parser = clap::value_parser!(u8).range(1..=3))]
+    pub(crate) levels: u8,
+    /// Let the lab's time be the number of instructions that it executes, so that cycles are counts
+    /// that nothing else on this system changes; one CPU, in emulation
+    #[arg(long, requires = "lab")]
+    pub(crate) count_instructions: bool,
+    /// Make these kinds [default: all]
+    #[arg(long = "kind", value_name = "KIND", value_parser = kind_names())]
+    pub(crate) kinds: Vec<String>,
+    /// Runs of each kind
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: u32,
+    /// How long a run takes, about
+    #[arg(long, value_name = "MS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) run_ms: u64,
+    /// Fetch nothing: fail when something is missing
+    #[arg(long, requires = "lab")]
+    pub(crate) offline: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+fn kind_names() -> Vec<&'static str> {
+    bench::ExitKind::ALL.map(bench::ExitKind::name).into()
 }

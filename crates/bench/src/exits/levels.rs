@@ -1,0 +1,73 @@
+//! At every level of a lab: a tiny machine in it, and the program as a guest.
+
+use std::time::Duration;
+
+use exitcost::{Sheet, Way};
+use lab::{Arch, Description, Lab, Manner, Session};
+
+use crate::error::{BenchError, Result};
+use crate::exits::Plan;
+use crate::exits::outcome::{Conditions, Outcome, Place};
+use crate::load;
+
+/// What an instruction takes where they are counted: cycles are instructions then.
+const INSTRUCTION_NS: u32 = 1;
+/// How long a place may take. Deep down in emulation an exit takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(900);
+/// How long it takes to load modules.
+const SHORT: Duration = Duration::from_secs(60);
+
+/// The lab that a plan needs.
+#[must_use]
+pub fn description(plan: &Plan) -> Description {
+    let mut description = Description::new(Arch::X86_64, plan.levels);
+    if plan.counts_instructions {
+        description.cpus = 1;
+        description.instruction_ns = Some(INSTRUCTION_NS);
+    }
+    description
+}
+
+/// How a plan's lab is brought up.
+#[must_use]
+pub fn manner(plan: &Plan, offline: bool) -> Manner {
+    Manner { offline, snapshot: !plan.counts_instructions }
+}
+
+/// Measures in a lab that is up as [`description`] says.
+///
+/// # Errors
+/// When a machine, or the program in it, fails.
+pub fn run_in_lab(plan: &Plan, lab: &Lab, tell: &dyn Fn(String)) -> Result<Outcome> {
+    let before = load::average();
+    let accelerator = lab.description()?.accelerator;
+    let mut places = Vec::new();
+    for level in 1..=plan.levels {
+        tell(format!("a machine in level {level}"));
+        let mut session = lab.session(level)?;
+        load_kvm(&mut session)?;
+        places.push(place(plan, Way::Vm, format!("vm in level {level}"), &mut session)?);
+    }
+    for level in 2..=plan.levels {
+        tell(format!("a program in level {level}"));
+        let mut session = lab.session(level)?;
+        places.push(place(plan, Way::Guest, format!("in level {level}"), &mut session)?);
+    }
+    Ok(Outcome::new(Conditions::new(plan, accelerator, before), places))
+}
+
+/// The deepest machine hosts no guest, so the lab doesn't load KVM there.
+fn load_kvm(session: &mut Session) -> Result<()> {
+    let script = "[ -e /dev/kvm ] || { insmod /lab/modules/irqbypass.ko; insmod /lab/modules/kvm.ko; \
+        insmod /lab/modules/kvm-amd.ko || insmod /lab/modules/kvm-intel.ko; } 2>&1";
+    session.check(&["sh", "-c", script], SHORT)?;
+    Ok(())
+}
+
+fn place(plan: &Plan, way: Way, name: String, session: &mut Session) -> Result<Place> {
+    const PROGRAM: &str = "hyperscope-labguest exit-costs";
+    let asked = serde_json::to_string(&plan.of(way)).map_err(BenchError::senseless(PROGRAM))?;
+    let said = session.check(&["hyperscope-labguest", "exit-costs", &asked], PATIENCE)?;
+    let sheet: Sheet = serde_json::from_str(&said).map_err(BenchError::senseless(PROGRAM))?;
+    Ok(Place::new(name, Some(session.level()), sheet))
+}

@@ -1,0 +1,222 @@
+//! The outcome as tables, JSON and CSV.
+
+use exitcost::Kind;
+use report::{Report, Table};
+
+use crate::exits::outcome::{Outcome, Place, Row, Spread};
+
+impl Report for Outcome {
+    fn text(&self, width: Option<usize>) -> String {
+        let tables = match self.places.as_slice() {
+            [place] => vec![one(place)],
+            places => vec![levels(places)],
+        };
+        let mut text = String::new();
+        for table in tables {
+            let (drawn, left_out) = table.draw(width);
+            text.push_str(&drawn);
+            if !left_out.is_empty() {
+                text.push_str(&format!("(no room for: {})\n", left_out.join(", ")));
+            }
+            text.push('\n');
+        }
+        text.push_str(&self.notes());
+        text
+    }
+
+    fn json(&self) -> serde_json::Value {
+        // Numbers and names become JSON without fail.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    fn csv(&self) -> Table {
+        let rows: Vec<(&Place, &Row)> = self
+            .places
+            .iter()
+            .flat_map(|place| place.rows.iter().map(move |row| (place, row)))
+            .collect();
+        let cells = |of: fn(&Place, &Row) -> String| {
+            rows.iter().map(|(place, row)| of(place, row)).collect()
+        };
+        let mut table = Table::default();
+        table.names("place", 0, cells(|place, _| place.name.clone()));
+        table.names("kind", 0, cells(|_, row| row.kind.name().into()));
+        table.names(
+            "handled_by",
+            0,
+            cells(|_, row| row.handled_by.map_or("", |by| by.name()).into()),
+        );
+        table.numbers("mean_cycles", 0, cells(|_, row| plain(row.mean())));
+        let sd = |_: &Place, row: &Row| plain(row.cycles.as_ref().and_then(|cycles| cycles.sd));
+        table.numbers("sd_cycles", 0, cells(sd));
+        let min = |_: &Place, row: &Row| plain(row.cycles.as_ref().map(|cycles| cycles.min));
+        table.numbers("min_cycles", 0, cells(min));
+        table.numbers("relative_to_first", 0, cells(|_, row| plain(row.relative_to_first)));
+        table.numbers(
+            "relative_to_level_above",
+            0,
+            cells(|_, row| plain(row.relative_to_level_above)),
+        );
+        table.numbers("operations", 0, cells(|_, row| row.operations.to_string()));
+        table.numbers("made", 0, cells(|_, row| row.made.to_string()));
+        table.numbers("exits_per_operation", 0, cells(|_, row| plain(row.exits_per_operation)));
+        table.numbers(
+            "user_exits_per_operation",
+            0,
+            cells(|_, row| plain(row.user_exits_per_operation)),
+        );
+        table.names(
+            "not_measured",
+            0,
+            cells(|_, row| row.not_measured.clone().unwrap_or_default()),
+        );
+        table
+    }
+}
+
+/// A place by itself.
+fn one(place: &Place) -> Table {
+    let cells = |of: fn(&Row) -> String| place.rows.iter().map(of).collect();
+    let mut table = Table::default();
+    table.names("exit", 0, cells(|row| row.kind.name().into()));
+    table.numbers("cycles ± sd", 0, cells(|row| spread(row.cycles.as_ref())));
+    let min = |row: &Row| row.cycles.as_ref().map_or(NONE.into(), |cycles| count(cycles.min));
+    table.numbers("min", 2, cells(min));
+    table.numbers("× first", 0, cells(|row| times(row.relative_to_first)));
+    table.names("handled by", 0, cells(|row| row.handled_by.map_or(NONE, |by| by.name()).into()));
+    table.numbers("exits each", 2, cells(|row| exits(row.exits_per_operation)));
+    table.names("what", 3, cells(|row| row.what.clone()));
+    table
+}
+
+/// Kinds by places.
+fn levels(places: &[Place]) -> Table {
+    let kinds: Vec<Kind> = Kind::ALL
+        .into_iter()
+        .filter(|kind| places.iter().any(|place| place.row(*kind).is_some()))
+        .collect();
+    let mut table = Table::default();
+    table.names("exit", 0, kinds.iter().map(|kind| kind.name().to_owned()).collect());
+    for (at, place) in places.iter().enumerate() {
+        let cells = |of: fn(&Row) -> String| {
+            let row = |kind: &Kind| place.row(*kind).map_or(NONE.into(), of);
+            kinds.iter().map(row).collect()
+        };
+        table.numbers(&place.name, 0, cells(|row| spread(row.cycles.as_ref())));
+        table.numbers("× first", 1, cells(|row| times(row.relative_to_first)));
+        if places.iter().take(at).any(|above| above.way == place.way) {
+            table.numbers("× above", 0, cells(|row| times(row.relative_to_level_above)));
+        } else {
+            let by = |row: &Row| row.handled_by.map_or(NONE, |by| by.name()).into();
+            table.names("by", 0, cells(by));
+        }
+    }
+    table
+}
+
+/// For what was not measured.
+const NONE: &str = "–";
+
+fn spread(of: Option<&Spread>) -> String {
+    let Some(of) = of else { return NONE.into() };
+    match of.sd {
+        Some(sd) => format!("{} ± {}", count(of.mean), count(sd)),
+        None => count(of.mean),
+    }
+}
+
+/// Cycles: whole, but for the few that an instruction takes by itself.
+fn count(cycles: f64) -> String {
+    if cycles.abs() < 10.0 { format!("{cycles:.1}") } else { format!("{cycles:.0}") }
+}
+
+fn times(of: Option<f64>) -> String {
+    of.map_or(NONE.into(), |times| format!("{times:.2}"))
+}
+
+fn exits(of: Option<f64>) -> String {
+    of.map_or(NONE.into(), |each| format!("{each:.3}"))
+}
+
+fn plain(of: Option<f64>) -> String {
+    of.map_or(String::new(), |value| value.to_string())
+}
+
+impl Outcome {
+    /// What was not measured, what the numbers are, and what executed the machines.
+    fn notes(&self) -> String {
+        let mut text = String::new();
+        for place in &self.places {
+            text.push_str(&not_measured(place));
+        }
+        let of = &self.conditions;
+        let unit = if of.counts_instructions {
+            "A cycle is an instruction, executed by whatever level"
+        } else {
+            "Cycles are ticks of the time stamp counter"
+        };
+        text.push_str(&format!(
+            "{unit}; mean ± sample sd of {} runs of about {} ms each, after one that warms up;\n\
+             less the empty loop: {}.\n{} CPUs, load average {:.1} before and {:.1} after.\n{}",
+            of.runs,
+            of.run_ms,
+            self.empty(),
+            of.cpus,
+            of.load_average[0],
+            of.load_average[1],
+            self.executed_by(),
+        ));
+        text
+    }
+
+    fn empty(&self) -> String {
+        let each = self.places.iter().map(|place| {
+            let cycles = spread(place.empty_cycles.as_ref());
+            let mhz = place.tsc_khz.map_or(NONE.into(), |khz| format!("{:.0}", khz / 1000.0));
+            format!("{} {cycles} a turn at {mhz} MHz", place.name)
+        });
+        each.collect::<Vec<_>>().join(", ")
+    }
+
+    fn executed_by(&self) -> &'static str {
+        match (self.conditions.accelerator, self.conditions.counts_instructions) {
+            (Some("tcg"), true) => {
+                "QEMU's emulator executes level 1 and all machines in it, one instruction after the other: what a real\n\
+                 processor itself takes for an exit and an entry, caches and stalls are not in these numbers.\n"
+            }
+            (Some("tcg"), false) => {
+                "QEMU's emulator executes level 1 and all machines in it: ratios between levels mean something, absolute\n\
+                 numbers are the emulator's and not those of any processor.\n"
+            }
+            _ => "",
+        }
+    }
+}
+
+fn not_measured(place: &Place) -> String {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in &place.rows {
+        let Some(why) = row.not_measured.as_deref() else { continue };
+        match reasons.iter_mut().find(|(reason, _)| *reason == why) {
+            Some((_, kinds)) => kinds.push(row.kind.name()),
+            None => reasons.push((why, vec![row.kind.name()])),
+        }
+    }
+    let lines = reasons
+        .into_iter()
+        .map(|(why, kinds)| format!("not measured, {}: {}: {why}\n", place.name, kinds.join(", ")));
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn six_runs_have_a_mean_and_a_sample_deviation() {
+        let of = Spread::of(vec![757.0, 779.0, 768.0, 757.0, 779.0, 768.0]).unwrap();
+        assert_eq!(spread(Some(&of)), "768 ± 9.8");
+        assert_eq!(spread(Spread::of(vec![5.25]).as_ref()), "5.2");
+        assert_eq!(spread(None), "–");
+    }
+}

@@ -1,0 +1,31 @@
+//! What exits cost: makes them, kind by kind, and counts the cycles that each takes.
+//!
+//! Two ways. A *tiny machine* of its own, over `/dev/kvm`, executes one instruction again and again
+//! with nothing else in it; a program in a *guest* makes what user space can cause there.
+
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+mod kind;
+mod sheet;
+mod ways;
+
+#[cfg(target_arch = "x86_64")]
+mod counters;
+#[cfg(target_arch = "x86_64")]
+mod guest;
+#[cfg(target_arch = "x86_64")]
+mod host;
+#[cfg(target_arch = "x86_64")]
+mod machine;
+#[cfg(target_arch = "x86_64")]
+mod payload;
+#[cfg(target_arch = "x86_64")]
+mod runs;
+#[cfg(target_arch = "x86_64")]
+mod vm;
+#[cfg(target_arch = "x86_64")]
+mod waker;
+
+pub use kind::Kind;
+pub use sheet::{HandledBy, Row, Sheet, Way};
+pub use ways::{Plan, measure};

@@ -1,0 +1,143 @@
+//! Measures in the tiny machine: runs of all kinds in turn, so that what changes with time changes
+//! all.
+
+use std::time::Instant;
+
+use sys::guest_instructions::{has_vmmcall, hypervisor, processor};
+use sys::kvm::Controllers;
+
+use crate::host;
+use crate::kind::{
+    IO_APIC, Kind, LEAF, MAGIC, MEMORY_BELL, MSR_APIC_BASE, PORT_BELL, PORT_PIC, UNBACKED,
+};
+use crate::machine::{Batch, LONG, MOST_SAMPLES, Machine, MachineError, SHORT, Setup};
+use crate::runs::{WARM_UP, net, operations, per};
+use crate::sheet::{HandledBy, Row, Sheet, Way};
+use crate::ways::Plan;
+
+/// A kind, and what its runs were.
+struct Series {
+    row: Row,
+    /// All that KVM counted in its runs.
+    exits: Option<u64>,
+    user_exits: u64,
+}
+
+/// Measures.
+pub(crate) fn measure(plan: &Plan) -> Result<Sheet, String> {
+    let (mut machine, long_mode) = machine().map_err(|error| error.to_string())?;
+    let mut all: Vec<Series> = Vec::new();
+    for kind in Kind::ALL.into_iter().filter(|kind| plan.kinds.contains(kind)) {
+        all.push(warm_up(kind, plan, &mut machine, long_mode));
+    }
+    let empty_operations = 10_000;
+    let mut empty_cycles = Vec::new();
+    for _ in 0..plan.runs {
+        let empty =
+            machine.batch(None, empty_operations, LONG).map_err(|error| error.to_string())?;
+        let empty = per(empty.cycles, empty_operations);
+        empty_cycles.push(empty);
+        for series in all.iter_mut().filter(|series| series.row.not_measured.is_none()) {
+            series.run(&mut machine, empty);
+        }
+    }
+    let kvm = host::kvm();
+    // Those of processors run guests' kernels on them; a paravirtual one interprets much of them.
+    let interprets = !kvm.as_deref().is_some_and(|kvm| ["kvm_amd", "kvm_intel"].contains(&kvm));
+    Ok(Sheet {
+        way: Way::Vm,
+        processor: processor(),
+        hypervisor: hypervisor(),
+        kvm,
+        tsc_khz: host::tsc_khz(),
+        empty_cycles,
+        rows: all.into_iter().map(|series| series.row(interprets)).collect(),
+    })
+}
+
+/// A machine in long mode; one in 32-bit mode, where KVM can't run the other one (a paravirtual one,
+/// which executes guests' kernels in user mode).
+fn machine() -> Result<(Machine, bool), MachineError> {
+    let setup = Setup { long_mode: true, controllers: Controllers::Kernel, has_doorbells: true };
+    let mut machine = Machine::new(setup, has_vmmcall())?;
+    if machine.batch(None, 1, SHORT).is_ok() {
+        return Ok((machine, true));
+    }
+    let mut machine = Machine::new(Setup { long_mode: false, ..setup }, has_vmmcall())?;
+    machine.batch(None, 1, SHORT)?;
+    Ok((machine, false))
+}
+
+/// Does it a few times; how many make a run is known then.
+fn warm_up(kind: Kind, plan: &Plan, machine: &mut Machine, long_mode: bool) -> Series {
+    let without =
+        |why| Series { row: Row::without(kind, what(kind), why), exits: None, user_exits: 0 };
+    if !long_mode && matches!(kind, Kind::Cr8Read | Kind::Cr8Write) {
+        return without("KVM here runs no guest in 64-bit mode, and only that has CR8".into());
+    }
+    let begun = Instant::now();
+    if let Err(error) = machine.batch(Some(kind), WARM_UP, SHORT) {
+        return without(error.to_string());
+    }
+    let mut count = operations(plan.run(), begun.elapsed());
+    if kind == Kind::HltWake {
+        count = count.min(MOST_SAMPLES);
+    }
+    let row = Row {
+        operations: count,
+        made: WARM_UP,
+        not_measured: None,
+        ..Row::without(kind, what(kind), String::new())
+    };
+    Series { row, exits: Some(0), user_exits: 0 }
+}
+
+impl Series {
+    fn run(&mut self, machine: &mut Machine, empty: f64) {
+        let count = self.row.operations;
+        match machine.batch(Some(self.row.kind), count, LONG) {
+            Ok(Batch { cycles, exits, user_exits }) => {
+                // The counter of a wake-up is looked at once: there is no loop in its time.
+                let empty = if self.row.kind == Kind::HltWake { 0.0 } else { empty };
+                self.row.made += count;
+                self.row.cycles.push(net(cycles, count, empty));
+                self.exits = self.exits.zip(exits).map(|(sum, exits)| sum + exits);
+                self.user_exits += user_exits;
+            }
+            Err(error) => {
+                self.row = Row::without(self.row.kind, what(self.row.kind), error.to_string());
+            }
+        }
+    }
+
+    fn row(self, interprets: bool) -> Row {
+        let mut row = self.row;
+        let count = row.operations * row.cycles.len() as u64;
+        if count > 0 {
+            let exits = self.exits.map(|exits| per(exits as f64, count));
+            let user = per(self.user_exits as f64, count);
+            row.exits_per_operation = exits;
+            row.user_exits_per_operation = Some(user);
+            row.handled_by = HandledBy::told(exits, user, interprets);
+        }
+        row
+    }
+}
+
+fn what(kind: Kind) -> String {
+    match kind {
+        Kind::Cpuid => format!("CPUID, leaf {LEAF:#x}"),
+        Kind::Hypercall => format!("hypercall, number {MAGIC:#x}"),
+        Kind::Rdmsr => format!("RDMSR of {MSR_APIC_BASE:#x} (IA32_APIC_BASE)"),
+        Kind::Wrmsr => format!("WRMSR to {MSR_APIC_BASE:#x} of what it holds"),
+        Kind::Cr8Read => "MOV from CR8".into(),
+        Kind::Cr8Write => "MOV to CR8 of what it holds".into(),
+        Kind::PortKernel => format!("IN from port {PORT_PIC:#x}, KVM's PIC"),
+        Kind::PortUser => format!("IN from port {MAGIC:#x}"),
+        Kind::MmioKernel => format!("read of {IO_APIC:#x}, KVM's I/O APIC"),
+        Kind::MmioUser => format!("read of {UNBACKED:#x}"),
+        Kind::KickPort => format!("OUT to port {PORT_BELL:#x}, an ioeventfd"),
+        Kind::KickMmio => format!("write to {MEMORY_BELL:#x}, an ioeventfd"),
+        Kind::HltWake => "HLT: from an irqfd's signal to the next instruction".into(),
+    }
+}

@@ -1,0 +1,44 @@
+//! Measures all kinds asked for, in one of the two ways.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::kind::Kind;
+use crate::sheet::{Sheet, Way};
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// How.
+    pub way: Way,
+    /// Which kinds; in the order of [`Kind::ALL`] whatever order they are in.
+    pub kinds: Vec<Kind>,
+    /// Runs of each.
+    pub runs: u32,
+    /// How long a run should take, about.
+    pub run_ms: u64,
+}
+
+impl Plan {
+    pub(crate) fn run(&self) -> Duration {
+        Duration::from_millis(self.run_ms)
+    }
+}
+
+/// Measures. A kind that can't be measured here has a row that says why.
+///
+/// # Errors
+/// When nothing can be measured: without KVM, or a right to it.
+pub fn measure(plan: &Plan) -> Result<Sheet, String> {
+    #[cfg(target_arch = "x86_64")]
+    return match plan.way {
+        Way::Vm => crate::vm::measure(plan),
+        Way::Guest => Ok(crate::guest::measure(plan)),
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = plan.run();
+        Err("exits are measured on x86-64 only: this processor is another one".into())
+    }
+}

@@ -1,0 +1,11 @@
+//! Measures what exits cost in this machine, as it is asked to by a plan in JSON.
+
+use std::io;
+
+/// Prints what was measured as JSON.
+pub(crate) fn run(plan: Option<String>) -> io::Result<()> {
+    let plan: exitcost::Plan = serde_json::from_str(&plan.unwrap_or_default())?;
+    let sheet = exitcost::measure(&plan).map_err(io::Error::other)?;
+    println!("{}", serde_json::to_string(&sheet)?);
+    Ok(())
+}

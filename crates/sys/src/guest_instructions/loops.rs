@@ -1,0 +1,109 @@
+//! Loops of one instruction that makes a guest exit, between two looks at the time stamp counter.
+//!
+//! In assembler, so that a loop takes the same however this program was compiled.
+
+use std::arch::asm;
+use std::arch::x86_64::{_mm_lfence, _rdtsc};
+use std::io;
+
+use super::x86::has_vmmcall;
+
+/// The time stamp counter, once all before it is done.
+#[must_use]
+pub fn time_stamp_counter() -> u64 {
+    // SAFETY: both instructions are there on every x86-64 processor, and touch no memory. A kernel that
+    // forbids the counter to user space ends the program.
+    unsafe {
+        _mm_lfence();
+        _rdtsc()
+    }
+}
+
+fn timed(work: impl FnOnce()) -> u64 {
+    let begun = time_stamp_counter();
+    work();
+    time_stamp_counter().saturating_sub(begun)
+}
+
+/// Turns with nothing in them; the cycles that took. A count of 0 is taken for 1, here and below.
+#[must_use]
+pub fn empty_loop(count: u64) -> u64 {
+    // SAFETY: counts a register down.
+    timed(|| unsafe {
+        asm!("2:", "sub {n}, 1", "jnz 2b", n = inout(reg) count.max(1) => _, options(nomem, nostack));
+    })
+}
+
+/// CPUID of a leaf; the cycles that took.
+#[must_use]
+pub fn cpuid_loop(leaf: u32, count: u64) -> u64 {
+    // SAFETY: CPUID writes four registers; rbx is reserved by the compiler, so it is kept elsewhere.
+    timed(|| unsafe {
+        asm!("mov {kept}, rbx", "2:", "mov eax, {leaf:e}", "xor ecx, ecx", "cpuid", "sub {n}, 1",
+            "jnz 2b", "mov rbx, {kept}", kept = out(reg) _, leaf = in(reg) leaf,
+            n = inout(reg) count.max(1) => _, out("eax") _, out("ecx") _, out("edx") _,
+            options(nomem, nostack));
+    })
+}
+
+/// Hypercalls with arguments of 0; the cycles that took.
+///
+/// The caller knows that a hypervisor takes them: outside of a guest they raise SIGILL.
+#[must_use]
+pub fn hypercall_loop(number: u64, count: u64) -> u64 {
+    // SAFETY: as `hypercall` of the module above: the hypervisor changes no register but rax for a
+    // number it doesn't know.
+    timed(|| unsafe {
+        if has_vmmcall() {
+            asm!("mov {kept}, rbx", "xor ebx, ebx", "2:", "mov rax, {number}", "vmmcall",
+                "sub {n}, 1", "jnz 2b", "mov rbx, {kept}", kept = out(reg) _,
+                number = in(reg) number, n = inout(reg) count.max(1) => _, out("rax") _,
+                in("rcx") 0_u64, in("rdx") 0_u64, in("rsi") 0_u64);
+        } else {
+            asm!("mov {kept}, rbx", "xor ebx, ebx", "2:", "mov rax, {number}", "vmcall",
+                "sub {n}, 1", "jnz 2b", "mov rbx, {kept}", kept = out(reg) _,
+                number = in(reg) number, n = inout(reg) count.max(1) => _, out("rax") _,
+                in("rcx") 0_u64, in("rdx") 0_u64, in("rsi") 0_u64);
+        }
+    })
+}
+
+/// Reads of four bytes that devices may be behind.
+pub(crate) fn read_loop(from: *const u32, count: u64) -> u64 {
+    timed(|| {
+        for _ in 0..count.max(1) {
+            // SAFETY: the caller has it mapped, and aligned; volatile, so that no read is left out.
+            let _ = unsafe { std::ptr::read_volatile(from) };
+        }
+    })
+}
+
+/// The right to read one I/O port.
+#[derive(Debug)]
+pub struct PortReader(u16);
+
+impl PortReader {
+    /// Asks the kernel for the right; root has it.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn acquire(port: u16) -> io::Result<Self> {
+        // SAFETY: the call changes only what this thread may do.
+        match unsafe { libc::ioperm(port.into(), 1, 1) } {
+            0 => Ok(Self(port)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Reads a byte from the port so many times; the cycles that took.
+    ///
+    /// The caller chose a port that reading does not change.
+    #[must_use]
+    pub fn read_loop(&self, count: u64) -> u64 {
+        // SAFETY: `acquire` got the right, so the instruction does not fault; it touches no memory.
+        timed(|| unsafe {
+            asm!("2:", "in al, dx", "sub {n}, 1", "jnz 2b", n = inout(reg) count.max(1) => _,
+                in("dx") self.0, out("al") _, options(nomem, nostack));
+        })
+    }
+}

@@ -1,0 +1,310 @@
+//! A virtual machine with one processor and a piece of memory, by the few calls of `/dev/kvm` that
+//! it needs.
+
+mod abi;
+mod alarm;
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::raw::{c_int, c_ulong};
+use std::time::Duration;
+
+use memmap2::{MmapMut, MmapOptions};
+
+use self::abi::{
+    Cpuid, DeviceAttribute, EnableCapability, Ioeventfd, Irqchip, Irqfd, MemoryRegion, request,
+};
+pub use self::abi::{Registers, Segment, SpecialRegisters, Table};
+use self::alarm::Alarm;
+
+/// A virtual machine with one processor, whose memory begins at address 0.
+///
+/// Nothing runs in it but within [`TinyVm::run`], which has it for itself: outside of that its
+/// memory changes only by what its owner writes.
+#[derive(Debug)]
+pub struct TinyVm {
+    memory: MmapMut,
+    /// `struct kvm_run`, shared with the kernel.
+    state: MmapMut,
+    vcpu: OwnedFd,
+    vm: OwnedFd,
+}
+
+/// Which interrupt controllers are KVM's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controllers {
+    /// All: PIC, I/O APIC, local APIC.
+    Kernel,
+    /// None: a halted processor is its owner's to wake.
+    User,
+}
+
+/// Why the processor came back to its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VmExit {
+    /// It read or wrote a port that KVM has no device at.
+    Port(u16),
+    /// It read or wrote memory that KVM has none at.
+    Memory(u64),
+    /// It halted, and the interrupt controller is not KVM's.
+    Halt,
+    /// It can take an interrupt now, which was asked for.
+    InterruptWindow,
+    /// The time was over.
+    TimedOut,
+    /// Something else: `exit_reason` of `struct kvm_run`.
+    Other(u32),
+}
+
+/// Where a write becomes a signal to an eventfd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doorbell {
+    /// A byte to a port.
+    Port(u16),
+    /// Anything to an address of memory.
+    Memory(u64),
+}
+
+/// A call of `/dev/kvm` that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{call}: {source}")]
+pub struct KvmError {
+    /// Its name.
+    pub call: &'static str,
+    /// What the kernel said.
+    pub source: io::Error,
+}
+
+type Result<T> = std::result::Result<T, KvmError>;
+
+impl TinyVm {
+    /// Makes a machine with so much memory, whose processor is what KVM supports.
+    ///
+    /// # Errors
+    /// When there is no KVM, this process may not use it, or it refuses.
+    pub fn new(memory_bytes: usize, controllers: Controllers) -> Result<Self> {
+        let failed = |call| move |source| KvmError { call, source };
+        let kvm = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/kvm")
+            .map_err(failed("open /dev/kvm"))?;
+        let version = plain(kvm.as_fd(), "KVM_GET_API_VERSION", request::GET_API_VERSION, 0)?;
+        if version != 12 {
+            let source = io::Error::other(format!("version {version}, 12 is known"));
+            return Err(KvmError { call: "KVM_GET_API_VERSION", source });
+        }
+        let vm = made(plain(kvm.as_fd(), "KVM_CREATE_VM", request::CREATE_VM, 0)?);
+        let mut memory = MmapMut::map_anon(memory_bytes).map_err(failed("mmap"))?;
+        add_memory(vm.as_fd(), &mut memory)?;
+        if controllers == Controllers::Kernel {
+            plain(vm.as_fd(), "KVM_CREATE_IRQCHIP", request::CREATE_IRQCHIP, 0)?;
+        }
+        let vcpu = made(plain(vm.as_fd(), "KVM_CREATE_VCPU", request::CREATE_VCPU, 0)?);
+        copy_cpuid(kvm.as_fd(), vcpu.as_fd())?;
+        let size = plain(kvm.as_fd(), "KVM_GET_VCPU_MMAP_SIZE", request::GET_VCPU_MMAP_SIZE, 0)?;
+        let size = usize::try_from(size).unwrap_or(0).max(abi::RUN_BYTES);
+        // SAFETY: the kernel's page for this vCPU, which changes only within KVM_RUN; that is called
+        // by `run` alone, which has the mapping for itself.
+        let state = unsafe { MmapOptions::new().len(size).map_mut(&vcpu) };
+        let state = state.map_err(failed("mmap of the vCPU"))?;
+        Ok(Self { memory, state, vcpu, vm })
+    }
+
+    /// Its memory.
+    #[must_use]
+    pub fn memory(&self) -> &[u8] {
+        &self.memory
+    }
+
+    /// Its memory, to be changed.
+    pub fn memory_mut(&mut self) -> &mut [u8] {
+        &mut self.memory
+    }
+
+    /// Segments, control registers and the like.
+    ///
+    /// # Errors
+    /// When KVM refuses.
+    pub fn special_registers(&self) -> Result<SpecialRegisters> {
+        let mut registers = SpecialRegisters::default();
+        with(self.vcpu.as_fd(), "KVM_GET_SREGS", request::GET_SREGS, &mut registers)?;
+        Ok(registers)
+    }
+
+    /// Sets segments, control registers and the like.
+    ///
+    /// # Errors
+    /// When KVM refuses.
+    pub fn set_special_registers(&mut self, registers: &SpecialRegisters) -> Result<()> {
+        with(self.vcpu.as_fd(), "KVM_SET_SREGS", request::SET_SREGS, &mut registers.clone())
+    }
+
+    /// Sets the registers that programs use, and the next instruction.
+    ///
+    /// # Errors
+    /// When KVM refuses.
+    pub fn set_registers(&mut self, registers: &Registers) -> Result<()> {
+        with(self.vcpu.as_fd(), "KVM_SET_REGS", request::SET_REGS, &mut registers.clone())
+    }
+
+    /// Lets a write ring, in place of coming back to the owner.
+    ///
+    /// # Errors
+    /// When KVM refuses.
+    pub fn add_doorbell(&mut self, at: Doorbell, rings: BorrowedFd<'_>) -> Result<()> {
+        let (address, bytes, flags) = match at {
+            Doorbell::Port(port) => (u64::from(port), 1, abi::IOEVENTFD_IS_PORT),
+            // No size: any, which lets KVM ring without looking at the instruction.
+            Doorbell::Memory(address) => (address, 0, 0),
+        };
+        let mut asked = Ioeventfd::new(address, bytes, rings.as_raw_fd(), flags);
+        with(self.vm.as_fd(), "KVM_IOEVENTFD", request::IOEVENTFD, &mut asked)
+    }
+
+    /// Lets a signal to an eventfd raise a line of the kernel's interrupt controllers for a moment.
+    ///
+    /// # Errors
+    /// When KVM refuses, or the controllers are not its own.
+    pub fn add_interrupt(&mut self, line: u32, raised_by: BorrowedFd<'_>) -> Result<()> {
+        let mut asked = Irqfd::new(raised_by.as_raw_fd(), line);
+        with(self.vm.as_fd(), "KVM_IRQFD", request::IRQFD, &mut asked)
+    }
+
+    /// Has the first PIC give its lines vectors from `base` on, and take each as handled at once
+    /// (automatic end of interrupt), so that a handler has nothing to say to it.
+    ///
+    /// # Errors
+    /// When KVM refuses, or the controllers are not its own.
+    pub fn set_pic(&mut self, base: u8) -> Result<()> {
+        let mut chip = Irqchip::first_pic();
+        with(self.vm.as_fd(), "KVM_GET_IRQCHIP", request::GET_IRQCHIP, &mut chip)?;
+        chip.set_pic(base);
+        with(self.vm.as_fd(), "KVM_SET_IRQCHIP", request::SET_IRQCHIP, &mut chip)
+    }
+
+    /// Injects an interrupt, where the controllers are not KVM's own.
+    ///
+    /// # Errors
+    /// When KVM refuses.
+    pub fn interrupt(&mut self, vector: u8) -> Result<()> {
+        with(self.vcpu.as_fd(), "KVM_INTERRUPT", request::INTERRUPT, &mut u32::from(vector))
+    }
+
+    /// Lets the processor run until it comes back, for a time at most.
+    ///
+    /// # Errors
+    /// When KVM refuses.
+    pub fn run(&mut self, at_most: Duration) -> Result<VmExit> {
+        let alarm =
+            Alarm::after(at_most).map_err(|source| KvmError { call: "timer_create", source })?;
+        loop {
+            match plain(self.vcpu.as_fd(), "KVM_RUN", request::RUN, 0) {
+                Ok(_) => return Ok(self.exit()),
+                Err(error) if error.source.kind() == io::ErrorKind::Interrupted => {
+                    if alarm.is_over() {
+                        return Ok(VmExit::TimedOut);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn exit(&self) -> VmExit {
+        let word = |at: usize| self.state_bytes(at).map_or(0, u32::from_le_bytes);
+        match word(abi::RUN_REASON) {
+            abi::EXIT_IO => {
+                VmExit::Port(self.state_bytes(abi::RUN_PORT).map_or(0, u16::from_le_bytes))
+            }
+            abi::EXIT_MMIO => {
+                VmExit::Memory(self.state_bytes(abi::RUN_ADDRESS).map_or(0, u64::from_le_bytes))
+            }
+            abi::EXIT_HLT => VmExit::Halt,
+            abi::EXIT_IRQ_WINDOW_OPEN => VmExit::InterruptWindow,
+            reason => VmExit::Other(reason),
+        }
+    }
+
+    fn state_bytes<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
+        self.state.get(at..)?.first_chunk().copied()
+    }
+
+    /// The kernel's counters of this vCPU (`KVM_GET_STATS_FD`).
+    ///
+    /// # Errors
+    /// When the kernel has none: it is older than 5.14.
+    pub fn counters(&self) -> Result<File> {
+        let number = plain(self.vcpu.as_fd(), "KVM_GET_STATS_FD", request::GET_STATS_FD, 0)?;
+        Ok(File::from(made(number)))
+    }
+
+    /// What the guest's time stamp counter is ahead of the owner's.
+    ///
+    /// # Errors
+    /// When the kernel doesn't tell: it is older than 5.16.
+    pub fn tsc_offset(&self) -> Result<i64> {
+        let mut offset = 0_i64;
+        let mut asked = DeviceAttribute::tsc_offset(&raw mut offset as u64);
+        let call = "KVM_GET_DEVICE_ATTR of the TSC's offset";
+        with(self.vcpu.as_fd(), call, request::GET_DEVICE_ATTR, &mut asked)?;
+        Ok(offset)
+    }
+
+    /// Switches a capability on.
+    ///
+    /// # Errors
+    /// When KVM refuses.
+    pub fn enable(&mut self, capability: u32, argument: u64) -> Result<()> {
+        let mut asked = EnableCapability::new(capability, argument);
+        with(self.vm.as_fd(), "KVM_ENABLE_CAP", request::ENABLE_CAP, &mut asked)
+    }
+}
+
+fn add_memory(vm: BorrowedFd<'_>, memory: &mut MmapMut) -> Result<()> {
+    let bytes = u64::try_from(memory.len()).unwrap_or(0);
+    let mut region = MemoryRegion::new(bytes, memory.as_mut_ptr() as u64);
+    with(vm, "KVM_SET_USER_MEMORY_REGION", request::SET_USER_MEMORY_REGION, &mut region)
+}
+
+/// Gives the guest the processor that KVM supports.
+fn copy_cpuid(kvm: BorrowedFd<'_>, vcpu: BorrowedFd<'_>) -> Result<()> {
+    let mut table = Cpuid::empty();
+    with(kvm, "KVM_GET_SUPPORTED_CPUID", request::GET_SUPPORTED_CPUID, &mut *table)?;
+    with(vcpu, "KVM_SET_CPUID2", request::SET_CPUID2, &mut *table)
+}
+
+/// A call whose argument is a number.
+fn plain(fd: BorrowedFd<'_>, call: &'static str, request: c_ulong, with: c_ulong) -> Result<c_int> {
+    // SAFETY: these requests take a number or nothing, and touch none of this process's memory but
+    // what was given to the machine as its own.
+    let answer = unsafe { libc::ioctl(fd.as_raw_fd(), request as _, with) };
+    if answer < 0 {
+        return Err(KvmError { call, source: io::Error::last_os_error() });
+    }
+    Ok(answer)
+}
+
+/// A call whose argument is the structure that the request was made for.
+fn with<T: abi::Argument>(
+    fd: BorrowedFd<'_>,
+    call: &'static str,
+    request: abi::Request<T>,
+    argument: &mut T,
+) -> Result<()> {
+    // SAFETY: the request's type says which structure the kernel reads and writes, and `argument` is
+    // one; pointers within it are to what its maker borrowed for longer than this call.
+    let answer =
+        unsafe { libc::ioctl(fd.as_raw_fd(), request.number as _, std::ptr::from_mut(argument)) };
+    if answer < 0 {
+        return Err(KvmError { call, source: io::Error::last_os_error() });
+    }
+    Ok(())
+}
+
+/// The descriptor that a call made.
+fn made(number: c_int) -> OwnedFd {
+    // SAFETY: the kernel has just made this descriptor for the caller, and nobody else knows of it.
+    unsafe { OwnedFd::from_raw_fd(number) }
+}

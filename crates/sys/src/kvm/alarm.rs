@@ -1,0 +1,72 @@
+//! A signal to this thread after a time, and again each second: it ends a call that waits for good.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::time::{Duration, Instant};
+
+/// Runs until it is dropped.
+#[derive(Debug)]
+pub(super) struct Alarm {
+    timer: libc::timer_t,
+    over: Instant,
+}
+
+extern "C" fn nothing(_: libc::c_int) {}
+
+impl Alarm {
+    /// Sets it.
+    pub(super) fn after(time: Duration) -> io::Result<Self> {
+        let signal = libc::SIGRTMIN() + 7;
+        // SAFETY: zeroes are a valid value of these plain structures.
+        let (mut action, mut event): (libc::sigaction, libc::sigevent) =
+            unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
+        // SAFETY: the handler does nothing, so it may run at any moment; nobody else in these programs
+        // uses the signal.
+        if unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_signo = signal;
+        // SAFETY: gettid has no conditions.
+        event.sigev_notify_thread_id = unsafe { libc::gettid() };
+        let mut timer = MaybeUninit::uninit();
+        let clock = libc::CLOCK_MONOTONIC;
+        // SAFETY: `event` is complete, and the kernel writes the timer's number where there is room.
+        if unsafe { libc::timer_create(clock, &raw mut event, timer.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call succeeded, so the number is written.
+        let alarm = Self { timer: unsafe { timer.assume_init() }, over: Instant::now() + time };
+        alarm.set(time).map(|()| alarm)
+    }
+
+    fn set(&self, time: Duration) -> io::Result<()> {
+        let first = libc::timespec {
+            tv_sec: time.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+            // Not 0, which would be never.
+            tv_nsec: time.subsec_nanos().max(1).into(),
+        };
+        // Again: a signal that comes right before the call that it is to end does not end that.
+        let again = libc::timespec { tv_sec: 1, tv_nsec: 0 };
+        let times = libc::itimerspec { it_interval: again, it_value: first };
+        // SAFETY: the timer is this alarm's own, and the times are complete.
+        match unsafe { libc::timer_settime(self.timer, 0, &raw const times, std::ptr::null_mut()) }
+        {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Whether the time is over.
+    pub(super) fn is_over(&self) -> bool {
+        Instant::now() >= self.over
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        // SAFETY: the timer is this alarm's own, and used by nobody after this.
+        unsafe { libc::timer_delete(self.timer) };
+    }
+}
