@@ -76,7 +76,7 @@ pub enum SpansError {
     #[error("an agent in the guest uses the memory to its end; start one of this version")]
     InUse,
     /// Nobody has laid the area out.
-    #[error("this machine's host tells nothing of its vCPUs")]
+    #[error("this machine's host tells nothing of its vCPUs (hyperscope publish does)")]
     NotThere,
     /// The area is of another version of this format.
     #[error("the host tells of vCPUs in version {0} of the format, which is not known here")]

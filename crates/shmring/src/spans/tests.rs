@@ -24,7 +24,7 @@ fn span(start_tsc: u64, ticks: u64) -> Span {
         ticks,
         did: Did::Preempted,
         by: By::Others,
-        begins_exit: start_tsc % 2 == 0,
+        begins_exit: start_tsc.is_multiple_of(2),
         code: Some(0x60),
         isa: 2,
         level: 1,
