@@ -57,6 +57,9 @@ impl VcpuPages {
     /// Takes the next span.
     pub(super) fn span(&mut self, span: &Span) -> io::Result<()> {
         let at = span.start_tsc;
+        if self.reached == 0 {
+            self.put(at, &events::no_tsc_offset(self.vcpu))?;
+        }
         if at > self.reached || span.begins_exit {
             self.enter(at.min(self.reached))?;
         }
@@ -73,6 +76,8 @@ impl VcpuPages {
             self.place = Place::Kernel;
         }
         match span.did {
+            // The hardware has left the guest, and the exit is yet to come.
+            Did::Kernel | Did::User if span.code.is_none() => self.on_cpu(at)?,
             Did::Kernel => {
                 self.on_cpu(at)?;
                 if std::mem::replace(&mut self.place, Place::Kernel) == Place::User {
@@ -116,8 +121,8 @@ impl VcpuPages {
     }
 
     fn enter(&mut self, at: u64) -> io::Result<()> {
+        self.on_cpu(at)?;
         if matches!(self.place, Place::Kernel | Place::User) {
-            self.on_cpu(at)?;
             self.put(at, &events::entry(self.vcpu))?;
             self.place = Place::Guest;
         }
