@@ -30,5 +30,5 @@ pub use module::ModuleSummary;
 pub use recording::{Plan, Progress, Recording};
 pub use session::Recorded;
 pub use tracefs::Profile;
-pub use vms::{Vcpu, Vm, running};
+pub use vms::{Vcpu, Vm, running, vm_of};
 pub use wire::DeviceRange;

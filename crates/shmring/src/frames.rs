@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use sys::SharedMap;
 
+use crate::parts::frames_at;
+
 /// `HSCTRACE` as a little-endian word.
 const MAGIC: u64 = u64::from_le_bytes(*b"HSCTRACE");
 const VERSION: u64 = 1;
@@ -32,12 +34,6 @@ mod header {
     pub(super) const BYTES: usize = 16;
     pub(super) const CPUS: usize = 24;
     pub(super) const SLOTS: usize = 32;
-}
-
-/// How much of the memory an agent has; the rest is for a kernel module's frames.
-#[must_use]
-pub fn agent_bytes(memory_bytes: usize) -> usize {
-    memory_bytes / 4 * 3
 }
 
 /// Memory without rings of frames.
@@ -101,7 +97,7 @@ pub struct FrameRing {
 /// # Errors
 /// When there are none, or what is said of them can't be.
 pub fn frame_rings(map: &Arc<SharedMap>, from: TakeFrom) -> Result<Vec<FrameRing>, NoFrames> {
-    let begin = agent_bytes(map.len_bytes());
+    let begin = frames_at(map.len_bytes());
     let room = map.len_bytes() - begin;
     if room < HEADER_BYTES || !begin.is_multiple_of(8) || map.load(begin + header::MAGIC) != MAGIC {
         return Err(NoFrames::NotReady);

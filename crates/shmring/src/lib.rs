@@ -14,7 +14,9 @@
 //! shared memory, positions are checked each time, and what a guest scribbles over the region makes
 //! pages missing or their bytes wrong. What comes out of a page is as untrusted as ever.
 //!
-//! docs/formats/shared-memory.md describes the region byte by byte.
+//! docs/formats/shared-memory.md describes the region byte by byte. Behind it,
+//! in the same memory, are what a host tells its guest of the guest's vCPUs ([`spans`]), and frames of
+//! a kernel module ([`frame_rings`]).
 
 #![forbid(unsafe_code)]
 
@@ -26,11 +28,13 @@ mod ivshmem;
 mod layout;
 mod page_consumer;
 mod page_producer;
+mod parts;
 mod poll;
 mod slots;
+pub mod spans;
 
 pub use control::{ByteConsumer, ByteProducer, Received, Sent};
-pub use frames::{Frame, FrameRing, NoFrames, TakeFrom, agent_bytes, frame_rings};
+pub use frames::{Frame, FrameRing, NoFrames, TakeFrom, frame_rings};
 pub use guest::{GuestSide, Pulse};
 pub use host::{Agent, AttachError, Change, HostSide, Watch};
 pub use ivshmem::{PCI_DEVICES, SharedMemoryDevice, shared_memory_devices};
@@ -39,5 +43,6 @@ pub use layout::{
 };
 pub use page_consumer::{PageConsumer, ProducerLosses, Taken, Totals, Written};
 pub use page_producer::{Filled, PageProducer, Slot};
+pub use parts::agent_bytes;
 pub use poll::{Pause, Poller};
 pub use sys::{Access, SharedMap};

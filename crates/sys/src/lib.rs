@@ -9,6 +9,7 @@ pub mod guest_instructions;
 pub mod kvm;
 mod physical_page;
 mod shared_map;
+mod tsc;
 mod tsc_conversion;
 pub mod vsock;
 
@@ -17,4 +18,5 @@ pub use file_map::{FileMap, OpenError};
 pub use guest_instructions::time_stamp_counter;
 pub use physical_page::PhysicalPage;
 pub use shared_map::{Access, SharedMap};
+pub use tsc::tsc;
 pub use tsc_conversion::tsc_conversion;

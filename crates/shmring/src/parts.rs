@@ -1,0 +1,55 @@
+//! Which part of the memory is whose: worked out from its size alone, by each of those who write there.
+//!
+//! ```text
+//!  0                      ⅝        ¾                  1
+//!  │ the agent's region   │ spans  │ a module's frames │
+//! ```
+//! A part is left alone by all others, whether its owner is there or not.
+
+use crate::layout::ALIGN;
+
+/// The spans' part of the memory: an eighth, but so large at least and at most.
+const SPANS_PART: usize = 8;
+const SPANS_BYTES: (usize, usize) = (64 << 10, 16 << 20);
+
+/// Bytes from the beginning that belong to an agent.
+#[must_use]
+pub fn agent_bytes(memory_bytes: usize) -> usize {
+    spans_part(memory_bytes).map_or_else(|| frames_at(memory_bytes), |(at, _)| at)
+}
+
+/// Where spans of vCPUs are, and how many bytes are theirs; `None`: the memory is too small for any.
+pub(crate) fn spans_part(memory_bytes: usize) -> Option<(usize, usize)> {
+    let (least, most) = SPANS_BYTES;
+    if memory_bytes / SPANS_PART < least {
+        return None;
+    }
+    let bytes = (memory_bytes / SPANS_PART).min(most) & !(ALIGN - 1);
+    let at = frames_at(memory_bytes).checked_sub(bytes)? & !(ALIGN - 1);
+    Some((at, bytes))
+}
+
+/// Where frames of a kernel module begin, which go to the end. `kmod/hyperscope_guest/memory.c` has it, too.
+pub(crate) fn frames_at(memory_bytes: usize) -> usize {
+    memory_bytes / 4 * 3
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn parts_do_not_overlap(memory in 0_usize..1 << 40) {
+            let agent = agent_bytes(memory);
+            let end = spans_part(memory).map_or(agent, |(at, bytes)| {
+                assert!(at >= agent && at.is_multiple_of(ALIGN) && bytes.is_multiple_of(ALIGN));
+                at + bytes
+            });
+            prop_assert!(agent <= end && end <= frames_at(memory) && frames_at(memory) <= memory);
+            prop_assert!(agent >= memory / 2);
+        }
+    }
+}
