@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod align;
+mod calls;
 mod contents;
 mod cpu;
 mod device_exits;
@@ -25,6 +26,10 @@ mod tally;
 mod vms;
 
 pub use align::{AlignRow, GuestAlignment, Method, MethodResult, align};
+pub use calls::{
+    CallNode, CallQuestion, CallSink, CallTracer, CallTree, Called, Function, PerCall, Place,
+    RecordedCalls, Saving, ThreadCalls, TracerCost, calls,
+};
 pub use contents::{Contents, CpuContents, contents, contents_and_vms};
 pub use cpu::{CpuUse, HostCpuUse, StateTimes, TaskUse, ThreadUse, VcpuUse, VmUse, cpu};
 pub use device_exits::{DeviceAddresses, DeviceExits, device_exits};

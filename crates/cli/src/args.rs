@@ -14,6 +14,7 @@ pub(crate) use page::PageArgs;
 use crate::seconds::Seconds;
 
 pub(crate) mod bench;
+pub(crate) mod calls;
 pub(crate) mod cpu;
 pub(crate) mod diff;
 pub(crate) mod export;
@@ -40,6 +41,7 @@ pub(crate) mod record;
         hyperscope path trace.dat\n  \
         hyperscope diff before.dat after.dat\n  \
         hyperscope cpu host.dat guest.dat\n  \
+        hyperscope calls trace.dat\n  \
         hyperscope events -e kvm:kvm_exit --cpu 0 trace.dat | head\n  \
         hyperscope export --to perfetto -o out.pftrace host.dat guest.dat\n  \
         hyperscope align host.dat guest.dat\n  \
@@ -67,6 +69,8 @@ pub(crate) enum Verb {
     Diff(diff::DiffArgs),
     /// Tell who used the CPUs: vCPUs, threads of guests, threads that serve VMs
     Cpu(cpu::CpuArgs),
+    /// Tell which kernel functions ran, how long, and who called them
+    Calls(calls::CallsArgs),
     /// Print events as text or JSON, merged by time
     Events(EventsArgs),
     /// Write recordings as files that other tools open: Perfetto, Firefox, trace-cmd, pandas

@@ -2,6 +2,7 @@
 
 pub(crate) mod align;
 pub(crate) mod bench;
+pub(crate) mod calls;
 pub(crate) mod completions;
 pub(crate) mod cpu;
 pub(crate) mod diff;

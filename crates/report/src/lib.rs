@@ -7,6 +7,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod align;
+mod calls;
 mod cpu;
 mod diff;
 pub mod events;
@@ -22,6 +23,7 @@ mod table;
 mod units;
 
 pub use align::{AlignReport, summary as align_summary};
+pub use calls::{CallSort, CallsReport, CallsSource, TreeLimits};
 pub use cpu::{CpuBy, CpuReport};
 pub use diff::{DiffReport, diff_verdict};
 pub use exits::{ExitsReport, Source};
