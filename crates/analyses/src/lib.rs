@@ -6,6 +6,7 @@
 
 mod align;
 mod boot;
+mod calls;
 mod contents;
 mod cpu;
 mod device_exits;
@@ -29,6 +30,10 @@ pub use align::{AlignRow, GuestAlignment, Method, MethodResult, align};
 pub use boot::{
     Boot, BootMarks, BootedMachine, HostCost, InPhase, Initcall, Phase, PhaseKind, ReasonCost,
     Weight, boot,
+};
+pub use calls::{
+    CallNode, CallQuestion, CallSink, CallTracer, CallTree, Called, Function, PerCall, Place,
+    RecordedCalls, Saving, ThreadCalls, TracerCost, calls,
 };
 pub use contents::{Contents, CpuContents, contents, contents_and_vms};
 pub use cpu::{CpuUse, HostCpuUse, StateTimes, TaskUse, ThreadUse, VcpuUse, VmUse, cpu};

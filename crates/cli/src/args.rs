@@ -15,6 +15,7 @@ use crate::seconds::Seconds;
 
 pub(crate) mod bench;
 pub(crate) mod boot;
+pub(crate) mod calls;
 pub(crate) mod cpu;
 pub(crate) mod diff;
 pub(crate) mod export;
@@ -43,8 +44,8 @@ pub(crate) mod top;
         hyperscope path trace.dat\n  \
         hyperscope diff before.dat after.dat\n  \
         hyperscope cpu host.dat guest.dat\n  \
-        hyperscope boot host.dat guest.dat
-  \
+        hyperscope boot host.dat guest.dat\n  \
+        hyperscope calls trace.dat\n  \
         hyperscope events -e kvm:kvm_exit --cpu 0 trace.dat | head\n  \
         hyperscope export --to perfetto -o out.pftrace host.dat guest.dat\n  \
         hyperscope align host.dat guest.dat\n  \
@@ -74,6 +75,8 @@ pub(crate) enum Verb {
     Cpu(cpu::CpuArgs),
     /// Tell how guests boot and go down: initcall levels, user space, exits in each
     Boot(boot::BootArgs),
+    /// Tell which kernel functions ran, how long, and who called them
+    Calls(calls::CallsArgs),
     /// Print events as text or JSON, merged by time
     Events(EventsArgs),
     /// Write recordings as files that other tools open: Perfetto, Firefox, trace-cmd, pandas

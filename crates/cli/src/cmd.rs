@@ -3,6 +3,7 @@
 pub(crate) mod align;
 pub(crate) mod bench;
 pub(crate) mod boot;
+pub(crate) mod calls;
 pub(crate) mod completions;
 pub(crate) mod cpu;
 pub(crate) mod diff;

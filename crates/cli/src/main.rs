@@ -45,6 +45,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Nested(args) => cmd::nested::run(args),
         Verb::Cpu(args) => cmd::cpu::run(args),
         Verb::Boot(args) => cmd::boot::run(args),
+        Verb::Calls(args) => cmd::calls::run(args),
         Verb::Events(args) => cmd::events::run(args),
         Verb::Export(args) => cmd::export::run(args),
         Verb::Path(args) => cmd::path::run(args),

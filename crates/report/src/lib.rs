@@ -8,6 +8,7 @@
 
 mod align;
 mod boot;
+mod calls;
 mod cpu;
 mod diff;
 pub mod events;
@@ -24,6 +25,7 @@ mod units;
 
 pub use align::{AlignReport, summary as align_summary};
 pub use boot::{BootReport, boot_svg};
+pub use calls::{CallSort, CallsReport, CallsSource, TreeLimits};
 pub use cpu::{CpuBy, CpuReport};
 pub use diff::{DiffReport, diff_verdict};
 pub use exits::{ExitsReport, Source};

@@ -1,0 +1,183 @@
+//! Which kernel functions ran, how often and how long, and who called them.
+//!
+//! The function_graph tracer tells of each call and each return, with the depth on the thread's stack;
+//! interrupts nest into the stack of the thread that they interrupt. The function tracer tells of calls
+//! alone, with the address that they return to: those have counts and callers, and no times.
+//!
+//! Self times, the time off the CPU and what no call tells of add up to the time that a thread was
+//! traced. A call counts only where both its ends were seen with no loss between them.
+
+mod events;
+mod functions;
+mod gather;
+mod patterns;
+mod stack;
+mod thread;
+mod tree;
+
+use sources::Recording;
+use timeline::Losses;
+use timeline::moments::each_moment;
+
+use crate::Distribution;
+
+use self::events::wanted;
+use self::functions::Functions;
+use self::gather::{Gather, Gathered};
+
+pub use functions::{Function, PerCall};
+pub use patterns::Saving;
+pub use thread::ThreadCalls;
+pub use tree::{CallNode, CallTree, Place};
+
+/// What is asked of a recording's calls.
+#[derive(Clone, Debug)]
+pub struct CallQuestion {
+    /// Patterns of functions, whose savings are told.
+    pub patterns: Vec<String>,
+    /// Stacks that are kept apart at most.
+    pub most_stacks: usize,
+}
+
+impl CallQuestion {
+    /// Stacks that are kept apart when nobody says otherwise: some 100 MB of memory.
+    pub const MOST_STACKS: usize = 1 << 20;
+}
+
+impl Default for CallQuestion {
+    fn default() -> Self {
+        Self { patterns: Vec::new(), most_stacks: Self::MOST_STACKS }
+    }
+}
+
+/// Which tracer told of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallTracer {
+    /// Calls and returns: `function_graph`.
+    Graph,
+    /// Calls alone: `function`.
+    Function,
+}
+
+impl CallTracer {
+    /// The kernel's name for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Graph => "function_graph",
+            Self::Function => "function",
+        }
+    }
+}
+
+/// What a recording says of the tracer's own cost: no call can be faster than that lets it be.
+#[derive(Clone, Debug, Default)]
+pub struct TracerCost {
+    /// Calls that made no traced call: what the tracer does between its two clock readings, and the
+    /// function.
+    pub leaves: Distribution,
+    /// From a return to the next call by the same caller: what the tracer does outside of them, and
+    /// what the caller does in between.
+    pub between: Distribution,
+}
+
+/// A call that returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Called {
+    /// Place among [`RecordedCalls::threads`].
+    pub thread: usize,
+    /// Place among [`RecordedCalls::functions`].
+    pub function: u32,
+    /// Calls around it, as the kernel counts them.
+    pub depth: i64,
+    /// When the recording tells of the call.
+    pub from_ns: u64,
+    /// When it tells of the return.
+    pub to_ns: u64,
+}
+
+/// Takes calls one by one as they return: what is called comes before its caller.
+pub trait CallSink: Send {
+    /// A call returned.
+    fn call(&mut self, call: &Called);
+
+    /// A call of that thread and depth ended without telling.
+    fn lost(&mut self, thread: usize, depth: i64);
+}
+
+/// Nothing is done with single calls.
+impl CallSink for () {
+    fn call(&mut self, _: &Called) {}
+
+    fn lost(&mut self, _: usize, _: i64) {}
+}
+
+/// The calls in one recording.
+#[derive(Debug)]
+pub struct RecordedCalls {
+    /// Which tracer told of them; `None`: none did.
+    pub tracer: Option<CallTracer>,
+    /// Whether times are nanoseconds; else they are ticks.
+    pub nanoseconds: bool,
+    /// Whether switches between threads are in the recording: without them time off the CPU is not
+    /// told apart.
+    pub switches: bool,
+    /// Functions, in the order in which they were first seen.
+    pub functions: Vec<Function>,
+    /// Threads, in the order in which they were first seen; some may have no call.
+    pub threads: Vec<ThreadCalls>,
+    /// Who called whom.
+    pub tree: CallTree,
+    /// What the fastest calls took.
+    pub cost: TracerCost,
+    /// Calls that were under way at a loss; part of those without a return.
+    pub interrupted: u64,
+    /// What patterns would spare: those asked for, then those found.
+    pub savings: Vec<Saving>,
+    /// What was lost.
+    pub losses: Losses,
+}
+
+impl RecordedCalls {
+    /// Sum over all functions.
+    #[must_use]
+    pub fn sum(&self, of: impl Fn(&Function) -> u64) -> u64 {
+        self.functions.iter().map(of).sum()
+    }
+}
+
+/// The calls in `recording`, each also given to `sink`; `tick` hears of the bytes done.
+pub fn calls<S: CallSink>(
+    recording: &Recording,
+    question: &CallQuestion,
+    sink: &mut S,
+    tick: &(dyn Fn(u64) + Sync),
+) -> RecordedCalls {
+    let nanoseconds = recording.is_nanoseconds();
+    let functions = Functions::new(recording.kallsyms());
+    let tree = CallTree::new(question.most_stacks);
+    let mut gather = Gather::new(functions, tree, nanoseconds, sink);
+    let recordings = std::slice::from_ref(recording);
+    let pass = each_moment(recordings, &|_, format| wanted(format), &mut gather, tick);
+    gather.finish();
+    let Gathered { tracer, switches, functions, tree, mut threads, cost, interrupted } =
+        gather.gathered();
+    for thread in &mut threads {
+        let names = pass.names.first();
+        thread.name = names.and_then(|names| names.of(thread.thread)).map(str::to_owned);
+    }
+    let savings = patterns::savings(&functions, &question.patterns);
+    let losses = pass.losses.into_iter().next().unwrap_or_default();
+    RecordedCalls {
+        tracer,
+        nanoseconds,
+        switches,
+        functions,
+        threads,
+        tree,
+        cost,
+        interrupted,
+        savings,
+        losses,
+    }
+}

@@ -1,0 +1,33 @@
+//! The events that tell of calls, and which of their fields.
+
+use eventfmt::EventFormat;
+use timeline::moments::Wanted;
+
+/// A function was called, and is followed until it returns.
+pub(super) const ENTRY: u16 = 0;
+/// It returned.
+pub(super) const EXIT: u16 = 1;
+/// A function was called, by the tracer that doesn't follow it.
+pub(super) const CALL: u16 = 2;
+/// Another thread got a CPU.
+pub(super) const SWITCH: u16 = 3;
+
+/// Places of the fields of [`EXIT`].
+pub(super) const OVERRUN: usize = 2;
+pub(super) const CALLTIME: usize = 3;
+pub(super) const RETTIME: usize = 4;
+
+/// What is wanted of an event. Fields go by their names: kernels move them, and add others (a return
+/// value since 6.5, arguments since 6.15).
+pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
+    let of = |tag, fields| Some(Wanted { tag, fields });
+    match (format.system(), format.name()) {
+        ("ftrace", "funcgraph_entry" | "funcgraph_retaddr_entry") => of(ENTRY, &["func", "depth"]),
+        ("ftrace", "funcgraph_exit") => {
+            of(EXIT, &["func", "depth", "overrun", "calltime", "rettime"])
+        }
+        ("ftrace", "function") => of(CALL, &["ip", "parent_ip"]),
+        ("sched", "sched_switch") => of(SWITCH, &["prev_pid", "next_pid"]),
+        _ => None,
+    }
+}

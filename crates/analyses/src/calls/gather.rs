@@ -1,0 +1,292 @@
+//! Takes the events of a recording in their order, and adds up the calls of each thread.
+
+use rustc_hash::FxHashMap;
+use timeline::moments::{Gap, Moment, MomentSink};
+
+use super::events::{CALL, CALLTIME, ENTRY, EXIT, OVERRUN, RETTIME, SWITCH};
+use super::functions::Functions;
+use super::stack::{Measured, Returned};
+use super::thread::Thread;
+use super::tree::{CallTree, Place};
+use super::{CallSink, CallTracer, Called, Function, ThreadCalls, TracerCost};
+
+/// Threads that are kept: more than a kernel has ids for.
+const MOST_THREADS: usize = 1 << 22;
+
+/// A thread, and the CPU if it is one of those that idle.
+type ThreadKey = (u32, u16);
+
+const fn key(thread: u32, cpu: u16) -> ThreadKey {
+    (thread, if thread == 0 { cpu } else { 0 })
+}
+
+/// What was gathered of a recording; see [`super::RecordedCalls`].
+pub(super) struct Gathered {
+    pub tracer: Option<CallTracer>,
+    pub switches: bool,
+    pub functions: Vec<Function>,
+    pub tree: CallTree,
+    pub threads: Vec<ThreadCalls>,
+    pub cost: TracerCost,
+    pub interrupted: u64,
+}
+
+/// Gathers the calls of one recording.
+pub(super) struct Gather<'k, 's, S> {
+    functions: Functions<'k>,
+    tree: CallTree,
+    threads: Vec<Thread>,
+    cost: TracerCost,
+    tracer: Option<CallTracer>,
+    switches: bool,
+    interrupted: u64,
+    numbers: FxHashMap<ThreadKey, u32>,
+    gaps: Vec<Gap>,
+    nanoseconds: bool,
+    callers: FxHashMap<(u32, u32), u64>,
+    sink: &'s mut S,
+}
+
+impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
+    pub(super) fn new(
+        functions: Functions<'k>,
+        tree: CallTree,
+        nanoseconds: bool,
+        sink: &'s mut S,
+    ) -> Self {
+        Self {
+            functions,
+            tree,
+            threads: Vec::new(),
+            cost: TracerCost::default(),
+            tracer: None,
+            switches: false,
+            interrupted: 0,
+            numbers: FxHashMap::default(),
+            gaps: Vec::new(),
+            nanoseconds,
+            callers: FxHashMap::default(),
+            sink,
+        }
+    }
+
+    /// The thread's number, after what may be missing of it was taken into account.
+    fn thread(&mut self, thread: u32, cpu: u16, stamp_ns: u64) -> Option<usize> {
+        let key = key(thread, cpu);
+        let number = match self.numbers.get(&key) {
+            Some(&number) => number,
+            None => {
+                if self.threads.len() >= MOST_THREADS {
+                    return None;
+                }
+                let number = u32::try_from(self.threads.len()).ok()?;
+                let root = self.tree.root(Place::Thread(number));
+                self.threads.push(Thread::new(thread, cpu, stamp_ns, root));
+                self.numbers.insert(key, number);
+                number
+            }
+        };
+        let at = number as usize;
+        let one = self.threads.get(at)?;
+        let since_ns = one.last_ns();
+        let is_hidden = |gap: &Gap| gap.from_ns <= stamp_ns && one.may_have_been_on(gap.cpu, cpu);
+        // Gaps come in the order of their beginnings, so that of several the last ones matter.
+        let late = self.gaps.iter().rev().take_while(|gap| gap.to_ns > since_ns);
+        if late.into_iter().any(is_hidden) {
+            self.lose(at);
+        }
+        self.threads.get_mut(at)?.seen(cpu, stamp_ns);
+        Some(at)
+    }
+
+    /// Ends all calls of a thread, of which something may be missing.
+    fn lose(&mut self, at: usize) {
+        let Some(thread) = self.threads.get_mut(at) else { return };
+        thread.forget_cpu();
+        for frame in thread.stack.cut(i64::MIN) {
+            self.interrupted += 1;
+            if let Some(function) = self.functions.get_mut(frame.function) {
+                function.without_return += 1;
+            }
+            self.sink.lost(at, frame.depth);
+        }
+    }
+
+    /// Ends calls at this depth or below it: they returned, and nothing tells of it.
+    fn cut(&mut self, at: usize, depth: i64) {
+        let Some(thread) = self.threads.get_mut(at) else { return };
+        for frame in thread.stack.cut(depth) {
+            if let Some(function) = self.functions.get_mut(frame.function) {
+                function.without_return += 1;
+            }
+            self.sink.lost(at, frame.depth);
+        }
+    }
+
+    fn entry(&mut self, moment: &Moment) {
+        let (Some(address), Some(depth)) = (moment.value(0), moment.value(1)) else { return };
+        let depth = depth.cast_signed();
+        let Some(at) = self.thread(moment.thread, moment.cpu, moment.stamp_ns) else { return };
+        let Some(number) = self.functions.beginning(address) else { return };
+        self.cut(at, depth);
+        let Some(thread) = self.threads.get_mut(at) else { return };
+        let parent = match thread.stack.frames().last() {
+            Some(caller) => caller.node,
+            None if depth > 0 => self.tree.child(thread.root, Place::Unseen),
+            None => thread.root,
+        };
+        let node = self.tree.child(parent, Place::Function(number));
+        if let Some(function) = self.functions.get_mut(number) {
+            function.events += 1;
+        }
+        if thread.stack.is_full() {
+            self.lose(at);
+            return;
+        }
+        thread.stack.push(node, number, depth, moment.stamp_ns);
+    }
+
+    fn exit(&mut self, moment: &Moment) {
+        let (Some(address), Some(depth)) = (moment.value(0), moment.value(1)) else { return };
+        let depth = depth.cast_signed();
+        let Some(at) = self.thread(moment.thread, moment.cpu, moment.stamp_ns) else { return };
+        let Some(number) = self.functions.beginning(address) else { return };
+        self.cut(at, depth.saturating_add(1));
+        let measured =
+            moment.value(CALLTIME).zip(moment.value(RETTIME)).filter(|_| self.nanoseconds);
+        let measured = measured.map(|(call_ns, return_ns)| Measured { call_ns, return_ns });
+        let Some(thread) = self.threads.get_mut(at) else { return };
+        if let Some(overrun) = moment.value(OVERRUN) {
+            thread.overrun(overrun);
+        }
+        let returned = thread.stack.leave(number, depth, moment.stamp_ns, measured);
+        match returned {
+            Some(returned) => self.returned(at, depth, moment.stamp_ns, &returned),
+            None => {
+                self.cut(at, depth);
+                if let Some(function) = self.functions.get_mut(number) {
+                    function.events += 1;
+                    function.without_call += 1;
+                }
+            }
+        }
+    }
+
+    fn returned(&mut self, at: usize, depth: i64, to_ns: u64, one: &Returned) {
+        if let Some(function) = self.functions.get_mut(one.function) {
+            function.events += 1;
+            function.count += 1;
+            function.self_ns += one.self_ns;
+            function.off_cpu_ns += one.own_off_cpu_ns;
+            function.max_ns = function.max_ns.max(one.total_ns);
+            function.calls_made += one.calls_made;
+            if one.outermost {
+                function.total_ns += one.total_ns;
+            }
+        }
+        if let Some(node) = self.tree.node_mut(one.node) {
+            node.count += 1;
+            node.total_ns += one.total_ns;
+            node.self_ns += one.self_ns;
+            node.off_cpu_ns += one.own_off_cpu_ns;
+        }
+        if let Some(thread) = self.threads.get_mut(at) {
+            thread.calls.count += 1;
+            thread.calls.self_ns += one.self_ns;
+        }
+        if one.calls_made == 0 && one.own_off_cpu_ns == 0 {
+            self.cost.leaves.add(one.total_ns);
+        }
+        if let Some(since_ns) = one.since_last_ns {
+            self.cost.between.add(since_ns);
+        }
+        let (function, from_ns) = (one.function, one.from_ns);
+        self.sink.call(&Called { thread: at, function, depth, from_ns, to_ns });
+    }
+
+    fn call(&mut self, moment: &Moment) {
+        let Some(address) = moment.value(0) else { return };
+        let Some(at) = self.thread(moment.thread, moment.cpu, moment.stamp_ns) else { return };
+        let Some(number) = self.functions.beginning(address) else { return };
+        let caller = moment.value(1).and_then(|address| self.functions.around(address));
+        let Some(thread) = self.threads.get_mut(at) else { return };
+        thread.calls.count += 1;
+        let mut node = thread.root;
+        if let Some(caller) = caller {
+            node = self.tree.child(node, Place::Function(caller));
+            *self.callers.entry((number, caller)).or_default() += 1;
+        }
+        node = self.tree.child(node, Place::Function(number));
+        if let Some(node) = self.tree.node_mut(node) {
+            node.count += 1;
+        }
+        if let Some(function) = self.functions.get_mut(number) {
+            function.count += 1;
+            function.events += 1;
+        }
+    }
+
+    fn switch(&mut self, moment: &Moment) {
+        self.switches = true;
+        let stamp_ns = moment.stamp_ns;
+        let (prev, next) = (moment.thread_value(0), moment.thread_value(1));
+        if let Some(at) = prev.and_then(|prev| self.thread(prev, moment.cpu, stamp_ns))
+            && let Some(thread) = self.threads.get_mut(at)
+        {
+            thread.switched_out(stamp_ns);
+        }
+        if let Some(at) = next.and_then(|next| self.thread(next, moment.cpu, stamp_ns))
+            && let Some(thread) = self.threads.get_mut(at)
+        {
+            thread.switched_in(stamp_ns);
+        }
+    }
+
+    pub(super) fn gathered(self) -> Gathered {
+        Gathered {
+            tracer: self.tracer,
+            switches: self.switches,
+            functions: self.functions.all,
+            tree: self.tree,
+            threads: self.threads.into_iter().map(|thread| thread.calls).collect(),
+            cost: self.cost,
+            interrupted: self.interrupted,
+        }
+    }
+
+    /// Ends the calls that are under way when the recording ends, and gives callers to functions.
+    pub(super) fn finish(&mut self) {
+        for at in 0..self.threads.len() {
+            self.cut(at, i64::MIN);
+        }
+        for ((number, caller), count) in self.callers.drain() {
+            if let Some(function) = self.functions.get_mut(number) {
+                function.callers.push((caller, count));
+            }
+        }
+        for function in &mut self.functions.all {
+            function.callers.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+        }
+    }
+}
+
+impl<S: CallSink> MomentSink for Gather<'_, '_, S> {
+    fn moment(&mut self, moment: &Moment) {
+        match moment.tag {
+            ENTRY | EXIT => {
+                self.tracer = Some(CallTracer::Graph);
+                if moment.tag == ENTRY { self.entry(moment) } else { self.exit(moment) }
+            }
+            CALL => {
+                self.tracer.get_or_insert(CallTracer::Function);
+                self.call(moment);
+            }
+            SWITCH => self.switch(moment),
+            _ => {}
+        }
+    }
+
+    fn gap(&mut self, gap: &Gap) {
+        self.gaps.push(*gap);
+    }
+}

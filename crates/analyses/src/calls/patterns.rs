@@ -1,0 +1,192 @@
+//! What the tracer would be spared if functions of a pattern were not traced.
+//!
+//! Candidates are runs of words in functions' names (`kmem_cache` in `kmem_cache_alloc_node`), each as
+//! a pattern that the kernel's filters take. Of several that spare the same, the longest says most.
+
+use eventfmt::glob;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::functions::Function;
+
+/// What a pattern would spare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saving {
+    /// The pattern, as `trace-cmd record -n` takes it.
+    pub pattern: String,
+    /// Whether somebody asked for it; else it was found.
+    pub asked: bool,
+    /// Functions that it matches, of those that were called.
+    pub functions: u64,
+    /// Their events.
+    pub events: u64,
+    /// Events of it and of all patterns before it in the list.
+    pub cumulative_events: u64,
+}
+
+/// Patterns that are found at most.
+const MOST_FOUND: usize = 8;
+
+/// A pattern that is found spares one event in so many, at least.
+const LEAST: u64 = 100;
+
+/// Words that a run has at most.
+const LONGEST_RUN: usize = 3;
+
+/// A run of fewer letters than this says too little of what it matches.
+const SHORTEST_RUN: usize = 4;
+
+/// Candidates that are looked at closely: those whose functions have most events.
+const MOST_TRIED: usize = 400;
+
+/// Savings by the patterns asked for, then by those that are found.
+pub(super) fn savings(functions: &[Function], asked: &[String]) -> Vec<Saving> {
+    let named: Vec<(&str, u64)> = functions
+        .iter()
+        .filter(|one| one.events > 0)
+        .filter_map(|one| Some((one.name.as_deref()?, one.events)))
+        .collect();
+    let mut spared = FxHashSet::default();
+    let mut savings = Vec::new();
+    for pattern in asked {
+        let matches = matching(&named, pattern);
+        savings.push(saving(&named, pattern.clone(), true, &matches, &mut spared));
+    }
+    let all: u64 = functions.iter().map(|one| one.events).sum();
+    let candidates = candidates(&named);
+    let mut spared = FxHashSet::default();
+    for _ in 0..MOST_FOUND {
+        let Some((pattern, matches)) = best(&named, &candidates, &spared, all) else { break };
+        // Of a single function the name says all.
+        let single = match matches.as_slice() {
+            [only] => named.get(*only).map(|(name, _)| (*name).to_owned()),
+            _ => None,
+        };
+        let pattern = single.unwrap_or_else(|| pattern.clone());
+        savings.push(saving(&named, pattern, false, matches, &mut spared));
+    }
+    savings
+}
+
+fn matching(named: &[(&str, u64)], pattern: &str) -> Vec<usize> {
+    let names = named.iter().enumerate();
+    names.filter(|(_, (name, _))| glob(pattern, name)).map(|(at, _)| at).collect()
+}
+
+fn events_of<'m>(named: &[(&str, u64)], matches: impl IntoIterator<Item = &'m usize>) -> u64 {
+    matches.into_iter().filter_map(|&at| named.get(at)).map(|(_, events)| events).sum()
+}
+
+fn saving(
+    named: &[(&str, u64)],
+    pattern: String,
+    asked: bool,
+    matches: &[usize],
+    spared: &mut FxHashSet<usize>,
+) -> Saving {
+    spared.extend(matches);
+    Saving {
+        pattern,
+        asked,
+        functions: matches.len() as u64,
+        events: events_of(named, matches),
+        cumulative_events: events_of(named, &*spared),
+    }
+}
+
+type Candidate = (String, Vec<usize>);
+
+/// Patterns with the functions that they match.
+fn candidates(named: &[(&str, u64)]) -> Vec<Candidate> {
+    let mut events_by_run: FxHashMap<String, u64> = FxHashMap::default();
+    for (name, events) in named {
+        for pattern in runs(name) {
+            *events_by_run.entry(pattern).or_default() += events;
+        }
+    }
+    let mut patterns: Vec<(String, u64)> = events_by_run.into_iter().collect();
+    patterns.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    patterns.truncate(MOST_TRIED);
+    let tried = patterns.into_iter().map(|(pattern, _)| {
+        let matches = matching(named, &pattern);
+        (pattern, matches)
+    });
+    tried.collect()
+}
+
+/// Patterns made of a name: runs of its words, and the name itself.
+fn runs(name: &str) -> FxHashSet<String> {
+    let words: Vec<&str> = name.split(['_', '.']).filter(|word| !word.is_empty()).collect();
+    let mut runs = FxHashSet::default();
+    for length in 1..=LONGEST_RUN {
+        for run in words.windows(length) {
+            let run = run.join("_");
+            if run.len() >= SHORTEST_RUN && name.contains(&run) {
+                runs.insert(format!("*{run}*"));
+            }
+        }
+    }
+    runs.insert(name.to_owned());
+    runs
+}
+
+/// The candidate that spares most beyond what is spared already; of several that spare as much as
+/// the best, less a twentieth, the one with most letters.
+fn best<'c>(
+    named: &[(&str, u64)],
+    candidates: &'c [Candidate],
+    spared: &FxHashSet<usize>,
+    all: u64,
+) -> Option<&'c Candidate> {
+    let gain = |one: &Candidate| events_of(named, one.1.iter().filter(|at| !spared.contains(at)));
+    let gains: Vec<(u64, &Candidate)> = candidates.iter().map(|one| (gain(one), one)).collect();
+    let most = gains.iter().map(|(gain, _)| *gain).max()?;
+    if most == 0 || most < all.div_ceil(LEAST) {
+        return None;
+    }
+    let near = gains.into_iter().filter(|(gain, _)| *gain >= most - most / 20);
+    let chosen = near.max_by(|(gain, one), (other_gain, other)| {
+        let by_gain = gain.cmp(other_gain);
+        one.0.len().cmp(&other.0.len()).then(by_gain).then_with(|| other.0.cmp(&one.0))
+    });
+    chosen.map(|(_, one)| one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn functions(of: &[(&str, u64)]) -> Vec<Function> {
+        let one = |&(name, events): &(&str, u64)| Function {
+            name: Some(name.to_owned()),
+            events,
+            ..Function::default()
+        };
+        of.iter().map(one).collect()
+    }
+
+    #[test]
+    fn what_has_a_word_in_common_is_spared_by_one_pattern() {
+        let all = functions(&[
+            ("acpi_ns_lookup", 300),
+            ("acpi_ut_update_ref", 300),
+            ("_raw_spin_lock", 100),
+            ("_raw_spin_unlock", 80),
+            ("kfree", 5),
+        ]);
+        let found = savings(&all, &["k*".to_owned()]);
+        let told: Vec<(&str, bool, u64, u64)> = found
+            .iter()
+            .map(|one| (one.pattern.as_str(), one.asked, one.events, one.cumulative_events))
+            .collect();
+        let expected =
+            [("k*", true, 5, 5), ("*acpi*", false, 600, 600), ("*raw_spin*", false, 180, 780)];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn one_function_that_is_called_most_is_named_whole() {
+        let found = savings(&functions(&[("vmread_error", 900), ("other_thing", 2)]), &[]);
+        assert_eq!(found.first().map(|one| one.pattern.as_str()), Some("vmread_error"));
+        assert!(savings(&[], &[]).is_empty());
+    }
+}

@@ -1,0 +1,150 @@
+//! One thread's calls: which functions it is in, and what is told when one returns.
+//!
+//! Each call and return has the depth at which the kernel put it on the thread's stack. Calls at or
+//! below the depth of a new one have returned without telling; a return belongs to the innermost call
+//! only if depth and function are that call's.
+
+/// Most functions that a thread is in at once; the kernel follows some hundred at most.
+const DEEPEST: usize = 4096;
+
+/// A call that has not returned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    /// Its node in the tree.
+    pub node: u32,
+    /// Number of the function.
+    pub function: u32,
+    /// The depth that the kernel gave it.
+    pub depth: i64,
+    from_ns: u64,
+    /// Calls that it made and that returned: how many, and their time.
+    calls_made: u64,
+    callees_ns: u64,
+    /// Off the CPU in this call, and of it in none that it made.
+    off_cpu_ns: u64,
+    own_off_cpu_ns: u64,
+    /// When the last call that it made returned, unless the thread lost the CPU since.
+    callee_left: Option<u64>,
+}
+
+/// What the kernel measured of a call, on a clock of its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured {
+    /// When it was called.
+    pub call_ns: u64,
+    /// When it returned.
+    pub return_ns: u64,
+}
+
+/// A call that returned. `total_ns` is `self_ns`, `own_off_cpu_ns` and the total of what it called.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Returned {
+    pub node: u32,
+    pub function: u32,
+    pub from_ns: u64,
+    pub total_ns: u64,
+    pub self_ns: u64,
+    pub own_off_cpu_ns: u64,
+    pub calls_made: u64,
+    /// No other call of the function is under way in this thread.
+    pub outermost: bool,
+    /// From the return of the call before, by the same caller, to this one.
+    pub since_last_ns: Option<u64>,
+}
+
+/// Functions that a thread is in, the innermost last.
+#[derive(Debug, Default)]
+pub(super) struct Stack {
+    frames: Vec<Frame>,
+}
+
+impl Stack {
+    pub(super) fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.frames.len() >= DEEPEST
+    }
+
+    /// Takes out the calls that are at `depth` or deeper.
+    pub(super) fn cut(&mut self, depth: i64) -> impl Iterator<Item = Frame> + '_ {
+        let kept = self.frames.iter().rposition(|frame| frame.depth < depth);
+        self.frames.drain(kept.map_or(0, |last| last + 1)..)
+    }
+
+    pub(super) fn push(&mut self, node: u32, function: u32, depth: i64, from_ns: u64) {
+        self.frames.push(Frame {
+            node,
+            function,
+            depth,
+            from_ns,
+            calls_made: 0,
+            callees_ns: 0,
+            off_cpu_ns: 0,
+            own_off_cpu_ns: 0,
+            callee_left: None,
+        });
+    }
+
+    /// The thread was off the CPU for so long.
+    pub(super) fn off_cpu(&mut self, length_ns: u64) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.off_cpu_ns = frame.off_cpu_ns.saturating_add(length_ns);
+            frame.own_off_cpu_ns = frame.own_off_cpu_ns.saturating_add(length_ns);
+            frame.callee_left = None;
+        }
+    }
+
+    /// The innermost call returns at `to_ns`, if it is of that function and depth.
+    pub(super) fn leave(
+        &mut self,
+        function: u32,
+        depth: i64,
+        to_ns: u64,
+        measured: Option<Measured>,
+    ) -> Option<Returned> {
+        let frame = self.frames.pop_if(|top| top.depth == depth && top.function == function)?;
+        let total_ns = frame.total_ns(to_ns, measured);
+        let outermost = !self.frames.iter().any(|one| one.function == function);
+        let mut since_last_ns = None;
+        if let Some(caller) = self.frames.last_mut() {
+            let left = measured.zip(caller.callee_left);
+            since_last_ns = left.and_then(|(now, left)| now.call_ns.checked_sub(left));
+            caller.callee_left = measured.map(|now| now.return_ns);
+            caller.calls_made += 1;
+            caller.callees_ns = caller.callees_ns.saturating_add(total_ns);
+            caller.off_cpu_ns = caller.off_cpu_ns.saturating_add(frame.off_cpu_ns);
+        }
+        let inside_ns = frame.callees_ns.saturating_add(frame.own_off_cpu_ns);
+        Some(Returned {
+            node: frame.node,
+            function,
+            from_ns: frame.from_ns,
+            total_ns,
+            self_ns: total_ns.saturating_sub(inside_ns),
+            own_off_cpu_ns: frame.own_off_cpu_ns,
+            calls_made: frame.calls_made,
+            outermost,
+            since_last_ns,
+        })
+    }
+}
+
+impl Frame {
+    /// From call to return, time off the CPU included.
+    ///
+    /// What the kernel measured leaves that time out if its option `sleep-time` is off, of which a
+    /// recording doesn't tell. The times of the two events do: they always include it.
+    fn total_ns(&self, to_ns: u64, measured: Option<Measured>) -> u64 {
+        let between_ns = to_ns.saturating_sub(self.from_ns);
+        let told_ns = measured.and_then(|one| one.return_ns.checked_sub(one.call_ns));
+        let total_ns = told_ns.map_or(between_ns, |told_ns| {
+            let with_ns = told_ns.saturating_add(self.off_cpu_ns);
+            let is_nearer = with_ns.abs_diff(between_ns) < told_ns.abs_diff(between_ns);
+            if is_nearer { with_ns } else { told_ns }
+        });
+        // A clock that went backwards makes no call shorter than what was in it.
+        total_ns.max(self.callees_ns.saturating_add(self.own_off_cpu_ns))
+    }
+}

@@ -1,0 +1,115 @@
+//! What is known of a thread: when it was seen, where it runs, and the calls it is in.
+
+use super::stack::Stack;
+
+/// Calls of one thread. The traced time is `self_ns`, `off_cpu_ns` and `unaccounted_ns` together.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadCalls {
+    /// Its id.
+    pub thread: u32,
+    /// The CPU, of an idle thread: those share the id 0.
+    pub idle_cpu: Option<u16>,
+    /// Its name, where it is known.
+    pub name: Option<String>,
+    /// Calls that returned; of the function tracer: calls.
+    pub count: u64,
+    /// From its first event to its last.
+    pub traced_ns: u64,
+    /// In functions that were traced, on a CPU.
+    pub self_ns: u64,
+    /// Off the CPU, in such functions or outside.
+    pub off_cpu_ns: u64,
+    /// Calls that the kernel could not follow: its stack of return addresses was full.
+    pub overrun: u64,
+}
+
+impl ThreadCalls {
+    /// Time of which no call tells: outside of traced functions, and in calls that did not return.
+    /// The kernel measures a call from a little before the event that tells of it, so that a thread
+    /// that is in traced functions all the time may have a little less than nothing.
+    #[must_use]
+    pub fn unaccounted_ns(&self) -> i64 {
+        let known_ns = self.self_ns.saturating_add(self.off_cpu_ns);
+        let signed = |ns| i64::try_from(ns).unwrap_or(i64::MAX);
+        signed(self.traced_ns).saturating_sub(signed(known_ns))
+    }
+}
+
+/// A thread while events are read.
+#[derive(Debug)]
+pub(super) struct Thread {
+    pub calls: ThreadCalls,
+    pub stack: Stack,
+    /// Its node in the tree, and that of callers which were not seen.
+    pub root: u32,
+    first_ns: u64,
+    last_ns: u64,
+    cpu: u16,
+    /// When it left the CPU; `None`: it is on one.
+    off_since_ns: Option<u64>,
+    /// Its switches are in the recording.
+    switches: bool,
+    overrun: Option<u64>,
+}
+
+impl Thread {
+    pub(super) fn new(thread: u32, cpu: u16, stamp_ns: u64, root: u32) -> Self {
+        let idle_cpu = (thread == 0).then_some(cpu);
+        Self {
+            calls: ThreadCalls { thread, idle_cpu, ..ThreadCalls::default() },
+            stack: Stack::default(),
+            root,
+            first_ns: stamp_ns,
+            last_ns: stamp_ns,
+            cpu,
+            off_since_ns: None,
+            switches: false,
+            overrun: None,
+        }
+    }
+
+    /// When it was seen last.
+    pub(super) const fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
+    /// Whether a loss on `cpu` may have hidden something of it, up to an event on `now`. A thread that
+    /// was on a CPU stays there until a switch tells otherwise; one whose switches are not recorded may
+    /// be anywhere.
+    pub(super) fn may_have_been_on(&self, cpu: u16, now: u16) -> bool {
+        !self.switches || self.off_since_ns.is_some() || cpu == self.cpu || cpu == now
+    }
+
+    /// It is seen on a CPU.
+    pub(super) fn seen(&mut self, cpu: u16, stamp_ns: u64) {
+        self.cpu = cpu;
+        self.last_ns = self.last_ns.max(stamp_ns);
+        self.calls.traced_ns = self.last_ns.saturating_sub(self.first_ns);
+    }
+
+    /// It leaves its CPU.
+    pub(super) fn switched_out(&mut self, stamp_ns: u64) {
+        self.off_since_ns = Some(stamp_ns);
+        self.switches = true;
+    }
+
+    /// It is on a CPU again.
+    pub(super) fn switched_in(&mut self, stamp_ns: u64) {
+        self.switches = true;
+        let Some(since_ns) = self.off_since_ns.take() else { return };
+        let length_ns = stamp_ns.saturating_sub(since_ns);
+        self.calls.off_cpu_ns = self.calls.off_cpu_ns.saturating_add(length_ns);
+        self.stack.off_cpu(length_ns);
+    }
+
+    /// Something of it may be missing.
+    pub(super) fn forget_cpu(&mut self) {
+        self.off_since_ns = None;
+    }
+
+    /// The kernel's count of calls that it could not follow, which only grows.
+    pub(super) fn overrun(&mut self, count: u64) {
+        let before = self.overrun.replace(count).unwrap_or(count);
+        self.calls.overrun += count.saturating_sub(before);
+    }
+}

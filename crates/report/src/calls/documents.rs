@@ -1,0 +1,158 @@
+//! The calls of a recording as JSON, of which `docs/formats/calls.schema.json` tells every field.
+
+use analyses::{Distribution, Function, RecordedCalls, Saving, ThreadCalls};
+use serde_json::{Value, json};
+
+use super::stacks::thread_name;
+use super::tables::each_shown;
+use super::{CallsReport, CallsSource};
+use crate::json::Object;
+
+impl CallsReport {
+    pub(super) fn source_json(&self, source: &CallsSource) -> Value {
+        let (calls, ns) = (&source.calls, source.calls.nanoseconds);
+        let timed = source.has_times();
+        let when_timed = |value: u64| timed.then_some(value);
+        let thread_sum = |of: fn(&ThreadCalls) -> u64| -> u64 {
+            calls.threads.iter().filter(|one| one.count > 0).map(of).sum()
+        };
+        let unaccounted: i64 = calls
+            .threads
+            .iter()
+            .filter(|one| one.count > 0)
+            .map(ThreadCalls::unaccounted_ns)
+            .fold(0, i64::saturating_add);
+        let functions: Vec<Value> =
+            self.sorted(calls).into_iter().map(|one| self.function_json(source, one)).collect();
+        let mut object = Object::default();
+        object
+            .set("path", source.path.clone())
+            .set("machine", source.machine.clone())
+            .set("is_guest", source.is_guest)
+            .set("tracer", calls.tracer.map(analyses::CallTracer::name))
+            .set("events", calls.sum(|one| one.events))
+            .set("count", calls.sum(|one| one.count))
+            .set("without_call", calls.sum(|one| one.without_call))
+            .set("without_return", calls.sum(|one| one.without_return))
+            .set("interrupted", calls.interrupted)
+            .set("overrun", thread_sum(|one| one.overrun))
+            .set("stacks_not_kept_apart", calls.tree.rest())
+            .time("traced", ns, when_timed(thread_sum(|one| one.traced_ns)))
+            .time("self", ns, when_timed(calls.sum(|one| one.self_ns) - self.tracer_ns(calls)))
+            .time("tracer", ns, self.per_call.and(when_timed(self.tracer_ns(calls))))
+            .time("off_cpu", ns, off_cpu(source, thread_sum(|one| one.off_cpu_ns)));
+        if timed {
+            object.signed_time("unaccounted", ns, unaccounted);
+        } else {
+            object.set("unaccounted_ns", Value::Null);
+        }
+        object
+            .set("functions", functions)
+            .set("threads", threads_json(source))
+            .set("tree", self.tree_json(source))
+            .set("savings", calls.savings.iter().map(saving_json).collect::<Vec<_>>())
+            .set("fastest", fastest_json(source))
+            .done()
+    }
+
+    /// What of all self times is the tracer's, if somebody told what a call costs.
+    fn tracer_ns(&self, calls: &RecordedCalls) -> u64 {
+        self.per_call.map_or(0, |per_call| calls.sum(|one| one.tracer_ns(per_call)))
+    }
+
+    fn function_json(&self, source: &CallsSource, one: &Function) -> Value {
+        let (calls, ns) = (&source.calls, source.calls.nanoseconds);
+        let timed = |value: u64| source.has_times().then_some(value);
+        let tracer_ns = self.per_call.map_or(0, |per_call| one.tracer_ns(per_call));
+        let caller = |(number, times): &(u32, u64)| {
+            let caller = calls.functions.get(*number as usize);
+            json!({"function": caller.map(Function::title), "count": times})
+        };
+        Object::default()
+            .set("name", one.name.clone())
+            .set("module", one.module.clone())
+            .set("address", format!("{:#x}", one.address))
+            .set("count", one.count)
+            .time("self", ns, timed(one.self_ns - tracer_ns))
+            .time("tracer", ns, self.per_call.and(timed(tracer_ns)))
+            .time("off_cpu", ns, off_cpu(source, one.off_cpu_ns))
+            .time("total", ns, timed(one.total_ns))
+            .time("max", ns, timed(one.max_ns))
+            .set("calls_made", timed(one.calls_made))
+            .set("events", one.events)
+            .set("without_call", one.without_call)
+            .set("without_return", one.without_return)
+            .set("callers", one.callers.iter().map(caller).collect::<Vec<_>>())
+            .done()
+    }
+
+    fn tree_json(&self, source: &CallsSource) -> Value {
+        let Some(limits) = self.tree else { return Value::Null };
+        let (ns, timed) = (source.calls.nanoseconds, source.has_times());
+        let mut rows = Vec::new();
+        each_shown(source, limits, &mut |depth, _, one| {
+            let row = Object::default()
+                .set("depth", depth)
+                .set("name", one.name.clone())
+                .set("count", one.count)
+                .time("total", ns, timed.then_some(one.total))
+                .time("self", ns, timed.then_some(one.own))
+                .time("off_cpu", ns, off_cpu(source, one.off_cpu))
+                .done();
+            rows.push(row);
+        });
+        Value::Array(rows)
+    }
+}
+
+/// Time off the CPU, if the recording tells of it.
+fn off_cpu(source: &CallsSource, value: u64) -> Option<u64> {
+    (source.has_times() && source.calls.switches).then_some(value)
+}
+
+fn threads_json(source: &CallsSource) -> Vec<Value> {
+    let ns = source.calls.nanoseconds;
+    let timed = |value: u64| source.has_times().then_some(value);
+    let thread = |one: &ThreadCalls| {
+        let mut object = Object::default();
+        object
+            .set("tid", one.thread)
+            .set("name", thread_name(one))
+            .set("count", one.count)
+            .time("traced", ns, timed(one.traced_ns))
+            .time("self", ns, timed(one.self_ns))
+            .time("off_cpu", ns, off_cpu(source, one.off_cpu_ns));
+        if source.has_times() {
+            object.signed_time("unaccounted", ns, one.unaccounted_ns());
+        } else {
+            object.set("unaccounted_ns", Value::Null);
+        }
+        object.set("overrun", one.overrun).done()
+    };
+    source.calls.threads.iter().filter(|one| one.count > 0).map(thread).collect()
+}
+
+fn saving_json(one: &Saving) -> Value {
+    json!({
+        "pattern": one.pattern,
+        "asked": one.asked,
+        "functions": one.functions,
+        "events": one.events,
+        "cumulative_events": one.cumulative_events,
+    })
+}
+
+/// How fast the fastest calls were, which bounds what the tracer costs where it is cheapest.
+fn fastest_json(source: &CallsSource) -> Value {
+    let ns = source.calls.nanoseconds;
+    let told = |name: &str, object: &mut Object, times: &Distribution| {
+        let [low, middle] = times.percentiles([10, 500]);
+        object.set(&format!("{name}_count"), times.count());
+        object.time(&format!("{name}_min"), ns, times.min());
+        object.time(&format!("{name}_p1"), ns, low).time(&format!("{name}_p50"), ns, middle);
+    };
+    let mut object = Object::default();
+    told("leaf", &mut object, &source.calls.cost.leaves);
+    told("between", &mut object, &source.calls.cost.between);
+    object.done()
+}

@@ -1,0 +1,80 @@
+//! What a reader of the tables must know: what is missing, and what the tracer itself costs.
+
+use analyses::{CallTracer, Distribution};
+
+use super::{CallsReport, CallsSource};
+use crate::losses;
+use crate::units::{count, share, time};
+
+impl CallsReport {
+    /// Lines below the tables of a recording.
+    pub(super) fn notes(&self, source: &CallsSource) -> Vec<String> {
+        let calls = &source.calls;
+        let mut notes = Vec::new();
+        let (no_call, no_return) =
+            (calls.sum(|one| one.without_call), calls.sum(|one| one.without_return));
+        if no_call + no_return > 0 {
+            let lost = match calls.interrupted {
+                0 => String::new(),
+                lost => format!(" ({} of them at a loss)", count(lost)),
+            };
+            notes.push(format!(
+                "left out of counts and times: {} calls whose return is not recorded{lost}, {} returns \
+                 whose call is not",
+                count(no_return),
+                count(no_call)
+            ));
+        }
+        let overrun: u64 = calls.threads.iter().map(|thread| thread.overrun).sum();
+        if overrun > 0 {
+            let overrun = count(overrun);
+            notes.push(format!("the kernel could not follow {overrun} calls: stacks too deep"));
+        }
+        if calls.tree.rest() > 0 {
+            let rest = count(calls.tree.rest());
+            notes.push(format!("{rest} calls were on more stacks than are kept apart"));
+        }
+        if source.has_times() && !calls.switches {
+            notes.push(
+                "time off the CPU is in the times: record sched_switch to have it apart".to_owned(),
+            );
+        }
+        if calls.tracer == Some(CallTracer::Function) {
+            notes.push(
+                "the function tracer tells of calls alone: -p function_graph has times".to_owned(),
+            );
+        }
+        notes.extend(self.cost_notes(source));
+        notes.extend(losses::notes(&calls.losses, 0));
+        notes
+    }
+
+    /// What can be said of the tracer's own cost.
+    fn cost_notes(&self, source: &CallsSource) -> Vec<String> {
+        let (calls, ns) = (&source.calls, source.calls.nanoseconds);
+        if let Some(per_call) = self.per_call.filter(|_| source.has_times()) {
+            let tracer_ns = calls.sum(|one| one.tracer_ns(per_call));
+            return vec![format!(
+                "corrected: {} ns within and {} ns outside of each call are the tracer's, {} ({} of \
+                 self time); total times are as recorded",
+                per_call.inside_ns,
+                per_call.outside_ns,
+                time(tracer_ns, ns),
+                share(tracer_ns, calls.sum(|one| one.self_ns)),
+            )];
+        }
+        let fastest = |times: &Distribution| {
+            let [low, middle] = times.percentiles([10, 500]);
+            Some(format!("{} (half of them up to {})", time(low?, ns), time(middle?, ns)))
+        };
+        let told = fastest(&calls.cost.leaves).zip(fastest(&calls.cost.between));
+        let note = told.map(|(leaves, between)| {
+            format!(
+                "the tracer's own cost is in all times and was not measured; the fastest hundredth of \
+                 calls that call nothing takes {leaves}, from a return to the next call {between}: where \
+                 it is cheapest it costs no more than that"
+            )
+        });
+        note.into_iter().collect()
+    }
+}

@@ -1,0 +1,122 @@
+//! The call tree made ready to be shown: names, what is in each stack, callees by weight.
+
+use analyses::{CallNode, Place};
+
+use super::CallsSource;
+
+/// One stack of a recording.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stack {
+    /// What is innermost.
+    pub name: String,
+    /// It is a kernel function; else a thread, or something that is not known.
+    pub is_function: bool,
+    /// Calls.
+    pub count: u64,
+    /// Time in it and in all that it called, off the CPU included; calls where there are no times.
+    pub total: u64,
+    /// Of it in the function itself.
+    pub own: u64,
+    /// Of it off the CPU.
+    pub off_cpu: u64,
+    /// Stacks one deeper, the heaviest first.
+    pub callees: Vec<usize>,
+}
+
+/// All stacks of a recording.
+#[derive(Debug, Default)]
+pub(super) struct Stacks {
+    pub all: Vec<Stack>,
+    /// Those without callers: threads, the heaviest first.
+    pub roots: Vec<usize>,
+    /// What is in all of them.
+    pub total: u64,
+}
+
+impl Stacks {
+    pub(super) fn of(source: &CallsSource) -> Self {
+        let nodes = source.calls.tree.nodes();
+        let mut all: Vec<Stack> = nodes.iter().map(|node| stack(source, node)).collect();
+        let mut stacks = Self::default();
+        // Callers stand before those they call.
+        for (at, node) in nodes.iter().enumerate().rev() {
+            let total = all.get(at).map_or(0, |one| one.total);
+            if total == 0 {
+                continue;
+            }
+            match node.parent.and_then(|parent| all.get_mut(parent as usize)) {
+                Some(caller) => {
+                    caller.total = caller.total.saturating_add(total);
+                    caller.callees.push(at);
+                }
+                None => {
+                    stacks.total = stacks.total.saturating_add(total);
+                    stacks.roots.push(at);
+                }
+            }
+        }
+        let order: Vec<(u64, String)> =
+            all.iter().map(|one| (one.total, one.name.clone())).collect();
+        let heaviest = |a: &usize, b: &usize| match (order.get(*a), order.get(*b)) {
+            (Some(a), Some(b)) => b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)),
+            _ => a.cmp(b),
+        };
+        all.iter_mut().for_each(|one| one.callees.sort_by(heaviest));
+        stacks.roots.sort_by(heaviest);
+        stacks.all = all;
+        stacks
+    }
+
+    pub(super) fn get(&self, at: usize) -> Option<&Stack> {
+        self.all.get(at)
+    }
+
+    /// Calls `each` with every stack and its depth, callers before callees; where it says no, those
+    /// that are deeper are passed over.
+    pub(super) fn walk(&self, mut each: impl FnMut(usize, &Stack) -> bool) {
+        let mut next: Vec<(usize, usize)> =
+            self.roots.iter().rev().map(|&root| (0, root)).collect();
+        while let Some((depth, at)) = next.pop() {
+            let Some(stack) = self.get(at) else { continue };
+            if each(depth, stack) {
+                next.extend(stack.callees.iter().rev().map(|&callee| (depth + 1, callee)));
+            }
+        }
+    }
+}
+
+/// A stack with what is its own.
+fn stack(source: &CallsSource, node: &CallNode) -> Stack {
+    let is_function = matches!(node.place, Place::Function(_));
+    // Of a recording without times, callers are a level of the tree, and counted with whom they call.
+    let own = if source.has_times() { node.self_ns } else { node.count };
+    let own = if is_function || node.place == Place::Rest { own } else { 0 };
+    let name = name(source, node.place);
+    let off_cpu = node.off_cpu_ns;
+    let total = own.saturating_add(off_cpu);
+    Stack { name, is_function, count: node.count, total, own, off_cpu, callees: Vec::new() }
+}
+
+fn name(source: &CallsSource, place: Place) -> String {
+    match place {
+        Place::Thread(number) => {
+            let thread = source.calls.threads.get(number as usize);
+            thread.map_or_else(String::new, thread_name)
+        }
+        Place::Function(number) => {
+            let function = source.calls.functions.get(number as usize);
+            function.map_or_else(String::new, analyses::Function::title)
+        }
+        Place::Unseen => "[callers not recorded]".to_owned(),
+        Place::Rest => "[stacks not kept apart]".to_owned(),
+    }
+}
+
+/// What a thread is called.
+pub(super) fn thread_name(thread: &analyses::ThreadCalls) -> String {
+    match (thread.idle_cpu, &thread.name) {
+        (Some(cpu), _) => format!("idle of CPU {cpu}"),
+        (None, Some(name)) => format!("{name}-{}", thread.thread),
+        (None, None) => format!("thread {}", thread.thread),
+    }
+}
