@@ -38,6 +38,7 @@ pub(crate) struct OwnRecording {
     session: Session,
     said: String,
     has_guest: bool,
+    has_hypercalls: bool,
 }
 
 /// Whether this program runs in level 1: it is of this system's architecture, and needs a C library
@@ -69,7 +70,8 @@ impl OwnRecording {
         // It ends when it is told to.
         exec.timeout_ms = None;
         session.start(&exec)?;
-        let mut recording = Self { session, said: String::new(), has_guest };
+        let has_hypercalls = record.hypercalls;
+        let mut recording = Self { session, said: String::new(), has_guest, has_hypercalls };
         while !recording.said.contains(BEGUN) {
             if let Some(ended) = recording.attend()? {
                 return Err(recording.failed(ended));
@@ -92,7 +94,9 @@ impl OwnRecording {
         }
         let file = |name: &'static str| (format!("{FOLDER}/{name}"), name);
         let guest = self.has_guest.then(|| file("guest-l2.dat"));
-        Ok([file("host.dat"), file("session.json")].into_iter().chain(guest).collect())
+        let hypercalls = self.has_hypercalls.then(|| file("host.collected"));
+        let both = [file("host.dat"), file("session.json")];
+        Ok(both.into_iter().chain(guest).chain(hypercalls).collect())
     }
 
     fn attend(&mut self) -> Result<Option<Ended>> {
@@ -142,6 +146,7 @@ fn words(record: &Record) -> Vec<String> {
     words.extend(["--buffer".to_owned(), record.buffer_kib.to_string()]);
     words.extend(record.events.iter().flat_map(|event| ["-e".to_owned(), event.clone()]));
     words.extend(record.probes.iter().flat_map(|probe| ["--kprobe".to_owned(), probe.clone()]));
+    words.extend(record.hypercalls.then(|| "--hypercalls".to_owned()));
     if !record.guest_events.is_empty() {
         words.extend(["--guest".into(), format!("l2=vsock:{}", machine::vsock_cid(2))]);
         words.extend(["--guest-buffer".into(), record.buffer_kib.to_string()]);

@@ -76,6 +76,9 @@ pub(crate) struct Record {
     /// Those of level 2.
     #[serde(default)]
     pub(crate) guest_events: Vec<String>,
+    /// Whether hypercalls of level 2 are collected in level 1.
+    #[serde(default)]
+    pub(crate) hypercalls: bool,
     /// Functions of level 1's kernel to set probes on.
     #[serde(default)]
     pub(crate) probes: Vec<String>,

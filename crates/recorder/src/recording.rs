@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use channel::Signal;
+use collector::Collector;
 use rustix::time::{ClockId, clock_gettime};
 use tracefs::{
     Available, Clock, CpuStats, Instance, Probes, Profile, RawPages, Texts, Tracefs,
@@ -15,6 +16,7 @@ use crate::assemble::{self, About, Tick};
 use crate::error::{RecordError, Result};
 use crate::guest::HostClock;
 use crate::guests::{self, Guests, InGuests, Ready};
+use crate::hypercalls::{self, Hypercalls};
 use crate::losses::CpuLosses;
 use crate::pages_folder::{header, pages};
 use crate::pump::{Pump, stop_signal};
@@ -40,6 +42,8 @@ pub struct Plan {
     pub guests: Vec<String>,
     /// What is recorded in guests.
     pub in_guests: InGuests,
+    /// Hypercalls that are collected by BPF programs, beside or in place of events.
+    pub hypercalls: Option<Hypercalls>,
     /// The session's folder.
     pub to: PathBuf,
 }
@@ -61,6 +65,7 @@ pub struct Recording {
     /// Only the threads of one VM are recorded.
     of_vm: bool,
     guests: Guests,
+    collector: Option<Collector>,
     to: PathBuf,
     begun: Instant,
     begun_unix_ns: u64,
@@ -72,7 +77,7 @@ pub struct Recording {
 pub struct Progress {
     /// How long it goes on.
     pub time: Duration,
-    /// Bytes of pages that are in files.
+    /// Bytes of pages, and of collected hypercalls, that are in files.
     pub bytes: u64,
     /// Events that were lost so far, in guests, too.
     pub lost: u64,
@@ -96,7 +101,7 @@ impl Recording {
         let mut events =
             Available::list(&instance.file("events"))?.choose(&optional, &plan.events)?;
         events.extend(probes.events());
-        if events.is_empty() {
+        if events.is_empty() && plan.hypercalls.is_none() {
             return Err(RecordError::Usage("no event is to be recorded".into()));
         }
         let clock = Clock::select(&instance, plan.clock.as_deref())?;
@@ -117,6 +122,7 @@ impl Recording {
             vms,
             of_vm: plan.vm.is_some(),
             guests: Guests::default(),
+            collector: None,
             to: plan.to.clone(),
             begun: Instant::now(),
             begun_unix_ns: unix_ns(),
@@ -125,7 +131,7 @@ impl Recording {
         let (clock, number) = (&recording.clock.name, recording.begun_unix_ns);
         let ready = guests::connect(&plan.guests, &plan.in_guests, clock, number)?;
         let names: Vec<String> = ready.iter().map(|guest| guest.name().to_owned()).collect();
-        match recording.start_all(&cpus, ready, &plan.in_guests) {
+        match recording.start_all(&cpus, ready, plan) {
             Ok(()) => Ok(recording),
             Err(error) => {
                 // Nothing was recorded yet that anybody would want. Pumps hold files of the instance,
@@ -134,6 +140,7 @@ impl Recording {
                 recording.pumps.drain(..).for_each(|pump| drop(pump.join()));
                 drop(recording);
                 guests::forget(&names, &plan.to);
+                hypercalls::forget(&plan.to);
                 let _ = fs::remove_dir_all(plan.to.join(FOLDER));
                 session::free_room(&plan.to);
                 let _ = fs::remove_dir(&plan.to);
@@ -142,9 +149,13 @@ impl Recording {
         }
     }
 
-    fn start_all(&mut self, cpus: &[u32], ready: Vec<Ready>, in_guests: &InGuests) -> Result<()> {
+    fn start_all(&mut self, cpus: &[u32], ready: Vec<Ready>, plan: &Plan) -> Result<()> {
         self.start(cpus)?;
-        self.guests.begin(ready, in_guests, &self.clock.name, &self.to)
+        if let Some(what) = plan.hypercalls {
+            let begun = hypercalls::begin(what, &self.clock.name, self.begun_unix_ns, &self.to)?;
+            self.collector = Some(begun);
+        }
+        self.guests.begin(ready, &plan.in_guests, &self.clock.name, &self.to)
     }
 
     fn start(&mut self, cpus: &[u32]) -> Result<()> {
@@ -213,6 +224,7 @@ impl Recording {
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.pumps.iter().any(Pump::is_finished)
+            || self.collector.as_ref().is_some_and(Collector::is_finished)
     }
 
     /// How it is going.
@@ -224,7 +236,8 @@ impl Recording {
         let of_guests = guests.iter().map(|going| going.lost);
         Progress {
             time: self.begun.elapsed(),
-            bytes: self.pumps.iter().map(Pump::bytes).sum(),
+            bytes: self.pumps.iter().map(Pump::bytes).sum::<u64>()
+                + self.collector.as_ref().map_or(0, Collector::bytes),
             lost: stats.map(|(stats, _)| stats.events()).chain(of_guests).sum(),
             guest_bytes: guests.iter().map(|going| going.sent_bytes).sum(),
             guests_over: guests.iter().filter(|going| going.over.is_some()).count(),
@@ -238,11 +251,12 @@ impl Recording {
     pub fn end(mut self, tick: Tick<'_>) -> Result<Recorded> {
         // Guests end first: what their last events cause on the host is recorded.
         let guests = self.guests.end();
+        let mut faults = Vec::new();
+        let collector = self.collector.take().and_then(|one| hypercalls::end(one, &mut faults));
         self.instance.set("tracing_on", "0")?;
         let duration = self.begun.elapsed();
         self.stop.give();
         let folder = self.folder();
-        let mut faults = Vec::new();
         let (mut cpus, mut stats) = (Vec::new(), Vec::new());
         for pump in self.pumps {
             let cpu = pump.cpu;
@@ -273,6 +287,7 @@ impl Recording {
             faults,
             vms,
             guests: guests.iter().map(|guest| guest.summary().clone()).collect(),
+            collector,
         };
         session::write(&recorded, &self.to)?;
         let host = HostClock {

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::error::{RecordError, Result};
 use crate::guest::GuestSummary;
+use crate::hypercalls::CollectorSummary;
 use crate::losses::CpuLosses;
 use crate::vms::Vm;
 
@@ -36,6 +37,8 @@ pub struct Recorded {
     pub vms: Vec<Vm>,
     /// Guests that were recorded, too.
     pub guests: Vec<GuestSummary>,
+    /// Hypercalls that were collected; none: that was not asked for, or failed.
+    pub collector: Option<CollectorSummary>,
 }
 
 impl Recorded {
@@ -62,6 +65,7 @@ impl Default for Recorded {
             faults: Vec::new(),
             vms: Vec::new(),
             guests: Vec::new(),
+            collector: None,
         }
     }
 }
