@@ -17,11 +17,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("ringbuf", &["abi"]),
     ("eventfmt", &["abi"]),
     ("tracedat", &["abi", "sys"]),
-    ("sources", &["abi", "ringbuf", "eventfmt", "tracedat", "sys"]),
+    ("collected", &[]),
+    ("sources", &["abi", "collected", "ringbuf", "eventfmt", "tracedat", "sys"]),
     ("hypertrace", &[]),
     ("timeline", &["abi", "ringbuf", "eventfmt", "sources"]),
     ("stats", &[]),
-    ("analyses", &["abi", "eventfmt", "hypertrace", "ringbuf", "sources", "stats", "timeline"]),
+    (
+        "analyses",
+        &["abi", "collected", "eventfmt", "hypertrace", "ringbuf", "sources", "stats", "timeline"],
+    ),
     (
         "report",
         &[
@@ -58,7 +62,11 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("steal", &["abi", "ringbuf", "shmring", "sys", "tracedat"]),
-    ("recorder", &["abi", "channel", "hypertrace", "sys", "tracedat", "tracefs", "wire"]),
+    ("collector", &["channel", "collected", "sys", "tracefs"]),
+    (
+        "recorder",
+        &["abi", "channel", "collector", "hypertrace", "sys", "tracedat", "tracefs", "wire"],
+    ),
 ];
 
 /// Crates at the top: they may use any, but `testkit` only in tests.

@@ -1,21 +1,28 @@
-//! What guests told by hypercall, or in memory: their events on the host's clock.
+//! What guests told by hypercall: their events on the host's clock, out of the host's recording.
 //!
 //! Each vCPU's thread makes a stream of its own ([`hypertrace::Decoder`]). A frame comes after the
 //! events in it, by as long as the guest let them wait, so events of several vCPUs are put in order
 //! in a window that is longer than that.
+//!
+//! Hypercalls are found among the recording's events, four words of each, or in what the BPF
+//! collector wrote beside it: all words, and what the hypercall has cost. Both go the same way. What
+//! guests stored in shared memory instead has its own times, and is merged in at the end.
 
+mod beside;
 mod stored;
 mod window;
 
 use eventfmt::EventFormat;
 use hypertrace::{Decoder, Event, Losses, Mark, Marks};
 use rustc_hash::FxHashMap;
-use sources::Recording;
+use sources::{Collected, Recording};
 use timeline::moments::{Gap, Moment, MomentSink, Wanted, each_moment};
 
+use self::beside::Beside;
 use self::stored::Ordered;
 pub use self::stored::StoredFrames;
 use self::window::Window;
+use crate::distribution::Distribution;
 
 /// Something that a guest told.
 #[derive(Clone, Debug)]
@@ -40,25 +47,43 @@ impl Told {
 /// The thread of the host that runs a vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VcpuThread {
-    /// Index of the recording; files of frames are numbered behind recordings.
+    /// Index of the recording.
     pub recording: u16,
-    /// Thread id on the host; of a file of frames the guest's CPU.
+    /// Thread id on the host.
     pub thread: u32,
+}
+
+/// The hypercall that brought it, as far as that is known: by the collector alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carrier {
+    /// From the guest's exit to where it went on: what telling has cost it.
+    pub overhead_ns: Option<u64>,
+    /// The instruction's address in the guest.
+    pub guest_rip: Option<u64>,
 }
 
 /// Takes what guests told, mostly in the order of time: see [`HypertraceSummary::late`].
 pub trait ToldSink: Send {
     /// Something from a vCPU.
-    fn told(&mut self, from: VcpuThread, told: &Told);
+    fn told(&mut self, from: VcpuThread, told: &Told, by: &Carrier);
 }
 
-/// What brought frames here.
+/// How frames came here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carrier {
+pub enum Route {
     /// A hypercall each.
     Hypercall,
     /// Memory that guest and host share.
     Memory,
+}
+
+/// What else than recordings there is to read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BesideRecordings<'f> {
+    /// By recording, what a collector wrote of its hypercalls.
+    pub collected: &'f [Option<Collected>],
+    /// Files of frames that came from shared memory.
+    pub stored: &'f [StoredFrames<'f>],
 }
 
 /// A vCPU's stream.
@@ -66,8 +91,8 @@ pub enum Carrier {
 pub struct StreamSummary {
     /// Whose it is.
     pub from: VcpuThread,
-    /// What brought its frames.
-    pub carried_by: Carrier,
+    /// How its frames came.
+    pub route: Route,
     /// Its frames.
     pub frames: u64,
     /// Events in them.
@@ -85,8 +110,12 @@ pub struct HypertraceSummary {
     pub marks_damaged: u64,
     /// What came too late to be put in its order.
     pub late: u64,
-    /// By recording, what its recorder lost.
+    /// By recording, what its recorder lost; of those whose events were read.
     pub losses: Vec<timeline::Losses>,
+    /// What hypercalls with frames took, from exit to entry, as far as that is known.
+    pub overheads_ns: Distribution,
+    /// Hypercalls whose time can't be known: the collector's clock was not compared.
+    pub untimed: u64,
 }
 
 impl HypertraceSummary {
@@ -101,42 +130,54 @@ impl HypertraceSummary {
 
 const FRAME: u16 = 0;
 
-/// Gives `sink` what guests told by hypercalls of this number (marks: of the next one), and what is in
-/// files of frames; `tick` hears of the bytes done.
+/// Gives `sink` what guests told by hypercalls of this number (marks: of the next one), and what they
+/// stored; `tick` hears of the bytes done. Hypercalls of a recording that a collector wrote beside are
+/// taken from there, and none from its events.
 pub fn hypertrace<S: ToldSink>(
     recordings: &[Recording],
-    files: &[StoredFrames<'_>],
+    beside: BesideRecordings<'_>,
     number: u64,
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> HypertraceSummary {
-    let wanted = |_: usize, format: &EventFormat| {
+    let is_beside = |at: usize| beside.collected.get(at).is_some_and(Option::is_some);
+    let wanted = |at: usize, format: &EventFormat| {
         let fields = &["nr", "a0", "a1", "a2", "a3"];
-        (format.name() == "kvm_hypercall").then_some(Wanted { tag: FRAME, fields })
+        let is_wanted = format.name() == "kvm_hypercall" && !is_beside(at);
+        is_wanted.then_some(Wanted { tag: FRAME, fields })
     };
     let mut reader = Reader {
         number,
+        beside: Beside::new(recordings, beside.collected),
         streams: FxHashMap::default(),
         marks: Marks::default(),
         window: Window::default(),
         new: Vec::new(),
-        sink: Merged { stored: Ordered::new(files, recordings), sink },
+        overheads_ns: Distribution::default(),
+        untimed: 0,
+        sink: Merged { stored: Ordered::new(beside.stored, recordings), sink },
     };
-    let pass = each_moment(recordings, &wanted, &mut reader, tick);
-    reader.window.rest(&mut |from, told| reader.sink.told(from, told));
-    let Merged { mut stored, sink } = reader.sink;
+    let mut losses = Vec::new();
+    // Pages with events that nobody wants are not read.
+    if !(0..recordings.len()).all(is_beside) {
+        losses = each_moment(recordings, &wanted, &mut reader, tick).losses;
+    }
+    reader.until(u64::MAX);
+    reader.window.rest(&mut |from, told, by| reader.sink.told(from, told, by));
+    let Reader { streams, marks, window, overheads_ns, untimed, sink, .. } = reader;
+    let Merged { mut stored, sink } = sink;
     stored.up_to(None, sink);
-    let mut streams: Vec<StreamSummary> = reader.streams.into_iter().map(summary).collect();
+    let mut streams: Vec<StreamSummary> = streams.into_iter().map(summary).collect();
     streams.extend(stored.summaries());
     streams.sort_unstable_by_key(|stream| stream.from);
-    let (marks_damaged, late) = (reader.marks.damaged(), reader.window.late());
-    HypertraceSummary { streams, marks_damaged, late, losses: pass.losses }
+    let (marks_damaged, late) = (marks.damaged(), window.late());
+    HypertraceSummary { streams, marks_damaged, late, losses, overheads_ns, untimed }
 }
 
 fn summary((from, stream): (VcpuThread, Stream)) -> StreamSummary {
-    let Stream { decoder, hypercalls, events } = stream;
-    let (carried_by, losses) = (Carrier::Hypercall, decoder.losses());
-    StreamSummary { from, carried_by, frames: hypercalls, events, losses }
+    let Stream { decoder, hypercalls, events, .. } = stream;
+    let (route, losses) = (Route::Hypercall, decoder.losses());
+    StreamSummary { from, route, frames: hypercalls, events, losses }
 }
 
 /// Puts what is in files before what comes later.
@@ -146,9 +187,9 @@ struct Merged<'s, S> {
 }
 
 impl<S: ToldSink> ToldSink for Merged<'_, S> {
-    fn told(&mut self, from: VcpuThread, told: &Told) {
+    fn told(&mut self, from: VcpuThread, told: &Told, by: &Carrier) {
         self.stored.up_to(Some(told.stamp_ns()), self.sink);
-        self.sink.told(from, told);
+        self.sink.told(from, told, by);
     }
 }
 
@@ -157,58 +198,104 @@ struct Stream {
     decoder: Decoder,
     hypercalls: u64,
     events: u64,
+    /// What the collector had lost of it, as it told last.
+    lost: u16,
+}
+
+/// A hypercall, wherever it was found.
+struct Hypercall<'w> {
+    from: VcpuThread,
+    number: u64,
+    words: &'w [u64],
+    stamp_ns: u64,
+    by: Carrier,
 }
 
 struct Reader<'s, S> {
     number: u64,
+    beside: Beside<'s>,
     streams: FxHashMap<VcpuThread, Stream>,
     marks: Marks,
     window: Window,
     /// Of one frame.
     new: Vec<Event>,
+    overheads_ns: Distribution,
+    untimed: u64,
     sink: Merged<'s, S>,
 }
 
 impl<S: ToldSink> Reader<'_, S> {
-    fn frame(&mut self, from: VcpuThread, words: &[u64], stamp_ns: u64) {
-        let stream = self.streams.entry(from).or_default();
-        stream.decoder.frame(words, stamp_ns, &mut self.new);
-        stream.hypercalls += 1;
-        stream.events += self.new.len() as u64;
-        for event in self.new.drain(..) {
-            self.window.add(from, Told::Event(event));
+    fn hypercall(&mut self, hypercall: &Hypercall<'_>) {
+        if hypercall.number == self.number {
+            self.frame(hypercall);
+        } else if hypercall.number == self.number.wrapping_add(1) {
+            self.mark(hypercall);
         }
-        self.release(stamp_ns);
     }
 
-    fn mark(&mut self, from: VcpuThread, words: [u64; 4], stamp_ns: u64) {
-        // A program may be moved to another vCPU between two pieces, not to another host.
-        if let Some(mark) = self.marks.piece(from.recording.into(), words, stamp_ns) {
-            let cpu = self.streams.get(&from).and_then(|stream| stream.decoder.cpu());
-            self.window.add(from, Told::Mark(mark, cpu));
+    fn frame(&mut self, frame: &Hypercall<'_>) {
+        let stream = self.streams.entry(frame.from).or_default();
+        stream.decoder.frame(frame.words, frame.stamp_ns, &mut self.new);
+        stream.hypercalls += 1;
+        stream.events += self.new.len() as u64;
+        frame.by.overhead_ns.into_iter().for_each(|took_ns| self.overheads_ns.add(took_ns));
+        for event in self.new.drain(..) {
+            self.window.add(frame.from, Told::Event(event), frame.by);
         }
-        self.release(stamp_ns);
+        self.release(frame.stamp_ns);
+    }
+
+    fn mark(&mut self, piece: &Hypercall<'_>) {
+        let Some(words) = piece.words.first_chunk() else { return };
+        let from = piece.from;
+        // A program may be moved to another vCPU between two pieces, not to another host.
+        if let Some(mark) = self.marks.piece(from.recording.into(), *words, piece.stamp_ns) {
+            let cpu = self.streams.get(&from).and_then(|stream| stream.decoder.cpu());
+            self.window.add(from, Told::Mark(mark, cpu), piece.by);
+        }
+        self.release(piece.stamp_ns);
     }
 
     fn release(&mut self, now_ns: u64) {
-        self.window.release(now_ns, &mut |from, told| self.sink.told(from, told));
+        self.window.release(now_ns, &mut |from, told, by| self.sink.told(from, told, by));
+    }
+
+    /// Takes what collectors have up to a time.
+    fn until(&mut self, now_ns: u64) {
+        while let Some((from, stamp_ns, collected)) = self.beside.next_until(now_ns) {
+            let Some(stamp_ns) = stamp_ns else {
+                self.untimed += 1;
+                continue;
+            };
+            if let Some(stream) = self.streams.get_mut(&from)
+                && std::mem::replace(&mut stream.lost, collected.lost) != collected.lost
+            {
+                stream.decoder.gap();
+            }
+            let by = Carrier {
+                overhead_ns: collected.entry_after_ns.map(u64::from),
+                guest_rip: collected.guest_rip,
+            };
+            let (number, words) = (collected.number, collected.words.as_slice());
+            self.hypercall(&Hypercall { from, number, words, stamp_ns, by });
+        }
     }
 }
 
 impl<S: ToldSink> MomentSink for Reader<'_, S> {
     fn moment(&mut self, moment: &Moment) {
+        self.until(moment.stamp_ns);
         let all = [0, 1, 2, 3, 4].map(|at| moment.value(at));
         let [Some(number), Some(a0), Some(a1), Some(a2), Some(a3)] = all else { return };
         let from = VcpuThread { recording: moment.recording, thread: moment.thread };
-        let words = [a0, a1, a2, a3];
-        if number == self.number {
-            self.frame(from, &words, moment.stamp_ns);
-        } else if number == self.number.wrapping_add(1) {
-            self.mark(from, words, moment.stamp_ns);
-        }
+        let (words, stamp_ns, by) = ([a0, a1, a2, a3], moment.stamp_ns, Carrier::default());
+        self.hypercall(&Hypercall { from, number, words: &words, stamp_ns, by });
     }
 
     fn gap(&mut self, gap: &Gap) {
+        if self.beside.has(gap.recording) {
+            return;
+        }
         // A frame's number tells of missing frames only up to 255. Which threads ran there is not
         // known, so all streams of the recording start again with their next tables.
         for (from, stream) in &mut self.streams {

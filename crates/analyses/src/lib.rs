@@ -42,7 +42,8 @@ pub use distribution::{Distribution, EXACT_VALUES};
 pub use exits::{ExitRow, Exits, Recorded, exits};
 pub use group::{By, Group};
 pub use hypertrace::{
-    Carrier, HypertraceSummary, StoredFrames, StreamSummary, Told, ToldSink, VcpuThread, hypertrace,
+    BesideRecordings, Carrier, HypertraceSummary, Route, StoredFrames, StreamSummary, Told,
+    ToldSink, VcpuThread, hypertrace,
 };
 pub use known_parts::KnownParts;
 pub use lanes::{Item, Lane, LaneKind, LaneMachine, LaneSet, Merged, Span, State, lanes};

@@ -44,6 +44,7 @@ pub(crate) struct OwnRecording {
     said: String,
     has_guest: bool,
     has_module: bool,
+    has_hypercalls: bool,
 }
 
 /// Whether this program runs in level 1: it is of this system's architecture, and needs a C library
@@ -78,7 +79,9 @@ impl OwnRecording {
         // It ends when it is told to.
         exec.timeout_ms = None;
         session.start(&exec)?;
-        let mut recording = Self { session, said: String::new(), has_guest, has_module };
+        let has_hypercalls = record.hypercalls;
+        let said = String::new();
+        let mut recording = Self { session, said, has_guest, has_module, has_hypercalls };
         while !recording.said.contains(BEGUN) {
             if let Some(ended) = recording.attend()? {
                 return Err(recording.failed(ended));
@@ -116,8 +119,9 @@ impl OwnRecording {
         let file = |name: &'static str| (format!("{FOLDER}/{name}"), name);
         let guest = self.has_guest.then(|| file("guest-l2.dat"));
         let module = self.has_module.then(|| file("guest-l2.hypertrace"));
+        let hypercalls = self.has_hypercalls.then(|| file("host.collected"));
         let always = [file("host.dat"), file("session.json")];
-        Ok(always.into_iter().chain(guest).chain(module).collect())
+        Ok(always.into_iter().chain(guest).chain(module).chain(hypercalls).collect())
     }
 
     fn attend(&mut self) -> Result<Option<Ended>> {
@@ -174,6 +178,7 @@ fn words(record: &Record, memory: Option<&str>) -> Vec<String> {
     words.extend(["--buffer".to_owned(), record.buffer_kib.to_string()]);
     words.extend(record.events.iter().flat_map(|event| ["-e".to_owned(), event.clone()]));
     words.extend(record.probes.iter().flat_map(|probe| ["--kprobe".to_owned(), probe.clone()]));
+    words.extend(record.hypercalls.then(|| "--hypercalls".to_owned()));
     if record.has_guest() {
         let vsock = || format!("l2=vsock:{}", machine::vsock_cid(2));
         words

@@ -156,6 +156,9 @@ impl Recorder {
     fn begin(lab: &Lab, description: &Description, record: &Record) -> Result<Self> {
         if own_recorder::can_run(lab, description.arch, record)? {
             OwnRecording::begin(lab, record).map(Self::Own)
+        } else if record.hypercalls {
+            let text = "hypercalls are collected by this program, which does not run in level 1";
+            Err(LabError::Usage(text.into()))
         } else {
             TraceCmd::begin(lab, record).map(Self::TraceCmd)
         }

@@ -88,6 +88,9 @@ pub(crate) struct Record {
     /// Whether what the guest's module stores in the memory that it shares is recorded, too.
     #[serde(default)]
     pub(crate) guest_module: bool,
+    /// Whether hypercalls of level 2 are collected in level 1.
+    #[serde(default)]
+    pub(crate) hypercalls: bool,
     /// Functions of level 1's kernel to set probes on.
     #[serde(default)]
     pub(crate) probes: Vec<String>,

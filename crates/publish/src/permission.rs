@@ -53,7 +53,7 @@ fn named(asked: &str, vms: &[Vm]) -> Result<Permitted> {
         let text = format!("{channel:?} is no memory that a guest shares: write shm:FILE");
         return Err(PublishError::Usage(text));
     };
-    let memory = PathBuf::from(path);
+    let memory = path;
     let vm = match name {
         Some(name) => called(name),
         None => vms.iter().find(|vm| maps(vm.pid, &memory)).cloned(),

@@ -21,6 +21,9 @@ pub enum RecordError {
     /// The kernel's tracing can't be used as asked.
     #[error(transparent)]
     Tracefs(#[from] TracefsError),
+    /// Hypercalls can't be collected.
+    #[error("hypercalls can't be collected")]
+    Collect(#[from] collector::CollectError),
     /// A guest that can't be recorded.
     #[error("cannot record the guest {name}")]
     Guest {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use channel::Signal;
+use collector::Collector;
 use rustix::time::{ClockId, clock_gettime};
 use tracefs::{
     Available, Clock, CpuStats, Instance, Probes, Profile, RawPages, Texts, Tracefs,
@@ -16,6 +17,7 @@ use crate::awaited::Awaited;
 use crate::error::{RecordError, Result};
 use crate::guest::HostClock;
 use crate::guests::{self, InGuests, Ready, SharedGuests};
+use crate::hypercalls::{self, Hypercalls};
 use crate::losses::CpuLosses;
 use crate::module::{self, Module};
 use crate::pages_folder::{header, pages};
@@ -45,6 +47,8 @@ pub struct Plan {
     pub modules: Vec<String>,
     /// What is recorded in guests.
     pub in_guests: InGuests,
+    /// Hypercalls that are collected by BPF programs, beside or in place of events.
+    pub hypercalls: Option<Hypercalls>,
     /// The session's folder.
     pub to: PathBuf,
 }
@@ -70,6 +74,7 @@ pub struct Recording {
     /// Guests that are not up yet.
     awaited: Option<Awaited>,
     modules: Vec<module::Recorded>,
+    collector: Option<Collector>,
     to: PathBuf,
     begun: Instant,
     begun_unix_ns: u64,
@@ -81,7 +86,7 @@ pub struct Recording {
 pub struct Progress {
     /// How long it goes on.
     pub time: Duration,
-    /// Bytes of pages that are in files.
+    /// Bytes of pages, and of collected hypercalls, that are in files.
     pub bytes: u64,
     /// Events that were lost so far, in guests, too.
     pub lost: u64,
@@ -105,7 +110,7 @@ impl Recording {
         let mut events =
             Available::list(&instance.file("events"))?.choose(&optional, &plan.events)?;
         events.extend(probes.events());
-        if events.is_empty() {
+        if events.is_empty() && plan.hypercalls.is_none() {
             return Err(RecordError::Usage("no event is to be recorded".into()));
         }
         let clock = Clock::select(&instance, plan.clock.as_deref())?;
@@ -129,6 +134,7 @@ impl Recording {
             guests_asked: plan.guests.len(),
             awaited: None,
             modules: Vec::new(),
+            collector: None,
             to: plan.to.clone(),
             begun: Instant::now(),
             begun_unix_ns: unix_ns(),
@@ -141,7 +147,7 @@ impl Recording {
         let modules = plan.modules.iter().map(|asked| Module::find(asked, &vms::running()));
         let modules = modules.collect::<Result<Vec<_>>>()?;
         let names: Vec<String> = ready.iter().map(|guest| guest.name().to_owned()).collect();
-        match recording.start_all(&cpus, ready, modules, &plan.in_guests) {
+        match recording.start_all(&cpus, ready, modules, plan) {
             Ok(()) => {
                 recording.await_guests(plan)?;
                 Ok(recording)
@@ -153,6 +159,7 @@ impl Recording {
                 recording.pumps.drain(..).for_each(|pump| drop(pump.join()));
                 drop(recording);
                 guests::forget(&names, &plan.to);
+                hypercalls::forget(&plan.to);
                 let _ = fs::remove_dir_all(plan.to.join(FOLDER));
                 session::free_room(&plan.to);
                 let _ = fs::remove_dir(&plan.to);
@@ -166,13 +173,17 @@ impl Recording {
         cpus: &[u32],
         ready: Vec<Ready>,
         modules: Vec<Module>,
-        in_guests: &InGuests,
+        plan: &Plan,
     ) -> Result<()> {
         self.start(cpus)?;
+        if let Some(what) = plan.hypercalls {
+            let begun = hypercalls::begin(what, &self.clock.name, self.begun_unix_ns, &self.to)?;
+            self.collector = Some(begun);
+        }
         for module in modules {
             self.modules.push(module.begin(&self.to, &self.stop)?);
         }
-        self.guests.lock().begin(ready, in_guests, &self.clock.name, &self.to)
+        self.guests.lock().begin(ready, &plan.in_guests, &self.clock.name, &self.to)
     }
 
     /// Takes guests in as they come up, where what they record began without this.
@@ -262,6 +273,7 @@ impl Recording {
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.pumps.iter().any(Pump::is_finished)
+            || self.collector.as_ref().is_some_and(Collector::is_finished)
     }
 
     /// How it is going.
@@ -273,7 +285,8 @@ impl Recording {
         let of_guests = guests.iter().map(|going| going.lost);
         Progress {
             time: self.begun.elapsed(),
-            bytes: self.pumps.iter().map(Pump::bytes).sum(),
+            bytes: self.pumps.iter().map(Pump::bytes).sum::<u64>()
+                + self.collector.as_ref().map_or(0, Collector::bytes),
             lost: stats.map(|(stats, _)| stats.events()).chain(of_guests).sum(),
             guest_bytes: guests.iter().map(|going| going.sent_bytes).sum::<u64>()
                 + self.modules.iter().map(module::Recorded::bytes).sum::<u64>(),
@@ -289,6 +302,7 @@ impl Recording {
         // Guests end first: what their last events cause on the host is recorded.
         let mut faults = self.awaited.take().map_or_else(Vec::new, Awaited::end);
         let guests = self.guests.lock().end();
+        let collector = self.collector.take().and_then(|one| hypercalls::end(one, &mut faults));
         self.instance.set("tracing_on", "0")?;
         let duration = self.begun.elapsed();
         self.stop.give();
@@ -330,6 +344,7 @@ impl Recording {
             vms,
             guests: guests.iter().map(|guest| guest.summary().clone()).collect(),
             modules,
+            collector,
         };
         session::write(&recorded, &self.to)?;
         let host = HostClock {

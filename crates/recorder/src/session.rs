@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::error::{RecordError, Result};
 use crate::guest::GuestSummary;
+use crate::hypercalls::CollectorSummary;
 use crate::losses::CpuLosses;
 use crate::module::ModuleSummary;
 use crate::vms::Vm;
@@ -39,6 +40,8 @@ pub struct Recorded {
     pub guests: Vec<GuestSummary>,
     /// Guests whose module told of events in memory that they share.
     pub modules: Vec<ModuleSummary>,
+    /// Hypercalls that were collected; none: that was not asked for, or failed.
+    pub collector: Option<CollectorSummary>,
 }
 
 impl Recorded {
@@ -66,6 +69,7 @@ impl Default for Recorded {
             vms: Vec::new(),
             guests: Vec::new(),
             modules: Vec::new(),
+            collector: None,
         }
     }
 }

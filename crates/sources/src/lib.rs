@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]
 
+mod collected;
 mod damage;
 mod format_table;
 mod open;
@@ -15,6 +16,7 @@ mod stream;
 mod texts;
 mod trace_dat;
 
+pub use crate::collected::Collected;
 pub use damage::{Damage, Damages};
 pub use format_table::FormatTable;
 pub use open::{OpenError, open, open_bytes};

@@ -45,6 +45,14 @@ pub enum OpenError {
         /// What is missing.
         what: String,
     },
+    /// What a collector wrote, which can't be read.
+    #[error("{}: {what}", path.display())]
+    Collected {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// More streams than can be told apart.
     #[error("{} has {count} per-CPU buffers; at most 65535 can be read", path.display())]
     TooManyStreams {

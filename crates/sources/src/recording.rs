@@ -110,6 +110,12 @@ impl Recording {
         self.corrections.get(stream.buffer).unwrap_or(&IDENTITY)
     }
 
+    /// The time of a stamp of its trace clock that is in none of its streams.
+    #[must_use]
+    pub fn time_ns(&self, trace: u64) -> u64 {
+        self.corrections.first().unwrap_or(&IDENTITY).ns(trace, 0)
+    }
+
     /// Brings its times to another machine's clock by what was worked out from events, in place of
     /// what the recording says of it.
     pub fn set_clock_pieces(&mut self, pieces: &ClockPieces) {
@@ -178,6 +184,16 @@ impl Recording {
             let vcpu = guest.vcpus.iter().find(|vcpu| vcpu.pid == thread && thread != 0)?;
             Some((guest.name.as_str(), vcpu.cpu))
         })
+    }
+
+    /// All threads of guests that the recording names, with their guests' names.
+    pub fn guest_threads(&self) -> impl Iterator<Item = (u32, &str)> {
+        let guests = match &self.container {
+            Container::TraceDat(dat) => dat.metadata.guests.as_slice(),
+            Container::RawPages => &[],
+        };
+        let named = guests.iter().filter(|guest| !guest.name.is_empty());
+        named.flat_map(|guest| guest.vcpus.iter().map(|vcpu| (vcpu.pid, guest.name.as_str())))
     }
 
     /// Symbols of the recorded kernel; read on first use, which takes milliseconds.

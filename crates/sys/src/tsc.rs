@@ -18,3 +18,15 @@ pub fn tsc() -> Option<u64> {
     #[cfg(not(target_arch = "x86_64"))]
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_goes_forward() {
+        if let Some(one) = tsc() {
+            assert!(tsc().is_some_and(|other| other > one));
+        }
+    }
+}

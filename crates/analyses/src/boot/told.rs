@@ -7,7 +7,7 @@ use sources::Recording;
 use timeline::Vm;
 
 use super::{BootMarks, BootedMachine, Phase, PhaseKind};
-use crate::hypertrace::{Told, ToldSink, VcpuThread, hypertrace};
+use crate::hypertrace::{BesideRecordings, Carrier, Told, ToldSink, VcpuThread, hypertrace};
 
 /// The number of the hypercalls, where nobody has chosen another.
 const NUMBER: u64 = 0x4853_0000;
@@ -22,7 +22,8 @@ pub(super) fn machine(
 ) -> BootedMachine {
     let threads = vm.vcpus.iter().map(|vcpu| vcpu.thread).collect();
     let mut listener = Listener { threads, first_ns: None, last_ns: 0, marks: Vec::new() };
-    hypertrace(std::slice::from_ref(host), &[], NUMBER, &mut listener, tick);
+    let beside = BesideRecordings::default();
+    hypertrace(std::slice::from_ref(host), beside, NUMBER, &mut listener, tick);
     let mut machine = BootedMachine {
         vm: Some(vm.name.clone()),
         nanoseconds: host.is_nanoseconds(),
@@ -41,7 +42,7 @@ struct Listener {
 }
 
 impl ToldSink for Listener {
-    fn told(&mut self, from: VcpuThread, told: &Told) {
+    fn told(&mut self, from: VcpuThread, told: &Told, _by: &Carrier) {
         if !self.threads.contains(&from.thread) {
             return;
         }

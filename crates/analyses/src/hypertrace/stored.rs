@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use hypertrace::{Decoder, Event, Stored, StoredCpu, ToHost};
 use sources::Recording;
 
-use super::{StreamSummary, Told, ToldSink, VcpuThread};
+use super::{Carrier, Route, StreamSummary, Told, ToldSink, VcpuThread};
 
 /// A file of frames.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl<'a> Ordered<'a> {
             if let Some(cpu) = self.cpus.get_mut(at)
                 && let Some(event) = cpu.waiting.pop_front()
             {
-                sink.told(cpu.from, &Told::Event(event));
+                sink.told(cpu.from, &Told::Event(event), &Carrier::default());
             }
             self.queue(at);
         }
@@ -97,7 +97,7 @@ impl<'a> Ordered<'a> {
             let mut losses = cpu.decoder.losses();
             losses.frames_damaged = losses.frames_damaged.saturating_add(cpu.stored.damage);
             let Cpu { from, frames, events, .. } = cpu;
-            StreamSummary { from, carried_by: super::Carrier::Memory, frames, events, losses }
+            StreamSummary { from, route: Route::Memory, frames, events, losses }
         })
     }
 

@@ -3,35 +3,38 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::{Told, VcpuThread};
+use super::{Carrier, Told, VcpuThread};
 
 /// The guest's module lets events wait for half a second at most.
 const WINDOW_NS: u64 = 1_000_000_000;
 /// More than this is not kept back, however close together it was.
 const MOST: usize = 1 << 20;
 
+/// What takes things in their order.
+type Sink<'s> = &'s mut dyn FnMut(VcpuThread, &Told, &Carrier);
+
 /// What waits for its turn.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     /// Times, and the order of coming among equal ones.
     order: BinaryHeap<Reverse<(u64, u64)>>,
-    waiting: BTreeMap<u64, (VcpuThread, Told)>,
+    waiting: BTreeMap<u64, (VcpuThread, Told, Carrier)>,
     next: u64,
     released_ns: u64,
     late: u64,
 }
 
 impl Window {
-    pub(super) fn add(&mut self, from: VcpuThread, told: Told) {
+    pub(super) fn add(&mut self, from: VcpuThread, told: Told, by: Carrier) {
         let stamp_ns = told.stamp_ns();
         self.late += u64::from(stamp_ns < self.released_ns);
         self.order.push(Reverse((stamp_ns, self.next)));
-        self.waiting.insert(self.next, (from, told));
+        self.waiting.insert(self.next, (from, told, by));
         self.next += 1;
     }
 
     /// Hands out what lies so far back that nothing before it is to come.
-    pub(super) fn release(&mut self, now_ns: u64, to: &mut dyn FnMut(VcpuThread, &Told)) {
+    pub(super) fn release(&mut self, now_ns: u64, to: Sink<'_>) {
         let until_ns = now_ns.saturating_sub(WINDOW_NS);
         while let Some(Reverse((stamp_ns, _))) = self.order.peek() {
             if *stamp_ns > until_ns && self.order.len() <= MOST {
@@ -42,7 +45,7 @@ impl Window {
     }
 
     /// Hands out all.
-    pub(super) fn rest(&mut self, to: &mut dyn FnMut(VcpuThread, &Told)) {
+    pub(super) fn rest(&mut self, to: Sink<'_>) {
         while !self.order.is_empty() {
             self.first(to);
         }
@@ -53,11 +56,11 @@ impl Window {
         self.late
     }
 
-    fn first(&mut self, to: &mut dyn FnMut(VcpuThread, &Told)) {
+    fn first(&mut self, to: Sink<'_>) {
         let Some(Reverse((stamp_ns, key))) = self.order.pop() else { return };
         self.released_ns = self.released_ns.max(stamp_ns);
-        if let Some((from, told)) = self.waiting.remove(&key) {
-            to(from, &told);
+        if let Some((from, told, by)) = self.waiting.remove(&key) {
+            to(from, &told, &by);
         }
     }
 }
@@ -70,7 +73,8 @@ mod tests {
 
     fn add(window: &mut Window, stamp_ns: u64) {
         let mark = Mark { stamp_ns, text: String::new() };
-        window.add(VcpuThread { recording: 0, thread: 1 }, Told::Mark(mark, None));
+        let from = VcpuThread { recording: 0, thread: 1 };
+        window.add(from, Told::Mark(mark, None), Carrier::default());
     }
 
     #[test]
@@ -78,11 +82,11 @@ mod tests {
         let (mut window, mut seen) = (Window::default(), Vec::new());
         for stamp_ns in [5, 3, 4, 900_000_000, 1_000_000_004] {
             add(&mut window, stamp_ns);
-            window.release(stamp_ns, &mut |_, told| seen.push(told.stamp_ns()));
+            window.release(stamp_ns, &mut |_, told, _| seen.push(told.stamp_ns()));
         }
         assert_eq!(seen, [3, 4]);
         add(&mut window, 2);
-        window.rest(&mut |_, told| seen.push(told.stamp_ns()));
+        window.rest(&mut |_, told, _| seen.push(told.stamp_ns()));
         assert_eq!(seen, [3, 4, 2, 5, 900_000_000, 1_000_000_004]);
         assert_eq!(window.late(), 1);
     }

@@ -5,9 +5,13 @@
 #[path = "../made_up/machinery.rs"]
 mod machinery;
 
-use analyses::{HypertraceSummary, Told, ToldSink, VcpuThread, hypertrace};
+use analyses::{
+    BesideRecordings, Carrier, HypertraceSummary, Told, ToldSink, VcpuThread, hypertrace,
+};
+use collected::{Begin, ClockPair, Entry, Hypercall, VERSION, Words};
 use hypertrace::{Kind, MARK_NUMBER, NUMBER, mark_words};
 use machinery::Machinery;
+use sources::Collected;
 
 /// Two frames of a guest in the lab, described in `docs/formats/hypertrace.md`.
 const FRAMES: [[u64; 4]; 2] = [
@@ -18,11 +22,12 @@ const FRAMES: [[u64; 4]; 2] = [
 const AGE_NS: u64 = 2_518_319;
 
 #[derive(Default)]
-struct Seen(Vec<(u32, u64, Told)>);
+struct Seen(Vec<(u32, u64, Told)>, Vec<Carrier>);
 
 impl ToldSink for Seen {
-    fn told(&mut self, from: VcpuThread, told: &Told) {
+    fn told(&mut self, from: VcpuThread, told: &Told, by: &Carrier) {
         self.0.push((from.thread, told.stamp_ns(), told.clone()));
+        self.1.push(*by);
     }
 }
 
@@ -34,7 +39,8 @@ fn hypercall(host: &mut Machinery, cpu: u32, ns: u64, thread: i32, number: u64, 
 
 fn read(host: Machinery) -> (Vec<(u32, u64, Told)>, HypertraceSummary) {
     let mut seen = Seen::default();
-    let summary = hypertrace(&[host.recording()], &[], NUMBER, &mut seen, &|_| ());
+    let summary =
+        hypertrace(&[host.recording()], BesideRecordings::default(), NUMBER, &mut seen, &|_| ());
     (seen.0, summary)
 }
 
@@ -91,4 +97,69 @@ fn marks_are_put_together_across_vcpus() {
     let Told::Mark(mark, None) = &seen[0].2 else { panic!("{seen:?}") };
     assert_eq!((mark.text.as_str(), mark.stamp_ns), (text, 10_000_000));
     assert_eq!(summary.marks_damaged, 0);
+}
+
+/// The same hypercalls as a collector writes them, on a clock that is 7 us ahead.
+fn collected(hypercalls: &[(u64, u32, u64, [u64; 4], u16)]) -> Option<Collected> {
+    let begin = Begin { version: VERSION, clock: "local".into(), ..Begin::default() };
+    let pair = |mono_ns: u64| {
+        let (mono_before_ns, mono_after_ns) = (mono_ns - 10, mono_ns + 10);
+        Entry::Pair(ClockPair { mono_before_ns, trace: mono_ns - 7_000, mono_after_ns })
+    };
+    let mut entries = vec![Entry::Begin(begin), pair(1_000_000), pair(90_000_000)];
+    entries.extend(hypercalls.iter().map(|(ns, thread, number, words, lost)| {
+        let one = Hypercall {
+            exit_mono_ns: ns + 7_000 - 600,
+            hypercall_after_ns: 600,
+            entry_after_ns: Some(1500),
+            number: *number,
+            guest_rip: Some(0xffff_8000_0000_1234),
+            thread: *thread,
+            lost: *lost,
+            words: Words::new(words),
+            ..Hypercall::default()
+        };
+        Entry::Hypercall(one)
+    }));
+    let bytes = entries.iter().flat_map(Entry::to_bytes).collect();
+    Some(Collected::of_bytes("host.collected".as_ref(), bytes).unwrap())
+}
+
+#[test]
+fn the_collector_tells_what_events_tell_and_what_that_has_cost() {
+    let times = [(10_000_000, 100), (10_500_000, 101), (14_000_000, 101), (14_100_000, 100)];
+    let mut host = Machinery::new("local");
+    let mut all = Vec::new();
+    for (at, (ns, thread)) in times.into_iter().enumerate() {
+        hypercall(&mut host, 0, ns, thread, NUMBER, FRAMES[at / 2]);
+        all.push((ns, thread.cast_unsigned(), NUMBER, FRAMES[at / 2], 0));
+    }
+    let host = host.recording();
+    let (mut by_events, mut by_collector) = (Seen::default(), Seen::default());
+    let recordings = [host];
+    hypertrace(&recordings, BesideRecordings::default(), NUMBER, &mut by_events, &|_| ());
+    let beside = [collected(&all)];
+    let summary =
+        hypertrace(&recordings, of_collector(&beside), NUMBER, &mut by_collector, &|_| ());
+    assert_eq!(format!("{:?}", by_events.0), format!("{:?}", by_collector.0));
+    assert_eq!(by_events.0.len(), 4);
+    assert!(by_events.1.iter().all(|by| *by == Carrier::default()));
+    let known = Carrier { overhead_ns: Some(1500), guest_rip: Some(0xffff_8000_0000_1234) };
+    assert!(by_collector.1.iter().all(|by| *by == known));
+    assert_eq!((summary.overheads_ns.count(), summary.untimed), (4, 0));
+}
+
+#[test]
+fn what_the_collector_lost_is_not_guessed() {
+    let all = [(10_000_000, 100, NUMBER, FRAMES[0], 0), (14_000_000, 100, NUMBER, FRAMES[1], 1)];
+    let (mut seen, host) = (Seen::default(), Machinery::new("local").recording());
+    let beside = [collected(&all)];
+    hypertrace(&[host], of_collector(&beside), NUMBER, &mut seen, &|_| ());
+    let Told::Event(event) = &seen.0[0].2 else { panic!("{:?}", seen.0) };
+    assert_eq!((event.running, seen.0.len()), (None, 2));
+}
+
+/// What collectors wrote, and nothing else.
+fn of_collector(collected: &[Option<Collected>]) -> BesideRecordings<'_> {
+    BesideRecordings { collected, ..BesideRecordings::default() }
 }

@@ -2,24 +2,27 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::EventsFormatArg;
 
 /// Arguments of `hypertrace`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    hyperscope record -e kvm:kvm_hypercall --for 10s -o host.hscope\n  \
+    hyperscope record --hypercalls --for 10s -o host.hscope\n  \
     hyperscope hypertrace host.hscope | less\n  \
     hyperscope hypertrace --format jsonl host.hscope\n\n\
     In the guest: insmod hyperscope_guest.ko probes=sched_switch,irq")]
 pub(crate) struct HypertraceArgs {
-    /// Recordings of hosts with kvm:kvm_hypercall
+    /// Recordings of hosts with --hypercalls, or with kvm:kvm_hypercall
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// The hypercall's number, as the guest's module was told; marks have the next one
     #[arg(long, value_name = "N", default_value = "0x48530000", value_parser = number)]
     pub(crate) number: u64,
+    /// Where hypercalls are taken from [default: the collector's where it was, else events]
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) source: Option<SourceArg>,
     /// How events are printed
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: EventsFormatArg,
@@ -28,7 +31,16 @@ pub(crate) struct HypertraceArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
-fn number(text: &str) -> Result<u64, String> {
+/// Where hypercalls are taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SourceArg {
+    /// What record --hypercalls wrote: all words
+    Collector,
+    /// Events kvm:kvm_hypercall: four words
+    Events,
+}
+
+pub(crate) fn number(text: &str) -> Result<u64, String> {
     let read = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),

@@ -13,7 +13,8 @@ use clap::{Args, ValueEnum};
     hyperscope record --vm web -- sleep 5        one VM alone, while a command runs\n  \
     hyperscope record --profile net --kprobe tun_get_user\n  \
     hyperscope record --guest web -- sleep 5     host and guest, with hyperscope-agent in the guest\n  \
-    hyperscope record --guest trace-cmd:web      the same, with trace-cmd agent in the guest\n\n\
+    hyperscope record --guest trace-cmd:web      the same, with trace-cmd agent in the guest\n  \
+    hyperscope record --hypercalls               what guests tell by hypercall, and nothing else\n\n\
     The recording is a session: hyperscope exits SESSION reads it, and so does trace-cmd report\n\
     SESSION/host.dat. Recording needs root. Nothing but an instance of tracefs, and probes in a\n\
     group of their own, is touched, and both are gone afterwards.")]
@@ -21,7 +22,7 @@ pub(crate) struct RecordArgs {
     /// Record these events: SYSTEM:NAME, NAME, SYSTEM, or patterns with * and ?
     #[arg(short, long = "event", value_name = "EVENT")]
     pub(crate) events: Vec<String>,
-    /// Record what a question needs [default: exits, where -e names none]
+    /// Record what a question needs [default: exits, where no event and no hypercalls are asked for]
     #[arg(long, value_name = "PROFILE")]
     pub(crate) profile: Option<ProfileArg>,
     /// Record each call of a kernel function, with arguments as the kernel's kprobes take them
@@ -44,6 +45,20 @@ pub(crate) struct RecordArgs {
     /// [NAME=]shm:FILE, the memory behind its ivshmem device
     #[arg(long = "hypertrace", value_name = "GUEST")]
     pub(crate) modules: Vec<String>,
+    /// Collect hypercalls by which guests tell of events, with all their registers; where no event
+    /// is named, nothing else is recorded
+    ///
+    /// BPF programs do, which need a kernel that tells of its types (BTF).
+    #[arg(long)]
+    pub(crate) hypercalls: bool,
+    /// The number of those hypercalls, as the guests' module was told; marks have the next one
+    #[arg(long, value_name = "N", default_value = "0x48530000", requires = "hypercalls",
+        value_parser = super::hypertrace::number)]
+    pub(crate) hypercall_number: u64,
+    /// Registers of each that are kept: as many as the guests' module was told are enough
+    #[arg(long, value_name = "N", default_value_t = 13, requires = "hypercalls",
+        value_parser = clap::value_parser!(u8).range(4..=13))]
+    pub(crate) hypercall_words: u8,
     /// Record these events in guests [default: those of --profile, as far as guests have them]
     #[arg(long = "guest-event", value_name = "EVENT", requires = "guests")]
     pub(crate) guest_events: Vec<String>,

@@ -3,15 +3,16 @@
 use std::io::{self, BufWriter, Write};
 
 use analyses::{
-    Carrier, HypertraceSummary, StoredFrames, StreamSummary, VcpuThread, find_vms, hypertrace,
+    BesideRecordings, HypertraceSummary, Route, StoredFrames, StreamSummary, VcpuThread, find_vms,
+    hypertrace,
 };
 use anyhow::{Context, bail};
-use report::count;
 use report::events::{ToldStyle, ToldWriter};
-use sources::Recording;
+use report::{count, time};
+use sources::{Collected, Recording};
 
 use crate::args::EventsFormatArg;
-use crate::args::hypertrace::HypertraceArgs;
+use crate::args::hypertrace::{HypertraceArgs, SourceArg};
 use crate::inputs::open_all;
 use crate::output;
 use crate::progress::Progress;
@@ -22,10 +23,12 @@ pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
     let recordings = open_all(&files)?;
     let stored = frames.iter().map(|one| one.read(&recordings)).collect::<Result<Vec<_>, _>>()?;
     let has = |one: &Recording| one.formats().iter().any(|(_, one)| one.name() == "kvm_hypercall");
-    if stored.is_empty() && !recordings.iter().any(has) {
+    let collected = collected(args.source, &recordings)?;
+    let has_collected = collected.iter().any(Option::is_some);
+    if stored.is_empty() && !has_collected && !recordings.iter().any(has) {
         bail!(
-            "no recording has kvm:kvm_hypercall; record the host with -e kvm:kvm_hypercall, or with \
-             --hypertrace GUEST where the guest's module has channel=shm"
+            "no recording has kvm:kvm_hypercall; record the host with --hypercalls, or with \
+             -e kvm:kvm_hypercall, or with --hypertrace GUEST where the guest's module has channel=shm"
         );
     }
     let style = match args.format {
@@ -41,17 +44,35 @@ pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
             progress.advance(bytes);
         }
     };
-    let summary = hypertrace(&recordings, &stored, args.number, &mut writer, &tick);
+    let beside = BesideRecordings { collected: &collected, stored: &stored };
+    let summary = hypertrace(&recordings, beside, args.number, &mut writer, &tick);
     progress.finish();
     writer.finish().context("cannot write the events")?;
     tell(&summary);
+    collected.iter().flatten().for_each(tell_collected);
     for (frames, stored) in frames.iter().zip(&stored) {
         tell_frames(frames, stored, &recordings);
     }
     Ok(())
 }
 
-/// What the guest of each vCPU's thread is called, where exits tell of it, or the file does.
+/// What collectors wrote beside recordings, by recording.
+fn collected(
+    source: Option<SourceArg>,
+    recordings: &[Recording],
+) -> anyhow::Result<Vec<Option<Collected>>> {
+    if source == Some(SourceArg::Events) {
+        return Ok(recordings.iter().map(|_| None).collect());
+    }
+    let all = recordings.iter().map(Collected::beside).collect::<Result<Vec<_>, _>>()?;
+    if source == Some(SourceArg::Collector) && all.iter().all(Option::is_none) {
+        bail!("no recording has a host.collected beside it; record the host with --hypercalls");
+    }
+    Ok(all)
+}
+
+/// What the guest of each vCPU's thread is called, where the recording or its exits tell of it, or the
+/// file does.
 fn machines(
     recordings: &[Recording],
     frames: &[Frames],
@@ -59,6 +80,9 @@ fn machines(
 ) -> Vec<(VcpuThread, String)> {
     let mut machines = Vec::new();
     for (recording, one) in (0_u16..).zip(recordings) {
+        for (thread, name) in one.guest_threads() {
+            machines.push((VcpuThread { recording, thread }, name.to_owned()));
+        }
         for vm in find_vms(one, &|_| ()) {
             let thread = |thread| (VcpuThread { recording, thread }, vm.name.clone());
             machines.extend(vm.vcpus.iter().map(|vcpu| thread(vcpu.thread)));
@@ -75,13 +99,13 @@ fn machines(
 /// Tells on standard error what the lines do not.
 fn tell(summary: &HypertraceSummary) {
     let mut err = io::stderr().lock();
-    for (carrier, one, many) in [
-        (Carrier::Hypercall, "hypercall", "hypercalls"),
-        (Carrier::Memory, "frame", "frames of memory"),
+    for (route, one, many) in [
+        (Route::Hypercall, "hypercall", "hypercalls"),
+        (Route::Memory, "frame", "frames of memory"),
     ] {
-        let of: Vec<_> = summary.streams.iter().filter(|one| one.carried_by == carrier).collect();
+        let of: Vec<_> = summary.streams.iter().filter(|one| one.route == route).collect();
         // Without anything at all, a host that was asked about hypercalls has had none.
-        if of.is_empty() && (carrier == Carrier::Memory || !summary.streams.is_empty()) {
+        if of.is_empty() && (route == Route::Memory || !summary.streams.is_empty()) {
             continue;
         }
         let sum = |of_one: &dyn Fn(&StreamSummary) -> u64| of.iter().map(|one| of_one(one)).sum();
@@ -93,6 +117,14 @@ fn tell(summary: &HypertraceSummary) {
             count(events),
             count(frames),
             count(of.len() as u64),
+        );
+    }
+    if let [Some(median), Some(most)] = summary.overheads_ns.percentiles([500, 990]) {
+        let _ = writeln!(
+            err,
+            "hyperscope: a hypercall took {} in the median, {} at the 99th percentile, from exit to entry",
+            time(median, true),
+            time(most, true),
         );
     }
     for (what, lost) in losses(summary).into_iter().filter(|(_, lost)| *lost > 0) {
@@ -113,6 +145,32 @@ fn tell_frames(frames: &Frames, stored: &StoredFrames<'_>, recordings: &[Recordi
     }
 }
 
+/// Tells what a collector said of itself.
+fn tell_collected(collected: &Collected) {
+    let mut err = io::stderr().lock();
+    let (clock, counts) = (collected.conversion(), collected.counts().unwrap_or_default());
+    let _ = writeln!(
+        err,
+        "hyperscope: {} of {} hypercalls collected; times on the clock {} known to {} by {} readings",
+        count(collected.len()),
+        count(counts.hypercalls),
+        collected.begin().clock,
+        time(clock.bound_ns(), true),
+        count(clock.pairs() as u64),
+    );
+    let lost = [
+        ("hypercalls that the collector's ring had no room for", counts.ring_full),
+        ("hypercalls whose exit was before the collector", counts.no_exit),
+        ("exits of vCPUs that the collector had no room for", counts.no_room),
+        ("hypercalls whose registers could not be read", counts.unreadable),
+        ("bytes of the collector's file that make no sense", collected.damaged_bytes()),
+        ("readings of clocks that make no sense", clock.left_out()),
+    ];
+    for (what, lost) in lost.into_iter().filter(|(_, lost)| *lost > 0) {
+        let _ = writeln!(err, "hyperscope: {what}: {}", count(lost));
+    }
+}
+
 fn losses(summary: &HypertraceSummary) -> Vec<(&'static str, u64)> {
     let sum = summary.sum();
     let lost: u64 = summary.losses.iter().map(|losses| losses.events_lost).sum();
@@ -128,5 +186,6 @@ fn losses(summary: &HypertraceSummary) -> Vec<(&'static str, u64)> {
         ("events with a stamp that is only the latest possible", sum.stamps_at_latest),
         ("pieces of marks that are missing", summary.marks_damaged),
         ("lines out of order", summary.late),
+        ("hypercalls whose time is not known", summary.untimed),
     ]
 }

@@ -8,7 +8,9 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use recorder::{GuestSummary, InGuests, ModuleSummary, Plan, Profile, Recorded, Recording};
+use recorder::{
+    GuestSummary, Hypercalls, InGuests, ModuleSummary, Plan, Profile, Recorded, Recording,
+};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -54,8 +56,10 @@ pub(crate) fn stop_at_signals(over: Sender<()>) -> anyhow::Result<()> {
 }
 
 fn plan(args: &RecordArgs, to: PathBuf) -> Plan {
-    let usual = args.events.is_empty().then_some(Profile::Exits);
+    let usual = (args.events.is_empty() && !args.hypercalls).then_some(Profile::Exits);
+    let (number, words) = (args.hypercall_number, args.hypercall_words);
     Plan {
+        hypercalls: args.hypercalls.then_some(Hypercalls { number, words }),
         events: args.events.clone(),
         profile: args.profile.map(Profile::from).or(usual),
         probes: args.kprobes.clone(),
@@ -216,6 +220,15 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
         "hyperscope: {seconds:.1} s, {} KiB of pages, {lost} events lost, {cost:.1} ms of CPU time for recording",
         bytes >> 10
     )?;
+    if let Some(collector) = &recorded.collector {
+        writeln!(
+            err,
+            "hyperscope: {} hypercalls collected, {} KiB, {} lost",
+            collector.hypercalls,
+            collector.bytes >> 10,
+            collector.lost()
+        )?;
+    }
     for guest in &recorded.guests {
         conclude_guest(guest, &mut err)?;
     }

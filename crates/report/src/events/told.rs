@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use analyses::{Told, ToldSink, VcpuThread};
+use analyses::{Carrier, Told, ToldSink, VcpuThread};
 use hypertrace::{Call, Event, Interrupt, Kind, Mark, Syscall, Task, Wake};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -53,24 +53,24 @@ impl<W: Write> ToldWriter<W> {
         Ok(self.written)
     }
 
-    fn write(&mut self, from: VcpuThread, told: &Told) -> io::Result<()> {
+    fn write(&mut self, from: VcpuThread, told: &Told, by: &Carrier) -> io::Result<()> {
         let line = Line::new(told);
         match self.style {
             ToldStyle::Text => line.text(&mut self.out),
             ToldStyle::Jsonl => {
                 let machine = self.machines.get(&from).map_or("guest", String::as_str);
-                line.json(machine, &mut self.out)
+                line.json(machine, by, &mut self.out)
             }
         }
     }
 }
 
 impl<W: Write + Send> ToldSink for ToldWriter<W> {
-    fn told(&mut self, from: VcpuThread, told: &Told) {
+    fn told(&mut self, from: VcpuThread, told: &Told, by: &Carrier) {
         if self.error.is_some() {
             return;
         }
-        match self.write(from, told) {
+        match self.write(from, told, by) {
             Ok(()) => self.written += 1,
             Err(error) => self.error = Some(error),
         }
@@ -175,7 +175,7 @@ impl Line {
         writeln!(out, "{}", self.text)
     }
 
-    fn json(&self, machine: &str, out: &mut dyn Write) -> io::Result<()> {
+    fn json(&self, machine: &str, by: &Carrier, out: &mut dyn Write) -> io::Result<()> {
         let fields: serde_json::Map<String, Value> =
             self.fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let mut line = json!({
@@ -190,6 +190,10 @@ impl Line {
         });
         if self.at_latest {
             line["at_latest"] = json!(true);
+        }
+        if *by != Carrier::default() {
+            line["hypercall_ns"] = json!(by.overhead_ns);
+            line["hypercall_rip"] = json!(by.guest_rip);
         }
         writeln!(out, "{line}")
     }

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One record for each hypercall of a guest that tells its host by them: exit, hypercall and entry
+ * in one, with all registers that carry something.
+ *
+ * Raw tracepoints are attached by name, wherever KVM is (built in or a module), and run where the
+ * trace events would be written, whether or not those are on. Their arguments differ between
+ * kernels; what is used of them doesn't. What is read of a vCPU is found by CO-RE.
+ *
+ * crates/collector loads this, docs/formats/collected.md has the record.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+/* As many as a frame can have: rbx rcx rdx rsi rdi r8..r15. */
+#define MOST_WORDS 13
+#define HEAD_BYTES 48
+
+/* struct kvm_vcpu_arch: the kernel's order of registers, rip behind the general ones. */
+#define REGS 17
+#define RIP 16
+
+/* record.flags */
+#define RIP_KNOWN 1
+/* Not where the instruction is, but where the guest goes on: behind it. */
+#define RIP_BEHIND 2
+
+/* record.entry_after_ns where no entry was seen, or later than it can tell. */
+#define NO_ENTRY 0xffffffff
+
+/* What the loader sets. */
+const volatile __u64 first_number = 0x48530000;
+const volatile __u64 numbers = 2;
+const volatile __u32 words = MOST_WORDS;
+/* So much waits in the ring before its reader is woken up; it looks now and then by itself. */
+const volatile __u64 wake_bytes = 1 << 20;
+
+/* Only what is used, under the kernel's names. */
+struct kvm_vcpu_arch {
+	unsigned long regs[REGS];
+	__u32 regs_avail;
+} __attribute__((preserve_access_index));
+
+struct kvm_vcpu {
+	int vcpu_id;
+	struct kvm_vcpu_arch arch;
+} __attribute__((preserve_access_index));
+
+struct record {
+	__u64 exit_ns;
+	__u32 hypercall_after_ns;
+	__u32 entry_after_ns;
+	__u64 number;
+	__u64 guest_rip;
+	__u32 process;
+	__u32 thread;
+	__u16 vcpu;
+	__u16 cpu;
+	/* Records of this thread before it that the ring had no room for, modulo 65536. */
+	__u16 lost;
+	__u8 words;
+	__u8 flags;
+	__u64 word[MOST_WORDS];
+};
+
+_Static_assert(__builtin_offsetof(struct record, word) == HEAD_BYTES, "as the reader has it");
+
+/* A vCPU's thread, from an exit to the next entry. */
+struct state {
+	__u64 vcpu;
+	/* 0: in the guest. */
+	__u64 exit_ns;
+	/* A record waits for its entry. */
+	__u64 waits;
+	__u64 lost;
+	struct record record;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct state);
+} states SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 << 20);
+} records SEC(".maps");
+
+/* What is counted, each CPU for itself. */
+enum count {
+	HYPERCALLS,
+	/* The ring was full. */
+	RING_FULL,
+	/* No exit was seen before: the program came in between. */
+	NO_EXIT,
+	/* More vCPUs than there is room for. */
+	NO_ROOM,
+	/* The vCPU's registers can't be read. */
+	UNREADABLE,
+	COUNTS,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, COUNTS);
+	__type(key, __u32);
+	__type(value, __u64);
+} counts SEC(".maps");
+
+static __always_inline void count(__u32 what)
+{
+	__u64 *counted = bpf_map_lookup_elem(&counts, &what);
+
+	if (counted)
+		*counted += 1;
+}
+
+static __always_inline __u32 since(__u64 begin_ns, __u64 now_ns)
+{
+	__u64 passed_ns = now_ns - begin_ns;
+
+	return passed_ns < NO_ENTRY ? passed_ns : NO_ENTRY;
+}
+
+static __always_inline void send(struct state *state)
+{
+	__u64 flags = BPF_RB_NO_WAKEUP;
+
+	state->waits = 0;
+	if (bpf_ringbuf_query(&records, BPF_RB_AVAIL_DATA) >= wake_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	if (bpf_ringbuf_output(&records, &state->record, HEAD_BYTES + words * 8, flags)) {
+		state->lost++;
+		count(RING_FULL);
+	}
+}
+
+SEC("raw_tp/kvm_exit")
+int on_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u32 thread = bpf_get_current_pid_tgid();
+	__u64 now_ns = bpf_ktime_get_ns();
+	/* Before Linux 5.16 the reason comes first, and is no address of the kernel. */
+	__u64 vcpu = ctx->args[0] >> 63 ? ctx->args[0] : ctx->args[1];
+	struct state *state = bpf_map_lookup_elem(&states, &thread);
+
+	if (!state) {
+		struct state fresh = { .vcpu = vcpu, .exit_ns = now_ns };
+
+		if (bpf_map_update_elem(&states, &thread, &fresh, BPF_ANY))
+			count(NO_ROOM);
+		return 0;
+	}
+	if (state->waits)
+		send(state);
+	state->vcpu = vcpu;
+	state->exit_ns = now_ns;
+	return 0;
+}
+
+SEC("raw_tp/kvm_hypercall")
+int on_hypercall(struct bpf_raw_tracepoint_args *ctx)
+{
+	/* First of all: this is what stands for the hypercall's time, as the trace event's does. */
+	__u64 now_ns = bpf_ktime_get_ns();
+	__u64 number = ctx->args[0];
+	__u64 threads = bpf_get_current_pid_tgid();
+	__u32 thread = threads;
+	unsigned long regs[REGS];
+	struct kvm_vcpu *vcpu;
+	struct record *record;
+	struct state *state;
+
+	if (number - first_number >= numbers)
+		return 0;
+	count(HYPERCALLS);
+	state = bpf_map_lookup_elem(&states, &thread);
+	if (!state || !state->exit_ns)
+		return count(NO_EXIT), 0;
+	vcpu = (struct kvm_vcpu *)state->vcpu;
+	if (bpf_core_read(regs, sizeof(regs), &vcpu->arch.regs))
+		return count(UNREADABLE), 0;
+	record = &state->record;
+	record->exit_ns = state->exit_ns;
+	record->hypercall_after_ns = since(state->exit_ns, now_ns);
+	record->entry_after_ns = NO_ENTRY;
+	record->number = number;
+	record->process = threads >> 32;
+	record->thread = thread;
+	record->vcpu = BPF_CORE_READ(vcpu, vcpu_id);
+	record->cpu = bpf_get_smp_processor_id();
+	record->lost = state->lost;
+	record->words = words;
+	record->flags = 0;
+	record->guest_rip = 0;
+	if (bpf_core_field_exists(vcpu->arch.regs_avail) &&
+	    BPF_CORE_READ(vcpu, arch.regs_avail) >> RIP & 1) {
+		record->guest_rip = regs[RIP];
+		record->flags = RIP_KNOWN;
+	}
+	/* As KVM took them: only their lower halves where the guest is in a 32-bit mode. */
+	record->word[0] = ctx->args[1];
+	record->word[1] = ctx->args[2];
+	record->word[2] = ctx->args[3];
+	record->word[3] = ctx->args[4];
+	record->word[4] = regs[7];
+#pragma unroll
+	for (int at = 5; at < MOST_WORDS; at++)
+		record->word[at] = regs[at + 3];
+	state->waits = 1;
+	return 0;
+}
+
+SEC("raw_tp/kvm_entry")
+int on_entry(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u32 thread = bpf_get_current_pid_tgid();
+	struct state *state = bpf_map_lookup_elem(&states, &thread);
+	struct kvm_vcpu *vcpu;
+
+	if (!state)
+		return 0;
+	if (state->waits) {
+		vcpu = (struct kvm_vcpu *)state->vcpu;
+		state->record.entry_after_ns = since(state->exit_ns, bpf_ktime_get_ns());
+		/* VMX reads it when it is first needed: to go on behind the instruction. */
+		if (!(state->record.flags & RIP_KNOWN) &&
+		    bpf_core_field_exists(vcpu->arch.regs_avail) &&
+		    BPF_CORE_READ(vcpu, arch.regs_avail) >> RIP & 1) {
+			state->record.guest_rip = BPF_CORE_READ(vcpu, arch.regs[RIP]);
+			state->record.flags = RIP_KNOWN | RIP_BEHIND;
+		}
+		send(state);
+	}
+	state->exit_ns = 0;
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";
+/* sha256 of this file, for who asks whether the object was made of it. */
+char hyperscope_source[] SEC("hyperscope.source") = SOURCE;

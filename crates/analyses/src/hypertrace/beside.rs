@@ -1,0 +1,56 @@
+//! What collectors wrote beside recordings, merged by time.
+
+use std::fmt;
+use std::iter::Peekable;
+
+use collected::Hypercall;
+use sources::{Collected, Recording};
+
+use super::VcpuThread;
+
+type Hypercalls<'c> = Peekable<Box<dyn Iterator<Item = (Option<u64>, Hypercall)> + Send + 'c>>;
+
+/// All collectors' hypercalls.
+pub(super) struct Beside<'c>(Vec<(u16, Hypercalls<'c>)>);
+
+impl<'c> Beside<'c> {
+    /// Those of the recordings that have one, at their own index.
+    pub(super) fn new(recordings: &'c [Recording], collected: &'c [Option<Collected>]) -> Self {
+        let all = (0_u16..).zip(recordings).zip(collected);
+        let one = |((at, recording), collected): ((u16, &'c Recording), &'c Option<Collected>)| {
+            let hypercalls: Box<dyn Iterator<Item = _> + Send + 'c> =
+                Box::new(collected.as_ref()?.hypercalls(recording));
+            Some((at, hypercalls.peekable()))
+        };
+        Self(all.filter_map(one).collect())
+    }
+
+    /// Whether a recording's hypercalls are among them.
+    pub(super) fn has(&self, recording: u16) -> bool {
+        self.0.iter().any(|(at, _)| *at == recording)
+    }
+
+    /// The next up to a time: the earliest of what each has next; one without a time at once.
+    pub(super) fn next_until(
+        &mut self,
+        now_ns: u64,
+    ) -> Option<(VcpuThread, Option<u64>, Hypercall)> {
+        let next = |(at, one): (usize, &mut (u16, Hypercalls<'c>))| {
+            Some((one.1.peek()?.0.unwrap_or(0), at))
+        };
+        let (stamp_ns, at) = self.0.iter_mut().enumerate().filter_map(next).min()?;
+        if stamp_ns > now_ns {
+            return None;
+        }
+        let (recording, hypercalls) = self.0.get_mut(at)?;
+        let (stamp_ns, hypercall) = hypercalls.next()?;
+        let from = VcpuThread { recording: *recording, thread: hypercall.thread };
+        Some((from, stamp_ns, hypercall))
+    }
+}
+
+impl fmt::Debug for Beside<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(at, _)| at)).finish()
+    }
+}

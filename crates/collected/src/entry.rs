@@ -1,0 +1,179 @@
+//! What there is in a file, entry for entry.
+
+use crate::fields::Fields;
+use crate::hypercall::Hypercall;
+
+/// The version that this program writes and reads.
+pub const VERSION: u32 = 1;
+
+/// What an entry begins with.
+pub(crate) const MARK: [u8; 2] = *b"HC";
+/// Bytes before its content: the mark, the kind, its words of 8 bytes, a sum over all but itself.
+pub(crate) const ENTRY_HEAD_BYTES: usize = 8;
+
+const BEGIN: u8 = 1;
+const PAIR: u8 = 2;
+const HYPERCALL: u8 = 3;
+const COUNTS: u8 = 4;
+
+/// An entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// What is collected; the first of a file.
+    Begin(Begin),
+    /// Both clocks at a moment.
+    Pair(ClockPair),
+    /// A hypercall.
+    Hypercall(Hypercall),
+    /// What was counted up to there.
+    Counts(Counts),
+    /// Of a kind that this program doesn't know.
+    Unknown(u8),
+}
+
+/// What is collected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Begin {
+    /// Version of the format.
+    pub version: u32,
+    /// Registers of each hypercall.
+    pub words: u32,
+    /// The identity of the recording that it belongs to.
+    pub trace_id: u64,
+    /// The first number of hypercalls that are collected, and how many there are.
+    pub first_number: u64,
+    /// How many numbers.
+    pub numbers: u64,
+    /// The recording's trace clock, up to 16 bytes of its name.
+    pub clock: String,
+}
+
+/// The trace clock, read between two looks at the monotonic clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockPair {
+    /// The monotonic clock before. Nanoseconds.
+    pub mono_before_ns: u64,
+    /// The trace clock, in its own units.
+    pub trace: u64,
+    /// The monotonic clock after. Nanoseconds.
+    pub mono_after_ns: u64,
+}
+
+/// What the program in the kernel counted since it was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Hypercalls with the numbers that are collected.
+    pub hypercalls: u64,
+    /// Those that the ring had no room for.
+    pub ring_full: u64,
+    /// Those whose exit was before the collector came.
+    pub no_exit: u64,
+    /// Exits of vCPUs that there was no room for.
+    pub no_room: u64,
+    /// Hypercalls whose registers couldn't be read.
+    pub unreadable: u64,
+}
+
+impl Counts {
+    /// Hypercalls that were seen and are not there.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.ring_full.saturating_add(self.no_exit).saturating_add(self.unreadable)
+    }
+}
+
+impl Entry {
+    /// The entry as bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Begin(begin) => wrapped(BEGIN, &begin.to_bytes()),
+            Self::Pair(pair) => {
+                let numbers = [pair.mono_before_ns, pair.trace, pair.mono_after_ns];
+                wrapped(PAIR, numbers.map(u64::to_le_bytes).as_flattened())
+            }
+            Self::Hypercall(hypercall) => Self::hypercall_bytes(&hypercall.to_bytes()),
+            Self::Counts(counts) => wrapped(COUNTS, &counts.to_bytes()),
+            Self::Unknown(kind) => wrapped(*kind, &[]),
+        }
+    }
+
+    /// The entry of a hypercall, as the program in the kernel wrote that.
+    #[must_use]
+    pub fn hypercall_bytes(record: &[u8]) -> Vec<u8> {
+        wrapped(HYPERCALL, record)
+    }
+
+    /// Reads what stands behind an entry's head; `None` if it is too short.
+    pub(crate) fn parse(kind: u8, content: &[u8]) -> Option<Self> {
+        let mut fields = Fields(content);
+        Some(match kind {
+            BEGIN => Self::Begin(Begin::parse(fields)?),
+            PAIR => Self::Pair(ClockPair {
+                mono_before_ns: fields.u64()?,
+                trace: fields.u64()?,
+                mono_after_ns: fields.u64()?,
+            }),
+            HYPERCALL => Self::Hypercall(Hypercall::parse(content)?),
+            COUNTS => Self::Counts(Counts {
+                hypercalls: fields.u64()?,
+                ring_full: fields.u64()?,
+                no_exit: fields.u64()?,
+                no_room: fields.u64()?,
+                unreadable: fields.u64()?,
+            }),
+            other => Self::Unknown(other),
+        })
+    }
+}
+
+impl Begin {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(self.version.to_le_bytes());
+        bytes.extend(self.words.to_le_bytes());
+        for number in [self.trace_id, self.first_number, self.numbers] {
+            bytes.extend(number.to_le_bytes());
+        }
+        let name = self.clock.bytes().chain(std::iter::repeat(0));
+        bytes.extend(name.take(16));
+        bytes
+    }
+
+    fn parse(mut fields: Fields<'_>) -> Option<Self> {
+        let (version, words) = (fields.u32()?, fields.u32()?);
+        let (trace_id, first_number, numbers) = (fields.u64()?, fields.u64()?, fields.u64()?);
+        let name = fields.array::<16>()?;
+        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+        let clock = String::from_utf8_lossy(name).into_owned();
+        Some(Self { version, words, trace_id, first_number, numbers, clock })
+    }
+}
+
+impl Counts {
+    fn to_bytes(self) -> Vec<u8> {
+        let Self { hypercalls, ring_full, no_exit, no_room, unreadable } = self;
+        let numbers = [hypercalls, ring_full, no_exit, no_room, unreadable];
+        numbers.map(u64::to_le_bytes).as_flattened().to_vec()
+    }
+}
+
+/// An entry's sum: over its mark, kind and length, and its content.
+pub(crate) fn sum(head: [u8; 4], content: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&head);
+    hasher.update(content);
+    hasher.finalize()
+}
+
+/// Content with a head before it. It is a number of words, as whoever calls this knows.
+fn wrapped(kind: u8, content: &[u8]) -> Vec<u8> {
+    let words = content.chunks(8).len();
+    let [mark, other] = MARK;
+    let head = [mark, other, kind, u8::try_from(words).unwrap_or(u8::MAX)];
+    let mut bytes = Vec::with_capacity(content.len().saturating_add(ENTRY_HEAD_BYTES));
+    bytes.extend(head);
+    bytes.extend(sum(head, content).to_le_bytes());
+    bytes.extend(content);
+    bytes
+}

@@ -1,0 +1,157 @@
+//! A hypercall as the BPF program tells of it: exit, hypercall and entry in one.
+
+use crate::fields::Fields;
+
+/// Bytes before the words.
+pub const HEAD_BYTES: usize = 48;
+/// Registers that carry something, at most.
+pub const MOST_WORDS: usize = 13;
+
+/// In place of the time to the entry: none was seen, or it was later than can be told.
+const NO_ENTRY: u32 = u32::MAX;
+/// The guest's address is known.
+const RIP_KNOWN: u8 = 1;
+/// It is the one behind the instruction, whose length is the same for `vmcall` and `vmmcall`.
+const RIP_BEHIND: u8 = 2;
+const INSTRUCTION_BYTES: u64 = 3;
+
+/// One hypercall of a guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hypercall {
+    /// When the guest exited, on the host's monotonic clock.
+    pub exit_mono_ns: u64,
+    /// When KVM looked at it, so long after the exit. Nanoseconds.
+    pub hypercall_after_ns: u32,
+    /// When the guest went on, so long after the exit: what the hypercall has cost it. `None`: that
+    /// was not seen, or 4.3 seconds later.
+    pub entry_after_ns: Option<u32>,
+    /// Its number: rax.
+    pub number: u64,
+    /// The instruction's address in the guest, where the kernel knew it.
+    pub guest_rip: Option<u64>,
+    /// The process that runs the VM.
+    pub process: u32,
+    /// The thread that runs the vCPU.
+    pub thread: u32,
+    /// The vCPU's number in its VM.
+    pub vcpu: u16,
+    /// The CPU that it ran on.
+    pub cpu: u16,
+    /// Records of this thread that were lost before, modulo 65536.
+    pub lost: u16,
+    /// Its registers rbx, rcx, rdx, rsi, rdi, r8 to r15, as many as were collected.
+    pub words: Words,
+}
+
+/// Registers that carry something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    count: u8,
+    words: [u64; MOST_WORDS],
+}
+
+impl Words {
+    /// These; those behind the thirteenth are left out.
+    #[must_use]
+    pub fn new(words: &[u64]) -> Self {
+        let count = u8::try_from(words.len().min(MOST_WORDS)).unwrap_or(0);
+        let mut own = Self { count, words: [0; MOST_WORDS] };
+        own.words.iter_mut().zip(words).for_each(|(to, from)| *to = *from);
+        own
+    }
+
+    /// All of them, in their order.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u64] {
+        self.words.get(..usize::from(self.count)).unwrap_or(&self.words)
+    }
+}
+
+impl Hypercall {
+    /// When KVM looked at it, on the host's monotonic clock.
+    #[must_use]
+    pub fn mono_ns(&self) -> u64 {
+        self.exit_mono_ns.saturating_add(self.hypercall_after_ns.into())
+    }
+
+    /// Reads what the program in the kernel wrote; `None` if it is none of its records.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut fields = Fields(bytes);
+        let mut read = Self {
+            exit_mono_ns: fields.u64()?,
+            hypercall_after_ns: fields.u32()?,
+            entry_after_ns: Some(fields.u32()?).filter(|&after| after != NO_ENTRY),
+            number: fields.u64()?,
+            guest_rip: Some(fields.u64()?),
+            process: fields.u32()?,
+            thread: fields.u32()?,
+            vcpu: fields.u16()?,
+            cpu: fields.u16()?,
+            lost: fields.u16()?,
+            words: Words { count: fields.u8()?, words: [0; MOST_WORDS] },
+        };
+        let flags = fields.u8()?;
+        let behind = if flags & RIP_BEHIND == 0 { 0 } else { INSTRUCTION_BYTES };
+        let known = |rip: &u64| flags & RIP_KNOWN != 0 && *rip >= behind;
+        read.guest_rip = read.guest_rip.filter(known).map(|rip| rip.wrapping_sub(behind));
+        let Words { count, words } = &mut read.words;
+        if usize::from(*count) > MOST_WORDS {
+            return None;
+        }
+        for word in words.iter_mut().take((*count).into()) {
+            *word = fields.u64()?;
+        }
+        Some(read)
+    }
+
+    /// As the program in the kernel writes it.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEAD_BYTES);
+        bytes.extend(self.exit_mono_ns.to_le_bytes());
+        bytes.extend(self.hypercall_after_ns.to_le_bytes());
+        bytes.extend(self.entry_after_ns.unwrap_or(NO_ENTRY).to_le_bytes());
+        bytes.extend(self.number.to_le_bytes());
+        bytes.extend(self.guest_rip.unwrap_or(0).to_le_bytes());
+        bytes.extend(self.process.to_le_bytes());
+        bytes.extend(self.thread.to_le_bytes());
+        bytes.extend(self.vcpu.to_le_bytes());
+        bytes.extend(self.cpu.to_le_bytes());
+        bytes.extend(self.lost.to_le_bytes());
+        bytes.push(self.words.count);
+        bytes.push(if self.guest_rip.is_some() { RIP_KNOWN } else { 0 });
+        bytes.extend(self.words.as_slice().iter().flat_map(|word| word.to_le_bytes()));
+        bytes
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_behind_the_instruction_is_turned_into_its_own() {
+        let one = Hypercall { guest_rip: Some(0x1003), ..Hypercall::default() };
+        let mut bytes = one.to_bytes();
+        assert_eq!(bytes.len(), HEAD_BYTES);
+        assert_eq!(Hypercall::parse(&bytes), Some(one));
+        *bytes.last_mut().unwrap() = RIP_KNOWN | RIP_BEHIND;
+        assert_eq!(Hypercall::parse(&bytes).unwrap().guest_rip, Some(0x1000));
+        *bytes.last_mut().unwrap() = RIP_BEHIND;
+        assert_eq!(Hypercall::parse(&bytes).unwrap().guest_rip, None);
+    }
+
+    #[test]
+    fn more_words_than_there_are_registers_are_refused() {
+        let words = Words::new(&[7; 20]);
+        let one = Hypercall { words, ..Hypercall::default() };
+        assert_eq!(words.as_slice(), [7; MOST_WORDS]);
+        let mut bytes = one.to_bytes();
+        assert_eq!(Hypercall::parse(&bytes), Some(one));
+        bytes[HEAD_BYTES - 2] = 14;
+        bytes.extend([0; 64]);
+        assert_eq!(Hypercall::parse(&bytes), None);
+    }
+}

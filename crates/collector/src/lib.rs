@@ -1,0 +1,166 @@
+//! Collects guests' hypercalls with all their registers by BPF programs in a KVM host's kernel, and
+//! writes them to a file beside the host's recording (`docs/formats/collected.md`).
+//!
+//! The programs are `bpf/collect.bpf.c`. Nothing of them stays when the [`Collector`], or its
+//! process, is gone: descriptors hold them in the kernel. They write one record from exit to entry
+//! into a ring; a thread moves those to the file, and notes every second how the clock that BPF has
+//! goes with the clock of the recording.
+
+mod clock;
+mod error;
+mod kernel_types;
+mod programs;
+mod writer;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use channel::Signal;
+use collected::{Begin, Counts, VERSION};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::clock::TraceClock;
+pub use crate::error::{CollectError, Result};
+use crate::programs::Programs;
+use crate::writer::Writer;
+
+/// How often clocks are compared, and what is in the ring goes to the file.
+const TURN: Duration = Duration::from_secs(1);
+/// The second comparison comes earlier: one alone doesn't tell how fast the clocks go.
+const FIRST_TURN: Duration = Duration::from_millis(50);
+
+/// What is collected.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The recording's trace clock.
+    pub clock: String,
+    /// The recording's identity.
+    pub trace_id: u64,
+    /// The number of hypercalls that carry frames; marks have the next one.
+    pub number: u64,
+    /// Registers of each hypercall: 4 to 13.
+    pub words: u8,
+}
+
+/// How it went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// What the programs counted.
+    pub counts: Counts,
+    /// Hypercalls in the file.
+    pub written: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+}
+
+/// Programs that collect, and the thread that writes what they do.
+#[derive(Debug)]
+pub struct Collector {
+    stop: Signal,
+    bytes: Arc<AtomicU64>,
+    thread: JoinHandle<Result<Collected>>,
+}
+
+impl Collector {
+    /// Begins to collect, into a new file.
+    ///
+    /// # Errors
+    /// When this kernel or this user has no way to it, or the file can't be written.
+    pub fn begin(plan: &Plan, to: &Path) -> Result<Self> {
+        let mut clock = TraceClock::open(&plan.clock)?;
+        let mut programs = Programs::load(plan.number, plan.words)?;
+        let file = File::create_new(to).map_err(CollectError::io("make", to))?;
+        let bytes = Arc::new(AtomicU64::new(0));
+        let mut writer = Writer::new(file, to, Arc::clone(&bytes));
+        writer.begin(&Begin {
+            version: VERSION,
+            words: plan.words.into(),
+            trace_id: plan.trace_id,
+            first_number: plan.number,
+            numbers: programs::NUMBERS,
+            clock: plan.clock.clone(),
+        })?;
+        writer.pair(clock.pair()?)?;
+        writer.flush()?;
+        programs.attach()?;
+        let stop = Signal::new().map_err(CollectError::io("make an event for", to))?;
+        let mover = Mover { programs, clock, writer, stop: stop.clone() };
+        let thread = thread::Builder::new().name("collector".into()).spawn(move || mover.run());
+        let thread = thread.map_err(CollectError::io("start a thread for", to))?;
+        Ok(Self { stop, bytes, thread })
+    }
+
+    /// Bytes written so far.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has ended, as it does early only when something failed.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Ends it; the file is complete then.
+    ///
+    /// # Errors
+    /// When something could not be written. What was is readable.
+    pub fn end(self) -> Result<Collected> {
+        self.stop.give();
+        self.thread.join().unwrap_or(Err(CollectError::Panicked))
+    }
+}
+
+/// What the thread does.
+struct Mover {
+    programs: Programs,
+    clock: TraceClock,
+    writer: Writer,
+    stop: Signal,
+}
+
+impl Mover {
+    fn run(mut self) -> Result<Collected> {
+        let mut turn = FIRST_TURN;
+        while !self.wait(turn)? {
+            self.turn()?;
+            turn = TURN;
+        }
+        // What is still outside a guest has no entry any more that would be seen.
+        self.programs.detach();
+        self.programs.records(&mut |record| self.writer.hypercall(record))?;
+        for record in self.programs.waiting()? {
+            self.writer.hypercall(&record)?;
+        }
+        self.turn()?;
+        let (written, bytes) = (self.writer.hypercalls(), self.writer.written());
+        Ok(Collected { counts: self.programs.counts()?, written, bytes })
+    }
+
+    /// Moves what is there, and notes where clocks and counts are.
+    fn turn(&mut self) -> Result<()> {
+        self.programs.records(&mut |record| self.writer.hypercall(record))?;
+        self.writer.pair(self.clock.pair()?)?;
+        self.writer.counts(self.programs.counts()?)?;
+        self.writer.flush()
+    }
+
+    /// Waits until the ring is so full that it has to be emptied, or the turn is over; whether all is.
+    fn wait(&self, turn: Duration) -> Result<bool> {
+        let most = Timespec::try_from(turn).ok();
+        let ring = self.programs.ring();
+        let stop = self.stop.fd();
+        let mut fds = [PollFd::new(&ring, PollFlags::IN), PollFd::new(&stop, PollFlags::IN)];
+        match poll(&mut fds, most.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(CollectError::Wait(errno.into())),
+        }
+        let [_, stop] = fds;
+        Ok(stop.revents().contains(PollFlags::IN))
+    }
+}

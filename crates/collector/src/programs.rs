@@ -1,0 +1,139 @@
+//! The BPF programs in the kernel, and what they leave there.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::thread::available_parallelism;
+
+use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
+use aya::programs::RawTracePoint;
+use aya::{Ebpf, EbpfLoader};
+use collected::{Counts, HEAD_BYTES, MOST_WORDS};
+
+use crate::error::{CollectError, Result};
+use crate::kernel_types::kernel_types;
+
+/// The object, of `bpf/collect.bpf.c`.
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/collect.bpf.o");
+/// Numbers of hypercalls that are collected: frames', and marks'.
+pub(crate) const NUMBERS: u64 = 2;
+/// Programs by their names, with their tracepoints. Records are complete only with an exit before
+/// them, so that is the last.
+const PROGRAMS: [(&str, &str); 3] =
+    [("on_entry", "kvm_entry"), ("on_hypercall", "kvm_hypercall"), ("on_exit", "kvm_exit")];
+/// Threads of vCPUs that there is room for: so many for each CPU, within limits.
+const THREADS_A_CPU: usize = 256;
+const THREADS: std::ops::RangeInclusive<usize> = 4096..=65536;
+/// `struct state` in the programs: four words before the record.
+const STATE_BYTES: usize = STATE_HEAD_BYTES + HEAD_BYTES + 8 * MOST_WORDS;
+const STATE_HEAD_BYTES: usize = 32;
+/// Where it tells that a record waits for its entry.
+const WAITS_AT: usize = 16;
+
+/// Programs that are loaded.
+pub(crate) struct Programs {
+    // What is not taken out of it below: the programs.
+    object: Ebpf,
+    ring: RingBuf<MapData>,
+    counts: PerCpuArray<MapData, u64>,
+    states: HashMap<MapData, u32, [u8; STATE_BYTES]>,
+}
+
+impl Programs {
+    /// Loads the programs, for hypercalls with this number and the next.
+    pub(crate) fn load(first_number: u64, words: u8) -> Result<Self> {
+        if !cfg!(target_arch = "x86_64") {
+            return Err(CollectError::Architecture);
+        }
+        let types = kernel_types()?;
+        let words = u32::from(words).min(MOST_WORDS as u32);
+        let threads = available_parallelism().map_or(1, usize::from).saturating_mul(THREADS_A_CPU);
+        let threads = threads.clamp(*THREADS.start(), *THREADS.end());
+        let mut object = EbpfLoader::new()
+            .btf(Some(&types))
+            .override_global("first_number", &first_number, true)
+            .override_global("numbers", &NUMBERS, true)
+            .override_global("words", &words, true)
+            .map_max_entries("states", u32::try_from(threads).unwrap_or(u32::MAX))
+            .load(OBJECT)
+            .map_err(CollectError::of_load)?;
+        for (name, _) in PROGRAMS {
+            program(&mut object, name)?
+                .load()
+                .map_err(|error| CollectError::of_program(name, error))?;
+        }
+        let mut take = |name: &'static str| object.take_map(name).ok_or(CollectError::Panicked);
+        let failed = |error| CollectError::Map(Box::new(error));
+        Ok(Self {
+            ring: take("records")?.try_into().map_err(failed)?,
+            counts: take("counts")?.try_into().map_err(failed)?,
+            states: take("states")?.try_into().map_err(failed)?,
+            object,
+        })
+    }
+
+    /// Has them run.
+    pub(crate) fn attach(&mut self) -> Result<()> {
+        for (name, tracepoint) in PROGRAMS {
+            program(&mut self.object, name)?
+                .attach(tracepoint)
+                .map_err(|error| CollectError::of_attaching(tracepoint, error))?;
+        }
+        Ok(())
+    }
+
+    /// Has them run no more.
+    pub(crate) fn detach(&mut self) {
+        for (name, _) in PROGRAMS {
+            if let Ok(program) = program(&mut self.object, name) {
+                // What can't be unloaded goes with the process.
+                let _ = program.unload();
+            }
+        }
+    }
+
+    /// Can be read when the ring has to be emptied.
+    pub(crate) fn ring(&self) -> BorrowedFd<'_> {
+        self.ring.as_fd()
+    }
+
+    /// Empties the ring.
+    pub(crate) fn records(&mut self, to: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        while let Some(record) = self.ring.next() {
+            to(&record)?;
+        }
+        Ok(())
+    }
+
+    /// Records that still wait for the guest to go on.
+    pub(crate) fn waiting(&self) -> Result<Vec<Vec<u8>>> {
+        let mut waiting = Vec::new();
+        for state in self.states.iter() {
+            let (_, state) = state.map_err(|error| CollectError::Map(Box::new(error)))?;
+            let waits = state.get(WAITS_AT..).and_then(|rest| rest.first_chunk());
+            if waits.is_some_and(|waits| u64::from_ne_bytes(*waits) != 0) {
+                waiting.push(state.get(STATE_HEAD_BYTES..).unwrap_or_default().to_vec());
+            }
+        }
+        Ok(waiting)
+    }
+
+    /// What they have counted, on all CPUs.
+    pub(crate) fn counts(&self) -> Result<Counts> {
+        let sum = |at: u32| -> Result<u64> {
+            let values = self.counts.get(&at, 0);
+            let values = values.map_err(|error| CollectError::Map(Box::new(error)))?;
+            Ok(values.iter().copied().fold(0, u64::saturating_add))
+        };
+        Ok(Counts {
+            hypercalls: sum(0)?,
+            ring_full: sum(1)?,
+            no_exit: sum(2)?,
+            no_room: sum(3)?,
+            unreadable: sum(4)?,
+        })
+    }
+}
+
+fn program<'o>(object: &'o mut Ebpf, name: &'static str) -> Result<&'o mut RawTracePoint> {
+    let program = object.program_mut(name).ok_or(CollectError::Panicked)?;
+    program.try_into().map_err(|error| CollectError::of_program(name, error))
+}

@@ -1,0 +1,97 @@
+//! Hypercalls that BPF programs collect while the host is recorded.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use collector::Collector;
+use serde::Serialize;
+
+use crate::error::Result;
+
+/// Which hypercalls are collected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hypercalls {
+    /// The number of those with frames; marks have the next one.
+    pub number: u64,
+    /// Registers of each: 4 to 13.
+    pub words: u8,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CollectorSummary {
+    /// The file.
+    pub file: &'static str,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Hypercalls in it.
+    pub hypercalls: u64,
+    /// Those that the ring between kernel and recorder had no room for.
+    pub ring_full: u64,
+    /// Those whose exit was before the collector came.
+    pub no_exit: u64,
+    /// Exits of vCPUs that there was no room for.
+    pub no_room: u64,
+    /// Those whose registers couldn't be read.
+    pub unreadable: u64,
+}
+
+impl CollectorSummary {
+    /// Hypercalls that are known to be missing.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.ring_full.saturating_add(self.no_exit).saturating_add(self.unreadable)
+    }
+}
+
+const FILE: &str = "host.collected";
+
+fn file(session: &Path) -> PathBuf {
+    session.join(FILE)
+}
+
+/// Begins to collect, into the session's folder.
+pub(crate) fn begin(
+    what: Hypercalls,
+    clock: &str,
+    trace_id: u64,
+    session: &Path,
+) -> Result<Collector> {
+    let Hypercalls { number, words } = what;
+    let plan = collector::Plan { clock: clock.to_owned(), trace_id, number, words };
+    Ok(Collector::begin(&plan, &file(session))?)
+}
+
+/// Removes what was written, of a recording that did not begin.
+pub(crate) fn forget(session: &Path) {
+    let _ = fs::remove_file(file(session));
+}
+
+/// Ends it; what went wrong is among the faults.
+pub(crate) fn end(collector: Collector, faults: &mut Vec<String>) -> Option<CollectorSummary> {
+    let collected = match collector.end() {
+        Ok(collected) => collected,
+        Err(error) => {
+            faults.push(format!("hypercalls were not collected to the end: {}", told(&error)));
+            return None;
+        }
+    };
+    let counts = collected.counts;
+    Some(CollectorSummary {
+        file: FILE,
+        bytes: collected.bytes,
+        hypercalls: collected.written,
+        ring_full: counts.ring_full,
+        no_exit: counts.no_exit,
+        no_room: counts.no_room,
+        unreadable: counts.unreadable,
+    })
+}
+
+/// An error with what caused it.
+fn told(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {}", told(source)),
+        None => error.to_string(),
+    }
+}

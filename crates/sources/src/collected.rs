@@ -1,0 +1,143 @@
+//! What the BPF collector wrote beside a host's recording, on the recording's times.
+
+use std::path::{Path, PathBuf};
+
+use collected::{Begin, ClockPair, Conversion, Counts, Entries, Entry, Hypercall, VERSION};
+use sys::FileMap;
+
+use crate::open::OpenError;
+use crate::recording::Recording;
+
+/// Its name, in a session's folder.
+const NAME: &str = "host.collected";
+/// Recordings that it may lie beside: a whole one, and what a recorder left that was killed.
+const HOSTS: [&str; 2] = ["host.dat", "host.pages"];
+/// Trace clocks that count something else than nanoseconds.
+const OTHER_UNITS: [&str; 3] = ["x86-tsc", "counter", "uptime"];
+
+/// A collector's file.
+#[derive(Debug)]
+pub struct Collected {
+    path: PathBuf,
+    file: FileMap,
+    begin: Begin,
+    conversion: Conversion,
+    counts: Option<Counts>,
+    hypercalls: u64,
+    damaged_bytes: u64,
+}
+
+impl Collected {
+    /// The file beside a recording, if there is one.
+    ///
+    /// # Errors
+    /// When it can't be read, or belongs to another recording, or is of a later version.
+    pub fn beside(recording: &Recording) -> Result<Option<Self>, OpenError> {
+        let path = recording.path();
+        let is_host = path.file_name().is_some_and(|name| HOSTS.iter().any(|host| name == *host));
+        let path = path.with_file_name(NAME);
+        if !is_host || !path.is_file() {
+            return Ok(None);
+        }
+        let collected = Self::read(&path, FileMap::open(&path)?)?;
+        let (own, its) = (recording.trace_id(), collected.begin.trace_id);
+        if own.is_some_and(|own| own != its) {
+            let what =
+                format!("it belongs to another recording than {}", recording.path().display());
+            return Err(OpenError::Collected { path, what });
+        }
+        Ok(Some(collected))
+    }
+
+    /// The same of bytes that are in memory; messages call it `name`.
+    ///
+    /// # Errors
+    /// When they don't tell what they are.
+    pub fn of_bytes(name: &Path, bytes: Vec<u8>) -> Result<Self, OpenError> {
+        Self::read(name, FileMap::from(bytes))
+    }
+
+    fn read(path: &Path, file: FileMap) -> Result<Self, OpenError> {
+        let refused = |what: String| OpenError::Collected { path: path.to_owned(), what };
+        let mut entries = Entries::new(&file);
+        let (mut begin, mut pairs, mut counts, mut hypercalls) = (None, Vec::new(), None, 0);
+        for entry in entries.by_ref() {
+            match entry {
+                Entry::Begin(told) => drop(begin.get_or_insert(told)),
+                Entry::Pair(pair) => pairs.push(pair),
+                Entry::Hypercall(_) => hypercalls += 1,
+                Entry::Counts(counted) => counts = Some(counted),
+                Entry::Unknown(_) => {}
+            }
+        }
+        let damaged_bytes = entries.damaged_bytes();
+        let begin: Begin = begin.ok_or_else(|| refused("it does not say what it is".into()))?;
+        if begin.version != VERSION {
+            return Err(refused(format!("version {} of it is not known", begin.version)));
+        }
+        let conversion = conversion(&pairs, &begin.clock);
+        let path = path.to_owned();
+        Ok(Self { path, file, begin, conversion, counts, hypercalls, damaged_bytes })
+    }
+
+    /// Where it was read from.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was collected.
+    #[must_use]
+    pub fn begin(&self) -> &Begin {
+        &self.begin
+    }
+
+    /// How its times relate to the recording's.
+    #[must_use]
+    pub fn conversion(&self) -> &Conversion {
+        &self.conversion
+    }
+
+    /// What the collector counted last.
+    #[must_use]
+    pub fn counts(&self) -> Option<Counts> {
+        self.counts
+    }
+
+    /// Hypercalls in it.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.hypercalls
+    }
+
+    /// Whether it holds none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hypercalls == 0
+    }
+
+    /// Bytes that are of no entry.
+    #[must_use]
+    pub fn damaged_bytes(&self) -> u64 {
+        self.damaged_bytes
+    }
+
+    /// Its hypercalls in the order in which guests went on, each with the time on the recording's
+    /// clock at which KVM looked at it; `None` where clocks were not compared.
+    pub fn hypercalls<'c>(
+        &'c self,
+        recording: &'c Recording,
+    ) -> impl Iterator<Item = (Option<u64>, Hypercall)> + 'c {
+        Entries::new(&self.file).filter_map(|entry| match entry {
+            Entry::Hypercall(hypercall) => {
+                let trace = self.conversion.trace(hypercall.mono_ns());
+                Some((trace.map(|trace| recording.time_ns(trace)), hypercall))
+            }
+            _ => None,
+        })
+    }
+}
+
+fn conversion(pairs: &[ClockPair], clock: &str) -> Conversion {
+    Conversion::new(pairs, !OTHER_UNITS.contains(&clock))
+}
