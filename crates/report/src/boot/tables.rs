@@ -47,7 +47,7 @@ fn machine_text(report: &BootReport, machine: &BootedMachine, width: Option<usiz
 }
 
 /// What came when, in a sentence.
-fn summary(machine: &BootedMachine) -> String {
+pub(super) fn summary(machine: &BootedMachine) -> String {
     let (ns, begin_ns) = (machine.nanoseconds, begin_ns(machine));
     let since = |at_ns: u64| time(at_ns.saturating_sub(begin_ns), ns);
     let begins = match machine.phases.first().map(|phase| phase.kind) {
@@ -191,7 +191,7 @@ fn add_guest(table: &mut Table, machine: &BootedMachine) {
 }
 
 /// What a line of the table is called.
-fn label(phase: &Phase) -> String {
+pub(super) fn label(phase: &Phase) -> String {
     let name = match phase.kind {
         PhaseKind::Running => format!("after {:?}", phase.name),
         PhaseKind::Shutdown => format!("down: {}", phase.name),
