@@ -39,6 +39,11 @@ const METRICS: [Metric; 7] = [
     metric("off_cpu_ns", "off_cpu", Unit::Time, Estimator::Per(OFF_CPU, COUNT)),
     metric("events", "events", Unit::Times, Estimator::Per(EVENTS, COUNT)),
 ];
+/// The bit of the metric that is made of a sum: they stand in one order.
+const fn metric_of(sum: usize) -> u32 {
+    1 << (sum - 1)
+}
+
 /// Bits of the metrics that take a host's recording, and of the one that takes the guest's.
 const OF_HOST: u32 = 0b011_1110;
 const OF_GUEST: u32 = 0b100_0000;
@@ -117,8 +122,13 @@ fn group(name: &str, phases: &[&Phase], vm: usize) -> MeasuredGroup {
                 add(EXITS, cost.exits);
                 add(EXIT_TIME, cost.working_ns());
                 add(KERNEL, cost.parts.kernel_ns);
-                add(USER, cost.parts.user_ns);
-                add(OFF_CPU, cost.parts.runnable_ns.saturating_add(cost.parts.blocked_ns));
+                let user_ns = cost.parts.user_ns.or(cost.parts.user_and_return_ns);
+                for (at, part_ns) in [(USER, user_ns), (OFF_CPU, cost.parts.off_cpu_ns)] {
+                    add(at, part_ns.unwrap_or(0));
+                    if part_ns.is_none() {
+                        unrecorded |= metric_of(at);
+                    }
+                }
             }
             None => unrecorded |= OF_HOST,
         }
