@@ -1,9 +1,11 @@
 //! `hyperscope boot`: tables, documents and pictures of a boot and a shutdown.
 
+use std::fs;
+
 use serde_json::Value;
 
 use crate::schemas::{check, closed};
-use crate::tool::{assert_golden, hyperscope, output_of};
+use crate::tool::{assert_golden, hyperscope, output_of, repository};
 
 const HOST: &str = "fixtures/x86-svm/boot.dat";
 const GUEST: &str = "fixtures/x86-svm/boot.guest.dat";
@@ -58,4 +60,34 @@ fn recordings_without_a_boot_say_so() {
     let run = hyperscope(&["boot", "fixtures/x86-svm/tsc.guest.dat"]);
     assert_eq!(run.code, 0, "{}", run.err);
     assert!(run.out.contains("trace_event=initcall:*"), "{}", run.out);
+}
+
+#[test]
+fn boots_are_compared_phase_by_phase() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = folder.path().join("boot.hscope");
+    fs::create_dir(&session).unwrap();
+    for (from, name) in [(HOST, "host.dat"), (GUEST, "guest-l2.dat")] {
+        fs::copy(repository().join(from), session.join(name)).unwrap();
+    }
+    let session = session.to_str().unwrap();
+    let sides = [session, session, session, "--", session, session, session];
+    let args = [&["diff", "--all", "--format", "json", "boot"][..], &sides].concat();
+    let run = hyperscope(&args);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    check(&closed("diff"), &report, "diff boot");
+    let rows = report["rows"].as_array().unwrap();
+    let of = |phase: &str, metric: &str| {
+        let is_it = |row: &&Value| row["phase"] == phase && row["metric"] == metric;
+        rows.iter().find(is_it).unwrap_or_else(|| panic!("no row {phase} {metric}: {rows:?}"))
+    };
+    assert_eq!(of("fs", "exits")["a"], 1119.0);
+    assert_eq!(of("fs", "duration_ns")["ratio"], 1.0);
+    assert_eq!(of("before tracing", "events")["a"], Value::Null);
+    // What both sides have: from the first entry to the mark.
+    let told = document(&[HOST, GUEST]);
+    let until_mark = told["machines"][0]["mark"]["since_begin_ns"].as_f64().unwrap();
+    assert_eq!(of("boot", "duration_ns")["b"], until_mark);
+    assert!(rows.iter().all(|row| row["significant"] != true));
 }
