@@ -65,13 +65,16 @@ fn recordings_without_a_boot_say_so() {
 #[test]
 fn boots_are_compared_phase_by_phase() {
     let folder = tempfile::tempdir().unwrap();
-    let session = folder.path().join("boot.hscope");
-    fs::create_dir(&session).unwrap();
-    for (from, name) in [(HOST, "host.dat"), (GUEST, "guest-l2.dat")] {
-        fs::copy(repository().join(from), session.join(name)).unwrap();
-    }
-    let session = session.to_str().unwrap();
-    let sides = [session, session, session, "--", session, session, session];
+    let session = |name: &str| {
+        let session = folder.path().join(name);
+        fs::create_dir(&session).unwrap();
+        for (from, name) in [(HOST, "host.dat"), (GUEST, "guest-l2.dat")] {
+            fs::copy(repository().join(from), session.join(name)).unwrap();
+        }
+        session.to_str().unwrap().to_owned()
+    };
+    let runs: Vec<String> = ["a1", "a2", "b1", "b2"].map(session).into();
+    let sides = [&runs[0], &runs[1], "--", &runs[2], &runs[3]];
     let args = [&["diff", "--all", "--format", "json", "boot"][..], &sides].concat();
     let run = hyperscope(&args);
     assert_eq!(run.code, 0, "{}", run.err);

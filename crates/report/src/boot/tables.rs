@@ -32,15 +32,15 @@ fn machine_text(report: &BootReport, machine: &BootedMachine, width: Option<usiz
     let all = slowest(machine);
     if !all.is_empty() && report.top > 0 {
         let shown: Vec<&Initcall> = all.iter().copied().take(report.top).collect();
+        let known = left_out.clone();
         let (drawn, more) = initcalls(machine, &shown).draw(width);
         out += &format!("\nslowest of {} initcalls\n{drawn}", count(all.len() as u64));
-        left_out.extend(more);
+        left_out.extend(more.into_iter().filter(|title| !known.contains(title)));
     }
     for note in notes(machine) {
         out += &format!("{note}\n");
     }
     if !left_out.is_empty() {
-        left_out.dedup();
         out += &format!("left out for width: {}; csv and json have all\n", left_out.join(", "));
     }
     out
