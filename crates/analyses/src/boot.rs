@@ -21,7 +21,7 @@ use sources::Recording;
 use timeline::{Losses, Parts};
 
 use crate::reasons::{Code, ReasonNames, is_waiting};
-use crate::{GuestAlignment, find_vms};
+use crate::{GuestAlignment, KnownParts, Recorded, find_vms};
 
 pub use events::Weight;
 
@@ -57,7 +57,7 @@ impl HostCost {
     /// Exit to entry, without exits that wait for work.
     #[must_use]
     pub fn working_ns(&self) -> u64 {
-        self.parts.total_ns().saturating_sub(self.waiting_ns)
+        self.time_ns.saturating_sub(self.waiting_ns)
     }
 }
 
@@ -131,10 +131,12 @@ pub struct HostCost {
     pub exits: u64,
     /// Those with a time.
     pub paired: u64,
-    /// Where their time went.
-    pub parts: Parts,
+    /// The sum of their times, from exit to entry.
+    pub time_ns: u64,
     /// Of that, the time of exits that wait for work.
     pub waiting_ns: u64,
+    /// Where all of it went, as far as that is recorded.
+    pub parts: KnownParts,
     /// By reason, those first that took longest.
     pub reasons: Vec<ReasonCost>,
 }
@@ -336,6 +338,8 @@ struct Tally {
     exits: u64,
     paired: u64,
     parts: Parts,
+    user_return_unseen: u64,
+    poll_unknown: u64,
     /// By instruction set and code: exits and time.
     codes: BTreeMap<(u8, u64), (u64, u64)>,
 }
@@ -345,13 +349,15 @@ impl Tally {
         self.exits += other.exits;
         self.paired += other.paired;
         self.parts.add(&other.parts);
+        self.user_return_unseen += other.user_return_unseen;
+        self.poll_unknown += other.poll_unknown;
         for (code, (exits, time_ns)) in &other.codes {
             let sum = self.codes.entry(*code).or_default();
             (sum.0, sum.1) = (sum.0 + exits, sum.1.saturating_add(*time_ns));
         }
     }
 
-    fn named(&self, names: &mut ReasonNames) -> HostCost {
+    fn named(&self, names: &mut ReasonNames, recorded: &Recorded) -> HostCost {
         let mut waiting_ns = 0_u64;
         let mut reasons = Vec::new();
         for ((isa, code), (exits, time_ns)) in &self.codes {
@@ -364,6 +370,19 @@ impl Tally {
             reasons.push(ReasonCost { reason, code, exits, time_ns, waiting });
         }
         reasons.sort_by_key(|one| std::cmp::Reverse((one.time_ns, one.exits)));
-        HostCost { exits: self.exits, paired: self.paired, parts: self.parts, waiting_ns, reasons }
+        let tally = crate::Tally {
+            parts: self.parts,
+            user_return_unseen: self.user_return_unseen,
+            poll_unknown: self.poll_unknown,
+            ..crate::Tally::default()
+        };
+        HostCost {
+            exits: self.exits,
+            paired: self.paired,
+            time_ns: self.parts.total_ns(),
+            waiting_ns,
+            parts: KnownParts::new(&tally, recorded),
+            reasons,
+        }
     }
 }

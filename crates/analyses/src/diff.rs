@@ -1,6 +1,7 @@
 //! Do two recordings differ, or two sets of them: every metric of every group, with a ratio, its
 //! interval and a p-value. `docs/diff.md` has the method and its reasons.
 
+mod boot;
 mod compare;
 mod condition;
 mod cpu;
@@ -22,5 +23,5 @@ pub use series::{SUMS, Series, Sums};
 pub use stats::Scale;
 
 /// The reports that can be compared; the first is compared where none is named.
-pub static QUESTIONS: [Question; 4] =
-    [exits::QUESTION, nested::QUESTION, path::QUESTION, cpu::QUESTION];
+pub static QUESTIONS: [Question; 5] =
+    [exits::QUESTION, nested::QUESTION, path::QUESTION, cpu::QUESTION, boot::QUESTION];

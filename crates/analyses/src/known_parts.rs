@@ -7,7 +7,7 @@ use crate::tally::Tally;
 
 /// The parts of a row as far as the recording has events for them: what it has none for is `None`,
 /// and its time stays in the part that would have held it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KnownParts {
     /// In the kernel.
     pub kernel_ns: u64,

@@ -104,7 +104,9 @@ impl Description {
         let devices =
             |lab: &Self| (lab.guest.board, lab.guest.net, lab.guest.disk_mib, lab.guest.shm_mib);
         let same_kernel = self.guest.append == wanted.guest.append;
-        shape(self) == shape(wanted) && devices(self) == devices(wanted) && same_kernel
+        let same_time =
+            wanted.instruction_ns.is_none() || self.instruction_ns == wanted.instruction_ns;
+        shape(self) == shape(wanted) && devices(self) == devices(wanted) && same_kernel && same_time
     }
 
     /// The guests' board: memory is shared through a PCI device, which not every board has a place

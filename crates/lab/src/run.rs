@@ -36,15 +36,17 @@ impl Lab {
         let told = |text: String| tell(Told { text, usual: None });
         fs::create_dir_all(to).map_err(LabError::io("cannot make", to))?;
         told("preparing".into());
-        if scenario.needs_module() {
+        let module = scenario.needs_module();
+        if module && description.started > 1 {
             self.put_module()?;
         }
-        self.steps(&description, &scenario.before, &mut Vec::new(), &mut || Ok(()))?;
+        let mut doing = Doing { description: &description, module, recorder: None };
+        self.steps(&mut doing, &scenario.before, &mut Vec::new())?;
         told("recording".into());
         let mut recording = Recorder::begin(self, &description, &scenario.record)?;
         let mut truth = scenario.truth.clone();
-        let mut taken = || recording.take_guest(self);
-        let done = self.steps(&description, &scenario.steps, &mut truth, &mut taken);
+        doing.recorder = Some(&mut recording);
+        let done = self.steps(&mut doing, &scenario.steps, &mut truth);
         // Ended in any case: it would go on for ever.
         told("writing the recording".into());
         let files = recording.end(self, &scenario.record);
@@ -68,22 +70,26 @@ impl Lab {
         session.put(&Put { path: MODULE.into(), mode: 0o644 }, &mut file)
     }
 
-    fn steps(
-        &self,
-        description: &Description,
-        steps: &[Step],
-        truth: &mut Vec<Truth>,
-        take_guest: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<()> {
+    fn steps(&self, doing: &mut Doing<'_>, steps: &[Step], truth: &mut Vec<Truth>) -> Result<()> {
+        let description = doing.description;
         for step in steps {
             match step {
                 Step::Run(run) if run.arch.is_none_or(|arch| arch == description.arch) => {
                     truth.extend(self.run_step(run)?);
                 }
                 Step::Run(_) => {}
-                Step::Start { level } => drop(self.start_level(description, *level)?),
+                Step::Start { level } => {
+                    self.start_level(description, *level)?;
+                    if *level == 2 && doing.module {
+                        self.put_module()?;
+                    }
+                }
                 Step::ShutDown { level } => self.shut_down(*level)?,
-                Step::TakeGuest => take_guest()?,
+                Step::TakeGuest => {
+                    if let Some(recorder) = &mut doing.recorder {
+                        recorder.take_guest(self)?;
+                    }
+                }
                 Step::Wait { seconds } => std::thread::sleep(Duration::from_secs(*seconds)),
             }
         }
@@ -144,6 +150,15 @@ impl Lab {
         self.session(level - 1)?.check(&["sh", "-c", &ended], SHUT_DOWN)?;
         Description { started: level - 1, ..self.description()? }.write(self.run_folder())
     }
+}
+
+/// What steps are done with.
+struct Doing<'d> {
+    description: &'d Description,
+    /// A guest that starts gets the module that tells its host by hypercalls.
+    module: bool,
+    /// Who records meanwhile.
+    recorder: Option<&'d mut Recorder>,
 }
 
 /// Who records: this program, unless it doesn't run there.

@@ -38,6 +38,8 @@ pub struct Scenario {
     pub levels: u8,
     /// How many of them are up when it begins; unset: all.
     started: Option<u8>,
+    /// How much of its time an instruction takes, in ns; level 1 has one processor then.
+    instruction_ns: Option<u32>,
     /// What its guest has beyond the usual.
     #[serde(default)]
     guest: GuestChanges,
@@ -206,6 +208,9 @@ impl Scenario {
     pub fn description(&self, arch: Arch) -> Description {
         let mut lab = Description::new(arch, self.levels);
         lab.started = self.started.unwrap_or(self.levels);
+        lab.instruction_ns = self.instruction_ns;
+        // QEMU stands still with more where instructions are counted.
+        lab.cpus = self.instruction_ns.map_or(lab.cpus, |_| 1);
         lab.guest.board = self.guest.board.unwrap_or(lab.guest.board);
         lab.guest.cpus = self.guest.cpus.unwrap_or(lab.guest.cpus);
         lab.guest.net = self.guest.net;

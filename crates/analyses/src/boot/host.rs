@@ -5,6 +5,7 @@ use sources::Recording;
 use timeline::{ExitSink, ExitSpan, Losses, Outcome, each_exit, group_vms};
 
 use super::{BootedMachine, Phase, PhaseKind, Tally, edges, segments};
+use crate::Recorded;
 use crate::reasons::ReasonNames;
 
 /// Adds exits, and the phases that the host alone knows of; what its recording lost.
@@ -30,11 +31,11 @@ pub(super) fn add(
             sum.merge(tally);
         }
     }
-    let mut names = ReasonNames::new(host);
+    let (mut names, recorded) = (ReasonNames::new(host), Recorded::new(pass.seen));
     let mut cost = |segments: std::ops::Range<usize>| {
         let mut sum = Tally::default();
         tallies.iter().take(segments.end).skip(segments.start).for_each(|one| sum.merge(one));
-        sum.named(&mut names)
+        sum.named(&mut names, &recorded)
     };
     machine.exits = Some(cost(0..usize::MAX).exits);
     for initcall in machine.initcalls.iter_mut().filter(|one| one.depth == 0) {
@@ -98,6 +99,8 @@ impl ExitSink for Gather<'_> {
         if span.outcome == Outcome::Paired {
             tally.paired += 1;
             tally.parts.add(&span.parts);
+            tally.user_return_unseen += u64::from(span.user_return_unseen);
+            tally.poll_unknown += u64::from(span.poll_unknown);
             code.1 = code.1.saturating_add(span.duration_ns());
         }
     }

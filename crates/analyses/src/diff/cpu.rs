@@ -23,6 +23,7 @@ pub(super) const QUESTION: Question = Question {
     metrics: &METRICS,
     weight: TIME,
     count: COUNT,
+    aligned: false,
     measure,
     settle: |_| (),
 };

@@ -18,6 +18,8 @@ pub struct Question {
     pub weight: usize,
     /// The sum that counts what a group is of: rare groups are judged by it.
     pub count: usize,
+    /// Guests' recordings must be on their hosts' clocks before they are measured.
+    pub aligned: bool,
     /// Measures one run, whose recordings come with the host's first; hears of the bytes done.
     pub measure: fn(&[Recording], &(dyn Fn(u64) + Sync)) -> Run,
     /// Makes the same group of all runs comparable, where some were recorded with fewer events.

@@ -9,6 +9,7 @@ use anyhow::bail;
 use report::{DiffReport, diff_verdict};
 use sources::Recording;
 
+use crate::aligned::align_guests;
 use crate::args::diff::{DiffArgs, Sides};
 use crate::inputs::{is_of_guest, open_all};
 use crate::output;
@@ -18,7 +19,14 @@ use crate::progress::Progress;
 const CONDITION_HOLDS: u8 = 3;
 
 pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode> {
-    let runs = |paths: &[PathBuf]| paths.iter().map(open_run).collect::<anyhow::Result<Vec<_>>>();
+    let open = |path: &PathBuf| {
+        let mut run = open_run(path)?;
+        if sides.question.aligned {
+            align_guests(&mut run, None)?;
+        }
+        Ok(run)
+    };
+    let runs = |paths: &[PathBuf]| paths.iter().map(open).collect::<anyhow::Result<Vec<_>>>();
     let (a, b) = (runs(sides.a)?, runs(sides.b)?);
     let mut out = output::open(args.output.output.as_deref(), a.iter().chain(&b).flatten())?;
     let all = a.iter().chain(&b).flatten();

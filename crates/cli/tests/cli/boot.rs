@@ -1,9 +1,11 @@
 //! `hyperscope boot`: tables, documents and pictures of a boot and a shutdown.
 
+use std::fs;
+
 use serde_json::Value;
 
 use crate::schemas::{check, closed};
-use crate::tool::{assert_golden, hyperscope, output_of};
+use crate::tool::{assert_golden, hyperscope, output_of, repository};
 
 const HOST: &str = "fixtures/x86-svm/boot.dat";
 const GUEST: &str = "fixtures/x86-svm/boot.guest.dat";
@@ -20,7 +22,7 @@ fn tables_are_as_expected() {
     let csv = output_of(&["boot", "--format", "csv", HOST, GUEST]);
     let first: String = csv.split_inclusive('\n').take(30).collect();
     assert_golden("x86-svm-boot.boot.csv", &first);
-    assert_eq!(csv.lines().count(), 1 + 22 + 585);
+    assert_eq!(csv.lines().count(), 1 + 21 + 585);
 }
 
 #[test]
@@ -58,4 +60,37 @@ fn recordings_without_a_boot_say_so() {
     let run = hyperscope(&["boot", "fixtures/x86-svm/tsc.guest.dat"]);
     assert_eq!(run.code, 0, "{}", run.err);
     assert!(run.out.contains("trace_event=initcall:*"), "{}", run.out);
+}
+
+#[test]
+fn boots_are_compared_phase_by_phase() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = |name: &str| {
+        let session = folder.path().join(name);
+        fs::create_dir(&session).unwrap();
+        for (from, name) in [(HOST, "host.dat"), (GUEST, "guest-l2.dat")] {
+            fs::copy(repository().join(from), session.join(name)).unwrap();
+        }
+        session.to_str().unwrap().to_owned()
+    };
+    let runs: Vec<String> = ["a1", "a2", "b1", "b2"].map(session).into();
+    let sides = [&runs[0], &runs[1], "--", &runs[2], &runs[3]];
+    let args = [&["diff", "--all", "--format", "json", "boot"][..], &sides].concat();
+    let run = hyperscope(&args);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    check(&closed("diff"), &report, "diff boot");
+    let rows = report["rows"].as_array().unwrap();
+    let of = |phase: &str, metric: &str| {
+        let is_it = |row: &&Value| row["phase"] == phase && row["metric"] == metric;
+        rows.iter().find(is_it).unwrap_or_else(|| panic!("no row {phase} {metric}: {rows:?}"))
+    };
+    assert_eq!(of("fs", "exits")["a"], 1119.0);
+    assert_eq!(of("fs", "duration_ns")["ratio"], 1.0);
+    assert_eq!(of("before tracing", "events")["a"], Value::Null);
+    // What both sides have: from the first entry to the mark.
+    let told = document(&[HOST, GUEST]);
+    let until_mark = told["machines"][0]["mark"]["since_begin_ns"].as_f64().unwrap();
+    assert_eq!(of("boot", "duration_ns")["b"], until_mark);
+    assert!(rows.iter().all(|row| row["significant"] != true));
 }

@@ -1,11 +1,308 @@
-//! A boot as a picture: a bar of its phases, and below it a line for each level and each of the
-//! slowest initcalls.
+//! A boot as a picture: a bar of its phases with the rate of exits under it, then a line for each phase
+//! and each of the slowest initcalls, where they lie in time.
 
-use super::BootReport;
+use std::fmt::Write;
 
-/// The picture of the first machine.
+use analyses::{BootedMachine, HostCost, Initcall, Phase, PhaseKind};
+
+use super::tables::{label, summary};
+use super::{BootReport, begin_ns, call_name, slowest};
+use crate::units::{count, time};
+
+/// Pixels: the picture, the names at its left, a line, the bar of phases, the rates under it.
+const WIDTH: f64 = 1200.0;
+const NAMES: f64 = 210.0;
+const RIGHT: f64 = 20.0;
+const LINE: f64 = 18.0;
+const BAR: f64 = 26.0;
+const RATES: f64 = 48.0;
+/// Between the parts of a machine, and between machines.
+const GAP: f64 = 26.0;
+/// A letter, about.
+const LETTER: f64 = 6.6;
+/// Marks of the time axis, at most.
+const MOST_TICKS: u64 = 12;
+
+/// Colours of phases by kind; levels take turns.
+const LEVELS: [&str; 3] = ["#7fb0dc", "#a5cbe9", "#c9e0f2"];
+const INITCALLS: &str = "#e45756";
+const EXITS: &str = "#f58518";
+
+/// The picture of all machines, one below the other.
 #[must_use]
 pub fn boot_svg(report: &BootReport) -> String {
-    let _ = report;
-    String::new()
+    let mut canvas = Canvas { body: String::new(), y: GAP };
+    for machine in &report.boot.machines {
+        canvas.machine(report, machine);
+    }
+    if report.boot.machines.is_empty() {
+        canvas.text(12.0, "start", "no machine boots or goes down here");
+        canvas.y += GAP;
+    }
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{0}\" viewBox=\"0 0 \
+         {WIDTH} {0}\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" \
+         height=\"100%\" fill=\"#fff\"/>\n{1}</svg>\n",
+        canvas.y, canvas.body
+    )
+}
+
+struct Canvas {
+    body: String,
+    y: f64,
+}
+
+/// Time to pixels.
+#[derive(Clone, Copy)]
+struct Scale {
+    begin_ns: u64,
+    whole_ns: u64,
+    nanoseconds: bool,
+}
+
+impl Scale {
+    fn x(self, ns: u64) -> f64 {
+        let since = ns.saturating_sub(self.begin_ns) as f64;
+        NAMES + (WIDTH - NAMES - RIGHT) * (since / self.whole_ns.max(1) as f64).min(1.0)
+    }
+}
+
+impl Canvas {
+    fn machine(&mut self, report: &BootReport, machine: &BootedMachine) {
+        let end_ns = machine.phases.last().map_or(0, |phase| phase.to_ns);
+        let begin_ns = begin_ns(machine);
+        let nanoseconds = machine.nanoseconds;
+        let scale = Scale { begin_ns, whole_ns: end_ns.saturating_sub(begin_ns), nanoseconds };
+        let title = format!("{}: {}", report.name(machine), summary(machine));
+        self.heading(&title);
+        self.bar(machine, scale);
+        if machine.phases.iter().any(|phase| phase.host.is_some()) {
+            self.rates(machine, scale);
+        }
+        self.ticks(scale);
+        for (at, phase) in machine.phases.iter().enumerate() {
+            let (fill, name) = (colour(phase, at), label(phase));
+            let said = said(phase.duration_ns(), phase.host.as_ref(), scale);
+            self.line(&name, fill, (phase.from_ns, phase.to_ns), &said, scale);
+        }
+        let mut calls: Vec<&Initcall> = slowest(machine).into_iter().take(report.top).collect();
+        if !calls.is_empty() {
+            self.y += GAP;
+            self.heading(&format!(
+                "slowest of {} initcalls",
+                count(machine.initcalls.len() as u64)
+            ));
+        }
+        calls.sort_by_key(|call| call.from_ns);
+        for call in calls {
+            let Some(took_ns) = call.duration_ns() else { continue };
+            let said = said(took_ns, call.host.as_ref(), scale);
+            let span_ns = (call.from_ns, call.from_ns.saturating_add(took_ns));
+            self.line(&call_name(call), INITCALLS, span_ns, &said, scale);
+        }
+        self.y += GAP * 2.0;
+    }
+
+    fn heading(&mut self, text: &str) {
+        let y = self.y;
+        let _ = writeln!(
+            self.body,
+            "<text x=\"12\" y=\"{y}\" font-size=\"14\" font-weight=\"bold\">{}</text>",
+            escaped(text)
+        );
+        self.y += LINE;
+    }
+
+    /// All phases in one bar, with names where they fit.
+    fn bar(&mut self, machine: &BootedMachine, scale: Scale) {
+        for (at, phase) in machine.phases.iter().enumerate() {
+            let (from, to) = (scale.x(phase.from_ns), scale.x(phase.to_ns));
+            let said = said(phase.duration_ns(), phase.host.as_ref(), scale);
+            let name = label(phase);
+            self.rect(
+                (from, self.y, to - from, BAR),
+                colour(phase, at),
+                &format!("{name}: {said}"),
+            );
+            if name.chars().count() as f64 * LETTER < to - from {
+                let (x, y) = (from.midpoint(to), self.y + BAR * 0.66);
+                let _ = writeln!(
+                    self.body,
+                    "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" fill=\"#222\">{}</text>",
+                    escaped(&name)
+                );
+            }
+        }
+        self.y += BAR;
+    }
+
+    /// How often each phase left the guest, as heights.
+    fn rates(&mut self, machine: &BootedMachine, scale: Scale) {
+        let rate = |phase: &Phase| {
+            let exits = phase.host.as_ref().map_or(0, |cost| cost.exits) as f64;
+            exits / (phase.duration_ns().max(1) as f64 / 1e9)
+        };
+        // What lasts less than a hundredth would make all else look flat.
+        let counts = |phase: &&Phase| phase.duration_ns() > scale.whole_ns / 100;
+        let most = machine.phases.iter().filter(counts).map(rate).fold(1.0, f64::max);
+        for phase in &machine.phases {
+            let height = RATES * (rate(phase) / most).min(1.0);
+            let (from, to) = (scale.x(phase.from_ns), scale.x(phase.to_ns));
+            let text = match scale.nanoseconds {
+                true => format!("{}: {:.0} exits a second", label(phase), rate(phase)),
+                false => label(phase),
+            };
+            self.rect((from, self.y + RATES - height, to - from, height), EXITS, &text);
+        }
+        self.y += RATES;
+        let unit = match scale.nanoseconds {
+            true => format!("exits, at most {} a second", count(most as u64)),
+            false => "exits by time".to_owned(),
+        };
+        self.text(NAMES - 8.0, "end", &unit);
+    }
+
+    fn ticks(&mut self, scale: Scale) {
+        let step_ns = step(scale.whole_ns);
+        let y = self.y;
+        for at in 0..=scale.whole_ns / step_ns {
+            let ns = at.saturating_mul(step_ns);
+            let x = scale.x(scale.begin_ns.saturating_add(ns));
+            let text = if ns == 0 { "0".to_owned() } else { time(ns, scale.nanoseconds) };
+            let _ = writeln!(
+                self.body,
+                "<path d=\"M{x:.1} {y:.1}v5\" stroke=\"#888\"/><text x=\"{x:.1}\" y=\"{:.1}\" \
+                 text-anchor=\"middle\" fill=\"#555\">{text}</text>",
+                y + 17.0
+            );
+        }
+        self.y += GAP + 6.0;
+    }
+
+    /// A name, its stretch of time, and what is said of it beside that.
+    fn line(
+        &mut self,
+        name: &str,
+        fill: &str,
+        (from_ns, to_ns): (u64, u64),
+        said: &str,
+        scale: Scale,
+    ) {
+        let (from, to) = (scale.x(from_ns), scale.x(to_ns));
+        let y = self.y;
+        let _ = writeln!(
+            self.body,
+            "<path d=\"M{NAMES} {:.1}H{}\" stroke=\"#eee\"/>",
+            y + LINE / 2.0,
+            WIDTH - RIGHT
+        );
+        self.rect(
+            (from, y + 3.0, (to - from).max(1.0), LINE - 6.0),
+            fill,
+            &format!("{name}: {said}"),
+        );
+        let fits = to + 6.0 + said.chars().count() as f64 * LETTER < WIDTH;
+        let (x, anchor) = if fits { (to + 6.0, "start") } else { (from - 6.0, "end") };
+        let baseline = y + LINE * 0.72;
+        let _ = writeln!(
+            self.body,
+            "<text x=\"{:.1}\" y=\"{baseline:.1}\" text-anchor=\"end\">{}</text><text x=\"{x:.1}\" \
+             y=\"{baseline:.1}\" text-anchor=\"{anchor}\" fill=\"#555\">{}</text>",
+            NAMES - 8.0,
+            escaped(name),
+            escaped(said)
+        );
+        self.y += LINE;
+    }
+
+    fn rect(&mut self, (x, y, width, height): (f64, f64, f64, f64), fill: &str, told: &str) {
+        let _ = writeln!(
+            self.body,
+            "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" \
+             fill=\"{fill}\"><title>{}</title></rect>",
+            escaped(told)
+        );
+    }
+
+    fn text(&mut self, x: f64, anchor: &str, text: &str) {
+        let y = self.y;
+        let _ = writeln!(
+            self.body,
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"#555\">{}</text>",
+            escaped(text)
+        );
+    }
+}
+
+fn colour(phase: &Phase, at: usize) -> &'static str {
+    match phase.kind {
+        PhaseKind::Before => "#bdbdbd",
+        PhaseKind::Kernel => "#d3cdc4",
+        PhaseKind::Level => LEVELS.get(at % LEVELS.len()).copied().unwrap_or("#7fb0dc"),
+        PhaseKind::User => "#8cc686",
+        PhaseKind::Running => "#cfe6c9",
+        PhaseKind::Shutdown => "#cfa3c3",
+        PhaseKind::After => "#dddddd",
+    }
+}
+
+fn said(took_ns: u64, host: Option<&HostCost>, scale: Scale) -> String {
+    let exits = host.map(|cost| format!(", {} exits", count(cost.exits)));
+    format!("{}{}", time(took_ns, scale.nanoseconds), exits.unwrap_or_default())
+}
+
+/// The least of 1, 2 and 5 times a power of ten that makes few enough marks.
+fn step(whole_ns: u64) -> u64 {
+    let mut step_ns = 1_u64;
+    while whole_ns / step_ns > MOST_TICKS {
+        step_ns = match leading(step_ns) {
+            2 => step_ns / 2 * 5,
+            _ => step_ns.saturating_mul(2),
+        };
+    }
+    step_ns
+}
+
+/// The first digit.
+fn leading(mut number: u64) -> u64 {
+    while number >= 10 {
+        number /= 10;
+    }
+    number
+}
+
+/// Text as XML has it; what it has no place for is left out.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_of_time_are_round_and_few() {
+        for (whole_ns, expected) in
+            [(1, 1), (12, 1), (13, 2), (25, 5), (70, 10), (20_800_000_000, 2_000_000_000)]
+        {
+            assert_eq!(step(whole_ns), expected, "{whole_ns}");
+        }
+        assert!(u64::MAX / step(u64::MAX) <= MOST_TICKS);
+    }
+
+    #[test]
+    fn names_of_guests_are_no_markup() {
+        assert_eq!(escaped("<a href=\"x\">&\u{1}"), "&lt;a href=&quot;x&quot;&gt;&amp;\u{fffd}");
+    }
 }

@@ -32,22 +32,22 @@ fn machine_text(report: &BootReport, machine: &BootedMachine, width: Option<usiz
     let all = slowest(machine);
     if !all.is_empty() && report.top > 0 {
         let shown: Vec<&Initcall> = all.iter().copied().take(report.top).collect();
+        let known = left_out.clone();
         let (drawn, more) = initcalls(machine, &shown).draw(width);
         out += &format!("\nslowest of {} initcalls\n{drawn}", count(all.len() as u64));
-        left_out.extend(more);
+        left_out.extend(more.into_iter().filter(|title| !known.contains(title)));
     }
     for note in notes(machine) {
         out += &format!("{note}\n");
     }
     if !left_out.is_empty() {
-        left_out.dedup();
         out += &format!("left out for width: {}; csv and json have all\n", left_out.join(", "));
     }
     out
 }
 
 /// What came when, in a sentence.
-fn summary(machine: &BootedMachine) -> String {
+pub(super) fn summary(machine: &BootedMachine) -> String {
     let (ns, begin_ns) = (machine.nanoseconds, begin_ns(machine));
     let since = |at_ns: u64| time(at_ns.saturating_sub(begin_ns), ns);
     let begins = match machine.phases.first().map(|phase| phase.kind) {
@@ -111,20 +111,22 @@ fn notes(machine: &BootedMachine) -> Vec<String> {
     notes
 }
 
-/// The line of all phases together.
-fn sum(machine: &BootedMachine) -> Option<HostCost> {
-    let costs = machine.phases.iter().filter_map(|phase| phase.host.as_ref());
-    costs.fold(None, |sum, cost| {
-        let mut sum = sum.unwrap_or_default();
-        sum.exits += cost.exits;
-        sum.parts.add(&cost.parts);
-        sum.waiting_ns = sum.waiting_ns.saturating_add(cost.waiting_ns);
-        Some(sum)
-    })
-}
+/// A column of what phases cost the host; `None` where it is not known.
+type OfHost = (&'static str, u8, fn(&HostCost) -> Option<u64>);
 
-/// A column of what phases cost the host.
-type OfHost<'c> = (&'c str, u8, &'c dyn Fn(&HostCost) -> String);
+const OF_HOST: [OfHost; 6] = [
+    ("exits", 0, |cost| Some(cost.exits)),
+    ("exit time", 0, |cost| Some(cost.working_ns())),
+    ("waiting", 2, |cost| Some(cost.waiting_ns)),
+    ("kernel", 1, |cost| Some(cost.parts.kernel_ns)),
+    ("user", 1, user_ns),
+    ("off CPU", 2, |cost| cost.parts.off_cpu_ns),
+];
+
+/// In the VMM, with the way back where that is not told apart.
+fn user_ns(cost: &HostCost) -> Option<u64> {
+    cost.parts.user_ns.or(cost.parts.user_and_return_ns)
+}
 
 fn phases(machine: &BootedMachine) -> Table {
     let ns = machine.nanoseconds;
@@ -144,24 +146,30 @@ fn phases(machine: &BootedMachine) -> Table {
     if machine.guest.is_some() {
         add_guest(&mut table, machine);
     }
-    let of_host: [OfHost<'_>; 7] = [
-        ("exits", 0, &|cost| count(cost.exits)),
-        ("exit time", 0, &|cost| time(cost.working_ns(), ns)),
-        ("waiting", 2, &|cost| time(cost.waiting_ns, ns)),
-        ("kernel", 1, &|cost| time(cost.parts.kernel_ns, ns)),
-        ("user", 1, &|cost| time(cost.parts.user_ns, ns)),
-        ("off CPU", 2, &|cost| {
-            time(cost.parts.runnable_ns.saturating_add(cost.parts.blocked_ns), ns)
-        }),
-        ("most time in", 3, &most),
-    ];
-    if let Some(sum) = sum(machine) {
-        for (title, rank, of) in of_host {
-            let cell = |phase: &Phase| phase.host.as_ref().map_or_else(String::new, of);
-            table.numbers(title, rank, cells(&cell, of(&sum)));
-        }
-    }
+    add_host(&mut table, machine);
     table
+}
+
+fn add_host(table: &mut Table, machine: &BootedMachine) {
+    let costs: Vec<Option<&HostCost>> =
+        machine.phases.iter().map(|phase| phase.host.as_ref()).collect();
+    for (title, rank, of) in OF_HOST {
+        let numbers: Vec<Option<u64>> = costs.iter().map(|cost| cost.and_then(of)).collect();
+        if numbers.iter().all(Option::is_none) {
+            continue;
+        }
+        let shown = |number: u64| match title {
+            "exits" => count(number),
+            _ => time(number, machine.nanoseconds),
+        };
+        let sum = numbers.iter().flatten().copied().fold(0, u64::saturating_add);
+        let cell = |number: Option<u64>| number.map_or_else(String::new, shown);
+        table.numbers(title, rank, numbers.into_iter().map(cell).chain([shown(sum)]).collect());
+    }
+    if costs.iter().any(Option::is_some) {
+        let cells = costs.iter().map(|cost| cost.map_or_else(String::new, most));
+        table.numbers("most time in", 3, cells.collect());
+    }
 }
 
 /// The reason whose exits took longest, those that wait for work left out.
@@ -191,9 +199,10 @@ fn add_guest(table: &mut Table, machine: &BootedMachine) {
 }
 
 /// What a line of the table is called.
-fn label(phase: &Phase) -> String {
+pub(super) fn label(phase: &Phase) -> String {
     let name = match phase.kind {
-        PhaseKind::Running => format!("after {:?}", phase.name),
+        // What has no boot before it begins with the recording.
+        PhaseKind::Running if phase.name != "recorded" => format!("after {:?}", phase.name),
         PhaseKind::Shutdown => format!("down: {}", phase.name),
         _ => phase.name.clone(),
     };
@@ -264,14 +273,11 @@ pub(super) fn csv(report: &BootReport) -> Table {
     add("events", &|row| number(row.weight?.events));
     add("event_bytes", &|row| number(row.weight?.bytes));
     add("exits", &|row| number(row.host?.exits));
-    add(&format!("exit_time_{unit}"), &|row| number(row.host?.parts.total_ns()));
+    add(&format!("exit_time_{unit}"), &|row| number(row.host?.time_ns));
     add(&format!("kernel_{unit}"), &|row| number(row.host?.parts.kernel_ns));
-    add(&format!("user_{unit}"), &|row| number(row.host?.parts.user_ns));
-    add(&format!("off_cpu_{unit}"), &|row| {
-        let parts = &row.host?.parts;
-        number(parts.runnable_ns.saturating_add(parts.blocked_ns))
-    });
-    add(&format!("halt_poll_{unit}"), &|row| number(row.host?.parts.halt_poll_ns));
+    add(&format!("user_{unit}"), &|row| number(user_ns(row.host?)?));
+    add(&format!("off_cpu_{unit}"), &|row| number(row.host?.parts.off_cpu_ns?));
+    add(&format!("halt_poll_{unit}"), &|row| number(row.host?.parts.halt_poll_ns?));
     table
 }
 

@@ -1,0 +1,146 @@
+//! Boots and shutdowns to be compared: how long each phase lasts, and what it costs the host. A run has
+//! each phase once: what varies is told by several runs a side.
+
+use sources::Recording;
+
+use super::exits::metric;
+use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
+use super::series::{Series, Sums};
+use crate::boot::{BootMarks, BootedMachine, Phase, PhaseKind, boot};
+use crate::{align, find_vms};
+
+const COUNT: usize = 0;
+const TIME: usize = 1;
+const EXITS: usize = 2;
+const EXIT_TIME: usize = 3;
+const KERNEL: usize = 4;
+const USER: usize = 5;
+const OFF_CPU: usize = 6;
+const EVENTS: usize = 7;
+
+/// `hyperscope diff boot`.
+pub(super) const QUESTION: Question = Question {
+    name: "boot",
+    columns: &["vm", "phase"],
+    metrics: &METRICS,
+    weight: TIME,
+    count: COUNT,
+    aligned: true,
+    measure,
+    settle: |_| (),
+};
+
+const METRICS: [Metric; 7] = [
+    metric("duration_ns", "duration", Unit::Time, Estimator::Per(TIME, COUNT)),
+    metric("exits", "exits", Unit::Times, Estimator::Per(EXITS, COUNT)),
+    metric("exit_time_ns", "exit_time", Unit::Time, Estimator::Per(EXIT_TIME, COUNT)),
+    metric("kernel_ns", "kernel", Unit::Time, Estimator::Per(KERNEL, COUNT)),
+    metric("user_ns", "user", Unit::Time, Estimator::Per(USER, COUNT)),
+    metric("off_cpu_ns", "off_cpu", Unit::Time, Estimator::Per(OFF_CPU, COUNT)),
+    metric("events", "events", Unit::Times, Estimator::Per(EVENTS, COUNT)),
+];
+/// The bit of the metric that is made of a sum: they stand in one order.
+const fn metric_of(sum: usize) -> u32 {
+    1 << (sum - 1)
+}
+
+/// Bits of the metrics that take a host's recording, and of the one that takes the guest's.
+const OF_HOST: u32 = 0b011_1110;
+const OF_GUEST: u32 = 0b100_0000;
+
+fn measure(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Run {
+    // Which guest is whose; their times are on their hosts' clocks already.
+    let guests = align(recordings, None, &|_| ());
+    let found = boot(recordings, &guests, &BootMarks::default(), tick);
+    let mut run = Run::empty();
+    for machine in &found.machines {
+        let vm = run.vms.len();
+        let name = machine.vm.clone().unwrap_or_else(|| "guest".into());
+        let host = machine.host.and_then(|at| recordings.get(at));
+        let of_host = host.map(|host| find_vms(host, &|_| ())).unwrap_or_default();
+        let vcpus = of_host.iter().find(|vm| vm.name == name).map_or(0, |vm| vm.vcpus.len());
+        run.vms.push(RunVm { name, vcpus });
+        run.groups.extend(groups(machine, vm));
+        run.nanoseconds = machine.nanoseconds;
+        let first_ns = machine.phases.first().map_or(0, |one| one.from_ns);
+        let last_ns = machine.phases.last().map_or(0, |one| one.to_ns);
+        run.span_ns = match run.span_ns {
+            (0, 0) => (first_ns, last_ns),
+            (from_ns, to_ns) => (from_ns.min(first_ns), to_ns.max(last_ns)),
+        };
+        let lost = machine.phases.iter().filter_map(|one| one.guest.as_ref());
+        run.lost = lost.map(|one| one.weight.lost).fold(run.lost, u64::saturating_add);
+    }
+    let lost = found.losses.iter().map(|one| one.events_lost.saturating_add(one.uncounted_losses));
+    run.lost = lost.fold(run.lost, u64::saturating_add);
+    run
+}
+
+fn groups(machine: &BootedMachine, vm: usize) -> Vec<MeasuredGroup> {
+    let mut groups: Vec<MeasuredGroup> =
+        machine.phases.iter().map(|phase| group(&name(phase), &[phase], vm)).collect();
+    let is_boot = |one: &&Phase| {
+        matches!(
+            one.kind,
+            PhaseKind::Before | PhaseKind::Kernel | PhaseKind::Level | PhaseKind::User
+        )
+    };
+    let whole: Vec<&Phase> = machine.phases.iter().filter(is_boot).collect();
+    // User space without a mark lasts as long as it was recorded, and so says nothing of the boot.
+    if machine.mark.is_some() {
+        groups.push(group("boot", &whole, vm));
+    }
+    let is_down = |one: &&Phase| one.kind == PhaseKind::Shutdown;
+    let down: Vec<&Phase> = machine.phases.iter().filter(is_down).collect();
+    if !down.is_empty() {
+        groups.push(group("shutdown", &down, vm));
+    }
+    groups
+}
+
+/// What a phase is called in every run: texts of marks may differ.
+fn name(phase: &Phase) -> String {
+    match phase.kind {
+        PhaseKind::Running => "after the mark".into(),
+        PhaseKind::Shutdown => format!("down: {}", phase.name),
+        _ => phase.name.clone(),
+    }
+}
+
+fn group(name: &str, phases: &[&Phase], vm: usize) -> MeasuredGroup {
+    let (mut sums, mut unrecorded) = (Sums::default(), 0);
+    let mut add = |at: usize, number: u64| {
+        if let Some(sum) = sums.get_mut(at) {
+            *sum = sum.saturating_add(number);
+        }
+    };
+    add(COUNT, 1);
+    for phase in phases {
+        add(TIME, phase.duration_ns());
+        match &phase.host {
+            Some(cost) => {
+                add(EXITS, cost.exits);
+                add(EXIT_TIME, cost.working_ns());
+                add(KERNEL, cost.parts.kernel_ns);
+                let user_ns = cost.parts.user_ns.or(cost.parts.user_and_return_ns);
+                for (at, part_ns) in [(USER, user_ns), (OFF_CPU, cost.parts.off_cpu_ns)] {
+                    add(at, part_ns.unwrap_or(0));
+                    if part_ns.is_none() {
+                        unrecorded |= metric_of(at);
+                    }
+                }
+            }
+            None => unrecorded |= OF_HOST,
+        }
+        match &phase.guest {
+            Some(guest) => add(EVENTS, guest.weight.events),
+            None if phases.len() == 1 => unrecorded |= OF_GUEST,
+            None => {}
+        }
+    }
+    let mut series = Series::default();
+    let from_ns = phases.first().map_or(0, |phase| phase.from_ns);
+    series.add(from_ns, &sums, None);
+    let key = vec![KeyValue::Vm(vm), KeyValue::Text(name.to_owned())];
+    MeasuredGroup { key, series, whole: None, unrecorded }
+}
