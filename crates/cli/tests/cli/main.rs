@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod align;
+mod calls;
 mod cpu;
 mod diff;
 mod errors;

@@ -4,11 +4,12 @@ use std::fs;
 
 use crate::tool::{assert_golden, output_of};
 
-const VERBS: [&str; 19] = [
+const VERBS: [&str; 20] = [
     "exits",
     "nested",
     "path",
     "cpu",
+    "calls",
     "hypertrace",
     "align",
     "diff",

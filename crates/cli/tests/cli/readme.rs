@@ -11,9 +11,10 @@ use std::process::Command;
 
 use crate::tool::repository;
 
-const GUIDES: [&str; 9] = [
+const GUIDES: [&str; 10] = [
     "README.md",
     "docs/alignment.md",
+    "docs/calls.md",
     "docs/diff.md",
     "docs/cpu.md",
     "docs/export.md",
