@@ -19,13 +19,22 @@ pub(crate) struct Machinery {
     pub(crate) options: Vec<(u16, Vec<u8>)>,
     /// Names of threads, as the kernel's `saved_cmdlines` has them.
     pub(crate) cmdlines: String,
+    /// Names of addresses, as `/proc/kallsyms` has them.
+    pub(crate) kallsyms: String,
     cpus: BTreeMap<u32, StreamBuilder>,
 }
 
 impl Machinery {
     pub(crate) fn new(clock: &'static str) -> Self {
         let formats = KernelFormats::new(Machine::X86, LITTLE_64);
-        Self { formats, clock, options: Vec::new(), cmdlines: String::new(), cpus: BTreeMap::new() }
+        Self {
+            formats,
+            clock,
+            options: Vec::new(),
+            cmdlines: String::new(),
+            kallsyms: String::new(),
+            cpus: BTreeMap::new(),
+        }
     }
 
     fn stream(&mut self, cpu: u32) -> &mut StreamBuilder {
@@ -75,7 +84,7 @@ impl Machinery {
                 compression_version: String::new(),
             },
             formats,
-            kallsyms: Vec::new(),
+            kallsyms: self.kallsyms.into_bytes(),
             printk: Vec::new(),
             cmdlines: self.cmdlines.into_bytes(),
             options,

@@ -22,11 +22,14 @@ pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
     let mut folded = created(args.folded.as_deref(), &recordings)?;
     let question = CallQuestion { patterns: args.patterns.clone(), ..CallQuestion::default() };
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let source = |(at, recording): (usize, &Recording)| CallsSource {
-        path: recording.path().display().to_string(),
-        machine: machine_name(at, &recordings, &[]),
-        is_guest: is_of_guest(recording, &recordings),
-        calls: calls(recording, &question, &mut (), &|bytes| progress.advance(bytes)),
+    let source = |(at, recording): (usize, &Recording)| {
+        let of_session = guest_of_session(recording.path());
+        CallsSource {
+            path: recording.path().display().to_string(),
+            is_guest: of_session.is_some() || is_of_guest(recording, &recordings),
+            machine: of_session.unwrap_or_else(|| machine_name(at, &recordings, &[])),
+            calls: calls(recording, &question, &mut (), &|bytes| progress.advance(bytes)),
+        }
     };
     let sources = recordings.iter().enumerate().map(source).collect();
     progress.finish();
@@ -48,6 +51,13 @@ pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
         file.write_all(report.folded().as_bytes()).context("cannot write the stacks")?;
     }
     output::write(&report, &args.output, &mut out)
+}
+
+/// The guest that a session's file is of; its name is all that tells where no clock is asked for.
+fn guest_of_session(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_string_lossy();
+    let guest = name.strip_prefix("guest-")?;
+    Some(guest.strip_suffix(".dat").or_else(|| guest.strip_suffix(".pages"))?.to_owned())
 }
 
 fn created(path: Option<&Path>, recordings: &[Recording]) -> anyhow::Result<Option<File>> {

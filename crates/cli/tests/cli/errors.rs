@@ -22,7 +22,7 @@ fn fails(args: &[&str], code: i32, words: &[&str]) {
 fn wrong_usage_is_code_2() {
     fails(&[], 2, &["Usage:", "exits", "nested", "events", "info"]);
     fails(&["bogus"], 2, &["bogus", "--help"]);
-    for verb in ["exits", "nested", "boot", "cpu", "events", "info"] {
+    for verb in ["exits", "nested", "boot", "cpu", "calls", "events", "info"] {
         fails(&[verb], 2, &["<FILE>", "--help"]);
         fails(&[verb, "--bogus", SMALL], 2, &["--bogus"]);
         fails(&[verb, "--format", "xml", SMALL], 2, &["xml", "json"]);

@@ -36,6 +36,7 @@ fn a_session_stands_for_its_recordings() {
         &["info", "--format", "json"],
         &["align"],
         &["path"],
+        &["calls"],
         &["cpu", "--by", "task"],
         &["events", "-e", "sched_switch"],
     ] {

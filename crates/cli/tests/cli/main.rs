@@ -5,6 +5,7 @@
 
 mod align;
 mod boot;
+mod calls;
 mod cpu;
 mod diff;
 mod errors;

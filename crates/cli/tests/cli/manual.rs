@@ -10,6 +10,7 @@ const VERBS: [&str; 20] = [
     "path",
     "boot",
     "cpu",
+    "calls",
     "hypertrace",
     "align",
     "diff",

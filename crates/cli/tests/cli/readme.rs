@@ -11,10 +11,11 @@ use std::process::Command;
 
 use crate::tool::repository;
 
-const GUIDES: [&str; 10] = [
+const GUIDES: [&str; 11] = [
     "README.md",
     "docs/alignment.md",
     "docs/boot.md",
+    "docs/calls.md",
     "docs/diff.md",
     "docs/cpu.md",
     "docs/export.md",

@@ -70,9 +70,9 @@ impl CallsReport {
         let told = fastest(&calls.cost.leaves).zip(fastest(&calls.cost.between));
         let note = told.map(|(leaves, between)| {
             format!(
-                "the tracer's own cost is in all times and was not measured; the fastest hundredth of \
-                 calls that call nothing takes {leaves}, from a return to the next call {between}: where \
-                 it is cheapest it costs no more than that"
+                "the tracer's own cost is in all times, and was not measured. The fastest hundredth of \
+                 calls that call nothing takes\n{leaves}, from a return to the next call \
+                 {between}: where it is cheapest, it costs no more"
             )
         });
         note.into_iter().collect()

@@ -1,6 +1,7 @@
 //! Names, C types and print formats of the events that tests need, by kernel header.
 
 mod arm64;
+mod ftrace;
 mod irq;
 mod kvm;
 mod riscv;
@@ -29,5 +30,6 @@ pub(crate) fn of(machine: Machine) -> impl Iterator<Item = &'static Shape> {
         Machine::S390 => s390::SHAPES,
         Machine::Riscv => riscv::SHAPES,
     };
-    [own, kvm::SHAPES, sched::SHAPES, irq::SHAPES, syscalls::SHAPES].into_iter().flatten()
+    let common = [kvm::SHAPES, sched::SHAPES, irq::SHAPES, syscalls::SHAPES, ftrace::SHAPES];
+    std::iter::once(own).chain(common).flatten()
 }
