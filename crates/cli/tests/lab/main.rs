@@ -8,6 +8,7 @@
 mod aarch64;
 mod bench;
 mod every_scenario;
+mod exit_costs;
 mod guest_faults;
 mod guests;
 mod hangs;
