@@ -57,7 +57,7 @@ pub(crate) fn ablate(plan: &AblationPlan, stop: &AtomicBool) -> Result<AblationS
 
 /// A run of each kind, with things switched.
 fn step(plan: &AblationPlan, toggles: &[Toggle]) -> Result<Vec<f64>, String> {
-    let mut undo = Undo::new(Path::new(NOTE));
+    let mut undo = Undo::new(Path::new(NOTE)).map_err(|error| error.to_string())?;
     for toggle in toggles {
         toggle.apply(&mut undo).map_err(|error| error.to_string())?;
     }

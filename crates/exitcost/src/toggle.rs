@@ -162,11 +162,8 @@ fn probe(undo: &mut Undo) -> io::Result<()> {
     let group = format!("hyperscope_bench_{}", std::process::id());
     let mut set = Err(io::ErrorKind::NotFound.into());
     for function in EXIT_HANDLERS {
-        set = undo.append(
-            &probes,
-            &format!("p:{group}/exit {function}\n"),
-            &format!("-:{group}/exit\n"),
-        );
+        set =
+            undo.append(&probes, &format!("p:{group}/exit {function}"), &format!("-:{group}/exit"));
         if set.is_ok() {
             break;
         }

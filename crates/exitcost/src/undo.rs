@@ -24,12 +24,18 @@ pub(crate) struct Undo {
 }
 
 impl Undo {
-    /// None yet. Takes back what a program that was killed has left, by its note.
-    pub(crate) fn new(note: &Path) -> Self {
+    /// None yet. Takes back what a program that was killed has left, by its note; refuses where that
+    /// program is still at work.
+    pub(crate) fn new(note: &Path) -> io::Result<Self> {
         let left = fs::read_to_string(note).unwrap_or_default();
-        Self { note: note.to_owned(), actions: left.lines().filter_map(Action::parse).collect() }
-            .done();
-        Self { note: note.to_owned(), actions: Vec::new() }
+        let mut lines = left.lines();
+        let whose = lines.next().and_then(|line| line.parse::<u32>().ok());
+        if whose.is_some_and(|pid| pid != std::process::id() && is_alive(pid)) {
+            let text = format!("another program has things switched: {}", note.display());
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
+        }
+        Self { note: note.to_owned(), actions: lines.filter_map(Action::parse).collect() }.done();
+        Ok(Self { note: note.to_owned(), actions: Vec::new() })
     }
 
     /// Gives a file another text.
@@ -47,9 +53,9 @@ impl Undo {
     }
 
     /// Adds a line to a file, and another one to take it back.
-    pub(crate) fn append(&mut self, path: &Path, text: &str, back: &str) -> io::Result<()> {
+    pub(crate) fn append(&mut self, path: &Path, line: &str, back: &str) -> io::Result<()> {
         self.note(Action::Append(path.to_owned(), back.to_owned()))?;
-        put(path, text, true)
+        put(path, &format!("{line}\n"), true)
     }
 
     /// Makes a folder.
@@ -66,8 +72,9 @@ impl Undo {
     /// Written before the change is made: what is taken back without having been made does no harm.
     fn note(&mut self, action: Action) -> io::Result<()> {
         self.actions.push(action);
-        let text: String = self.actions.iter().map(Action::line).collect();
-        fs::write(&self.note, text).map_err(|error| named(&self.note, &error))
+        let actions: String = self.actions.iter().map(Action::line).collect();
+        fs::write(&self.note, format!("{}\n{actions}", std::process::id()))
+            .map_err(|error| named(&self.note, &error))
     }
 
     fn take_back(&mut self) {
@@ -92,7 +99,7 @@ impl Action {
     fn take(&self) -> io::Result<()> {
         match self {
             Self::Write(path, text) => put(path, text, false),
-            Self::Append(path, text) => put(path, text, true),
+            Self::Append(path, line) => put(path, &format!("{line}\n"), true),
             Self::Remove(path) => fs::remove_dir(path),
         }
     }
@@ -125,6 +132,10 @@ fn put(path: &Path, text: &str, append: bool) -> io::Result<()> {
     written.map_err(|error| named(path, &error))
 }
 
+fn is_alive(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
 fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
@@ -143,7 +154,7 @@ mod tests {
 
     fn change(undo: &mut Undo, at: &Path) {
         undo.write(&at.join("parameter"), "0").unwrap();
-        undo.append(&at.join("probes"), "p:ours g\n", "-:ours\n").unwrap();
+        undo.append(&at.join("probes"), "p:ours g", "-:ours").unwrap();
         undo.make(&at.join("instance")).unwrap();
         assert_eq!(fs::read_to_string(at.join("parameter")).unwrap(), "0");
         assert!(at.join("instance").is_dir() && at.join("note").exists());
@@ -161,7 +172,7 @@ mod tests {
     #[test]
     fn changes_are_taken_back_when_they_fall() {
         let at = folder("drop");
-        let mut undo = Undo::new(&at.join("note"));
+        let mut undo = Undo::new(&at.join("note")).unwrap();
         change(&mut undo, &at);
         drop(undo);
         is_back(&at);
@@ -170,17 +181,28 @@ mod tests {
     #[test]
     fn changes_of_a_program_that_was_killed_are_taken_back_by_the_next() {
         let at = folder("killed");
-        let mut undo = Undo::new(&at.join("note"));
+        let mut undo = Undo::new(&at.join("note")).unwrap();
         change(&mut undo, &at);
         std::mem::forget(undo);
-        drop(Undo::new(&at.join("note")));
+        drop(Undo::new(&at.join("note")).unwrap());
         is_back(&at);
+    }
+
+    #[test]
+    fn what_another_program_has_switched_is_left_to_it() {
+        let at = folder("alive");
+        // The first process lives as long as the system does.
+        fs::write(at.join("note"), format!("1\nwrite\t{}\t7\n", at.join("parameter").display()))
+            .unwrap();
+        assert!(Undo::new(&at.join("note")).is_err());
+        assert_eq!(fs::read_to_string(at.join("parameter")).unwrap(), "200000\n");
+        fs::remove_dir_all(at).unwrap();
     }
 
     #[test]
     fn a_file_that_is_not_there_is_not_made() {
         let at = folder("missing");
-        let mut undo = Undo::new(&at.join("note"));
+        let mut undo = Undo::new(&at.join("note")).unwrap();
         assert!(undo.write(&at.join("absent"), "0").is_err());
         drop(undo);
         assert!(!at.join("absent").exists());

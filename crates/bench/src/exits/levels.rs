@@ -14,7 +14,7 @@ use crate::load;
 /// What an instruction takes where they are counted: cycles are instructions then.
 const INSTRUCTION_NS: u32 = 1;
 /// How long a place may take. Deep down in emulation an exit takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(900);
+const PATIENCE: Duration = Duration::from_secs(3600);
 /// How long it takes to load modules.
 const SHORT: Duration = Duration::from_secs(60);
 

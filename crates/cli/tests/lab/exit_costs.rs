@@ -13,12 +13,7 @@ fn exits_that_are_measured_are_those_that_a_recording_has() {
     if !can_run() {
         return;
     }
-    let lab = TestLab::new("exit-costs");
-    lab.run(&["up", "--levels", "1"]).done();
-    // A machine that hosts no guest has KVM at hand, and not loaded.
-    let load = "cd /lab/modules && insmod irqbypass.ko && insmod kvm.ko && insmod kvm-amd.ko";
-    lab.shell(1, load).done();
-    lab.run(&["put", "1", env!("CARGO_BIN_EXE_hyperscope"), "/bin/hyperscope"]).done();
+    let lab = up("exit-costs");
     let script = "hyperscope record -e kvm --buffer 8192 -o /tmp/r -- \
                   hyperscope bench exits --vm --runs 2 --run-ms 4 --format json -o /tmp/bench.json";
     let told = lab.shell(1, script).done().stderr;
@@ -58,6 +53,58 @@ fn exits_that_are_measured_are_those_that_a_recording_has() {
         let row = rows.iter().find(|row| row["kind"] == kind).unwrap();
         assert_eq!(row["handled_by"], by, "{row:#}");
     }
+}
+
+#[test]
+fn what_an_ablation_switched_is_as_before() {
+    if !can_run() {
+        return;
+    }
+    let lab = up("exit-steps");
+    let parameter = "/sys/module/kvm/parameters/halt_poll_ns";
+    let state = format!(
+        "cat {parameter} /sys/kernel/tracing/current_tracer /sys/kernel/tracing/kprobe_events; \
+         ls /sys/kernel/tracing/instances /run/*.undo 2>/dev/null"
+    );
+    let before = lab.shell(1, &state).done().stdout;
+    let bench = "hyperscope bench exits --vm --kind hypercall --kind hlt-wake --seed 3 --ablate \
+                 kvm/halt_poll_ns=0,kprobe,kvm-events,no-ioeventfd";
+    let csv = lab.shell(1, &format!("{bench} --runs 3 --operations 50 --format csv")).done().stdout;
+    // Two kinds, four steps and one with nothing switched, and a head; all of them measured.
+    assert_eq!(csv.lines().count(), 11, "{csv}");
+    assert!(csv.lines().skip(1).all(|line| line.ends_with(',')), "{csv}");
+    assert_eq!(lab.shell(1, &state).done().stdout, before);
+    // Steps long enough for a signal to come within one.
+    let long = "hyperscope bench exits --vm --kind hypercall --runs 1000 --operations 100000 \
+                --ablate kvm/halt_poll_ns=0";
+    for signal in ["INT", "TERM", "KILL"] {
+        let ended = lab.shell(
+            1,
+            &format!(
+                "{long} >/dev/null 2>&1 & until grep -qx 0 {parameter}; do sleep 0.01; done; \
+                 kill -{signal} $!; wait $!"
+            ),
+        );
+        assert_ne!(ended.code, Some(0), "{signal}: {}", ended.stderr);
+        if signal == "KILL" {
+            assert_ne!(lab.shell(1, &state).stdout, before);
+            // The next one finds its note.
+            let next = "hyperscope bench exits --vm --runs 1 --kind cpuid --ablate no-ioeventfd";
+            lab.shell(1, next).done();
+        }
+        assert_eq!(lab.shell(1, &state).stdout, before, "{signal}");
+    }
+}
+
+/// A lab of one machine that has KVM, and this program.
+fn up(name: &'static str) -> TestLab {
+    let lab = TestLab::new(name);
+    lab.run(&["up", "--levels", "1"]).done();
+    // A machine that hosts no guest has KVM at hand, and not loaded.
+    let load = "cd /lab/modules && insmod irqbypass.ko && insmod kvm.ko && insmod kvm-amd.ko";
+    lab.shell(1, load).done();
+    lab.run(&["put", "1", env!("CARGO_BIN_EXE_hyperscope"), "/bin/hyperscope"]).done();
+    lab
 }
 
 /// The report of a recording by one key.
