@@ -2,16 +2,19 @@
 //!
 //! `exitcost` makes them and counts cycles; here places are put beside each other.
 
+mod ladder;
 mod levels;
 mod outcome;
 mod render;
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use exitcost::{Kind, Way};
 
 use crate::error::{BenchError, Result};
 
+pub use self::ladder::{Ablation, Ladder, Ladders, Rung};
 pub use self::levels::{description, manner, run_in_lab};
 pub use self::outcome::{Conditions, Outcome, Place, Row, Spread};
 
@@ -28,6 +31,8 @@ pub struct Plan {
     pub levels: u8,
     /// In a lab: whether its time is the number of instructions that it executes.
     pub counts_instructions: bool,
+    /// Switch things one at a time, in place of measuring all once.
+    pub ablation: Option<Ablation>,
 }
 
 impl Plan {
@@ -37,17 +42,23 @@ impl Plan {
     }
 }
 
-/// Measures on this system.
+/// Measures on this system. An ablation ends when it is told to stop, and leaves all as it was.
 ///
 /// # Errors
 /// When nothing can be measured here.
-pub fn run_here(plan: &Plan, way: Way) -> Result<Outcome> {
+pub fn run_here(plan: &Plan, way: Way, stop: &AtomicBool) -> Result<Outcome> {
     let before = crate::load::average();
+    if let Some(ablation) = &plan.ablation {
+        let asked = ablation.plan(&plan.kinds, plan.runs);
+        let sheet = exitcost::ablate(&asked, stop).map_err(BenchError::Exits)?;
+        let ladders = vec![Ladders::new("vm".into(), None, ablation, &plan.kinds, sheet)];
+        return Ok(Outcome::new(Conditions::new(plan, None, before), Vec::new(), ladders));
+    }
     let sheet = exitcost::measure(&plan.of(way)).map_err(BenchError::Exits)?;
     let name = match way {
         Way::Vm => "vm",
         Way::Guest => "guest",
     };
     let places = vec![Place::new(name.into(), None, sheet)];
-    Ok(Outcome::new(Conditions::new(plan, None, before), places))
+    Ok(Outcome::new(Conditions::new(plan, None, before), places, Vec::new()))
 }

@@ -13,5 +13,5 @@ mod load;
 mod machines;
 
 pub use error::{BenchError, Result};
-pub use exitcost::{Kind as ExitKind, Way};
+pub use exitcost::{Kind as ExitKind, Toggle, Way};
 pub use stats::Estimate;

@@ -5,8 +5,11 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod ablation;
 mod kind;
 mod sheet;
+mod toggle;
+mod undo;
 mod ways;
 
 #[cfg(target_arch = "x86_64")]
@@ -22,10 +25,13 @@ mod payload;
 #[cfg(target_arch = "x86_64")]
 mod runs;
 #[cfg(target_arch = "x86_64")]
+mod steps;
+#[cfg(target_arch = "x86_64")]
 mod vm;
 #[cfg(target_arch = "x86_64")]
 mod waker;
-
+pub use ablation::{AblationPlan, AblationSheet, StepSheet, ablate};
 pub use kind::Kind;
 pub use sheet::{HandledBy, Row, Sheet, Way};
+pub use toggle::Toggle;
 pub use ways::{Plan, measure};

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sys::kvm::{
     Controllers, Doorbell, KvmError, Registers, Segment, SpecialRegisters, Table, TinyVm, VmExit,
@@ -78,7 +78,15 @@ pub(crate) struct Machine {
     exits: Option<Counter>,
     asks: OwnedFd,
     wakes: OwnedFd,
+    /// How long a signal for the halted machine waits.
+    nap: Duration,
 }
+
+/// Bounds of the time that the machine is given to fall asleep. The least is within what KVM polls for
+/// (200 us), so that polling can be told from sleep.
+const NAP: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(20)];
+/// A machine has halted after so many times what the quickest way in and out of it took.
+const EXITS_TO_HALT: u32 = 4;
 
 impl Machine {
     /// Makes one.
@@ -100,7 +108,7 @@ impl Machine {
         fill(vm.memory_mut(), setup.long_mode);
         // Older kernels have no such file.
         let exits = vm.counters().ok().and_then(|file| Counter::find(file, "exits").ok());
-        Ok(Self { vm, setup, facts, exits, asks, wakes })
+        Ok(Self { vm, setup, facts, exits, asks, wakes, nap: NAP[1] })
     }
 
     /// Does an operation so many times; nothing so many times, for none.
@@ -123,10 +131,17 @@ impl Machine {
             rflags: 2,
             ..Registers::default()
         })?;
-        let waker =
-            if is_wake { Some(Waker::start(&self.asks, &self.wakes, count)?) } else { None };
+        let waker = if is_wake {
+            Some(Waker::start(&self.asks, &self.wakes, count, self.nap)?)
+        } else {
+            None
+        };
         let before = self.exits()?;
+        let begun = Instant::now();
         let user_exits = self.run(at_most)?;
+        if kind.is_none() {
+            self.nap = self.nap.min(EXITS_TO_HALT * begun.elapsed()).max(NAP[0]);
+        }
         // The exit that said that all is done is none of the operation's.
         let exits = self.exits()?.zip(before).map(|(after, before)| (after - before).max(1) - 1);
         let cycles = match waker {

@@ -23,6 +23,9 @@ struct Series {
     user_exits: u64,
 }
 
+/// Turns of the empty loop.
+pub(crate) const EMPTY: u64 = 10_000;
+
 /// Measures.
 pub(crate) fn measure(plan: &Plan) -> Result<Sheet, String> {
     let (mut machine, long_mode) = machine().map_err(|error| error.to_string())?;
@@ -30,12 +33,10 @@ pub(crate) fn measure(plan: &Plan) -> Result<Sheet, String> {
     for kind in Kind::ALL.into_iter().filter(|kind| plan.kinds.contains(kind)) {
         all.push(warm_up(kind, plan, &mut machine, long_mode));
     }
-    let empty_operations = 10_000;
     let mut empty_cycles = Vec::new();
     for _ in 0..plan.runs {
-        let empty =
-            machine.batch(None, empty_operations, LONG).map_err(|error| error.to_string())?;
-        let empty = per(empty.cycles, empty_operations);
+        let empty = machine.batch(None, EMPTY, LONG).map_err(|error| error.to_string())?;
+        let empty = per(empty.cycles, EMPTY);
         empty_cycles.push(empty);
         for series in all.iter_mut().filter(|series| series.row.not_measured.is_none()) {
             series.run(&mut machine, empty);
@@ -79,10 +80,7 @@ fn warm_up(kind: Kind, plan: &Plan, machine: &mut Machine, long_mode: bool) -> S
     if let Err(error) = machine.batch(Some(kind), WARM_UP, SHORT) {
         return without(error.to_string());
     }
-    let mut count = operations(plan.run(), begun.elapsed());
-    if kind == Kind::HltWake {
-        count = count.min(MOST_SAMPLES);
-    }
+    let count = at_most(kind, operations(plan.run(), begun.elapsed()));
     let row = Row {
         operations: count,
         made: WARM_UP,
@@ -90,6 +88,11 @@ fn warm_up(kind: Kind, plan: &Plan, machine: &mut Machine, long_mode: bool) -> S
         ..Row::without(kind, what(kind), String::new())
     };
     Series { row, exits: Some(0), user_exits: 0 }
+}
+
+/// So many operations, or as many as there is room to keep samples of.
+pub(crate) fn at_most(kind: Kind, count: u64) -> u64 {
+    if kind == Kind::HltWake { count.min(MOST_SAMPLES) } else { count }
 }
 
 impl Series {

@@ -8,9 +8,6 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// From the bell to the signal: the machine has halted by then.
-const NAP: Duration = Duration::from_micros(300);
-
 /// An eventfd for others and its owner.
 pub(crate) fn bell() -> io::Result<OwnedFd> {
     Ok(eventfd(0, EventfdFlags::CLOEXEC)?)
@@ -36,14 +33,19 @@ pub(crate) struct Waker {
 }
 
 impl Waker {
-    /// Answers so many rings of `asks` with one of `wakes` each.
-    pub(crate) fn start(asks: &OwnedFd, wakes: &OwnedFd, count: u64) -> io::Result<Self> {
+    /// Answers so many rings of `asks` with one of `wakes` each, a nap after it.
+    pub(crate) fn start(
+        asks: &OwnedFd,
+        wakes: &OwnedFd,
+        count: u64,
+        nap: Duration,
+    ) -> io::Result<Self> {
         let (asks, wakes) = (asks.try_clone()?, wakes.try_clone()?);
         let (tell, signals) = channel();
         let answer = move || {
             for _ in 0..count {
                 wait(&asks)?;
-                sleep(NAP);
+                sleep(nap);
                 let now = sys::time_stamp_counter();
                 ring(&wakes)?;
                 // Nobody listens when the machine failed.

@@ -39,6 +39,10 @@ pub fn measure(plan: &Plan) -> Result<Sheet, String> {
     #[cfg(not(target_arch = "x86_64"))]
     {
         let _ = plan.run();
-        Err("exits are measured on x86-64 only: this processor is another one".into())
+        Err(REFUSED.into())
     }
 }
+
+/// What other processors get.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) const REFUSED: &str = "exits are made on x86-64 only: this processor is another one";

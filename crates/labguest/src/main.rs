@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Some("rearm") => timers::rearm(),
         Some("exits") => exits::run(std::env::args().skip(2)),
         Some("exit-costs") => exit_costs::run(std::env::args().nth(2)),
+        Some("exit-ablation") => exit_costs::ablate(std::env::args().nth(2)),
         Some("measure") => measure::run(std::env::args().skip(2)),
         Some("drain") => drain::run(std::env::args().skip(2)),
         Some("usage") => usage::run(),

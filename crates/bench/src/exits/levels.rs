@@ -7,13 +7,14 @@ use lab::{Arch, Description, Lab, Manner, Session};
 
 use crate::error::{BenchError, Result};
 use crate::exits::Plan;
+use crate::exits::ladder::{Ablation, Ladders};
 use crate::exits::outcome::{Conditions, Outcome, Place};
 use crate::load;
 
 /// What an instruction takes where they are counted: cycles are instructions then.
 const INSTRUCTION_NS: u32 = 1;
 /// How long a place may take. Deep down in emulation an exit takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(900);
+const PATIENCE: Duration = Duration::from_secs(3600);
 /// How long it takes to load modules.
 const SHORT: Duration = Duration::from_secs(60);
 
@@ -41,6 +42,14 @@ pub fn manner(plan: &Plan, offline: bool) -> Manner {
 pub fn run_in_lab(plan: &Plan, lab: &Lab, tell: &dyn Fn(String)) -> Result<Outcome> {
     let before = load::average();
     let accelerator = lab.description()?.accelerator;
+    if let Some(ablation) = &plan.ablation {
+        let mut ladders = Vec::new();
+        for level in 1..=plan.levels {
+            tell(format!("a machine in level {level}, one thing switched at a time"));
+            ladders.push(ablate(plan, ablation, &mut lab.session(level)?)?);
+        }
+        return Ok(Outcome::new(Conditions::new(plan, accelerator, before), Vec::new(), ladders));
+    }
     let mut places = Vec::new();
     for level in 1..=plan.levels {
         tell(format!("a machine in level {level}"));
@@ -53,7 +62,7 @@ pub fn run_in_lab(plan: &Plan, lab: &Lab, tell: &dyn Fn(String)) -> Result<Outco
         let mut session = lab.session(level)?;
         places.push(place(plan, Way::Guest, format!("in level {level}"), &mut session)?);
     }
-    Ok(Outcome::new(Conditions::new(plan, accelerator, before), places))
+    Ok(Outcome::new(Conditions::new(plan, accelerator, before), places, Vec::new()))
 }
 
 /// The deepest machine hosts no guest, so the lab doesn't load KVM there.
@@ -62,6 +71,18 @@ fn load_kvm(session: &mut Session) -> Result<()> {
         insmod /lab/modules/kvm-amd.ko || insmod /lab/modules/kvm-intel.ko; } 2>&1";
     session.check(&["sh", "-c", script], SHORT)?;
     Ok(())
+}
+
+fn ablate(plan: &Plan, ablation: &Ablation, session: &mut Session) -> Result<Ladders> {
+    const PROGRAM: &str = "hyperscope-labguest exit-ablation";
+    load_kvm(session)?;
+    let asked = ablation.plan(&plan.kinds, plan.runs);
+    let asked = serde_json::to_string(&asked).map_err(BenchError::senseless(PROGRAM))?;
+    let said = session.check(&["hyperscope-labguest", "exit-ablation", &asked], PATIENCE)?;
+    let sheet = serde_json::from_str(&said).map_err(BenchError::senseless(PROGRAM))?;
+    let level = session.level();
+    let name = format!("vm in level {level}");
+    Ok(Ladders::new(name, Some(level), ablation, &plan.kinds, sheet))
 }
 
 fn place(plan: &Plan, way: Way, name: String, session: &mut Session) -> Result<Place> {

@@ -5,6 +5,7 @@ use lab::Accelerator;
 use serde::Serialize;
 
 use crate::exits::Plan;
+use crate::exits::ladder::Ladders;
 use crate::load;
 
 /// Everything that was measured.
@@ -15,6 +16,8 @@ pub struct Outcome {
     pub conditions: Conditions,
     /// One for each place and way.
     pub places: Vec<Place>,
+    /// One for each machine in which things were switched.
+    pub ablations: Vec<Ladders>,
 }
 
 /// Conditions of a measurement.
@@ -177,7 +180,11 @@ fn ratio(of: Option<f64>, to: Option<f64>) -> Option<f64> {
 impl Outcome {
     /// Sets places in the order given against each other: each against the one before it that was
     /// measured in the same way.
-    pub(crate) fn new(conditions: Conditions, mut places: Vec<Place>) -> Self {
+    pub(crate) fn new(
+        conditions: Conditions,
+        mut places: Vec<Place>,
+        ablations: Vec<Ladders>,
+    ) -> Self {
         for at in 1..places.len() {
             let (before, rest) = places.split_at_mut(at);
             let Some(place) = rest.first_mut() else { break };
@@ -189,6 +196,6 @@ impl Outcome {
                     ratio(row.mean(), above.row(row.kind).and_then(Row::mean));
             }
         }
-        Self { schema: "hyperscope.bench-exits/1", conditions, places }
+        Self { schema: "hyperscope.bench-exits/1", conditions, places, ablations }
     }
 }

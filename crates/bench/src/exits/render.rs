@@ -1,5 +1,7 @@
 //! The outcome as tables, JSON and CSV.
 
+mod ladders;
+
 use exitcost::Kind;
 use report::{Report, Table};
 
@@ -8,12 +10,14 @@ use crate::exits::outcome::{Outcome, Place, Row, Spread};
 impl Report for Outcome {
     fn text(&self, width: Option<usize>) -> String {
         let tables = match self.places.as_slice() {
-            [place] => vec![one(place)],
-            places => vec![levels(places)],
+            [] => self.ablations.iter().flat_map(ladders::tables).collect(),
+            [place] => vec![(String::new(), one(place))],
+            places => vec![(String::new(), levels(places))],
         };
         let mut text = String::new();
-        for table in tables {
+        for (title, table) in tables {
             let (drawn, left_out) = table.draw(width);
+            text.push_str(&title);
             text.push_str(&drawn);
             if !left_out.is_empty() {
                 text.push_str(&format!("(no room for: {})\n", left_out.join(", ")));
@@ -30,6 +34,9 @@ impl Report for Outcome {
     }
 
     fn csv(&self) -> Table {
+        if self.places.is_empty() {
+            return ladders::csv(&self.ablations);
+        }
         let rows: Vec<(&Place, &Row)> = self
             .places
             .iter()
@@ -149,6 +156,9 @@ impl Outcome {
         for place in &self.places {
             text.push_str(&not_measured(place));
         }
+        for ladders in &self.ablations {
+            text.push_str(&ladders::notes(ladders));
+        }
         let of = &self.conditions;
         let unit = if of.counts_instructions {
             "A cycle is an instruction, executed by whatever level"
@@ -156,11 +166,9 @@ impl Outcome {
             "Cycles are ticks of the time stamp counter"
         };
         text.push_str(&format!(
-            "{unit}; mean ± sample sd of {} runs of about {} ms each, after one that warms up;\n\
-             less the empty loop: {}.\n{} CPUs, load average {:.1} before and {:.1} after.\n{}",
-            of.runs,
-            of.run_ms,
-            self.empty(),
+            "{unit}; mean ± sample sd of {}.\n\
+             {} CPUs, load average {:.1} before and {:.1} after.\n{}",
+            self.runs(),
             of.cpus,
             of.load_average[0],
             of.load_average[1],
@@ -169,13 +177,21 @@ impl Outcome {
         text
     }
 
-    fn empty(&self) -> String {
-        let each = self.places.iter().map(|place| {
+    fn runs(&self) -> String {
+        let of = &self.conditions;
+        if self.places.is_empty() {
+            return format!("{} rounds, in each of which all steps take their turns", of.runs);
+        }
+        let empty = self.places.iter().map(|place| {
             let cycles = spread(place.empty_cycles.as_ref());
             let mhz = place.tsc_khz.map_or(NONE.into(), |khz| format!("{:.0}", khz / 1000.0));
             format!("{} {cycles} a turn at {mhz} MHz", place.name)
         });
-        each.collect::<Vec<_>>().join(", ")
+        let empty = empty.collect::<Vec<_>>().join(", ");
+        format!(
+            "{} runs of about {} ms each, after one that warms up;\nless the empty loop: {empty}",
+            of.runs, of.run_ms
+        )
     }
 
     fn executed_by(&self) -> &'static str {

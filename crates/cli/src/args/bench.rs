@@ -72,7 +72,9 @@ fn variant_names() -> Vec<&'static str> {
     hyperscope bench exits                       # in this guest: what its user space can cause\n  \
     hyperscope bench exits --vm                  # in a machine of its own, over /dev/kvm\n  \
     hyperscope bench exits --lab --levels 3      # both, at every level of a lab\n  \
-    hyperscope bench exits --lab --count-instructions --format json -o exits.json\n\n\
+    hyperscope bench exits --lab --count-instructions --format json -o exits.json\n  \
+    hyperscope bench exits --lab --levels 1 --ablate tracers --kind hypercall\n  \
+    hyperscope bench exits --vm --ablate kvm/halt_poll_ns=0 --kind hlt-wake --runs 20\n\n\
 A row is the mean and sample standard deviation of several runs, in cycles of the place's own time\n\
 stamp counter, less what the loop itself takes. What can't be measured says why.")]
 pub(crate) struct BenchExitsArgs {
@@ -89,7 +91,21 @@ pub(crate) struct BenchExitsArgs {
     /// that nothing else on this system changes; one CPU, in emulation
     #[arg(long, requires = "lab")]
     pub(crate) count_instructions: bool,
-    /// Make these kinds [default: all]
+    /// Switch one thing at a time, in the tiny machine or below it, and show what that changes: tracers,
+    /// settings, all, or single ones (no-ioeventfd, no-irqchip, kvm-events, kvm-sched-events, kprobe,
+    /// function, function-graph, MODULE/PARAMETER=VALUE)
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "all", value_delimiter = ',', value_parser = toggles)]
+    pub(crate) ablate: Option<Vec<Vec<bench::Toggle>>>,
+    /// Let each step keep what those before it have switched, and compare it with the one before
+    #[arg(long, requires = "ablate")]
+    pub(crate) cumulative: bool,
+    /// Operations in a run of a step
+    #[arg(long, value_name = "N", default_value_t = 300, requires = "ablate", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) operations: u64,
+    /// What the order of steps is drawn from [default: the time]
+    #[arg(long, value_name = "NUMBER", requires = "ablate")]
+    pub(crate) seed: Option<u64>,
+    /// Make these kinds [default: all; hypercall, port-kernel, kick-port and hlt-wake with --ablate]
     #[arg(long = "kind", value_name = "KIND", value_parser = kind_names())]
     pub(crate) kinds: Vec<String>,
     /// Runs of each kind
@@ -103,6 +119,10 @@ pub(crate) struct BenchExitsArgs {
     pub(crate) offline: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+fn toggles(word: &str) -> Result<Vec<bench::Toggle>, String> {
+    bench::Toggle::of_word(word).ok_or_else(|| "there is no such thing to switch".into())
 }
 
 fn kind_names() -> Vec<&'static str> {

@@ -1,10 +1,13 @@
 //! `hyperscope bench`: measurements in a lab of its own, or here.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bench::channels::{Plan, Variant};
 use bench::{ExitKind, Way, exits};
 use lab::{Cache, Description, Lab, Manner, Step};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::bench::{BenchArgs, BenchChannelsArgs, BenchExitsArgs, BenchVerb};
 use crate::cmd::lab::interrupted;
@@ -34,25 +37,52 @@ fn channels(args: &BenchChannelsArgs) -> anyhow::Result<()> {
 
 fn exits(args: &BenchExitsArgs) -> anyhow::Result<()> {
     let mut out = output::open(args.output.output.as_deref(), &[])?;
-    let asked = |kind: &ExitKind| {
-        args.kinds.is_empty() || args.kinds.iter().any(|name| name == kind.name())
-    };
-    let plan = exits::Plan {
-        kinds: ExitKind::ALL.into_iter().filter(asked).collect(),
-        runs: args.runs,
-        run: Duration::from_millis(args.run_ms),
-        levels: args.levels,
-        counts_instructions: args.count_instructions,
-    };
+    let plan = exits_plan(args);
     let outcome = if args.lab {
         let manner = exits::manner(&plan, args.offline);
         in_lab(&exits::description(&plan), &manner, |lab, tell| {
             exits::run_in_lab(&plan, lab, tell)
         })?
     } else {
-        exits::run_here(&plan, if args.vm { Way::Vm } else { Way::Guest })?
+        let stop = Arc::new(AtomicBool::new(false));
+        if plan.ablation.is_some() {
+            // What is switched is to be as before when this program is interrupted.
+            for signal in [SIGINT, SIGTERM, SIGHUP] {
+                signal_hook::flag::register(signal, Arc::clone(&stop))?;
+            }
+        }
+        let way = if args.vm { Way::Vm } else { Way::Guest };
+        exits::run_here(&plan, way, &stop)?
     };
     output::write(&outcome, &args.output, &mut *out)
+}
+
+/// Those that take their turns where none are asked for.
+const ABLATED: [ExitKind; 4] =
+    [ExitKind::Hypercall, ExitKind::PortKernel, ExitKind::KickPort, ExitKind::HltWake];
+
+fn exits_plan(args: &BenchExitsArgs) -> exits::Plan {
+    let usual = |kind: &ExitKind| args.ablate.is_none() || ABLATED.contains(kind);
+    let asked = |kind: &ExitKind| args.kinds.iter().any(|name| name == kind.name());
+    let wanted = |kind: &ExitKind| if args.kinds.is_empty() { usual(kind) } else { asked(kind) };
+    let ablation = args.ablate.as_ref().map(|toggles| exits::Ablation {
+        toggles: toggles.concat(),
+        is_cumulative: args.cumulative,
+        operations: args.operations,
+        seed: args.seed.unwrap_or_else(now),
+    });
+    exits::Plan {
+        kinds: ExitKind::ALL.into_iter().filter(wanted).collect(),
+        runs: args.runs,
+        run: Duration::from_millis(args.run_ms),
+        levels: args.levels,
+        counts_instructions: args.count_instructions,
+        ablation,
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_secs())
 }
 
 /// Measures in a lab that is brought up for it, and is gone afterwards.
@@ -80,7 +110,6 @@ fn plan(args: &BenchChannelsArgs) -> Plan {
     let asked = |variant: &Variant| {
         args.channels.is_empty() || args.channels.iter().any(|name| name == variant.name())
     };
-    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_secs());
     Plan {
         variants: Variant::ALL.into_iter().filter(asked).collect(),
         rounds: args.rounds,

@@ -139,6 +139,15 @@ fn measured_channels_keep_their_schema() {
 }
 
 #[test]
+fn measured_exits_keep_their_schema() {
+    for name in ["levels", "ladders"] {
+        let path = format!("docs/formats/bench-exits-{name}.json");
+        let text = fs::read_to_string(repository().join(&path)).unwrap();
+        check(&closed("bench-exits"), &serde_json::from_str(&text).unwrap(), &path);
+    }
+}
+
+#[test]
 fn the_demo_session_keeps_its_schema() {
     let path = repository().join("docs/formats/demo-session.json");
     let session: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();

@@ -9,6 +9,7 @@ mod aarch64;
 mod bench;
 mod boot;
 mod every_scenario;
+mod exit_costs;
 mod guest_faults;
 mod guests;
 mod hangs;

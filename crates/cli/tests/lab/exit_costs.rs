@@ -1,0 +1,132 @@
+//! `hyperscope bench exits` against a recording of the KVM that its machine runs on: every exit that
+//! it says it made is there, and none more.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::tool::{TestLab, can_run};
+
+#[test]
+fn exits_that_are_measured_are_those_that_a_recording_has() {
+    if !can_run() {
+        return;
+    }
+    let lab = up("exit-costs");
+    let script = "hyperscope record -e kvm --buffer 8192 -o /tmp/r -- \
+                  hyperscope bench exits --vm --runs 2 --run-ms 4 --format json -o /tmp/bench.json";
+    let told = lab.shell(1, script).done().stderr;
+    assert!(told.contains("0 events lost"), "{told}");
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["r/host.dat", "r/session.json", "bench.json"] {
+        let to = folder.path().join(Path::new(file).file_name().unwrap());
+        lab.run(&["get", "1", &format!("/tmp/{file}"), to.to_str().unwrap()]).done();
+    }
+    let bench: Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.path().join("bench.json")).unwrap())
+            .unwrap();
+    check_schema(&bench);
+    let rows = bench["places"][0]["rows"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["not_measured"].is_null()), "{rows:#?}");
+    let made = |kind: &str| {
+        let row = rows.iter().find(|row| row["kind"] == kind).unwrap();
+        row["made"].as_u64().unwrap()
+    };
+    let by = |key: &str| exits(folder.path(), key);
+    assert_eq!(counted(&by("cpuid_leaf"), 0x4000_4859), made("cpuid"));
+    assert_eq!(counted(&by("hypercall"), 0x4859), made("hypercall"));
+    assert_eq!(counted(&by("msr"), 0x1b), made("rdmsr") + made("wrmsr"));
+    let ports = by("port");
+    assert_eq!(counted(&ports, 0x21), made("port-kernel"));
+    assert_eq!(counted(&ports, 0x4859), made("port-user"));
+    // A machine that waits asks for its signal by the same doorbell.
+    assert_eq!(counted(&ports, 0x485a), made("kick-port") + made("hlt-wake"));
+    let addresses = by("gpa");
+    assert_eq!(counted(&addresses, 0xfec0_0000), made("mmio-kernel"));
+    assert_eq!(counted(&addresses, 0x0100_0000), made("mmio-user"));
+    assert_eq!(counted(&addresses, 0x0200_0000), made("kick-mmio"));
+    let reasons = by("reason");
+    let halts = reasons.1["rows"].as_array().unwrap().iter().find(|row| row["reason"] == "hlt");
+    assert_eq!(halts.unwrap()["count"], made("hlt-wake"));
+    for (kind, by) in [("cr8-read", "hardware"), ("hypercall", "kernel"), ("mmio-user", "user")] {
+        let row = rows.iter().find(|row| row["kind"] == kind).unwrap();
+        assert_eq!(row["handled_by"], by, "{row:#}");
+    }
+}
+
+#[test]
+fn what_an_ablation_switched_is_as_before() {
+    if !can_run() {
+        return;
+    }
+    let lab = up("exit-steps");
+    let parameter = "/sys/module/kvm/parameters/halt_poll_ns";
+    let state = format!(
+        "cat {parameter} /sys/kernel/tracing/current_tracer /sys/kernel/tracing/kprobe_events; \
+         ls /sys/kernel/tracing/instances /run/*.undo 2>/dev/null"
+    );
+    let before = lab.shell(1, &state).done().stdout;
+    let bench = "hyperscope bench exits --vm --kind hypercall --kind hlt-wake --seed 3 --ablate \
+                 kvm/halt_poll_ns=0,kprobe,kvm-events,no-ioeventfd";
+    let csv = lab.shell(1, &format!("{bench} --runs 3 --operations 50 --format csv")).done().stdout;
+    // Two kinds, four steps and one with nothing switched, and a head; all of them measured.
+    assert_eq!(csv.lines().count(), 11, "{csv}");
+    assert!(csv.lines().skip(1).all(|line| line.ends_with(',')), "{csv}");
+    assert_eq!(lab.shell(1, &state).done().stdout, before);
+    // Steps long enough for a signal to come within one.
+    let long = "hyperscope bench exits --vm --kind hypercall --runs 1000 --operations 100000 \
+                --ablate kvm/halt_poll_ns=0";
+    for signal in ["INT", "TERM", "KILL"] {
+        let ended = lab.shell(
+            1,
+            &format!(
+                "{long} >/dev/null 2>&1 & until grep -qx 0 {parameter}; do sleep 0.01; done; \
+                 kill -{signal} $!; wait $!"
+            ),
+        );
+        assert_ne!(ended.code, Some(0), "{signal}: {}", ended.stderr);
+        if signal == "KILL" {
+            assert_ne!(lab.shell(1, &state).stdout, before);
+            // The next one finds its note.
+            let next = "hyperscope bench exits --vm --runs 1 --kind cpuid --ablate no-ioeventfd";
+            lab.shell(1, next).done();
+        }
+        assert_eq!(lab.shell(1, &state).stdout, before, "{signal}");
+    }
+}
+
+/// A lab of one machine that has KVM, and this program.
+fn up(name: &'static str) -> TestLab {
+    let lab = TestLab::new(name);
+    lab.run(&["up", "--levels", "1"]).done();
+    // A machine that hosts no guest has KVM at hand, and not loaded.
+    let load = "cd /lab/modules && insmod irqbypass.ko && insmod kvm.ko && insmod kvm-amd.ko";
+    lab.shell(1, load).done();
+    lab.run(&["put", "1", env!("CARGO_BIN_EXE_hyperscope"), "/bin/hyperscope"]).done();
+    lab
+}
+
+/// The report of a recording by one key.
+fn exits(session: &Path, by: &str) -> (String, Value) {
+    let output = Command::new(env!("CARGO_BIN_EXE_hyperscope"))
+        .args(["exits", "--format", "json", "--by", by, session.to_str().unwrap()])
+        .output()
+        .unwrap();
+    (by.to_owned(), serde_json::from_slice(&output.stdout).unwrap())
+}
+
+fn counted((by, report): &(String, Value), key: u64) -> u64 {
+    let rows = report["rows"].as_array().unwrap();
+    let wanted = rows.iter().filter(|row| row[by.as_str()] == key);
+    wanted.map(|row| row["count"].as_u64().unwrap()).sum()
+}
+
+fn check_schema(report: &Value) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/bench-exits.schema.json");
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let faults: Vec<String> =
+        validator.iter_errors(report).map(|fault| fault.to_string()).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+}

@@ -1,0 +1,61 @@
+//! One thing switched at a time, and what exits cost then.
+
+use std::sync::atomic::AtomicBool;
+
+use serde::{Deserialize, Serialize};
+
+use crate::kind::Kind;
+use crate::toggle::Toggle;
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AblationPlan {
+    /// Which kinds.
+    pub kinds: Vec<Kind>,
+    /// Rounds: runs of each kind in each step.
+    pub rounds: u32,
+    /// Operations in a run.
+    pub operations: u64,
+    /// What is switched in each step; nothing in the first.
+    pub steps: Vec<Vec<Toggle>>,
+    /// For each round, the steps in their order there.
+    pub orders: Vec<Vec<usize>>,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AblationSheet {
+    /// Who made the processor, as it says itself.
+    pub processor: String,
+    /// The hypervisor that this system runs on, as that says itself.
+    pub hypervisor: Option<String>,
+    /// The module that is KVM for this system's processor.
+    pub kvm: Option<String>,
+    /// Ticks of the time stamp counter in a millisecond.
+    pub tsc_khz: Option<f64>,
+    /// One for each step, in the plan's order.
+    pub steps: Vec<StepSheet>,
+}
+
+/// A step, measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepSheet {
+    /// For each kind of the plan, its cycles in each round.
+    pub cycles: Vec<Vec<f64>>,
+    /// Why it was not measured.
+    pub not_measured: Option<String>,
+}
+
+/// Measures, until it is told to stop; all is as before then.
+///
+/// # Errors
+/// When there is no KVM here, a machine stops, or this was told to stop.
+pub fn ablate(plan: &AblationPlan, stop: &AtomicBool) -> Result<AblationSheet, String> {
+    #[cfg(target_arch = "x86_64")]
+    return crate::steps::ablate(plan, stop);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (plan, stop);
+        Err(crate::ways::REFUSED.into())
+    }
+}

@@ -1,0 +1,83 @@
+//! Takes the steps of an ablation.
+//!
+//! All steps take their turns in each round, in an order left to chance, each in a machine of its own:
+//! what changes with time changes all, and rounds can be compared step by step.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sys::guest_instructions::{has_vmmcall, hypervisor, processor};
+use sys::kvm::Controllers;
+
+use crate::ablation::{AblationPlan, AblationSheet, StepSheet};
+use crate::host;
+use crate::kind::Kind;
+use crate::machine::{LONG, Machine, MachineError, SHORT, Setup};
+use crate::runs::{WARM_UP, net, per};
+use crate::toggle::Toggle;
+use crate::undo::Undo;
+use crate::vm::{self, EMPTY};
+
+/// Where changes are noted while they are in force: only root writes there.
+const NOTE: &str = "/run/hyperscope-bench-exits.undo";
+
+/// Measures; as [`crate::ablate`] says.
+pub(crate) fn ablate(plan: &AblationPlan, stop: &AtomicBool) -> Result<AblationSheet, String> {
+    let kinds = plan.kinds.len();
+    let fresh = StepSheet { cycles: vec![Vec::new(); kinds], not_measured: None };
+    let mut steps = vec![fresh; plan.steps.len()];
+    for order in plan.orders.iter().take(plan.rounds as usize) {
+        for &at in order {
+            if stop.load(Ordering::Relaxed) {
+                return Err("interrupted; what was switched is as before".into());
+            }
+            let (Some(toggles), Some(sheet)) = (plan.steps.get(at), steps.get_mut(at)) else {
+                continue;
+            };
+            if sheet.not_measured.is_some() {
+                continue;
+            }
+            match step(plan, toggles) {
+                Ok(cycles) => {
+                    sheet.cycles.iter_mut().zip(cycles).for_each(|(all, one)| all.push(one));
+                }
+                Err(why) if at == 0 => return Err(why),
+                Err(why) => *sheet = StepSheet { not_measured: Some(why), ..StepSheet::default() },
+            }
+        }
+    }
+    Ok(AblationSheet {
+        processor: processor(),
+        hypervisor: hypervisor(),
+        kvm: host::kvm(),
+        tsc_khz: host::tsc_khz(),
+        steps,
+    })
+}
+
+/// A run of each kind, with things switched.
+fn step(plan: &AblationPlan, toggles: &[Toggle]) -> Result<Vec<f64>, String> {
+    let mut undo = Undo::new(Path::new(NOTE)).map_err(|error| error.to_string())?;
+    for toggle in toggles {
+        toggle.apply(&mut undo).map_err(|error| error.to_string())?;
+    }
+    let has = |toggle: &Toggle| toggles.contains(toggle);
+    let controllers = if has(&Toggle::NoIrqchip) { Controllers::User } else { Controllers::Kernel };
+    let setup = Setup { long_mode: true, controllers, has_doorbells: !has(&Toggle::NoIoeventfd) };
+    let cycles = in_machine(plan, setup).map_err(|error| error.to_string());
+    undo.done();
+    cycles
+}
+
+fn in_machine(plan: &AblationPlan, setup: Setup) -> Result<Vec<f64>, MachineError> {
+    let mut machine = Machine::new(setup, has_vmmcall())?;
+    let empty = per(machine.batch(None, EMPTY, SHORT)?.cycles, EMPTY);
+    let mut all = Vec::new();
+    for &kind in &plan.kinds {
+        let count = vm::at_most(kind, plan.operations);
+        machine.batch(Some(kind), WARM_UP.min(count), SHORT)?;
+        let cycles = machine.batch(Some(kind), count, LONG)?.cycles;
+        all.push(net(cycles, count, if kind == Kind::HltWake { 0.0 } else { empty }));
+    }
+    Ok(all)
+}
