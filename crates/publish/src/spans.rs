@@ -12,6 +12,9 @@ use timeline::turns::{SWITCH_TAG, Stretch, Turn, TurnSink, VcpuTurns};
 use crate::guest_clock::GuestClock;
 use crate::names::Names;
 
+#[cfg(test)]
+mod tests;
+
 /// Switches of a vCPU that are remembered: those between two times that all is told.
 const MOST_SWITCHES: usize = 1 << 16;
 /// Threads whose owners are remembered; ids come again, so not for ever.

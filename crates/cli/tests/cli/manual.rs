@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::tool::{assert_golden, output_of};
 
-const VERBS: [&str; 20] = [
+const VERBS: [&str; 23] = [
     "exits",
     "nested",
     "path",
@@ -20,6 +20,8 @@ const VERBS: [&str; 20] = [
     "info",
     "record",
     "listen",
+    "publish",
+    "top",
     "mark",
     "keys",
     "lab",
