@@ -102,6 +102,8 @@ struct ht_pack {
 	__u32 cpu;
 	__u32 probes;
 	__u32 preempted_bit;
+	/* Events of a frame; 0: as many as there is room for */
+	__u32 most_events;
 
 	__u64 keyed_at;
 	__u64 key_units;
@@ -218,7 +220,8 @@ static inline void ht_begin(struct ht_pack *p, __u64 now)
 		ht_key(p, now);
 }
 
-/* Makes a stream of what the caller set: words, shift, tsc_khz, cpu, probes, preempted_bit. */
+/* Makes a stream of what the caller set: words, shift, tsc_khz, cpu, probes, preempted_bit,
+ * most_events. */
 static inline void ht_restart(struct ht_pack *p)
 {
 	p->began = 0;
@@ -239,7 +242,8 @@ static inline __u32 ht_delta_bits(__u32 class)
 
 /*
  * Puts an event at its time. The head has kind and content, less than 64 bits, and may have a tail.
- * An event that only just fits is sent at once, so that a short age will do.
+ * An event that only just fits is sent at once, so that a short age will do;
+ * so is the last that a frame may have.
  */
 static inline void ht_event(struct ht_pack *p, __u64 now, __u64 head, __u32 head_bits,
 			    __u64 tail, __u32 tail_bits)
@@ -271,7 +275,7 @@ static inline void ht_event(struct ht_pack *p, __u64 now, __u64 head, __u32 head
 	p->last = now;
 	p->events++;
 	p->sent_events++;
-	if (p->used_bits + HT_END_LONG > size)
+	if (p->used_bits + HT_END_LONG > size || p->events == p->most_events)
 		ht_flush(p);
 }
 

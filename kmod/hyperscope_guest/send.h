@@ -20,5 +20,9 @@ struct hsg_channel {
 };
 
 extern struct hsg_channel hsg_hypercalls;
+extern struct hsg_channel hsg_nowhere;
+
+/* How many words a hypercall was asked to carry; 0 or an error. */
+int hsg_hypercall_words(unsigned int *to);
 
 #endif

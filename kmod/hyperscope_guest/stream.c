@@ -5,6 +5,7 @@
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
+#include <linux/string.h>
 #include <asm/tsc.h>
 
 #include "kernels.h"
@@ -23,6 +24,19 @@ static uint shift = 5;
 module_param(shift, uint, 0444);
 MODULE_PARM_DESC(shift, "times are in units of 2^shift cycles of the TSC: 4 to 16");
 
+static uint events_per_frame;
+module_param(events_per_frame, uint, 0444);
+MODULE_PARM_DESC(events_per_frame, "events of a frame at most; 0: as many as there is room for");
+
+static char channel[16] = "hypercall";
+module_param_string(channel, channel, sizeof(channel), 0444);
+MODULE_PARM_DESC(channel, "how events leave: hypercall, or none: they are packed and thrown away");
+
+static bool idle;
+module_param(idle, bool, 0444);
+MODULE_PARM_DESC(idle, "probes do nothing, so that what they cost by themselves can be measured");
+
+DEFINE_STATIC_KEY_FALSE(hsg_idle);
 DEFINE_PER_CPU(struct hsg_stream, hsg_stream);
 DEFINE_PER_CPU(unsigned int, hsg_lost_nmi);
 DEFINE_PER_CPU(unsigned int, hsg_lost_nested);
@@ -56,6 +70,7 @@ static void start(int cpu)
 	p->shift = shift;
 	p->tsc_khz = tsc_khz;
 	p->cpu = cpu;
+	p->most_events = events_per_frame;
 	p->preempted_bit = ilog2(TASK_REPORT_MAX);
 	ht_restart(p);
 }
@@ -108,10 +123,23 @@ static int cpu_offline(unsigned int cpu)
 	return 0;
 }
 
+static int choose_channel(void)
+{
+	if (!strcmp(channel, "none"))
+		hsg_channel = &hsg_nowhere;
+	else if (strcmp(channel, "hypercall"))
+		return -EINVAL;
+	return 0;
+}
+
 int hsg_streams_init(void)
 {
-	int cpu, error;
+	int cpu, error = choose_channel();
 
+	if (error)
+		return error;
+	if (idle)
+		static_branch_enable(&hsg_idle);
 	if (shift < LEAST_SHIFT || shift > MOST_SHIFT || !tsc_khz)
 		return -EINVAL;
 	for_each_possible_cpu(cpu)

@@ -4,6 +4,7 @@
 #define HYPERSCOPE_STREAM_H
 
 #include <asm/msr.h>
+#include <linux/jump_label.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
 #include <linux/types.h>
@@ -18,6 +19,8 @@ struct hsg_stream {
 	call_single_data_t flush;
 };
 
+/* Probes do nothing. */
+DECLARE_STATIC_KEY_FALSE(hsg_idle);
 DECLARE_PER_CPU(struct hsg_stream, hsg_stream);
 DECLARE_PER_CPU(unsigned int, hsg_lost_nmi);
 DECLARE_PER_CPU(unsigned int, hsg_lost_nested);
@@ -64,6 +67,8 @@ static __always_inline bool hsg_hold(struct hsg_hold *hold)
 {
 	struct hsg_stream *stream;
 
+	if (static_branch_unlikely(&hsg_idle))
+		return false;
 	if (in_nmi()) {
 		this_cpu_inc(hsg_lost_nmi);
 		return false;

@@ -43,7 +43,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("labwire", &[]),
     ("labguest", &["labwire", "sys"]),
     ("lab", &["labwire"]),
-    ("bench", &["analyses", "lab", "labwire", "report", "sources", "stats"]),
+    ("bench", &["analyses", "hypertrace", "lab", "labwire", "report", "sources", "stats"]),
     ("tracefs", &["abi", "ringbuf", "sys"]),
     ("wire", &[]),
     ("channel", &["shmring", "sys", "tracefs", "wire"]),

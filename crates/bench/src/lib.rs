@@ -1,13 +1,16 @@
 //! What recording costs, and what exits do, measured in the lab.
 //!
-//! One folder for each thing that is measured: `channels`, what recording a guest costs over each channel.
+//! One folder for each thing that is measured: `channels`, what recording a guest costs over each channel;
+//! `tracers`, what each tracer costs a program, by what the cost is spent on.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod anew;
 pub mod channels;
 mod device;
 mod error;
 mod machines;
+pub mod tracers;
 
 pub use error::{BenchError, Result};
 pub use stats::Estimate;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::arch::Arch;
 use crate::error::{LabError, Result};
 use crate::machine::{Accelerator, Board, Net};
+use crate::tool::Tool;
 
 /// The schema of the file beside a running lab.
 const SCHEMA: &str = "hyperscope.lab/1";
@@ -60,6 +61,9 @@ pub struct Guest {
     /// The size of the memory that it shares with the machine below, for recording.
     #[serde(default)]
     pub shm_mib: Option<u32>,
+    /// What it has beside the usual programs; nested ones have it, too.
+    #[serde(default)]
+    pub tools: Vec<Tool>,
 }
 
 impl Description {
@@ -84,6 +88,7 @@ impl Description {
                 net: None,
                 disk_mib: None,
                 shm_mib: None,
+                tools: Vec::new(),
             },
             share: None,
             kernel: None,
@@ -99,7 +104,9 @@ impl Description {
         let shape = |lab: &Self| (lab.arch, lab.levels, lab.started);
         let devices =
             |lab: &Self| (lab.guest.board, lab.guest.net, lab.guest.disk_mib, lab.guest.shm_mib);
-        shape(self) == shape(wanted) && devices(self) == devices(wanted)
+        shape(self) == shape(wanted)
+            && devices(self) == devices(wanted)
+            && wanted.guest.tools.iter().all(|tool| self.guest.tools.contains(tool))
     }
 
     /// The guests' board: memory is shared through a PCI device, which not every board has a place

@@ -40,6 +40,8 @@ pub(crate) struct Ingredients {
     pub(crate) kernel: Kernel,
     /// The first process and command server.
     pub(crate) labguest: PathBuf,
+    /// Programs that guests have beside the usual ones, each with where it comes from.
+    pub(crate) tools: Vec<(Root, &'static str)>,
 }
 
 /// The kernel and the initial RAM filesystem of a machine.
@@ -77,11 +79,14 @@ impl Ingredients {
     fn content(&self, level: u8, guest: Option<&Image>) -> Result<Initramfs> {
         let mut content = Initramfs::default();
         content.copy("/init", &self.labguest, true);
-        self.add_libraries(&mut content, &self.labguest)?;
+        add_libraries(&mut content, &self.root, &self.labguest)?;
         content.copy("/bin/busybox", &self.root.program("busybox")?, true);
         content.link("/bin/hyperscope-labguest", "/init");
         for name in PROGRAMS {
-            self.add_program(&mut content, name)?;
+            self.add_program(&mut content, &self.root, name)?;
+        }
+        for (root, name) in self.tools.iter().filter(|_| level > 1) {
+            self.add_program(&mut content, root, name)?;
         }
         // glibc opens it when a thread ends, by its name.
         let unwinder = format!("/lib/{}/libgcc_s.so.1", self.arch.triplet());
@@ -97,22 +102,15 @@ impl Ingredients {
         Ok(content)
     }
 
-    fn add_program(&self, content: &mut Initramfs, name: &str) -> Result<()> {
-        let path = self.root.program(name)?;
+    fn add_program(&self, content: &mut Initramfs, root: &Root, name: &str) -> Result<()> {
+        let path = root.program(name)?;
         content.copy(&format!("/bin/{name}"), &path, true);
-        self.add_libraries(content, &path)
-    }
-
-    fn add_libraries(&self, content: &mut Initramfs, program: &Path) -> Result<()> {
-        for (place, file) in self.root.closure(program)? {
-            content.copy(&place, &file, true);
-        }
-        Ok(())
+        add_libraries(content, root, &path)
     }
 
     /// QEMU, and what it starts.
     fn add_guest(&self, content: &mut Initramfs, guest: &Image) -> Result<()> {
-        self.add_program(content, self.arch.qemu())?;
+        self.add_program(content, &self.root, self.arch.qemu())?;
         for name in self.arch.firmware() {
             content.copy(&format!("/usr/share/{name}"), &self.root.data(name)?, false);
         }
@@ -155,4 +153,11 @@ impl Ingredients {
         content.text(labwire::CONFIG_PATH, text);
         Ok(())
     }
+}
+
+fn add_libraries(content: &mut Initramfs, root: &Root, program: &Path) -> Result<()> {
+    for (place, file) in root.closure(program)? {
+        content.copy(&place, &file, true);
+    }
+    Ok(())
 }

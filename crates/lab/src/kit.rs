@@ -43,8 +43,9 @@ impl Kit {
             Some((image, modules)) => Kernel { image: image.clone(), modules: modules.clone() },
             None => root.kernel()?,
         };
+        let tools = tools(cache, wanted, manner, &root, &told)?;
         told("making images");
-        let ingredients = Ingredients { arch: wanted.arch, root, kernel, labguest };
+        let ingredients = Ingredients { arch: wanted.arch, root, kernel, labguest, tools };
         let image = ingredients.image(cache, wanted.levels)?;
         let qemu = host.program(wanted.arch.qemu())?;
         Ok(Self { host, qemu, image, arch: wanted.arch })
@@ -145,6 +146,28 @@ impl Kit {
             &size_and_time(&self.qemu),
         ]))
     }
+}
+
+/// Programs that guests have beside the usual ones, and the file tree that each is in.
+fn tools(
+    cache: &Cache,
+    wanted: &Description,
+    manner: &Manner,
+    own: &Root,
+    told: &dyn Fn(&str),
+) -> Result<Vec<(Root, &'static str)>> {
+    let mut programs = Vec::new();
+    for tool in &wanted.guest.tools {
+        let root = if wanted.root.is_some() {
+            own.clone()
+        } else {
+            let names = vec![tool.package()];
+            let set = PackageSet { architecture: wanted.arch.debian(), names };
+            Root::new(set.unpacked(cache, manner.offline, told)?, wanted.arch)
+        };
+        programs.extend(tool.programs().iter().map(|program| (root.clone(), *program)));
+    }
+    Ok(programs)
 }
 
 /// Changes when a program is replaced by another one.

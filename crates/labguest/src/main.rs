@@ -14,6 +14,7 @@ mod ports;
 mod relay;
 mod score;
 mod serve;
+mod subject;
 mod timers;
 mod usage;
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Some("rearm") => timers::rearm(),
         Some("exits") => exits::run(std::env::args().skip(2)),
         Some("measure") => measure::run(std::env::args().skip(2)),
+        Some("subject") => subject::run(std::env::args().skip(2)),
         Some("drain") => drain::run(std::env::args().skip(2)),
         Some("usage") => usage::run(),
         _ => {

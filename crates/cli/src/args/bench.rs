@@ -1,8 +1,12 @@
 //! Arguments of `bench`.
 
+mod tracers;
+
 use clap::{Args, Subcommand};
 
 use super::OutputArgs;
+
+pub(crate) use self::tracers::{BenchTracersArgs, TracersTable};
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
@@ -16,6 +20,8 @@ pub(crate) struct BenchArgs {
 pub(crate) enum BenchVerb {
     /// Measure what recording a guest costs over each channel, in a lab of its own
     Channels(BenchChannelsArgs),
+    /// Measure what tracing costs a guest's programs, by tracer and by what the cost is spent on
+    Tracers(BenchTracersArgs),
 }
 
 /// Arguments of `bench channels`.

@@ -1,5 +1,7 @@
 //! `hyperscope bench`: measurements in a lab of its own.
 
+mod tracers;
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bench::channels::{Plan, Variant};
@@ -17,6 +19,7 @@ use crate::output;
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     match &args.verb {
         BenchVerb::Channels(args) => channels(args),
+        BenchVerb::Tracers(args) => tracers::run(args),
     }
 }
 
