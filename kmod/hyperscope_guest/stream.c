@@ -50,6 +50,17 @@ void notrace hsg_tell_lost(struct ht_pack *p, u64 now)
 		ht_pack_lost(p, now, HT_LOST_NESTED, nested);
 }
 
+/* A function's name, without its module's, which is none where the kernel knows only the address. */
+u32 notrace hsg_symbol(struct ht_pack *p, unsigned long address, const char **name)
+{
+	struct hsg_stream *stream = container_of(p, struct hsg_stream, pack);
+	char *text = stream->symbol;
+
+	sprint_symbol_no_offset(text, address);
+	*name = text;
+	return strncmp(text, "0x", 2) ? strcspn(text, " ") : 0;
+}
+
 /* Only while no probe is on. */
 static void start(int cpu)
 {
