@@ -63,8 +63,10 @@ static __always_inline void hypercall_wide(const u64 *word)
 		     : "memory");
 }
 
-static void notrace hypercall_send(const u64 *word)
+static void notrace hypercall_send(const struct ht_pack *p)
 {
+	const u64 *word = p->word;
+
 	if (hsg_hypercalls.words == HT_LEAST_WORDS)
 		kvm_hypercall4(READ_ONCE(number), word[0], word[1], word[2], word[3]);
 	else

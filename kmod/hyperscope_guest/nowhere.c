@@ -8,7 +8,7 @@ static int nowhere_start(void)
 	return hsg_hypercall_words(&hsg_nowhere.words);
 }
 
-static void notrace nowhere_send(const u64 *word)
+static void notrace nowhere_send(const struct ht_pack *p)
 {
 }
 

@@ -5,21 +5,27 @@
 
 #include <linux/types.h>
 
+struct ht_pack;
+
 /**
  * struct hsg_channel - takes frames to the host
  * @words: of a frame, from HT_LEAST_WORDS to HT_MOST_WORDS
  * @start: makes the channel ready; may sleep; 0 or an error
- * @send: takes one frame; called with interrupts off, from any context but NMIs
+ * @update: sees what the frame has so far, after each event; NULL: events wait for their frame to
+ *	be full, or old. Called as @send
+ * @send: takes one frame; called with interrupts off, from any context but NMIs, on its CPU
  * @stop: no frame comes after this
  */
 struct hsg_channel {
 	unsigned int words;
 	int (*start)(void);
-	void (*send)(const u64 *word);
+	void (*update)(const struct ht_pack *p);
+	void (*send)(const struct ht_pack *p);
 	void (*stop)(void);
 };
 
 extern struct hsg_channel hsg_hypercalls;
+extern struct hsg_channel hsg_memory;
 extern struct hsg_channel hsg_nowhere;
 
 /* How many words a hypercall was asked to carry; 0 or an error. */

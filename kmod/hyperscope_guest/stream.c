@@ -30,7 +30,7 @@ MODULE_PARM_DESC(events_per_frame, "events of a frame at most; 0: as many as the
 
 static char channel[16] = "hypercall";
 module_param_string(channel, channel, sizeof(channel), 0444);
-MODULE_PARM_DESC(channel, "how events leave: hypercall, or none: they are packed and thrown away");
+MODULE_PARM_DESC(channel, "how events leave: hypercall, shm for memory shared by ivshmem, or none");
 
 static bool idle;
 module_param(idle, bool, 0444);
@@ -41,7 +41,7 @@ DEFINE_PER_CPU(struct hsg_stream, hsg_stream);
 DEFINE_PER_CPU(unsigned int, hsg_lost_nmi);
 DEFINE_PER_CPU(unsigned int, hsg_lost_nested);
 
-const struct hsg_channel *hsg_channel = &hsg_hypercalls;
+const struct hsg_channel *hsg_channel __read_mostly = &hsg_hypercalls;
 
 static struct timer_list age_timer;
 static enum cpuhp_state hotplug_state;
@@ -57,6 +57,17 @@ void notrace hsg_tell_lost(struct ht_pack *p, u64 now)
 		ht_pack_lost(p, now, HT_LOST_NMI, nmi);
 	if (nested)
 		ht_pack_lost(p, now, HT_LOST_NESTED, nested);
+}
+
+/* A function's name, without its module's, which is none where the kernel knows only the address. */
+u32 notrace hsg_symbol(struct ht_pack *p, unsigned long address, const char **name)
+{
+	struct hsg_stream *stream = container_of(p, struct hsg_stream, pack);
+	char *text = stream->symbol;
+
+	sprint_symbol_no_offset(text, address);
+	*name = text;
+	return strncmp(text, "0x", 2) ? strcspn(text, " ") : 0;
 }
 
 /* Only while no probe is on. */
@@ -125,7 +136,9 @@ static int cpu_offline(unsigned int cpu)
 
 static int choose_channel(void)
 {
-	if (!strcmp(channel, "none"))
+	if (!strcmp(channel, "shm"))
+		hsg_channel = &hsg_memory;
+	else if (!strcmp(channel, "none"))
 		hsg_channel = &hsg_nowhere;
 	else if (strcmp(channel, "hypercall"))
 		return -EINVAL;
@@ -175,7 +188,9 @@ int hsg_streams_start(void)
 	for_each_possible_cpu(cpu)
 		start(cpu);
 	WRITE_ONCE(running, true);
-	mod_timer(&age_timer, jiffies + 1);
+	/* A timer would be an exit, and so would be the call of another CPU. */
+	if (!hsg_channel->update)
+		mod_timer(&age_timer, jiffies + 1);
 	return 0;
 }
 

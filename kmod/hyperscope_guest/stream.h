@@ -5,6 +5,7 @@
 
 #include <asm/msr.h>
 #include <linux/jump_label.h>
+#include <linux/kallsyms.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
 #include <linux/types.h>
@@ -17,6 +18,8 @@ struct hsg_stream {
 	/* Somebody packs: whoever comes in between is counted. */
 	bool busy;
 	call_single_data_t flush;
+	/* Room for what kallsyms makes of a function's address. */
+	char symbol[KSYM_SYMBOL_LEN];
 };
 
 /* Probes do nothing. */
@@ -36,6 +39,7 @@ void hsg_streams_stop(void);
 void hsg_streams_tell_probes(unsigned int mask);
 
 void hsg_tell_lost(struct ht_pack *p, u64 now);
+u32 hsg_symbol(struct ht_pack *p, unsigned long address, const char **name);
 
 static __always_inline __u64 ht_now(const struct ht_pack *p)
 {
@@ -44,7 +48,12 @@ static __always_inline __u64 ht_now(const struct ht_pack *p)
 
 static __always_inline void ht_send(struct ht_pack *p)
 {
-	hsg_channel->send(p->word);
+	hsg_channel->send(p);
+}
+
+static __always_inline __u32 ht_symbol(struct ht_pack *p, __u64 address, const char **name)
+{
+	return hsg_symbol(p, address, name);
 }
 
 static __always_inline void hsg_task(struct ht_task *to, const struct task_struct *task)
@@ -91,6 +100,8 @@ static __always_inline bool hsg_hold(struct hsg_hold *hold)
 
 static __always_inline void hsg_release(struct hsg_hold *hold)
 {
+	if (hsg_channel->update && !ht_is_empty(hold->pack))
+		hsg_channel->update(hold->pack);
 	barrier();
 	this_cpu_ptr(&hsg_stream)->busy = false;
 	raw_local_irq_restore(hold->flags);

@@ -48,7 +48,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("channel", &["shmring", "sys", "tracefs", "wire"]),
     ("agent", &["abi", "channel", "sys", "tracedat", "tracefs", "wire"]),
-    ("recorder", &["abi", "channel", "sys", "tracedat", "tracefs", "wire"]),
+    ("recorder", &["abi", "channel", "hypertrace", "sys", "tracedat", "tracefs", "wire"]),
 ];
 
 /// Crates at the top: they may use any, but `testkit` only in tests.

@@ -1,9 +1,10 @@
-//! What guests told by hypercall: their events on the host's clock, out of the host's recording.
+//! What guests told by hypercall, or in memory: their events on the host's clock.
 //!
 //! Each vCPU's thread makes a stream of its own ([`hypertrace::Decoder`]). A frame comes after the
 //! events in it, by as long as the guest let them wait, so events of several vCPUs are put in order
 //! in a window that is longer than that.
 
+mod stored;
 mod window;
 
 use eventfmt::EventFormat;
@@ -12,6 +13,8 @@ use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::moments::{Gap, Moment, MomentSink, Wanted, each_moment};
 
+use self::stored::Ordered;
+pub use self::stored::StoredFrames;
 use self::window::Window;
 
 /// Something that a guest told.
@@ -37,9 +40,9 @@ impl Told {
 /// The thread of the host that runs a vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VcpuThread {
-    /// Index of the recording.
+    /// Index of the recording; files of frames are numbered behind recordings.
     pub recording: u16,
-    /// Thread id on the host.
+    /// Thread id on the host; of a file of frames the guest's CPU.
     pub thread: u32,
 }
 
@@ -49,13 +52,24 @@ pub trait ToldSink: Send {
     fn told(&mut self, from: VcpuThread, told: &Told);
 }
 
+/// What brought frames here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// A hypercall each.
+    Hypercall,
+    /// Memory that guest and host share.
+    Memory,
+}
+
 /// A vCPU's stream.
 #[derive(Clone, Debug)]
 pub struct StreamSummary {
     /// Whose it is.
     pub from: VcpuThread,
-    /// Its hypercalls that carried frames.
-    pub hypercalls: u64,
+    /// What brought its frames.
+    pub carried_by: Carrier,
+    /// Its frames.
+    pub frames: u64,
     /// Events in them.
     pub events: u64,
     /// What is missing.
@@ -87,10 +101,11 @@ impl HypertraceSummary {
 
 const FRAME: u16 = 0;
 
-/// Gives `sink` what guests told by hypercalls of this number (marks: of the next one); `tick` hears
-/// of the bytes done.
+/// Gives `sink` what guests told by hypercalls of this number (marks: of the next one), and what is in
+/// files of frames; `tick` hears of the bytes done.
 pub fn hypertrace<S: ToldSink>(
     recordings: &[Recording],
+    files: &[StoredFrames<'_>],
     number: u64,
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
@@ -105,11 +120,14 @@ pub fn hypertrace<S: ToldSink>(
         marks: Marks::default(),
         window: Window::default(),
         new: Vec::new(),
-        sink,
+        sink: Merged { stored: Ordered::new(files, recordings), sink },
     };
     let pass = each_moment(recordings, &wanted, &mut reader, tick);
     reader.window.rest(&mut |from, told| reader.sink.told(from, told));
+    let Merged { mut stored, sink } = reader.sink;
+    stored.up_to(None, sink);
     let mut streams: Vec<StreamSummary> = reader.streams.into_iter().map(summary).collect();
+    streams.extend(stored.summaries());
     streams.sort_unstable_by_key(|stream| stream.from);
     let (marks_damaged, late) = (reader.marks.damaged(), reader.window.late());
     HypertraceSummary { streams, marks_damaged, late, losses: pass.losses }
@@ -117,7 +135,21 @@ pub fn hypertrace<S: ToldSink>(
 
 fn summary((from, stream): (VcpuThread, Stream)) -> StreamSummary {
     let Stream { decoder, hypercalls, events } = stream;
-    StreamSummary { from, hypercalls, events, losses: decoder.losses() }
+    let (carried_by, losses) = (Carrier::Hypercall, decoder.losses());
+    StreamSummary { from, carried_by, frames: hypercalls, events, losses }
+}
+
+/// Puts what is in files before what comes later.
+struct Merged<'s, S> {
+    stored: Ordered<'s>,
+    sink: &'s mut S,
+}
+
+impl<S: ToldSink> ToldSink for Merged<'_, S> {
+    fn told(&mut self, from: VcpuThread, told: &Told) {
+        self.stored.up_to(Some(told.stamp_ns()), self.sink);
+        self.sink.told(from, told);
+    }
 }
 
 #[derive(Default)]
@@ -134,7 +166,7 @@ struct Reader<'s, S> {
     window: Window,
     /// Of one frame.
     new: Vec<Event>,
-    sink: &'s mut S,
+    sink: Merged<'s, S>,
 }
 
 impl<S: ToldSink> Reader<'_, S> {

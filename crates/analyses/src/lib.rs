@@ -31,7 +31,9 @@ pub use device_exits::{DeviceAddresses, DeviceExits, device_exits};
 pub use distribution::{Distribution, EXACT_VALUES};
 pub use exits::{ExitRow, Exits, Recorded, exits};
 pub use group::{By, Group};
-pub use hypertrace::{HypertraceSummary, StreamSummary, Told, ToldSink, VcpuThread, hypertrace};
+pub use hypertrace::{
+    Carrier, HypertraceSummary, StoredFrames, StreamSummary, Told, ToldSink, VcpuThread, hypertrace,
+};
 pub use known_parts::KnownParts;
 pub use lanes::{Item, Lane, LaneKind, LaneMachine, LaneSet, Merged, Span, State, lanes};
 pub use latencies::{

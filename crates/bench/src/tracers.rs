@@ -36,6 +36,8 @@ pub use crate::anew::Tell;
 const INSTRUCTION_NS: u32 = 1;
 /// Memory of the guest: perf and its libraries are in it twice while it boots.
 const GUEST_MIB: u32 = 512;
+/// Memory that it shares with its host.
+const SHARED_MIB: u32 = 16;
 /// Memory of the innermost guest's host, where there are three levels.
 const MIDDLE_MIB: u32 = 1536;
 /// Memory of the first machine then.
@@ -50,8 +52,13 @@ pub fn description(plan: &Plan) -> Description {
         description.guest.memory_mib = MIDDLE_MIB;
         description.memory_mib = FIRST_MIB;
     }
-    if plan.tracers.contains(&Tracer::Perf) {
-        description.guest.tools.push(Tool::Perf);
+    for (tracer, tool) in [(Tracer::Perf, Tool::Perf), (Tracer::Lttng, Tool::Lttng)] {
+        if plan.tracers.contains(&tracer) {
+            description.guest.tools.push(tool);
+        }
+    }
+    if plan.tracers.contains(&Tracer::Shm) {
+        description.guest.shm_mib = Some(SHARED_MIB);
     }
     if plan.counts_instructions {
         description.cpus = 1;
@@ -187,7 +194,7 @@ impl Bench<'_> {
     }
 
     fn run(&mut self, ladder: &Ladder, setup: Setup, counts: bool) -> Result<Run> {
-        let manner = Manner { iterations: self.plan.iterations, counts };
+        let manner = Manner { iterations: self.plan.iterations, level: ladder.level, counts };
         let folder = self.folder.path();
         self.anew.run(&ladder.name(), &mut |machines: &mut Vec<Machines>| {
             let place = usize::from(ladder.level.saturating_sub(2));

@@ -27,7 +27,10 @@ pub use device::device_ranges;
 pub use listener::{Listener, Peer};
 pub use memory::{ControlRings, GuestMemory, HostMemory, PageRing, has_shared_memory};
 pub use ports::{GuestPorts, PortSockets};
-pub use shmring::{PageConsumer, Pause, Poller};
+pub use shmring::{
+    Access, Frame, FrameRing, NoFrames, PageConsumer, Pause, Poller, SharedMap, TakeFrom,
+    frame_rings,
+};
 pub use signal::Signal;
 pub use sink::{PageSink, Sent, StreamSink};
 pub use stream::{Stream, Wait};

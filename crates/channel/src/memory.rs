@@ -14,7 +14,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use shmring::{
     Access, ByteConsumer, ByteProducer, Filled, GuestSide, HostSide, Mode, PCI_DEVICES,
     PageConsumer, PageProducer, Plan, Pulse, Received, Sent as Written, SharedMap,
-    SharedMemoryDevice, Watch, shared_memory_devices,
+    SharedMemoryDevice, Watch, agent_bytes, shared_memory_devices,
 };
 use tracefs::RawPages;
 
@@ -108,7 +108,8 @@ impl GuestMemory {
         Ok(Self { map: Arc::new(map) })
     }
 
-    /// Begins anew: ends for control and for the pages of so many CPUs.
+    /// Begins anew: ends for control and for the pages of so many CPUs, in the part of the memory that
+    /// is not the kernel module's.
     ///
     /// # Errors
     /// When the memory is too small for that.
@@ -125,7 +126,7 @@ impl GuestMemory {
             mode: Mode::Keep,
             control_bytes: CONTROL_BYTES,
         };
-        let plan = plan.filling(self.map.len_bytes()).map_err(io::Error::other)?;
+        let plan = plan.filling(agent_bytes(self.map.len_bytes())).map_err(io::Error::other)?;
         let side = GuestSide::create(Arc::clone(&self.map), &plan, boot_id);
         let side = side.map_err(io::Error::other)?;
         let control = ControlRings {

@@ -14,8 +14,10 @@ mod lab_steps;
 mod machines;
 mod output;
 mod progress;
+
 mod recorded;
 mod seconds;
+mod stored_frames;
 
 fn main() -> ExitCode {
     // Wrong arguments end in clap with exit code 2.

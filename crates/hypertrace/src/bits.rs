@@ -5,18 +5,30 @@
 pub(crate) struct Bits<'w> {
     words: &'w [u64],
     at: u32,
+    end: u32,
 }
 
 impl<'w> Bits<'w> {
     pub(crate) fn new(words: &'w [u64]) -> Self {
-        Self { words, at: 0 }
+        let end = u32::try_from(words.len()).unwrap_or(0).saturating_mul(64);
+        Self { words, at: 0, end }
+    }
+
+    /// The same, up to so many bits.
+    pub(crate) fn up_to(self, bits: u32) -> Self {
+        Self { end: self.end.min(bits), ..self }
+    }
+
+    /// Whether all are taken.
+    pub(crate) fn is_over(&self) -> bool {
+        self.at == self.end
     }
 
     /// The next `count` bits, at most 64; `None` behind the end.
     pub(crate) fn take(&mut self, count: u32) -> Option<u64> {
         let (word, shift) = (usize::try_from(self.at / 64).ok()?, self.at % 64);
         let end = self.at.checked_add(count)?;
-        if usize::try_from(end).ok()? > self.words.len().checked_mul(64)? {
+        if end > self.end {
             return None;
         }
         self.at = end;

@@ -13,6 +13,16 @@ impl Clock {
         (1_000..=100_000_000).contains(&tsc_khz).then_some(Self { tsc_khz, shift })
     }
 
+    /// Cycles of so many units.
+    pub(crate) fn cycles(self, units: u64) -> u64 {
+        units.checked_shl(self.shift.into()).unwrap_or(u64::MAX)
+    }
+
+    /// Nanoseconds of so many cycles, at the rate that the guest takes them to have.
+    pub(crate) fn ns_of_cycles(self, cycles: u64) -> u64 {
+        Self { shift: 0, ..self }.ns(cycles)
+    }
+
     /// Nanoseconds of so many units, to the nearest.
     pub(crate) fn ns(self, units: u64) -> u64 {
         let khz = u128::from(self.tsc_khz);

@@ -3,7 +3,8 @@
 use crate::clock::Clock;
 use crate::event::{Event, Interrupt, Kind, Losses, Task, TaskState};
 use crate::frame::{Frame, Hello, Raw, Record};
-use crate::tables::Tables;
+use crate::frame_words::FrameWords;
+use crate::tables::{Names, Tables};
 
 /// Reads the stream of one vCPU.
 #[derive(Debug, Default)]
@@ -22,6 +23,7 @@ struct Stream {
     hello: Hello,
     clock: Clock,
     tables: Tables,
+    names: Names,
     current: Option<Task>,
     next_number: u8,
     events: u32,
@@ -41,6 +43,35 @@ impl Decoder {
         if let Some(Record::Hello(hello)) = frame.records.first() {
             self.cut = usize::from(hello.words) > words.len();
         }
+        self.read(&frame, &Base::Sent { host_ns }, events);
+    }
+
+    /// Takes a frame out of shared memory; appends its events, in their order, at the times that
+    /// `clock` makes of the guest's TSC: without one, nanoseconds since that was 0.
+    ///
+    /// Stamps are exact, to a unit.
+    pub fn stored(
+        &mut self,
+        words: &FrameWords,
+        clock: Option<&dyn Fn(u64) -> u64>,
+        events: &mut Vec<Event>,
+    ) {
+        self.cut = false;
+        let base = Base::Last { guest_tsc: words.last_tsc, clock };
+        self.read(&Frame::stored(words), &base, events);
+    }
+
+    /// So many frames are missing here, as whoever stored them tells.
+    pub fn missed(&mut self, frames: u64) {
+        count(&mut self.losses.frames_lost, frames);
+        if let Some(stream) = &mut self.stream {
+            stream.forget();
+            let [low, ..] = frames.to_le_bytes();
+            stream.next_number = stream.next_number.wrapping_add(low);
+        }
+    }
+
+    fn read(&mut self, frame: &Frame, base: &Base<'_>, events: &mut Vec<Event>) {
         match frame.records.first() {
             Some(Record::Unknown) => {
                 self.stream = None;
@@ -51,7 +82,7 @@ impl Decoder {
                 count(&mut self.losses.frames_cut, 1);
             }
             _ if !frame.whole => self.damaged(),
-            _ => self.whole(&frame, host_ns, events),
+            _ => self.whole(frame, base, events),
         }
     }
 
@@ -83,7 +114,7 @@ impl Decoder {
         }
     }
 
-    fn whole(&mut self, frame: &Frame, host_ns: u64, events: &mut Vec<Event>) {
+    fn whole(&mut self, frame: &Frame, base: &Base<'_>, events: &mut Vec<Event>) {
         if let Some(Record::Hello(hello)) = frame.records.first() {
             self.greet(hello, frame.number);
         }
@@ -100,13 +131,13 @@ impl Decoder {
         let begun = events.len();
         let mut units = stream.apply(frame, &mut self.losses, events);
         let new = events.get_mut(begun..).unwrap_or_default();
-        // From the first event to the last; from here on to the hypercall.
-        let to_end = units.last().copied().unwrap_or(0).saturating_add(frame.age.unwrap_or(0));
-        let mut last_ns = self.last_ns.min(host_ns);
+        let last = units.last().copied().unwrap_or(0);
+        let at_latest = matches!(base, Base::Sent { .. }) && frame.age.is_none();
+        let mut last_ns = self.last_ns.min(base.end_ns(stream.clock));
         for (event, unit) in new.iter_mut().zip(units.drain(..)) {
-            let before_ns = stream.clock.ns(to_end.saturating_sub(unit));
-            event.stamp_ns = host_ns.saturating_sub(before_ns).max(last_ns);
-            event.at_latest = frame.age.is_none();
+            let stamp_ns = base.stamp_ns(stream.clock, last.saturating_sub(unit), frame.age);
+            event.stamp_ns = stamp_ns.max(last_ns);
+            event.at_latest = at_latest;
             last_ns = event.stamp_ns;
             count(&mut self.losses.stamps_at_latest, event.at_latest.into());
         }
@@ -123,15 +154,16 @@ impl Decoder {
         };
         // A new stream's frames have numbers of their own.
         let before = self.stream.take().filter(|_| hello.again);
-        let (next_number, events, from_start) = match before {
-            Some(before) => (before.next_number, before.events, before.from_start),
-            None => (number, 0, !hello.again),
+        let (next_number, events, from_start, names) = match before {
+            Some(before) => (before.next_number, before.events, before.from_start, before.names),
+            None => (number, 0, !hello.again, Names::default()),
         };
         let tables = Tables::new(hello.cpu);
         self.stream = Some(Stream {
             hello: *hello,
             clock,
             tables,
+            names,
             current: None,
             next_number,
             events,
@@ -148,10 +180,42 @@ impl Decoder {
     }
 }
 
+/// What is known of a frame's time.
+enum Base<'c> {
+    /// The host's, when it was sent.
+    Sent { host_ns: u64 },
+    /// The guest's TSC at the last event, and the host's time for each TSC.
+    Last { guest_tsc: u64, clock: Option<&'c dyn Fn(u64) -> u64> },
+}
+
+impl Base<'_> {
+    /// The latest time that an event of the frame can have.
+    fn end_ns(&self, clock: Clock) -> u64 {
+        match self {
+            Self::Sent { host_ns } => *host_ns,
+            Self::Last { .. } => self.stamp_ns(clock, 0, None),
+        }
+    }
+
+    /// The time of an event, so many units before the last, which was so old when it was sent.
+    fn stamp_ns(&self, clock: Clock, units: u64, age: Option<u64>) -> u64 {
+        match *self {
+            Self::Sent { host_ns } => {
+                host_ns.saturating_sub(clock.ns(units.saturating_add(age.unwrap_or(0))))
+            }
+            Self::Last { guest_tsc, clock: to_host } => {
+                let tsc = guest_tsc.saturating_sub(clock.cycles(units));
+                to_host.map_or_else(|| clock.ns_of_cycles(tsc), |to_host| to_host(tsc))
+            }
+        }
+    }
+}
+
 impl Stream {
     /// Takes nothing for known that was told.
     fn forget(&mut self) {
         self.tables = Tables::new(self.hello.cpu);
+        self.names.forget_pieces();
         self.current = None;
     }
 
@@ -164,6 +228,12 @@ impl Stream {
                 Record::Current(slot) => self.current = self.tables.task(slot),
                 Record::Lost(lost) => count(&mut losses.events_dropped, lost.into()),
                 Record::Function { slot, address } => self.tables.set_function(slot, address),
+                Record::Name { slot, more, piece } => {
+                    if let Some(address) = self.tables.function(slot) {
+                        let text = piece.split(|&byte| byte == 0).next().unwrap_or_default();
+                        self.names.piece(address, text, more);
+                    }
+                }
                 Record::IrqName { irq, name } => self.tables.set_irq(irq, name),
                 Record::Task { slot, task } => self.tables.set_task(slot, task),
                 Record::Event { after, raw } => {
@@ -197,7 +267,10 @@ impl Stream {
                 Kind::Interrupt { irq, what }
             }
             Raw::Syscall { number, what } => Kind::Syscall { number, what },
-            Raw::Call { slot, what } => Kind::Call { address: self.tables.function(slot), what },
+            Raw::Call { slot, what } => {
+                let address = self.tables.function(slot);
+                Kind::Call { address, name: self.names.of(address), what }
+            }
         };
         Event { stamp_ns: 0, at_latest: false, cpu: self.hello.cpu, running, kind }
     }

@@ -2,6 +2,7 @@
 
 use crate::bits::Bits;
 use crate::event::{Call, Syscall, Task, Wake};
+use crate::frame_words::FrameWords;
 
 /// How a stream is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,13 @@ pub(crate) enum Record {
         slot: u8,
         address: u64,
     },
+    /// A piece of a function's name.
+    Name {
+        slot: u8,
+        /// Another piece follows.
+        more: bool,
+        piece: [u8; 16],
+    },
     IrqName {
         irq: u8,
         name: [u8; 16],
@@ -66,22 +74,34 @@ pub(crate) struct Frame {
     pub(crate) whole: bool,
 }
 
-/// The version that this program reads.
-const VERSION: u64 = 1;
+/// The versions that this program reads: 2 has names of functions.
+const VERSIONS: std::ops::RangeInclusive<u64> = 1..=2;
 
 impl Frame {
     /// Reads a frame; never fails, see [`Frame::whole`].
     pub(crate) fn read(words: &[u64]) -> Self {
-        let mut bits = Bits::new(words);
+        Self::of(Bits::new(words), false)
+    }
+
+    /// Reads one that was stored, perhaps not to its end.
+    pub(crate) fn stored(frame: &FrameWords) -> Self {
+        let bits = Bits::new(frame.used()).up_to(frame.used_bits());
+        Self::of(bits, !frame.is_whole)
+    }
+
+    fn of(mut bits: Bits<'_>, is_open: bool) -> Self {
         let mut frame = Self { number: bits.take_u8(8).unwrap_or(0), ..Self::default() };
         // Each turn takes bits, so there is an end.
-        frame.whole = frame.records(&mut bits).is_some();
+        frame.whole = frame.records(&mut bits, is_open).is_some();
         frame
     }
 
-    fn records(&mut self, bits: &mut Bits<'_>) -> Option<()> {
+    fn records(&mut self, bits: &mut Bits<'_>, is_open: bool) -> Option<()> {
         let mut first = true;
         loop {
+            if is_open && bits.is_over() {
+                return Some(());
+            }
             let record = match bits.take(3)? {
                 0 => {
                     self.age = age(bits)?;
@@ -211,12 +231,16 @@ fn more(bits: &mut Bits<'_>) -> Option<Record> {
         }
         4 => Some(Record::IrqName { irq: bits.take_u8(8)?, name: text(bits)? }),
         5 => Some(Record::Bye { events: bits.take_u32(32)? }),
+        6 => {
+            let (slot, more) = (bits.take_u8(7)?, bits.flag()?);
+            Some(Record::Name { slot, more, piece: text(bits)? })
+        }
         _ => None,
     }
 }
 
 fn hello(bits: &mut Bits<'_>) -> Option<Record> {
-    if bits.take(4)? != VERSION {
+    if !VERSIONS.contains(&bits.take(4)?) {
         return Some(Record::Unknown);
     }
     let hello = Hello {

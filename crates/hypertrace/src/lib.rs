@@ -20,12 +20,18 @@ mod clock;
 mod decoder;
 mod event;
 mod frame;
+mod frame_words;
 mod marks;
+mod relation;
+mod stored;
 mod tables;
 
 pub use decoder::Decoder;
 pub use event::{Call, Event, Interrupt, Kind, Losses, Syscall, Task, TaskState, Wake};
+pub use frame_words::FrameWords;
 pub use marks::{MARK_BYTES, Mark, Marks, mark_words};
+pub use relation::ToHost;
+pub use stored::{STORED_MAGIC, Stored, StoredCpu, StoredFrame, StoredWriter};
 
 /// The hypercall that carries frames, unless the module was told another one.
 pub const NUMBER: u64 = 0x4853_0000;

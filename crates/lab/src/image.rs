@@ -10,6 +10,7 @@ use crate::error::{LabError, Result};
 use crate::initramfs::Initramfs;
 use crate::kernel_modules::KernelModules;
 use crate::root::{Kernel, Root};
+use crate::tool::ToolFile;
 
 /// Where a machine that hosts a guest has that guest's kernel.
 pub(crate) const GUEST_KERNEL: &str = "/lab/guest/vmlinuz";
@@ -40,8 +41,8 @@ pub(crate) struct Ingredients {
     pub(crate) kernel: Kernel,
     /// The first process and command server.
     pub(crate) labguest: PathBuf,
-    /// Programs that guests have beside the usual ones, each with where it comes from.
-    pub(crate) tools: Vec<(Root, &'static str)>,
+    /// What guests have beside the usual programs.
+    pub(crate) tools: Vec<ToolFile>,
 }
 
 /// The kernel and the initial RAM filesystem of a machine.
@@ -83,10 +84,13 @@ impl Ingredients {
         content.copy("/bin/busybox", &self.root.program("busybox")?, true);
         content.link("/bin/hyperscope-labguest", "/init");
         for name in PROGRAMS {
-            self.add_program(&mut content, &self.root, name)?;
+            self.add_program(&mut content, name)?;
         }
-        for (root, name) in self.tools.iter().filter(|_| level > 1) {
-            self.add_program(&mut content, root, name)?;
+        for one in self.tools.iter().filter(|_| level > 1) {
+            content.copy(&one.place, &one.file, one.libraries.is_some());
+            if let Some(root) = &one.libraries {
+                add_libraries(&mut content, root, &one.file)?;
+            }
         }
         // glibc opens it when a thread ends, by its name.
         let unwinder = format!("/lib/{}/libgcc_s.so.1", self.arch.triplet());
@@ -102,15 +106,15 @@ impl Ingredients {
         Ok(content)
     }
 
-    fn add_program(&self, content: &mut Initramfs, root: &Root, name: &str) -> Result<()> {
-        let path = root.program(name)?;
+    fn add_program(&self, content: &mut Initramfs, name: &str) -> Result<()> {
+        let path = self.root.program(name)?;
         content.copy(&format!("/bin/{name}"), &path, true);
-        add_libraries(content, root, &path)
+        add_libraries(content, &self.root, &path)
     }
 
     /// QEMU, and what it starts.
     fn add_guest(&self, content: &mut Initramfs, guest: &Image) -> Result<()> {
-        self.add_program(content, &self.root, self.arch.qemu())?;
+        self.add_program(content, self.arch.qemu())?;
         for name in self.arch.firmware() {
             content.copy(&format!("/usr/share/{name}"), &self.root.data(name)?, false);
         }

@@ -14,6 +14,7 @@ use crate::labguest;
 use crate::machine;
 use crate::scenario::Record;
 use crate::session::{Outputs, Session, command};
+use crate::start;
 
 /// Where the program goes.
 const PROGRAM: &str = "/bin/hyperscope";
@@ -38,6 +39,7 @@ pub(crate) struct OwnRecording {
     session: Session,
     said: String,
     has_guest: bool,
+    has_module: bool,
 }
 
 /// Whether this program runs in level 1: it is of this system's architecture, and needs a C library
@@ -58,6 +60,7 @@ impl OwnRecording {
     /// Begins to record level 1 of a lab in which this program runs.
     pub(crate) fn begin(lab: &Lab, record: &Record) -> Result<Self> {
         let has_guest = !record.guest_events.is_empty();
+        let has_module = record.guest_module;
         if has_guest {
             start_agent(lab)?;
         }
@@ -69,7 +72,7 @@ impl OwnRecording {
         // It ends when it is told to.
         exec.timeout_ms = None;
         session.start(&exec)?;
-        let mut recording = Self { session, said: String::new(), has_guest };
+        let mut recording = Self { session, said: String::new(), has_guest, has_module };
         while !recording.said.contains(BEGUN) {
             if let Some(ended) = recording.attend()? {
                 return Err(recording.failed(ended));
@@ -92,7 +95,9 @@ impl OwnRecording {
         }
         let file = |name: &'static str| (format!("{FOLDER}/{name}"), name);
         let guest = self.has_guest.then(|| file("guest-l2.dat"));
-        Ok([file("host.dat"), file("session.json")].into_iter().chain(guest).collect())
+        let module = self.has_module.then(|| file("guest-l2.hypertrace"));
+        let always = [file("host.dat"), file("session.json")];
+        Ok(always.into_iter().chain(guest).chain(module).collect())
     }
 
     fn attend(&mut self) -> Result<Option<Ended>> {
@@ -147,6 +152,9 @@ fn words(record: &Record) -> Vec<String> {
         words.extend(["--guest-buffer".into(), record.buffer_kib.to_string()]);
         let named = |event: &String| ["--guest-event".to_owned(), event.clone()];
         words.extend(record.guest_events.iter().flat_map(named));
+    }
+    if record.guest_module {
+        words.extend(["--hypertrace".into(), format!("l2=shm:{}", start::memory_path(2))]);
     }
     words
 }

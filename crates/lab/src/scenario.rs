@@ -12,7 +12,7 @@ use crate::error::{LabError, Result};
 use crate::machine::{Board, Net};
 
 /// The scenarios that come with the lab, with their names.
-const BUNDLED: [(&str, &str); 9] = [
+const BUNDLED: [(&str, &str); 10] = [
     ("idle", include_str!("../scenarios/idle.toml")),
     ("exits", include_str!("../scenarios/exits.toml")),
     ("net-virtio", include_str!("../scenarios/net-virtio.toml")),
@@ -21,6 +21,7 @@ const BUNDLED: [(&str, &str); 9] = [
     ("boot", include_str!("../scenarios/boot.toml")),
     ("shutdown", include_str!("../scenarios/shutdown.toml")),
     ("hypertrace", include_str!("../scenarios/hypertrace.toml")),
+    ("hypertrace-shm", include_str!("../scenarios/hypertrace-shm.toml")),
     ("nested", include_str!("../scenarios/nested.toml")),
 ];
 
@@ -76,6 +77,9 @@ pub(crate) struct Record {
     /// Those of level 2.
     #[serde(default)]
     pub(crate) guest_events: Vec<String>,
+    /// Whether what the guest's module stores in the memory that it shares is recorded, too.
+    #[serde(default)]
+    pub(crate) guest_module: bool,
     /// Functions of level 1's kernel to set probes on.
     #[serde(default)]
     pub(crate) probes: Vec<String>,

@@ -155,7 +155,7 @@ pub(crate) fn guest(description: &Description, level: u8) -> Machine {
 
 /// The memory that a guest shares: the first one's is a file, deeper ones get that of the machine
 /// that they run in, so that all levels share one with level 1.
-fn memory_path(level: u8) -> String {
+pub(crate) fn memory_path(level: u8) -> String {
     if level == 2 {
         format!("{}/memory", guest_run(level))
     } else {

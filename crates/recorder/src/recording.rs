@@ -16,6 +16,7 @@ use crate::error::{RecordError, Result};
 use crate::guest::HostClock;
 use crate::guests::{self, Guests, InGuests, Ready};
 use crate::losses::CpuLosses;
+use crate::module::{self, Module};
 use crate::pages_folder::{header, pages};
 use crate::pump::{Pump, stop_signal};
 use crate::session::{self, Recorded};
@@ -38,6 +39,9 @@ pub struct Plan {
     pub buffer_kib: Option<u64>,
     /// Guests that are recorded, too: names of VMs, or `[NAME=]CHANNEL`.
     pub guests: Vec<String>,
+    /// Guests whose kernel module tells of events in memory that they share: names of VMs, or
+    /// `[NAME=]shm:FILE`.
+    pub modules: Vec<String>,
     /// What is recorded in guests.
     pub in_guests: InGuests,
     /// The session's folder.
@@ -61,6 +65,7 @@ pub struct Recording {
     /// Only the threads of one VM are recorded.
     of_vm: bool,
     guests: Guests,
+    modules: Vec<module::Recorded>,
     to: PathBuf,
     begun: Instant,
     begun_unix_ns: u64,
@@ -117,6 +122,7 @@ impl Recording {
             vms,
             of_vm: plan.vm.is_some(),
             guests: Guests::default(),
+            modules: Vec::new(),
             to: plan.to.clone(),
             begun: Instant::now(),
             begun_unix_ns: unix_ns(),
@@ -124,8 +130,10 @@ impl Recording {
         };
         let (clock, number) = (&recording.clock.name, recording.begun_unix_ns);
         let ready = guests::connect(&plan.guests, &plan.in_guests, clock, number)?;
+        let modules = plan.modules.iter().map(|asked| Module::find(asked, &vms::running()));
+        let modules = modules.collect::<Result<Vec<_>>>()?;
         let names: Vec<String> = ready.iter().map(|guest| guest.name().to_owned()).collect();
-        match recording.start_all(&cpus, ready, &plan.in_guests) {
+        match recording.start_all(&cpus, ready, modules, &plan.in_guests) {
             Ok(()) => Ok(recording),
             Err(error) => {
                 // Nothing was recorded yet that anybody would want. Pumps hold files of the instance,
@@ -142,8 +150,17 @@ impl Recording {
         }
     }
 
-    fn start_all(&mut self, cpus: &[u32], ready: Vec<Ready>, in_guests: &InGuests) -> Result<()> {
+    fn start_all(
+        &mut self,
+        cpus: &[u32],
+        ready: Vec<Ready>,
+        modules: Vec<Module>,
+        in_guests: &InGuests,
+    ) -> Result<()> {
         self.start(cpus)?;
+        for module in modules {
+            self.modules.push(module.begin(&self.to, &self.stop)?);
+        }
         self.guests.begin(ready, in_guests, &self.clock.name, &self.to)
     }
 
@@ -226,7 +243,8 @@ impl Recording {
             time: self.begun.elapsed(),
             bytes: self.pumps.iter().map(Pump::bytes).sum(),
             lost: stats.map(|(stats, _)| stats.events()).chain(of_guests).sum(),
-            guest_bytes: guests.iter().map(|going| going.sent_bytes).sum(),
+            guest_bytes: guests.iter().map(|going| going.sent_bytes).sum::<u64>()
+                + self.modules.iter().map(module::Recorded::bytes).sum::<u64>(),
             guests_over: guests.iter().filter(|going| going.over.is_some()).count(),
         }
     }
@@ -254,6 +272,7 @@ impl Recording {
             cpus.push(CpuLosses::new(&counts, bytes));
             stats.push((cpu, text));
         }
+        let modules = self.modules.into_iter().map(module::Recorded::end).collect();
         let vms = if self.of_vm { self.vms } else { seen(self.vms, vms::running()) };
         let recorder_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_ns);
         let cmdlines = fs::read(self.tracefs.root().join("saved_cmdlines")).unwrap_or_default();
@@ -273,6 +292,7 @@ impl Recording {
             faults,
             vms,
             guests: guests.iter().map(|guest| guest.summary().clone()).collect(),
+            modules,
         };
         session::write(&recorded, &self.to)?;
         let host = HostClock {

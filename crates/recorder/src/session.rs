@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::error::{RecordError, Result};
 use crate::guest::GuestSummary;
 use crate::losses::CpuLosses;
+use crate::module::ModuleSummary;
 use crate::vms::Vm;
 
 /// How a session was recorded.
@@ -36,6 +37,8 @@ pub struct Recorded {
     pub vms: Vec<Vm>,
     /// Guests that were recorded, too.
     pub guests: Vec<GuestSummary>,
+    /// Guests whose module told of events in memory that they share.
+    pub modules: Vec<ModuleSummary>,
 }
 
 impl Recorded {
@@ -62,6 +65,7 @@ impl Default for Recorded {
             faults: Vec::new(),
             vms: Vec::new(),
             guests: Vec::new(),
+            modules: Vec::new(),
         }
     }
 }

@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod control;
+mod frames;
 mod guest;
 mod host;
 mod ivshmem;
@@ -29,6 +30,7 @@ mod poll;
 mod slots;
 
 pub use control::{ByteConsumer, ByteProducer, Received, Sent};
+pub use frames::{Frame, FrameRing, NoFrames, TakeFrom, agent_bytes, frame_rings};
 pub use guest::{GuestSide, Pulse};
 pub use host::{Agent, AttachError, Change, HostSide, Watch};
 pub use ivshmem::{PCI_DEVICES, SharedMemoryDevice, shared_memory_devices};

@@ -34,7 +34,7 @@ fn hypercall(host: &mut Machinery, cpu: u32, ns: u64, thread: i32, number: u64, 
 
 fn read(host: Machinery) -> (Vec<(u32, u64, Told)>, HypertraceSummary) {
     let mut seen = Seen::default();
-    let summary = hypertrace(&[host.recording()], NUMBER, &mut seen, &|_| ());
+    let summary = hypertrace(&[host.recording()], &[], NUMBER, &mut seen, &|_| ());
     (seen.0, summary)
 }
 

@@ -24,6 +24,21 @@ pub(crate) fn begin(subject: Subject, how: InGuest, guest: &mut Machine) -> Resu
                 on.join(" && ")
             )
         }
+        InGuest::Lttng => {
+            let events = match subject {
+                Subject::Syscalls => "--syscall --all",
+                Subject::Switches => "sched_switch",
+            };
+            // In memory alone, and large enough that what a run makes is all there.
+            format!(
+                "export HOME=/root; mkdir -p /root; \
+                 [ -e /run/lttng ] || lttng-sessiond -b 2>{FOLDER}/lttng.log || \
+                 cat {FOLDER}/lttng.log >&2; \
+                 (lttng create bench --snapshot && lttng enable-channel -k --overwrite \
+                 --subbuf-size 4M --num-subbuf 4 all && lttng enable-event -k -c all {events} && \
+                 lttng start) >{FOLDER}/lttng.log 2>&1 || {{ cat {FOLDER}/lttng.log >&2; exit 1; }}"
+            )
+        }
         InGuest::Module(module) => {
             format!("insmod {} probes={} {}", lab::MODULE, subject.probes(), module.parameters())
         }
@@ -64,10 +79,13 @@ pub(crate) fn end(
             let script = format!("perf script -F event,trace -i {FOLDER}/perf.data 2>/dev/null");
             format!("{}; rm {FOLDER}/perf.data", count(&script))
         }
+        InGuest::Lttng => {
+            "export HOME=/root; lttng stop >/dev/null && lttng destroy bench >/dev/null".into()
+        }
         InGuest::Module(_) => "rmmod hyperscope_guest".into(),
     };
     let said = guest.shell(&script)?;
-    if !counts || matches!(how, InGuest::Module(_)) {
+    if !counts || matches!(how, InGuest::Module(_) | InGuest::Lttng) {
         return Ok(None);
     }
     said.trim().parse().map(Some).map_err(BenchError::senseless("grep"))

@@ -21,6 +21,8 @@ const BYTES_A_HYPERCALL: u64 = 64;
 const FILLINGS: u64 = 4;
 /// The smallest buffer of a recording.
 const LEAST_KIB: u64 = 32;
+/// What is recorded beside frames in memory: an event that nothing here makes.
+const NOTHING: &str = "kvm:kvm_hv_hypercall";
 /// The number of the module's hypercalls.
 const NUMBER: u64 = 0x4853_0000;
 
@@ -30,6 +32,7 @@ pub(crate) enum Recording {
     None,
     Buffer,
     Recorder(Running),
+    Taker(Running),
 }
 
 /// What a recording holds.
@@ -45,8 +48,13 @@ pub(crate) struct Kept {
     pub(crate) subject_events: u64,
 }
 
-/// Begins, for a subject that makes so many events.
-pub(crate) fn begin(setup: Setup, subject_events: u64, host: &mut Machine) -> Result<Recording> {
+/// Begins, for a guest of a level whose subject makes so many events.
+pub(crate) fn begin(
+    setup: Setup,
+    level: u8,
+    subject_events: u64,
+    host: &mut Machine,
+) -> Result<Recording> {
     match setup.host {
         OnHost::Nothing => Ok(Recording::None),
         OnHost::Buffer => {
@@ -56,6 +64,13 @@ pub(crate) fn begin(setup: Setup, subject_events: u64, host: &mut Machine) -> Re
             ))?;
             Ok(Recording::Buffer)
         }
+        OnHost::Taker => {
+            let script = format!(
+                "rm -rf {FOLDER}/session; exec hyperscope record -e {NOTHING} --buffer 64 \
+                 --hypertrace guest=shm:/run/lab/l{level}/memory -o {FOLDER}/session"
+            );
+            start(&script, host).map(Recording::Taker)
+        }
         OnHost::Recorder(events) => {
             let buffer = buffer_kib(setup.guest, events.len(), subject_events);
             let events: Vec<String> = events.iter().map(|event| format!("-e {event}")).collect();
@@ -64,10 +79,13 @@ pub(crate) fn begin(setup: Setup, subject_events: u64, host: &mut Machine) -> Re
                  -o {FOLDER}/session",
                 events.join(" ")
             );
-            let log = format!("{FOLDER}/recorder.log");
-            host.start(&script, &log, "hyperscope: recording").map(Recording::Recorder)
+            start(&script, host).map(Recording::Recorder)
         }
     }
+}
+
+fn start(script: &str, host: &mut Machine) -> Result<Running> {
+    host.start(script, &format!("{FOLDER}/recorder.log"), "hyperscope: recording")
 }
 
 /// A buffer that is filled several times by what a guest sends.
@@ -96,6 +114,20 @@ pub(crate) fn end(
             host.get(&format!("{FOLDER}/session/host.dat"), &file)?;
             look(subject, &file).map(Some)
         }
+        Recording::Taker(recorder) => {
+            host.end(recorder, "INT")?;
+            let pattern = subject.pattern();
+            let said = host.shell(&format!(
+                "cd {FOLDER} && wc -c < session/guest-guest.hypertrace && \
+                 hyperscope hypertrace session 2>/dev/null | grep -c '{pattern}'"
+            ))?;
+            let mut numbers = said.lines().map(|line| line.trim().parse::<u64>());
+            let (Some(Ok(bytes)), Some(Ok(subject_events))) = (numbers.next(), numbers.next())
+            else {
+                return Err(BenchError::Senseless { what: "hyperscope hypertrace", text: said });
+            };
+            Ok(Some(Kept { events: 0, bytes, events_lost: 0, subject_events }))
+        }
     }
 }
 
@@ -104,7 +136,7 @@ fn look(subject: Subject, file: &Path) -> Result<Kept> {
     let host = sources::open(file).map_err(unreadable)?;
     let contents = contents(&host, &|_| {});
     let mut own = Own { subject, count: 0 };
-    hypertrace(std::slice::from_ref(&host), NUMBER, &mut own, &|_| {});
+    hypertrace(std::slice::from_ref(&host), &[], NUMBER, &mut own, &|_| {});
     Ok(Kept {
         events: contents.total(),
         bytes: contents.cpus.iter().map(|cpu| cpu.pages * PAGE_BYTES).sum(),
@@ -128,8 +160,8 @@ impl ToldSink for Own {
 }
 
 fn is_own(subject: Subject, event: &Event) -> bool {
-    match (subject, event.kind) {
-        (Subject::Syscalls, Kind::Syscall { number, .. }) => number == GETPPID,
+    match (subject, &event.kind) {
+        (Subject::Syscalls, Kind::Syscall { number, .. }) => *number == GETPPID,
         (Subject::Switches, Kind::Switch { .. }) => {
             let name = labwire::LOAD_THREAD.as_bytes();
             event.running.is_some_and(|task| task.comm().starts_with(name))

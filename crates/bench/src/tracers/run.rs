@@ -16,6 +16,8 @@ use crate::machines::Machines;
 pub(crate) struct Manner {
     /// System calls; other subjects make as many events.
     pub(crate) iterations: u64,
+    /// Level of the guest.
+    pub(crate) level: u8,
     /// Whether what a tracer in the guest kept is counted, which takes long.
     pub(crate) counts: bool,
 }
@@ -44,7 +46,12 @@ pub(crate) fn run(
     folder: &Path,
 ) -> Result<Run> {
     let rounds = subject.rounds(manner.iterations);
-    let host = host_side::begin(setup, subject.events_of_round() * rounds, &mut machines.host)?;
+    let host = host_side::begin(
+        setup,
+        manner.level,
+        subject.events_of_round() * rounds,
+        &mut machines.host,
+    )?;
     guest_side::begin(subject, setup.guest, &mut machines.guest)?;
     let before = counters(machines)?;
     let command = format!("hyperscope-labguest subject {}={rounds}", subject.name());

@@ -12,6 +12,8 @@ pub enum Tracer {
     Ftrace,
     /// `perf record` in the guest, to its buffer.
     Perf,
+    /// LTTng in the guest, to its own ring buffer.
+    Lttng,
     /// Hypercalls with so many events each at most, where 0 stands for as many as have room, and so
     /// many words.
     Hypercall {
@@ -20,6 +22,8 @@ pub enum Tracer {
         /// Words a hypercall: its four arguments, and further registers.
         words: u32,
     },
+    /// Frames in memory that the guest shares with its host.
+    Shm,
 }
 
 /// What an event's cost is spent on.
@@ -74,6 +78,7 @@ pub(crate) enum InGuest {
     Nothing,
     Ftrace,
     Perf,
+    Lttng,
     Module(Module),
 }
 
@@ -94,6 +99,8 @@ pub(crate) enum Does {
     Pack,
     /// To the host.
     Send,
+    /// To memory that the host has, too.
+    Store,
 }
 
 impl Module {
@@ -103,6 +110,7 @@ impl Module {
             Does::Probe => "idle=1",
             Does::Pack => "channel=none",
             Does::Send => "channel=hypercall",
+            Does::Store => "channel=shm",
         };
         format!("{does} events_per_frame={} words={}", self.events, self.words)
     }
@@ -116,6 +124,8 @@ pub(crate) enum OnHost {
     Buffer,
     /// `hyperscope record` writes these events to a file.
     Recorder(&'static [&'static str]),
+    /// `hyperscope record` takes frames out of the shared memory and writes them to a file.
+    Taker,
 }
 
 /// What the host records of hypercalls.
@@ -133,21 +143,25 @@ impl Setup {
     pub(crate) const NONE: Self = Self { guest: InGuest::Nothing, host: OnHost::Nothing };
 }
 
+/// As many words as a frame can have; those in memory do.
+const MOST_WORDS: u32 = 13;
 /// Words that are the hypercall's own arguments: all that a stock host records.
 pub(crate) const ARGUMENTS: u32 = 4;
 
 impl Tracer {
     /// Those that can be asked for, in the order of reports.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Ftrace,
         Self::Perf,
+        Self::Lttng,
         Self::Hypercall { events: 1, words: ARGUMENTS },
         Self::Hypercall { events: 2, words: ARGUMENTS },
         Self::Hypercall { events: 4, words: ARGUMENTS },
         Self::Hypercall { events: 8, words: ARGUMENTS },
         Self::Hypercall { events: 0, words: ARGUMENTS },
         Self::Hypercall { events: 0, words: 9 },
-        Self::Hypercall { events: 0, words: 13 },
+        Self::Hypercall { events: 0, words: MOST_WORDS },
+        Self::Shm,
     ];
 
     /// Its name on the command line and in reports.
@@ -156,6 +170,8 @@ impl Tracer {
         match self {
             Self::Ftrace => "ftrace",
             Self::Perf => "perf",
+            Self::Lttng => "lttng",
+            Self::Shm => "shm",
             Self::Hypercall { events: 1, .. } => "hypercall-1",
             Self::Hypercall { events: 2, .. } => "hypercall-2",
             Self::Hypercall { events: 4, .. } => "hypercall-4",
@@ -174,22 +190,29 @@ impl Tracer {
 
     /// Whether it has a way to the host, and so a cost in guests of each level.
     pub(crate) const fn leaves_the_guest(self) -> bool {
-        matches!(self, Self::Hypercall { .. })
+        matches!(self, Self::Hypercall { .. } | Self::Shm)
     }
 
     /// Its ladder.
     pub(crate) fn steps(self) -> Vec<(Part, Setup)> {
         let quiet = |guest| Setup { guest, host: OnHost::Nothing };
-        let Self::Hypercall { events, words } = self else {
-            let guest = if self == Self::Perf { InGuest::Perf } else { InGuest::Ftrace };
-            return vec![(Part::GuestTracing, quiet(guest))];
+        let (events, words, last) = match self {
+            Self::Ftrace => return vec![(Part::GuestTracing, quiet(InGuest::Ftrace))],
+            Self::Perf => return vec![(Part::GuestTracing, quiet(InGuest::Perf))],
+            Self::Lttng => return vec![(Part::GuestTracing, quiet(InGuest::Lttng))],
+            Self::Hypercall { events, words } => (events, words, Does::Send),
+            Self::Shm => (0, MOST_WORDS, Does::Store),
         };
         let module = |does| InGuest::Module(Module { does, events, words });
         let mut steps = vec![
             (Part::Probe, quiet(module(Does::Probe))),
             (Part::Pack, quiet(module(Does::Pack))),
-            (Part::Transport, quiet(module(Does::Send))),
+            (Part::Transport, quiet(module(last))),
         ];
+        if self == Self::Shm {
+            let setup = Setup { guest: module(last), host: OnHost::Taker };
+            steps.push((Part::Write, setup));
+        }
         // The event of a stock host has no place for more.
         if words == ARGUMENTS {
             let guest = module(Does::Send);

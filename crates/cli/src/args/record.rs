@@ -40,6 +40,10 @@ pub(crate) struct RecordArgs {
     /// trace-cmd:tcp:HOST:PORT.
     #[arg(long = "guest", value_name = "GUEST")]
     pub(crate) guests: Vec<String>,
+    /// Take what the module hyperscope_guest (channel=shm) in this guest tells of: a VM's name, or
+    /// [NAME=]shm:FILE, the memory behind its ivshmem device
+    #[arg(long = "hypertrace", value_name = "GUEST")]
+    pub(crate) modules: Vec<String>,
     /// Record these events in guests [default: those of --profile, as far as guests have them]
     #[arg(long = "guest-event", value_name = "EVENT", requires = "guests")]
     pub(crate) guest_events: Vec<String>,

@@ -1,8 +1,10 @@
-//! `hyperscope hypertrace`: what guests told by hypercall.
+//! `hyperscope hypertrace`: what guests told by hypercall, or in memory.
 
 use std::io::{self, BufWriter, Write};
 
-use analyses::{HypertraceSummary, VcpuThread, find_vms, hypertrace};
+use analyses::{
+    Carrier, HypertraceSummary, StoredFrames, StreamSummary, VcpuThread, find_vms, hypertrace,
+};
 use anyhow::{Context, bail};
 use report::count;
 use report::events::{ToldStyle, ToldWriter};
@@ -13,34 +15,48 @@ use crate::args::hypertrace::HypertraceArgs;
 use crate::inputs::open_all;
 use crate::output;
 use crate::progress::Progress;
+use crate::stored_frames::{self, Frames};
 
 pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
-    let recordings = open_all(&args.files)?;
+    let (files, frames) = stored_frames::find(&args.files)?;
+    let recordings = open_all(&files)?;
+    let stored = frames.iter().map(|one| one.read(&recordings)).collect::<Result<Vec<_>, _>>()?;
     let has = |one: &Recording| one.formats().iter().any(|(_, one)| one.name() == "kvm_hypercall");
-    if !recordings.iter().any(has) {
-        bail!("no recording has kvm:kvm_hypercall; record the host with -e kvm:kvm_hypercall");
+    if stored.is_empty() && !recordings.iter().any(has) {
+        bail!(
+            "no recording has kvm:kvm_hypercall; record the host with -e kvm:kvm_hypercall, or with \
+             --hypertrace GUEST where the guest's module has channel=shm"
+        );
     }
     let style = match args.format {
         EventsFormatArg::Text => ToldStyle::Text,
         EventsFormatArg::Jsonl => ToldStyle::Jsonl,
     };
     let out = output::open(args.output.as_deref(), &recordings)?;
-    let mut writer = ToldWriter::new(BufWriter::new(out), style, machines(&recordings));
+    let mut writer =
+        ToldWriter::new(BufWriter::new(out), style, machines(&recordings, &frames, &stored));
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let tick = |bytes| {
         if args.output.is_some() {
             progress.advance(bytes);
         }
     };
-    let summary = hypertrace(&recordings, args.number, &mut writer, &tick);
+    let summary = hypertrace(&recordings, &stored, args.number, &mut writer, &tick);
     progress.finish();
     writer.finish().context("cannot write the events")?;
     tell(&summary);
+    for (frames, stored) in frames.iter().zip(&stored) {
+        tell_frames(frames, stored, &recordings);
+    }
     Ok(())
 }
 
-/// What the guest of each vCPU's thread is called, where exits tell of it.
-fn machines(recordings: &[Recording]) -> Vec<(VcpuThread, String)> {
+/// What the guest of each vCPU's thread is called, where exits tell of it, or the file does.
+fn machines(
+    recordings: &[Recording],
+    frames: &[Frames],
+    stored: &[StoredFrames<'_>],
+) -> Vec<(VcpuThread, String)> {
     let mut machines = Vec::new();
     for (recording, one) in (0_u16..).zip(recordings) {
         for vm in find_vms(one, &|_| ()) {
@@ -48,24 +64,52 @@ fn machines(recordings: &[Recording]) -> Vec<(VcpuThread, String)> {
             machines.extend(vm.vcpus.iter().map(|vcpu| thread(vcpu.thread)));
         }
     }
+    for (number, (one, stored)) in (recordings.len()..).zip(frames.iter().zip(stored)) {
+        let (Some(name), Ok(recording)) = (one.guest(), u16::try_from(number)) else { continue };
+        let thread = |thread| (VcpuThread { recording, thread }, name.to_owned());
+        machines.extend(stored.stored.cpus.keys().map(|&cpu| thread(cpu.into())));
+    }
     machines
 }
 
 /// Tells on standard error what the lines do not.
 fn tell(summary: &HypertraceSummary) {
     let mut err = io::stderr().lock();
-    let hypercalls: u64 = summary.streams.iter().map(|stream| stream.hypercalls).sum();
-    let events: u64 = summary.streams.iter().map(|stream| stream.events).sum();
-    let each = if hypercalls == 0 { 0.0 } else { events as f64 / hypercalls as f64 };
-    let _ = writeln!(
-        err,
-        "hyperscope: {} events in {} hypercalls of {} vCPUs: {each:.1} a hypercall",
-        count(events),
-        count(hypercalls),
-        count(summary.streams.len() as u64),
-    );
+    for (carrier, one, many) in [
+        (Carrier::Hypercall, "hypercall", "hypercalls"),
+        (Carrier::Memory, "frame", "frames of memory"),
+    ] {
+        let of: Vec<_> = summary.streams.iter().filter(|one| one.carried_by == carrier).collect();
+        // Without anything at all, a host that was asked about hypercalls has had none.
+        if of.is_empty() && (carrier == Carrier::Memory || !summary.streams.is_empty()) {
+            continue;
+        }
+        let sum = |of_one: &dyn Fn(&StreamSummary) -> u64| of.iter().map(|one| of_one(one)).sum();
+        let (frames, events): (u64, u64) = (sum(&|one| one.frames), sum(&|one| one.events));
+        let each = if frames == 0 { 0.0 } else { events as f64 / frames as f64 };
+        let _ = writeln!(
+            err,
+            "hyperscope: {} events in {} {many} of {} vCPUs: {each:.1} a {one}",
+            count(events),
+            count(frames),
+            count(of.len() as u64),
+        );
+    }
     for (what, lost) in losses(summary).into_iter().filter(|(_, lost)| *lost > 0) {
         let _ = writeln!(err, "hyperscope: {what}: {}", count(lost));
+    }
+}
+
+/// Tells what is not as it should be of frames out of memory.
+fn tell_frames(frames: &Frames, stored: &StoredFrames<'_>, recordings: &[Recording]) {
+    let mut err = io::stderr().lock();
+    let path = frames.path().display();
+    if !stored.is_on_host_clock(recordings) {
+        let _ = writeln!(err, "hyperscope: {path}: times are those of the guest's own TSC");
+    }
+    if stored.stored.damaged > 0 {
+        let damaged = count(stored.stored.damaged);
+        let _ = writeln!(err, "hyperscope: {path}: records that make no sense: {damaged}");
     }
 }
 

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use recorder::{GuestSummary, InGuests, Plan, Profile, Recorded, Recording};
+use recorder::{GuestSummary, InGuests, ModuleSummary, Plan, Profile, Recorded, Recording};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -63,6 +63,7 @@ fn plan(args: &RecordArgs, to: PathBuf) -> Plan {
         clock: args.clock.clone(),
         buffer_kib: args.buffer,
         guests: args.guests.clone(),
+        modules: args.modules.clone(),
         in_guests: in_guests(args),
         to,
     }
@@ -204,8 +205,12 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
     for guest in &recorded.guests {
         conclude_guest(guest, &mut err)?;
     }
+    for module in &recorded.modules {
+        conclude_module(module, &mut err)?;
+    }
     writeln!(err, "hyperscope: session: {}", to.display())?;
-    let is_whole = recorded.guests.iter().all(|guest| guest.faults.is_empty());
+    let is_whole = recorded.guests.iter().all(|guest| guest.faults.is_empty())
+        && recorded.modules.iter().all(|module| module.faults.is_empty());
     if is_whole && recorded.faults.is_empty() {
         Ok(())
     } else {
@@ -229,6 +234,27 @@ pub(crate) fn conclude_guest(guest: &GuestSummary, err: &mut impl Write) -> io::
         guest.name,
         guest.bytes() >> 10,
         cost(guest)
+    )
+}
+
+/// Says what came of a guest's module.
+fn conclude_module(module: &ModuleSummary, err: &mut impl Write) -> io::Result<()> {
+    let name = &module.name;
+    for fault in &module.faults {
+        writeln!(err, "hyperscope: module of {name}: {fault}")?;
+    }
+    let told = |count: u64, what: &str| match count {
+        0 => String::new(),
+        count => format!(", {count} {what}"),
+    };
+    writeln!(
+        err,
+        "hyperscope: module of {name}: {} frames of {} CPUs, {} KiB{}{}",
+        module.frames,
+        module.cpus,
+        module.bytes >> 10,
+        told(module.frames_missed, "frames missed"),
+        told(module.damage, "places that make no sense")
     )
 }
 

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bench::tracers::{Plan, Subject, Tracer};
-use lab::{Cache, Lab, Step};
+use lab::{Cache, Lab, Step, Tool};
 
 use crate::args::bench::{BenchTracersArgs, TracersTable};
 use crate::cmd::lab::interrupted;
@@ -38,7 +38,10 @@ fn plan(args: &BenchTracersArgs) -> Plan {
         |names: &[String], name: &str| names.is_empty() || names.iter().any(|one| one == name);
     let with_costs = args.only != Some(TracersTable::Volumes);
     let tracers = Tracer::ALL.into_iter();
-    let tracers = tracers.filter(|tracer| with_costs && asked(&args.tracers, tracer.name()));
+    let tracers = tracers.filter(|tracer| {
+        let can_be = !args.tracers.is_empty() || *tracer != Tracer::Lttng || Tool::Lttng.is_built();
+        with_costs && can_be && asked(&args.tracers, tracer.name())
+    });
     let subjects = Subject::ALL.into_iter();
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_secs());
     Plan {

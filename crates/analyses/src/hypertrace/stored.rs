@@ -1,0 +1,158 @@
+//! Events out of frames that came from memory: of all CPUs of all guests, in the order of time.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use hypertrace::{Decoder, Event, Stored, StoredCpu, ToHost};
+use sources::Recording;
+
+use super::{StreamSummary, Told, ToldSink, VcpuThread};
+
+/// A file of frames.
+#[derive(Debug)]
+pub struct StoredFrames<'b> {
+    /// What it holds.
+    pub stored: Stored<'b>,
+    /// The recording of the guest's host, on whose clock times are told; none: they are the guest's
+    /// TSC, in nanoseconds.
+    pub host: Option<u16>,
+}
+
+impl StoredFrames<'_> {
+    /// Whether the times of all its events can be told on its host's clock.
+    #[must_use]
+    pub fn is_on_host_clock(&self, recordings: &[Recording]) -> bool {
+        host_clock(self, recordings).is_some()
+            && self.stored.cpus.values().all(|cpu| cpu.frames.is_empty() || cpu.relation.is_some())
+    }
+}
+
+/// The host's recording, if it is of its TSC.
+fn host_clock<'r>(
+    frames: &StoredFrames<'_>,
+    recordings: &'r [Recording],
+) -> Option<&'r sources::Recording> {
+    let host = recordings.get(usize::from(frames.host?))?;
+    let clock = host.info().clock.as_deref()?;
+    ["x86-tsc", "tsc2nsec"].contains(&clock).then_some(host)
+}
+
+/// Hands out events of files in their order.
+pub(super) struct Ordered<'a> {
+    cpus: Vec<Cpu<'a>>,
+    /// The time of each CPU's next event.
+    order: BinaryHeap<Reverse<(u64, usize)>>,
+}
+
+/// One CPU's frames.
+struct Cpu<'a> {
+    from: VcpuThread,
+    host: Option<&'a Recording>,
+    stored: &'a StoredCpu<'a>,
+    next: usize,
+    /// The position that the next frame should have.
+    position: Option<u64>,
+    decoder: Decoder,
+    waiting: VecDeque<Event>,
+    frames: u64,
+    events: u64,
+}
+
+impl<'a> Ordered<'a> {
+    /// `files` are told apart by numbers behind those of the recordings.
+    pub(super) fn new(files: &'a [StoredFrames<'a>], recordings: &'a [Recording]) -> Self {
+        let numbered = (recordings.len()..).zip(files);
+        let cpus = numbered.flat_map(|(number, file)| {
+            let host = host_clock(file, recordings);
+            let recording = u16::try_from(number).unwrap_or(u16::MAX);
+            file.stored.cpus.iter().map(move |(cpu, stored)| {
+                let from = VcpuThread { recording, thread: (*cpu).into() };
+                Cpu::new(from, host, stored)
+            })
+        });
+        let mut ordered = Self { cpus: cpus.collect(), order: BinaryHeap::new() };
+        (0..ordered.cpus.len()).for_each(|at| ordered.queue(at));
+        ordered
+    }
+
+    /// Hands out all events up to a time, or all.
+    pub(super) fn up_to(&mut self, until_ns: Option<u64>, sink: &mut dyn ToldSink) {
+        while let Some(&Reverse((stamp_ns, at))) = self.order.peek() {
+            if until_ns.is_some_and(|until_ns| stamp_ns > until_ns) {
+                return;
+            }
+            self.order.pop();
+            if let Some(cpu) = self.cpus.get_mut(at)
+                && let Some(event) = cpu.waiting.pop_front()
+            {
+                sink.told(cpu.from, &Told::Event(event));
+            }
+            self.queue(at);
+        }
+    }
+
+    /// What was found of each CPU.
+    pub(super) fn summaries(self) -> impl Iterator<Item = StreamSummary> {
+        self.cpus.into_iter().map(|cpu| {
+            let mut losses = cpu.decoder.losses();
+            losses.frames_damaged = losses.frames_damaged.saturating_add(cpu.stored.damage);
+            let Cpu { from, frames, events, .. } = cpu;
+            StreamSummary { from, carried_by: super::Carrier::Memory, frames, events, losses }
+        })
+    }
+
+    fn queue(&mut self, at: usize) {
+        if let Some(stamp_ns) = self.cpus.get_mut(at).and_then(Cpu::next_ns) {
+            self.order.push(Reverse((stamp_ns, at)));
+        }
+    }
+}
+
+impl<'a> Cpu<'a> {
+    fn new(from: VcpuThread, host: Option<&'a Recording>, stored: &'a StoredCpu<'a>) -> Self {
+        Self {
+            from,
+            host,
+            stored,
+            next: 0,
+            position: None,
+            decoder: Decoder::default(),
+            waiting: VecDeque::new(),
+            frames: 0,
+            events: 0,
+        }
+    }
+
+    /// The time of its next event.
+    fn next_ns(&mut self) -> Option<u64> {
+        while self.waiting.is_empty() {
+            let frame = *self.stored.frames.get(self.next)?;
+            self.next += 1;
+            let position = frame.position();
+            let missed = self.position.map_or(0, |expected| position.saturating_sub(expected));
+            if missed > 0 {
+                self.decoder.missed(missed);
+            }
+            self.position = position.checked_add(1);
+            let words = frame.words();
+            if words.is_empty() {
+                continue;
+            }
+            let mut events = Vec::new();
+            let on_host = self.host.zip(self.stored.relation);
+            let clock = on_host.map(|(host, relation)| move |tsc| host_ns(host, relation, tsc));
+            let clock = clock.as_ref().map(|clock| clock as &dyn Fn(u64) -> u64);
+            self.decoder.stored(&words, clock, &mut events);
+            self.frames += 1;
+            self.events += events.len() as u64;
+            self.waiting.extend(events);
+        }
+        Some(self.waiting.front()?.stamp_ns)
+    }
+}
+
+/// The time on the host's clock, as its own events have it.
+fn host_ns(host: &Recording, relation: ToHost, guest_tsc: u64) -> u64 {
+    let tsc = relation.host_tsc(guest_tsc);
+    host.streams().first().map_or(tsc, |stream| host.correction(stream).ns(tsc, stream.cpu()))
+}

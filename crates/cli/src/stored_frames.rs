@@ -1,0 +1,129 @@
+//! Finds what guests' modules stored in memory: files of sessions, or a guest's memory itself.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use analyses::StoredFrames;
+use anyhow::{Context, bail};
+use channel::{Access, SharedMap, TakeFrom, frame_rings};
+use hypertrace::{FrameWords, STORED_MAGIC, Stored, StoredWriter};
+use sources::Recording;
+use sys::FileMap;
+
+/// Frames, wherever they came from.
+pub(crate) struct Frames {
+    path: PathBuf,
+    bytes: Bytes,
+}
+
+enum Bytes {
+    File(FileMap),
+    Copied(Vec<u8>),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::File(map) => map,
+            Self::Copied(bytes) => bytes,
+        }
+    }
+}
+
+/// Parts paths into those of recordings and what holds frames. A session has both.
+pub(crate) fn find(paths: &[PathBuf]) -> anyhow::Result<(Vec<PathBuf>, Vec<Frames>)> {
+    let (mut recordings, mut frames) = (Vec::new(), Vec::new());
+    for path in paths {
+        if path.is_dir() {
+            for file in in_session(path)? {
+                frames.push(Frames { bytes: Bytes::File(FileMap::open(&file)?), path: file });
+            }
+            recordings.push(path.clone());
+        } else if begins_with(path, &STORED_MAGIC) {
+            frames.push(Frames { bytes: Bytes::File(FileMap::open(path)?), path: path.clone() });
+        } else if let Some(bytes) = of_memory(path) {
+            frames.push(Frames { bytes: Bytes::Copied(bytes), path: path.clone() });
+        } else {
+            recordings.push(path.clone());
+        }
+    }
+    Ok((recordings, frames))
+}
+
+impl Frames {
+    /// Reads them; times are those of the host's recording in the same session, or of the only one.
+    pub(crate) fn read(&self, recordings: &[Recording]) -> anyhow::Result<StoredFrames<'_>> {
+        let told = || format!("{}: of a version that is not known", self.path.display());
+        let stored = Stored::read(&self.bytes).with_context(told)?;
+        let is_its = |one: &&(u16, &Recording)| is_host_of(one.1.path(), &self.path);
+        let all: Vec<(u16, &Recording)> = (0_u16..).zip(recordings).collect();
+        let host = match all.as_slice() {
+            [only] => Some(only.0),
+            many => many.iter().find(is_its).map(|(at, _)| *at),
+        };
+        Ok(StoredFrames { stored, host })
+    }
+
+    /// What the guest is called: the NAME of `guest-NAME.hypertrace`.
+    pub(crate) fn guest(&self) -> Option<&str> {
+        self.path.file_stem()?.to_str()?.strip_prefix("guest-")
+    }
+
+    /// Where they are.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn is_host_of(recording: &Path, frames: &Path) -> bool {
+    let name = recording.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    recording.parent() == frames.parent() && name.starts_with("host.")
+}
+
+/// `guest-NAME.hypertrace` of a session, in the order of names.
+fn in_session(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let failed = || format!("cannot read {}", folder.display());
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).with_context(failed)? {
+        let path = entry.with_context(failed)?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.starts_with("guest-") && name.ends_with(".hypertrace") {
+            if !begins_with(&path, &STORED_MAGIC) {
+                bail!("{}: no file of frames", path.display());
+            }
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn begins_with(path: &Path, magic: &[u8]) -> bool {
+    let mut first = vec![0; magic.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
+    read.is_ok() && first == magic
+}
+
+/// The frames in a guest's memory, also of one that is dead: all that are there.
+fn of_memory(path: &Path) -> Option<Vec<u8>> {
+    if !path.is_file() {
+        return None;
+    }
+    let map = Arc::new(SharedMap::open(path, Access::Read).ok()?);
+    let mut writer = StoredWriter::new();
+    for (cpu, mut ring) in (0_u16..).zip(frame_rings(&map, TakeFrom::Oldest).ok()?) {
+        while let Some(frame) = ring.take().or_else(|| ring.take_open()) {
+            let words = FrameWords::new(frame.filled, frame.words, frame.is_whole);
+            writer.frame(cpu, frame.position, &words);
+        }
+        if ring.damage() > 0 {
+            writer.damage(cpu, ring.damage());
+        }
+    }
+    Some(writer.take())
+}

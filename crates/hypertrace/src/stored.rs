@@ -1,0 +1,187 @@
+//! A file of frames that came out of memory shared with a guest: docs/formats/shared-streams.md.
+
+use std::collections::BTreeMap;
+
+use crate::frame_words::FrameWords;
+use crate::relation::ToHost;
+
+/// The first bytes of a file of frames.
+pub const STORED_MAGIC: [u8; 8] = *b"HSCFRAME";
+/// The version that is written, and read.
+const VERSION: u64 = 1;
+/// Bytes of the file's head.
+const HEAD_BYTES: usize = 16;
+/// Most words that a record has behind its first.
+const MOST_RECORD_WORDS: usize = 255;
+
+/// Kinds of records.
+mod kind {
+    pub(super) const WHOLE: u64 = 1;
+    pub(super) const OPEN: u64 = 2;
+    pub(super) const RELATION: u64 = 3;
+    pub(super) const DAMAGE: u64 = 4;
+}
+
+/// Writes the records of such a file.
+#[derive(Debug)]
+pub struct StoredWriter {
+    bytes: Vec<u8>,
+}
+
+impl Default for StoredWriter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl StoredWriter {
+    /// Begins with the file's head.
+    #[must_use]
+    pub fn new() -> Self {
+        let bytes = [STORED_MAGIC, VERSION.to_le_bytes()].concat();
+        Self { bytes }
+    }
+
+    /// Adds a frame of a CPU, with its position in the CPU's ring.
+    pub fn frame(&mut self, cpu: u16, position: u64, frame: &FrameWords) {
+        let kind = if frame.is_whole { kind::WHOLE } else { kind::OPEN };
+        self.record(kind, cpu, [position, frame.filled()].iter().chain(frame.used()));
+    }
+
+    /// Adds how the TSC of a CPU of the guest and the host's are related, from here on and before.
+    pub fn relation(&mut self, cpu: u16, relation: ToHost) {
+        let ToHost { scaling, fraction, offset } = relation;
+        self.record(kind::RELATION, cpu, &[scaling, fraction.into(), offset.cast_unsigned()]);
+    }
+
+    /// Adds how often what stood in a CPU's ring made no sense.
+    pub fn damage(&mut self, cpu: u16, count: u64) {
+        self.record(kind::DAMAGE, cpu, &[count]);
+    }
+
+    /// What was added since the last call.
+    #[must_use]
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    fn record<'w>(&mut self, kind: u64, cpu: u16, words: impl IntoIterator<Item = &'w u64>) {
+        let words: Vec<u64> = words.into_iter().take(MOST_RECORD_WORDS).copied().collect();
+        let len = u64::try_from(words.len()).unwrap_or(0);
+        let first = kind | len << 8 | u64::from(cpu) << 16;
+        for word in std::iter::once(first).chain(words) {
+            self.bytes.extend_from_slice(&word.to_le_bytes());
+        }
+    }
+}
+
+/// A file of frames.
+#[derive(Debug, Default)]
+pub struct Stored<'b> {
+    /// The guest's CPUs that have anything in it.
+    pub cpus: BTreeMap<u16, StoredCpu<'b>>,
+    /// Records that make no sense, and a cut one at the end.
+    pub damaged: u64,
+}
+
+/// What a file has of a CPU.
+#[derive(Debug, Default)]
+pub struct StoredCpu<'b> {
+    /// How its TSC and the host's are related, where whoever wrote the file knew.
+    pub relation: Option<ToHost>,
+    /// Its frames, in their order.
+    pub frames: Vec<StoredFrame<'b>>,
+    /// How often what stood in the ring made no sense.
+    pub damage: u64,
+}
+
+/// A frame in a file.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredFrame<'b> {
+    bytes: &'b [u8],
+    is_whole: bool,
+}
+
+impl<'b> Stored<'b> {
+    /// Reads a file; none where it is no such file, or of another version.
+    #[must_use]
+    pub fn read(bytes: &'b [u8]) -> Option<Self> {
+        let (head, mut rest) = bytes.split_at_checked(HEAD_BYTES)?;
+        if !head.starts_with(&STORED_MAGIC) || word(head, 1) != VERSION {
+            return None;
+        }
+        let mut stored = Self::default();
+        // Each turn takes a word at least.
+        while let Some((first, behind)) = rest.split_first_chunk::<8>() {
+            let [kind, len, low, high, ..] = *first;
+            let Some((words, behind)) = behind.split_at_checked(usize::from(len).saturating_mul(8))
+            else {
+                break;
+            };
+            stored.record(u64::from(kind), u16::from_le_bytes([low, high]), words);
+            rest = behind;
+        }
+        count(&mut stored.damaged, !rest.is_empty());
+        Some(stored)
+    }
+
+    fn record(&mut self, kind: u64, cpu: u16, bytes: &'b [u8]) {
+        let is_frame = matches!(kind, kind::WHOLE | kind::OPEN);
+        let least = if is_frame {
+            16
+        } else if kind == kind::RELATION {
+            24
+        } else {
+            8
+        };
+        if bytes.len() < least {
+            count(&mut self.damaged, true);
+            return;
+        }
+        match kind {
+            kind::WHOLE | kind::OPEN => {
+                let frame = StoredFrame { bytes, is_whole: kind == kind::WHOLE };
+                self.cpu(cpu).frames.push(frame);
+            }
+            kind::RELATION => match ToHost::new(word(bytes, 0), word(bytes, 1), word(bytes, 2)) {
+                Some(relation) => self.cpu(cpu).relation = Some(relation),
+                None => count(&mut self.damaged, true),
+            },
+            kind::DAMAGE => {
+                let cpu = self.cpu(cpu);
+                cpu.damage = cpu.damage.saturating_add(word(bytes, 0));
+            }
+            // Of a later version, which need not be known.
+            _ => {}
+        }
+    }
+
+    fn cpu(&mut self, cpu: u16) -> &mut StoredCpu<'b> {
+        self.cpus.entry(cpu).or_default()
+    }
+}
+
+impl StoredFrame<'_> {
+    /// How many frames of its CPU came before it.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        word(self.bytes, 0)
+    }
+
+    /// Its words.
+    #[must_use]
+    pub fn words(&self) -> FrameWords {
+        let words = (2..self.bytes.len() / 8).map(|at| word(self.bytes, at));
+        FrameWords::new(word(self.bytes, 1), words, self.is_whole)
+    }
+}
+
+/// A word by its index; 0 behind the end.
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let bytes = bytes.chunks_exact(8).nth(at).unwrap_or_default();
+    u64::from_le_bytes(bytes.try_into().unwrap_or_default())
+}
+
+fn count(sum: &mut u64, one: bool) {
+    *sum = sum.saturating_add(one.into());
+}

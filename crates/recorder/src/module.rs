@@ -1,0 +1,252 @@
+//! What a guest's kernel module stores in memory that it shares with its host: taken out by a thread
+//! that looks, while the guest goes on without noticing.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use channel::{Access, FrameRing, HostAddress, NoFrames, SharedMap, Signal, TakeFrom, frame_rings};
+use hypertrace::{FrameWords, StoredWriter, ToHost};
+use serde::Serialize;
+
+use crate::error::{RecordError, Result};
+use crate::guest::GuestAddress;
+use crate::relation::to_host;
+use crate::vms::{self, Vm};
+
+/// How often it looks for frames: a CPU with a million events a second fills a ring of 16 MiB of
+/// memory in half a second.
+const LOOKS: Duration = Duration::from_millis(10);
+/// Frames from before the recording that are taken, too: among so many is one that says how the
+/// others are to be read (`HT_KEY_FRAMES` of the module).
+const EARLIER_FRAMES: u64 = 1024;
+
+/// A guest's memory that frames are taken from.
+#[derive(Debug)]
+pub(crate) struct Module {
+    address: GuestAddress,
+    path: PathBuf,
+    map: Arc<SharedMap>,
+}
+
+impl Module {
+    /// What the name of a VM, or `[NAME=]shm:FILE`, means.
+    ///
+    /// # Errors
+    /// When it means no memory, or that can't be mapped.
+    pub(crate) fn find(asked: &str, vms: &[Vm]) -> Result<Self> {
+        let address = GuestAddress::find(asked, vms)?;
+        let HostAddress::SharedMemory { path } = &address.channel else {
+            let text = format!(
+                "the guest {} shares no memory with this host, as its module needs: an \
+                 ivshmem-plain device with a memory-backend-file",
+                address.name
+            );
+            return Err(RecordError::Usage(text));
+        };
+        let path = path.clone();
+        let map = SharedMap::open(&path, Access::Read);
+        let map = Arc::new(map.map_err(RecordError::io("map", &path))?);
+        Ok(Self { address, path, map })
+    }
+
+    /// Begins to take frames, to a file of the session.
+    ///
+    /// # Errors
+    /// When that can't be written.
+    pub(crate) fn begin(self, session: &Path, stop: &Signal) -> Result<Recorded> {
+        let Self { address, path, map } = self;
+        let file = format!("guest-{}.hypertrace", address.name);
+        let to = session.join(&file);
+        let out = File::create(&to).map_err(RecordError::io("write", &to))?;
+        let counts = Arc::new(Counts::default());
+        let mut taker = Taker {
+            map,
+            rings: Vec::new(),
+            from: TakeFrom::Last(EARLIER_FRAMES),
+            writer: StoredWriter::new(),
+            out,
+            counts: Arc::clone(&counts),
+        };
+        // What is known of its TSC stands in the file from the start, if nothing else ever does.
+        taker.relate(address.vm.as_ref());
+        taker.write().map_err(RecordError::io("write", &to))?;
+        let stop = stop.clone();
+        let pid = address.vm.as_ref().map(|vm| vm.pid);
+        let thread = thread::Builder::new()
+            .name("module".into())
+            .spawn(move || taker.run(&stop, pid))
+            .map_err(RecordError::io("start a thread for", &path))?;
+        Ok(Recorded { name: address.name, file, memory: path, pid, counts, thread })
+    }
+}
+
+/// A guest whose module's frames are taken.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    name: String,
+    file: String,
+    memory: PathBuf,
+    pid: Option<u32>,
+    counts: Arc<Counts>,
+    thread: JoinHandle<io::Result<Option<NoFrames>>>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    cpus: AtomicU64,
+    frames: AtomicU64,
+    missed: AtomicU64,
+    damage: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// What came of a guest's module.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModuleSummary {
+    /// The name that the guest was recorded under.
+    pub name: String,
+    /// The file in the session's folder.
+    pub file: String,
+    /// The memory that it shares.
+    pub memory: PathBuf,
+    /// The VMM's process, where it is known.
+    pub pid: Option<u32>,
+    /// The guest's CPUs; 0: the module was never there.
+    pub cpus: u64,
+    /// Frames that were taken, each with some dozen events.
+    pub frames: u64,
+    /// Frames that were overwritten before they were taken.
+    pub frames_missed: u64,
+    /// How often what stood in the memory made no sense.
+    pub damage: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// What went wrong without ending the recording of others.
+    pub faults: Vec<String>,
+}
+
+impl Recorded {
+    /// Bytes that are in the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.counts.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Waits for its end, which the signal told it of.
+    pub(crate) fn end(self) -> ModuleSummary {
+        let ended = self.thread.join();
+        let ended = ended.unwrap_or_else(|_| Err(io::Error::other("its thread panicked")));
+        let fault = match ended {
+            Ok(None) => None,
+            Ok(Some(why)) => Some(why.to_string()),
+            Err(error) => Some(format!("its events were not written to the end: {error}")),
+        };
+        let count = |one: &AtomicU64| one.load(Ordering::Relaxed);
+        let Counts { cpus, frames, missed, damage, bytes } = &*self.counts;
+        ModuleSummary {
+            name: self.name,
+            file: self.file,
+            memory: self.memory,
+            pid: self.pid,
+            cpus: count(cpus),
+            frames: count(frames),
+            frames_missed: count(missed),
+            damage: count(damage),
+            bytes: count(bytes),
+            faults: fault.into_iter().collect(),
+        }
+    }
+}
+
+/// Takes frames out of one guest's memory.
+struct Taker {
+    map: Arc<SharedMap>,
+    rings: Vec<FrameRing>,
+    from: TakeFrom,
+    writer: StoredWriter,
+    out: File,
+    counts: Arc<Counts>,
+}
+
+impl Taker {
+    /// Takes until it is told to stop; why there were no frames, if there were none.
+    fn run(mut self, stop: &Signal, pid: Option<u32>) -> io::Result<Option<NoFrames>> {
+        loop {
+            let is_over = stop.wait(LOOKS);
+            let attached = self.attach();
+            self.take()?;
+            if !is_over {
+                continue;
+            }
+            self.last()?;
+            let vms = pid.map(|_| vms::running()).unwrap_or_default();
+            self.relate(vms.iter().find(|vm| Some(vm.pid) == pid));
+            self.write()?;
+            return Ok(attached.err());
+        }
+    }
+
+    /// Attaches once the module has begun: it may come after the recorder.
+    fn attach(&mut self) -> std::result::Result<(), NoFrames> {
+        if self.rings.is_empty() {
+            let rings = frame_rings(&self.map, self.from);
+            self.from = TakeFrom::Oldest;
+            self.rings = rings?;
+            self.counts.cpus.store(self.rings.len() as u64, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> io::Result<()> {
+        for (cpu, ring) in (0_u16..).zip(&mut self.rings) {
+            while let Some(frame) = ring.take() {
+                let words = FrameWords::new(frame.filled, frame.words, frame.is_whole);
+                self.writer.frame(cpu, frame.position, &words);
+                self.counts.frames.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        self.write()
+    }
+
+    /// Frames that their writers are still at, and what was wrong.
+    fn last(&mut self) -> io::Result<()> {
+        let mut missed = 0;
+        for (cpu, ring) in (0_u16..).zip(&mut self.rings) {
+            if let Some(frame) = ring.take_open() {
+                let words = FrameWords::new(frame.filled, frame.words, frame.is_whole);
+                self.writer.frame(cpu, frame.position, &words);
+                self.counts.frames.fetch_add(1, Ordering::Relaxed);
+            }
+            if ring.damage() > 0 {
+                self.writer.damage(cpu, ring.damage());
+                self.counts.damage.fetch_add(ring.damage(), Ordering::Relaxed);
+            }
+            missed += ring.missed();
+        }
+        self.counts.missed.store(missed, Ordering::Relaxed);
+        self.write()
+    }
+
+    /// Notes how the TSCs of the VM's vCPUs and the host's are related, as KVM tells.
+    fn relate(&mut self, vm: Option<&Vm>) {
+        for vcpu in vm.map(|vm| vm.vcpus.as_slice()).unwrap_or_default() {
+            let (Ok(cpu), Some(sample)) = (u16::try_from(vcpu.vcpu), to_host(vcpu, 0)) else {
+                continue;
+            };
+            let (scaling, offset) = (sample.scaling, sample.offset);
+            let fraction = u8::try_from(sample.fraction).unwrap_or(0);
+            self.writer.relation(cpu, ToHost { scaling, fraction, offset });
+        }
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let bytes = self.writer.take();
+        self.out.write_all(&bytes)?;
+        self.counts.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,243 @@
+//! Rings of frames that a guest's kernel module keeps in the last quarter of the memory, which the
+//! agent leaves alone: docs/formats/shared-streams.md.
+//!
+//! The guest only ever stores, and overwrites what nobody took. Nothing is written here, so any number
+//! of hosts may look, also when the guest is dead.
+
+use std::sync::Arc;
+
+use sys::SharedMap;
+
+/// `HSCTRACE` as a little-endian word.
+const MAGIC: u64 = u64::from_le_bytes(*b"HSCTRACE");
+const VERSION: u64 = 1;
+/// Bytes of the header.
+const HEADER_BYTES: usize = 4096;
+/// Words of a slot.
+const SLOT_WORDS: usize = 16;
+const SLOT_BYTES: usize = 8 * SLOT_WORDS;
+/// Words of a slot behind its sequence number: what is filled, and the frame's.
+const CONTENT_WORDS: usize = SLOT_WORDS - 1;
+/// CPUs that a guest may have.
+const MOST_CPUS: u64 = 8192;
+/// Slots of a CPU.
+const MOST_SLOTS: u64 = 1 << 28;
+/// Positions stay below this, so that sequence numbers fit a word.
+const MOST_POSITION: u64 = 1 << 62;
+
+/// Offsets of words of the header.
+mod header {
+    pub(super) const MAGIC: usize = 0;
+    pub(super) const VERSION: usize = 8;
+    pub(super) const BYTES: usize = 16;
+    pub(super) const CPUS: usize = 24;
+    pub(super) const SLOTS: usize = 32;
+}
+
+/// How much of the memory an agent has; the rest is for a kernel module's frames.
+#[must_use]
+pub fn agent_bytes(memory_bytes: usize) -> usize {
+    memory_bytes / 4 * 3
+}
+
+/// Memory without rings of frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoFrames {
+    /// No module has begun there.
+    #[error("no module hyperscope_guest has started with channel=shm in this memory yet")]
+    NotReady,
+    /// Of a version that this program doesn't know.
+    #[error("the module's rings are of version {0}, this program reads version {VERSION}")]
+    Version(u64),
+    /// What the header says can't be.
+    #[error("the module's rings can't be used: {cpus} CPUs with {slots} slots in {bytes} bytes")]
+    Sizes {
+        /// What it says of CPUs.
+        cpus: u64,
+        /// Of slots of each.
+        slots: u64,
+        /// And of bytes.
+        bytes: u64,
+    },
+}
+
+/// Where to begin to take frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakeFrom {
+    /// At the oldest that is there.
+    Oldest,
+    /// So many before the next one, or at the oldest.
+    Last(u64),
+}
+
+/// A frame as it stood in its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// How many frames of its CPU came before it.
+    pub position: u64,
+    /// Whether its writer has ended it.
+    pub is_whole: bool,
+    /// What is filled of the words, in the writer's terms.
+    pub filled: u64,
+    /// Its words.
+    pub words: [u64; CONTENT_WORDS - 1],
+}
+
+/// The ring of one CPU.
+#[derive(Debug)]
+pub struct FrameRing {
+    map: Arc<SharedMap>,
+    at: usize,
+    slots: u64,
+    next: u64,
+    /// What the guest said last of how far it is.
+    seen_head: u64,
+    missed: u64,
+    damage: u64,
+}
+
+/// Attaches to the rings in a memory: one for each CPU, in their order.
+///
+/// # Errors
+/// When there are none, or what is said of them can't be.
+pub fn frame_rings(map: &Arc<SharedMap>, from: TakeFrom) -> Result<Vec<FrameRing>, NoFrames> {
+    let begin = agent_bytes(map.len_bytes());
+    let room = map.len_bytes() - begin;
+    if room < HEADER_BYTES || !begin.is_multiple_of(8) || map.load(begin + header::MAGIC) != MAGIC {
+        return Err(NoFrames::NotReady);
+    }
+    // Each word is loaded once.
+    let [version, bytes, cpus, slots] =
+        [header::VERSION, header::BYTES, header::CPUS, header::SLOTS]
+            .map(|at| map.load(begin + at));
+    if version != VERSION {
+        return Err(NoFrames::Version(version));
+    }
+    let wrong = NoFrames::Sizes { cpus, slots, bytes };
+    let are_counts = (1..=MOST_CPUS).contains(&cpus) && (2..=MOST_SLOTS).contains(&slots);
+    if !are_counts || !slots.is_power_of_two() {
+        return Err(wrong);
+    }
+    // At most 2^13 * 2^28 * 2^7.
+    let ring_bytes = (slots as usize + 1) * SLOT_BYTES;
+    if bytes > room as u64 || HEADER_BYTES + cpus as usize * ring_bytes > room {
+        return Err(wrong);
+    }
+    let ring = |cpu: usize| {
+        FrameRing::new(Arc::clone(map), begin + HEADER_BYTES + cpu * ring_bytes, slots, from)
+    };
+    Ok((0..cpus as usize).map(ring).collect())
+}
+
+impl FrameRing {
+    fn new(map: Arc<SharedMap>, at: usize, slots: u64, from: TakeFrom) -> Self {
+        let head = map.load(at).min(MOST_POSITION);
+        let back = match from {
+            // The slot that is filled next, perhaps already, held the one before these.
+            TakeFrom::Oldest => slots - 1,
+            TakeFrom::Last(frames) => frames.min(slots - 1),
+        };
+        let next = head.saturating_sub(back);
+        Self { map, at, slots, next, seen_head: head, missed: 0, damage: 0 }
+    }
+
+    /// Takes the next frame that its writer has ended, or that a writer before left open. None where
+    /// there is none now; never waits.
+    pub fn take(&mut self) -> Option<Frame> {
+        let head = self.map.load(self.at);
+        if head < self.seen_head || head >= MOST_POSITION {
+            // No position that a writer can have after the last one.
+            self.damage += 1;
+            (self.next, self.seen_head) = (head.min(MOST_POSITION), head.min(MOST_POSITION));
+            return None;
+        }
+        self.seen_head = head;
+        // Bounded, whatever is in the memory: each turn goes on by a frame.
+        for _ in 0..=self.slots {
+            let oldest = head.saturating_sub(self.slots);
+            if self.next < oldest {
+                self.miss(oldest - self.next);
+            }
+            if self.next >= head {
+                return None;
+            }
+            let found = self.look();
+            self.next += 1;
+            match found {
+                Found::Frame(frame) => return Some(frame),
+                Found::Overwritten => self.missed += 1,
+                Found::Nonsense => self.damage += 1,
+            }
+        }
+        None
+    }
+
+    /// Takes what there is of the frame that its writer is at, once all others are taken. It will
+    /// not come again when it is whole: for the end of a recording.
+    pub fn take_open(&mut self) -> Option<Frame> {
+        if self.next != self.seen_head {
+            return None;
+        }
+        match self.look() {
+            Found::Frame(frame) if frame.is_whole || frame.filled > 0 => {
+                self.next += 1;
+                self.seen_head = self.next;
+                Some(frame)
+            }
+            _ => None,
+        }
+    }
+
+    /// Frames that were overwritten before they were taken.
+    #[must_use]
+    pub fn missed(&self) -> u64 {
+        self.missed
+    }
+
+    /// How often what stood there made no sense.
+    #[must_use]
+    pub fn damage(&self) -> u64 {
+        self.damage
+    }
+
+    fn miss(&mut self, frames: u64) {
+        self.missed = self.missed.saturating_add(frames);
+        self.next += frames;
+    }
+
+    /// Copies the slot of the next frame, if it holds that.
+    fn look(&self) -> Found {
+        // The remainder is less than the slots, which fit the memory.
+        let slot = self.at + (1 + (self.next % self.slots) as usize) * SLOT_BYTES;
+        let (open, whole) = (self.next * 2 + 1, self.next * 2 + 2);
+        let sequence = self.map.load(slot);
+        if sequence > whole {
+            return Found::Overwritten;
+        }
+        if sequence < open {
+            return Found::Nonsense;
+        }
+        let mut bytes = [0; 8 * CONTENT_WORDS];
+        // An open frame's words are stored before the one that tells of them.
+        let filled = self.map.load(slot + 8);
+        self.map.copy_out(slot + 8, &mut bytes);
+        SharedMap::settle();
+        if self.map.load(slot) != sequence {
+            return Found::Overwritten;
+        }
+        let (words, _) = bytes.as_chunks::<8>();
+        let words = std::array::from_fn(|at| {
+            words.get(at + 1).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        });
+        Found::Frame(Frame { position: self.next, is_whole: sequence == whole, filled, words })
+    }
+}
+
+/// What a slot holds.
+enum Found {
+    Frame(Frame),
+    /// A later frame.
+    Overwritten,
+    /// What no writer leaves there.
+    Nonsense,
+}
