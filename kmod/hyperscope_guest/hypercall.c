@@ -21,6 +21,14 @@ static uint words = HT_LEAST_WORDS;
 module_param(words, uint, 0444);
 MODULE_PARM_DESC(words, "words a hypercall carries: 4, or up to 13 if its host reads registers");
 
+int hsg_hypercall_words(unsigned int *to)
+{
+	if (words < HT_LEAST_WORDS || words > HT_MOST_WORDS)
+		return -EINVAL;
+	*to = words;
+	return 0;
+}
+
 static int hypercall_start(void)
 {
 	/* There the hypervisor sees the registers that it is shown, and no others. */
@@ -28,10 +36,7 @@ static int hypercall_start(void)
 		return -EOPNOTSUPP;
 	if (!kvm_para_available() && !force)
 		return -ENODEV;
-	if (words < HT_LEAST_WORDS || words > HT_MOST_WORDS)
-		return -EINVAL;
-	hsg_hypercalls.words = words;
-	return 0;
+	return hsg_hypercall_words(&hsg_hypercalls.words);
 }
 
 /*

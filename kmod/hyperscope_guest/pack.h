@@ -3,10 +3,11 @@
  * Events of one CPU to frames, as docs/formats/hypertrace.md has them.
  *
  * Nothing here is of the kernel, so that tests compile the same text as a program. Whoever includes
- * it defines two functions:
+ * it defines three functions:
  *
- *	ht_now()   the time, in units of the stream
- *	ht_send()  takes the frame in p->word
+ *	ht_now()     the time, in units of the stream
+ *	ht_send()    takes the frame in p->word
+ *	ht_symbol()  the name of a function, and its length; 0 if it has none
  *
  * and calls the others on one CPU at a time, never nested.
  */
@@ -15,7 +16,7 @@
 
 #include <linux/types.h>
 
-#define HT_VERSION	1
+#define HT_VERSION	2
 
 /* Words of a frame: a hypercall's arguments, and further registers. */
 #define HT_LEAST_WORDS	4
@@ -25,6 +26,8 @@
 #define HT_KEY_FRAMES	1024
 /* ... or so many milliseconds. */
 #define HT_KEY_MS	1000
+/* Names of functions are long: they come again only after so many of these milliseconds. */
+#define HT_NAMES_KEYS	10
 
 #define HT_COMM_WORDS	2
 #define HT_COMM_LEN	(8 * HT_COMM_WORDS)
@@ -47,6 +50,7 @@ enum ht_more {
 	HT_FUNCTION	= 3,
 	HT_IRQ_NAME	= 4,
 	HT_BYE		= 5,
+	HT_NAME		= 6,
 };
 
 enum ht_wake {
@@ -80,6 +84,12 @@ enum ht_lost {
 #define HT_CALLS	128
 #define HT_NO_SLOT	0xff
 
+/* A function's name comes in pieces, so that each fits a frame. */
+#define HT_PIECE_LEN	15
+#define HT_NAME_LEN	(8 * HT_PIECE_LEN)
+/* Bits that remember whose names were told. */
+#define HT_NAMED_BITS	4096
+
 /* What sched_switch tells of a task. */
 struct ht_task {
 	__u64 comm[HT_COMM_WORDS];
@@ -102,6 +112,8 @@ struct ht_pack {
 	__u32 cpu;
 	__u32 probes;
 	__u32 preempted_bit;
+	/* Events of a frame; 0: as many as there is room for */
+	__u32 most_events;
 
 	__u64 keyed_at;
 	__u64 key_units;
@@ -117,11 +129,14 @@ struct ht_pack {
 	__u8 call_newer[HT_CALLS / 2];
 	struct ht_task task[HT_SLOTS];
 	__u64 call[HT_CALLS];
+	__u64 named_at;
+	__u64 named[HT_NAMED_BITS / 64];
 	__u64 irq_named[4];
 };
 
 static __u64 ht_now(const struct ht_pack *p);
 static void ht_send(struct ht_pack *p);
+static __u32 ht_symbol(struct ht_pack *p, __u64 address, const char **name);
 
 static inline void ht_put(struct ht_pack *p, __u64 value, __u32 bits)
 {
@@ -194,6 +209,11 @@ static inline void ht_key(struct ht_pack *p, __u64 now)
 		p->call[at] = 0;
 	for (at = 0; at < 4; at++)
 		p->irq_named[at] = 0;
+	if (!p->began || now - p->named_at >= HT_NAMES_KEYS * p->key_units) {
+		for (at = 0; at < HT_NAMED_BITS / 64; at++)
+			p->named[at] = 0;
+		p->named_at = now;
+	}
 	if (!p->began)
 		p->sent_events = 0;
 	p->current_slot = HT_NO_SLOT;
@@ -218,7 +238,8 @@ static inline void ht_begin(struct ht_pack *p, __u64 now)
 		ht_key(p, now);
 }
 
-/* Makes a stream of what the caller set: words, shift, tsc_khz, cpu, probes, preempted_bit. */
+/* Makes a stream of what the caller set: words, shift, tsc_khz, cpu, probes, preempted_bit,
+ * most_events. */
 static inline void ht_restart(struct ht_pack *p)
 {
 	p->began = 0;
@@ -239,7 +260,8 @@ static inline __u32 ht_delta_bits(__u32 class)
 
 /*
  * Puts an event at its time. The head has kind and content, less than 64 bits, and may have a tail.
- * An event that only just fits is sent at once, so that a short age will do.
+ * An event that only just fits is sent at once, so that a short age will do;
+ * so is the last that a frame may have.
  */
 static inline void ht_event(struct ht_pack *p, __u64 now, __u64 head, __u32 head_bits,
 			    __u64 tail, __u32 tail_bits)
@@ -271,7 +293,7 @@ static inline void ht_event(struct ht_pack *p, __u64 now, __u64 head, __u32 head
 	p->last = now;
 	p->events++;
 	p->sent_events++;
-	if (p->used_bits + HT_END_LONG > size)
+	if (p->used_bits + HT_END_LONG > size || p->events == p->most_events)
 		ht_flush(p);
 }
 
@@ -463,6 +485,36 @@ static inline void ht_pack_sys_exit(struct ht_pack *p, __u64 now, const struct h
 	ht_event(p, now, head | (__u64)class << bits, bits + 2, tail, tail_bits);
 }
 
+/*
+ * Tells a function's name, unless it was. Two functions may share a bit: which ones do changes each
+ * time that names begin anew.
+ */
+static inline void ht_name_call(struct ht_pack *p, __u32 slot, __u64 address)
+{
+	__u32 hash = ((address ^ p->named_at) * 0x9e3779b97f4a7c15ULL) >> 52;
+	__u64 bit = 1ULL << (hash % 64);
+	__u32 length, at = 0, piece, byte;
+	const char *name;
+
+	if (p->named[hash / 64] & bit)
+		return;
+	p->named[hash / 64] |= bit;
+	length = ht_symbol(p, address, &name);
+	if (length > HT_NAME_LEN)
+		length = HT_NAME_LEN;
+	while (at < length) {
+		piece = length - at < HT_PIECE_LEN ? length - at : HT_PIECE_LEN;
+		ht_reserve(p, HT_KIND_BITS + HT_MORE_BITS + HT_CALL_BITS + 1 + 4 + 8 * piece);
+		ht_put_more(p, HT_NAME);
+		ht_put(p, slot, HT_CALL_BITS);
+		ht_put(p, at + piece < length, 1);
+		ht_put(p, piece, 4);
+		for (byte = 0; byte < piece; byte++)
+			ht_put(p, (__u8)name[at + byte], 8);
+		at += piece;
+	}
+}
+
 static inline __u32 ht_call_slot(struct ht_pack *p, __u64 address)
 {
 	__u32 set = (address >> 4 ^ address >> 10) % (HT_CALLS / 2);
@@ -481,6 +533,7 @@ static inline __u32 ht_call_slot(struct ht_pack *p, __u64 address)
 	ht_put_more(p, HT_FUNCTION);
 	ht_put(p, slot, HT_CALL_BITS);
 	ht_put(p, address & ((1ULL << 48) - 1), 48);
+	ht_name_call(p, slot, address);
 	return slot;
 }
 

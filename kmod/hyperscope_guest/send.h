@@ -26,5 +26,9 @@ struct hsg_channel {
 
 extern struct hsg_channel hsg_hypercalls;
 extern struct hsg_channel hsg_memory;
+extern struct hsg_channel hsg_nowhere;
+
+/* How many words a hypercall was asked to carry; 0 or an error. */
+int hsg_hypercall_words(unsigned int *to);
 
 #endif

@@ -24,10 +24,19 @@ static uint shift = 5;
 module_param(shift, uint, 0444);
 MODULE_PARM_DESC(shift, "times are in units of 2^shift cycles of the TSC: 4 to 16");
 
+static uint events_per_frame;
+module_param(events_per_frame, uint, 0444);
+MODULE_PARM_DESC(events_per_frame, "events of a frame at most; 0: as many as there is room for");
+
 static char channel[16] = "hypercall";
 module_param_string(channel, channel, sizeof(channel), 0444);
-MODULE_PARM_DESC(channel, "how events leave: hypercall, or shm for memory shared by ivshmem");
+MODULE_PARM_DESC(channel, "how events leave: hypercall, shm for memory shared by ivshmem, or none");
 
+static bool idle;
+module_param(idle, bool, 0444);
+MODULE_PARM_DESC(idle, "probes do nothing, so that what they cost by themselves can be measured");
+
+DEFINE_STATIC_KEY_FALSE(hsg_idle);
 DEFINE_PER_CPU(struct hsg_stream, hsg_stream);
 DEFINE_PER_CPU(unsigned int, hsg_lost_nmi);
 DEFINE_PER_CPU(unsigned int, hsg_lost_nested);
@@ -50,6 +59,17 @@ void notrace hsg_tell_lost(struct ht_pack *p, u64 now)
 		ht_pack_lost(p, now, HT_LOST_NESTED, nested);
 }
 
+/* A function's name, without its module's, which is none where the kernel knows only the address. */
+u32 notrace hsg_symbol(struct ht_pack *p, unsigned long address, const char **name)
+{
+	struct hsg_stream *stream = container_of(p, struct hsg_stream, pack);
+	char *text = stream->symbol;
+
+	sprint_symbol_no_offset(text, address);
+	*name = text;
+	return strncmp(text, "0x", 2) ? strcspn(text, " ") : 0;
+}
+
 /* Only while no probe is on. */
 static void start(int cpu)
 {
@@ -61,6 +81,7 @@ static void start(int cpu)
 	p->shift = shift;
 	p->tsc_khz = tsc_khz;
 	p->cpu = cpu;
+	p->most_events = events_per_frame;
 	p->preempted_bit = ilog2(TASK_REPORT_MAX);
 	ht_restart(p);
 }
@@ -117,6 +138,8 @@ static int choose_channel(void)
 {
 	if (!strcmp(channel, "shm"))
 		hsg_channel = &hsg_memory;
+	else if (!strcmp(channel, "none"))
+		hsg_channel = &hsg_nowhere;
 	else if (strcmp(channel, "hypercall"))
 		return -EINVAL;
 	return 0;
@@ -128,7 +151,8 @@ int hsg_streams_init(void)
 
 	if (error)
 		return error;
-
+	if (idle)
+		static_branch_enable(&hsg_idle);
 	if (shift < LEAST_SHIFT || shift > MOST_SHIFT || !tsc_khz)
 		return -EINVAL;
 	for_each_possible_cpu(cpu)

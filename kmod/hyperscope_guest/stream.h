@@ -4,6 +4,8 @@
 #define HYPERSCOPE_STREAM_H
 
 #include <asm/msr.h>
+#include <linux/jump_label.h>
+#include <linux/kallsyms.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
 #include <linux/types.h>
@@ -16,8 +18,12 @@ struct hsg_stream {
 	/* Somebody packs: whoever comes in between is counted. */
 	bool busy;
 	call_single_data_t flush;
+	/* Room for what kallsyms makes of a function's address. */
+	char symbol[KSYM_SYMBOL_LEN];
 };
 
+/* Probes do nothing. */
+DECLARE_STATIC_KEY_FALSE(hsg_idle);
 DECLARE_PER_CPU(struct hsg_stream, hsg_stream);
 DECLARE_PER_CPU(unsigned int, hsg_lost_nmi);
 DECLARE_PER_CPU(unsigned int, hsg_lost_nested);
@@ -33,6 +39,7 @@ void hsg_streams_stop(void);
 void hsg_streams_tell_probes(unsigned int mask);
 
 void hsg_tell_lost(struct ht_pack *p, u64 now);
+u32 hsg_symbol(struct ht_pack *p, unsigned long address, const char **name);
 
 static __always_inline __u64 ht_now(const struct ht_pack *p)
 {
@@ -42,6 +49,11 @@ static __always_inline __u64 ht_now(const struct ht_pack *p)
 static __always_inline void ht_send(struct ht_pack *p)
 {
 	hsg_channel->send(p);
+}
+
+static __always_inline __u32 ht_symbol(struct ht_pack *p, __u64 address, const char **name)
+{
+	return hsg_symbol(p, address, name);
 }
 
 static __always_inline void hsg_task(struct ht_task *to, const struct task_struct *task)
@@ -64,6 +76,8 @@ static __always_inline bool hsg_hold(struct hsg_hold *hold)
 {
 	struct hsg_stream *stream;
 
+	if (static_branch_unlikely(&hsg_idle))
+		return false;
 	if (in_nmi()) {
 		this_cpu_inc(hsg_lost_nmi);
 		return false;

@@ -48,7 +48,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("exitcost", &["sys"]),
     ("labguest", &["exitcost", "labwire", "sys"]),
     ("lab", &["labwire"]),
-    ("bench", &["analyses", "exitcost", "lab", "labwire", "report", "sources", "stats"]),
+    (
+        "bench",
+        &["analyses", "exitcost", "hypertrace", "lab", "labwire", "report", "sources", "stats"],
+    ),
     ("tracefs", &["abi", "ringbuf", "sys"]),
     ("wire", &[]),
     ("channel", &["shmring", "sys", "tracefs", "wire"]),

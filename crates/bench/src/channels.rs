@@ -15,22 +15,20 @@ mod summary;
 mod sustained;
 mod variant;
 
-use std::fs;
-use std::path::PathBuf;
-use std::time::Duration;
+use lab::{Accelerator, Arch, Description, Lab};
 
-use lab::{Accelerator, Arch, Description, Lab, LabError};
-
-use self::run::{Manner, run as run_once};
+use self::run::{Manner, Run, run as run_once};
 use self::summary::{Pair, Runs};
-use crate::device::Device;
-use crate::error::{BenchError, Result};
+use crate::anew::{Anew, Folder};
+use crate::error::Result;
 use crate::load;
 use crate::machines::Machines;
 
 pub use self::outcome::{Attributed, Conditions, Outcome, Row, Sustained};
 pub use self::plan::Plan;
+pub(crate) use self::run::float;
 pub use self::variant::Variant;
+pub use crate::anew::Tell;
 use stats::Chance;
 
 /// Processors of the guest.
@@ -67,9 +65,6 @@ pub fn manner(plan: &Plan, offline: bool) -> lab::Manner {
     lab::Manner { offline, snapshot: !plan.counts_instructions }
 }
 
-/// Told of each step, as it begins.
-pub type Tell<'a> = &'a dyn Fn(String);
-
 /// Measures in a lab that is up as [`description`] says.
 ///
 /// # Errors
@@ -77,10 +72,18 @@ pub type Tell<'a> = &'a dyn Fn(String);
 pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
     let load_before = load::average();
     let wanted = description(plan);
-    let mut bench = Bench {
+    let anew = Anew {
+        lab,
+        wanted: &wanted,
+        manner: manner(plan, true),
+        tell,
+        prepare: &Machines::prepare,
         machines: None,
-        devices: Vec::new(),
         is_down: false,
+        repeated_runs: 0,
+    };
+    let mut bench = Bench {
+        anew,
         folder: Folder::make()?,
         manner: Manner {
             time: plan.time,
@@ -90,11 +93,6 @@ pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
             buffer_kib: plan.buffer_kib,
             counts_instructions: plan.counts_instructions,
         },
-        tell,
-        lab,
-        wanted: &wanted,
-        anew: manner(plan, true),
-        repeated_runs: 0,
     };
     let mut all: Vec<Runs> = plan.variants.iter().copied().map(Runs::new).collect();
     bench.rounds(plan, &mut all)?;
@@ -102,7 +100,7 @@ pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
     if plan.with_search {
         bench.search(&mut all)?;
     }
-    let devices = &bench.devices;
+    let devices = bench.anew.machines.as_ref().map_or(&[][..], |machines| &machines.devices);
     Ok(Outcome {
         schema: "hyperscope.bench-channels/1",
         conditions: Conditions {
@@ -118,7 +116,7 @@ pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
             guest_cpus: wanted.guest.cpus,
             counts_instructions: plan.counts_instructions,
             buffer_kib: plan.buffer_kib,
-            repeated_runs: bench.repeated_runs,
+            repeated_runs: bench.anew.repeated_runs,
             load_average: [load_before, load::average()],
             cpus: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         },
@@ -127,23 +125,10 @@ pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
 }
 
 struct Bench<'a> {
-    /// None until the programs are in them.
-    machines: Option<Machines>,
-    /// The guest's.
-    devices: Vec<Device>,
-    is_down: bool,
+    anew: Anew<'a, Machines>,
     folder: Folder,
     manner: Manner,
-    tell: Tell<'a>,
-    lab: &'a Lab,
-    wanted: &'a Description,
-    /// How it is brought up anew.
-    anew: lab::Manner,
-    repeated_runs: u32,
 }
-
-/// How often runs are made again at most.
-const REPEATS: u32 = 10;
 
 impl Bench<'_> {
     /// Every variant takes its turn in each round, in an order and with an order within its pair that
@@ -158,7 +143,10 @@ impl Bench<'_> {
             let count = order.len();
             for (at, runs) in order.into_iter().enumerate() {
                 let (at, name) = (at + 1, runs.variant.name());
-                (self.tell)(format!("round {round} of {}: {name} ({at} of {count})", plan.rounds));
+                (self.anew.tell)(format!(
+                    "round {round} of {}: {name} ({at} of {count})",
+                    plan.rounds
+                ));
                 runs.pairs.push(self.pair(runs.variant, chance.coin())?);
             }
         }
@@ -177,12 +165,12 @@ impl Bench<'_> {
     }
 
     /// One run of each channel in which the host records its exits, and one of none: that is returned.
-    fn exits(&mut self, all: &mut [Runs]) -> Result<crate::channels::run::Run> {
+    fn exits(&mut self, all: &mut [Runs]) -> Result<Run> {
         let manner = Manner { with_exits: true, ..self.manner };
-        (self.tell)("exits by device: none".into());
+        (self.anew.tell)("exits by device: none".into());
         let without = self.run(Variant::None, manner)?;
         for runs in all.iter_mut().filter(|runs| runs.variant.is_channel()) {
-            (self.tell)(format!("exits by device: {}", runs.variant.name()));
+            (self.anew.tell)(format!("exits by device: {}", runs.variant.name()));
             runs.with_exits = Some(self.run(runs.variant, manner)?);
         }
         Ok(without)
@@ -190,7 +178,7 @@ impl Bench<'_> {
 
     fn search(&mut self, all: &mut [Runs]) -> Result<()> {
         for runs in all.iter_mut().filter(|runs| runs.variant.is_channel()) {
-            (self.tell)(format!("highest rate without a loss: {}", runs.variant.name()));
+            (self.anew.tell)(format!("highest rate without a loss: {}", runs.variant.name()));
             let manner = Manner { with_score: false, ..self.manner };
             runs.sustained =
                 Some(sustained::search(manner, &mut |manner| self.run(runs.variant, manner))?);
@@ -198,75 +186,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// One run; another one, in machines that are started anew, where they did not live through it.
-    fn run(&mut self, variant: Variant, manner: Manner) -> Result<crate::channels::run::Run> {
-        loop {
-            let error = match self.try_run(variant, manner) {
-                Err(BenchError::Lab(error)) if is_gone(&error) => error,
-                ran => return ran,
-            };
-            if self.repeated_runs >= REPEATS {
-                return Err(error.into());
-            }
-            self.repeated_runs += 1;
-            (self.tell)(format!("{}: {error}; once more, in machines anew", variant.name()));
-            let last = self.lab.session(1).and_then(|mut host| host.check(&LAST_WORDS, SHORT));
-            (self.tell)(format!("the guest's last words: {}", last.unwrap_or_default().trim_end()));
-            self.machines = None;
-            self.lab.down()?;
-            self.is_down = true;
-        }
-    }
-
-    fn try_run(&mut self, variant: Variant, manner: Manner) -> Result<crate::channels::run::Run> {
-        let mut machines = match self.machines.take() {
-            Some(machines) => machines,
-            None => self.prepare()?,
-        };
-        let ran = run_once(variant, manner, &mut machines, &self.folder.0);
-        self.machines = Some(machines);
-        ran
-    }
-
-    fn prepare(&mut self) -> Result<Machines> {
-        if self.is_down {
-            self.lab.up(self.wanted, &self.anew, &|step| (self.tell)(step.text))?;
-            self.is_down = false;
-        }
-        (self.tell)("putting programs into the machines".into());
-        let machines = Machines::prepare(self.lab)?;
-        self.devices.clone_from(&machines.devices);
-        Ok(machines)
-    }
-}
-
-/// The end of what the guest's console and its QEMU said.
-const LAST_WORDS: [&str; 3] = [
-    "sh",
-    "-c",
-    "tail -n 5 /run/lab/l2/console.log /run/lab/l2/qemu.log; pidof qemu-system-x86_64",
-];
-/// How long a machine may take to tell.
-const SHORT: Duration = Duration::from_secs(20);
-
-/// Whether a machine is there no more.
-fn is_gone(error: &LabError) -> bool {
-    matches!(error, LabError::Channel { .. } | LabError::Machine { .. } | LabError::Io { .. })
-}
-
-/// A folder for files on their way; gone when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn make() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("hyperscope-bench-{}", std::process::id()));
-        fs::create_dir_all(&path).map_err(BenchError::io("cannot make", &path))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+    fn run(&mut self, variant: Variant, manner: Manner) -> Result<Run> {
+        let folder = self.folder.path();
+        self.anew.run(variant.name(), &mut |machines| run_once(variant, manner, machines, folder))
     }
 }

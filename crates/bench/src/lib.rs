@@ -1,16 +1,19 @@
 //! What recording costs, and what exits do, measured in the lab.
 //!
 //! One folder for each thing that is measured: `channels`, what recording a guest costs over each channel;
-//! `exits`, what each kind of exit costs at each level.
+//! `exits`, what each kind of exit costs at each level; `tracers`, what each tracer costs a program, by what
+//! the cost is spent on.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod anew;
 pub mod channels;
 mod device;
 mod error;
 pub mod exits;
 mod load;
 mod machines;
+pub mod tracers;
 
 pub use error::{BenchError, Result};
 pub use exitcost::{Kind as ExitKind, Toggle, Way};

@@ -63,6 +63,20 @@ impl Machines {
         Ok(machines)
     }
 
+    /// A guest with the module that tells of it, and its host with this program.
+    pub(crate) fn with_module(lab: &Lab, level: u8) -> Result<Self> {
+        let (host, guest) = (Machine(lab.session(level - 1)?), Machine(lab.session(level)?));
+        let executor = lab.status()?.pid;
+        let mut machines = Self { host, guest, devices: Vec::new(), executor };
+        let own = std::env::current_exe()
+            .map_err(BenchError::io("cannot find", Path::new("this program")))?;
+        machines.host.put(&own, "/bin/hyperscope")?;
+        lab.put_module(level)?;
+        machines.host.shell(&format!("mkdir -p {FOLDER}"))?;
+        machines.guest.shell(&format!("mkdir -p {FOLDER}"))?;
+        Ok(machines)
+    }
+
     /// CPU time that executing all machines took by now.
     pub(crate) fn executor_cpu_ns(executor: Option<i32>) -> u64 {
         let Some(pid) = executor else { return 0 };

@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::event::{Event, Interrupt, Kind, Losses, Task, TaskState};
 use crate::frame::{Frame, Hello, Raw, Record};
 use crate::frame_words::FrameWords;
-use crate::tables::Tables;
+use crate::tables::{Names, Tables};
 
 /// Reads the stream of one vCPU.
 #[derive(Debug, Default)]
@@ -23,6 +23,7 @@ struct Stream {
     hello: Hello,
     clock: Clock,
     tables: Tables,
+    names: Names,
     current: Option<Task>,
     next_number: u8,
     events: u32,
@@ -153,15 +154,16 @@ impl Decoder {
         };
         // A new stream's frames have numbers of their own.
         let before = self.stream.take().filter(|_| hello.again);
-        let (next_number, events, from_start) = match before {
-            Some(before) => (before.next_number, before.events, before.from_start),
-            None => (number, 0, !hello.again),
+        let (next_number, events, from_start, names) = match before {
+            Some(before) => (before.next_number, before.events, before.from_start, before.names),
+            None => (number, 0, !hello.again, Names::default()),
         };
         let tables = Tables::new(hello.cpu);
         self.stream = Some(Stream {
             hello: *hello,
             clock,
             tables,
+            names,
             current: None,
             next_number,
             events,
@@ -213,6 +215,7 @@ impl Stream {
     /// Takes nothing for known that was told.
     fn forget(&mut self) {
         self.tables = Tables::new(self.hello.cpu);
+        self.names.forget_pieces();
         self.current = None;
     }
 
@@ -225,6 +228,12 @@ impl Stream {
                 Record::Current(slot) => self.current = self.tables.task(slot),
                 Record::Lost(lost) => count(&mut losses.events_dropped, lost.into()),
                 Record::Function { slot, address } => self.tables.set_function(slot, address),
+                Record::Name { slot, more, piece } => {
+                    if let Some(address) = self.tables.function(slot) {
+                        let text = piece.split(|&byte| byte == 0).next().unwrap_or_default();
+                        self.names.piece(address, text, more);
+                    }
+                }
                 Record::IrqName { irq, name } => self.tables.set_irq(irq, name),
                 Record::Task { slot, task } => self.tables.set_task(slot, task),
                 Record::Event { after, raw } => {
@@ -258,7 +267,10 @@ impl Stream {
                 Kind::Interrupt { irq, what }
             }
             Raw::Syscall { number, what } => Kind::Syscall { number, what },
-            Raw::Call { slot, what } => Kind::Call { address: self.tables.function(slot), what },
+            Raw::Call { slot, what } => {
+                let address = self.tables.function(slot);
+                Kind::Call { address, name: self.names.of(address), what }
+            }
         };
         Event { stamp_ns: 0, at_latest: false, cpu: self.hello.cpu, running, kind }
     }

@@ -1,5 +1,7 @@
 //! What a guest tells.
 
+use std::sync::Arc;
+
 /// A task as `sched_switch` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
@@ -111,7 +113,7 @@ pub enum Call {
 }
 
 /// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The CPU goes from one task to another: from [`Event::running`] to `next`.
     Switch {
@@ -147,13 +149,15 @@ pub enum Kind {
     Call {
         /// Its address in the guest; `None` where that was lost.
         address: Option<u64>,
+        /// Its name, as far as the guest has told it.
+        name: Option<Arc<str>>,
         /// Beginning or end.
         what: Call,
     },
 }
 
 /// An event of a guest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When, on the clock of the host's recording.
     pub stamp_ns: u64,

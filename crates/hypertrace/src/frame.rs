@@ -38,6 +38,13 @@ pub(crate) enum Record {
         slot: u8,
         address: u64,
     },
+    /// A piece of a function's name.
+    Name {
+        slot: u8,
+        /// Another piece follows.
+        more: bool,
+        piece: [u8; 16],
+    },
     IrqName {
         irq: u8,
         name: [u8; 16],
@@ -67,8 +74,8 @@ pub(crate) struct Frame {
     pub(crate) whole: bool,
 }
 
-/// The version that this program reads.
-const VERSION: u64 = 1;
+/// The versions that this program reads: 2 has names of functions.
+const VERSIONS: std::ops::RangeInclusive<u64> = 1..=2;
 
 impl Frame {
     /// Reads a frame; never fails, see [`Frame::whole`].
@@ -224,12 +231,16 @@ fn more(bits: &mut Bits<'_>) -> Option<Record> {
         }
         4 => Some(Record::IrqName { irq: bits.take_u8(8)?, name: text(bits)? }),
         5 => Some(Record::Bye { events: bits.take_u32(32)? }),
+        6 => {
+            let (slot, more) = (bits.take_u8(7)?, bits.flag()?);
+            Some(Record::Name { slot, more, piece: text(bits)? })
+        }
         _ => None,
     }
 }
 
 fn hello(bits: &mut Bits<'_>) -> Option<Record> {
-    if bits.take(4)? != VERSION {
+    if !VERSIONS.contains(&bits.take(4)?) {
         return Some(Record::Unknown);
     }
     let hello = Hello {

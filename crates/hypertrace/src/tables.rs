@@ -1,11 +1,56 @@
 //! What short numbers in a stream stand for.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use crate::event::Task;
 
 /// The task that runs when none does, on each CPU.
 const IDLE_SLOT: u8 = 0;
 /// Its priority, as `sched_switch` shows it.
 const IDLE_PRIO: i16 = 120;
+
+/// Bytes of the longest name; more pieces than that are of a guest that plays tricks.
+const NAME_BYTES: usize = 120;
+/// Functions whose names are kept.
+const MOST_NAMES: usize = 1 << 16;
+
+/// Names of functions by their addresses, for as long as a stream goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    known: HashMap<u64, Arc<str>>,
+    /// Pieces so far, of the function with this address.
+    open: Vec<u8>,
+    open_for: Option<u64>,
+}
+
+impl Names {
+    /// Takes a piece of the name of the function at an address.
+    pub(crate) fn piece(&mut self, address: u64, piece: &[u8], more: bool) {
+        if self.open_for != Some(address) {
+            self.open.clear();
+        }
+        self.open_for = Some(address);
+        self.open.extend_from_slice(piece);
+        self.open.truncate(NAME_BYTES);
+        if !more {
+            if self.known.len() < MOST_NAMES {
+                self.known.insert(address, String::from_utf8_lossy(&self.open).into());
+            }
+            self.forget_pieces();
+        }
+    }
+
+    /// Pieces may be missing from here on.
+    pub(crate) fn forget_pieces(&mut self) {
+        self.open.clear();
+        self.open_for = None;
+    }
+
+    pub(crate) fn of(&self, address: Option<u64>) -> Option<Arc<str>> {
+        self.known.get(&address?).cloned()
+    }
+}
 
 /// The tables of one stream, of fixed size.
 #[derive(Debug)]

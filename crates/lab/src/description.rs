@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::arch::Arch;
 use crate::error::{LabError, Result};
 use crate::machine::{Accelerator, Board, Net};
+use crate::tool::Tool;
 
 /// The schema of the file beside a running lab.
 const SCHEMA: &str = "hyperscope.lab/1";
@@ -63,6 +64,9 @@ pub struct Guest {
     /// What stands on its kernel's command line beyond the usual.
     #[serde(default)]
     pub append: String,
+    /// What it has beside the usual programs; nested ones have it, too.
+    #[serde(default)]
+    pub tools: Vec<Tool>,
 }
 
 impl Description {
@@ -88,6 +92,7 @@ impl Description {
                 disk_mib: None,
                 shm_mib: None,
                 append: String::new(),
+                tools: Vec::new(),
             },
             share: None,
             kernel: None,
@@ -106,7 +111,12 @@ impl Description {
         let same_kernel = self.guest.append == wanted.guest.append;
         let same_time =
             wanted.instruction_ns.is_none() || self.instruction_ns == wanted.instruction_ns;
-        shape(self) == shape(wanted) && devices(self) == devices(wanted) && same_kernel && same_time
+        let has = |tool| self.guest.tools.contains(tool);
+        shape(self) == shape(wanted)
+            && devices(self) == devices(wanted)
+            && same_kernel
+            && same_time
+            && wanted.guest.tools.iter().all(has)
     }
 
     /// The guests' board: memory is shared through a PCI device, which not every board has a place

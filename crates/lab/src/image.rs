@@ -10,6 +10,7 @@ use crate::error::{LabError, Result};
 use crate::initramfs::Initramfs;
 use crate::kernel_modules::KernelModules;
 use crate::root::{Kernel, Root};
+use crate::tool::ToolFile;
 
 /// Where a machine that hosts a guest has that guest's kernel.
 pub(crate) const GUEST_KERNEL: &str = "/lab/guest/vmlinuz";
@@ -40,6 +41,8 @@ pub(crate) struct Ingredients {
     pub(crate) kernel: Kernel,
     /// The first process and command server.
     pub(crate) labguest: PathBuf,
+    /// What guests have beside the usual programs.
+    pub(crate) tools: Vec<ToolFile>,
 }
 
 /// The kernel and the initial RAM filesystem of a machine.
@@ -77,11 +80,17 @@ impl Ingredients {
     fn content(&self, level: u8, guest: Option<&Image>) -> Result<Initramfs> {
         let mut content = Initramfs::default();
         content.copy("/init", &self.labguest, true);
-        self.add_libraries(&mut content, &self.labguest)?;
+        add_libraries(&mut content, &self.root, &self.labguest)?;
         content.copy("/bin/busybox", &self.root.program("busybox")?, true);
         content.link("/bin/hyperscope-labguest", "/init");
         for name in PROGRAMS {
             self.add_program(&mut content, name)?;
+        }
+        for one in self.tools.iter().filter(|_| level > 1) {
+            content.copy(&one.place, &one.file, one.libraries.is_some());
+            if let Some(root) = &one.libraries {
+                add_libraries(&mut content, root, &one.file)?;
+            }
         }
         // glibc opens it when a thread ends, by its name.
         let unwinder = format!("/lib/{}/libgcc_s.so.1", self.arch.triplet());
@@ -100,14 +109,7 @@ impl Ingredients {
     fn add_program(&self, content: &mut Initramfs, name: &str) -> Result<()> {
         let path = self.root.program(name)?;
         content.copy(&format!("/bin/{name}"), &path, true);
-        self.add_libraries(content, &path)
-    }
-
-    fn add_libraries(&self, content: &mut Initramfs, program: &Path) -> Result<()> {
-        for (place, file) in self.root.closure(program)? {
-            content.copy(&place, &file, true);
-        }
-        Ok(())
+        add_libraries(content, &self.root, &path)
     }
 
     /// QEMU, and what it starts.
@@ -165,4 +167,11 @@ fn place(file: &Path) -> (String, String) {
     let name = name.unwrap_or_default();
     let place = format!("/lab/modules/{name}");
     (name, place)
+}
+
+fn add_libraries(content: &mut Initramfs, root: &Root, program: &Path) -> Result<()> {
+    for (place, file) in root.closure(program)? {
+        content.copy(&place, &file, true);
+    }
+    Ok(())
 }

@@ -16,6 +16,7 @@ use crate::machine::{Accelerator, Board, Machine, Memory};
 use crate::packages::PackageSet;
 use crate::root::{Kernel, Root};
 use crate::start::guest;
+use crate::tool::ToolFile;
 use crate::up::{Manner, Step, Tell};
 
 /// Everything that is needed to start machines.
@@ -43,8 +44,9 @@ impl Kit {
             Some((image, modules)) => Kernel { image: image.clone(), modules: modules.clone() },
             None => root.kernel()?,
         };
+        let tools = tools(cache, wanted, manner, (&root, &kernel), &told)?;
         told("making images");
-        let ingredients = Ingredients { arch: wanted.arch, root, kernel, labguest };
+        let ingredients = Ingredients { arch: wanted.arch, root, kernel, labguest, tools };
         let image = ingredients.image(cache, wanted.levels)?;
         let qemu = host.program(wanted.arch.qemu())?;
         Ok(Self { host, qemu, image, arch: wanted.arch })
@@ -146,6 +148,30 @@ impl Kit {
             &size_and_time(&self.qemu),
         ]))
     }
+}
+
+/// What guests have beside the usual programs.
+fn tools(
+    cache: &Cache,
+    wanted: &Description,
+    manner: &Manner,
+    (own, kernel): (&Root, &Kernel),
+    told: &dyn Fn(&str),
+) -> Result<Vec<ToolFile>> {
+    let release = kernel.modules.file_name().map(|name| name.to_string_lossy().into_owned());
+    let release = release.unwrap_or_default();
+    let mut files = Vec::new();
+    for tool in &wanted.guest.tools {
+        let root = if wanted.root.is_some() {
+            own.clone()
+        } else {
+            let names = vec![tool.package()];
+            let set = PackageSet { architecture: wanted.arch.debian(), names };
+            Root::new(set.unpacked(cache, manner.offline, told)?, wanted.arch)
+        };
+        files.extend(tool.files(&root, wanted.arch, &release)?);
+    }
+    Ok(files)
 }
 
 /// Changes when a program is replaced by another one.

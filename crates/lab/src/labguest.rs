@@ -42,6 +42,22 @@ pub(crate) fn kernel_module(release: &str) -> Option<PathBuf> {
     folders(&own).flat_map(places).find(|path| path.is_file())
 }
 
+/// LTTng's modules for a kernel, if they were built: what belongs in its folder of modules.
+pub(crate) fn lttng_modules(release: &str) -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    let file = format!("kmod/{release}/lttng/lib/modules/{release}");
+    folders(&own).map(|folder| folder.join(&file)).find(|path| path.is_dir())
+}
+
+/// Whether they were built for any kernel.
+pub(crate) fn has_lttng_modules() -> bool {
+    let Ok(own) = std::env::current_exe() else { return false };
+    let releases = folders(&own).filter_map(|folder| folder.join("kmod").read_dir().ok());
+    let mut releases =
+        releases.flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    releases.any(|release| lttng_modules(&release).is_some())
+}
+
 fn beside(own: &Path, name: &str, arch: Arch) -> Option<PathBuf> {
     let found = installed(own, name, arch).into_iter().find(|path| path.is_file());
     found.or_else(|| newest(built(own, name, arch)))

@@ -30,6 +30,7 @@ mod share;
 mod snapshot;
 mod start;
 mod timers;
+mod tool;
 mod trace_cmd;
 mod up;
 
@@ -40,7 +41,9 @@ pub use error::{LabError, Result};
 pub use lab::{Lab, Status, clean};
 pub use labwire::{Ended, Exec, Key, Put, Truth};
 pub use machine::{Accelerator, Board, Net};
+pub use run::MODULE;
 pub use scenario::Scenario;
 pub use session::{Input, Outputs, Said, Session};
+pub use tool::Tool;
 pub use trace_cmd::until_it_accepts;
 pub use up::{Manner, Step, Tell, fetch};

@@ -20,8 +20,8 @@ use crate::up::{Step as Told, Tell};
 
 /// How long one command of a scenario may take.
 const COMMAND: Duration = Duration::from_secs(600);
-/// Where a guest has the module that tells its host by hypercalls.
-const MODULE: &str = "/lab/hyperscope_guest.ko";
+/// Where a guest has the module that tells its host by hypercalls, once it was put there.
+pub const MODULE: &str = "/lab/hyperscope_guest.ko";
 /// How long a machine may take to shut down.
 const SHUT_DOWN: Duration = Duration::from_secs(60);
 
@@ -38,7 +38,7 @@ impl Lab {
         told("preparing".into());
         let module = scenario.needs_module();
         if module && description.started > 1 {
-            self.put_module()?;
+            self.put_module(2)?;
         }
         let mut doing = Doing { description: &description, module, recorder: None };
         self.steps(&mut doing, &scenario.before, &mut Vec::new())?;
@@ -57,9 +57,12 @@ impl Lab {
         Ok(truth)
     }
 
-    /// Puts the module that tells the host by hypercalls into the guest.
-    fn put_module(&self) -> Result<()> {
-        let mut session = self.session(2)?;
+    /// Puts the module that tells the host by hypercalls into the guest of a level, as [`MODULE`].
+    ///
+    /// # Errors
+    /// When it was not built for the guest's kernel, or the guest doesn't answer.
+    pub fn put_module(&self, level: u8) -> Result<()> {
+        let mut session = self.session(level)?;
         let said = session.said(&command(&["uname", "-r"], COMMAND))?;
         let release = String::from_utf8_lossy(&said.stdout).trim().to_owned();
         let path = labguest::kernel_module(&release).ok_or_else(|| {
@@ -81,7 +84,7 @@ impl Lab {
                 Step::Start { level } => {
                     self.start_level(description, *level)?;
                     if *level == 2 && doing.module {
-                        self.put_module()?;
+                        self.put_module(2)?;
                     }
                 }
                 Step::ShutDown { level } => self.shut_down(*level)?,

@@ -26,8 +26,7 @@ pub(crate) struct Loaded {
 pub(crate) fn run(processor: usize, switches_a_second: u64, time: Duration) -> io::Result<Loaded> {
     let (from_here, to_there) = io::pipe()?;
     let (from_there, to_here) = io::pipe()?;
-    let other = thread::Builder::new().name(format!("{}-b", labwire::LOAD_THREAD));
-    let other = other.spawn(move || answer(processor, from_here, to_here))?;
+    let other = other_thread(processor, from_here, to_here)?;
     prepare(processor)?;
     let asked = lead(switches_a_second / 2, time, from_there, to_there);
     let answered = other.join().map_err(|_| io::Error::other("the other thread panicked"))?;
@@ -35,8 +34,18 @@ pub(crate) fn run(processor: usize, switches_a_second: u64, time: Duration) -> i
     Ok(Loaded { switches: own_switches()? + answered? })
 }
 
+/// The thread that answers; what it returns is how often it was switched away from.
+pub(crate) fn other_thread(
+    processor: usize,
+    from: PipeReader,
+    to: PipeWriter,
+) -> io::Result<thread::JoinHandle<io::Result<u64>>> {
+    let named = thread::Builder::new().name(format!("{}-b", labwire::LOAD_THREAD));
+    named.spawn(move || answer(processor, from, to))
+}
+
 /// Stays on one processor, ahead of all who don't ask for more.
-fn prepare(processor: usize) -> io::Result<()> {
+pub(crate) fn prepare(processor: usize) -> io::Result<()> {
     let mut one = CpuSet::new();
     one.set(processor);
     sched_setaffinity(None, &one)?;
@@ -84,10 +93,14 @@ fn answer(processor: usize, mut from: PipeReader, mut to: PipeWriter) -> io::Res
 
 /// How often the calling thread was switched away from.
 fn own_switches() -> io::Result<u64> {
-    let text = fs::read_to_string("/proc/thread-self/status")?;
+    Ok(switches_in(&fs::read_to_string("/proc/thread-self/status")?))
+}
+
+/// How often a thread was switched away from, by its `status`.
+pub(crate) fn switches_in(status: &str) -> u64 {
     let is_count = |line: &&str| line.contains("voluntary_ctxt_switches:");
-    let counts = text.lines().filter(is_count).filter_map(|line| line.split_whitespace().last());
-    Ok(counts.filter_map(|count| count.parse::<u64>().ok()).sum())
+    let counts = status.lines().filter(is_count).filter_map(|line| line.split_whitespace().last());
+    counts.filter_map(|count| count.parse::<u64>().ok()).sum()
 }
 
 #[cfg(test)]

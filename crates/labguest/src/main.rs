@@ -15,6 +15,7 @@ mod ports;
 mod relay;
 mod score;
 mod serve;
+mod subject;
 mod timers;
 mod usage;
 
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Some("exit-costs") => exit_costs::run(std::env::args().nth(2)),
         Some("exit-ablation") => exit_costs::ablate(std::env::args().nth(2)),
         Some("measure") => measure::run(std::env::args().skip(2)),
+        Some("subject") => subject::run(std::env::args().skip(2)),
         Some("drain") => drain::run(std::env::args().skip(2)),
         Some("usage") => usage::run(),
         _ => {

@@ -13,7 +13,7 @@ mod usage;
 pub use frame::{FrameError, MAX_PAYLOAD_BYTES, read, skip_to_open, skip_to_opened, write};
 pub use message::{Ended, Exec, GuestConfig, Message, Put, Ready};
 pub use truth::{Key, Truth};
-pub use usage::{LOAD_THREAD, MEASURE_BEGIN, MEASURE_END, Measured, ThreadUsage, Usage};
+pub use usage::{LOAD_THREAD, Looped, MEASURE_BEGIN, MEASURE_END, Measured, ThreadUsage, Usage};
 
 /// Names of the ports that carry sessions: this and a number.
 pub const PORT_PREFIX: &str = "hyperscope.control.";

@@ -49,6 +49,19 @@ pub struct Measured {
     pub after: Usage,
 }
 
+/// What a subject of tracers did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Looped {
+    /// How long what was timed took.
+    pub duration_ns: u64,
+    /// System calls, or rounds of two switches, that were timed.
+    pub iterations: u64,
+    /// Events that these make: each system call's begin and end, or switches away from its threads.
+    pub events: u64,
+    /// The same with those before the clock started.
+    pub all_events: u64,
+}
+
 /// The names of the load's threads begin so.
 pub const LOAD_THREAD: &str = "hs-load";
 

@@ -1,8 +1,12 @@
 //! Arguments of `bench`.
 
+mod tracers;
+
 use clap::{Args, Subcommand};
 
 use super::OutputArgs;
+
+pub(crate) use self::tracers::{BenchTracersArgs, TracersTable};
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
@@ -18,6 +22,8 @@ pub(crate) enum BenchVerb {
     Channels(BenchChannelsArgs),
     /// Measure what each kind of exit costs: in this guest, in a tiny machine, at every level of a lab
     Exits(BenchExitsArgs),
+    /// Measure what tracing costs a guest's programs, by tracer and by what the cost is spent on
+    Tracers(BenchTracersArgs),
 }
 
 /// Arguments of `bench channels`.

@@ -1,5 +1,7 @@
 //! `hyperscope bench`: measurements in a lab of its own, or here.
 
+mod tracers;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -22,6 +24,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     match &args.verb {
         BenchVerb::Channels(args) => channels(args),
         BenchVerb::Exits(args) => exits(args),
+        BenchVerb::Tracers(args) => tracers::run(args),
     }
 }
 

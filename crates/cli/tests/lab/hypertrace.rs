@@ -1,4 +1,5 @@
-//! A guest's module tells a stock host by hypercall what the guest's own ftrace records meanwhile.
+//! A guest's module tells a stock host by hypercall, or in memory that both share, what the guest's own
+//! ftrace records meanwhile.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -65,6 +66,40 @@ fn a_stock_host_records_what_the_guest_records_itself() {
     assert_late(stamps.collect());
     let each = told.len() as f64 / hypercalls as f64;
     eprintln!("{} switches as the guest recorded them, {each:.1} a hypercall", told.len());
+}
+
+/// The same in memory: at the guest's own times, and without a hypercall.
+#[test]
+fn what_is_stored_in_memory_is_what_the_guest_records_itself() {
+    if !can_run_all() {
+        return;
+    }
+    let lab = TestLab::new("hypertrace-shm");
+    lab.run(&["up", "--levels", "2", "--guest-shm", "16"]).done();
+    if !build_module() {
+        return;
+    }
+    let temporary = tempfile::tempdir().unwrap();
+    let session = temporary.path().join("out");
+    let session = session.to_str().unwrap();
+    lab.run(&["run", "hypertrace-shm", "-o", session]).done();
+    let told = lines(&["hypertrace", "--format", "jsonl", session]);
+    let own = lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", session]);
+    let begin = assert_within(&told, &own);
+    assert!(told.len() > 1000, "{}", told.len());
+    assert!(lines(&["events", "--format", "jsonl", "-e", "kvm:kvm_hypercall", session]).is_empty());
+    let read = hyperscope(&["hypertrace", session]);
+    for lost in ["no sense", "are missing", "not known", "own TSC", "out of order"] {
+        assert!(!read.stderr.contains(lost), "{}", read.stderr);
+    }
+    // Both looked at the same counter, one after the other.
+    let late = told.iter().zip(&own[begin..]).map(|(told, own)| stamp(told) - stamp(own));
+    let mut late_ns: Vec<i64> = late.collect();
+    late_ns.sort_unstable();
+    let (least, median) = (late_ns[0], late_ns[late_ns.len() / 2]);
+    assert!(least >= -UNIT_NS && median < 20_000, "{least} {median}");
+    eprintln!("{} switches, {least} ns behind at least, {median} in the median", told.len());
+    eprintln!("{}", read.stderr);
 }
 
 /// What was told is a part of what the guest recorded, event for event; where that begins.
@@ -204,14 +239,14 @@ fn hypercalls_with_all_registers_carry_more_of_the_same() {
     }
 }
 
-/// Loads and unloads the module under load, with all of its probes.
+/// Loads and unloads the module under load, with all of its probes, by the channel that `$channel` names.
 const SOAK: &str = "
     dmesg -c > /dev/null
     hyperscope-labguest measure ms=600000 switches=2000 > /dev/null 2>&1 & load=$!
     at=/sys/module/hyperscope_guest/parameters/probes
     all=sched_switch,sched_waking,sched_wakeup,irq,syscalls,functions
     for turn in $(seq 100); do
-        insmod /lab/hyperscope_guest.ko functions='vfs_*' probes=$all max_age_ms=5 || exit 1
+        insmod /lab/hyperscope_guest.ko channel=$channel functions='vfs_*' probes=$all max_age_ms=5 || exit 1
         echo turn $turn > /dev/ttyS0
         ls -R /sys/bus > /dev/null
         case $((turn % 4)) in
@@ -228,20 +263,30 @@ const SOAK: &str = "
 
 #[test]
 fn the_module_comes_and_goes_under_load() {
+    soak("hypercall", &[], "");
+}
+
+#[test]
+fn the_module_comes_and_goes_under_load_in_memory() {
+    soak("shm", &["--guest-shm", "16"], "guest_module = true\n");
+}
+
+fn soak(channel: &str, up: &[&str], record: &str) {
     if !can_run_all() {
         return;
     }
-    let lab = TestLab::new("hypertrace-soak");
-    lab.run(&["up", "--levels", "2"]).done();
+    let lab = TestLab::new(&format!("soak-{channel}"));
+    lab.run(&[&["up", "--levels", "2"], up].concat()).done();
     if !build_module() {
         return;
     }
     let temporary = tempfile::tempdir().unwrap();
     let (scenario, session) = (temporary.path().join("soak.toml"), temporary.path().join("out"));
     let text = format!(
-        "summary = 'soak'\nlevels = 2\n[guest]\nmodule = true\n[record]\n\
+        "summary = 'soak'\nlevels = 2\n[guest]\nmodule = true\n{shm}[record]\n{record}\
          events = ['kvm:kvm_hypercall']\nbuffer_kib = 60000\n[[step]]\ndo = 'run'\nlevel = 2\n\
-         argv = ['sh', '-c', '''{SOAK}''']\n"
+         argv = ['sh', '-c', '''channel={channel}{SOAK}''']\n",
+        shm = if up.is_empty() { "" } else { "shm_mib = 16\n" },
     );
     std::fs::write(&scenario, text).unwrap();
     let (scenario, session) = (scenario.to_str().unwrap(), session.to_str().unwrap());

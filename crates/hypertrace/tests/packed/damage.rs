@@ -41,7 +41,7 @@ proptest! {
             // In the order of the whole, with nothing in it that is otherwise.
             let found = left.find(|one| {
                 let same_running = event.running.is_none() || event.running == one.running;
-                one.stamp_ns == event.stamp_ns && same_running && agrees(event.kind, one.kind)
+                one.stamp_ns == event.stamp_ns && same_running && agrees(&event.kind, &one.kind)
             });
             prop_assert!(found.is_some(), "{:?} never was", event);
         }
@@ -88,7 +88,7 @@ proptest! {
 }
 
 /// Whether what is known of one is so in the other.
-fn agrees(some: Kind, all: Kind) -> bool {
+fn agrees(some: &Kind, all: &Kind) -> bool {
     match (some, all) {
         (Kind::Switch { state, next }, Kind::Switch { state: other, next: whole }) => {
             state == other && (next.is_none() || next == whole)
@@ -97,8 +97,12 @@ fn agrees(some: Kind, all: Kind) -> bool {
             Kind::Wake { wake, task, target_cpu },
             Kind::Wake { wake: other, task: whole, target_cpu: cpu },
         ) => wake == other && (task.is_none() || task == whole) && target_cpu == cpu,
-        (Kind::Call { address, what }, Kind::Call { address: whole, what: other }) => {
-            what == other && (address.is_none() || address == whole)
+        (
+            Kind::Call { address, name, what },
+            Kind::Call { address: whole, name: whole_name, what: other },
+        ) => {
+            let same_name = name.is_none() || name == whole_name;
+            what == other && (address.is_none() || address == whole) && same_name
         }
         // Names of interrupts are told once.
         (Kind::Interrupt { irq, .. }, Kind::Interrupt { irq: other, .. }) => irq == other,

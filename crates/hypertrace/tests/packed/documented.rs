@@ -21,7 +21,9 @@ fn the_example_is_as_described() {
     let insmod = Task::new(3200, 120, b"insmod");
     let worker = Task::new(17, 120, b"kworker/0:1");
     let told = |at: usize| {
-        let Kind::Switch { state, next } = events[at].kind else { panic!("{:?}", events[at]) };
+        let Kind::Switch { state, next } = events[at].kind.clone() else {
+            panic!("{:?}", events[at])
+        };
         (events[at].running, state.letter(), next)
     };
     assert_eq!(events.len(), 2);

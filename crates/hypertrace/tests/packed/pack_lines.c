@@ -23,6 +23,22 @@ static void ht_send(struct ht_pack *p)
 	printf("\n");
 }
 
+/* Every third function has no name; the others have long ones and short ones. */
+static __u32 ht_symbol(struct ht_pack *p, __u64 address, const char **name)
+{
+	static char text[HT_NAME_LEN + 1];
+	__u64 at = address % 1000000007;
+	__u32 length;
+
+	(void)p;
+	*name = text;
+	if (at % 3 == 0)
+		return 0;
+	length = snprintf(text, sizeof(text), "f_%llu", at);
+	memset(text + length, 'x', sizeof(text) - length);
+	return length + at % 97;
+}
+
 static __u64 number(void)
 {
 	return strtoull(strtok(NULL, " \n"), NULL, 0);

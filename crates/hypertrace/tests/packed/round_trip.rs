@@ -1,10 +1,10 @@
 //! Events in, events out, at their times.
 
-use hypertrace::Losses;
+use hypertrace::{Kind, Losses};
 use proptest::prelude::*;
 
 use crate::packer::{UNIT_NS, decode, pack};
-use crate::told::history;
+use crate::told::{assert_name, history};
 
 /// Between the event that fills a frame and its hypercall.
 const CPU: u16 = 3;
@@ -51,6 +51,30 @@ proptest! {
         if !sent.is_empty() {
             prop_assert!(sent.iter().all(|frame| frame.words.len() == words));
         }
+    }
+}
+
+#[test]
+fn names_of_functions_come_with_their_first_call_and_once() {
+    let addresses: Vec<u64> = (0..9).map(|at| 0xffff_ffff_8100_0000 + at * 0x130).collect();
+    let call = |at: usize| format!("call {} 7 121 x 0 {}", at * 9, addresses[at % 9]);
+    let lines: Vec<String> = (0..90).map(call).chain(["finish 900".into()]).collect();
+    for words in [4, 13] {
+        let sent = pack(words, 0, &lines);
+        let (events, losses) = decode(&sent);
+        assert_eq!(losses, Losses::default());
+        let mut unnamed = 0;
+        for (event, address) in events.iter().zip(addresses.iter().cycle()) {
+            let Kind::Call { name, .. } = &event.kind else { panic!("{event:?}") };
+            assert_name(*address, name.as_deref());
+            unnamed += usize::from(name.is_none());
+        }
+        let without = addresses.iter().filter(|&&at| at % 1_000_000_007 % 3 == 0).count();
+        assert_eq!((events.len(), unnamed), (90, without * 10));
+        // Nine names of some 60 bytes, and 90 calls of 13 to 30 bits.
+        let most = 9 * 64 * 8 + 90 * 30;
+        let bits: usize = sent.iter().map(|frame| 64 * frame.words.len() - 8 - 16).sum();
+        assert!(bits < 2 * most, "{bits} bits");
     }
 }
 

@@ -107,9 +107,9 @@ impl Line {
     }
 
     fn of_event(event: &Event) -> Self {
-        let (name, fields, text) = match event.kind {
+        let (name, fields, text) = match &event.kind {
             Kind::Switch { state, next } => {
-                let (from, to) = (event.running, next);
+                let (from, to) = (event.running, *next);
                 let mut fields = task_fields(["prev_comm", "prev_pid", "prev_prio"], from);
                 fields.push(("prev_state", json!(state.raw())));
                 fields.extend(task_fields(["next_comm", "next_pid", "next_prio"], to));
@@ -122,9 +122,9 @@ impl Line {
                     Wake::Wakeup => "sched:sched_wakeup",
                     Wake::New => "sched:sched_wakeup_new",
                 };
-                let mut fields = task_fields(["comm", "pid", "prio"], woken);
+                let mut fields = task_fields(["comm", "pid", "prio"], *woken);
                 fields.push(("target_cpu", json!(target_cpu)));
-                (name, fields, format!("{} CPU:{target_cpu:03}", task(woken)))
+                (name, fields, format!("{} CPU:{target_cpu:03}", task(*woken)))
             }
             Kind::Interrupt { irq, what: Interrupt::Entry(name) } => {
                 let name = text_of(name.split(|&byte| byte == 0).next().unwrap_or_default());
@@ -132,8 +132,8 @@ impl Line {
                 ("irq:irq_handler_entry", vec![("irq", json!(irq)), ("name", json!(name))], text)
             }
             Kind::Interrupt { irq, what: Interrupt::Exit { handled } } => {
-                let told = if handled { "handled" } else { "unhandled" };
-                let fields = vec![("irq", json!(irq)), ("ret", json!(u8::from(handled)))];
+                let told = if *handled { "handled" } else { "unhandled" };
+                let fields = vec![("irq", json!(irq)), ("ret", json!(u8::from(*handled)))];
                 ("irq:irq_handler_exit", fields, format!("irq={irq} ret={told}"))
             }
             Kind::Syscall { number, what: Syscall::Enter } => {
@@ -143,13 +143,15 @@ impl Line {
                 let fields = vec![("id", json!(number)), ("ret", json!(ret))];
                 ("raw_syscalls:sys_exit", fields, format!("NR {number} = {ret}"))
             }
-            Kind::Call { address, what } => {
+            Kind::Call { address, name: function, what } => {
                 let name = match what {
                     Call::Entry => "hyperscope:function_entry",
                     Call::Exit => "hyperscope:function_exit",
                 };
-                let text = address.map_or("?".into(), |address| format!("{address:#x}"));
-                (name, vec![("ip", json!(address))], text)
+                let function = function.as_ref().map(|name| text_of(name.as_bytes()));
+                let plain = || address.map_or("?".into(), |address| format!("{address:#x}"));
+                let text = function.as_ref().map_or_else(plain, |name| name.clone().into_owned());
+                (name, vec![("ip", json!(address)), ("function", json!(function))], text)
             }
         };
         let (stamp_ns, cpu, running) = (event.stamp_ns, Some(event.cpu), event.running);

@@ -1,0 +1,108 @@
+//! Machines that measurements go on in, started anew where they did not live through a run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lab::{Description, Lab, LabError};
+
+use crate::error::{BenchError, Result};
+
+/// Told of each step, as it begins.
+pub type Tell<'a> = &'a dyn Fn(String);
+
+/// How often runs are made again at most.
+const REPEATS: u32 = 10;
+/// The end of what the guest's console and its QEMU said.
+const LAST_WORDS: [&str; 3] = [
+    "sh",
+    "-c",
+    "tail -n 5 /run/lab/l2/console.log /run/lab/l2/qemu.log; pidof qemu-system-x86_64",
+];
+/// How long a machine may take to tell.
+const SHORT: Duration = Duration::from_secs(20);
+
+/// A lab whose machines are prepared for runs, by a function that makes `M` of a lab that is up.
+pub(crate) struct Anew<'a, M> {
+    pub(crate) lab: &'a Lab,
+    pub(crate) wanted: &'a Description,
+    /// How it is brought up anew.
+    pub(crate) manner: lab::Manner,
+    pub(crate) tell: Tell<'a>,
+    pub(crate) prepare: &'a dyn Fn(&Lab) -> Result<M>,
+    /// None until they are prepared.
+    pub(crate) machines: Option<M>,
+    pub(crate) is_down: bool,
+    pub(crate) repeated_runs: u32,
+}
+
+impl<M> Anew<'_, M> {
+    /// One run; another one, in machines that are started anew, where they did not live through it.
+    pub(crate) fn run<T>(
+        &mut self,
+        name: &str,
+        run: &mut dyn FnMut(&mut M) -> Result<T>,
+    ) -> Result<T> {
+        loop {
+            let error = match self.try_run(run) {
+                Err(BenchError::Lab(error)) if is_gone(&error) => error,
+                ran => return ran,
+            };
+            if self.repeated_runs >= REPEATS {
+                return Err(error.into());
+            }
+            self.repeated_runs += 1;
+            (self.tell)(format!("{name}: {error}; once more, in machines anew"));
+            let last = self.lab.session(1).and_then(|mut host| host.check(&LAST_WORDS, SHORT));
+            (self.tell)(format!("the guest's last words: {}", last.unwrap_or_default().trim_end()));
+            self.machines = None;
+            self.lab.down()?;
+            self.is_down = true;
+        }
+    }
+
+    fn try_run<T>(&mut self, run: &mut dyn FnMut(&mut M) -> Result<T>) -> Result<T> {
+        let mut machines = match self.machines.take() {
+            Some(machines) => machines,
+            None => self.prepared()?,
+        };
+        let ran = run(&mut machines);
+        self.machines = Some(machines);
+        ran
+    }
+
+    fn prepared(&mut self) -> Result<M> {
+        if self.is_down {
+            self.lab.up(self.wanted, &self.manner, &|step| (self.tell)(step.text))?;
+            self.is_down = false;
+        }
+        (self.tell)("putting programs into the machines".into());
+        (self.prepare)(self.lab)
+    }
+}
+
+/// Whether a machine is there no more.
+fn is_gone(error: &LabError) -> bool {
+    matches!(error, LabError::Channel { .. } | LabError::Machine { .. } | LabError::Io { .. })
+}
+
+/// A folder for files on their way; gone when dropped.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn make() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("hyperscope-bench-{}", std::process::id()));
+        fs::create_dir_all(&path).map_err(BenchError::io("cannot make", &path))?;
+        Ok(Self(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

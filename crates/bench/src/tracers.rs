@@ -1,0 +1,209 @@
+//! What tracing a guest costs its programs, by each tracer and by what the cost is spent on.
+//!
+//! A *subject* is a program that makes events and does little else. A tracer is measured in *steps*,
+//! each of which does one thing more than the one before: a probe that returns at once, packing, the
+//! hypercall, the host's event of it, the host's file. In each round every step runs once, and nothing
+//! traced once, in an order left to chance; differences of one round are what parts cost.
+
+mod guest_side;
+mod host_side;
+mod ladder;
+mod outcome;
+mod plan;
+mod render;
+mod run;
+mod subject;
+mod tracer;
+mod volume;
+
+use lab::{Accelerator, Arch, Description, Lab, Tool};
+use stats::Chance;
+
+use self::ladder::{Ladder, Of, Round};
+use self::run::{Manner, Run, run as run_once};
+use self::tracer::Setup;
+use crate::anew::{Anew, Folder};
+use crate::error::Result;
+use crate::load;
+use crate::machines::Machines;
+
+pub use self::outcome::{Conditions, Outcome, PartCost, Row, Volume};
+pub use self::plan::Plan;
+pub use self::subject::Subject;
+pub use self::tracer::{Part, Tracer};
+pub use crate::anew::Tell;
+
+/// What an instruction takes where they are counted: 10^9 a second, as many as real processors do.
+const INSTRUCTION_NS: u32 = 1;
+/// Memory of the guest: perf and its libraries are in it twice while it boots.
+const GUEST_MIB: u32 = 512;
+/// Memory that it shares with its host.
+const SHARED_MIB: u32 = 16;
+/// Memory of the innermost guest's host, where there are three levels.
+const MIDDLE_MIB: u32 = 1536;
+/// Memory of the first machine then.
+const FIRST_MIB: u32 = 4608;
+
+/// The lab that a plan needs.
+#[must_use]
+pub fn description(plan: &Plan) -> Description {
+    let mut description = Description::new(Arch::X86_64, plan.levels);
+    description.guest.memory_mib = GUEST_MIB;
+    if plan.levels > 2 {
+        description.guest.memory_mib = MIDDLE_MIB;
+        description.memory_mib = FIRST_MIB;
+    }
+    for (tracer, tool) in [(Tracer::Perf, Tool::Perf), (Tracer::Lttng, Tool::Lttng)] {
+        if plan.tracers.contains(&tracer) {
+            description.guest.tools.push(tool);
+        }
+    }
+    if plan.tracers.contains(&Tracer::Shm) {
+        description.guest.shm_mib = Some(SHARED_MIB);
+    }
+    if plan.counts_instructions {
+        description.cpus = 1;
+        description.instruction_ns = Some(INSTRUCTION_NS);
+    }
+    description
+}
+
+/// How a plan's lab is brought up.
+#[must_use]
+pub fn manner(plan: &Plan, offline: bool) -> lab::Manner {
+    // As for channels: guests that were loaded while instructions are counted hang more often.
+    lab::Manner { offline, snapshot: !plan.counts_instructions }
+}
+
+/// Measures in a lab that is up as [`description`] says.
+///
+/// # Errors
+/// When a machine, or a program in it, fails.
+pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
+    let load_before = load::average();
+    let wanted = description(plan);
+    let prepare = |lab: &Lab| -> Result<Vec<Machines>> {
+        (2..=plan.levels).map(|level| Machines::with_module(lab, level)).collect()
+    };
+    let anew = Anew {
+        lab,
+        wanted: &wanted,
+        manner: manner(plan, true),
+        tell,
+        prepare: &prepare,
+        machines: None,
+        is_down: false,
+        repeated_runs: 0,
+    };
+    let mut bench = Bench { plan, anew, folder: Folder::make()? };
+    let mut ladders = ladders(plan);
+    bench.rounds(&mut ladders)?;
+    Ok(Outcome {
+        schema: "hyperscope.bench-tracers/1",
+        conditions: Conditions {
+            accelerator: match lab.description()?.accelerator {
+                Some(Accelerator::Kvm) => "kvm",
+                _ => "tcg",
+            },
+            rounds: plan.rounds,
+            iterations: plan.iterations,
+            seed: plan.seed,
+            counts_instructions: plan.counts_instructions,
+            host_cpus: wanted.cpus,
+            repeated_runs: bench.anew.repeated_runs,
+            load_average: [load_before, load::average()],
+            cpus: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        },
+        tracers: rows(&ladders),
+        volumes: ladders.iter().flat_map(Ladder::volumes).collect(),
+    })
+}
+
+/// All that a plan asks for.
+fn ladders(plan: &Plan) -> Vec<Ladder> {
+    let mut ladders = Vec::new();
+    for &subject in &plan.subjects {
+        for level in 2..=plan.levels {
+            let wanted = |tracer: &&Tracer| level == 2 || tracer.leaves_the_guest();
+            let tracers = plan.tracers.iter().filter(wanted);
+            ladders.extend(tracers.map(|&tracer| Ladder::of_tracer(subject, level, tracer)));
+        }
+        if plan.with_volumes {
+            ladders.push(Ladder::of_volumes(subject));
+        }
+    }
+    ladders
+}
+
+fn rows(ladders: &[Ladder]) -> Vec<Row> {
+    let tracer = |ladder: &Ladder| match ladder.of {
+        Of::Tracer(tracer, _) => Some(tracer),
+        Of::Volumes(_) => None,
+    };
+    let below = |of: &Ladder| {
+        ladders.iter().find(|one| {
+            one.subject == of.subject && one.level + 1 == of.level && tracer(one) == tracer(of)
+        })
+    };
+    ladders.iter().filter_map(|ladder| ladder.row(below(ladder))).collect()
+}
+
+struct Bench<'a> {
+    plan: &'a Plan,
+    /// Hosts and guests, the outermost first.
+    anew: Anew<'a, Vec<Machines>>,
+    folder: Folder,
+}
+
+impl Bench<'_> {
+    /// Every ladder takes its turn in each round, in an order and with an order of its steps that are
+    /// left to chance.
+    fn rounds(&mut self, ladders: &mut [Ladder]) -> Result<()> {
+        let mut chance = Chance::new(self.plan.seed);
+        for round in 1..=self.plan.rounds {
+            let mut order: Vec<&mut Ladder> = ladders.iter_mut().collect();
+            chance.shuffle(&mut order);
+            let count = order.len();
+            for (at, ladder) in (1..).zip(order) {
+                let (name, rounds) = (ladder.name(), self.plan.rounds);
+                (self.anew.tell)(format!("round {round} of {rounds}: {name} ({at} of {count})"));
+                let ran = self.round(ladder, round == 1, &mut chance)?;
+                ladder.rounds.push(ran);
+            }
+        }
+        Ok(())
+    }
+
+    /// One run of each step, and one that nothing traces.
+    fn round(&mut self, ladder: &Ladder, first: bool, chance: &mut Chance) -> Result<Round> {
+        let mut order: Vec<usize> = (0..=ladder.setups.len()).collect();
+        chance.shuffle(&mut order);
+        let mut runs: Vec<(usize, Run)> = Vec::new();
+        for place in order {
+            // The first of them is the one that nothing traces.
+            let setup = place.checked_sub(1).and_then(|step| ladder.setups.get(step).copied());
+            let setup = setup.unwrap_or(Setup::NONE);
+            runs.push((place, self.run(ladder, setup, first)?));
+        }
+        runs.sort_unstable_by_key(|(place, _)| *place);
+        let mut runs = runs.into_iter().map(|(_, run)| run);
+        let without = match runs.next() {
+            Some(run) => run,
+            None => self.run(ladder, Setup::NONE, first)?,
+        };
+        Ok(Round { without, with: runs.collect() })
+    }
+
+    fn run(&mut self, ladder: &Ladder, setup: Setup, counts: bool) -> Result<Run> {
+        let manner = Manner { iterations: self.plan.iterations, level: ladder.level, counts };
+        let folder = self.folder.path();
+        self.anew.run(&ladder.name(), &mut |machines: &mut Vec<Machines>| {
+            let place = usize::from(ladder.level.saturating_sub(2));
+            let Some(machines) = machines.get_mut(place) else {
+                let text = format!("there is no level {}", ladder.level);
+                return Err(lab::LabError::Usage(text).into());
+            };
+            run_once(ladder.subject, setup, manner, machines, folder)
+        })
+    }
+}

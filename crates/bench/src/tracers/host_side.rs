@@ -1,0 +1,171 @@
+//! Begins and ends the host's recording of a guest that tells of itself, and counts what is in it.
+
+use std::path::Path;
+
+use analyses::{BesideRecordings, Carrier, Told, ToldSink, VcpuThread, contents, hypertrace};
+use hypertrace::{Event, Kind};
+
+use super::Subject;
+use super::subject::GETPPID;
+use super::tracer::{InGuest, OnHost, Setup};
+use crate::error::{BenchError, Result};
+use crate::machines::{FOLDER, Machine, Running};
+
+/// The tracefs instance of runs in which nobody reads.
+const INSTANCE: &str = "/sys/kernel/tracing/instances/bench";
+/// Bytes of a page of the lab's x86 machines.
+const PAGE_BYTES: u64 = 4096;
+/// What a hypercall takes in a buffer, with what else is recorded of it.
+const BYTES_A_HYPERCALL: u64 = 64;
+/// A recording fills its buffer as often as this, so that what is left over at its end is little.
+const FILLINGS: u64 = 4;
+/// The smallest buffer of a recording.
+const LEAST_KIB: u64 = 32;
+/// What is recorded beside frames in memory: an event that nothing here makes.
+const NOTHING: &str = "kvm:kvm_hv_hypercall";
+/// The number of the module's hypercalls.
+const NUMBER: u64 = 0x4853_0000;
+
+/// A recording that goes on.
+#[derive(Debug)]
+pub(crate) enum Recording {
+    None,
+    Buffer,
+    Recorder(Running),
+    Taker(Running),
+}
+
+/// What a recording holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// Events that the host recorded.
+    pub(crate) events: u64,
+    /// Their pages.
+    pub(crate) bytes: u64,
+    /// Events that it lost.
+    pub(crate) events_lost: u64,
+    /// Events of the subject in it.
+    pub(crate) subject_events: u64,
+}
+
+/// Begins, for a guest of a level whose subject makes so many events.
+pub(crate) fn begin(
+    setup: Setup,
+    level: u8,
+    subject_events: u64,
+    host: &mut Machine,
+) -> Result<Recording> {
+    match setup.host {
+        OnHost::Nothing => Ok(Recording::None),
+        OnHost::Buffer => {
+            host.shell(&format!(
+                "mkdir {INSTANCE} && cd {INSTANCE} && echo x86-tsc > trace_clock && \
+                 echo 1 > events/kvm/kvm_hypercall/enable"
+            ))?;
+            Ok(Recording::Buffer)
+        }
+        OnHost::Taker => {
+            let script = format!(
+                "rm -rf {FOLDER}/session; exec hyperscope record -e {NOTHING} --buffer 64 \
+                 --hypertrace guest=shm:/run/lab/l{level}/memory -o {FOLDER}/session"
+            );
+            start(&script, host).map(Recording::Taker)
+        }
+        OnHost::Recorder(events) => {
+            let buffer = buffer_kib(setup.guest, events.len(), subject_events);
+            let events: Vec<String> = events.iter().map(|event| format!("-e {event}")).collect();
+            let script = format!(
+                "rm -rf {FOLDER}/session; exec hyperscope record {} --buffer {buffer} \
+                 -o {FOLDER}/session",
+                events.join(" ")
+            );
+            start(&script, host).map(Recording::Recorder)
+        }
+    }
+}
+
+fn start(script: &str, host: &mut Machine) -> Result<Running> {
+    host.start(script, &format!("{FOLDER}/recorder.log"), "hyperscope: recording")
+}
+
+/// A buffer that is filled several times by what a guest sends.
+fn buffer_kib(guest: InGuest, kinds: usize, subject_events: u64) -> u64 {
+    let InGuest::Module(module) = guest else { return LEAST_KIB };
+    // Eight or so have room in a hypercall.
+    let each = if module.events == 0 { 8 } else { u64::from(module.events) };
+    let kinds = u64::try_from(kinds).unwrap_or(1);
+    let bytes = (subject_events / each).saturating_mul(BYTES_A_HYPERCALL).saturating_mul(kinds);
+    (bytes / FILLINGS / 1024).max(LEAST_KIB)
+}
+
+/// Ends it, and looks at what was kept; files go through the folder.
+pub(crate) fn end(
+    recording: Recording,
+    subject: Subject,
+    host: &mut Machine,
+    folder: &Path,
+) -> Result<Option<Kept>> {
+    match recording {
+        Recording::None => Ok(None),
+        Recording::Buffer => host.shell(&format!("rmdir {INSTANCE}")).map(|_| None),
+        Recording::Recorder(recorder) => {
+            host.end(recorder, "INT")?;
+            let file = folder.join("host.dat");
+            host.get(&format!("{FOLDER}/session/host.dat"), &file)?;
+            look(subject, &file).map(Some)
+        }
+        Recording::Taker(recorder) => {
+            host.end(recorder, "INT")?;
+            let pattern = subject.pattern();
+            let said = host.shell(&format!(
+                "cd {FOLDER} && wc -c < session/guest-guest.hypertrace && \
+                 hyperscope hypertrace session 2>/dev/null | grep -c '{pattern}'"
+            ))?;
+            let mut numbers = said.lines().map(|line| line.trim().parse::<u64>());
+            let (Some(Ok(bytes)), Some(Ok(subject_events))) = (numbers.next(), numbers.next())
+            else {
+                return Err(BenchError::Senseless { what: "hyperscope hypertrace", text: said });
+            };
+            Ok(Some(Kept { events: 0, bytes, events_lost: 0, subject_events }))
+        }
+    }
+}
+
+fn look(subject: Subject, file: &Path) -> Result<Kept> {
+    let unreadable = |source| BenchError::Recording { variant: "the host", source };
+    let host = sources::open(file).map_err(unreadable)?;
+    let contents = contents(&host, &|_| {});
+    let mut own = Own { subject, count: 0 };
+    hypertrace(std::slice::from_ref(&host), BesideRecordings::default(), NUMBER, &mut own, &|_| {});
+    Ok(Kept {
+        events: contents.total(),
+        bytes: contents.cpus.iter().map(|cpu| cpu.pages * PAGE_BYTES).sum(),
+        events_lost: contents.events_lost() + contents.uncounted_losses(),
+        subject_events: own.count,
+    })
+}
+
+/// Counts the subject's events.
+struct Own {
+    subject: Subject,
+    count: u64,
+}
+
+impl ToldSink for Own {
+    fn told(&mut self, _: VcpuThread, told: &Told, _: &Carrier) {
+        if let Told::Event(event) = told {
+            self.count += u64::from(is_own(self.subject, event));
+        }
+    }
+}
+
+fn is_own(subject: Subject, event: &Event) -> bool {
+    match (subject, &event.kind) {
+        (Subject::Syscalls, Kind::Syscall { number, .. }) => *number == GETPPID,
+        (Subject::Switches, Kind::Switch { .. }) => {
+            let name = labwire::LOAD_THREAD.as_bytes();
+            event.running.is_some_and(|task| task.comm().starts_with(name))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,25 @@
+//! What is to be measured, and how often.
+
+use super::{Subject, Tracer};
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What is traced.
+    pub subjects: Vec<Subject>,
+    /// How, in the order of the report.
+    pub tracers: Vec<Tracer>,
+    /// Whether the host's recordings are compared with each other, too.
+    pub with_volumes: bool,
+    /// Runs of each step of a tracer.
+    pub rounds: u32,
+    /// System calls of a run; switches are half as many.
+    pub iterations: u64,
+    /// What the order of runs is drawn from.
+    pub seed: u64,
+    /// Level of the innermost guest that is traced: 2, or 3 for a guest's guest, too.
+    pub levels: u8,
+    /// Whether the lab's time is the number of instructions that it executes, so that what else this
+    /// system does makes no difference.
+    pub counts_instructions: bool,
+}

@@ -1,0 +1,255 @@
+//! Tracers, and the steps that each is measured in.
+//!
+//! The steps of a tracer form a ladder: each does what the one before does, and one thing more. What
+//! a step takes longer than the one before is what that thing costs, so all parts together are the whole.
+
+use serde::{Serialize, Serializer};
+
+/// A way to trace a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracer {
+    /// The guest's own ftrace, to its ring buffer.
+    Ftrace,
+    /// `perf record` in the guest, to its buffer.
+    Perf,
+    /// LTTng in the guest, to its own ring buffer.
+    Lttng,
+    /// Hypercalls with so many events each at most, where 0 stands for as many as have room, and so
+    /// many words.
+    Hypercall {
+        /// Events a hypercall.
+        events: u32,
+        /// Words a hypercall: its four arguments, and further registers.
+        words: u32,
+    },
+    /// Frames in memory that the guest shares with its host.
+    Shm,
+}
+
+/// What an event's cost is spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// A tracer in the guest that keeps what it sees there.
+    GuestTracing,
+    /// The kernel's call of the module, which returns at once.
+    Probe,
+    /// The event's time, and packing it.
+    Pack,
+    /// The exit, what KVM does about it, and the entry.
+    Transport,
+    /// What that takes longer in a guest's guest.
+    Nested,
+    /// The host's event of the hypercall, in its kernel's buffer.
+    HostTracing,
+    /// Reading that buffer and writing the file, as far as it is done meanwhile.
+    Write,
+}
+
+impl Part {
+    /// All, in the order of reports.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::GuestTracing,
+        Self::Probe,
+        Self::Pack,
+        Self::Transport,
+        Self::Nested,
+        Self::HostTracing,
+        Self::Write,
+    ];
+
+    /// Its name in JSON.
+    pub(crate) const fn key(self) -> &'static str {
+        match self {
+            Self::GuestTracing => "guest_tracing",
+            Self::Probe => "probe",
+            Self::Pack => "pack",
+            Self::Transport => "transport",
+            Self::Nested => "nested",
+            Self::HostTracing => "host_tracing",
+            Self::Write => "write",
+        }
+    }
+}
+
+/// The guest's side of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InGuest {
+    Nothing,
+    Ftrace,
+    Perf,
+    Lttng,
+    Module(Module),
+}
+
+/// How the module is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Module {
+    pub(crate) does: Does,
+    pub(crate) events: u32,
+    pub(crate) words: u32,
+}
+
+/// How far events go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Does {
+    /// To the module's probes.
+    Probe,
+    /// Into frames.
+    Pack,
+    /// To the host.
+    Send,
+    /// To memory that the host has, too.
+    Store,
+}
+
+impl Module {
+    /// The parameters that it is loaded with.
+    pub(crate) fn parameters(self) -> String {
+        let does = match self.does {
+            Does::Probe => "idle=1",
+            Does::Pack => "channel=none",
+            Does::Send => "channel=hypercall",
+            Does::Store => "channel=shm",
+        };
+        format!("{does} events_per_frame={} words={}", self.events, self.words)
+    }
+}
+
+/// The host's side of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnHost {
+    Nothing,
+    /// The hypercalls' event goes to the kernel's buffer, which nobody reads.
+    Buffer,
+    /// `hyperscope record` writes these events to a file.
+    Recorder(&'static [&'static str]),
+    /// `hyperscope record` takes frames out of the shared memory and writes them to a file.
+    Taker,
+}
+
+/// What the host records of hypercalls.
+pub(crate) const FRAMES: &[&str] = &["kvm:kvm_hypercall"];
+
+/// Both sides of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Setup {
+    pub(crate) guest: InGuest,
+    pub(crate) host: OnHost,
+}
+
+impl Setup {
+    /// Nothing is traced.
+    pub(crate) const NONE: Self = Self { guest: InGuest::Nothing, host: OnHost::Nothing };
+}
+
+/// As many words as a frame can have; those in memory do.
+const MOST_WORDS: u32 = 13;
+/// Words that are the hypercall's own arguments: all that a stock host records.
+pub(crate) const ARGUMENTS: u32 = 4;
+
+impl Tracer {
+    /// Those that can be asked for, in the order of reports.
+    pub const ALL: [Self; 11] = [
+        Self::Ftrace,
+        Self::Perf,
+        Self::Lttng,
+        Self::Hypercall { events: 1, words: ARGUMENTS },
+        Self::Hypercall { events: 2, words: ARGUMENTS },
+        Self::Hypercall { events: 4, words: ARGUMENTS },
+        Self::Hypercall { events: 8, words: ARGUMENTS },
+        Self::Hypercall { events: 0, words: ARGUMENTS },
+        Self::Hypercall { events: 0, words: 9 },
+        Self::Hypercall { events: 0, words: MOST_WORDS },
+        Self::Shm,
+    ];
+
+    /// Its name on the command line and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ftrace => "ftrace",
+            Self::Perf => "perf",
+            Self::Lttng => "lttng",
+            Self::Shm => "shm",
+            Self::Hypercall { events: 1, .. } => "hypercall-1",
+            Self::Hypercall { events: 2, .. } => "hypercall-2",
+            Self::Hypercall { events: 4, .. } => "hypercall-4",
+            Self::Hypercall { events: 8, .. } => "hypercall-8",
+            Self::Hypercall { words: 9, .. } => "hypercall-9-words",
+            Self::Hypercall { words: 13, .. } => "hypercall-13-words",
+            Self::Hypercall { .. } => "hypercall",
+        }
+    }
+
+    /// The tracer of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tracer| tracer.name() == name)
+    }
+
+    /// Whether it has a way to the host, and so a cost in guests of each level.
+    pub(crate) const fn leaves_the_guest(self) -> bool {
+        matches!(self, Self::Hypercall { .. } | Self::Shm)
+    }
+
+    /// Its ladder.
+    pub(crate) fn steps(self) -> Vec<(Part, Setup)> {
+        let quiet = |guest| Setup { guest, host: OnHost::Nothing };
+        let (events, words, last) = match self {
+            Self::Ftrace => return vec![(Part::GuestTracing, quiet(InGuest::Ftrace))],
+            Self::Perf => return vec![(Part::GuestTracing, quiet(InGuest::Perf))],
+            Self::Lttng => return vec![(Part::GuestTracing, quiet(InGuest::Lttng))],
+            Self::Hypercall { events, words } => (events, words, Does::Send),
+            Self::Shm => (0, MOST_WORDS, Does::Store),
+        };
+        let module = |does| InGuest::Module(Module { does, events, words });
+        let mut steps = vec![
+            (Part::Probe, quiet(module(Does::Probe))),
+            (Part::Pack, quiet(module(Does::Pack))),
+            (Part::Transport, quiet(module(last))),
+        ];
+        if self == Self::Shm {
+            let setup = Setup { guest: module(last), host: OnHost::Taker };
+            steps.push((Part::Write, setup));
+        }
+        // The event of a stock host has no place for more.
+        if words == ARGUMENTS {
+            let guest = module(Does::Send);
+            steps.push((Part::HostTracing, Setup { guest, host: OnHost::Buffer }));
+            steps.push((Part::Write, Setup { guest, host: OnHost::Recorder(FRAMES) }));
+        }
+        steps
+    }
+}
+
+impl Serialize for Tracer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_apart() {
+        for tracer in Tracer::ALL {
+            assert_eq!(Tracer::named(tracer.name()), Some(tracer));
+        }
+        assert_eq!(Tracer::named("hypercall-3"), None);
+    }
+
+    #[test]
+    fn each_step_adds_a_part_of_its_own() {
+        for tracer in Tracer::ALL {
+            let parts: Vec<usize> = tracer
+                .steps()
+                .iter()
+                .map(|(part, _)| Part::ALL.iter().position(|one| one == part).unwrap())
+                .collect();
+            assert!(parts.windows(2).all(|two| two[0] < two[1]), "{tracer:?}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Ways to record a guest that tells of itself by hypercall: how much there is to keep.
+
+use super::tracer::{ARGUMENTS, Does, FRAMES, InGuest, Module, OnHost, Setup};
+
+/// What a host records where it asks for all about an exit.
+const EXITS: &[&str] = &["kvm:kvm_exit", "kvm:kvm_hypercall", "kvm:kvm_entry"];
+
+/// A way to record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    events: &'static [&'static str],
+    packed: bool,
+}
+
+impl Way {
+    /// All, the plainest first: what others are compared with.
+    pub(crate) const ALL: [Self; 4] = [
+        Self { events: EXITS, packed: false },
+        Self { events: FRAMES, packed: false },
+        Self { events: EXITS, packed: true },
+        Self { events: FRAMES, packed: true },
+    ];
+
+    pub(crate) fn is_packed(self) -> bool {
+        self.packed
+    }
+
+    pub(crate) fn recorded(self) -> &'static str {
+        if self.events.len() > 1 { "exit, hypercall and entry" } else { "hypercall alone" }
+    }
+
+    pub(crate) fn setup(self) -> Setup {
+        let events = u32::from(!self.packed);
+        let module = Module { does: Does::Send, events, words: ARGUMENTS };
+        Setup { guest: InGuest::Module(module), host: OnHost::Recorder(self.events) }
+    }
+}

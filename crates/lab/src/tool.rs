@@ -1,0 +1,99 @@
+//! Programs that guests have beside the usual ones, each from Debian packages of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::arch::Arch;
+use crate::error::{LabError, Result};
+use crate::labguest;
+use crate::root::Root;
+
+/// A program that a guest can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tool {
+    /// The kernel's `perf`.
+    Perf,
+    /// `lttng` with its daemons and its kernel modules, which `kmod/lttng` builds.
+    Lttng,
+}
+
+/// A file of a tool.
+#[derive(Clone, Debug)]
+pub(crate) struct ToolFile {
+    /// Where it belongs in a guest.
+    pub(crate) place: String,
+    /// Where it is.
+    pub(crate) file: PathBuf,
+    /// Where the libraries are that it needs, if it is a program.
+    pub(crate) libraries: Option<Root>,
+}
+
+impl Tool {
+    /// Whether all of it can be had: what isn't in a package was built.
+    #[must_use]
+    pub fn is_built(self) -> bool {
+        match self {
+            Self::Perf => true,
+            Self::Lttng => labguest::has_lttng_modules(),
+        }
+    }
+
+    /// Debian's package with it.
+    pub(crate) fn package(self) -> &'static str {
+        match self {
+            Self::Perf => "linux-perf",
+            Self::Lttng => "lttng-tools",
+        }
+    }
+
+    /// Its files, for a kernel.
+    pub(crate) fn files(self, root: &Root, arch: Arch, release: &str) -> Result<Vec<ToolFile>> {
+        let program = |place: &str, file: PathBuf| ToolFile {
+            place: place.to_owned(),
+            file,
+            libraries: Some(root.clone()),
+        };
+        match self {
+            Self::Perf => Ok(vec![program("/bin/perf", root.program("perf")?)]),
+            Self::Lttng => {
+                let consumer = format!("/usr/lib/{}/lttng/libexec/lttng-consumerd", arch.triplet());
+                let file = root.path().join(consumer.trim_start_matches('/'));
+                let mut files = vec![program(&consumer, file)];
+                for name in ["lttng", "lttng-sessiond"] {
+                    files.push(program(&format!("/bin/{name}"), root.program(name)?));
+                }
+                let schema = "xml/lttng/session.xsd";
+                let place = format!("/usr/share/{schema}");
+                files.push(ToolFile { place, file: root.data(schema)?, libraries: None });
+                files.extend(lttng_modules(release)?);
+                Ok(files)
+            }
+        }
+    }
+}
+
+/// The kernel modules of LTTng, and the lists by which they find each other.
+fn lttng_modules(release: &str) -> Result<Vec<ToolFile>> {
+    let folder = labguest::lttng_modules(release).ok_or_else(|| {
+        let what = format!("LTTng's modules for the kernel {release}");
+        LabError::missing(what, "`kmod/lttng` builds them")
+    })?;
+    let mut files = Vec::new();
+    let mut open = vec![folder.clone()];
+    while let Some(path) = open.pop() {
+        for entry in fs::read_dir(&path).map_err(LabError::io("cannot read", &path))? {
+            let path = entry.map_err(LabError::io("cannot read", &path))?.path();
+            if path.is_dir() {
+                open.push(path);
+                continue;
+            }
+            let below = path.strip_prefix(&folder).unwrap_or(Path::new(""));
+            let place = format!("/lib/modules/{release}/{}", below.display());
+            files.push(ToolFile { place, file: path, libraries: None });
+        }
+    }
+    Ok(files)
+}

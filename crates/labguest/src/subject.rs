@@ -1,0 +1,116 @@
+//! Subjects of tracers: system calls one after the other, or two threads that switch to each other.
+//!
+//! What is timed is a fixed number of them, after some that are not: first ones find caches and
+//! tracers' tables empty.
+
+use std::fs;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::time::{Duration, Instant};
+
+use labwire::Looped;
+
+use crate::load::{other_thread, prepare};
+
+/// One in so many is made before the clock starts, in addition.
+const WARM_UP: u64 = 10;
+
+/// Runs `syscalls=COUNT` or `switches=ROUNDS`, and prints what it did as JSON.
+pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
+    let argument = arguments.next().unwrap_or_default();
+    let asked = argument.split_once('=').and_then(|(word, n)| Some((word, n.parse().ok()?)));
+    let looped = match asked {
+        Some(("syscalls", count)) => syscalls(count)?,
+        Some(("switches", rounds)) => switches(rounds)?,
+        _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, argument)),
+    };
+    println!("{}", serde_json::to_string(&looped)?);
+    Ok(())
+}
+
+/// `getppid`: the kernel does next to nothing, and nobody else calls it.
+fn syscalls(count: u64) -> io::Result<Looped> {
+    prepare(0)?;
+    let call = |count| {
+        for _ in 0..count {
+            let _ = rustix::process::getppid();
+        }
+    };
+    let warm_up = count / WARM_UP;
+    call(warm_up);
+    let begun = Instant::now();
+    call(count);
+    let duration_ns = nanoseconds(begun.elapsed());
+    // Each is entered and left.
+    Ok(Looped {
+        duration_ns,
+        iterations: count,
+        events: 2 * count,
+        all_events: 2 * (count + warm_up),
+    })
+}
+
+/// A byte there and back, on one processor: two switches.
+fn switches(rounds: u64) -> io::Result<Looped> {
+    let named = std::thread::Builder::new().name(format!("{}-a", labwire::LOAD_THREAD));
+    let lead = named.spawn(move || -> io::Result<Looped> {
+        let (from_here, mut to_there) = io::pipe()?;
+        let (mut from_there, to_here) = io::pipe()?;
+        let other = other_thread(0, from_here, to_here)?;
+        prepare(0)?;
+        pass(rounds / WARM_UP, &mut from_there, &mut to_there)?;
+        let before = all_switches()?;
+        let begun = Instant::now();
+        pass(rounds, &mut from_there, &mut to_there)?;
+        let duration_ns = nanoseconds(begun.elapsed());
+        let after = all_switches()?;
+        drop(to_there);
+        other.join().map_err(|_| io::Error::other("the other thread panicked"))??;
+        let events = after.saturating_sub(before);
+        Ok(Looped { duration_ns, iterations: rounds, events, all_events: after })
+    })?;
+    lead.join().map_err(|_| io::Error::other("a thread panicked"))?
+}
+
+fn pass(rounds: u64, from: &mut PipeReader, to: &mut PipeWriter) -> io::Result<()> {
+    for _ in 0..rounds {
+        to.write_all(&[0])?;
+        from.read_exact(&mut [0])?;
+    }
+    Ok(())
+}
+
+/// How often the two threads were switched away from so far.
+fn all_switches() -> io::Result<u64> {
+    let mut sum = 0;
+    for thread in fs::read_dir("/proc/self/task")? {
+        let folder = thread?.path();
+        let name = fs::read_to_string(folder.join("comm"))?;
+        if name.starts_with(labwire::LOAD_THREAD) {
+            sum += crate::load::switches_in(&fs::read_to_string(folder.join("status"))?);
+        }
+    }
+    Ok(sum)
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_calls_make_two_events_each() {
+        let looped = syscalls(100).unwrap();
+        assert_eq!((looped.iterations, looped.events, looped.all_events), (100, 200, 220));
+        assert!(looped.duration_ns > 0);
+    }
+
+    #[test]
+    fn rounds_make_two_switches_each_at_least() {
+        // Who comes first is root's to say.
+        let Ok(looped) = switches(50) else { return };
+        assert!(looped.events >= 100 && looped.all_events > looped.events, "{looped:?}");
+    }
+}
