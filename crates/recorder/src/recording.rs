@@ -14,7 +14,7 @@ use tracefs::{
 use crate::assemble::{self, About, Tick};
 use crate::error::{RecordError, Result};
 use crate::guest::HostClock;
-use crate::guests::{self, Guests, InGuests, Ready};
+use crate::guests::{self, Guests, InGuests, Ready, USUAL_QUOTA_BYTES};
 use crate::losses::CpuLosses;
 use crate::module::{self, Module};
 use crate::pages_folder::{header, pages};
@@ -158,8 +158,9 @@ impl Recording {
         in_guests: &InGuests,
     ) -> Result<()> {
         self.start(cpus)?;
+        let quota = in_guests.quota_bytes.unwrap_or(USUAL_QUOTA_BYTES);
         for module in modules {
-            self.modules.push(module.begin(&self.to, &self.stop)?);
+            self.modules.push(module.begin(&self.to, &self.stop, quota)?);
         }
         self.guests.begin(ready, in_guests, &self.clock.name, &self.to)
     }
