@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use channel::{Access, FrameRing, HostAddress, NoFrames, SharedMap, Signal, TakeFrom, frame_rings};
+use channel::{
+    Access, Frame, FrameRing, HostAddress, NoFrames, SharedMap, Signal, TakeFrom, frame_rings,
+};
 use hypertrace::{FrameWords, StoredWriter, ToHost};
 use serde::Serialize;
 
@@ -21,6 +23,8 @@ use crate::vms::{self, Vm};
 /// How often it looks for frames: a CPU with a million events a second fills a ring of 16 MiB of
 /// memory in half a second.
 const LOOKS: Duration = Duration::from_millis(10);
+/// Frames that are taken from one CPU before it is the next one's turn: 8 MiB.
+const MOST_AT_ONCE: usize = 1 << 16;
 /// Frames from before the recording that are taken, too: among so many is one that says how the
 /// others are to be read (`HT_KEY_FRAMES` of the module).
 const EARLIER_FRAMES: u64 = 1024;
@@ -58,7 +62,7 @@ impl Module {
     ///
     /// # Errors
     /// When that can't be written.
-    pub(crate) fn begin(self, session: &Path, stop: &Signal) -> Result<Recorded> {
+    pub(crate) fn begin(self, session: &Path, stop: &Signal, quota: u64) -> Result<Recorded> {
         let Self { address, path, map } = self;
         let file = format!("guest-{}.hypertrace", address.name);
         let to = session.join(&file);
@@ -70,6 +74,7 @@ impl Module {
             from: TakeFrom::Last(EARLIER_FRAMES),
             writer: StoredWriter::new(),
             out,
+            quota,
             counts: Arc::clone(&counts),
         };
         // What is known of its TSC stands in the file from the start, if nothing else ever does.
@@ -120,7 +125,8 @@ pub struct ModuleSummary {
     pub cpus: u64,
     /// Frames that were taken, each with some dozen events.
     pub frames: u64,
-    /// Frames that were overwritten before they were taken.
+    /// Frames that were overwritten before they were taken, or came when the file was as long as it
+    /// may be.
     pub frames_missed: u64,
     /// How often what stood in the memory made no sense.
     pub damage: u64,
@@ -162,6 +168,13 @@ impl Recorded {
     }
 }
 
+/// Adds a frame to what is to be written.
+fn keep(writer: &mut StoredWriter, counts: &Counts, cpu: u16, frame: &Frame) {
+    let words = FrameWords::new(frame.filled, frame.words, frame.is_whole);
+    writer.frame(cpu, frame.position, &words);
+    counts.frames.fetch_add(1, Ordering::Relaxed);
+}
+
 /// Takes frames out of one guest's memory.
 struct Taker {
     map: Arc<SharedMap>,
@@ -169,6 +182,8 @@ struct Taker {
     from: TakeFrom,
     writer: StoredWriter,
     out: File,
+    /// Bytes that the file may have.
+    quota: u64,
     counts: Arc<Counts>,
 }
 
@@ -201,25 +216,28 @@ impl Taker {
         Ok(())
     }
 
+    /// Takes frames, from all CPUs in turn.
     fn take(&mut self) -> io::Result<()> {
+        let is_full = self.counts.bytes.load(Ordering::Relaxed) >= self.quota;
         for (cpu, ring) in (0_u16..).zip(&mut self.rings) {
-            while let Some(frame) = ring.take() {
-                let words = FrameWords::new(frame.filled, frame.words, frame.is_whole);
-                self.writer.frame(cpu, frame.position, &words);
-                self.counts.frames.fetch_add(1, Ordering::Relaxed);
+            // A guest that goes on and on has its turn again soon enough.
+            for frame in std::iter::from_fn(|| ring.take()).take(MOST_AT_ONCE) {
+                if is_full {
+                    self.counts.missed.fetch_add(1, Ordering::Relaxed);
+                } else {
+                    keep(&mut self.writer, &self.counts, cpu, &frame);
+                }
             }
         }
         self.write()
     }
 
-    /// Frames that their writers are still at, and what was wrong.
+    /// Takes what is left, frames that their writers are still at, and what was wrong.
     fn last(&mut self) -> io::Result<()> {
         let mut missed = 0;
         for (cpu, ring) in (0_u16..).zip(&mut self.rings) {
             if let Some(frame) = ring.take_open() {
-                let words = FrameWords::new(frame.filled, frame.words, frame.is_whole);
-                self.writer.frame(cpu, frame.position, &words);
-                self.counts.frames.fetch_add(1, Ordering::Relaxed);
+                keep(&mut self.writer, &self.counts, cpu, &frame);
             }
             if ring.damage() > 0 {
                 self.writer.damage(cpu, ring.damage());
@@ -227,7 +245,7 @@ impl Taker {
             }
             missed += ring.missed();
         }
-        self.counts.missed.store(missed, Ordering::Relaxed);
+        self.counts.missed.fetch_add(missed, Ordering::Relaxed);
         self.write()
     }
 

@@ -16,7 +16,7 @@ use crate::assemble::{self, About, Tick};
 use crate::awaited::Awaited;
 use crate::error::{RecordError, Result};
 use crate::guest::HostClock;
-use crate::guests::{self, InGuests, Ready, SharedGuests};
+use crate::guests::{self, InGuests, Ready, SharedGuests, USUAL_QUOTA_BYTES};
 use crate::hypercalls::{self, Hypercalls};
 use crate::losses::CpuLosses;
 use crate::module::{self, Module};
@@ -180,8 +180,9 @@ impl Recording {
             let begun = hypercalls::begin(what, &self.clock.name, self.begun_unix_ns, &self.to)?;
             self.collector = Some(begun);
         }
+        let quota = plan.in_guests.quota_bytes.unwrap_or(USUAL_QUOTA_BYTES);
         for module in modules {
-            self.modules.push(module.begin(&self.to, &self.stop)?);
+            self.modules.push(module.begin(&self.to, &self.stop, quota)?);
         }
         self.guests.lock().begin(ready, &plan.in_guests, &self.clock.name, &self.to)
     }

@@ -88,6 +88,8 @@ pub struct FrameRing {
     next: u64,
     /// What the guest said last of how far it is.
     seen_head: u64,
+    /// The frame that is not ended was taken: this was all.
+    is_over: bool,
     missed: u64,
     damage: u64,
 }
@@ -134,12 +136,15 @@ impl FrameRing {
             TakeFrom::Last(frames) => frames.min(slots - 1),
         };
         let next = head.saturating_sub(back);
-        Self { map, at, slots, next, seen_head: head, missed: 0, damage: 0 }
+        Self { map, at, slots, next, seen_head: head, is_over: false, missed: 0, damage: 0 }
     }
 
     /// Takes the next frame that its writer has ended, or that a writer before left open. None where
     /// there is none now; never waits.
     pub fn take(&mut self) -> Option<Frame> {
+        if self.is_over {
+            return None;
+        }
         let head = self.map.load(self.at);
         if head < self.seen_head || head >= MOST_POSITION {
             // No position that a writer can have after the last one.
@@ -168,18 +173,15 @@ impl FrameRing {
         None
     }
 
-    /// Takes what there is of the frame that its writer is at, once all others are taken. It will
-    /// not come again when it is whole: for the end of a recording.
+    /// Ends the taking with what there is of the frame that its writer is at, once all others are
+    /// taken.
     pub fn take_open(&mut self) -> Option<Frame> {
-        if self.next != self.seen_head {
+        if self.is_over || self.next != self.seen_head {
             return None;
         }
+        self.is_over = true;
         match self.look() {
-            Found::Frame(frame) if frame.is_whole || frame.filled > 0 => {
-                self.next += 1;
-                self.seen_head = self.next;
-                Some(frame)
-            }
+            Found::Frame(frame) if frame.filled > 0 => Some(frame),
             _ => None,
         }
     }

@@ -19,7 +19,8 @@ pub fn agent_bytes(memory_bytes: usize) -> usize {
 }
 
 /// Where spans of vCPUs are, and how many bytes are theirs; `None`: the memory is too small for any.
-pub(crate) fn spans_part(memory_bytes: usize) -> Option<(usize, usize)> {
+#[must_use]
+pub fn spans_part(memory_bytes: usize) -> Option<(usize, usize)> {
     let (least, most) = SPANS_BYTES;
     if memory_bytes / SPANS_PART < least {
         return None;

@@ -13,6 +13,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub use crate::parts::spans_part;
 pub use area::{MOST_VCPUS, SpansError};
 pub use reader::{News, SpanReader};
 pub use span::{By, Did, Span};

@@ -1,12 +1,13 @@
 //! Frames and marks that a guest puts into hypercalls.
 
-use hypertrace::{Decoder, Marks};
+use hypertrace::{Decoder, Marks, Stored, StoredWriter};
 
 /// Fewest bits of an event: an interrupt's end is 14, the first of a frame has no time.
 const EVENT_BITS: usize = 10;
 
 /// Reads `bytes` as hypercalls: how many words in the first byte, each word with eight more.
 pub fn run(bytes: &[u8]) {
+    stored(bytes);
     let Some((&count, rest)) = bytes.split_first() else { return };
     let count = usize::from(count % 14).max(1);
     let (mut decoder, mut marks, mut events) = (Decoder::default(), Marks::default(), Vec::new());
@@ -38,4 +39,23 @@ pub fn run(bytes: &[u8]) {
     let losses = decoder.losses();
     let bad = losses.frames_damaged + losses.frames_early + losses.frames_unknown;
     assert!(bad + losses.frames_cut <= sent, "more frames than were sent");
+}
+
+/// Reads `bytes` as the records of a file of frames.
+fn stored(bytes: &[u8]) {
+    let file = [&StoredWriter::new().take(), bytes].concat();
+    let Some(stored) = Stored::read(&file) else { unreachable!("a head that was just written") };
+    for cpu in stored.cpus.values() {
+        let (mut decoder, mut events) = (Decoder::default(), Vec::new());
+        for frame in &cpu.frames {
+            let clock = cpu.relation.map(|relation| move |tsc| relation.host_tsc(tsc));
+            let clock = clock.as_ref().map(|clock| clock as &dyn Fn(u64) -> u64);
+            let before = events.len();
+            decoder.stored(&frame.words(), clock, &mut events);
+            assert!(events.len() - before <= 64 * hypertrace::MOST_WORDS / EVENT_BITS);
+            decoder.missed(frame.position() % 3);
+        }
+        let losses = decoder.losses();
+        assert!(losses.frames_damaged <= cpu.frames.len() as u64, "more frames than there are");
+    }
 }

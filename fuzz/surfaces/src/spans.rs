@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use shmring::SharedMap;
-use shmring::spans::{By, Did, Span, SpanReader, SpanWriter, Told, spans_bytes};
+use shmring::spans::{By, Did, Span, SpanReader, SpanWriter, Told, spans_part};
 use steal::Follower;
 
 /// The smallest memory that has an area.
-const MEMORY_BYTES: usize = 128 << 10;
+const MEMORY_BYTES: usize = 512 << 10;
 /// Steps beyond which nothing new can come.
 const MOST_STEPS: usize = 4096;
 const VCPUS: [u32; 2] = [0, 7];
@@ -108,13 +108,13 @@ impl Story {
 
     /// Whoever can write puts a word anywhere into the area; most often near its heads.
     fn scribble(&mut self, place: usize, value: u8) {
-        let begin = MEMORY_BYTES - spans_bytes(MEMORY_BYTES);
+        let Some((begin, bytes)) = spans_part(MEMORY_BYTES) else { return };
         let word = match value {
             0xf0.. => u64::MAX - u64::from(value & 3),
             0xe0.. => self.now.wrapping_mul(2),
             _ => value.into(),
         };
-        let at = begin + place % spans_bytes(MEMORY_BYTES);
+        let at = begin + place % bytes;
         self.map.store(at & !7, word);
     }
 }
