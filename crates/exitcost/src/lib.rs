@@ -30,6 +30,7 @@ mod steps;
 mod vm;
 #[cfg(target_arch = "x86_64")]
 mod waker;
+
 pub use ablation::{AblationPlan, AblationSheet, StepSheet, ablate};
 pub use kind::Kind;
 pub use sheet::{HandledBy, Row, Sheet, Way};

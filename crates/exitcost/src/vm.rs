@@ -56,8 +56,7 @@ pub(crate) fn measure(plan: &Plan) -> Result<Sheet, String> {
     })
 }
 
-/// A machine in long mode; one in 32-bit mode, where KVM can't run the other one (a paravirtual one,
-/// which executes guests' kernels in user mode).
+/// A machine in 64-bit mode; one in 32-bit mode, where KVM can't run that.
 fn machine() -> Result<(Machine, bool), MachineError> {
     let setup = Setup { long_mode: true, controllers: Controllers::Kernel, has_doorbells: true };
     let mut machine = Machine::new(setup, has_vmmcall())?;

@@ -139,9 +139,11 @@ impl Ingredients {
         }
         let all = KernelModules::list(&self.kernel.modules)?;
         let mut config = GuestConfig { level, modules: Vec::new(), one_of: Vec::new() };
-        // At hand, and not loaded: machines that host no guest can be given KVM.
-        for file in all.in_order(kvm)?.iter().chain(&all.in_order(kvm_one_of)?) {
-            content.copy(&place(file).1, file, false);
+        // At hand, and not loaded: machines that host no guest can be given KVM, where the kernel has it.
+        for file in
+            [kvm, kvm_one_of].iter().flat_map(|names| all.in_order(names).unwrap_or_default())
+        {
+            content.copy(&place(&file).1, &file, false);
         }
         for file in all.in_order(&names)? {
             let (name, place) = place(&file);

@@ -12,9 +12,7 @@ use std::time::Duration;
 
 use memmap2::{MmapMut, MmapOptions};
 
-use self::abi::{
-    Cpuid, DeviceAttribute, EnableCapability, Ioeventfd, Irqchip, Irqfd, MemoryRegion, request,
-};
+use self::abi::{Cpuid, DeviceAttribute, Ioeventfd, Irqchip, Irqfd, MemoryRegion, request};
 pub use self::abi::{Registers, Segment, SpecialRegisters, Table};
 use self::alarm::Alarm;
 
@@ -49,8 +47,6 @@ pub enum VmExit {
     Memory(u64),
     /// It halted, and the interrupt controller is not KVM's.
     Halt,
-    /// It can take an interrupt now, which was asked for.
-    InterruptWindow,
     /// The time was over.
     TimedOut,
     /// Something else: `exit_reason` of `struct kvm_run`.
@@ -222,7 +218,6 @@ impl TinyVm {
                 VmExit::Memory(self.state_bytes(abi::RUN_ADDRESS).map_or(0, u64::from_le_bytes))
             }
             abi::EXIT_HLT => VmExit::Halt,
-            abi::EXIT_IRQ_WINDOW_OPEN => VmExit::InterruptWindow,
             reason => VmExit::Other(reason),
         }
     }
@@ -250,15 +245,6 @@ impl TinyVm {
         let call = "KVM_GET_DEVICE_ATTR of the TSC's offset";
         with(self.vcpu.as_fd(), call, request::GET_DEVICE_ATTR, &mut asked)?;
         Ok(offset)
-    }
-
-    /// Switches a capability on.
-    ///
-    /// # Errors
-    /// When KVM refuses.
-    pub fn enable(&mut self, capability: u32, argument: u64) -> Result<()> {
-        let mut asked = EnableCapability::new(capability, argument);
-        with(self.vm.as_fd(), "KVM_ENABLE_CAP", request::ENABLE_CAP, &mut asked)
     }
 }
 

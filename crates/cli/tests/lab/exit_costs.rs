@@ -64,7 +64,7 @@ fn what_an_ablation_switched_is_as_before() {
     let parameter = "/sys/module/kvm/parameters/halt_poll_ns";
     let state = format!(
         "cat {parameter} /sys/kernel/tracing/current_tracer /sys/kernel/tracing/kprobe_events; \
-         ls /sys/kernel/tracing/instances /run/*.undo 2>/dev/null"
+         ls /sys/kernel/tracing/instances /run/*.undo 2>/dev/null; true"
     );
     let before = lab.shell(1, &state).done().stdout;
     let bench = "hyperscope bench exits --vm --kind hypercall --kind hlt-wake --seed 3 --ablate \

@@ -31,8 +31,8 @@ const KVMIO: c_ulong = 0xae;
 /// Requests. Those that are plain numbers take no structure.
 pub(super) mod request {
     use super::{
-        Cpuid, DeviceAttribute, EnableCapability, Ioeventfd, Irqchip, Irqfd, KVMIO, MemoryRegion,
-        Registers, Request, SpecialRegisters, c_ulong,
+        Cpuid, DeviceAttribute, Ioeventfd, Irqchip, Irqfd, KVMIO, MemoryRegion, Registers, Request,
+        SpecialRegisters, c_ulong,
     };
 
     const fn plain(number: c_ulong) -> c_ulong {
@@ -58,7 +58,6 @@ pub(super) mod request {
     pub(in super::super) const GET_SREGS: Request<SpecialRegisters> = Request::of(2, 0x83);
     pub(in super::super) const SET_SREGS: Request<SpecialRegisters> = Request::of(1, 0x84);
     pub(in super::super) const INTERRUPT: Request<u32> = Request::of(1, 0x86);
-    pub(in super::super) const ENABLE_CAP: Request<EnableCapability> = Request::of(1, 0xa3);
     pub(in super::super) const GET_DEVICE_ATTR: Request<DeviceAttribute> = Request::of(1, 0xe2);
 }
 
@@ -73,7 +72,6 @@ pub(super) const RUN_ADDRESS: usize = 32;
 pub(super) const EXIT_IO: u32 = 2;
 pub(super) const EXIT_HLT: u32 = 5;
 pub(super) const EXIT_MMIO: u32 = 6;
-pub(super) const EXIT_IRQ_WINDOW_OPEN: u32 = 7;
 /// `KVM_IOEVENTFD_FLAG_PIO`.
 pub(super) const IOEVENTFD_IS_PORT: u32 = 2;
 
@@ -283,24 +281,6 @@ impl DeviceAttribute {
     }
 }
 
-/// `struct kvm_enable_cap`.
-#[repr(C)]
-#[derive(Debug)]
-pub(super) struct EnableCapability {
-    cap: u32,
-    flags: u32,
-    args: [u64; 4],
-    padding: [u8; 64],
-}
-
-impl Argument for EnableCapability {}
-
-impl EnableCapability {
-    pub(super) fn new(cap: u32, argument: u64) -> Self {
-        Self { cap, flags: 0, args: [argument, 0, 0, 0], padding: [0; 64] }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -318,7 +298,6 @@ mod tests {
         assert_eq!(request::IOEVENTFD.number, 0x4040_ae79);
         assert_eq!(request::GET_IRQCHIP.number, 0xc208_ae62);
         assert_eq!(request::SET_IRQCHIP.number, 0x8208_ae63);
-        assert_eq!(request::ENABLE_CAP.number, 0x4068_aea3);
         assert_eq!(request::GET_DEVICE_ATTR.number, 0x4018_aee2);
         assert_eq!(request::RUN, 0xae80);
     }

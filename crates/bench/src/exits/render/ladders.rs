@@ -24,7 +24,7 @@ fn draw(ladder: &Ladder, against: &str) -> Table {
     table.numbers("× nothing", 0, cells(|rung| times(rung.relative_to_first)));
     let title = format!("more than {against} [95%]");
     table.numbers(&title, 0, cells(|rung| interval(rung.difference_cycles)));
-    table.numbers("p", 2, cells(|rung| rung.p.map_or(NONE.into(), |p| format!("{p:.4}"))));
+    table.numbers("p", 2, cells(|rung| rung.p.map_or(NONE.into(), chance)));
     table.names("matters", 0, cells(|rung| verdict(rung).into()));
     table
 }
@@ -35,6 +35,10 @@ fn interval(of: Option<Estimate>) -> String {
         Some((low, high)) => format!("{} [{}, {}]", count(mean), count(low), count(high)),
         None => count(mean),
     }
+}
+
+fn chance(p: f64) -> String {
+    if p < 0.0001 { "<0.0001".into() } else { format!("{p:.4}") }
 }
 
 fn verdict(rung: &Rung) -> &'static str {
