@@ -179,8 +179,8 @@ pub struct Initcall {
     pub result: Option<i64>,
     /// How many others of the same thread it is within.
     pub depth: usize,
-    /// What the guest recorded meanwhile.
-    pub weight: Weight,
+    /// What the guest recorded meanwhile; `None` for those within others and those without an end.
+    pub weight: Option<Weight>,
     /// What that time cost the host; `None` where that is not known.
     pub host: Option<HostCost>,
 }
@@ -246,7 +246,9 @@ pub fn boot(
     marks: &BootMarks,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Boot {
-    let mut found = Boot { machines: Vec::new(), losses: Vec::new() };
+    let mut machines: Vec<BootedMachine> = Vec::new();
+    // Of a host that has several machines, once.
+    let mut losses = BTreeMap::new();
     let placed = |at: usize| guests.iter().find(|one| one.guest == at && one.chosen.is_some());
     for (at, recording) in recordings.iter().enumerate() {
         let alignment = placed(at);
@@ -256,24 +258,24 @@ pub fn boot(
         if let Some(one) = alignment {
             (machine.host, machine.vm) = (Some(one.host), Some(one.vm.clone()));
             let host = recordings.get(one.host);
-            found.losses.extend(host.map(|host| host::add(&mut machine, host, tick)));
+            losses.extend(host.map(|host| (one.host, host::add(&mut machine, host, tick))));
         }
-        found.machines.push(machine);
+        machines.push(machine);
     }
     for (at, recording) in recordings.iter().enumerate() {
         for vm in find_vms(recording, &|_| ()) {
             let has_own = |one: &BootedMachine| {
                 one.host == Some(at) && one.vm.as_deref() == Some(vm.name.as_str())
             };
-            if placed(at).is_none() && !found.machines.iter().any(has_own) {
+            if placed(at).is_none() && !machines.iter().any(has_own) {
                 let mut machine = told::machine(recording, &vm, marks, tick);
                 machine.host = Some(at);
-                found.losses.push(host::add(&mut machine, recording, tick));
-                found.machines.push(machine);
+                losses.insert(at, host::add(&mut machine, recording, tick));
+                machines.push(machine);
             }
         }
     }
-    found
+    Boot { machines, losses: losses.into_values().collect() }
 }
 
 /// What a guest's own recording tells.
@@ -298,19 +300,27 @@ fn own(recording: &Recording, marks: &BootMarks, tick: &(dyn Fn(u64) + Sync)) ->
             guest.weight = weight;
         }
     }
-    for initcall in machine.initcalls.iter_mut().filter(|one| one.depth == 0) {
-        initcall.weight =
-            initcall.to_ns.map(|to_ns| sum(initcall.from_ns, to_ns)).unwrap_or_default();
+    for initcall in measured_mut(&mut machine) {
+        initcall.weight = initcall.to_ns.map(|to_ns| sum(initcall.from_ns, to_ns));
     }
     machine.damaged = weights.damaged;
     machine
+}
+
+/// Initcalls whose costs are added up: those within no other, as far as a kernel has so many. In a
+/// damaged recording all may be within all.
+const MOST_MEASURED: usize = 4096;
+
+fn measured_mut(machine: &mut BootedMachine) -> impl Iterator<Item = &mut Initcall> {
+    machine.initcalls.iter_mut().filter(|one| one.depth == 0).take(MOST_MEASURED)
 }
 
 /// All times at which a phase or an initcall begins or ends, in order.
 fn edges(machine: &BootedMachine) -> Vec<u64> {
     let phases = machine.phases.iter().flat_map(|phase| [phase.from_ns, phase.to_ns]);
     let outer = machine.initcalls.iter().filter(|one| one.depth == 0);
-    let initcalls = outer.flat_map(|one| [Some(one.from_ns), one.to_ns]).flatten();
+    let initcalls =
+        outer.take(MOST_MEASURED).flat_map(|one| [Some(one.from_ns), one.to_ns]).flatten();
     let mut edges: Vec<u64> = phases.chain(initcalls).collect();
     edges.sort_unstable();
     edges.dedup();

@@ -135,7 +135,9 @@ impl<'r> Reader<'r> {
         let text = |name: &str| match format.field(name)?.value(record, self.order)? {
             Value::Text(bytes) => {
                 let bytes = bytes.get(..MOST_TEXT).unwrap_or(bytes);
-                Some(String::from_utf8_lossy(bytes).trim().to_owned())
+                let text = String::from_utf8_lossy(bytes);
+                // A guest's words go to terminals.
+                Some(text.trim().replace(char::is_control, "\u{fffd}"))
             }
             _ => None,
         };

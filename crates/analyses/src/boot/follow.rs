@@ -17,12 +17,15 @@ const LATE: &str = "late";
 /// Programs that shut a machine down.
 const DOWN: [&str; 4] = ["reboot", "poweroff", "halt", "shutdown"];
 
+/// Initcalls within each other: loading a module within one is as deep as it gets.
+const MOST_DEPTH: usize = 64;
+
 /// Follows what was told.
 pub(super) fn follow(guest: &Recording, story: &Story, marks: &BootMarks) -> BootedMachine {
     let mut machine =
         BootedMachine { nanoseconds: guest.is_nanoseconds(), ..BootedMachine::default() };
     let Some((first_ns, last_ns)) = story.span_ns else { return machine };
-    let mut calls = Calls { guest, table: Table::new(guest), ..Calls::new(guest) };
+    let mut calls = Calls::new(guest);
     for told in &story.told {
         calls.take(told);
     }
@@ -62,7 +65,7 @@ impl<'g> Calls<'g> {
     fn new(guest: &'g Recording) -> Self {
         Self {
             guest,
-            table: Table::default(),
+            table: Table::new(guest),
             level: None,
             of_level: 0,
             loaded: HashMap::new(),
@@ -100,6 +103,10 @@ impl<'g> Calls<'g> {
         let entry = function.as_deref().zip(level.as_deref());
         let entry = entry.and_then(|(function, level)| self.table.take(function, level));
         let open = self.open.entry(told.thread).or_default();
+        if open.len() >= MOST_DEPTH {
+            // None of these will end in any kernel.
+            self.initcalls.append(open);
+        }
         open.push(Initcall {
             function,
             address,
@@ -111,7 +118,7 @@ impl<'g> Calls<'g> {
             to_ns: None,
             result: None,
             depth: open.len(),
-            weight: super::Weight::default(),
+            weight: None,
             host: None,
         });
     }
@@ -133,7 +140,12 @@ impl<'g> Calls<'g> {
 
 /// Where phases begin.
 #[derive(Debug, Default)]
-struct Boundaries(Vec<(u64, PhaseKind, String)>);
+struct Boundaries {
+    all: Vec<(u64, PhaseKind, String)>,
+    /// What the kernel does beside initcalls, and steps of a shutdown: each is told once.
+    told: Vec<&'static str>,
+    goes_down: bool,
+}
 
 impl Boundaries {
     fn of(story: &Story, marks: &BootMarks, machine: &mut BootedMachine) -> Self {
@@ -142,15 +154,15 @@ impl Boundaries {
             match &told.what {
                 What::Level(level) => {
                     found.after_last(machine, told.ns);
-                    found.0.push((told.ns, PhaseKind::Level, level.clone()));
+                    found.all.push((told.ns, PhaseKind::Level, level.clone()));
                 }
                 What::Exec(program) if told.thread == FIRST && machine.init.is_none() => {
                     found.after_last(machine, told.ns);
                     machine.init = Some((program.clone(), told.ns));
-                    found.0.push((told.ns, PhaseKind::User, program.clone()));
+                    found.all.push((told.ns, PhaseKind::User, program.clone()));
                 }
-                What::Exec(program) if found.goes_down(program) => {
-                    found.0.push((told.ns, PhaseKind::Shutdown, program.clone()));
+                What::Exec(program) if !found.goes_down && shuts_down(program) => {
+                    found.go_down(told.ns, program);
                 }
                 What::Mark(text) => found.mark(told.ns, text, marks, machine),
                 What::Down(step) => found.down(told.ns, step),
@@ -162,61 +174,60 @@ impl Boundaries {
 
     /// After the initcalls of the first level and those of the last, the kernel goes on.
     fn after_last(&mut self, machine: &BootedMachine, next_ns: u64) {
-        let Some((from_ns, PhaseKind::Level, level)) = self.0.last() else { return };
+        let Some((from_ns, PhaseKind::Level, level)) = self.all.last() else { return };
         let name = match level.as_str() {
             CONSOLE => "start_kernel",
             LATE => "before init",
             _ => return,
         };
+        if self.told.contains(&name) {
+            return;
+        }
         let is_its = |one: &&Initcall| one.level.as_ref() == Some(level) && one.from_ns >= *from_ns;
         let ends = machine.initcalls.iter().filter(is_its).filter_map(|one| one.to_ns);
         if let Some(end_ns) = ends.max().filter(|end_ns| *end_ns < next_ns) {
-            self.0.push((end_ns, PhaseKind::Kernel, name.to_owned()));
+            self.all.push((end_ns, PhaseKind::Kernel, name.to_owned()));
         }
+        self.told.push(name);
     }
 
-    fn has(&self, wanted: PhaseKind) -> bool {
-        self.0.iter().any(|(_, kind, _)| *kind == wanted)
-    }
-
-    fn goes_down(&self, program: &str) -> bool {
-        let name = program.rsplit('/').next().unwrap_or(program);
-        DOWN.contains(&name) && !self.has(PhaseKind::Shutdown)
+    fn go_down(&mut self, ns: u64, name: &str) {
+        self.goes_down = true;
+        self.all.push((ns, PhaseKind::Shutdown, name.to_owned()));
     }
 
     fn mark(&mut self, ns: u64, text: &str, marks: &BootMarks, machine: &mut BootedMachine) {
         let is_until = marks.until.as_ref().is_none_or(|until| text.contains(until));
         let is_down = marks.down.as_ref().is_some_and(|down| text.contains(down));
-        if is_down && !self.has(PhaseKind::Shutdown) {
-            self.0.push((ns, PhaseKind::Shutdown, text.to_owned()));
+        if is_down && !self.goes_down {
+            self.go_down(ns, text);
         } else if is_until && machine.mark.is_none() && machine.init.is_some() {
             machine.mark = Some((text.to_owned(), ns));
-            self.0.push((ns, PhaseKind::Running, text.to_owned()));
+            self.all.push((ns, PhaseKind::Running, text.to_owned()));
         }
     }
 
-    fn down(&mut self, ns: u64, step: &str) {
-        let is_known = |(_, kind, name): &(u64, PhaseKind, String)| {
-            *kind == PhaseKind::Shutdown && name == step
-        };
-        if !self.0.iter().any(is_known) {
-            self.0.push((ns, PhaseKind::Shutdown, step.to_owned()));
+    fn down(&mut self, ns: u64, step: &'static str) {
+        if !self.told.contains(&step) {
+            self.told.push(step);
+            self.go_down(ns, step);
         }
     }
 
     /// The phases from the guest's first event to its last.
     fn phases(mut self, first_ns: u64, last_ns: u64) -> Vec<Phase> {
-        let first = self.0.first();
+        let first = self.all.first();
         if first.is_none_or(|(ns, ..)| *ns > first_ns) {
-            let boots = self.has(PhaseKind::Level) || self.has(PhaseKind::User);
+            let is_of_boot = |kind| matches!(kind, PhaseKind::Level | PhaseKind::User);
+            let boots = self.all.iter().any(|(_, kind, _)| is_of_boot(*kind));
             let (kind, name) = if boots {
                 (PhaseKind::Kernel, "start_kernel")
             } else {
                 (PhaseKind::Running, "recorded")
             };
-            self.0.insert(0, (first_ns, kind, name.to_owned()));
+            self.all.insert(0, (first_ns, kind, name.to_owned()));
         }
-        let ends: Vec<u64> = self.0.iter().skip(1).map(|(ns, ..)| *ns).chain([last_ns]).collect();
+        let ends: Vec<u64> = self.all.iter().skip(1).map(|(ns, ..)| *ns).chain([last_ns]).collect();
         let phase = |((from_ns, kind, name), to_ns)| Phase {
             kind,
             name,
@@ -225,8 +236,13 @@ impl Boundaries {
             guest: Some(InPhase::default()),
             host: None,
         };
-        self.0.into_iter().zip(ends).map(phase).collect()
+        self.all.into_iter().zip(ends).map(phase).collect()
     }
+}
+
+/// Whether a program is one that shuts its machine down.
+fn shuts_down(program: &str) -> bool {
+    DOWN.contains(&program.rsplit('/').next().unwrap_or(program))
 }
 
 fn phase_at(phases: &mut [Phase], ns: u64) -> Option<&mut Phase> {

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::{ExitSink, ExitSpan, Losses, Outcome, each_exit, group_vms};
 
-use super::{BootedMachine, Phase, PhaseKind, Tally, edges, segments};
+use super::{BootedMachine, Phase, PhaseKind, Tally, edges, measured_mut, segments};
 use crate::Recorded;
 use crate::reasons::ReasonNames;
 
@@ -38,7 +38,7 @@ pub(super) fn add(
         sum.named(&mut names, &recorded)
     };
     machine.exits = Some(cost(0..usize::MAX).exits);
-    for initcall in machine.initcalls.iter_mut().filter(|one| one.depth == 0) {
+    for initcall in measured_mut(machine) {
         let to_ns = initcall.to_ns;
         initcall.host = to_ns.map(|to_ns| cost(segments(&edges, initcall.from_ns, to_ns)));
     }

@@ -13,10 +13,10 @@ pub(super) struct Entry {
     pub(super) module: String,
 }
 
-/// The initcalls of a kernel by their functions' names. Several may have the same name: then in the
-/// order in which they are called.
+/// The initcalls of a kernel by their functions' names and levels. Several may have the same: then in
+/// the order in which they are called.
 #[derive(Debug, Default)]
-pub(super) struct Table(HashMap<String, VecDeque<Entry>>);
+pub(super) struct Table(HashMap<(String, &'static str), VecDeque<Entry>>);
 
 /// What symbols of the table's entries begin with; the part of the kernel, a number and a line, the
 /// function and the section follow: `__initcall__kmod_quirks__381_195_pci_apply_final_quirks5s`.
@@ -35,7 +35,8 @@ impl Table {
         for (_, name) in guest.kallsyms().iter() {
             let entry = std::str::from_utf8(name).ok().and_then(entry);
             if let Some((function, entry)) = entry {
-                table.0.entry(function.to_owned()).or_default().push_back(entry);
+                let key = (function.to_owned(), level_of(&entry.section));
+                table.0.entry(key).or_default().push_back(entry);
             }
         }
         table
@@ -44,11 +45,14 @@ impl Table {
     /// Takes the next entry of a function at a level, so that the one after it of the same name is
     /// another.
     pub(super) fn take(&mut self, function: &str, level: &str) -> Option<Entry> {
-        let entries = self.0.get_mut(function)?;
-        let at = entries.iter().position(|entry| level_of(&entry.section) == level)?;
-        entries.remove(at)
+        let level = LEVELS.into_iter().find(|one| *one == level)?;
+        self.0.get_mut(&(function.to_owned(), level))?.pop_front()
     }
 }
+
+/// Levels by the kernel's names.
+const LEVELS: [&str; 10] =
+    ["console", "early", "pure", "core", "postcore", "arch", "subsys", "fs", "device", "late"];
 
 /// The level at which a section's initcalls are called, by the kernel's name.
 fn level_of(section: &str) -> &'static str {

@@ -106,8 +106,7 @@ fn host(cost: Option<&HostCost>, ns: bool) -> Value {
 }
 
 fn initcall(one: &Initcall, begin_ns: u64, ns: bool) -> Value {
-    let outer = one.depth == 0 && one.to_ns.is_some();
-    let recorded = if outer { weight(&one.weight) } else { Value::Null };
+    let recorded = one.weight.as_ref().map_or(Value::Null, weight);
     Object::default()
         .set("function", one.function.clone())
         .set("address", one.address)

@@ -314,7 +314,7 @@ fn rows<'r>(report: &'r BootReport, machine: &'r BootedMachine) -> Vec<Row<'r>> 
         duration_ns: call.duration_ns(),
         phase: None,
         call: Some(call),
-        weight: Some(&call.weight).filter(|_| call.depth == 0),
+        weight: call.weight.as_ref(),
         host: call.host.as_ref(),
     };
     let phases = machine.phases.iter().map(of_phase);
