@@ -5,7 +5,7 @@ use timeline::moments::{Gap, Moment, MomentSink};
 
 use super::events::{CALL, CALLTIME, ENTRY, EXIT, OVERRUN, RETTIME, SWITCH};
 use super::functions::Functions;
-use super::stack::{Measured, Returned};
+use super::stack::{Measured, Returned, SleepTime};
 use super::thread::Thread;
 use super::tree::{CallTree, Place};
 use super::{CallSink, CallTracer, Called, Function, ThreadCalls, TracerCost};
@@ -43,6 +43,7 @@ pub(super) struct Gather<'k, 's, S> {
     numbers: FxHashMap<ThreadKey, u32>,
     gaps: Vec<Gap>,
     nanoseconds: bool,
+    sleep: SleepTime,
     callers: FxHashMap<(u32, u32), u64>,
     sink: &'s mut S,
 }
@@ -65,6 +66,7 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
             numbers: FxHashMap::default(),
             gaps: Vec::new(),
             nanoseconds,
+            sleep: SleepTime::default(),
             callers: FxHashMap::default(),
             sink,
         }
@@ -108,7 +110,6 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
             if let Some(function) = self.functions.get_mut(frame.function) {
                 function.without_return += 1;
             }
-            self.sink.lost(at, frame.depth);
         }
     }
 
@@ -119,7 +120,6 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
             if let Some(function) = self.functions.get_mut(frame.function) {
                 function.without_return += 1;
             }
-            self.sink.lost(at, frame.depth);
         }
     }
 
@@ -159,7 +159,8 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
         if let Some(overrun) = moment.value(OVERRUN) {
             thread.overrun(overrun);
         }
-        let returned = thread.stack.leave(number, depth, moment.stamp_ns, measured);
+        let returned =
+            thread.stack.leave(number, depth, moment.stamp_ns, measured, &mut self.sleep);
         match returned {
             Some(returned) => self.returned(at, depth, moment.stamp_ns, &returned),
             None => {
@@ -183,6 +184,12 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
             if one.outermost {
                 function.total_ns += one.total_ns;
             }
+            if let Some(thread) = self.threads.get(at) {
+                let (thread, idle_cpu) = (thread.calls.thread, thread.calls.idle_cpu);
+                let (number, from_ns) = (one.function, one.from_ns);
+                let call = Called { thread, idle_cpu, function: number, depth, from_ns, to_ns };
+                self.sink.call(&call, function);
+            }
         }
         if let Some(node) = self.tree.node_mut(one.node) {
             node.count += 1;
@@ -200,8 +207,6 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
         if let Some(since_ns) = one.since_last_ns {
             self.cost.between.add(since_ns);
         }
-        let (function, from_ns) = (one.function, one.from_ns);
-        self.sink.call(&Called { thread: at, function, depth, from_ns, to_ns });
     }
 
     fn call(&mut self, moment: &Moment) {

@@ -52,6 +52,22 @@ pub(super) struct Returned {
     pub since_last_ns: Option<u64>,
 }
 
+/// Whether the kernel leaves time off the CPU out of what it measures: its option `sleep-time`, of
+/// which a recording doesn't tell.
+#[derive(Debug, Default)]
+pub(super) struct SleepTime {
+    is_left_out: bool,
+}
+
+impl SleepTime {
+    /// A call of `told_ns` was off the CPU for longer, which only one can be that leaves it out. The
+    /// scheduler's own functions show it, and return before those that wait by them. An eighth is
+    /// for events and measured times on clocks that don't run alike.
+    fn note(&mut self, told_ns: u64, off_cpu_ns: u64) {
+        self.is_left_out |= told_ns < off_cpu_ns - off_cpu_ns / 8;
+    }
+}
+
 /// Functions that a thread is in, the innermost last.
 #[derive(Debug, Default)]
 pub(super) struct Stack {
@@ -103,9 +119,10 @@ impl Stack {
         depth: i64,
         to_ns: u64,
         measured: Option<Measured>,
+        sleep: &mut SleepTime,
     ) -> Option<Returned> {
         let frame = self.frames.pop_if(|top| top.depth == depth && top.function == function)?;
-        let total_ns = frame.total_ns(to_ns, measured);
+        let total_ns = frame.total_ns(to_ns, measured, sleep);
         let outermost = !self.frames.iter().any(|one| one.function == function);
         let mut since_last_ns = None;
         if let Some(caller) = self.frames.last_mut() {
@@ -133,16 +150,12 @@ impl Stack {
 
 impl Frame {
     /// From call to return, time off the CPU included.
-    ///
-    /// What the kernel measured leaves that time out if its option `sleep-time` is off, of which a
-    /// recording doesn't tell. The times of the two events do: they always include it.
-    fn total_ns(&self, to_ns: u64, measured: Option<Measured>) -> u64 {
+    fn total_ns(&self, to_ns: u64, measured: Option<Measured>, sleep: &mut SleepTime) -> u64 {
         let between_ns = to_ns.saturating_sub(self.from_ns);
         let told_ns = measured.and_then(|one| one.return_ns.checked_sub(one.call_ns));
         let total_ns = told_ns.map_or(between_ns, |told_ns| {
-            let with_ns = told_ns.saturating_add(self.off_cpu_ns);
-            let is_nearer = with_ns.abs_diff(between_ns) < told_ns.abs_diff(between_ns);
-            if is_nearer { with_ns } else { told_ns }
+            sleep.note(told_ns, self.off_cpu_ns);
+            told_ns.saturating_add(if sleep.is_left_out { self.off_cpu_ns } else { 0 })
         });
         // A clock that went backwards makes no call shorter than what was in it.
         total_ns.max(self.callees_ns.saturating_add(self.own_off_cpu_ns))

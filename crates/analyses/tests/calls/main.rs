@@ -114,6 +114,17 @@ fn a_kernel_that_leaves_sleep_out_of_its_times_gives_the_same() {
     assert_eq!(numbers(named(&kernel.calls(), "outer")), [1, 8_500, 500, 8_000]);
 }
 
+/// As under emulation: the event of a return is written long after the kernel took its time.
+#[test]
+fn late_events_do_not_lengthen_what_the_kernel_measured() {
+    let mut kernel = Kernel::new();
+    kernel.enter(0, 1_000, 7, OUTER, 0);
+    kernel.switch(0, 1_200, 7, 8);
+    kernel.switch(0, 1_300, 8, 7);
+    kernel.measured(0, 2_000, 7, [OUTER, 0, 990, 1_800]);
+    assert_eq!(numbers(named(&kernel.calls(), "outer")), [1, 810, 710, 100]);
+}
+
 #[test]
 fn what_began_before_or_ends_after_is_counted_apart() {
     let mut kernel = Kernel::new();
