@@ -139,7 +139,7 @@ impl RecordedCalls {
     /// Sum over all functions.
     #[must_use]
     pub fn sum(&self, of: impl Fn(&Function) -> u64) -> u64 {
-        self.functions.iter().map(of).sum()
+        self.functions.iter().map(of).fold(0, u64::saturating_add)
     }
 }
 
