@@ -7,8 +7,8 @@ use super::{CallsReport, CallsSource, TreeLimits};
 use crate::table::Table;
 use crate::units::{count, share, time};
 
-/// Callers shown of a function.
-const MOST_CALLERS: usize = 3;
+/// Callers shown of a function, those that called it most; json has all.
+const MOST_CALLERS: usize = 1;
 
 impl CallsReport {
     pub(super) fn source_text(&self, source: &CallsSource, width: Option<usize>) -> String {
