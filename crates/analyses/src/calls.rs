@@ -84,8 +84,10 @@ pub struct TracerCost {
 /// A call that returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Called {
-    /// Place among [`RecordedCalls::threads`].
-    pub thread: usize,
+    /// Its thread.
+    pub thread: u32,
+    /// The CPU, of an idle thread: those share the id 0.
+    pub idle_cpu: Option<u16>,
     /// Place among [`RecordedCalls::functions`].
     pub function: u32,
     /// Calls around it, as the kernel counts them.
@@ -98,18 +100,13 @@ pub struct Called {
 
 /// Takes calls one by one as they return: what is called comes before its caller.
 pub trait CallSink: Send {
-    /// A call returned.
-    fn call(&mut self, call: &Called);
-
-    /// A call of that thread and depth ended without telling.
-    fn lost(&mut self, thread: usize, depth: i64);
+    /// A call of that function returned.
+    fn call(&mut self, call: &Called, function: &Function);
 }
 
 /// Nothing is done with single calls.
 impl CallSink for () {
-    fn call(&mut self, _: &Called) {}
-
-    fn lost(&mut self, _: usize, _: i64) {}
+    fn call(&mut self, _: &Called, _: &Function) {}
 }
 
 /// The calls in one recording.
@@ -142,7 +139,7 @@ impl RecordedCalls {
     /// Sum over all functions.
     #[must_use]
     pub fn sum(&self, of: impl Fn(&Function) -> u64) -> u64 {
-        self.functions.iter().map(of).sum()
+        self.functions.iter().map(of).fold(0, u64::saturating_add)
     }
 }
 

@@ -85,6 +85,7 @@ fn places(scene: &Scene) -> Vec<(usize, u32)> {
 
 impl<W: Write + Send> TimelineWriter for ChromeWriter<W> {
     const OWN_SCHEDULING: bool = false;
+    const CALLS: bool = true;
 
     fn begin(&mut self, scene: &Scene) -> io::Result<()> {
         self.out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;

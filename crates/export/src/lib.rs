@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::print_stdout, clippy::print_stderr)]
 
+mod calls;
 mod chrome;
 mod exit_rate;
 mod firefox;

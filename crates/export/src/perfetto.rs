@@ -177,6 +177,7 @@ fn track_uuid(track: usize) -> u64 {
 
 impl<W: Write + Send> TimelineWriter for PerfettoWriter<W> {
     const OWN_SCHEDULING: bool = true;
+    const CALLS: bool = true;
 
     fn begin(&mut self, scene: &Scene) -> io::Result<()> {
         self.head(scene)?;

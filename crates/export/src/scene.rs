@@ -13,6 +13,7 @@ use timeline::Losses;
 use timeline::moments::ThreadNames;
 
 use crate::Arg;
+use crate::calls::CallThread;
 
 /// The machine that a recording was made on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub enum Role {
     Thread,
     /// Which thread a CPU ran.
     Cpu,
+    /// Which functions of the kernel a thread was in.
+    Calls,
 }
 
 /// Tracks that belong together.
@@ -91,6 +94,7 @@ pub struct Scene {
     tasks: FxHashMap<(usize, u32), usize>,
     threads: FxHashMap<(usize, u32), usize>,
     cpus: FxHashMap<(usize, u32), usize>,
+    pub(crate) calls: FxHashMap<CallThread, usize>,
 }
 
 /// What spans tell of tracks.
@@ -154,6 +158,7 @@ impl Scene {
             tasks: FxHashMap::default(),
             threads: FxHashMap::default(),
             cpus: FxHashMap::default(),
+            calls: FxHashMap::default(),
         };
         for recording in 0..recordings.len() {
             scene.add_vms(recording, &found);
@@ -216,6 +221,11 @@ impl Scene {
             let at = self.add(track);
             self.cpus.insert((recording, cpu), at);
         }
+    }
+
+    /// The group of threads' calls.
+    pub(crate) fn call_group(&mut self, recording: usize) -> usize {
+        self.add_group(format!("{} calls", self.machine(recording).name), Role::Calls)
     }
 
     fn add_group(&mut self, name: String, role: Role) -> usize {

@@ -51,12 +51,16 @@ pub struct Instant<'a> {
     pub args: &'a Args<'a>,
 }
 
-/// Writes one format. Slices of a track come in the order of their times and don't overlap; those
-/// of different tracks, and instants, come in any order.
+/// Writes one format. Slices of a track come in the order of their times and don't overlap; only
+/// those of calls lie within each other, and come in the order of their ends. Those of different
+/// tracks, and instants, come in any order.
 pub trait TimelineWriter: Send {
     /// Whether the format shows the scheduling of one host by [`scheduling`](Self::scheduling); else
     /// its CPUs and threads are tracks as any other.
     const OWN_SCHEDULING: bool;
+
+    /// Whether the format shows slices within slices, and so calls of functions.
+    const CALLS: bool;
 
     /// Tells all tracks, by whose place in [`Scene::tracks`] they will be called.
     ///

@@ -12,6 +12,7 @@ use ringbuf::Missed;
 use rustc_hash::{FxHashMap, FxHashSet};
 use sources::Recording;
 
+use crate::calls::write_calls;
 use crate::exit_rate::ExitRate;
 use crate::raw_events::{RawEvent, RawSink, each_raw};
 use crate::{Arg, Instant, Machine, Scene, Slice, TimelineWriter, Window};
@@ -85,10 +86,14 @@ pub fn write_timeline<W: TimelineWriter>(
         let from_ns = from_ns.map_or(*span.start(), |from_ns| from_ns.max(*span.start()));
         from_ns..=until_ns.map_or(*span.end(), |until_ns| until_ns.min(*span.end()))
     });
+    if W::CALLS {
+        scene.find_calls(recordings, tick);
+    }
     writer.begin(&scene)?;
     let mut walk = Walk::new(question, &scene, writer);
     states(recordings, guests, &mut walk, tick);
     walk.finish_rates();
+    write_calls(&mut walk, recordings, tick);
     if walk.result.is_ok() {
         let wanted = Wanted::new(question, scene.scheduled);
         let any = |at: usize, format: &EventFormat| {
@@ -143,9 +148,9 @@ impl Wanted {
 type Label = (VcpuState, usize, u8, u64);
 
 /// The pass over all spans and events.
-struct Walk<'q, W> {
+pub(crate) struct Walk<'q, W> {
     question: &'q Question<'q>,
-    scene: &'q Scene,
+    pub(crate) scene: &'q Scene,
     writer: &'q mut W,
     reasons: Vec<ReasonNames>,
     labels: FxHashMap<Label, Arc<str>>,
@@ -181,7 +186,7 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
         }
     }
 
-    fn slice(&mut self, track: usize, slice: &Slice<'_>) {
+    pub(crate) fn slice(&mut self, track: usize, slice: &Slice<'_>) {
         let Some((from_ns, to_ns)) = self.question.window.cut(slice.from_ns, slice.to_ns) else {
             return;
         };

@@ -5,7 +5,7 @@ use timeline::moments::{Gap, Moment, MomentSink};
 
 use super::events::{CALL, CALLTIME, ENTRY, EXIT, OVERRUN, RETTIME, SWITCH};
 use super::functions::Functions;
-use super::stack::{Measured, Returned};
+use super::stack::{Measured, Returned, SleepTime};
 use super::thread::Thread;
 use super::tree::{CallTree, Place};
 use super::{CallSink, CallTracer, Called, Function, ThreadCalls, TracerCost};
@@ -18,6 +18,11 @@ type ThreadKey = (u32, u16);
 
 const fn key(thread: u32, cpu: u16) -> ThreadKey {
     (thread, if thread == 0 { cpu } else { 0 })
+}
+
+/// Adds times that nobody vouches for.
+fn add(sum_ns: &mut u64, ns: u64) {
+    *sum_ns = sum_ns.saturating_add(ns);
 }
 
 /// What was gathered of a recording; see [`super::RecordedCalls`].
@@ -41,8 +46,10 @@ pub(super) struct Gather<'k, 's, S> {
     switches: bool,
     interrupted: u64,
     numbers: FxHashMap<ThreadKey, u32>,
-    gaps: Vec<Gap>,
+    /// Losses in the order of their beginnings, each with the latest end of all up to it.
+    gaps: Vec<(Gap, u64)>,
     nanoseconds: bool,
+    sleep: SleepTime,
     callers: FxHashMap<(u32, u32), u64>,
     sink: &'s mut S,
 }
@@ -65,6 +72,7 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
             numbers: FxHashMap::default(),
             gaps: Vec::new(),
             nanoseconds,
+            sleep: SleepTime::default(),
             callers: FxHashMap::default(),
             sink,
         }
@@ -89,10 +97,11 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
         let at = number as usize;
         let one = self.threads.get(at)?;
         let since_ns = one.last_ns();
-        let is_hidden = |gap: &Gap| gap.from_ns <= stamp_ns && one.may_have_been_on(gap.cpu, cpu);
-        // Gaps come in the order of their beginnings, so that of several the last ones matter.
-        let late = self.gaps.iter().rev().take_while(|gap| gap.to_ns > since_ns);
-        if late.into_iter().any(is_hidden) {
+        let late = self.gaps.iter().rev().take_while(|(_, reach_ns)| *reach_ns > since_ns);
+        let is_hidden = late.into_iter().any(|(gap, _)| {
+            gap.to_ns > since_ns && gap.from_ns <= stamp_ns && one.may_have_been_on(gap.cpu, cpu)
+        });
+        if is_hidden {
             self.lose(at);
         }
         self.threads.get_mut(at)?.seen(cpu, stamp_ns);
@@ -108,7 +117,6 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
             if let Some(function) = self.functions.get_mut(frame.function) {
                 function.without_return += 1;
             }
-            self.sink.lost(at, frame.depth);
         }
     }
 
@@ -119,7 +127,6 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
             if let Some(function) = self.functions.get_mut(frame.function) {
                 function.without_return += 1;
             }
-            self.sink.lost(at, frame.depth);
         }
     }
 
@@ -159,7 +166,8 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
         if let Some(overrun) = moment.value(OVERRUN) {
             thread.overrun(overrun);
         }
-        let returned = thread.stack.leave(number, depth, moment.stamp_ns, measured);
+        let returned =
+            thread.stack.leave(number, depth, moment.stamp_ns, measured, &mut self.sleep);
         match returned {
             Some(returned) => self.returned(at, depth, moment.stamp_ns, &returned),
             None => {
@@ -176,23 +184,29 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
         if let Some(function) = self.functions.get_mut(one.function) {
             function.events += 1;
             function.count += 1;
-            function.self_ns += one.self_ns;
-            function.off_cpu_ns += one.own_off_cpu_ns;
+            add(&mut function.self_ns, one.self_ns);
+            add(&mut function.off_cpu_ns, one.own_off_cpu_ns);
             function.max_ns = function.max_ns.max(one.total_ns);
             function.calls_made += one.calls_made;
             if one.outermost {
-                function.total_ns += one.total_ns;
+                add(&mut function.total_ns, one.total_ns);
+            }
+            if let Some(thread) = self.threads.get(at) {
+                let (thread, idle_cpu) = (thread.calls.thread, thread.calls.idle_cpu);
+                let (number, from_ns) = (one.function, one.from_ns);
+                let call = Called { thread, idle_cpu, function: number, depth, from_ns, to_ns };
+                self.sink.call(&call, function);
             }
         }
         if let Some(node) = self.tree.node_mut(one.node) {
             node.count += 1;
-            node.total_ns += one.total_ns;
-            node.self_ns += one.self_ns;
-            node.off_cpu_ns += one.own_off_cpu_ns;
+            add(&mut node.total_ns, one.total_ns);
+            add(&mut node.self_ns, one.self_ns);
+            add(&mut node.off_cpu_ns, one.own_off_cpu_ns);
         }
         if let Some(thread) = self.threads.get_mut(at) {
             thread.calls.count += 1;
-            thread.calls.self_ns += one.self_ns;
+            add(&mut thread.calls.self_ns, one.self_ns);
         }
         if one.calls_made == 0 && one.own_off_cpu_ns == 0 {
             self.cost.leaves.add(one.total_ns);
@@ -200,8 +214,6 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
         if let Some(since_ns) = one.since_last_ns {
             self.cost.between.add(since_ns);
         }
-        let (function, from_ns) = (one.function, one.from_ns);
-        self.sink.call(&Called { thread: at, function, depth, from_ns, to_ns });
     }
 
     fn call(&mut self, moment: &Moment) {
@@ -287,6 +299,7 @@ impl<S: CallSink> MomentSink for Gather<'_, '_, S> {
     }
 
     fn gap(&mut self, gap: &Gap) {
-        self.gaps.push(*gap);
+        let reach_ns = self.gaps.last().map_or(0, |(_, reach_ns)| *reach_ns);
+        self.gaps.push((*gap, reach_ns.max(gap.to_ns)));
     }
 }

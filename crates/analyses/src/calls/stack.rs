@@ -7,6 +7,32 @@
 /// Most functions that a thread is in at once; the kernel follows some hundred at most.
 const DEEPEST: usize = 4096;
 
+/// Calls that are remembered one by one: more than an interrupt makes from where it begins.
+const RECENT: usize = 8;
+
+/// The last calls that a function made, with their times.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent {
+    calls: [Option<(Measured, u64)>; RECENT],
+    next: usize,
+}
+
+impl Recent {
+    fn put(&mut self, told: Measured, total_ns: u64) {
+        if let Some(place) = self.calls.get_mut(self.next) {
+            *place = Some((told, total_ns));
+        }
+        self.next = (self.next + 1) % RECENT;
+    }
+
+    /// Takes out those for which `is_wanted` holds; their time.
+    fn take(&mut self, is_wanted: impl Fn(Measured) -> bool) -> u64 {
+        let wanted =
+            self.calls.iter_mut().filter_map(|one| one.take_if(|(told, _)| is_wanted(*told)));
+        wanted.fold(0, |sum_ns, (_, total_ns)| sum_ns.saturating_add(total_ns))
+    }
+}
+
 /// A call that has not returned.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
@@ -23,6 +49,7 @@ pub(super) struct Frame {
     /// Off the CPU in this call, and of it in none that it made.
     off_cpu_ns: u64,
     own_off_cpu_ns: u64,
+    recent: Recent,
     /// When the last call that it made returned, unless the thread lost the CPU since.
     callee_left: Option<u64>,
 }
@@ -50,6 +77,22 @@ pub(super) struct Returned {
     pub outermost: bool,
     /// From the return of the call before, by the same caller, to this one.
     pub since_last_ns: Option<u64>,
+}
+
+/// Whether the kernel leaves time off the CPU out of what it measures: its option `sleep-time`, of
+/// which a recording doesn't tell.
+#[derive(Debug, Default)]
+pub(super) struct SleepTime {
+    is_left_out: bool,
+}
+
+impl SleepTime {
+    /// A call of `told_ns` was off the CPU for longer, which only one can be that leaves it out. The
+    /// scheduler's own functions show it, and return before those that wait by them. An eighth is
+    /// for events and measured times on clocks that don't run alike.
+    fn note(&mut self, told_ns: u64, off_cpu_ns: u64) {
+        self.is_left_out |= told_ns < off_cpu_ns - off_cpu_ns / 8;
+    }
 }
 
 /// Functions that a thread is in, the innermost last.
@@ -83,6 +126,7 @@ impl Stack {
             callees_ns: 0,
             off_cpu_ns: 0,
             own_off_cpu_ns: 0,
+            recent: Recent::default(),
             callee_left: None,
         });
     }
@@ -103,9 +147,13 @@ impl Stack {
         depth: i64,
         to_ns: u64,
         measured: Option<Measured>,
+        sleep: &mut SleepTime,
     ) -> Option<Returned> {
-        let frame = self.frames.pop_if(|top| top.depth == depth && top.function == function)?;
-        let total_ns = frame.total_ns(to_ns, measured);
+        let mut frame = self.frames.pop_if(|top| top.depth == depth && top.function == function)?;
+        if let Some(told) = measured {
+            frame.settle(told, self.frames.last_mut());
+        }
+        let total_ns = frame.total_ns(to_ns, measured, sleep);
         let outermost = !self.frames.iter().any(|one| one.function == function);
         let mut since_last_ns = None;
         if let Some(caller) = self.frames.last_mut() {
@@ -114,6 +162,9 @@ impl Stack {
             caller.callee_left = measured.map(|now| now.return_ns);
             caller.calls_made += 1;
             caller.callees_ns = caller.callees_ns.saturating_add(total_ns);
+            if let Some(told) = measured {
+                caller.recent.put(told, total_ns);
+            }
             caller.off_cpu_ns = caller.off_cpu_ns.saturating_add(frame.off_cpu_ns);
         }
         let inside_ns = frame.callees_ns.saturating_add(frame.own_off_cpu_ns);
@@ -133,18 +184,27 @@ impl Stack {
 
 impl Frame {
     /// From call to return, time off the CPU included.
-    ///
-    /// What the kernel measured leaves that time out if its option `sleep-time` is off, of which a
-    /// recording doesn't tell. The times of the two events do: they always include it.
-    fn total_ns(&self, to_ns: u64, measured: Option<Measured>) -> u64 {
+    fn total_ns(&self, to_ns: u64, measured: Option<Measured>, sleep: &mut SleepTime) -> u64 {
         let between_ns = to_ns.saturating_sub(self.from_ns);
         let told_ns = measured.and_then(|one| one.return_ns.checked_sub(one.call_ns));
-        let total_ns = told_ns.map_or(between_ns, |told_ns| {
-            let with_ns = told_ns.saturating_add(self.off_cpu_ns);
-            let is_nearer = with_ns.abs_diff(between_ns) < told_ns.abs_diff(between_ns);
-            if is_nearer { with_ns } else { told_ns }
-        });
-        // A clock that went backwards makes no call shorter than what was in it.
-        total_ns.max(self.callees_ns.saturating_add(self.own_off_cpu_ns))
+        told_ns.map_or(between_ns, |told_ns| {
+            sleep.note(told_ns, self.off_cpu_ns);
+            told_ns.saturating_add(if sleep.is_left_out { self.off_cpu_ns } else { 0 })
+        })
+    }
+
+    /// Puts interrupts right that came while the tracer itself worked, between its reading of the
+    /// clock and its event. Before the event of the call they seem to be the caller's; before that of
+    /// the return they seem to be this call's, and are not in its time.
+    fn settle(&mut self, told: Measured, caller: Option<&mut Self>) {
+        let after_ns = self.recent.take(|one| one.call_ns >= told.return_ns);
+        self.callees_ns = self.callees_ns.saturating_sub(after_ns);
+        let Some(caller) = caller else { return };
+        let is_within =
+            |one: Measured| one.call_ns >= told.call_ns && one.return_ns <= told.return_ns;
+        let within_ns = caller.recent.take(is_within);
+        self.callees_ns = self.callees_ns.saturating_add(within_ns);
+        let less_ns = caller.callees_ns.saturating_sub(within_ns);
+        caller.callees_ns = less_ns.saturating_add(after_ns);
     }
 }

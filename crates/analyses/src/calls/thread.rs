@@ -110,6 +110,7 @@ impl Thread {
     /// The kernel's count of calls that it could not follow, which only grows.
     pub(super) fn overrun(&mut self, count: u64) {
         let before = self.overrun.replace(count).unwrap_or(count);
-        self.calls.overrun += count.saturating_sub(before);
+        let more = count.saturating_sub(before);
+        self.calls.overrun = self.calls.overrun.saturating_add(more);
     }
 }

@@ -36,6 +36,24 @@ fn a_loss_elsewhere_counts_unless_switches_tell_where_a_thread_was() {
     }
 }
 
+/// A short loss that began later than a long one does not hide it.
+#[test]
+fn a_long_loss_is_remembered_behind_a_short_one() {
+    let mut kernel = Kernel::new();
+    kernel.enter(0, 1_000, 9, INNER, 0);
+    kernel.enter(1, 1_010, 8, INNER, 0);
+    kernel.0.lose(0);
+    kernel.0.lose(1);
+    kernel.enter(1, 1_020, 8, INNER, 0);
+    kernel.enter(2, 1_500, 7, OUTER, 0);
+    kernel.leave(2, 1_600, 7, OUTER, 0, 1_500);
+    kernel.enter(0, 9_000, 9, INNER, 0);
+    let calls = kernel.calls();
+    // Where thread 7 was in between is not told: it may have been on CPU 0.
+    let outer = named(&calls, "outer");
+    assert_eq!((outer.count, outer.without_return, outer.without_call), (0, 1, 1));
+}
+
 #[test]
 fn off_the_cpu_over_a_loss_is_not_told() {
     let mut kernel = Kernel::new();

@@ -114,6 +114,38 @@ fn a_kernel_that_leaves_sleep_out_of_its_times_gives_the_same() {
     assert_eq!(numbers(named(&kernel.calls(), "outer")), [1, 8_500, 500, 8_000]);
 }
 
+/// As under emulation: the event of a return is written long after the kernel took its time.
+#[test]
+fn late_events_do_not_lengthen_what_the_kernel_measured() {
+    let mut kernel = Kernel::new();
+    kernel.enter(0, 1_000, 7, OUTER, 0);
+    kernel.switch(0, 1_200, 7, 8);
+    kernel.switch(0, 1_300, 8, 7);
+    kernel.measured(0, 2_000, 7, [OUTER, 0, 990, 1_800]);
+    assert_eq!(numbers(named(&kernel.calls(), "outer")), [1, 810, 710, 100]);
+}
+
+/// An interrupt that comes when the tracer has read the clock, and not yet written its event.
+#[test]
+fn interrupts_of_the_tracer_itself_are_put_where_their_time_is() {
+    let mut kernel = Kernel::new();
+    let last = 0x3000;
+    kernel.enter(0, 1_000, 7, OUTER, 0);
+    // Within the call below, whose event comes later.
+    kernel.enter(0, 1_110, 7, last, 2);
+    kernel.measured(0, 1_160, 7, [last, 2, 1_110, 1_150]);
+    kernel.enter(0, 1_200, 7, INNER, 1);
+    // After its time, and before the event of its return.
+    kernel.enter(0, 1_510, 7, last, 2);
+    kernel.measured(0, 1_560, 7, [last, 2, 1_510, 1_550]);
+    kernel.measured(0, 1_600, 7, [INNER, 1, 1_100, 1_500]);
+    kernel.measured(0, 2_000, 7, [OUTER, 0, 1_000, 2_000]);
+    let calls = kernel.calls();
+    assert_eq!(numbers(named(&calls, "last")), [2, 80, 80, 0]);
+    assert_eq!(numbers(named(&calls, "inner")), [1, 400, 360, 0]);
+    assert_eq!(numbers(named(&calls, "outer")), [1, 1_000, 560, 0]);
+}
+
 #[test]
 fn what_began_before_or_ends_after_is_counted_apart() {
     let mut kernel = Kernel::new();

@@ -107,9 +107,9 @@ fn tracks(
     let window = Window { from_ns: filter.from_ns, until_ns: filter.to_ns };
     let question =
         Question { recordings, guests, machines: &machines, window, events: &filter.events };
-    // Read three times: which tracks there are, what is on them, and single events.
+    // Read four times: which tracks there are, also of calls, what is on them, and single events.
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
-    let progress = Progress::new(bytes.saturating_mul(3));
+    let progress = Progress::new(bytes.saturating_mul(4));
     let tick = |bytes| progress.advance(bytes);
     let out = output::open(args.output.as_deref(), recordings)?;
     let out = BufWriter::with_capacity(BUFFER_BYTES, out);

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::tool::{hyperscope, output_of, repository};
 
+mod calls;
 mod events;
 mod files;
 mod tracks;

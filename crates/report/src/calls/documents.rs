@@ -14,7 +14,7 @@ impl CallsReport {
         let timed = source.has_times();
         let when_timed = |value: u64| timed.then_some(value);
         let thread_sum = |of: fn(&ThreadCalls) -> u64| -> u64 {
-            calls.threads.iter().filter(|one| one.count > 0).map(of).sum()
+            calls.threads.iter().filter(|one| one.count > 0).map(of).fold(0, u64::saturating_add)
         };
         let unaccounted: i64 = calls
             .threads

@@ -25,7 +25,7 @@ impl CallsReport {
                 count(no_call)
             ));
         }
-        let overrun: u64 = calls.threads.iter().map(|thread| thread.overrun).sum();
+        let overrun: u64 = calls.threads.iter().map(|one| one.overrun).fold(0, u64::saturating_add);
         if overrun > 0 {
             let overrun = count(overrun);
             notes.push(format!("the kernel could not follow {overrun} calls: stacks too deep"));

@@ -7,8 +7,8 @@ use super::{CallsReport, CallsSource, TreeLimits};
 use crate::table::Table;
 use crate::units::{count, share, time};
 
-/// Callers shown of a function.
-const MOST_CALLERS: usize = 3;
+/// Callers shown of a function, those that called it most; json has all.
+const MOST_CALLERS: usize = 1;
 
 impl CallsReport {
     pub(super) fn source_text(&self, source: &CallsSource, width: Option<usize>) -> String {
@@ -106,12 +106,13 @@ fn heading(source: &CallsSource) -> String {
     let functions = calls.functions.iter().filter(|one| one.events > 0).count();
     let threads = calls.threads.iter().filter(|one| one.count > 0).count();
     format!(
-        "{}: {} ({tracer})\n{} calls of {} functions by {} threads, {} events\n",
+        "{}: {} ({tracer})\n{} calls of {} functions by {} {}, {} events\n",
         source.path,
         source.machine,
         count(calls.sum(|one| one.count)),
         count(functions as u64),
         count(threads as u64),
+        if threads == 1 { "thread" } else { "threads" },
         count(calls.sum(|one| one.events)),
     )
 }
