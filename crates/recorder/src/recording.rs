@@ -150,11 +150,10 @@ impl Recording {
     }
 
     fn start_all(&mut self, cpus: &[u32], ready: Vec<Ready>, plan: &Plan) -> Result<()> {
+        let load = |what| hypercalls::load(what, &self.clock.name, self.begun_unix_ns);
+        let loaded = plan.hypercalls.map(load).transpose()?;
         self.start(cpus)?;
-        if let Some(what) = plan.hypercalls {
-            let begun = hypercalls::begin(what, &self.clock.name, self.begun_unix_ns, &self.to)?;
-            self.collector = Some(begun);
-        }
+        self.collector = loaded.map(|one| hypercalls::begin(one, &self.to)).transpose()?;
         self.guests.begin(ready, &plan.in_guests, &self.clock.name, &self.to)
     }
 
