@@ -21,6 +21,7 @@ help:
 	@echo 'make agent   the program inside guests that records them, static'
 	@echo 'make labguest  the program inside machines of the lab, for other architectures, too'
 	@echo 'make kmod    the kernel module inside guests, for the kernel of the lab (KERNEL=RELEASE: for another)'
+	@echo 'make bpf     the programs in a host that collect hypercalls, after a change in bpf/ (needs clang)'
 	@echo 'make bless   write the expected outputs of the golden tests anew'
 	@echo 'make deny    licences and origins of the dependencies (needs cargo-deny)'
 ifneq ($(wildcard benches/run),)
@@ -81,6 +82,7 @@ test: tools
 	$(XTASK) layers
 	$(XTASK) fixtures
 	$(XTASK) page
+	$(XTASK) bpf
 	@$(MAKE) --no-print-directory test-page
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo test --locked --workspace
@@ -114,7 +116,7 @@ test-web: test-page
 # Minutes of nested kernels: all scenarios of the lab, guests recorded over every channel and through faults.
 .PHONY: test-lab
 test-lab:
-	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 every_scenario guest trace_cmd bench
+	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 every_scenario guest trace_cmd bench hypertrace collector
 
 # Programs that tests compare against. Only root can install them; without them tests are skipped.
 .PHONY: tools
@@ -154,6 +156,13 @@ agent:
 .PHONY: kmod
 kmod:
 	@kmod/build $(KERNEL)
+
+# The programs in a host's kernel that collect hypercalls. bpf/collect.bpf.o is kept in the repository,
+# so that building hyperscope needs no clang.
+.PHONY: bpf
+bpf:
+	@bpf/build
+	$(XTASK) bpf
 
 # Arm machines in the emulator; skipped where the program inside them can't be built.
 .PHONY: test-lab-aarch64

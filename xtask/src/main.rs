@@ -1,6 +1,7 @@
 //! Checks and chores of the repository: `cargo xtask help` lists them.
 
 mod amplify;
+mod bpf;
 mod compare;
 mod fixtures;
 mod layers;
@@ -29,6 +30,8 @@ enum Chore {
     Fixtures,
     /// Check that web/dist/report.html was built from what is in web/.
     Page,
+    /// Check that bpf/collect.bpf.o was built from what is in bpf/.
+    Bpf,
     /// Make a recording of any size out of a real one by repeating it.
     Amplify(amplify::Arguments),
     /// Measure Hyperscope, trace-cmd and cat on the same recordings.
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Chore::Layers => layers::check().and(source_rules::check()),
         Chore::Fixtures => fixtures::check(),
         Chore::Page => page::check(),
+        Chore::Bpf => bpf::check(),
         Chore::Amplify(arguments) => amplify::run(&arguments),
         Chore::Compare(arguments) => compare::run(&arguments),
         Chore::Measure(arguments) => compare::measure_self(&arguments),

@@ -18,6 +18,7 @@ mod hypertrace;
 mod known_parts;
 mod lanes;
 mod latencies;
+mod msr_names;
 mod nested;
 mod nested_steps;
 mod path;
@@ -50,6 +51,7 @@ pub use lanes::{Item, Lane, LaneKind, LaneMachine, LaneSet, Merged, Span, State,
 pub use latencies::{
     Heat, HeatCell, HeatKey, HeatName, LATENCY_ROWS_PER_OCTAVE, Latencies, latency_row,
 };
+pub use msr_names::msr_name;
 pub use nested::{AncillaryRow, LevelCount, Nested, NestedRow, nested};
 pub use path::{Actor, ExampleStep, Hop, NoSuchEvent, Path, PathEnds, Paths, paths};
 pub use reasons::{Code, Isa, ReasonNames, is_waiting};

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::{ExitSink, ExitSpan, Losses, Outcome, Vm, each_exit, group_vms};
+use timeline::{Detail, ExitSink, ExitSpan, Losses, Outcome, Vm, each_exit, group_vms};
 
 use crate::distribution::Distribution;
 use crate::nested_steps::{Follower, RawReason, Step};
@@ -39,7 +39,12 @@ struct Level2 {
 struct Ancillary {
     count: u64,
     durations: Distribution,
+    /// By number of the model-specific register.
+    msrs: BTreeMap<u64, u64>,
 }
+
+/// Registers of one reason that are told apart; a guest could name any.
+const MOST_MSRS: usize = 256;
 
 #[derive(Debug, Default)]
 struct OneVcpu {
@@ -100,6 +105,9 @@ fn take(reasons: &mut BTreeMap<RawReason, Level2>, span: &ExitSpan, step: Step) 
             ancillary.count += 1;
             if paired {
                 ancillary.durations.add(span.duration_ns());
+            }
+            if let Some((Detail::Msr, number)) = span.detail {
+                ancillary.touch(number, 1);
             }
         }
         Step::Back { of, since_ns, level1_ns } => {
@@ -180,6 +188,9 @@ pub struct AncillaryRow {
     pub count: u64,
     /// Their durations.
     pub durations: Distribution,
+    /// Numbers of the model-specific registers that they read or wrote, with how many exits each,
+    /// most frequent first; as far as `kvm_msr` was recorded, and the first 256 that were seen.
+    pub msrs: Vec<(u64, u64)>,
 }
 
 impl NestedRow {
@@ -212,7 +223,7 @@ impl NestedRow {
 /// Follows every level-2 exit of `recording` until level 2 runs again.
 #[must_use]
 pub fn nested(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Nested {
-    let mut pass = each_exit(recording, false, Gather::default(), tick);
+    let mut pass = each_exit(recording, true, Gather::default(), tick);
     let vms = group_vms(recording, &pass.vcpus);
     pass.sink.vcpus.values_mut().for_each(OneVcpu::finish);
     let mut names = ReasonNames::new(recording);
@@ -250,6 +261,14 @@ fn of_vm(vm: &Vm, gathered: &Gather) -> (BTreeMap<RawReason, Level2>, u64) {
     (sums, level1)
 }
 
+impl Ancillary {
+    fn touch(&mut self, msr: u64, count: u64) {
+        if self.msrs.len() < MOST_MSRS || self.msrs.contains_key(&msr) {
+            *self.msrs.entry(msr).or_default() += count;
+        }
+    }
+}
+
 impl Level2 {
     fn merge(&mut self, other: &Self) {
         self.count += other.count;
@@ -265,6 +284,7 @@ impl Level2 {
             let mine = self.ancillary.entry(*raw).or_default();
             mine.count += ancillary.count;
             mine.durations.merge(&ancillary.durations);
+            ancillary.msrs.iter().for_each(|(msr, count)| mine.touch(*msr, *count));
         }
     }
 }
@@ -287,7 +307,9 @@ fn row(vm: &Vm, (isa, code): RawReason, sums: Level2, names: &mut ReasonNames) -
         .into_iter()
         .map(|(raw, one)| {
             let (reason, code) = named(raw);
-            AncillaryRow { reason, code, count: one.count, durations: one.durations }
+            let mut msrs: Vec<(u64, u64)> = one.msrs.into_iter().collect();
+            msrs.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+            AncillaryRow { reason, code, count: one.count, durations: one.durations, msrs }
         })
         .collect();
     ancillary.sort_by_key(|row| std::cmp::Reverse(row.count));

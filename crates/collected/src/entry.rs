@@ -145,7 +145,8 @@ impl Begin {
         let (trace_id, first_number, numbers) = (fields.u64()?, fields.u64()?, fields.u64()?);
         let name = fields.array::<16>()?;
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-        let clock = String::from_utf8_lossy(name).into_owned();
+        // No clock has a name that is no text.
+        let clock = std::str::from_utf8(name).unwrap_or_default().to_owned();
         Some(Self { version, words, trace_id, first_number, numbers, clock })
     }
 }

@@ -57,22 +57,32 @@ pub struct Collected {
     pub bytes: u64,
 }
 
-/// Programs that collect, and the thread that writes what they do.
+/// Programs that are in the kernel and do not run yet: loading them takes longest, and is what a
+/// kernel or a user may not be up to.
 #[derive(Debug)]
-pub struct Collector {
-    stop: Signal,
-    bytes: Arc<AtomicU64>,
-    thread: JoinHandle<Result<Collected>>,
+pub struct Loaded {
+    plan: Plan,
+    clock: TraceClock,
+    programs: Programs,
 }
 
-impl Collector {
+impl Loaded {
+    /// Loads what is needed.
+    ///
+    /// # Errors
+    /// When this kernel or this user has no way to it.
+    pub fn load(plan: Plan) -> Result<Self> {
+        let clock = TraceClock::open(&plan.clock)?;
+        let programs = Programs::load(plan.number, plan.words)?;
+        Ok(Self { plan, clock, programs })
+    }
+
     /// Begins to collect, into a new file.
     ///
     /// # Errors
-    /// When this kernel or this user has no way to it, or the file can't be written.
-    pub fn begin(plan: &Plan, to: &Path) -> Result<Self> {
-        let mut clock = TraceClock::open(&plan.clock)?;
-        let mut programs = Programs::load(plan.number, plan.words)?;
+    /// When KVM is not there, or the file can't be written.
+    pub fn begin(self, to: &Path) -> Result<Collector> {
+        let Self { plan, mut clock, mut programs } = self;
         let file = File::create_new(to).map_err(CollectError::io("make", to))?;
         let bytes = Arc::new(AtomicU64::new(0));
         let mut writer = Writer::new(file, to, Arc::clone(&bytes));
@@ -82,7 +92,7 @@ impl Collector {
             trace_id: plan.trace_id,
             first_number: plan.number,
             numbers: programs::NUMBERS,
-            clock: plan.clock.clone(),
+            clock: plan.clock,
         })?;
         writer.pair(clock.pair()?)?;
         writer.flush()?;
@@ -91,9 +101,19 @@ impl Collector {
         let mover = Mover { programs, clock, writer, stop: stop.clone() };
         let thread = thread::Builder::new().name("collector".into()).spawn(move || mover.run());
         let thread = thread.map_err(CollectError::io("start a thread for", to))?;
-        Ok(Self { stop, bytes, thread })
+        Ok(Collector { stop, bytes, thread })
     }
+}
 
+/// Programs that collect, and the thread that writes what they do.
+#[derive(Debug)]
+pub struct Collector {
+    stop: Signal,
+    bytes: Arc<AtomicU64>,
+    thread: JoinHandle<Result<Collected>>,
+}
+
+impl Collector {
     /// Bytes written so far.
     #[must_use]
     pub fn bytes(&self) -> u64 {

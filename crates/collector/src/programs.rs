@@ -1,5 +1,6 @@
 //! The BPF programs in the kernel, and what they leave there.
 
+use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::thread::available_parallelism;
 
@@ -130,6 +131,12 @@ impl Programs {
             no_room: sum(3)?,
             unreadable: sum(4)?,
         })
+    }
+}
+
+impl fmt::Debug for Programs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Programs").field("object", &self.object).finish_non_exhaustive()
     }
 }
 

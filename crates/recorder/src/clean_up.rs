@@ -6,6 +6,7 @@ use std::path::Path;
 use tracefs::{Instance, Probes, RawPages, Tracefs, page_size};
 
 use crate::error::{RecordError, Result};
+use crate::hypercalls;
 use crate::pages_folder::pages;
 use crate::pump::{Pump, stop_signal};
 use crate::recording::FOLDER;
@@ -13,7 +14,8 @@ use crate::recording::FOLDER;
 /// Whether a folder has a recording in it already.
 #[must_use]
 pub fn holds_recording(folder: &Path) -> bool {
-    folder.join("host.dat").exists() || folder.join(FOLDER).exists()
+    let is_there = |name| folder.join(name).exists();
+    is_there("host.dat") || is_there(FOLDER) || is_there(hypercalls::FILE)
 }
 
 /// Finishes what the recorder with this process id left, once it is gone: what is still in the

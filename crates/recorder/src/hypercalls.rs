@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use collector::Collector;
+use collector::{Collector, Loaded, Plan};
 use serde::Serialize;
 
 use crate::error::Result;
@@ -44,22 +44,22 @@ impl CollectorSummary {
     }
 }
 
-const FILE: &str = "host.collected";
+/// The file's name.
+pub(crate) const FILE: &str = "host.collected";
 
 fn file(session: &Path) -> PathBuf {
     session.join(FILE)
 }
 
-/// Begins to collect, into the session's folder.
-pub(crate) fn begin(
-    what: Hypercalls,
-    clock: &str,
-    trace_id: u64,
-    session: &Path,
-) -> Result<Collector> {
+/// Loads what collects, before anything is recorded.
+pub(crate) fn load(what: Hypercalls, clock: &str, trace_id: u64) -> Result<Loaded> {
     let Hypercalls { number, words } = what;
-    let plan = collector::Plan { clock: clock.to_owned(), trace_id, number, words };
-    Ok(Collector::begin(&plan, &file(session))?)
+    Ok(Loaded::load(Plan { clock: clock.to_owned(), trace_id, number, words })?)
+}
+
+/// Begins to collect, into the session's folder.
+pub(crate) fn begin(loaded: Loaded, session: &Path) -> Result<Collector> {
+    Ok(loaded.begin(&file(session))?)
 }
 
 /// Removes what was written, of a recording that did not begin.

@@ -175,11 +175,10 @@ impl Recording {
         modules: Vec<Module>,
         plan: &Plan,
     ) -> Result<()> {
+        let load = |what| hypercalls::load(what, &self.clock.name, self.begun_unix_ns);
+        let loaded = plan.hypercalls.map(load).transpose()?;
         self.start(cpus)?;
-        if let Some(what) = plan.hypercalls {
-            let begun = hypercalls::begin(what, &self.clock.name, self.begun_unix_ns, &self.to)?;
-            self.collector = Some(begun);
-        }
+        self.collector = loaded.map(|one| hypercalls::begin(one, &self.to)).transpose()?;
         let quota = plan.in_guests.quota_bytes.unwrap_or(USUAL_QUOTA_BYTES);
         for module in modules {
             self.modules.push(module.begin(&self.to, &self.stop, quota)?);

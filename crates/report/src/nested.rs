@@ -1,6 +1,6 @@
 //! The report of `hyperscope nested`: each reason of level 2 with the level-1 exits under it.
 
-use analyses::{AncillaryRow, LevelCount, Nested, NestedRow};
+use analyses::{AncillaryRow, LevelCount, Nested, NestedRow, msr_name};
 use serde_json::{Value, json};
 
 use crate::json::{Object, code_json};
@@ -109,6 +109,7 @@ fn row_json(path: &str, row: &NestedRow, ns: bool) -> Value {
                 .set("count", one.count)
                 .set("per_exit", per_exit(row, one))
                 .time("time", ns, Some(one.durations.sum()))
+                .set("msrs", msrs_json(one))
                 .done()
         })
         .collect();
@@ -134,6 +135,11 @@ fn row_json(path: &str, row: &NestedRow, ns: bool) -> Value {
         .set("ancillary", ancillary)
         .set("factor", row.factor())
         .done()
+}
+
+fn msrs_json(one: &AncillaryRow) -> Vec<Value> {
+    let msr = |(number, count): &(u64, u64)| json!({"msr": number, "name": msr_name(*number), "count": count});
+    one.msrs.iter().map(msr).collect()
 }
 
 fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
@@ -245,7 +251,10 @@ fn tree(nested: &Nested) -> Table {
             _ => String::new(),
         }),
     );
-    table.names("injected as", 4, cells(&injected));
+    let any_touched =
+        lines.iter().any(|line| line.under.is_some_and(|(one, _)| !one.msrs.is_empty()));
+    let title = if any_touched { "injected as / touches" } else { "injected as" };
+    table.names(title, 4, cells(&|line| line.under.map_or_else(|| injected(line.row), touches)));
     table
 }
 
@@ -265,12 +274,28 @@ fn name(line: &Line<'_>) -> String {
 }
 
 /// What the row's exits were injected as, where that differs from the hardware's reason.
-fn injected(line: &Line<'_>) -> String {
-    if line.under.is_some() {
-        return String::new();
-    }
-    let others = line.row.injected_as.iter().filter(|(_, code, _)| *code != line.row.code);
+fn injected(row: &NestedRow) -> String {
+    let others = row.injected_as.iter().filter(|(_, code, _)| *code != row.code);
     let named: Vec<String> =
         others.map(|(reason, _, number)| format!("{reason} {}", count(*number))).collect();
     named.join(", ")
+}
+
+/// Registers that stand in a line of the table; the others are told by their number.
+const MOST_TOUCHED: usize = 2;
+
+/// The model-specific registers that the row's exits read or wrote, with their shares.
+fn touches((one, _): (&AncillaryRow, bool)) -> String {
+    let name = |number: u64| match msr_name(number) {
+        Some(name) => name.trim_start_matches("IA32_").to_owned(),
+        None => format!("{number:#x}"),
+    };
+    let shown = one.msrs.iter().take(MOST_TOUCHED);
+    let mut told: Vec<String> =
+        shown.map(|(number, of)| format!("{} {}", name(*number), share(*of, one.count))).collect();
+    match one.msrs.len().saturating_sub(MOST_TOUCHED) {
+        0 => {}
+        more => told.push(format!("{more} more")),
+    }
+    told.join(", ")
 }

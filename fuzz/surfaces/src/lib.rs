@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod collected;
 mod exporting;
 pub mod format;
 pub mod hypertrace;
@@ -28,7 +29,7 @@ use std::time::{Duration, Instant};
 pub type Run = fn(&[u8]);
 
 /// All surfaces by name: that of their fuzz target and of the folders of their seeds and crashes.
-pub const ALL: [(&str, Run); 12] = [
+pub const ALL: [(&str, Run); 13] = [
     ("page", page::run),
     ("trace_dat", trace_dat::run),
     ("recording", recording::run),
@@ -41,6 +42,7 @@ pub const ALL: [(&str, Run); 12] = [
     ("trace_cmd", trace_cmd::run),
     ("agent", agent::run),
     ("hypertrace", hypertrace::run),
+    ("collected", collected::run),
 ];
 
 /// How long `work` takes; what takes longer than `limit` is done twice and the shorter time is told,

@@ -84,3 +84,34 @@ fn amd_parents_pay_one_vmrun_stgi_and_clgi_per_exit() {
         assert!((0.999..=1.0).contains(&ratio), "{reason}: {count} for {reflected}");
     }
 }
+
+/// Exits of level 1 for model-specific registers, and no others, tell which.
+#[test]
+fn exits_for_registers_tell_which() {
+    for (name, codes) in
+        [("x86-svm/nested.dat", &["124"][..]), ("x86-vmx/nested.dat", &["31", "32"])]
+    {
+        let report = nested(&open(name), &|_| ());
+        let mut all = 0;
+        for one in report.rows.iter().flat_map(|row| &row.ancillary) {
+            let told: u64 = one.msrs.iter().map(|(_, count)| count).sum();
+            let is_of_register = codes.contains(&one.code.to_string().as_str());
+            assert_eq!(told, if is_of_register { one.count } else { 0 }, "{name} {}", one.reason);
+            all += told;
+        }
+        let events = truth(name)["events"]["kvm_msr"].as_u64().unwrap();
+        assert!(all > 0 && all <= events, "{name}: {all} of {events}");
+    }
+}
+
+/// A parent on Intel saves one register by an exit each time, and reads hardly anything else by one.
+#[test]
+fn intel_parents_read_debugctl() {
+    let report = nested(&open("x86-vmx/nested.dat"), &|_| ());
+    let reads = report.rows.iter().flat_map(|row| &row.ancillary);
+    let reads: Vec<_> = reads.filter(|one| one.code.to_string() == "31").collect();
+    let all: u64 = reads.iter().map(|one| one.count).sum();
+    let of_debugctl = |(msr, count): &(u64, u64)| if *msr == 0x1d9 { *count } else { 0 };
+    let debugctl: u64 = reads.iter().flat_map(|one| &one.msrs).map(of_debugctl).sum();
+    assert!(all >= 400 && debugctl * 100 >= all * 99, "{debugctl} of {all}");
+}

@@ -8,6 +8,7 @@
 mod aarch64;
 mod bench;
 mod boot;
+mod collector;
 mod every_scenario;
 mod exit_costs;
 mod guest_faults;
