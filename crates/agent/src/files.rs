@@ -26,10 +26,6 @@ pub fn record(folder: &Path, start: &Start, time: Option<Duration>) -> Result<St
     };
     let (started, texts) = (prepared.started(), prepared.texts().clone());
     texts.write(folder, &started.clock_line)?;
-    if let Some((mult, shift, zero_ns)) = started.conversion {
-        let path = folder.join("tsc2nsec");
-        fs::write(&path, format!("{mult} {shift} {zero_ns}\n")).map_err(failed(path))?;
-    }
     let sink = |cpu: &u32| {
         let path = folder.join(format!("cpu{cpu}"));
         let file = File::create(&path).map_err(failed(path))?;

@@ -46,14 +46,13 @@ fn named(asked: &str, vms: &[Vm]) -> Result<Permitted> {
         _ => (None, asked),
     };
     let no_vm = || PublishError::NoVm(name.unwrap_or(asked).to_owned());
-    let Ok(HostAddress::SharedMemory { path }) = channel.parse::<HostAddress>() else {
+    let Ok(HostAddress::SharedMemory { path: memory }) = channel.parse::<HostAddress>() else {
         if name.is_none() && !channel.contains(':') {
             return Err(no_vm());
         }
         let text = format!("{channel:?} is no memory that a guest shares: write shm:FILE");
         return Err(PublishError::Usage(text));
     };
-    let memory = path;
     let vm = match name {
         Some(name) => called(name),
         None => vms.iter().find(|vm| maps(vm.pid, &memory)).cloned(),
@@ -127,8 +126,6 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
         let _map = shmring::SharedMap::open(file.path(), shmring::Access::Read).unwrap();
-        let mut child = std::process::Command::new("sleep").arg("0").spawn().unwrap();
-        child.wait().unwrap();
         let own = std::process::id();
         if !maps(own, file.path()) {
             eprintln!("skipped: this user may not look at map_files");

@@ -21,6 +21,8 @@ use crate::trace::Trace;
 /// How far behind the present all is told, as a part of a second: an event that was begun by then is in
 /// the kernel's buffer, also where the CPU it happened on is a vCPU that is kept from running.
 const BEHIND: u64 = 200;
+/// Looks come no closer.
+const SHORTEST: Duration = Duration::from_millis(1);
 /// Looks between two times that KVM is asked for clocks, and whether the VM is still there.
 const CLOCK_LOOKS: u32 = 10;
 
@@ -29,7 +31,7 @@ const CLOCK_LOOKS: u32 = 10;
 pub struct Plan {
     /// Guests: names of VMs, or `[NAME=]shm:FILE`.
     pub guests: Vec<String>,
-    /// Time between two looks.
+    /// Time between two looks, a millisecond at least.
     pub interval: Duration,
 }
 
@@ -69,17 +71,17 @@ impl Publisher {
         let asked = plan.guests.iter().map(|asked| permission::find(asked, &vms));
         let permitted: Vec<Permitted> = asked.collect::<Result<_>>()?;
         let stop = Signal::new().map_err(PublishError::Pages)?;
-        let mut told = Vec::<Told>::new();
+        let mut told = Vec::<Guest>::new();
         for one in permitted {
             if told.iter().any(|other| other.vm.pid == one.vm.pid) {
                 let text = format!("{} is named twice", one.vm.name);
                 return Err(PublishError::Usage(text));
             }
-            told.push(Told::begin(one, plan.interval, told.is_empty())?);
+            told.push(Guest::begin(one, plan.interval, told.is_empty())?);
         }
-        let start = |told: Told| {
+        let interval = plan.interval.max(SHORTEST);
+        let start = |told: Guest| {
             let (name, stop) = (told.vm.name.clone(), stop.clone());
-            let interval = plan.interval;
             (name, std::thread::spawn(move || told.go_on(&stop, interval)))
         };
         let guests = told.into_iter().map(start).collect();
@@ -113,15 +115,14 @@ impl Publisher {
 
 /// One guest.
 #[derive(Debug)]
-struct Told {
+struct Guest {
     vm: Vm,
     trace: Trace,
     spans: Spans,
     behind: u64,
-    cpu_ns: u64,
 }
 
-impl Told {
+impl Guest {
     fn begin(one: Permitted, interval: Duration, is_first: bool) -> Result<Self> {
         let Permitted { vm, memory } = one;
         let clocks = clocks(&vm)?;
@@ -135,7 +136,7 @@ impl Told {
         let writer = SpanWriter::lay_out(Arc::new(map), &vcpus, of_guest, interval_ns)
             .map_err(|source| PublishError::Area { vm: vm.name.clone(), source })?;
         let spans = Spans::new(&vm, &clocks, writer, Names::new(names));
-        Ok(Self { vm, trace, spans, behind: of_host / BEHIND, cpu_ns: 0 })
+        Ok(Self { vm, trace, spans, behind: of_host / BEHIND })
     }
 
     fn go_on(mut self, stop: &Signal, interval: Duration) -> Result<Summary> {
@@ -155,14 +156,13 @@ impl Told {
             over = self.look(0)?;
             looks += 1;
         }
-        self.cpu_ns = thread_cpu_ns().saturating_sub(begun_ns);
         let summary = Summary {
             vm: self.vm.name,
             spans: self.spans.count(),
             pages: self.trace.pages_read(),
             lost_events: self.trace.lost(),
             looks,
-            cpu_ns: self.cpu_ns,
+            cpu_ns: thread_cpu_ns().saturating_sub(begun_ns),
             over,
         };
         self.spans.end();

@@ -4,8 +4,7 @@
 //! DIR/events/header_page, DIR/events/SYSTEM/EVENT/format   copied from the guest's tracefs
 //! DIR/*cpu0*, DIR/*cpu1*, …                                pages, one file per CPU
 //! DIR/per_cpu/cpu0/trace_pipe_raw, …                       the same, laid out as in tracefs
-//! DIR/kallsyms, DIR/printk_formats, DIR/saved_cmdlines, DIR/trace_clock, DIR/tsc2nsec
-//!                                                          where they were saved
+//! DIR/kallsyms, DIR/printk_formats, DIR/saved_cmdlines, DIR/trace_clock   where they were saved
 //! ```
 
 use std::fs;
@@ -17,7 +16,7 @@ use abi::{Abi, ByteOrder, LongSize};
 use eventfmt::{EventFormat, HeaderPage};
 use ringbuf::{Page, PageLayout};
 use sys::FileMap;
-use tracedat::{Chunk, Cmdlines, Compression, Correction, Tsc2Nsec};
+use tracedat::{Chunk, Cmdlines, Compression, Correction};
 
 use crate::open::OpenError;
 use crate::recording::{Container, Recording, RecordingInfo};
@@ -74,13 +73,7 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
         Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
     });
     let cmdlines = read_text(&dir.join("saved_cmdlines"), MAX_TEXT_BYTES).unwrap_or_default();
-    let correction = Correction::of_clock(clock.as_deref());
-    let tsc = read_text(&dir.join("tsc2nsec"), MAX_TEXT_BYTES)
-        .filter(|_| clock.as_deref() == Some("x86-tsc"));
-    let corrections = vec![match tsc.as_deref().and_then(tsc_conversion) {
-        Some(tsc) => correction.with_tsc(tsc),
-        None => correction,
-    }];
+    let corrections = vec![Correction::of_clock(clock.as_deref())];
     Ok(Recording {
         path: dir.to_owned(),
         files,
@@ -101,18 +94,6 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
         ),
         guest_kallsyms: None,
         damage,
-    })
-}
-
-/// Multiplier, shift and nanoseconds at tick 0, as whoever recorded the TSC wrote them down.
-fn tsc_conversion(text: &[u8]) -> Option<Tsc2Nsec> {
-    let text = std::str::from_utf8(text).ok()?;
-    let mut numbers = text.split_whitespace();
-    let mut next = || numbers.next();
-    Some(Tsc2Nsec {
-        mult: next()?.parse().ok()?,
-        shift: next()?.parse().ok()?,
-        offset: next()?.parse().ok()?,
     })
 }
 

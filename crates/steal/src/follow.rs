@@ -2,7 +2,7 @@
 
 use shmring::spans::{By, Did, News, Span, SpanReader};
 
-use crate::absences::{Absences, keep_longest};
+use crate::absences::{Absence, Absences, keep_longest};
 use crate::shares::{Interval, VcpuShares};
 
 /// Spans that may wait to be told whole. A host has no more than those of an interval.
@@ -25,7 +25,7 @@ struct Followed {
 #[derive(Debug)]
 pub struct Follower {
     vcpus: Vec<Followed>,
-    longest: Vec<crate::absences::Absence>,
+    longest: Vec<Absence>,
 }
 
 impl Follower {
@@ -69,12 +69,7 @@ impl Follower {
 }
 
 impl Followed {
-    fn take(
-        &mut self,
-        news: News,
-        longest: &mut Vec<crate::absences::Absence>,
-        seen: &mut impl FnMut(&Span),
-    ) {
+    fn take(&mut self, news: News, longest: &mut Vec<Absence>, seen: &mut impl FnMut(&Span)) {
         let told_to = news.told.to_tsc;
         if self.known_to == 0 {
             self.begin(&news);
@@ -174,7 +169,7 @@ mod tests {
         News { spans, told, missed: 0, damage: 0 }
     }
 
-    fn follow(all: Vec<News>) -> (VcpuShares, Vec<Span>, Vec<crate::absences::Absence>) {
+    fn follow(all: Vec<News>) -> (VcpuShares, Vec<Span>, Vec<Absence>) {
         let (mut followed, mut longest, mut seen) = (Followed::default(), Vec::new(), Vec::new());
         for news in all {
             followed.take(news, &mut longest, &mut |span| seen.push(*span));

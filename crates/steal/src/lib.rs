@@ -18,6 +18,7 @@ mod shares;
 mod table;
 mod watch;
 
+pub use absences::Absence;
 pub use error::{Result, StealError};
 pub use follow::Follower;
 pub use shares::{Exits, Interval, VcpuShares};

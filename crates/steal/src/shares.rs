@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use shmring::spans::{By, Did, Span};
 
+use crate::absences::Absence;
+
 /// Exits of one reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exits {
@@ -103,5 +105,5 @@ pub struct Interval {
     /// By vCPU.
     pub vcpus: Vec<VcpuShares>,
     /// The longest absences that ended in it, the longest first.
-    pub longest: Vec<crate::absences::Absence>,
+    pub longest: Vec<Absence>,
 }

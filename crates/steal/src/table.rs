@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use shmring::spans::{By, Did};
 
+use crate::absences::Absence;
 use crate::rate::Rate;
 use crate::shares::{ExitKey, Exits, Interval, VcpuShares};
 
@@ -54,7 +55,7 @@ pub(crate) fn lines(interval: &Interval, beside: &Beside<'_>) -> Vec<String> {
 fn vcpu(one: &VcpuShares, beside: &Beside<'_>) -> String {
     let ticks = one.ticks();
     if ticks == 0 {
-        return format!("{:>4}  nothing is told of it yet: it has not exited since", one.vcpu);
+        return format!("{:>4}  nothing is told of it", one.vcpu);
     }
     let share = |part: u64| percent(part, ticks);
     let of = |did| share(one.away.of(did));
@@ -136,7 +137,7 @@ fn replaced(interval: &Interval, beside: &Beside<'_>) -> Option<String> {
 fn longest(interval: &Interval, beside: &Beside<'_>) -> Vec<String> {
     let ns = |ticks| beside.rate.ns(ticks);
     let worth = interval.longest.iter().filter(|one| one.missed() > 0);
-    let row = |one: &crate::absences::Absence| {
+    let row = |one: &Absence| {
         let stolen = one.parts.of(Did::Preempted).saturating_add(one.parts.of(Did::Waiting));
         format!(
             "vCPU {:<3} {:>10} away, {:>9} of it stolen  {:<22} from {:.6} s",
@@ -220,7 +221,7 @@ last 1.00 s on this machine's clock, by its host
 
 vCPU  running  stolen  kernel    user  asleep  unknown    exits/s  this kernel's steal
    3    59.0%   40.0%    1.0%    0.0%    0.0%     0.0%          1                39.0%
-   0  nothing is told of it yet: it has not exited since
+   0  nothing is told of it
 
 exit                       count/s     kernel       user     stolen     asleep
 interrupt                        1    10.0 ms          -   400.0 ms          -

@@ -31,7 +31,7 @@ pub enum Format {
 pub struct Options {
     /// The PCI address of the shared memory, or a file; unset: the first device that there is.
     pub at: Option<String>,
-    /// Time between two outputs.
+    /// Time between two outputs, ten milliseconds at least.
     pub interval: Duration,
     /// Ends after so long.
     pub time: Option<Duration>,
@@ -43,6 +43,9 @@ pub struct Options {
 
 /// The memory is looked at as often, whatever the interval: a ring holds so much.
 const LOOK: Duration = Duration::from_millis(100);
+/// Outputs come no closer, and no further apart.
+const SHORTEST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// A host that gives no sign of life for so many of its intervals, and a second, has stopped.
 const SILENT_INTERVALS: u32 = 10;
 
@@ -114,8 +117,9 @@ impl Watched {
         out: &mut impl Write,
         leave: &mut dyn FnMut(Duration) -> bool,
     ) -> Result<()> {
-        let end = options.time.map(|time| Instant::now() + time);
-        let mut next = Instant::now() + options.interval;
+        let interval = options.interval.clamp(SHORTEST, LONGEST);
+        let end = options.time.and_then(|time| Instant::now().checked_add(time));
+        let mut next = Instant::now() + interval;
         let is_drawn = options.format == Format::Table && std::io::stdout().is_terminal();
         loop {
             let now = Instant::now();
@@ -126,7 +130,7 @@ impl Watched {
             let is_late = end.is_some_and(|end| now >= end);
             if now >= next || is_late || is_over {
                 self.show(options.format, is_drawn, out).map_err(StealError::Output)?;
-                next = now.max(next + options.interval);
+                next = now.max(next + interval);
             }
             if is_over || is_late {
                 return Ok(());

@@ -98,16 +98,6 @@ impl Correction {
         Self { unit: TimeUnit::of(clock), ..Self::identity() }
     }
 
-    /// The same, of ticks of the TSC that are turned into nanoseconds so. A conversion that can't be
-    /// one changes nothing.
-    #[must_use]
-    pub fn with_tsc(mut self, tsc: Tsc2Nsec) -> Self {
-        if tsc.mult != 0 && tsc.shift < u64::BITS {
-            (self.tsc, self.unit) = (Some(tsc), TimeUnit::Nanoseconds);
-        }
-        self
-    }
-
     /// The corrected time of a raw one, recorded on `cpu`: in nanoseconds, where
     /// [`unit`](Self::unit) says so.
     ///

@@ -112,12 +112,6 @@ impl SpanWriter {
         store(ring::KNOWN_TO, told.to_tsc);
     }
 
-    /// Spans of a vCPU so far.
-    #[must_use]
-    pub fn position(&self, index: usize) -> u64 {
-        self.positions.get(index).copied().unwrap_or(0)
-    }
-
     /// Adds the name of an exit, as far as there is room for it.
     pub fn name(&mut self, isa: u8, code: u32, name: &str) {
         if self.names >= names::MOST {

@@ -14,7 +14,6 @@ const USER_EXIT: u16 = 3;
 const FPU: u16 = 4;
 const SWITCH: u16 = 5;
 const WAKING: u16 = 6;
-const TSC_OFFSET: u16 = 7;
 
 /// Threads that ran in place of a vCPU, of which nothing else is known.
 const STAND_INS: [(By, u32, &str); 3] =
@@ -75,15 +74,6 @@ pub(super) fn entry(vcpu: u32) -> Vec<u8> {
 pub(super) fn user_exit(vcpu: u32) -> Vec<u8> {
     let mut bytes = event(USER_EXIT, thread(vcpu));
     bytes.extend(vcpu.to_le_bytes());
-    bytes
-}
-
-/// What the guest's TSC is ahead of the one that these events are stamped with: they are the same.
-pub(super) fn no_tsc_offset(vcpu: u32) -> Vec<u8> {
-    let mut bytes = event(TSC_OFFSET, thread(vcpu));
-    bytes.extend(vcpu.to_le_bytes());
-    // Padding, then the offset before and after.
-    bytes.extend([0; 20]);
     bytes
 }
 
@@ -179,11 +169,6 @@ pub(super) fn formats(names: &Names) -> Formats {
         ("unsigned int vcpu_id", 16, 4, false),
     ];
     let vcpu = [("unsigned int vcpu_id", 8, 4, false)];
-    let offsets = [
-        ("unsigned int vcpu_id", 8, 4, false),
-        ("__u64 previous_tsc_offset", 16, 8, false),
-        ("__u64 next_tsc_offset", 24, 8, false),
-    ];
     let load = [("u32 load", 8, 4, false)];
     let switch = [
         ("char prev_comm[16]", 8, 16, true),
@@ -201,8 +186,6 @@ pub(super) fn formats(names: &Names) -> Formats {
         ("int target_cpu", 32, 4, true),
     ];
     let of_vcpu = "\"vcpu %u\", REC->vcpu_id";
-    let of_offsets = "\"vcpu=%u prev=%llu next=%llu\", REC->vcpu_id, REC->previous_tsc_offset, \
-        REC->next_tsc_offset";
     let of_load = "\"%s\", __print_symbolic(REC->load, { 0, \"unload\" }, { 1, \"load\" })";
     let of_switch = "\"prev_comm=%s prev_pid=%d prev_prio=%d prev_state=%s ==> next_comm=%s \
         next_pid=%d next_prio=%d\", REC->prev_comm, REC->prev_pid, REC->prev_prio, \
@@ -219,7 +202,6 @@ pub(super) fn formats(names: &Names) -> Formats {
             format("kvm", "kvm_entry", ENTRY, &vcpu, of_vcpu),
             format("kvm", "kvm_userspace_exit", USER_EXIT, &vcpu, of_vcpu),
             format("kvm", "kvm_fpu", FPU, &load, of_load),
-            format("kvm", "kvm_write_tsc_offset", TSC_OFFSET, &offsets, of_offsets),
             format("sched", "sched_switch", SWITCH, &switch, of_switch),
             format("sched", "sched_waking", WAKING, &waking, of_waking),
         ],

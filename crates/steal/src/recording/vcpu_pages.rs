@@ -57,9 +57,6 @@ impl VcpuPages {
     /// Takes the next span.
     pub(super) fn span(&mut self, span: &Span) -> io::Result<()> {
         let at = span.start_tsc;
-        if self.reached == 0 {
-            self.put(at, &events::no_tsc_offset(self.vcpu))?;
-        }
         if at > self.reached || span.begins_exit {
             self.enter(at.min(self.reached))?;
         }
