@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::pipe::{PipeFlags, pipe_with};
+use shmring::spans::spans_bytes;
 use shmring::{
     Access, ByteConsumer, ByteProducer, Filled, GuestSide, HostSide, Mode, PCI_DEVICES,
     PageConsumer, PageProducer, Plan, Pulse, Received, Sent as Written, SharedMap,
@@ -125,7 +126,10 @@ impl GuestMemory {
             mode: Mode::Keep,
             control_bytes: CONTROL_BYTES,
         };
-        let plan = plan.filling(self.map.len_bytes()).map_err(io::Error::other)?;
+        // The end of the memory is for what the host tells of the guest's vCPUs.
+        let memory_bytes = self.map.len_bytes();
+        let for_region = memory_bytes - spans_bytes(memory_bytes);
+        let plan = plan.filling(for_region).map_err(io::Error::other)?;
         let side = GuestSide::create(Arc::clone(&self.map), &plan, boot_id);
         let side = side.map_err(io::Error::other)?;
         let control = ControlRings {

@@ -14,7 +14,8 @@
 //! shared memory, positions are checked each time, and what a guest scribbles over the region makes
 //! pages missing or their bytes wrong. What comes out of a page is as untrusted as ever.
 //!
-//! docs/formats/shared-memory.md describes the region byte by byte.
+//! docs/formats/shared-memory.md describes the region byte by byte. What a host tells its guest of the
+//! guest's vCPUs is in the same memory, behind the region: [`spans`].
 
 #![forbid(unsafe_code)]
 
@@ -27,6 +28,7 @@ mod page_consumer;
 mod page_producer;
 mod poll;
 mod slots;
+pub mod spans;
 
 pub use control::{ByteConsumer, ByteProducer, Received, Sent};
 pub use guest::{GuestSide, Pulse};

@@ -1,0 +1,19 @@
+//! The second half of shared memory: what a host tells a guest of its own vCPUs. The host writes, the
+//! guest reads, and neither waits for the other.
+//!
+//! It lies at the end of the memory, behind whatever region an agent lays out before it, and is laid out
+//! by the host alone. The guest's side maps it for reading; so several programs in the guest can read it
+//! at a time. docs/formats/spans.md describes it byte by byte.
+
+mod area;
+mod reader;
+mod span;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use area::{MOST_VCPUS, SpansError, spans_bytes};
+pub use reader::{News, SpanReader};
+pub use span::{By, Did, Span};
+pub use writer::{SpanWriter, Told};

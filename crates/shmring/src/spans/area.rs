@@ -1,0 +1,176 @@
+//! Where everything is in the area: worked out from the memory's size and the number of vCPUs.
+
+use sys::SharedMap;
+
+/// `HSCSPANS` as a little-endian word.
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"HSCSPANS");
+/// Changes with the meaning of any byte.
+pub(super) const VERSION: u64 = 1;
+
+/// Most vCPUs that are told of.
+pub const MOST_VCPUS: usize = 4096;
+/// The area is a part of the memory, at least and at most so large.
+const AREA_BYTES: (usize, usize) = (64 << 10, 16 << 20);
+/// Which part.
+const PART: usize = 8;
+/// Fewer slots would be overwritten between two looks of a reader.
+const FEWEST_SLOTS: usize = 128;
+
+/// Offsets of words in the area.
+pub(super) mod head {
+    pub(in super::super) const MAGIC: usize = 0;
+    pub(in super::super) const VERSION: usize = 8;
+    pub(in super::super) const AREA_BYTES: usize = 16;
+    pub(in super::super) const VCPUS: usize = 24;
+    pub(in super::super) const TICKS_PER_SECOND: usize = 32;
+    pub(in super::super) const INTERVAL_NS: usize = 40;
+    pub(in super::super) const EPOCH: usize = 128;
+    pub(in super::super) const STATE: usize = 136;
+    pub(in super::super) const BEATS: usize = 144;
+    pub(in super::super) const NAMES: usize = 192;
+}
+
+/// Names of exits: so many, each a word with the code and `isa`, and its text.
+pub(super) mod names {
+    pub(in super::super) const AT: usize = 4096;
+    pub(in super::super) const MOST: usize = 256;
+    pub(in super::super) const BYTES: usize = 48;
+    pub(in super::super) const TEXT: usize = 8;
+    pub(in super::super) const TEXT_BYTES: usize = BYTES - TEXT;
+}
+
+/// Offset of the first ring.
+const RINGS_AT: usize = names::AT + names::MOST * names::BYTES;
+
+/// Offsets of words in the head of a vCPU's ring.
+pub(super) mod ring {
+    pub(in super::super) const POSITION: usize = 0;
+    pub(in super::super) const KNOWN_TO: usize = 8;
+    pub(in super::super) const KNOWN_FROM: usize = 16;
+    pub(in super::super) const VCPU: usize = 24;
+    pub(in super::super) const LOST_EVENTS: usize = 32;
+    pub(in super::super) const SLOTS: usize = 128;
+}
+
+/// Offsets of words in a slot.
+pub(super) mod slot {
+    pub(in super::super) const SEQUENCE: usize = 0;
+    pub(in super::super) const START: usize = 8;
+    pub(in super::super) const TICKS: usize = 16;
+    pub(in super::super) const WHAT: usize = 24;
+    pub(in super::super) const BYTES: usize = 32;
+}
+
+/// Memory without spans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpansError {
+    /// There is no room for an area, or for rings of so many vCPUs.
+    #[error("{memory_bytes} bytes of shared memory are too few for {vcpus} vCPUs")]
+    TooSmall {
+        /// Bytes there are.
+        memory_bytes: usize,
+        /// vCPUs that are to be told of.
+        vcpus: usize,
+    },
+    /// An agent has laid out a region that needs the memory to its end.
+    #[error("an agent in the guest uses the memory to its end; start one of this version")]
+    InUse,
+    /// Nobody has laid the area out.
+    #[error("this machine's host tells nothing of its vCPUs (hyperscope publish does)")]
+    NotThere,
+    /// The area is of another version of this format.
+    #[error("the host tells of vCPUs in version {0} of the format, which is not known here")]
+    Version(u64),
+    /// Sizes that no host writes.
+    #[error("the shared memory holds sizes that can't be")]
+    Sizes,
+}
+
+/// Bytes at the end of memory of that size that belong to spans; 0: it is too small to have any.
+#[must_use]
+pub fn spans_bytes(memory_bytes: usize) -> usize {
+    let (least, most) = AREA_BYTES;
+    if memory_bytes < 2 * least {
+        return 0;
+    }
+    let part = (memory_bytes / PART).clamp(least, most);
+    // Whole pages, at the end of memory that is made of whole pages.
+    part & !(super::super::layout::ALIGN - 1)
+}
+
+/// The place of everything. No offset is read from the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Area {
+    pub(super) at: usize,
+    pub(super) bytes: usize,
+    pub(super) vcpus: usize,
+    ring_bytes: usize,
+    slots: usize,
+}
+
+impl Area {
+    pub(super) fn of(memory_bytes: usize, vcpus: usize) -> Result<Self, SpansError> {
+        let too_small = SpansError::TooSmall { memory_bytes, vcpus };
+        let bytes = spans_bytes(memory_bytes);
+        if bytes == 0 || !(1..=MOST_VCPUS).contains(&vcpus) {
+            return Err(too_small);
+        }
+        let ring_bytes = ((bytes - RINGS_AT) / vcpus) & !63;
+        let slots = ring_bytes.saturating_sub(ring::SLOTS) / slot::BYTES;
+        if slots < FEWEST_SLOTS {
+            return Err(too_small);
+        }
+        let at = (memory_bytes - bytes) & !(super::super::layout::ALIGN - 1);
+        Ok(Self { at, bytes, vcpus, ring_bytes, slots })
+    }
+
+    /// What the memory declares, if it is what follows from its size.
+    pub(super) fn load(map: &SharedMap) -> Result<Self, SpansError> {
+        let bytes = spans_bytes(map.len_bytes());
+        if bytes == 0 {
+            return Err(SpansError::NotThere);
+        }
+        let at = (map.len_bytes() - bytes) & !(super::super::layout::ALIGN - 1);
+        let word = |offset: usize| map.load(at + offset);
+        if word(head::MAGIC) != MAGIC {
+            return Err(SpansError::NotThere);
+        }
+        let version = word(head::VERSION);
+        if version != VERSION {
+            return Err(SpansError::Version(version));
+        }
+        let vcpus = usize::try_from(word(head::VCPUS)).map_err(|_| SpansError::Sizes)?;
+        let area = Self::of(map.len_bytes(), vcpus).map_err(|_| SpansError::Sizes)?;
+        if word(head::AREA_BYTES) != bytes as u64 {
+            return Err(SpansError::Sizes);
+        }
+        Ok(area)
+    }
+
+    /// Offset of a word of the area's head.
+    pub(super) fn head(&self, offset: usize) -> usize {
+        self.at + offset
+    }
+
+    /// Offset of a name.
+    pub(super) fn name(&self, index: usize) -> usize {
+        self.at + names::AT + index % names::MOST * names::BYTES
+    }
+
+    /// Offset of a word in the head of a vCPU's ring.
+    pub(super) fn ring(&self, vcpu: usize, offset: usize) -> usize {
+        self.at + RINGS_AT + vcpu * self.ring_bytes + offset
+    }
+
+    /// Offset of a word in the slot for a position.
+    pub(super) fn slot(&self, vcpu: usize, position: u64, offset: usize) -> usize {
+        // The remainder is less than the count, which is a usize.
+        let index = (position % self.slots()) as usize;
+        self.ring(vcpu, ring::SLOTS) + index * slot::BYTES + offset
+    }
+
+    /// Slots of each ring.
+    pub(super) fn slots(&self) -> u64 {
+        self.slots as u64
+    }
+}
