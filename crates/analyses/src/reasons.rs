@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use abi::Abi;
 use eventfmt::{EventFormat, PrintProgram};
-use sources::Recording;
+use sources::{FormatTable, Recording};
 
 /// The instruction set whose virtualisation an exit belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -102,9 +102,14 @@ impl ReasonNames {
     /// Prepares the tables of `recording`.
     #[must_use]
     pub fn new(recording: &Recording) -> Self {
-        let abi = recording.abi();
+        Self::of_formats(recording.formats(), recording.abi())
+    }
+
+    /// Prepares the tables of a machine with these formats.
+    #[must_use]
+    pub fn of_formats(formats: &FormatTable, abi: Abi) -> Self {
         let events = ["kvm:kvm_exit", "kvm-s390:kvm_s390_sie_exit", "kvm:kvm_s390_sie_exit"];
-        let format = events.iter().find_map(|name| recording.formats().by_name(name));
+        let format = events.iter().find_map(|name| formats.by_name(name));
         let exit_event = format
             .and_then(|format| Some((format.clone(), PrintProgram::compile(format, abi).ok()?)));
         Self {

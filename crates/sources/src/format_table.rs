@@ -11,6 +11,15 @@ pub struct FormatTable {
     ids: HashMap<String, u16>,
 }
 
+impl FromIterator<EventFormat> for FormatTable {
+    /// The table of formats that come from elsewhere than a recording: a kernel that runs.
+    fn from_iter<I: IntoIterator<Item = EventFormat>>(formats: I) -> Self {
+        let mut table = Self::default();
+        formats.into_iter().for_each(|format| table.insert(format));
+        table
+    }
+}
+
 impl FormatTable {
     /// Takes a format in; a later one with the same id takes its place.
     pub(crate) fn insert(&mut self, format: EventFormat) {

@@ -7,10 +7,12 @@ mod file_map;
 pub mod guest_instructions;
 mod physical_page;
 mod shared_map;
+mod tsc;
 mod tsc_conversion;
 pub mod vsock;
 
 pub use file_map::{FileMap, OpenError};
 pub use physical_page::PhysicalPage;
 pub use shared_map::{Access, SharedMap};
+pub use tsc::tsc;
 pub use tsc_conversion::tsc_conversion;

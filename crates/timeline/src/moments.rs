@@ -7,6 +7,7 @@
 //! host.
 
 mod decode;
+mod live;
 mod merge;
 mod names;
 
@@ -18,6 +19,7 @@ use self::merge::Merger;
 use crate::losses::Losses;
 use crate::rounds::{self, Input};
 
+pub use live::LiveMoments;
 pub use names::ThreadNames;
 
 /// Fields of one event that can be asked for.

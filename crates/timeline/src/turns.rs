@@ -102,7 +102,13 @@ impl VcpuTurns {
     /// What is wanted of an event, if it matters to vCPUs. Its tags are below [`OWN_TAGS`].
     #[must_use]
     pub fn wanted(recording: &Recording, format: &EventFormat) -> Option<Wanted> {
-        events::wanted(recording, format)
+        events::wanted(format, recording.is_nanoseconds())
+    }
+
+    /// [`VcpuTurns::wanted`] of a machine that runs, whose events' times are nanoseconds or ticks.
+    #[must_use]
+    pub fn wanted_live(format: &EventFormat, is_nanoseconds: bool) -> Option<Wanted> {
+        events::wanted(format, is_nanoseconds)
     }
 
     /// Takes the next event of the recording. One that a caller has wanted under a tag of its own is
@@ -132,6 +138,19 @@ impl VcpuTurns {
             journal.tell(thread, vcpu.level(), None, TurnEnd::GoesOn, sink);
         }
         true
+    }
+
+    /// Tells what every vCPU did up to `now_ns`, for callers that can't wait for exits to end: no
+    /// event before that moment may follow. Which of this time was lost or spent polling is judged by
+    /// what was seen until now.
+    pub fn tell_all(&mut self, now_ns: u64, sink: &mut impl TurnSink) {
+        for thread in self.vcpus.threads() {
+            let Some(vcpu) = self.vcpus.of_thread(thread) else { continue };
+            if let Some(journal) = self.journals.get_mut(vcpu.index) {
+                journal.goes_on(vcpu, now_ns);
+                journal.tell_part(vcpu, thread, sink);
+            }
+        }
     }
 
     /// The kinds of events seen so far.

@@ -4,7 +4,7 @@ use abi::ByteOrder;
 use eventfmt::{EventFormat, NumberAt};
 use ringbuf::{Page, Record};
 use rustc_hash::FxHashMap;
-use sources::{Block, Damage, Recording};
+use sources::{Block, Damage, FormatTable, Recording};
 
 use super::names::{COMM_BYTES, Comm};
 use super::{Gap, MOST_FIELDS, Moment, Wanted};
@@ -51,7 +51,7 @@ impl Event {
 
 /// The wanted events of one recording.
 #[derive(Debug)]
-struct Reader {
+pub(crate) struct Reader {
     order: ByteOrder,
     type_at: NumberAt,
     pid_at: NumberAt,
@@ -60,8 +60,11 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(recording: &Recording, wanted: impl Fn(&EventFormat) -> Option<Wanted>) -> Self {
-        let formats = recording.formats();
+    pub(crate) fn new(
+        formats: &FormatTable,
+        order: ByteOrder,
+        wanted: impl Fn(&EventFormat) -> Option<Wanted>,
+    ) -> Self {
         let mut by_id = Vec::new();
         for (id, format) in formats.iter() {
             let Some(wanted) = wanted(format) else { continue };
@@ -70,12 +73,17 @@ impl Reader {
                 *place = Some(Event::new(format, &wanted));
             }
         }
-        let order = recording.abi().order;
         Self { order, type_at: formats.type_at(), pid_at: formats.pid_at(), by_id }
     }
 
+    /// Leaves out names of threads: who reads pages as they come has no use for them.
+    pub(crate) fn without_names(mut self) -> Self {
+        self.by_id.iter_mut().flatten().for_each(|event| event.names.clear());
+        self
+    }
+
     #[inline]
-    fn record(
+    pub(crate) fn record(
         &self,
         (recording, cpu, stamp_ns): (u16, u16, u64),
         payload: &[u8],
@@ -113,9 +121,9 @@ impl Reader {
 
 /// What a block becomes.
 #[derive(Debug, Default)]
-pub(super) struct MomentBatch {
+pub(crate) struct MomentBatch {
     /// In time order, unless the page is damaged.
-    pub(super) moments: Vec<Moment>,
+    pub(crate) moments: Vec<Moment>,
     /// In the order of the moments that come next, with the index of that one.
     pub(super) gaps: Vec<(usize, Gap)>,
     /// By thread, the name told last.
@@ -166,7 +174,10 @@ impl<'o> Decoder<'o> {
         owners: &'o [u16],
         wanted: &dyn Fn(usize, &EventFormat) -> Option<Wanted>,
     ) -> Self {
-        let reader = |(at, recording)| Reader::new(recording, |format| wanted(at, format));
+        let reader = |(at, recording): (usize, &Recording)| {
+            let order = recording.abi().order;
+            Reader::new(recording.formats(), order, |format| wanted(at, format))
+        };
         Self { readers: recordings.iter().enumerate().map(reader).collect(), owners }
     }
 }

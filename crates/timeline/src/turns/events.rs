@@ -1,7 +1,6 @@
 //! Which events make turns, and what they say of threads: the rules of the exits, asked of moments.
 
 use eventfmt::EventFormat;
-use sources::Recording;
 
 use crate::kvm_events::{
     ARM64_EXIT, FLAG, HOST_WORK_SYSTEMS, ONLY_IF, RULES, SCHED_SWITCH, SLEEP_STATES, THREAD, VALUE,
@@ -31,13 +30,13 @@ pub fn is_host_work(format: &EventFormat) -> bool {
     HOST_WORK_SYSTEMS.contains(&format.system())
 }
 
-pub(super) fn wanted(recording: &Recording, format: &EventFormat) -> Option<Wanted> {
+pub(super) fn wanted(format: &EventFormat, is_nanoseconds: bool) -> Option<Wanted> {
     let name = format.full_name();
     if name == SCHED_SWITCH {
         return Some(Wanted { tag: SWITCH_TAG, fields: SWITCH_FIELDS });
     }
     if let Some((tag, rule)) = (0..).zip(RULES).find(|(_, rule)| rule.event == name) {
-        if rule.kind == Kind::VcpuWakeup && !recording.is_nanoseconds() {
+        if rule.kind == Kind::VcpuWakeup && !is_nanoseconds {
             // Its duration is in nanoseconds and can't be laid over stamps that are not.
             return None;
         }
