@@ -47,7 +47,16 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("tracefs", &["abi", "ringbuf", "sys"]),
     ("wire", &[]),
     ("channel", &["shmring", "sys", "tracefs", "wire"]),
-    ("agent", &["abi", "channel", "sys", "tracedat", "tracefs", "wire"]),
+    ("agent", &["abi", "channel", "steal", "sys", "tracedat", "tracefs", "wire"]),
+    // What a host tells guests of their vCPUs: made by the one, read by the other.
+    (
+        "publish",
+        &[
+            "abi", "analyses", "channel", "eventfmt", "recorder", "ringbuf", "shmring", "sources",
+            "sys", "timeline", "tracefs",
+        ],
+    ),
+    ("steal", &["abi", "ringbuf", "shmring", "sys", "tracedat"]),
     ("recorder", &["abi", "channel", "sys", "tracedat", "tracefs", "wire"]),
 ];
 

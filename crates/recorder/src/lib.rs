@@ -27,5 +27,5 @@ pub use losses::CpuLosses;
 pub use recording::{Plan, Progress, Recording};
 pub use session::Recorded;
 pub use tracefs::Profile;
-pub use vms::{Vcpu, Vm, running};
+pub use vms::{Vcpu, Vm, running, vm_of};
 pub use wire::DeviceRange;

@@ -65,6 +65,12 @@ pub fn running() -> Vec<Vm> {
     pids.into_iter().filter(|&pid| has_vm(pid)).map(vm).collect()
 }
 
+/// The vCPUs of one VM, as they are now; none where it has ended.
+#[must_use]
+pub fn vm_of(pid: u32) -> Option<Vec<Vcpu>> {
+    has_vm(pid).then(|| vcpus(pid))
+}
+
 /// Whether a process holds a VM: KVM gives it a file named so.
 fn has_vm(pid: u32) -> bool {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };

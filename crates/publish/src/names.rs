@@ -1,0 +1,27 @@
+//! The kernel's names of exits, each told to the guest when it is first needed.
+
+use std::collections::HashSet;
+
+use analyses::ReasonNames;
+use shmring::spans::SpanWriter;
+
+/// Names that were told.
+#[derive(Debug)]
+pub(crate) struct Names {
+    of_kernel: ReasonNames,
+    told: HashSet<(u8, u32)>,
+}
+
+impl Names {
+    pub(crate) fn new(of_kernel: ReasonNames) -> Self {
+        Self { of_kernel, told: HashSet::new() }
+    }
+
+    /// Tells the name of a code, unless it was.
+    pub(crate) fn tell(&mut self, isa: u8, code: u32, writer: &mut SpanWriter) {
+        if self.told.insert((isa, code)) {
+            let name = self.of_kernel.name(isa, code.into());
+            writer.name(isa, code, &name);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Which VM is told, and that the memory is that VM's and nobody else's.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use channel::HostAddress;
+use recorder::Vm;
+
+use crate::error::{PublishError, Result};
+
+/// A VM that is to be told, and its memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Permitted {
+    pub(crate) vm: Vm,
+    pub(crate) memory: PathBuf,
+}
+
+/// What `NAME`, `shm:FILE` or `NAME=shm:FILE` means among the VMs that run.
+///
+/// # Errors
+/// When there is no such VM, or the memory is not that one's alone.
+pub(crate) fn find(asked: &str, vms: &[Vm]) -> Result<Permitted> {
+    let permitted = named(asked, vms)?;
+    let Permitted { vm, memory } = &permitted;
+    let (name, path) = (vm.name.clone(), memory.clone());
+    if !maps(vm.pid, memory) {
+        return Err(PublishError::NotItsMemory { vm: name, path });
+    }
+    let other = vms.iter().find(|other| other.pid != vm.pid && maps(other.pid, memory));
+    match other.map(|other| other.name.clone()) {
+        Some(other) => Err(PublishError::SharedWithOthers { vm: name, other, path }),
+        None => Ok(permitted),
+    }
+}
+
+fn named(asked: &str, vms: &[Vm]) -> Result<Permitted> {
+    let called = |name: &str| vms.iter().find(|vm| vm.is_called(name)).cloned();
+    if let Some(vm) = called(asked) {
+        let memory = vm.channels.iter().find_map(|channel| channel.strip_prefix("shm:"));
+        let memory = memory.ok_or_else(|| PublishError::NoMemory(vm.name.clone()))?.into();
+        return Ok(Permitted { vm, memory });
+    }
+    let (name, channel) = match asked.split_once('=') {
+        Some((name, channel)) if !name.contains(':') => (Some(name), channel),
+        _ => (None, asked),
+    };
+    let no_vm = || PublishError::NoVm(name.unwrap_or(asked).to_owned());
+    let Ok(HostAddress::SharedMemory { path: memory }) = channel.parse::<HostAddress>() else {
+        if name.is_none() && !channel.contains(':') {
+            return Err(no_vm());
+        }
+        let text = format!("{channel:?} is no memory that a guest shares: write shm:FILE");
+        return Err(PublishError::Usage(text));
+    };
+    let vm = match name {
+        Some(name) => called(name),
+        None => vms.iter().find(|vm| maps(vm.pid, &memory)).cloned(),
+    };
+    Ok(Permitted { vm: vm.ok_or_else(no_vm)?, memory })
+}
+
+/// Whether a process has mapped this very file, by whatever name.
+fn maps(pid: u32, file: &Path) -> bool {
+    let Ok(wanted) = fs::metadata(file) else { return false };
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    maps.lines().any(|line| {
+        let mut fields = line.split_whitespace();
+        let range = fields.next().unwrap_or_default();
+        let inode = fields.nth(3).and_then(|inode| inode.parse::<u64>().ok());
+        inode == Some(wanted.ino()) && {
+            // Numbers of inodes repeat on other devices; this is a link to the file itself.
+            let mapped = fs::metadata(format!("/proc/{pid}/map_files/{range}"));
+            mapped.is_ok_and(|one| (one.dev(), one.ino()) == (wanted.dev(), wanted.ino()))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vm(name: &str, pid: u32, memory: Option<&Path>) -> Vm {
+        let channels = memory.map(|path| format!("shm:{}", path.display()));
+        Vm {
+            name: name.into(),
+            pid,
+            program: "qemu".into(),
+            vcpus: Vec::new(),
+            vsock_cid: None,
+            channels: channels.into_iter().collect(),
+        }
+    }
+
+    #[test]
+    fn memory_is_told_to_the_vm_that_maps_it_and_to_no_other() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        let path = file.path();
+        let asked = |name: &str| format!("{name}=shm:{}", path.display());
+        let own = std::process::id();
+        let vms = [vm("web", own, Some(path)), vm("db", 1, None)];
+        let not_its = find("web", &vms);
+        assert!(matches!(not_its, Err(PublishError::NotItsMemory { .. })), "{not_its:?}");
+        let map = shmring::SharedMap::open(path, shmring::Access::Read).unwrap();
+        if !maps(own, path) {
+            eprintln!("skipped: this user may not look at map_files");
+            return;
+        }
+        for asked in ["web".to_owned(), asked("web"), format!("shm:{}", path.display())] {
+            let found = find(&asked, &vms).unwrap();
+            assert_eq!((found.vm.name.as_str(), found.memory.as_path()), ("web", path));
+        }
+        assert!(matches!(find(&asked("db"), &vms), Err(PublishError::NotItsMemory { .. })));
+        assert!(matches!(find("db", &vms), Err(PublishError::NoMemory(_))));
+        for wrong in ["cache", "cache=shm:/x"] {
+            assert!(matches!(find(wrong, &vms), Err(PublishError::NoVm(_))), "{wrong}");
+        }
+        assert!(matches!(find("web=vsock:3", &vms), Err(PublishError::Usage(_))));
+        drop(map);
+        assert!(!maps(own, path));
+    }
+
+    #[test]
+    fn memory_of_two_vms_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        let _map = shmring::SharedMap::open(file.path(), shmring::Access::Read).unwrap();
+        let own = std::process::id();
+        if !maps(own, file.path()) {
+            eprintln!("skipped: this user may not look at map_files");
+            return;
+        }
+        // The process is the same under another number: its thread group's, by way of /proc/thread-self.
+        let thread = fs::read_link("/proc/thread-self").unwrap();
+        let tid: u32 = thread.file_name().unwrap().to_str().unwrap().parse().unwrap();
+        if tid != own {
+            let vms = [vm("web", own, Some(file.path())), vm("spy", tid, None)];
+            let refused = find("web", &vms);
+            let is_shared = matches!(&refused, Err(PublishError::SharedWithOthers { other, .. })
+                if other == "spy");
+            assert!(is_shared, "{refused:?}");
+        }
+    }
+}

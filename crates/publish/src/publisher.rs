@@ -1,0 +1,207 @@
+//! A thread for each guest that is told: looks, tells, sleeps.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use channel::Signal;
+use recorder::Vm;
+use rustix::time::{ClockId, clock_gettime};
+use shmring::spans::SpanWriter;
+use shmring::{Access, SharedMap};
+
+use crate::error::{PublishError, Result};
+use crate::guest_clock::GuestClock;
+use crate::names::Names;
+use crate::permission::{self, Permitted};
+use crate::spans::Spans;
+use crate::trace::Trace;
+
+/// How far behind the present all is told, as a part of a second: an event that was begun by then is in
+/// the kernel's buffer, also where the CPU it happened on is a vCPU that is kept from running.
+const BEHIND: u64 = 200;
+/// Looks come no closer.
+const SHORTEST: Duration = Duration::from_millis(1);
+/// Looks between two times that KVM is asked for clocks, and whether the VM is still there.
+const CLOCK_LOOKS: u32 = 10;
+
+/// Who is told, and how soon.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Guests: names of VMs, or `[NAME=]shm:FILE`.
+    pub guests: Vec<String>,
+    /// Time between two looks, a millisecond at least.
+    pub interval: Duration,
+}
+
+/// Guests that are told.
+#[derive(Debug)]
+pub struct Publisher {
+    stop: Signal,
+    guests: Vec<(String, JoinHandle<Result<Summary>>)>,
+}
+
+/// What was told to one guest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The VM's name.
+    pub vm: String,
+    /// Spans of all its vCPUs.
+    pub spans: u64,
+    /// Pages of events that were read.
+    pub pages: u64,
+    /// Events that were lost.
+    pub lost_events: u64,
+    /// Looks.
+    pub looks: u64,
+    /// CPU time that all this took, in nanoseconds; the kernel's for writing events is not in it.
+    pub cpu_ns: u64,
+    /// Why it ended before it was told to.
+    pub over: Option<&'static str>,
+}
+
+impl Publisher {
+    /// Begins to tell guests. All can be told, or none is.
+    ///
+    /// # Errors
+    /// When a guest can't be told, or this system can't be traced.
+    pub fn begin(plan: &Plan) -> Result<Self> {
+        let vms = recorder::running();
+        let asked = plan.guests.iter().map(|asked| permission::find(asked, &vms));
+        let permitted: Vec<Permitted> = asked.collect::<Result<_>>()?;
+        let stop = Signal::new().map_err(PublishError::Pages)?;
+        let mut told = Vec::<Guest>::new();
+        for one in permitted {
+            if told.iter().any(|other| other.vm.pid == one.vm.pid) {
+                let text = format!("{} is named twice", one.vm.name);
+                return Err(PublishError::Usage(text));
+            }
+            told.push(Guest::begin(one, plan.interval, told.is_empty())?);
+        }
+        let interval = plan.interval.max(SHORTEST);
+        let start = |told: Guest| {
+            let (name, stop) = (told.vm.name.clone(), stop.clone());
+            (name, std::thread::spawn(move || told.go_on(&stop, interval)))
+        };
+        let guests = told.into_iter().map(start).collect();
+        Ok(Self { stop, guests })
+    }
+
+    /// Names of the VMs that are told.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.guests.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Whether none is told any more.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.guests.iter().all(|(_, thread)| thread.is_finished())
+    }
+
+    /// Ends, and says what was told.
+    ///
+    /// # Errors
+    /// When the trace of one of them could not be read.
+    pub fn end(self) -> Result<Vec<Summary>> {
+        self.stop.give();
+        let join = |(_, thread): (String, JoinHandle<Result<Summary>>)| {
+            let broken = || PublishError::Pages(std::io::Error::other("a thread has ended"));
+            thread.join().unwrap_or_else(|_| Err(broken()))
+        };
+        self.guests.into_iter().map(join).collect()
+    }
+}
+
+/// One guest.
+#[derive(Debug)]
+struct Guest {
+    vm: Vm,
+    trace: Trace,
+    spans: Spans,
+    behind: u64,
+}
+
+impl Guest {
+    fn begin(one: Permitted, interval: Duration, is_first: bool) -> Result<Self> {
+        let Permitted { vm, memory } = one;
+        let clocks = clocks(&vm)?;
+        let (trace, names) = Trace::begin(&vm, is_first)?;
+        let of_host = trace.ticks_per_second().unwrap_or(0);
+        let of_guest = clocks.first().map_or(0, |clock| clock.scaled(of_host));
+        let map = SharedMap::open(&memory, Access::ReadWrite)
+            .map_err(|source| PublishError::Memory { path: PathBuf::from(&memory), source })?;
+        let vcpus: Vec<u32> = vm.vcpus.iter().map(|vcpu| vcpu.vcpu).collect();
+        let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
+        let writer = SpanWriter::lay_out(Arc::new(map), &vcpus, of_guest, interval_ns)
+            .map_err(|source| PublishError::Area { vm: vm.name.clone(), source })?;
+        let spans = Spans::new(&vm, &clocks, writer, Names::new(names));
+        Ok(Self { vm, trace, spans, behind: of_host / BEHIND })
+    }
+
+    fn go_on(mut self, stop: &Signal, interval: Duration) -> Result<Summary> {
+        let begun_ns = thread_cpu_ns();
+        let (mut looks, mut over) = (0_u64, None);
+        let mut until_clocks = CLOCK_LOOKS;
+        while over.is_none() && !stop.wait(interval) {
+            over = self.look(self.behind)?;
+            looks += 1;
+            until_clocks -= 1;
+            if until_clocks == 0 && over.is_none() {
+                until_clocks = CLOCK_LOOKS;
+                over = self.look_at_clocks();
+            }
+        }
+        if over.is_none() {
+            over = self.look(0)?;
+            looks += 1;
+        }
+        let summary = Summary {
+            vm: self.vm.name,
+            spans: self.spans.count(),
+            pages: self.trace.pages_read(),
+            lost_events: self.trace.lost(),
+            looks,
+            cpu_ns: thread_cpu_ns().saturating_sub(begun_ns),
+            over,
+        };
+        self.spans.end();
+        Ok(summary)
+    }
+
+    /// Tells all up to so many ticks ago.
+    fn look(&mut self, behind: u64) -> Result<Option<&'static str>> {
+        let until = sys::tsc().unwrap_or(0).saturating_sub(behind);
+        self.trace.take(until, &mut self.spans)?;
+        let goes_on = self.spans.tell(until, self.trace.lost());
+        Ok((!goes_on).then_some("somebody else has written to its memory"))
+    }
+
+    /// Clocks may have been set, by the guest or by a migration.
+    fn look_at_clocks(&mut self) -> Option<&'static str> {
+        let Some(now) = recorder::vm_of(self.vm.pid) else { return Some("it has ended") };
+        for (index, vcpu) in self.vm.vcpus.iter().enumerate() {
+            let same = now.iter().find(|one| one.tid == vcpu.tid);
+            if let Some(clock) = same.and_then(GuestClock::of) {
+                self.spans.set_clock(index, clock);
+            }
+        }
+        None
+    }
+}
+
+fn clocks(vm: &Vm) -> Result<Vec<GuestClock>> {
+    let why = |why| PublishError::NoClock { vm: vm.name.clone(), why };
+    if vm.vcpus.is_empty() {
+        return Err(why("it has no vCPU threads that can be told by their names"));
+    }
+    let clocks = vm.vcpus.iter().map(GuestClock::of);
+    clocks.collect::<Option<_>>().ok_or_else(|| why("KVM tells no TSC offset in its debugfs"))
+}
+
+/// CPU time of this thread.
+fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+}

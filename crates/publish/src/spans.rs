@@ -1,0 +1,216 @@
+//! Turns of vCPUs become spans on the guest's clock.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+
+use recorder::Vm;
+use shmring::spans::{By, Did, Span, SpanWriter, Told};
+use timeline::Doing;
+use timeline::moments::{Gap, Moment, MomentSink};
+use timeline::turns::{SWITCH_TAG, Stretch, Turn, TurnSink, VcpuTurns};
+
+use crate::guest_clock::GuestClock;
+use crate::names::Names;
+
+#[cfg(test)]
+mod tests;
+
+/// Switches of a vCPU that are remembered: those between two times that all is told.
+const MOST_SWITCHES: usize = 1 << 16;
+/// Threads whose owners are remembered; ids come again, so not for ever.
+const MOST_THREADS: usize = 4096;
+
+/// A vCPU that is told of.
+#[derive(Debug)]
+struct Vcpu {
+    tid: u32,
+    clock: GuestClock,
+    /// When it was taken off its CPU, and who came in its place.
+    switched: VecDeque<(u64, By)>,
+    /// The exit whose beginning was told last.
+    exit_told: Option<u64>,
+    told: Told,
+}
+
+/// Everything that is told of one VM.
+#[derive(Debug)]
+pub(crate) struct Spans {
+    turns: VcpuTurns,
+    teller: Teller,
+}
+
+#[derive(Debug)]
+struct Teller {
+    writer: SpanWriter,
+    names: Names,
+    vcpus: Vec<Vcpu>,
+    by_thread: HashMap<u32, usize>,
+    owners: Owners,
+    spans: u64,
+}
+
+impl Spans {
+    pub(crate) fn new(vm: &Vm, clocks: &[GuestClock], writer: SpanWriter, names: Names) -> Self {
+        let vcpu = |(vcpu, clock): (&recorder::Vcpu, &GuestClock)| Vcpu {
+            tid: vcpu.tid,
+            clock: *clock,
+            switched: VecDeque::new(),
+            exit_told: None,
+            told: Told::default(),
+        };
+        let vcpus: Vec<Vcpu> = vm.vcpus.iter().zip(clocks).map(vcpu).collect();
+        let by_thread: HashMap<u32, usize> =
+            vcpus.iter().enumerate().map(|(index, vcpu)| (vcpu.tid, index)).collect();
+        let owners = Owners::new(vm.pid);
+        let teller = Teller { writer, names, vcpus, by_thread, owners, spans: 0 };
+        Self { turns: VcpuTurns::default(), teller }
+    }
+
+    /// Tells all up to a moment of the host's TSC. False when somebody else uses the memory.
+    pub(crate) fn tell(&mut self, host_tsc: u64, lost_events: u64) -> bool {
+        self.turns.tell_all(host_tsc, &mut self.teller);
+        for (index, vcpu) in self.teller.vcpus.iter_mut().enumerate() {
+            if vcpu.told.from_tsc != 0 {
+                vcpu.told.to_tsc = vcpu.clock.guest_tsc(host_tsc);
+            }
+            vcpu.told.lost_events = lost_events;
+            self.teller.writer.tell(index, vcpu.told);
+        }
+        self.teller.writer.beat()
+    }
+
+    /// KVM may have set a vCPU's clock anew.
+    pub(crate) fn set_clock(&mut self, index: usize, clock: GuestClock) {
+        if let Some(vcpu) = self.teller.vcpus.get_mut(index) {
+            vcpu.clock = clock;
+        }
+    }
+
+    /// Spans so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.teller.spans
+    }
+
+    /// Says that nothing more comes.
+    pub(crate) fn end(self) {
+        self.teller.writer.end();
+    }
+}
+
+impl MomentSink for Spans {
+    fn moment(&mut self, moment: &Moment) {
+        if moment.tag == SWITCH_TAG
+            && let (Some(goes), Some(comes)) = (moment.thread_value(0), moment.thread_value(2))
+        {
+            self.teller.switch(moment.stamp_ns, goes, comes);
+        }
+        self.turns.moment(moment, &mut self.teller);
+    }
+
+    fn gap(&mut self, gap: &Gap) {
+        self.turns.gap(gap);
+    }
+}
+
+impl Teller {
+    fn switch(&mut self, host_tsc: u64, goes: u32, comes: u32) {
+        let is_vcpu = self.by_thread.contains_key(&comes);
+        let Some(vcpu) = self.by_thread.get(&goes).and_then(|at| self.vcpus.get_mut(*at)) else {
+            return;
+        };
+        let by = match (comes, is_vcpu) {
+            // Nobody: the CPU is idle.
+            (0, _) => By::Unknown,
+            (_, true) => By::OwnVcpu,
+            _ if self.owners.is_own(comes) => By::OwnVmm,
+            _ => By::Others,
+        };
+        if vcpu.switched.len() >= MOST_SWITCHES {
+            vcpu.switched.pop_front();
+        }
+        vcpu.switched.push_back((host_tsc, by));
+    }
+}
+
+impl Vcpu {
+    /// Who came in its place when it was last taken off its CPU, by then.
+    fn by(&mut self, host_tsc: u64) -> By {
+        while self.switched.get(1).is_some_and(|(at, _)| *at <= host_tsc) {
+            self.switched.pop_front();
+        }
+        self.switched.front().filter(|(at, _)| *at <= host_tsc).map_or(By::Unknown, |(_, by)| *by)
+    }
+
+    fn span(&mut self, stretch: &Stretch, turn: &Turn<'_>) -> Option<Span> {
+        let did = did(stretch.doing)?;
+        let exit = turn.exit.filter(|_| stretch.in_exit);
+        let begins_exit = exit.is_some_and(|exit| self.exit_told != Some(exit.start_ns));
+        if let Some(exit) = exit {
+            self.exit_told = Some(exit.start_ns);
+        }
+        let by = if did == Did::Preempted { self.by(stretch.from_ns) } else { By::Unknown };
+        let start_tsc = self.clock.guest_tsc(stretch.from_ns);
+        Some(Span {
+            start_tsc,
+            ticks: self.clock.guest_tsc(stretch.to_ns).saturating_sub(start_tsc),
+            did,
+            by,
+            begins_exit,
+            code: exit.map(|exit| exit.code as u32),
+            isa: exit.map_or(0, |exit| exit.isa),
+            level: exit.map_or(turn.level, |exit| exit.level),
+        })
+    }
+}
+
+/// What is told of a stretch; nothing while the vCPU runs its guest.
+fn did(doing: Doing) -> Option<Did> {
+    Some(match doing {
+        Doing::Guest => return None,
+        Doing::BeforeExit | Doing::Kernel | Doing::HaltPoll => Did::Kernel,
+        Doing::User => Did::User,
+        Doing::Preempted => Did::Preempted,
+        Doing::Waiting => Did::Waiting,
+        Doing::Blocked => Did::Asleep,
+        Doing::Unknown => Did::Unknown,
+    })
+}
+
+impl TurnSink for Teller {
+    fn turn(&mut self, turn: &Turn<'_>) {
+        let Some(&index) = self.by_thread.get(&turn.thread) else { return };
+        let Some(vcpu) = self.vcpus.get_mut(index) else { return };
+        for stretch in turn.stretches {
+            if vcpu.told.from_tsc == 0 {
+                vcpu.told.from_tsc = vcpu.clock.guest_tsc(stretch.from_ns).max(1);
+            }
+            let Some(span) = vcpu.span(stretch, turn) else { continue };
+            if let Some(code) = span.code {
+                self.names.tell(span.isa, code, &mut self.writer);
+            }
+            self.writer.push(index, &span);
+            self.spans += 1;
+        }
+    }
+}
+
+/// Which threads are the VMM's own.
+#[derive(Debug)]
+struct Owners {
+    tasks: PathBuf,
+    known: HashMap<u32, bool>,
+}
+
+impl Owners {
+    fn new(pid: u32) -> Self {
+        Self { tasks: PathBuf::from(format!("/proc/{pid}/task")), known: HashMap::new() }
+    }
+
+    fn is_own(&mut self, tid: u32) -> bool {
+        if self.known.len() >= MOST_THREADS {
+            self.known.clear();
+        }
+        let look = || self.tasks.join(tid.to_string()).exists();
+        *self.known.entry(tid).or_insert_with(look)
+    }
+}

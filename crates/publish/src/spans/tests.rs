@@ -1,0 +1,273 @@
+//! Made-up histories, from pages to what a guest reads.
+
+use std::sync::Arc;
+
+use abi::{Abi, ByteOrder, LongSize};
+use analyses::ReasonNames;
+use eventfmt::EventFormat;
+use proptest::prelude::*;
+use recorder::{Vcpu as RunningVcpu, Vm};
+use ringbuf::PageLayout;
+use shmring::SharedMap;
+use shmring::spans::{News, SpanReader};
+use sources::FormatTable;
+use testkit::{KernelFormats, Machine, MissedEvents, PageBuilder};
+use timeline::moments::LiveMoments;
+
+use super::*;
+
+const ABI: Abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };
+const PAGE: usize = 4096;
+/// The vCPUs' threads; the guest's TSC is ahead of the host's by so much.
+const THREADS: [i32; 2] = [50, 51];
+const AHEAD: u64 = 1_000_000;
+
+struct Told {
+    formats: KernelFormats,
+    live: LiveMoments,
+    spans: Spans,
+    reader: SpanReader,
+}
+
+impl Told {
+    fn new() -> Self {
+        let formats = KernelFormats::new(Machine::X86, ABI);
+        let table: FormatTable = formats
+            .systems()
+            .into_iter()
+            .flat_map(|(system, texts)| texts.into_iter().map(move |text| (system, text)))
+            .map(|(system, text)| EventFormat::parse(system, text.as_bytes()).unwrap())
+            .collect();
+        let layout = PageLayout { order: ABI.order, commit: ABI.long, page_size: PAGE };
+        let live =
+            LiveMoments::new(&table, layout, 2, |format| VcpuTurns::wanted_live(format, false));
+        let vcpu = |(vcpu, tid): (u32, i32)| RunningVcpu {
+            vcpu,
+            tid: tid.cast_unsigned(),
+            tsc_offset: Some(AHEAD.cast_signed()),
+            tsc_scaling_ratio: None,
+            tsc_scaling_bits: None,
+        };
+        let vcpus: Vec<RunningVcpu> = (0..).zip(THREADS).map(vcpu).collect();
+        let clocks: Vec<GuestClock> =
+            vcpus.iter().map(|one| GuestClock::of(one).unwrap()).collect();
+        // No such process: nobody but vCPUs is the VM's own.
+        let (name, program, pid) = ("web".into(), "qemu".into(), u32::MAX);
+        let vm = Vm { name, pid, program, vcpus, vsock_cid: None, channels: Vec::new() };
+        let map = Arc::new(SharedMap::of_bytes(&vec![0; 1 << 20]).unwrap());
+        let writer = SpanWriter::lay_out(Arc::clone(&map), &[0, 1], 0, 0).unwrap();
+        let names = Names::new(ReasonNames::of_formats(&table, ABI));
+        let spans = Spans::new(&vm, &clocks, writer, names);
+        let reader = SpanReader::attach(map, true).unwrap();
+        Self { formats, live, spans, reader }
+    }
+
+    fn event(&self, what: &What, tid: i32, vcpu: u32) -> Vec<u8> {
+        let event = |name: &str| self.formats.event(name).pid(tid);
+        let switch = |prev: i32, state: u64, next: i32| {
+            let switch = self.formats.event("sched_switch").pid(prev).set("prev_pid", prev);
+            switch.set("prev_state", state).set("next_pid", next).build()
+        };
+        match *what {
+            What::Exit(code) => event("kvm_exit").set("exit_reason", code).set("isa", 2).build(),
+            What::Entry => event("kvm_entry").set("vcpu_id", vcpu).build(),
+            What::User => event("kvm_userspace_exit").build(),
+            What::Back => event("kvm_fpu").set("load", 1).build(),
+            What::Preempted(by) => switch(tid, 0, by),
+            What::Sleeps => switch(tid, 1, 0),
+            What::Woken => self.formats.event("sched_waking").pid(0).set("pid", tid).build(),
+            What::Runs => switch(0, 0, tid),
+        }
+    }
+
+    fn page(&mut self, cpu: u16, events: &[(u64, What)], missed: Option<MissedEvents>) {
+        let Some(&(begin, _)) = events.first() else { return };
+        let mut page = PageBuilder::new(ABI, PAGE, begin);
+        if let Some(missed) = missed {
+            page.missed(missed);
+        }
+        let mut now = begin;
+        for (at, what) in events {
+            let bytes = self.event(what, THREADS[usize::from(cpu)], cpu.into());
+            page.event(u32::try_from(at - now).unwrap(), &bytes);
+            now = *at;
+        }
+        self.live.page(cpu.into(), cpu, &page.build().bytes);
+    }
+
+    fn tell(&mut self, until: u64) {
+        self.live.give(until, &mut self.spans);
+        assert!(self.spans.tell(until, self.live.lost()));
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Exit(u32),
+    Entry,
+    User,
+    Back,
+    Preempted(i32),
+    Sleeps,
+    Woken,
+    Runs,
+}
+
+/// Times on the host's TSC, as they were written.
+fn plain(news: News) -> Vec<(u64, u64, Did, By, bool, Option<u32>)> {
+    let of = |span: &Span| {
+        let (from, to) = (span.start_tsc - AHEAD, span.end_tsc() - AHEAD);
+        (from, to, span.did, span.by, span.begins_exit, span.code)
+    };
+    news.spans.iter().map(of).collect()
+}
+
+#[test]
+fn exits_sleep_and_preemptions_are_told_as_they_happen() {
+    let mut told = Told::new();
+    told.page(
+        0,
+        &[
+            (100, What::Entry),
+            (200, What::Exit(0x60)),
+            (210, What::Preempted(99)),
+            (400, What::Runs),
+            (420, What::Entry),
+            (500, What::Exit(0x7b)),
+            (510, What::User),
+            (600, What::Back),
+            (650, What::Entry),
+            (700, What::Exit(0x78)),
+            (710, What::Sleeps),
+        ],
+        None,
+    );
+    told.tell(800);
+    let news = told.reader.read(0);
+    assert_eq!((news.told.from_tsc, news.told.to_tsc), (AHEAD + 100, AHEAD + 800));
+    let (kernel, user, asleep) = (Did::Kernel, Did::User, Did::Asleep);
+    let none = By::Unknown;
+    assert_eq!(
+        plain(news),
+        [
+            (200, 210, kernel, none, true, Some(0x60)),
+            (210, 400, Did::Preempted, By::Others, false, Some(0x60)),
+            (400, 420, kernel, none, false, Some(0x60)),
+            (500, 510, kernel, none, true, Some(0x7b)),
+            (510, 600, user, none, false, Some(0x7b)),
+            (600, 650, kernel, none, false, Some(0x7b)),
+            (700, 710, kernel, none, true, Some(0x78)),
+            (710, 800, asleep, none, false, Some(0x78)),
+        ]
+    );
+    // The same exit goes on, and is not told to begin again.
+    told.page(
+        0,
+        &[
+            (900, What::Woken),
+            (910, What::Runs),
+            (950, What::Entry),
+            (960, What::Exit(0x60)),
+            (970, What::Preempted(THREADS[1])),
+        ],
+        None,
+    );
+    told.tell(1000);
+    let news = told.reader.read(0);
+    assert_eq!(
+        plain(news),
+        [
+            (800, 900, asleep, none, false, Some(0x78)),
+            (900, 910, Did::Waiting, none, false, Some(0x78)),
+            (910, 950, kernel, none, false, Some(0x78)),
+            (960, 970, kernel, none, true, Some(0x60)),
+            (970, 1000, Did::Preempted, By::OwnVcpu, false, Some(0x60)),
+        ]
+    );
+    assert_eq!(told.reader.read(1), News { told: told.reader.read(1).told, ..News::default() });
+    let names: Vec<String> = told.reader.names().into_iter().map(|(_, name)| name).collect();
+    assert_eq!(names, ["interrupt", "io", "hlt"]);
+}
+
+#[test]
+fn what_was_lost_is_told_as_unknown() {
+    let mut told = Told::new();
+    told.page(0, &[(100, What::Entry), (200, What::Exit(0x60))], None);
+    told.tell(250);
+    let lost = Some(MissedEvents::Counted(7));
+    told.page(0, &[(400, What::Entry), (450, What::Exit(0x60)), (460, What::Entry)], lost);
+    told.tell(500);
+    let news = told.reader.read(0);
+    assert_eq!(news.told.lost_events, 7);
+    let unknown: u64 =
+        news.spans.iter().filter(|span| span.did == Did::Unknown).map(|span| span.ticks).sum();
+    assert_eq!(unknown, 150, "{:?}", news.spans);
+    assert_eq!(plain(news).last(), Some(&(450, 460, Did::Kernel, By::Unknown, true, Some(0x60))));
+}
+
+/// What may follow what, step by step: a vCPU's life.
+fn life(picks: &[(u8, u32)]) -> Vec<(u64, What)> {
+    let (mut now, mut events) = (100, vec![(100, What::Entry)]);
+    let mut put = |step: u32, what| {
+        now += u64::from(step) + 1;
+        events.push((now, what));
+    };
+    for &(pick, step) in picks {
+        put(step, What::Exit(0x60 + u32::from(pick >> 4)));
+        if pick & 1 != 0 {
+            put(step / 3, What::Preempted(99));
+            put(step, What::Runs);
+        }
+        if pick & 2 != 0 {
+            put(step / 5, What::User);
+            put(step / 2, What::Back);
+        }
+        if pick & 4 != 0 {
+            put(step, What::Sleeps);
+            put(step / 7, What::Woken);
+            put(step, What::Runs);
+        }
+        put(step / 4, What::Entry);
+    }
+    events
+}
+
+/// Ticks by what was done, exits that begin, and that spans are in order and don't overlap.
+fn sums(spans: &[Span]) -> (Vec<(Did, u64)>, usize) {
+    assert!(spans.windows(2).all(|two| two[0].end_tsc() <= two[1].start_tsc));
+    let of = |did| spans.iter().filter(|span| span.did == did).map(|span| span.ticks).sum();
+    let begun = spans.iter().filter(|span| span.begins_exit).count();
+    (Did::ALL.into_iter().map(|did| (did, of(did))).collect(), begun)
+}
+
+proptest! {
+    /// However a history is cut into pages and looks, the same is told.
+    #[test]
+    fn looks_change_nothing(
+        lives in prop::array::uniform2(prop::collection::vec((any::<u8>(), 0..500_u32), 1..20)),
+        looks in prop::collection::vec(1..2000_u64, 0..20),
+    ) {
+        let lives = lives.map(|picks| life(&picks));
+        let end = lives.iter().filter_map(|life| Some(life.last()?.0)).max().unwrap() + 1;
+        let tell = |until: &[u64]| {
+            let (mut told, mut from) = (Told::new(), 0);
+            for &until in until {
+                for (cpu, life) in (0..).zip(&lives) {
+                    let part: Vec<_> =
+                        life.iter().filter(|(at, _)| (from..until).contains(at)).copied().collect();
+                    // Full pages and the rest, as the kernel gives them.
+                    part.chunks(7).for_each(|page| told.page(cpu, page, None));
+                }
+                told.tell(until);
+                from = until;
+            }
+            [0, 1].map(|vcpu| sums(&told.reader.read(vcpu).spans))
+        };
+        let mut cuts: Vec<u64> = looks.iter().scan(0, |at, step| {
+            *at += step;
+            Some(*at)
+        }).filter(|at| *at < end).collect();
+        cuts.push(end);
+        prop_assert_eq!(tell(&cuts), tell(&[end]));
+    }
+}

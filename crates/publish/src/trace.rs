@@ -1,0 +1,133 @@
+//! The kernel's trace of one VM's vCPU threads, and of nobody else's.
+
+use abi::{Abi, ByteOrder, LongSize};
+use analyses::ReasonNames;
+use eventfmt::EventFormat;
+use recorder::Vm;
+use ringbuf::PageLayout;
+use sources::FormatTable;
+use timeline::moments::{LiveMoments, MomentSink};
+use timeline::turns::VcpuTurns;
+use tracefs::{Available, Clock, CpuStats, Instance, RawPages, Texts, Tracefs};
+
+use crate::error::{PublishError, Result};
+
+/// What tells of exits and of a thread's place on its CPU. `kvm_vcpu_wakeup` is not among them: its
+/// time is in nanoseconds, which can't be laid over ticks.
+const EVENTS: [&str; 2] = ["kvm:kvm_exit", "kvm:kvm_entry"];
+/// Taken where the kernel has them.
+const OPTIONAL: [&str; 9] = [
+    "kvm:kvm_userspace_exit",
+    "kvm:kvm_fpu",
+    "kvm:kvm_nested_vmenter",
+    "kvm:kvm_nested_vmrun",
+    "kvm:kvm_nested_vmenter_failed",
+    "kvm:kvm_nested_vmexit",
+    "kvm:kvm_nested_vmexit_inject",
+    "sched:sched_switch",
+    "sched:sched_waking",
+];
+/// Size of each CPU's buffer: one VM's events, for an interval or two.
+const BUFFER_KIB: u64 = 2048;
+
+/// The trace, while it is read.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    // Pages hold files of the instance, which goes before the mount.
+    pages: Vec<(u32, RawPages)>,
+    instance: Instance,
+    _tracefs: Tracefs,
+    live: LiveMoments,
+    page: Vec<u8>,
+    read: u64,
+    clock: Clock,
+}
+
+impl Trace {
+    /// Begins to trace the vCPU threads of a VM. `is_first` of this process.
+    pub(crate) fn begin(vm: &Vm, is_first: bool) -> Result<(Self, ReasonNames)> {
+        let tracefs = Tracefs::find()?;
+        let instance =
+            if is_first { Instance::make(&tracefs)? } else { Instance::make_another(&tracefs)? };
+        let clock = Clock::select(&instance, None)?;
+        if clock.name != "x86-tsc" {
+            let why = "this host's kernel has no trace clock that is the TSC, or doesn't trust it";
+            return Err(PublishError::NoClock { vm: vm.name.clone(), why });
+        }
+        let wanted = EVENTS.map(str::to_owned);
+        let events = Available::list(&instance.file("events"))?.choose(&OPTIONAL, &wanted)?;
+        instance.set("buffer_size_kb", &BUFFER_KIB.to_string())?;
+        let texts = Texts::read(tracefs.root(), &instance, &events)?;
+        let (formats, abi) = (formats(&texts)?, abi());
+        let names = ReasonNames::of_formats(&formats, abi);
+        let page_size = texts.page_size() as usize;
+        let layout = PageLayout { order: abi.order, commit: abi.long, page_size };
+        let cpus = instance.cpus()?;
+        let open = |&cpu: &u32| Ok((cpu, RawPages::open(&instance, cpu, page_size)?));
+        let pages = cpus.iter().map(open).collect::<Result<Vec<_>>>()?;
+        let live = LiveMoments::new(&formats, layout, cpus.len(), |format| {
+            VcpuTurns::wanted_live(format, false)
+        });
+        // Before any event is on: not one of another VM's threads comes in.
+        let threads = vm.vcpus.iter().map(|vcpu| vcpu.tid.to_string());
+        instance.set("set_event_pid", &threads.collect::<Vec<_>>().join(" "))?;
+        for event in &events {
+            instance.enable(event)?;
+        }
+        instance.set("tracing_on", "1")?;
+        let page = vec![0; page_size];
+        Ok((Self { pages, instance, _tracefs: tracefs, live, page, read: 0, clock }, names))
+    }
+
+    /// Takes what is in the kernel's buffers now, and gives `sink` what was before a moment.
+    pub(crate) fn take(&mut self, until: u64, sink: &mut impl MomentSink) -> Result<()> {
+        for (index, (cpu, pages)) in self.pages.iter_mut().enumerate() {
+            // A buffer that is filled as fast as it is read ends here all the same.
+            let most = 2 * (BUFFER_KIB as usize * 1024) / self.page.len().max(1);
+            let cpu = u16::try_from(*cpu).unwrap_or(u16::MAX);
+            for _ in 0..most {
+                if !pages.read_page(&mut self.page).map_err(PublishError::Pages)? {
+                    break;
+                }
+                self.live.page(index, cpu, &self.page);
+                self.read += 1;
+            }
+        }
+        self.live.give(until, sink);
+        Ok(())
+    }
+
+    /// Pages read so far.
+    pub(crate) fn pages_read(&self) -> u64 {
+        self.read
+    }
+
+    /// Events that the kernel could not keep, and those that came too late to be told in order.
+    pub(crate) fn lost(&self) -> u64 {
+        let cpus = self.pages.iter().map(|(cpu, _)| *cpu);
+        let lost = cpus.filter_map(|cpu| Some(CpuStats::now(&self.instance, cpu).ok()?.0.events()));
+        lost.sum::<u64>().max(self.live.lost()).saturating_add(self.live.late())
+    }
+
+    /// Ticks of the host's TSC in a second.
+    pub(crate) fn ticks_per_second(&self) -> Option<u64> {
+        let of = self.clock.tsc_conversion?;
+        let per_second = 1_000_000_000_u128.checked_shl(of.shift)?;
+        u64::try_from(per_second.checked_div(of.mult.into())?).ok()
+    }
+}
+
+fn abi() -> Abi {
+    Abi {
+        order: if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little },
+        long: if cfg!(target_pointer_width = "64") { LongSize::Eight } else { LongSize::Four },
+    }
+}
+
+fn formats(texts: &Texts) -> Result<FormatTable> {
+    let parse = |event: &tracefs::EventText| {
+        EventFormat::parse(&event.system, event.text.as_bytes())
+            .map_err(|error| PublishError::Format(error.to_string()))
+    };
+    texts.events.iter().map(parse).collect()
+}
