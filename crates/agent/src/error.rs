@@ -20,6 +20,9 @@ pub enum AgentError {
     /// The channel failed while it was used.
     #[error("the channel failed: {0}")]
     Io(#[from] std::io::Error),
+    /// What the host does with this guest's vCPUs can't be shown.
+    #[error(transparent)]
+    Steal(#[from] steal::StealError),
     /// The host asks for what makes no sense.
     #[error("{0}")]
     Refused(String),

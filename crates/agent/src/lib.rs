@@ -3,6 +3,8 @@
 //! It waits for a host on its channel, says what this machine is, and does what the host asks for,
 //! which is tracing and nothing else: no message names a program or a file. Pages go from the
 //! kernel's buffers to the channel without being looked at.
+//!
+//! Without a host that records it shows what a host tells of this guest's vCPUs.
 
 mod answer;
 mod error;
@@ -11,6 +13,7 @@ mod leave;
 mod link;
 mod pump;
 mod recording;
+mod shown;
 mod texts;
 pub mod trace_cmd;
 
@@ -18,3 +21,5 @@ pub use answer::serve;
 pub use error::{AgentError, Result};
 pub use files::record;
 pub use link::Link;
+pub use shown::show_steal;
+pub use steal::{Format, Options};

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
-use agent::Link;
 use agent::trace_cmd::{self, Server};
+use agent::{Format, Link, Options};
 use channel::{GuestAddress, GuestPorts};
 use wire::Start;
 
@@ -33,6 +33,14 @@ reads wherever it is taken.
   --clock CLOCK           the trace clock
   --buffer KIB            size of each CPU's buffer in the kernel
   --for SECONDS           end after so long [until it is told to go]
+
+What the host does with this guest's vCPUs, where it tells (hyperscope publish on the host):
+hyperscope-agent steal shows their exits, and when they are kept from running.
+  --memory DEVICE         PCI address of the memory shared with the host, or a file
+  --interval SECONDS      show what happened since so often [1]
+  --format FORMAT         table or jsonl [table]
+  --record FILE           write a recording of it, too (a trace.dat)
+  --for SECONDS           end after so long
 
 Options:
   --trace-cmd [CHANNEL]   serve `trace-cmd record -A` in place of hyperscope [vsock[:PORT], 823;
@@ -69,6 +77,7 @@ enum Asked {
     Serve(Option<GuestAddress>),
     ServeTraceCmd(GuestAddress),
     Record(PathBuf, Box<Start>, Option<Duration>),
+    ShowSteal(Options),
     Print(String),
 }
 
@@ -85,6 +94,7 @@ fn run() -> Result<(), Failure> {
             tell(&told);
             return Ok(());
         }
+        Asked::ShowSteal(options) => return agent::show_steal(&options).map_err(Failure::Agent),
         Asked::Print(text) => {
             print!("{text}");
             return Ok(());
@@ -106,6 +116,16 @@ struct Arguments {
     folder: Option<PathBuf>,
     start: Start,
     time: Option<Duration>,
+    steal: Steal,
+}
+
+/// Options of `steal`, as far as they were given.
+#[derive(Default, PartialEq)]
+struct Steal {
+    memory: Option<String>,
+    interval: Option<Duration>,
+    is_jsonl: Option<bool>,
+    record: Option<PathBuf>,
 }
 
 fn arguments() -> Result<Asked, String> {
@@ -131,9 +151,16 @@ fn arguments() -> Result<Asked, String> {
             Long("boot") => arguments.start.boot = true,
             Long("clock") => arguments.start.clock = Some(value(&mut parser)?),
             Long("buffer") => arguments.start.buffer_kib = Some(value(&mut parser)?),
-            Long("for") => {
-                let seconds = Duration::try_from_secs_f64(value(&mut parser)?);
-                arguments.time = Some(seconds.map_err(|error| error.to_string())?);
+            Long("for") => arguments.time = Some(seconds(&mut parser)?),
+            Long("memory") => arguments.steal.memory = Some(value(&mut parser)?),
+            Long("interval") => arguments.steal.interval = Some(seconds(&mut parser)?),
+            Long("record") => arguments.steal.record = Some(value::<String>(&mut parser)?.into()),
+            Long("format") => {
+                arguments.steal.is_jsonl = Some(match value::<String>(&mut parser)?.as_str() {
+                    "table" => false,
+                    "jsonl" => true,
+                    other => return Err(format!("{other:?} is no format: table and jsonl are")),
+                });
             }
             other => return Err(other.unexpected().to_string()),
         }
@@ -147,8 +174,27 @@ fn value<T: FromStr>(parser: &mut lexopt::Parser) -> Result<T, String> {
     text.parse().map_err(|_| format!("{text:?} is no such value"))
 }
 
+fn seconds(parser: &mut lexopt::Parser) -> Result<Duration, String> {
+    Duration::try_from_secs_f64(value(parser)?).map_err(|error| error.to_string())
+}
+
 fn asked(arguments: Arguments) -> Result<Asked, String> {
-    let Arguments { address, for_trace_cmd, folder, start, time } = arguments;
+    let Arguments { address, for_trace_cmd, folder, start, time, steal } = arguments;
+    if address.as_deref() == Some("steal") {
+        if for_trace_cmd || folder.is_some() || start != Start::default() {
+            return Err("steal shows what the host tells; nothing is recorded in this guest".into());
+        }
+        return Ok(Asked::ShowSteal(Options {
+            at: steal.memory,
+            interval: steal.interval.unwrap_or(Duration::from_secs(1)),
+            time,
+            format: if steal.is_jsonl == Some(true) { Format::Jsonl } else { Format::Table },
+            record: steal.record,
+        }));
+    }
+    if steal != Steal::default() {
+        return Err("--memory, --interval, --format and --record are for steal".into());
+    }
     if let Some(folder) = folder {
         if address.is_some() || for_trace_cmd {
             return Err("--to records without a host".into());

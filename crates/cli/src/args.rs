@@ -24,7 +24,9 @@ pub(crate) mod listen;
 pub(crate) mod mark;
 pub(crate) mod page;
 pub(crate) mod path;
+pub(crate) mod publish;
 pub(crate) mod record;
+pub(crate) mod top;
 
 /// Sees across hypervisor layers and says where the time goes.
 #[derive(Debug, Parser)]
@@ -85,6 +87,10 @@ pub(crate) enum Verb {
     Record(record::RecordArgs),
     /// Record guests as their agents connect, each into a session of its own
     Listen(listen::ListenArgs),
+    /// Tell guests what their host does with their vCPUs, while it does
+    Publish(publish::PublishArgs),
+    /// Show what happens right now: in a guest, what its host does with its vCPUs
+    Top(top::TopArgs),
     /// Put a text into the recording that this guest's host makes
     Mark(mark::MarkArgs),
     /// Make keys by which hosts and agents know each other over TLS

@@ -17,5 +17,7 @@ pub(crate) mod man;
 pub(crate) mod mark;
 pub(crate) mod nested;
 pub(crate) mod path;
+pub(crate) mod publish;
 pub(crate) mod record;
 pub(crate) mod report;
+pub(crate) mod top;

@@ -52,6 +52,8 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Record(args) => cmd::record::run(args),
         Verb::Bench(args) => cmd::bench::run(args),
         Verb::Listen(args) => cmd::listen::run(args),
+        Verb::Publish(args) => cmd::publish::run(args),
+        Verb::Top(args) => cmd::top::run(args),
         Verb::Mark(args) => cmd::mark::run(args),
         Verb::Keys(args) => cmd::keys::run(args),
         Verb::Completions(args) => cmd::completions::run(args),

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::tool::{assert_golden, output_of};
 
-const VERBS: [&str; 19] = [
+const VERBS: [&str; 21] = [
     "exits",
     "nested",
     "path",
@@ -18,6 +18,8 @@ const VERBS: [&str; 19] = [
     "info",
     "record",
     "listen",
+    "publish",
+    "top",
     "mark",
     "keys",
     "lab",

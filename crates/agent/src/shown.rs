@@ -1,0 +1,21 @@
+//! `hyperscope-agent steal`: shows what the host tells of this guest's vCPUs.
+
+use std::time::Duration;
+
+use channel::Signal;
+use steal::{Options, watch};
+
+use crate::error::Result;
+use crate::leave::{Busy, leave_at_signals};
+
+/// Shows it on standard output until the time is over or the program is told to go.
+///
+/// # Errors
+/// When the host tells nothing, or the output can't be written.
+pub fn show_steal(options: &Options) -> Result<()> {
+    let (busy, leave) = (Busy::default(), Signal::new()?);
+    busy.set(true);
+    leave_at_signals(&busy, &leave)?;
+    let mut wait = |most: Duration| leave.wait(most);
+    Ok(watch(options, &mut std::io::stdout().lock(), &mut wait)?)
+}

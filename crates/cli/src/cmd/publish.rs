@@ -1,0 +1,55 @@
+//! `hyperscope publish`: tells guests what happens to their vCPUs, until told to stop.
+
+use std::io::{self, Write};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use publish::{Plan, Publisher, Summary};
+
+use crate::args::publish::PublishArgs;
+use crate::cmd::record::stop_at_signals;
+
+/// How long one waits at a time.
+const LOOK: Duration = Duration::from_millis(200);
+
+pub(crate) fn run(args: &PublishArgs) -> anyhow::Result<()> {
+    let (over, is_over) = mpsc::channel();
+    stop_at_signals(over)?;
+    let plan = Plan { guests: args.guests.clone(), interval: args.interval };
+    let publisher = Publisher::begin(&plan)?;
+    let names: Vec<&str> = publisher.names().collect();
+    say(&format!("telling {} what happens to their vCPUs", names.join(", ")));
+    let begun = Instant::now();
+    let is_late = || args.time.is_some_and(|time| begun.elapsed() >= time);
+    while !is_late() && !publisher.is_over() {
+        let left = args.time.map_or(LOOK, |time| time.saturating_sub(begun.elapsed()).min(LOOK));
+        if is_over.recv_timeout(left) != Err(RecvTimeoutError::Timeout) {
+            break;
+        }
+    }
+    let told = publisher.end()?;
+    let took = begun.elapsed();
+    told.iter().for_each(|summary| conclude(summary, took));
+    let early = told.iter().find_map(|one| Some((&one.vm, one.over?)));
+    match early {
+        Some((vm, why)) => bail!("{vm} was not told to the end: {why}"),
+        None => Ok(()),
+    }
+}
+
+fn say(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "hyperscope: {text}");
+}
+
+/// Says what a guest was told, and what that has cost.
+#[allow(clippy::cast_precision_loss, reason = "shown with few decimals")]
+fn conclude(summary: &Summary, took: Duration) {
+    let Summary { vm, spans, pages, lost_events, looks, cpu_ns, .. } = summary;
+    let cpu_ms = *cpu_ns as f64 / 1e6;
+    let share = 100.0 * *cpu_ns as f64 / took.as_nanos().max(1) as f64;
+    say(&format!(
+        "{vm}: {spans} spans of {pages} pages, {lost_events} events lost, {looks} looks, \
+         {cpu_ms:.1} ms of CPU time ({share:.2}% of a CPU)"
+    ));
+}

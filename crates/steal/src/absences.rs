@@ -1,0 +1,88 @@
+//! The longest times that a vCPU was away though it had something to do.
+
+use shmring::spans::{Did, Span};
+
+use crate::shares::{ExitKey, Exits};
+
+/// How many are kept of an interval.
+pub(crate) const MOST: usize = 5;
+
+/// From one entry to the guest to the next: an exit, with all that happened meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Absence {
+    /// The vCPU.
+    pub vcpu: u32,
+    /// Its beginning, on the guest's TSC.
+    pub start_tsc: u64,
+    /// Its end.
+    pub end_tsc: u64,
+    /// What the vCPU's thread did.
+    pub parts: Exits,
+    /// The exit: level, `isa` and code.
+    pub exit: Option<ExitKey>,
+}
+
+impl Absence {
+    fn begin(vcpu: u32, span: &Span) -> Self {
+        let exit = span.code.map(|code| (span.level, span.isa, code));
+        let (start_tsc, end_tsc) = (span.start_tsc, span.start_tsc);
+        Self { vcpu, start_tsc, end_tsc, parts: Exits::default(), exit }
+    }
+
+    fn add(&mut self, span: &Span) {
+        self.end_tsc = span.end_tsc();
+        self.exit = self.exit.or(span.code.map(|code| (span.level, span.isa, code)));
+        let at = Did::ALL.iter().position(|did| *did == span.did);
+        if let Some(ticks) = at.and_then(|at| self.parts.ticks.get_mut(at)) {
+            *ticks = ticks.saturating_add(span.ticks);
+        }
+    }
+
+    /// Ticks that the guest may have missed: sleeping is what it wanted, and what is unknown may have
+    /// been time in the guest.
+    #[must_use]
+    pub fn missed(&self) -> u64 {
+        let idle = self.parts.of(Did::Asleep).saturating_add(self.parts.of(Did::Unknown));
+        self.parts.total().saturating_sub(idle)
+    }
+}
+
+/// Follows one vCPU's absences.
+#[derive(Debug, Default)]
+pub(crate) struct Absences {
+    open: Option<Absence>,
+}
+
+impl Absences {
+    /// Takes the next span; an absence that ended before it goes to `longest`.
+    pub(crate) fn take(&mut self, vcpu: u32, span: &Span, longest: &mut Vec<Absence>) {
+        // The host may be seen at work before the exit is told.
+        let is_its = |open: &Absence| !span.begins_exit || open.exit.is_none();
+        let goes_on = |open: &Absence| open.end_tsc == span.start_tsc && is_its(open);
+        if !self.open.as_ref().is_some_and(goes_on) {
+            self.close(longest);
+        }
+        self.open.get_or_insert_with(|| Absence::begin(vcpu, span)).add(span);
+    }
+
+    /// The vCPU is known to have run since.
+    pub(crate) fn until(&mut self, known_to: u64, longest: &mut Vec<Absence>) {
+        if self.open.as_ref().is_some_and(|open| open.end_tsc < known_to) {
+            self.close(longest);
+        }
+    }
+
+    fn close(&mut self, longest: &mut Vec<Absence>) {
+        let Some(absence) = self.open.take() else { return };
+        longest.push(absence);
+        if longest.len() > 4 * MOST {
+            keep_longest(longest);
+        }
+    }
+}
+
+/// Leaves the longest few, in that order.
+pub(crate) fn keep_longest(longest: &mut Vec<Absence>) {
+    longest.sort_by_key(|one| (std::cmp::Reverse(one.missed()), one.start_tsc));
+    longest.truncate(MOST);
+}

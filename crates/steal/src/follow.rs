@@ -1,0 +1,227 @@
+//! Follows what the host tells, and cuts it into intervals without gaps or overlaps.
+
+use shmring::spans::{By, Did, News, Span, SpanReader};
+
+use crate::absences::{Absence, Absences, keep_longest};
+use crate::shares::{Interval, VcpuShares};
+
+/// Spans that may wait to be told whole. A host has no more than those of an interval.
+const MOST_WAITING: usize = 1 << 18;
+
+/// One vCPU.
+#[derive(Debug, Default)]
+struct Followed {
+    shares: VcpuShares,
+    /// All before this has been given out or added up; 0: nothing was told yet.
+    known_to: u64,
+    /// Spans that reach beyond what is told whole.
+    waiting: Vec<Span>,
+    /// The host's count when it was last seen.
+    lost_events: u64,
+    absences: Absences,
+}
+
+/// Everything that is followed.
+#[derive(Debug)]
+pub struct Follower {
+    vcpus: Vec<Followed>,
+    longest: Vec<Absence>,
+}
+
+impl Follower {
+    /// Begins to follow what a reader reads from now on.
+    #[must_use]
+    pub fn new(reader: &SpanReader) -> Self {
+        let followed = |vcpu| {
+            let shares = VcpuShares { vcpu, ..VcpuShares::default() };
+            Followed { shares, ..Followed::default() }
+        };
+        Self { vcpus: reader.vcpus().map(followed).collect(), longest: Vec::new() }
+    }
+
+    /// Takes what is new; each span that is certain goes to `seen`, too, in order per vCPU, with the
+    /// index of the vCPU. What is not known is a span of its own.
+    pub fn look(&mut self, reader: &mut SpanReader, seen: &mut impl FnMut(usize, &Span)) {
+        for (index, vcpu) in self.vcpus.iter_mut().enumerate() {
+            let news = reader.read(index);
+            vcpu.take(news, &mut self.longest, &mut |span| seen(index, span));
+        }
+    }
+
+    /// Numbers of the vCPUs, and up to when all is known of each; 0 where nothing is.
+    pub fn known(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.vcpus.iter().map(|one| (one.shares.vcpu, one.known_to))
+    }
+
+    /// What was added up since the last time, and begins anew.
+    pub fn interval(&mut self) -> Interval {
+        let next = |one: &mut Followed| {
+            let (vcpu, known_to) = (one.shares.vcpu, one.known_to);
+            let fresh =
+                VcpuShares { vcpu, from_tsc: known_to, to_tsc: known_to, ..VcpuShares::default() };
+            std::mem::replace(&mut one.shares, fresh)
+        };
+        let vcpus = self.vcpus.iter_mut().map(next).collect();
+        let mut longest = std::mem::take(&mut self.longest);
+        keep_longest(&mut longest);
+        Interval { vcpus, longest }
+    }
+}
+
+impl Followed {
+    fn take(&mut self, news: News, longest: &mut Vec<Absence>, seen: &mut impl FnMut(&Span)) {
+        let told_to = news.told.to_tsc;
+        if self.known_to == 0 {
+            self.begin(&news);
+            return;
+        }
+        if self.waiting.len() > MOST_WAITING {
+            self.shares.damage += 1;
+            self.waiting.clear();
+        }
+        if told_to <= self.known_to {
+            self.waiting.extend(news.spans);
+            return;
+        }
+        self.shares.missed = self.shares.missed.saturating_add(news.missed);
+        self.shares.damage = self.shares.damage.saturating_add(news.damage);
+        let lost = news.told.lost_events.saturating_sub(self.lost_events);
+        self.shares.lost_events = self.shares.lost_events.saturating_add(lost);
+        self.lost_events = news.told.lost_events;
+        let from = self.known_to;
+        let mut spans = std::mem::take(&mut self.waiting);
+        if news.missed > 0 || news.damage > 0 {
+            // Where what is missing was, nobody knows: up to the first span behind it, if none was damaged.
+            let reached = spans.last().map_or(from, Span::end_tsc);
+            let first = news.spans.first().filter(|_| news.damage == 0);
+            let until =
+                first.map_or(told_to, |span| span.start_tsc).clamp(reached, told_to.max(reached));
+            spans.push(unknown(reached, until));
+        }
+        spans.extend(news.spans);
+        let mut reached = from;
+        for span in spans {
+            let (certain, rest) = cut(&span, reached, told_to);
+            self.waiting.extend(rest);
+            let Some(certain) = certain else { continue };
+            reached = certain.end_tsc();
+            self.shares.add(&certain);
+            self.absences.take(self.shares.vcpu, &certain, longest);
+            seen(&certain);
+        }
+        self.absences.until(told_to, longest);
+        self.known_to = told_to;
+        self.shares.to_tsc = told_to;
+    }
+
+    /// The first time that something is told: intervals begin there.
+    fn begin(&mut self, news: &News) {
+        let told = news.told;
+        self.lost_events = told.lost_events;
+        if told.from_tsc == 0 || told.to_tsc == 0 {
+            return;
+        }
+        self.known_to = told.to_tsc;
+        (self.shares.from_tsc, self.shares.to_tsc) = (told.to_tsc, told.to_tsc);
+        let open = news.spans.iter().filter(|span| span.end_tsc() > told.to_tsc);
+        self.waiting.extend(open.copied());
+    }
+}
+
+fn unknown(from: u64, to: u64) -> Span {
+    Span {
+        start_tsc: from,
+        ticks: to.saturating_sub(from),
+        did: Did::Unknown,
+        by: By::Unknown,
+        begins_exit: false,
+        code: None,
+        isa: 0,
+        level: 1,
+    }
+}
+
+/// The part of a span between two moments, and what is left of it behind the second.
+fn cut(span: &Span, from: u64, to: u64) -> (Option<Span>, Option<Span>) {
+    let part = |start: u64, end: u64, begins_exit| {
+        (start < end).then(|| Span { start_tsc: start, ticks: end - start, begins_exit, ..*span })
+    };
+    let (start, end) = (span.start_tsc.max(from), span.end_tsc());
+    let certain = part(start, end.min(to), span.begins_exit);
+    let rest = part(start.max(to), end, span.begins_exit && certain.is_none());
+    (certain, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use shmring::spans::Told;
+
+    use super::*;
+
+    fn span(start_tsc: u64, ticks: u64, did: Did, begins_exit: bool) -> Span {
+        let code = Some(0x78);
+        Span { start_tsc, ticks, did, by: By::Others, begins_exit, code, isa: 2, level: 1 }
+    }
+
+    fn news(spans: Vec<Span>, to_tsc: u64) -> News {
+        let told = Told { from_tsc: 1, to_tsc, lost_events: 0 };
+        News { spans, told, missed: 0, damage: 0 }
+    }
+
+    fn follow(all: Vec<News>) -> (VcpuShares, Vec<Span>, Vec<Absence>) {
+        let (mut followed, mut longest, mut seen) = (Followed::default(), Vec::new(), Vec::new());
+        for news in all {
+            followed.take(news, &mut longest, &mut |span| seen.push(*span));
+        }
+        (followed.shares, seen, longest)
+    }
+
+    #[test]
+    fn spans_are_cut_where_intervals_end() {
+        let (shares, seen, longest) = follow(vec![
+            news(vec![], 100),
+            news(vec![span(120, 10, Did::Kernel, true), span(130, 40, Did::Preempted, false)], 150),
+            news(vec![span(190, 5, Did::Kernel, true)], 200),
+        ]);
+        assert_eq!((shares.from_tsc, shares.to_tsc, shares.running()), (100, 200, 45));
+        assert_eq!((shares.away.of(Did::Preempted), shares.stolen()), (40, 40));
+        assert_eq!(shares.preempted_by, [0, 0, 0, 40]);
+        assert_eq!((shares.away.count, shares.away.of(Did::Kernel)), (2, 15));
+        assert_eq!(seen.len(), 4, "{seen:?}");
+        // The cut does not make two absences of one.
+        assert_eq!((longest[0].start_tsc, longest[0].end_tsc, longest.len()), (120, 170, 2));
+    }
+
+    #[test]
+    fn what_was_missed_is_unknown() {
+        let mut gap = news(vec![span(180, 5, Did::Kernel, true)], 200);
+        gap.missed = 3;
+        let (shares, ..) = follow(vec![news(vec![], 100), gap]);
+        assert_eq!((shares.missed, shares.away.of(Did::Unknown), shares.running()), (3, 80, 15));
+        let mut bad = news(vec![span(180, 5, Did::Kernel, true)], 200);
+        bad.damage = 1;
+        let (shares, ..) = follow(vec![news(vec![], 100), bad]);
+        assert_eq!((shares.away.of(Did::Unknown), shares.running()), (100, 0));
+    }
+
+    proptest! {
+        /// Whatever is told, parts add up to the interval, and what is seen is in order.
+        #[test]
+        fn parts_add_up(told in prop::collection::vec((
+            prop::collection::vec((0..2000_u64, 0..300_u64, 0..6_usize, any::<bool>()), 0..8),
+            prop_oneof![0..2500_u64, any::<u64>()], 0..2_u64, 0..2_u64), 1..8)) {
+            let all = told.into_iter().map(|(spans, to_tsc, missed, damage)| {
+                let spans = spans.into_iter().map(|(start, ticks, did, begins)| {
+                    span(start, ticks, Did::ALL[did], begins)
+                });
+                News { missed, damage, ..news(spans.collect(), to_tsc) }
+            });
+            let (shares, seen, _) = follow(all.collect());
+            prop_assert_eq!(shares.running() + shares.away.total(), shares.ticks());
+            prop_assert!(seen.windows(2).all(|two| two[0].end_tsc() <= two[1].start_tsc));
+            let by_reason: u64 = shares.exits.values().map(|exits| exits.total()).sum();
+            prop_assert!(by_reason <= shares.away.total());
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! An interval as one line of JSON: docs/formats/steal.schema.json. Names are made of letters, digits and
+//! a few signs (`shmring::spans` lets no other through), so nothing needs escaping.
+
+use std::fmt::Write;
+
+use shmring::spans::{By, Did};
+
+use crate::absences::Absence;
+use crate::shares::{Exits, Interval, VcpuShares};
+use crate::table::{Beside, reason};
+
+/// The line, without its end.
+pub(crate) fn line(interval: &Interval, beside: &Beside<'_>) -> String {
+    let mut out = String::from("{\"schema\":\"hyperscope.steal/1\",\"vcpus\":[");
+    joined(&mut out, &interval.vcpus, |out, one| vcpu(out, one, beside));
+    out.push_str("],\"longest\":[");
+    joined(&mut out, &interval.longest, |out, one| absence(out, one, beside));
+    out.push_str("],\"warning\":");
+    match beside.warning {
+        Some(warning) => {
+            let _ = write!(out, "\"{warning}\"}}");
+        }
+        None => out.push_str("null}"),
+    }
+    out
+}
+
+fn joined<T>(out: &mut String, all: &[T], one: impl Fn(&mut String, &T)) {
+    for (index, item) in all.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        one(out, item);
+    }
+}
+
+/// The parts of some time; they and the time in the guest add up to the interval, as those of ticks do.
+fn parts(out: &mut String, exits: &Exits, beside: &Beside<'_>) {
+    for did in Did::ALL {
+        let _ = write!(out, "\"{}_ns\":{},", did.name(), beside.rate.ns(exits.of(did)));
+    }
+}
+
+fn vcpu(out: &mut String, one: &VcpuShares, beside: &Beside<'_>) {
+    let ns = |ticks| beside.rate.ns(ticks);
+    let _ = write!(
+        out,
+        "{{\"vcpu\":{},\"from_tsc\":{},\"to_tsc\":{},\"span_ns\":{},\"running_ns\":{},",
+        one.vcpu,
+        one.from_tsc,
+        one.to_tsc,
+        ns(one.ticks()),
+        ns(one.running()),
+    );
+    parts(out, &one.away, beside);
+    out.push_str("\"preempted_by\":{");
+    joined(out, &By::ALL, |out, by| {
+        let ticks = one.preempted_by.get(*by as usize).copied().unwrap_or(0);
+        let _ = write!(out, "\"{}_ns\":{}", by.name(), ns(ticks));
+    });
+    let own = beside.own_steal_ns.get(&one.vcpu);
+    let own = own.map_or("null".to_owned(), u64::to_string);
+    let _ = write!(
+        out,
+        "}},\"kernel_steal_ns\":{own},\"events_lost\":{},\"spans_missed\":{},\"exits\":[",
+        one.lost_events,
+        one.missed.saturating_add(one.damage),
+    );
+    let exits: Vec<_> = one.exits.iter().collect();
+    joined(out, &exits, |out, (key, exits)| {
+        let (level, isa, code) = **key;
+        let name = beside.names.get(&(isa, code)).filter(|name| !name.is_empty());
+        let name = name.map_or("null".to_owned(), |name| format!("\"{name}\""));
+        let isa = match isa {
+            1 => "\"vmx\"",
+            2 => "\"svm\"",
+            _ => "null",
+        };
+        let _ = write!(out, "{{\"level\":{level},\"isa\":{isa},\"reason\":{name},\"code\":{code},");
+        parts(out, exits, beside);
+        let _ = write!(out, "\"count\":{}}}", exits.count);
+    });
+    out.push_str("]}");
+}
+
+fn absence(out: &mut String, one: &Absence, beside: &Beside<'_>) {
+    let ns = |ticks| beside.rate.ns(ticks);
+    let _ = write!(
+        out,
+        "{{\"vcpu\":{},\"start_tsc\":{},\"start_ns\":{},\"length_ns\":{},",
+        one.vcpu,
+        one.start_tsc,
+        ns(one.start_tsc),
+        ns(one.parts.total()),
+    );
+    parts(out, &one.parts, beside);
+    let name = one.exit.map(|exit| format!("\"{}\"", reason(beside.names, Some(exit))));
+    let _ = write!(out, "\"reason\":{}}}", name.unwrap_or_else(|| "null".into()));
+}

@@ -1,0 +1,147 @@
+//! One vCPU's spans as pages of events.
+
+use std::fs::File;
+use std::io::{self, Write};
+
+use abi::{ByteOrder, LongSize};
+use ringbuf::{Missed, PageLayout, PageWriter};
+use shmring::spans::{By, Did, Span};
+
+use super::PAGE_BYTES;
+use super::events;
+
+/// Bytes that are written at once.
+const ENOUGH: usize = 64 << 10;
+
+/// Where the vCPU's thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Nothing tells.
+    Unknown,
+    Guest,
+    Kernel,
+    User,
+}
+
+#[derive(Debug)]
+pub(super) struct VcpuPages {
+    vcpu: u32,
+    file: File,
+    writer: PageWriter,
+    ready: Vec<u8>,
+    place: Place,
+    /// It is off its CPU, in place of whom, and asleep.
+    off: Option<(By, bool)>,
+    /// All before is written.
+    reached: u64,
+}
+
+impl VcpuPages {
+    pub(super) fn new(vcpu: u32, file: File) -> Self {
+        let layout = PageLayout {
+            order: ByteOrder::Little,
+            commit: LongSize::Eight,
+            page_size: PAGE_BYTES as usize,
+        };
+        Self {
+            vcpu,
+            file,
+            writer: PageWriter::new(layout),
+            ready: Vec::new(),
+            place: Place::Unknown,
+            off: None,
+            reached: 0,
+        }
+    }
+
+    /// Takes the next span.
+    pub(super) fn span(&mut self, span: &Span) -> io::Result<()> {
+        let at = span.start_tsc;
+        if at > self.reached || span.begins_exit {
+            self.enter(at.min(self.reached))?;
+        }
+        self.reached = span.end_tsc();
+        if span.did == Did::Unknown {
+            (self.place, self.off) = (Place::Unknown, None);
+            self.writer.missed(Missed::Unknown);
+            if !span.begins_exit {
+                return Ok(());
+            }
+        }
+        if span.begins_exit {
+            self.put(at, &events::exit(self.vcpu, span.code.unwrap_or(0), span.isa))?;
+            self.place = Place::Kernel;
+        }
+        match span.did {
+            // The hardware has left the guest, and the exit is yet to come.
+            Did::Kernel | Did::User if span.code.is_none() => self.on_cpu(at)?,
+            Did::Kernel => {
+                self.on_cpu(at)?;
+                if std::mem::replace(&mut self.place, Place::Kernel) == Place::User {
+                    self.put(at, &events::back(self.vcpu))?;
+                }
+            }
+            Did::User => {
+                self.on_cpu(at)?;
+                if std::mem::replace(&mut self.place, Place::User) != Place::User {
+                    self.put(at, &events::user_exit(self.vcpu))?;
+                }
+            }
+            Did::Preempted => self.off_cpu(at, span.by, false)?,
+            Did::Asleep => self.off_cpu(at, By::Unknown, true)?,
+            Did::Waiting => {
+                self.off_cpu(at, By::Unknown, true)?;
+                self.put(at, &events::waking(self.vcpu))?;
+            }
+            Did::Unknown => self.writer.missed(Missed::Unknown),
+        }
+        Ok(())
+    }
+
+    /// All before a moment is known: a vCPU that was away until then has entered its guest.
+    pub(super) fn known(&mut self, known_to: u64) -> io::Result<()> {
+        if self.reached < known_to {
+            self.enter(self.reached)?;
+        }
+        if self.ready.len() >= ENOUGH {
+            self.file.write_all(&self.ready)?;
+            self.ready.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes what is left.
+    pub(super) fn end(mut self) -> io::Result<File> {
+        self.writer.flush(&mut self.ready);
+        self.file.write_all(&self.ready)?;
+        Ok(self.file)
+    }
+
+    fn enter(&mut self, at: u64) -> io::Result<()> {
+        self.on_cpu(at)?;
+        if matches!(self.place, Place::Kernel | Place::User) {
+            self.put(at, &events::entry(self.vcpu))?;
+            self.place = Place::Guest;
+        }
+        Ok(())
+    }
+
+    fn off_cpu(&mut self, at: u64, by: By, sleeps: bool) -> io::Result<()> {
+        if self.off.is_none() {
+            self.put(at, &events::goes(self.vcpu, by, sleeps))?;
+            self.off = Some((by, sleeps));
+        }
+        Ok(())
+    }
+
+    fn on_cpu(&mut self, at: u64) -> io::Result<()> {
+        if let Some((by, _)) = self.off.take() {
+            self.put(at, &events::comes(self.vcpu, by))?;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, at: u64, event: &[u8]) -> io::Result<()> {
+        self.writer.push(at, event, &mut self.ready).map_err(io::Error::other)
+    }
+}

@@ -1,0 +1,232 @@
+//! An interval as a table, for people: as wide as it needs to be, cut where a terminal is narrower.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use shmring::spans::{By, Did};
+
+use crate::absences::Absence;
+use crate::rate::Rate;
+use crate::shares::{ExitKey, Exits, Interval, VcpuShares};
+
+/// Names of exits by `isa` and code.
+pub(crate) type Names = BTreeMap<(u8, u32), String>;
+
+/// Reasons that a table has room for.
+const MOST_REASONS: usize = 12;
+
+/// The kernel's name of an exit, else its code; none for time away that no exit began.
+pub(crate) fn reason(names: &Names, key: Option<ExitKey>) -> String {
+    let Some((level, isa, code)) = key else { return "-".into() };
+    let name = names.get(&(isa, code)).filter(|name| !name.is_empty());
+    let name = name.cloned().unwrap_or_else(|| format!("{code:#x}"));
+    if level > 1 { format!("{name} (level {level})") } else { name }
+}
+
+/// What is shown beside the shares.
+#[derive(Debug)]
+pub(crate) struct Beside<'a> {
+    pub(crate) rate: Rate,
+    pub(crate) names: &'a Names,
+    /// By CPU, nanoseconds that this kernel says were stolen in the interval.
+    pub(crate) own_steal_ns: &'a BTreeMap<u32, u64>,
+    /// What is wrong with the host, if something is.
+    pub(crate) warning: Option<&'a str>,
+}
+
+/// The table's lines.
+pub(crate) fn lines(interval: &Interval, beside: &Beside<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(beside.warning.map(str::to_owned));
+    let seconds = interval.vcpus.iter().map(|one| beside.rate.ns(one.ticks())).max().unwrap_or(0);
+    lines.push(format!("last {} on this machine's clock, by its host", time(seconds)));
+    lines.push(String::new());
+    lines.push(
+        "vCPU  running  stolen  kernel    user  asleep  unknown    exits/s  this kernel's steal"
+            .to_owned(),
+    );
+    lines.extend(interval.vcpus.iter().map(|one| vcpu(one, beside)));
+    lines.extend(reasons(interval, beside));
+    lines.extend(replaced(interval, beside));
+    lines.extend(longest(interval, beside));
+    lines
+}
+
+fn vcpu(one: &VcpuShares, beside: &Beside<'_>) -> String {
+    let ticks = one.ticks();
+    if ticks == 0 {
+        return format!("{:>4}  nothing is told of it", one.vcpu);
+    }
+    let share = |part: u64| percent(part, ticks);
+    let of = |did| share(one.away.of(did));
+    let ns = beside.rate.ns(ticks);
+    let own = beside.own_steal_ns.get(&one.vcpu).map_or("-".into(), |own| percent(*own, ns));
+    let mut line = format!(
+        "{:>4}  {:>7} {:>7} {:>7} {:>7} {:>7}  {:>7} {:>10}  {own:>19}",
+        one.vcpu,
+        share(one.running()),
+        share(one.stolen()),
+        of(Did::Kernel),
+        of(Did::User),
+        of(Did::Asleep),
+        of(Did::Unknown),
+        per_second(one.away.count, ns),
+    );
+    if one.lost_events + one.missed + one.damage > 0 {
+        let (lost, missed, damage) = (one.lost_events, one.missed, one.damage);
+        let _ = write!(line, "  {lost} events lost by the host, {} spans missed", missed + damage);
+    }
+    line
+}
+
+/// All vCPUs' exits by reason, those first that took most besides sleep.
+fn reasons(interval: &Interval, beside: &Beside<'_>) -> Vec<String> {
+    let mut all: BTreeMap<ExitKey, Exits> = BTreeMap::new();
+    for (key, exits) in interval.vcpus.iter().flat_map(|one| &one.exits) {
+        let sum = all.entry(*key).or_default();
+        sum.count += exits.count;
+        for (to, from) in sum.ticks.iter_mut().zip(exits.ticks) {
+            *to = to.saturating_add(from);
+        }
+    }
+    let mut all: Vec<(ExitKey, Exits)> = all.into_iter().collect();
+    all.sort_by_key(|(key, exits)| {
+        (std::cmp::Reverse(exits.total() - exits.of(Did::Asleep)), *key)
+    });
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let longest = interval.vcpus.iter().map(VcpuShares::ticks).max().unwrap_or(0);
+    let ns = beside.rate.ns(longest);
+    let row = |(key, exits): &(ExitKey, Exits)| {
+        let stolen = exits.of(Did::Preempted).saturating_add(exits.of(Did::Waiting));
+        format!(
+            "{:<24} {:>9} {:>10} {:>10} {:>10} {:>10}",
+            reason(beside.names, Some(*key)),
+            per_second(exits.count, ns),
+            time(beside.rate.ns(exits.of(Did::Kernel))),
+            time(beside.rate.ns(exits.of(Did::User))),
+            time(beside.rate.ns(stolen)),
+            time(beside.rate.ns(exits.of(Did::Asleep))),
+        )
+    };
+    let head = "exit                       count/s     kernel       user     stolen     asleep";
+    let mut lines = vec![String::new(), head.to_owned()];
+    lines.extend(all.iter().take(MOST_REASONS).map(row));
+    let more = all.len().saturating_sub(MOST_REASONS);
+    lines.extend((more > 0).then(|| format!("and {more} more reasons")));
+    lines
+}
+
+/// Who ran in place of vCPUs, in one line.
+fn replaced(interval: &Interval, beside: &Beside<'_>) -> Option<String> {
+    let sum = |by: By| -> u64 {
+        interval.vcpus.iter().filter_map(|one| one.preempted_by.get(by as usize)).sum()
+    };
+    let parts =
+        [(By::Others, "others"), (By::OwnVmm, "this VM's VMM"), (By::OwnVcpu, "this VM's vCPUs")];
+    let told: Vec<String> = parts
+        .into_iter()
+        .map(|(by, name)| (name, sum(by)))
+        .filter(|(_, ticks)| *ticks > 0)
+        .map(|(name, ticks)| format!("{name} {}", time(beside.rate.ns(ticks))))
+        .collect();
+    (!told.is_empty()).then(|| format!("\npreempted by: {}", told.join(", ")))
+}
+
+fn longest(interval: &Interval, beside: &Beside<'_>) -> Vec<String> {
+    let ns = |ticks| beside.rate.ns(ticks);
+    let worth = interval.longest.iter().filter(|one| one.missed() > 0);
+    let row = |one: &Absence| {
+        let stolen = one.parts.of(Did::Preempted).saturating_add(one.parts.of(Did::Waiting));
+        format!(
+            "vCPU {:<3} {:>10} away, {:>9} of it stolen  {:<22} from {:.6} s",
+            one.vcpu,
+            time(ns(one.parts.total())),
+            time(ns(stolen)),
+            reason(beside.names, one.exit),
+            seconds(ns(one.start_tsc)),
+        )
+    };
+    let rows: Vec<String> = worth.map(row).collect();
+    if rows.is_empty() {
+        return rows;
+    }
+    [vec![String::new(), "longest absences (times of the TSC)".to_owned()], rows].concat()
+}
+
+#[allow(clippy::cast_precision_loss, reason = "shown with six decimals")]
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+#[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
+fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "-".into();
+    }
+    format!("{:.1}%", 100.0 * part as f64 / whole as f64)
+}
+
+fn per_second(count: u64, ns: u64) -> String {
+    if ns == 0 {
+        return "-".into();
+    }
+    let rate = u128::from(count) * 1_000_000_000 / u128::from(ns);
+    rate.to_string()
+}
+
+/// A time with three digits or so.
+#[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
+fn time(ns: u64) -> String {
+    match ns {
+        0 => "-".into(),
+        1..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{:.1} us", ns as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        _ => format!("{:.2} s", ns as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shmring::spans::Span;
+
+    use super::*;
+
+    #[test]
+    fn a_table_of_one_vcpu() {
+        let mut shares =
+            VcpuShares { vcpu: 3, from_tsc: 0, to_tsc: 1_000_000_000, ..VcpuShares::default() };
+        let span = |did, ticks, begins_exit| Span {
+            start_tsc: 0,
+            ticks,
+            did,
+            by: By::Others,
+            begins_exit,
+            code: Some(0x60),
+            isa: 2,
+            level: 1,
+        };
+        shares.add(&span(Did::Kernel, 10_000_000, true));
+        shares.add(&span(Did::Preempted, 400_000_000, false));
+        let interval = Interval { vcpus: vec![shares, VcpuShares::default()], longest: Vec::new() };
+        let names = Names::from([((2, 0x60), "interrupt".to_owned())]);
+        let own_steal_ns = BTreeMap::from([(3, 390_000_000)]);
+        let rate = Rate::new(Some(1_000_000_000)).unwrap();
+        let beside = Beside { rate, names: &names, own_steal_ns: &own_steal_ns, warning: None };
+        let text = lines(&interval, &beside).join("\n");
+        let wanted = "\
+last 1.00 s on this machine's clock, by its host
+
+vCPU  running  stolen  kernel    user  asleep  unknown    exits/s  this kernel's steal
+   3    59.0%   40.0%    1.0%    0.0%    0.0%     0.0%          1                39.0%
+   0  nothing is told of it
+
+exit                       count/s     kernel       user     stolen     asleep
+interrupt                        1    10.0 ms          -   400.0 ms          -
+
+preempted by: others 400.0 ms";
+        assert_eq!(text, wanted);
+    }
+}

@@ -1,0 +1,220 @@
+//! Looks again and again, and shows each interval.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use shmring::spans::SpanReader;
+use shmring::{Access, PCI_DEVICES, SharedMap, shared_memory_devices};
+
+use crate::error::{Result, StealError};
+use crate::follow::Follower;
+use crate::own_steal::stolen_ns;
+use crate::rate::Rate;
+use crate::recording::Recording;
+use crate::table::{Beside, Names};
+use crate::{jsonl, table};
+
+/// How an interval is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Tables for people; on a terminal one, which is drawn anew.
+    Table,
+    /// A JSON object a line.
+    Jsonl,
+}
+
+/// What is shown, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The PCI address of the shared memory, or a file; unset: the first device that there is.
+    pub at: Option<String>,
+    /// Time between two outputs, ten milliseconds at least.
+    pub interval: Duration,
+    /// Ends after so long.
+    pub time: Option<Duration>,
+    /// How it is written.
+    pub format: Format,
+    /// A trace.dat to write, too.
+    pub record: Option<PathBuf>,
+}
+
+/// The memory is looked at as often, whatever the interval: a ring holds so much.
+const LOOK: Duration = Duration::from_millis(100);
+/// Outputs come no closer, and no further apart.
+const SHORTEST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// A host that gives no sign of life for so many of its intervals, and a second, has stopped.
+const SILENT_INTERVALS: u32 = 10;
+
+/// Shows what the host tells until the time is over, or `leave` returns true: it is given the time
+/// to wait, and says whether to go.
+///
+/// # Errors
+/// When the host tells nothing, or the output can't be written.
+pub fn watch(
+    options: &Options,
+    out: &mut impl Write,
+    leave: &mut dyn FnMut(Duration) -> bool,
+) -> Result<()> {
+    let map = open(options.at.as_deref())?;
+    let reader = SpanReader::attach(Arc::clone(&map), false)?;
+    let rate = Rate::new(reader.ticks_per_second()).ok_or(StealError::NoRate)?;
+    let recording = options.record.as_deref().map(|path| Recording::begin(path, &reader, rate));
+    let follower = Follower::new(&reader);
+    let mut watched = Watched {
+        map,
+        reader,
+        rate,
+        follower,
+        recording: recording.transpose()?,
+        names: Names::new(),
+        own_ns: stolen_ns(),
+        alive: (0, Instant::now()),
+        warning: None,
+    };
+    let ended = watched.run(options, out, leave);
+    let recorded = watched.recording.take().map(|recording| recording.end(&watched.names));
+    ended.and(recorded.unwrap_or(Ok(())))
+}
+
+fn open(at: Option<&str>) -> Result<Arc<SharedMap>> {
+    let path = match at {
+        Some(path) if path.starts_with('/') => PathBuf::from(path),
+        at => device(at)?,
+    };
+    let map = SharedMap::open(&path, Access::Read).map_err(StealError::Memory)?;
+    Ok(Arc::new(map))
+}
+
+fn device(at: Option<&str>) -> Result<PathBuf> {
+    let devices = shared_memory_devices(Path::new(PCI_DEVICES)).unwrap_or_default();
+    let is_it = |address: &str| at.is_none_or(|at| address.trim_start_matches("0000:") == at);
+    let device = devices.into_iter().find(|one| is_it(&one.address)).ok_or(StealError::NoMemory)?;
+    device.enable().map_err(StealError::Memory)?;
+    Ok(device.memory_combining.unwrap_or(device.memory))
+}
+
+struct Watched {
+    map: Arc<SharedMap>,
+    reader: SpanReader,
+    rate: Rate,
+    follower: Follower,
+    recording: Option<Recording>,
+    names: Names,
+    own_ns: BTreeMap<u32, u64>,
+    /// The host's last sign of life, and when it came.
+    alive: (u64, Instant),
+    warning: Option<&'static str>,
+}
+
+impl Watched {
+    fn run(
+        &mut self,
+        options: &Options,
+        out: &mut impl Write,
+        leave: &mut dyn FnMut(Duration) -> bool,
+    ) -> Result<()> {
+        let interval = options.interval.clamp(SHORTEST, LONGEST);
+        let end = options.time.and_then(|time| Instant::now().checked_add(time));
+        let mut next = Instant::now() + interval;
+        let is_drawn = options.format == Format::Table && std::io::stdout().is_terminal();
+        loop {
+            let now = Instant::now();
+            let until = end.map_or(next, |end| end.min(next));
+            let is_over = leave(LOOK.min(until.saturating_duration_since(now)));
+            self.look()?;
+            let now = Instant::now();
+            let is_late = end.is_some_and(|end| now >= end);
+            if now >= next || is_late || is_over {
+                self.show(options.format, is_drawn, out).map_err(StealError::Output)?;
+                next = now.max(next + interval);
+            }
+            if is_over || is_late {
+                return Ok(());
+            }
+        }
+    }
+
+    fn look(&mut self) -> Result<()> {
+        if self.reader.is_replaced() {
+            self.warning = Some("the host has begun to tell anew");
+            match SpanReader::attach(Arc::clone(&self.map), false) {
+                Ok(reader) => {
+                    (self.follower, self.reader) = (Follower::new(&reader), reader);
+                    self.alive = (0, Instant::now());
+                }
+                // It may be at it.
+                Err(_) => return Ok(()),
+            }
+        }
+        let (recording, mut written) = (&mut self.recording, Ok(()));
+        self.follower.look(&mut self.reader, &mut |index, span| {
+            if let (Some(recording), Ok(())) = (recording.as_mut(), &written) {
+                written = recording.span(index, span);
+            }
+        });
+        if let Some(recording) = &mut self.recording {
+            recording.known(self.follower.known())?;
+        }
+        written?;
+        self.look_for_life();
+        Ok(())
+    }
+
+    fn look_for_life(&mut self) {
+        let host_ms = u32::try_from(self.reader.interval_ns() / 1_000_000).unwrap_or(u32::MAX);
+        let patience = Duration::from_millis(host_ms.into()) * SILENT_INTERVALS;
+        match self.reader.beats() {
+            None => self.warning = Some("the host tells nothing more: it has ended"),
+            Some(beats) if beats != self.alive.0 => self.alive = (beats, Instant::now()),
+            Some(_) if self.alive.1.elapsed() > patience + Duration::from_secs(1) => {
+                self.warning = Some("the host gives no sign of life");
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn show(
+        &mut self,
+        format: Format,
+        is_drawn: bool,
+        out: &mut impl Write,
+    ) -> std::io::Result<()> {
+        let interval = self.follower.interval();
+        let now_ns = stolen_ns();
+        let since =
+            |(cpu, now): (&u32, &u64)| Some((*cpu, now.saturating_sub(*self.own_ns.get(cpu)?)));
+        let own_steal_ns = now_ns.iter().filter_map(since).collect();
+        self.own_ns = now_ns;
+        self.names = self.reader.names().into_iter().collect();
+        let warning = self.warning.take();
+        let (rate, names) = (self.rate, &self.names);
+        let beside = Beside { rate, names, own_steal_ns: &own_steal_ns, warning };
+        match format {
+            Format::Jsonl => writeln!(out, "{}", jsonl::line(&interval, &beside))?,
+            Format::Table => {
+                let lines = table::lines(&interval, &beside);
+                if is_drawn { draw(&lines, out)? } else { writeln!(out, "{}\n", lines.join("\n"))? }
+            }
+        }
+        out.flush()
+    }
+}
+
+/// Draws lines over what was there, as far as the terminal has room.
+fn draw(lines: &[String], out: &mut impl Write) -> std::io::Result<()> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    let (columns, rows) = size.map_or((80, 24), |size| (size.ws_col, size.ws_row));
+    let lines = lines.iter().flat_map(|line| line.split('\n'));
+    // From the top left corner; each line is cleared behind its end, and the screen below the last.
+    let mut text = String::from("\u{1b}[H");
+    for line in lines.take(usize::from(rows).saturating_sub(1).max(1)) {
+        text.extend(line.chars().take(usize::from(columns).max(1)));
+        text.push_str("\u{1b}[K\r\n");
+    }
+    text.push_str("\u{1b}[J");
+    out.write_all(text.as_bytes())
+}
