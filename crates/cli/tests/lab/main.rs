@@ -15,6 +15,7 @@ mod hypertrace;
 mod leftovers;
 mod machines;
 mod patience;
+mod publish;
 mod recorded;
 mod recorder;
 mod refusals;
