@@ -16,6 +16,7 @@ mod printing;
 pub mod recording;
 pub mod seeds;
 pub mod shared_memory;
+pub mod spans;
 pub mod symbols;
 pub mod timeline;
 pub mod trace_cmd;
@@ -27,7 +28,7 @@ use std::time::{Duration, Instant};
 pub type Run = fn(&[u8]);
 
 /// All surfaces by name: that of their fuzz target and of the folders of their seeds and crashes.
-pub const ALL: [(&str, Run); 11] = [
+pub const ALL: [(&str, Run); 12] = [
     ("page", page::run),
     ("trace_dat", trace_dat::run),
     ("recording", recording::run),
@@ -36,6 +37,7 @@ pub const ALL: [(&str, Run); 11] = [
     ("print_fmt", print_fmt::run),
     ("symbols", symbols::run),
     ("shared_memory", shared_memory::run),
+    ("spans", spans::run),
     ("trace_cmd", trace_cmd::run),
     ("agent", agent::run),
     ("hypertrace", hypertrace::run),

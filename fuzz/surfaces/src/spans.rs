@@ -1,0 +1,120 @@
+//! What a host tells of vCPUs, in memory that anybody may have written to, between any two steps of
+//! either side.
+//!
+//! Four bytes make a step: the host adds a span, tells, or lays out anew; a guest reads, or somebody
+//! scribbles over the area.
+
+use std::sync::Arc;
+
+use shmring::SharedMap;
+use shmring::spans::{By, Did, Span, SpanReader, SpanWriter, Told, spans_bytes};
+use steal::Follower;
+
+/// The smallest memory that has an area.
+const MEMORY_BYTES: usize = 128 << 10;
+/// Steps beyond which nothing new can come.
+const MOST_STEPS: usize = 4096;
+const VCPUS: [u32; 2] = [0, 7];
+
+/// Tells the story.
+pub fn run(bytes: &[u8]) {
+    let Ok(map) = SharedMap::of_bytes(&vec![0; MEMORY_BYTES]) else { panic!("no memory") };
+    let map = Arc::new(map);
+    let mut story = Story { writer: lay_out(&map), map, reader: None, now: 1 };
+    for step in bytes.chunks_exact(4).take(MOST_STEPS) {
+        let &[what, low, high, value] = step else { continue };
+        let place = usize::from(u16::from_le_bytes([low, high]));
+        match what % 8 {
+            0 | 1 => story.push(place, value),
+            2 => story.tell(value),
+            3 | 4 => story.read(),
+            5 => story.start(value),
+            _ => story.scribble(place, value),
+        }
+    }
+    story.read();
+}
+
+fn lay_out(map: &Arc<SharedMap>) -> Option<SpanWriter> {
+    SpanWriter::lay_out(Arc::clone(map), &VCPUS, 1_000_000_000, 1).ok()
+}
+
+struct Story {
+    map: Arc<SharedMap>,
+    writer: Option<SpanWriter>,
+    reader: Option<(SpanReader, Follower)>,
+    now: u64,
+}
+
+impl Story {
+    fn push(&mut self, ticks: usize, value: u8) {
+        let pick = |count: usize| usize::from(value) % count;
+        let did = Did::ALL.get(pick(Did::ALL.len())).copied().unwrap_or(Did::Unknown);
+        let by = By::ALL.get(pick(By::ALL.len())).copied().unwrap_or_default();
+        let span = Span {
+            start_tsc: self.now,
+            ticks: ticks as u64,
+            did,
+            by,
+            begins_exit: value & 8 != 0,
+            code: (value & 16 != 0).then_some(value.into()),
+            isa: value & 3,
+            level: value >> 6,
+        };
+        self.now += ticks as u64 + u64::from(value);
+        if let Some(writer) = &mut self.writer {
+            writer.push(usize::from(value >> 7), &span);
+            writer.name(span.isa, value.into(), "hlt");
+        }
+    }
+
+    fn tell(&mut self, lost: u8) {
+        let told = Told { from_tsc: 1, to_tsc: self.now, lost_events: lost.into() };
+        if let Some(writer) = &mut self.writer {
+            (0..VCPUS.len()).for_each(|index| writer.tell(index, told));
+            let _ = writer.beat();
+        }
+    }
+
+    fn read(&mut self) {
+        if self.reader.as_ref().is_none_or(|(reader, _)| reader.is_replaced()) {
+            self.reader = SpanReader::attach(Arc::clone(&self.map), false).ok().map(|reader| {
+                let follower = Follower::new(&reader);
+                (reader, follower)
+            });
+        }
+        let Some((reader, follower)) = &mut self.reader else { return };
+        let mut last = [0; 4096];
+        follower.look(reader, &mut |index, span| {
+            let last = last.get_mut(index).map(|last| std::mem::replace(last, span.end_tsc()));
+            assert!(last <= Some(span.start_tsc), "spans go back");
+        });
+        for one in follower.interval().vcpus {
+            assert_eq!(one.running() + one.away.total(), one.ticks(), "parts do not add up");
+        }
+        for (_, name) in reader.names() {
+            assert!(name.len() <= 40 && !name.contains(['"', '\\', '\u{1b}', '\n']));
+        }
+        let _ = (reader.beats(), reader.ticks_per_second(), reader.interval_ns());
+    }
+
+    fn start(&mut self, value: u8) {
+        if value & 1 == 0 {
+            self.writer = lay_out(&self.map);
+        } else {
+            self.reader = None;
+        }
+    }
+
+    /// Whoever can write puts a word anywhere into the area; most often near its heads.
+    fn scribble(&mut self, place: usize, value: u8) {
+        let begin = MEMORY_BYTES - spans_bytes(MEMORY_BYTES);
+        let word = match value {
+            0xf0.. => u64::MAX - u64::from(value & 3),
+            0xe0.. => self.now.wrapping_mul(2),
+            _ => value.into(),
+        };
+        let at = begin + place % spans_bytes(MEMORY_BYTES);
+        self.map.store(at & !7, word);
+    }
+}
