@@ -4,6 +4,8 @@
 //! contents; nothing else is in them.
 
 mod events;
+#[cfg(test)]
+mod tests;
 mod vcpu_pages;
 
 use std::fs::{self, File};
