@@ -26,7 +26,13 @@ pub fn clean_up(pid: u32, session: &Path) -> Result<()> {
     let tracefs = Tracefs::find()?;
     let Some(instance) = Instance::of(&tracefs, pid) else { return Ok(()) };
     let folder = session.join(FOLDER);
-    let drained = if folder.is_dir() { drain(&instance, &folder) } else { Ok(()) };
+    if !folder.is_dir() {
+        // It wrote no pages, or somebody has taken them away.
+        drop(instance);
+        Probes::remove_of(tracefs.root(), pid);
+        return Ok(());
+    }
+    let drained = drain(&instance, &folder);
     let cmdlines = fs::read(tracefs.root().join("saved_cmdlines")).unwrap_or_default();
     let named = fs::write(folder.join("saved_cmdlines"), cmdlines);
     drop(instance);

@@ -245,10 +245,11 @@ fn cost(guest: &GuestSummary) -> String {
 }
 
 /// A process that cleans up when this one is killed: the end of a pipe tells it.
-struct Guard(Option<Child>);
+pub(crate) struct Guard(Option<Child>);
 
 impl Guard {
-    fn start(session: &Path) -> Self {
+    /// Starts it for this process, and for a session that may have none.
+    pub(crate) fn start(session: &Path) -> Self {
         let pid = std::process::id().to_string();
         let program = std::env::current_exe();
         let child = program.and_then(|program| {

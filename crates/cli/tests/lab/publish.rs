@@ -28,6 +28,7 @@ fn a_guest_is_told_what_happens_to_its_own_vcpus_and_nothing_else() {
     let mut machines = Machines::new(|| Recorded::up("publish"));
     machines.work(2, |recorded| {
         refuse(recorded);
+        kill(recorded);
         tell(recorded);
     });
 }
@@ -53,6 +54,16 @@ fn refuse(recorded: &Recorded) {
     )
     .done();
     lab.shell(2, "! hyperscope-agent steal --for 1").done();
+}
+
+/// One that is killed leaves nothing on that costs anybody anything.
+fn kill(recorded: &Recorded) {
+    let script = "(hyperscope publish --guest l2 >/tmp/publish.log 2>&1 & echo $! >/tmp/publish.pid); \
+        until grep -q telling /tmp/publish.log; do sleep 0.1; done; \
+        instance=/sys/kernel/tracing/instances/hyperscope-$(cat /tmp/publish.pid); \
+        [ -d $instance ] && kill -9 $(cat /tmp/publish.pid) && \
+        while [ -d $instance ]; do sleep 0.1; done";
+    recorded.lab.shell(1, script).done();
 }
 
 fn start_other(recorded: &Recorded, memory: &str) {
