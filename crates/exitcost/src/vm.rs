@@ -28,11 +28,19 @@ pub(crate) const EMPTY: u64 = 10_000;
 
 /// Measures.
 pub(crate) fn measure(plan: &Plan) -> Result<Sheet, String> {
-    let (mut machine, long_mode) = machine().map_err(|error| error.to_string())?;
-    let mut all: Vec<Series> = Vec::new();
-    for kind in Kind::ALL.into_iter().filter(|kind| plan.kinds.contains(kind)) {
-        all.push(warm_up(kind, plan, &mut machine, long_mode));
-    }
+    let kinds = Kind::ALL.into_iter().filter(|kind| plan.kinds.contains(kind));
+    let (mut machine, long_mode) = match machine() {
+        Ok(machine) => machine,
+        Err(error) => {
+            let why = error.to_string();
+            return Ok(sheet(
+                Vec::new(),
+                kinds.map(|kind| Row::without(kind, what(kind), why.clone())).collect(),
+            ));
+        }
+    };
+    let mut all: Vec<Series> =
+        kinds.map(|kind| warm_up(kind, plan, &mut machine, long_mode)).collect();
     let mut empty_cycles = Vec::new();
     for _ in 0..plan.runs {
         let empty = machine.batch(None, EMPTY, LONG).map_err(|error| error.to_string())?;
@@ -42,18 +50,22 @@ pub(crate) fn measure(plan: &Plan) -> Result<Sheet, String> {
             series.run(&mut machine, empty);
         }
     }
-    let kvm = host::kvm();
     // Those of processors run guests' kernels on them; a paravirtual one interprets much of them.
-    let interprets = !kvm.as_deref().is_some_and(|kvm| ["kvm_amd", "kvm_intel"].contains(&kvm));
-    Ok(Sheet {
+    let interprets =
+        !host::kvm().is_some_and(|kvm| ["kvm_amd", "kvm_intel"].contains(&kvm.as_str()));
+    Ok(sheet(empty_cycles, all.into_iter().map(|series| series.row(interprets)).collect()))
+}
+
+fn sheet(empty_cycles: Vec<f64>, rows: Vec<Row>) -> Sheet {
+    Sheet {
         way: Way::Vm,
         processor: processor(),
         hypervisor: hypervisor(),
-        kvm,
+        kvm: host::kvm(),
         tsc_khz: host::tsc_khz(),
         empty_cycles,
-        rows: all.into_iter().map(|series| series.row(interprets)).collect(),
-    })
+        rows,
+    }
 }
 
 /// A machine in 64-bit mode; one in 32-bit mode, where KVM can't run that.

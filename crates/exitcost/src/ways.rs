@@ -29,7 +29,7 @@ impl Plan {
 /// Measures. A kind that can't be measured here has a row that says why.
 ///
 /// # Errors
-/// When nothing can be measured: without KVM, or a right to it.
+/// When nothing can be measured: on another processor, or when a machine stops in the midst of it.
 pub fn measure(plan: &Plan) -> Result<Sheet, String> {
     #[cfg(target_arch = "x86_64")]
     return match plan.way {

@@ -27,3 +27,18 @@ fn every_kind_has_a_row_and_user_space_sees_what_is_its_own() {
         }
     }
 }
+
+#[test]
+fn without_kvm_every_row_says_so() {
+    if OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok() {
+        eprintln!("skipped: there is a KVM that this process may use");
+        return;
+    }
+    let plan = Plan { way: Way::Vm, kinds: vec![Kind::Cpuid, Kind::HltWake], runs: 2, run_ms: 2 };
+    let sheet = measure(&plan).unwrap();
+    assert_eq!(sheet.rows.len(), 2);
+    for row in &sheet.rows {
+        assert!(row.cycles.is_empty(), "{row:#?}");
+        assert!(row.not_measured.as_ref().unwrap().contains("/dev/kvm"), "{row:#?}");
+    }
+}
