@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn marks_of_time_are_round_and_few() {
         for (whole_ns, expected) in
-            [(1, 1), (12, 1), (13, 2), (25, 5), (70, 10), (20_800_000_000, 2_000_000_000)]
+            [(1, 1), (12, 1), (13, 2), (26, 5), (70, 10), (20_800_000_000, 2_000_000_000)]
         {
             assert_eq!(step(whole_ns), expected, "{whole_ns}");
         }
