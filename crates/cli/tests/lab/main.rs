@@ -7,6 +7,7 @@
 
 mod aarch64;
 mod bench;
+mod bench_tracers;
 mod every_scenario;
 mod guest_faults;
 mod guests;
