@@ -20,7 +20,7 @@ pub(crate) struct BenchArgs {
 pub(crate) enum BenchVerb {
     /// Measure what recording a guest costs over each channel, in a lab of its own
     Channels(BenchChannelsArgs),
-    /// Measure what tracing costs a guest's programs, by tracer and by what the cost is spent on
+    /// Measure what each tracer costs a guest's programs, part by part
     Tracers(BenchTracersArgs),
 }
 
