@@ -129,6 +129,8 @@ fn wait_for_guest(below: &mut Session, guest: &Machine) -> Result<()> {
 pub(crate) fn guest(description: &Description, level: u8) -> Machine {
     let shape = &description.guest;
     let deepest = level == description.levels;
+    // Tools are in its memory twice while it boots.
+    let most_mib = if shape.tools.is_empty() { 256 } else { 512 };
     Machine {
         level,
         arch: description.arch,
@@ -136,7 +138,7 @@ pub(crate) fn guest(description: &Description, level: u8) -> Machine {
         board: description.guest_board(),
         cpus: shape.cpus,
         // One that hosts a guest itself has what that one needs, too.
-        memory_mib: if deepest { shape.memory_mib.min(256) } else { shape.memory_mib },
+        memory_mib: if deepest { shape.memory_mib.min(most_mib) } else { shape.memory_mib },
         memory: Memory::Own,
         qemu: vec![description.arch.qemu().to_owned()],
         data_folders: vec!["/usr/share/qemu".into(), "/usr/share/seabios".into()],

@@ -31,8 +31,8 @@ pub(crate) fn begin(subject: Subject, how: InGuest, guest: &mut Machine) -> Resu
             };
             // In memory alone, and large enough that what a run makes is all there.
             format!(
-                "export HOME=/root; mkdir -p /root; \
-                 [ -e /run/lttng ] || lttng-sessiond -b 2>{FOLDER}/lttng.log || \
+                "export HOME=/root; mkdir -p /root /var/run; \
+                 pidof lttng-sessiond >/dev/null || lttng-sessiond -b 2>{FOLDER}/lttng.log || \
                  cat {FOLDER}/lttng.log >&2; \
                  (lttng create bench --snapshot && lttng enable-channel -k --overwrite \
                  --subbuf-size 4M --num-subbuf 4 all && lttng enable-event -k -c all {events} && \
@@ -67,8 +67,9 @@ pub(crate) fn end(
     guest: &mut Machine,
 ) -> Result<Option<u64>> {
     let pattern = subject.pattern();
-    let count =
-        |from: &str| if counts { format!("{from} | grep -c '{pattern}'") } else { "true".into() };
+    let count = |from: &str| {
+        if counts { format!("{from} | grep -c '{pattern}' || true") } else { "true".into() }
+    };
     let script = match how {
         InGuest::Nothing => return Ok(None),
         InGuest::Ftrace => format!(

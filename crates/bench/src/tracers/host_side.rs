@@ -116,10 +116,10 @@ pub(crate) fn end(
         }
         Recording::Taker(recorder) => {
             host.end(recorder, "INT")?;
-            let pattern = subject.pattern();
+            let pattern = subject.json_pattern();
             let said = host.shell(&format!(
                 "cd {FOLDER} && wc -c < session/guest-guest.hypertrace && \
-                 hyperscope hypertrace session 2>/dev/null | grep -c '{pattern}'"
+                 (hyperscope hypertrace --format jsonl session 2>/dev/null | grep -c '{pattern}' || true)"
             ))?;
             let mut numbers = said.lines().map(|line| line.trim().parse::<u64>());
             let (Some(Ok(bytes)), Some(Ok(subject_events))) = (numbers.next(), numbers.next())

@@ -71,6 +71,16 @@ impl Subject {
     }
 }
 
+impl Subject {
+    /// The same of lines of JSON.
+    pub(crate) fn json_pattern(self) -> String {
+        match self {
+            Self::Syscalls => format!("\"id\":{GETPPID}[,}}]"),
+            Self::Switches => format!("\"prev_comm\":\"{}", labwire::LOAD_THREAD),
+        }
+    }
+}
+
 impl Serialize for Subject {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())

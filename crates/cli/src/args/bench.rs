@@ -22,7 +22,7 @@ pub(crate) enum BenchVerb {
     Channels(BenchChannelsArgs),
     /// Measure what each kind of exit costs: in this guest, in a tiny machine, at every level of a lab
     Exits(BenchExitsArgs),
-    /// Measure what tracing costs a guest's programs, by tracer and by what the cost is spent on
+    /// Measure what each tracer costs a guest's programs, part by part
     Tracers(BenchTracersArgs),
 }
 

@@ -16,7 +16,7 @@ fn channels_are_measured() {
     }
     let out = tempfile::tempdir().unwrap();
     let report = measure(out.path());
-    check_schema(&report);
+    check_schema("bench-channels", &report);
     let variants = report["variants"].as_array().unwrap();
     let names: Vec<&str> = variants.iter().map(|row| row["variant"].as_str().unwrap()).collect();
     assert_eq!(names, CHANNELS);
@@ -60,9 +60,8 @@ fn measure(out: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
 }
 
-fn check_schema(report: &Value) {
-    let path =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/bench-channels.schema.json");
+pub(crate) fn check_schema(name: &str, report: &Value) {
+    let path = format!("{}/../../docs/formats/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
     let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let faults: Vec<String> =
