@@ -157,19 +157,19 @@ const SOAK: &str = "
 
 #[test]
 fn the_module_comes_and_goes_under_load() {
-    soak("hypercall", &[], "");
+    soak("hypertrace-soak", "hypercall", &[], "");
 }
 
 #[test]
 fn the_module_comes_and_goes_under_load_in_memory() {
-    soak("shm", &["--guest-shm", "16"], "guest_module = true\n");
+    soak("hypertrace-soak-shm", "shm", &["--guest-shm", "16"], "guest_module = true\n");
 }
 
-fn soak(channel: &str, up: &[&str], record: &str) {
+fn soak(name: &'static str, channel: &str, up: &[&str], record: &str) {
     if !can_run_all() {
         return;
     }
-    let lab = TestLab::new(&format!("soak-{channel}"));
+    let lab = TestLab::new(name);
     lab.run(&[&["up", "--levels", "2"], up].concat()).done();
     if !build_module() {
         return;
