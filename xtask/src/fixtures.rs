@@ -24,6 +24,9 @@ struct Recording {
     bytes: u64,
     truth: String,
     truth_sha256: String,
+    /// What its guest's module stored in memory meanwhile.
+    frames: Option<String>,
+    frames_sha256: Option<String>,
     machine: String,
     what: String,
     kernel: String,
@@ -79,6 +82,12 @@ fn check_recording(folder: &Path, entry: &Recording, faults: &mut Vec<String>) -
     if sum(&truth) != entry.truth_sha256 {
         fault(format!("sha256 of {} is another", entry.truth));
     }
+    if let Some(frames) = &entry.frames {
+        let bytes = fs::read(folder.join(frames)).with_context(|| frames.clone())?;
+        if entry.frames_sha256 != Some(sum(&bytes)) {
+            fault(format!("sha256 of {frames} is another"));
+        }
+    }
     let truth: Truth = serde_json::from_slice(&truth).with_context(|| entry.truth.clone())?;
     let (events, exits) =
         (truth.events.values().sum::<u64>(), truth.events.get("kvm_exit").copied());
@@ -116,7 +125,9 @@ fn unlisted(folder: &Path, provenance: &Provenance) -> Result<Vec<String>> {
     let listed: BTreeSet<_> = provenance
         .recording
         .iter()
-        .flat_map(|entry| [folder.join(&entry.path), folder.join(&entry.truth)])
+        .flat_map(|entry| [Some(&entry.path), Some(&entry.truth), entry.frames.as_ref()])
+        .flatten()
+        .map(|path| folder.join(path))
         .collect();
     let mut faults = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -126,7 +137,9 @@ fn unlisted(folder: &Path, provenance: &Provenance) -> Result<Vec<String>> {
         }
         for file in fs::read_dir(&architecture)? {
             let path = file?.path();
-            let kept = path.extension().is_some_and(|kind| kind == "dat" || kind == "json");
+            let kept = path
+                .extension()
+                .is_some_and(|kind| kind == "dat" || kind == "json" || kind == "frames");
             if kept && !listed.contains(&path) {
                 let shown = path.strip_prefix(folder).unwrap_or(&path).display();
                 faults.push(format!("{shown}: not in PROVENANCE.toml"));

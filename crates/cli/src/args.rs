@@ -83,7 +83,7 @@ pub(crate) enum Verb {
     Export(export::ExportArgs),
     /// Follow requests from guest to host and back, and time each hop
     Path(path::PathArgs),
-    /// Print what guests told by hypercall, from their host's recording alone
+    /// Print what guests told by hypercall, from their host's recording alone, or in memory that they share
     Hypertrace(hypertrace::HypertraceArgs),
     /// Tell how guests' clocks relate to their host's, and how well that is known
     Align(AlignArgs),

@@ -157,6 +157,9 @@ impl Recording {
                 // which could not go before them.
                 recording.stop.give();
                 recording.pumps.drain(..).for_each(|pump| drop(pump.join()));
+                for module in recording.modules.drain(..) {
+                    let _ = fs::remove_file(plan.to.join(module.end().file));
+                }
                 drop(recording);
                 guests::forget(&names, &plan.to);
                 hypercalls::forget(&plan.to);

@@ -44,7 +44,9 @@ pub fn run(bytes: &[u8]) {
 /// Reads `bytes` as the records of a file of frames.
 fn stored(bytes: &[u8]) {
     let file = [&StoredWriter::new().take(), bytes].concat();
-    let Some(stored) = Stored::read(&file) else { unreachable!("a head that was just written") };
+    let read = Stored::read(&file);
+    assert!(read.is_some(), "a head that was just written");
+    let stored = read.unwrap_or_default();
     for cpu in stored.cpus.values() {
         let (mut decoder, mut events) = (Decoder::default(), Vec::new());
         for frame in &cpu.frames {

@@ -11,10 +11,13 @@ use super::EventsFormatArg;
 #[command(after_help = "Examples:\n  \
     hyperscope record --hypercalls --for 10s -o host.hscope\n  \
     hyperscope hypertrace host.hscope | less\n  \
-    hyperscope hypertrace --format jsonl host.hscope\n\n\
-    In the guest: insmod hyperscope_guest.ko probes=sched_switch,irq")]
+    hyperscope hypertrace --format jsonl host.hscope\n  \
+    hyperscope record --hypertrace web --for 10s -o web.hscope\n  \
+    hyperscope hypertrace /dev/shm/web           what a guest that died told last\n\n\
+    In the guest: insmod hyperscope_guest.ko probes=sched_switch,irq, and channel=shm for memory")]
 pub(crate) struct HypertraceArgs {
-    /// Recordings of hosts with --hypercalls, or with kvm:kvm_hypercall
+    /// Recordings of hosts with --hypercalls, or with kvm:kvm_hypercall, sessions with
+    /// guest-NAME.hypertrace, such files alone, or the memory of a guest whose module has channel=shm
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// The hypercall's number, as the guest's module was told; marks have the next one

@@ -11,6 +11,7 @@ mod diff;
 mod errors;
 mod events;
 mod export;
+mod hypertrace;
 mod inputs;
 mod manual;
 mod outputs;

@@ -157,12 +157,12 @@ const SOAK: &str = "
 
 #[test]
 fn the_module_comes_and_goes_under_load() {
-    soak("soak-hypercall", "hypercall", &[], "");
+    soak("hypertrace-soak", "hypercall", &[], "");
 }
 
 #[test]
 fn the_module_comes_and_goes_under_load_in_memory() {
-    soak("soak-shm", "shm", &["--guest-shm", "16"], "guest_module = true\n");
+    soak("hypertrace-soak-shm", "shm", &["--guest-shm", "16"], "guest_module = true\n");
 }
 
 fn soak(name: &'static str, channel: &str, up: &[&str], record: &str) {

@@ -1,0 +1,176 @@
+//! What a guest told by hypercall and in memory, against what its own ftrace recorded meanwhile, on a real
+//! recording.
+
+use serde_json::Value;
+
+use crate::tool::{assert_golden, hyperscope, output_of};
+
+const HOST: &str = "fixtures/x86-svm/hypertrace.dat";
+const FRAMES: &str = "fixtures/x86-svm/hypertrace.frames";
+const GUEST: &str = "fixtures/x86-svm/hypertrace.guest.dat";
+const KINDS: [&str; 5] = [
+    "sched:sched_switch",
+    "irq:irq_handler_entry",
+    "irq:irq_handler_exit",
+    "raw_syscalls:sys_enter",
+    "raw_syscalls:sys_exit",
+];
+/// As the module's own documentation has it.
+const UNIT_NS: i64 = 32;
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn told(files: &[&str]) -> Vec<Value> {
+    let run = hyperscope(&[&["hypertrace", "--format", "jsonl"], files].concat());
+    assert_eq!(run.code, 0, "{}", run.err);
+    lines(&run.out)
+}
+
+fn own() -> Vec<Value> {
+    let events = lines(&output_of(&["events", "--format", "jsonl", GUEST]));
+    events.into_iter().filter(|event| KINDS.contains(&event["event"].as_str().unwrap())).collect()
+}
+
+fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| event["event"] == kind).collect()
+}
+
+fn stamp(event: &Value) -> i64 {
+    event["ts_ns"].as_i64().unwrap()
+}
+
+/// Whether all that was told is so in what ftrace recorded, which also has arguments of system calls, and
+/// whole names of interrupts.
+fn agrees(told: &Value, own: &Value) -> bool {
+    let field = |(name, value): (&String, &Value)| match (name.as_str(), &own["fields"][name]) {
+        ("name", whole) => whole.as_str().unwrap().starts_with(value.as_str().unwrap()),
+        (_, other) => value == other,
+    };
+    told["cpu"] == own["cpu"]
+        && told["pid"] == own["pid"]
+        && told["fields"].as_object().unwrap().iter().all(field)
+}
+
+/// Where the longest run of equals begins: it is all that was told, or the test fails.
+fn assert_within(told: &[&Value], own: &[&Value]) -> usize {
+    let same =
+        |begin: usize| told.iter().zip(&own[begin..]).take_while(|(a, b)| agrees(a, b)).count();
+    let (length, begin) = (0..own.len()).map(|begin| (same(begin), begin)).max().unwrap();
+    assert_eq!(length, told.len(), "{} is not {}", told[length], own[begin + length]);
+    begin
+}
+
+/// What came by hypercall, and what in memory.
+fn parts() -> [Vec<Value>; 2] {
+    let by_hypercall = told(&[HOST]);
+    let all = told(&[HOST, FRAMES]);
+    let in_memory = all[by_hypercall.len()..].to_vec();
+    let stamps = |events: &[Value]| events.iter().map(stamp).collect::<Vec<_>>();
+    assert_eq!(stamps(&by_hypercall), stamps(&all[..by_hypercall.len()]));
+    [by_hypercall, in_memory]
+}
+
+#[test]
+fn a_guest_told_what_it_recorded_itself_event_for_event() {
+    let own = own();
+    for (part, most_ns) in parts().iter().zip([400_000, 10_000]) {
+        assert!(part.len() > 700, "{}", part.len());
+        assert!(part.iter().map(stamp).is_sorted());
+        let mut late_ns = Vec::new();
+        for kind in KINDS {
+            let (told, own) = (of_kind(part, kind), of_kind(&own, kind));
+            assert!(!told.is_empty(), "no {kind}");
+            let begin = assert_within(&told, &own);
+            late_ns.extend(told.iter().zip(&own[begin..]).map(|(a, b)| stamp(a) - stamp(b)));
+        }
+        late_ns.sort_unstable();
+        let (least, median) = (late_ns[0], late_ns[late_ns.len() / 2]);
+        assert!(least >= -2 * UNIT_NS && median < most_ns, "{least} {median}");
+    }
+}
+
+/// From the first event of the last probe to go on to the last one of the first to go off, all kinds are one
+/// history.
+#[test]
+fn events_of_all_kinds_are_in_the_order_in_which_they_happened() {
+    let own = own();
+    for part in parts() {
+        let first = part.iter().position(|event| event["event"] == KINDS[3]).unwrap();
+        let last = part.iter().rposition(|event| event["event"] == KINDS[0]).unwrap();
+        let inner: Vec<&Value> = part[first..last].iter().collect();
+        let own: Vec<&Value> = own.iter().collect();
+        let same_kind = |a: &Value, b: &Value| a["event"] == b["event"] && agrees(a, b);
+        let run = |begin: usize| {
+            inner.iter().zip(&own[begin..]).take_while(|(a, b)| same_kind(a, b)).count()
+        };
+        let longest = (0..own.len()).map(run).max().unwrap();
+        assert!(inner.len() > 700, "{}", inner.len());
+        assert_eq!(longest, inner.len());
+    }
+}
+
+#[test]
+fn what_is_printed() {
+    let run = hyperscope(&["hypertrace", HOST, FRAMES]);
+    let all: Vec<&str> = run.out.lines().collect();
+    let some = all.iter().take(20).chain(all.iter().rev().take(20).rev());
+    let text = some.map(|line| format!("{line}\n")).collect::<String>() + &run.err;
+    assert_golden("x86-svm-hypertrace.txt", &text);
+}
+
+/// The memory of a guest with one CPU and 64 slots, with the frames of a file that has fewer.
+fn memory_with(frames: &[u8]) -> Vec<u8> {
+    const RING: usize = (48 << 10) + 4096;
+    let word = |at: usize| u64::from_le_bytes(frames[at..at + 8].try_into().unwrap());
+    let mut memory = vec![0; 64 << 10];
+    let mut put = |at: usize, value: u64| memory[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    let header = [u64::from_le_bytes(*b"HSCTRACE"), 1, 16 << 10, 1, 64, 1];
+    (0..).zip(header).for_each(|(at, value)| put((48 << 10) + 8 * at, value));
+    let mut at = 16;
+    while at < frames.len() {
+        let (kind, words) = (word(at) & 0xff, usize::try_from(word(at) >> 8 & 0xff).unwrap());
+        if kind < 3 {
+            let position = word(at + 8);
+            let slot = RING + 128 * (1 + usize::try_from(position % 64).unwrap());
+            put(slot, 2 * position + 3 - kind);
+            (1..words).for_each(|index| put(slot + 8 * index, word(at + 8 + 8 * index)));
+            put(RING, position + 2 - kind);
+        }
+        at += 8 + 8 * words;
+    }
+    memory
+}
+
+/// What a guest left in its memory is read from there.
+#[test]
+fn the_memory_of_a_dead_guest_is_read_as_it_is() {
+    let frames = std::fs::read(crate::tool::repository().join(FRAMES)).unwrap();
+    let memory = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(memory.path(), memory_with(&frames)).unwrap();
+    let run = hyperscope(&["hypertrace", memory.path().to_str().unwrap()]);
+    assert!(run.err.contains("times are those of the guest's own TSC"), "{}", run.err);
+    assert_eq!((run.code, run.out), (0, hyperscope(&["hypertrace", FRAMES]).out));
+}
+
+/// Frames without their host's recording have the guest's own times; a cut file has what is there.
+#[test]
+fn frames_alone_and_in_part() {
+    let alone = hyperscope(&["hypertrace", "--format", "jsonl", FRAMES]);
+    assert!(alone.err.contains("times are those of the guest's own TSC"), "{}", alone.err);
+    let [_, in_memory] = parts();
+    let alone = lines(&alone.out);
+    let fields =
+        |events: &[Value]| events.iter().map(|one| one["fields"].clone()).collect::<Vec<_>>();
+    assert_eq!(fields(&alone), fields(&in_memory));
+    let folder = tempfile::tempdir().unwrap();
+    let cut = folder.path().join("guest-cut.hypertrace");
+    let bytes = std::fs::read(crate::tool::repository().join(FRAMES)).unwrap();
+    std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
+    let run = hyperscope(&["hypertrace", "--format", "jsonl", cut.to_str().unwrap()]);
+    let some = lines(&run.out);
+    assert!(some.len() > 300 && some.len() < alone.len(), "{}", some.len());
+    assert_eq!(fields(&some), fields(&alone)[..some.len()]);
+    assert!(some.iter().all(|one| one["machine"] == "cut"));
+}
