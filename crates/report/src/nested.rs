@@ -251,10 +251,17 @@ fn tree(nested: &Nested) -> Table {
             _ => String::new(),
         }),
     );
-    let any_touched =
-        lines.iter().any(|line| line.under.is_some_and(|(one, _)| !one.msrs.is_empty()));
-    let title = if any_touched { "injected as / touches" } else { "injected as" };
-    table.names(title, 4, cells(&|line| line.under.map_or_else(|| injected(line.row), touches)));
+    table.names(
+        "injected as",
+        4,
+        cells(&|line| match line.under {
+            None => injected(line.row),
+            Some(_) => String::new(),
+        }),
+    );
+    if lines.iter().any(|line| line.under.is_some_and(|(one, _)| !one.msrs.is_empty())) {
+        table.names("touches", 5, cells(&|line| line.under.map_or_else(String::new, touches)));
+    }
     table
 }
 
