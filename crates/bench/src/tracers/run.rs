@@ -7,7 +7,7 @@ use labwire::Looped;
 use super::Subject;
 use super::guest_side;
 use super::host_side::{self, Kept};
-use super::tracer::{InGuest, Setup};
+use super::tracer::{InGuest, OnHost, Setup};
 use crate::error::{BenchError, Result};
 use crate::machines::Machines;
 
@@ -46,13 +46,19 @@ pub(crate) fn run(
     folder: &Path,
 ) -> Result<Run> {
     let rounds = subject.rounds(manner.iterations);
-    let host = host_side::begin(
-        setup,
-        manner.level,
-        subject.events_of_round() * rounds,
-        &mut machines.host,
-    )?;
-    guest_side::begin(subject, setup.guest, &mut machines.guest)?;
+    let guest =
+        |machines: &mut Machines| guest_side::begin(subject, setup.guest, &mut machines.guest);
+    // Memory that is shared holds what an earlier run left there, until the module starts anew; a
+    // hypercall that nobody records yet is gone.
+    let takes = setup.host == OnHost::Taker;
+    if takes {
+        guest(machines)?;
+    }
+    let events = subject.events_of_round() * rounds;
+    let host = host_side::begin(setup, manner.level, events, &mut machines.host)?;
+    if !takes {
+        guest(machines)?;
+    }
     let before = counters(machines)?;
     let command = format!("hyperscope-labguest subject {}={rounds}", subject.name());
     let said = machines.guest.shell(&guest_side::traced(subject, setup.guest, &command))?;

@@ -127,6 +127,19 @@ fn several_recordings_make_one_document() {
 }
 
 #[test]
+fn measured_tracers_keep_their_schema() {
+    let path = repository().join("docs/formats/bench-tracers.json");
+    let report: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    check(&closed("bench-tracers"), &report, "docs/formats/bench-tracers.json");
+    for row in report["tracers"].as_array().unwrap() {
+        let parts = row["parts"].as_array().unwrap().iter();
+        let sum: f64 = parts.map(|part| part["event_ns"]["mean"].as_f64().unwrap()).sum();
+        let whole = row["event_ns"]["mean"].as_f64().unwrap();
+        assert!((sum - whole).abs() < 1e-6 * whole.abs(), "{row:#}");
+    }
+}
+
+#[test]
 fn measured_channels_keep_their_schema() {
     let path = repository().join("docs/formats/bench-channels.json");
     let report: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
