@@ -12,7 +12,6 @@ const fn metric(name: &'static str, unit: Unit, of: Estimator) -> Metric {
 
 /// The kinds of metrics there are.
 pub(crate) static QUESTION: Question = Question {
-    aligned: false,
     name: "made",
     columns: &["vm", "reason"],
     metrics: &[
