@@ -8,8 +8,8 @@ use channel::Signal;
 
 use crate::error::{RecordError, Result};
 use crate::guests::{self, Guests, SharedGuests};
+use crate::plan::Plan;
 use crate::pump::stop_signal;
-use crate::recording::Plan;
 
 /// How long after one try the next is made.
 const BETWEEN_TRIES: Duration = Duration::from_millis(500);

@@ -8,50 +8,22 @@ use channel::Signal;
 use collector::Collector;
 use rustix::time::{ClockId, clock_gettime};
 use tracefs::{
-    Available, Clock, CpuStats, Instance, Probes, Profile, RawPages, Texts, Tracefs,
-    usual_buffer_kib,
+    Available, Clock, CpuStats, Instance, Probes, RawPages, Texts, Tracefs, usual_buffer_kib,
 };
 
 use crate::assemble::{self, About, Tick};
 use crate::awaited::Awaited;
 use crate::error::{RecordError, Result};
 use crate::guest::HostClock;
-use crate::guests::{self, InGuests, Ready, SharedGuests, USUAL_QUOTA_BYTES};
-use crate::hypercalls::{self, Hypercalls};
+use crate::guests::{self, Ready, SharedGuests, USUAL_QUOTA_BYTES};
+use crate::hypercalls;
 use crate::losses::CpuLosses;
 use crate::module::{self, Module};
 use crate::pages_folder::{header, pages};
+use crate::plan::Plan;
 use crate::pump::{Pump, stop_signal};
 use crate::session::{self, Recorded};
 use crate::vms::{self, Vm};
-
-/// What is recorded, and where to.
-#[derive(Clone, Debug, Default)]
-pub struct Plan {
-    /// Events, systems and patterns.
-    pub events: Vec<String>,
-    /// A choice of events, beside those.
-    pub profile: Option<Profile>,
-    /// Probes, each `FUNCTION [ARGUMENTS]`.
-    pub probes: Vec<String>,
-    /// The VM, by name or process id, whose threads alone are recorded.
-    pub vm: Option<String>,
-    /// The trace clock; unset: the best one.
-    pub clock: Option<String>,
-    /// Size of each CPU's buffer in the kernel; unset: by the number of CPUs.
-    pub buffer_kib: Option<u64>,
-    /// Guests that are recorded, too: names of VMs, or `[NAME=]CHANNEL`.
-    pub guests: Vec<String>,
-    /// Guests whose kernel module tells of events in memory that they share: names of VMs, or
-    /// `[NAME=]shm:FILE`.
-    pub modules: Vec<String>,
-    /// What is recorded in guests.
-    pub in_guests: InGuests,
-    /// Hypercalls that are collected by BPF programs, beside or in place of events.
-    pub hypercalls: Option<Hypercalls>,
-    /// The session's folder.
-    pub to: PathBuf,
-}
 
 /// A recording that goes on. Dropped before [`Recording::end`], it leaves its pages in a folder.
 #[derive(Debug)]
@@ -106,7 +78,7 @@ impl Recording {
         let vms = chosen_vms(plan.vm.as_deref())?;
         let instance = Instance::make(&tracefs)?;
         let probes = Probes::set(tracefs.root(), &plan.probes)?;
-        let optional = plan.profile.map(Profile::patterns).unwrap_or_default();
+        let optional = plan.profile.map(tracefs::Profile::patterns).unwrap_or_default();
         let mut events =
             Available::list(&instance.file("events"))?.choose(&optional, &plan.events)?;
         events.extend(probes.events());

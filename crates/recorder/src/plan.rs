@@ -1,0 +1,36 @@
+//! What a recording is to be of.
+
+use std::path::PathBuf;
+
+use tracefs::Profile;
+
+use crate::guests::InGuests;
+use crate::hypercalls::Hypercalls;
+
+/// What is recorded, and where to.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Events, systems and patterns.
+    pub events: Vec<String>,
+    /// A choice of events, beside those.
+    pub profile: Option<Profile>,
+    /// Probes, each `FUNCTION [ARGUMENTS]`.
+    pub probes: Vec<String>,
+    /// The VM, by name or process id, whose threads alone are recorded.
+    pub vm: Option<String>,
+    /// The trace clock; unset: the best one.
+    pub clock: Option<String>,
+    /// Size of each CPU's buffer in the kernel; unset: by the number of CPUs.
+    pub buffer_kib: Option<u64>,
+    /// Guests that are recorded, too: names of VMs, or `[NAME=]CHANNEL`.
+    pub guests: Vec<String>,
+    /// Guests whose kernel module tells of events in memory that they share: names of VMs, or
+    /// `[NAME=]shm:FILE`.
+    pub modules: Vec<String>,
+    /// What is recorded in guests.
+    pub in_guests: InGuests,
+    /// Hypercalls that are collected by BPF programs, beside or in place of events.
+    pub hypercalls: Option<Hypercalls>,
+    /// The session's folder.
+    pub to: PathBuf,
+}
