@@ -48,6 +48,16 @@ pub(crate) struct Kept {
     pub(crate) subject_events: u64,
 }
 
+/// Wipes out what says that there are frames in the memory that a guest of a level shares: the module lays
+/// it out anew then.
+pub(crate) fn wipe(level: u8, host: &mut Machine) -> Result<()> {
+    let script = format!(
+        "cd /run/lab/l{level} && pages=$(($(stat -L -c %s memory) / 4096)) && \
+         dd if=/dev/zero of=memory bs=4096 seek=$((pages / 4 * 3)) count=1 conv=notrunc 2>/dev/null"
+    );
+    host.shell(&script).map(drop)
+}
+
 /// Begins, for a guest of a level whose subject makes so many events.
 pub(crate) fn begin(
     setup: Setup,

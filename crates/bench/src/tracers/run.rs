@@ -48,10 +48,11 @@ pub(crate) fn run(
     let rounds = subject.rounds(manner.iterations);
     let guest =
         |machines: &mut Machines| guest_side::begin(subject, setup.guest, &mut machines.guest);
-    // Memory that is shared holds what an earlier run left there, until the module starts anew; a
-    // hypercall that nobody records yet is gone.
+    // Whoever comes to shared memory late finds what was there before, so what an earlier run left is
+    // wiped out; a hypercall that nobody records yet is gone.
     let takes = setup.host == OnHost::Taker;
     if takes {
+        host_side::wipe(manner.level, &mut machines.host)?;
         guest(machines)?;
     }
     let events = subject.events_of_round() * rounds;
