@@ -474,7 +474,8 @@ fn what_a_kernel_recorded_before_is_taken() {
         "-o",
         &setup.session(),
         "--for",
-        "200ms",
+        // A guest is asked again until it is up, and is taken when it answers.
+        "3s",
     ]);
     fs::write(file("set_event"), "").unwrap();
     fs::write(file("tracing_on"), was_on.trim()).unwrap();
