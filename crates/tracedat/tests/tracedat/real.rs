@@ -10,9 +10,13 @@ fn every_recording_is_read_whole_and_without_damage() {
         let recording = TraceDat::parse(&file).unwrap();
         assert_eq!(recording.damage, [], "{}", path.display());
         assert_eq!(recording.metadata.unknown, []);
-        let symbols = recording.kallsyms.as_ref().unwrap().read(&file).unwrap();
-        assert!(symbols.starts_with(b"0") || symbols.starts_with(b"ffff"));
-        assert!(symbols.len() > 100_000 && symbols.ends_with(b"\n"));
+        // Those of a boot and of hypertrace have few symbols, or none: fixtures/README.md.
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !name.starts_with("boot.") && !name.starts_with("hypertrace.") {
+            let symbols = recording.kallsyms.as_ref().unwrap().read(&file).unwrap();
+            assert!(symbols.starts_with(b"0") || symbols.starts_with(b"ffff"));
+            assert!(symbols.len() > 100_000 && symbols.ends_with(b"\n"));
+        }
         let names = recording.cmdlines.as_ref().unwrap().read(&file).unwrap();
         assert_eq!(Cmdlines::parse(&names).len(), names.split(|&byte| byte == b'\n').count() - 1);
         let mut reader = ChunkReader::new();
