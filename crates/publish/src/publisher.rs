@@ -71,15 +71,15 @@ impl Publisher {
         let asked = plan.guests.iter().map(|asked| permission::find(asked, &vms));
         let permitted: Vec<Permitted> = asked.collect::<Result<_>>()?;
         let stop = Signal::new().map_err(PublishError::Pages)?;
+        let interval = plan.interval.max(SHORTEST);
         let mut told = Vec::<Guest>::new();
         for one in permitted {
             if told.iter().any(|other| other.vm.pid == one.vm.pid) {
                 let text = format!("{} is named twice", one.vm.name);
                 return Err(PublishError::Usage(text));
             }
-            told.push(Guest::begin(one, plan.interval, told.is_empty())?);
+            told.push(Guest::begin(one, interval, told.is_empty())?);
         }
-        let interval = plan.interval.max(SHORTEST);
         let start = |told: Guest| {
             let (name, stop) = (told.vm.name.clone(), stop.clone());
             (name, std::thread::spawn(move || told.go_on(&stop, interval)))

@@ -79,10 +79,7 @@ impl Followed {
             self.shares.damage += 1;
             self.waiting.clear();
         }
-        if told_to <= self.known_to {
-            self.waiting.extend(news.spans);
-            return;
-        }
+        // Positions of the ring go on also while nothing more is told: what was missed then counts.
         self.shares.missed = self.shares.missed.saturating_add(news.missed);
         self.shares.damage = self.shares.damage.saturating_add(news.damage);
         let lost = news.told.lost_events.saturating_sub(self.lost_events);
@@ -94,11 +91,14 @@ impl Followed {
             // Where what is missing was, nobody knows: up to the first span behind it, if none was damaged.
             let reached = spans.last().map_or(from, Span::end_tsc);
             let first = news.spans.first().filter(|_| news.damage == 0);
-            let until =
-                first.map_or(told_to, |span| span.start_tsc).clamp(reached, told_to.max(reached));
+            let until = first.map_or(told_to, |span| span.start_tsc).max(reached);
             spans.push(unknown(reached, until));
         }
         spans.extend(news.spans);
+        if told_to <= from {
+            self.waiting = spans;
+            return;
+        }
         let mut reached = from;
         for span in spans {
             let (certain, rest) = cut(&span, reached, told_to);

@@ -72,9 +72,9 @@ fn vcpu(one: &VcpuShares, beside: &Beside<'_>) -> String {
         of(Did::Unknown),
         per_second(one.away.count, ns),
     );
-    if one.lost_events + one.missed + one.damage > 0 {
-        let (lost, missed, damage) = (one.lost_events, one.missed, one.damage);
-        let _ = write!(line, "  {lost} events lost by the host, {} spans missed", missed + damage);
+    let (lost, missed) = (one.lost_events, one.missed.saturating_add(one.damage));
+    if lost > 0 || missed > 0 {
+        let _ = write!(line, "  {lost} events lost by the host, {missed} spans missed");
     }
     line
 }
@@ -84,14 +84,14 @@ fn reasons(interval: &Interval, beside: &Beside<'_>) -> Vec<String> {
     let mut all: BTreeMap<ExitKey, Exits> = BTreeMap::new();
     for (key, exits) in interval.vcpus.iter().flat_map(|one| &one.exits) {
         let sum = all.entry(*key).or_default();
-        sum.count += exits.count;
+        sum.count = sum.count.saturating_add(exits.count);
         for (to, from) in sum.ticks.iter_mut().zip(exits.ticks) {
             *to = to.saturating_add(from);
         }
     }
     let mut all: Vec<(ExitKey, Exits)> = all.into_iter().collect();
     all.sort_by_key(|(key, exits)| {
-        (std::cmp::Reverse(exits.total() - exits.of(Did::Asleep)), *key)
+        (std::cmp::Reverse(exits.total().saturating_sub(exits.of(Did::Asleep))), *key)
     });
     if all.is_empty() {
         return Vec::new();
@@ -121,7 +121,8 @@ fn reasons(interval: &Interval, beside: &Beside<'_>) -> Vec<String> {
 /// Who ran in place of vCPUs, in one line.
 fn replaced(interval: &Interval, beside: &Beside<'_>) -> Option<String> {
     let sum = |by: By| -> u64 {
-        interval.vcpus.iter().filter_map(|one| one.preempted_by.get(by as usize)).sum()
+        let ticks = interval.vcpus.iter().filter_map(|one| one.preempted_by.get(by as usize));
+        ticks.fold(0, |sum, ticks| sum.saturating_add(*ticks))
     };
     let parts =
         [(By::Others, "others"), (By::OwnVmm, "this VM's VMM"), (By::OwnVcpu, "this VM's vCPUs")];
