@@ -37,12 +37,12 @@ pub fn empty_loop(count: u64) -> u64 {
 /// CPUID of a leaf; the cycles that took.
 #[must_use]
 pub fn cpuid_loop(leaf: u32, count: u64) -> u64 {
-    // SAFETY: CPUID writes four registers; rbx is reserved by the compiler, so it is kept elsewhere.
+    // SAFETY: CPUID writes four registers. rbx is reserved by the compiler, so it is kept elsewhere; what
+    // the loop needs is in registers that are named, as an unnamed one might be rbx itself.
     timed(|| unsafe {
-        asm!("mov {kept}, rbx", "2:", "mov eax, {leaf:e}", "xor ecx, ecx", "cpuid", "sub {n}, 1",
-            "jnz 2b", "mov rbx, {kept}", kept = out(reg) _, leaf = in(reg) leaf,
-            n = inout(reg) count.max(1) => _, out("eax") _, out("ecx") _, out("edx") _,
-            options(nomem, nostack));
+        asm!("mov r8, rbx", "2:", "mov eax, r9d", "xor ecx, ecx", "cpuid", "sub r10, 1", "jnz 2b",
+            "mov rbx, r8", out("r8") _, in("r9") u64::from(leaf), inout("r10") count.max(1) => _,
+            out("eax") _, out("ecx") _, out("edx") _, options(nomem, nostack));
     })
 }
 
@@ -51,19 +51,21 @@ pub fn cpuid_loop(leaf: u32, count: u64) -> u64 {
 /// The caller knows that a hypervisor takes them: outside of a guest they raise SIGILL.
 #[must_use]
 pub fn hypercall_loop(number: u64, count: u64) -> u64 {
+    macro_rules! turns {
+        ($hypercall:literal) => {
+            asm!("mov r8, rbx", "xor ebx, ebx", "2:", "mov rax, r9", $hypercall, "sub r10, 1",
+                "jnz 2b", "mov rbx, r8", out("r8") _, in("r9") number,
+                inout("r10") count.max(1) => _, out("rax") _, in("rcx") 0_u64, in("rdx") 0_u64,
+                in("rsi") 0_u64)
+        };
+    }
     // SAFETY: as `hypercall` of the module above: the hypervisor changes no register but rax for a
-    // number it doesn't know.
+    // number it doesn't know. Registers are named for the reason told at `cpuid_loop`.
     timed(|| unsafe {
         if has_vmmcall() {
-            asm!("mov {kept}, rbx", "xor ebx, ebx", "2:", "mov rax, {number}", "vmmcall",
-                "sub {n}, 1", "jnz 2b", "mov rbx, {kept}", kept = out(reg) _,
-                number = in(reg) number, n = inout(reg) count.max(1) => _, out("rax") _,
-                in("rcx") 0_u64, in("rdx") 0_u64, in("rsi") 0_u64);
+            turns!("vmmcall");
         } else {
-            asm!("mov {kept}, rbx", "xor ebx, ebx", "2:", "mov rax, {number}", "vmcall",
-                "sub {n}, 1", "jnz 2b", "mov rbx, {kept}", kept = out(reg) _,
-                number = in(reg) number, n = inout(reg) count.max(1) => _, out("rax") _,
-                in("rcx") 0_u64, in("rdx") 0_u64, in("rsi") 0_u64);
+            turns!("vmcall");
         }
     })
 }
