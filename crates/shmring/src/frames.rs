@@ -9,6 +9,7 @@ use std::sync::Arc;
 use sys::SharedMap;
 
 use crate::parts::frames_at;
+use crate::slots::{MOST_POSITION, complete, filling};
 
 /// `HSCTRACE` as a little-endian word.
 const MAGIC: u64 = u64::from_le_bytes(*b"HSCTRACE");
@@ -24,8 +25,6 @@ const CONTENT_WORDS: usize = SLOT_WORDS - 1;
 const MOST_CPUS: u64 = 8192;
 /// Slots of a CPU.
 const MOST_SLOTS: u64 = 1 << 28;
-/// Positions stay below this, so that sequence numbers fit a word.
-const MOST_POSITION: u64 = 1 << 62;
 
 /// Offsets of words of the header.
 mod header {
@@ -207,7 +206,7 @@ impl FrameRing {
     fn look(&self) -> Found {
         // The remainder is less than the slots, which fit the memory.
         let slot = self.at + (1 + (self.next % self.slots) as usize) * SLOT_BYTES;
-        let (open, whole) = (self.next * 2 + 1, self.next * 2 + 2);
+        let (open, whole) = (filling(self.next), complete(self.next));
         let sequence = self.map.load(slot);
         if sequence > whole {
             return Found::Overwritten;
@@ -215,18 +214,17 @@ impl FrameRing {
         if sequence < open {
             return Found::Nonsense;
         }
-        let mut bytes = [0; 8 * CONTENT_WORDS];
+        let mut bytes = [0; 8 * (CONTENT_WORDS - 1)];
         // An open frame's words are stored before the one that tells of them.
         let filled = self.map.load(slot + 8);
-        self.map.copy_out(slot + 8, &mut bytes);
+        self.map.copy_out(slot + 16, &mut bytes);
         SharedMap::settle();
         if self.map.load(slot) != sequence {
             return Found::Overwritten;
         }
         let (words, _) = bytes.as_chunks::<8>();
-        let words = std::array::from_fn(|at| {
-            words.get(at + 1).map_or(0, |bytes| u64::from_le_bytes(*bytes))
-        });
+        let words =
+            std::array::from_fn(|at| words.get(at).map_or(0, |bytes| u64::from_le_bytes(*bytes)));
         Found::Frame(Frame { position: self.next, is_whole: sequence == whole, filled, words })
     }
 }
