@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use channel::Signal;
 
-use crate::error::{RecordError, Result};
+use crate::error::{RecordError, Result, with_causes};
 use crate::guests::{self, Guests, SharedGuests};
 use crate::plan::Plan;
 use crate::pump::stop_signal;
@@ -90,6 +90,11 @@ impl Waiter {
                 return true;
             }
         };
+        let taken = self.to.lock().names();
+        if let Some(twin) = ready.iter().find(|one| taken.iter().any(|name| name == one.name())) {
+            faults.push(guests::same_name(twin.name()).to_string());
+            return false;
+        }
         let mut begun = Guests::default();
         let began = begun.begin(ready, what, &self.host_clock, &self.plan.to);
         // One that failed to begin has said why, and may have sent something all the same.
@@ -97,14 +102,4 @@ impl Waiter {
         faults.extend(began.err().map(|error| with_causes(&error)));
         false
     }
-}
-
-fn with_causes(error: &RecordError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(one) = cause {
-        text.push_str(&format!(": {one}"));
-        cause = one.source();
-    }
-    text
 }

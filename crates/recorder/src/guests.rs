@@ -113,8 +113,7 @@ pub(crate) fn connect(
             None => GuestAddress::find(asked, &vms)?,
         };
         if ready.iter().any(|one| one.name() == address.name) {
-            let text = format!("two guests have the name {}; write NAME=CHANNEL", address.name);
-            return Err(RecordError::Usage(text));
+            return Err(same_name(&address.name));
         }
         ready.push(if is_own {
             Ready::Own(guest::Ready::connect(address, number.wrapping_add(at))?)
@@ -123,6 +122,11 @@ pub(crate) fn connect(
         });
     }
     Ok(ready)
+}
+
+/// Two guests would be recorded under one name.
+pub(crate) fn same_name(name: &str) -> RecordError {
+    RecordError::Usage(format!("two guests have the name {name}; write NAME=CHANNEL"))
 }
 
 /// A guest that has connected by itself: the VM with that number for vsock, as far as there is one.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use collector::{Collector, Loaded, Plan};
 use serde::Serialize;
 
-use crate::error::Result;
+use crate::error::{Result, with_causes};
 
 /// Which hypercalls are collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,8 @@ pub(crate) fn end(collector: Collector, faults: &mut Vec<String>) -> Option<Coll
     let collected = match collector.end() {
         Ok(collected) => collected,
         Err(error) => {
-            faults.push(format!("hypercalls were not collected to the end: {}", told(&error)));
+            faults
+                .push(format!("hypercalls were not collected to the end: {}", with_causes(&error)));
             return None;
         }
     };
@@ -86,12 +87,4 @@ pub(crate) fn end(collector: Collector, faults: &mut Vec<String>) -> Option<Coll
         no_room: counts.no_room,
         unreadable: counts.unreadable,
     })
-}
-
-/// An error with what caused it.
-fn told(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {}", told(source)),
-        None => error.to_string(),
-    }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use channel::{Control, Listener, Peer, Signal};
 
@@ -21,6 +21,7 @@ use crate::error::{RecordError, Result};
 use crate::guest::{GuestSummary, HostClock, Ready, Receivers};
 use crate::guests::{self, InGuests, USUAL_QUOTA_BYTES};
 use crate::pump::stop_signal;
+use crate::recording::unix_ns;
 use crate::session::{self, Recorded};
 
 /// Where guests are waited for, and what is recorded of them.
@@ -212,11 +213,6 @@ fn random() -> Result<u64> {
     filled.map_err(|error| RecordError::io("read", Path::new("random numbers"))(error.into()))?;
     // 0 is what an agent says before it has a number.
     Ok(u64::from_ne_bytes(bytes).max(1))
-}
-
-fn unix_ns() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// What is shared is whole whatever happened while the lock was held.

@@ -17,8 +17,9 @@ use serde::Serialize;
 
 use crate::error::{RecordError, Result};
 use crate::guest::GuestAddress;
+use crate::guests::same_name;
 use crate::relation::to_host;
-use crate::vms::{self, Vm};
+use crate::vms::{self, Vcpu, Vm};
 
 /// How often it looks for frames: a CPU with a million events a second fills a ring of 16 MiB of
 /// memory in half a second.
@@ -37,12 +38,32 @@ pub(crate) struct Module {
     map: Arc<SharedMap>,
 }
 
+/// What names of VMs, or `[NAME=]shm:FILE`, mean: guests with a name each.
+///
+/// # Errors
+/// When one means no memory, or that can't be mapped, or two have one name.
+pub(crate) fn find_all(asked: &[String]) -> Result<Vec<Module>> {
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let vms = vms::running();
+    let mut found = Vec::<Module>::new();
+    for asked in asked {
+        let module = Module::find(asked, &vms)?;
+        if found.iter().any(|one| one.address.name == module.address.name) {
+            return Err(same_name(&module.address.name));
+        }
+        found.push(module);
+    }
+    Ok(found)
+}
+
 impl Module {
     /// What the name of a VM, or `[NAME=]shm:FILE`, means.
     ///
     /// # Errors
     /// When it means no memory, or that can't be mapped.
-    pub(crate) fn find(asked: &str, vms: &[Vm]) -> Result<Self> {
+    fn find(asked: &str, vms: &[Vm]) -> Result<Self> {
         let address = GuestAddress::find(asked, vms)?;
         let HostAddress::SharedMemory { path } = &address.channel else {
             let text = format!(
@@ -66,7 +87,7 @@ impl Module {
         let Self { address, path, map } = self;
         let file = format!("guest-{}.hypertrace", address.name);
         let to = session.join(&file);
-        let out = File::create(&to).map_err(RecordError::io("write", &to))?;
+        let out = File::create_new(&to).map_err(RecordError::io("write", &to))?;
         let counts = Arc::new(Counts::default());
         let mut taker = Taker {
             map,
@@ -78,7 +99,7 @@ impl Module {
             counts: Arc::clone(&counts),
         };
         // What is known of its TSC stands in the file from the start, if nothing else ever does.
-        taker.relate(address.vm.as_ref());
+        taker.relate(address.vm.as_ref().map_or(&[], |vm| &vm.vcpus));
         taker.write().map_err(RecordError::io("write", &to))?;
         let stop = stop.clone();
         let pid = address.vm.as_ref().map(|vm| vm.pid);
@@ -198,8 +219,7 @@ impl Taker {
                 continue;
             }
             self.last()?;
-            let vms = pid.map(|_| vms::running()).unwrap_or_default();
-            self.relate(vms.iter().find(|vm| Some(vm.pid) == pid));
+            self.relate(&pid.and_then(vms::vm_of).unwrap_or_default());
             self.write()?;
             return Ok(attached.err());
         }
@@ -218,8 +238,10 @@ impl Taker {
 
     /// Takes frames, from all CPUs in turn.
     fn take(&mut self) -> io::Result<()> {
-        let is_full = self.counts.bytes.load(Ordering::Relaxed) >= self.quota;
-        for (cpu, ring) in (0_u16..).zip(&mut self.rings) {
+        let mut rings = std::mem::take(&mut self.rings);
+        for (cpu, ring) in (0_u16..).zip(&mut rings) {
+            // Asked and written for each: the guest says how many CPUs there are.
+            let is_full = self.counts.bytes.load(Ordering::Relaxed) >= self.quota;
             // A guest that goes on and on has its turn again soon enough.
             for frame in std::iter::from_fn(|| ring.take()).take(MOST_AT_ONCE) {
                 if is_full {
@@ -228,8 +250,10 @@ impl Taker {
                     keep(&mut self.writer, &self.counts, cpu, &frame);
                 }
             }
+            self.write()?;
         }
-        self.write()
+        self.rings = rings;
+        Ok(())
     }
 
     /// Takes what is left, frames that their writers are still at, and what was wrong.
@@ -250,8 +274,8 @@ impl Taker {
     }
 
     /// Notes how the TSCs of the VM's vCPUs and the host's are related, as KVM tells.
-    fn relate(&mut self, vm: Option<&Vm>) {
-        for vcpu in vm.map(|vm| vm.vcpus.as_slice()).unwrap_or_default() {
+    fn relate(&mut self, vcpus: &[Vcpu]) {
+        for vcpu in vcpus {
             let (Ok(cpu), Some(sample)) = (u16::try_from(vcpu.vcpu), to_host(vcpu, 0)) else {
                 continue;
             };

@@ -116,18 +116,16 @@ impl Recording {
         // What a guest has recorded since it booted can be had later, too.
         let now = if plan.in_guests.boot { &[][..] } else { &plan.guests };
         let ready = guests::connect(now, &plan.in_guests, clock, number)?;
-        let modules = plan.modules.iter().map(|asked| Module::find(asked, &vms::running()));
-        let modules = modules.collect::<Result<Vec<_>>>()?;
+        let modules = module::find_all(&plan.modules)?;
         let names: Vec<String> = ready.iter().map(|guest| guest.name().to_owned()).collect();
-        match recording.start_all(&cpus, ready, modules, plan) {
-            Ok(()) => {
-                recording.await_guests(plan)?;
-                Ok(recording)
-            }
+        let started = recording.start_all(&cpus, ready, modules, plan);
+        match started.and_then(|()| recording.await_guests(plan)) {
+            Ok(()) => Ok(recording),
             Err(error) => {
                 // Nothing was recorded yet that anybody would want. Pumps hold files of the instance,
                 // which could not go before them.
                 recording.stop.give();
+                drop(recording.collector.take().map(Collector::end));
                 recording.pumps.drain(..).for_each(|pump| drop(pump.join()));
                 for module in recording.modules.drain(..) {
                     let _ = fs::remove_file(plan.to.join(module.end().file));
@@ -387,7 +385,7 @@ fn threads(vms: &[Vm]) -> String {
     vms.iter().flat_map(of_vm).collect::<Vec<_>>().join(" ")
 }
 
-fn unix_ns() -> u64 {
+pub(crate) fn unix_ns() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
