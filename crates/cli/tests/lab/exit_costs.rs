@@ -1,16 +1,19 @@
 //! `hyperscope bench exits` against a recording of the KVM that its machine runs on: every exit that
 //! it says it made is there, and none more.
+//!
+//! With the lab's slow tests: under emulation the tiny machine hangs now and then, as nested ones do
+//! (docs/lab.md), which takes minutes to end.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::tool::{TestLab, can_run, can_run_all};
+use crate::tool::{TestLab, can_run_all};
 
 #[test]
 fn exits_that_are_measured_are_those_that_a_recording_has() {
-    if !can_run() {
+    if !can_run_all() {
         return;
     }
     let lab = up("exit-costs");
