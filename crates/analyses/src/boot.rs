@@ -34,6 +34,19 @@ pub struct BootMarks {
     pub down: Option<String>,
 }
 
+impl BootMarks {
+    fn is_until(&self, text: &str) -> bool {
+        self.until.as_ref().is_none_or(|until| text.contains(until))
+    }
+
+    fn is_down(&self, text: &str) -> bool {
+        self.down.as_ref().is_some_and(|down| text.contains(down))
+    }
+}
+
+/// Levels that a kernel is believed to have: each is a phase, and there are nine.
+const MOST_LEVELS: usize = 256;
+
 /// What a phase is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PhaseKind {
@@ -212,6 +225,8 @@ pub struct BootedMachine {
     pub init: Option<(String, u64)>,
     /// The mark that ended the boot, and when.
     pub mark: Option<(String, u64)>,
+    /// Its vCPUs; 0 where its host was not recorded.
+    pub vcpus: usize,
     /// Exits of its vCPUs in the whole recording.
     pub exits: Option<u64>,
     /// Pages of its own recording that can't be read.
@@ -263,11 +278,15 @@ pub fn boot(
         machines.push(machine);
     }
     for (at, recording) in recordings.iter().enumerate() {
+        // What a guest that is placed hosts itself is not asked here.
+        if placed(at).is_some() {
+            continue;
+        }
         for vm in find_vms(recording, &|_| ()) {
             let has_own = |one: &BootedMachine| {
                 one.host == Some(at) && one.vm.as_deref() == Some(vm.name.as_str())
             };
-            if placed(at).is_none() && !machines.iter().any(has_own) {
+            if !machines.iter().any(has_own) {
                 let mut machine = told::machine(recording, &vm, marks, tick);
                 machine.host = Some(at);
                 losses.insert(at, host::add(&mut machine, recording, tick));
@@ -331,6 +350,24 @@ fn edges(machine: &BootedMachine) -> Vec<u64> {
 fn segments(edges: &[u64], from_ns: u64, to_ns: u64) -> std::ops::Range<usize> {
     let at = |ns: u64| edges.partition_point(|&edge| edge < ns);
     at(from_ns) + 1..at(to_ns) + 1
+}
+
+/// Phases that begin so and end where the next one begins, the last one at `last_ns`.
+fn phases(
+    begins: Vec<(u64, PhaseKind, String)>,
+    last_ns: u64,
+    guest: Option<&InPhase>,
+) -> Vec<Phase> {
+    let ends: Vec<u64> = begins.iter().skip(1).map(|(ns, ..)| *ns).chain([last_ns]).collect();
+    let phase = |((from_ns, kind, name), to_ns)| Phase {
+        kind,
+        name,
+        from_ns,
+        to_ns,
+        guest: guest.cloned(),
+        host: None,
+    };
+    begins.into_iter().zip(ends).map(phase).collect()
 }
 
 impl Weight {

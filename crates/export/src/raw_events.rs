@@ -65,11 +65,9 @@ pub(crate) fn each_raw<S: RawSink>(
     let mut inputs = Vec::new();
     let mut owners = Vec::new();
     for (owner, recording) in recordings.iter().enumerate() {
-        for input in Input::all_of(recording) {
-            if recording.correction(input.stream).is_on_recording_clock() {
-                inputs.push(input);
-                owners.push(owner);
-            }
+        for input in Input::on_clock_of(recording) {
+            inputs.push(input);
+            owners.push(owner);
         }
     }
     let formats = |(at, recording): (usize, &'_ Recording)| {

@@ -22,6 +22,7 @@ mod path;
 mod recorder_cost;
 mod table;
 mod units;
+mod xml;
 
 pub use align::{AlignReport, summary as align_summary};
 pub use boot::{BootReport, boot_svg};

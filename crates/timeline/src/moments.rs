@@ -119,11 +119,9 @@ pub fn each_moment<S: MomentSink>(
     let mut inputs = Vec::new();
     let mut owners = Vec::new();
     for (owner, recording) in (0u16..).zip(recordings) {
-        for input in Input::all_of(recording) {
-            if recording.correction(input.stream).is_on_recording_clock() {
-                inputs.push(input);
-                owners.push(owner);
-            }
+        for input in Input::on_clock_of(recording) {
+            inputs.push(input);
+            owners.push(owner);
         }
     }
     let decoder = Decoder::new(recordings, &owners, wanted);

@@ -45,6 +45,13 @@ impl<'r> Input<'r> {
     pub fn all_of(recording: &'r Recording) -> Vec<Self> {
         recording.streams().iter().map(|stream| Self { recording, stream }).collect()
     }
+
+    /// Those streams whose times are on the recording's own clock: others can't be put beside them.
+    #[must_use]
+    pub fn on_clock_of(recording: &'r Recording) -> Vec<Self> {
+        let is_on_it = |one: &Self| recording.correction(one.stream).is_on_recording_clock();
+        Self::all_of(recording).into_iter().filter(is_on_it).collect()
+    }
 }
 
 /// Turns the pages of a block into a batch of items in time order.

@@ -32,10 +32,7 @@ pub(super) struct GuestStamps {
 impl GuestStamps {
     /// Reads the buffer with most pages among those on the recording's clock.
     pub(super) fn read(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Self {
-        let inputs: Vec<Input<'_>> = Input::all_of(recording)
-            .into_iter()
-            .filter(|input| recording.correction(input.stream).is_on_recording_clock())
-            .collect();
+        let inputs = Input::on_clock_of(recording);
         let pages = |buffer: usize| -> u64 {
             let of_it = inputs.iter().filter(|input| input.stream.buffer() == buffer);
             of_it.map(|input| input.stream.stored_len()).sum()

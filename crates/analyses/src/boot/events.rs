@@ -58,7 +58,7 @@ pub(super) struct Story {
 pub(super) fn story(guest: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Story {
     let reader = Reader::new(guest);
     let mut gather = Gather::default();
-    rounds::run(&Input::all_of(guest), &reader, &mut gather, tick);
+    rounds::run(&Input::on_clock_of(guest), &reader, &mut gather, tick);
     let mut story = gather.0;
     // Pages of one CPU are in order; CPUs and buffers are not.
     story.told.sort_by_key(|one| one.ns);
@@ -68,6 +68,11 @@ pub(super) fn story(guest: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Story {
         story.told.retain(|one| one.buffer == buffer);
     }
     story
+}
+
+/// A guest's words as they may go to a terminal.
+pub(super) fn shown(text: &str) -> String {
+    text.trim().replace(char::is_control, "\u{fffd}")
 }
 
 /// Whether a recording has events that tell how its machine boots or goes down.
@@ -135,9 +140,7 @@ impl<'r> Reader<'r> {
         let text = |name: &str| match format.field(name)?.value(record, self.order)? {
             Value::Text(bytes) => {
                 let bytes = bytes.get(..MOST_TEXT).unwrap_or(bytes);
-                let text = String::from_utf8_lossy(bytes);
-                // A guest's words go to terminals.
-                Some(text.trim().replace(char::is_control, "\u{fffd}"))
+                Some(shown(&String::from_utf8_lossy(bytes)))
             }
             _ => None,
         };
@@ -238,7 +241,7 @@ pub(super) fn weigh(
     let scale = Scale { boundaries_ns, buffer };
     let mut weights =
         Weights { phases: vec![Weight::default(); boundaries_ns.len() + 1], damaged: 0 };
-    rounds::run(&Input::all_of(guest), &scale, &mut weights, tick);
+    rounds::run(&Input::on_clock_of(guest), &scale, &mut weights, tick);
     weights
 }
 
@@ -309,10 +312,7 @@ impl Consume<Self> for Weights {
     fn take(&mut self, _: usize, batch: Self) {
         self.damaged += batch.damaged;
         for (sum, new) in self.phases.iter_mut().zip(batch.phases) {
-            sum.events += new.events;
-            sum.bytes += new.bytes;
-            sum.losses += new.losses;
-            sum.lost = sum.lost.saturating_add(new.lost);
+            sum.add(&new);
         }
     }
 

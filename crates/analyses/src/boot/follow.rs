@@ -6,7 +6,7 @@ use sources::Recording;
 
 use super::events::{Story, Told, What};
 use super::initcalls::Table;
-use super::{BootMarks, BootedMachine, InPhase, Initcall, Phase, PhaseKind};
+use super::{BootMarks, BootedMachine, InPhase, Initcall, MOST_LEVELS, Phase, PhaseKind, phases};
 
 /// The first process, which runs initcalls and becomes the first program.
 const FIRST: u32 = 1;
@@ -145,6 +145,8 @@ struct Boundaries {
     /// What the kernel does beside initcalls, and steps of a shutdown: each is told once.
     told: Vec<&'static str>,
     goes_down: bool,
+    /// Levels so far.
+    levels: usize,
 }
 
 impl Boundaries {
@@ -152,7 +154,9 @@ impl Boundaries {
         let mut found = Self::default();
         for told in &story.told {
             match &told.what {
+                What::Level(_) if found.levels == MOST_LEVELS => {}
                 What::Level(level) => {
+                    found.levels += 1;
                     found.after_last(machine, told.ns);
                     found.all.push((told.ns, PhaseKind::Level, level.clone()));
                 }
@@ -197,11 +201,9 @@ impl Boundaries {
     }
 
     fn mark(&mut self, ns: u64, text: &str, marks: &BootMarks, machine: &mut BootedMachine) {
-        let is_until = marks.until.as_ref().is_none_or(|until| text.contains(until));
-        let is_down = marks.down.as_ref().is_some_and(|down| text.contains(down));
-        if is_down && !self.goes_down {
+        if marks.is_down(text) && !self.goes_down {
             self.go_down(ns, text);
-        } else if is_until && machine.mark.is_none() && machine.init.is_some() {
+        } else if marks.is_until(text) && machine.mark.is_none() && machine.init.is_some() {
             machine.mark = Some((text.to_owned(), ns));
             self.all.push((ns, PhaseKind::Running, text.to_owned()));
         }
@@ -227,16 +229,7 @@ impl Boundaries {
             };
             self.all.insert(0, (first_ns, kind, name.to_owned()));
         }
-        let ends: Vec<u64> = self.all.iter().skip(1).map(|(ns, ..)| *ns).chain([last_ns]).collect();
-        let phase = |((from_ns, kind, name), to_ns)| Phase {
-            kind,
-            name,
-            from_ns,
-            to_ns,
-            guest: Some(InPhase::default()),
-            host: None,
-        };
-        self.all.into_iter().zip(ends).map(phase).collect()
+        phases(self.all, last_ns, Some(&InPhase::default()))
     }
 }
 

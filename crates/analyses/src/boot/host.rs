@@ -37,6 +37,7 @@ pub(super) fn add(
         tallies.iter().take(segments.end).skip(segments.start).for_each(|one| sum.merge(one));
         sum.named(&mut names, &recorded)
     };
+    machine.vcpus = vm.vcpus.len();
     machine.exits = Some(cost(0..usize::MAX).exits);
     for initcall in measured_mut(machine) {
         let to_ns = initcall.to_ns;

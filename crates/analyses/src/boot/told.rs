@@ -6,11 +6,9 @@ use std::collections::HashSet;
 use sources::Recording;
 use timeline::Vm;
 
-use super::{BootMarks, BootedMachine, Phase, PhaseKind};
+use super::events::shown;
+use super::{BootMarks, BootedMachine, Phase, PhaseKind, phases};
 use crate::hypertrace::{BesideRecordings, Carrier, Told, ToldSink, VcpuThread, hypertrace};
-
-/// The number of the hypercalls, where nobody has chosen another.
-const NUMBER: u64 = 0x4853_0000;
 
 /// The phases of a VM as its hypercalls tell them; one without a name of its own is all there is
 /// where it tells nothing.
@@ -23,7 +21,7 @@ pub(super) fn machine(
     let threads = vm.vcpus.iter().map(|vcpu| vcpu.thread).collect();
     let mut listener = Listener { threads, first_ns: None, last_ns: 0, marks: Vec::new() };
     let beside = BesideRecordings::default();
-    hypertrace(std::slice::from_ref(host), beside, NUMBER, &mut listener, tick);
+    hypertrace(std::slice::from_ref(host), beside, ::hypertrace::NUMBER, &mut listener, tick);
     let mut machine = BootedMachine {
         vm: Some(vm.name.clone()),
         nanoseconds: host.is_nanoseconds(),
@@ -50,7 +48,7 @@ impl ToldSink for Listener {
         self.first_ns = Some(self.first_ns.map_or(ns, |first| first.min(ns)));
         self.last_ns = self.last_ns.max(ns);
         if let Told::Mark(mark, _) = told {
-            self.marks.push((ns, mark.text.clone()));
+            self.marks.push((ns, shown(&mark.text)));
         }
     }
 }
@@ -60,26 +58,16 @@ impl Listener {
         let Some(first_ns) = self.first_ns else { return Vec::new() };
         self.marks.sort_by_key(|(ns, _)| *ns);
         let mut begins = vec![(first_ns, PhaseKind::User, "tells by hypercall".to_owned())];
+        let mut goes_down = false;
         for (ns, text) in self.marks {
-            let is_until = marks.until.as_ref().is_none_or(|until| text.contains(until));
-            let is_down = marks.down.as_ref().is_some_and(|down| text.contains(down));
-            if is_down {
+            if marks.is_down(&text) && !goes_down {
+                goes_down = true;
                 begins.push((ns, PhaseKind::Shutdown, text));
-            } else if is_until && mark.is_none() {
+            } else if marks.is_until(&text) && mark.is_none() {
                 *mark = Some((text.clone(), ns));
                 begins.push((ns, PhaseKind::Running, text));
             }
         }
-        let ends = begins.iter().skip(1).map(|(ns, ..)| *ns).chain([self.last_ns]);
-        let ends: Vec<u64> = ends.collect();
-        let phase = |((from_ns, kind, name), to_ns)| Phase {
-            kind,
-            name,
-            from_ns,
-            to_ns,
-            guest: None,
-            host: None,
-        };
-        begins.into_iter().zip(ends).map(phase).collect()
+        phases(begins, self.last_ns, None)
     }
 }

@@ -46,8 +46,10 @@ pub(super) struct Gather<'k, 's, S> {
     switches: bool,
     interrupted: u64,
     numbers: FxHashMap<ThreadKey, u32>,
-    /// Losses in the order of their beginnings, each with the latest end of all up to it.
-    gaps: Vec<(Gap, u64)>,
+    /// The latest end of losses so far: by CPU, and of all. They are told as they begin, so none of
+    /// them begins later than what is seen next.
+    lost_to_ns: FxHashMap<u16, u64>,
+    all_lost_to_ns: u64,
     nanoseconds: bool,
     sleep: SleepTime,
     callers: FxHashMap<(u32, u32), u64>,
@@ -70,7 +72,8 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
             switches: false,
             interrupted: 0,
             numbers: FxHashMap::default(),
-            gaps: Vec::new(),
+            lost_to_ns: FxHashMap::default(),
+            all_lost_to_ns: 0,
             nanoseconds,
             sleep: SleepTime::default(),
             callers: FxHashMap::default(),
@@ -96,12 +99,12 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
         };
         let at = number as usize;
         let one = self.threads.get(at)?;
-        let since_ns = one.last_ns();
-        let late = self.gaps.iter().rev().take_while(|(_, reach_ns)| *reach_ns > since_ns);
-        let is_hidden = late.into_iter().any(|(gap, _)| {
-            gap.to_ns > since_ns && gap.from_ns <= stamp_ns && one.may_have_been_on(gap.cpu, cpu)
-        });
-        if is_hidden {
+        let lost_to_ns = |cpu| self.lost_to_ns.get(&cpu).copied().unwrap_or(0);
+        let lost_to_ns = match one.last_cpu() {
+            Some(last) => lost_to_ns(last).max(lost_to_ns(cpu)),
+            None => self.all_lost_to_ns,
+        };
+        if lost_to_ns > one.last_ns() {
             self.lose(at);
         }
         self.threads.get_mut(at)?.seen(cpu, stamp_ns);
@@ -299,7 +302,8 @@ impl<S: CallSink> MomentSink for Gather<'_, '_, S> {
     }
 
     fn gap(&mut self, gap: &Gap) {
-        let reach_ns = self.gaps.last().map_or(0, |(_, reach_ns)| *reach_ns);
-        self.gaps.push((*gap, reach_ns.max(gap.to_ns)));
+        let of_cpu = self.lost_to_ns.entry(gap.cpu).or_default();
+        *of_cpu = gap.to_ns.max(*of_cpu);
+        self.all_lost_to_ns = self.all_lost_to_ns.max(gap.to_ns);
     }
 }

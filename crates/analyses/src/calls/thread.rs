@@ -73,11 +73,10 @@ impl Thread {
         self.last_ns
     }
 
-    /// Whether a loss on `cpu` may have hidden something of it, up to an event on `now`. A thread that
-    /// was on a CPU stays there until a switch tells otherwise; one whose switches are not recorded may
-    /// be anywhere.
-    pub(super) fn may_have_been_on(&self, cpu: u16, now: u16) -> bool {
-        !self.switches || self.off_since_ns.is_some() || cpu == self.cpu || cpu == now
+    /// The CPU that it was on until it is seen again: it stays there until a switch tells otherwise.
+    /// One that is off, or whose switches are not recorded, may have been on any.
+    pub(super) fn last_cpu(&self) -> Option<u16> {
+        (self.switches && self.off_since_ns.is_none()).then_some(self.cpu)
     }
 
     /// It is seen on a CPU.

@@ -6,8 +6,8 @@ use sources::Recording;
 use super::exits::metric;
 use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
 use super::series::{Series, Sums};
+use crate::align;
 use crate::boot::{BootMarks, BootedMachine, Phase, PhaseKind, boot};
-use crate::{align, find_vms};
 
 const COUNT: usize = 0;
 const TIME: usize = 1;
@@ -45,8 +45,12 @@ const fn metric_of(sum: usize) -> u32 {
 }
 
 /// Bits of the metrics that take a host's recording, and of the one that takes the guest's.
-const OF_HOST: u32 = 0b011_1110;
-const OF_GUEST: u32 = 0b100_0000;
+const OF_HOST: u32 = metric_of(EXITS)
+    | metric_of(EXIT_TIME)
+    | metric_of(KERNEL)
+    | metric_of(USER)
+    | metric_of(OFF_CPU);
+const OF_GUEST: u32 = metric_of(EVENTS);
 
 fn measure(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Run {
     // Which guest is whose; their times are on their hosts' clocks already.
@@ -56,10 +60,7 @@ fn measure(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Run {
     for machine in &found.machines {
         let vm = run.vms.len();
         let name = machine.vm.clone().unwrap_or_else(|| "guest".into());
-        let host = machine.host.and_then(|at| recordings.get(at));
-        let of_host = host.map(|host| find_vms(host, &|_| ())).unwrap_or_default();
-        let vcpus = of_host.iter().find(|vm| vm.name == name).map_or(0, |vm| vm.vcpus.len());
-        run.vms.push(RunVm { name, vcpus });
+        run.vms.push(RunVm { name, vcpus: machine.vcpus });
         run.groups.extend(groups(machine, vm));
         run.nanoseconds = machine.nanoseconds;
         let first_ns = machine.phases.first().map_or(0, |one| one.from_ns);

@@ -8,6 +8,7 @@ use analyses::{BootedMachine, HostCost, Initcall, Phase, PhaseKind};
 use super::tables::{label, summary};
 use super::{BootReport, begin_ns, call_name, slowest};
 use crate::units::{count, time};
+use crate::xml::escaped;
 
 /// Pixels: the picture, the names at its left, a line, the bar of phases, the rates under it.
 const WIDTH: f64 = 1200.0;
@@ -269,22 +270,6 @@ fn leading(mut number: u64) -> u64 {
         number /= 10;
     }
     number
-}
-
-/// Text as XML has it; what it has no place for is left out.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

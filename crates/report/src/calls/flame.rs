@@ -11,6 +11,7 @@ use super::CallsSource;
 use super::folded::OFF_CPU;
 use super::stacks::{Stack, Stacks};
 use crate::units::{count, share, time};
+use crate::xml::escaped;
 
 /// Size of the picture, in its own units.
 const WIDTH: f64 = 1200.0;
@@ -266,24 +267,6 @@ fn hex(hue: f64, saturation: f64, lightness: f64) -> String {
         (value * 255.0).round() as u8
     };
     format!("#{:02x}{:02x}{:02x}", channel(0.0), channel(8.0), channel(4.0))
-}
-
-/// Text as XML has it.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for one in text.chars() {
-        match one {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\n' => out.push('\n'),
-            one if one.is_control() => out.push('\u{fffd}'),
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            one => out.push(one),
-        }
-    }
-    out
 }
 
 #[cfg(test)]
