@@ -17,6 +17,7 @@ help:
 	@echo 'make web     build the page of hyperscope report anew, after a change in web/ (needs npm)'
 	@echo 'make test-web  the page in a real browser: numbers, keyboard, dark mode, frame times'
 	@echo 'make test-lab  all scenarios of the lab, nested guests among them: ten minutes'
+	@echo 'make test-lockdep  the module of guests in a kernel that finds faults in locking: an hour, most of it to build that'
 	@echo 'make test-lab-aarch64  an emulated Arm host and its guest: two minutes'
 	@echo 'make agent   the program inside guests that records them, static'
 	@echo 'make labguest  the program inside machines of the lab, for other architectures, too'
@@ -163,6 +164,11 @@ kmod:
 bpf:
 	@bpf/build
 	$(XTASK) bpf
+
+# The guest's module under load in a kernel that finds faults in locking, which is built first.
+.PHONY: test-lockdep
+test-lockdep:
+	HYPERSCOPE_LAB_ALL=1 HYPERSCOPE_LAB_MODULES="$$(kmod/lockdep)" cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 comes_and_goes
 
 # Arm machines in the emulator; skipped where the program inside them can't be built.
 .PHONY: test-lab-aarch64

@@ -21,6 +21,7 @@ mod latencies;
 mod msr_names;
 mod nested;
 mod nested_steps;
+mod nested_touches;
 mod path;
 mod reasons;
 mod states;
@@ -53,6 +54,7 @@ pub use latencies::{
 };
 pub use msr_names::msr_name;
 pub use nested::{AncillaryRow, LevelCount, Nested, NestedRow, nested};
+pub use nested_touches::VmcbWrites;
 pub use path::{Actor, ExampleStep, Hop, NoSuchEvent, Path, PathEnds, Paths, paths};
 pub use reasons::{Code, Isa, ReasonNames, is_waiting};
 pub use states::{

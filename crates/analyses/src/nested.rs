@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::{Detail, ExitSink, ExitSpan, Losses, Outcome, Vm, each_exit, group_vms};
+use timeline::{ExitSink, ExitSpan, Losses, Outcome, Vm, each_exit, group_vms};
 
 use crate::distribution::Distribution;
 use crate::nested_steps::{Follower, RawReason, Step};
+use crate::nested_touches::{Touches, VmcbWrites};
 use crate::reasons::{Code, Isa, ReasonNames};
 
 /// Exits of one reason of level 2 on one vCPU.
@@ -39,12 +40,8 @@ struct Level2 {
 struct Ancillary {
     count: u64,
     durations: Distribution,
-    /// By number of the model-specific register.
-    msrs: BTreeMap<u64, u64>,
+    touches: Touches,
 }
-
-/// Registers of one reason that are told apart; a guest could name any.
-const MOST_MSRS: usize = 256;
 
 #[derive(Debug, Default)]
 struct OneVcpu {
@@ -106,9 +103,7 @@ fn take(reasons: &mut BTreeMap<RawReason, Level2>, span: &ExitSpan, step: Step) 
             if paired {
                 ancillary.durations.add(span.duration_ns());
             }
-            if let Some((Detail::Msr, number)) = span.detail {
-                ancillary.touch(number, 1);
-            }
+            ancillary.touches.add(span.detail);
         }
         Step::Back { of, since_ns, level1_ns } => {
             let level2 = reasons.entry(of).or_default();
@@ -191,6 +186,9 @@ pub struct AncillaryRow {
     /// Numbers of the model-specific registers that they read or wrote, with how many exits each,
     /// most frequent first; as far as `kvm_msr` was recorded, and the first 256 that were seen.
     pub msrs: Vec<(u64, u64)>,
+    /// What level 1 had changed in its guest's control block, of exits by which it had that run; as
+    /// far as a probe on `enter_svm_guest_mode` was recorded.
+    pub vmcb: VmcbWrites,
 }
 
 impl NestedRow {
@@ -261,14 +259,6 @@ fn of_vm(vm: &Vm, gathered: &Gather) -> (BTreeMap<RawReason, Level2>, u64) {
     (sums, level1)
 }
 
-impl Ancillary {
-    fn touch(&mut self, msr: u64, count: u64) {
-        if self.msrs.len() < MOST_MSRS || self.msrs.contains_key(&msr) {
-            *self.msrs.entry(msr).or_default() += count;
-        }
-    }
-}
-
 impl Level2 {
     fn merge(&mut self, other: &Self) {
         self.count += other.count;
@@ -284,7 +274,7 @@ impl Level2 {
             let mine = self.ancillary.entry(*raw).or_default();
             mine.count += ancillary.count;
             mine.durations.merge(&ancillary.durations);
-            ancillary.msrs.iter().for_each(|(msr, count)| mine.touch(*msr, *count));
+            mine.touches.merge(&ancillary.touches);
         }
     }
 }
@@ -307,9 +297,8 @@ fn row(vm: &Vm, (isa, code): RawReason, sums: Level2, names: &mut ReasonNames) -
         .into_iter()
         .map(|(raw, one)| {
             let (reason, code) = named(raw);
-            let mut msrs: Vec<(u64, u64)> = one.msrs.into_iter().collect();
-            msrs.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-            AncillaryRow { reason, code, count: one.count, durations: one.durations, msrs }
+            let (msrs, vmcb) = one.touches.into_parts();
+            AncillaryRow { reason, code, count: one.count, durations: one.durations, msrs, vmcb }
         })
         .collect();
     ancillary.sort_by_key(|row| std::cmp::Reverse(row.count));

@@ -30,7 +30,7 @@ pub use hypercalls::{CollectorSummary, Hypercalls};
 pub use listen::{ListenPlan, Listening, Told};
 pub use losses::CpuLosses;
 pub use module::ModuleSummary;
-pub use plan::Plan;
+pub use plan::{NESTED_WRITES, Plan};
 pub use recording::{Progress, Recording};
 pub use session::Recorded;
 pub use tracefs::Profile;

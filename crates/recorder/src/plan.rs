@@ -7,6 +7,11 @@ use tracefs::Profile;
 use crate::guests::InGuests;
 use crate::hypercalls::Hypercalls;
 
+/// A probe where KVM has a guest's VMRUN run that guest's own guest, with the clean bits of its
+/// control block: at 0xc0, by the AMD64 Architecture Programmer's Manual (volume 2, appendix B).
+/// The function's third argument is that block since Linux 5.12.
+pub const NESTED_WRITES: &str = "enter_svm_guest_mode clean=+0xc0($arg3):x32";
+
 /// What is recorded, and where to.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {

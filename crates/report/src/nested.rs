@@ -110,6 +110,8 @@ fn row_json(path: &str, row: &NestedRow, ns: bool) -> Value {
                 .set("per_exit", per_exit(row, one))
                 .time("time", ns, Some(one.durations.sum()))
                 .set("msrs", msrs_json(one))
+                .set("vmcb_runs", one.vmcb.runs)
+                .set("vmcb_changed", vmcb_json(one))
                 .done()
         })
         .collect();
@@ -140,6 +142,11 @@ fn row_json(path: &str, row: &NestedRow, ns: bool) -> Value {
 fn msrs_json(one: &AncillaryRow) -> Vec<Value> {
     let msr = |(number, count): &(u64, u64)| json!({"msr": number, "name": msr_name(*number), "count": count});
     one.msrs.iter().map(msr).collect()
+}
+
+fn vmcb_json(one: &AncillaryRow) -> Vec<Value> {
+    let group = |(group, runs)| json!({"group": group, "count": runs});
+    one.vmcb.groups().into_iter().map(group).collect()
 }
 
 fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
@@ -259,8 +266,10 @@ fn tree(nested: &Nested) -> Table {
             Some(_) => String::new(),
         }),
     );
-    if lines.iter().any(|line| line.under.is_some_and(|(one, _)| !one.msrs.is_empty())) {
-        table.names("touches", 5, cells(&|line| line.under.map_or_else(String::new, touches)));
+    let touched: Vec<String> =
+        cells(&|line| line.under.map_or_else(String::new, |(one, _)| touches(one)));
+    if touched.iter().any(|cell| !cell.is_empty()) {
+        table.names("touches", 5, touched);
     }
     table
 }
@@ -288,19 +297,24 @@ fn injected(row: &NestedRow) -> String {
     named.join(", ")
 }
 
-/// Registers that stand in a line of the table; the others are told by their number.
+/// What stands in a line of the table; of the others their number is told.
 const MOST_TOUCHED: usize = 2;
 
-/// The model-specific registers that the row's exits read or wrote, with their shares.
-fn touches((one, _): (&AncillaryRow, bool)) -> String {
-    let name = |number: u64| match msr_name(number) {
+/// What the row's exits read or wrote, with the shares of exits: model-specific registers, and what
+/// level 1 had changed in its guest's control block.
+fn touches(one: &AncillaryRow) -> String {
+    let msr = |number: u64| match msr_name(number) {
         Some(name) => name.trim_start_matches("IA32_").to_owned(),
         None => format!("{number:#x}"),
     };
-    let shown = one.msrs.iter().take(MOST_TOUCHED);
+    let msrs = one.msrs.iter().map(|(number, of)| (msr(*number), *of, one.count));
+    let groups = one.vmcb.groups().into_iter();
+    let groups = groups.map(|(group, of)| (group.to_owned(), of, one.vmcb.runs));
+    let all: Vec<(String, u64, u64)> = msrs.chain(groups).collect();
+    let shown = all.iter().take(MOST_TOUCHED);
     let mut told: Vec<String> =
-        shown.map(|(number, of)| format!("{} {}", name(*number), share(*of, one.count))).collect();
-    match one.msrs.len().saturating_sub(MOST_TOUCHED) {
+        shown.map(|(name, of, all)| format!("{name} {}", share(*of, *all))).collect();
+    match all.len().saturating_sub(MOST_TOUCHED) {
         0 => {}
         more => told.push(format!("{more} more")),
     }

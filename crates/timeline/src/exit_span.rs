@@ -14,11 +14,15 @@ pub enum Detail {
     Hypercall,
     /// Leaf asked of `cpuid` (`kvm_cpuid`).
     CpuidLeaf,
+    /// Clean bits of the VMCB that `vmrun` was given: what level 1 has not changed in it since the
+    /// last time, group by group (a probe on `enter_svm_guest_mode`).
+    VmcbClean,
 }
 
 impl Detail {
     /// All details, in the order of their numbers.
-    pub const ALL: [Self; 5] = [Self::Msr, Self::Port, Self::Gpa, Self::Hypercall, Self::CpuidLeaf];
+    pub const ALL: [Self; 6] =
+        [Self::Msr, Self::Port, Self::Gpa, Self::Hypercall, Self::CpuidLeaf, Self::VmcbClean];
 
     /// The detail of that number.
     #[must_use]

@@ -60,7 +60,6 @@ pub fn each_exit_beside<S: ExitSink + Send, D: Decode, C: Consume<D::Batch>>(
 /// Whether `recording` has events that tell this detail of exits.
 #[must_use]
 pub fn is_told(recording: &Recording, detail: Detail) -> bool {
-    let formats = recording.formats();
-    let mut rules = DETAIL_RULES.iter().filter(|(of, _)| *of == detail);
-    rules.any(|(_, rule)| formats.by_name(rule.event).is_some())
+    let rules = || DETAIL_RULES.iter().filter(|(of, _)| *of == detail);
+    recording.formats().iter().any(|(_, format)| rules().any(|(_, rule)| rule.is_for(format)))
 }

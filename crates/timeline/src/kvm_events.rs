@@ -4,13 +4,15 @@
 //! in this one table. Of names with `|` between them the first that the recording's own format has
 //! is taken.
 
+use eventfmt::EventFormat;
+
 use crate::exit_span::Detail;
 use crate::thread_event::Kind;
 
 /// What one event becomes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rule {
-    /// `system:name`.
+    /// `system:name`, or the name alone: of any system.
     pub(crate) event: &'static str,
     pub(crate) kind: Kind,
     /// Names of its fields, empty where it needs none: see the places below.
@@ -34,6 +36,14 @@ pub(crate) const ONLY_IF: usize = 3;
 impl Rule {
     /// Whatever the host does in a thread's context.
     pub(crate) const HOST_WORK: Self = rule("", Kind::HostWork);
+
+    /// Whether events of this format are what it is about.
+    pub(crate) fn is_for(&self, format: &EventFormat) -> bool {
+        match self.event.split_once(':') {
+            Some((system, name)) => system == format.system() && name == format.name(),
+            None => self.event == format.name(),
+        }
+    }
 }
 
 const fn rule(event: &'static str, kind: Kind) -> Rule {
@@ -100,6 +110,8 @@ pub(crate) const DETAIL_RULES: &[(Detail, Rule)] = &[
     (Detail::Hypercall, detail("kvm:kvm_hvc_arm64", "r0")),
     (Detail::Hypercall, detail("kvm-s390:kvm_s390_intercept_diag", "code")),
     (Detail::CpuidLeaf, detail("kvm:kvm_cpuid", "function")),
+    // A probe, whose system is the group that whoever set it gave it.
+    (Detail::VmcbClean, detail("enter_svm_guest_mode", "clean")),
 ];
 
 /// The two fields of arm64's `kvm_exit` that make up its code, high half first.

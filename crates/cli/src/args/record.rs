@@ -28,6 +28,10 @@ pub(crate) struct RecordArgs {
     /// Record each call of a kernel function, with arguments as the kernel's kprobes take them
     #[arg(long = "kprobe", value_name = "FUNCTION [ARGS]")]
     pub(crate) kprobes: Vec<String>,
+    /// Record which parts of their guests' control blocks hypervisors in guests changed before each
+    /// VMRUN (AMD's SVM): hyperscope nested tells them
+    #[arg(long)]
+    pub(crate) nested_writes: bool,
     /// Record only this VM's threads, by its name or its process id
     #[arg(long, value_name = "VM")]
     pub(crate) vm: Option<String>,

@@ -33,6 +33,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<()> {
     if recorder::holds_recording(&to) {
         bail!("{} holds a recording already; name another folder with -o", to.display());
     }
+    refuse_nested_writes(args)?;
     let (over, is_over) = mpsc::channel();
     stop_at_signals(over.clone())?;
     let _guard = Guard::start(&to);
@@ -55,6 +56,17 @@ pub(crate) fn stop_at_signals(over: Sender<()>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Says why what hypervisors change can't be recorded, where that is so.
+fn refuse_nested_writes(args: &RecordArgs) -> anyhow::Result<()> {
+    if args.nested_writes && !Path::new("/sys/module/kvm_amd").exists() {
+        bail!(
+            "--nested-writes: the module kvm_amd isn't loaded. Only SVM's control blocks tell what was changed; \
+             which fields VMREAD and VMWRITE name on Intel's processors no event tells"
+        );
+    }
+    Ok(())
+}
+
 fn plan(args: &RecordArgs, to: PathBuf) -> Plan {
     let usual = (args.events.is_empty() && !args.hypercalls).then_some(Profile::Exits);
     let (number, words) = (args.hypercall_number, args.hypercall_words);
@@ -62,7 +74,7 @@ fn plan(args: &RecordArgs, to: PathBuf) -> Plan {
         hypercalls: args.hypercalls.then_some(Hypercalls { number, words }),
         events: args.events.clone(),
         profile: args.profile.map(Profile::from).or(usual),
-        probes: args.kprobes.clone(),
+        probes: probes(args),
         vm: args.vm.clone(),
         clock: args.clock.clone(),
         buffer_kib: args.buffer,
@@ -71,6 +83,11 @@ fn plan(args: &RecordArgs, to: PathBuf) -> Plan {
         in_guests: in_guests(args),
         to,
     }
+}
+
+fn probes(args: &RecordArgs) -> Vec<String> {
+    let own = args.nested_writes.then(|| recorder::NESTED_WRITES.to_owned());
+    args.kprobes.iter().cloned().chain(own).collect()
 }
 
 /// What is recorded in guests: what is asked for, else the same as on the host where they have it.

@@ -172,7 +172,7 @@ pub(super) fn compile(format: &EventFormat, details: bool) -> Option<Action> {
     if let Some(rule) = RULES.iter().find(|rule| rule.event == name) {
         return compile_rule(format, rule, details);
     }
-    if let Some((detail, rule)) = DETAIL_RULES.iter().find(|(_, rule)| rule.event == name) {
+    if let Some((detail, rule)) = DETAIL_RULES.iter().find(|(_, rule)| rule.is_for(format)) {
         let mut action = compile_thread(format, rule).filter(|_| details)?;
         action.fixed_flag = *detail as u8;
         return Some(Action::Thread(action));

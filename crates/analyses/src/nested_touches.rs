@@ -1,0 +1,120 @@
+//! What did the exits touch that a level-1 hypervisor caused: model-specific registers, and groups of
+//! fields of the control block of its guest.
+
+use std::collections::BTreeMap;
+
+use timeline::Detail;
+
+/// Registers of one reason that are told apart; a guest could name any.
+const MOST_MSRS: usize = 256;
+
+/// Groups of fields of a VMCB, by their bits in its field "VMCB Clean" (AMD64 Architecture
+/// Programmer's Manual, volume 2, 15.15.3).
+const VMCB_GROUPS: [&str; 13] = [
+    "intercepts",
+    "permission maps",
+    "ASID",
+    "virtual interrupts",
+    "nested paging",
+    "CR0/3/4, EFER",
+    "DR6/7",
+    "GDT, IDT",
+    "segments",
+    "CR2",
+    "LBR",
+    "AVIC",
+    "CET",
+];
+
+/// What exits of one reason touched.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Touches {
+    /// By number of the model-specific register.
+    msrs: BTreeMap<u64, u64>,
+    vmcb: VmcbWrites,
+}
+
+/// What a hypervisor changed in control blocks before it had its guest run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VmcbWrites {
+    /// Runs of which it is known.
+    pub runs: u64,
+    /// Runs before which each group changed, by the number of its clean bit. The hypervisor says so:
+    /// what it left alone it may still have called changed.
+    changed: [u64; VMCB_GROUPS.len()],
+}
+
+impl VmcbWrites {
+    /// Groups that changed before some run, with how many, most frequent first.
+    #[must_use]
+    pub fn groups(&self) -> Vec<(&'static str, u64)> {
+        let all = VMCB_GROUPS.into_iter().zip(self.changed);
+        let mut some: Vec<_> = all.filter(|(_, runs)| *runs > 0).collect();
+        some.sort_by_key(|(_, runs)| std::cmp::Reverse(*runs));
+        some
+    }
+
+    fn add(&mut self, clean_bits: u64) {
+        self.runs = self.runs.saturating_add(1);
+        for (bit, runs) in self.changed.iter_mut().enumerate() {
+            *runs = runs.saturating_add(u64::from(clean_bits >> bit & 1 == 0));
+        }
+    }
+}
+
+impl Touches {
+    /// Adds what an exit touched, if that is known.
+    pub(crate) fn add(&mut self, detail: Option<(Detail, u64)>) {
+        match detail {
+            Some((Detail::Msr, number)) => self.add_msr(number, 1),
+            Some((Detail::VmcbClean, bits)) => self.vmcb.add(bits),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        other.msrs.iter().for_each(|(number, count)| self.add_msr(*number, *count));
+        self.vmcb.runs = self.vmcb.runs.saturating_add(other.vmcb.runs);
+        for (mine, others) in self.vmcb.changed.iter_mut().zip(other.vmcb.changed) {
+            *mine = mine.saturating_add(others);
+        }
+    }
+
+    /// Registers with how many exits each, most frequent first; and control blocks.
+    pub(crate) fn into_parts(self) -> (Vec<(u64, u64)>, VmcbWrites) {
+        let mut msrs: Vec<(u64, u64)> = self.msrs.into_iter().collect();
+        msrs.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        (msrs, self.vmcb)
+    }
+
+    fn add_msr(&mut self, number: u64, count: u64) {
+        if self.msrs.len() < MOST_MSRS || self.msrs.contains_key(&number) {
+            *self.msrs.entry(number).or_default() += count;
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bit_that_is_not_set_is_a_group_that_changed() {
+        let mut one = Touches::default();
+        // As KVM has it that runs a guest once more: it always calls virtual interrupts and CR2 changed.
+        one.add(Some((Detail::VmcbClean, 0x1fff & !(1 << 3) & !(1 << 9))));
+        one.add(Some((Detail::Msr, 0x1d9)));
+        one.add(None);
+        let mut other = Touches::default();
+        // What isn't known yet is all new; bits beyond those that there are say nothing.
+        other.add(Some((Detail::VmcbClean, 1 << 31)));
+        other.merge(&one);
+        let (msrs, vmcb) = other.into_parts();
+        assert_eq!(msrs, [(0x1d9, 1)]);
+        assert_eq!(vmcb.runs, 2);
+        let groups = vmcb.groups();
+        assert_eq!(groups.len(), VMCB_GROUPS.len());
+        assert_eq!(groups[..3], [("virtual interrupts", 2), ("CR2", 2), ("intercepts", 1)]);
+    }
+}
