@@ -25,6 +25,7 @@ use self::events::wanted;
 use self::functions::Functions;
 use self::gather::{Gather, Gathered};
 
+pub use events::tracer_recorded;
 pub use functions::{Function, PerCall};
 pub use patterns::Saving;
 pub use thread::ThreadCalls;
