@@ -3,7 +3,6 @@
 use analyses::{Distribution, Function, RecordedCalls, Saving, ThreadCalls};
 use serde_json::{Value, json};
 
-use super::stacks::thread_name;
 use super::tables::each_shown;
 use super::{CallsReport, CallsSource};
 use crate::json::Object;
@@ -117,7 +116,7 @@ fn threads_json(source: &CallsSource) -> Vec<Value> {
         let mut object = Object::default();
         object
             .set("tid", one.thread)
-            .set("name", thread_name(one))
+            .set("name", one.title())
             .set("count", one.count)
             .time("traced", ns, timed(one.traced_ns))
             .time("self", ns, timed(one.self_ns))

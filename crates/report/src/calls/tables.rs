@@ -2,7 +2,7 @@
 
 use analyses::{CallTracer, Function, RecordedCalls, ThreadCalls};
 
-use super::stacks::{Stacks, thread_name};
+use super::stacks::Stacks;
 use super::{CallsReport, CallsSource, TreeLimits};
 use crate::table::Table;
 use crate::units::{count, share, time};
@@ -83,7 +83,7 @@ impl CallsReport {
         let mut table = Table::default();
         let each =
             |of: &dyn Fn(&ThreadCalls) -> String| threads.iter().map(|one| of(one)).collect();
-        table.names("thread", 0, each(&thread_name));
+        table.names("thread", 0, each(&ThreadCalls::title));
         table.numbers("calls", 0, each(&|one| count(one.count)));
         table.numbers("traced", 0, each(&|one| time(one.traced_ns, ns)));
         table.numbers("self", 0, each(&|one| time(one.self_ns, ns)));
