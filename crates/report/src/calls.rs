@@ -119,7 +119,7 @@ impl Report for CallsReport {
 impl CallsSource {
     /// Whether calls have times.
     fn has_times(&self) -> bool {
-        self.calls.tracer == Some(CallTracer::Graph)
+        self.calls.tracer.is_some_and(CallTracer::tells_returns)
     }
 }
 
@@ -129,7 +129,7 @@ impl CallsReport {
         let mut functions: Vec<&Function> =
             calls.functions.iter().filter(|one| one.events > 0).collect();
         let by = |one: &Function| match self.sort {
-            _ if calls.tracer != Some(CallTracer::Graph) => one.count,
+            _ if !calls.tracer.is_some_and(CallTracer::tells_returns) => one.count,
             CallSort::Count => one.count,
             CallSort::Own => one.self_ns,
             CallSort::Total => one.total_ns,

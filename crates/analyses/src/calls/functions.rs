@@ -77,6 +77,17 @@ impl<'k> Functions<'k> {
         self.find(address, LONGEST_PROLOGUE)
     }
 
+    /// The function at an address, whose name somebody told, or has not told yet.
+    pub(super) fn named(&mut self, address: u64, name: Option<&str>) -> Option<u32> {
+        let number = self.beginning(address)?;
+        if let (Some(name), Some(function)) = (name, self.get_mut(number))
+            && function.name.is_none()
+        {
+            function.name = Some(name.to_owned());
+        }
+        Some(number)
+    }
+
     /// The function that `address` is somewhere in.
     pub(super) fn around(&mut self, address: u64) -> Option<u32> {
         self.find(address, u64::MAX)

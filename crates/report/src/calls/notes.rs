@@ -44,6 +44,13 @@ impl CallsReport {
                 "the function tracer tells of calls alone: -p function_graph has times".to_owned(),
             );
         }
+        if calls.tracer == Some(CallTracer::Module { returns: false }) {
+            notes.push(
+                "the guest's kernel has no fprobes (CONFIG_FPROBE, Linux 6.6): its module tells of \
+                 calls alone"
+                    .to_owned(),
+            );
+        }
         notes.extend(self.cost_notes(source));
         notes.extend(losses::notes(&calls.losses, 0));
         notes

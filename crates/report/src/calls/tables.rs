@@ -20,16 +20,14 @@ impl CallsReport {
         };
         let functions = self.sorted(calls);
         let shown = functions.get(..self.top.min(functions.len())).unwrap_or(&[]);
-        let table = match tracer {
-            CallTracer::Graph => self.timed(calls, shown),
-            CallTracer::Function => counted(calls, shown),
-        };
+        let timed = tracer.tells_returns();
+        let table = if timed { self.timed(calls, shown) } else { counted(calls, shown) };
         out += &format!("\n{}", table.draw(width).0);
         let more = functions.len() - shown.len();
         if more > 0 {
             out += &format!("and {} more functions: --top 0 shows all\n", count(more as u64));
         }
-        if tracer == CallTracer::Graph {
+        if timed {
             out += &format!("\n{}", self.threads(calls).draw(width).0);
         }
         if let Some(limits) = self.tree {
