@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use crate::hypertrace::{build_module, lines};
+use crate::recorded::hyperscope;
 use crate::tool::{TestLab, can_run_all};
 
 /// Shell functions: what is set in tracefs, and that of before.
@@ -63,4 +65,34 @@ fn calls_are_recorded_and_what_was_set_is_set_again() {
             assert!(ran.stderr.contains(" calls; what it costs is in all times"), "{}", ran.stderr);
         }
     }
+}
+
+/// A guest's module tells of calls; each that `hypertrace` prints is counted, by either way to the host.
+#[test]
+fn calls_that_a_module_told_of_are_all_counted() {
+    if !can_run_all() || !build_module() {
+        return;
+    }
+    let temporary = tempfile::tempdir().unwrap();
+    let (scenario, session) = (temporary.path().join("run.toml"), temporary.path().join("out"));
+    let load = "insmod /lab/hyperscope_guest.ko probes=sched_switch functions=vfs_* && \
+                echo sched_switch,functions > /sys/module/hyperscope_guest/parameters/probes && \
+                for i in 1 2 3 4 5 6 7 8 9; do cat /proc/uptime; done && rmmod hyperscope_guest";
+    let text = format!(
+        "summary = 'calls'\nlevels = 2\n[guest]\nmodule = true\n[record]\n\
+         events = ['kvm:kvm_hypercall']\nguest_events = ['sched:sched_switch']\n\
+         hypercalls = true\n[[step]]\ndo = 'run'\nlevel = 2\nargv = ['sh', '-c', '{load}']\n"
+    );
+    std::fs::write(&scenario, text).unwrap();
+    let lab = TestLab::new("told-calls");
+    lab.run(&["run", scenario.to_str().unwrap(), "-o", session.to_str().unwrap()]).done();
+    let session = session.to_str().unwrap();
+    let told = lines(&["hypertrace", "--format", "jsonl", session]);
+    let told =
+        told.iter().filter(|line| line["event"].as_str().unwrap().contains("function")).count();
+    let report = hyperscope(&["calls", "--format", "json", session]).stdout;
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let [source] = report["sources"].as_array().unwrap().as_slice() else { panic!("{report}") };
+    assert!(told > 20, "{told}");
+    assert_eq!((&source["tracer"], &source["count"]), (&"hyperscope_guest".into(), &told.into()));
 }
