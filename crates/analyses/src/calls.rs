@@ -161,6 +161,11 @@ pub struct RecordedCalls {
 }
 
 impl RecordedCalls {
+    /// Threads that made calls.
+    pub fn calling_threads(&self) -> impl Iterator<Item = &ThreadCalls> {
+        self.threads.iter().filter(|one| one.count > 0)
+    }
+
     /// Sum over all functions.
     #[must_use]
     pub fn sum(&self, of: impl Fn(&Function) -> u64) -> u64 {

@@ -13,6 +13,7 @@ use serde_json::Value;
 use self::stacks::Stacks;
 use crate::json::Object;
 use crate::table::Table;
+use crate::units::unit;
 use crate::{Report, losses};
 
 /// The calls of one recording.
@@ -99,7 +100,7 @@ impl Report for CallsReport {
         add("module", &|_, one| one.module.clone().unwrap_or_default());
         add("count", &|_, one| one.count.to_string());
         let nanoseconds = self.sources.iter().all(|source| source.calls.nanoseconds);
-        let unit = if nanoseconds { "ns" } else { "cycles" };
+        let unit = unit(nanoseconds);
         let mut time = |name: &str, of: fn(&Function) -> u64| {
             add(&format!("{name}_{unit}"), &|source, one| {
                 if source.has_times() { of(one).to_string() } else { String::new() }

@@ -139,9 +139,11 @@ pub struct PerCall {
 }
 
 impl Function {
-    /// What of its own time is the tracer's, if each call costs so much; no more than there is.
+    /// What of its own time is the tracer's, if each call costs so much; no more than there is, and
+    /// nothing where nobody measured it.
     #[must_use]
-    pub fn tracer_ns(&self, per_call: PerCall) -> u64 {
+    pub fn tracer_ns(&self, per_call: Option<PerCall>) -> u64 {
+        let Some(per_call) = per_call else { return 0 };
         let inside_ns = per_call.inside_ns.saturating_mul(self.count);
         let outside_ns = per_call.outside_ns.saturating_mul(self.calls_made);
         inside_ns.saturating_add(outside_ns).min(self.self_ns)

@@ -60,7 +60,7 @@ impl CallsReport {
     fn cost_notes(&self, source: &CallsSource) -> Vec<String> {
         let (calls, ns) = (&source.calls, source.calls.nanoseconds);
         if let Some(per_call) = self.per_call.filter(|_| source.has_times()) {
-            let tracer_ns = calls.sum(|one| one.tracer_ns(per_call));
+            let tracer_ns = calls.sum(|one| one.tracer_ns(Some(per_call)));
             return vec![format!(
                 "corrected: {} ns within and {} ns outside of each call are the tracer's, {} ({} of \
                  self time); total times are as recorded",

@@ -50,13 +50,11 @@ impl CallsReport {
         let each = |of: &dyn Fn(&Function) -> String| shown.iter().map(|one| of(one)).collect();
         table.names("function", 0, each(&Function::title));
         table.numbers("calls", 0, each(&|one| count(one.count)));
-        let own_ns = |one: &Function| {
-            one.self_ns - self.per_call.map_or(0, |per_call| one.tracer_ns(per_call))
-        };
+        let own_ns = |one: &Function| one.self_ns - one.tracer_ns(self.per_call);
         table.numbers("self", 0, each(&|one| time(own_ns(one), ns)));
         table.numbers("self%", 1, each(&|one| share(own_ns(one), all_ns)));
-        if let Some(per_call) = self.per_call {
-            table.numbers("tracer", 1, each(&|one| time(one.tracer_ns(per_call), ns)));
+        if self.per_call.is_some() {
+            table.numbers("tracer", 1, each(&|one| time(one.tracer_ns(self.per_call), ns)));
         }
         if calls.switches {
             table.numbers("off CPU", 2, each(&|one| time(one.off_cpu_ns, ns)));
@@ -74,8 +72,7 @@ impl CallsReport {
 
     fn threads(&self, calls: &RecordedCalls) -> Table {
         let ns = calls.nanoseconds;
-        let mut threads: Vec<&ThreadCalls> =
-            calls.threads.iter().filter(|one| one.count > 0).collect();
+        let mut threads: Vec<&ThreadCalls> = calls.calling_threads().collect();
         threads.sort_by(|a, b| b.self_ns.cmp(&a.self_ns).then(a.thread.cmp(&b.thread)));
         threads.truncate(self.top);
         let mut table = Table::default();
@@ -102,7 +99,7 @@ fn heading(source: &CallsSource) -> String {
     let calls = &source.calls;
     let tracer = calls.tracer.map_or("no function tracer", CallTracer::name);
     let functions = calls.functions.iter().filter(|one| one.events > 0).count();
-    let threads = calls.threads.iter().filter(|one| one.count > 0).count();
+    let threads = calls.calling_threads().count();
     format!(
         "{}: {} ({tracer})\n{} calls of {} functions by {} {}, {} events\n",
         source.path,
