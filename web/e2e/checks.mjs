@@ -80,6 +80,36 @@ async function statesOfVcpus(browser) {
   assert.deepEqual(faults, []);
 }
 
+/** Numbers of functions are those of `hyperscope calls`; a call's own time and its callees' are the whole. */
+async function callsAreTold(browser) {
+  const [source] = JSON.parse(hyperscope("calls", "--format", "json", ...RECORDINGS.calls)).sources;
+  const { page, faults } = await openReport(browser, report("calls", RECORDINGS.calls));
+  await page.getByRole("button", { name: "All functions" }).click();
+  const rows = await page.$$eval("#calls tbody tr", (all) => all.map((row) => [row.children[0].textContent, row.querySelector("[data-key=calls]").textContent]));
+  const title = (one) => (one.module ? `${one.name} [${one.module}]` : one.name);
+  assert.deepEqual(rows, source.functions.map((one) => [title(one), one.count.toLocaleString("en-US")]));
+  const frames = await page.$$eval(".flame .frames > div:not([hidden])", (all) => all.map((one) => one.getBoundingClientRect().width));
+  assert.ok(frames.length > 100, `${frames.length} frames`);
+  await page.fill("[aria-label='Find a function']", "svm_handle_exit");
+  assert.equal(await page.locator(".flame .found").count(), 1);
+  assert.match(await page.textContent("#calls .found[role=status]"), /%/);
+  // A name leads into the timeline, whose lanes hold every call that returned.
+  await page.locator("#calls tbody button", { hasText: "svm_handle_exit [kvm_amd]" }).click();
+  const words = await page.textContent("#timeline .about");
+  assert.match(words, /^svm_handle_exit \[kvm_amd\] · .* from call to return; itself .*%\), \d+ calls that it made .* · all 146 of its calls: .*depth 0/);
+  assert.equal(await page.textContent("#timeline .found"), "146 spans");
+  await page.fill("#timeline input[type=search]", "CPU 0/KVM-");
+  const calls = source.functions.reduce((sum, one) => sum + one.count, 0);
+  const spans = Number((await page.textContent("#timeline .found")).split(" ")[0].replaceAll(",", ""));
+  assert.ok(spans >= calls * 0.999 && spans <= calls * 1.2, `${spans} spans, ${calls} calls`);
+  assert.deepEqual(faults, []);
+  await page.setViewportSize({ width: 1440, height: 1180 });
+  await page.keyboard.press("Enter");
+  await page.focus(".area");
+  for (const key of ["Enter", "ArrowDown"]) await page.keyboard.press(key);
+  await shot(page, "calls");
+}
+
 /** Waits until something is another than it was. */
 async function changes(what, before, words) {
   for (let tries = 0; tries < 100; tries++) {
@@ -270,6 +300,7 @@ const perRecording = Object.entries(RECORDINGS).flatMap(([name, files]) => [
 
 export const checks = [
   ...perRecording,
+  ["calls are told as hyperscope calls does", callsAreTold],
   ["times in the timeline add up to those of exits", timelineAddsUp],
   ["vCPUs are drawn in the states that cpu tells", statesOfVcpus],
   ["everything works by keyboard", keyboard],

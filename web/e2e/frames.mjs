@@ -8,6 +8,9 @@ import { amplified, hyperscope, report } from "./tool.mjs";
 /** About five million events. */
 const SIZE = process.env.HYPERSCOPE_FRAMES_SIZE ?? "200M";
 
+/** About four million of calls and returns. */
+const CALLS_SIZE = process.env.HYPERSCOPE_FRAMES_CALLS_SIZE ?? "250M";
+
 function events(path) {
   const { files } = JSON.parse(hyperscope("info", "--format", "json", path));
   return files.flatMap((file) => Object.values(file.events)).reduce((sum, one) => sum + one, 0);
@@ -41,9 +44,9 @@ function pan() {
   })();
 }
 
-async function frameTimes(browser) {
-  const recording = amplified("fixtures/x86-svm/nested.dat", SIZE);
-  const path = report("large", [recording]);
+const frameTimes = (name, fixture, size) => async (browser) => {
+  const recording = amplified(fixture, size);
+  const path = report(name, [recording]);
   const { page, faults, loaded_ms } = await openReport(browser, path, { viewport: { width: 1600, height: 1000 } });
   const drawn = (await page.evaluate(pan)).sort((a, b) => a - b);
   const at = (share) => drawn[Math.min(drawn.length - 1, Math.floor(share * drawn.length))].toFixed(1);
@@ -55,6 +58,9 @@ async function frameTimes(browser) {
   assert.ok(drawn.length > 200);
   assert.ok(Number(at(0.5)) < 16, "the median frame takes longer than a screen shows it");
   assert.deepEqual(faults, []);
-}
+};
 
-export const frames = [["millions of events are drawn in time", frameTimes]];
+export const frames = [
+  ["millions of events are drawn in time", frameTimes("large", "fixtures/x86-svm/nested.dat", SIZE)],
+  ["millions of calls are drawn in time", frameTimes("large-calls", "fixtures/x86-svm/calls.dat", CALLS_SIZE)],
+];

@@ -2,7 +2,7 @@
 
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const repository = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -35,7 +35,7 @@ export function exitsOf(files) {
 
 /** A recording of about that size, made of a fixture by repeating it; kept from run to run. */
 export function amplified(fixture, size) {
-  const path = join(target, `amplified-${size}.dat`);
+  const path = join(target, `amplified-${basename(fixture, ".dat")}-${size}.dat`);
   if (!existsSync(path)) {
     execFileSync("cargo", ["run", "--locked", "--quiet", "--release", "--package", "xtask", "--", "amplify", fixture, path, "--size", size], { cwd: repository, stdio: "inherit" });
   }
@@ -45,5 +45,6 @@ export function amplified(fixture, size) {
 export const RECORDINGS = {
   nested: ["fixtures/x86-svm/nested.dat"],
   "host-guest": ["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"],
+  calls: ["fixtures/x86-svm/calls.dat"],
   arm64: ["fixtures/arm64/A.dat", "fixtures/arm64/A.guest.dat"],
 };

@@ -19,6 +19,9 @@ const VARIABLES: Record<string, string> = {
   cpu_vcpu: "--guest",
   cpu_other: "--other",
   running: "--other",
+  kernel_function: "--call-kernel",
+  kvm_function: "--call-kvm",
+  module_function: "--call-module",
 };
 
 /** The custom property that has a state's colour. */

@@ -50,6 +50,8 @@ export interface Context {
   focus: FocusStore;
   /** Shows a stretch of time in the timeline. */
   showTime: (from: number, to: number) => void;
+  /** Finds what begins next in the timeline and has these words. */
+  findInTimeline: (words: string) => void;
   /** Says something to readers who don't see it. */
   announce: (words: string) => void;
 }

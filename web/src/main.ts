@@ -8,6 +8,7 @@ import { readHeat, type Heat } from "./data/heat";
 import { readReport, type Report } from "./data/report";
 import { el } from "./dom";
 import { FocusStore, type Context } from "./focus";
+import { calls } from "./views/calls";
 import { clocks } from "./views/clocks";
 import { cpu } from "./views/cpu";
 import { diff } from "./views/diff";
@@ -29,6 +30,7 @@ async function start(root: HTMLElement): Promise<void> {
     report,
     focus: new FocusStore(),
     showTime: (from, to) => timeline.reveal(from, to),
+    findInTimeline: (words) => timeline.seek(words),
     announce: (words) => (spoken.textContent = words),
   };
   const timeline = new Timeline(context);
@@ -46,6 +48,7 @@ function sectionsOf(report: Report, context: Context, heat: Heat | null, timelin
     heat ? heatmap(context, heat) : null,
     report.timeline.lanes.length > 0 ? timeline.element : null,
     cpu(context),
+    calls(context),
     nested(context),
     paths(context),
     clocks(context),

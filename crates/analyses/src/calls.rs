@@ -13,6 +13,7 @@ mod gather;
 mod patterns;
 mod stack;
 mod thread;
+mod told;
 mod tree;
 
 use sources::Recording;
@@ -25,9 +26,11 @@ use self::events::wanted;
 use self::functions::Functions;
 use self::gather::{Gather, Gathered};
 
+pub use events::tracer_recorded;
 pub use functions::{Function, PerCall};
 pub use patterns::Saving;
 pub use thread::ThreadCalls;
+pub use told::{ToldCalls, told_calls};
 pub use tree::{CallNode, CallTree, Place};
 
 /// What is asked of a recording's calls.
@@ -57,15 +60,31 @@ pub enum CallTracer {
     Graph,
     /// Calls alone: `function`.
     Function,
+    /// The module in a guest, which tells of returns where the guest's kernel has fprobes.
+    Module {
+        /// It told of some.
+        returns: bool,
+    },
 }
 
 impl CallTracer {
-    /// The kernel's name for it.
+    /// The kernel's name for it, or the module's.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Graph => "function_graph",
             Self::Function => "function",
+            Self::Module { .. } => "hyperscope_guest",
+        }
+    }
+
+    /// Whether calls have ends, so that there are times.
+    #[must_use]
+    pub const fn tells_returns(self) -> bool {
+        match self {
+            Self::Graph => true,
+            Self::Function => false,
+            Self::Module { returns } => returns,
         }
     }
 }
@@ -109,6 +128,12 @@ impl CallSink for () {
     fn call(&mut self, _: &Called, _: &Function) {}
 }
 
+impl<S: CallSink> CallSink for &mut S {
+    fn call(&mut self, call: &Called, function: &Function) {
+        (**self).call(call, function);
+    }
+}
+
 /// The calls in one recording.
 #[derive(Debug)]
 pub struct RecordedCalls {
@@ -136,6 +161,11 @@ pub struct RecordedCalls {
 }
 
 impl RecordedCalls {
+    /// Threads that made calls.
+    pub fn calling_threads(&self) -> impl Iterator<Item = &ThreadCalls> {
+        self.threads.iter().filter(|one| one.count > 0)
+    }
+
     /// Sum over all functions.
     #[must_use]
     pub fn sum(&self, of: impl Fn(&Function) -> u64) -> u64 {
@@ -157,24 +187,30 @@ pub fn calls<S: CallSink>(
     let recordings = std::slice::from_ref(recording);
     let pass = each_moment(recordings, &|_, format| wanted(format), &mut gather, tick);
     gather.finish();
-    let Gathered { tracer, switches, functions, tree, mut threads, cost, interrupted } =
-        gather.gathered();
-    for thread in &mut threads {
+    let losses = pass.losses.into_iter().next().unwrap_or_default();
+    let mut all = gather.gathered().told(nanoseconds, &question.patterns, losses);
+    for thread in &mut all.threads {
         let names = pass.names.first();
         thread.name = names.and_then(|names| names.of(thread.thread)).map(str::to_owned);
     }
-    let savings = patterns::savings(&functions, &question.patterns);
-    let losses = pass.losses.into_iter().next().unwrap_or_default();
-    RecordedCalls {
-        tracer,
-        nanoseconds,
-        switches,
-        functions,
-        threads,
-        tree,
-        cost,
-        interrupted,
-        savings,
-        losses,
+    all
+}
+
+impl Gathered {
+    fn told(self, nanoseconds: bool, patterns: &[String], losses: Losses) -> RecordedCalls {
+        let Self { tracer, switches, functions, tree, threads, cost, interrupted } = self;
+        let savings = patterns::savings(&functions, patterns);
+        RecordedCalls {
+            tracer,
+            nanoseconds,
+            switches,
+            functions,
+            threads,
+            tree,
+            cost,
+            interrupted,
+            savings,
+            losses,
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! that, neighbours that are short are merged, and the time that each state took in them is kept.
 
 mod merge;
+mod of_calls;
 mod of_states;
 mod state;
 
@@ -25,6 +26,8 @@ pub enum LaneKind {
     Thread,
     /// A task of a guest.
     Task,
+    /// Functions that a thread was in at one depth of its stack.
+    Call,
 }
 
 impl LaneKind {
@@ -36,6 +39,7 @@ impl LaneKind {
             Self::Vcpu => "vcpu",
             Self::Thread => "thread",
             Self::Task => "task",
+            Self::Call => "call",
         }
     }
 }
@@ -51,6 +55,8 @@ pub struct Lane {
     pub name: String,
     /// The VM it belongs to, by the name that the exits report gives.
     pub vm: Option<String>,
+    /// Of a lane of calls: how many calls are around them.
+    pub depth: Option<u32>,
     items: Vec<Item>,
     merged: Vec<Merged>,
 }
@@ -64,6 +70,7 @@ impl Lane {
             kind,
             name: name.to_owned(),
             vm: None,
+            depth: None,
             items: Vec::new(),
             merged: Vec::new(),
         }
@@ -192,7 +199,7 @@ impl LaneSet {
             for lane in &mut self.lanes {
                 lane.compact(next_ns);
             }
-            self.kept = self.lanes.iter().map(|lane| lane.items.len()).sum();
+            self.count_kept();
         }
     }
 
@@ -225,6 +232,21 @@ impl LaneSet {
     /// Takes out the lanes that `keep` does not want.
     fn retain(&mut self, keep: impl Fn(&Lane) -> bool) {
         self.lanes.retain(keep);
+        self.count_kept();
+    }
+
+    /// Keeps of the lanes from `first` on those that `order` tells, in that order; `left_out` is what
+    /// the others are of.
+    fn keep_from(&mut self, first: usize, order: &[usize], left_out: u64) {
+        let mut added: Vec<Option<Lane>> = self.lanes.drain(first..).map(Some).collect();
+        let wanted = order.iter().filter_map(|at| added.get_mut(at.checked_sub(first)?)?.take());
+        self.lanes.extend(wanted);
+        self.left_out += left_out;
+        self.count_kept();
+    }
+
+    fn count_kept(&mut self) {
+        self.kept = self.lanes.iter().map(|lane| lane.items.len()).sum();
     }
 
     /// Takes out all lanes of a kind but the `most` of each machine that say most.
@@ -244,6 +266,7 @@ impl LaneSet {
             lane.kind != kind || lane.covered_ns() >= least_ns
         });
         self.left_out += (before - self.lanes.len()) as u64;
+        self.count_kept();
     }
 
     /// Puts lanes in an order to be read: by kind, machine and number, busy threads first.

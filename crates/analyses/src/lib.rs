@@ -35,7 +35,7 @@ pub use boot::{
 };
 pub use calls::{
     CallNode, CallQuestion, CallSink, CallTracer, CallTree, Called, Function, PerCall, Place,
-    RecordedCalls, Saving, ThreadCalls, TracerCost, calls,
+    RecordedCalls, Saving, ThreadCalls, ToldCalls, TracerCost, calls, told_calls, tracer_recorded,
 };
 pub use contents::{Contents, CpuContents, contents, contents_and_vms};
 pub use cpu::{CpuUse, HostCpuUse, StateTimes, TaskUse, ThreadUse, VcpuUse, VmUse, cpu};

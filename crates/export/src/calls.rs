@@ -20,6 +20,9 @@ impl Scene {
         tick: &(dyn Fn(u64) + Sync),
     ) {
         for (recording, one) in recordings.iter().enumerate() {
+            if self.has_calls.get(recording) != Some(&true) {
+                continue;
+            }
             let mut threads = Threads::default();
             calls(one, &NO_STACKS, &mut threads, tick);
             let mut threads: Vec<_> = threads.0.into_iter().collect();

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use analyses::{
-    GuestAlignment, GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, states,
+    CallTracer, GuestAlignment, GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef,
+    states, tracer_recorded,
 };
 use rustc_hash::FxHashMap;
 use sources::Recording;
@@ -95,6 +96,14 @@ pub struct Scene {
     threads: FxHashMap<(usize, u32), usize>,
     cpus: FxHashMap<(usize, u32), usize>,
     pub(crate) calls: FxHashMap<CallThread, usize>,
+    /// By recording: it tells of calls and of their returns.
+    pub(crate) has_calls: Vec<bool>,
+}
+
+/// By recording: whether calls are in it together with their returns.
+fn has_calls(recordings: &[Recording], found: &States) -> Vec<bool> {
+    let tracer = |(at, one)| tracer_recorded(one, at, &found.pass);
+    recordings.iter().enumerate().map(tracer).map(|one| one == Some(CallTracer::Graph)).collect()
 }
 
 /// What spans tell of tracks.
@@ -159,6 +168,7 @@ impl Scene {
             threads: FxHashMap::default(),
             cpus: FxHashMap::default(),
             calls: FxHashMap::default(),
+            has_calls: has_calls(recordings, &found),
         };
         for recording in 0..recordings.len() {
             scene.add_vms(recording, &found);

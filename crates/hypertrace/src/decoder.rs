@@ -29,6 +29,8 @@ struct Stream {
     events: u32,
     /// Whether its first record was seen, so that `events` is all of them.
     from_start: bool,
+    /// Events are missing before the next one.
+    is_missing: bool,
 }
 
 impl Decoder {
@@ -154,6 +156,8 @@ impl Decoder {
         };
         // A new stream's frames have numbers of their own.
         let before = self.stream.take().filter(|_| hello.again);
+        // A stream goes on from one greeting to the next.
+        let is_missing = before.as_ref().is_none_or(|before| before.is_missing);
         let (next_number, events, from_start, names) = match before {
             Some(before) => (before.next_number, before.events, before.from_start, before.names),
             None => (number, 0, !hello.again, Names::default()),
@@ -168,6 +172,7 @@ impl Decoder {
             next_number,
             events,
             from_start,
+            is_missing,
         });
     }
 
@@ -217,6 +222,7 @@ impl Stream {
         self.tables = Tables::new(self.hello.cpu);
         self.names.forget_pieces();
         self.current = None;
+        self.is_missing = true;
     }
 
     /// Appends the events, still without their stamps; units from the frame's first event to each.
@@ -226,7 +232,10 @@ impl Stream {
         for record in &frame.records {
             match *record {
                 Record::Current(slot) => self.current = self.tables.task(slot),
-                Record::Lost(lost) => count(&mut losses.events_dropped, lost.into()),
+                Record::Lost(lost) => {
+                    count(&mut losses.events_dropped, lost.into());
+                    self.is_missing = true;
+                }
                 Record::Function { slot, address } => self.tables.set_function(slot, address),
                 Record::Name { slot, more, piece } => {
                     if let Some(address) = self.tables.function(slot) {
@@ -272,7 +281,8 @@ impl Stream {
                 Kind::Call { address, name: self.names.of(address), what }
             }
         };
-        Event { stamp_ns: 0, at_latest: false, cpu: self.hello.cpu, running, kind }
+        let after_loss = std::mem::take(&mut self.is_missing);
+        Event { stamp_ns: 0, at_latest: false, cpu: self.hello.cpu, after_loss, running, kind }
     }
 }
 

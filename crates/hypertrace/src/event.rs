@@ -165,6 +165,8 @@ pub struct Event {
     pub at_latest: bool,
     /// The guest's CPU.
     pub cpu: u16,
+    /// Events of this CPU are missing before it, or may be: its stream begins with it.
+    pub after_loss: bool,
     /// The task that ran; `None` where that was lost.
     pub running: Option<Task>,
     /// What happened.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tracefs::Profile;
+use tracefs::{FunctionTracer, Profile};
 
 use crate::guests::InGuests;
 use crate::hypercalls::Hypercalls;
@@ -21,6 +21,8 @@ pub struct Plan {
     pub profile: Option<Profile>,
     /// Probes, each `FUNCTION [ARGUMENTS]`.
     pub probes: Vec<String>,
+    /// Calls of functions, beside events.
+    pub tracer: Option<FunctionTracer>,
     /// The VM, by name or process id, whose threads alone are recorded.
     pub vm: Option<String>,
     /// The trace clock; unset: the best one.

@@ -8,7 +8,8 @@ use channel::Signal;
 use collector::Collector;
 use rustix::time::{ClockId, clock_gettime};
 use tracefs::{
-    Available, Clock, CpuStats, Instance, Probes, RawPages, Texts, Tracefs, usual_buffer_kib,
+    Available, Clock, CpuStats, FunctionTracer, Instance, Probes, RawPages, Texts, Tracefs,
+    usual_buffer_kib,
 };
 
 use crate::assemble::{self, About, Tick};
@@ -22,7 +23,7 @@ use crate::module::{self, Module};
 use crate::pages_folder::{header, pages};
 use crate::plan::Plan;
 use crate::pump::{Pump, stop_signal};
-use crate::session::{self, Recorded};
+use crate::session::{self, Recorded, TracerSummary};
 use crate::vms::{self, Vm};
 
 /// A recording that goes on. Dropped before [`Recording::end`], it leaves its pages in a folder.
@@ -38,6 +39,9 @@ pub struct Recording {
     clock: Clock,
     events: Vec<String>,
     buffer_kib: u64,
+    tracer: Option<FunctionTracer>,
+    /// Functions that get its call.
+    traced: Option<usize>,
     vms: Vec<Vm>,
     /// Only the threads of one VM are recorded.
     of_vm: bool,
@@ -76,13 +80,16 @@ impl Recording {
     pub fn begin(plan: &Plan) -> Result<Self> {
         let tracefs = Tracefs::find()?;
         let vms = chosen_vms(plan.vm.as_deref())?;
-        let instance = Instance::make(&tracefs)?;
+        let instance = match &plan.tracer {
+            Some(tracer) => tracer.instance(&tracefs)?,
+            None => Instance::make(&tracefs)?,
+        };
         let probes = Probes::set(tracefs.root(), &plan.probes)?;
         let optional = plan.profile.map(tracefs::Profile::patterns).unwrap_or_default();
         let mut events =
             Available::list(&instance.file("events"))?.choose(&optional, &plan.events)?;
         events.extend(probes.events());
-        if events.is_empty() && plan.hypercalls.is_none() {
+        if events.is_empty() && plan.hypercalls.is_none() && plan.tracer.is_none() {
             return Err(RecordError::Usage("no event is to be recorded".into()));
         }
         let clock = Clock::select(&instance, plan.clock.as_deref())?;
@@ -90,6 +97,7 @@ impl Recording {
         let buffer_kib = plan.buffer_kib.unwrap_or_else(|| usual_buffer_kib(cpus.len()));
         instance.set("buffer_size_kb", &buffer_kib.to_string())?;
         let texts = Texts::read(tracefs.root(), &instance, &events)?;
+        let traced = plan.tracer.as_ref().and_then(|one| one.traced(&tracefs, &instance));
         let mut recording = Self {
             instance,
             probes,
@@ -100,6 +108,8 @@ impl Recording {
             clock,
             events,
             buffer_kib,
+            tracer: plan.tracer.clone(),
+            traced,
             vms,
             of_vm: plan.vm.is_some(),
             guests: SharedGuests::default(),
@@ -186,12 +196,16 @@ impl Recording {
         session::take_room(&self.to)?;
         self.texts.write(&folder, &self.clock.line)?;
         let page_size = self.texts.page_size() as usize;
+        // The kernel changes no tracer while somebody reads pages.
+        self.tracer.as_ref().map_or(Ok(()), |one| one.begin(&self.instance))?;
         for &cpu in cpus {
             let raw = RawPages::open(&self.instance, cpu, page_size)?;
             self.pumps.push(Pump::start(cpu, raw, &pages(&folder, cpu), self.stop.clone())?);
         }
         if self.of_vm {
-            self.instance.set("set_event_pid", &threads(&self.vms))?;
+            let threads = threads(&self.vms);
+            self.instance.set("set_event_pid", &threads)?;
+            self.tracer.as_ref().map_or(Ok(()), |one| one.only(&self.instance, &threads))?;
         }
         for event in &self.events {
             self.instance.enable(event)?;
@@ -228,6 +242,12 @@ impl Recording {
     #[must_use]
     pub fn events(&self) -> &[String] {
         &self.events
+    }
+
+    /// The tracer of functions, and how many it is in.
+    #[must_use]
+    pub fn tracer(&self) -> Option<(&'static str, Option<usize>)> {
+        Some((self.tracer.as_ref()?.name(), self.traced))
     }
 
     /// VMs that run.
@@ -291,6 +311,7 @@ impl Recording {
             cpus.push(CpuLosses::new(&counts, bytes));
             stats.push((cpu, text));
         }
+        let tracer = self.tracer.as_ref().map(|one| TracerSummary::new(one, self.traced));
         let modules = self.modules.into_iter().map(module::Recorded::end).collect();
         // A guest that has shut down meanwhile was seen when it was asked.
         let of_guests = guests.iter().filter_map(|guest| guest.vm().cloned()).collect();
@@ -318,6 +339,7 @@ impl Recording {
             guests: guests.iter().map(|guest| guest.summary().clone()).collect(),
             modules,
             collector,
+            tracer,
         };
         session::write(&recorded, &self.to)?;
         let host = HostClock {

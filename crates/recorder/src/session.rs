@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use tracefs::FunctionTracer;
 
 use crate::error::{RecordError, Result};
 use crate::guest::GuestSummary;
@@ -42,6 +43,41 @@ pub struct Recorded {
     pub modules: Vec<ModuleSummary>,
     /// Hypercalls that were collected; none: that was not asked for, or failed.
     pub collector: Option<CollectorSummary>,
+    /// The tracer of functions; none: that was not asked for.
+    pub tracer: Option<TracerSummary>,
+}
+
+/// Which calls of functions were recorded.
+#[derive(Clone, Debug, Serialize)]
+pub struct TracerSummary {
+    /// The kernel's name for the tracer.
+    pub name: &'static str,
+    /// Functions that got its call, as far as the kernel lists them.
+    pub functions: Option<usize>,
+    /// Patterns of functions that were asked for; none: all.
+    pub only: Vec<String>,
+    /// Of these not.
+    pub except: Vec<String>,
+    /// Only what was called from these.
+    pub within: Vec<String>,
+    /// So deep at most; 0: however deep.
+    pub depth: u32,
+    /// Calls in the recording; none: they were not counted.
+    pub calls: Option<u64>,
+}
+
+impl TracerSummary {
+    pub(crate) fn new(tracer: &FunctionTracer, functions: Option<usize>) -> Self {
+        Self {
+            name: tracer.name(),
+            functions,
+            only: tracer.functions.clone(),
+            except: tracer.except.clone(),
+            within: tracer.within.clone(),
+            depth: tracer.depth,
+            calls: None,
+        }
+    }
 }
 
 impl Recorded {
@@ -70,6 +106,7 @@ impl Default for Recorded {
             guests: Vec::new(),
             modules: Vec::new(),
             collector: None,
+            tracer: None,
         }
     }
 }

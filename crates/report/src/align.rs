@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::Report;
 use crate::json::Object;
 use crate::table::Table;
-use crate::units::{count, time};
+use crate::units::{count, time, unit};
 
 /// All guests among the recordings given.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Report for AlignReport {
                 let cells = lines.iter().map(|(guest, result, row)| of(guest, result, row));
                 table.names(title, 0, cells.collect());
             };
-        let unit = if self.guests.iter().all(|guest| guest.nanoseconds) { "ns" } else { "cycles" };
+        let unit = unit(self.guests.iter().all(|guest| guest.nanoseconds));
         add("vm", &|guest, _, _| guest.vm.clone());
         add("vcpu", &|_, _, row| row.vcpu.to_string());
         add("guest_cpu", &|_, _, row| row.guest_cpu.to_string());

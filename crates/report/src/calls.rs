@@ -13,6 +13,7 @@ use serde_json::Value;
 use self::stacks::Stacks;
 use crate::json::Object;
 use crate::table::Table;
+use crate::units::unit;
 use crate::{Report, losses};
 
 /// The calls of one recording.
@@ -99,7 +100,7 @@ impl Report for CallsReport {
         add("module", &|_, one| one.module.clone().unwrap_or_default());
         add("count", &|_, one| one.count.to_string());
         let nanoseconds = self.sources.iter().all(|source| source.calls.nanoseconds);
-        let unit = if nanoseconds { "ns" } else { "cycles" };
+        let unit = unit(nanoseconds);
         let mut time = |name: &str, of: fn(&Function) -> u64| {
             add(&format!("{name}_{unit}"), &|source, one| {
                 if source.has_times() { of(one).to_string() } else { String::new() }
@@ -119,7 +120,7 @@ impl Report for CallsReport {
 impl CallsSource {
     /// Whether calls have times.
     fn has_times(&self) -> bool {
-        self.calls.tracer == Some(CallTracer::Graph)
+        self.calls.tracer.is_some_and(CallTracer::tells_returns)
     }
 }
 
@@ -129,7 +130,7 @@ impl CallsReport {
         let mut functions: Vec<&Function> =
             calls.functions.iter().filter(|one| one.events > 0).collect();
         let by = |one: &Function| match self.sort {
-            _ if calls.tracer != Some(CallTracer::Graph) => one.count,
+            _ if !calls.tracer.is_some_and(CallTracer::tells_returns) => one.count,
             CallSort::Count => one.count,
             CallSort::Own => one.self_ns,
             CallSort::Total => one.total_ns,

@@ -16,7 +16,9 @@ use std::io::{self, Write};
 
 use analyses::{LaneSet, Latencies};
 
-use crate::{AlignReport, CpuReport, DiffReport, ExitsReport, NestedReport, PathReport};
+use crate::{
+    AlignReport, CallsReport, CpuReport, DiffReport, ExitsReport, NestedReport, PathReport,
+};
 
 pub use findings::{Finding, Link, Piece, Weight};
 
@@ -43,6 +45,8 @@ pub struct PageReport {
     pub lanes: LaneSet,
     /// Who used the CPUs.
     pub cpu: CpuReport,
+    /// Which functions ran, if their calls were recorded.
+    pub calls: Option<CallsReport>,
     /// Which ways requests took.
     pub path: Option<PathReport>,
     /// A comparison with another run.

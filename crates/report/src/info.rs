@@ -10,7 +10,7 @@ use tracedat::CpuStat;
 use crate::Report;
 use crate::json::{Object, threads_json};
 use crate::table::Table;
-use crate::units::{count, share, time};
+use crate::units::{count, share, time, unit};
 
 /// One recording and its contents.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ fn file_json(file: &FileInfo) -> Value {
         .set("long_bytes", recording.abi().long.bytes())
         .set("uname", recording.info().uname.clone())
         .set("clock", recording.info().clock.clone())
-        .set("clock_unit", if ns { "ns" } else { "cycles" })
+        .set("clock_unit", unit(ns))
         .set("trace_id", recording.trace_id().map(|id| format!("{id:#x}")))
         .set("aligned_to", recording.peer().map(|id| format!("{id:#x}")))
         .set("cpus", recording.cpus())

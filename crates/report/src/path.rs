@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::json::Object;
 use crate::table::Table;
-use crate::units::{count, share, time};
+use crate::units::{count, share, time, unit};
 use crate::{Report, losses};
 
 /// Paths through all recordings given, on one clock.
@@ -60,7 +60,7 @@ impl Report for PathReport {
         let mut add = |title: &str, of: &dyn Fn(&Path, NumberedHop<'_>) -> String| {
             table.names(title, 0, rows.iter().map(|(_, path, hop)| of(path, *hop)).collect());
         };
-        let unit = if self.paths.nanoseconds { "ns" } else { "cycles" };
+        let unit = unit(self.paths.nanoseconds);
         add("vm", &|path, _| path.vm.clone().unwrap_or_default());
         add("name", &|path, _| path.name.clone());
         add("hop", &|_, hop| hop.map_or_else(String::new, |(at, _)| at.to_string()));

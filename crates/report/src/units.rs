@@ -15,6 +15,11 @@ pub fn time(value: u64, nanoseconds: bool) -> String {
     format!("{value} ns")
 }
 
+/// The unit that times are in where they are told as plain numbers: `ns`, or ticks of the clock.
+pub(crate) const fn unit(nanoseconds: bool) -> &'static str {
+    if nanoseconds { "ns" } else { "cycles" }
+}
+
 fn three_digits(value: f64) -> String {
     match value {
         value if value < 9.995 => format!("{value:.2}"),

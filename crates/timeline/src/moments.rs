@@ -103,6 +103,9 @@ pub struct MomentPass {
     pub names: Vec<ThreadNames>,
     /// By recording: first and last time of its pages; `None` if it has none that can be read.
     pub spans_ns: Vec<Option<(u64, u64)>>,
+    /// By recording: ids of the events that it has, wanted or not, ascending; without those that no
+    /// format tells of.
+    pub event_ids: Vec<Vec<u16>>,
 }
 
 /// Gives `sink` every event of `recordings` for which `wanted` tells something (it is given the
@@ -128,8 +131,8 @@ pub fn each_moment<S: MomentSink>(
     let losses = recordings.iter().map(|one| Losses::of_container(one.damage())).collect();
     let names = recordings.iter().map(ThreadNames::saved_in).collect();
     let spans_ns = vec![None; recordings.len()];
-    let pass = MomentPass { losses, names, spans_ns };
+    let pass = MomentPass { losses, names, spans_ns, event_ids: Vec::new() };
     let mut merger = Merger::new(&inputs, &owners, pass, sink);
     rounds::run(&inputs, &decoder, &mut merger, tick);
-    merger.finish()
+    MomentPass { event_ids: decoder.seen(), ..merger.finish() }
 }

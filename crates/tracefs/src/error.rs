@@ -46,6 +46,26 @@ pub enum TracefsError {
         /// What the system said.
         source: io::Error,
     },
+    /// A tracer that this kernel does not have.
+    #[error("this kernel has no tracer {name}: it was built without it")]
+    NoSuchTracer {
+        /// Its name.
+        name: &'static str,
+    },
+    /// Functions that there are none of.
+    #[error("the kernel can trace no function '{pattern}'")]
+    Functions {
+        /// As they were asked for.
+        pattern: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The kernel's own buffers can't be borrowed.
+    #[error(
+        "function_graph needs the kernel's own buffers here, and somebody traces with them: see \
+         current_tracer and set_event in tracefs"
+    )]
+    TopLevelInUse,
     /// A clock that this kernel does not have.
     #[error("there is no clock {name}: there are {available}")]
     NoSuchClock {

@@ -8,6 +8,7 @@ use rustix::process::{Pid, test_kill_process};
 
 use crate::error::{Result, TracefsError};
 use crate::mounted::{self, Tracefs};
+use crate::top_level;
 
 /// What names of instances begin with; the recorder's process id follows.
 const PREFIX: &str = "hyperscope-";
@@ -28,8 +29,18 @@ pub fn usual_buffer_kib(cpus: usize) -> u64 {
 #[derive(Debug)]
 pub struct Instance {
     path: PathBuf,
-    /// It goes when this is dropped.
-    is_own: bool,
+    what: What,
+}
+
+/// Whose an instance is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// This recording's own: it goes when this is dropped.
+    Own,
+    /// The kernel's own buffers, as they are.
+    Top,
+    /// The same, borrowed by this process: they get back what they had.
+    Borrowed(u32),
 }
 
 impl Instance {
@@ -58,7 +69,7 @@ impl Instance {
             std::io::ErrorKind::PermissionDenied => TracefsError::NotAllowed,
             _ => TracefsError::io("make", &path)(error),
         })?;
-        let instance = Self { path, is_own: true };
+        let instance = Self { path, what: What::Own };
         instance.set("tracing_on", "0")?;
         Ok(instance)
     }
@@ -66,14 +77,23 @@ impl Instance {
     /// The instance of a recorder that is gone, if it left one.
     #[must_use]
     pub fn of(tracefs: &Tracefs, pid: u32) -> Option<Self> {
+        if top_level::is_taken_by(pid) {
+            return Some(Self::top(tracefs).borrowed(pid));
+        }
         let path = tracefs.root().join("instances").join(name(pid));
-        path.is_dir().then_some(Self { path, is_own: true })
+        path.is_dir().then_some(Self { path, what: What::Own })
     }
 
     /// The kernel's own buffers, which are there from the moment it boots.
     #[must_use]
     pub fn top(tracefs: &Tracefs) -> Self {
-        Self { path: tracefs.root().to_owned(), is_own: false }
+        Self { path: tracefs.root().to_owned(), what: What::Top }
+    }
+
+    /// The kernel's own buffers, with what they get back when this is dropped noted by a process.
+    pub(crate) fn borrowed(mut self, pid: u32) -> Self {
+        self.what = What::Borrowed(pid);
+        self
     }
 
     /// Events that are on, as `SYSTEM:NAME`.
@@ -130,8 +150,10 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        if self.is_own {
-            remove(&self.path);
+        match self.what {
+            What::Own => remove(&self.path),
+            What::Top => {}
+            What::Borrowed(pid) => top_level::give_back(&self.path, pid),
         }
     }
 }
@@ -142,17 +164,22 @@ fn name(pid: u32) -> String {
 
 /// Removes what recorders left that were killed: their instances and their probes.
 pub(crate) fn remove_stale(tracefs: &Path) {
+    top_level::remove_stale(tracefs);
     let Ok(names) = mounted::folders(&tracefs.join("instances")) else { return };
     for name in names {
         // PID or PID-NUMBER.
         let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
-        let pid = pid.and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
-        if pid.is_some_and(|pid| test_kill_process(pid).is_err() && !is_guarded(pid)) {
+        if pid.and_then(|pid| pid.parse().ok()).is_some_and(is_gone) {
             // One that somebody uses stays as it is: process ids may be those of another namespace.
             let _ = fs::remove_dir(tracefs.join("instances").join(&name));
         }
     }
     crate::probes::remove_stale(tracefs);
+}
+
+/// Whether a recorder is gone, and nobody is left who finishes what it began.
+pub(crate) fn is_gone(pid: i32) -> bool {
+    Pid::from_raw(pid).is_some_and(|pid| test_kill_process(pid).is_err() && !is_guarded(pid))
 }
 
 /// Whether a process is there that finishes what this one left (`--guard PID`).

@@ -2,7 +2,7 @@
 //!
 //! Used by whatever records a machine: the recorder on a host, the agent in a guest. An instance
 //! has buffers and switches of its own, so what others trace goes on; nothing of it is left when it
-//! is dropped.
+//! is dropped. Where no instance can have a tracer of functions, the kernel's own are borrowed.
 
 mod clock;
 mod error;
@@ -14,6 +14,8 @@ mod probes;
 mod raw_pages;
 mod stats;
 mod texts;
+mod top_level;
+mod tracer;
 
 pub use clock::{Clock, TscConversion};
 pub use error::{Result, TracefsError};
@@ -25,3 +27,4 @@ pub use probes::Probes;
 pub use raw_pages::{RawPages, Woken};
 pub use stats::CpuStats;
 pub use texts::{EventText, Texts, page_size};
+pub use tracer::FunctionTracer;

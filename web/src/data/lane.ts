@@ -1,7 +1,7 @@
 // The spans of a lane, in typed arrays, and what of them there is up to any moment.
 //
 // Whatever part of a lane is asked for, at any zoom, is a difference of two running sums: kept at
-// every 16th span, and added up from there. So a column of pixels that stands for a thousand spans
+// every few spans, and added up from there. So a column of pixels that stands for a thousand spans
 // costs no more than one that stands for a part of one, and its colours are exact.
 
 import type { Columns } from "./columns";
@@ -9,8 +9,8 @@ import type { Columns } from "./columns";
 /** In place of a state: several spans, merged where the page was made. */
 export const MERGED = 255;
 
-/** A running sum is kept for each so many spans. */
-const BLOCK = 16;
+/** Running sums are kept for each so many spans: of lanes with few states more, they take less room. */
+const [BLOCK, SMALL_BLOCK, FEW_STATES] = [16, 4, 4];
 
 export interface MergedSpans {
   count: number;
@@ -24,6 +24,11 @@ export class Lane {
   readonly states: number[];
   private readonly placeOf: Int16Array;
   private readonly sums: Float64Array;
+  private readonly block: number;
+  /** What was merged, one item after the other: where each begins, then places of states and their time. */
+  private readonly mergedFrom: Uint32Array;
+  private readonly mergedPlace: Uint8Array;
+  private readonly mergedNs: Float64Array;
 
   constructor(
     readonly from: Float64Array,
@@ -39,18 +44,25 @@ export class Lane {
     this.states = [...seen].sort((a, b) => a - b);
     this.placeOf = new Int16Array(256).fill(-1);
     this.states.forEach((state, place) => (this.placeOf[state] = place));
+    this.block = this.states.length <= FEW_STATES ? SMALL_BLOCK : BLOCK;
+    const states = merged.flatMap((one) => one.states);
+    this.mergedFrom = new Uint32Array(merged.length + 1);
+    merged.forEach((one, at) => (this.mergedFrom[at + 1] = this.mergedFrom[at]! + one.states.length));
+    this.mergedPlace = Uint8Array.from(states, ([state]) => this.placeOf[state]!);
+    this.mergedNs = Float64Array.from(states, ([, ns]) => ns);
     this.sums = this.runningSums();
   }
 
   private runningSums(): Float64Array {
+    const { block } = this;
     const width = this.states.length;
-    const sums = new Float64Array((Math.floor(this.count / BLOCK) + 1) * width);
+    const sums = new Float64Array((Math.floor(this.count / block) + 1) * width);
     const running = new Float64Array(width);
     for (let at = 0; at < this.count; at++) {
-      if (at % BLOCK === 0) sums.set(running, (at / BLOCK) * width);
+      if (at % block === 0) sums.set(running, (at / block) * width);
       this.addSpan(at, 1, running);
     }
-    if (this.count % BLOCK === 0) sums.set(running, (this.count / BLOCK) * width);
+    if (this.count % block === 0) sums.set(running, (this.count / block) * width);
     return sums;
   }
 
@@ -62,9 +74,10 @@ export class Lane {
       sums[place] = sums[place]! + (this.to[at]! - this.from[at]!) * share;
       return;
     }
-    for (const [one, ns] of this.merged[this.label[at]!]!.states) {
-      const place = this.placeOf[one]!;
-      sums[place] = sums[place]! + ns * share;
+    const item = this.label[at]!;
+    for (let of = this.mergedFrom[item]!; of < this.mergedFrom[item + 1]!; of++) {
+      const place = this.mergedPlace[of]!;
+      sums[place] = sums[place]! + this.mergedNs[of]! * share;
     }
   }
 
@@ -101,9 +114,9 @@ export class Lane {
    */
   sumsUpTo(time: number, begun: number, sums: Float64Array): void {
     const width = this.states.length;
-    const block = Math.floor(begun / BLOCK);
+    const block = Math.floor(begun / this.block);
     for (let place = 0; place < width; place++) sums[place] = this.sums[block * width + place]!;
-    for (let at = block * BLOCK; at < begun; at++) this.addSpan(at, 1, sums);
+    for (let at = block * this.block; at < begun; at++) this.addSpan(at, 1, sums);
     if (begun === 0) return;
     const last = begun - 1;
     const [from, to] = [this.from[last]!, this.to[last]!];

@@ -127,9 +127,11 @@ export interface HeatInfo {
 export interface LaneInfo {
   columns_in: string;
   machine: string;
-  kind: "cpu" | "vcpu" | "thread" | "task";
+  kind: "cpu" | "vcpu" | "thread" | "task" | "call";
   name: string;
   vm: string | null;
+  /** Of a lane of calls: how many calls are around them. */
+  depth: Known;
   spans: number;
 }
 
@@ -159,6 +161,35 @@ export interface CpuDocument {
   threads: { vm: string | null; part: string; tid: number; name: string; cpu_ns: number; guest_idle_ns: Known; halt_poll_ns: Known; busy_ns: number }[];
   tasks: { source: string; vm: string | null; tid: number; name: string; time_ns: number; ran_ns: number; exits_ns: number; stolen_ns: number }[];
   cpus: { cpu: number; vcpu_ns: number; vmm_ns: number; vhost_ns: number; kvm_ns: number; other_ns: number; idle_ns: number; unknown_ns: number }[];
+}
+
+export interface CalledFunction {
+  name: string | null;
+  module: string | null;
+  address: string;
+  count: number;
+  callers: { function: string; count: number }[];
+  /** Times, as `NAME_ns`, or `NAME_cycles` where the recording has no nanoseconds. */
+  [time: string]: unknown;
+}
+
+export interface CallNode {
+  depth: number;
+  name: string;
+  count: number;
+  [time: string]: unknown;
+}
+
+export interface CallsSource {
+  path: string;
+  machine: string;
+  tracer: "function" | "function_graph" | null;
+  count: number;
+  without_call: number;
+  without_return: number;
+  functions: CalledFunction[];
+  tree: CallNode[];
+  [time: string]: unknown;
 }
 
 export interface DiffRow {
@@ -196,6 +227,7 @@ export interface Report {
   heat: HeatInfo | null;
   timeline: TimelineInfo;
   cpu: CpuDocument;
+  calls: { sources: CallsSource[] } | null;
   path: PathDocument | null;
   diff: { a?: string[]; b?: string[]; notes?: string[]; rows: DiffRow[] } | null;
 }

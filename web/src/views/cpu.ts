@@ -1,19 +1,14 @@
 // Who used the CPUs: what each vCPU did, the threads that serve VMs, what ran in guests, and whose the host's CPUs were.
 
 import { variableOf } from "../colours";
-import type { CpuDocument, Known } from "../data/report";
+import type { CpuDocument } from "../data/report";
 import { el, plainTable, section, tableBehind } from "../dom";
 import type { Context } from "../focus";
 import { share, time } from "../format";
+import { bar, type Part } from "./bar";
 
 /** Rows of a table at most; the JSON of `hyperscope cpu` has all. */
 const MOST_ROWS = 12;
-
-interface Part {
-  title: string;
-  variable: string;
-  value: Known;
-}
 
 export function cpu({ report }: Context): HTMLElement | null {
   const document_ = report.cpu;
@@ -78,13 +73,8 @@ function figure(title: string, of: string, bars: { name: string; whole: number; 
   );
 }
 
-function row(bar: { name: string; whole: number; parts: Part[] }): HTMLElement {
-  const shown = bar.parts.filter((part): part is Part & { value: number } => (part.value ?? 0) > 0);
-  const words = shown.map((part) => `${part.title} ${share(part.value, bar.whole, 1)}`);
-  const segments = shown.map((part, at) =>
-    el("span", { class: "segment", style: `flex: ${part.value} 0 0; background: var(${part.variable})`, title: `${words[at]}, ${time(part.value)}` }),
-  );
-  return el("div", { class: "use" }, el("span", { class: "who" }, bar.name), el("div", { class: "bar", role: "img", "aria-label": `${bar.name}: ${words.join(", ")}` }, ...segments));
+function row({ name, whole, parts }: { name: string; whole: number; parts: Part[] }): HTMLElement {
+  return el("div", { class: "use" }, el("span", { class: "who" }, name), bar(name, parts, whole));
 }
 
 /** Threads of the host that serve VMs: what they used truly is without their guests' idling and polling. */

@@ -5,6 +5,7 @@ import { timeOf, type ExitRow, type Finding } from "../data/report";
 import { el, plainTable, section, tableBehind } from "../dom";
 import type { Context } from "../focus";
 import { count, share, time } from "../format";
+import { bar, known, type Part } from "./bar";
 
 export function summary(context: Context): HTMLElement {
   const { report } = context;
@@ -62,22 +63,16 @@ function payersOf(rows: ExitRow[], { report }: Context): HTMLElement {
     const known = rows.map((row) => timeOf(row, field, ns)).filter((value) => value !== null);
     return known.length === 0 ? null : known.reduce((a, b) => a + b, 0);
   };
-  const parts = PARTS.map(([state, title, field]) => ({ state, title, value: sum(field) }));
+  const parts: Part[] = PARTS.map(([state, title, field]) => ({ variable: variableOf(state), title, value: sum(field) }));
   // Where wake-ups were not recorded, waiting and blocked are known as a sum only.
-  if (sum("off_cpu_runnable") === null) parts.push({ state: "blocked", title: "off the CPU", value: sum("off_cpu") });
-  const there = parts.filter((part): part is typeof part & { value: number } => (part.value ?? 0) > 0);
+  if (sum("off_cpu_runnable") === null) parts.push({ variable: variableOf("blocked"), title: "off the CPU", value: sum("off_cpu") });
+  const there = known(parts);
   const total = there.reduce((all, part) => all + part.value, 0);
-  const segment = (part: (typeof there)[number]) =>
-    el("span", {
-      class: "segment",
-      style: `flex: ${part.value} 0 0; background: var(${variableOf(part.state)})`,
-      title: `${part.title}: ${time(part.value, ns)}, ${share(part.value, total)}`,
-    });
   const legend = there.map((part) =>
     el(
       "li",
       {},
-      el("i", { style: `background: var(${variableOf(part.state)})` }),
+      el("i", { style: `background: var(${part.variable})` }),
       `${part.title} `,
       el("b", {}, share(part.value, total, 1)),
       ` ${time(part.value, ns)}`,
@@ -85,12 +80,11 @@ function payersOf(rows: ExitRow[], { report }: Context): HTMLElement {
   );
   const vm = rows[0]?.vm ?? "";
   const exits = rows.reduce((all, row) => all + row.count, 0);
-  const words = there.map((part) => `${part.title} ${share(part.value, total, 1)}`).join(", ");
   return el(
     "figure",
     { class: "payer" },
     el("figcaption", {}, el("b", {}, vm), ` time of its vCPUs between its ${count(exits)} exits, and in them`),
-    el("div", { class: "bar", role: "img", "aria-label": `Time of the vCPUs of ${vm}: ${words}` }, ...there.map(segment)),
+    bar(`Time of the vCPUs of ${vm}`, parts, total, ns),
     el("ul", { class: "legend" }, ...legend),
     tableBehind("Table behind this figure", () =>
       plainTable(

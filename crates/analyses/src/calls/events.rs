@@ -1,7 +1,10 @@
 //! The events that tell of calls, and which of their fields.
 
 use eventfmt::EventFormat;
-use timeline::moments::Wanted;
+use sources::Recording;
+use timeline::moments::{MomentPass, Wanted};
+
+use super::CallTracer;
 
 /// A function was called, and is followed until it returns.
 pub(super) const ENTRY: u16 = 0;
@@ -30,4 +33,17 @@ pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
         ("sched", "sched_switch") => of(SWITCH, &["prev_pid", "next_pid"]),
         _ => None,
     }
+}
+
+/// Which tracer's events are in the recording, as a pass over anything saw that had it as number
+/// `at`; `None`: it tells of no calls.
+#[must_use]
+pub fn tracer_recorded(recording: &Recording, at: usize, pass: &MomentPass) -> Option<CallTracer> {
+    let ids = pass.event_ids.get(at)?.iter();
+    let tags = ids.filter_map(|&id| wanted(recording.formats().by_id(id)?));
+    tags.fold(None, |tracer, one| match one.tag {
+        ENTRY | EXIT => Some(CallTracer::Graph),
+        CALL => tracer.or(Some(CallTracer::Function)),
+        _ => tracer,
+    })
 }

@@ -77,6 +77,17 @@ impl<'k> Functions<'k> {
         self.find(address, LONGEST_PROLOGUE)
     }
 
+    /// The function at an address, whose name somebody told, or has not told yet.
+    pub(super) fn named(&mut self, address: u64, name: Option<&str>) -> Option<u32> {
+        let number = self.beginning(address)?;
+        if let (Some(name), Some(function)) = (name, self.get_mut(number))
+            && function.name.is_none()
+        {
+            function.name = Some(name.to_owned());
+        }
+        Some(number)
+    }
+
     /// The function that `address` is somewhere in.
     pub(super) fn around(&mut self, address: u64) -> Option<u32> {
         self.find(address, u64::MAX)
@@ -128,9 +139,11 @@ pub struct PerCall {
 }
 
 impl Function {
-    /// What of its own time is the tracer's, if each call costs so much; no more than there is.
+    /// What of its own time is the tracer's, if each call costs so much; no more than there is, and
+    /// nothing where nobody measured it.
     #[must_use]
-    pub fn tracer_ns(&self, per_call: PerCall) -> u64 {
+    pub fn tracer_ns(&self, per_call: Option<PerCall>) -> u64 {
+        let Some(per_call) = per_call else { return 0 };
         let inside_ns = per_call.inside_ns.saturating_mul(self.count);
         let outside_ns = per_call.outside_ns.saturating_mul(self.calls_made);
         inside_ns.saturating_add(outside_ns).min(self.self_ns)

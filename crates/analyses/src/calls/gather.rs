@@ -37,12 +37,12 @@ pub(super) struct Gathered {
 }
 
 /// Gathers the calls of one recording.
-pub(super) struct Gather<'k, 's, S> {
-    functions: Functions<'k>,
+pub(super) struct Gather<'k, S> {
+    pub(super) functions: Functions<'k>,
     tree: CallTree,
-    threads: Vec<Thread>,
+    pub(super) threads: Vec<Thread>,
     cost: TracerCost,
-    tracer: Option<CallTracer>,
+    pub(super) tracer: Option<CallTracer>,
     switches: bool,
     interrupted: u64,
     numbers: FxHashMap<ThreadKey, u32>,
@@ -53,15 +53,15 @@ pub(super) struct Gather<'k, 's, S> {
     nanoseconds: bool,
     sleep: SleepTime,
     callers: FxHashMap<(u32, u32), u64>,
-    sink: &'s mut S,
+    sink: S,
 }
 
-impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
+impl<'k, S: CallSink> Gather<'k, S> {
     pub(super) fn new(
         functions: Functions<'k>,
         tree: CallTree,
         nanoseconds: bool,
-        sink: &'s mut S,
+        sink: S,
     ) -> Self {
         Self {
             functions,
@@ -82,7 +82,7 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
     }
 
     /// The thread's number, after what may be missing of it was taken into account.
-    fn thread(&mut self, thread: u32, cpu: u16, stamp_ns: u64) -> Option<usize> {
+    pub(super) fn thread(&mut self, thread: u32, cpu: u16, stamp_ns: u64) -> Option<usize> {
         let key = key(thread, cpu);
         let number = match self.numbers.get(&key) {
             Some(&number) => number,
@@ -109,6 +109,13 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
         }
         self.threads.get_mut(at)?.seen(cpu, stamp_ns);
         Some(at)
+    }
+
+    /// Events of a CPU are missing up to a moment.
+    pub(super) fn lost(&mut self, cpu: u16, to_ns: u64) {
+        let of_cpu = self.lost_to_ns.entry(cpu).or_default();
+        *of_cpu = to_ns.max(*of_cpu);
+        self.all_lost_to_ns = self.all_lost_to_ns.max(to_ns);
     }
 
     /// Ends all calls of a thread, of which something may be missing.
@@ -138,6 +145,11 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
         let depth = depth.cast_signed();
         let Some(at) = self.thread(moment.thread, moment.cpu, moment.stamp_ns) else { return };
         let Some(number) = self.functions.beginning(address) else { return };
+        self.enter(at, number, depth, moment.stamp_ns);
+    }
+
+    /// A function is called.
+    pub(super) fn enter(&mut self, at: usize, number: u32, depth: i64, stamp_ns: u64) {
         self.cut(at, depth);
         let Some(thread) = self.threads.get_mut(at) else { return };
         let parent = match thread.stack.frames().last() {
@@ -153,7 +165,7 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
             self.lose(at);
             return;
         }
-        thread.stack.push(node, number, depth, moment.stamp_ns);
+        thread.stack.push(node, number, depth, stamp_ns);
     }
 
     fn exit(&mut self, moment: &Moment) {
@@ -161,7 +173,6 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
         let depth = depth.cast_signed();
         let Some(at) = self.thread(moment.thread, moment.cpu, moment.stamp_ns) else { return };
         let Some(number) = self.functions.beginning(address) else { return };
-        self.cut(at, depth.saturating_add(1));
         let measured =
             moment.value(CALLTIME).zip(moment.value(RETTIME)).filter(|_| self.nanoseconds);
         let measured = measured.map(|(call_ns, return_ns)| Measured { call_ns, return_ns });
@@ -169,10 +180,23 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
         if let Some(overrun) = moment.value(OVERRUN) {
             thread.overrun(overrun);
         }
-        let returned =
-            thread.stack.leave(number, depth, moment.stamp_ns, measured, &mut self.sleep);
+        self.leave(at, number, depth, moment.stamp_ns, measured);
+    }
+
+    /// A function returns.
+    pub(super) fn leave(
+        &mut self,
+        at: usize,
+        number: u32,
+        depth: i64,
+        stamp_ns: u64,
+        measured: Option<Measured>,
+    ) {
+        self.cut(at, depth.saturating_add(1));
+        let Some(thread) = self.threads.get_mut(at) else { return };
+        let returned = thread.stack.leave(number, depth, stamp_ns, measured, &mut self.sleep);
         match returned {
-            Some(returned) => self.returned(at, depth, moment.stamp_ns, &returned),
+            Some(returned) => self.returned(at, depth, stamp_ns, &returned),
             None => {
                 self.cut(at, depth);
                 if let Some(function) = self.functions.get_mut(number) {
@@ -224,6 +248,11 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
         let Some(at) = self.thread(moment.thread, moment.cpu, moment.stamp_ns) else { return };
         let Some(number) = self.functions.beginning(address) else { return };
         let caller = moment.value(1).and_then(|address| self.functions.around(address));
+        self.called(at, number, caller);
+    }
+
+    /// A function is called by a tracer that doesn't follow it.
+    pub(super) fn called(&mut self, at: usize, number: u32, caller: Option<u32>) {
         let Some(thread) = self.threads.get_mut(at) else { return };
         thread.calls.count += 1;
         let mut node = thread.root;
@@ -242,15 +271,25 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
     }
 
     fn switch(&mut self, moment: &Moment) {
-        self.switches = true;
-        let stamp_ns = moment.stamp_ns;
         let (prev, next) = (moment.thread_value(0), moment.thread_value(1));
-        if let Some(at) = prev.and_then(|prev| self.thread(prev, moment.cpu, stamp_ns))
+        self.switched(moment.cpu, moment.stamp_ns, prev, next);
+    }
+
+    /// A CPU goes from one thread to another.
+    pub(super) fn switched(
+        &mut self,
+        cpu: u16,
+        stamp_ns: u64,
+        prev: Option<u32>,
+        next: Option<u32>,
+    ) {
+        self.switches = true;
+        if let Some(at) = prev.and_then(|prev| self.thread(prev, cpu, stamp_ns))
             && let Some(thread) = self.threads.get_mut(at)
         {
             thread.switched_out(stamp_ns);
         }
-        if let Some(at) = next.and_then(|next| self.thread(next, moment.cpu, stamp_ns))
+        if let Some(at) = next.and_then(|next| self.thread(next, cpu, stamp_ns))
             && let Some(thread) = self.threads.get_mut(at)
         {
             thread.switched_in(stamp_ns);
@@ -285,7 +324,7 @@ impl<'k, 's, S: CallSink> Gather<'k, 's, S> {
     }
 }
 
-impl<S: CallSink> MomentSink for Gather<'_, '_, S> {
+impl<S: CallSink> MomentSink for Gather<'_, S> {
     fn moment(&mut self, moment: &Moment) {
         match moment.tag {
             ENTRY | EXIT => {
@@ -302,8 +341,6 @@ impl<S: CallSink> MomentSink for Gather<'_, '_, S> {
     }
 
     fn gap(&mut self, gap: &Gap) {
-        let of_cpu = self.lost_to_ns.entry(gap.cpu).or_default();
-        *of_cpu = gap.to_ns.max(*of_cpu);
-        self.all_lost_to_ns = self.all_lost_to_ns.max(gap.to_ns);
+        self.lost(gap.cpu, gap.to_ns);
     }
 }

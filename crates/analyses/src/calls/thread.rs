@@ -24,6 +24,16 @@ pub struct ThreadCalls {
 }
 
 impl ThreadCalls {
+    /// What people call it: `CPU 0/KVM-108`, `idle of CPU 1`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match (self.idle_cpu, &self.name) {
+            (Some(cpu), _) => format!("idle of CPU {cpu}"),
+            (None, Some(name)) => format!("{name}-{}", self.thread),
+            (None, None) => format!("thread {}", self.thread),
+        }
+    }
+
     /// Time of which no call tells: outside of traced functions, and in calls that did not return.
     /// The kernel measures a call from a little before the event that tells of it, so that a thread
     /// that is in traced functions all the time may have a little less than nothing.

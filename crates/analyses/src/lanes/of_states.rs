@@ -1,16 +1,18 @@
-//! Makes lanes of the states that vCPUs, CPUs and tasks were in: one pass over all recordings.
+//! Makes lanes of the states that vCPUs, CPUs and tasks were in: one pass over all recordings, and one
+//! more over each that tells of calls.
 
 use std::collections::HashSet;
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
 
+use super::of_calls::add_calls;
 use super::{Lane, LaneKind, LaneSet, Span, State};
-use crate::GuestAlignment;
 use crate::reasons::ReasonNames;
 use crate::states::{
     GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState, states,
 };
+use crate::{GuestAlignment, RecordedCalls};
 
 /// Threads of a host and tasks of a guest that are kept: those that ran most.
 const MOST_THREADS: usize = 12;
@@ -27,8 +29,9 @@ pub struct LaneMachine {
     pub vcpu_threads: HashSet<u32>,
 }
 
-/// The lanes of all `recordings`, `most` spans at most; `tick` hears of the bytes done. `guests`
-/// are as [`crate::align`] gave them, applied.
+/// The lanes of all `recordings`, `most` spans at most, and the calls of those recordings that tell
+/// of any, by their index; `tick` hears of the bytes done. `guests` are as [`crate::align`] gave
+/// them, applied.
 #[must_use]
 pub fn lanes(
     recordings: &[Recording],
@@ -36,7 +39,7 @@ pub fn lanes(
     machines: &[LaneMachine],
     most: usize,
     tick: &(dyn Fn(u64) + Sync),
-) -> LaneSet {
+) -> (LaneSet, Vec<(usize, RecordedCalls)>) {
     let mut sink = LaneSink {
         set: LaneSet::new(most),
         reasons: recordings.iter().map(ReasonNames::new).collect(),
@@ -47,7 +50,9 @@ pub fn lanes(
         thread_labels: FxHashMap::default(),
     };
     let told = states(recordings, guests, &mut sink, tick);
-    sink.finish(&told)
+    let mut set = sink.finish(&told);
+    let calls = add_calls(&mut set, recordings, machines, &told.pass, tick);
+    (set, calls)
 }
 
 /// By host's recording that of its guest, where it has one: then it is known whose tasks ran.

@@ -1,5 +1,6 @@
 //! The states that lanes are drawn in.
 
+use crate::calls::Function;
 use crate::states::VcpuState;
 
 /// What a vCPU, a CPU or a task was doing.
@@ -15,11 +16,17 @@ pub enum State {
     CpuOther,
     /// The thread ran.
     Running,
+    /// The thread was in a function of the kernel itself.
+    KernelFunction,
+    /// It was in a function of KVM.
+    KvmFunction,
+    /// It was in a function of another module.
+    ModuleFunction,
 }
 
 impl State {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self::Vcpu(VcpuState::GuestUser),
         Self::Vcpu(VcpuState::GuestKernel),
         Self::Vcpu(VcpuState::GuestIrq),
@@ -38,6 +45,9 @@ impl State {
         Self::CpuVcpu,
         Self::CpuOther,
         Self::Running,
+        Self::KernelFunction,
+        Self::KvmFunction,
+        Self::ModuleFunction,
     ];
 
     /// How many there are.
@@ -52,6 +62,19 @@ impl State {
         Self::Vcpu(state)
     }
 
+    /// That of a thread in a function. KVM may be modules, or built into the kernel.
+    #[must_use]
+    pub fn of_function(function: &Function) -> Self {
+        let begins =
+            |name: &Option<String>, with| name.as_ref().is_some_and(|name| name.starts_with(with));
+        match &function.module {
+            Some(_) if begins(&function.module, "kvm") => Self::KvmFunction,
+            Some(_) => Self::ModuleFunction,
+            None if begins(&function.name, "kvm_") => Self::KvmFunction,
+            None => Self::KernelFunction,
+        }
+    }
+
     /// Its place in [`State::ALL`].
     #[must_use]
     pub const fn number(self) -> u8 {
@@ -64,6 +87,9 @@ impl State {
             Self::CpuVcpu => VCPUS,
             Self::CpuOther => VCPUS + 1,
             Self::Running => VCPUS + 2,
+            Self::KernelFunction => VCPUS + 3,
+            Self::KvmFunction => VCPUS + 4,
+            Self::ModuleFunction => VCPUS + 5,
         }
     }
 
@@ -76,6 +102,9 @@ impl State {
             Self::CpuVcpu => "cpu_vcpu",
             Self::CpuOther => "cpu_other",
             Self::Running => "running",
+            Self::KernelFunction => "kernel_function",
+            Self::KvmFunction => "kvm_function",
+            Self::ModuleFunction => "module_function",
         }
     }
 
@@ -101,6 +130,9 @@ impl State {
             Self::CpuVcpu => "runs a vCPU",
             Self::CpuOther => "runs another thread",
             Self::Running => "running",
+            Self::KernelFunction => "function of the kernel",
+            Self::KvmFunction => "function of KVM",
+            Self::ModuleFunction => "function of another module",
         }
     }
 }

@@ -8,6 +8,7 @@ mod machinery;
 mod losses;
 mod random;
 mod real;
+mod told;
 
 use analyses::{CallQuestion, Function, RecordedCalls, calls};
 use machinery::Machinery;

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use report::CallSort;
 
 use super::OutputArgs;
+use super::hypertrace::number;
 
 /// Arguments of `calls`.
 #[derive(Debug, Args)]
@@ -18,9 +19,10 @@ use super::OutputArgs;
     hyperscope calls --flame out.svg host.dat guest.dat  a flame graph of both\n  \
     hyperscope calls --format json trace.dat          for scripts\n\n\
     Record with trace-cmd record -p function_graph -g FUNCTION, or with -p function; with\n\
-    -e sched_switch time off the CPU is told apart.")]
+    -e sched_switch time off the CPU is told apart. In guests without an agent: insmod\n\
+    hyperscope_guest.ko probes=functions functions=PATTERN, and record --hypercalls on the host.")]
 pub(crate) struct CallsArgs {
-    /// Recordings or sessions
+    /// Recordings or sessions, also of hosts whose guests' modules told of functions
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Sort functions by this; those of the function tracer, which has no times, by count
@@ -48,6 +50,9 @@ pub(crate) struct CallsArgs {
     /// Write stacks to this file, as other tools read them: a;b;c N
     #[arg(long, value_name = "FILE")]
     pub(crate) folded: Option<PathBuf>,
+    /// The number of hypercalls with which guests told of calls, as their module was told
+    #[arg(long, value_name = "N", default_value = "0x48530000", value_parser = number)]
+    pub(crate) number: u64,
     /// Subtract the tracer's cost from self times: of each call so many nanoseconds within it, and so
     /// many in its caller
     #[arg(long, value_name = "INSIDE,OUTSIDE", value_parser = per_call)]

@@ -14,7 +14,8 @@ use clap::{Args, ValueEnum};
     hyperscope record --profile net --kprobe tun_get_user\n  \
     hyperscope record --guest web -- sleep 5     host and guest, with hyperscope-agent in the guest\n  \
     hyperscope record --guest trace-cmd:web      the same, with trace-cmd agent in the guest\n  \
-    hyperscope record --hypercalls               what guests tell by hypercall, and nothing else\n\n\
+    hyperscope record --hypercalls               what guests tell by hypercall, and nothing else\n  \
+    hyperscope record --tracer function_graph --graph-function svm_handle_exit --vm web\n\n\
     The recording is a session: hyperscope exits SESSION reads it, and so does trace-cmd report\n\
     SESSION/host.dat. Recording needs root. Nothing but an instance of tracefs, and probes in a\n\
     group of their own, is touched, and both are gone afterwards.")]
@@ -32,6 +33,25 @@ pub(crate) struct RecordArgs {
     /// VMRUN (AMD's SVM): hyperscope nested tells them
     #[arg(long)]
     pub(crate) nested_writes: bool,
+    /// Record calls of the kernel's functions, too; each traced call is slower, often by more than
+    /// the function takes
+    ///
+    /// Where an instance of tracefs can't have function_graph (before Linux 6.12), the kernel's own
+    /// buffers are used, and get back what was set.
+    #[arg(long, value_name = "TRACER")]
+    pub(crate) tracer: Option<TracerArg>,
+    /// Trace only these functions, as the kernel matches them: 'kvm_*', '*:mod:kvm_amd'
+    #[arg(long = "function", value_name = "PATTERN", requires = "tracer")]
+    pub(crate) functions: Vec<String>,
+    /// Do not trace these functions
+    #[arg(long = "no-function", value_name = "PATTERN", requires = "tracer")]
+    pub(crate) no_functions: Vec<String>,
+    /// With function_graph: trace these functions and what they call, and nothing else
+    #[arg(long = "graph-function", value_name = "PATTERN", requires = "tracer")]
+    pub(crate) graph_functions: Vec<String>,
+    /// With function_graph: follow calls so deep at most
+    #[arg(long, value_name = "N", requires = "tracer", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_depth: Option<u32>,
     /// Record only this VM's threads, by its name or its process id
     #[arg(long, value_name = "VM")]
     pub(crate) vm: Option<String>,
@@ -104,6 +124,16 @@ pub(crate) struct RecordArgs {
     /// Clean up after the recorder with this process id once standard input ends
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) guard: Option<u32>,
+}
+
+/// A tracer of functions on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TracerArg {
+    /// Calls
+    Function,
+    /// Calls and returns, with times
+    #[value(name = "function_graph")]
+    FunctionGraph,
 }
 
 /// A choice of events on the command line.

@@ -1,37 +1,47 @@
 //! `hyperscope calls`: which kernel functions ran, how long, and who called them.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use analyses::{CallQuestion, calls};
+use analyses::{BesideRecordings, CallQuestion, ToldCalls, calls, told_calls};
 use anyhow::Context;
 use report::{CallsReport, CallsSource, TreeLimits};
 use sources::Recording;
 
 use crate::args::calls::CallsArgs;
+use crate::cmd::hypertrace::{collected, machines};
 use crate::inputs::{is_of_guest, open_all};
 use crate::machines::machine_name;
 use crate::output;
 use crate::progress::Progress;
+use crate::stored_frames::{self, Frames};
 
 pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
-    let recordings = open_all(&args.files)?;
+    let (files, frames) = stored_frames::find(&args.files)?;
+    let recordings = open_all(&files)?;
     let mut out = output::open(args.output.output.as_deref(), &recordings)?;
     let mut flame = created(args.flame.as_deref(), &recordings)?;
     let mut folded = created(args.folded.as_deref(), &recordings)?;
     let question = CallQuestion { patterns: args.patterns.clone(), ..CallQuestion::default() };
-    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
+    let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
+    let progress = Progress::new(bytes.saturating_mul(2));
+    let tick = |bytes| progress.advance(bytes);
+    let told = told_by_guests(args, &recordings, &frames, &question, &tick)?;
     let source = |(at, recording): (usize, &Recording)| {
         let of_session = guest_of_session(recording.path());
         CallsSource {
             path: recording.path().display().to_string(),
             is_guest: of_session.is_some() || is_of_guest(recording, &recordings),
             machine: of_session.unwrap_or_else(|| machine_name(at, &recordings, &[])),
-            calls: calls(recording, &question, &mut (), &|bytes| progress.advance(bytes)),
+            calls: calls(recording, &question, &mut (), &tick),
         }
     };
-    let sources = recordings.iter().enumerate().map(source).collect();
+    let mut sources: Vec<CallsSource> = recordings.iter().enumerate().map(source).collect();
+    // Who asks for what guests told doesn't ask for what their host hasn't.
+    sources.retain(|one| told.is_empty() || one.calls.tracer.is_some());
+    sources.extend(told);
     progress.finish();
     let limits = TreeLimits { depth: args.depth, least_percent: args.min_percent };
     let report = CallsReport {
@@ -51,6 +61,34 @@ pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
         file.write_all(report.folded().as_bytes()).context("cannot write the stacks")?;
     }
     output::write(&report, &args.output, &mut out)
+}
+
+/// What guests' modules told, by hypercall or in memory.
+fn told_by_guests(
+    args: &CallsArgs,
+    recordings: &[Recording],
+    frames: &[Frames],
+    question: &CallQuestion,
+    tick: &(dyn Fn(u64) + Sync),
+) -> anyhow::Result<Vec<CallsSource>> {
+    let stored = frames.iter().map(|one| one.read(recordings)).collect::<Result<Vec<_>, _>>()?;
+    let collected = collected(None, recordings)?;
+    let has = |one: &Recording| one.formats().iter().any(|(_, one)| one.name() == "kvm_hypercall");
+    if stored.is_empty() && collected.iter().all(Option::is_none) && !recordings.iter().any(has) {
+        return Ok(Vec::new());
+    }
+    let names: HashMap<_, _> = machines(recordings, frames, &stored).into_iter().collect();
+    let guest_of = |from| names.get(&from).cloned().unwrap_or_else(|| "guest".to_owned());
+    let beside = BesideRecordings { collected: &collected, stored: &stored };
+    let told = told_calls(recordings, beside, args.number, &guest_of, question, tick);
+    let paths: Vec<String> = args.files.iter().map(|one| one.display().to_string()).collect();
+    let source = |ToldCalls { guest, calls }| CallsSource {
+        path: paths.join(", "),
+        machine: guest,
+        is_guest: true,
+        calls,
+    };
+    Ok(told.into_iter().map(source).collect())
 }
 
 /// The guest that a session's file is of; its name is all that tells where no clock is asked for.

@@ -57,7 +57,7 @@ pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
 }
 
 /// What collectors wrote beside recordings, by recording.
-fn collected(
+pub(crate) fn collected(
     source: Option<SourceArg>,
     recordings: &[Recording],
 ) -> anyhow::Result<Vec<Option<Collected>>> {
@@ -73,7 +73,7 @@ fn collected(
 
 /// What the guest of each vCPU's thread is called, where the recording or its exits tell of it, or the
 /// file does.
-fn machines(
+pub(crate) fn machines(
     recordings: &[Recording],
     frames: &[Frames],
     stored: &[StoredFrames<'_>],

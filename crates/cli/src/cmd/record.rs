@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use recorder::{
-    GuestSummary, Hypercalls, InGuests, ModuleSummary, Plan, Profile, Recorded, Recording,
+    FunctionTracer, GuestSummary, Hypercalls, InGuests, ModuleSummary, Plan, Profile, Recorded,
+    Recording, TracerSummary,
 };
+use report::count;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::args::record::RecordArgs;
+use crate::args::record::{RecordArgs, TracerArg};
 use crate::channel_exits;
 use crate::progress::Progress;
 
@@ -37,7 +39,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<()> {
     let (over, is_over) = mpsc::channel();
     stop_at_signals(over.clone())?;
     let _guard = Guard::start(&to);
-    let recording = Recording::begin(&plan(args, to.clone()))?;
+    let recording = Recording::begin(&plan(args, to.clone())?)?;
     tell(&recording);
     start(&args.command, over)?;
     wait(&recording, args.time, &is_over);
@@ -67,14 +69,15 @@ fn refuse_nested_writes(args: &RecordArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn plan(args: &RecordArgs, to: PathBuf) -> Plan {
+fn plan(args: &RecordArgs, to: PathBuf) -> anyhow::Result<Plan> {
     let usual = (args.events.is_empty() && !args.hypercalls).then_some(Profile::Exits);
     let (number, words) = (args.hypercall_number, args.hypercall_words);
-    Plan {
+    Ok(Plan {
         hypercalls: args.hypercalls.then_some(Hypercalls { number, words }),
         events: args.events.clone(),
         profile: args.profile.map(Profile::from).or(usual),
         probes: probes(args),
+        tracer: tracer(args)?,
         vm: args.vm.clone(),
         clock: args.clock.clone(),
         buffer_kib: args.buffer,
@@ -82,7 +85,23 @@ fn plan(args: &RecordArgs, to: PathBuf) -> Plan {
         modules: args.modules.clone(),
         in_guests: in_guests(args),
         to,
+    })
+}
+
+/// Which calls of functions are recorded.
+fn tracer(args: &RecordArgs) -> anyhow::Result<Option<FunctionTracer>> {
+    let Some(tracer) = args.tracer else { return Ok(None) };
+    let returns = tracer == TracerArg::FunctionGraph;
+    if !returns && (!args.graph_functions.is_empty() || args.max_depth.is_some()) {
+        bail!("--graph-function and --max-depth are of --tracer function_graph alone");
     }
+    Ok(Some(FunctionTracer {
+        returns,
+        functions: args.functions.clone(),
+        except: args.no_functions.clone(),
+        within: args.graph_functions.clone(),
+        depth: args.max_depth.unwrap_or(0),
+    }))
 }
 
 fn probes(args: &RecordArgs) -> Vec<String> {
@@ -116,6 +135,15 @@ fn tell(recording: &Recording) {
         recording.buffer_kib(),
         recording.clock()
     );
+    if let Some((name, functions)) = recording.tracer() {
+        let functions = functions.map_or_else(|| "all".to_owned(), |many| count(many as u64));
+        let _ = writeln!(
+            err,
+            "hyperscope: {name} is put into {functions} functions: each call of theirs is slower from \
+             here on, on all CPUs, and short ones take many times as long; --function and \
+             --no-function narrow that, hyperscope bench tracers measures it"
+        );
+    }
     for vm in recording.vms() {
         let _ = writeln!(
             err,
@@ -218,7 +246,23 @@ fn end(recording: Recording, to: &Path) -> anyhow::Result<()> {
     if let Err(error) = channel_exits::count(&mut recorded, to) {
         let _ = writeln!(io::stderr().lock(), "hyperscope: {error:#}");
     }
+    if let Some(tracer) = &mut recorded.tracer
+        && let Ok(host) = sources::open(&to.join("host.dat"))
+    {
+        tracer.calls = Some(calls_in(&host));
+        recorded.write(to)?;
+    }
     conclude(&recorded, to)
+}
+
+/// Calls in a recording: each has cost what the tracer costs.
+fn calls_in(host: &sources::Recording) -> u64 {
+    let events = analyses::contents(host, &|_| ()).events;
+    let of = |name| events.get(name).copied().unwrap_or(0);
+    ["ftrace:function", "ftrace:funcgraph_entry", "ftrace:funcgraph_retaddr_entry"]
+        .into_iter()
+        .map(of)
+        .sum()
 }
 
 /// Says what came of it.
@@ -237,6 +281,14 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
         "hyperscope: {seconds:.1} s, {} KiB of pages, {lost} events lost, {cost:.1} ms of CPU time for recording",
         bytes >> 10
     )?;
+    if let Some(TracerSummary { name, calls: Some(calls), .. }) = &recorded.tracer {
+        writeln!(
+            err,
+            "hyperscope: {name} told of {} calls; what it costs is in all times: calls --correct \
+             subtracts it",
+            count(*calls)
+        )?;
+    }
     if let Some(collector) = &recorded.collector {
         writeln!(
             err,

@@ -4,13 +4,14 @@ use std::io::{self, IsTerminal, Write};
 
 use analyses::diff::{Options, QUESTIONS, diff};
 use analyses::{
-    By, GuestAlignment, LaneMachine, Latencies, PathEnds, cpu, exits, lanes, nested, paths,
+    By, GuestAlignment, LaneMachine, Latencies, PathEnds, RecordedCalls, cpu, exits, lanes, nested,
+    paths,
 };
 use anyhow::{Context, bail};
 use report::html::PageReport;
 use report::{
-    AlignReport, CpuBy, CpuReport, DiffReport, ExitsReport, NestedReport, PathReport, Source,
-    align_summary,
+    AlignReport, CallSort, CallsReport, CallsSource, CpuBy, CpuReport, DiffReport, ExitsReport,
+    NestedReport, PathReport, Source, TreeLimits, align_summary,
 };
 use sources::Recording;
 
@@ -25,6 +26,9 @@ use crate::recorded::recorded;
 
 /// Share of differences called significant that may be none.
 const ALPHA: f64 = 0.05;
+
+/// Of the call tree, what is wide enough to be seen in a picture.
+const FLAME: TreeLimits = TreeLimits { depth: 128, least_percent: 0.1 };
 
 /// Times that a recording is read.
 const PASSES: u64 = 6;
@@ -53,7 +57,8 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let path = path_of(&recordings, &guests, &tick);
     let latencies = recordings.iter().fold(Latencies::default(), |all, one| all.with(one, &tick));
     let machines = machines(&recordings, &guests, &exits);
-    let lanes = lanes(&recordings, &guests, &machines, args.spans, &tick);
+    let (lanes, calls) = lanes(&recordings, &guests, &machines, args.spans, &tick);
+    let calls = calls_of(&recordings, &machines, calls);
     progress.finish();
     let sources = recordings.iter().map(shown_path).collect();
     let page = PageReport {
@@ -64,6 +69,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         latencies,
         lanes,
         cpu,
+        calls,
         path,
         diff,
     };
@@ -123,6 +129,31 @@ fn cpu_of(
         top: None,
         recorder_cost: told.into_iter().find_map(|one| one.cost),
     }
+}
+
+/// Which functions ran, of those recordings that tell.
+fn calls_of(
+    recordings: &[Recording],
+    machines: &[LaneMachine],
+    calls: Vec<(usize, RecordedCalls)>,
+) -> Option<CallsReport> {
+    let source = |(at, calls): (usize, RecordedCalls)| {
+        let machine = machines.get(at)?;
+        Some(CallsSource {
+            path: shown_path(recordings.get(at)?),
+            machine: machine.name.clone(),
+            is_guest: machine.is_guest,
+            calls,
+        })
+    };
+    let sources: Vec<CallsSource> = calls.into_iter().filter_map(source).collect();
+    (!sources.is_empty()).then_some(CallsReport {
+        sources,
+        sort: CallSort::Own,
+        top: usize::MAX,
+        tree: Some(FLAME),
+        per_call: None,
+    })
 }
 
 /// The ways that requests took; none where the recordings don't tell.

@@ -26,3 +26,4 @@ mod refusals;
 mod scenarios;
 mod tool;
 mod trace_cmd;
+mod tracers;

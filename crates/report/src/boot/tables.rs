@@ -5,7 +5,7 @@ use analyses::{BootedMachine, HostCost, Initcall, Phase, PhaseKind};
 use super::{BootReport, begin_ns, call_name, goes_down, slowest};
 use crate::losses;
 use crate::table::Table;
-use crate::units::{count, share, time};
+use crate::units::{count, share, time, unit};
 
 /// Letters of a phase's name that tables show.
 const MOST_NAME: usize = 28;
@@ -250,7 +250,7 @@ pub(super) fn csv(report: &BootReport) -> Table {
     let rows: Vec<Row<'_>> =
         report.boot.machines.iter().flat_map(|one| rows(report, one)).collect();
     let ns = report.boot.machines.iter().all(|one| one.nanoseconds);
-    let unit = if ns { "ns" } else { "cycles" };
+    let unit = unit(ns);
     let mut table = Table::default();
     let mut add = |title: &str, of: &dyn Fn(&Row<'_>) -> Option<String>| {
         table.names(title, 0, rows.iter().map(|row| of(row).unwrap_or_default()).collect());

@@ -1,9 +1,8 @@
 //! The calls of a recording as JSON, of which `docs/formats/calls.schema.json` tells every field.
 
-use analyses::{Distribution, Function, RecordedCalls, Saving, ThreadCalls};
+use analyses::{Distribution, Function, Saving, ThreadCalls};
 use serde_json::{Value, json};
 
-use super::stacks::thread_name;
 use super::tables::each_shown;
 use super::{CallsReport, CallsSource};
 use crate::json::Object;
@@ -14,14 +13,11 @@ impl CallsReport {
         let timed = source.has_times();
         let when_timed = |value: u64| timed.then_some(value);
         let thread_sum = |of: fn(&ThreadCalls) -> u64| -> u64 {
-            calls.threads.iter().filter(|one| one.count > 0).map(of).fold(0, u64::saturating_add)
+            calls.calling_threads().map(of).fold(0, u64::saturating_add)
         };
-        let unaccounted: i64 = calls
-            .threads
-            .iter()
-            .filter(|one| one.count > 0)
-            .map(ThreadCalls::unaccounted_ns)
-            .fold(0, i64::saturating_add);
+        let tracer_ns = calls.sum(|one| one.tracer_ns(self.per_call));
+        let unaccounted: i64 =
+            calls.calling_threads().map(ThreadCalls::unaccounted_ns).fold(0, i64::saturating_add);
         let functions: Vec<Value> =
             self.sorted(calls).into_iter().map(|one| self.function_json(source, one)).collect();
         let mut object = Object::default();
@@ -38,8 +34,8 @@ impl CallsReport {
             .set("overrun", thread_sum(|one| one.overrun))
             .set("stacks_not_kept_apart", calls.tree.rest())
             .time("traced", ns, when_timed(thread_sum(|one| one.traced_ns)))
-            .time("self", ns, when_timed(calls.sum(|one| one.self_ns) - self.tracer_ns(calls)))
-            .time("tracer", ns, self.per_call.and(when_timed(self.tracer_ns(calls))))
+            .time("self", ns, when_timed(calls.sum(|one| one.self_ns) - tracer_ns))
+            .time("tracer", ns, self.per_call.and(when_timed(tracer_ns)))
             .time("off_cpu", ns, off_cpu(source, thread_sum(|one| one.off_cpu_ns)));
         if timed {
             object.signed_time("unaccounted", ns, unaccounted);
@@ -55,15 +51,10 @@ impl CallsReport {
             .done()
     }
 
-    /// What of all self times is the tracer's, if somebody told what a call costs.
-    fn tracer_ns(&self, calls: &RecordedCalls) -> u64 {
-        self.per_call.map_or(0, |per_call| calls.sum(|one| one.tracer_ns(per_call)))
-    }
-
     fn function_json(&self, source: &CallsSource, one: &Function) -> Value {
         let (calls, ns) = (&source.calls, source.calls.nanoseconds);
         let timed = |value: u64| source.has_times().then_some(value);
-        let tracer_ns = self.per_call.map_or(0, |per_call| one.tracer_ns(per_call));
+        let tracer_ns = one.tracer_ns(self.per_call);
         let caller = |(number, times): &(u32, u64)| {
             let caller = calls.functions.get(*number as usize);
             json!({"function": caller.map(Function::title), "count": times})
@@ -117,7 +108,7 @@ fn threads_json(source: &CallsSource) -> Vec<Value> {
         let mut object = Object::default();
         object
             .set("tid", one.thread)
-            .set("name", thread_name(one))
+            .set("name", one.title())
             .set("count", one.count)
             .time("traced", ns, timed(one.traced_ns))
             .time("self", ns, timed(one.self_ns))
@@ -129,7 +120,7 @@ fn threads_json(source: &CallsSource) -> Vec<Value> {
         }
         object.set("overrun", one.overrun).done()
     };
-    source.calls.threads.iter().filter(|one| one.count > 0).map(thread).collect()
+    source.calls.calling_threads().map(thread).collect()
 }
 
 fn saving_json(one: &Saving) -> Value {

@@ -44,6 +44,13 @@ impl CallsReport {
                 "the function tracer tells of calls alone: -p function_graph has times".to_owned(),
             );
         }
+        if calls.tracer == Some(CallTracer::Module { returns: false }) {
+            notes.push(
+                "the guest's kernel has no fprobes (CONFIG_FPROBE, Linux 6.6): its module tells of \
+                 calls alone"
+                    .to_owned(),
+            );
+        }
         notes.extend(self.cost_notes(source));
         notes.extend(losses::notes(&calls.losses, 0));
         notes
@@ -53,7 +60,7 @@ impl CallsReport {
     fn cost_notes(&self, source: &CallsSource) -> Vec<String> {
         let (calls, ns) = (&source.calls, source.calls.nanoseconds);
         if let Some(per_call) = self.per_call.filter(|_| source.has_times()) {
-            let tracer_ns = calls.sum(|one| one.tracer_ns(per_call));
+            let tracer_ns = calls.sum(|one| one.tracer_ns(Some(per_call)));
             return vec![format!(
                 "corrected: {} ns within and {} ns outside of each call are the tracer's, {} ({} of \
                  self time); total times are as recorded",

@@ -101,7 +101,7 @@ fn name(source: &CallsSource, place: Place) -> String {
     match place {
         Place::Thread(number) => {
             let thread = source.calls.threads.get(number as usize);
-            thread.map_or_else(String::new, thread_name)
+            thread.map_or_else(String::new, analyses::ThreadCalls::title)
         }
         Place::Function(number) => {
             let function = source.calls.functions.get(number as usize);
@@ -109,14 +109,5 @@ fn name(source: &CallsSource, place: Place) -> String {
         }
         Place::Unseen => "[callers not recorded]".to_owned(),
         Place::Rest => "[stacks not kept apart]".to_owned(),
-    }
-}
-
-/// What a thread is called.
-pub(super) fn thread_name(thread: &analyses::ThreadCalls) -> String {
-    match (thread.idle_cpu, &thread.name) {
-        (Some(cpu), _) => format!("idle of CPU {cpu}"),
-        (None, Some(name)) => format!("{name}-{}", thread.thread),
-        (None, None) => format!("thread {}", thread.thread),
     }
 }

@@ -2,7 +2,7 @@
 
 use analyses::{CallTracer, Function, RecordedCalls, ThreadCalls};
 
-use super::stacks::{Stacks, thread_name};
+use super::stacks::Stacks;
 use super::{CallsReport, CallsSource, TreeLimits};
 use crate::table::Table;
 use crate::units::{count, share, time};
@@ -20,16 +20,14 @@ impl CallsReport {
         };
         let functions = self.sorted(calls);
         let shown = functions.get(..self.top.min(functions.len())).unwrap_or(&[]);
-        let table = match tracer {
-            CallTracer::Graph => self.timed(calls, shown),
-            CallTracer::Function => counted(calls, shown),
-        };
+        let timed = tracer.tells_returns();
+        let table = if timed { self.timed(calls, shown) } else { counted(calls, shown) };
         out += &format!("\n{}", table.draw(width).0);
         let more = functions.len() - shown.len();
         if more > 0 {
             out += &format!("and {} more functions: --top 0 shows all\n", count(more as u64));
         }
-        if tracer == CallTracer::Graph {
+        if timed {
             out += &format!("\n{}", self.threads(calls).draw(width).0);
         }
         if let Some(limits) = self.tree {
@@ -52,13 +50,11 @@ impl CallsReport {
         let each = |of: &dyn Fn(&Function) -> String| shown.iter().map(|one| of(one)).collect();
         table.names("function", 0, each(&Function::title));
         table.numbers("calls", 0, each(&|one| count(one.count)));
-        let own_ns = |one: &Function| {
-            one.self_ns - self.per_call.map_or(0, |per_call| one.tracer_ns(per_call))
-        };
+        let own_ns = |one: &Function| one.self_ns - one.tracer_ns(self.per_call);
         table.numbers("self", 0, each(&|one| time(own_ns(one), ns)));
         table.numbers("self%", 1, each(&|one| share(own_ns(one), all_ns)));
-        if let Some(per_call) = self.per_call {
-            table.numbers("tracer", 1, each(&|one| time(one.tracer_ns(per_call), ns)));
+        if self.per_call.is_some() {
+            table.numbers("tracer", 1, each(&|one| time(one.tracer_ns(self.per_call), ns)));
         }
         if calls.switches {
             table.numbers("off CPU", 2, each(&|one| time(one.off_cpu_ns, ns)));
@@ -76,14 +72,13 @@ impl CallsReport {
 
     fn threads(&self, calls: &RecordedCalls) -> Table {
         let ns = calls.nanoseconds;
-        let mut threads: Vec<&ThreadCalls> =
-            calls.threads.iter().filter(|one| one.count > 0).collect();
+        let mut threads: Vec<&ThreadCalls> = calls.calling_threads().collect();
         threads.sort_by(|a, b| b.self_ns.cmp(&a.self_ns).then(a.thread.cmp(&b.thread)));
         threads.truncate(self.top);
         let mut table = Table::default();
         let each =
             |of: &dyn Fn(&ThreadCalls) -> String| threads.iter().map(|one| of(one)).collect();
-        table.names("thread", 0, each(&thread_name));
+        table.names("thread", 0, each(&ThreadCalls::title));
         table.numbers("calls", 0, each(&|one| count(one.count)));
         table.numbers("traced", 0, each(&|one| time(one.traced_ns, ns)));
         table.numbers("self", 0, each(&|one| time(one.self_ns, ns)));
@@ -104,7 +99,7 @@ fn heading(source: &CallsSource) -> String {
     let calls = &source.calls;
     let tracer = calls.tracer.map_or("no function tracer", CallTracer::name);
     let functions = calls.functions.iter().filter(|one| one.events > 0).count();
-    let threads = calls.threads.iter().filter(|one| one.count > 0).count();
+    let threads = calls.calling_threads().count();
     format!(
         "{}: {} ({tracer})\n{} calls of {} functions by {} {}, {} events\n",
         source.path,

@@ -3,13 +3,16 @@
 use serde_json::{Value, json};
 
 use super::{PageReport, findings, heat, lanes};
-use crate::{CpuReport, PathReport, Report, align_summary};
+use crate::{CallsReport, CpuReport, PathReport, Report, align_summary};
 
 /// Paths that a page shows: those that took longest, all their requests together.
 const MOST_PATHS: usize = 12;
 
 /// Threads, and tasks of guests, that a page shows: those that used CPUs longest.
 const MOST_THREADS: usize = 100;
+
+/// Functions that a page shows: those that took longest, or were called most.
+const MOST_FUNCTIONS: usize = 300;
 
 pub(super) fn json(page: &PageReport, origin_ns: u64) -> Value {
     let sources: Vec<&str> = page.exits.sources.iter().map(|one| one.path.as_str()).collect();
@@ -45,6 +48,7 @@ pub(super) fn json(page: &PageReport, origin_ns: u64) -> Value {
         "heat": heat::json(&page.latencies, &sources, origin_ns),
         "timeline": lanes::json(&page.lanes),
         "cpu": cpu(&page.cpu),
+        "calls": page.calls.as_ref().map(calls),
         "path": page.path.as_ref().map(path),
         "diff": page.diff.as_ref().map(Report::json),
     })
@@ -55,6 +59,20 @@ fn cpu(cpu: &CpuReport) -> Value {
     for table in ["threads", "tasks"] {
         if let Some(rows) = document.get_mut(table).and_then(Value::as_array_mut) {
             rows.truncate(MOST_THREADS);
+        }
+    }
+    document
+}
+
+/// The document of `calls`, without what only scripts want of it.
+fn calls(calls: &CallsReport) -> Value {
+    let mut document = calls.json();
+    let sources = document.get_mut("sources").and_then(Value::as_array_mut);
+    for source in sources.into_iter().flatten() {
+        for (table, most) in [("functions", MOST_FUNCTIONS), ("threads", MOST_THREADS)] {
+            if let Some(rows) = source.get_mut(table).and_then(Value::as_array_mut) {
+                rows.truncate(most);
+            }
         }
     }
     document

@@ -41,7 +41,7 @@ pub struct Piece {
 /// Where in the page a finding can be seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// The section: `exits`, `heat`, `timeline`, `nested`, `clocks`, `path`.
+    /// The section: `exits`, `heat`, `timeline`, `nested`, `clocks`, `calls`, `path`.
     pub section: &'static str,
     /// Only this VM.
     pub vm: Option<String>,

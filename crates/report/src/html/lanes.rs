@@ -24,6 +24,7 @@ pub(super) fn json(set: &LaneSet) -> Value {
             "kind": lane.kind.name(),
             "name": lane.name,
             "vm": lane.vm,
+            "depth": lane.depth,
             "spans": lane.items().len(),
         })
     };

@@ -1,5 +1,7 @@
 //! Pages to moments: what is wanted of an event is worked out once per format.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use abi::ByteOrder;
 use eventfmt::{EventFormat, NumberAt};
 use ringbuf::{Page, Record};
@@ -57,6 +59,8 @@ pub(crate) struct Reader {
     pid_at: NumberAt,
     /// By event id.
     by_id: Vec<Option<Event>>,
+    /// By the id of each event that has a format: one was seen, wanted or not.
+    seen: Vec<AtomicBool>,
 }
 
 impl Reader {
@@ -65,15 +69,22 @@ impl Reader {
         order: ByteOrder,
         wanted: impl Fn(&EventFormat) -> Option<Wanted>,
     ) -> Self {
-        let mut by_id = Vec::new();
+        let (mut by_id, mut seen) = (Vec::new(), Vec::new());
         for (id, format) in formats.iter() {
+            seen.resize_with(usize::from(id) + 1, AtomicBool::default);
             let Some(wanted) = wanted(format) else { continue };
             by_id.resize_with(usize::from(id) + 1, || None);
             if let Some(place) = by_id.last_mut() {
                 *place = Some(Event::new(format, &wanted));
             }
         }
-        Self { order, type_at: formats.type_at(), pid_at: formats.pid_at(), by_id }
+        Self { order, type_at: formats.type_at(), pid_at: formats.pid_at(), by_id, seen }
+    }
+
+    /// Ids of the events seen so far that have a format, ascending.
+    pub(super) fn seen(&self) -> Vec<u16> {
+        let all = (0u16..).zip(&self.seen);
+        all.filter(|(_, seen)| seen.load(Relaxed)).map(|(id, _)| id).collect()
     }
 
     /// Leaves out names of threads: who reads pages as they come has no use for them.
@@ -90,8 +101,12 @@ impl Reader {
         batch: &mut MomentBatch,
     ) {
         let id = self.type_at.read(payload, self.order).unwrap_or(0);
-        let event = usize::try_from(id).ok().and_then(|id| self.by_id.get(id)?.as_ref());
-        let Some(event) = event else { return };
+        let Ok(id) = usize::try_from(id) else { return };
+        // Written once: threads that read pages don't take the line from each other.
+        if let Some(seen) = self.seen.get(id).filter(|seen| !seen.load(Relaxed)) {
+            seen.store(true, Relaxed);
+        }
+        let Some(event) = self.by_id.get(id).and_then(Option::as_ref) else { return };
         let thread = self.pid_at.read(payload, self.order).unwrap_or(0) as u32;
         let (mut values, mut has) = ([0; MOST_FIELDS], 0);
         for (at, (value, field)) in values.iter_mut().zip(&event.fields).enumerate() {
@@ -179,6 +194,11 @@ impl<'o> Decoder<'o> {
             Reader::new(recording.formats(), order, |format| wanted(at, format))
         };
         Self { readers: recordings.iter().enumerate().map(reader).collect(), owners }
+    }
+
+    /// By recording: ids of the events seen.
+    pub(super) fn seen(&self) -> Vec<Vec<u16>> {
+        self.readers.iter().map(Reader::seen).collect()
     }
 }
 

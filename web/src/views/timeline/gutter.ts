@@ -2,7 +2,7 @@
 
 import { el } from "../../dom";
 import { count } from "../../format";
-import type { Group, LaneRow } from "./rows";
+import { nameOf, type Group, type LaneRow } from "./rows";
 
 export class Gutter {
   readonly element = el("div", { class: "gutter" });
@@ -22,7 +22,7 @@ export class Gutter {
       this.headings.set(group, heading);
       this.element.append(heading);
       for (const row of group.rows) {
-        const name = el("div", { class: "name", title: `${group.title}: ${row.info.name}` }, row.info.name);
+        const name = el("div", { class: "name", title: `${group.title}: ${nameOf(row.info)}` }, nameOf(row.info));
         this.names.set(row, name);
         this.element.append(name);
       }

@@ -61,15 +61,18 @@ export function paintLanes(
   const { width, height } = canvas;
   const image = pictureFor(width, height);
   const pixels = new Uint32Array(image.data.buffer);
-  pixels.fill(word(rgb("--page")));
+  const page = word(rgb("--page"));
+  pixels.fill(page);
   const raster: Raster = { pixels, width, colours: colours.colours, empty: colours.empty };
+  // Below the innermost call there is nothing, whereas a thread is always somewhere.
+  const ofCalls: Raster = { ...raster, empty: page };
   const inSight: [LaneRow, number][] = [];
   for (const row of rows) {
     const y = Math.round((row.y - top) * scale);
     const bar = Math.round(row.height * scale);
     if (!row.lane || y >= height || y + bar <= 0) continue;
     const cut = { from: Math.max(0, y), to: Math.min(height, y + bar) };
-    drawLane(raster, row.lane, shown, cut.from, cut.to - cut.from);
+    drawLane(row.info.kind === "call" ? ofCalls : raster, row.lane, shown, cut.from, cut.to - cut.from);
     inSight.push([row, row.y - top]);
   }
   pen.putImageData(image, 0, 0);
@@ -114,14 +117,27 @@ function paintWords(
     const state = lane.state[at]!;
     const words = state === MERGED ? `${lane.spansIn(at)} spans` : report.timeline.labels[lane.label[at]!] || (report.timeline.states[state]?.title ?? "");
     pen.fillStyle = state === MERGED ? "#111" : (colours.on[state] ?? colours.text);
-    pen.fillText(fitted(pen, words, room), left + 4, y + row.height / 2 + 0.5);
+    pen.fillText(fitted(pen, words, room), left + 4, y + row.height / 2 + 0.5, room + 4);
   }
 }
 
+/** Widths of words that were measured: asking the browser takes longer than anything else here. */
+const widths = new Map<string, number>();
+
+function widthOf(pen: CanvasRenderingContext2D, words: string): number {
+  const known = widths.get(words);
+  if (known !== undefined) return known;
+  if (widths.size > 20_000) widths.clear();
+  const { width } = pen.measureText(words);
+  widths.set(words, width);
+  return width;
+}
+
+/** As many of the words as have room, by the mean width of a letter. */
 function fitted(pen: CanvasRenderingContext2D, words: string, room: number): string {
-  if (pen.measureText(words).width <= room) return words;
-  let length = words.length;
-  while (length > 1 && pen.measureText(`${words.slice(0, length)}…`).width > room) length--;
+  const width = widthOf(pen, words);
+  if (width <= room) return words;
+  const length = Math.floor((words.length * room) / width) - 1;
   return length > 1 ? `${words.slice(0, length)}…` : "";
 }
 

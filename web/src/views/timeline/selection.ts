@@ -6,7 +6,7 @@ import type { Context } from "../../focus";
 import { count, moment, share, time } from "../../format";
 import type { Range } from "./range";
 import type { LaneRow } from "./rows";
-import { stateTitle } from "./words";
+import { laneTitle, stateTitle } from "./words";
 
 export class SelectionPanel {
   readonly element = el("div", { class: "selection", hidden: true, "aria-live": "polite" });
@@ -45,7 +45,7 @@ export function sumsTable(report: Report, range: Range, rows: LaneRow[]): HTMLTa
   const length = range.to - range.from;
   const cell = (value: number | undefined) => (value === undefined ? "" : `${time(value, ns)} (${share(value, length, 1)})`);
   const lines = busy.map(({ row, sums: of }) => [
-    `${row.info.machine} ${row.info.name}`,
+    laneTitle(row.info),
     count(row.lane!.spansWithin(range.from, range.to)),
     ...states.map((state) => cell(of.get(state))),
   ]);

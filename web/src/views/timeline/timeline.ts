@@ -1,11 +1,13 @@
 // The timeline: lanes of spans, as far in or out as one likes.
 
 import { columnsIn } from "../../data/columns";
-import { readLane } from "../../data/lane";
+import { MERGED, readLane } from "../../data/lane";
+import type { Report } from "../../data/report";
 import { el, section, tableBehind } from "../../dom";
 import type { Context } from "../../focus";
 import { count, time } from "../../format";
 import { hideTooltip, showTooltip } from "../../tooltip";
+import { describeCall } from "./call_words";
 import { controls, note } from "./controls";
 import { Gutter } from "./gutter";
 import { commandFor, type Command } from "./keys";
@@ -104,6 +106,15 @@ export class Timeline {
   /** Shows a stretch of time and brings the timeline into view. */
   reveal(from: number, to: number): void {
     this.show({ from, to }, true);
+    this.element.scrollIntoView({ behavior: "smooth", block: "start" });
+    this.area.focus({ preventScroll: true });
+  }
+
+  /** Finds what has these words and begins next, and brings it into view. */
+  seek(words: string): void {
+    this.field.value = words;
+    this.find();
+    this.run("nextMatch");
     this.element.scrollIntoView({ behavior: "smooth", block: "start" });
     this.area.focus({ preventScroll: true });
   }
@@ -278,7 +289,7 @@ export class Timeline {
     const lane = row.lane!;
     const pixel = (this.shown.to - this.shown.from) / this.area.clientWidth;
     const span = lane.at(at);
-    if (span !== null && lane.to[span]! - lane.from[span]! >= 2 * pixel) return describeSpan(report, row.info, lane, span);
+    if (span !== null && lane.to[span]! - lane.from[span]! >= 2 * pixel) return describe(report, { row, at: span });
     return describeStretch(report, row.info, lane, at - pixel, at + pixel);
   }
 
@@ -301,7 +312,7 @@ export class Timeline {
   private choose(match: Match | null): void {
     this.chosen = match;
     this.gutter.mark(match?.row ?? null);
-    const lines = match ? describeSpan(this.context.report, match.row.info, match.row.lane!, match.at) : [];
+    const lines = match ? describe(this.context.report, match) : [];
     this.about.textContent = lines.join(" · ");
     this.schedule();
   }
@@ -387,6 +398,11 @@ export class Timeline {
     const at = this.chosen.at + by;
     if (at >= 0 && at < this.chosen.row.lane!.count) this.goTo({ row: this.chosen.row, at });
   }
+}
+
+function describe(report: Report, { row, at }: Match): string[] {
+  const merged = row.lane!.state[at] === MERGED;
+  return row.info.kind === "call" && !merged ? describeCall(report, row, at) : describeSpan(report, row.info, row.lane!, at);
 }
 
 /** What the strip above shows: the vCPUs, where there are any. */

@@ -5,6 +5,11 @@ import { MERGED } from "../../data/lane";
 import type { LaneInfo, Report } from "../../data/report";
 import { count, moment, share, time } from "../../format";
 
+/** A lane as one tells it from all others. */
+export function laneTitle({ machine, name, kind, depth }: LaneInfo): string {
+  return kind === "call" ? `${machine} ${name}, depth ${depth}` : `${machine} ${name}`;
+}
+
 export function stateTitle(report: Report, state: number): string {
   return report.timeline.states[state]?.title ?? `state ${state}`;
 }
@@ -22,7 +27,7 @@ export function describeSpan(report: Report, info: LaneInfo, lane: Lane, at: num
   const [from, to] = [lane.from[at]!, lane.to[at]!];
   const merged = lane.state[at] === MERGED;
   const head = merged ? `${count(lane.spansIn(at))} spans, merged` : stateTitle(report, lane.state[at]!);
-  const lines = [head, aboutLabel(report, info, lane, at), time(to - from, ns), `${info.machine} ${info.name}, from ${moment(report.origin, from, ns)}`];
+  const lines = [head, aboutLabel(report, info, lane, at), time(to - from, ns), `${laneTitle(info)}, from ${moment(report.origin, from, ns)}`];
   if (merged) lines.splice(2, 0, ...describeSums(report, lane.within(from, to), to - from));
   return lines.filter((line) => line !== null);
 }
@@ -36,5 +41,5 @@ export function describeSums(report: Report, sums: Map<number, number>, whole: n
 export function describeStretch(report: Report, info: LaneInfo, lane: Lane, from: number, to: number): string[] {
   const spans = lane.spansWithin(from, to);
   const head = `${count(spans)} spans begin in ${time(to - from, report.nanoseconds)}`;
-  return [head, ...describeSums(report, lane.within(from, to), to - from), `${info.machine} ${info.name}, at ${moment(report.origin, from, report.nanoseconds)}`];
+  return [head, ...describeSums(report, lane.within(from, to), to - from), `${laneTitle(info)}, at ${moment(report.origin, from, report.nanoseconds)}`];
 }

@@ -1,7 +1,7 @@
 //! Findings about the recording itself: what is missing, how clocks were aligned, what it cost.
 
 use super::{Finding, Link, PageReport, Weight};
-use crate::{align_summary, count};
+use crate::{CallsSource, align_summary, count};
 
 pub(super) fn of(page: &PageReport) -> Vec<Finding> {
     let mut findings = losses(page);
@@ -12,6 +12,7 @@ pub(super) fn of(page: &PageReport) -> Vec<Finding> {
         let told = align_summary(guest).replace(" us;", " µs;");
         findings.push(Finding::new(weight, "Clocks: {}.", &[told]).to(link));
     }
+    findings.extend(page.calls.iter().flat_map(|calls| &calls.sources).filter_map(traced));
     for source in &page.exits.sources {
         let missing = source.exits_missing();
         if !source.exits.rows.is_empty() && !missing.is_empty() {
@@ -20,6 +21,16 @@ pub(super) fn of(page: &PageReport) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// That functions were traced, which slows down all that is timed.
+fn traced(source: &CallsSource) -> Option<Finding> {
+    let tracer = source.calls.tracer?.name().to_owned();
+    let calls = count(source.calls.sum(|one| one.count));
+    let values = [calls, tracer, source.path.clone()];
+    let sentence = "*{} calls of kernel functions* were traced by {} in {}: its own cost is in all times of what called them, and may be more than theirs.";
+    let link = Link { section: "calls", ..Link::default() };
+    Some(Finding::new(Weight::Warning, sentence, &values).to(link))
 }
 
 fn losses(page: &PageReport) -> Vec<Finding> {

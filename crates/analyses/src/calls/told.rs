@@ -1,0 +1,173 @@
+//! Calls that guests' modules told their hosts of, by hypercall or in memory.
+//!
+//! The module tells of no depth: a call is one deeper than the innermost that has not returned, and a
+//! return is that of the innermost call of its function. Where events of a CPU are missing, the calls of
+//! the threads that may have been on it end, as they do where a kernel lost events.
+
+use std::collections::BTreeMap;
+
+use eventfmt::Kallsyms;
+use hypertrace::{Call, Event, Kind, Task};
+use sources::Recording;
+use timeline::Losses;
+
+use super::functions::Functions;
+use super::gather::Gather;
+use super::tree::CallTree;
+use super::{CallQuestion, CallTracer, RecordedCalls};
+use crate::hypertrace::{
+    BesideRecordings, Carrier, HypertraceSummary, Told, ToldSink, VcpuThread, hypertrace,
+};
+
+/// What a guest is called whose vCPU has this thread.
+type GuestOf<'g> = &'g (dyn Fn(VcpuThread) -> String + Sync);
+
+/// Calls of one guest.
+#[derive(Debug)]
+pub struct ToldCalls {
+    /// What it is called.
+    pub guest: String,
+    /// Its calls; their losses are those of its streams and of its host's recorder.
+    pub calls: RecordedCalls,
+}
+
+/// The calls that guests told of in `recordings` and `beside`, as [`hypertrace`](hypertrace()) reads
+/// them; `guest_of` names the guest of each vCPU's thread.
+pub fn told_calls(
+    recordings: &[Recording],
+    beside: BesideRecordings<'_>,
+    number: u64,
+    guest_of: GuestOf<'_>,
+    question: &CallQuestion,
+    tick: &(dyn Fn(u64) + Sync),
+) -> Vec<ToldCalls> {
+    let nanoseconds = recordings.iter().all(Recording::is_nanoseconds);
+    let mut kinds = Kinds { guest_of, returns: BTreeMap::new() };
+    hypertrace(recordings, beside, number, &mut kinds, tick);
+    if kinds.returns.is_empty() {
+        return Vec::new();
+    }
+    let symbols = Kallsyms::default();
+    let gather = |(guest, returns)| {
+        let (functions, tree) = (Functions::new(&symbols), CallTree::new(question.most_stacks));
+        let mut gather = Gather::new(functions, tree, nanoseconds, ());
+        gather.tracer = Some(CallTracer::Module { returns });
+        (guest, Guest { gather, returns })
+    };
+    let mut guests = Guests { guest_of, guests: kinds.returns.into_iter().map(gather).collect() };
+    let summary = hypertrace(recordings, beside, number, &mut guests, &|_| ());
+    let told = guests.guests.into_iter().map(|(guest, Guest { mut gather, .. })| {
+        gather.finish();
+        let names: Vec<_> = gather.threads.iter().map(|thread| thread.calls.name.clone()).collect();
+        let losses = losses_of(&guest, &summary, guest_of);
+        let mut calls = gather.gathered().told(nanoseconds, &question.patterns, losses);
+        calls.threads.iter_mut().zip(names).for_each(|(thread, name)| thread.name = name);
+        ToldCalls { guest, calls }
+    });
+    told.collect()
+}
+
+/// What is missing of a guest's streams: what nobody counted are frames.
+fn losses_of(guest: &str, summary: &HypertraceSummary, guest_of: GuestOf<'_>) -> Losses {
+    let mut sum = Losses::default();
+    for stream in summary.streams.iter().filter(|stream| guest_of(stream.from) == guest) {
+        let lost = &stream.losses;
+        let events = [lost.events_dropped, lost.events_missing];
+        let frames = [lost.frames_lost, lost.frames_damaged, lost.frames_unknown, lost.frames_cut];
+        sum.events_lost = events.into_iter().fold(sum.events_lost, u64::saturating_add);
+        sum.uncounted_losses = frames.into_iter().fold(sum.uncounted_losses, u64::saturating_add);
+        if let Some(host) = summary.losses.get(usize::from(stream.from.recording)) {
+            sum.damage.clone_from(&host.damage);
+        }
+    }
+    sum
+}
+
+/// Which guests told of calls, and whether of returns, too: that is known at the end alone.
+struct Kinds<'g> {
+    guest_of: GuestOf<'g>,
+    returns: BTreeMap<String, bool>,
+}
+
+impl ToldSink for Kinds<'_> {
+    fn told(&mut self, from: VcpuThread, told: &Told, _: &Carrier) {
+        if let Told::Event(Event { kind: Kind::Call { what, .. }, .. }) = told {
+            *self.returns.entry((self.guest_of)(from)).or_default() |= *what == Call::Exit;
+        }
+    }
+}
+
+struct Guests<'g, 'k> {
+    guest_of: GuestOf<'g>,
+    guests: BTreeMap<String, Guest<'k>>,
+}
+
+struct Guest<'k> {
+    gather: Gather<'k, ()>,
+    returns: bool,
+}
+
+impl ToldSink for Guests<'_, '_> {
+    fn told(&mut self, from: VcpuThread, told: &Told, _: &Carrier) {
+        let Told::Event(event) = told else { return };
+        if let Some(guest) = self.guests.get_mut(&(self.guest_of)(from)) {
+            guest.event(event);
+        }
+    }
+}
+
+impl Guest<'_> {
+    fn event(&mut self, event: &Event) {
+        if event.after_loss {
+            self.gather.lost(event.cpu, event.stamp_ns);
+        }
+        match &event.kind {
+            Kind::Switch { next, .. } => {
+                let [prev, next] = [event.running, *next].map(|task| Some(task?.pid));
+                self.gather.switched(event.cpu, event.stamp_ns, prev, next);
+            }
+            Kind::Call { address: Some(address), name, what } => {
+                let Some(number) = self.gather.functions.named(*address, name.as_deref()) else {
+                    return;
+                };
+                match event.running {
+                    Some(task) => self.call(event, task, number, *what),
+                    None => self.of_nobody(number, *what),
+                }
+            }
+            // Which function it is was lost, and with it what the next ones lie within.
+            Kind::Call { address: None, .. } => self.gather.lost(event.cpu, event.stamp_ns),
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, event: &Event, task: Task, number: u32, what: Call) {
+        let Some(at) = self.gather.thread(task.pid, event.cpu, event.stamp_ns) else { return };
+        let Some(thread) = self.gather.threads.get_mut(at) else { return };
+        thread.calls.name = Some(String::from_utf8_lossy(task.comm()).into_owned());
+        let frames = thread.stack.frames();
+        let depth_of = |number| frames.iter().rev().find(|one| one.function == number);
+        match what {
+            Call::Entry if !self.returns => self.gather.called(at, number, None),
+            Call::Entry => {
+                let depth = frames.last().map_or(0, |caller| caller.depth.saturating_add(1));
+                self.gather.enter(at, number, depth, event.stamp_ns);
+            }
+            Call::Exit => match depth_of(number).map(|call| call.depth) {
+                Some(depth) => self.gather.leave(at, number, depth, event.stamp_ns, None),
+                None => self.of_nobody(number, what),
+            },
+        }
+    }
+
+    /// A call or a return without its thread, or without its other end.
+    fn of_nobody(&mut self, number: u32, what: Call) {
+        let Some(function) = self.gather.functions.get_mut(number) else { return };
+        function.events += 1;
+        match what {
+            Call::Entry if !self.returns => function.count += 1,
+            Call::Entry => function.without_return += 1,
+            Call::Exit => function.without_call += 1,
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Lanes of the functions that threads were in: one for each depth of a thread's stack.
+//!
+//! Calls at one depth follow each other, so they are spans like all others; those at the next depth
+//! lie within them. What a stretch of time spent how deep is thus known at any zoom.
+
+use rustc_hash::FxHashMap;
+use sources::Recording;
+use timeline::moments::MomentPass;
+
+use super::{Lane, LaneKind, LaneMachine, LaneSet, Span, State};
+use crate::calls::{
+    CallQuestion, CallSink, Called, Function, RecordedCalls, calls, tracer_recorded,
+};
+
+/// Threads of a recording whose stacks are kept: those that made most calls.
+const MOST_THREADS: usize = 12;
+
+/// Depths of a stack that are kept; the kernel follows some fifty at most.
+const MOST_DEPTHS: i64 = 128;
+
+/// Adds the calls of those recordings that have any, as `pass` saw; tells them by recording.
+pub(super) fn add_calls(
+    set: &mut LaneSet,
+    recordings: &[Recording],
+    machines: &[LaneMachine],
+    pass: &MomentPass,
+    tick: &(dyn Fn(u64) + Sync),
+) -> Vec<(usize, RecordedCalls)> {
+    let mut all = Vec::new();
+    for (at, recording) in recordings.iter().enumerate() {
+        if tracer_recorded(recording, at, pass).is_none() {
+            continue;
+        }
+        let machine = machines.get(at).map_or("", |machine| machine.name.as_str());
+        let first = set.lanes().len();
+        let mut stacks = Stacks {
+            set,
+            machine,
+            threads: Vec::new(),
+            numbers: FxHashMap::default(),
+            labels: FxHashMap::default(),
+        };
+        let told = calls(recording, &CallQuestion::default(), &mut stacks, tick);
+        let threads = stacks.threads;
+        keep_busiest(set, first, threads, &told);
+        all.push((at, told));
+    }
+    all
+}
+
+/// A thread with its calls.
+struct Thread {
+    /// Its id and, if it idles, its CPU.
+    key: (u32, Option<u16>),
+    count: u64,
+    /// By depth, the number of the lane.
+    lanes: Vec<Option<usize>>,
+}
+
+/// Makes spans of calls.
+struct Stacks<'s> {
+    set: &'s mut LaneSet,
+    machine: &'s str,
+    threads: Vec<Thread>,
+    numbers: FxHashMap<(u32, Option<u16>), usize>,
+    labels: FxHashMap<u32, u32>,
+}
+
+impl CallSink for Stacks<'_> {
+    fn call(&mut self, call: &Called, function: &Function) {
+        let Some(depth) = (0..MOST_DEPTHS).contains(&call.depth).then_some(call.depth as usize)
+        else {
+            return;
+        };
+        let Self { set, machine, threads, numbers, labels } = self;
+        let key = (call.thread, call.idle_cpu);
+        let at = *numbers.entry(key).or_insert_with(|| {
+            threads.push(Thread { key, count: 0, lanes: Vec::new() });
+            threads.len() - 1
+        });
+        let Some(thread) = threads.get_mut(at) else { return };
+        thread.count += 1;
+        if thread.lanes.len() <= depth {
+            thread.lanes.resize(depth + 1, None);
+        }
+        let Some(lane) = thread.lanes.get_mut(depth) else { return };
+        let lane = *lane.get_or_insert_with(|| {
+            let mut lane = Lane::new(machine, LaneKind::Call, "");
+            lane.depth = Some(depth as u32);
+            set.add(lane)
+        });
+        let label = *labels.entry(call.function).or_insert_with(|| set.label(&function.title()));
+        let (from_ns, to_ns) = (call.from_ns, call.to_ns);
+        set.push(lane, Span { from_ns, to_ns, state: State::of_function(function), label });
+    }
+}
+
+/// Keeps the lanes from `first` on of those threads that made most calls, and names them.
+fn keep_busiest(set: &mut LaneSet, first: usize, mut threads: Vec<Thread>, told: &RecordedCalls) {
+    threads.sort_by_key(|thread| (u64::MAX - thread.count, thread.key));
+    let left_out = threads.len().saturating_sub(MOST_THREADS);
+    threads.truncate(MOST_THREADS);
+    let titles: FxHashMap<_, _> =
+        told.threads.iter().map(|one| ((one.thread, one.idle_cpu), one.title())).collect();
+    let mut order = Vec::new();
+    for thread in &threads {
+        for &lane in thread.lanes.iter().flatten() {
+            if let (Some(lane), Some(title)) = (set.lane_mut(lane), titles.get(&thread.key)) {
+                lane.name.clone_from(title);
+            }
+            order.push(lane);
+        }
+    }
+    set.keep_from(first, &order, left_out as u64);
+}

@@ -1,0 +1,124 @@
+//! Tracers of functions: which functions, and the kernel's switch for them.
+//!
+//! An instance has a `function` tracer of its own. `function_graph` and what narrows it are the whole
+//! kernel's before Linux 6.12, and in part still: where an instance can't have it, the kernel's own
+//! buffers are recorded, and get back what they had (see [`crate::top_level`]).
+
+use crate::error::{Result, TracefsError};
+use crate::instance::Instance;
+use crate::mounted::{Tracefs, append, read};
+use crate::top_level;
+
+/// Calls of functions that are to be recorded. Patterns are the kernel's: `kvm_*`, `*:mod:kvm`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FunctionTracer {
+    /// Returns, too, with times: `function_graph`, else `function`.
+    pub returns: bool,
+    /// Functions; none: all that the kernel can trace.
+    pub functions: Vec<String>,
+    /// Of these not.
+    pub except: Vec<String>,
+    /// With returns: only what is called from these, and they themselves.
+    pub within: Vec<String>,
+    /// With returns: so deep at most; 0: however deep.
+    pub depth: u32,
+}
+
+/// Files of tracefs, and what is written to them.
+const FUNCTIONS: &str = "set_ftrace_filter";
+const EXCEPT: &str = "set_ftrace_notrace";
+const WITHIN: &str = "set_graph_function";
+const DEPTH: &str = "max_graph_depth";
+const TRACER: &str = "current_tracer";
+
+impl FunctionTracer {
+    /// The kernel's name for it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        if self.returns { "function_graph" } else { "function" }
+    }
+
+    /// Makes an instance for it, or takes the kernel's own buffers where no instance can have it;
+    /// sets which functions are traced. Nothing is traced until [`FunctionTracer::begin`].
+    ///
+    /// # Errors
+    /// When the kernel has no such tracer or no such functions, or its buffers are in use.
+    pub fn instance(&self, tracefs: &Tracefs) -> Result<Instance> {
+        let known = read(&tracefs.root().join("available_tracers"))?;
+        if !known.split_whitespace().any(|name| name == self.name()) {
+            return Err(TracefsError::NoSuchTracer { name: self.name() });
+        }
+        let own = Instance::make(tracefs)?;
+        if self.can_be_in(&own) {
+            self.choose(&own)?;
+            // Kernels before 6.12 refuse function_graph here.
+            if !self.returns || self.begin(&own).and_then(|()| self.off(&own)).is_ok() {
+                return Ok(own);
+            }
+        }
+        drop(own);
+        let top = top_level::take(tracefs)?;
+        self.choose(&top)?;
+        Ok(top)
+    }
+
+    /// Whether an instance has all that is to be set.
+    fn can_be_in(&self, instance: &Instance) -> bool {
+        let there = |name| instance.file(name).exists();
+        there(FUNCTIONS)
+            && (self.within.is_empty() || there(WITHIN))
+            && (self.depth == 0 || there(DEPTH))
+    }
+
+    fn choose(&self, instance: &Instance) -> Result<()> {
+        let lists = [(FUNCTIONS, &self.functions), (EXCEPT, &self.except), (WITHIN, &self.within)];
+        for (file, patterns) in lists {
+            for pattern in patterns {
+                append(&instance.file(file), &format!("{pattern}\n")).map_err(|source| {
+                    TracefsError::Functions { pattern: pattern.clone(), source }
+                })?;
+            }
+        }
+        if self.depth > 0 {
+            instance.set(DEPTH, &self.depth.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// How many functions get the tracer's call, as far as the kernel lists them.
+    #[must_use]
+    pub fn traced(&self, tracefs: &Tracefs, instance: &Instance) -> Option<usize> {
+        let lines = |text: &str| text.lines().filter(|line| !line.starts_with('#')).count();
+        let except = lines(&instance.get(EXCEPT).ok()?);
+        let chosen = if self.functions.is_empty() {
+            lines(&read(&tracefs.root().join("available_filter_functions")).ok()?)
+        } else {
+            lines(&instance.get(FUNCTIONS).ok()?)
+        };
+        Some(chosen.saturating_sub(except))
+    }
+
+    /// Follows only these threads.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn only(&self, instance: &Instance, threads: &str) -> Result<()> {
+        instance.set("set_ftrace_pid", threads)
+    }
+
+    /// Puts the tracer's call into the functions.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn begin(&self, instance: &Instance) -> Result<()> {
+        instance.set(TRACER, self.name())
+    }
+
+    /// Takes the tracer's call out of the functions.
+    ///
+    /// # Errors
+    /// When the instance is gone.
+    pub fn off(&self, instance: &Instance) -> Result<()> {
+        instance.set(TRACER, "nop")
+    }
+}
