@@ -89,9 +89,8 @@ impl Kind {
         }
     }
 
-    /// The kind of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    /// Whether 64-bit mode alone has its instruction.
+    pub(crate) fn needs_long_mode(self) -> bool {
+        matches!(self, Self::Cr8Read | Self::Cr8Write)
     }
 }

@@ -37,6 +37,6 @@ mod waker;
 
 pub use ablation::{AblationPlan, AblationSheet, StepSheet, ablate};
 pub use kind::Kind;
-pub use sheet::{HandledBy, Row, Sheet, Way};
+pub use sheet::{HandledBy, Row, Sheet, System, Way};
 pub use toggle::Toggle;
 pub use ways::{Plan, measure};

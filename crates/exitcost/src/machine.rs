@@ -11,6 +11,7 @@ use sys::kvm::{
 use crate::counters::Counter;
 use crate::kind::{IO_APIC, Kind, MEMORY_BELL, PORT_BELL};
 use crate::payload::{self, Facts, PORT_DONE};
+use crate::runs::float;
 use crate::waker::{self, Waker};
 
 const MEMORY_BYTES: usize = 0x20000;
@@ -80,6 +81,8 @@ pub(crate) struct Machine {
     wakes: OwnedFd,
     /// How long a signal for the halted machine waits.
     nap: Duration,
+    /// Whether a batch did not come to its end: it may be in the midst of anything.
+    has_failed: bool,
 }
 
 /// Bounds of the time that the machine is given to fall asleep. The least is within what KVM polls for
@@ -108,16 +111,27 @@ impl Machine {
         fill(vm.memory_mut(), setup.long_mode);
         // Older kernels have no such file.
         let exits = vm.counters().ok().and_then(|file| Counter::find(file, "exits").ok());
-        Ok(Self { vm, setup, facts, exits, asks, wakes, nap: NAP[1] })
+        Ok(Self { vm, setup, facts, exits, asks, wakes, nap: NAP[1], has_failed: false })
     }
 
-    /// Does an operation so many times; nothing so many times, for none.
+    /// Does an operation so many times; nothing so many times, for none. In a machine made anew, where
+    /// the one before did not come to an end.
     pub(crate) fn batch(
         &mut self,
         kind: Option<Kind>,
         count: u64,
         at_most: Duration,
     ) -> Result<Batch> {
+        if self.has_failed {
+            let nap = self.nap;
+            *self = Self { nap, ..Self::new(self.setup, self.facts.has_vmmcall)? };
+        }
+        let batch = self.try_batch(kind, count, at_most);
+        self.has_failed = batch.is_err();
+        batch
+    }
+
+    fn try_batch(&mut self, kind: Option<Kind>, count: u64, at_most: Duration) -> Result<Batch> {
         let is_wake = kind == Some(Kind::HltWake);
         // Kicks of earlier batches, which nobody took.
         self.drain()?;
@@ -204,11 +218,6 @@ impl Machine {
         let bytes = self.vm.memory().get(at..).and_then(<[u8]>::first_chunk);
         bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
-}
-
-#[allow(clippy::cast_precision_loss, reason = "below 2^53 but after months of cycles")]
-fn float(cycles: u64) -> f64 {
-    cycles as f64
 }
 
 fn put(memory: &mut [u8], at: usize, bytes: &[u8]) {

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use exitcost::{Sheet, Way};
-use lab::{Arch, Description, Lab, Manner, Session};
+use lab::{Arch, Description, Lab, Session};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::error::{BenchError, Result};
 use crate::exits::Plan;
 use crate::exits::ladder::{Ablation, Ladders};
 use crate::exits::outcome::{Conditions, Outcome, Place};
-use crate::load;
+use crate::shape;
+use crate::surroundings::Surroundings;
 
-/// What an instruction takes where they are counted: cycles are instructions then.
-const INSTRUCTION_NS: u32 = 1;
 /// How long a place may take. Deep down in emulation an exit takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(3600);
 /// How long it takes to load modules.
@@ -23,16 +24,9 @@ const SHORT: Duration = Duration::from_secs(60);
 pub fn description(plan: &Plan) -> Description {
     let mut description = Description::new(Arch::X86_64, plan.levels);
     if plan.counts_instructions {
-        description.cpus = 1;
-        description.instruction_ns = Some(INSTRUCTION_NS);
+        shape::count_instructions(&mut description);
     }
     description
-}
-
-/// How a plan's lab is brought up.
-#[must_use]
-pub fn manner(plan: &Plan, offline: bool) -> Manner {
-    Manner { offline, snapshot: !plan.counts_instructions }
 }
 
 /// Measures in a lab that is up as [`description`] says.
@@ -40,15 +34,14 @@ pub fn manner(plan: &Plan, offline: bool) -> Manner {
 /// # Errors
 /// When a machine, or the program in it, fails.
 pub fn run_in_lab(plan: &Plan, lab: &Lab, tell: &dyn Fn(String)) -> Result<Outcome> {
-    let before = load::average();
-    let accelerator = lab.description()?.accelerator;
+    let surroundings = Surroundings::begin_in(lab)?;
     if let Some(ablation) = &plan.ablation {
         let mut ladders = Vec::new();
         for level in 1..=plan.levels {
             tell(format!("a machine in level {level}, one thing switched at a time"));
             ladders.push(ablate(plan, ablation, &mut lab.session(level)?)?);
         }
-        return Ok(Outcome::new(Conditions::new(plan, accelerator, before), Vec::new(), ladders));
+        return Ok(Outcome::new(Conditions::new(plan, surroundings), Vec::new(), ladders));
     }
     let mut places = Vec::new();
     for level in 1..=plan.levels {
@@ -62,7 +55,7 @@ pub fn run_in_lab(plan: &Plan, lab: &Lab, tell: &dyn Fn(String)) -> Result<Outco
         let mut session = lab.session(level)?;
         places.push(place(plan, Way::Guest, format!("in level {level}"), &mut session)?);
     }
-    Ok(Outcome::new(Conditions::new(plan, accelerator, before), places, Vec::new()))
+    Ok(Outcome::new(Conditions::new(plan, surroundings), places, Vec::new()))
 }
 
 /// The deepest machine hosts no guest, so the lab doesn't load KVM there. Where it doesn't load, rows say
@@ -75,21 +68,23 @@ fn load_kvm(session: &mut Session) -> Result<()> {
 }
 
 fn ablate(plan: &Plan, ablation: &Ablation, session: &mut Session) -> Result<Ladders> {
-    const PROGRAM: &str = "hyperscope-labguest exit-ablation";
     load_kvm(session)?;
     let asked = ablation.plan(&plan.kinds, plan.runs);
-    let asked = serde_json::to_string(&asked).map_err(BenchError::senseless(PROGRAM))?;
-    let said = session.check(&["hyperscope-labguest", "exit-ablation", &asked], PATIENCE)?;
-    let sheet = serde_json::from_str(&said).map_err(BenchError::senseless(PROGRAM))?;
+    let sheet = ask(session, "exit-ablation", &asked)?;
     let level = session.level();
     let name = format!("vm in level {level}");
     Ok(Ladders::new(name, Some(level), ablation, &plan.kinds, sheet))
 }
 
 fn place(plan: &Plan, way: Way, name: String, session: &mut Session) -> Result<Place> {
-    const PROGRAM: &str = "hyperscope-labguest exit-costs";
-    let asked = serde_json::to_string(&plan.of(way)).map_err(BenchError::senseless(PROGRAM))?;
-    let said = session.check(&["hyperscope-labguest", "exit-costs", &asked], PATIENCE)?;
-    let sheet: Sheet = serde_json::from_str(&said).map_err(BenchError::senseless(PROGRAM))?;
+    let sheet: Sheet = ask(session, "exit-costs", &plan.of(way))?;
     Ok(Place::new(name, Some(session.level()), sheet))
+}
+
+/// Has the lab's program in a machine measure what a plan asks for.
+fn ask<T: DeserializeOwned>(session: &mut Session, verb: &str, plan: &impl Serialize) -> Result<T> {
+    const PROGRAM: &str = "hyperscope-labguest";
+    let plan = serde_json::to_string(plan).map_err(BenchError::senseless(PROGRAM))?;
+    let said = session.check(&[PROGRAM, verb, &plan], PATIENCE)?;
+    serde_json::from_str(&said).map_err(BenchError::senseless(PROGRAM))
 }

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use stats::Estimate;
 
+use crate::surroundings::Surroundings;
+
 use super::{Part, Subject, Tracer};
 
 /// What came of a measurement of tracers.
@@ -21,24 +23,19 @@ pub struct Outcome {
 /// Conditions of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Conditions {
-    /// What executes the guest: `tcg` or `kvm`.
-    pub accelerator: &'static str,
+    /// In what.
+    #[serde(flatten)]
+    pub surroundings: Surroundings,
     /// Runs of each step.
     pub rounds: u32,
     /// System calls of a run; round trips are half as many.
     pub iterations: u64,
     /// What the order of runs was drawn from.
     pub seed: u64,
-    /// Whether the lab's time is the number of instructions that it executes: a nanosecond each.
-    pub counts_instructions: bool,
     /// Processors of the host inside the lab.
     pub host_cpus: u32,
     /// Runs that failed because a machine did not answer, and were made again.
     pub repeated_runs: u32,
-    /// Load average of this system over a minute, before and after (`/proc/loadavg`).
-    pub load_average: [f64; 2],
-    /// Processors of this system.
-    pub cpus: usize,
 }
 
 /// What a tracer costs its subject.

@@ -1,14 +1,12 @@
 //! `hyperscope bench tracers`: what tracing a guest costs, by each tracer.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use bench::tracers::{Plan, Subject, Tracer};
-use lab::{Cache, Lab, Step, Tool};
+use lab::Tool;
 
 use crate::args::bench::{BenchTracersArgs, TracersTable};
-use crate::cmd::lab::interrupted;
-use crate::lab_steps::LabSteps;
 use crate::output;
+
+use super::{in_lab, now};
 
 /// Measures, and prints what came of it.
 ///
@@ -17,20 +15,12 @@ use crate::output;
 pub(crate) fn run(args: &BenchTracersArgs) -> anyhow::Result<()> {
     let mut out = output::open(args.output.output.as_deref(), &[])?;
     let plan = plan(args);
-    let cache = Cache::locate(None)?;
-    let lab = Lab::named(&cache, &format!("bench-{}", std::process::id()))?;
-    let guard = interrupted::end_when_interrupted(&lab)?;
-    let manner = bench::tracers::manner(&plan, args.offline);
-    let steps = LabSteps::new();
-    let tell = |text: String| steps.show(&Step { text, usual: None });
-    let outcome = lab
-        .up(&bench::tracers::description(&plan), &manner, &|step| steps.show(&step))
-        .map_err(bench::BenchError::from)
-        .and_then(|_| bench::tracers::run(&plan, &lab, &tell));
-    steps.finish();
-    drop(guard);
-    lab.down()?;
-    output::write(&outcome?, &args.output, &mut *out)
+    let outcome = in_lab(
+        &bench::tracers::description(&plan),
+        &bench::manner(plan.counts_instructions, args.offline),
+        |lab, tell| bench::tracers::run(&plan, lab, tell),
+    )?;
+    output::write(&outcome, &args.output, &mut *out)
 }
 
 fn plan(args: &BenchTracersArgs) -> Plan {
@@ -43,7 +33,6 @@ fn plan(args: &BenchTracersArgs) -> Plan {
         with_costs && can_be && asked(&args.tracers, tracer.name())
     });
     let subjects = Subject::ALL.into_iter();
-    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_secs());
     Plan {
         subjects: subjects.filter(|subject| asked(&args.subjects, subject.name())).collect(),
         tracers: tracers.collect(),
