@@ -10,7 +10,7 @@ use report::{CallsReport, CallsSource, TreeLimits};
 use sources::Recording;
 
 use crate::args::calls::CallsArgs;
-use crate::inputs::{is_of_guest, open_all};
+use crate::inputs::{guest_named, is_of_guest, open_all};
 use crate::machines::machine_name;
 use crate::output;
 use crate::progress::Progress;
@@ -55,9 +55,8 @@ pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
 
 /// The guest that a session's file is of; its name is all that tells where no clock is asked for.
 fn guest_of_session(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_string_lossy();
-    let guest = name.strip_prefix("guest-")?;
-    Some(guest.strip_suffix(".dat").or_else(|| guest.strip_suffix(".pages"))?.to_owned())
+    let is_recording = path.extension().is_some_and(|kind| kind == "dat" || kind == "pages");
+    guest_named(path).filter(|_| is_recording)
 }
 
 fn created(path: Option<&Path>, recordings: &[Recording]) -> anyhow::Result<Option<File>> {
