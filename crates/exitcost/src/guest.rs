@@ -108,7 +108,7 @@ fn prepare(kind: Kind, tsc_khz: Option<f64>) -> Result<Make, String> {
         Kind::Wrmsr | Kind::Cr8Read | Kind::Cr8Write => {
             return Err("not from user space: --vm".into());
         }
-        Kind::KickPort | Kind::KickMmio => {
+        Kind::KickPort | Kind::KickMmio | Kind::Send => {
             return Err("a doorbell of a device, which its driver has: --vm".into());
         }
     })
@@ -171,8 +171,11 @@ fn what(kind: Kind) -> String {
         Kind::MmioKernel => format!("read of {IO_APIC:#x}, the I/O APIC"),
         Kind::MmioUser => format!("read of {UNBACKED:#x}, which no device has"),
         Kind::HltWake => format!("sleep of {} ms: from its end to the program", NAP.as_millis()),
-        Kind::Wrmsr | Kind::Cr8Read | Kind::Cr8Write | Kind::KickPort | Kind::KickMmio => {
-            kind.name().into()
-        }
+        Kind::Wrmsr
+        | Kind::Cr8Read
+        | Kind::Cr8Write
+        | Kind::KickPort
+        | Kind::KickMmio
+        | Kind::Send => kind.name().into(),
     }
 }

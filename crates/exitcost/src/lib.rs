@@ -29,6 +29,8 @@ mod payload;
 #[cfg(target_arch = "x86_64")]
 mod runs;
 #[cfg(target_arch = "x86_64")]
+mod server;
+#[cfg(target_arch = "x86_64")]
 mod steps;
 #[cfg(target_arch = "x86_64")]
 mod vm;

@@ -61,7 +61,8 @@ fn step(plan: &AblationPlan, toggles: &[Toggle], long_mode: bool) -> Result<Vec<
     }
     let has = |toggle: &Toggle| toggles.contains(toggle);
     let controllers = if has(&Toggle::NoIrqchip) { Controllers::User } else { Controllers::Kernel };
-    let setup = Setup { long_mode, controllers, has_doorbells: !has(&Toggle::NoIoeventfd) };
+    let (has_doorbells, has_vhost) = (!has(&Toggle::NoIoeventfd), has(&Toggle::Vhost));
+    let setup = Setup { long_mode, controllers, has_doorbells, has_vhost };
     let cycles = in_machine(plan, setup).map_err(|error| error.to_string());
     undo.done();
     cycles

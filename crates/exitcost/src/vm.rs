@@ -58,7 +58,12 @@ pub(crate) fn measure(plan: &Plan) -> Result<Sheet, String> {
 
 /// A machine in 64-bit mode; one in 32-bit mode, where KVM can't run that.
 pub(crate) fn machine() -> Result<(Machine, bool), MachineError> {
-    let setup = Setup { long_mode: true, controllers: Controllers::Kernel, has_doorbells: true };
+    let setup = Setup {
+        long_mode: true,
+        controllers: Controllers::Kernel,
+        has_doorbells: true,
+        has_vhost: false,
+    };
     let mut machine = Machine::new(setup, has_vmmcall())?;
     if machine.batch(None, 1, SHORT).is_ok() {
         return Ok((machine, true));
@@ -140,6 +145,7 @@ fn what(kind: Kind) -> String {
         Kind::MmioUser => format!("read of {UNBACKED:#x}"),
         Kind::KickPort => format!("OUT to port {PORT_BELL:#x}, an ioeventfd"),
         Kind::KickMmio => format!("write to {MEMORY_BELL:#x}, an ioeventfd"),
+        Kind::Send => "a frame by a virtqueue: from OUT to its doorbell to the interrupt".into(),
         Kind::HltWake => "HLT: from an irqfd's signal to the next instruction".into(),
     }
 }
