@@ -26,7 +26,7 @@ const SHORT: Duration = Duration::from_secs(20);
 /// A lab whose machines are prepared for runs, by a function that makes `M` of a lab that is up.
 pub(crate) struct Anew<'a, M> {
     lab: &'a Lab,
-    wanted: &'a Description,
+    wanted: Description,
     pub(crate) tell: Tell<'a>,
     prepare: &'a dyn Fn(&Lab) -> Result<M>,
     /// None until they are prepared.
@@ -39,7 +39,7 @@ impl<'a, M> Anew<'a, M> {
     /// Of a lab that is up as is wanted.
     pub(crate) fn new(
         lab: &'a Lab,
-        wanted: &'a Description,
+        wanted: Description,
         tell: Tell<'a>,
         prepare: &'a dyn Fn(&Lab) -> Result<M>,
     ) -> Self {
@@ -64,10 +64,29 @@ impl<'a, M> Anew<'a, M> {
             (self.tell)(format!("{name}: {error}; once more, in machines anew"));
             let last = self.lab.session(1).and_then(|mut host| host.check(&LAST_WORDS, SHORT));
             (self.tell)(format!("the guest's last words: {}", last.unwrap_or_default().trim_end()));
-            self.machines = None;
-            self.lab.down()?;
-            self.is_down = true;
+            self.down()?;
         }
+    }
+
+    /// What the lab is, or is to be.
+    pub(crate) fn wanted(&self) -> &Description {
+        &self.wanted
+    }
+
+    /// Lets the next run be in a lab of this kind, which is brought up for it if it is another one.
+    pub(crate) fn change(&mut self, wanted: Description) -> Result<()> {
+        if self.wanted != wanted {
+            self.wanted = wanted;
+            self.down()?;
+        }
+        Ok(())
+    }
+
+    fn down(&mut self) -> Result<()> {
+        self.machines = None;
+        self.lab.down()?;
+        self.is_down = true;
+        Ok(())
     }
 
     fn try_run<T>(&mut self, run: &mut dyn FnMut(&mut M) -> Result<T>) -> Result<T> {
@@ -83,7 +102,7 @@ impl<'a, M> Anew<'a, M> {
     fn prepared(&mut self) -> Result<M> {
         if self.is_down {
             let manner = manner(self.wanted.instruction_ns.is_some(), true);
-            self.lab.up(self.wanted, &manner, &|step| (self.tell)(step.text))?;
+            self.lab.up(&self.wanted, &manner, &|step| (self.tell)(step.text))?;
             self.is_down = false;
         }
         (self.tell)("putting programs into the machines".into());

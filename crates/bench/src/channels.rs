@@ -56,9 +56,8 @@ pub fn description(plan: &Plan) -> Description {
 /// When a machine, or a program in it, fails.
 pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
     let surroundings = Surroundings::begin_in(lab)?;
-    let wanted = description(plan);
     let mut bench = Bench {
-        anew: Anew::new(lab, &wanted, tell, &Machines::prepare),
+        anew: Anew::new(lab, description(plan), tell, &Machines::prepare),
         folder: Folder::make()?,
         manner: Manner {
             time: plan.time,
@@ -84,8 +83,8 @@ pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
             seconds: plan.time.as_secs_f64(),
             rate: plan.rate,
             seed: plan.seed,
-            host_cpus: wanted.cpus,
-            guest_cpus: wanted.guest.cpus,
+            host_cpus: bench.anew.wanted().cpus,
+            guest_cpus: bench.anew.wanted().guest.cpus,
             buffer_kib: plan.buffer_kib,
             repeated_runs: bench.anew.repeated_runs,
         },

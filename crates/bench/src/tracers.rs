@@ -16,7 +16,7 @@ mod subject;
 mod tracer;
 mod volume;
 
-use lab::{Arch, Description, Lab, Tool};
+use lab::{Arch, Description, Lab};
 use stats::Chance;
 
 use self::ladder::{Ladder, Of, Round};
@@ -50,11 +50,7 @@ pub fn description(plan: &Plan) -> Description {
         description.guest.memory_mib = MIDDLE_MIB;
         description.memory_mib = FIRST_MIB;
     }
-    for (tracer, tool) in [(Tracer::Perf, Tool::Perf), (Tracer::Lttng, Tool::Lttng)] {
-        if plan.tracers.contains(&tracer) {
-            description.guest.tools.push(tool);
-        }
-    }
+    description.guest.tools = plan.tracers.iter().filter_map(|tracer| tracer.tool()).collect();
     if plan.tracers.contains(&Tracer::Shm) {
         description.guest.shm_mib = Some(shape::SHARED_MIB);
     }
@@ -70,11 +66,10 @@ pub fn description(plan: &Plan) -> Description {
 /// When a machine, or a program in it, fails.
 pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
     let surroundings = Surroundings::begin_in(lab)?;
-    let wanted = description(plan);
     let prepare = |lab: &Lab| -> Result<Vec<Machines>> {
         (2..=plan.levels).map(|level| Machines::with_module(lab, level)).collect()
     };
-    let anew = Anew::new(lab, &wanted, tell, &prepare);
+    let anew = Anew::new(lab, description(plan), tell, &prepare);
     let mut bench = Bench { plan, anew, folder: Folder::make()? };
     let mut ladders = ladders(plan);
     bench.rounds(&mut ladders)?;
@@ -85,10 +80,10 @@ pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
             rounds: plan.rounds,
             iterations: plan.iterations,
             seed: plan.seed,
-            host_cpus: wanted.cpus,
+            host_cpus: bench.anew.wanted().cpus,
             repeated_runs: bench.anew.repeated_runs,
         },
-        tracers: rows(&ladders),
+        tracers: rows(plan, &ladders),
         volumes: ladders.iter().flat_map(Ladder::volumes).collect(),
     })
 }
@@ -109,7 +104,7 @@ fn ladders(plan: &Plan) -> Vec<Ladder> {
     ladders
 }
 
-fn rows(ladders: &[Ladder]) -> Vec<Row> {
+fn rows(plan: &Plan, ladders: &[Ladder]) -> Vec<Row> {
     let tracer = |ladder: &Ladder| match ladder.of {
         Of::Tracer(tracer, _) => Some(tracer),
         Of::Volumes => None,
@@ -119,7 +114,11 @@ fn rows(ladders: &[Ladder]) -> Vec<Row> {
             one.subject == of.subject && one.level + 1 == of.level && tracer(one) == tracer(of)
         })
     };
-    ladders.iter().filter_map(|ladder| ladder.row(below(ladder))).collect()
+    let measured = ladders.iter().filter_map(|ladder| ladder.row(below(ladder)));
+    let without = plan.subjects.iter().flat_map(|&subject| {
+        plan.missing.iter().map(move |(tracer, why)| Row::without(subject, *tracer, why))
+    });
+    measured.chain(without).collect()
 }
 
 struct Bench<'a> {

@@ -102,6 +102,7 @@ impl Ladder {
             hypercalls_per_event: self.per_event(last, |run| run.hypercalls),
             events_made: is_counted.then(|| sum(|run| run.looped.all_events)),
             events_seen: is_counted.then(|| sum(|run| run.seen.unwrap_or(0))),
+            not_measured: None,
         })
     }
 

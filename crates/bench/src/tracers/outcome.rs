@@ -63,9 +63,29 @@ pub struct Row {
     pub events_made: Option<u64>,
     /// Events of the subject that were found in what these kept.
     pub events_seen: Option<u64>,
+    /// Why it was not measured, if it was not.
+    pub not_measured: Option<String>,
 }
 
 impl Row {
+    /// A tracer that can't be measured here.
+    pub(crate) fn without(subject: Subject, tracer: Tracer, why: &str) -> Self {
+        Self {
+            subject,
+            level: 2,
+            tracer,
+            untraced_ns: None,
+            ratio: None,
+            event_ns: None,
+            parts: Vec::new(),
+            exits_per_event: None,
+            hypercalls_per_event: None,
+            events_made: None,
+            events_seen: None,
+            not_measured: Some(why.to_owned()),
+        }
+    }
+
     /// What a part costs, where it is one of this tracer's.
     pub(crate) fn part(&self, part: Part) -> Option<&PartCost> {
         self.parts.iter().find(|cost| cost.part == part)

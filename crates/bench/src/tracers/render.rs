@@ -19,6 +19,7 @@ impl Report for Outcome {
         if !self.volumes.is_empty() {
             text.push_str(&draw(&self.volumes_table(), width));
         }
+        text.push_str(&self.not_measured());
         text.push_str(&self.conditions.notes());
         text
     }
@@ -52,6 +53,19 @@ impl Report for Outcome {
 }
 
 impl Outcome {
+    /// Each tracer that was not measured, once.
+    fn not_measured(&self) -> String {
+        let mut lines: Vec<String> = Vec::new();
+        for row in &self.tracers {
+            let Some(why) = &row.not_measured else { continue };
+            let line = format!("not measured: {}: {why}\n", row.tracer.name());
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        lines.concat()
+    }
+
     fn tracers_table(&self) -> Table {
         let cells = |of: &dyn Fn(&Row) -> String| self.tracers.iter().map(of).collect::<Vec<_>>();
         let mut table = Table::default();

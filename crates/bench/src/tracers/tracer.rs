@@ -3,6 +3,7 @@
 //! The steps of a tracer form a ladder: each does what the one before does, and one thing more. What
 //! a step takes longer than the one before is what that thing costs, so all parts together are the whole.
 
+use lab::Tool;
 use serde::{Serialize, Serializer};
 
 /// A way to trace a guest.
@@ -181,8 +182,17 @@ impl Tracer {
         }
     }
 
-    /// Whether a guest's guest has a way to its own host by it. Memory is shared with the lab's first
-    /// guest alone.
+    /// The program that it needs in the guest.
+    pub(crate) const fn tool(self) -> Option<Tool> {
+        match self {
+            Self::Perf => Some(Tool::Perf),
+            Self::Lttng => Some(Tool::Lttng),
+            Self::Ftrace | Self::Hypercall { .. } | Self::Shm => None,
+        }
+    }
+
+    /// Whether a guest's guest has a way to its own host by it. Memory is not one: all machines of a lab
+    /// share the same, which is a file at level 1 alone.
     pub(crate) const fn can_be_nested(self) -> bool {
         matches!(self, Self::Hypercall { .. })
     }

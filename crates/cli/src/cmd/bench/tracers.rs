@@ -1,9 +1,10 @@
 //! `hyperscope bench tracers`: what tracing a guest costs, by each tracer.
 
 use bench::tracers::{Plan, Subject, Tracer};
-use lab::Tool;
+use lab::Cache;
 
 use crate::args::bench::{BenchTracersArgs, TracersTable};
+use crate::lab_steps::LabSteps;
 use crate::output;
 
 use super::{in_lab, now};
@@ -14,12 +15,17 @@ use super::{in_lab, now};
 /// When the lab can't be had, or something in it fails.
 pub(crate) fn run(args: &BenchTracersArgs) -> anyhow::Result<()> {
     let mut out = output::open(args.output.output.as_deref(), &[])?;
-    let plan = plan(args);
-    let outcome = in_lab(
-        &bench::tracers::description(&plan),
-        &bench::manner(plan.counts_instructions, args.offline),
-        |lab, tell| bench::tracers::run(&plan, lab, tell),
-    )?;
+    let mut plan = plan(args);
+    let manner = bench::manner(plan.counts_instructions, args.offline);
+    let steps = LabSteps::new();
+    let wanted = bench::tracers::description(&plan);
+    let missing =
+        lab::missing_tools(&Cache::locate(None)?, &wanted, &manner, &|step| steps.show(&step));
+    steps.finish();
+    plan.leave_out(missing?);
+    let outcome = in_lab(&bench::tracers::description(&plan), &manner, |lab, tell| {
+        bench::tracers::run(&plan, lab, tell)
+    })?;
     output::write(&outcome, &args.output, &mut *out)
 }
 
@@ -28,14 +34,12 @@ fn plan(args: &BenchTracersArgs) -> Plan {
         |names: &[String], name: &str| names.is_empty() || names.iter().any(|one| one == name);
     let with_costs = args.only != Some(TracersTable::Volumes);
     let tracers = Tracer::ALL.into_iter();
-    let tracers = tracers.filter(|tracer| {
-        let can_be = !args.tracers.is_empty() || *tracer != Tracer::Lttng || Tool::Lttng.is_built();
-        with_costs && can_be && asked(&args.tracers, tracer.name())
-    });
+    let tracers = tracers.filter(|tracer| with_costs && asked(&args.tracers, tracer.name()));
     let subjects = Subject::ALL.into_iter();
     Plan {
         subjects: subjects.filter(|subject| asked(&args.subjects, subject.name())).collect(),
         tracers: tracers.collect(),
+        missing: Vec::new(),
         with_volumes: args.only != Some(TracersTable::Costs),
         rounds: args.rounds,
         iterations: args.iterations,
