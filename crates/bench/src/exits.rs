@@ -2,6 +2,7 @@
 //!
 //! `exitcost` makes them and counts cycles; here places are put beside each other.
 
+mod boots;
 mod ladder;
 mod levels;
 mod outcome;
@@ -53,7 +54,7 @@ pub fn run_here(plan: &Plan, way: Way, stop: &AtomicBool) -> Result<Outcome> {
         let asked = ablation.plan(&plan.kinds, plan.runs);
         let sheet = exitcost::ablate(&asked, stop).map_err(BenchError::Exits)?;
         let ladders = vec![Ladders::new("vm".into(), None, ablation, &plan.kinds, sheet)];
-        return Ok(Outcome::new(Conditions::new(plan, surroundings), Vec::new(), ladders));
+        return Ok(Outcome::new(Conditions::new(plan, 0, surroundings), Vec::new(), ladders));
     }
     let sheet = exitcost::measure(&plan.of(way)).map_err(BenchError::Exits)?;
     let name = match way {
@@ -61,5 +62,5 @@ pub fn run_here(plan: &Plan, way: Way, stop: &AtomicBool) -> Result<Outcome> {
         Way::Guest => "guest",
     };
     let places = vec![Place::new(name.into(), None, sheet)];
-    Ok(Outcome::new(Conditions::new(plan, surroundings), places, Vec::new()))
+    Ok(Outcome::new(Conditions::new(plan, 0, surroundings), places, Vec::new()))
 }

@@ -29,6 +29,8 @@ pub struct Conditions {
     pub runs: u32,
     /// How long a run was to take.
     pub run_ms: u64,
+    /// Measurements that were made again, because a machine did not answer.
+    pub repeated_runs: u32,
 }
 
 /// A system on which exits were made, and how.
@@ -99,9 +101,9 @@ impl Spread {
 }
 
 impl Conditions {
-    pub(crate) fn new(plan: &Plan, surroundings: Surroundings) -> Self {
+    pub(crate) fn new(plan: &Plan, repeated_runs: u32, surroundings: Surroundings) -> Self {
         let run_ms = u64::try_from(plan.run.as_millis()).unwrap_or(u64::MAX);
-        Self { surroundings: surroundings.end(), runs: plan.runs, run_ms }
+        Self { surroundings: surroundings.end(), runs: plan.runs, run_ms, repeated_runs }
     }
 }
 

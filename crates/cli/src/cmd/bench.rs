@@ -61,8 +61,13 @@ fn exits(args: &BenchExitsArgs) -> anyhow::Result<()> {
 }
 
 /// Those that take their turns where none are asked for.
-const ABLATED: [ExitKind; 4] =
-    [ExitKind::Hypercall, ExitKind::PortKernel, ExitKind::KickPort, ExitKind::HltWake];
+const ABLATED: [ExitKind; 5] = [
+    ExitKind::Hypercall,
+    ExitKind::PortKernel,
+    ExitKind::KickPort,
+    ExitKind::Send,
+    ExitKind::HltWake,
+];
 
 fn exits_plan(args: &BenchExitsArgs) -> exits::Plan {
     let usual = |kind: &ExitKind| args.ablate.is_none() || ABLATED.contains(kind);
