@@ -150,7 +150,7 @@ fn unlisted(folder: &Path, provenance: &Provenance) -> Result<Vec<String>> {
 }
 
 fn sum(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    repository::hex(Sha256::new_with_prefix(bytes))
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ fn hash(web: &Path) -> Result<String> {
         hash.update(format!("{name}\0{}\0", content.len()));
         hash.update(&content);
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(repository::hex(hash))
 }
 
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use lab::{Description, Lab, LabError};
 
 use crate::error::{BenchError, Result};
+use crate::shape::manner;
 
 /// Told of each step, as it begins.
 pub type Tell<'a> = &'a dyn Fn(String);
@@ -24,19 +25,27 @@ const SHORT: Duration = Duration::from_secs(20);
 
 /// A lab whose machines are prepared for runs, by a function that makes `M` of a lab that is up.
 pub(crate) struct Anew<'a, M> {
-    pub(crate) lab: &'a Lab,
-    pub(crate) wanted: &'a Description,
-    /// How it is brought up anew.
-    pub(crate) manner: lab::Manner,
+    lab: &'a Lab,
+    wanted: Description,
     pub(crate) tell: Tell<'a>,
-    pub(crate) prepare: &'a dyn Fn(&Lab) -> Result<M>,
+    prepare: &'a dyn Fn(&Lab) -> Result<M>,
     /// None until they are prepared.
     pub(crate) machines: Option<M>,
-    pub(crate) is_down: bool,
+    is_down: bool,
     pub(crate) repeated_runs: u32,
 }
 
-impl<M> Anew<'_, M> {
+impl<'a, M> Anew<'a, M> {
+    /// Of a lab that is up as is wanted.
+    pub(crate) fn new(
+        lab: &'a Lab,
+        wanted: Description,
+        tell: Tell<'a>,
+        prepare: &'a dyn Fn(&Lab) -> Result<M>,
+    ) -> Self {
+        Self { lab, wanted, tell, prepare, machines: None, is_down: false, repeated_runs: 0 }
+    }
+
     /// One run; another one, in machines that are started anew, where they did not live through it.
     pub(crate) fn run<T>(
         &mut self,
@@ -55,10 +64,29 @@ impl<M> Anew<'_, M> {
             (self.tell)(format!("{name}: {error}; once more, in machines anew"));
             let last = self.lab.session(1).and_then(|mut host| host.check(&LAST_WORDS, SHORT));
             (self.tell)(format!("the guest's last words: {}", last.unwrap_or_default().trim_end()));
-            self.machines = None;
-            self.lab.down()?;
-            self.is_down = true;
+            self.down()?;
         }
+    }
+
+    /// What the lab is, or is to be.
+    pub(crate) fn wanted(&self) -> &Description {
+        &self.wanted
+    }
+
+    /// Lets the next run be in a lab of this kind, which is brought up for it if it is another one.
+    pub(crate) fn change(&mut self, wanted: Description) -> Result<()> {
+        if self.wanted != wanted {
+            self.wanted = wanted;
+            self.down()?;
+        }
+        Ok(())
+    }
+
+    fn down(&mut self) -> Result<()> {
+        self.machines = None;
+        self.lab.down()?;
+        self.is_down = true;
+        Ok(())
     }
 
     fn try_run<T>(&mut self, run: &mut dyn FnMut(&mut M) -> Result<T>) -> Result<T> {
@@ -73,7 +101,8 @@ impl<M> Anew<'_, M> {
 
     fn prepared(&mut self) -> Result<M> {
         if self.is_down {
-            self.lab.up(self.wanted, &self.manner, &|step| (self.tell)(step.text))?;
+            let manner = manner(self.wanted.instruction_ns.is_some(), true);
+            self.lab.up(&self.wanted, &manner, &|step| (self.tell)(step.text))?;
             self.is_down = false;
         }
         (self.tell)("putting programs into the machines".into());

@@ -15,14 +15,15 @@ mod summary;
 mod sustained;
 mod variant;
 
-use lab::{Accelerator, Arch, Description, Lab};
+use lab::{Arch, Description, Lab};
 
 use self::run::{Manner, Run, run as run_once};
 use self::summary::{Pair, Runs};
 use crate::anew::{Anew, Folder};
 use crate::error::Result;
-use crate::load;
 use crate::machines::Machines;
+use crate::shape;
+use crate::surroundings::Surroundings;
 
 pub use self::outcome::{Attributed, Conditions, Outcome, Row, Sustained};
 pub use self::plan::Plan;
@@ -33,13 +34,6 @@ use stats::Chance;
 
 /// Processors of the guest.
 const GUEST_CPUS: u32 = 2;
-/// Processors of host and guest where instructions are counted: with more, those of one would pass as
-/// another one's time (and QEMU before 8.1 lets one that waits for another starve that).
-const COUNTED_CPUS: u32 = 1;
-/// What an instruction takes where they are counted: 10^9 a second, as many as real processors do.
-const INSTRUCTION_NS: u32 = 1;
-/// Memory that the guest shares with its host.
-const SHARED_MIB: u32 = 16;
 /// Events that a switch of the load makes, nearly: it, and a wake-up.
 const EVENTS_A_SWITCH: u64 = 2;
 
@@ -49,20 +43,11 @@ pub fn description(plan: &Plan) -> Description {
     let mut description = Description::new(Arch::X86_64, 2);
     description.guest.cpus = GUEST_CPUS;
     if plan.counts_instructions {
-        description.cpus = COUNTED_CPUS;
-        description.guest.cpus = COUNTED_CPUS;
-        description.instruction_ns = Some(INSTRUCTION_NS);
+        shape::count_instructions(&mut description);
+        description.guest.cpus = 1;
     }
-    description.guest.shm_mib = Some(SHARED_MIB);
+    description.guest.shm_mib = Some(shape::SHARED_MIB);
     description
-}
-
-/// How a plan's lab is brought up.
-#[must_use]
-pub fn manner(plan: &Plan, offline: bool) -> lab::Manner {
-    // The emulator delivers interrupts twice now and then (docs/lab.md), more often the more of them
-    // come while its time is due: guests that were loaded hang about every other time.
-    lab::Manner { offline, snapshot: !plan.counts_instructions }
 }
 
 /// Measures in a lab that is up as [`description`] says.
@@ -70,20 +55,9 @@ pub fn manner(plan: &Plan, offline: bool) -> lab::Manner {
 /// # Errors
 /// When a machine, or a program in it, fails.
 pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
-    let load_before = load::average();
-    let wanted = description(plan);
-    let anew = Anew {
-        lab,
-        wanted: &wanted,
-        manner: manner(plan, true),
-        tell,
-        prepare: &Machines::prepare,
-        machines: None,
-        is_down: false,
-        repeated_runs: 0,
-    };
+    let surroundings = Surroundings::begin_in(lab)?;
     let mut bench = Bench {
-        anew,
+        anew: Anew::new(lab, description(plan), tell, &Machines::prepare),
         folder: Folder::make()?,
         manner: Manner {
             time: plan.time,
@@ -104,21 +78,15 @@ pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
     Ok(Outcome {
         schema: "hyperscope.bench-channels/1",
         conditions: Conditions {
-            accelerator: match lab.description()?.accelerator {
-                Some(Accelerator::Kvm) => "kvm",
-                _ => "tcg",
-            },
+            surroundings: surroundings.end(),
             rounds: plan.rounds,
             seconds: plan.time.as_secs_f64(),
             rate: plan.rate,
             seed: plan.seed,
-            host_cpus: wanted.cpus,
-            guest_cpus: wanted.guest.cpus,
-            counts_instructions: plan.counts_instructions,
+            host_cpus: bench.anew.wanted().cpus,
+            guest_cpus: bench.anew.wanted().guest.cpus,
             buffer_kib: plan.buffer_kib,
             repeated_runs: bench.anew.repeated_runs,
-            load_average: [load_before, load::average()],
-            cpus: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         },
         variants: all.iter().map(|runs| runs.row(devices, Some(&without))).collect(),
     })

@@ -2,6 +2,7 @@
 //!
 //! `exitcost` makes them and counts cycles; here places are put beside each other.
 
+mod boots;
 mod ladder;
 mod levels;
 mod outcome;
@@ -13,9 +14,10 @@ use std::time::Duration;
 use exitcost::{Kind, Way};
 
 use crate::error::{BenchError, Result};
+use crate::surroundings::Surroundings;
 
 pub use self::ladder::{Ablation, Ladder, Ladders, Rung};
-pub use self::levels::{description, manner, run_in_lab};
+pub use self::levels::{description, run_in_lab};
 pub use self::outcome::{Conditions, Outcome, Place, Row, Spread};
 
 /// What is asked for.
@@ -47,12 +49,12 @@ impl Plan {
 /// # Errors
 /// When nothing can be measured here.
 pub fn run_here(plan: &Plan, way: Way, stop: &AtomicBool) -> Result<Outcome> {
-    let before = crate::load::average();
+    let surroundings = Surroundings::begin();
     if let Some(ablation) = &plan.ablation {
         let asked = ablation.plan(&plan.kinds, plan.runs);
         let sheet = exitcost::ablate(&asked, stop).map_err(BenchError::Exits)?;
         let ladders = vec![Ladders::new("vm".into(), None, ablation, &plan.kinds, sheet)];
-        return Ok(Outcome::new(Conditions::new(plan, None, before), Vec::new(), ladders));
+        return Ok(Outcome::new(Conditions::new(plan, 0, surroundings), Vec::new(), ladders));
     }
     let sheet = exitcost::measure(&plan.of(way)).map_err(BenchError::Exits)?;
     let name = match way {
@@ -60,5 +62,5 @@ pub fn run_here(plan: &Plan, way: Way, stop: &AtomicBool) -> Result<Outcome> {
         Way::Guest => "guest",
     };
     let places = vec![Place::new(name.into(), None, sheet)];
-    Ok(Outcome::new(Conditions::new(plan, None, before), places, Vec::new()))
+    Ok(Outcome::new(Conditions::new(plan, 0, surroundings), places, Vec::new()))
 }

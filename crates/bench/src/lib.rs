@@ -11,10 +11,14 @@ pub mod channels;
 mod device;
 mod error;
 pub mod exits;
-mod load;
 mod machines;
+mod render;
+mod shape;
+mod surroundings;
 pub mod tracers;
 
 pub use error::{BenchError, Result};
 pub use exitcost::{Kind as ExitKind, Toggle, Way};
+pub use shape::manner;
 pub use stats::Estimate;
+pub use surroundings::Surroundings;

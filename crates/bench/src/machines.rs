@@ -50,31 +50,27 @@ pub(crate) struct Machines {
 impl Machines {
     /// Puts the programs into the machines of a lab that is up.
     pub(crate) fn prepare(lab: &Lab) -> Result<Self> {
-        let (host, guest) = (Machine(lab.session(1)?), Machine(lab.session(2)?));
-        let executor = lab.status()?.pid;
-        let mut machines = Self { host, guest, devices: Vec::new(), executor };
-        let own = std::env::current_exe()
-            .map_err(BenchError::io("cannot find", Path::new("this program")))?;
-        machines.host.put(&own, "/bin/hyperscope")?;
+        let own = own()?;
+        let mut machines = Self::at(lab, 2, &own)?;
         machines.guest.put(&agent(&own)?, "/bin/hyperscope-agent")?;
-        machines.host.shell(&format!("mkdir -p {FOLDER}"))?;
-        machines.guest.shell(&format!("mkdir -p {FOLDER}"))?;
         machines.devices = Device::parse(&machines.guest.shell(LIST)?);
         Ok(machines)
     }
 
     /// A guest with the module that tells of it, and its host with this program.
     pub(crate) fn with_module(lab: &Lab, level: u8) -> Result<Self> {
-        let (host, guest) = (Machine(lab.session(level - 1)?), Machine(lab.session(level)?));
-        let executor = lab.status()?.pid;
-        let mut machines = Self { host, guest, devices: Vec::new(), executor };
-        let own = std::env::current_exe()
-            .map_err(BenchError::io("cannot find", Path::new("this program")))?;
-        machines.host.put(&own, "/bin/hyperscope")?;
         lab.put_module(level)?;
-        machines.host.shell(&format!("mkdir -p {FOLDER}"))?;
-        machines.guest.shell(&format!("mkdir -p {FOLDER}"))?;
-        Ok(machines)
+        Self::at(lab, level, &own()?)
+    }
+
+    /// The guest of this level and its host, which gets this program.
+    fn at(lab: &Lab, level: u8, own: &Path) -> Result<Self> {
+        let (mut host, mut guest) =
+            (Machine(lab.session(level - 1)?), Machine(lab.session(level)?));
+        host.put(own, "/bin/hyperscope")?;
+        host.shell(&format!("mkdir -p {FOLDER}"))?;
+        guest.shell(&format!("mkdir -p {FOLDER}"))?;
+        Ok(Self { host, guest, devices: Vec::new(), executor: lab.status()?.pid })
     }
 
     /// CPU time that executing all machines took by now.
@@ -92,6 +88,10 @@ impl Machines {
     pub(crate) fn executor(&self) -> Option<i32> {
         self.executor
     }
+}
+
+fn own() -> Result<PathBuf> {
+    std::env::current_exe().map_err(BenchError::io("cannot find", Path::new("this program")))
 }
 
 /// The agent's program: named, or built with this one and beside it.

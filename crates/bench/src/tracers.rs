@@ -16,7 +16,7 @@ mod subject;
 mod tracer;
 mod volume;
 
-use lab::{Accelerator, Arch, Description, Lab, Tool};
+use lab::{Arch, Description, Lab};
 use stats::Chance;
 
 use self::ladder::{Ladder, Of, Round};
@@ -24,8 +24,9 @@ use self::run::{Manner, Run, run as run_once};
 use self::tracer::Setup;
 use crate::anew::{Anew, Folder};
 use crate::error::Result;
-use crate::load;
 use crate::machines::Machines;
+use crate::shape;
+use crate::surroundings::Surroundings;
 
 pub use self::outcome::{Conditions, Outcome, PartCost, Row, Volume};
 pub use self::plan::Plan;
@@ -33,12 +34,8 @@ pub use self::subject::Subject;
 pub use self::tracer::{Part, Tracer};
 pub use crate::anew::Tell;
 
-/// What an instruction takes where they are counted: 10^9 a second, as many as real processors do.
-const INSTRUCTION_NS: u32 = 1;
 /// Memory of the guest: perf and its libraries are in it twice while it boots.
 const GUEST_MIB: u32 = 512;
-/// Memory that it shares with its host.
-const SHARED_MIB: u32 = 16;
 /// Memory of the innermost guest's host, where there are three levels.
 const MIDDLE_MIB: u32 = 1536;
 /// Memory of the first machine then.
@@ -53,26 +50,14 @@ pub fn description(plan: &Plan) -> Description {
         description.guest.memory_mib = MIDDLE_MIB;
         description.memory_mib = FIRST_MIB;
     }
-    for (tracer, tool) in [(Tracer::Perf, Tool::Perf), (Tracer::Lttng, Tool::Lttng)] {
-        if plan.tracers.contains(&tracer) {
-            description.guest.tools.push(tool);
-        }
-    }
+    description.guest.tools = plan.tracers.iter().filter_map(|tracer| tracer.tool()).collect();
     if plan.tracers.contains(&Tracer::Shm) {
-        description.guest.shm_mib = Some(SHARED_MIB);
+        description.guest.shm_mib = Some(shape::SHARED_MIB);
     }
     if plan.counts_instructions {
-        description.cpus = 1;
-        description.instruction_ns = Some(INSTRUCTION_NS);
+        shape::count_instructions(&mut description);
     }
     description
-}
-
-/// How a plan's lab is brought up.
-#[must_use]
-pub fn manner(plan: &Plan, offline: bool) -> lab::Manner {
-    // As for channels: guests that were loaded while instructions are counted hang more often.
-    lab::Manner { offline, snapshot: !plan.counts_instructions }
 }
 
 /// Measures in a lab that is up as [`description`] says.
@@ -80,41 +65,25 @@ pub fn manner(plan: &Plan, offline: bool) -> lab::Manner {
 /// # Errors
 /// When a machine, or a program in it, fails.
 pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
-    let load_before = load::average();
-    let wanted = description(plan);
+    let surroundings = Surroundings::begin_in(lab)?;
     let prepare = |lab: &Lab| -> Result<Vec<Machines>> {
         (2..=plan.levels).map(|level| Machines::with_module(lab, level)).collect()
     };
-    let anew = Anew {
-        lab,
-        wanted: &wanted,
-        manner: manner(plan, true),
-        tell,
-        prepare: &prepare,
-        machines: None,
-        is_down: false,
-        repeated_runs: 0,
-    };
+    let anew = Anew::new(lab, description(plan), tell, &prepare);
     let mut bench = Bench { plan, anew, folder: Folder::make()? };
     let mut ladders = ladders(plan);
     bench.rounds(&mut ladders)?;
     Ok(Outcome {
         schema: "hyperscope.bench-tracers/1",
         conditions: Conditions {
-            accelerator: match lab.description()?.accelerator {
-                Some(Accelerator::Kvm) => "kvm",
-                _ => "tcg",
-            },
+            surroundings: surroundings.end(),
             rounds: plan.rounds,
             iterations: plan.iterations,
             seed: plan.seed,
-            counts_instructions: plan.counts_instructions,
-            host_cpus: wanted.cpus,
+            host_cpus: bench.anew.wanted().cpus,
             repeated_runs: bench.anew.repeated_runs,
-            load_average: [load_before, load::average()],
-            cpus: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         },
-        tracers: rows(&ladders),
+        tracers: rows(plan, &ladders),
         volumes: ladders.iter().flat_map(Ladder::volumes).collect(),
     })
 }
@@ -124,7 +93,7 @@ fn ladders(plan: &Plan) -> Vec<Ladder> {
     let mut ladders = Vec::new();
     for &subject in &plan.subjects {
         for level in 2..=plan.levels {
-            let wanted = |tracer: &&Tracer| level == 2 || tracer.leaves_the_guest();
+            let wanted = |tracer: &&Tracer| level == 2 || tracer.can_be_nested();
             let tracers = plan.tracers.iter().filter(wanted);
             ladders.extend(tracers.map(|&tracer| Ladder::of_tracer(subject, level, tracer)));
         }
@@ -135,17 +104,21 @@ fn ladders(plan: &Plan) -> Vec<Ladder> {
     ladders
 }
 
-fn rows(ladders: &[Ladder]) -> Vec<Row> {
+fn rows(plan: &Plan, ladders: &[Ladder]) -> Vec<Row> {
     let tracer = |ladder: &Ladder| match ladder.of {
         Of::Tracer(tracer, _) => Some(tracer),
-        Of::Volumes(_) => None,
+        Of::Volumes => None,
     };
     let below = |of: &Ladder| {
         ladders.iter().find(|one| {
             one.subject == of.subject && one.level + 1 == of.level && tracer(one) == tracer(of)
         })
     };
-    ladders.iter().filter_map(|ladder| ladder.row(below(ladder))).collect()
+    let measured = ladders.iter().filter_map(|ladder| ladder.row(below(ladder)));
+    let without = plan.subjects.iter().flat_map(|&subject| {
+        plan.missing.iter().map(move |(tracer, why)| Row::without(subject, *tracer, why))
+    });
+    measured.chain(without).collect()
 }
 
 struct Bench<'a> {

@@ -55,13 +55,15 @@ fn expand(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 /// `guest-NAME.dat`, or the folder of pages that a recorder left in its place that was killed.
 fn is_guest(path: &Path) -> bool {
-    let Some(name) = path.file_name().map(|name| name.to_string_lossy()) else { return false };
-    let is_unfinished = || {
-        name.ends_with(".pages")
-            && path.join("events").is_dir()
-            && !path.with_extension("dat").exists()
-    };
-    name.starts_with("guest-") && (name.ends_with(".dat") || is_unfinished())
+    let is = |kind: &str| path.extension().is_some_and(|own| own == kind);
+    let is_unfinished =
+        || is("pages") && path.join("events").is_dir() && !path.with_extension("dat").exists();
+    guest_named(path).is_some() && (is("dat") || is_unfinished())
+}
+
+/// The NAME of a session's file `guest-NAME.KIND`.
+pub(crate) fn guest_named(path: &Path) -> Option<String> {
+    Some(path.file_stem()?.to_string_lossy().strip_prefix("guest-")?.to_owned())
 }
 
 /// Leaves out what is named twice: its events would count twice.

@@ -8,6 +8,8 @@ use std::path::Path;
 use report::{AgentCost, RecorderCost};
 use serde_json::Value;
 
+use crate::inputs::guest_named;
+
 /// A `session.json` longer than this is none.
 const MAX_BYTES: u64 = 16 << 20;
 
@@ -31,10 +33,9 @@ pub(crate) fn recorded(recording: &Path) -> Recorded {
 /// What the recorder of this recording says went wrong with it.
 pub(crate) fn faults(recording: &Path) -> Vec<String> {
     let told = read(recording).unwrap_or_default();
-    let name = recording.file_stem().map(|name| name.to_string_lossy().into_owned());
-    let of_guest = name.as_deref().and_then(|name| name.strip_prefix("guest-"));
-    let is_it = |guest: &&Value| guest.get("name").and_then(Value::as_str) == of_guest;
-    let told = match of_guest {
+    let of_guest = guest_named(recording);
+    let is_it = |guest: &&Value| guest.get("name").and_then(Value::as_str) == of_guest.as_deref();
+    let told = match &of_guest {
         None => Some(&told),
         Some(_) => {
             let guests = told.get("guests").and_then(Value::as_array);

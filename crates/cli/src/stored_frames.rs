@@ -13,6 +13,8 @@ use hypertrace::{FrameWords, STORED_MAGIC, Stored, StoredWriter};
 use sources::Recording;
 use sys::FileMap;
 
+use crate::inputs::guest_named;
+
 /// Frames, wherever they came from.
 pub(crate) struct Frames {
     path: PathBuf,
@@ -70,8 +72,8 @@ impl Frames {
     }
 
     /// What the guest is called: the NAME of `guest-NAME.hypertrace`.
-    pub(crate) fn guest(&self) -> Option<&str> {
-        self.path.file_stem()?.to_str()?.strip_prefix("guest-")
+    pub(crate) fn guest(&self) -> Option<String> {
+        guest_named(&self.path)
     }
 
     /// Where they are.
@@ -91,8 +93,8 @@ fn in_session(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).with_context(failed)? {
         let path = entry.with_context(failed)?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.starts_with("guest-") && name.ends_with(".hypertrace") {
+        let is_frames = path.extension().is_some_and(|kind| kind == "hypertrace");
+        if is_frames && guest_named(&path).is_some() {
             if !begins_with(&path, &STORED_MAGIC) {
                 bail!("{}: no file of frames", path.display());
             }

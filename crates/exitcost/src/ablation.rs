@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use serde::{Deserialize, Serialize};
 
 use crate::kind::Kind;
+use crate::sheet::System;
 use crate::toggle::Toggle;
 
 /// What is asked for.
@@ -25,14 +26,8 @@ pub struct AblationPlan {
 /// What was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AblationSheet {
-    /// Who made the processor, as it says itself.
-    pub processor: String,
-    /// The hypervisor that this system runs on, as that says itself.
-    pub hypervisor: Option<String>,
-    /// The module that is KVM for this system's processor.
-    pub kvm: Option<String>,
-    /// Ticks of the time stamp counter in a millisecond.
-    pub tsc_khz: Option<f64>,
+    /// Where.
+    pub system: System,
     /// One for each step, in the plan's order.
     pub steps: Vec<StepSheet>,
 }

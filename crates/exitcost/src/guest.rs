@@ -7,12 +7,12 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use sys::PhysicalPage;
-use sys::guest_instructions::{self as instructions, PortReader, hypervisor, processor};
+use sys::guest_instructions::{self as instructions, PortReader};
 
 use crate::host;
 use crate::kind::{IO_APIC, Kind, LEAF, MAGIC, MSR_APIC_BASE, PORT_PIC};
-use crate::runs::{WARM_UP, net, operations, per};
-use crate::sheet::{Row, Sheet, Way};
+use crate::runs::{EMPTY, WARM_UP, float, net, operations, per};
+use crate::sheet::{Row, Sheet, System, Way};
 use crate::ways::Plan;
 
 /// A page between RAM and devices, on the boards of QEMU.
@@ -33,40 +33,31 @@ struct Series {
 
 /// Measures.
 pub(crate) fn measure(plan: &Plan) -> Sheet {
+    let system = host::system();
     let mut rows = Vec::new();
     let mut all = Vec::new();
     for kind in Kind::ALL.into_iter().filter(|kind| plan.kinds.contains(kind)) {
-        match begin(kind, plan) {
+        match begin(kind, plan, &system) {
             Ok(series) => all.push(series),
             Err(why) => rows.push(Row::without(kind, what(kind), why)),
         }
     }
     let mut empty_cycles = Vec::new();
     for _ in 0..plan.runs {
-        let count = 10_000;
-        let empty = per(float(instructions::empty_loop(count)), count);
+        let empty = per(float(instructions::empty_loop(EMPTY)), EMPTY);
         empty_cycles.push(empty);
-        for series in &mut all {
+        for series in all.iter_mut().filter(|series| series.row.not_measured.is_none()) {
             series.run(empty);
         }
     }
     rows.extend(all.into_iter().map(|series| series.row));
     rows.sort_by_key(|row| row.kind);
-    Sheet {
-        way: Way::Guest,
-        processor: processor(),
-        hypervisor: hypervisor(),
-        kvm: host::kvm(),
-        tsc_khz: host::tsc_khz(),
-        empty_cycles,
-        rows,
-    }
+    Sheet { way: Way::Guest, system, empty_cycles, rows }
 }
 
 /// Prepares a kind and warms it up; why not, where it can't be made here.
-fn begin(kind: Kind, plan: &Plan) -> Result<Series, String> {
-    let below = hypervisor();
-    match below.as_deref() {
+fn begin(kind: Kind, plan: &Plan, system: &System) -> Result<Series, String> {
+    match system.hypervisor.as_deref() {
         None => return Err("this is no guest: nothing makes it exit".into()),
         Some(EMULATOR) => {
             return Err("an emulator executes this system: nothing exits from it".into());
@@ -76,7 +67,7 @@ fn begin(kind: Kind, plan: &Plan) -> Result<Series, String> {
         }
         Some(_) => {}
     }
-    let mut make = prepare(kind)?;
+    let mut make = prepare(kind, system.tsc_khz)?;
     let begun = Instant::now();
     make(WARM_UP).map_err(|error| error.to_string())?;
     let row = Row {
@@ -88,7 +79,7 @@ fn begin(kind: Kind, plan: &Plan) -> Result<Series, String> {
     Ok(Series { row, make })
 }
 
-fn prepare(kind: Kind) -> Result<Make, String> {
+fn prepare(kind: Kind, tsc_khz: Option<f64>) -> Result<Make, String> {
     let refused = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
     Ok(match kind {
         Kind::Cpuid => Box::new(|count| Ok(float(instructions::cpuid_loop(LEAF, count)))),
@@ -110,11 +101,14 @@ fn prepare(kind: Kind) -> Result<Make, String> {
             let page = PhysicalPage::map(address).map_err(refused("/dev/mem"))?;
             Box::new(move |count| Ok(float(page.read_loop(count))))
         }
-        Kind::HltWake => Box::new(|count| Ok(naps(count))),
+        Kind::HltWake => {
+            let khz = tsc_khz.ok_or("the time stamp counter stands still")?;
+            Box::new(move |count| Ok(naps(count, khz)))
+        }
         Kind::Wrmsr | Kind::Cr8Read | Kind::Cr8Write => {
             return Err("not from user space: --vm".into());
         }
-        Kind::KickPort | Kind::KickMmio => {
+        Kind::KickPort | Kind::KickMmio | Kind::Send => {
             return Err("a doorbell of a device, which its driver has: --vm".into());
         }
     })
@@ -155,20 +149,14 @@ fn read_register(registers: &File, count: u64) -> io::Result<f64> {
 }
 
 /// Sleeps; what they took beyond what was asked for.
-fn naps(count: u64) -> f64 {
-    let khz = host::tsc_khz().unwrap_or(0.0);
-    let asked = NAP.as_secs_f64() * 1e3 * khz;
+fn naps(count: u64, tsc_khz: f64) -> f64 {
+    let asked = NAP.as_secs_f64() * 1e3 * tsc_khz;
     let beyond = (0..count).map(|_| {
         let begun = sys::time_stamp_counter();
         sleep(NAP);
         float(sys::time_stamp_counter().saturating_sub(begun)) - asked
     });
     beyond.sum()
-}
-
-#[allow(clippy::cast_precision_loss, reason = "below 2^53 but after months of cycles")]
-fn float(cycles: u64) -> f64 {
-    cycles as f64
 }
 
 fn what(kind: Kind) -> String {
@@ -183,8 +171,11 @@ fn what(kind: Kind) -> String {
         Kind::MmioKernel => format!("read of {IO_APIC:#x}, the I/O APIC"),
         Kind::MmioUser => format!("read of {UNBACKED:#x}, which no device has"),
         Kind::HltWake => format!("sleep of {} ms: from its end to the program", NAP.as_millis()),
-        Kind::Wrmsr | Kind::Cr8Read | Kind::Cr8Write | Kind::KickPort | Kind::KickMmio => {
-            kind.name().into()
-        }
+        Kind::Wrmsr
+        | Kind::Cr8Read
+        | Kind::Cr8Write
+        | Kind::KickPort
+        | Kind::KickMmio
+        | Kind::Send => kind.name().into(),
     }
 }

@@ -4,9 +4,18 @@ use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use sys::guest_instructions::{hypervisor, processor};
+
+use crate::sheet::System;
+
+/// This system.
+pub(crate) fn system() -> System {
+    System { processor: processor(), hypervisor: hypervisor(), kvm: kvm(), tsc_khz: tsc_khz() }
+}
+
 /// The module that makes KVM work on the processor: `kvm_amd`. None where that can't be told: there is
 /// none, or several are part of the kernel.
-pub(crate) fn kvm() -> Option<String> {
+fn kvm() -> Option<String> {
     let modules = fs::read_dir("/sys/module").ok()?;
     let names = modules.filter_map(|module| module.ok()?.file_name().into_string().ok());
     let mut of_processors = names.filter(|name| name.starts_with("kvm_"));
@@ -15,7 +24,7 @@ pub(crate) fn kvm() -> Option<String> {
 }
 
 /// Ticks in a millisecond, looked at for a twentieth of a second. None where it stands still.
-pub(crate) fn tsc_khz() -> Option<f64> {
+fn tsc_khz() -> Option<f64> {
     let (begun, from) = (Instant::now(), sys::time_stamp_counter());
     sleep(Duration::from_millis(50));
     let (took, to) = (begun.elapsed(), sys::time_stamp_counter());

@@ -47,13 +47,15 @@ pub enum Kind {
     KickPort,
     /// A write to memory that rings an eventfd.
     KickMmio,
+    /// A frame sent by a queue of a virtio device, from the doorbell to the interrupt that says it's gone.
+    Send,
     /// From a signal for a halted processor to its next instruction.
     HltWake,
 }
 
 impl Kind {
     /// All, in the order of reports.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Cpuid,
         Self::Hypercall,
         Self::Rdmsr,
@@ -66,6 +68,7 @@ impl Kind {
         Self::MmioUser,
         Self::KickPort,
         Self::KickMmio,
+        Self::Send,
         Self::HltWake,
     ];
 
@@ -85,13 +88,13 @@ impl Kind {
             Self::MmioUser => "mmio-user",
             Self::KickPort => "kick-port",
             Self::KickMmio => "kick-mmio",
+            Self::Send => "send",
             Self::HltWake => "hlt-wake",
         }
     }
 
-    /// The kind of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    /// Whether 64-bit mode alone has its instruction.
+    pub(crate) fn needs_long_mode(self) -> bool {
+        matches!(self, Self::Cr8Read | Self::Cr8Write)
     }
 }

@@ -29,6 +29,8 @@ mod payload;
 #[cfg(target_arch = "x86_64")]
 mod runs;
 #[cfg(target_arch = "x86_64")]
+mod server;
+#[cfg(target_arch = "x86_64")]
 mod steps;
 #[cfg(target_arch = "x86_64")]
 mod vm;
@@ -37,6 +39,6 @@ mod waker;
 
 pub use ablation::{AblationPlan, AblationSheet, StepSheet, ablate};
 pub use kind::Kind;
-pub use sheet::{HandledBy, Row, Sheet, Way};
+pub use sheet::{HandledBy, Row, Sheet, System, Way};
 pub use toggle::Toggle;
 pub use ways::{Plan, measure};

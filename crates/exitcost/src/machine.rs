@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use sys::Tap;
 use sys::kvm::{
     Controllers, Doorbell, KvmError, Registers, Segment, SpecialRegisters, Table, TinyVm, VmExit,
 };
@@ -11,6 +12,8 @@ use sys::kvm::{
 use crate::counters::Counter;
 use crate::kind::{IO_APIC, Kind, MEMORY_BELL, PORT_BELL};
 use crate::payload::{self, Facts, PORT_DONE};
+use crate::runs::float;
+use crate::server::{self, Server};
 use crate::waker::{self, Waker};
 
 const MEMORY_BYTES: usize = 0x20000;
@@ -43,6 +46,8 @@ pub(crate) struct Setup {
     pub(crate) controllers: Controllers,
     /// Whether bells ring in KVM, or come back to user space, which rings them.
     pub(crate) has_doorbells: bool,
+    /// Whether the kernel's vhost-net takes what is sent, and not a program.
+    pub(crate) has_vhost: bool,
 }
 
 /// Why a machine did not do what it was to do.
@@ -76,10 +81,14 @@ pub(crate) struct Machine {
     setup: Setup,
     facts: Facts,
     exits: Option<Counter>,
+    /// Where frames go; made for the first.
+    tap: Option<Tap>,
     asks: OwnedFd,
     wakes: OwnedFd,
     /// How long a signal for the halted machine waits.
     nap: Duration,
+    /// Whether a batch did not come to its end: it may be in the midst of anything.
+    has_failed: bool,
 }
 
 /// Bounds of the time that the machine is given to fall asleep. The least is within what KVM polls for
@@ -108,16 +117,27 @@ impl Machine {
         fill(vm.memory_mut(), setup.long_mode);
         // Older kernels have no such file.
         let exits = vm.counters().ok().and_then(|file| Counter::find(file, "exits").ok());
-        Ok(Self { vm, setup, facts, exits, asks, wakes, nap: NAP[1] })
+        Ok(Self { vm, setup, facts, exits, tap: None, asks, wakes, nap: NAP[1], has_failed: false })
     }
 
-    /// Does an operation so many times; nothing so many times, for none.
+    /// Does an operation so many times; nothing so many times, for none. In a machine made anew, where
+    /// the one before did not come to an end.
     pub(crate) fn batch(
         &mut self,
         kind: Option<Kind>,
         count: u64,
         at_most: Duration,
     ) -> Result<Batch> {
+        if self.has_failed {
+            let nap = self.nap;
+            *self = Self { nap, ..Self::new(self.setup, self.facts.has_vmmcall)? };
+        }
+        let batch = self.try_batch(kind, count, at_most);
+        self.has_failed = batch.is_err();
+        batch
+    }
+
+    fn try_batch(&mut self, kind: Option<Kind>, count: u64, at_most: Duration) -> Result<Batch> {
         let is_wake = kind == Some(Kind::HltWake);
         // Kicks of earlier batches, which nobody took.
         self.drain()?;
@@ -136,12 +156,15 @@ impl Machine {
         } else {
             None
         };
+        let server = if kind == Some(Kind::Send) { Some(self.serve()?) } else { None };
         let before = self.exits()?;
         let begun = Instant::now();
-        let user_exits = self.run(at_most)?;
+        let user_exits = self.run(at_most, server.as_ref())?;
         if kind.is_none() {
             self.nap = self.nap.min(EXITS_TO_HALT * begun.elapsed()).max(NAP[0]);
         }
+        drop(server);
+        self.vm.end_vhost();
         // The exit that said that all is done is none of the operation's.
         let exits = self.exits()?.zip(before).map(|(after, before)| (after - before).max(1) - 1);
         let cycles = match waker {
@@ -149,6 +172,21 @@ impl Machine {
             None => float(self.word(RESULTS + 8).wrapping_sub(self.word(RESULTS))),
         };
         Ok(Batch { cycles, exits, user_exits })
+    }
+
+    /// Has somebody serve what is sent.
+    fn serve(&mut self) -> Result<Server> {
+        let tap = match &self.tap {
+            Some(tap) => tap.try_clone()?,
+            None => self.tap.insert(Tap::make()?).try_clone()?,
+        };
+        if self.setup.has_vhost {
+            Ok(server::by_vhost(&mut self.vm, &tap, &self.asks, &self.wakes)?)
+        } else if self.setup.has_doorbells {
+            Ok(server::by_thread(tap, &self.asks, &self.wakes)?)
+        } else {
+            Ok(Server::Own(tap))
+        }
     }
 
     fn exits(&self) -> Result<Option<u64>> {
@@ -162,7 +200,7 @@ impl Machine {
     }
 
     /// Lets it run to its end; how often it came back before.
-    fn run(&mut self, at_most: Duration) -> Result<u64> {
+    fn run(&mut self, at_most: Duration, server: Option<&Server>) -> Result<u64> {
         let mut user_exits = 0;
         loop {
             let exit = self.vm.run(at_most)?;
@@ -171,7 +209,10 @@ impl Machine {
             }
             user_exits += 1;
             match exit {
-                VmExit::Port(PORT_BELL) => waker::ring(&self.asks)?,
+                VmExit::Port(PORT_BELL) => match server {
+                    Some(Server::Own(tap)) => server::send(tap, &self.wakes)?,
+                    _ => waker::ring(&self.asks)?,
+                },
                 VmExit::Memory(address) if address == u64::from(MEMORY_BELL) => {
                     waker::ring(&self.asks)?;
                 }
@@ -204,11 +245,6 @@ impl Machine {
         let bytes = self.vm.memory().get(at..).and_then(<[u8]>::first_chunk);
         bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
-}
-
-#[allow(clippy::cast_precision_loss, reason = "below 2^53 but after months of cycles")]
-fn float(cycles: u64) -> f64 {
-    cycles as f64
 }
 
 fn put(memory: &mut [u8], at: usize, bytes: &[u8]) {

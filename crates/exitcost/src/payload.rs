@@ -7,6 +7,7 @@
 use crate::kind::{
     IO_APIC, Kind, LEAF, MAGIC, MEMORY_BELL, MSR_APIC_BASE, PORT_BELL, PORT_PIC, UNBACKED,
 };
+use crate::server::AVAILABLE_COUNT;
 
 /// A write to this port says that the loop is over.
 pub(crate) const PORT_DONE: u16 = MAGIC + 2;
@@ -87,6 +88,11 @@ fn operation(kind: Kind, facts: Facts) -> Vec<u8> {
         Kind::MmioUser => [&mov_esi(UNBACKED)[..], &LOAD].concat(),
         Kind::KickPort => [&mov_dx(PORT_BELL)[..], &[OUT_DX_AL]].concat(),
         Kind::KickMmio => [&mov_esi(MEMORY_BELL)[..], &STORE].concat(),
+        // One more is available; the bell says so, and the interrupt that it's gone. `inc word [esi]`.
+        Kind::Send => {
+            let add = [&mov_esi(AVAILABLE_COUNT)[..], &[0x66, 0xff, 0x06]].concat();
+            [&add[..], &mov_dx(PORT_BELL), &[OUT_DX_AL], &WAIT].concat()
+        }
         // The bell asks for the signal; `esi` is where samples go.
         Kind::HltWake => [&mov_dx(PORT_BELL)[..], &[OUT_DX_AL], &WAIT, &TSC, &KEEP_SAMPLE].concat(),
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+/// Turns of the empty loop.
+pub(crate) const EMPTY: u64 = 10_000;
 /// Operations that warm up, and tell how long one takes.
 pub(crate) const WARM_UP: u64 = 64;
 /// The least a run has, however long they take.
@@ -24,6 +26,11 @@ pub(crate) fn net(cycles: f64, operations: u64, empty: f64) -> f64 {
 #[allow(clippy::cast_precision_loss, reason = "operations are at most MOST")]
 pub(crate) fn per(sum: f64, operations: u64) -> f64 {
     sum / operations.max(1) as f64
+}
+
+#[allow(clippy::cast_precision_loss, reason = "below 2^53 but after months of cycles")]
+pub(crate) fn float(cycles: u64) -> f64 {
+    cycles as f64
 }
 
 #[cfg(test)]

@@ -26,11 +26,9 @@ pub enum HandledBy {
     User,
 }
 
-/// All kinds, measured in one way on one system.
+/// A system on which exits are made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Sheet {
-    /// How.
-    pub way: Way,
+pub struct System {
     /// Who made the processor, as it says itself: `AuthenticAMD`.
     pub processor: String,
     /// The hypervisor that this system runs on, as that says itself: `KVMKVMKVM`.
@@ -39,6 +37,15 @@ pub struct Sheet {
     pub kvm: Option<String>,
     /// Ticks of the time stamp counter in a millisecond, by this system's clock.
     pub tsc_khz: Option<f64>,
+}
+
+/// All kinds, measured in one way on one system.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sheet {
+    /// How.
+    pub way: Way,
+    /// Where.
+    pub system: System,
     /// Cycles that a turn of the loop takes with nothing in it, in each run; taken from all others.
     pub empty_cycles: Vec<f64>,
     /// One row a kind.

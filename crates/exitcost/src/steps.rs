@@ -6,23 +6,27 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sys::guest_instructions::{has_vmmcall, hypervisor, processor};
+use sys::guest_instructions::has_vmmcall;
 use sys::kvm::Controllers;
 
 use crate::ablation::{AblationPlan, AblationSheet, StepSheet};
 use crate::host;
 use crate::kind::Kind;
 use crate::machine::{LONG, Machine, MachineError, SHORT, Setup};
-use crate::runs::{WARM_UP, net, per};
+use crate::runs::{EMPTY, WARM_UP, net, per};
 use crate::toggle::Toggle;
 use crate::undo::Undo;
-use crate::vm::{self, EMPTY};
+use crate::vm;
 
 /// Where changes are noted while they are in force: only root writes there.
 const NOTE: &str = "/run/hyperscope-bench-exits.undo";
 
 /// Measures; as [`crate::ablate`] says.
 pub(crate) fn ablate(plan: &AblationPlan, stop: &AtomicBool) -> Result<AblationSheet, String> {
+    let (_, long_mode) = vm::machine().map_err(|error| error.to_string())?;
+    if !long_mode && plan.kinds.iter().any(|kind| kind.needs_long_mode()) {
+        return Err(vm::NO_CR8.into());
+    }
     let kinds = plan.kinds.len();
     let fresh = StepSheet { cycles: vec![Vec::new(); kinds], not_measured: None };
     let mut steps = vec![fresh; plan.steps.len()];
@@ -37,7 +41,7 @@ pub(crate) fn ablate(plan: &AblationPlan, stop: &AtomicBool) -> Result<AblationS
             if sheet.not_measured.is_some() {
                 continue;
             }
-            match step(plan, toggles) {
+            match step(plan, toggles, long_mode) {
                 Ok(cycles) => {
                     sheet.cycles.iter_mut().zip(cycles).for_each(|(all, one)| all.push(one));
                 }
@@ -46,24 +50,19 @@ pub(crate) fn ablate(plan: &AblationPlan, stop: &AtomicBool) -> Result<AblationS
             }
         }
     }
-    Ok(AblationSheet {
-        processor: processor(),
-        hypervisor: hypervisor(),
-        kvm: host::kvm(),
-        tsc_khz: host::tsc_khz(),
-        steps,
-    })
+    Ok(AblationSheet { system: host::system(), steps })
 }
 
 /// A run of each kind, with things switched.
-fn step(plan: &AblationPlan, toggles: &[Toggle]) -> Result<Vec<f64>, String> {
+fn step(plan: &AblationPlan, toggles: &[Toggle], long_mode: bool) -> Result<Vec<f64>, String> {
     let mut undo = Undo::new(Path::new(NOTE)).map_err(|error| error.to_string())?;
     for toggle in toggles {
         toggle.apply(&mut undo).map_err(|error| error.to_string())?;
     }
     let has = |toggle: &Toggle| toggles.contains(toggle);
     let controllers = if has(&Toggle::NoIrqchip) { Controllers::User } else { Controllers::Kernel };
-    let setup = Setup { long_mode: true, controllers, has_doorbells: !has(&Toggle::NoIoeventfd) };
+    let (has_doorbells, has_vhost) = (!has(&Toggle::NoIoeventfd), has(&Toggle::Vhost));
+    let setup = Setup { long_mode, controllers, has_doorbells, has_vhost };
     let cycles = in_machine(plan, setup).map_err(|error| error.to_string());
     undo.done();
     cycles

@@ -14,6 +14,8 @@ use crate::undo::Undo;
 pub enum Toggle {
     /// Doorbells come back to the program that has the machine, which rings them: no ioeventfd.
     NoIoeventfd,
+    /// The kernel's vhost-net takes the frames that are sent, and not a thread of the program.
+    Vhost,
     /// KVM has no interrupt controllers: ports of theirs and halts are the program's.
     NoIrqchip,
     /// A parameter of a kernel module has another value.
@@ -22,6 +24,12 @@ pub enum Toggle {
         name: String,
         /// The value.
         value: String,
+    },
+    /// The kernel was booted with this on its command line, too; parameters of modules are
+    /// `MODULE.NAME=VALUE` there.
+    Boot {
+        /// The words.
+        text: String,
     },
     /// KVM's events are recorded.
     KvmEvents,
@@ -46,7 +54,9 @@ impl Toggle {
     pub fn name(&self) -> String {
         match self {
             Self::NoIoeventfd => "no ioeventfd".into(),
+            Self::Vhost => "vhost".into(),
             Self::NoIrqchip => "no irqchip in KVM".into(),
+            Self::Boot { text } => format!("booted with {text}"),
             Self::Parameter { name, value } => format!("{name}={value}"),
             Self::KvmEvents => "kvm events".into(),
             Self::KvmSchedEvents => "kvm and sched events".into(),
@@ -63,13 +73,22 @@ impl Toggle {
             "all" => return Some([Self::tracers(), Self::settings()].concat()),
             "tracers" => return Some(Self::tracers()),
             "settings" => return Some(Self::settings()),
+            "boot" => return Some(Self::boots()),
             "no-ioeventfd" => Self::NoIoeventfd,
+            "vhost" => Self::Vhost,
             "no-irqchip" => Self::NoIrqchip,
             "kvm-events" => Self::KvmEvents,
             "kvm-sched-events" => Self::KvmSchedEvents,
             "kprobe" => Self::Kprobe,
             "function" => Self::Function,
             "function-graph" => Self::FunctionGraph,
+            other if other.starts_with("boot:") => {
+                let text = other.trim_start_matches("boot:");
+                let is_word = |c: char| c.is_ascii_graphic();
+                Self::Boot {
+                    text: Some(text).filter(|it| !it.is_empty() && it.chars().all(is_word))?.into(),
+                }
+            }
             other => {
                 let (name, value) = other.split_once('=').filter(|(name, _)| name.contains('/'))?;
                 Self::Parameter { name: name.into(), value: value.into() }
@@ -100,15 +119,43 @@ impl Toggle {
             parameter("kvm/nx_huge_pages", "off"),
             parameter("kvm_intel/vmentry_l1d_flush", "never"),
             Self::NoIoeventfd,
+            Self::Vhost,
             Self::NoIrqchip,
         ]
+    }
+
+    /// What is read as the kernel boots, or a module is loaded: mitigations of processors' faults, and what
+    /// KVM leaves to AMD's hardware.
+    #[must_use]
+    pub fn boots() -> Vec<Self> {
+        let words = [
+            "mitigations=off",
+            "kvm_amd.npt=0",
+            "kvm_amd.avic=1",
+            "kvm_amd.vls=0",
+            "kvm_amd.vgif=0",
+        ];
+        words.map(|text| Self::Boot { text: text.into() }).into()
+    }
+
+    /// What the kernel's command line has to have for it, if it is of that kind.
+    #[must_use]
+    pub fn boot(&self) -> Option<&str> {
+        match self {
+            Self::Boot { text } => Some(text),
+            _ => None,
+        }
     }
 
     /// Switches it, until the change is undone. What machines do without is theirs alone, and nothing
     /// here.
     pub(crate) fn apply(&self, undo: &mut Undo) -> io::Result<()> {
         match self {
-            Self::NoIoeventfd | Self::NoIrqchip => Ok(()),
+            Self::NoIoeventfd | Self::Vhost | Self::NoIrqchip => Ok(()),
+            Self::Boot { .. } => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the kernel reads it as it boots: --lab boots one for it",
+            )),
             Self::Parameter { name, value } => set_parameter(undo, name, value),
             Self::KvmEvents => record(undo, &["kvm"]),
             Self::KvmSchedEvents => record(undo, &["kvm", "sched"]),

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use sys::guest_instructions::{has_vmmcall, hypervisor, processor};
+use sys::guest_instructions::has_vmmcall;
 use sys::kvm::Controllers;
 
 use crate::host;
@@ -11,9 +11,12 @@ use crate::kind::{
     IO_APIC, Kind, LEAF, MAGIC, MEMORY_BELL, MSR_APIC_BASE, PORT_BELL, PORT_PIC, UNBACKED,
 };
 use crate::machine::{Batch, LONG, MOST_SAMPLES, Machine, MachineError, SHORT, Setup};
-use crate::runs::{WARM_UP, net, operations, per};
+use crate::runs::{EMPTY, WARM_UP, float, net, operations, per};
 use crate::sheet::{HandledBy, Row, Sheet, Way};
 use crate::ways::Plan;
+
+/// Why there are no exits of CR8 in 32-bit mode.
+pub(crate) const NO_CR8: &str = "KVM here runs no guest in 64-bit mode, and only that has CR8";
 
 /// A kind, and what its runs were.
 struct Series {
@@ -23,20 +26,16 @@ struct Series {
     user_exits: u64,
 }
 
-/// Turns of the empty loop.
-pub(crate) const EMPTY: u64 = 10_000;
-
 /// Measures.
 pub(crate) fn measure(plan: &Plan) -> Result<Sheet, String> {
+    let system = host::system();
     let kinds = Kind::ALL.into_iter().filter(|kind| plan.kinds.contains(kind));
     let (mut machine, long_mode) = match machine() {
         Ok(machine) => machine,
         Err(error) => {
             let why = error.to_string();
-            return Ok(sheet(
-                Vec::new(),
-                kinds.map(|kind| Row::without(kind, what(kind), why.clone())).collect(),
-            ));
+            let rows = kinds.map(|kind| Row::without(kind, what(kind), why.clone())).collect();
+            return Ok(Sheet { way: Way::Vm, system, empty_cycles: Vec::new(), rows });
         }
     };
     let mut all: Vec<Series> =
@@ -52,25 +51,19 @@ pub(crate) fn measure(plan: &Plan) -> Result<Sheet, String> {
     }
     // Those of processors run guests' kernels on them; a paravirtual one interprets much of them.
     let interprets =
-        !host::kvm().is_some_and(|kvm| ["kvm_amd", "kvm_intel"].contains(&kvm.as_str()));
-    Ok(sheet(empty_cycles, all.into_iter().map(|series| series.row(interprets)).collect()))
-}
-
-fn sheet(empty_cycles: Vec<f64>, rows: Vec<Row>) -> Sheet {
-    Sheet {
-        way: Way::Vm,
-        processor: processor(),
-        hypervisor: hypervisor(),
-        kvm: host::kvm(),
-        tsc_khz: host::tsc_khz(),
-        empty_cycles,
-        rows,
-    }
+        !system.kvm.as_ref().is_some_and(|kvm| ["kvm_amd", "kvm_intel"].contains(&kvm.as_str()));
+    let rows = all.into_iter().map(|series| series.row(interprets)).collect();
+    Ok(Sheet { way: Way::Vm, system, empty_cycles, rows })
 }
 
 /// A machine in 64-bit mode; one in 32-bit mode, where KVM can't run that.
-fn machine() -> Result<(Machine, bool), MachineError> {
-    let setup = Setup { long_mode: true, controllers: Controllers::Kernel, has_doorbells: true };
+pub(crate) fn machine() -> Result<(Machine, bool), MachineError> {
+    let setup = Setup {
+        long_mode: true,
+        controllers: Controllers::Kernel,
+        has_doorbells: true,
+        has_vhost: false,
+    };
     let mut machine = Machine::new(setup, has_vmmcall())?;
     if machine.batch(None, 1, SHORT).is_ok() {
         return Ok((machine, true));
@@ -84,8 +77,8 @@ fn machine() -> Result<(Machine, bool), MachineError> {
 fn warm_up(kind: Kind, plan: &Plan, machine: &mut Machine, long_mode: bool) -> Series {
     let without =
         |why| Series { row: Row::without(kind, what(kind), why), exits: None, user_exits: 0 };
-    if !long_mode && matches!(kind, Kind::Cr8Read | Kind::Cr8Write) {
-        return without("KVM here runs no guest in 64-bit mode, and only that has CR8".into());
+    if !long_mode && kind.needs_long_mode() {
+        return without(NO_CR8.into());
     }
     let begun = Instant::now();
     if let Err(error) = machine.batch(Some(kind), WARM_UP, SHORT) {
@@ -128,8 +121,8 @@ impl Series {
         let mut row = self.row;
         let count = row.operations * row.cycles.len() as u64;
         if count > 0 {
-            let exits = self.exits.map(|exits| per(exits as f64, count));
-            let user = per(self.user_exits as f64, count);
+            let exits = self.exits.map(|exits| per(float(exits), count));
+            let user = per(float(self.user_exits), count);
             row.exits_per_operation = exits;
             row.user_exits_per_operation = Some(user);
             row.handled_by = HandledBy::told(exits, user, interprets);
@@ -152,6 +145,7 @@ fn what(kind: Kind) -> String {
         Kind::MmioUser => format!("read of {UNBACKED:#x}"),
         Kind::KickPort => format!("OUT to port {PORT_BELL:#x}, an ioeventfd"),
         Kind::KickMmio => format!("write to {MEMORY_BELL:#x}, an ioeventfd"),
+        Kind::Send => "a frame by a virtqueue: from OUT to its doorbell to the interrupt".into(),
         Kind::HltWake => "HLT: from an irqfd's signal to the next instruction".into(),
     }
 }

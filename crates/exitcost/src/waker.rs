@@ -2,6 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
@@ -25,11 +27,14 @@ pub(crate) fn wait(bell: &impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// The thread, and the moments of its signals.
+/// The thread, and the moments of its signals. When dropped, it ends.
 #[derive(Debug)]
 pub(crate) struct Waker {
-    thread: JoinHandle<io::Result<()>>,
+    /// None once it has ended.
+    thread: Option<JoinHandle<io::Result<()>>>,
     signals: Receiver<u64>,
+    asks: OwnedFd,
+    is_over: Arc<AtomicBool>,
 }
 
 impl Waker {
@@ -40,11 +45,15 @@ impl Waker {
         count: u64,
         nap: Duration,
     ) -> io::Result<Self> {
-        let (asks, wakes) = (asks.try_clone()?, wakes.try_clone()?);
-        let (tell, signals) = channel();
+        let (own, asks, wakes) = (asks.try_clone()?, asks.try_clone()?, wakes.try_clone()?);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (stop, (tell, signals)) = (Arc::clone(&is_over), channel());
         let answer = move || {
             for _ in 0..count {
                 wait(&asks)?;
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
                 sleep(nap);
                 let now = sys::time_stamp_counter();
                 ring(&wakes)?;
@@ -54,12 +63,52 @@ impl Waker {
             Ok(())
         };
         let thread = Builder::new().name("waker".into()).spawn(answer)?;
-        Ok(Self { thread, signals })
+        Ok(Self { thread: Some(thread), signals, asks: own, is_over })
     }
 
     /// The time stamp counter at each signal.
-    pub(crate) fn end(self) -> io::Result<Vec<u64>> {
-        self.thread.join().map_err(|_| io::Error::other("the waker panicked"))??;
+    pub(crate) fn end(mut self) -> io::Result<Vec<u64>> {
+        if let Some(thread) = self.thread.take() {
+            thread.join().map_err(|_| io::Error::other("the waker panicked"))??;
+        }
         Ok(self.signals.try_iter().collect())
+    }
+}
+
+impl Drop for Waker {
+    /// It waits for a ring of a machine that has failed: this one tells it to end.
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.is_over.store(true, Ordering::Relaxed);
+            if ring(&self.asks).is_ok() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_waker_ends_also_when_nobody_asks_any_more() {
+        let (asks, wakes) = (bell().unwrap(), bell().unwrap());
+        let waker = Waker::start(&asks, &wakes, 2, Duration::ZERO).unwrap();
+        ring(&asks).unwrap();
+        wait(&wakes).unwrap();
+        // Joins the thread, which waits for the second ring.
+        drop(waker);
+    }
+
+    #[test]
+    fn each_ring_is_answered_and_its_moment_kept() {
+        let (asks, wakes) = (bell().unwrap(), bell().unwrap());
+        let waker = Waker::start(&asks, &wakes, 2, Duration::ZERO).unwrap();
+        for _ in 0..2 {
+            ring(&asks).unwrap();
+            wait(&wakes).unwrap();
+        }
+        assert_eq!(waker.end().unwrap().len(), 2);
     }
 }

@@ -30,6 +30,9 @@ pub struct Description {
     pub cpus: u32,
     /// Memory of the first machine.
     pub memory_mib: u32,
+    /// What stands on the first machine's kernel's command line beyond the usual.
+    #[serde(default)]
+    pub append: String,
     /// The machine that is the guest of the first; nested ones are like it, less its devices.
     pub guest: Guest,
     /// A folder of this system that the first machine can mount.
@@ -84,6 +87,7 @@ impl Description {
             started: levels,
             cpus: 2,
             memory_mib,
+            append: String::new(),
             guest: Guest {
                 board,
                 cpus: 1,
@@ -108,7 +112,8 @@ impl Description {
         let shape = |lab: &Self| (lab.arch, lab.levels, lab.started);
         let devices =
             |lab: &Self| (lab.guest.board, lab.guest.net, lab.guest.disk_mib, lab.guest.shm_mib);
-        let same_kernel = self.guest.append == wanted.guest.append;
+        let lines = |lab: &Self| (lab.append.clone(), lab.guest.append.clone());
+        let same_kernel = lines(self) == lines(wanted);
         let same_time =
             wanted.instruction_ns.is_none() || self.instruction_ns == wanted.instruction_ns;
         let has = |tool| self.guest.tools.contains(tool);

@@ -132,30 +132,24 @@ impl Ingredients {
             names.extend(GUEST_MODULES);
             names.extend(self.arch.guest_modules());
         }
-        if hosts {
-            names.extend(HOST_MODULES);
-            names.extend(kvm);
-            names.extend(kvm_one_of);
-        }
         let all = KernelModules::list(&self.kernel.modules)?;
-        let mut config = GuestConfig { level, modules: Vec::new(), one_of: Vec::new() };
-        // At hand, and not loaded: machines that host no guest can be given KVM, where the kernel has it.
-        for file in
-            [kvm, kvm_one_of].iter().flat_map(|names| all.in_order(names).unwrap_or_default())
-        {
-            content.copy(&place(&file).1, &file, false);
+        let own = all.in_order(&names)?;
+        // At hand where no guest is hosted, if the kernel has them.
+        let can_be = |name: &&str| hosts || all.in_order(&[*name]).is_ok();
+        let host_names: Vec<&str> =
+            HOST_MODULES.iter().chain(kvm).chain(kvm_one_of).copied().filter(can_be).collect();
+        let mut for_hosts = all.in_order(&host_names)?;
+        for_hosts.retain(|file| !own.contains(file));
+        for file in own.iter().chain(&for_hosts) {
+            content.copy(&place(file), file, false);
         }
-        for file in all.in_order(&names)? {
-            let (name, place) = place(&file);
-            content.copy(&place, &file, false);
-            let module = name.trim_end_matches(".ko").replace('-', "_");
-            let list = if kvm_one_of.contains(&module.as_str()) {
-                &mut config.one_of
-            } else {
-                &mut config.modules
-            };
-            list.push(place);
-        }
+        let is_one_of = |place: &String| {
+            let name = place.rsplit('/').next().unwrap_or_default().trim_end_matches(".ko");
+            kvm_one_of.contains(&name.replace('-', "_").as_str())
+        };
+        let places = |files: &[PathBuf]| files.iter().map(|file| place(file)).collect::<Vec<_>>();
+        let (one_of, for_hosts) = places(&for_hosts).into_iter().partition(is_one_of);
+        let config = GuestConfig { level, modules: places(&own), hosts, for_hosts, one_of };
         let text = serde_json::to_string_pretty(&config)
             .map_err(|error| LabError::Usage(error.to_string()))?;
         content.text(labwire::CONFIG_PATH, text);
@@ -163,12 +157,10 @@ impl Ingredients {
     }
 }
 
-/// The name of a module's file, and where machines have it.
-fn place(file: &Path) -> (String, String) {
+/// Where machines have a module's file.
+fn place(file: &Path) -> String {
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
-    let name = name.unwrap_or_default();
-    let place = format!("/lab/modules/{name}");
-    (name, place)
+    format!("/lab/modules/{}", name.unwrap_or_default())
 }
 
 fn add_libraries(content: &mut Initramfs, root: &Root, program: &Path) -> Result<()> {

@@ -16,7 +16,7 @@ use crate::machine::{Accelerator, Board, Machine, Memory};
 use crate::packages::PackageSet;
 use crate::root::{Kernel, Root};
 use crate::start::guest;
-use crate::tool::ToolFile;
+use crate::tool::{Tool, ToolFile};
 use crate::up::{Manner, Step, Tell};
 
 /// Everything that is needed to start machines.
@@ -40,16 +40,36 @@ impl Kit {
         // Told before hundreds of megabytes are fetched.
         let labguest = labguest::find(wanted.arch)?;
         let (host, root) = roots(cache, wanted, manner, &told)?;
-        let kernel = match &wanted.kernel {
-            Some((image, modules)) => Kernel { image: image.clone(), modules: modules.clone() },
-            None => root.kernel()?,
-        };
-        let tools = tools(cache, wanted, manner, (&root, &kernel), &told)?;
+        let kernel = kernel(wanted, &root)?;
+        let mut tools = Vec::new();
+        for &tool in &wanted.guest.tools {
+            tools.extend(tool_files(tool, cache, wanted, manner, (&root, &kernel), &told)?);
+        }
         told("making images");
         let ingredients = Ingredients { arch: wanted.arch, root, kernel, labguest, tools };
         let image = ingredients.image(cache, wanted.levels)?;
         let qemu = host.program(wanted.arch.qemu())?;
         Ok(Self { host, qemu, image, arch: wanted.arch })
+    }
+
+    /// Those of the guests' tools that can't be had, and why; what can is fetched.
+    pub(crate) fn missing_tools(
+        cache: &Cache,
+        wanted: &Description,
+        manner: &Manner,
+        tell: Tell<'_>,
+    ) -> Result<Vec<(Tool, LabError)>> {
+        let told = |text: &str| tell(Step { text: text.to_owned(), usual: None });
+        let (_, root) = roots(cache, wanted, manner, &told)?;
+        let kernel = kernel(wanted, &root)?;
+        let why = |&tool: &Tool| {
+            if let Err(error) = tool.check_built() {
+                return Some((tool, error));
+            }
+            let of = (&root, &kernel);
+            Some((tool, tool_files(tool, cache, wanted, manner, of, &told).err()?))
+        };
+        Ok(wanted.guest.tools.iter().filter_map(why).collect())
     }
 
     /// What runs the first machine: what was asked for, else hardware where a kernel boots in it.
@@ -120,7 +140,7 @@ impl Kit {
             data_folders: data.into(),
             kernel: self.image.kernel.display().to_string(),
             initrd: self.image.initrd.display().to_string(),
-            append: String::new(),
+            append: description.append.clone(),
             run: lab.run_text(),
             vsock_cid: None,
             net: None,
@@ -150,8 +170,17 @@ impl Kit {
     }
 }
 
-/// What guests have beside the usual programs.
-fn tools(
+/// The machines' kernel.
+fn kernel(wanted: &Description, root: &Root) -> Result<Kernel> {
+    match &wanted.kernel {
+        Some((image, modules)) => Ok(Kernel { image: image.clone(), modules: modules.clone() }),
+        None => root.kernel(),
+    }
+}
+
+/// The files of a tool, from the machines' own file tree where that was named.
+fn tool_files(
+    tool: Tool,
     cache: &Cache,
     wanted: &Description,
     manner: &Manner,
@@ -159,19 +188,13 @@ fn tools(
     told: &dyn Fn(&str),
 ) -> Result<Vec<ToolFile>> {
     let release = kernel.modules.file_name().map(|name| name.to_string_lossy().into_owned());
-    let release = release.unwrap_or_default();
-    let mut files = Vec::new();
-    for tool in &wanted.guest.tools {
-        let root = if wanted.root.is_some() {
-            own.clone()
-        } else {
-            let names = vec![tool.package()];
-            let set = PackageSet { architecture: wanted.arch.debian(), names };
-            Root::new(set.unpacked(cache, manner.offline, told)?, wanted.arch)
-        };
-        files.extend(tool.files(&root, wanted.arch, &release)?);
-    }
-    Ok(files)
+    let root = if wanted.root.is_some() {
+        own.clone()
+    } else {
+        let set = PackageSet { architecture: wanted.arch.debian(), names: vec![tool.package()] };
+        Root::new(set.unpacked(cache, manner.offline, told)?, wanted.arch)
+    };
+    tool.files(&root, wanted.arch, &release.unwrap_or_default())
 }
 
 /// Changes when a program is replaced by another one.

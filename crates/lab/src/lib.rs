@@ -46,4 +46,4 @@ pub use scenario::Scenario;
 pub use session::{Input, Outputs, Said, Session};
 pub use tool::Tool;
 pub use trace_cmd::until_it_accepts;
-pub use up::{Manner, Step, Tell, fetch};
+pub use up::{Manner, Step, Tell, fetch, missing_tools};

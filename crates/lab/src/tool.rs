@@ -32,13 +32,12 @@ pub(crate) struct ToolFile {
 }
 
 impl Tool {
-    /// Whether all of it can be had: what isn't in a package was built.
-    #[must_use]
-    pub fn is_built(self) -> bool {
-        match self {
-            Self::Perf => true,
-            Self::Lttng => labguest::has_lttng_modules(),
+    /// Looks for what isn't in a package, but has to be built.
+    pub(crate) fn check_built(self) -> Result<()> {
+        if self == Self::Lttng && !labguest::has_lttng_modules() {
+            return Err(LabError::missing("LTTng's modules", "`kmod/lttng` builds them"));
         }
+        Ok(())
     }
 
     /// Debian's package with it.

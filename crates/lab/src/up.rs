@@ -11,6 +11,7 @@ use crate::lab::Lab;
 use crate::machine::Memory;
 use crate::share;
 use crate::start::{BOOT, SHORT};
+use crate::tool::Tool;
 
 /// How a lab is brought up.
 #[derive(Clone, Debug)]
@@ -147,6 +148,20 @@ fn need_memory(description: &Description) -> Result<()> {
         }),
         _ => Ok(()),
     }
+}
+
+/// Those of the guests' tools that can't be had, and why; those that can are fetched, unless the manner is
+/// to fetch nothing.
+///
+/// # Errors
+/// When the machines themselves lack something.
+pub fn missing_tools(
+    cache: &Cache,
+    wanted: &Description,
+    manner: &Manner,
+    tell: Tell<'_>,
+) -> Result<Vec<(Tool, LabError)>> {
+    Kit::missing_tools(cache, wanted, manner, tell)
 }
 
 /// Gets everything a lab needs from the network.

@@ -68,11 +68,17 @@ fn lead(
             continue;
         }
         let burst = (due - done).min(MOST_ROUNDS);
-        for _ in 0..burst {
-            to.write_all(&[0])?;
-            from.read_exact(&mut [0])?;
-        }
+        pass(burst, &mut from, &mut to)?;
         done += burst;
+    }
+    Ok(())
+}
+
+/// Rounds one after the other: a byte to the other thread, and one back.
+pub(crate) fn pass(rounds: u64, from: &mut PipeReader, to: &mut PipeWriter) -> io::Result<()> {
+    for _ in 0..rounds {
+        to.write_all(&[0])?;
+        from.read_exact(&mut [0])?;
     }
     Ok(())
 }

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     let done = match verb.as_deref() {
         _ if first => init::run(),
         Some("serve") => serve::run(),
+        Some("host") => modules::host(),
         Some("rearm") => timers::rearm(),
         Some("exits") => exits::run(std::env::args().skip(2)),
         Some("exit-costs") => exit_costs::run(std::env::args().nth(2)),

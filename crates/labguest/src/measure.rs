@@ -79,6 +79,7 @@ fn joined<T>(result: thread::Result<io::Result<T>>) -> io::Result<T> {
     result.map_err(|_| io::Error::other("a thread panicked"))?
 }
 
-fn nanoseconds(time: Duration) -> u64 {
+/// As whole nanoseconds.
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,19 +1,29 @@
 //! Loads kernel modules from the initramfs.
 
-use std::fs::File;
+use std::ffi::CString;
+use std::fs::{self, File};
 use std::io;
 
 use labwire::GuestConfig;
 use rustix::io::Errno;
 use rustix::system::finit_module;
 
-/// Loads all, in their order; a module that doesn't load is told of on the console.
+/// Loads all that are its own, in their order; a module that doesn't load is told of on the console.
 pub(crate) fn load(config: &GuestConfig) {
-    for path in &config.modules {
-        if let Err(error) = load_one(path) {
-            println!("hyperscope-lab: {path} doesn't load: {error}");
-        }
+    config.modules.iter().for_each(load_or_tell);
+    if config.hosts {
+        load_for_hosts(config);
     }
+}
+
+/// Makes this a machine that can host a guest, whether or not it is to have one.
+pub(crate) fn host() -> io::Result<()> {
+    load_for_hosts(&serde_json::from_slice(&fs::read(labwire::CONFIG_PATH)?)?);
+    Ok(())
+}
+
+fn load_for_hosts(config: &GuestConfig) {
+    config.for_hosts.iter().for_each(load_or_tell);
     // One of these is for another processor, and fails.
     let loads = |path: &String| load_one(path).is_ok();
     if !config.one_of.is_empty() && !config.one_of.iter().any(loads) {
@@ -21,10 +31,39 @@ pub(crate) fn load(config: &GuestConfig) {
     }
 }
 
+fn load_or_tell(path: &String) {
+    if let Err(error) = load_one(path) {
+        println!("hyperscope-lab: {path} doesn't load: {error}");
+    }
+}
+
 fn load_one(path: &str) -> io::Result<()> {
+    let line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
     let file = File::open(path)?;
-    match finit_module(&file, c"", 0) {
+    match finit_module(&file, &parameters(path, &line), 0) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// What the kernel's command line says for a module: `MODULE.NAME=VALUE`, as modprobe reads it.
+fn parameters(path: &str, line: &str) -> CString {
+    let file = path.rsplit('/').next().unwrap_or_default();
+    let module = file.trim_end_matches(".ko").replace('-', "_");
+    let own = |word: &str| Some(word.strip_prefix(&module)?.strip_prefix('.')?.to_owned());
+    let words: Vec<String> = line.split_whitespace().filter_map(own).collect();
+    CString::new(words.join(" ")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_gets_what_the_command_line_says_for_it() {
+        let line = "quiet kvm.tdp_mmu=0 kvm_amd.npt=0 kvm_amd.avic=1 panic=-1\n";
+        assert_eq!(parameters("/lab/modules/kvm-amd.ko", line).as_c_str(), c"npt=0 avic=1");
+        assert_eq!(parameters("/lab/modules/kvm.ko", line).as_c_str(), c"tdp_mmu=0");
+        assert_eq!(parameters("/lab/modules/tun.ko", line).as_c_str(), c"");
     }
 }

@@ -4,12 +4,13 @@
 //! tracers' tables empty.
 
 use std::fs;
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::time::{Duration, Instant};
+use std::io;
+use std::time::Instant;
 
 use labwire::Looped;
 
-use crate::load::{other_thread, prepare};
+use crate::load::{other_thread, pass, prepare};
+use crate::measure::nanoseconds;
 
 /// One in so many is made before the clock starts, in addition.
 const WARM_UP: u64 = 10;
@@ -71,14 +72,6 @@ fn switches(rounds: u64) -> io::Result<Looped> {
     lead.join().map_err(|_| io::Error::other("a thread panicked"))?
 }
 
-fn pass(rounds: u64, from: &mut PipeReader, to: &mut PipeWriter) -> io::Result<()> {
-    for _ in 0..rounds {
-        to.write_all(&[0])?;
-        from.read_exact(&mut [0])?;
-    }
-    Ok(())
-}
-
 /// How often the two threads were switched away from so far.
 fn all_switches() -> io::Result<u64> {
     let mut sum = 0;
@@ -90,10 +83,6 @@ fn all_switches() -> io::Result<u64> {
         }
     }
     Ok(sum)
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -96,6 +96,10 @@ pub struct GuestConfig {
     pub level: u8,
     /// Kernel modules, each after those it needs: paths of files in the initramfs.
     pub modules: Vec<String>,
-    /// Modules of which the first that loads is enough (kvm_amd, kvm_intel).
+    /// Whether it hosts a guest, and loads what is for hosts.
+    pub hosts: bool,
+    /// Modules of machines that host a guest, in such an order, too.
+    pub for_hosts: Vec<String>,
+    /// Modules for hosts of which the first that loads is enough (kvm_amd, kvm_intel).
     pub one_of: Vec<String>,
 }

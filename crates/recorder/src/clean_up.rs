@@ -19,21 +19,21 @@ pub fn holds_recording(folder: &Path) -> bool {
 }
 
 /// Finishes what the recorder with this process id left, once it is gone: what is still in the
-/// kernel's buffers goes to the session's folder, which can be read as it is then; its instance and
-/// its probes go.
+/// kernel's buffers goes to the session's folder, if it has one, which can be read as it is then; its
+/// instance and its probes go.
 ///
 /// # Errors
 /// When the rest can't be written. The instance is gone all the same.
-pub fn clean_up(pid: u32, session: &Path) -> Result<()> {
+pub fn clean_up(pid: u32, session: Option<&Path>) -> Result<()> {
     let tracefs = Tracefs::find()?;
     let Some(instance) = Instance::of(&tracefs, pid) else { return Ok(()) };
-    let folder = session.join(FOLDER);
-    if !folder.is_dir() {
-        // It wrote no pages, or somebody has taken them away.
+    let folder = session.map(|session| session.join(FOLDER));
+    // Else it wrote no pages, or somebody has taken them away.
+    let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
         drop(instance);
         Probes::remove_of(tracefs.root(), pid);
         return Ok(());
-    }
+    };
     let drained = drain(&instance, &folder);
     let cmdlines = fs::read(tracefs.root().join("saved_cmdlines")).unwrap_or_default();
     let named = fs::write(folder.join("saved_cmdlines"), cmdlines);

@@ -3,6 +3,7 @@
 
 mod abi;
 mod alarm;
+mod vhost;
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,6 +16,8 @@ use memmap2::{MmapMut, MmapOptions};
 use self::abi::{Cpuid, DeviceAttribute, Ioeventfd, Irqchip, Irqfd, MemoryRegion, request};
 pub use self::abi::{Registers, Segment, SpecialRegisters, Table};
 use self::alarm::Alarm;
+pub use self::vhost::Queue;
+use self::vhost::VhostNet;
 
 /// A virtual machine with one processor, whose memory begins at address 0.
 ///
@@ -22,6 +25,8 @@ use self::alarm::Alarm;
 /// memory changes only by what its owner writes.
 #[derive(Debug)]
 pub struct TinyVm {
+    /// Before the memory that it serves: fields are dropped in their order.
+    vhost: Option<VhostNet>,
     memory: MmapMut,
     /// `struct kvm_run`, shared with the kernel.
     state: MmapMut,
@@ -105,7 +110,7 @@ impl TinyVm {
         // by `run` alone, which has the mapping for itself.
         let state = unsafe { MmapOptions::new().len(size).map_mut(&vcpu) };
         let state = state.map_err(failed("mmap of the vCPU"))?;
-        Ok(Self { memory, state, vcpu, vm })
+        Ok(Self { vhost: None, memory, state, vcpu, vm })
     }
 
     /// Its memory.
@@ -157,6 +162,31 @@ impl TinyVm {
         };
         let mut asked = Ioeventfd::new(address, bytes, rings.as_raw_fd(), flags);
         with(self.vm.as_fd(), "KVM_IOEVENTFD", request::IOEVENTFD, &mut asked)
+    }
+
+    /// Has the kernel's vhost-net take what the guest sends by a queue: frames go to a tap, when `rings`
+    /// does; `tells` is signalled when they have gone. It writes to the queue meanwhile, in the machine's
+    /// memory, and does nothing once all that rang was served.
+    ///
+    /// # Errors
+    /// When there is no vhost-net, or it refuses.
+    pub fn serve_by_vhost(
+        &mut self,
+        queue: Queue,
+        tap: BorrowedFd<'_>,
+        rings: BorrowedFd<'_>,
+        tells: BorrowedFd<'_>,
+    ) -> Result<()> {
+        self.vhost = None;
+        let bytes = u64::try_from(self.memory.len()).unwrap_or(0);
+        let memory = (self.memory.as_mut_ptr() as u64, bytes);
+        self.vhost = Some(VhostNet::start(memory, queue, tap, rings, tells)?);
+        Ok(())
+    }
+
+    /// Ends what [`TinyVm::serve_by_vhost`] began, if it did.
+    pub fn end_vhost(&mut self) {
+        self.vhost = None;
     }
 
     /// Lets a signal to an eventfd raise a line of the kernel's interrupt controllers for a moment.

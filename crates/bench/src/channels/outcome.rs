@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::channels::Variant;
+use crate::surroundings::Surroundings;
 use stats::Estimate;
 
 /// What came of a measurement of all channels.
@@ -19,8 +20,9 @@ pub struct Outcome {
 /// Conditions of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Conditions {
-    /// What executes the guest: `tcg` or `kvm`.
-    pub accelerator: &'static str,
+    /// In what.
+    #[serde(flatten)]
+    pub surroundings: Surroundings,
     /// Pairs of runs of each variant.
     pub rounds: u32,
     /// How long a run lasts.
@@ -29,20 +31,14 @@ pub struct Conditions {
     pub rate: u64,
     /// What the order of runs was drawn from.
     pub seed: u64,
-    /// Whether the lab's time is the number of instructions that it executes: a nanosecond each.
-    pub counts_instructions: bool,
     /// Processors of the host inside the lab.
     pub host_cpus: u32,
     /// Processors of the guest; all work for the score.
     pub guest_cpus: u32,
     /// Size of each processor's buffer in the guest's kernel.
     pub buffer_kib: u32,
-    /// Load average of this system over a minute, before and after (`/proc/loadavg`).
-    pub load_average: [f64; 2],
     /// Runs that failed because a machine did not answer, and were made again.
     pub repeated_runs: u32,
-    /// Processors of this system.
-    pub cpus: usize,
 }
 
 /// What a variant costs.

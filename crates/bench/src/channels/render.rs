@@ -1,8 +1,11 @@
 //! The outcome as a table, JSON and CSV.
 
+use lab::Accelerator;
 use report::{Report, Table};
 
+use crate::channels::float;
 use crate::channels::outcome::{Outcome, Row, Sustained};
+use crate::render::{NONE, draw, estimate, number, plain};
 use stats::Estimate;
 
 /// Columns that are made alike: a title, and what a row has in them.
@@ -10,14 +13,7 @@ type Columns<T, const N: usize> = [(&'static str, fn(&Row) -> Option<T>); N];
 
 impl Report for Outcome {
     fn text(&self, width: Option<usize>) -> String {
-        let (table, left_out) = self.table().draw(width);
-        let mut text = table;
-        if !left_out.is_empty() {
-            text.push_str(&format!("(no room for: {})\n", left_out.join(", ")));
-        }
-        text.push('\n');
-        text.push_str(&self.notes());
-        text
+        draw(&self.table(), width) + &self.notes()
     }
 
     fn json(&self) -> serde_json::Value {
@@ -39,11 +35,8 @@ impl Report for Outcome {
             ("exits_per_mb", |row| row.exits_per_mb),
         ];
         for (title, of) in estimates {
-            let cells = |part: fn(Estimate) -> Option<f64>| {
-                self.cells(|row| {
-                    of(row).and_then(part).map_or(String::new(), |value| value.to_string())
-                })
-            };
+            let cells =
+                |part: fn(Estimate) -> Option<f64>| self.cells(|row| plain(of(row).and_then(part)));
             table.numbers(title, 0, cells(|one| Some(one.mean)));
             table.numbers(&format!("{title}_low"), 0, cells(|one| one.low));
             table.numbers(&format!("{title}_high"), 0, cells(|one| one.high));
@@ -56,8 +49,7 @@ impl Report for Outcome {
             ("sustained_events_per_s", |row| row.sustained?.events_per_s),
         ];
         for (title, of) in numbers {
-            let cell = |row: &Row| of(row).map_or(String::new(), |value| value.to_string());
-            table.numbers(title, 0, self.cells(cell));
+            table.numbers(title, 0, self.cells(|row| plain(of(row))));
         }
         let counts: Columns<u64, 4> = [
             ("events", |row| Some(row.events)),
@@ -81,28 +73,28 @@ impl Outcome {
     fn table(&self) -> Table {
         let mut table = Table::default();
         table.names("recorded by", 0, self.cells(|row| row.variant.name().to_owned()));
-        table.numbers("overhead %", 0, self.cells(|row| interval(row.overhead_percent, 2)));
+        table.numbers("overhead %", 0, self.cells(|row| estimate(row.overhead_percent, 2)));
         table.numbers(
             "guest's own %",
             0,
-            self.cells(|row| interval(row.guest_overhead_percent, 2)),
+            self.cells(|row| estimate(row.guest_overhead_percent, 2)),
         );
-        if self.conditions.counts_instructions {
-            let all = |row: &Row| interval(row.instructions_per_event, 0);
+        if self.conditions.surroundings.counts_instructions {
+            let all = |row: &Row| estimate(row.instructions_per_event, 0);
             table.numbers("instructions/event", 1, self.cells(all));
-            let own = |row: &Row| interval(row.guest_instructions_per_event, 0);
+            let own = |row: &Row| estimate(row.guest_instructions_per_event, 0);
             table.numbers("guest's own/event", 1, self.cells(own));
         } else {
-            let wall = |row: &Row| interval(row.wall_overhead_percent, 0);
+            let wall = |row: &Row| estimate(row.wall_overhead_percent, 0);
             table.numbers("by the clock %", 2, self.cells(wall));
         }
         table.numbers("events/s", 1, self.cells(|row| format!("{:.0}", row.events_per_s)));
         table.numbers("lost", 0, self.cells(lost));
-        let megabytes = |row: &Row| format!("{:.1}", crate::channels::run::float(row.bytes) / 1e6);
+        let megabytes = |row: &Row| format!("{:.1}", float(row.bytes) / 1e6);
         table.numbers("MB", 1, self.cells(megabytes));
         table.numbers("guest ms/MB", 1, self.cells(|row| number(row.agent_cpu_ms_per_mb, 1)));
-        table.numbers("host ms/MB", 1, self.cells(|row| interval(row.host_cpu_ms_per_mb, 0)));
-        table.numbers("exits/MB more", 2, self.cells(|row| interval(row.exits_per_mb, 0)));
+        table.numbers("host ms/MB", 1, self.cells(|row| estimate(row.host_cpu_ms_per_mb, 0)));
+        table.numbers("exits/MB more", 2, self.cells(|row| estimate(row.exits_per_mb, 0)));
         let of_device =
             |row: &Row| number(row.attributed.as_ref().and_then(|own| own.exits_per_mb), 1);
         table.numbers("device exits/MB", 0, self.cells(of_device));
@@ -117,15 +109,16 @@ impl Outcome {
     /// What the numbers are, and what executed the guest.
     fn notes(&self) -> String {
         let of = &self.conditions;
-        let by = if of.accelerator == "kvm" {
+        let here = &of.surroundings;
+        let by = if here.accelerator == Some(Accelerator::Kvm) {
             "KVM of this system executes the host, and nested KVM the guest."
-        } else if of.counts_instructions {
+        } else if here.counts_instructions {
             "TCG emulation executes host and guest, one instruction after the other, and a nanosecond of their time is one:\n\
              what caches, stalls and the processor's own work on exits would take is not in it."
         } else {
             "TCG emulation executes the guest: ratios between channels mean something, absolute numbers don't."
         };
-        let score = if of.counts_instructions {
+        let score = if here.counts_instructions {
             "each 10^9 instructions of host and guest, one after the other"
         } else {
             "a second of CPU time that executing host and guest took; by the clock: a second that passed"
@@ -139,7 +132,7 @@ impl Outcome {
                 own.device,
                 own.port_exits,
                 own.all_exits,
-                crate::channels::run::float(own.bytes) / 1e6,
+                float(own.bytes) / 1e6,
                 own.exits_without
             ))
         };
@@ -150,7 +143,7 @@ impl Outcome {
              overhead: 1 - score with / score without, of pairs run one after the other; mean and 95% interval (Student's t).\n\
              A score is the work done {score}. guest's own: a second of CPU time of vCPU threads. \"more\" and host ms: beyond the paired run without recording, vCPU threads left out.\n\
              Exits at the channel's own device, from a recording of the host:\n{devices}\
-             {} CPUs, load average {:.1} before and {:.1} after.\n{by}\n",
+             {}\n{by}\n",
             of.rounds,
             of.seconds,
             of.rate,
@@ -159,9 +152,7 @@ impl Outcome {
             of.buffer_kib,
             of.seed,
             of.repeated_runs,
-            of.cpus,
-            of.load_average[0],
-            of.load_average[1],
+            here.load(),
         )
     }
 }
@@ -169,24 +160,12 @@ impl Outcome {
 /// What is missing: in the kernel's count, or of the load's own events.
 fn lost(row: &Row) -> String {
     let lost = row.events_lost.into_iter().chain(row.load_missing).max();
-    lost.map_or("–".to_owned(), |lost| lost.to_string())
-}
-
-fn number(value: Option<f64>, digits: usize) -> String {
-    value.map_or("–".to_owned(), |value| format!("{value:.digits$}"))
-}
-
-fn interval(estimate: Option<Estimate>, digits: usize) -> String {
-    let Some(Estimate { mean, low, high, .. }) = estimate else { return "–".to_owned() };
-    match (low, high) {
-        (Some(low), Some(high)) => format!("{mean:.digits$} [{low:.digits$}, {high:.digits$}]"),
-        _ => format!("{mean:.digits$}"),
-    }
+    lost.map_or(NONE.to_owned(), |lost| lost.to_string())
 }
 
 fn sustained(found: Option<Sustained>) -> String {
     match found {
-        None => "–".to_owned(),
+        None => NONE.to_owned(),
         Some(Sustained { events_per_s: None, lost_at }) => {
             format!("none: lost at {}", number(lost_at, 0))
         }

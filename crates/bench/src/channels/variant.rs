@@ -40,12 +40,6 @@ impl Variant {
         }
     }
 
-    /// The variant of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|variant| variant.name() == name)
-    }
-
     /// Whether what is recorded leaves the guest.
     #[must_use]
     pub const fn is_channel(self) -> bool {

@@ -1,6 +1,6 @@
 //! Ladders: a kind of exit, step by step with one thing switched, and which steps matter.
 
-use exitcost::{AblationPlan, AblationSheet, Kind, StepSheet, Toggle};
+use exitcost::{AblationPlan, AblationSheet, Kind, StepSheet, System, Toggle};
 use serde::Serialize;
 use stats::{Chance, Estimate, holm, student_two_sided};
 
@@ -26,14 +26,9 @@ pub struct Ladders {
     pub name: String,
     /// The lab's number of the machine in which the program ran; none outside of a lab.
     pub level: Option<u8>,
-    /// Who made the processor.
-    pub processor: String,
-    /// The hypervisor that the program's system runs on.
-    pub hypervisor: Option<String>,
-    /// KVM's module for the processor there.
-    pub kvm: Option<String>,
-    /// Ticks of the time stamp counter in a millisecond.
-    pub tsc_khz: Option<f64>,
+    /// What there is to know of the program's system.
+    #[serde(flatten)]
+    pub system: System,
     /// Whether a step is compared with the one before it, whose switches it keeps; else with the first.
     pub is_cumulative: bool,
     /// Operations in a run.
@@ -114,10 +109,7 @@ impl Ladders {
             operations: ablation.operations,
             seed: ablation.seed,
             ladders: kinds.iter().enumerate().map(ladder).collect(),
-            processor: sheet.processor,
-            hypervisor: sheet.hypervisor,
-            kvm: sheet.kvm,
-            tsc_khz: sheet.tsc_khz,
+            system: sheet.system,
         }
     }
 }

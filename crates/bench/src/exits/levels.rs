@@ -3,18 +3,21 @@
 use std::time::Duration;
 
 use exitcost::{Sheet, Way};
-use lab::{Arch, Description, Lab, Manner, Session};
+use lab::{Arch, Description, Lab, LabError, Session};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
+use crate::anew::{Anew, Tell};
 use crate::error::{BenchError, Result};
 use crate::exits::Plan;
-use crate::exits::ladder::{Ablation, Ladders};
 use crate::exits::outcome::{Conditions, Outcome, Place};
-use crate::load;
+use crate::shape;
+use crate::surroundings::Surroundings;
 
-/// What an instruction takes where they are counted: cycles are instructions then.
-const INSTRUCTION_NS: u32 = 1;
+/// What measures in machines.
+const PROGRAM: &str = "hyperscope-labguest";
 /// How long a place may take. Deep down in emulation an exit takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(3600);
+const PATIENCE: Duration = Duration::from_secs(900);
 /// How long it takes to load modules.
 const SHORT: Duration = Duration::from_secs(60);
 
@@ -23,73 +26,91 @@ const SHORT: Duration = Duration::from_secs(60);
 pub fn description(plan: &Plan) -> Description {
     let mut description = Description::new(Arch::X86_64, plan.levels);
     if plan.counts_instructions {
-        description.cpus = 1;
-        description.instruction_ns = Some(INSTRUCTION_NS);
+        shape::count_instructions(&mut description);
     }
     description
 }
 
-/// How a plan's lab is brought up.
-#[must_use]
-pub fn manner(plan: &Plan, offline: bool) -> Manner {
-    Manner { offline, snapshot: !plan.counts_instructions }
-}
-
-/// Measures in a lab that is up as [`description`] says.
+/// Measures in a lab that is up as [`description`] says. Where a machine hangs, what was asked of it is
+/// asked again in machines that are started anew.
 ///
 /// # Errors
 /// When a machine, or the program in it, fails.
-pub fn run_in_lab(plan: &Plan, lab: &Lab, tell: &dyn Fn(String)) -> Result<Outcome> {
-    let before = load::average();
-    let accelerator = lab.description()?.accelerator;
-    if let Some(ablation) = &plan.ablation {
-        let mut ladders = Vec::new();
-        for level in 1..=plan.levels {
-            tell(format!("a machine in level {level}, one thing switched at a time"));
-            ladders.push(ablate(plan, ablation, &mut lab.session(level)?)?);
+pub fn run_in_lab(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
+    let surroundings = Surroundings::begin_in(lab)?;
+    let prepare = |lab: &Lab| (1..=plan.levels).map(|level| machine(lab, level)).collect();
+    let anew = Anew::new(lab, description(plan), tell, &prepare);
+    let mut levels = Levels { plan, anew };
+    let (places, ladders) = match &plan.ablation {
+        Some(ablation) => (Vec::new(), levels.ablate(ablation)?),
+        None => (levels.places()?, Vec::new()),
+    };
+    let conditions = Conditions::new(plan, levels.anew.repeated_runs, surroundings);
+    Ok(Outcome::new(conditions, places, ladders))
+}
+
+/// A machine that can have a tiny one in it. The deepest hosts no guest, so the lab itself doesn't load
+/// KVM there; where it doesn't load, rows say that there is none.
+fn machine(lab: &Lab, level: u8) -> Result<Session> {
+    let mut session = lab.session(level)?;
+    session.check(&[PROGRAM, "host"], SHORT)?;
+    Ok(session)
+}
+
+/// A lab's machines, one inside the other.
+pub(super) struct Levels<'a> {
+    pub(super) plan: &'a Plan,
+    anew: Anew<'a, Vec<Session>>,
+}
+
+impl Levels<'_> {
+    fn places(&mut self) -> Result<Vec<Place>> {
+        let vms = (1..=self.plan.levels).map(|level| (Way::Vm, level));
+        let guests = (2..=self.plan.levels).map(|level| (Way::Guest, level));
+        let mut places = Vec::new();
+        for (way, level) in vms.chain(guests) {
+            let (name, what) = match way {
+                Way::Vm => (format!("vm in level {level}"), "a machine"),
+                Way::Guest => (format!("in level {level}"), "a program"),
+            };
+            (self.anew.tell)(format!("{what} in level {level}"));
+            let sheet: Sheet = self.ask(level, "exit-costs", &self.plan.of(way))?;
+            places.push(Place::new(name, Some(level), sheet));
         }
-        return Ok(Outcome::new(Conditions::new(plan, accelerator, before), Vec::new(), ladders));
+        Ok(places)
     }
-    let mut places = Vec::new();
-    for level in 1..=plan.levels {
-        tell(format!("a machine in level {level}"));
-        let mut session = lab.session(level)?;
-        load_kvm(&mut session)?;
-        places.push(place(plan, Way::Vm, format!("vm in level {level}"), &mut session)?);
+
+    /// Lets what follows be in a lab whose first kernel has this on its command line.
+    pub(super) fn boot(&mut self, line: &str) -> Result<()> {
+        let mut wanted = description(self.plan);
+        wanted.append = line.into();
+        self.anew.change(wanted)
     }
-    for level in 2..=plan.levels {
-        tell(format!("a program in level {level}"));
-        let mut session = lab.session(level)?;
-        places.push(place(plan, Way::Guest, format!("in level {level}"), &mut session)?);
+
+    /// Says what is done.
+    pub(super) fn tell(&self, text: String) {
+        (self.anew.tell)(text);
     }
-    Ok(Outcome::new(Conditions::new(plan, accelerator, before), places, Vec::new()))
-}
 
-/// The deepest machine hosts no guest, so the lab doesn't load KVM there. Where it doesn't load, rows say
-/// that there is none.
-fn load_kvm(session: &mut Session) -> Result<()> {
-    let script = "[ -e /dev/kvm ] || { insmod /lab/modules/irqbypass.ko; insmod /lab/modules/kvm.ko; \
-        insmod /lab/modules/kvm-amd.ko || insmod /lab/modules/kvm-intel.ko; }; true";
-    session.check(&["sh", "-c", script], SHORT)?;
-    Ok(())
-}
+    /// Runs a command in a machine; what it prints.
+    pub(super) fn check(&mut self, level: u8, command: &[&str]) -> Result<String> {
+        self.anew.run(&format!("level {level}"), &mut |sessions: &mut Vec<Session>| {
+            let Some(session) = sessions.get_mut(usize::from(level) - 1) else {
+                return Err(LabError::Usage(format!("there is no level {level}")).into());
+            };
+            Ok(session.check(command, PATIENCE)?)
+        })
+    }
 
-fn ablate(plan: &Plan, ablation: &Ablation, session: &mut Session) -> Result<Ladders> {
-    const PROGRAM: &str = "hyperscope-labguest exit-ablation";
-    load_kvm(session)?;
-    let asked = ablation.plan(&plan.kinds, plan.runs);
-    let asked = serde_json::to_string(&asked).map_err(BenchError::senseless(PROGRAM))?;
-    let said = session.check(&["hyperscope-labguest", "exit-ablation", &asked], PATIENCE)?;
-    let sheet = serde_json::from_str(&said).map_err(BenchError::senseless(PROGRAM))?;
-    let level = session.level();
-    let name = format!("vm in level {level}");
-    Ok(Ladders::new(name, Some(level), ablation, &plan.kinds, sheet))
-}
-
-fn place(plan: &Plan, way: Way, name: String, session: &mut Session) -> Result<Place> {
-    const PROGRAM: &str = "hyperscope-labguest exit-costs";
-    let asked = serde_json::to_string(&plan.of(way)).map_err(BenchError::senseless(PROGRAM))?;
-    let said = session.check(&["hyperscope-labguest", "exit-costs", &asked], PATIENCE)?;
-    let sheet: Sheet = serde_json::from_str(&said).map_err(BenchError::senseless(PROGRAM))?;
-    Ok(Place::new(name, Some(session.level()), sheet))
+    /// Has the lab's program in a machine measure what a plan asks for.
+    pub(super) fn ask<T: DeserializeOwned>(
+        &mut self,
+        level: u8,
+        verb: &str,
+        plan: &impl Serialize,
+    ) -> Result<T> {
+        let plan = serde_json::to_string(plan).map_err(BenchError::senseless(PROGRAM))?;
+        let said = self.check(level, &[PROGRAM, verb, &plan])?;
+        serde_json::from_str(&said).map_err(BenchError::senseless(PROGRAM))
+    }
 }

@@ -1,12 +1,11 @@
 //! What was measured, as it is reported.
 
-use exitcost::{HandledBy, Kind, Sheet, Way};
-use lab::Accelerator;
+use exitcost::{HandledBy, Kind, Sheet, System, Way};
 use serde::Serialize;
 
 use crate::exits::Plan;
 use crate::exits::ladder::Ladders;
-use crate::load;
+use crate::surroundings::Surroundings;
 
 /// Everything that was measured.
 #[derive(Clone, Debug, Serialize)]
@@ -23,18 +22,15 @@ pub struct Outcome {
 /// Conditions of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Conditions {
-    /// What executes the lab's first machine, `tcg` or `kvm`; none outside of a lab.
-    pub accelerator: Option<&'static str>,
-    /// Whether cycles are instructions: the lab's time is the number of those that it executes.
-    pub counts_instructions: bool,
+    /// In what. Where instructions are counted, cycles are those.
+    #[serde(flatten)]
+    pub surroundings: Surroundings,
     /// Runs of each kind.
     pub runs: u32,
     /// How long a run was to take.
     pub run_ms: u64,
-    /// Load average of this system over a minute, before and after (`/proc/loadavg`).
-    pub load_average: [f64; 2],
-    /// Processors of this system.
-    pub cpus: usize,
+    /// Measurements that were made again, because a machine did not answer.
+    pub repeated_runs: u32,
 }
 
 /// A system on which exits were made, and how.
@@ -46,14 +42,9 @@ pub struct Place {
     pub way: Way,
     /// The lab's number of the machine in which the program ran; none outside of a lab.
     pub level: Option<u8>,
-    /// Who made the processor.
-    pub processor: String,
-    /// The hypervisor that the program's system runs on.
-    pub hypervisor: Option<String>,
-    /// KVM's module for the processor there.
-    pub kvm: Option<String>,
-    /// Ticks of the time stamp counter in a millisecond.
-    pub tsc_khz: Option<f64>,
+    /// What there is to know of the program's system.
+    #[serde(flatten)]
+    pub system: System,
     /// The empty loop, a turn; taken from all others.
     pub empty_cycles: Option<Spread>,
     /// One row a kind.
@@ -110,18 +101,9 @@ impl Spread {
 }
 
 impl Conditions {
-    pub(crate) fn new(plan: &Plan, accelerator: Option<Accelerator>, load_before: f64) -> Self {
-        Self {
-            accelerator: accelerator.map(|accelerator| match accelerator {
-                Accelerator::Kvm => "kvm",
-                Accelerator::Tcg => "tcg",
-            }),
-            counts_instructions: plan.counts_instructions && accelerator.is_some(),
-            runs: plan.runs,
-            run_ms: u64::try_from(plan.run.as_millis()).unwrap_or(u64::MAX),
-            load_average: [load_before, load::average()],
-            cpus: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        }
+    pub(crate) fn new(plan: &Plan, repeated_runs: u32, surroundings: Surroundings) -> Self {
+        let run_ms = u64::try_from(plan.run.as_millis()).unwrap_or(u64::MAX);
+        Self { surroundings: surroundings.end(), runs: plan.runs, run_ms, repeated_runs }
     }
 }
 
@@ -149,10 +131,7 @@ impl Place {
             name,
             way: sheet.way,
             level,
-            processor: sheet.processor,
-            hypervisor: sheet.hypervisor,
-            kvm: sheet.kvm,
-            tsc_khz: sheet.tsc_khz,
+            system: sheet.system,
             empty_cycles: Spread::of(sheet.empty_cycles),
             rows,
         }

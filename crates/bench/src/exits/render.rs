@@ -3,9 +3,11 @@
 mod ladders;
 
 use exitcost::Kind;
+use lab::Accelerator;
 use report::{Report, Table};
 
 use crate::exits::outcome::{Outcome, Place, Row, Spread};
+use crate::render::{NONE, draw, number, plain};
 
 impl Report for Outcome {
     fn text(&self, width: Option<usize>) -> String {
@@ -16,13 +18,8 @@ impl Report for Outcome {
         };
         let mut text = String::new();
         for (title, table) in tables {
-            let (drawn, left_out) = table.draw(width);
             text.push_str(&title);
-            text.push_str(&drawn);
-            if !left_out.is_empty() {
-                text.push_str(&format!("(no room for: {})\n", left_out.join(", ")));
-            }
-            text.push('\n');
+            text.push_str(&draw(&table, width));
         }
         text.push_str(&self.notes());
         text
@@ -91,7 +88,7 @@ fn one(place: &Place) -> Table {
     table.numbers("min", 2, cells(min));
     table.numbers("× first", 0, cells(|row| times(row.relative_to_first)));
     table.names("handled by", 0, cells(|row| row.handled_by.map_or(NONE, |by| by.name()).into()));
-    table.numbers("exits each", 2, cells(|row| exits(row.exits_per_operation)));
+    table.numbers("exits each", 2, cells(|row| number(row.exits_per_operation, 3)));
     table.names("what", 3, cells(|row| row.what.clone()));
     table
 }
@@ -121,9 +118,6 @@ fn levels(places: &[Place]) -> Table {
     table
 }
 
-/// For what was not measured.
-const NONE: &str = "–";
-
 fn spread(of: Option<&Spread>) -> String {
     let Some(of) = of else { return NONE.into() };
     match of.sd {
@@ -138,15 +132,7 @@ fn count(cycles: f64) -> String {
 }
 
 fn times(of: Option<f64>) -> String {
-    of.map_or(NONE.into(), |times| format!("{times:.2}"))
-}
-
-fn exits(of: Option<f64>) -> String {
-    of.map_or(NONE.into(), |each| format!("{each:.3}"))
-}
-
-fn plain(of: Option<f64>) -> String {
-    of.map_or(String::new(), |value| value.to_string())
+    number(of, 2)
 }
 
 impl Outcome {
@@ -160,18 +146,17 @@ impl Outcome {
             text.push_str(&ladders::notes(ladders));
         }
         let of = &self.conditions;
-        let unit = if of.counts_instructions {
+        let here = &of.surroundings;
+        let unit = if here.counts_instructions {
             "A cycle is an instruction, executed by whatever level"
         } else {
             "Cycles are ticks of the time stamp counter"
         };
         text.push_str(&format!(
             "{unit}; mean ± sample sd of {}.\n\
-             {} CPUs, load average {:.1} before and {:.1} after.\n{}",
+             {}\n{}",
             self.runs(),
-            of.cpus,
-            of.load_average[0],
-            of.load_average[1],
+            here.load(),
             self.executed_by(),
         ));
         text
@@ -184,7 +169,8 @@ impl Outcome {
         }
         let empty = self.places.iter().map(|place| {
             let cycles = spread(place.empty_cycles.as_ref());
-            let mhz = place.tsc_khz.map_or(NONE.into(), |khz| format!("{:.0}", khz / 1000.0));
+            let mhz =
+                place.system.tsc_khz.map_or(NONE.into(), |khz| format!("{:.0}", khz / 1000.0));
             format!("{} {cycles} a turn at {mhz} MHz", place.name)
         });
         let empty = empty.collect::<Vec<_>>().join(", ");
@@ -195,12 +181,13 @@ impl Outcome {
     }
 
     fn executed_by(&self) -> &'static str {
-        match (self.conditions.accelerator, self.conditions.counts_instructions) {
-            (Some("tcg"), true) => {
+        let here = &self.conditions.surroundings;
+        match (here.accelerator, here.counts_instructions) {
+            (Some(Accelerator::Tcg), true) => {
                 "QEMU's emulator executes level 1 and all machines in it, one instruction after the other: what a real\n\
                  processor itself takes for an exit and an entry, caches and stalls are not in these numbers.\n"
             }
-            (Some("tcg"), false) => {
+            (Some(Accelerator::Tcg), false) => {
                 "QEMU's emulator executes level 1 and all machines in it: ratios between levels mean something, absolute\n\
                  numbers are the emulator's and not those of any processor.\n"
             }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use analyses::{BesideRecordings, Carrier, Told, ToldSink, VcpuThread, contents, hypertrace};
-use hypertrace::{Event, Kind};
+use hypertrace::{Event, Kind, NUMBER};
 
 use super::Subject;
 use super::subject::GETPPID;
@@ -23,8 +23,6 @@ const FILLINGS: u64 = 4;
 const LEAST_KIB: u64 = 32;
 /// What is recorded beside frames in memory: an event that nothing here makes.
 const NOTHING: &str = "kvm:kvm_hv_hypercall";
-/// The number of the module's hypercalls.
-const NUMBER: u64 = 0x4853_0000;
 
 /// A recording that goes on.
 #[derive(Debug)]

@@ -24,7 +24,7 @@ pub(crate) struct Ladder {
 #[derive(Clone, Debug)]
 pub(crate) enum Of {
     Tracer(Tracer, Vec<Part>),
-    Volumes(Vec<Way>),
+    Volumes,
 }
 
 /// One run of each step, and one that nothing traces.
@@ -65,15 +65,14 @@ impl Ladder {
     }
 
     pub(crate) fn of_volumes(subject: Subject) -> Self {
-        let ways = Way::ALL.to_vec();
-        let setups = ways.iter().map(|way| way.setup()).collect();
-        Self { subject, level: 2, of: Of::Volumes(ways), setups, rounds: Vec::new() }
+        let setups = Way::ALL.into_iter().map(Way::setup).collect();
+        Self { subject, level: 2, of: Of::Volumes, setups, rounds: Vec::new() }
     }
 
     pub(crate) fn name(&self) -> String {
         let what = match &self.of {
             Of::Tracer(tracer, _) => tracer.name(),
-            Of::Volumes(_) => "recordings of the host",
+            Of::Volumes => "recordings of the host",
         };
         format!("{what} of {} in level {}", self.subject.name(), self.level)
     }
@@ -103,6 +102,7 @@ impl Ladder {
             hypercalls_per_event: self.per_event(last, |run| run.hypercalls),
             events_made: is_counted.then(|| sum(|run| run.looped.all_events)),
             events_seen: is_counted.then(|| sum(|run| run.seen.unwrap_or(0))),
+            not_measured: None,
         })
     }
 
@@ -140,8 +140,8 @@ impl Ladder {
 
     /// The rows of ways to record.
     pub(crate) fn volumes(&self) -> Vec<Volume> {
-        let Of::Volumes(ways) = &self.of else { return Vec::new() };
-        ways.iter().enumerate().map(|(step, way)| self.volume(step, *way)).collect()
+        let Of::Volumes = self.of else { return Vec::new() };
+        Way::ALL.into_iter().enumerate().map(|(step, way)| self.volume(step, way)).collect()
     }
 
     fn volume(&self, step: usize, way: Way) -> Volume {

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use stats::Estimate;
 
+use crate::surroundings::Surroundings;
+
 use super::{Part, Subject, Tracer};
 
 /// What came of a measurement of tracers.
@@ -21,24 +23,19 @@ pub struct Outcome {
 /// Conditions of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Conditions {
-    /// What executes the guest: `tcg` or `kvm`.
-    pub accelerator: &'static str,
+    /// In what.
+    #[serde(flatten)]
+    pub surroundings: Surroundings,
     /// Runs of each step.
     pub rounds: u32,
     /// System calls of a run; round trips are half as many.
     pub iterations: u64,
     /// What the order of runs was drawn from.
     pub seed: u64,
-    /// Whether the lab's time is the number of instructions that it executes: a nanosecond each.
-    pub counts_instructions: bool,
     /// Processors of the host inside the lab.
     pub host_cpus: u32,
     /// Runs that failed because a machine did not answer, and were made again.
     pub repeated_runs: u32,
-    /// Load average of this system over a minute, before and after (`/proc/loadavg`).
-    pub load_average: [f64; 2],
-    /// Processors of this system.
-    pub cpus: usize,
 }
 
 /// What a tracer costs its subject.
@@ -66,9 +63,29 @@ pub struct Row {
     pub events_made: Option<u64>,
     /// Events of the subject that were found in what these kept.
     pub events_seen: Option<u64>,
+    /// Why it was not measured, if it was not.
+    pub not_measured: Option<String>,
 }
 
 impl Row {
+    /// A tracer that can't be measured here.
+    pub(crate) fn without(subject: Subject, tracer: Tracer, why: &str) -> Self {
+        Self {
+            subject,
+            level: 2,
+            tracer,
+            untraced_ns: None,
+            ratio: None,
+            event_ns: None,
+            parts: Vec::new(),
+            exits_per_event: None,
+            hypercalls_per_event: None,
+            events_made: None,
+            events_seen: None,
+            not_measured: Some(why.to_owned()),
+        }
+    }
+
     /// What a part costs, where it is one of this tracer's.
     pub(crate) fn part(&self, part: Part) -> Option<&PartCost> {
         self.parts.iter().find(|cost| cost.part == part)

@@ -1,5 +1,6 @@
 //! The outcome as tables, JSON and CSV.
 
+use lab::Accelerator;
 use report::{Report, Table, count};
 use stats::Estimate;
 
@@ -7,24 +8,18 @@ use super::Outcome;
 use super::outcome::{Conditions, Row, Volume};
 use super::tracer::Part;
 use crate::channels::float;
+use crate::render::{NONE, draw, estimate, number, plain};
 
 impl Report for Outcome {
     fn text(&self, width: Option<usize>) -> String {
         let mut text = String::new();
-        let mut draw = |table: &Table| {
-            let (drawn, left_out) = table.draw(width);
-            text.push_str(&drawn);
-            if !left_out.is_empty() {
-                text.push_str(&format!("(no room for: {})\n", left_out.join(", ")));
-            }
-            text.push('\n');
-        };
         if !self.tracers.is_empty() {
-            draw(&self.tracers_table());
+            text.push_str(&draw(&self.tracers_table(), width));
         }
         if !self.volumes.is_empty() {
-            draw(&self.volumes_table());
+            text.push_str(&draw(&self.volumes_table(), width));
         }
+        text.push_str(&self.not_measured());
         text.push_str(&self.conditions.notes());
         text
     }
@@ -43,8 +38,7 @@ impl Report for Outcome {
         }
         let cells = |of: &dyn Fn(&Row) -> String| rows.iter().map(|(row, ..)| of(row)).collect();
         let ends = |of: fn(Estimate) -> Option<f64>| {
-            let value = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-            rows.iter().map(|(.., cost)| value(cost.and_then(of))).collect()
+            rows.iter().map(|(.., cost)| plain(cost.and_then(of))).collect()
         };
         let mut table = Table::default();
         table.names("subject", 0, cells(&|row| row.subject.name().to_owned()));
@@ -59,6 +53,19 @@ impl Report for Outcome {
 }
 
 impl Outcome {
+    /// Each tracer that was not measured, once.
+    fn not_measured(&self) -> String {
+        let mut lines: Vec<String> = Vec::new();
+        for row in &self.tracers {
+            let Some(why) = &row.not_measured else { continue };
+            let line = format!("not measured: {}: {why}\n", row.tracer.name());
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        lines.concat()
+    }
+
     fn tracers_table(&self) -> Table {
         let cells = |of: &dyn Fn(&Row) -> String| self.tracers.iter().map(of).collect::<Vec<_>>();
         let mut table = Table::default();
@@ -67,20 +74,21 @@ impl Outcome {
             table.numbers("level", 0, cells(&|row| row.level.to_string()));
         }
         table.names("tracer", 0, cells(&|row| row.tracer.name().to_owned()));
-        let unit = if self.conditions.counts_instructions { "instructions" } else { "ns" };
-        table.numbers(&format!("{unit}/event"), 0, cells(&|row| interval(row.event_ns, 0)));
-        table.numbers("times untraced", 0, cells(&|row| interval(row.ratio, 2)));
+        let unit =
+            if self.conditions.surroundings.counts_instructions { "instructions" } else { "ns" };
+        table.numbers(&format!("{unit}/event"), 0, cells(&|row| estimate(row.event_ns, 0)));
+        table.numbers("times untraced", 0, cells(&|row| estimate(row.ratio, 2)));
         for part in Part::ALL {
             if self.tracers.iter().any(|row| row.part(part).is_some()) {
-                let cell = |row: &Row| interval(row.part(part).and_then(|cost| cost.event_ns), 0);
+                let cell = |row: &Row| estimate(row.part(part).and_then(|cost| cost.event_ns), 0);
                 table.numbers(&part.key().replace('_', " "), 1, cells(&cell));
             }
         }
-        table.numbers("exits/event", 0, cells(&|row| number(row.exits_per_event)));
-        table.numbers("hypercalls/event", 2, cells(&|row| number(row.hypercalls_per_event)));
+        table.numbers("exits/event", 0, cells(&|row| number(row.exits_per_event, 3)));
+        table.numbers("hypercalls/event", 2, cells(&|row| number(row.hypercalls_per_event, 3)));
         let seen = |row: &Row| match (row.events_seen, row.events_made) {
             (Some(seen), Some(made)) => format!("{} of {}", count(seen), count(made)),
-            _ => "–".to_owned(),
+            _ => NONE.to_owned(),
         };
         table.numbers("events seen", 1, cells(&seen));
         table
@@ -94,7 +102,7 @@ impl Outcome {
         let share = |one: &Volume, of: fn(&Volume) -> u64| {
             let whole = first(one).map_or(0, of);
             if whole == 0 {
-                "–".to_owned()
+                NONE.to_owned()
             } else {
                 format!("{:.1}", 100.0 * float(of(one)) / float(whole))
             }
@@ -113,9 +121,10 @@ impl Outcome {
         let seen =
             |one: &Volume| format!("{} of {}", count(one.events_seen), count(one.events_made));
         table.numbers("guest's events seen", 1, cells(&seen));
-        let unit = if self.conditions.counts_instructions { "instructions" } else { "ns" };
-        table.numbers(&format!("{unit}/event"), 0, cells(&|one| interval(one.event_ns, 0)));
-        table.numbers("times untraced", 0, cells(&|one| interval(one.ratio, 2)));
+        let unit =
+            if self.conditions.surroundings.counts_instructions { "instructions" } else { "ns" };
+        table.numbers(&format!("{unit}/event"), 0, cells(&|one| estimate(one.event_ns, 0)));
+        table.numbers("times untraced", 0, cells(&|one| estimate(one.ratio, 2)));
         table
     }
 }
@@ -123,9 +132,10 @@ impl Outcome {
 impl Conditions {
     /// What the numbers are, and what executed the guest.
     fn notes(&self) -> String {
-        let by = if self.accelerator == "kvm" {
+        let here = &self.surroundings;
+        let by = if here.accelerator == Some(Accelerator::Kvm) {
             "KVM of this system executes the host, and nested KVM the guest."
-        } else if self.counts_instructions {
+        } else if here.counts_instructions {
             "TCG emulation executes host and guest, one instruction after the other, and a nanosecond of their time is one:\n\
              what caches, stalls and the processor's own work on exits would take is not in it."
         } else {
@@ -135,26 +145,12 @@ impl Conditions {
             "{} rounds of {} system calls, or half as many round trips of two switches; order from seed {}; {} runs made again.\n\
              An event's cost is what its subject takes longer than untraced, of runs of one round; mean and 95% interval (Student's t).\n\
              Parts are differences between steps, each of which does one thing more than the one before; together they are the whole.\n\
-             {} CPUs, load average {:.1} before and {:.1} after.\n{by}\n",
+             {}\n{by}\n",
             self.rounds,
             self.iterations,
             self.seed,
             self.repeated_runs,
-            self.cpus,
-            self.load_average[0],
-            self.load_average[1],
+            here.load(),
         )
-    }
-}
-
-fn number(value: Option<f64>) -> String {
-    value.map_or("–".to_owned(), |value| format!("{value:.3}"))
-}
-
-fn interval(estimate: Option<Estimate>, digits: usize) -> String {
-    let Some(Estimate { mean, low, high, .. }) = estimate else { return "–".to_owned() };
-    match (low, high) {
-        (Some(low), Some(high)) => format!("{mean:.digits$} [{low:.digits$}, {high:.digits$}]"),
-        _ => format!("{mean:.digits$}"),
     }
 }

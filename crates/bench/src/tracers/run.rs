@@ -7,7 +7,7 @@ use labwire::Looped;
 use super::Subject;
 use super::guest_side;
 use super::host_side::{self, Kept};
-use super::tracer::{InGuest, OnHost, Setup};
+use super::tracer::{OnHost, Setup};
 use crate::error::{BenchError, Result};
 use crate::machines::Machines;
 
@@ -72,13 +72,9 @@ pub(crate) fn run(
         looped,
         exits: after.0.saturating_sub(before.0),
         hypercalls: after.1.saturating_sub(before.1),
-        seen: seen.or(kept.filter(|_| is_sent(setup.guest)).map(|kept| kept.subject_events)),
+        seen: seen.or(kept.map(|kept| kept.subject_events)),
         kept,
     })
-}
-
-fn is_sent(guest: InGuest) -> bool {
-    matches!(guest, InGuest::Module(_))
 }
 
 /// Exits and hypercalls that the host's KVM has counted so far, of all its guests.

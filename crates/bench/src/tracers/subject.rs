@@ -27,12 +27,6 @@ impl Subject {
         }
     }
 
-    /// The subject of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|subject| subject.name() == name)
-    }
-
     /// Rounds that take about as long as so many system calls.
     pub(crate) const fn rounds(self, syscalls: u64) -> u64 {
         match self {

@@ -3,6 +3,7 @@
 //! The steps of a tracer form a ladder: each does what the one before does, and one thing more. What
 //! a step takes longer than the one before is what that thing costs, so all parts together are the whole.
 
+use lab::Tool;
 use serde::{Serialize, Serializer};
 
 /// A way to trace a guest.
@@ -27,8 +28,7 @@ pub enum Tracer {
 }
 
 /// What an event's cost is spent on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// A tracer in the guest that keeps what it sees there.
     GuestTracing,
@@ -144,9 +144,9 @@ impl Setup {
 }
 
 /// As many words as a frame can have; those in memory do.
-const MOST_WORDS: u32 = 13;
+const MOST_WORDS: u32 = hypertrace::MOST_WORDS as u32;
 /// Words that are the hypercall's own arguments: all that a stock host records.
-pub(crate) const ARGUMENTS: u32 = 4;
+pub(crate) const ARGUMENTS: u32 = hypertrace::LEAST_WORDS as u32;
 
 impl Tracer {
     /// Those that can be asked for, in the order of reports.
@@ -177,20 +177,24 @@ impl Tracer {
             Self::Hypercall { events: 4, .. } => "hypercall-4",
             Self::Hypercall { events: 8, .. } => "hypercall-8",
             Self::Hypercall { words: 9, .. } => "hypercall-9-words",
-            Self::Hypercall { words: 13, .. } => "hypercall-13-words",
+            Self::Hypercall { words: MOST_WORDS, .. } => "hypercall-13-words",
             Self::Hypercall { .. } => "hypercall",
         }
     }
 
-    /// The tracer of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|tracer| tracer.name() == name)
+    /// The program that it needs in the guest.
+    pub(crate) const fn tool(self) -> Option<Tool> {
+        match self {
+            Self::Perf => Some(Tool::Perf),
+            Self::Lttng => Some(Tool::Lttng),
+            Self::Ftrace | Self::Hypercall { .. } | Self::Shm => None,
+        }
     }
 
-    /// Whether it has a way to the host, and so a cost in guests of each level.
-    pub(crate) const fn leaves_the_guest(self) -> bool {
-        matches!(self, Self::Hypercall { .. } | Self::Shm)
+    /// Whether a guest's guest has a way to its own host by it. Memory is not one: all machines of a lab
+    /// share the same, which is a file at level 1 alone.
+    pub(crate) const fn can_be_nested(self) -> bool {
+        matches!(self, Self::Hypercall { .. })
     }
 
     /// Its ladder.
@@ -223,6 +227,12 @@ impl Tracer {
     }
 }
 
+impl Serialize for Part {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.key())
+    }
+}
+
 impl Serialize for Tracer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
@@ -231,14 +241,14 @@ impl Serialize for Tracer {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
     fn names_are_told_apart() {
-        for tracer in Tracer::ALL {
-            assert_eq!(Tracer::named(tracer.name()), Some(tracer));
-        }
-        assert_eq!(Tracer::named("hypercall-3"), None);
+        let names: BTreeSet<&str> = Tracer::ALL.into_iter().map(Tracer::name).collect();
+        assert_eq!(names.len(), Tracer::ALL.len());
     }
 
     #[test]

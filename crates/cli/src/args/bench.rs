@@ -80,6 +80,7 @@ fn variant_names() -> Vec<&'static str> {
     hyperscope bench exits --lab --levels 3      # both, at every level of a lab\n  \
     hyperscope bench exits --lab --count-instructions --format json -o exits.json\n  \
     hyperscope bench exits --lab --levels 1 --ablate tracers --kind hypercall\n  \
+    hyperscope bench exits --lab --levels 1 --ablate boot --kind hypercall\n  \
     hyperscope bench exits --vm --ablate kvm/halt_poll_ns=0 --kind hlt-wake --runs 20\n\n\
 A row is the mean and sample standard deviation of several runs, in cycles of the place's own time\n\
 stamp counter, less what the loop itself takes. What can't be measured says why.")]
@@ -98,8 +99,9 @@ pub(crate) struct BenchExitsArgs {
     #[arg(long, requires = "lab")]
     pub(crate) count_instructions: bool,
     /// Switch one thing at a time, in the tiny machine or below it, and show what that changes: tracers,
-    /// settings, all, or single ones (no-ioeventfd, no-irqchip, kvm-events, kvm-sched-events, kprobe,
-    /// function, function-graph, MODULE/PARAMETER=VALUE)
+    /// settings, all (both), boot (in a lab), or single ones (no-ioeventfd, vhost, no-irqchip,
+    /// kvm-events, kvm-sched-events, kprobe, function, function-graph, MODULE/PARAMETER=VALUE, and in a lab
+    /// boot:WORD, with which level 1 is booted anew: boot:mitigations=off, boot:kvm_amd.npt=0)
     #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "all", value_delimiter = ',', value_parser = toggles)]
     pub(crate) ablate: Option<Vec<Vec<bench::Toggle>>>,
     /// Let each step keep what those before it have switched, and compare it with the one before
@@ -111,7 +113,7 @@ pub(crate) struct BenchExitsArgs {
     /// What the order of steps is drawn from [default: the time]
     #[arg(long, value_name = "NUMBER", requires = "ablate")]
     pub(crate) seed: Option<u64>,
-    /// Make these kinds [default: all; hypercall, port-kernel, kick-port and hlt-wake with --ablate]
+    /// Make these kinds [default: all; hypercall, port-kernel, kick-port, send and hlt-wake with --ablate]
     #[arg(long = "kind", value_name = "KIND", value_parser = kind_names())]
     pub(crate) kinds: Vec<String>,
     /// Runs of each kind

@@ -21,7 +21,7 @@ pub(crate) struct HypertraceArgs {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// The hypercall's number, as the guest's module was told; marks have the next one
-    #[arg(long, value_name = "N", default_value = "0x48530000", value_parser = number)]
+    #[arg(long, value_name = "N", default_value = NUMBER, value_parser = number)]
     pub(crate) number: u64,
     /// Where hypercalls are taken from [default: the collector's where it was, else events]
     #[arg(long, value_name = "SOURCE")]
@@ -42,6 +42,9 @@ pub(crate) enum SourceArg {
     /// Events kvm:kvm_hypercall: four words
     Events,
 }
+
+/// The hypercall's number, as the module has it where it is told no other.
+pub(crate) const NUMBER: &str = "0x48530000";
 
 pub(crate) fn number(text: &str) -> Result<u64, String> {
     let read = match text.strip_prefix("0x") {

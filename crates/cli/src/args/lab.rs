@@ -132,6 +132,9 @@ pub(crate) struct LabUpArgs {
     /// Memory that the guests share with level 1 for recording, in MiB
     #[arg(long, value_name = "MIB")]
     pub(crate) guest_shm: Option<u32>,
+    /// What stands on the command line of level 1's kernel beyond the usual
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) append: Option<String>,
     /// What stands on the guests' kernels' command lines beyond the usual
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) guest_append: Option<String>,

@@ -76,7 +76,7 @@ pub(crate) struct RecordArgs {
     #[arg(long)]
     pub(crate) hypercalls: bool,
     /// The number of those hypercalls, as the guests' module was told; marks have the next one
-    #[arg(long, value_name = "N", default_value = "0x48530000", requires = "hypercalls",
+    #[arg(long, value_name = "N", default_value = super::hypertrace::NUMBER, requires = "hypercalls",
         value_parser = super::hypertrace::number)]
     pub(crate) hypercall_number: u64,
     /// Registers of each that are kept: as many as the guests' module was told are enough

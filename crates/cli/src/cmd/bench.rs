@@ -32,7 +32,7 @@ fn channels(args: &BenchChannelsArgs) -> anyhow::Result<()> {
     let mut out = output::open(args.output.output.as_deref(), &[])?;
     let plan = plan(args);
     let description = bench::channels::description(&plan);
-    let manner = bench::channels::manner(&plan, args.offline);
+    let manner = bench::manner(plan.counts_instructions, args.offline);
     let outcome =
         in_lab(&description, &manner, |lab, tell| bench::channels::run(&plan, lab, tell))?;
     output::write(&outcome, &args.output, &mut *out)
@@ -42,7 +42,7 @@ fn exits(args: &BenchExitsArgs) -> anyhow::Result<()> {
     let mut out = output::open(args.output.output.as_deref(), &[])?;
     let plan = exits_plan(args);
     let outcome = if args.lab {
-        let manner = exits::manner(&plan, args.offline);
+        let manner = bench::manner(plan.counts_instructions, args.offline);
         in_lab(&exits::description(&plan), &manner, |lab, tell| {
             exits::run_in_lab(&plan, lab, tell)
         })?
@@ -61,8 +61,13 @@ fn exits(args: &BenchExitsArgs) -> anyhow::Result<()> {
 }
 
 /// Those that take their turns where none are asked for.
-const ABLATED: [ExitKind; 4] =
-    [ExitKind::Hypercall, ExitKind::PortKernel, ExitKind::KickPort, ExitKind::HltWake];
+const ABLATED: [ExitKind; 5] = [
+    ExitKind::Hypercall,
+    ExitKind::PortKernel,
+    ExitKind::KickPort,
+    ExitKind::Send,
+    ExitKind::HltWake,
+];
 
 fn exits_plan(args: &BenchExitsArgs) -> exits::Plan {
     let usual = |kind: &ExitKind| args.ablate.is_none() || ABLATED.contains(kind);

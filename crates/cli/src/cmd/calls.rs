@@ -12,7 +12,7 @@ use sources::Recording;
 
 use crate::args::calls::CallsArgs;
 use crate::cmd::hypertrace::{collected, machines};
-use crate::inputs::{is_of_guest, open_all};
+use crate::inputs::{guest_named, is_of_guest, open_all};
 use crate::machines::machine_name;
 use crate::output;
 use crate::progress::Progress;
@@ -93,9 +93,8 @@ fn told_by_guests(
 
 /// The guest that a session's file is of; its name is all that tells where no clock is asked for.
 fn guest_of_session(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_string_lossy();
-    let guest = name.strip_prefix("guest-")?;
-    Some(guest.strip_suffix(".dat").or_else(|| guest.strip_suffix(".pages"))?.to_owned())
+    let is_recording = path.extension().is_some_and(|kind| kind == "dat" || kind == "pages");
+    guest_named(path).filter(|_| is_recording)
 }
 
 fn created(path: Option<&Path>, recordings: &[Recording]) -> anyhow::Result<Option<File>> {

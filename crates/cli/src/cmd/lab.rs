@@ -52,6 +52,7 @@ fn up(lab: &Lab, args: &LabUpArgs) -> anyhow::Result<()> {
     wanted.memory_mib = args.memory.unwrap_or(wanted.memory_mib);
     wanted.guest.cpus = args.guest_cpus;
     wanted.guest.shm_mib = args.guest_shm;
+    wanted.append = args.append.clone().unwrap_or_default();
     wanted.guest.append = args.guest_append.clone().unwrap_or_default();
     wanted.guest.net = args.guest_net.map(Into::into);
     wanted.instruction_ns = args.instruction_ns;

@@ -1,7 +1,6 @@
 //! `hyperscope publish`: tells guests what happens to their vCPUs, until told to stop.
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -11,8 +10,6 @@ use publish::{Plan, Publisher, Summary};
 use crate::args::publish::PublishArgs;
 use crate::cmd::record::{Guard, stop_at_signals};
 
-/// Holds no pages.
-const NO_SESSION: &str = "/proc/self/fdinfo";
 /// How long one waits at a time.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -21,7 +18,7 @@ pub(crate) fn run(args: &PublishArgs) -> anyhow::Result<()> {
     stop_at_signals(over)?;
     let plan = Plan { guests: args.guests.clone(), interval: args.interval };
     // Nothing is kept of what is read, so there is no folder to be finished.
-    let _guard = Guard::start(Path::new(NO_SESSION));
+    let _guard = Guard::start(None);
     let publisher = Publisher::begin(&plan)?;
     let names: Vec<&str> = publisher.names().collect();
     say(&format!("telling {} what happens to their vCPUs", names.join(", ")));

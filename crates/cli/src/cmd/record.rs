@@ -1,5 +1,6 @@
 //! `hyperscope record`: records this host until told to stop.
 
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -28,17 +29,17 @@ const LINE: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<()> {
-    let to = args.output.clone().unwrap_or_else(|| SESSION.into());
     if let Some(pid) = args.guard {
-        return guard(pid, &to);
+        return guard(pid, args.output.as_deref());
     }
+    let to = args.output.clone().unwrap_or_else(|| SESSION.into());
     if recorder::holds_recording(&to) {
         bail!("{} holds a recording already; name another folder with -o", to.display());
     }
     refuse_nested_writes(args)?;
     let (over, is_over) = mpsc::channel();
     stop_at_signals(over.clone())?;
-    let _guard = Guard::start(&to);
+    let _guard = Guard::start(Some(&to));
     let recording = Recording::begin(&plan(args, to.clone())?)?;
     tell(&recording);
     start(&args.command, over)?;
@@ -199,7 +200,7 @@ fn wait(recording: &Recording, time: Option<Duration>, is_over: &Receiver<()>) {
     }
 }
 
-/// Tells of guests that came up meanwhile.
+/// Tells of guests that are recorded now: at first of all, then of those that came up meanwhile.
 fn tell_of_guests(recording: &Recording, told: &mut usize) {
     let names = recording.guest_names();
     for name in names.iter().skip(*told) {
@@ -370,15 +371,15 @@ fn cost(guest: &GuestSummary) -> String {
 pub(crate) struct Guard(Option<Child>);
 
 impl Guard {
-    /// Starts it for this process, and for a session that may have none.
-    pub(crate) fn start(session: &Path) -> Self {
+    /// Starts it for this process, and for the session that it writes, if it does.
+    pub(crate) fn start(session: Option<&Path>) -> Self {
         let pid = std::process::id().to_string();
         let program = std::env::current_exe();
         let child = program.and_then(|program| {
             use std::os::unix::process::CommandExt;
             Command::new(program)
-                .args(["record", "--guard", &pid, "--output"])
-                .arg(session)
+                .args(["record", "--guard", &pid])
+                .args(session.iter().flat_map(|to| [OsStr::new("--output"), to.as_os_str()]))
                 .stdin(Stdio::piped())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
@@ -399,7 +400,7 @@ impl Drop for Guard {
     }
 }
 
-fn guard(pid: u32, session: &Path) -> anyhow::Result<()> {
+fn guard(pid: u32, session: Option<&Path>) -> anyhow::Result<()> {
     io::stdin().lock().read_to_end(&mut Vec::new())?;
     Ok(recorder::clean_up(pid, session)?)
 }

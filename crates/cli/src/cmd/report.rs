@@ -53,7 +53,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let nested = nested.sources.iter().any(|(_, one)| !one.rows.is_empty()).then_some(nested);
     let diff = diff_of(args, &recordings, &tick)?;
     let guests = align_guests(&mut recordings, args.method.method)?;
-    let cpu = cpu_of(&recordings, &guests, &tick);
+    let cpu = cpu_of(&recordings, &guests, &exits, &tick);
     let path = path_of(&recordings, &guests, &tick);
     let latencies = recordings.iter().fold(Latencies::default(), |all, one| all.with(one, &tick));
     let machines = machines(&recordings, &guests, &exits);
@@ -117,9 +117,10 @@ fn diff_of(
 fn cpu_of(
     recordings: &[Recording],
     guests: &[GuestAlignment],
+    exits: &ExitsReport,
     tick: &(dyn Fn(u64) + Sync),
 ) -> CpuReport {
-    let told: Vec<_> = recordings.iter().map(|one| recorded(one.path())).collect();
+    let told = &exits.sources;
     let processes: Vec<_> = told.iter().map(|one| one.processes.clone()).collect();
     CpuReport {
         sources: recordings.iter().map(shown_path).collect(),
@@ -127,7 +128,7 @@ fn cpu_of(
         by: CpuBy::ALL.to_vec(),
         idle: false,
         top: None,
-        recorder_cost: told.into_iter().find_map(|one| one.cost),
+        recorder_cost: told.iter().find_map(|one| one.recorder_cost.clone()),
     }
 }
 

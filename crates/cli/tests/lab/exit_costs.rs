@@ -5,11 +5,12 @@
 //! (docs/lab.md), which takes minutes to end.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::tool::{TestLab, can_run_all};
+use crate::patience::run;
+use crate::tool::{TestLab, can_run_all, folder};
 
 #[test]
 fn exits_that_are_measured_are_those_that_a_recording_has() {
@@ -44,14 +45,14 @@ fn exits_that_are_measured_are_those_that_a_recording_has() {
     assert_eq!(counted(&ports, 0x21), made("port-kernel"));
     assert_eq!(counted(&ports, 0x4859), made("port-user"));
     // A machine that waits asks for its signal by the same doorbell.
-    assert_eq!(counted(&ports, 0x485a), made("kick-port") + made("hlt-wake"));
+    assert_eq!(counted(&ports, 0x485a), made("kick-port") + made("send") + made("hlt-wake"));
     let addresses = by("gpa");
     assert_eq!(counted(&addresses, 0xfec0_0000), made("mmio-kernel"));
     assert_eq!(counted(&addresses, 0x0100_0000), made("mmio-user"));
     assert_eq!(counted(&addresses, 0x0200_0000), made("kick-mmio"));
     let reasons = by("reason");
     let halts = reasons.1["rows"].as_array().unwrap().iter().find(|row| row["reason"] == "hlt");
-    assert_eq!(halts.unwrap()["count"], made("hlt-wake"));
+    assert_eq!(halts.unwrap()["count"], made("send") + made("hlt-wake"));
     for (kind, by) in [("cr8-read", "hardware"), ("hypercall", "kernel"), ("mmio-user", "user")] {
         let row = rows.iter().find(|row| row["kind"] == kind).unwrap();
         assert_eq!(row["handled_by"], by, "{row:#}");
@@ -99,13 +100,44 @@ fn what_an_ablation_switched_is_as_before() {
     }
 }
 
+#[test]
+fn machines_are_booted_anew_for_what_is_read_then() {
+    if !can_run_all() {
+        return;
+    }
+    let out = tempfile::tempdir().unwrap();
+    let file = out.path().join("steps.json");
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
+    bench
+        .args(["bench", "exits", "--lab", "--levels", "1", "--count-instructions", "--runs", "2"])
+        .args(["--operations", "50", "--seed", "5", "--kind", "hypercall", "--kind", "send"])
+        .args(["--ablate", "vhost,no-ioeventfd,boot:kvm_amd.npt=0,boot:kvm_amd.nothing=1"])
+        .args(["--format", "json", "-o"])
+        .arg(&file)
+        .env("HYPERSCOPE_LAB_DIR", folder())
+        .stdin(Stdio::null());
+    run(bench).done();
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    check_schema(&report);
+    let ladders = report["ablations"][0]["ladders"].as_array().unwrap();
+    let cycles = |kind: usize, step: usize| ladders[kind]["steps"][step]["cycles"]["mean"].as_f64();
+    for kind in 0..2 {
+        assert!((0..4).all(|step| cycles(kind, step).is_some()), "{report:#}");
+        let why = ladders[kind]["steps"][4]["not_measured"].as_str().unwrap();
+        assert!(cycles(kind, 4).is_none() && why.contains("parameters/nothing"), "{why}");
+    }
+    // Who takes a frame makes no difference to a hypercall; it does to the frame.
+    let ratio = |kind, step| cycles(kind, step).unwrap() / cycles(kind, 0).unwrap();
+    assert!((ratio(0, 1) - 1.0).abs() < 0.01 && (ratio(0, 2) - 1.0).abs() < 0.01, "{report:#}");
+    assert!(ratio(1, 1) < 0.98 && ratio(1, 2) > 1.02, "{report:#}");
+}
+
 /// A lab of one machine that has KVM, and this program.
 fn up(name: &'static str) -> TestLab {
     let lab = TestLab::new(name);
     lab.run(&["up", "--levels", "1"]).done();
     // A machine that hosts no guest has KVM at hand, and not loaded.
-    let load = "cd /lab/modules && insmod irqbypass.ko && insmod kvm.ko && insmod kvm-amd.ko";
-    lab.shell(1, load).done();
+    lab.shell(1, "hyperscope-labguest host").done();
     lab.run(&["put", "1", env!("CARGO_BIN_EXE_hyperscope"), "/bin/hyperscope"]).done();
     lab
 }

@@ -1,40 +1,32 @@
 //! Ladders as tables.
 
 use report::Table;
-use stats::Estimate;
 
-use super::{NONE, count, plain, spread, times};
+use super::{count, spread, times};
 use crate::exits::ladder::{Ladder, Ladders, Rung};
+use crate::render::{NONE, interval, plain};
 
 /// A table for each kind, with its title.
 pub(super) fn tables(of: &Ladders) -> Vec<(String, Table)> {
     let against = if of.is_cumulative { "the step before" } else { "nothing switched" };
-    let table = |ladder: &Ladder| {
+    let titled = |ladder: &Ladder| {
         let title = format!("{} ({})\n", ladder.kind.name(), of.name);
-        (title, draw(ladder, against))
+        (title, table(ladder, against))
     };
-    of.ladders.iter().map(table).collect()
+    of.ladders.iter().map(titled).collect()
 }
 
-fn draw(ladder: &Ladder, against: &str) -> Table {
+fn table(ladder: &Ladder, against: &str) -> Table {
     let cells = |of: fn(&Rung) -> String| ladder.steps.iter().map(of).collect();
     let mut table = Table::default();
     table.names("step", 0, cells(|rung| rung.name.clone()));
     table.numbers("cycles ± sd", 0, cells(|rung| spread(rung.cycles.as_ref())));
     table.numbers("× nothing", 0, cells(|rung| times(rung.relative_to_first)));
     let title = format!("more than {against} [95%]");
-    table.numbers(&title, 0, cells(|rung| interval(rung.difference_cycles)));
+    table.numbers(&title, 0, cells(|rung| interval(rung.difference_cycles, count)));
     table.numbers("p", 2, cells(|rung| rung.p.map_or(NONE.into(), chance)));
     table.names("matters", 0, cells(|rung| verdict(rung).into()));
     table
-}
-
-fn interval(of: Option<Estimate>) -> String {
-    let Some(Estimate { mean, low, high, .. }) = of else { return NONE.into() };
-    match low.zip(high) {
-        Some((low, high)) => format!("{} [{}, {}]", count(mean), count(low), count(high)),
-        None => count(mean),
-    }
 }
 
 fn chance(p: f64) -> String {
