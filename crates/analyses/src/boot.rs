@@ -14,6 +14,7 @@ mod host;
 mod initcalls;
 mod shutdown;
 mod told;
+mod tracing;
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,7 @@ use crate::reasons::{Code, ReasonNames, is_waiting};
 use crate::{GuestAlignment, KnownParts, Recorded, find_vms};
 
 pub use events::Weight;
+pub use tracing::{EventCost, TracingCost};
 
 /// Where phases begin that no event of a kernel's own tells.
 #[derive(Clone, Debug, Default)]
@@ -231,6 +233,8 @@ pub struct BootedMachine {
     pub exits: Option<u64>,
     /// Pages of its own recording that can't be read.
     pub damaged: u64,
+    /// What an event costs it; `None`: nobody has measured that. Recordings don't tell: whoever knows sets it.
+    pub event_cost: Option<EventCost>,
     /// Whether times are nanoseconds.
     pub nanoseconds: bool,
 }

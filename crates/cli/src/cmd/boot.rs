@@ -12,6 +12,7 @@ use crate::args::boot::BootArgs;
 use crate::inputs::open_all;
 use crate::output;
 use crate::progress::Progress;
+use crate::recorded::event_cost;
 
 pub(crate) fn run(args: &BootArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
@@ -20,8 +21,12 @@ pub(crate) fn run(args: &BootArgs) -> anyhow::Result<()> {
     let guests = align_guests(&mut recordings, args.method.method)?;
     let marks = BootMarks { until: args.until.clone(), down: args.down.clone() };
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let boot = boot(&recordings, &guests, &marks, &|bytes| progress.advance(bytes));
+    let mut boot = boot(&recordings, &guests, &marks, &|bytes| progress.advance(bytes));
     progress.finish();
+    for machine in &mut boot.machines {
+        let guest = machine.guest.and_then(|at| recordings.get(at));
+        machine.event_cost = guest.and_then(|guest| event_cost(guest.path()));
+    }
     let report = BootReport {
         sources: recordings.iter().map(|one| one.path().display().to_string()).collect(),
         alignment: guests.iter().map(align_summary).collect(),
