@@ -9,6 +9,7 @@ use sources::{Block, Damage, Recording};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
 
 use super::shutdown;
+use super::sums::Add;
 
 /// The longest text that is kept of an event, in bytes.
 const MOST_TEXT: usize = 200;

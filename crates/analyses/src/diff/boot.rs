@@ -1,7 +1,7 @@
 //! Boots and shutdowns to be compared: how long each phase lasts, and what it costs the host. A run has
 //! each phase once: what varies is told by several runs a side.
 
-use sources::Recording;
+use sources::{Collected, Recording};
 
 use super::exits::metric;
 use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
@@ -55,7 +55,10 @@ const OF_GUEST: u32 = metric_of(EVENTS);
 fn measure(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Run {
     // Which guest is whose; their times are on their hosts' clocks already.
     let guests = align(recordings, None, &|_| ());
-    let found = boot(recordings, &guests, &BootMarks::default(), tick);
+    // A file that can't be read tells nothing; `boot` says so.
+    let collected: Vec<_> =
+        recordings.iter().map(|one| Collected::beside(one).unwrap_or_default()).collect();
+    let found = boot(recordings, &collected, &guests, &BootMarks::default(), tick);
     let mut run = Run::empty();
     for machine in &found.machines {
         let vm = run.vms.len();

@@ -5,7 +5,7 @@ use std::io::Write;
 use analyses::{BootMarks, boot};
 use anyhow::Context;
 use report::{BootReport, align_summary, boot_svg};
-use sources::Recording;
+use sources::{Collected, Recording};
 
 use crate::aligned::align_guests;
 use crate::args::boot::BootArgs;
@@ -21,7 +21,8 @@ pub(crate) fn run(args: &BootArgs) -> anyhow::Result<()> {
     let guests = align_guests(&mut recordings, args.method.method)?;
     let marks = BootMarks { until: args.until.clone(), down: args.down.clone() };
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let mut boot = boot(&recordings, &guests, &marks, &|bytes| progress.advance(bytes));
+    let collected = recordings.iter().map(Collected::beside).collect::<Result<Vec<_>, _>>()?;
+    let mut boot = boot(&recordings, &collected, &guests, &marks, &|bytes| progress.advance(bytes));
     progress.finish();
     for machine in &mut boot.machines {
         let guest = machine.guest.and_then(|at| recordings.get(at));
