@@ -91,8 +91,8 @@ fn diff_of(
 ) -> anyhow::Result<Option<DiffReport>> {
     let Some(baseline) = &args.baseline else { return Ok(None) };
     let Some(question) = QUESTIONS.iter().find(|one| one.name == "exits") else { return Ok(None) };
-    let before = (question.measure)(&open_run(baseline)?, tick);
-    let now = (question.measure)(recordings, tick);
+    let before = (question.measure)(&open_run(baseline)?, &[], tick);
+    let now = (question.measure)(recordings, &[], tick);
     if before.nanoseconds != now.nanoseconds {
         bail!("times of {} are in another unit: they can't be compared", baseline.display());
     }
