@@ -10,13 +10,13 @@ pub const MAX_COST_ROUNDS: usize = 64;
 pub struct EventCost {
     /// The event, as `SYSTEM:NAME`.
     pub event: String,
-    /// How often it was made in each half of a round.
+    /// How often it was made in each stretch that was measured.
     pub repeats: u32,
     /// The rounds, in order.
     pub rounds: Vec<CostRound>,
 }
 
-/// What making all events of half a round took.
+/// What a stretch of events took: the median of those in each half of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CostRound {
     /// With the event off.

@@ -17,7 +17,7 @@ const ALPHA: f64 = 0.05;
 pub struct EventCost {
     /// The event, as `SYSTEM:NAME`.
     pub event: String,
-    /// How often it was made in each half of a round.
+    /// How often it was made in each stretch that was measured.
     pub repeats: u32,
     /// Rounds.
     pub rounds: usize,
@@ -41,7 +41,7 @@ pub struct TracingCost {
 }
 
 impl EventCost {
-    /// From what each half of each round took; `None` of too few rounds to say how sure that is.
+    /// From what a stretch of so many events took in each half of each round; `None` of too few rounds to say how sure that is.
     #[must_use]
     pub fn of_rounds(event: &str, repeats: u32, off_ns: &[u64], on_ns: &[u64]) -> Option<Self> {
         let repeats = Some(repeats).filter(|repeats| *repeats > 0)?;

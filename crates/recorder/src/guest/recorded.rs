@@ -93,9 +93,9 @@ pub struct GuestSummary {
 pub struct EventCostSummary {
     /// The event, as `SYSTEM:NAME`.
     pub event: String,
-    /// How often it was made in each half of a round.
+    /// How often it was made in each stretch that was measured.
     pub repeats: u32,
-    /// By round what half of it took with the event off.
+    /// By round what a stretch took with the event off: the median of some.
     pub off_ns: Vec<u64>,
     /// The same with the event on.
     pub on_ns: Vec<u64>,

@@ -120,12 +120,11 @@ fn tracing_note(machine: &BootedMachine, cost: &EventCost) -> String {
     let one = |ps: i64| time(u64::try_from(ps).unwrap_or(0) / 1000, true);
     format!(
         "tracing: events times {}, what one cost this guest afterwards ({} to {} with 95% confidence, \
-         {} rounds of {} {}); {} to {} in all",
+         {} rounds of {}); {} to {} in all",
         one(cost.median_ps),
         one(cost.low_ps),
         one(cost.high_ps),
         cost.rounds,
-        cost.repeats,
         cost.event,
         time(all.low_ns, true),
         time(all.high_ns, true)
