@@ -27,7 +27,7 @@ use self::own::{edges, measured_mut, segments};
 use self::told::Words;
 use crate::GuestAlignment;
 
-pub use events::Weight;
+pub use events::{Weight, tells as tells_of_boot};
 pub use machine::{BootedMachine, HostCost, InPhase, Initcall, Phase, PhaseKind, ReasonCost};
 pub use tracing::{EventCost, TracingCost};
 

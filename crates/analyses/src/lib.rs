@@ -30,7 +30,7 @@ mod vms;
 pub use align::{AlignRow, GuestAlignment, Method, MethodResult, align};
 pub use boot::{
     Boot, BootMarks, BootedMachine, EventCost, HostCost, InPhase, Initcall, Phase, PhaseKind,
-    ReasonCost, TracingCost, Weight, boot,
+    ReasonCost, TracingCost, Weight, boot, tells_of_boot,
 };
 pub use calls::{
     CallNode, CallQuestion, CallSink, CallTracer, CallTree, Called, Function, PerCall, Place,

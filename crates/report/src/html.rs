@@ -16,7 +16,9 @@ use std::io::{self, Write};
 
 use analyses::{LaneSet, Latencies};
 
-use crate::{AlignReport, CpuReport, DiffReport, ExitsReport, NestedReport, PathReport};
+use crate::{
+    AlignReport, BootReport, CpuReport, DiffReport, ExitsReport, NestedReport, PathReport,
+};
 
 pub use findings::{Finding, Link, Piece, Weight};
 
@@ -45,6 +47,8 @@ pub struct PageReport {
     pub cpu: CpuReport,
     /// Which ways requests took.
     pub path: Option<PathReport>,
+    /// How guests boot and go down, if any does.
+    pub boot: Option<BootReport>,
     /// A comparison with another run.
     pub diff: Option<DiffReport>,
 }

@@ -16,6 +16,7 @@ use sources::Recording;
 
 use crate::aligned::align_guests;
 use crate::args::PageArgs;
+use crate::boots;
 use crate::cmd::diff::open_run;
 use crate::inputs::{is_of_guest, open_all};
 use crate::machines::{HOST, machine_name};
@@ -51,6 +52,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let guests = align_guests(&mut recordings, args.method.method)?;
     let cpu = cpu_of(&recordings, &guests, &tick);
     let path = path_of(&recordings, &guests, &tick);
+    let boot = boots::of(&recordings, &guests, &tick)?;
     let latencies = recordings.iter().fold(Latencies::default(), |all, one| all.with(one, &tick));
     let machines = machines(&recordings, &guests, &exits);
     let lanes = lanes(&recordings, &guests, &machines, args.spans, &tick);
@@ -65,6 +67,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         lanes,
         cpu,
         path,
+        boot,
         diff,
     };
     page.write(&mut out).and_then(|()| out.flush()).context("cannot write the report")?;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{PageReport, findings, heat, lanes};
-use crate::{CpuReport, PathReport, Report, align_summary};
+use crate::{BootReport, CpuReport, PathReport, Report, align_summary};
 
 /// Paths that a page shows: those that took longest, all their requests together.
 const MOST_PATHS: usize = 12;
@@ -46,6 +46,7 @@ pub(super) fn json(page: &PageReport, origin_ns: u64) -> Value {
         "timeline": lanes::json(&page.lanes),
         "cpu": cpu(&page.cpu),
         "path": page.path.as_ref().map(path),
+        "boot": page.boot.as_ref().map(boot),
         "diff": page.diff.as_ref().map(Report::json),
     })
 }
@@ -56,6 +57,27 @@ fn cpu(cpu: &CpuReport) -> Value {
         if let Some(rows) = document.get_mut(table).and_then(Value::as_array_mut) {
             rows.truncate(MOST_THREADS);
         }
+    }
+    document
+}
+
+/// Initcalls that a page shows of each machine: the slowest of those within no other.
+const MOST_INITCALLS: usize = 200;
+
+fn boot(boot: &BootReport) -> Value {
+    let mut document = boot.json();
+    let machines = document.get_mut("machines").and_then(Value::as_array_mut);
+    for machine in machines.into_iter().flatten() {
+        let Some(calls) = machine.get_mut("initcalls").and_then(Value::as_array_mut) else {
+            continue;
+        };
+        calls.retain(|one| one.get("depth").and_then(Value::as_u64) == Some(0));
+        let lasts = |one: &Value| {
+            let of = |key| one.get(key).and_then(Value::as_u64);
+            of("duration_ns").or_else(|| of("duration_cycles"))
+        };
+        calls.sort_by_key(|one| std::cmp::Reverse(lasts(one)));
+        calls.truncate(MOST_INITCALLS);
     }
     document
 }
