@@ -98,7 +98,7 @@ fn notes(machine: &BootedMachine) -> Vec<String> {
     if machine.damaged > 0 {
         notes.push(format!("{} pages of the guest can't be read", count(machine.damaged)));
     }
-    if machine.host.is_some() {
+    if machine.phases.iter().any(|phase| phase.host.is_some()) {
         notes.push(
             "exit time: of all vCPUs, without exits that wait for work; kernel, user, off CPU: of \
              all exits"
