@@ -3,6 +3,7 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { boots } from "./boot.mjs";
 import { browserProgram, withBrowser } from "./browser.mjs";
 import { checks } from "./checks.mjs";
 import { frames } from "./frames.mjs";
@@ -16,7 +17,7 @@ mkdirSync(screens, { recursive: true });
 
 let failed = 0;
 let passed = 0;
-const all = [...checks, ...frames];
+const all = [...checks, ...boots, ...frames];
 const wanted = process.argv[2];
 await withBrowser(async (browser) => {
   for (const [name, check] of all) {

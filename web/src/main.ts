@@ -3,11 +3,13 @@
 import "./style/page.css";
 import "./style/tables.css";
 import "./style/figures.css";
+import "./style/boot.css";
 import { columnsIn } from "./data/columns";
 import { readHeat, type Heat } from "./data/heat";
 import { readReport, type Report } from "./data/report";
 import { el } from "./dom";
 import { FocusStore, type Context } from "./focus";
+import { boot } from "./views/boot";
 import { calls } from "./views/calls";
 import { clocks } from "./views/clocks";
 import { cpu } from "./views/cpu";
@@ -47,6 +49,7 @@ function sectionsOf(report: Report, context: Context, heat: Heat | null, timelin
     diff(context),
     heat ? heatmap(context, heat) : null,
     report.timeline.lanes.length > 0 ? timeline.element : null,
+    boot(context),
     cpu(context),
     calls(context),
     nested(context),

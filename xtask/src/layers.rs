@@ -46,7 +46,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("testkit", &["abi"]),
     ("labwire", &[]),
     ("exitcost", &["sys"]),
-    ("labguest", &["exitcost", "labwire", "sys"]),
+    ("labguest", &["exitcost", "hypertrace", "labwire", "sys"]),
     ("lab", &["labwire"]),
     (
         "bench",

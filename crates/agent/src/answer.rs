@@ -111,7 +111,7 @@ impl Session<'_, '_> {
         loop {
             let heard = self.host.receive(self.patience())?;
             if self.host.is_to_leave() {
-                return self.stop();
+                return self.stop(false);
             }
             match heard {
                 Heard::End => return Ok(()),
@@ -142,7 +142,7 @@ impl Session<'_, '_> {
         }
         let result = match message {
             Message::Start(start) => self.start(&start),
-            Message::Stop => self.stop(),
+            Message::Stop => self.stop(true),
             Message::Filter(filters) => match &self.goes_on {
                 Some(goes_on) => goes_on.recording.filter(&filters),
                 None => Ok(()),
@@ -183,14 +183,18 @@ impl Session<'_, '_> {
         Ok(())
     }
 
-    fn stop(&mut self) -> Result<()> {
+    /// Ends a recording; a machine that goes down has no time to be `measured`.
+    fn stop(&mut self, measured: bool) -> Result<()> {
         let Some(goes_on) = self.goes_on.take() else { return Ok(()) };
-        let (cpus, names, status) = goes_on.recording.end()?;
-        texts::send_one(self.host, self.number, TextKind::Cmdlines, &names)?;
-        for cpu in cpus {
-            self.host.send(self.number, &Message::CpuEnd(cpu))?;
+        let ended = goes_on.recording.end()?;
+        texts::send_one(self.host, self.number, TextKind::Cmdlines, &ended.names)?;
+        for cpu in &ended.cpus {
+            self.host.send(self.number, &Message::CpuEnd(cpu.clone()))?;
         }
-        let status = Status { cpus: Vec::new(), ..status };
+        if let Some(cost) = measured.then(|| ended.event_cost()).flatten() {
+            self.host.send(self.number, &Message::EventCost(cost))?;
+        }
+        let status = Status { cpus: Vec::new(), ..ended.status };
         self.host.send(self.number, &Message::Ended(status))
     }
 

@@ -11,7 +11,7 @@ use wire::Start;
 
 use crate::error::{AgentError, Result};
 use crate::leave::{Busy, leave_at_signals};
-use crate::recording::Prepared;
+use crate::recording::{Ended, Prepared};
 
 /// Records until the time is over or the program is told to go; what came of it, in words.
 ///
@@ -38,7 +38,7 @@ pub fn record(folder: &Path, start: &Start, time: Option<Duration>) -> Result<St
     leave_at_signals(&busy, &leave)?;
     let recording = prepared.begin(sinks)?;
     wait(&leave, time);
-    let (cpus, names, status) = recording.end()?;
+    let Ended { cpus, names, status, .. } = recording.end()?;
     let path = folder.join("saved_cmdlines");
     fs::write(&path, names).map_err(failed(path))?;
     if let Some(fault) = cpus.iter().find_map(|cpu| cpu.fault.as_ref()) {

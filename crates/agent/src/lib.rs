@@ -8,6 +8,7 @@
 
 mod answer;
 mod error;
+mod event_cost;
 mod files;
 mod leave;
 mod link;

@@ -9,9 +9,10 @@ use rustix::time::{ClockId, clock_gettime};
 use tracefs::{
     Available, Clock, CpuStats, Instance, Probes, RawPages, Texts, Tracefs, usual_buffer_kib,
 };
-use wire::{CpuCounts, CpuEnd, EventFilter, Start, Started, Status};
+use wire::{CpuCounts, CpuEnd, EventCost, EventFilter, Start, Started, Status};
 
 use crate::error::{AgentError, Result};
+use crate::event_cost;
 use crate::pump::{Pump, Pumped, Signals};
 
 /// How long pumps may take to send the rest before they are told that the host is gone.
@@ -40,6 +41,29 @@ pub(crate) struct Recording {
     signals: Signals,
     prepared: Prepared,
     begun_cpu_ns: u64,
+}
+
+/// What a recording that has ended still has to tell.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) cpus: Vec<CpuEnd>,
+    /// The names of threads.
+    pub(crate) names: Vec<u8>,
+    /// The cost.
+    pub(crate) status: Status,
+    clock: Clock,
+    is_boot: bool,
+}
+
+impl Ended {
+    /// What an event costs here, where the kernel recorded before anybody could measure anything else.
+    pub(crate) fn event_cost(&self) -> Option<EventCost> {
+        let tracefs = self.is_boot.then(Tracefs::find)?;
+        let cost = tracefs.map_err(AgentError::from);
+        let cost = cost.and_then(|tracefs| event_cost::measure(&tracefs, &self.clock));
+        let told = |error: &AgentError| eprintln!("hyperscope-agent: cost of an event: {error}");
+        cost.inspect_err(told).ok()
+    }
 }
 
 impl Prepared {
@@ -217,8 +241,8 @@ impl Recording {
         }
     }
 
-    /// Ends it and sends the rest: what was recorded of each CPU, the names of threads, the cost.
-    pub(crate) fn end(mut self) -> Result<(Vec<CpuEnd>, Vec<u8>, Status)> {
+    /// Ends it and sends the rest of its pages.
+    pub(crate) fn end(mut self) -> Result<Ended> {
         self.prepared.instance.set("tracing_on", "0")?;
         self.signals.stop.give();
         let end = Instant::now() + REST;
@@ -239,7 +263,13 @@ impl Recording {
         };
         let ends = pumped.into_iter().map(of_cpu).collect();
         let names = self.prepared.tracefs.root().join("saved_cmdlines");
-        Ok((ends, fs::read(names).unwrap_or_default(), status))
+        Ok(Ended {
+            cpus: ends,
+            names: fs::read(names).unwrap_or_default(),
+            status,
+            clock: self.prepared.clock.clone(),
+            is_boot: self.prepared.is_boot,
+        })
     }
 }
 

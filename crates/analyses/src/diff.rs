@@ -18,7 +18,9 @@ mod series;
 pub use compare::{Diff, DiffRow, Options, Values, diff};
 pub use condition::{Condition, ConditionError, Found, Judged, judge};
 pub use grid::MOST_SLICES;
-pub use question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
+pub use question::{
+    Estimator, KeyValue, Measure, MeasuredGroup, Metric, Question, Run, RunVm, Unit,
+};
 pub use series::{SUMS, Series, Sums};
 pub use stats::Scale;
 

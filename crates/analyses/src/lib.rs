@@ -30,8 +30,8 @@ mod vms;
 
 pub use align::{AlignRow, GuestAlignment, Method, MethodResult, align};
 pub use boot::{
-    Boot, BootMarks, BootedMachine, HostCost, InPhase, Initcall, Phase, PhaseKind, ReasonCost,
-    Weight, boot,
+    Boot, BootMarks, BootedMachine, EventCost, HostCost, InPhase, Initcall, Phase, PhaseKind,
+    ReasonCost, TracingCost, Weight, boot, tells_of_boot,
 };
 pub use calls::{
     CallNode, CallQuestion, CallSink, CallTracer, CallTree, Called, Function, PerCall, Place,

@@ -92,7 +92,7 @@ pub(crate) enum Verb {
     /// Tell what a recording holds, and what it lost
     Info(ReportArgs),
     /// Record this host's kernel: VM exits, scheduling, interrupts
-    Record(record::RecordArgs),
+    Record(Box<record::RecordArgs>),
     /// Record guests as their agents connect, each into a session of its own
     Listen(listen::ListenArgs),
     /// Tell guests what their host does with their vCPUs, while it does

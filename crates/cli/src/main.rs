@@ -7,6 +7,7 @@ use crate::args::{Cli, Verb};
 
 mod aligned;
 mod args;
+mod boots;
 mod channel_exits;
 mod cmd;
 mod inputs;

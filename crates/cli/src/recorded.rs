@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use analyses::EventCost;
 use report::{AgentCost, RecorderCost};
 use serde_json::Value;
 
@@ -33,18 +34,30 @@ pub(crate) fn recorded(recording: &Path) -> Recorded {
 /// What the recorder of this recording says went wrong with it.
 pub(crate) fn faults(recording: &Path) -> Vec<String> {
     let told = read(recording).unwrap_or_default();
-    let of_guest = guest_named(recording);
-    let is_it = |guest: &&Value| guest.get("name").and_then(Value::as_str) == of_guest.as_deref();
-    let told = match &of_guest {
+    let told = match guest_named(recording) {
         None => Some(&told),
-        Some(_) => {
-            let guests = told.get("guests").and_then(Value::as_array);
-            guests.and_then(|guests| guests.iter().find(is_it))
-        }
+        Some(name) => of_guest(&told, &name),
     };
     let faults = told.and_then(|told| told.get("faults")?.as_array());
     let text = |fault: &Value| fault.as_str().map(str::to_owned);
     faults.map_or_else(Vec::new, |faults| faults.iter().filter_map(text).collect())
+}
+
+/// What an event costs the guest whose recording this is, as its agent has measured it.
+pub(crate) fn event_cost(recording: &Path) -> Option<EventCost> {
+    let told = read(recording)?;
+    let cost = of_guest(&told, &guest_named(recording)?)?.get("event_cost")?;
+    let times = |key| {
+        let times = cost.get(key)?.as_array()?.iter();
+        times.map(Value::as_u64).collect::<Option<Vec<u64>>>()
+    };
+    let repeats = u32::try_from(cost.get("repeats")?.as_u64()?).ok()?;
+    EventCost::of_rounds(cost.get("event")?.as_str()?, repeats, &times("off_ns")?, &times("on_ns")?)
+}
+
+fn of_guest<'t>(told: &'t Value, name: &str) -> Option<&'t Value> {
+    let mut guests = told.get("guests")?.as_array()?.iter();
+    guests.find(|guest| guest.get("name").and_then(Value::as_str) == Some(name))
 }
 
 fn read(recording: &Path) -> Option<Value> {

@@ -126,13 +126,12 @@ impl<'b> Stored<'b> {
     }
 
     fn record(&mut self, kind: u64, cpu: u16, bytes: &'b [u8]) {
-        let is_frame = matches!(kind, kind::WHOLE | kind::OPEN);
-        let least = if is_frame {
-            16
-        } else if kind == kind::RELATION {
-            24
-        } else {
-            8
+        let least = match kind {
+            kind::WHOLE | kind::OPEN => 16,
+            kind::RELATION => 24,
+            kind::DAMAGE => 8,
+            // Of a later version, which need not be known.
+            _ => return,
         };
         if bytes.len() < least {
             count(&mut self.damaged, true);
@@ -147,12 +146,10 @@ impl<'b> Stored<'b> {
                 Some(relation) => self.cpu(cpu).relation = Some(relation),
                 None => count(&mut self.damaged, true),
             },
-            kind::DAMAGE => {
+            _ => {
                 let cpu = self.cpu(cpu);
                 cpu.damage = cpu.damage.saturating_add(word(bytes, 0));
             }
-            // Of a later version, which need not be known.
-            _ => {}
         }
     }
 
@@ -184,4 +181,31 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 
 fn count(sum: &mut u64, one: bool) {
     *sum = sum.saturating_add(one.into());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_later_versions_are_no_damage_however_short() {
+        let file = |kind, words: &[u64]| {
+            let mut writer = StoredWriter::new();
+            writer.record(kind, 3, words);
+            writer.damage(3, 7);
+            writer.take()
+        };
+        for words in [&[][..], &[1], &[1, 2, 3]] {
+            let bytes = file(200, words);
+            let stored = Stored::read(&bytes).unwrap();
+            let damage = stored.cpus.get(&3).map(|cpu| cpu.damage);
+            assert_eq!((stored.damaged, damage), (0, Some(7)), "{words:?}");
+        }
+        for (kind, words) in
+            [(kind::WHOLE, &[1][..]), (kind::RELATION, &[1, 2]), (kind::DAMAGE, &[])]
+        {
+            let bytes = file(kind, words);
+            assert_eq!(Stored::read(&bytes).unwrap().damaged, 1, "{kind}");
+        }
+    }
 }

@@ -230,6 +230,10 @@ impl Machine {
             // Without it the kernel reads a device for the time, and its guests' clocks suffer.
             line.push_str(" tsc=reliable");
         }
+        if self.board == Board::Microvm {
+            // It has no CMOS clock (rtc=off), and the kernel waits for one for half of its boot.
+            line.push_str(" initcall_blacklist=cmos_init");
+        }
         if !self.append.is_empty() {
             line.push(' ');
             line.push_str(&self.append);

@@ -9,6 +9,7 @@ mod exits;
 mod files;
 mod init;
 mod load;
+mod mark;
 mod measure;
 mod modules;
 mod ports;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Some("exits") => exits::run(std::env::args().skip(2)),
         Some("exit-costs") => exit_costs::run(std::env::args().nth(2)),
         Some("exit-ablation") => exit_costs::ablate(std::env::args().nth(2)),
+        Some("mark") => mark::run(&std::env::args().nth(2).unwrap_or_default()),
         Some("measure") => measure::run(std::env::args().skip(2)),
         Some("subject") => subject::run(std::env::args().skip(2)),
         Some("drain") => drain::run(std::env::args().skip(2)),

@@ -66,7 +66,7 @@ impl Trace {
         let open = |&cpu: &u32| Ok((cpu, RawPages::open(&instance, cpu, page_size)?));
         let pages = cpus.iter().map(open).collect::<Result<Vec<_>>>()?;
         let live = LiveMoments::new(&formats, layout, cpus.len(), |format| {
-            VcpuTurns::wanted_live(format, false)
+            VcpuTurns::wanted(format, false)
         });
         // Before any event is on: not one of another VM's threads comes in.
         let threads = vm.vcpus.iter().map(|vcpu| vcpu.tid.to_string());

@@ -26,7 +26,7 @@ use self::conversation::Conversation;
 pub(crate) use self::conversation::Going;
 pub(crate) use self::files::{GuestFiles, PageShape};
 pub(crate) use self::receiver::Receivers;
-pub use self::recorded::{GuestCpu, GuestSummary};
+pub use self::recorded::{EventCostSummary, GuestCpu, GuestSummary};
 pub(crate) use self::recorded::{GuestRecorded, HostClock, Parts, TSC};
 pub(crate) use self::texts::GuestTexts;
 
@@ -215,6 +215,7 @@ impl Recorded {
             cpus: ended.cpus,
             status: Some(ended.status),
             device: ended.device,
+            event_cost: ended.event_cost,
             samples: None,
             faults,
         })

@@ -24,7 +24,7 @@ mod vms;
 
 pub use clean_up::{clean_up, holds_recording};
 pub use error::{RecordError, Result};
-pub use guest::{GuestCpu, GuestSummary};
+pub use guest::{EventCostSummary, GuestCpu, GuestSummary};
 pub use guests::{InGuests, USUAL_QUOTA_BYTES};
 pub use hypercalls::{CollectorSummary, Hypercalls};
 pub use listen::{ListenPlan, Listening, Told};

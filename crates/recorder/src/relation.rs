@@ -12,12 +12,12 @@ pub(crate) fn to_host(vcpu: &Vcpu, time: u64) -> Option<ShiftSample> {
     let offset = vcpu.tsc_offset?;
     let bits = vcpu.tsc_scaling_bits.unwrap_or(0);
     let ratio = vcpu.tsc_scaling_ratio.unwrap_or(0);
-    let one = 1_u64.checked_shl(bits).filter(|_| bits > 0).unwrap_or(ratio);
-    if ratio == 0 || ratio == one {
+    if ratio == 0 || bits == 0 || 1_u64.checked_shl(bits) == Some(ratio) {
         let offset = offset.checked_neg()?;
         return Some(ShiftSample { time, offset, scaling: 1, fraction: 0 });
     }
-    let back = (1_u128 << bits.checked_mul(2)?).checked_div(ratio.into())?;
+    // No processor has a fraction of 64 bits; what debugfs says need not be true.
+    let back = 1_u128.checked_shl(bits.checked_mul(2)?)?.checked_div(ratio.into())?;
     let scaling = u64::try_from(back).ok().filter(|&scaling| scaling > 0)?;
     let scaled = i128::from(offset).checked_mul(scaling.into())? >> bits;
     let offset = i64::try_from(scaled.checked_neg()?).ok()?;
@@ -52,6 +52,15 @@ mod tests {
         }
         let unknown = Vcpu { tsc_offset: None, ..vcpu(0, None, None) };
         assert_eq!(to_host(&unknown, 9), None);
+    }
+
+    #[test]
+    fn a_fraction_that_no_processor_has_tells_nothing() {
+        for bits in [64, 65, 127, 128, u32::MAX] {
+            assert_eq!(to_host(&vcpu(-5000, Some(3 << 30), Some(bits)), 9), None, "{bits}");
+        }
+        // One of 63 bits would be too large a number, but of no shift.
+        assert_eq!(to_host(&vcpu(-5000, Some(1), Some(63)), 9), None);
     }
 
     #[test]

@@ -210,6 +210,7 @@ impl Recorded {
             cpus,
             status: None,
             device: Vec::new(),
+            event_cost: None,
             samples: talked.samples,
             faults,
         })

@@ -17,7 +17,8 @@ use std::io::{self, Write};
 use analyses::{LaneSet, Latencies};
 
 use crate::{
-    AlignReport, CallsReport, CpuReport, DiffReport, ExitsReport, NestedReport, PathReport,
+    AlignReport, BootReport, CallsReport, CpuReport, DiffReport, ExitsReport, NestedReport,
+    PathReport,
 };
 
 pub use findings::{Finding, Link, Piece, Weight};
@@ -49,6 +50,8 @@ pub struct PageReport {
     pub calls: Option<CallsReport>,
     /// Which ways requests took.
     pub path: Option<PathReport>,
+    /// How guests boot and go down, if any does.
+    pub boot: Option<BootReport>,
     /// A comparison with another run.
     pub diff: Option<DiffReport>,
 }

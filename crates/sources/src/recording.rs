@@ -131,6 +131,13 @@ impl Recording {
         }
     }
 
+    /// Whether its trace clock is the processor's counter, which guests' clocks are made from.
+    #[must_use]
+    pub fn is_of_tsc(&self) -> bool {
+        // The second has how to make nanoseconds of it in trace.dat.
+        matches!(self.info().clock.as_deref(), Some("x86-tsc" | "tsc2nsec"))
+    }
+
     /// Whether times are nanoseconds; else they are ticks of the recording's clock.
     #[must_use]
     pub fn is_nanoseconds(&self) -> bool {

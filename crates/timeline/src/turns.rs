@@ -9,7 +9,6 @@ mod events;
 mod journal;
 
 use eventfmt::EventFormat;
-use sources::Recording;
 
 use crate::exit_span::{ExitSpan, Outcome};
 use crate::moments::{Gap, Moment, Wanted};
@@ -99,15 +98,10 @@ pub struct VcpuTurns {
 }
 
 impl VcpuTurns {
-    /// What is wanted of an event, if it matters to vCPUs. Its tags are below [`OWN_TAGS`].
+    /// What is wanted of an event of a machine whose times are nanoseconds, or ticks, if it matters to
+    /// vCPUs. Its tags are below [`OWN_TAGS`].
     #[must_use]
-    pub fn wanted(recording: &Recording, format: &EventFormat) -> Option<Wanted> {
-        events::wanted(format, recording.is_nanoseconds())
-    }
-
-    /// [`VcpuTurns::wanted`] of a machine that runs, whose events' times are nanoseconds or ticks.
-    #[must_use]
-    pub fn wanted_live(format: &EventFormat, is_nanoseconds: bool) -> Option<Wanted> {
+    pub fn wanted(format: &EventFormat, is_nanoseconds: bool) -> Option<Wanted> {
         events::wanted(format, is_nanoseconds)
     }
 

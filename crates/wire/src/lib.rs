@@ -17,6 +17,7 @@
 
 mod control;
 mod device;
+mod event_cost;
 mod fields;
 mod message;
 mod pages;
@@ -25,6 +26,7 @@ pub mod trace_cmd;
 
 pub use control::{ControlDecoder, MAX_PAYLOAD_BYTES, encode};
 pub use device::{DeviceRange, MAX_DEVICE_RANGES};
+pub use event_cost::{CostRound, EventCost, MAX_COST_ROUNDS};
 pub use message::{CpuCounts, CpuEnd, EventFilter, GuestHello, Message, Start, Started, Status};
 pub use pages::{MAX_PAGES_BYTES, PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece};
 pub use text::{Text, TextKind};

@@ -1,6 +1,7 @@
 //! What host and agent say to each other, and how it is laid out.
 
 use crate::device::{self, DeviceRange};
+use crate::event_cost::{self, EventCost};
 use crate::fields::{Fields, Payload, Senseless};
 use crate::text::Text;
 
@@ -35,6 +36,8 @@ pub enum Message {
     Filter(Vec<EventFilter>),
     /// Guest: where the device behind this channel is in its memory and among its ports.
     Device(Vec<DeviceRange>),
+    /// Guest: what an event costs it. After the end of a recording that its kernel had begun by itself.
+    EventCost(EventCost),
 }
 
 /// What a guest tells of itself.
@@ -168,6 +171,7 @@ impl Message {
             Self::Alive => 12,
             Self::Filter(_) => 13,
             Self::Device(_) => 14,
+            Self::EventCost(_) => 15,
         }
     }
 
@@ -188,6 +192,7 @@ impl Message {
             }
             Self::Filter(filters) => write_filters(filters, to),
             Self::Device(ranges) => device::write(ranges, to),
+            Self::EventCost(cost) => event_cost::write(cost, to),
         }
     }
 
@@ -209,6 +214,7 @@ impl Message {
             12 => Self::Alive,
             13 => Self::Filter(read_filters(from)?),
             14 => Self::Device(device::read(from)?),
+            15 => Self::EventCost(event_cost::read(from)?),
             _ => return Err(Senseless),
         };
         fields.end()?;

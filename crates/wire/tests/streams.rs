@@ -7,8 +7,9 @@ use std::convert::Infallible;
 
 use proptest::prelude::*;
 use wire::{
-    ControlDecoder, CpuCounts, CpuEnd, DeviceRange, EventFilter, GuestHello, Message,
-    PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece, Start, Started, Status, Text, TextKind, encode,
+    ControlDecoder, CostRound, CpuCounts, CpuEnd, DeviceRange, EventCost, EventFilter, GuestHello,
+    Message, PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece, Start, Started, Status, Text, TextKind,
+    encode,
 };
 
 fn filters() -> Vec<EventFilter> {
@@ -75,7 +76,13 @@ fn messages() -> Vec<Message> {
             DeviceRange { ports: true, first: 0xc000, last: 0xc03f },
         ]),
         Message::Device(Vec::new()),
+        Message::EventCost(cost(2)),
     ]
+}
+
+fn cost(rounds: usize) -> EventCost {
+    let round = CostRound { off_ns: 300, on_ns: 1 << 40 };
+    EventCost { event: "task:task_rename".into(), repeats: 200, rounds: vec![round; rounds] }
 }
 
 /// What a decoder finds in bytes that come so many at a time.
@@ -143,6 +150,15 @@ fn a_device_has_few_ranges_and_none_ends_before_it_begins() {
     let kept = Message::Device(vec![range(1, 2); wire::MAX_DEVICE_RANGES]);
     assert_eq!(found(&sent, sent.len()).0, [(1, kept)]);
     let wrong = encode(1, &Message::Device(vec![range(2, 1)])).unwrap();
+    assert_eq!(found(&wrong, wrong.len()).0, []);
+}
+
+#[test]
+fn what_an_event_costs_has_few_rounds_and_each_has_events() {
+    let sent = encode(1, &Message::EventCost(cost(1000))).unwrap();
+    let kept = Message::EventCost(cost(wire::MAX_COST_ROUNDS));
+    assert_eq!(found(&sent, sent.len()).0, [(1, kept)]);
+    let wrong = encode(1, &Message::EventCost(EventCost { repeats: 0, ..cost(1) })).unwrap();
     assert_eq!(found(&wrong, wrong.len()).0, []);
 }
 

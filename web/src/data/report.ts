@@ -1,5 +1,7 @@
 // The JSON part of the page, `hyperscope.report/1`: see docs/formats/report.md.
 
+import type { BootDocument } from "./boot";
+
 export interface Piece {
   text: string;
   strong: boolean;
@@ -229,6 +231,7 @@ export interface Report {
   cpu: CpuDocument;
   calls: { sources: CallsSource[] } | null;
   path: PathDocument | null;
+  boot: BootDocument | null;
   diff: { a?: string[]; b?: string[]; notes?: string[]; rows: DiffRow[] } | null;
 }
 

@@ -172,7 +172,7 @@ impl Session {
 
 /// Ends the recording; the host waits for the answer and then for the end of each CPU's pages.
 fn end(recording: Recording, host: &mut TraceCmd) -> Result<Vec<CpuEnd>> {
-    let (ends, _, _) = recording.end()?;
+    let ends = recording.end()?.cpus;
     host.send(&Message::CloseResponse)?;
     Ok(ends)
 }

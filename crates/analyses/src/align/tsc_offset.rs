@@ -10,9 +10,6 @@ use super::mapping::CpuOnVcpu;
 use super::stamps::CpuStamps;
 use super::tsc_writes::{Write, writes};
 
-/// Names under which trace.dat has the raw TSC: the second, with how to make nanoseconds of it.
-const TSC_CLOCKS: [&str; 2] = ["x86-tsc", "tsc2nsec"];
-
 /// The clocks are read and converted in whole ticks and nanoseconds.
 const ROUNDING_NS: u64 = 2;
 
@@ -44,8 +41,8 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
     for (whose, recording) in
         [("host", question.host_recording), ("guest", question.guest_recording)]
     {
-        let clock = recording.info().clock.as_deref().unwrap_or("unknown");
-        if !TSC_CLOCKS.contains(&clock) {
+        if !recording.is_of_tsc() {
+            let clock = recording.info().clock.as_deref().unwrap_or("unknown");
             return Err(format!("the {whose} was recorded with the clock {clock}, not x86-tsc"));
         }
     }

@@ -9,6 +9,7 @@ use sources::{Block, Damage, Recording};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
 
 use super::shutdown;
+use super::sums::Add;
 
 /// The longest text that is kept of an event, in bytes.
 const MOST_TEXT: usize = 200;
@@ -76,7 +77,8 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 /// Whether a recording has events that tell how its machine boots or goes down.
-pub(super) fn tells(recording: &Recording) -> bool {
+#[must_use]
+pub fn tells(recording: &Recording) -> bool {
     let mut formats = recording.formats().iter();
     formats.any(|(_, format)| matches!(Kind::of(format), Some(Kind::Start | Kind::Down(_))))
 }

@@ -1,51 +1,142 @@
-//! What a machine's phases and initcalls cost its host: exits of its vCPUs by when they begin.
+//! What machines' phases and initcalls cost their host: exits of their vCPUs by when they begin. All
+//! machines of a host are looked for at once, with all their beginnings and ends.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use sources::Recording;
-use timeline::{ExitSink, ExitSpan, Losses, Outcome, each_exit, group_vms};
+use timeline::{ExitPass, ExitSink, ExitSpan, Losses, Vm, each_exit, group_vms};
 
-use super::{BootedMachine, Phase, PhaseKind, Tally, edges, measured_mut, segments};
+use super::sums::{Add, Sums};
+use super::tally::Tally;
+use super::told::Words;
+use super::{BootMarks, BootedMachine, HostCost, Phase, PhaseKind, edges, measured_mut, segments};
 use crate::Recorded;
 use crate::reasons::ReasonNames;
 
-/// Adds exits, and the phases that the host alone knows of; what its recording lost.
+/// Codes of exits that are told apart; a kernel has some hundred, a damaged recording any number.
+const MOST_CODES: usize = 1024;
+/// The code of all others.
+const OTHER: u64 = u64::MAX;
+
+/// What was found on a host.
+pub(super) struct Found {
+    /// Machines that have no recording of their own.
+    pub(super) others: Vec<BootedMachine>,
+    /// What the host's recording lost; `None`: nothing in it is a machine.
+    pub(super) losses: Option<Losses>,
+}
+
+/// Adds exits to machines that have a recording of their own, and the phases that the host alone knows
+/// of; finds the others by what they have told, if that was listened to.
 pub(super) fn add(
-    machine: &mut BootedMachine,
     host: &Recording,
+    mut own: Vec<&mut BootedMachine>,
+    words: Option<&Words>,
+    marks: &BootMarks,
     tick: &(dyn Fn(u64) + Sync),
-) -> Losses {
-    let edges = edges(machine);
-    let pass = each_exit(host, false, Gather::new(&edges), tick);
+) -> Found {
+    let told = words.into_iter().flat_map(Words::times);
+    let mut cuts: Vec<u64> = own.iter().flat_map(|one| edges(one)).chain(told).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let mut pass = each_exit(host, false, Gather::new(&cuts), tick);
+    let has_exits = !pass.vcpus.is_empty();
+    if !has_exits {
+        pass.vcpus = words.map(Words::vcpus).unwrap_or_default();
+    }
     let vms = group_vms(host, &pass.vcpus);
-    let vm = vms.iter().find(|vm| Some(vm.name.as_str()) == machine.vm.as_deref());
-    let Some(vm) = vm else { return pass.losses };
-    let is_own = |vcpu: usize| vm.vcpus.iter().any(|one| one.index == vcpu);
-    let infos = vm.vcpus.iter().filter_map(|one| pass.vcpus.get(one.index));
-    let first_ns = infos.map(|info| info.first_ns).min();
-    let gather = pass.sink;
-    let last = gather.last_ns.iter().enumerate().filter(|(vcpu, _)| is_own(*vcpu));
-    let last_ns = last.map(|(_, ns)| *ns).max();
-    let mut tallies = vec![Tally::default(); edges.len() + 1];
-    for ((vcpu, segment), tally) in &gather.tallies {
-        if let Some(sum) = tallies.get_mut(*segment).filter(|_| is_own(*vcpu)) {
-            sum.merge(tally);
+    let nameless = vms.iter().filter(|vm| own.iter().all(|one| one.vm.as_ref() != Some(&vm.name)));
+    let told = words.map(|words| {
+        let machine = |vm| words.machine(vm, marks, host.is_nanoseconds());
+        nameless.map(machine).collect::<Vec<_>>()
+    });
+    let mut others = told.unwrap_or_default();
+    let is_host = !own.is_empty() || !vms.is_empty();
+    if has_exits {
+        let mut exits = Exits::new(host, &pass);
+        for machine in own.iter_mut().map(|one| &mut **one).chain(&mut others) {
+            let vm = vms.iter().find(|vm| Some(&vm.name) == machine.vm.as_ref());
+            vm.into_iter().for_each(|vm| exits.add(machine, vm));
         }
+    } else {
+        others.iter_mut().for_each(|one| one.vcpus = count(&vms, one));
     }
-    let (mut names, recorded) = (ReasonNames::new(host), Recorded::new(pass.seen));
-    let mut cost = |segments: std::ops::Range<usize>| {
-        let mut sum = Tally::default();
-        tallies.iter().take(segments.end).skip(segments.start).for_each(|one| sum.merge(one));
-        sum.named(&mut names, &recorded)
-    };
-    machine.vcpus = vm.vcpus.len();
-    machine.exits = Some(cost(0..usize::MAX).exits);
-    for initcall in measured_mut(machine) {
-        let to_ns = initcall.to_ns;
-        initcall.host = to_ns.map(|to_ns| cost(segments(&edges, initcall.from_ns, to_ns)));
+    Found { others, losses: is_host.then_some(pass.losses) }
+}
+
+fn count(vms: &[Vm], machine: &BootedMachine) -> usize {
+    let vm = vms.iter().find(|vm| Some(&vm.name) == machine.vm.as_ref());
+    vm.map_or(0, |vm| vm.vcpus.len())
+}
+
+/// All exits of a host.
+struct Exits<'p> {
+    pass: &'p ExitPass<Gather<'p>>,
+    /// By vCPU: segments between cuts, with what happened in them.
+    by_vcpu: FxHashMap<usize, Vec<(usize, &'p Tally)>>,
+    names: ReasonNames,
+    recorded: Recorded,
+}
+
+impl<'p> Exits<'p> {
+    fn new(host: &Recording, pass: &'p ExitPass<Gather<'p>>) -> Self {
+        let mut by_vcpu: FxHashMap<usize, Vec<_>> = FxHashMap::default();
+        for ((vcpu, segment), tally) in &pass.sink.tallies {
+            by_vcpu.entry(*vcpu).or_default().push((*segment, tally));
+        }
+        let (names, recorded) = (ReasonNames::new(host), Recorded::new(pass.seen));
+        Self { pass, by_vcpu, names, recorded }
     }
-    for phase in &mut machine.phases {
-        phase.host = Some(cost(segments(&edges, phase.from_ns, phase.to_ns)));
+
+    /// What happened to a VM between the edges of its machine, which are some of the cuts.
+    fn between(&self, edges: &[u64], vm: &Vm) -> Sums<Tally> {
+        let mut tallies = vec![Tally::default(); edges.len() + 1];
+        let all = vm.vcpus.iter().filter_map(|vcpu| self.by_vcpu.get(&vcpu.index)).flatten();
+        for (segment, tally) in all {
+            // Segment 0 is before the first cut, 1 begins there.
+            let cut_ns = segment.checked_sub(1).and_then(|at| self.pass.sink.cuts.get(at));
+            let own = cut_ns.map_or(0, |cut_ns| edges.partition_point(|edge| edge <= cut_ns));
+            if let Some(sum) = tallies.get_mut(own) {
+                sum.add(tally);
+            }
+        }
+        Sums::new(tallies)
     }
+
+    fn add(&mut self, machine: &mut BootedMachine, vm: &Vm) {
+        let edges = edges(machine);
+        let sums = self.between(&edges, vm);
+        let mut cost =
+            |places: std::ops::Range<usize>| sums.of(places).named(&mut self.names, &self.recorded);
+        let all = cost(0..edges.len() + 1);
+        machine.vcpus = vm.vcpus.len();
+        machine.exits = Some(all.exits);
+        for initcall in measured_mut(machine) {
+            let to_ns = initcall.to_ns;
+            initcall.host = to_ns.map(|to_ns| cost(segments(&edges, initcall.from_ns, to_ns)));
+        }
+        for phase in &mut machine.phases {
+            phase.host = Some(cost(segments(&edges, phase.from_ns, phase.to_ns)));
+        }
+        let ends = [cost(0..1), cost(edges.len()..edges.len() + 1)];
+        add_outer(machine, self.ran(vm), all, ends);
+    }
+
+    /// When a VM ran, as far as its host has seen it.
+    fn ran(&self, vm: &Vm) -> Option<(u64, u64)> {
+        let infos = vm.vcpus.iter().filter_map(|vcpu| self.pass.vcpus.get(vcpu.index));
+        let lasts = vm.vcpus.iter().filter_map(|vcpu| self.pass.sink.last_ns.get(vcpu.index));
+        infos.map(|info| info.first_ns).min().zip(lasts.max().copied())
+    }
+}
+
+/// Adds phases that the host alone knows of: all of it, or what is before and after all others.
+fn add_outer(
+    machine: &mut BootedMachine,
+    ran: Option<(u64, u64)>,
+    all: HostCost,
+    [before, after]: [HostCost; 2],
+) {
+    let Some((first_ns, last_ns)) = ran else { return };
     let outer = |kind, name: &str, from_ns, to_ns, host| Phase {
         kind,
         name: name.to_owned(),
@@ -54,34 +145,47 @@ pub(super) fn add(
         guest: None,
         host: Some(host),
     };
-    if let Some((from_ns, to_ns)) = first_ns.zip(last_ns).filter(|_| machine.phases.is_empty()) {
-        let all = cost(0..usize::MAX);
-        machine.phases.push(outer(PhaseKind::Running, "recorded", from_ns, to_ns, all));
-    }
-    let begin = machine.phases.first().map(|phase| phase.from_ns);
-    if let Some((from_ns, to_ns)) = first_ns.zip(begin).filter(|(first, begin)| first < begin) {
-        let before = outer(PhaseKind::Before, "before tracing", from_ns, to_ns, cost(0..1));
+    let (Some(begin), Some(end)) = (machine.phases.first(), machine.phases.last()) else {
+        machine.phases.push(outer(PhaseKind::Running, "recorded", first_ns, last_ns, all));
+        return;
+    };
+    let (begin_ns, end_ns) = (begin.from_ns, end.to_ns);
+    if first_ns < begin_ns {
+        let before = outer(PhaseKind::Before, "before tracing", first_ns, begin_ns, before);
         machine.phases.insert(0, before);
     }
-    let end = machine.phases.last().map(|phase| phase.to_ns);
-    if let Some((to_ns, from_ns)) = last_ns.zip(end).filter(|(last, end)| last > end) {
-        let rest = cost(edges.len()..edges.len() + 1);
-        machine.phases.push(outer(PhaseKind::After, "after tracing", from_ns, to_ns, rest));
+    if last_ns > end_ns {
+        machine.phases.push(outer(PhaseKind::After, "after tracing", end_ns, last_ns, after));
     }
-    pass.losses
 }
 
 /// Adds exits up by vCPU and segment.
 struct Gather<'e> {
-    edges: &'e [u64],
+    /// Where segments begin and end.
+    cuts: &'e [u64],
     tallies: FxHashMap<(usize, usize), Tally>,
+    /// Instruction sets and codes that are told apart.
+    codes: FxHashSet<(u8, u64)>,
     /// By vCPU.
     last_ns: Vec<u64>,
 }
 
 impl<'e> Gather<'e> {
-    fn new(edges: &'e [u64]) -> Self {
-        Self { edges, tallies: FxHashMap::default(), last_ns: Vec::new() }
+    fn new(cuts: &'e [u64]) -> Self {
+        let (tallies, codes) = (FxHashMap::default(), FxHashSet::default());
+        Self { cuts, tallies, codes, last_ns: Vec::new() }
+    }
+
+    fn code(&mut self, span: &ExitSpan) -> (u8, u64) {
+        let code = (span.isa, span.code);
+        if self.codes.contains(&code) {
+            return code;
+        }
+        if self.codes.len() >= MOST_CODES {
+            return (span.isa, OTHER);
+        }
+        self.codes.insert(code);
+        code
     }
 }
 
@@ -93,16 +197,8 @@ impl ExitSink for Gather<'_> {
         if let Some(last_ns) = self.last_ns.get_mut(vcpu) {
             *last_ns = span.end_ns.max(*last_ns);
         }
-        let segment = self.edges.partition_point(|&edge| edge <= span.start_ns);
-        let tally = self.tallies.entry((vcpu, segment)).or_default();
-        let code = tally.codes.entry((span.isa, span.code)).or_default();
-        (tally.exits, code.0) = (tally.exits + 1, code.0 + 1);
-        if span.outcome == Outcome::Paired {
-            tally.paired += 1;
-            tally.parts.add(&span.parts);
-            tally.user_return_unseen += u64::from(span.user_return_unseen);
-            tally.poll_unknown += u64::from(span.poll_unknown);
-            code.1 = code.1.saturating_add(span.duration_ns());
-        }
+        let segment = self.cuts.partition_point(|&cut| cut <= span.start_ns);
+        let code = self.code(span);
+        self.tallies.entry((vcpu, segment)).or_default().exit(span, code);
     }
 }

@@ -1,73 +1,128 @@
-//! A machine that has no recording of its own: what it tells its host by hypercalls from the moment
-//! its module is loaded, and nothing of its kernel's levels.
+//! What machines without a recording of their own tell their host by hypercalls, from the moment their
+//! modules are loaded: marks, and when there was a first word and a last. Nothing of their kernels'
+//! levels.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 
-use sources::Recording;
-use timeline::Vm;
+use sources::{Collected, Recording};
+use timeline::{VcpuInfo, Vm};
 
 use super::events::shown;
-use super::{BootMarks, BootedMachine, Phase, PhaseKind, phases};
+use super::{BootMarks, BootedMachine, PhaseKind, phases};
 use crate::hypertrace::{BesideRecordings, Carrier, Told, ToldSink, VcpuThread, hypertrace};
 
-/// The phases of a VM as its hypercalls tell them; one without a name of its own is all there is
-/// where it tells nothing.
-pub(super) fn machine(
-    host: &Recording,
-    vm: &Vm,
-    marks: &BootMarks,
-    tick: &(dyn Fn(u64) + Sync),
-) -> BootedMachine {
-    let threads = vm.vcpus.iter().map(|vcpu| vcpu.thread).collect();
-    let mut listener = Listener { threads, first_ns: None, last_ns: 0, marks: Vec::new() };
-    let beside = BesideRecordings::default();
-    hypertrace(std::slice::from_ref(host), beside, ::hypertrace::NUMBER, &mut listener, tick);
-    let mut machine = BootedMachine {
-        vm: Some(vm.name.clone()),
-        nanoseconds: host.is_nanoseconds(),
-        ..BootedMachine::default()
-    };
-    machine.phases = listener.phases(marks, &mut machine.mark);
-    machine
-}
+/// What guests have told, by thread of the host.
+#[derive(Debug, Default)]
+pub(super) struct Words(BTreeMap<u32, Heard>);
 
-struct Listener {
-    threads: HashSet<u32>,
-    /// The first thing told.
-    first_ns: Option<u64>,
+/// What one vCPU has told.
+#[derive(Debug)]
+struct Heard {
+    first_ns: u64,
     last_ns: u64,
-    marks: Vec<(u64, String)>,
+    /// The first two marks that may end a boot: one of them may begin a shutdown.
+    until: Vec<(u64, String)>,
+    /// The first mark that begins a shutdown.
+    down: Vec<(u64, String)>,
 }
 
-impl ToldSink for Listener {
-    fn told(&mut self, from: VcpuThread, told: &Told, _by: &Carrier) {
-        if !self.threads.contains(&from.thread) {
-            return;
+impl Words {
+    /// Listens to all guests of a host at once.
+    pub(super) fn hear(
+        host: &Recording,
+        collected: &Option<Collected>,
+        marks: &BootMarks,
+        tick: &(dyn Fn(u64) + Sync),
+    ) -> Self {
+        let mut listener = Listener { marks, words: Self::default() };
+        if collected.is_some() || host.formats().by_name("kvm:kvm_hypercall").is_some() {
+            let collected = std::slice::from_ref(collected);
+            let beside = BesideRecordings { collected, ..BesideRecordings::default() };
+            let host = std::slice::from_ref(host);
+            hypertrace(host, beside, ::hypertrace::NUMBER, &mut listener, tick);
         }
+        listener.words
+    }
+
+    /// All times at which a phase may begin or end.
+    pub(super) fn times(&self) -> impl Iterator<Item = u64> {
+        self.0.values().flat_map(|heard| {
+            let marks = heard.until.iter().chain(&heard.down).map(|(ns, _)| *ns);
+            [heard.first_ns, heard.last_ns].into_iter().chain(marks)
+        })
+    }
+
+    /// vCPUs as what they tell shows them, for a host whose exits were not recorded.
+    pub(super) fn vcpus(&self) -> Vec<VcpuInfo> {
+        let info = |(thread, heard): (&u32, &Heard)| VcpuInfo {
+            thread: *thread,
+            vcpu_id: None,
+            first_ns: heard.first_ns,
+        };
+        self.0.iter().map(info).collect()
+    }
+
+    /// A VM as its hypercalls tell of it; one without phases where it tells nothing.
+    pub(super) fn machine(&self, vm: &Vm, marks: &BootMarks, nanoseconds: bool) -> BootedMachine {
+        let vcpus = || vm.vcpus.iter().filter_map(|vcpu| self.0.get(&vcpu.thread));
+        let mut machine =
+            BootedMachine { vm: Some(vm.name.clone()), nanoseconds, ..BootedMachine::default() };
+        let first_ns = vcpus().map(|heard| heard.first_ns).min();
+        let last_ns = vcpus().map(|heard| heard.last_ns).max();
+        let Some((first_ns, last_ns)) = first_ns.zip(last_ns) else { return machine };
+        let mut told: Vec<&(u64, String)> =
+            vcpus().flat_map(|heard| heard.until.iter().chain(&heard.down)).collect();
+        // One that is both is told once.
+        told.sort_unstable();
+        told.dedup();
+        let mut begins = vec![(first_ns, PhaseKind::User, "tells by hypercall".to_owned())];
+        let mut goes_down = false;
+        for (ns, text) in told {
+            if marks.is_down(text) && !goes_down {
+                goes_down = true;
+                begins.push((*ns, PhaseKind::Shutdown, text.clone()));
+            } else if marks.is_until(text) && machine.mark.is_none() {
+                machine.mark = Some((text.clone(), *ns));
+                begins.push((*ns, PhaseKind::Running, text.clone()));
+            }
+        }
+        machine.phases = phases(begins, last_ns, None);
+        machine
+    }
+}
+
+struct Listener<'m> {
+    marks: &'m BootMarks,
+    words: Words,
+}
+
+impl ToldSink for Listener<'_> {
+    fn told(&mut self, from: VcpuThread, told: &Told, _by: &Carrier) {
         let ns = told.stamp_ns();
-        self.first_ns = Some(self.first_ns.map_or(ns, |first| first.min(ns)));
-        self.last_ns = self.last_ns.max(ns);
-        if let Told::Mark(mark, _) = told {
-            self.marks.push((ns, shown(&mark.text)));
+        let heard = self.words.0.entry(from.thread).or_insert_with(|| Heard {
+            first_ns: ns,
+            last_ns: ns,
+            until: Vec::new(),
+            down: Vec::new(),
+        });
+        heard.first_ns = heard.first_ns.min(ns);
+        heard.last_ns = heard.last_ns.max(ns);
+        let Told::Mark(mark, _) = told else { return };
+        let text = shown(&mark.text);
+        if self.marks.is_until(&text) {
+            keep(&mut heard.until, 2, (ns, text.clone()));
+        }
+        if self.marks.is_down(&text) {
+            keep(&mut heard.down, 1, (ns, text));
         }
     }
 }
 
-impl Listener {
-    fn phases(mut self, marks: &BootMarks, mark: &mut Option<(String, u64)>) -> Vec<Phase> {
-        let Some(first_ns) = self.first_ns else { return Vec::new() };
-        self.marks.sort_by_key(|(ns, _)| *ns);
-        let mut begins = vec![(first_ns, PhaseKind::User, "tells by hypercall".to_owned())];
-        let mut goes_down = false;
-        for (ns, text) in self.marks {
-            if marks.is_down(&text) && !goes_down {
-                goes_down = true;
-                begins.push((ns, PhaseKind::Shutdown, text));
-            } else if marks.is_until(&text) && mark.is_none() {
-                *mark = Some((text.clone(), ns));
-                begins.push((ns, PhaseKind::Running, text));
-            }
-        }
-        phases(begins, self.last_ns, None)
+/// Keeps the earliest so many.
+fn keep(all: &mut Vec<(u64, String)>, most: usize, one: (u64, String)) {
+    let at = all.partition_point(|(ns, _)| *ns <= one.0);
+    if at < most {
+        all.insert(at, one);
+        all.truncate(most);
     }
 }

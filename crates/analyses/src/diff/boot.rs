@@ -1,13 +1,17 @@
 //! Boots and shutdowns to be compared: how long each phase lasts, and what it costs the host. A run has
 //! each phase once: what varies is told by several runs a side.
 
-use sources::Recording;
+use sources::{Collected, Recording};
 
 use super::exits::metric;
 use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
 use super::series::{Series, Sums};
-use crate::align;
+use crate::GuestAlignment;
 use crate::boot::{BootMarks, BootedMachine, Phase, PhaseKind, boot};
+
+/// Groups of all phases up to the mark, and of all on the way down.
+const BOOT: &str = "boot";
+const SHUTDOWN: &str = "shutdown";
 
 const COUNT: usize = 0;
 const TIME: usize = 1;
@@ -52,14 +56,23 @@ const OF_HOST: u32 = metric_of(EXITS)
     | metric_of(OFF_CPU);
 const OF_GUEST: u32 = metric_of(EVENTS);
 
-fn measure(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Run {
-    // Which guest is whose; their times are on their hosts' clocks already.
-    let guests = align(recordings, None, &|_| ());
-    let found = boot(recordings, &guests, &BootMarks::default(), tick);
+fn measure(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    tick: &(dyn Fn(u64) + Sync),
+) -> Run {
+    // A file that can't be read tells nothing; `boot` says so.
+    let collected: Vec<_> =
+        recordings.iter().map(|one| Collected::beside(one).unwrap_or_default()).collect();
+    let found = boot(recordings, &collected, guests, &BootMarks::default(), tick);
     let mut run = Run::empty();
     for machine in &found.machines {
         let vm = run.vms.len();
-        let name = machine.vm.clone().unwrap_or_else(|| "guest".into());
+        let nameless = || match vm {
+            0 => "guest".into(),
+            _ => format!("guest {}", vm + 1),
+        };
+        let name = machine.vm.clone().unwrap_or_else(nameless);
         run.vms.push(RunVm { name, vcpus: machine.vcpus });
         run.groups.extend(groups(machine, vm));
         run.nanoseconds = machine.nanoseconds;
@@ -78,8 +91,17 @@ fn measure(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Run {
 }
 
 fn groups(machine: &BootedMachine, vm: usize) -> Vec<MeasuredGroup> {
+    // Phases of one name, such as steps of a shutdown that a mark and the kernel call the same, are one.
+    let mut named: Vec<(String, Vec<&Phase>)> = Vec::new();
+    for phase in &machine.phases {
+        let name = name(phase);
+        match named.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, phases)) => phases.push(phase),
+            None => named.push((name, vec![phase])),
+        }
+    }
     let mut groups: Vec<MeasuredGroup> =
-        machine.phases.iter().map(|phase| group(&name(phase), &[phase], vm)).collect();
+        named.iter().map(|(name, phases)| group(name, phases, vm)).collect();
     let is_boot = |one: &&Phase| {
         matches!(
             one.kind,
@@ -89,12 +111,12 @@ fn groups(machine: &BootedMachine, vm: usize) -> Vec<MeasuredGroup> {
     let whole: Vec<&Phase> = machine.phases.iter().filter(is_boot).collect();
     // User space without a mark lasts as long as it was recorded, and so says nothing of the boot.
     if machine.mark.is_some() {
-        groups.push(group("boot", &whole, vm));
+        groups.push(group(BOOT, &whole, vm));
     }
     let is_down = |one: &&Phase| one.kind == PhaseKind::Shutdown;
     let down: Vec<&Phase> = machine.phases.iter().filter(is_down).collect();
     if !down.is_empty() {
-        groups.push(group("shutdown", &down, vm));
+        groups.push(group(SHUTDOWN, &down, vm));
     }
     groups
 }
@@ -104,6 +126,8 @@ fn name(phase: &Phase) -> String {
     match phase.kind {
         PhaseKind::Running => "after the mark".into(),
         PhaseKind::Shutdown => format!("down: {}", phase.name),
+        // A guest may call its levels and programs what it wants.
+        _ if [BOOT, SHUTDOWN].contains(&phase.name.as_str()) => format!("{:?}", phase.name),
         _ => phase.name.clone(),
     }
 }
@@ -144,4 +168,50 @@ fn group(name: &str, phases: &[&Phase], vm: usize) -> MeasuredGroup {
     series.add(from_ns, &sums, None);
     let key = vec![KeyValue::Vm(vm), KeyValue::Text(name.to_owned())];
     MeasuredGroup { key, series, whole: None, unrecorded }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot::HostCost;
+
+    fn phase(kind: PhaseKind, name: &str, (from_ns, to_ns): (u64, u64), exits: u64) -> Phase {
+        let host = Some(HostCost { exits, ..HostCost::default() });
+        Phase { kind, name: name.into(), from_ns, to_ns, guest: None, host }
+    }
+
+    fn sums(groups: &[MeasuredGroup], name: &str) -> Vec<[u64; 3]> {
+        let key = KeyValue::Text(name.into());
+        let its = groups.iter().filter(|group| group.key.get(1) == Some(&key));
+        its.map(|group| [COUNT, TIME, EXITS].map(|sum| group.series.total(sum))).collect()
+    }
+
+    #[test]
+    fn phases_of_one_name_are_one_group() {
+        let machine = BootedMachine {
+            mark: Some(("up".into(), 60)),
+            phases: vec![
+                phase(PhaseKind::Level, "fs", (0, 10), 1),
+                phase(PhaseKind::Level, "boot", (10, 30), 2),
+                phase(PhaseKind::Level, "fs", (30, 60), 4),
+                phase(PhaseKind::Running, "up", (60, 100), 8),
+                phase(PhaseKind::Shutdown, "reboot", (100, 150), 16),
+                phase(PhaseKind::Shutdown, "devices", (150, 151), 32),
+                phase(PhaseKind::Shutdown, "reboot", (151, 160), 64),
+            ],
+            ..BootedMachine::default()
+        };
+        let groups = groups(&machine, 0);
+        for (name, expected) in [
+            ("fs", [1, 40, 5]),
+            ("\"boot\"", [1, 20, 2]),
+            ("boot", [1, 60, 7]),
+            ("after the mark", [1, 40, 8]),
+            ("down: reboot", [1, 59, 80]),
+            ("down: devices", [1, 1, 32]),
+            ("shutdown", [1, 60, 112]),
+        ] {
+            assert_eq!(sums(&groups, name), [expected], "{name}");
+        }
+    }
 }

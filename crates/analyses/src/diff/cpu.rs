@@ -9,6 +9,7 @@ use sources::Recording;
 use super::exits::metric;
 use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
 use super::series::{Series, Sums};
+use crate::GuestAlignment;
 use crate::states::{
     GuestCpu, OccupantSpan, Part, Roles, StateSink, StateSpan, States, VcpuRef, VcpuState, states,
 };
@@ -67,7 +68,7 @@ fn add(series: &mut Series, from_ns: u64, duration_ns: u64) {
     series.add(from_ns, &sums, Some(duration_ns));
 }
 
-fn measure(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Run {
+fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) + Sync)) -> Run {
     let Some(host) = recordings.first() else { return Run::empty() };
     let mut gather = Gather::default();
     let told = states(std::slice::from_ref(host), &[], &mut gather, tick);

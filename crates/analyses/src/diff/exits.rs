@@ -8,6 +8,7 @@ use timeline::{ExitSink, ExitSpan, Outcome, Vm, each_exit, group_vms};
 
 use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
 use super::series::{Series, Sums};
+use crate::GuestAlignment;
 use crate::exits::Recorded;
 use crate::known_parts::KnownParts;
 use crate::reasons::{ReasonNames, is_waiting};
@@ -121,7 +122,7 @@ impl ExitSink for Gather {
     }
 }
 
-fn measure(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Run {
+fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) + Sync)) -> Run {
     let Some(recording) = recordings.first() else { return Run::empty() };
     let pass = each_exit(recording, false, Gather::default(), tick);
     let vms = group_vms(recording, &pass.vcpus);

@@ -10,6 +10,7 @@ use timeline::{ExitSink, ExitSpan, Outcome, each_exit, group_vms};
 use super::exits::{Span, metric, vm_of};
 use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
 use super::series::{Series, Sums};
+use crate::GuestAlignment;
 use crate::nested_steps::{Follower, RawReason, Step};
 use crate::reasons::ReasonNames;
 
@@ -118,7 +119,7 @@ fn take(reasons: &mut BTreeMap<RawReason, Reason>, span: &ExitSpan, step: Step) 
     }
 }
 
-fn measure(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Run {
+fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) + Sync)) -> Run {
     let Some(recording) = recordings.first() else { return Run::empty() };
     let pass = each_exit(recording, false, Gather::default(), tick);
     let vms = group_vms(recording, &pass.vcpus);

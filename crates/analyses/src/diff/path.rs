@@ -7,6 +7,7 @@ use timeline::Vm;
 use super::exits::metric;
 use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
 use super::series::{Series, Sums};
+use crate::GuestAlignment;
 use crate::path::{Actor, Followed, Label, Request, RequestSink, each_request};
 
 const COUNT: usize = 0;
@@ -73,7 +74,7 @@ impl Gather {
     }
 }
 
-fn measure(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Run {
+fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) + Sync)) -> Run {
     let Some(recording) = recordings.first() else { return Run::empty() };
     let (found, vms) = each_request(recording, Gather::default(), tick);
     let lost = found.losses.iter().map(|one| one.events_lost.saturating_add(one.uncounted_losses));

@@ -4,6 +4,7 @@
 use sources::Recording;
 
 use super::series::Series;
+use crate::GuestAlignment;
 
 /// A report whose runs can be compared.
 #[derive(Debug)]
@@ -20,11 +21,15 @@ pub struct Question {
     pub count: usize,
     /// Guests' recordings must be on their hosts' clocks before they are measured.
     pub aligned: bool,
-    /// Measures one run, whose recordings come with the host's first; hears of the bytes done.
-    pub measure: fn(&[Recording], &(dyn Fn(u64) + Sync)) -> Run,
+    /// Measures one run.
+    pub measure: Measure,
     /// Makes the same group of all runs comparable, where some were recorded with fewer events.
     pub settle: fn(&mut [&mut MeasuredGroup]),
 }
+
+/// Measures one run, whose recordings come with the host's first and how they were aligned, if they
+/// were; hears of the bytes done.
+pub type Measure = fn(&[Recording], &[GuestAlignment], &(dyn Fn(u64) + Sync)) -> Run;
 
 /// A number that is compared.
 #[derive(Clone, Copy, Debug)]

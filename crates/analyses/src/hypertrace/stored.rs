@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use hypertrace::{Decoder, Event, Stored, StoredCpu, ToHost};
+use hypertrace::{Decoder, Event, Stored, StoredCpu};
 use sources::Recording;
 
 use super::{Carrier, Route, StreamSummary, Told, ToldSink, VcpuThread};
@@ -32,9 +32,7 @@ fn host_clock<'r>(
     frames: &StoredFrames<'_>,
     recordings: &'r [Recording],
 ) -> Option<&'r sources::Recording> {
-    let host = recordings.get(usize::from(frames.host?))?;
-    let clock = host.info().clock.as_deref()?;
-    ["x86-tsc", "tsc2nsec"].contains(&clock).then_some(host)
+    recordings.get(usize::from(frames.host?)).filter(|host| host.is_of_tsc())
 }
 
 /// Hands out events of files in their order.
@@ -140,7 +138,8 @@ impl<'a> Cpu<'a> {
             }
             let mut events = Vec::new();
             let on_host = self.host.zip(self.stored.relation);
-            let clock = on_host.map(|(host, relation)| move |tsc| host_ns(host, relation, tsc));
+            let clock =
+                on_host.map(|(host, relation)| move |tsc| host.time_ns(relation.host_tsc(tsc)));
             let clock = clock.as_ref().map(|clock| clock as &dyn Fn(u64) -> u64);
             self.decoder.stored(&words, clock, &mut events);
             self.frames += 1;
@@ -149,10 +148,4 @@ impl<'a> Cpu<'a> {
         }
         Some(self.waiting.front()?.stamp_ns)
     }
-}
-
-/// The time on the host's clock, as its own events have it.
-fn host_ns(host: &Recording, relation: ToHost, guest_tsc: u64) -> u64 {
-    let tsc = relation.host_tsc(guest_tsc);
-    host.streams().first().map_or(tsc, |stream| host.correction(stream).ns(tsc, stream.cpu()))
 }

@@ -61,7 +61,7 @@ pub(super) fn wanted(
             let work = if is_host_work(format) { WORK } else { 0 };
             Some(Wanted { tag: OWN_TAGS + work + sign as u16, fields: &[] })
         }
-        None => VcpuTurns::wanted(recording, format),
+        None => VcpuTurns::wanted(format, recording.is_nanoseconds()),
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) static QUESTION: Question = Question {
     weight: 1,
     count: 0,
     aligned: false,
-    measure: |_, _| Run {
+    measure: |_, _, _| Run {
         vms: Vec::new(),
         span_ns: (0, 0),
         groups: Vec::new(),

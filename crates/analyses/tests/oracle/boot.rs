@@ -22,7 +22,7 @@ fn recordings() -> Vec<Recording> {
 fn found(marks: &BootMarks) -> (Vec<Recording>, Boot) {
     let recordings = recordings();
     let guests = align(&[open(HOST), open(GUEST)], None, &|_| ());
-    let boot = boot(&recordings, &guests, marks, &|_| ());
+    let boot = boot(&recordings, &[], &guests, marks, &|_| ());
     (recordings, boot)
 }
 
@@ -172,13 +172,13 @@ fn marks_end_the_boot_and_begin_the_shutdown() {
 #[test]
 fn either_side_alone_tells_its_part() {
     let guest = [open(GUEST)];
-    let alone = boot(&guest, &[], &BootMarks::default(), &|_| ());
+    let alone = boot(&guest, &[], &[], &BootMarks::default(), &|_| ());
     let machine = the_machine(&alone);
     assert!(machine.phases.iter().all(|one| one.host.is_none() && one.guest.is_some()));
     assert_eq!(machine.initcalls.len(), 585);
     // Without hypercalls a host knows when its guest ran, and how often it left it.
     let host = [open(HOST)];
-    let alone = boot(&host, &[], &BootMarks::default(), &|_| ());
+    let alone = boot(&host, &[], &[], &BootMarks::default(), &|_| ());
     let machine = the_machine(&alone);
     assert!(machine.initcalls.is_empty() && machine.init.is_none());
     assert_eq!(machine.phases.len(), 1);

@@ -29,7 +29,7 @@ pub(crate) struct BootArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) down: Option<String>,
     /// Show the N slowest initcalls
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = crate::boots::USUAL_TOP)]
     pub(crate) top: usize,
     /// Write a picture to this file, too
     #[arg(long, value_name = "FILE")]

@@ -2,13 +2,14 @@
 
 use std::io::Write;
 
-use analyses::{BootMarks, boot};
+use analyses::BootMarks;
 use anyhow::Context;
-use report::{BootReport, align_summary, boot_svg};
+use report::{BootReport, boot_svg};
 use sources::Recording;
 
 use crate::aligned::align_guests;
 use crate::args::boot::BootArgs;
+use crate::boots;
 use crate::inputs::open_all;
 use crate::output;
 use crate::progress::Progress;
@@ -20,14 +21,9 @@ pub(crate) fn run(args: &BootArgs) -> anyhow::Result<()> {
     let guests = align_guests(&mut recordings, args.method.method)?;
     let marks = BootMarks { until: args.until.clone(), down: args.down.clone() };
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let boot = boot(&recordings, &guests, &marks, &|bytes| progress.advance(bytes));
+    let found = boots::found(&recordings, &guests, &marks, &|bytes| progress.advance(bytes))?;
     progress.finish();
-    let report = BootReport {
-        sources: recordings.iter().map(|one| one.path().display().to_string()).collect(),
-        alignment: guests.iter().map(align_summary).collect(),
-        boot,
-        top: args.top,
-    };
+    let report = BootReport { top: args.top, ..found };
     if let Some(mut svg) = svg {
         svg.write_all(boot_svg(&report).as_bytes()).context("cannot write the picture")?;
     }

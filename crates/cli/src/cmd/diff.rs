@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use analyses::GuestAlignment;
 use analyses::diff::{Condition, Diff, Judged, Options, Run, diff, judge};
 use anyhow::bail;
 use report::{DiffReport, diff_verdict};
@@ -21,19 +22,17 @@ const CONDITION_HOLDS: u8 = 3;
 pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode> {
     let open = |path: &PathBuf| {
         let mut run = open_run(path)?;
-        if sides.question.aligned {
-            align_guests(&mut run, None)?;
-        }
-        Ok(run)
+        let aligned = sides.question.aligned.then(|| align_guests(&mut run, None));
+        Ok((run, aligned.transpose()?.unwrap_or_default()))
     };
     let runs = |paths: &[PathBuf]| paths.iter().map(open).collect::<anyhow::Result<Vec<_>>>();
     let (a, b) = (runs(sides.a)?, runs(sides.b)?);
-    let mut out = output::open(args.output.output.as_deref(), a.iter().chain(&b).flatten())?;
-    let all = a.iter().chain(&b).flatten();
-    let progress = Progress::new(all.map(Recording::stored_len).sum());
+    let all = || a.iter().chain(&b).flat_map(|(run, _)| run);
+    let mut out = output::open(args.output.output.as_deref(), all())?;
+    let progress = Progress::new(all().map(Recording::stored_len).sum());
     let tick = |bytes| progress.advance(bytes);
-    let measure = |runs: &[Vec<Recording>]| -> Vec<Run> {
-        runs.iter().map(|run| (sides.question.measure)(run, &tick)).collect()
+    let measure = |runs: &[(Vec<Recording>, Vec<GuestAlignment>)]| -> Vec<Run> {
+        runs.iter().map(|(run, guests)| (sides.question.measure)(run, guests, &tick)).collect()
     };
     let (measured_a, measured_b) = (measure(&a), measure(&b));
     let clocks = |nanoseconds| {

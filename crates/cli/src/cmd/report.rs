@@ -17,6 +17,7 @@ use sources::Recording;
 
 use crate::aligned::align_guests;
 use crate::args::PageArgs;
+use crate::boots;
 use crate::cmd::diff::open_run;
 use crate::inputs::{is_of_guest, open_all};
 use crate::machines::{HOST, machine_name};
@@ -55,6 +56,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let guests = align_guests(&mut recordings, args.method.method)?;
     let cpu = cpu_of(&recordings, &guests, &exits, &tick);
     let path = path_of(&recordings, &guests, &tick);
+    let boot = boots::of(&recordings, &guests, &tick)?;
     let latencies = recordings.iter().fold(Latencies::default(), |all, one| all.with(one, &tick));
     let machines = machines(&recordings, &guests, &exits);
     let (lanes, calls) = lanes(&recordings, &guests, &machines, args.spans, &tick);
@@ -71,6 +73,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         cpu,
         calls,
         path,
+        boot,
         diff,
     };
     page.write(&mut out).and_then(|()| out.flush()).context("cannot write the report")?;
@@ -97,8 +100,8 @@ fn diff_of(
 ) -> anyhow::Result<Option<DiffReport>> {
     let Some(baseline) = &args.baseline else { return Ok(None) };
     let Some(question) = QUESTIONS.iter().find(|one| one.name == "exits") else { return Ok(None) };
-    let before = (question.measure)(&open_run(baseline)?, tick);
-    let now = (question.measure)(recordings, tick);
+    let before = (question.measure)(&open_run(baseline)?, &[], tick);
+    let now = (question.measure)(recordings, &[], tick);
     if before.nanoseconds != now.nanoseconds {
         bail!("times of {} are in another unit: they can't be compared", baseline.display());
     }

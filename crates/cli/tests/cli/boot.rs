@@ -1,8 +1,9 @@
 //! `hyperscope boot`: tables, documents and pictures of a boot and a shutdown.
 
 use std::fs;
+use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::schemas::{check, closed};
 use crate::tool::{assert_golden, hyperscope, output_of, repository};
@@ -62,18 +63,53 @@ fn recordings_without_a_boot_say_so() {
     assert!(run.out.contains("trace_event=initcall:*"), "{}", run.out);
 }
 
+/// The recordings as a session of this name in a folder.
+fn session(folder: &Path, name: &str) -> String {
+    let session = folder.join(name);
+    fs::create_dir(&session).unwrap();
+    for (from, name) in [(HOST, "host.dat"), (GUEST, "guest-l2.dat")] {
+        fs::copy(repository().join(from), session.join(name)).unwrap();
+    }
+    session.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_tracing_cost_is_told_where_the_guest_has_measured_it() {
+    let unknown = document(&[HOST, GUEST]);
+    let folder = tempfile::tempdir().unwrap();
+    let session = session(folder.path(), "s");
+    let off_ns: Vec<u64> = (0..12).map(|at| 100_000 + at).collect();
+    let on_ns: Vec<u64> = (0..12).map(|at| 300_000 + 101 * at).collect();
+    let cost =
+        json!({"event": "task:task_rename", "repeats": 200, "off_ns": off_ns, "on_ns": on_ns});
+    let guests = [json!({"name": "l1"}), json!({"name": "l2", "event_cost": cost})];
+    let told = json!({"recorded": {"guests": guests}});
+    fs::write(folder.path().join("s/session.json"), told.to_string()).unwrap();
+    let known = document(&[&session]);
+    check(&closed("boot"), &known, "with what an event costs");
+    let (known, unknown) = (&known["machines"][0], &unknown["machines"][0]);
+    assert!(unknown["event_cost"].is_null());
+    // Differences of 200,000 and 100 more a round: the sixth and seventh, the third, the tenth.
+    let cost = &known["event_cost"];
+    assert_eq!((&cost["median_ps"], &cost["low_ps"]), (&json!(1_002_750), &json!(1_001_000)));
+    assert_eq!((&cost["high_ps"], &cost["rounds"]), (&json!(1_004_500), &json!(12)));
+    let phases = |one: &Value| one["phases"].as_array().unwrap().clone();
+    for (known, unknown) in phases(known).iter().zip(phases(unknown)) {
+        let (guest, without) = (&known["guest"], &unknown["guest"]);
+        assert!(without.is_null() || without["tracing"].is_null());
+        let Some(events) = guest["recorded"]["events"].as_u64() else { continue };
+        assert_eq!(guest["tracing"]["time_ns"], (events * 1_002_750 + 500) / 1000);
+        assert_eq!(guest["tracing"]["high_ns"], (events * 1_004_500 + 500) / 1000);
+    }
+    let text = output_of(&["boot", &session]);
+    assert!(text.contains("tracing: events times 1.00 us"), "{text}");
+    assert!(!output_of(&["boot", HOST, GUEST]).contains("tracing: events"));
+}
+
 #[test]
 fn boots_are_compared_phase_by_phase() {
     let folder = tempfile::tempdir().unwrap();
-    let session = |name: &str| {
-        let session = folder.path().join(name);
-        fs::create_dir(&session).unwrap();
-        for (from, name) in [(HOST, "host.dat"), (GUEST, "guest-l2.dat")] {
-            fs::copy(repository().join(from), session.join(name)).unwrap();
-        }
-        session.to_str().unwrap().to_owned()
-    };
-    let runs: Vec<String> = ["a1", "a2", "b1", "b2"].map(session).into();
+    let runs = ["a1", "a2", "b1", "b2"].map(|name| session(folder.path(), name));
     let sides = [&runs[0], &runs[1], "--", &runs[2], &runs[3]];
     let args = [&["diff", "--all", "--format", "json", "boot"][..], &sides].concat();
     let run = hyperscope(&args);

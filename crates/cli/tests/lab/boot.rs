@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::hypertrace::build_module;
 use crate::tool::{TestLab, can_run_all};
 
 /// Levels of initcalls, in the kernel's order.
@@ -24,6 +25,7 @@ fn a_boot_has_all_levels_and_exits_of_each() {
     let machine = &report["machines"][0];
     a_boot_is_whole(machine, to);
     assert_eq!(machine["mark"]["text"], "up");
+    tracing_was_measured(machine);
     // What the command did that came after the mark.
     let after = phases(machine).into_iter().find(|phase| phase["kind"] == "running").unwrap();
     let reasons = after["host"]["reasons"].as_array().unwrap();
@@ -32,6 +34,34 @@ fn a_boot_has_all_levels_and_exits_of_each() {
         reason["count"].as_u64().unwrap()
     };
     assert!(of("cpuid") >= 7 && of("hypercall") >= 3, "{reasons:?}");
+}
+
+/// Of the same guest nothing is recorded but its host.
+#[test]
+fn a_boot_told_by_hypercall_ends_with_a_mark() {
+    if !can_run_all() {
+        return;
+    }
+    let lab = TestLab::new("boots-by-hypercall");
+    lab.run(&["fetch"]).done();
+    if !build_module() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("boot");
+    let to = to.to_str().unwrap();
+    lab.run(&["run", "hypertrace-boot", "-o", to]).done();
+    let report = report(&["boot", to]);
+    let machine = &report["machines"][0];
+    assert_eq!((&machine["mark"]["text"], &machine["guest"]), (&"up".into(), &Value::Null));
+    let phases = phases(machine);
+    let kinds: Vec<&str> = phases.iter().map(|phase| phase["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds[..3], ["before", "user", "running"], "{kinds:?}");
+    // The module tells at once, the mark comes 200 ms later, and all of the boot is before both.
+    let lasts = |at: usize| phases[at]["duration_ns"].as_u64().unwrap();
+    assert!(lasts(1) > 200_000_000 && lasts(0) > lasts(1), "{phases:?}");
+    let exits = phases.iter().map(|phase| phase["host"]["exits"].as_u64().unwrap());
+    assert_eq!(exits.sum::<u64>(), machine["exits"].as_u64().unwrap());
 }
 
 #[test]
@@ -59,6 +89,21 @@ fn a_shutdown_is_told_up_to_the_last_step_of_the_kernel() {
     assert!(steps.contains(&"reboot"), "{steps:?}");
     assert!(steps.len() > 1, "{steps:?}");
     assert_eq!(phases.last().unwrap()["kind"], "after");
+}
+
+/// By the agent, when it was all over: something that took longer than nothing, and not a whole exit.
+#[track_caller]
+fn tracing_was_measured(machine: &Value) {
+    let cost = &machine["event_cost"];
+    let [low, median, high] =
+        ["low_ps", "median_ps", "high_ps"].map(|key| cost[key].as_i64().unwrap());
+    assert!(0 < low && low <= median && median <= high && high < 100_000_000, "{cost}");
+    let phases = phases(machine);
+    let guests = phases.iter().map(|phase| &phase["guest"]).filter(|guest| !guest.is_null());
+    for guest in guests {
+        let events = guest["recorded"]["events"].as_i64().unwrap();
+        assert_eq!(guest["tracing"]["time_ns"], (events * median + 500) / 1000);
+    }
 }
 
 /// Levels in order, no gaps, every initcall with its end, and all exits of the VM.

@@ -39,8 +39,7 @@ impl Told {
             .map(|(system, text)| EventFormat::parse(system, text.as_bytes()).unwrap())
             .collect();
         let layout = PageLayout { order: ABI.order, commit: ABI.long, page_size: PAGE };
-        let live =
-            LiveMoments::new(&table, layout, 2, |format| VcpuTurns::wanted_live(format, false));
+        let live = LiveMoments::new(&table, layout, 2, |format| VcpuTurns::wanted(format, false));
         let vcpu = |(vcpu, tid): (u32, i32)| RunningVcpu {
             vcpu,
             tid: tid.cast_unsigned(),

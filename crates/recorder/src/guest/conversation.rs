@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use channel::{Control, Heard, Signal, Wait};
-use wire::{CpuEnd, DeviceRange, Message, Started, Status};
+use wire::{CpuEnd, DeviceRange, EventCost, Message, Started, Status};
 
 use crate::guest::texts::GuestTexts;
 
@@ -52,6 +52,8 @@ pub(crate) struct Ended {
     pub(crate) status: Status,
     /// Where its channel's device is; empty: it does not tell, or has none.
     pub(crate) device: Vec<DeviceRange>,
+    /// What an event costs the guest, if it has measured that.
+    pub(crate) event_cost: Option<EventCost>,
     pub(crate) faults: Vec<String>,
 }
 
@@ -212,6 +214,7 @@ impl Talk {
             }
             Message::Status(status) => self.note(status),
             Message::Device(ranges) => self.ended.device = ranges,
+            Message::EventCost(cost) => self.ended.event_cost = Some(cost),
             Message::CpuEnd(end) if self.ended.cpus.len() < MOST_ENDS => {
                 if let Some(fault) = &end.fault {
                     self.fault(format!("CPU {}: {fault}", end.cpu));

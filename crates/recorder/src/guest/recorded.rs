@@ -6,7 +6,7 @@ use abi::{ByteOrder, LongSize};
 use serde::Serialize;
 use tracedat::{Compression, Header, TimeShift, Version};
 use tracefs::{CpuStats, TscConversion};
-use wire::{CpuEnd, DeviceRange, GuestHello, Started, Status};
+use wire::{CpuEnd, DeviceRange, EventCost, GuestHello, Started, Status};
 
 use crate::assemble::{self, About, Tick};
 use crate::error::Result;
@@ -37,6 +37,8 @@ pub(crate) struct Parts {
     pub(crate) status: Option<Status>,
     /// Where the agent says that its channel's device is.
     pub(crate) device: Vec<DeviceRange>,
+    /// What an event costs it, as the agent says.
+    pub(crate) event_cost: Option<EventCost>,
     /// How its clock and the host's relate, where that was measured.
     pub(crate) samples: Option<Samples>,
     pub(crate) faults: Vec<String>,
@@ -80,8 +82,34 @@ pub struct GuestSummary {
     /// Where that device is in the guest, as the agent tells; empty: it has none of its own.
     #[serde(skip)]
     pub channel_device: Vec<DeviceRange>,
+    /// What an event costs the guest, as its agent has measured it after a boot.
+    pub event_cost: Option<EventCostSummary>,
     /// What went wrong without ending the recording of others.
     pub faults: Vec<String>,
+}
+
+/// An event that a guest made so often, recorded and not recorded, in turns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EventCostSummary {
+    /// The event, as `SYSTEM:NAME`.
+    pub event: String,
+    /// How often it was made in each stretch that was measured.
+    pub repeats: u32,
+    /// By round what a stretch took with the event off: the median of some.
+    pub off_ns: Vec<u64>,
+    /// The same with the event on.
+    pub on_ns: Vec<u64>,
+}
+
+impl EventCostSummary {
+    fn new(cost: &EventCost) -> Self {
+        Self {
+            event: cost.event.clone(),
+            repeats: cost.repeats,
+            off_ns: cost.rounds.iter().map(|round| round.off_ns).collect(),
+            on_ns: cost.rounds.iter().map(|round| round.on_ns).collect(),
+        }
+    }
 }
 
 /// What came of one CPU of a guest.
@@ -239,6 +267,7 @@ fn summary(parts: &Parts) -> GuestSummary {
         agent_wakeups: parts.status.as_ref().map(|status| status.wakeups),
         channel_exits: None,
         channel_device: parts.device.clone(),
+        event_cost: parts.event_cost.as_ref().map(EventCostSummary::new),
         faults: parts.faults.clone(),
     }
 }

@@ -1,6 +1,6 @@
 //! The JSON document of a boot.
 
-use analyses::{BootedMachine, HostCost, InPhase, Initcall, Phase, Weight};
+use analyses::{BootedMachine, EventCost, HostCost, InPhase, Initcall, Phase, Weight};
 use serde_json::{Value, json};
 
 use super::{BootReport, begin_ns};
@@ -18,7 +18,8 @@ pub(super) fn machine(report: &BootReport, machine: &BootedMachine) -> Value {
                 .done()
         })
     };
-    let phases = machine.phases.iter().map(|one| phase(one, begin_ns, ns));
+    let cost = machine.event_cost.as_ref();
+    let phases = machine.phases.iter().map(|one| phase(one, cost, begin_ns, ns));
     let initcalls = machine.initcalls.iter().map(|one| initcall(one, begin_ns, ns));
     Object::default()
         .set("vm", machine.vm.clone())
@@ -31,12 +32,25 @@ pub(super) fn machine(report: &BootReport, machine: &BootedMachine) -> Value {
         .set("exits", machine.exits)
         .set("pages_damaged", machine.damaged)
         .set("initcall_ends_without_beginning", machine.strays)
+        .set("event_cost", cost.map_or(Value::Null, event_cost))
         .set("phases", phases.collect::<Vec<_>>())
         .set("initcalls", initcalls.collect::<Vec<_>>())
         .done()
 }
 
-fn phase(phase: &Phase, begin_ns: u64, ns: bool) -> Value {
+/// To a tenth of a nanosecond or better: what a phase took is not made of rounded numbers.
+fn event_cost(cost: &EventCost) -> Value {
+    json!({
+        "event": cost.event,
+        "rounds": cost.rounds,
+        "repeats": cost.repeats,
+        "median_ps": cost.median_ps,
+        "low_ps": cost.low_ps,
+        "high_ps": cost.high_ps,
+    })
+}
+
+fn phase(phase: &Phase, cost: Option<&EventCost>, begin_ns: u64, ns: bool) -> Value {
     let mut object = Object::default();
     object
         .set("kind", phase.kind.name())
@@ -44,18 +58,22 @@ fn phase(phase: &Phase, begin_ns: u64, ns: bool) -> Value {
         .time("from", ns, Some(phase.from_ns))
         .time("since_begin", ns, Some(phase.from_ns.saturating_sub(begin_ns)))
         .time("duration", ns, Some(phase.duration_ns()))
-        .set("guest", phase.guest.as_ref().map_or(Value::Null, |guest| in_phase(guest, ns)))
+        .set("guest", phase.guest.as_ref().map_or(Value::Null, |one| in_phase(one, cost, ns)))
         .set("host", host(phase.host.as_ref(), ns));
     object.done()
 }
 
-fn in_phase(guest: &InPhase, ns: bool) -> Value {
+fn in_phase(guest: &InPhase, cost: Option<&EventCost>, ns: bool) -> Value {
     let section = |(name, count, time_ns): &(String, u64, u64)| {
         Object::default()
             .set("section", name.clone())
             .set("initcalls", *count)
             .time("time", ns, Some(*time_ns))
             .done()
+    };
+    let tracing = |cost: &EventCost| {
+        let cost = cost.of(guest.weight.events);
+        json!({ "time_ns": cost.ns, "low_ns": cost.low_ns, "high_ns": cost.high_ns })
     };
     let mut object = Object::default();
     object
@@ -66,7 +84,8 @@ fn in_phase(guest: &InPhase, ns: bool) -> Value {
         .set("forks", guest.forks)
         .set("execs", guest.execs)
         .set("modules", guest.modules)
-        .set("recorded", weight(&guest.weight));
+        .set("recorded", weight(&guest.weight))
+        .set("tracing", cost.map_or(Value::Null, tracing));
     object.done()
 }
 

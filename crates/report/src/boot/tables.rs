@@ -1,6 +1,6 @@
 //! The tables of a boot: a line a phase, a line for each of the slowest initcalls.
 
-use analyses::{BootedMachine, HostCost, Initcall, Phase, PhaseKind};
+use analyses::{BootedMachine, EventCost, HostCost, Initcall, Phase, PhaseKind, TracingCost};
 
 use super::{BootReport, begin_ns, call_name, goes_down, slowest};
 use crate::losses;
@@ -98,17 +98,37 @@ fn notes(machine: &BootedMachine) -> Vec<String> {
     if machine.damaged > 0 {
         notes.push(format!("{} pages of the guest can't be read", count(machine.damaged)));
     }
-    if machine.host.is_some() {
+    if machine.phases.iter().any(|phase| phase.host.is_some()) {
         notes.push(
             "exit time: of all vCPUs, without exits that wait for work; kernel, user, off CPU: of \
              all exits"
                 .into(),
         );
     }
+    notes.extend(machine.event_cost.as_ref().map(|cost| tracing_note(machine, cost)));
     if machine.initcalls.is_empty() && machine.guest.is_none() {
         notes.push("levels are told by a recording of the guest: trace_event=initcall:*".into());
     }
     notes
+}
+
+/// What events have cost, and how sure that is.
+fn tracing_note(machine: &BootedMachine, cost: &EventCost) -> String {
+    let events =
+        machine.phases.iter().filter_map(|phase| Some(phase.guest.as_ref()?.weight.events));
+    let all = cost.of(events.fold(0, u64::saturating_add));
+    let one = |ps: i64| time(u64::try_from(ps).unwrap_or(0) / 1000, true);
+    format!(
+        "tracing: events times {}, what one cost this guest afterwards ({} to {} with 95% confidence, \
+         {} rounds of {}); {} to {} in all",
+        one(cost.median_ps),
+        one(cost.low_ps),
+        one(cost.high_ps),
+        cost.rounds,
+        cost.event,
+        time(all.low_ns, true),
+        time(all.high_ns, true)
+    )
 }
 
 /// A column of what phases cost the host; `None` where it is not known.
@@ -196,6 +216,11 @@ fn add_guest(table: &mut Table, machine: &BootedMachine) {
     table.numbers("execs", 4, of_guest(&|one| one.execs, &count));
     table.numbers("events", 2, of_guest(&|one| one.weight.events, &count));
     table.numbers("bytes", 3, of_guest(&|one| one.weight.bytes, &count));
+    if let Some(cost) = &machine.event_cost {
+        // Nanoseconds of the guest's own, whatever its recording has.
+        let of_phase = |one: &analyses::InPhase| cost.of(one.weight.events).ns;
+        table.numbers("tracing", 1, of_guest(&of_phase, &|value| time(value, true)));
+    }
 }
 
 /// What a line of the table is called.
@@ -272,6 +297,9 @@ pub(super) fn csv(report: &BootReport) -> Table {
     add("modules", &|row| number(row.phase?.guest.as_ref()?.modules));
     add("events", &|row| number(row.weight?.events));
     add("event_bytes", &|row| number(row.weight?.bytes));
+    add("tracing_ns", &|row| number(row.tracing?.ns));
+    add("tracing_low_ns", &|row| number(row.tracing?.low_ns));
+    add("tracing_high_ns", &|row| number(row.tracing?.high_ns));
     add("exits", &|row| number(row.host?.exits));
     add(&format!("exit_time_{unit}"), &|row| number(row.host?.time_ns));
     add(&format!("kernel_{unit}"), &|row| number(row.host?.parts.kernel_ns));
@@ -290,11 +318,14 @@ struct Row<'r> {
     phase: Option<&'r Phase>,
     call: Option<&'r Initcall>,
     weight: Option<&'r analyses::Weight>,
+    tracing: Option<TracingCost>,
     host: Option<&'r HostCost>,
 }
 
 fn rows<'r>(report: &'r BootReport, machine: &'r BootedMachine) -> Vec<Row<'r>> {
     let begin_ns = begin_ns(machine);
+    let tracing =
+        |weight: Option<&analyses::Weight>| Some(machine.event_cost.as_ref()?.of(weight?.events));
     let of_phase = |phase: &'r Phase| Row {
         machine: report.name(machine),
         kind: phase.kind.name(),
@@ -304,6 +335,7 @@ fn rows<'r>(report: &'r BootReport, machine: &'r BootedMachine) -> Vec<Row<'r>> 
         phase: Some(phase),
         call: None,
         weight: phase.guest.as_ref().map(|guest| &guest.weight),
+        tracing: tracing(phase.guest.as_ref().map(|guest| &guest.weight)),
         host: phase.host.as_ref(),
     };
     let of_call = |call: &'r Initcall| Row {
@@ -315,6 +347,7 @@ fn rows<'r>(report: &'r BootReport, machine: &'r BootedMachine) -> Vec<Row<'r>> 
         phase: None,
         call: Some(call),
         weight: call.weight.as_ref(),
+        tracing: tracing(call.weight.as_ref()),
         host: call.host.as_ref(),
     };
     let phases = machine.phases.iter().map(of_phase);

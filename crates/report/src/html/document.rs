@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{PageReport, findings, heat, lanes};
-use crate::{CallsReport, CpuReport, PathReport, Report, align_summary};
+use crate::{BootReport, CallsReport, CpuReport, PathReport, Report, align_summary};
 
 /// Paths that a page shows: those that took longest, all their requests together.
 const MOST_PATHS: usize = 12;
@@ -50,6 +50,7 @@ pub(super) fn json(page: &PageReport, origin_ns: u64) -> Value {
         "cpu": cpu(&page.cpu),
         "calls": page.calls.as_ref().map(calls),
         "path": page.path.as_ref().map(path),
+        "boot": page.boot.as_ref().map(boot),
         "diff": page.diff.as_ref().map(Report::json),
     })
 }
@@ -74,6 +75,27 @@ fn calls(calls: &CallsReport) -> Value {
                 rows.truncate(most);
             }
         }
+    }
+    document
+}
+
+/// Initcalls that a page shows of each machine: the slowest of those within no other.
+const MOST_INITCALLS: usize = 200;
+
+fn boot(boot: &BootReport) -> Value {
+    let mut document = boot.json();
+    let machines = document.get_mut("machines").and_then(Value::as_array_mut);
+    for machine in machines.into_iter().flatten() {
+        let Some(calls) = machine.get_mut("initcalls").and_then(Value::as_array_mut) else {
+            continue;
+        };
+        calls.retain(|one| one.get("depth").and_then(Value::as_u64) == Some(0));
+        let lasts = |one: &Value| {
+            let of = |key| one.get(key).and_then(Value::as_u64);
+            of("duration_ns").or_else(|| of("duration_cycles"))
+        };
+        calls.sort_by_key(|one| std::cmp::Reverse(lasts(one)));
+        calls.truncate(MOST_INITCALLS);
     }
     document
 }

@@ -2,6 +2,7 @@
 
 mod arm64;
 mod ftrace;
+mod initcall;
 mod irq;
 mod kvm;
 mod riscv;
@@ -30,6 +31,13 @@ pub(crate) fn of(machine: Machine) -> impl Iterator<Item = &'static Shape> {
         Machine::S390 => s390::SHAPES,
         Machine::Riscv => riscv::SHAPES,
     };
-    let common = [kvm::SHAPES, sched::SHAPES, irq::SHAPES, syscalls::SHAPES, ftrace::SHAPES];
+    let common = [
+        kvm::SHAPES,
+        sched::SHAPES,
+        irq::SHAPES,
+        syscalls::SHAPES,
+        ftrace::SHAPES,
+        initcall::SHAPES,
+    ];
     std::iter::once(own).chain(common).flatten()
 }

@@ -24,6 +24,26 @@ impl Next {
     }
 }
 
+/// How far the pages of a CPU go.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reached {
+    /// Its number.
+    cpu: u16,
+    /// The time of its last event, or of the page that would have held it.
+    to: u64,
+    /// From here on something is missing, up to the next page that can be read.
+    missing_from: Option<u64>,
+}
+
+impl Reached {
+    /// What is missing up to a moment; it is told once.
+    fn gap_until(&mut self, until: u64) -> Option<Next> {
+        let from_ns = self.missing_from.take()?;
+        let to_ns = until.max(from_ns);
+        Some(Next::Gap(Gap { recording: 0, cpu: self.cpu, from_ns, to_ns }))
+    }
+}
+
 /// Reads the pages of all CPUs of one machine while it is recorded. Times are those of the machine's
 /// trace clock, whatever its unit is.
 #[derive(Debug)]
@@ -32,8 +52,7 @@ pub struct LiveMoments {
     layout: PageLayout,
     batch: MomentBatch,
     waiting: Vec<Next>,
-    /// By CPU: the time of its last event, or of the page that would have held it.
-    reached: Vec<u64>,
+    cpus: Vec<Reached>,
     given_to: u64,
     late: u64,
     lost: u64,
@@ -53,7 +72,7 @@ impl LiveMoments {
             layout,
             batch: MomentBatch::default(),
             waiting: Vec::new(),
-            reached: vec![0; cpus],
+            cpus: vec![Reached::default(); cpus],
             given_to: 0,
             late: 0,
             lost: 0,
@@ -62,12 +81,12 @@ impl LiveMoments {
 
     /// Takes the next page of the CPU at `index`, whose number is `cpu`, full or not.
     pub fn page(&mut self, index: usize, cpu: u16, bytes: &[u8]) {
-        let Some(reached) = self.reached.get_mut(index) else { return };
-        let gap = |from_ns, to_ns| Next::Gap(Gap { recording: 0, cpu, from_ns, to_ns });
+        let Some(reached) = self.cpus.get_mut(index) else { return };
+        reached.cpu = cpu;
         let Ok(page) = Page::parse(bytes, &self.layout) else {
             // Where it would have ended nobody knows: the next page tells.
             self.lost += 1;
-            self.waiting.push(gap(*reached, u64::MAX));
+            reached.missing_from.get_or_insert(reached.to);
             return;
         };
         let missed = match page.missed {
@@ -77,8 +96,9 @@ impl LiveMoments {
         };
         if missed > 0 {
             self.lost = self.lost.saturating_add(missed);
-            self.waiting.push(gap(*reached, page.stamp.max(*reached)));
+            reached.missing_from.get_or_insert(reached.to);
         }
+        self.waiting.extend(reached.gap_until(page.stamp));
         let mut last = page.stamp;
         let (reader, batch) = (&self.reader, &mut self.batch);
         let read = page.for_each(|record| {
@@ -86,16 +106,23 @@ impl LiveMoments {
             reader.record((0, cpu, record.stamp), record.payload, batch);
         });
         self.waiting.extend(self.batch.moments.drain(..).map(Next::Moment));
-        *reached = last.max(*reached);
+        reached.to = last.max(reached.to);
         if read.is_err() {
             self.lost += 1;
-            self.waiting.push(gap(*reached, *reached));
+            reached.missing_from = Some(reached.to);
         }
     }
 
     /// Gives `sink` all before a moment, in order. Pages taken later may hold nothing before it: what
     /// does so all the same is given then, and counted.
     pub fn give(&mut self, until: u64, sink: &mut impl MomentSink) {
+        // What is missing so far may concern what is given now, whenever the next page comes.
+        for reached in &mut self.cpus {
+            if reached.missing_from.is_some_and(|from| from < until) {
+                self.waiting.extend(reached.gap_until(until));
+                reached.missing_from = Some(until);
+            }
+        }
         // Those of one CPU stay in their order.
         self.waiting.sort_by_key(Next::stamp);
         let ready = self.waiting.partition_point(|next| next.stamp() < until);
@@ -119,5 +146,88 @@ impl LiveMoments {
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use abi::{Abi, ByteOrder, LongSize};
+    use testkit::{KernelFormats, Machine, PageBuilder};
+
+    use super::*;
+
+    const ABI: Abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };
+    const PAGE: usize = 4096;
+
+    #[derive(Default)]
+    struct Given {
+        moments: Vec<u64>,
+        gaps: Vec<(u64, u64)>,
+    }
+
+    impl MomentSink for Given {
+        fn moment(&mut self, moment: &Moment) {
+            self.moments.push(moment.stamp_ns);
+        }
+
+        fn gap(&mut self, gap: &Gap) {
+            self.gaps.push((gap.from_ns, gap.to_ns));
+        }
+    }
+
+    fn live(formats: &KernelFormats) -> LiveMoments {
+        let systems = formats.systems().into_iter();
+        let texts =
+            systems.flat_map(|(system, texts)| texts.into_iter().map(move |one| (system, one)));
+        let table: FormatTable = texts
+            .map(|(system, text)| EventFormat::parse(system, text.as_bytes()).unwrap())
+            .collect();
+        let layout = PageLayout { order: ABI.order, commit: ABI.long, page_size: PAGE };
+        LiveMoments::new(&table, layout, 2, |format| {
+            (format.name() == "kvm_entry").then_some(Wanted { tag: 0, fields: &[] })
+        })
+    }
+
+    fn page(formats: &KernelFormats, at: u64) -> Vec<u8> {
+        let mut page = PageBuilder::new(ABI, PAGE, at);
+        page.event(5, &formats.event("kvm_entry").pid(7).set("vcpu_id", 0).build());
+        page.build().bytes
+    }
+
+    /// What can't be read: the commit is larger than any page.
+    fn unreadable() -> Vec<u8> {
+        vec![0xff; PAGE]
+    }
+
+    #[test]
+    fn what_is_missing_ends_where_the_next_page_begins() {
+        let formats = KernelFormats::new(Machine::X86, ABI);
+        let (mut live, mut given) = (live(&formats), Given::default());
+        live.page(0, 0, &page(&formats, 100));
+        live.page(0, 0, &unreadable());
+        live.page(0, 0, &unreadable());
+        live.page(0, 0, &page(&formats, 300));
+        live.page(0, 0, &page(&formats, 400));
+        live.give(1000, &mut given);
+        assert_eq!(given.moments, [105, 305, 405]);
+        assert_eq!(given.gaps, [(105, 300)]);
+        assert_eq!((live.lost(), live.late()), (2, 0));
+    }
+
+    #[test]
+    fn what_is_missing_is_told_while_it_goes_on() {
+        let formats = KernelFormats::new(Machine::X86, ABI);
+        let (mut live, mut given) = (live(&formats), Given::default());
+        live.page(0, 0, &page(&formats, 100));
+        live.page(0, 0, &unreadable());
+        live.page(1, 1, &page(&formats, 150));
+        live.give(200, &mut given);
+        live.give(250, &mut given);
+        live.page(0, 0, &page(&formats, 300));
+        live.give(400, &mut given);
+        live.give(500, &mut given);
+        assert_eq!(given.moments, [105, 155, 305]);
+        assert_eq!(given.gaps, [(105, 200), (200, 250), (250, 300)]);
+        assert_eq!(live.late(), 0);
     }
 }

@@ -58,7 +58,7 @@ fn turns(host: &Host) -> Vec<Kept> {
     let recording: Recording = sources::open_bytes(Path::new("made.dat"), host.file()).unwrap();
     let mut pass = Pass::default();
     let wanted = |_: usize, format: &EventFormat| -> Option<Wanted> {
-        VcpuTurns::wanted(&recording, format)
+        VcpuTurns::wanted(format, recording.is_nanoseconds())
     };
     each_moment(std::slice::from_ref(&recording), &wanted, &mut pass, &|_| ());
     let Pass { turns, mut told } = pass;
@@ -262,7 +262,7 @@ fn who_cannot_wait_for_an_exit_is_told_so_far() {
     let recording: Recording = sources::open_bytes(Path::new("made.dat"), host.file()).unwrap();
     let mut pass = Impatient::default();
     let wanted = |_: usize, format: &EventFormat| -> Option<Wanted> {
-        VcpuTurns::wanted(&recording, format)
+        VcpuTurns::wanted(format, recording.is_nanoseconds())
     };
     each_moment(std::slice::from_ref(&recording), &wanted, &mut pass, &|_| ());
     assert_eq!(pass.answers, [true, true, false], "while it is in its guest");

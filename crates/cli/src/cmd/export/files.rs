@@ -65,7 +65,7 @@ fn one(
 fn clock(host: &Recording) -> &str {
     match host.info().clock.as_deref() {
         // Brought to nanoseconds by the conversion that its recorder noted.
-        Some("x86-tsc" | "tsc2nsec") if host.is_nanoseconds() => NANOSECONDS,
+        Some(_) if host.is_of_tsc() && host.is_nanoseconds() => NANOSECONDS,
         Some(clock) => clock,
         None => NANOSECONDS,
     }

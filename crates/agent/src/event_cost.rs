@@ -1,0 +1,86 @@
+//! What an event costs the kernel that records it, measured where it was recorded: an event that this
+//! process can make as often as it wants, off and on in turns.
+//!
+//! A thread that names itself makes `task:task_rename`, an ordinary event with two texts and two
+//! numbers. Halves of a round differ in nothing else, so their difference is all that an event takes:
+//! the call of its probe, its place in the buffer, its clock, its fields.
+
+use std::ffi::CString;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{name, set_name};
+use tracefs::{Clock, Instance, Tracefs};
+use wire::{CostRound, EventCost};
+
+use crate::error::Result;
+
+const EVENT: &str = "task:task_rename";
+/// Rounds: the third smallest and the third largest of twelve are an interval of 95% for the median.
+const ROUNDS: usize = 12;
+/// Stretches in half a round, of which the median counts: a guest is kept from running now and then, and
+/// timers go off.
+const STRETCHES: usize = 21;
+/// Events in a stretch: so few that most stretches are disturbed by nothing.
+const REPEATS: u32 = 10;
+/// Size of the buffer: events of all rounds take two thirds of it, so that none makes room for another.
+const BUFFER_KIB: &str = "256";
+/// How long it may take: the host waits for the end of its recording meanwhile.
+const MOST: Duration = Duration::from_secs(5);
+
+/// Measures it with the clock that was recorded with. Fewer rounds come of a machine that is slow.
+pub(crate) fn measure(tracefs: &Tracefs, clock: &Clock) -> Result<EventCost> {
+    let instance = Instance::make_another(tracefs)?;
+    instance.set("trace_clock", &clock.name)?;
+    instance.set("buffer_size_kb", BUFFER_KIB)?;
+    instance.set("tracing_on", "1")?;
+    let own_name = name().map_err(std::io::Error::from)?;
+    let begun = Instant::now();
+    let mut rounds = Vec::new();
+    // What the first times bring into caches is no part of what an event costs.
+    let warm = half(&instance, &own_name, "0").and_then(|_| half(&instance, &own_name, "1"));
+    let mut failed = warm.err();
+    while failed.is_none() && rounds.len() < ROUNDS && begun.elapsed() < MOST {
+        let round = half(&instance, &own_name, "0")
+            .and_then(|off_ns| Ok(CostRound { off_ns, on_ns: half(&instance, &own_name, "1")? }));
+        match round {
+            Ok(round) => rounds.push(round),
+            Err(error) => failed = Some(error),
+        }
+    }
+    failed.map_or(Ok(EventCost { event: EVENT.into(), repeats: REPEATS, rounds }), Err)
+}
+
+/// What a stretch of events takes with them on (`1`) or off (`0`).
+fn half(instance: &Instance, own_name: &CString, on: &str) -> Result<u64> {
+    instance.set(&format!("events/{}/enable", EVENT.replacen(':', "/", 1)), on)?;
+    let mut stretches_ns = Vec::with_capacity(STRETCHES);
+    for _ in 0..STRETCHES {
+        let begun = Instant::now();
+        for _ in 0..REPEATS {
+            set_name(own_name).map_err(std::io::Error::from)?;
+        }
+        stretches_ns.push(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    }
+    stretches_ns.sort_unstable();
+    Ok(stretches_ns.get(STRETCHES / 2).copied().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_that_is_recorded_takes_longer_than_one_that_is_not() {
+        let measured = Tracefs::find().map_err(Into::into).and_then(|tracefs| {
+            let clock = Clock::current(&Instance::top(&tracefs))?;
+            measure(&tracefs, &clock)
+        });
+        let cost = match measured {
+            Ok(cost) => cost,
+            Err(error) => return eprintln!("skipped: {error}"),
+        };
+        assert_eq!((cost.repeats, &*cost.event), (REPEATS, EVENT));
+        let longer = cost.rounds.iter().filter(|round| round.on_ns > round.off_ns).count();
+        assert!(longer * 2 > cost.rounds.len(), "{cost:?}");
+    }
+}

@@ -1,0 +1,74 @@
+//! What a guest's own recording tells of its boot, with what its events weigh between all moments at
+//! which something begins or ends.
+
+use sources::Recording;
+
+use super::events::{self, Weight};
+use super::sums::{Add, Sums};
+use super::{BootMarks, BootedMachine, Initcall, follow};
+
+/// A machine by its own recording; `None`: that tells nothing of a boot or a shutdown.
+pub(super) fn machine(
+    recording: &Recording,
+    marks: &BootMarks,
+    tick: &(dyn Fn(u64) + Sync),
+) -> Option<BootedMachine> {
+    let story = events::story(recording, tick);
+    let mut machine = follow::follow(recording, &story, marks);
+    if !machine.is_told() {
+        return None;
+    }
+    let edges = edges(&machine);
+    let weights = events::weigh(recording, &edges, story.buffer, tick);
+    let sums = Sums::new(weights.phases);
+    let sum = |from_ns: u64, to_ns: u64| sums.of(segments(&edges, from_ns, to_ns));
+    let last = machine.phases.len().saturating_sub(1);
+    for (at, phase) in machine.phases.iter_mut().enumerate() {
+        // The last event is in the last phase.
+        let to_ns = if at == last { u64::MAX } else { phase.to_ns };
+        let weight = sum(phase.from_ns, to_ns);
+        if let Some(guest) = &mut phase.guest {
+            guest.weight = weight;
+        }
+    }
+    for initcall in measured_mut(&mut machine) {
+        initcall.weight = initcall.to_ns.map(|to_ns| sum(initcall.from_ns, to_ns));
+    }
+    machine.damaged = weights.damaged;
+    Some(machine)
+}
+
+/// Initcalls whose costs are added up: those within no other, as far as a kernel has so many. In a
+/// damaged recording all may be within all.
+const MOST_MEASURED: usize = 4096;
+
+pub(super) fn measured_mut(machine: &mut BootedMachine) -> impl Iterator<Item = &mut Initcall> {
+    machine.initcalls.iter_mut().filter(|one| one.depth == 0).take(MOST_MEASURED)
+}
+
+/// All times at which a phase or an initcall begins or ends, in order.
+pub(super) fn edges(machine: &BootedMachine) -> Vec<u64> {
+    let phases = machine.phases.iter().flat_map(|phase| [phase.from_ns, phase.to_ns]);
+    let outer = machine.initcalls.iter().filter(|one| one.depth == 0);
+    let initcalls =
+        outer.take(MOST_MEASURED).flat_map(|one| [Some(one.from_ns), one.to_ns]).flatten();
+    let mut edges: Vec<u64> = phases.chain(initcalls).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    edges
+}
+
+/// Numbers of the segments between two edges: segment 0 lies before the first edge, 1 begins there.
+pub(super) fn segments(edges: &[u64], from_ns: u64, to_ns: u64) -> std::ops::Range<usize> {
+    let at = |ns: u64| edges.partition_point(|&edge| edge < ns);
+    at(from_ns) + 1..at(to_ns) + 1
+}
+
+impl Add for Weight {
+    fn add(&mut self, other: &Self) {
+        self.events += other.events;
+        self.bytes += other.bytes;
+        self.losses += other.losses;
+        self.lost = self.lost.saturating_add(other.lost);
+    }
+}

@@ -1,0 +1,76 @@
+//! Sums of stretches of something that lies in a row, each at the cost of a few sums: a machine has
+//! thousands of initcalls, and those of a damaged recording may all last as long as the whole boot.
+
+/// What can be added up.
+pub(super) trait Add: Clone + Default {
+    /// Adds another one.
+    fn add(&mut self, other: &Self);
+}
+
+/// A tree of sums: each node is the sum of the two at twice its place.
+#[derive(Debug)]
+pub(super) struct Sums<T> {
+    leaves: usize,
+    nodes: Vec<T>,
+}
+
+impl<T: Add> Sums<T> {
+    pub(super) fn new(values: Vec<T>) -> Self {
+        let leaves = values.len();
+        let mut nodes = vec![T::default(); leaves];
+        nodes.extend(values);
+        for at in (1..leaves).rev() {
+            let mut sum = nodes.get(2 * at).cloned().unwrap_or_default();
+            nodes.get(2 * at + 1).into_iter().for_each(|other| sum.add(other));
+            if let Some(node) = nodes.get_mut(at) {
+                *node = sum;
+            }
+        }
+        Self { leaves, nodes }
+    }
+
+    /// The sum of the values at these places, as far as there are any.
+    pub(super) fn of(&self, places: std::ops::Range<usize>) -> T {
+        let (mut from, mut to) =
+            (places.start + self.leaves, places.end.min(self.leaves) + self.leaves);
+        let mut sum = T::default();
+        let mut add = |at: usize| self.nodes.get(at).into_iter().for_each(|node| sum.add(node));
+        while from < to {
+            if from % 2 == 1 {
+                add(from);
+                from += 1;
+            }
+            if to % 2 == 1 {
+                to -= 1;
+                add(to);
+            }
+            (from, to) = (from / 2, to / 2);
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Add for u64 {
+        fn add(&mut self, other: &Self) {
+            *self += other;
+        }
+    }
+
+    #[test]
+    fn every_stretch_is_the_sum_of_its_values() {
+        for length in 0..20_usize {
+            let values: Vec<u64> = (0..length as u64).map(|at| 1 << at).collect();
+            let sums = Sums::new(values.clone());
+            for from in 0..=length {
+                for to in 0..length + 2 {
+                    let expected: u64 = values.iter().take(to).skip(from).sum();
+                    assert_eq!(sums.of(from..to), expected, "{from}..{to} of {length}");
+                }
+            }
+        }
+    }
+}
