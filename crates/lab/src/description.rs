@@ -39,6 +39,9 @@ pub struct Description {
     pub share: Option<PathBuf>,
     /// A kernel of one's own, and its folder of modules.
     pub kernel: Option<(PathBuf, PathBuf)>,
+    /// The same for the guests, where theirs is another one.
+    #[serde(default)]
+    pub guest_kernel: Option<(PathBuf, PathBuf)>,
     /// A file tree with the programs, in place of packages.
     pub root: Option<PathBuf>,
     /// What runs the first machine; unset: hardware where it works.
@@ -100,6 +103,7 @@ impl Description {
             },
             share: None,
             kernel: None,
+            guest_kernel: None,
             root: None,
             accelerator: None,
             instruction_ns: None,

@@ -39,6 +39,8 @@ pub(crate) struct Ingredients {
     /// Where programs come from.
     pub(crate) root: Root,
     pub(crate) kernel: Kernel,
+    /// The kernel of guests.
+    pub(crate) guest_kernel: Kernel,
     /// The first process and command server.
     pub(crate) labguest: PathBuf,
     /// What guests have beside the usual programs.
@@ -74,7 +76,11 @@ impl Ingredients {
             content.write(&initrd)?;
         }
         cache::used(&initrd);
-        Ok(Image { kernel: self.kernel.image.clone(), initrd, key })
+        Ok(Image { kernel: self.kernel_of(level).image.clone(), initrd, key })
+    }
+
+    fn kernel_of(&self, level: u8) -> &Kernel {
+        if level == 1 { &self.kernel } else { &self.guest_kernel }
     }
 
     fn content(&self, level: u8, guest: Option<&Image>) -> Result<Initramfs> {
@@ -132,7 +138,7 @@ impl Ingredients {
             names.extend(GUEST_MODULES);
             names.extend(self.arch.guest_modules());
         }
-        let all = KernelModules::list(&self.kernel.modules)?;
+        let all = KernelModules::list(&self.kernel_of(level).modules)?;
         let own = all.in_order(&names)?;
         // At hand where no guest is hosted, if the kernel has them.
         let can_be = |name: &&str| hosts || all.in_order(&[*name]).is_ok();

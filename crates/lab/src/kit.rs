@@ -40,13 +40,14 @@ impl Kit {
         // Told before hundreds of megabytes are fetched.
         let labguest = labguest::find(wanted.arch)?;
         let (host, root) = roots(cache, wanted, manner, &told)?;
-        let kernel = kernel(wanted, &root)?;
+        let (kernel, guest_kernel) = kernels(wanted, &root)?;
         let mut tools = Vec::new();
         for &tool in &wanted.guest.tools {
-            tools.extend(tool_files(tool, cache, wanted, manner, (&root, &kernel), &told)?);
+            tools.extend(tool_files(tool, cache, wanted, manner, (&root, &guest_kernel), &told)?);
         }
         told("making images");
-        let ingredients = Ingredients { arch: wanted.arch, root, kernel, labguest, tools };
+        let ingredients =
+            Ingredients { arch: wanted.arch, root, kernel, guest_kernel, labguest, tools };
         let image = ingredients.image(cache, wanted.levels)?;
         let qemu = host.program(wanted.arch.qemu())?;
         Ok(Self { host, qemu, image, arch: wanted.arch })
@@ -61,7 +62,7 @@ impl Kit {
     ) -> Result<Vec<(Tool, LabError)>> {
         let told = |text: &str| tell(Step { text: text.to_owned(), usual: None });
         let (_, root) = roots(cache, wanted, manner, &told)?;
-        let kernel = kernel(wanted, &root)?;
+        let (_, kernel) = kernels(wanted, &root)?;
         let why = |&tool: &Tool| {
             if let Err(error) = tool.check_built() {
                 return Some((tool, error));
@@ -170,12 +171,15 @@ impl Kit {
     }
 }
 
-/// The machines' kernel.
-fn kernel(wanted: &Description, root: &Root) -> Result<Kernel> {
-    match &wanted.kernel {
-        Some((image, modules)) => Ok(Kernel { image: image.clone(), modules: modules.clone() }),
-        None => root.kernel(),
-    }
+/// The kernels of the first machine and of guests.
+fn kernels(wanted: &Description, root: &Root) -> Result<(Kernel, Kernel)> {
+    let own = |(image, modules): &(PathBuf, PathBuf)| Kernel {
+        image: image.clone(),
+        modules: modules.clone(),
+    };
+    let kernel = wanted.kernel.as_ref().map_or_else(|| root.kernel(), |named| Ok(own(named)))?;
+    let guests = wanted.guest_kernel.as_ref().map_or_else(|| kernel.clone(), own);
+    Ok((kernel, guests))
 }
 
 /// The files of a tool, from the machines' own file tree where that was named.

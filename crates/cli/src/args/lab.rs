@@ -110,6 +110,12 @@ pub(crate) struct LabShapeArgs {
     /// Its folder of modules (/lib/modules/RELEASE)
     #[arg(long, value_name = "DIR", requires = "kernel")]
     pub(crate) modules: Option<PathBuf>,
+    /// Another kernel for the guests
+    #[arg(long, value_name = "FILE", requires = "guest_modules")]
+    pub(crate) guest_kernel: Option<PathBuf>,
+    /// Its folder of modules
+    #[arg(long, value_name = "DIR", requires = "guest_kernel")]
+    pub(crate) guest_modules: Option<PathBuf>,
     /// Take programs from this file tree (/ is this system) in place of Debian packages
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,

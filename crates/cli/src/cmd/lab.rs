@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -84,14 +84,22 @@ fn up(lab: &Lab, args: &LabUpArgs) -> anyhow::Result<()> {
 fn description(shape: &LabShapeArgs) -> anyhow::Result<Description> {
     let arch = shape.arch.map_or_else(Arch::native, Arch::from);
     let mut description = Description::new(arch, shape.levels);
-    if let (Some(kernel), Some(modules)) = (&shape.kernel, &shape.modules) {
-        description.kernel = Some((absolute(kernel)?, absolute(modules)?));
-    }
+    description.kernel = kernel(&shape.kernel, &shape.modules)?;
+    description.guest_kernel = kernel(&shape.guest_kernel, &shape.guest_modules)?;
     description.root = shape.root.as_deref().map(absolute).transpose()?;
     Ok(description)
 }
 
-fn absolute(path: &Path) -> anyhow::Result<std::path::PathBuf> {
+/// A kernel and its folder of modules, where both were named.
+fn kernel(
+    image: &Option<PathBuf>,
+    modules: &Option<PathBuf>,
+) -> anyhow::Result<Option<(PathBuf, PathBuf)>> {
+    let (Some(image), Some(modules)) = (image, modules) else { return Ok(None) };
+    Ok(Some((absolute(image)?, absolute(modules)?)))
+}
+
+fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
     path.canonicalize().with_context(|| format!("cannot find {}", path.display()))
 }
 

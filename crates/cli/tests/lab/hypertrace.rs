@@ -163,7 +163,7 @@ const SOAK: &str = "
     # Where the kernel watches its locks, it did so until now.
     [ ! -e /proc/lockdep_stats ] || { echo lockdep watches > /dev/ttyS0; grep 'debug_locks: *1$' /proc/lockdep_stats; } || exit 8";
 
-/// A kernel in place of the lab's, by its folder of modules, which has it as `vmlinuz`: `kmod/lockdep`
+/// A kernel for guests in place of the lab's, by its folder of modules, which has it as `vmlinuz`: `kmod/lockdep`
 /// makes one.
 const MODULES: &str = "HYPERSCOPE_LAB_MODULES";
 
@@ -186,7 +186,7 @@ fn soak(name: &'static str, channel: &str, up: &[&str], record: &str) {
         |kernel: &[&str]| lab.run(&[&["up", "--levels", "2"], up, kernel].concat()).done();
     let built = if let Some(modules) = std::env::var(MODULES).ok().filter(|at| !at.is_empty()) {
         let (_, release) = modules.rsplit_once('/').unwrap();
-        up_with(&["--kernel", &format!("{modules}/vmlinuz"), "--modules", &modules]);
+        up_with(&["--guest-kernel", &format!("{modules}/vmlinuz"), "--guest-modules", &modules]);
         build_module_for(&[release, &modules])
     } else {
         up_with(&[]);
