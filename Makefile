@@ -117,7 +117,7 @@ test-web: test-page
 # Minutes of nested kernels: all scenarios of the lab, guests recorded over every channel and through faults.
 .PHONY: test-lab
 test-lab:
-	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 every_scenario guest trace_cmd bench hypertrace collector boot publish exit_costs
+	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 every_scenario guest trace_cmd bench hypertrace collector boot publish exit_costs nested_writes tracers
 
 # Programs that tests compare against. Only root can install them; without them tests are skipped.
 .PHONY: tools

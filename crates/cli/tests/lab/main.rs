@@ -18,6 +18,7 @@ mod hangs;
 mod hypertrace;
 mod leftovers;
 mod machines;
+mod nested_writes;
 mod patience;
 mod publish;
 mod recorded;
