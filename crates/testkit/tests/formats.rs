@@ -93,6 +93,6 @@ fn every_machine_has_an_exit_and_groups_its_systems() {
         let formats = KernelFormats::new(machine, LITTLE_64);
         assert_eq!(formats.get(exit).system, "kvm");
         let systems: Vec<_> = formats.systems().into_iter().map(|(name, _)| name).collect();
-        assert_eq!(systems, ["kvm", "sched", "irq", "block", "syscalls", "ftrace"]);
+        assert_eq!(systems, ["kvm", "sched", "irq", "block", "syscalls", "ftrace", "initcall"]);
     }
 }
