@@ -65,9 +65,10 @@ impl Patient {
     pub(crate) fn end_within(&mut self, patience: Duration) -> Option<ExitStatus> {
         let ended = self.ended_within(patience);
         if ended.is_none() {
-            // Interrupted, it ends the machines that it has started.
+            // Told to end, it ends the machines that it has started. An interrupt would not do: what a
+            // shell runs in the background, and all that it starts, ignores those.
             let pid = self.child.id().to_string();
-            let _ = Command::new("kill").args(["-INT", &pid]).status();
+            let _ = Command::new("kill").args(["-TERM", &pid]).status();
             if self.ended_within(SHORT).is_none() {
                 let _ = self.child.kill();
                 let _ = self.child.wait();
