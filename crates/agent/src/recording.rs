@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use channel::{PageSink, Signal};
 use rustix::time::{ClockId, clock_gettime};
 use tracefs::{
-    Available, Clock, CpuStats, Instance, Probes, RawPages, Texts, Tracefs, usual_buffer_kib,
+    Available, Clock, CpuStats, FunctionTracer, Instance, Probes, RawPages, Texts, Tracefs,
+    usual_buffer_kib,
 };
-use wire::{CpuCounts, CpuEnd, EventCost, EventFilter, Start, Started, Status};
+use wire::{CpuCounts, CpuEnd, EventCost, EventFilter, Start, Started, Status, TracedFunctions};
 
 use crate::error::{AgentError, Result};
 use crate::event_cost;
@@ -32,6 +33,8 @@ pub(crate) struct Prepared {
     buffer_kib: u64,
     flush: Option<Duration>,
     is_boot: bool,
+    /// Functions that a tracer is in, where one was asked for and the kernel lists them.
+    traced: Option<usize>,
 }
 
 /// A recording that goes on. Nothing of it is left when it is dropped.
@@ -75,12 +78,16 @@ impl Prepared {
         if start.boot {
             return Self::of_boot(tracefs, flush);
         }
-        let instance = Instance::make(&tracefs)?;
+        let tracer = start.tracer.as_ref().map(function_tracer);
+        let instance = match &tracer {
+            Some(tracer) => tracer.instance(&tracefs)?,
+            None => Instance::make(&tracefs)?,
+        };
         let probes = Probes::set(tracefs.root(), &start.probes)?;
         let mut events =
             Available::list(&instance.file("events"))?.choose(&start.optional, &start.events)?;
         events.extend(probes.events());
-        if events.is_empty() {
+        if events.is_empty() && tracer.is_none() {
             return Err(AgentError::Refused("no event is to be recorded".into()));
         }
         let clock = Clock::select(&instance, start.clock.as_deref())?;
@@ -89,6 +96,7 @@ impl Prepared {
         let buffer_kib = start.buffer_kib.map_or(usual, u64::from);
         instance.set("buffer_size_kb", &buffer_kib.to_string())?;
         let texts = Texts::read(tracefs.root(), &instance, &events)?;
+        let traced = tracer.as_ref().and_then(|one| one.traced(&tracefs, &instance));
         let is_boot = false;
         let prepared = Self {
             instance,
@@ -101,8 +109,11 @@ impl Prepared {
             buffer_kib,
             flush,
             is_boot,
+            traced,
         };
         prepared.filter(&start.filters)?;
+        // The kernel changes no tracer while somebody reads pages.
+        tracer.map_or(Ok(()), |one| one.begin(&prepared.instance))?;
         for event in &prepared.events {
             prepared.instance.enable(event)?;
         }
@@ -141,6 +152,7 @@ impl Prepared {
             buffer_kib,
             flush,
             is_boot,
+            traced: None,
         })
     }
 
@@ -198,6 +210,7 @@ impl Prepared {
             conversion: conversion.map(|tsc| (tsc.mult, tsc.shift, tsc.zero_ns)),
             buffer_kib: u32::try_from(self.buffer_kib).unwrap_or(u32::MAX),
             cpus: self.cpus.clone(),
+            traced: self.traced.map(|many| u32::try_from(many).unwrap_or(u32::MAX)),
         }
     }
 
@@ -282,6 +295,12 @@ impl Drop for Recording {
             pump.join();
         }
     }
+}
+
+/// The tracer that a host asks for.
+fn function_tracer(asked: &TracedFunctions) -> FunctionTracer {
+    let TracedFunctions { returns, functions, except, within, depth } = asked.clone();
+    FunctionTracer { returns, functions, except, within, depth }
 }
 
 /// CPU time of this process.

@@ -1,8 +1,8 @@
 //! Serves `trace-cmd record -A`, as `trace-cmd agent` does: one recording at a time, into an instance
 //! of tracefs of its own.
 //!
-//! A host may ask for events, filters, a clock, the size of buffers and tracing options. It can't
-//! have a program run here.
+//! A host may ask for events, filters, tracers of functions, a clock, the size of buffers and tracing
+//! options. It can't have a program run here.
 
 mod address;
 mod arguments;

@@ -16,9 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use channel::{Control, Heard, HostAddress, HostMemory, PageConsumer, PortSockets, Stream, Wait};
-use wire::{GuestHello, Message, Start};
+use tracefs::FunctionTracer;
+use wire::{GuestHello, Message};
 
 use crate::error::{RecordError, Result};
+use crate::guests::{self, InGuests};
 use crate::vms::Vm;
 
 pub(crate) use self::address::{GuestAddress, file_name};
@@ -65,6 +67,7 @@ pub(crate) struct Recorded {
     files: Arc<GuestFiles>,
     receivers: Arc<Receivers>,
     conversation: Conversation,
+    tracer: Option<FunctionTracer>,
 }
 
 /// Where the pages of a guest are, in the session's folder, while it is recorded.
@@ -130,20 +133,26 @@ impl Ready {
         self.hello.uname.split(' ').next_back().is_some_and(|machine| machine == "x86_64")
     }
 
-    /// Has the guest record, with its pages in a folder of the session.
+    /// Has the guest record, by this trace clock or its best one, with its pages in a folder of the
+    /// session.
     ///
     /// # Errors
     /// When the guest refuses; the message is the guest's.
-    pub(crate) fn begin(self, start: &Start, session: &Path, quota: u64) -> Result<Recorded> {
-        self.begin_with(start, session, quota, |_| {})
+    pub(crate) fn begin(
+        self,
+        what: &InGuests,
+        clock: Option<String>,
+        session: &Path,
+    ) -> Result<Recorded> {
+        self.begin_with(what, clock, session, |_| {})
     }
 
     /// The same; `attached` is given what takes page streams, before the guest is told to make any.
     pub(crate) fn begin_with(
         mut self,
-        start: &Start,
+        what: &InGuests,
+        clock: Option<String>,
         session: &Path,
-        quota: u64,
         attached: impl FnOnce(&Arc<Receivers>),
     ) -> Result<Recorded> {
         let name = self.address.name.clone();
@@ -155,14 +164,15 @@ impl Ready {
             long_bytes: self.hello.long_bytes.into(),
             big_endian: self.hello.big_endian,
         };
-        let files = Arc::new(GuestFiles::new(&folder, self.hello.cpus, shape, quota));
+        let files = Arc::new(GuestFiles::new(&folder, self.hello.cpus, shape, what.quota()));
         let receivers = Arc::new(Receivers::new(self.session, Arc::clone(&files))?);
         for stream in self.streams {
             receivers.add(stream).map_err(failed)?;
         }
         receivers.add_rings(self.rings).map_err(failed)?;
         attached(&receivers);
-        self.control.send(self.session, &Message::Start(start.clone())).map_err(failed)?;
+        let start = Message::Start(Box::new(guests::start(what, clock)));
+        self.control.send(self.session, &start).map_err(failed)?;
         let vmm = self.address.vm.as_ref().map(|vm| vm.pid);
         let conversation =
             Conversation::begin(self.control, self.session, &folder, vmm).map_err(failed)?;
@@ -176,6 +186,7 @@ impl Ready {
             files,
             receivers,
             conversation,
+            tracer: what.tracer.clone(),
         })
     }
 }
@@ -217,6 +228,7 @@ impl Recorded {
             device: ended.device,
             event_cost: ended.event_cost,
             samples: None,
+            tracer: self.tracer,
             faults,
         })
     }

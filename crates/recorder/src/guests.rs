@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use channel::{HostAddress, Peer};
 use tracedat::{Guest, GuestCpu};
-use tracefs::Profile;
+use tracefs::{FunctionTracer, Profile};
 use wire::{EventFilter, Start};
 
 use crate::assemble::Tick;
 use crate::error::{RecordError, Result};
 use crate::guest::{self, Going, GuestAddress, GuestRecorded, HostClock, TSC};
 use crate::trace_cmd;
+use crate::tracer;
 use crate::vms::{self, Vm};
 
 /// What is recorded in guests.
@@ -26,6 +27,8 @@ pub struct InGuests {
     pub profile: Option<Profile>,
     /// Probes, each `FUNCTION [ARGUMENTS]`.
     pub probes: Vec<String>,
+    /// Calls of functions, beside events.
+    pub tracer: Option<FunctionTracer>,
     /// Filters, each `EVENT FILTER` as the kernel takes it.
     pub filters: Vec<String>,
     /// Take what the guest's kernel has recorded since it booted, in place of a new recording.
@@ -37,6 +40,13 @@ pub struct InGuests {
     pub buffer_kib: Option<u32>,
     /// Bytes of pages that are kept of each guest at most; unset: [`USUAL_QUOTA_BYTES`].
     pub quota_bytes: Option<u64>,
+}
+
+impl InGuests {
+    /// Bytes of pages that are kept of each guest at most.
+    pub(crate) fn quota(&self) -> u64 {
+        self.quota_bytes.unwrap_or(USUAL_QUOTA_BYTES)
+    }
 }
 
 /// What a guest may send, when nobody says otherwise.
@@ -178,15 +188,16 @@ impl Guests {
         host_clock: &str,
         to: &Path,
     ) -> Result<()> {
-        let quota = what.quota_bytes.unwrap_or(USUAL_QUOTA_BYTES);
         for ready in ready {
             self.0.push(match ready {
                 Ready::Own(ready) => {
                     let has_tsc = host_clock == TSC && ready.is_x86();
-                    let start = start(what, has_tsc.then(|| TSC.to_owned()));
-                    Recorded::Own(Box::new(ready.begin(&start, to, quota)?))
+                    let clock = has_tsc.then(|| TSC.to_owned());
+                    Recorded::Own(Box::new(ready.begin(what, clock, to)?))
                 }
-                Ready::TraceCmd(ready) => Recorded::TraceCmd(Box::new(ready.begin(to, quota)?)),
+                Ready::TraceCmd(ready) => {
+                    Recorded::TraceCmd(Box::new(ready.begin(to, what.quota())?))
+                }
             });
         }
         let end = Instant::now() + GUESTS_BEGIN;
@@ -287,5 +298,6 @@ pub(crate) fn start(what: &InGuests, clock: Option<String>) -> Start {
         status_ms: STATUS_MS,
         flush_ms: what.flush.map_or(FLUSH_MS, milliseconds),
         boot: what.boot,
+        tracer: what.tracer.as_ref().map(tracer::for_agent),
     }
 }

@@ -20,6 +20,7 @@ mod recording;
 mod relation;
 mod session;
 mod trace_cmd;
+mod tracer;
 mod vms;
 
 pub use clean_up::{clean_up, holds_recording};
@@ -32,7 +33,8 @@ pub use losses::CpuLosses;
 pub use module::ModuleSummary;
 pub use plan::{NESTED_WRITES, Plan};
 pub use recording::{Progress, Recording};
-pub use session::{Recorded, TracerSummary};
+pub use session::Recorded;
 pub use tracefs::{FunctionTracer, Profile};
+pub use tracer::TracerSummary;
 pub use vms::{Vcpu, Vm, running, vm_of};
 pub use wire::DeviceRange;

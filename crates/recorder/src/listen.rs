@@ -19,7 +19,7 @@ use channel::{Control, Listener, Peer, Signal};
 
 use crate::error::{RecordError, Result};
 use crate::guest::{GuestSummary, HostClock, Ready, Receivers};
-use crate::guests::{self, InGuests, USUAL_QUOTA_BYTES};
+use crate::guests::{self, InGuests};
 use crate::pump::stop_signal;
 use crate::recording::unix_ns;
 use crate::session::{self, Recorded};
@@ -162,11 +162,10 @@ impl Shared {
         let ready = Ready::joined(guests::joined(peer), control, number)?;
         let name = ready.proper_name();
         let folder = new_folder(&self.plan.to, &name)?;
-        let quota = self.plan.in_guests.quota_bytes.unwrap_or(USUAL_QUOTA_BYTES);
-        let start = guests::start(&self.plan.in_guests, None);
+        let what = &self.plan.in_guests;
         let (begun, begun_unix_ns) = (Instant::now(), unix_ns());
         let key = (peer.clone(), number);
-        let recorded = ready.named(&name).begin_with(&start, &folder, quota, |receivers| {
+        let recorded = ready.named(&name).begin_with(what, None, &folder, |receivers| {
             lock(&self.takers).insert(key.clone(), Arc::clone(receivers));
         })?;
         self.tell(Told::Joined { name, from: peer.to_string() });

@@ -1,30 +1,31 @@
 //! A recording: begun, going on, ended.
 
+mod end;
+mod going;
+
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use channel::Signal;
 use collector::Collector;
 use rustix::time::{ClockId, clock_gettime};
 use tracefs::{
-    Available, Clock, CpuStats, FunctionTracer, Instance, Probes, RawPages, Texts, Tracefs,
-    usual_buffer_kib,
+    Available, Clock, FunctionTracer, Instance, Probes, RawPages, Texts, Tracefs, usual_buffer_kib,
 };
 
-use crate::assemble::{self, About, Tick};
 use crate::awaited::Awaited;
 use crate::error::{RecordError, Result};
-use crate::guest::HostClock;
-use crate::guests::{self, Ready, SharedGuests, USUAL_QUOTA_BYTES};
+use crate::guests::{self, Ready, SharedGuests};
 use crate::hypercalls;
-use crate::losses::CpuLosses;
 use crate::module::{self, Module};
-use crate::pages_folder::{header, pages};
+use crate::pages_folder::pages;
 use crate::plan::Plan;
 use crate::pump::{Pump, stop_signal};
-use crate::session::{self, Recorded, TracerSummary};
+use crate::session;
 use crate::vms::{self, Vm};
+
+pub use self::going::Progress;
 
 /// A recording that goes on. Dropped before [`Recording::end`], it leaves its pages in a folder.
 #[derive(Debug)]
@@ -55,21 +56,6 @@ pub struct Recording {
     begun: Instant,
     begun_unix_ns: u64,
     own_cpu_ns: u64,
-}
-
-/// How a recording is going.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Progress {
-    /// How long it goes on.
-    pub time: Duration,
-    /// Bytes of pages, and of collected hypercalls, that are in files.
-    pub bytes: u64,
-    /// Events that were lost so far, in guests, too.
-    pub lost: u64,
-    /// Bytes that guests have sent.
-    pub guest_bytes: u64,
-    /// Guests that are not recorded any more.
-    pub guests_over: usize,
 }
 
 impl Recording {
@@ -162,9 +148,8 @@ impl Recording {
         let loaded = plan.hypercalls.map(load).transpose()?;
         self.start(cpus)?;
         self.collector = loaded.map(|one| hypercalls::begin(one, &self.to)).transpose()?;
-        let quota = plan.in_guests.quota_bytes.unwrap_or(USUAL_QUOTA_BYTES);
         for module in modules {
-            self.modules.push(module.begin(&self.to, &self.stop, quota)?);
+            self.modules.push(module.begin(&self.to, &self.stop, plan.in_guests.quota())?);
         }
         self.guests.lock().begin(ready, &plan.in_guests, &self.clock.name, &self.to)
     }
@@ -255,118 +240,6 @@ impl Recording {
     pub fn vms(&self) -> &[Vm] {
         &self.vms
     }
-
-    /// How long it goes on.
-    #[must_use]
-    pub fn progress_time(&self) -> Duration {
-        self.begun.elapsed()
-    }
-
-    /// Whether some of it can't be recorded any more: a full disk.
-    #[must_use]
-    pub fn has_failed(&self) -> bool {
-        self.pumps.iter().any(Pump::is_finished)
-            || self.collector.as_ref().is_some_and(Collector::is_finished)
-    }
-
-    /// How it is going.
-    #[must_use]
-    pub fn progress(&self) -> Progress {
-        let stats =
-            self.pumps.iter().filter_map(|pump| CpuStats::now(&self.instance, pump.cpu).ok());
-        let guests = self.guests.lock().going();
-        let of_guests = guests.iter().map(|going| going.lost);
-        Progress {
-            time: self.begun.elapsed(),
-            bytes: self.pumps.iter().map(Pump::bytes).sum::<u64>()
-                + self.collector.as_ref().map_or(0, Collector::bytes),
-            lost: stats.map(|(stats, _)| stats.events()).chain(of_guests).sum(),
-            guest_bytes: guests.iter().map(|going| going.sent_bytes).sum::<u64>()
-                + self.modules.iter().map(module::Recorded::bytes).sum::<u64>(),
-            guests_over: guests.iter().filter(|going| going.over.is_some()).count(),
-        }
-    }
-
-    /// Ends the recording and writes the session. `tick` is told of bytes as they are written.
-    ///
-    /// # Errors
-    /// When something can't be written; the pages stay in their folder then.
-    pub fn end(mut self, tick: Tick<'_>) -> Result<Recorded> {
-        // Guests end first: what their last events cause on the host is recorded.
-        let mut faults = self.awaited.take().map_or_else(Vec::new, Awaited::end);
-        let guests = self.guests.lock().end();
-        let collector = self.collector.take().and_then(|one| hypercalls::end(one, &mut faults));
-        self.instance.set("tracing_on", "0")?;
-        let duration = self.begun.elapsed();
-        self.stop.give();
-        let folder = self.folder();
-        let (mut cpus, mut stats) = (Vec::new(), Vec::new());
-        for pump in self.pumps {
-            let cpu = pump.cpu;
-            let (bytes, ended) = pump.join();
-            if let Err(error) = ended {
-                faults.push(format!("CPU {cpu}: its pages were not written to the end: {error}"));
-            }
-            let (counts, text) = CpuStats::now(&self.instance, cpu)?;
-            cpus.push(CpuLosses::new(&counts, bytes));
-            stats.push((cpu, text));
-        }
-        let tracer = self.tracer.as_ref().map(|one| TracerSummary::new(one, self.traced));
-        let modules = self.modules.into_iter().map(module::Recorded::end).collect();
-        // A guest that has shut down meanwhile was seen when it was asked.
-        let of_guests = guests.iter().filter_map(|guest| guest.vm().cloned()).collect();
-        let vms = match self.of_vm {
-            true => self.vms,
-            false => seen(seen(self.vms, of_guests), vms::running()),
-        };
-        let recorder_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_ns);
-        let cmdlines = fs::read(self.tracefs.root().join("saved_cmdlines")).unwrap_or_default();
-        // A recording that is read from its folder has names, too.
-        let _ = fs::write(folder.join("saved_cmdlines"), &cmdlines);
-        drop(self.instance);
-        drop(self.probes);
-        let recorded = Recorded {
-            recorder: Recorded::default().recorder,
-            clock: self.clock.name.clone(),
-            events: self.events,
-            buffer_kib: self.buffer_kib,
-            begun_unix_ns: self.begun_unix_ns,
-            duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
-            cpus,
-            recorder_cpu_ns,
-            faults,
-            vms,
-            guests: guests.iter().map(|guest| guest.summary().clone()).collect(),
-            modules,
-            collector,
-            tracer,
-        };
-        session::write(&recorded, &self.to)?;
-        let host = HostClock {
-            name: self.clock.name.clone(),
-            tsc_conversion: self.clock.tsc_conversion,
-            trace_id: self.begun_unix_ns,
-        };
-        let about = About {
-            header: header(&self.texts),
-            clock: &self.clock.name,
-            clock_line: &self.clock.line,
-            tsc_conversion: self.clock.tsc_conversion,
-            trace_id: self.begun_unix_ns,
-            uname: assemble::uname(),
-            guests: recorded.vms.iter().map(|vm| guests::option(vm, &guests)).collect(),
-            time_shift: None,
-            cpus: stats.iter().map(|(cpu, _)| *cpu).collect(),
-            stats: &stats,
-            cmdlines,
-        };
-        assemble::write(&self.texts, &about, &folder, &self.to.join("host.dat"), tick)?;
-        fs::remove_dir_all(&folder).map_err(RecordError::io("remove", &folder))?;
-        for guest in &guests {
-            guests::write(guest, &host, &self.to, tick)?;
-        }
-        Ok(recorded)
-    }
 }
 
 /// The folder with the pages, in the session's.
@@ -383,19 +256,6 @@ fn chosen_vms(asked: Option<&str>) -> Result<Vec<Vm>> {
             Err(RecordError::NoSuchVm { name: asked.to_owned(), vms })
         }
     }
-}
-
-/// VMs that ran when the recording began, and those that run when it ends: some were started in
-/// between, or had vCPUs added.
-fn seen(mut vms: Vec<Vm>, now: Vec<Vm>) -> Vec<Vm> {
-    for vm in now {
-        match vms.iter_mut().find(|known| known.pid == vm.pid) {
-            Some(known) if vm.vcpus.len() >= known.vcpus.len() => *known = vm,
-            Some(_) => {}
-            None => vms.push(vm),
-        }
-    }
-    vms
 }
 
 /// Numbers of all threads of the VMs' processes.

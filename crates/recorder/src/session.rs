@@ -5,13 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use tracefs::FunctionTracer;
 
 use crate::error::{RecordError, Result};
 use crate::guest::GuestSummary;
 use crate::hypercalls::CollectorSummary;
 use crate::losses::CpuLosses;
 use crate::module::ModuleSummary;
+use crate::tracer::TracerSummary;
 use crate::vms::Vm;
 
 /// How a session was recorded.
@@ -45,39 +45,6 @@ pub struct Recorded {
     pub collector: Option<CollectorSummary>,
     /// The tracer of functions; none: that was not asked for.
     pub tracer: Option<TracerSummary>,
-}
-
-/// Which calls of functions were recorded.
-#[derive(Clone, Debug, Serialize)]
-pub struct TracerSummary {
-    /// The kernel's name for the tracer.
-    pub name: &'static str,
-    /// Functions that got its call, as far as the kernel lists them.
-    pub functions: Option<usize>,
-    /// Patterns of functions that were asked for; none: all.
-    pub only: Vec<String>,
-    /// Of these not.
-    pub except: Vec<String>,
-    /// Only what was called from these.
-    pub within: Vec<String>,
-    /// So deep at most; 0: however deep.
-    pub depth: u32,
-    /// Calls in the recording; none: they were not counted.
-    pub calls: Option<u64>,
-}
-
-impl TracerSummary {
-    pub(crate) fn new(tracer: &FunctionTracer, functions: Option<usize>) -> Self {
-        Self {
-            name: tracer.name(),
-            functions,
-            only: tracer.functions.clone(),
-            except: tracer.except.clone(),
-            within: tracer.within.clone(),
-            depth: tracer.depth,
-            calls: None,
-        }
-    }
 }
 
 impl Recorded {

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use channel::{HostAddress, Signal, TraceCmd, Wait};
+use tracefs::FunctionTracer;
 use wire::CpuEnd;
 use wire::trace_cmd::{Message, ReadError, Request, Response};
 
@@ -57,6 +58,7 @@ pub(crate) struct Ready {
     /// Explicit events, to be looked for in what the agent says that it records.
     events: Vec<String>,
     sync: Option<TimeSync>,
+    tracer: Option<FunctionTracer>,
 }
 
 /// A guest that is recorded.
@@ -70,6 +72,7 @@ pub(crate) struct Recorded {
     stop_pages: Signal,
     streams: Vec<PageStream>,
     talk: Talk,
+    tracer: Option<FunctionTracer>,
     faults: Vec<String>,
 }
 
@@ -109,7 +112,8 @@ impl Ready {
             }
             None => None,
         };
-        Ok(Self { address, agent, response, events: what.events.clone(), sync })
+        let (events, tracer) = (what.events.clone(), what.tracer.clone());
+        Ok(Self { address, agent, response, events, sync, tracer })
     }
 
     /// The name that the guest is recorded under.
@@ -154,6 +158,7 @@ impl Ready {
             stop_pages,
             streams,
             talk,
+            tracer: self.tracer,
             faults,
         })
     }
@@ -193,7 +198,7 @@ impl Recorded {
         }
         let unwritten = |error| format!("its pages were not written to the end: {error}");
         self.faults.extend(self.files.failure().map(unwritten));
-        let Self { address, response, metadata, folder, files, faults, .. } = self;
+        let Self { address, response, metadata, folder, files, tracer, faults, .. } = self;
         let started = metadata.started(response.ports.len());
         GuestRecorded::new(Parts {
             name: address.name,
@@ -212,6 +217,7 @@ impl Recorded {
             device: Vec::new(),
             event_cost: None,
             samples: talked.samples,
+            tracer,
             faults,
         })
     }

@@ -27,9 +27,11 @@ pub mod trace_cmd;
 pub use control::{ControlDecoder, MAX_PAYLOAD_BYTES, encode};
 pub use device::{DeviceRange, MAX_DEVICE_RANGES};
 pub use event_cost::{CostRound, EventCost, MAX_COST_ROUNDS};
-pub use message::{CpuCounts, CpuEnd, EventFilter, GuestHello, Message, Start, Started, Status};
+pub use message::{
+    CpuCounts, CpuEnd, EventFilter, GuestHello, Message, Start, Started, Status, TracedFunctions,
+};
 pub use pages::{MAX_PAGES_BYTES, PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece};
 pub use text::{Text, TextKind};
 
 /// Version of the protocol; both sides must have the same.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;

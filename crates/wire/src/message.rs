@@ -15,7 +15,7 @@ pub enum Message {
     /// Whoever made this connection: it is page stream number so and so of the session.
     Attach(u32),
     /// Host: record this.
-    Start(Start),
+    Start(Box<Start>),
     /// Guest: it is recorded, from now on.
     Started(Started),
     /// Guest: part of a text that pages are read with.
@@ -99,6 +99,23 @@ pub struct Start {
     /// Take what the kernel has recorded since it booted, by its own command line, in place of a new
     /// recording.
     pub boot: bool,
+    /// Calls of functions, beside events.
+    pub tracer: Option<TracedFunctions>,
+}
+
+/// Which calls of functions are to be recorded. Patterns are the kernel's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TracedFunctions {
+    /// Returns, too, with times: `function_graph`, else `function`.
+    pub returns: bool,
+    /// Functions; none: all that the kernel can trace.
+    pub functions: Vec<String>,
+    /// Of these not.
+    pub except: Vec<String>,
+    /// With returns: only what is called from these, and they themselves.
+    pub within: Vec<String>,
+    /// With returns: so deep at most; 0: however deep.
+    pub depth: u32,
 }
 
 /// What is recorded.
@@ -116,6 +133,8 @@ pub struct Started {
     pub buffer_kib: u32,
     /// CPUs that are recorded.
     pub cpus: Vec<u32>,
+    /// Functions that a tracer was put into, where one was asked for and the kernel lists them.
+    pub traced: Option<u32>,
 }
 
 /// How a recording is going in the guest.
@@ -203,7 +222,7 @@ impl Message {
             1 => Self::HostHello,
             2 => Self::GuestHello(GuestHello::read(from)?),
             3 => Self::Attach(from.u32()?),
-            4 => Self::Start(Start::read(from)?),
+            4 => Self::Start(Box::new(Start::read(from)?)),
             5 => Self::Started(Started::read(from)?),
             6 => Self::Text(Text::read(from)?),
             7 => Self::Status(Status::read(from)?),
@@ -264,6 +283,7 @@ impl Start {
             to.u32(*kib);
         });
         to.flag(self.kallsyms).u32(self.status_ms).u32(self.flush_ms).flag(self.boot);
+        to.option(self.tracer.as_ref(), |to, tracer| tracer.write(to));
     }
 
     fn read(from: &mut Fields<'_>) -> Result<Self, Senseless> {
@@ -278,6 +298,29 @@ impl Start {
             status_ms: from.u32()?,
             flush_ms: from.u32()?,
             boot: from.flag()?,
+            tracer: from.option(TracedFunctions::read)?,
+        })
+    }
+}
+
+impl TracedFunctions {
+    fn write(&self, to: &mut Payload) {
+        to.flag(self.returns);
+        for list in [&self.functions, &self.except, &self.within] {
+            to.list(list, |to, pattern| {
+                to.text(pattern);
+            });
+        }
+        to.u32(self.depth);
+    }
+
+    fn read(from: &mut Fields<'_>) -> Result<Self, Senseless> {
+        Ok(Self {
+            returns: from.flag()?,
+            functions: from.list(Fields::text)?,
+            except: from.list(Fields::text)?,
+            within: from.list(Fields::text)?,
+            depth: from.u32()?,
         })
     }
 }
@@ -302,6 +345,9 @@ impl Started {
         to.list(&self.cpus, |to, cpu| {
             to.u32(*cpu);
         });
+        to.option(self.traced.as_ref(), |to, traced| {
+            to.u32(*traced);
+        });
     }
 
     fn read(from: &mut Fields<'_>) -> Result<Self, Senseless> {
@@ -312,6 +358,7 @@ impl Started {
             conversion: from.option(|from| Ok((from.u32()?, from.u32()?, from.u64()?)))?,
             buffer_kib: from.u32()?,
             cpus: from.list(Fields::u32)?,
+            traced: from.option(Fields::u32)?,
         })
     }
 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use wire::{
     ControlDecoder, CostRound, CpuCounts, CpuEnd, DeviceRange, EventCost, EventFilter, GuestHello,
     Message, PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece, Start, Started, Status, Text, TextKind,
-    encode,
+    TracedFunctions, encode,
 };
 
 fn filters() -> Vec<EventFilter> {
@@ -40,6 +40,13 @@ fn messages() -> Vec<Message> {
         status_ms: 1000,
         flush_ms: 500,
         boot: false,
+        tracer: Some(TracedFunctions {
+            returns: true,
+            functions: vec!["kvm_*".into()],
+            except: vec!["*lock*".into(), "*rcu*".into()],
+            within: vec!["do_syscall_64".into()],
+            depth: 3,
+        }),
     };
     let started = Started {
         events: 7,
@@ -48,6 +55,7 @@ fn messages() -> Vec<Message> {
         conversion: Some((1, 2, 3)),
         buffer_kib: 4,
         cpus: vec![0, 3],
+        traced: Some(48_111),
     };
     let counts = CpuCounts { cpu: 3, lost: 1, sent_bytes: 4096 };
     let status = Status { agent_cpu_ns: 5, wakeups: 6, cpus: vec![counts] };
@@ -57,8 +65,8 @@ fn messages() -> Vec<Message> {
         Message::HostHello,
         Message::GuestHello(hello),
         Message::Attach(3),
-        Message::Start(start),
-        Message::Start(Start::default()),
+        Message::Start(Box::new(start)),
+        Message::Start(Box::default()),
         Message::Started(started),
         Message::Started(Started::default()),
         Message::Text(Text { kind: TextKind::Event, last: true, bytes: vec![0; 20_000] }),

@@ -1,6 +1,6 @@
 //! What a host asks for: arguments of `trace-cmd record`, of which only those that trace are taken.
 
-use wire::EventFilter;
+use wire::{EventFilter, TracedFunctions};
 
 use crate::error::{AgentError, Result};
 
@@ -16,6 +16,8 @@ pub(super) struct Wanted {
     pub(super) options: Vec<String>,
     /// Events that are not there are left out.
     pub(super) may_miss_events: bool,
+    /// A tracer of functions.
+    pub(super) tracer: Option<TracedFunctions>,
 }
 
 /// Events of a pattern.
@@ -42,8 +44,8 @@ impl Wanted {
     }
 }
 
-/// Options that change nothing here: quiet, the time between reads, no function tracer, how the
-/// host's file is compressed.
+/// Options that change nothing here: quiet, the time between reads, no function tracer beside
+/// events, how the host's file is compressed.
 const WITHOUT_EFFECT: [&str; 3] = ["-q", "-d", "-D"];
 const WITHOUT_EFFECT_WITH_VALUE: [&str; 2] = ["-s", "--compression"];
 
@@ -53,6 +55,8 @@ const WITHOUT_EFFECT_WITH_VALUE: [&str; 2] = ["-s", "--compression"];
 /// When one asks for anything but tracing.
 pub(super) fn parse(arguments: &[String]) -> Result<Wanted> {
     let mut wanted = Wanted::default();
+    // What narrows a tracer may come before it.
+    let (mut calls, mut tracer) = (TracedFunctions::default(), None);
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         let mut value = || match rest.next() {
@@ -67,13 +71,18 @@ pub(super) fn parse(arguments: &[String]) -> Result<Wanted> {
             "-b" => wanted.buffer_kib = Some(buffer(&value()?)?),
             "-O" => wanted.options.push(option(value()?)?),
             "-i" => wanted.may_miss_events = true,
-            "-p" => plugin(&value()?)?,
+            "-p" => tracer = plugin(&value()?)?,
+            "-l" => calls.functions.push(value()?),
+            "-n" => calls.except.push(value()?),
+            "-g" => calls.within.push(value()?),
+            "--max-graph-depth" => calls.depth = depth(&value()?)?,
             "--file-version" => file_version(&value()?)?,
             known if WITHOUT_EFFECT.contains(&known) => {}
             known if WITHOUT_EFFECT_WITH_VALUE.contains(&known) => drop(value()?),
             other => return Err(refused(other, why_not(other))),
         }
     }
+    wanted.tracer = tracer.map(|returns| TracedFunctions { returns, ..calls });
     Ok(wanted)
 }
 
@@ -85,7 +94,8 @@ fn why_not(argument: &str) -> &'static str {
     match argument {
         "--date" => "times of a guest stay those of its trace clock",
         _ if argument.starts_with('-') => {
-            "this agent takes -e, -f, -a, -i, -b, -C, -O and -p nop of trace-cmd record"
+            "this agent takes -e, -f, -a, -i, -b, -C, -O, -p, -l, -n, -g and --max-graph-depth of \
+             trace-cmd record"
         }
         _ => "this agent runs no commands for its host",
     }
@@ -125,11 +135,21 @@ fn option(name: String) -> Result<String> {
     Err(refused("-O", "it takes the name of a tracing option"))
 }
 
-fn plugin(name: &str) -> Result<()> {
-    if name == "nop" {
-        return Ok(());
+/// Whether a tracer tells of returns, too; None: it traces nothing.
+fn plugin(name: &str) -> Result<Option<bool>> {
+    match name {
+        "nop" => Ok(None),
+        "function" => Ok(Some(false)),
+        "function_graph" => Ok(Some(true)),
+        _ => Err(refused(
+            &format!("-p {name}"),
+            "of tracers, this agent has function and function_graph",
+        )),
     }
-    Err(refused(&format!("-p {name}"), "this agent records events, not other tracers"))
+}
+
+fn depth(text: &str) -> Result<u32> {
+    text.parse().map_err(|_| refused("--max-graph-depth", "it takes a number of calls"))
 }
 
 fn file_version(version: &str) -> Result<()> {
@@ -157,6 +177,11 @@ mod tests {
         let [sched, irq] = &wanted.events[..] else { panic!("{wanted:?}") };
         assert_eq!((sched.pattern.as_str(), &sched.filter), ("sched", &None));
         assert_eq!(irq.filter.as_deref(), Some("(irq>3)&&(irq<9)"));
+        let calls = parsed("-g do_idle -p function_graph -n *lock* --max-graph-depth 3").unwrap();
+        let calls = calls.tracer.unwrap();
+        assert_eq!((calls.returns, calls.depth), (true, 3));
+        assert_eq!((calls.within, calls.except), (vec!["do_idle".into()], vec!["*lock*".into()]));
+        assert_eq!(parsed("-l vfs_* -e sched").unwrap().tracer, None);
         assert_eq!(parsed("-p nop -a -q -s 100").unwrap().events[0].pattern, "*:*");
     }
 
@@ -167,7 +192,8 @@ mod tests {
             ("-F", "-F"),
             ("-o /etc/passwd", "-o"),
             ("--date", "--date"),
-            ("-p function", "-p function"),
+            ("-p osnoise", "-p osnoise"),
+            ("-p function --max-graph-depth deep", "--max-graph-depth"),
             ("-e", "-e"),
             ("-f x>1", "-f"),
             ("-b many", "-b"),

@@ -240,6 +240,7 @@ fn start(wanted: &Wanted) -> Start {
         filters: wanted.filters(),
         clock: Some(wanted.clock.clone().unwrap_or_else(|| USUAL_CLOCK.into())),
         buffer_kib: wanted.buffer_kib,
+        tracer: wanted.tracer.clone(),
         ..Start::default()
     }
 }

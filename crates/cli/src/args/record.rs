@@ -89,12 +89,28 @@ pub(crate) struct RecordArgs {
     /// Record each call of a function of guests' kernels
     #[arg(long = "guest-kprobe", value_name = "FUNCTION [ARGS]", requires = "guests")]
     pub(crate) guest_kprobes: Vec<String>,
+    /// Record calls of functions of guests' kernels, too; each traced call is slower there
+    #[arg(long, value_name = "TRACER", requires = "guests")]
+    pub(crate) guest_tracer: Option<TracerArg>,
+    /// Trace only these functions in guests
+    #[arg(long = "guest-function", value_name = "PATTERN", requires = "guest_tracer")]
+    pub(crate) guest_functions: Vec<String>,
+    /// Do not trace these functions in guests
+    #[arg(long = "guest-no-function", value_name = "PATTERN", requires = "guest_tracer")]
+    pub(crate) guest_no_functions: Vec<String>,
+    /// With function_graph: trace these functions and what they call in guests, and nothing else
+    #[arg(long = "guest-graph-function", value_name = "PATTERN", requires = "guest_tracer")]
+    pub(crate) guest_graph_functions: Vec<String>,
+    /// With function_graph: follow calls in guests so deep at most
+    #[arg(long, value_name = "N", requires = "guest_tracer",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) guest_max_depth: Option<u32>,
     /// Record only what a filter of the kernel's lets through: 'sched_switch prev_pid != 0'
     #[arg(long = "guest-filter", value_name = "EVENT FILTER", requires = "guests")]
     pub(crate) guest_filters: Vec<String>,
     /// Take what guests' kernels have recorded since they booted (trace_event=... on their command
     /// lines), and end that; guests that are not up yet are waited for while the host is recorded
-    #[arg(long, requires = "guests", conflicts_with_all = ["guest_events", "guest_kprobes"])]
+    #[arg(long, requires = "guests", conflicts_with_all = ["guest_events", "guest_kprobes", "guest_tracer"])]
     pub(crate) guest_boot: bool,
     /// Take events out of guests' kernels after so long at most, also from pages that are not full:
     /// so little is missing when a guest goes down [default: full pages, a second]

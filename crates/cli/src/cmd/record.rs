@@ -1,5 +1,7 @@
 //! `hyperscope record`: records this host until told to stop.
 
+mod calls;
+
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
@@ -10,14 +12,12 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use recorder::{
-    FunctionTracer, GuestSummary, Hypercalls, InGuests, ModuleSummary, Plan, Profile, Recorded,
-    Recording, TracerSummary,
+    GuestSummary, Hypercalls, InGuests, ModuleSummary, Plan, Profile, Recorded, Recording,
 };
-use report::count;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::args::record::{RecordArgs, TracerArg};
+use crate::args::record::RecordArgs;
 use crate::channel_exits;
 use crate::progress::Progress;
 
@@ -78,31 +78,15 @@ fn plan(args: &RecordArgs, to: PathBuf) -> anyhow::Result<Plan> {
         events: args.events.clone(),
         profile: args.profile.map(Profile::from).or(usual),
         probes: probes(args),
-        tracer: tracer(args)?,
+        tracer: calls::of_host(args)?,
         vm: args.vm.clone(),
         clock: args.clock.clone(),
         buffer_kib: args.buffer,
         guests: args.guests.clone(),
         modules: args.modules.clone(),
-        in_guests: in_guests(args),
+        in_guests: in_guests(args)?,
         to,
     })
-}
-
-/// Which calls of functions are recorded.
-fn tracer(args: &RecordArgs) -> anyhow::Result<Option<FunctionTracer>> {
-    let Some(tracer) = args.tracer else { return Ok(None) };
-    let returns = tracer == TracerArg::FunctionGraph;
-    if !returns && (!args.graph_functions.is_empty() || args.max_depth.is_some()) {
-        bail!("--graph-function and --max-depth are of --tracer function_graph alone");
-    }
-    Ok(Some(FunctionTracer {
-        returns,
-        functions: args.functions.clone(),
-        except: args.no_functions.clone(),
-        within: args.graph_functions.clone(),
-        depth: args.max_depth.unwrap_or(0),
-    }))
 }
 
 fn probes(args: &RecordArgs) -> Vec<String> {
@@ -111,18 +95,19 @@ fn probes(args: &RecordArgs) -> Vec<String> {
 }
 
 /// What is recorded in guests: what is asked for, else the same as on the host where they have it.
-fn in_guests(args: &RecordArgs) -> InGuests {
+fn in_guests(args: &RecordArgs) -> anyhow::Result<InGuests> {
     let usual = args.profile.map_or(Profile::Exits, Profile::from);
-    InGuests {
+    Ok(InGuests {
         events: args.guest_events.clone(),
         profile: args.guest_events.is_empty().then_some(usual),
         probes: args.guest_kprobes.clone(),
+        tracer: calls::of_guests(args)?,
         filters: args.guest_filters.clone(),
         boot: args.guest_boot,
         flush: args.guest_flush,
         buffer_kib: args.guest_buffer,
         quota_bytes: args.guest_quota,
-    }
+    })
 }
 
 /// Says what is recorded.
@@ -137,13 +122,7 @@ fn tell(recording: &Recording) {
         recording.clock()
     );
     if let Some((name, functions)) = recording.tracer() {
-        let functions = functions.map_or_else(|| "all".to_owned(), |many| count(many as u64));
-        let _ = writeln!(
-            err,
-            "hyperscope: {name} is put into {functions} functions: each call of theirs is slower from \
-             here on, on all CPUs, and short ones take many times as long; --function and \
-             --no-function narrow that, hyperscope bench tracers measures it"
-        );
+        calls::tell(name, functions, &mut err);
     }
     for vm in recording.vms() {
         let _ = writeln!(
@@ -247,23 +226,8 @@ fn end(recording: Recording, to: &Path) -> anyhow::Result<()> {
     if let Err(error) = channel_exits::count(&mut recorded, to) {
         let _ = writeln!(io::stderr().lock(), "hyperscope: {error:#}");
     }
-    if let Some(tracer) = &mut recorded.tracer
-        && let Ok(host) = sources::open(&to.join("host.dat"))
-    {
-        tracer.calls = Some(calls_in(&host));
-        recorded.write(to)?;
-    }
+    calls::count_them(&mut recorded, to)?;
     conclude(&recorded, to)
-}
-
-/// Calls in a recording: each has cost what the tracer costs.
-fn calls_in(host: &sources::Recording) -> u64 {
-    let events = analyses::contents(host, &|_| ()).events;
-    let of = |name| events.get(name).copied().unwrap_or(0);
-    ["ftrace:function", "ftrace:funcgraph_entry", "ftrace:funcgraph_retaddr_entry"]
-        .into_iter()
-        .map(of)
-        .sum()
 }
 
 /// Says what came of it.
@@ -282,14 +246,7 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
         "hyperscope: {seconds:.1} s, {} KiB of pages, {lost} events lost, {cost:.1} ms of CPU time for recording",
         bytes >> 10
     )?;
-    if let Some(TracerSummary { name, calls: Some(calls), .. }) = &recorded.tracer {
-        writeln!(
-            err,
-            "hyperscope: {name} told of {} calls; what it costs is in all times: calls --correct \
-             subtracts it",
-            count(*calls)
-        )?;
-    }
+    calls::conclude(recorded, &mut err)?;
     if let Some(collector) = &recorded.collector {
         writeln!(
             err,

@@ -4,11 +4,11 @@
 use serde_json::Value;
 
 use crate::hypertrace::{build_module, lines};
-use crate::recorded::hyperscope;
+use crate::recorded::{Recorded, hyperscope, json};
 use crate::tool::{TestLab, can_run_all};
 
-/// Shell functions: what is set in tracefs, and that of before.
-const SETTINGS: &str = "
+/// Shell functions: what is set in tracefs, and whether that is what was set before.
+const SHOW: &str = "
     cd /sys/kernel/tracing
     show() {
         for name in current_tracer set_ftrace_filter set_graph_function max_graph_depth \
@@ -16,15 +16,20 @@ const SETTINGS: &str = "
             echo $name $(head -n 3 $name)
         done
     }
-    echo vfs_read > set_ftrace_filter; echo schedule > set_graph_function
-    echo 3 > max_graph_depth; echo global > trace_clock; echo 2000 > buffer_size_kb
-    show > /tmp/before
     same() { show > /tmp/after; diff /tmp/before /tmp/after && ! ls /run/hyperscope-* 2>/dev/null; }
 ";
 
+const SET: &str = "
+    echo vfs_read > set_ftrace_filter; echo schedule > set_graph_function
+    echo 3 > max_graph_depth; echo global > trace_clock; echo 2000 > buffer_size_kb
+    show > /tmp/before
+";
+
+/// From where exits are dealt with, by either vendor's module.
 const GRAPH: &str = "
-    hyperscope record --tracer function_graph --graph-function svm_handle_exit \
-        --graph-function vmx_handle_exit --max-depth 6 --for 2s -o /tmp/graph && same &&
+    handle_exit=$(grep -o -E -m 1 '^(svm|vmx)_handle_exit' available_filter_functions)
+    hyperscope record --tracer function_graph --graph-function $handle_exit \
+        --max-depth 6 --for 2s -o /tmp/graph && same &&
     hyperscope calls --format json /tmp/graph";
 
 const FUNCTION: &str = "
@@ -54,7 +59,7 @@ fn calls_are_recorded_and_what_was_set_is_set_again() {
     for (tracer, script) in
         [("function_graph", GRAPH), ("function", FUNCTION), ("function_graph", KILLED)]
     {
-        let ran = lab.shell(1, &format!("{SETTINGS}{script}")).done();
+        let ran = lab.shell(1, &format!("{SHOW}{SET}{script}")).done();
         let report: Value = serde_json::from_str(&ran.stdout).unwrap();
         let source = &report["sources"][0];
         assert_eq!(source["tracer"], tracer, "{}", ran.stderr);
@@ -65,6 +70,51 @@ fn calls_are_recorded_and_what_was_set_is_set_again() {
             assert!(ran.stderr.contains(" calls; what it costs is in all times"), "{}", ran.stderr);
         }
     }
+}
+
+/// In a guest, by its agent: as many calls as a program there has made.
+#[test]
+fn calls_in_a_guest_are_recorded_by_its_agent() {
+    if !can_run_all() {
+        return;
+    }
+    const READS: u64 = 3000;
+    let recorded = Recorded::up("guest-calls");
+    recorded.lab.shell(2, &format!("{SHOW}{SET}")).done();
+    recorded.start_agent("shm");
+    for tracer in ["function_graph", "function"] {
+        let what = format!(
+            "--guest-tracer {tracer} --guest-function vfs_read --guest-function vfs_write \
+             --guest-event sched_switch -e kvm"
+        );
+        let recorder = recorded.begin_with("shm:/run/lab/l2/memory", &what);
+        let copy = format!("dd if=/dev/zero of=/dev/null bs=64 count={READS}");
+        recorded.lab.shell(2, &copy).done();
+        let (ended_well, said) = recorded.end(recorder);
+        assert!(ended_well, "{said}");
+        let told = format!("guest l2: {tracer} told of ");
+        assert!(said.contains(&told), "{said}");
+        let session = recorded.session();
+        let file = session.join("guest-l2.dat");
+        let report = json(&["calls", "--format", "json", "--top", "0", file.to_str().unwrap()]);
+        let source = &report["sources"][0];
+        assert_eq!(source["tracer"], tracer, "{report}");
+        for name in ["vfs_read", "vfs_write"] {
+            let of = |one: &&Value| one["name"] == name;
+            let found = source["functions"].as_array().unwrap().iter().find(of);
+            let count = found.and_then(|one| one["count"].as_u64()).unwrap_or(0);
+            // The shell and the agent read and write, too.
+            assert!((READS..READS + 500).contains(&count), "{name} {count}: {source}");
+        }
+        let told = std::fs::read_to_string(session.join("session.json")).unwrap();
+        let told: Value = serde_json::from_str(&told).unwrap();
+        let tracer = &told["recorded"]["guests"][0]["tracer"];
+        assert_eq!((&tracer["functions"], &tracer["only"][0]), (&2.into(), &"vfs_read".into()));
+        // Calls that did not return before the end are told of, but not counted.
+        let counts = [&tracer["calls"], &source["count"]].map(|count| count.as_u64().unwrap());
+        assert!((counts[1]..counts[1] + 20).contains(&counts[0]), "{counts:?}");
+    }
+    recorded.lab.shell(2, &format!("{SHOW}same")).done();
 }
 
 /// A guest's module tells of calls; each that `hypertrace` prints is counted, by either way to the host.

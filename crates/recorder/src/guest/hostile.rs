@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use channel::{Control, Heard, HostAddress, Stream, Wait};
 use proptest::prelude::*;
-use wire::{CpuEnd, GuestHello, Message, PageHead, Start, Started, Status, Text, TextKind};
+use wire::{CpuEnd, GuestHello, Message, PageHead, Started, Status, Text, TextKind};
 
 use super::files::{Arriving, GuestFiles, PageShape};
 use super::{GuestAddress, GuestRecorded, Ready};
 use crate::error::Result;
+use crate::guests::InGuests;
 
 const SESSION: u64 = 7;
 const LONG: Duration = Duration::from_secs(20);
@@ -57,7 +58,8 @@ fn play(hello: GuestHello, act: Act, time: Duration) -> Played {
     let address = GuestAddress { name: "g".into(), channel, vm: None };
     let before = Instant::now();
     let result = Ready::connect(address, SESSION).and_then(|ready| {
-        let recorded = ready.begin(&Start::default(), folder.path(), 1 << 20)?;
+        let what = InGuests { quota_bytes: Some(1 << 20), ..InGuests::default() };
+        let recorded = ready.begin(&what, None, folder.path())?;
         thread::sleep(time);
         Ok(recorded.end())
     });

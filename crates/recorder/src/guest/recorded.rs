@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use abi::{ByteOrder, LongSize};
 use serde::Serialize;
 use tracedat::{Compression, Header, TimeShift, Version};
-use tracefs::{CpuStats, TscConversion};
+use tracefs::{CpuStats, FunctionTracer, TscConversion};
 use wire::{CpuEnd, DeviceRange, EventCost, GuestHello, Started, Status};
 
 use crate::assemble::{self, About, Tick};
@@ -14,6 +14,7 @@ use crate::guest::files::CpuReceived;
 use crate::guest::texts::GuestTexts;
 use crate::relation::to_host;
 use crate::trace_cmd::Samples;
+use crate::tracer::TracerSummary;
 use crate::vms::Vm;
 
 /// The clock that a host and its guests on x86 can be related by.
@@ -41,6 +42,8 @@ pub(crate) struct Parts {
     pub(crate) event_cost: Option<EventCost>,
     /// How its clock and the host's relate, where that was measured.
     pub(crate) samples: Option<Samples>,
+    /// The tracer of functions that it was asked for.
+    pub(crate) tracer: Option<FunctionTracer>,
     pub(crate) faults: Vec<String>,
 }
 
@@ -84,6 +87,8 @@ pub struct GuestSummary {
     pub channel_device: Vec<DeviceRange>,
     /// What an event costs the guest, as its agent has measured it after a boot.
     pub event_cost: Option<EventCostSummary>,
+    /// The tracer of functions; none: that was not asked for.
+    pub tracer: Option<TracerSummary>,
     /// What went wrong without ending the recording of others.
     pub faults: Vec<String>,
 }
@@ -253,11 +258,13 @@ fn summary(parts: &Parts) -> GuestSummary {
         gaps: received.gaps,
     });
     let is_of_use = |cpu: &GuestCpu| *cpu != GuestCpu { cpu: cpu.cpu, ..GuestCpu::default() };
+    let traced = started.traced.and_then(|many| usize::try_from(many).ok());
     GuestSummary {
         name: parts.name.clone(),
         file: format!("guest-{}.dat", parts.name),
         channel: parts.channel.clone(),
         pid: parts.vm.as_ref().map(|vm| vm.pid),
+        tracer: parts.tracer.as_ref().map(|one| TracerSummary::new(one, traced)),
         clock: parts.started.as_ref().map(|_| started.clock),
         events: started.events,
         buffer_kib: started.buffer_kib,

@@ -1,6 +1,7 @@
 //! What an agent is asked for: arguments as those of `trace-cmd record`.
 
 use crate::guests::InGuests;
+use crate::tracer;
 
 /// The arguments. The guest uses the host's trace clock.
 ///
@@ -20,10 +21,11 @@ pub(super) fn arguments(what: &InGuests, clock: &str) -> Result<Vec<String>, Str
         // for in what the agent answers.
         arguments.push("-i".into());
     }
+    arguments.extend(what.tracer.iter().flat_map(tracer::for_trace_cmd));
     let patterns = what.events.iter().map(String::as_str).chain(optional);
     let before = arguments.len();
     arguments.extend(patterns.flat_map(|pattern| ["-e".to_owned(), pattern.to_owned()]));
-    if arguments.len() == before {
+    if arguments.len() == before && what.tracer.is_none() {
         return Err("no event is to be recorded in guests".into());
     }
     Ok(arguments)
@@ -48,6 +50,19 @@ mod tests {
         let line = arguments(&usual, "mono").unwrap().join(" ");
         assert!(line.starts_with("-C mono -i -e kvm ") && line.ends_with(" -e vhost"), "{line}");
         assert!(arguments(&InGuests::default(), "mono").is_err());
+        let calls = tracefs::FunctionTracer {
+            returns: true,
+            functions: vec!["kvm_*".into()],
+            except: vec!["*lock*".into()],
+            within: vec!["do_idle".into()],
+            depth: 3,
+        };
+        let calls = InGuests { tracer: Some(calls), ..InGuests::default() };
+        let line = arguments(&calls, "mono").unwrap().join(" ");
+        assert_eq!(
+            line,
+            "-C mono -p function_graph -l kvm_* -n *lock* -g do_idle --max-graph-depth 3"
+        );
         let probes = InGuests { probes: vec!["f".into()], ..what };
         assert!(arguments(&probes, "mono").unwrap_err().contains("hyperscope-agent"));
     }

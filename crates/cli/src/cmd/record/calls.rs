@@ -1,0 +1,102 @@
+//! Calls of functions in a recording: which are asked for, and how many came.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::bail;
+use recorder::{FunctionTracer, Recorded, TracerSummary};
+use report::count;
+
+use crate::args::record::{RecordArgs, TracerArg};
+
+/// Which calls of the host's functions are recorded.
+pub(super) fn of_host(args: &RecordArgs) -> anyhow::Result<Option<FunctionTracer>> {
+    let Some(tracer) = args.tracer else { return Ok(None) };
+    let asked = FunctionTracer {
+        returns: tracer == TracerArg::FunctionGraph,
+        functions: args.functions.clone(),
+        except: args.no_functions.clone(),
+        within: args.graph_functions.clone(),
+        depth: args.max_depth.unwrap_or(0),
+    };
+    checked(asked, "--").map(Some)
+}
+
+/// Which calls of guests' functions are recorded.
+pub(super) fn of_guests(args: &RecordArgs) -> anyhow::Result<Option<FunctionTracer>> {
+    let Some(tracer) = args.guest_tracer else { return Ok(None) };
+    let asked = FunctionTracer {
+        returns: tracer == TracerArg::FunctionGraph,
+        functions: args.guest_functions.clone(),
+        except: args.guest_no_functions.clone(),
+        within: args.guest_graph_functions.clone(),
+        depth: args.guest_max_depth.unwrap_or(0),
+    };
+    checked(asked, "--guest-").map(Some)
+}
+
+fn checked(asked: FunctionTracer, prefix: &str) -> anyhow::Result<FunctionTracer> {
+    if !asked.returns && (!asked.within.is_empty() || asked.depth > 0) {
+        bail!(
+            "{prefix}graph-function and {prefix}max-depth are of {prefix}tracer function_graph alone"
+        );
+    }
+    Ok(asked)
+}
+
+/// Says what a tracer does to its subject.
+pub(super) fn tell(name: &str, functions: Option<usize>, err: &mut impl Write) {
+    let functions = functions.map_or_else(|| "all".to_owned(), |many| count(many as u64));
+    let _ = writeln!(
+        err,
+        "hyperscope: {name} is put into {functions} functions: each call of theirs is slower from \
+         here on, on all CPUs, and short ones take many times as long; --function and \
+         --no-function narrow that, hyperscope bench tracers measures it"
+    );
+}
+
+/// Counts the calls that were recorded, and writes `session.json` anew with them.
+///
+/// # Errors
+/// When the session can't be written.
+pub(super) fn count_them(recorded: &mut Recorded, session: &Path) -> anyhow::Result<()> {
+    let of_host = recorded.tracer.iter_mut().map(|tracer| ("host.dat", tracer));
+    let guests = recorded.guests.iter_mut();
+    let of_guests = guests.filter_map(|guest| Some((guest.file.as_str(), guest.tracer.as_mut()?)));
+    let mut any = false;
+    for (file, tracer) in of_host.chain(of_guests) {
+        if let Ok(recording) = sources::open(&session.join(file)) {
+            tracer.calls = Some(calls_in(&recording));
+            any = true;
+        }
+    }
+    if any { Ok(recorded.write(session)?) } else { Ok(()) }
+}
+
+/// Calls in a recording: each has cost what the tracer costs.
+fn calls_in(recording: &sources::Recording) -> u64 {
+    let events = analyses::contents(recording, &|_| ()).events;
+    let of = |name| events.get(name).copied().unwrap_or(0);
+    ["ftrace:function", "ftrace:funcgraph_entry", "ftrace:funcgraph_retaddr_entry"]
+        .into_iter()
+        .map(of)
+        .sum()
+}
+
+/// Says how many came.
+pub(super) fn conclude(recorded: &Recorded, err: &mut impl Write) -> io::Result<()> {
+    let of_host = recorded.tracer.iter().map(|tracer| (String::new(), tracer));
+    let guests = recorded.guests.iter();
+    let of_guests = guests
+        .filter_map(|guest| Some((format!("guest {}: ", guest.name), guest.tracer.as_ref()?)));
+    for (whose, tracer) in of_host.chain(of_guests) {
+        let TracerSummary { name, calls: Some(calls), .. } = tracer else { continue };
+        writeln!(
+            err,
+            "hyperscope: {whose}{name} told of {} calls; what it costs is in all times: calls \
+             --correct subtracts it",
+            count(*calls)
+        )?;
+    }
+    Ok(())
+}

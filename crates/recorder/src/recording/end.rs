@@ -1,0 +1,115 @@
+//! The end of a recording: its session is written.
+
+use std::fs;
+
+use tracefs::CpuStats;
+
+use super::{Recording, own_cpu_ns};
+use crate::assemble::{self, About, Tick};
+use crate::awaited::Awaited;
+use crate::error::{RecordError, Result};
+use crate::guest::HostClock;
+use crate::guests;
+use crate::hypercalls;
+use crate::losses::CpuLosses;
+use crate::module;
+use crate::pages_folder::header;
+use crate::session::{self, Recorded};
+use crate::tracer::TracerSummary;
+use crate::vms::{self, Vm};
+
+impl Recording {
+    /// Ends the recording and writes the session. `tick` is told of bytes as they are written.
+    ///
+    /// # Errors
+    /// When something can't be written; the pages stay in their folder then.
+    pub fn end(mut self, tick: Tick<'_>) -> Result<Recorded> {
+        // Guests end first: what their last events cause on the host is recorded.
+        let mut faults = self.awaited.take().map_or_else(Vec::new, Awaited::end);
+        let guests = self.guests.lock().end();
+        let collector = self.collector.take().and_then(|one| hypercalls::end(one, &mut faults));
+        self.instance.set("tracing_on", "0")?;
+        let duration = self.begun.elapsed();
+        self.stop.give();
+        let folder = self.folder();
+        let (mut cpus, mut stats) = (Vec::new(), Vec::new());
+        for pump in self.pumps {
+            let cpu = pump.cpu;
+            let (bytes, ended) = pump.join();
+            if let Err(error) = ended {
+                faults.push(format!("CPU {cpu}: its pages were not written to the end: {error}"));
+            }
+            let (counts, text) = CpuStats::now(&self.instance, cpu)?;
+            cpus.push(CpuLosses::new(&counts, bytes));
+            stats.push((cpu, text));
+        }
+        let tracer = self.tracer.as_ref().map(|one| TracerSummary::new(one, self.traced));
+        let modules = self.modules.into_iter().map(module::Recorded::end).collect();
+        // A guest that has shut down meanwhile was seen when it was asked.
+        let of_guests = guests.iter().filter_map(|guest| guest.vm().cloned()).collect();
+        let vms = match self.of_vm {
+            true => self.vms,
+            false => seen(seen(self.vms, of_guests), vms::running()),
+        };
+        let recorder_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_ns);
+        let cmdlines = fs::read(self.tracefs.root().join("saved_cmdlines")).unwrap_or_default();
+        // A recording that is read from its folder has names, too.
+        let _ = fs::write(folder.join("saved_cmdlines"), &cmdlines);
+        drop(self.instance);
+        drop(self.probes);
+        let recorded = Recorded {
+            recorder: Recorded::default().recorder,
+            clock: self.clock.name.clone(),
+            events: self.events,
+            buffer_kib: self.buffer_kib,
+            begun_unix_ns: self.begun_unix_ns,
+            duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
+            cpus,
+            recorder_cpu_ns,
+            faults,
+            vms,
+            guests: guests.iter().map(|guest| guest.summary().clone()).collect(),
+            modules,
+            collector,
+            tracer,
+        };
+        session::write(&recorded, &self.to)?;
+        let host = HostClock {
+            name: self.clock.name.clone(),
+            tsc_conversion: self.clock.tsc_conversion,
+            trace_id: self.begun_unix_ns,
+        };
+        let about = About {
+            header: header(&self.texts),
+            clock: &self.clock.name,
+            clock_line: &self.clock.line,
+            tsc_conversion: self.clock.tsc_conversion,
+            trace_id: self.begun_unix_ns,
+            uname: assemble::uname(),
+            guests: recorded.vms.iter().map(|vm| guests::option(vm, &guests)).collect(),
+            time_shift: None,
+            cpus: stats.iter().map(|(cpu, _)| *cpu).collect(),
+            stats: &stats,
+            cmdlines,
+        };
+        assemble::write(&self.texts, &about, &folder, &self.to.join("host.dat"), tick)?;
+        fs::remove_dir_all(&folder).map_err(RecordError::io("remove", &folder))?;
+        for guest in &guests {
+            guests::write(guest, &host, &self.to, tick)?;
+        }
+        Ok(recorded)
+    }
+}
+
+/// VMs that ran when the recording began, and those that run when it ends: some were started in
+/// between, or had vCPUs added.
+fn seen(mut vms: Vec<Vm>, now: Vec<Vm>) -> Vec<Vm> {
+    for vm in now {
+        match vms.iter_mut().find(|known| known.pid == vm.pid) {
+            Some(known) if vm.vcpus.len() >= known.vcpus.len() => *known = vm,
+            Some(_) => {}
+            None => vms.push(vm),
+        }
+    }
+    vms
+}

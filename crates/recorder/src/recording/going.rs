@@ -1,0 +1,58 @@
+//! How a recording is going.
+
+use std::time::Duration;
+
+use collector::Collector;
+use tracefs::CpuStats;
+
+use super::Recording;
+use crate::module;
+use crate::pump::Pump;
+
+/// How a recording is going.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// How long it goes on.
+    pub time: Duration,
+    /// Bytes of pages, and of collected hypercalls, that are in files.
+    pub bytes: u64,
+    /// Events that were lost so far, in guests, too.
+    pub lost: u64,
+    /// Bytes that guests have sent.
+    pub guest_bytes: u64,
+    /// Guests that are not recorded any more.
+    pub guests_over: usize,
+}
+
+impl Recording {
+    /// How long it goes on.
+    #[must_use]
+    pub fn progress_time(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Whether some of it can't be recorded any more: a full disk.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.pumps.iter().any(Pump::is_finished)
+            || self.collector.as_ref().is_some_and(Collector::is_finished)
+    }
+
+    /// How it is going.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let stats =
+            self.pumps.iter().filter_map(|pump| CpuStats::now(&self.instance, pump.cpu).ok());
+        let guests = self.guests.lock().going();
+        let of_guests = guests.iter().map(|going| going.lost);
+        Progress {
+            time: self.begun.elapsed(),
+            bytes: self.pumps.iter().map(Pump::bytes).sum::<u64>()
+                + self.collector.as_ref().map_or(0, Collector::bytes),
+            lost: stats.map(|(stats, _)| stats.events()).chain(of_guests).sum(),
+            guest_bytes: guests.iter().map(|going| going.sent_bytes).sum::<u64>()
+                + self.modules.iter().map(module::Recorded::bytes).sum::<u64>(),
+            guests_over: guests.iter().filter(|going| going.over.is_some()).count(),
+        }
+    }
+}
