@@ -28,12 +28,12 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> io::Result<()>
     Ok(())
 }
 
-/// `getppid`: the kernel does next to nothing, and nobody else calls it.
+/// `getpriority`: the kernel does next to nothing, and nobody else calls it.
 fn syscalls(count: u64) -> io::Result<Looped> {
     prepare(0)?;
     let call = |count| {
         for _ in 0..count {
-            let _ = rustix::process::getppid();
+            let _ = rustix::process::getpriority_process(None);
         }
     };
     let warm_up = count / WARM_UP;

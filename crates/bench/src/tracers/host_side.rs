@@ -6,7 +6,7 @@ use analyses::{BesideRecordings, Carrier, Told, ToldSink, VcpuThread, contents, 
 use hypertrace::{Event, Kind, NUMBER};
 
 use super::Subject;
-use super::subject::GETPPID;
+use super::subject::GETPRIORITY;
 use super::tracer::{InGuest, OnHost, Setup};
 use crate::error::{BenchError, Result};
 use crate::machines::{FOLDER, Machine, Running};
@@ -169,7 +169,7 @@ impl ToldSink for Own {
 
 fn is_own(subject: Subject, event: &Event) -> bool {
     match (subject, &event.kind) {
-        (Subject::Syscalls, Kind::Syscall { number, .. }) => *number == GETPPID,
+        (Subject::Syscalls, Kind::Syscall { number, .. }) => *number == GETPRIORITY,
         (Subject::Switches, Kind::Switch { .. }) => {
             let name = labwire::LOAD_THREAD.as_bytes();
             event.running.is_some_and(|task| task.comm().starts_with(name))

@@ -5,14 +5,14 @@ use serde::{Serialize, Serializer};
 /// What is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
-    /// `getppid` again and again: two events each, as it begins and as it ends.
+    /// `getpriority` again and again: two events each, as it begins and as it ends.
     Syscalls,
     /// Two threads on one processor that pass a byte to each other: an event for each switch.
     Switches,
 }
 
-/// The number of `getppid` on x86-64, which nobody else calls meanwhile.
-pub(crate) const GETPPID: i32 = 110;
+/// The number of `getpriority` on x86-64, which nobody else calls meanwhile (shells ask for their parents).
+pub(crate) const GETPRIORITY: i32 = 140;
 
 impl Subject {
     /// All of them.
@@ -59,7 +59,7 @@ impl Subject {
     /// What lines of the subject's own events have in them, as the kernel prints events.
     pub(crate) fn pattern(self) -> String {
         match self {
-            Self::Syscalls => format!("NR {GETPPID} "),
+            Self::Syscalls => format!("NR {GETPRIORITY} "),
             Self::Switches => format!("prev_comm={}", labwire::LOAD_THREAD),
         }
     }
@@ -69,7 +69,7 @@ impl Subject {
     /// The same of lines of JSON.
     pub(crate) fn json_pattern(self) -> String {
         match self {
-            Self::Syscalls => format!("\"id\":{GETPPID}[,}}]"),
+            Self::Syscalls => format!("\"id\":{GETPRIORITY}[,}}]"),
             Self::Switches => format!("\"prev_comm\":\"{}", labwire::LOAD_THREAD),
         }
     }
