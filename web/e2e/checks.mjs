@@ -17,7 +17,7 @@ async function shot(page, name, options = {}) {
 /** Every number of the exits table, as the page has it: by column, null where not recorded. */
 async function table(page) {
   await page.getByRole("button", { name: "All numbers" }).click();
-  return page.$$eval("table.exits tbody tr", (rows) =>
+  return page.$$eval("#exits table.exits tbody tr", (rows) =>
     rows.map((row) => Object.fromEntries([...row.children].map((cell) => [cell.dataset.key, cell.dataset.value ?? null]))),
   );
 }
@@ -186,16 +186,16 @@ async function findingsLead(browser) {
   const all = await page.$$(".finding");
   assert.ok(all.length >= 4);
   await page.locator(".finding", { hasText: "vmload" }).first().click();
-  const rows = await page.$$eval("table.exits tbody tr", (lines) => lines.map((line) => line.querySelector("[data-key=reason]").dataset.value));
+  const rows = await page.$$eval("#exits table.exits tbody tr", (lines) => lines.map((line) => line.querySelector("[data-key=reason]").dataset.value));
   assert.deepEqual([...new Set(rows)], ["vmload"]);
   assert.match(await page.textContent("#heat .note"), /vmload/);
   await page.locator(".chip").click();
-  assert.ok((await page.$$("table.exits tbody tr")).length > 10);
+  assert.ok((await page.$$("#exits table.exits tbody tr")).length > 10);
 }
 
 async function sortingAndFiltering(browser) {
   const { page } = await openReport(browser, report("nested", RECORDINGS.nested));
-  const column = (key) => page.$$eval(`table.exits tbody [data-key=${key}]`, (cells) => cells.map((cell) => Number(cell.dataset.value)));
+  const column = (key) => page.$$eval(`#exits table.exits tbody [data-key=${key}]`, (cells) => cells.map((cell) => Number(cell.dataset.value)));
   await page.locator("th[data-key=max] button").click();
   const most = await column("max");
   assert.deepEqual(most, [...most].sort((a, b) => b - a));
@@ -275,7 +275,7 @@ async function untrusted(browser) {
   page.on("dialog", () => faults.push("a script of the recording ran"));
   assert.equal(await page.textContent("h1"), evil);
   assert.equal(await page.locator("img").count(), 0);
-  assert.ok((await page.textContent("table.exits")).includes(evil));
+  assert.ok((await page.textContent("#exits table.exits")).includes(evil));
   await page.waitForTimeout(200);
   assert.deepEqual(faults, []);
 }

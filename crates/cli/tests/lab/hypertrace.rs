@@ -74,6 +74,58 @@ fn a_stock_host_records_what_the_guest_records_itself() {
     eprintln!("{} switches as the guest recorded them, {each:.1} a hypercall", told.len());
 }
 
+/// Two programs at a time hand bytes to each other, on any CPU, while one of the two goes off and on again.
+const ON_TWO_CPUS: &str = "
+    busy() { dd if=/dev/zero bs=64 count=3000 2>/dev/null | dd of=/dev/null bs=64 2>/dev/null; }
+    one=/sys/devices/system/cpu/cpu1/online
+    insmod /lab/hyperscope_guest.ko channel=$channel probes=sched_switch || exit 1
+    busy & busy & wait
+    echo 0 > $one && busy && echo 1 > $one || exit 2
+    busy & busy & wait
+    rmmod hyperscope_guest";
+
+#[test]
+fn each_cpu_tells_its_own_also_one_that_was_off() {
+    if !can_run_all() {
+        return;
+    }
+    for (channel, shm, record) in
+        [("hypercall", "", ""), ("shm", "shm_mib = 16\n", "guest_module = true\n")]
+    {
+        let temporary = tempfile::tempdir().unwrap();
+        let (scenario, session) = (temporary.path().join("two.toml"), temporary.path().join("out"));
+        let text = format!(
+            "summary = 'two'\nlevels = 2\n[guest]\nmodule = true\ncpus = 2\n{shm}[record]\n{record}\
+             events = ['kvm:kvm_entry', 'kvm:kvm_exit', 'kvm:kvm_hypercall']\n\
+             guest_events = ['sched:sched_switch']\n[[step]]\ndo = 'run'\nlevel = 2\n\
+             argv = ['sh', '-c', '''channel={channel}{ON_TWO_CPUS}''']\n"
+        );
+        std::fs::write(&scenario, text).unwrap();
+        let session = session.to_str().unwrap();
+        let lab = TestLab::new("hypertrace-cpus");
+        lab.run(&["fetch"]).done();
+        if !build_module() {
+            return;
+        }
+        lab.run(&["run", scenario.to_str().unwrap(), "-o", session]).done();
+        let told = lines(&["hypertrace", "--format", "jsonl", session]);
+        let own = lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", session]);
+        for cpu in 0..2 {
+            let of_cpu = |all: &[Value]| {
+                all.iter().filter(|one| one["cpu"] == cpu).cloned().collect::<Vec<_>>()
+            };
+            let (told, own) = (of_cpu(&told), of_cpu(&own));
+            assert!(told.len() > 500, "{channel}, CPU {cpu}: {}", told.len());
+            assert_within(&told, &own);
+            eprintln!("{channel}: {} switches of CPU {cpu}, as it recorded them", told.len());
+        }
+        let read = hyperscope(&["hypertrace", session]);
+        for lost in ["no sense", "are missing", "not known"] {
+            assert!(!read.stderr.contains(lost), "{}", read.stderr);
+        }
+    }
+}
+
 /// The same in memory: at the guest's own times, and without a hypercall.
 #[test]
 fn what_is_stored_in_memory_is_what_the_guest_records_itself() {

@@ -29,10 +29,12 @@ fn trace_cmd_is_on_the_other_side() {
 
     start(&lab, "trace-cmd agent");
     its_agent_is_recorded(&lab);
+    its_agent_records_calls(&lab);
     its_agent_is_recorded_over_tcp(&lab);
     its_agent_vanishes(&lab);
     start(&lab, "hyperscope-agent --trace-cmd");
     it_records_our_agent(&lab);
+    it_records_calls_by_our_agent(&lab);
     lab.run(&["down"]).done();
 }
 
@@ -87,6 +89,49 @@ fn its_agent_is_recorded(lab: &TestLab) {
     let threads: Vec<u64> = vcpus.map(|vcpu| vcpu["tid"].as_u64().unwrap()).collect();
     assert_eq!(session["recorded"]["guests"][0]["channel"], "trace-cmd:vsock:3:823");
     merged_in_order(lab, "/tmp/s/host.dat", "/tmp/s/guest-l2.dat", &threads);
+}
+
+/// What a program reads and writes, by the function tracers: trace-cmd counts as many in our files.
+const COPY: &str = "dd if=/dev/zero of=/dev/null bs=64 count=2000";
+const CALLS_OF_EACH: std::ops::Range<u64> = 2000..2500;
+
+fn its_agent_records_calls(lab: &TestLab) {
+    let recorder = "hyperscope record --guest trace-cmd:l2 --guest-tracer function_graph \
+                    --guest-function vfs_read --guest-function vfs_write \
+                    --guest-event sched_switch -o /tmp/c --";
+    let recording = begin(lab, recorder);
+    lab.shell(2, COPY).done();
+    let told = end(lab, recording).done().stderr;
+    assert!(told.contains("guest l2: function_graph told of "), "{told}");
+    copied(lab, "/tmp/c/guest-l2.dat");
+}
+
+fn it_records_calls_by_our_agent(lab: &TestLab) {
+    let recorder = "trace-cmd record -e kvm:kvm_exit -o /tmp/t/calls.dat -A @3:823 --name l2 \
+                    -p function_graph -l vfs_read -l vfs_write -e sched:sched_switch";
+    let recording = begin(lab, recorder);
+    lab.shell(2, COPY).done();
+    end(lab, recording).done();
+    copied(lab, "/tmp/t/calls-l2.dat");
+}
+
+/// The calls of the program, as trace-cmd counts them and as we do.
+fn copied(lab: &TestLab, there: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().join("guest.dat");
+    lab.run(&["get", "1", there, here.to_str().unwrap()]).done();
+    let report = json(&["calls"], &[&here]);
+    let functions = report["sources"][0]["functions"].as_array().unwrap();
+    for name in ["vfs_read", "vfs_write"] {
+        let found = functions.iter().find(|one| one["name"] == name);
+        let ours = found.and_then(|one| one["count"].as_u64()).unwrap_or(0);
+        assert!(CALLS_OF_EACH.contains(&ours), "{name}: {ours}");
+        let count = format!("trace-cmd report -i {there} | grep -c 'funcgraph_entry.*{name}'");
+        let theirs = lab.shell(1, &count).done().stdout;
+        let theirs: u64 = theirs.trim().parse().unwrap();
+        // The last ones of others have not returned.
+        assert!((ours..ours + 5).contains(&theirs), "{name}: {theirs} by trace-cmd, {ours} by us");
+    }
 }
 
 /// The host is its own guest here: so each program is in both recordings, and both clocks are one.

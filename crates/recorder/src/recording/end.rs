@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tracefs::CpuStats;
+use tracefs::{CpuStats, Instance};
 
 use super::{Recording, own_cpu_ns};
 use crate::assemble::{self, About, Tick};
@@ -14,6 +14,7 @@ use crate::hypercalls;
 use crate::losses::CpuLosses;
 use crate::module;
 use crate::pages_folder::header;
+use crate::pump::Pump;
 use crate::session::{self, Recorded};
 use crate::tracer::TracerSummary;
 use crate::vms::{self, Vm};
@@ -32,17 +33,7 @@ impl Recording {
         let duration = self.begun.elapsed();
         self.stop.give();
         let folder = self.folder();
-        let (mut cpus, mut stats) = (Vec::new(), Vec::new());
-        for pump in self.pumps {
-            let cpu = pump.cpu;
-            let (bytes, ended) = pump.join();
-            if let Err(error) = ended {
-                faults.push(format!("CPU {cpu}: its pages were not written to the end: {error}"));
-            }
-            let (counts, text) = CpuStats::now(&self.instance, cpu)?;
-            cpus.push(CpuLosses::new(&counts, bytes));
-            stats.push((cpu, text));
-        }
+        let (cpus, stats) = end_pumps(self.pumps, &self.instance, &mut faults)?;
         let tracer = self.tracer.as_ref().map(|one| TracerSummary::new(one, self.traced));
         let modules = self.modules.into_iter().map(module::Recorded::end).collect();
         // A guest that has shut down meanwhile was seen when it was asked.
@@ -99,6 +90,26 @@ impl Recording {
         }
         Ok(recorded)
     }
+}
+
+/// Waits for what pumps still have to write: what each CPU lost, and the kernel's own text of that.
+fn end_pumps(
+    pumps: Vec<Pump>,
+    instance: &Instance,
+    faults: &mut Vec<String>,
+) -> Result<(Vec<CpuLosses>, Vec<(u32, String)>)> {
+    let (mut cpus, mut stats) = (Vec::new(), Vec::new());
+    for pump in pumps {
+        let cpu = pump.cpu;
+        let (bytes, ended) = pump.join();
+        if let Err(error) = ended {
+            faults.push(format!("CPU {cpu}: its pages were not written to the end: {error}"));
+        }
+        let (counts, text) = CpuStats::now(instance, cpu)?;
+        cpus.push(CpuLosses::new(&counts, bytes));
+        stats.push((cpu, text));
+    }
+    Ok((cpus, stats))
 }
 
 /// VMs that ran when the recording began, and those that run when it ends: some were started in
