@@ -115,7 +115,7 @@ fn each_cpu_tells_its_own_also_one_that_was_off() {
                 all.iter().filter(|one| one["cpu"] == cpu).cloned().collect::<Vec<_>>()
             };
             let (told, own) = (of_cpu(&told), of_cpu(&own));
-            assert!(told.len() > 500, "{channel}, CPU {cpu}: {}", told.len());
+            assert!(told.len() > 200, "{channel}, CPU {cpu}: {}", told.len());
             assert_within(&told, &own);
             eprintln!("{channel}: {} switches of CPU {cpu}, as it recorded them", told.len());
         }

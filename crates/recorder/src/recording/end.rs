@@ -33,7 +33,10 @@ impl Recording {
         let duration = self.begun.elapsed();
         self.stop.give();
         let folder = self.folder();
-        let (cpus, stats) = end_pumps(self.pumps, &self.instance, &mut faults)?;
+        let pumped = end_pumps(self.pumps, &self.instance, &mut faults)?;
+        let stats: Vec<(u32, String)> =
+            pumped.iter().map(|(losses, text)| (losses.cpu, text.clone())).collect();
+        let cpus = pumped.into_iter().map(|(losses, _)| losses).collect();
         let tracer = self.tracer.as_ref().map(|one| TracerSummary::new(one, self.traced));
         let modules = self.modules.into_iter().map(module::Recorded::end).collect();
         // A guest that has shut down meanwhile was seen when it was asked.
@@ -97,19 +100,17 @@ fn end_pumps(
     pumps: Vec<Pump>,
     instance: &Instance,
     faults: &mut Vec<String>,
-) -> Result<(Vec<CpuLosses>, Vec<(u32, String)>)> {
-    let (mut cpus, mut stats) = (Vec::new(), Vec::new());
-    for pump in pumps {
+) -> Result<Vec<(CpuLosses, String)>> {
+    let mut end = |pump: Pump| {
         let cpu = pump.cpu;
         let (bytes, ended) = pump.join();
         if let Err(error) = ended {
             faults.push(format!("CPU {cpu}: its pages were not written to the end: {error}"));
         }
         let (counts, text) = CpuStats::now(instance, cpu)?;
-        cpus.push(CpuLosses::new(&counts, bytes));
-        stats.push((cpu, text));
-    }
-    Ok((cpus, stats))
+        Ok((CpuLosses::new(&counts, bytes), text))
+    };
+    pumps.into_iter().map(&mut end).collect()
 }
 
 /// VMs that ran when the recording began, and those that run when it ends: some were started in
