@@ -74,14 +74,19 @@ fn a_stock_host_records_what_the_guest_records_itself() {
     eprintln!("{} switches as the guest recorded them, {each:.1} a hypercall", told.len());
 }
 
-/// Two programs at a time hand bytes to each other, on any CPU, while one of the two goes off and on again.
+/// Threads that switch to each other on the first CPU, and programs that hand bytes to each other where there
+/// is room, on the second; in between that one goes off and on again.
 const ON_TWO_CPUS: &str = "
-    busy() { dd if=/dev/zero bs=64 count=3000 2>/dev/null | dd of=/dev/null bs=64 2>/dev/null; }
+    busy() {
+        hyperscope-labguest measure ms=2000 switches=1000 > /dev/null &
+        dd if=/dev/zero bs=64 count=4000 2>/dev/null | dd of=/dev/null bs=64 2>/dev/null
+        wait
+    }
     one=/sys/devices/system/cpu/cpu1/online
     insmod /lab/hyperscope_guest.ko channel=$channel probes=sched_switch || exit 1
-    busy & busy & wait
+    busy
     echo 0 > $one && busy && echo 1 > $one || exit 2
-    busy & busy & wait
+    busy
     rmmod hyperscope_guest";
 
 #[test]
