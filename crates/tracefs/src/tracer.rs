@@ -4,6 +4,8 @@
 //! kernel's before Linux 6.12, and in part still: where an instance can't have it, the kernel's own
 //! buffers are recorded, and get back what they had (see [`crate::top_level`]).
 
+use std::io;
+
 use crate::error::{Result, TracefsError};
 use crate::instance::Instance;
 use crate::mounted::{Tracefs, append, read};
@@ -74,9 +76,11 @@ impl FunctionTracer {
         let lists = [(FUNCTIONS, &self.functions), (EXCEPT, &self.except), (WITHIN, &self.within)];
         for (file, patterns) in lists {
             for pattern in patterns {
-                append(&instance.file(file), &format!("{pattern}\n")).map_err(|source| {
-                    TracefsError::Functions { pattern: pattern.clone(), source }
-                })?;
+                let failed = |source| TracefsError::Functions { pattern: pattern.clone(), source };
+                if !names_functions(pattern) {
+                    return Err(failed(io::Error::from(io::ErrorKind::InvalidInput)));
+                }
+                append(&instance.file(file), &format!("{pattern}\n")).map_err(failed)?;
             }
         }
         if self.depth > 0 {
@@ -120,5 +124,38 @@ impl FunctionTracer {
     /// When the instance is gone.
     pub fn off(&self, instance: &Instance) -> Result<()> {
         instance.set(TRACER, "nop")
+    }
+}
+
+/// Whether the kernel takes this for functions and nothing else: the same files take commands, too
+/// (`schedule:traceoff`), which would stay, and `!` removes.
+fn names_functions(pattern: &str) -> bool {
+    let (functions, module) = pattern.split_once(":mod:").unwrap_or((pattern, "*"));
+    let is_plain = |text: &str| !text.contains(|c: char| c == ':' || c.is_whitespace());
+    let is_empty = pattern.is_empty() || module.is_empty();
+    !is_empty && !pattern.starts_with('!') && is_plain(functions) && is_plain(module)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names_functions;
+
+    #[test]
+    fn commands_are_no_functions() {
+        for known in ["vfs_read", "kvm_*", "*:mod:kvm_amd", ":mod:ext4", "*lock*"] {
+            assert!(names_functions(known), "{known}");
+        }
+        for other in [
+            "",
+            "!vfs_read",
+            "schedule:traceoff",
+            "a b",
+            "a\nb",
+            "a:mod:b:dump",
+            "a:mod:",
+            "a:mod:b\nc",
+        ] {
+            assert!(!names_functions(other), "{other}");
+        }
     }
 }
