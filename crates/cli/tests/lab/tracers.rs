@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::hangs::Machines;
 use crate::hypertrace::{build_module, lines};
 use crate::recorded::{Recorded, hyperscope, json};
 use crate::tool::{TestLab, can_run_all};
@@ -78,8 +79,11 @@ fn calls_in_a_guest_are_recorded_by_its_agent() {
     if !can_run_all() {
         return;
     }
+    Machines::new(|| Recorded::up("guest-calls")).work(2, record_calls_of_guest);
+}
+
+fn record_calls_of_guest(recorded: &Recorded) {
     const READS: u64 = 3000;
-    let recorded = Recorded::up("guest-calls");
     recorded.lab.shell(2, &format!("{SHOW}{SET}")).done();
     recorded.start_agent("shm");
     for tracer in ["function_graph", "function"] {
