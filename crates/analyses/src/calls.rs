@@ -161,6 +161,12 @@ pub struct RecordedCalls {
 }
 
 impl RecordedCalls {
+    /// Whether calls have times.
+    #[must_use]
+    pub fn has_times(&self) -> bool {
+        self.tracer.is_some_and(CallTracer::tells_returns)
+    }
+
     /// Threads that made calls.
     pub fn calling_threads(&self) -> impl Iterator<Item = &ThreadCalls> {
         self.threads.iter().filter(|one| one.count > 0)

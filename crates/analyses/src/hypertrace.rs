@@ -128,6 +128,22 @@ impl HypertraceSummary {
     }
 }
 
+impl BesideRecordings<'_> {
+    /// Whether these recordings, or what is beside them, hold anything by which guests tell.
+    #[must_use]
+    pub fn may_tell(&self, recordings: &[Recording]) -> bool {
+        let has = |one: &Recording| one.formats().iter().any(|(_, format)| is_hypercall(format));
+        !self.stored.is_empty()
+            || self.collected.iter().any(Option::is_some)
+            || recordings.iter().any(has)
+    }
+}
+
+/// Whether this is the event that tells of a hypercall's words.
+fn is_hypercall(format: &EventFormat) -> bool {
+    format.name() == "kvm_hypercall"
+}
+
 const FRAME: u16 = 0;
 
 /// Gives `sink` what guests told by hypercalls of this number (marks: of the next one), and what they
@@ -143,7 +159,7 @@ pub fn hypertrace<S: ToldSink>(
     let is_beside = |at: usize| beside.collected.get(at).is_some_and(Option::is_some);
     let wanted = |at: usize, format: &EventFormat| {
         let fields = &["nr", "a0", "a1", "a2", "a3"];
-        let is_wanted = format.name() == "kvm_hypercall" && !is_beside(at);
+        let is_wanted = is_hypercall(format) && !is_beside(at);
         is_wanted.then_some(Wanted { tag: FRAME, fields })
     };
     let mut reader = Reader {

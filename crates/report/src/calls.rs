@@ -7,7 +7,7 @@ mod notes;
 mod stacks;
 mod tables;
 
-use analyses::{CallTracer, Function, PerCall, RecordedCalls};
+use analyses::{Function, PerCall, RecordedCalls};
 use serde_json::Value;
 
 use self::stacks::Stacks;
@@ -120,7 +120,7 @@ impl Report for CallsReport {
 impl CallsSource {
     /// Whether calls have times.
     fn has_times(&self) -> bool {
-        self.calls.tracer.is_some_and(CallTracer::tells_returns)
+        self.calls.has_times()
     }
 }
 
@@ -130,7 +130,7 @@ impl CallsReport {
         let mut functions: Vec<&Function> =
             calls.functions.iter().filter(|one| one.events > 0).collect();
         let by = |one: &Function| match self.sort {
-            _ if !calls.tracer.is_some_and(CallTracer::tells_returns) => one.count,
+            _ if !calls.has_times() => one.count,
             CallSort::Count => one.count,
             CallSort::Own => one.self_ns,
             CallSort::Total => one.total_ns,

@@ -35,10 +35,9 @@ impl Words {
         tick: &(dyn Fn(u64) + Sync),
     ) -> Self {
         let mut listener = Listener { marks, words: Self::default() };
-        if collected.is_some() || host.formats().by_name("kvm:kvm_hypercall").is_some() {
-            let collected = std::slice::from_ref(collected);
-            let beside = BesideRecordings { collected, ..BesideRecordings::default() };
-            let host = std::slice::from_ref(host);
+        let (host, collected) = (std::slice::from_ref(host), std::slice::from_ref(collected));
+        let beside = BesideRecordings { collected, ..BesideRecordings::default() };
+        if beside.may_tell(host) {
             hypertrace(host, beside, ::hypertrace::NUMBER, &mut listener, tick);
         }
         listener.words

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use eventfmt::Kallsyms;
 use hypertrace::{Call, Event, Kind, Task};
+use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::Losses;
 
@@ -42,21 +43,26 @@ pub fn told_calls(
     tick: &(dyn Fn(u64) + Sync),
 ) -> Vec<ToldCalls> {
     let nanoseconds = recordings.iter().all(Recording::is_nanoseconds);
-    let mut kinds = Kinds { guest_of, returns: BTreeMap::new() };
+    let mut kinds = Kinds::default();
     hypertrace(recordings, beside, number, &mut kinds, tick);
     if kinds.returns.is_empty() {
         return Vec::new();
+    }
+    let mut by_guest = BTreeMap::<String, bool>::new();
+    for (from, returns) in kinds.returns {
+        *by_guest.entry(guest_of(from)).or_default() |= returns;
     }
     let symbols = Kallsyms::default();
     let gather = |(guest, returns)| {
         let (functions, tree) = (Functions::new(&symbols), CallTree::new(question.most_stacks));
         let mut gather = Gather::new(functions, tree, nanoseconds, ());
         gather.tracer = Some(CallTracer::Module { returns });
-        (guest, Guest { gather, returns })
+        Guest { name: guest, gather, returns }
     };
-    let mut guests = Guests { guest_of, guests: kinds.returns.into_iter().map(gather).collect() };
+    let guests = by_guest.into_iter().map(gather).collect();
+    let mut guests = Guests { guest_of, guests, of_thread: FxHashMap::default() };
     let summary = hypertrace(recordings, beside, number, &mut guests, &|_| ());
-    let told = guests.guests.into_iter().map(|(guest, Guest { mut gather, .. })| {
+    let told = guests.guests.into_iter().map(|Guest { name: guest, mut gather, .. }| {
         gather.finish();
         let names: Vec<_> = gather.threads.iter().map(|thread| thread.calls.name.clone()).collect();
         let losses = losses_of(&guest, &summary, guest_of);
@@ -83,26 +89,30 @@ fn losses_of(guest: &str, summary: &HypertraceSummary, guest_of: GuestOf<'_>) ->
     sum
 }
 
-/// Which guests told of calls, and whether of returns, too: that is known at the end alone.
-struct Kinds<'g> {
-    guest_of: GuestOf<'g>,
-    returns: BTreeMap<String, bool>,
+/// Which vCPUs told of calls, and whether of returns, too: that is known at the end alone.
+#[derive(Default)]
+struct Kinds {
+    returns: BTreeMap<VcpuThread, bool>,
 }
 
-impl ToldSink for Kinds<'_> {
+impl ToldSink for Kinds {
     fn told(&mut self, from: VcpuThread, told: &Told, _: &Carrier) {
         if let Told::Event(Event { kind: Kind::Call { what, .. }, .. }) = told {
-            *self.returns.entry((self.guest_of)(from)).or_default() |= *what == Call::Exit;
+            *self.returns.entry(from).or_default() |= *what == Call::Exit;
         }
     }
 }
 
 struct Guests<'g, 'k> {
     guest_of: GuestOf<'g>,
-    guests: BTreeMap<String, Guest<'k>>,
+    /// Those that told of calls.
+    guests: Vec<Guest<'k>>,
+    /// Which of them is whose: a name is made once for each thread, and not for each event.
+    of_thread: FxHashMap<VcpuThread, Option<usize>>,
 }
 
 struct Guest<'k> {
+    name: String,
     gather: Gather<'k, ()>,
     returns: bool,
 }
@@ -110,7 +120,12 @@ struct Guest<'k> {
 impl ToldSink for Guests<'_, '_> {
     fn told(&mut self, from: VcpuThread, told: &Told, _: &Carrier) {
         let Told::Event(event) = told else { return };
-        if let Some(guest) = self.guests.get_mut(&(self.guest_of)(from)) {
+        let Self { guest_of, guests, of_thread } = self;
+        let at = of_thread.entry(from).or_insert_with(|| {
+            let name = guest_of(from);
+            guests.iter().position(|guest| guest.name == name)
+        });
+        if let Some(guest) = at.and_then(|at| guests.get_mut(at)) {
             guest.event(event);
         }
     }
@@ -144,7 +159,9 @@ impl Guest<'_> {
     fn call(&mut self, event: &Event, task: Task, number: u32, what: Call) {
         let Some(at) = self.gather.thread(task.pid, event.cpu, event.stamp_ns) else { return };
         let Some(thread) = self.gather.threads.get_mut(at) else { return };
-        thread.calls.name = Some(String::from_utf8_lossy(task.comm()).into_owned());
+        if thread.calls.name.as_ref().is_none_or(|name| name.as_bytes() != task.comm()) {
+            thread.calls.name = Some(String::from_utf8_lossy(task.comm()).into_owned());
+        }
         let frames = thread.stack.frames();
         let depth_of = |number| frames.iter().rev().find(|one| one.function == number);
         match what {

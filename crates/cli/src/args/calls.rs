@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use report::CallSort;
 
 use super::OutputArgs;
-use super::hypertrace::number;
+use super::hypertrace::{NUMBER, number};
 
 /// Arguments of `calls`.
 #[derive(Debug, Args)]
@@ -51,7 +51,7 @@ pub(crate) struct CallsArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) folded: Option<PathBuf>,
     /// The number of hypercalls with which guests told of calls, as their module was told
-    #[arg(long, value_name = "N", default_value = "0x48530000", value_parser = number)]
+    #[arg(long, value_name = "N", default_value = NUMBER, value_parser = number)]
     pub(crate) number: u64,
     /// Subtract the tracer's cost from self times: of each call so many nanoseconds within it, and so
     /// many in its caller

@@ -73,13 +73,12 @@ fn told_by_guests(
 ) -> anyhow::Result<Vec<CallsSource>> {
     let stored = frames.iter().map(|one| one.read(recordings)).collect::<Result<Vec<_>, _>>()?;
     let collected = collected(None, recordings)?;
-    let has = |one: &Recording| one.formats().iter().any(|(_, one)| one.name() == "kvm_hypercall");
-    if stored.is_empty() && collected.iter().all(Option::is_none) && !recordings.iter().any(has) {
+    let beside = BesideRecordings { collected: &collected, stored: &stored };
+    if !beside.may_tell(recordings) {
         return Ok(Vec::new());
     }
     let names: HashMap<_, _> = machines(recordings, frames, &stored).into_iter().collect();
     let guest_of = |from| names.get(&from).cloned().unwrap_or_else(|| "guest".to_owned());
-    let beside = BesideRecordings { collected: &collected, stored: &stored };
     let told = told_calls(recordings, beside, args.number, &guest_of, question, tick);
     let paths: Vec<String> = args.files.iter().map(|one| one.display().to_string()).collect();
     let source = |ToldCalls { guest, calls }| CallsSource {

@@ -22,10 +22,9 @@ pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
     let (files, frames) = stored_frames::find(&args.files)?;
     let recordings = open_all(&files)?;
     let stored = frames.iter().map(|one| one.read(&recordings)).collect::<Result<Vec<_>, _>>()?;
-    let has = |one: &Recording| one.formats().iter().any(|(_, one)| one.name() == "kvm_hypercall");
     let collected = collected(args.source, &recordings)?;
-    let has_collected = collected.iter().any(Option::is_some);
-    if stored.is_empty() && !has_collected && !recordings.iter().any(has) {
+    let beside = BesideRecordings { collected: &collected, stored: &stored };
+    if !beside.may_tell(&recordings) {
         bail!(
             "no recording has kvm:kvm_hypercall; record the host with --hypercalls, or with \
              -e kvm:kvm_hypercall, or with --hypertrace GUEST where the guest's module has channel=shm"
@@ -44,7 +43,6 @@ pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
             progress.advance(bytes);
         }
     };
-    let beside = BesideRecordings { collected: &collected, stored: &stored };
     let summary = hypertrace(&recordings, beside, args.number, &mut writer, &tick);
     progress.finish();
     writer.finish().context("cannot write the events")?;

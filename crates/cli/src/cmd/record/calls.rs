@@ -11,37 +11,38 @@ use crate::args::record::{RecordArgs, TracerArg};
 
 /// Which calls of the host's functions are recorded.
 pub(super) fn of_host(args: &RecordArgs) -> anyhow::Result<Option<FunctionTracer>> {
-    let Some(tracer) = args.tracer else { return Ok(None) };
-    let asked = FunctionTracer {
-        returns: tracer == TracerArg::FunctionGraph,
-        functions: args.functions.clone(),
-        except: args.no_functions.clone(),
-        within: args.graph_functions.clone(),
-        depth: args.max_depth.unwrap_or(0),
-    };
-    checked(asked, "--").map(Some)
+    let patterns = [&args.functions, &args.no_functions, &args.graph_functions];
+    let asked = |tracer| asked(tracer, patterns, args.max_depth, "--");
+    args.tracer.map(asked).transpose()
 }
 
 /// Which calls of guests' functions are recorded.
 pub(super) fn of_guests(args: &RecordArgs) -> anyhow::Result<Option<FunctionTracer>> {
-    let Some(tracer) = args.guest_tracer else { return Ok(None) };
-    let asked = FunctionTracer {
-        returns: tracer == TracerArg::FunctionGraph,
-        functions: args.guest_functions.clone(),
-        except: args.guest_no_functions.clone(),
-        within: args.guest_graph_functions.clone(),
-        depth: args.guest_max_depth.unwrap_or(0),
-    };
-    checked(asked, "--guest-").map(Some)
+    let patterns = [&args.guest_functions, &args.guest_no_functions, &args.guest_graph_functions];
+    let asked = |tracer| asked(tracer, patterns, args.guest_max_depth, "--guest-");
+    args.guest_tracer.map(asked).transpose()
 }
 
-fn checked(asked: FunctionTracer, prefix: &str) -> anyhow::Result<FunctionTracer> {
-    if !asked.returns && (!asked.within.is_empty() || asked.depth > 0) {
+/// The tracer that options ask for whose names begin with `prefix`.
+fn asked(
+    tracer: TracerArg,
+    [functions, except, within]: [&Vec<String>; 3],
+    depth: Option<u32>,
+    prefix: &str,
+) -> anyhow::Result<FunctionTracer> {
+    let returns = tracer == TracerArg::FunctionGraph;
+    if !returns && (!within.is_empty() || depth.is_some()) {
         bail!(
             "{prefix}graph-function and {prefix}max-depth are of {prefix}tracer function_graph alone"
         );
     }
-    Ok(asked)
+    Ok(FunctionTracer {
+        returns,
+        functions: functions.clone(),
+        except: except.clone(),
+        within: within.clone(),
+        depth: depth.unwrap_or(0),
+    })
 }
 
 /// Says what a tracer does to its subject.
