@@ -7,19 +7,16 @@
  * trace events would be written, whether or not those are on. Their arguments differ between
  * kernels; what is used of them doesn't. What is read of a vCPU is found by CO-RE.
  *
- * crates/collector loads this, docs/formats/collected.md has the record.
+ * Where a vCPU is, and what it carries in which registers, is in the header of its architecture;
+ * an object is built for each. crates/collector loads them, docs/formats/collected.md has the record.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
-/* As many as a frame can have: rbx rcx rdx rsi rdi r8..r15. */
+/* As many as a frame can have. */
 #define MOST_WORDS 13
 #define HEAD_BYTES 48
-
-/* struct kvm_vcpu_arch: the kernel's order of registers, rip behind the general ones. */
-#define REGS 17
-#define RIP 16
 
 /* record.flags */
 #define RIP_KNOWN 1
@@ -35,17 +32,6 @@ const volatile __u64 numbers = 2;
 const volatile __u32 words = MOST_WORDS;
 /* So much waits in the ring before its reader is woken up; it looks now and then by itself. */
 const volatile __u64 wake_bytes = 1 << 20;
-
-/* Only what is used, under the kernel's names. */
-struct kvm_vcpu_arch {
-	unsigned long regs[REGS];
-	__u32 regs_avail;
-} __attribute__((preserve_access_index));
-
-struct kvm_vcpu {
-	int vcpu_id;
-	struct kvm_vcpu_arch arch;
-} __attribute__((preserve_access_index));
 
 struct record {
 	__u64 exit_ns;
@@ -65,6 +51,22 @@ struct record {
 };
 
 _Static_assert(__builtin_offsetof(struct record, word) == HEAD_BYTES, "as the reader has it");
+
+/*
+ * Each has:
+ *	HYPERCALL	the tracepoint's section
+ *	struct kvm_vcpu	what is used of it, under the kernel's names
+ *	vcpu_at_exit()	the vCPU's address, where the exit tells it, or 0
+ *	vcpu_here()	the same, of a thread that handles a hypercall
+ *	number_of()	the hypercall's number
+ *	read_words()	fills in words and the guest's address; 0 or an error
+ *	read_rip_late()	fills in the guest's address where that was not known before
+ */
+#if defined(__TARGET_ARCH_x86)
+#include "collect_x86.h"
+#elif defined(__TARGET_ARCH_arm64)
+#include "collect_arm64.h"
+#endif
 
 /* A vCPU's thread, from an exit to the next entry. */
 struct state {
@@ -143,8 +145,7 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 {
 	__u32 thread = bpf_get_current_pid_tgid();
 	__u64 now_ns = bpf_ktime_get_ns();
-	/* Before Linux 5.16 the reason comes first, and is no address of the kernel. */
-	__u64 vcpu = ctx->args[0] >> 63 ? ctx->args[0] : ctx->args[1];
+	__u64 vcpu = vcpu_at_exit(ctx);
 	struct state *state = bpf_map_lookup_elem(&states, &thread);
 
 	if (!state) {
@@ -161,15 +162,14 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-SEC("raw_tp/kvm_hypercall")
+SEC(HYPERCALL)
 int on_hypercall(struct bpf_raw_tracepoint_args *ctx)
 {
 	/* First of all: this is what stands for the hypercall's time, as the trace event's does. */
 	__u64 now_ns = bpf_ktime_get_ns();
-	__u64 number = ctx->args[0];
+	__u64 number = number_of(ctx);
 	__u64 threads = bpf_get_current_pid_tgid();
 	__u32 thread = threads;
-	unsigned long regs[REGS];
 	struct kvm_vcpu *vcpu;
 	struct record *record;
 	struct state *state;
@@ -180,10 +180,10 @@ int on_hypercall(struct bpf_raw_tracepoint_args *ctx)
 	state = bpf_map_lookup_elem(&states, &thread);
 	if (!state || !state->exit_ns)
 		return count(NO_EXIT), 0;
-	vcpu = (struct kvm_vcpu *)state->vcpu;
-	if (bpf_core_read(regs, sizeof(regs), &vcpu->arch.regs))
-		return count(UNREADABLE), 0;
+	vcpu = vcpu_here(state->vcpu);
 	record = &state->record;
+	if (read_words(ctx, vcpu, record))
+		return count(UNREADABLE), 0;
 	record->exit_ns = state->exit_ns;
 	record->hypercall_after_ns = since(state->exit_ns, now_ns);
 	record->entry_after_ns = NO_ENTRY;
@@ -194,22 +194,6 @@ int on_hypercall(struct bpf_raw_tracepoint_args *ctx)
 	record->cpu = bpf_get_smp_processor_id();
 	record->lost = state->lost;
 	record->words = words;
-	record->flags = 0;
-	record->guest_rip = 0;
-	if (bpf_core_field_exists(vcpu->arch.regs_avail) &&
-	    BPF_CORE_READ(vcpu, arch.regs_avail) >> RIP & 1) {
-		record->guest_rip = regs[RIP];
-		record->flags = RIP_KNOWN;
-	}
-	/* As KVM took them: only their lower halves where the guest is in a 32-bit mode. */
-	record->word[0] = ctx->args[1];
-	record->word[1] = ctx->args[2];
-	record->word[2] = ctx->args[3];
-	record->word[3] = ctx->args[4];
-	record->word[4] = regs[7];
-#pragma unroll
-	for (int at = 5; at < MOST_WORDS; at++)
-		record->word[at] = regs[at + 3];
 	state->waits = 1;
 	return 0;
 }
@@ -219,20 +203,12 @@ int on_entry(struct bpf_raw_tracepoint_args *ctx)
 {
 	__u32 thread = bpf_get_current_pid_tgid();
 	struct state *state = bpf_map_lookup_elem(&states, &thread);
-	struct kvm_vcpu *vcpu;
 
 	if (!state)
 		return 0;
 	if (state->waits) {
-		vcpu = (struct kvm_vcpu *)state->vcpu;
 		state->record.entry_after_ns = since(state->exit_ns, bpf_ktime_get_ns());
-		/* VMX reads it when it is first needed: to go on behind the instruction. */
-		if (!(state->record.flags & RIP_KNOWN) &&
-		    bpf_core_field_exists(vcpu->arch.regs_avail) &&
-		    BPF_CORE_READ(vcpu, arch.regs_avail) >> RIP & 1) {
-			state->record.guest_rip = BPF_CORE_READ(vcpu, arch.regs[RIP]);
-			state->record.flags = RIP_KNOWN | RIP_BEHIND;
-		}
+		read_rip_late((struct kvm_vcpu *)state->vcpu, &state->record);
 		send(state);
 	}
 	state->exit_ns = 0;
@@ -240,5 +216,5 @@ int on_entry(struct bpf_raw_tracepoint_args *ctx)
 }
 
 char LICENSE[] SEC("license") = "GPL";
-/* sha256 of this file, for who asks whether the object was made of it. */
+/* sha256 of these files, for who asks whether the object was made of them. */
 char hyperscope_source[] SEC("hyperscope.source") = SOURCE;

@@ -108,7 +108,7 @@ struct ht_pack {
 
 	__u32 words;
 	__u32 shift;
-	__u32 tsc_khz;
+	__u32 counter_khz;
 	__u32 cpu;
 	__u32 probes;
 	__u32 preempted_bit;
@@ -223,7 +223,7 @@ static inline void ht_key(struct ht_pack *p, __u64 now)
 	ht_put(p, HT_VERSION, 4);
 	ht_put(p, p->began, 1);
 	ht_put(p, p->cpu, 16);
-	ht_put(p, p->tsc_khz, 32);
+	ht_put(p, p->counter_khz, 32);
 	ht_put(p, p->shift, 5);
 	ht_put(p, p->words, 4);
 	ht_put(p, p->preempted_bit, 4);
@@ -238,13 +238,13 @@ static inline void ht_begin(struct ht_pack *p, __u64 now)
 		ht_key(p, now);
 }
 
-/* Makes a stream of what the caller set: words, shift, tsc_khz, cpu, probes, preempted_bit,
+/* Makes a stream of what the caller set: words, shift, counter_khz, cpu, probes, preempted_bit,
  * most_events. */
 static inline void ht_restart(struct ht_pack *p)
 {
 	p->began = 0;
 	p->seq = 0;
-	p->key_units = ((__u64)p->tsc_khz * HT_KEY_MS) >> p->shift;
+	p->key_units = ((__u64)p->counter_khz * HT_KEY_MS) >> p->shift;
 	ht_new_frame(p);
 }
 

@@ -6,23 +6,24 @@
 #include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/string.h>
-#include <asm/tsc.h>
 
 #include "kernels.h"
 #include "stream.h"
 
-/* An age is told in 28 bits of at least 16 cycles: 858 ms at 5 GHz. */
+/* An age is told in 28 bits: 858 ms in units of 16 cycles at 5 GHz. */
 #define MOST_AGE_MS	500
-#define LEAST_SHIFT	4
 #define MOST_SHIFT	16
+/* Units are 20 ns at most by themselves, unless the counter has only longer ones. */
+#define USUAL_KHZ	50000
 
 static uint max_age_ms = 100;
 module_param(max_age_ms, uint, 0644);
 MODULE_PARM_DESC(max_age_ms, "events wait so long at most to be sent: 1 to 500");
 
-static uint shift = 5;
-module_param(shift, uint, 0444);
-MODULE_PARM_DESC(shift, "times are in units of 2^shift cycles of the TSC: 4 to 16");
+static int shift = -1;
+module_param(shift, int, 0444);
+MODULE_PARM_DESC(shift, 
+		 "times are in units of 2^shift cycles of the processor's counter; -1: 10 to 20 ns");
 
 static uint events_per_frame;
 module_param(events_per_frame, uint, 0444);
@@ -70,6 +71,18 @@ u32 notrace hsg_symbol(struct ht_pack *p, unsigned long address, const char **na
 	return strncmp(text, "0x", 2) ? strcspn(text, " ") : 0;
 }
 
+static int choose_shift(void)
+{
+	u32 khz = hsg_counter_khz();
+
+	if (!khz)
+		return -EINVAL;
+	if (shift < 0)
+		for (shift = HSG_LEAST_SHIFT; khz >> (shift + 1) >= USUAL_KHZ;)
+			shift++;
+	return shift < HSG_LEAST_SHIFT || shift > MOST_SHIFT ? -EINVAL : 0;
+}
+
 /* Only while no probe is on. */
 static void start(int cpu)
 {
@@ -79,7 +92,7 @@ static void start(int cpu)
 	per_cpu(hsg_lost_nested, cpu) = 0;
 	p->words = hsg_channel->words;
 	p->shift = shift;
-	p->tsc_khz = tsc_khz;
+	p->counter_khz = hsg_counter_khz();
 	p->cpu = cpu;
 	p->most_events = events_per_frame;
 	p->preempted_bit = ilog2(TASK_REPORT_MAX);
@@ -138,7 +151,7 @@ static int cpu_offline(unsigned int cpu)
 
 static int choose_channel(void)
 {
-	if (!strcmp(channel, "shm"))
+	if (HSG_HAS_MEMORY && !strcmp(channel, "shm"))
 		hsg_channel = &hsg_memory;
 	else if (!strcmp(channel, "none"))
 		hsg_channel = &hsg_nowhere;
@@ -151,12 +164,12 @@ int hsg_streams_init(void)
 {
 	int cpu, error = choose_channel();
 
+	if (!error)
+		error = choose_shift();
 	if (error)
 		return error;
 	if (idle)
 		static_branch_enable(&hsg_idle);
-	if (shift < LEAST_SHIFT || shift > MOST_SHIFT || !tsc_khz)
-		return -EINVAL;
 	for_each_possible_cpu(cpu)
 		INIT_CSD(&per_cpu_ptr(&hsg_stream, cpu)->flush, flush_here, NULL);
 	timer_setup(&age_timer, send_aged, 0);

@@ -3,13 +3,13 @@
 #ifndef HYPERSCOPE_STREAM_H
 #define HYPERSCOPE_STREAM_H
 
-#include <asm/msr.h>
 #include <linux/jump_label.h>
 #include <linux/kallsyms.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
 #include <linux/types.h>
 
+#include "machine.h"
 #include "pack.h"
 #include "send.h"
 
@@ -43,7 +43,7 @@ u32 hsg_symbol(struct ht_pack *p, unsigned long address, const char **name);
 
 static __always_inline __u64 ht_now(const struct ht_pack *p)
 {
-	return rdtsc() >> p->shift;
+	return hsg_counter() >> p->shift;
 }
 
 static __always_inline void ht_send(struct ht_pack *p)

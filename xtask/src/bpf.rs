@@ -1,6 +1,6 @@
-//! Checks that the BPF programs kept in `bpf/` were built from the source beside them.
+//! Checks that the BPF programs kept in `bpf/` were built from the sources beside them.
 //!
-//! The build puts a hash of its source into a section of the object; no clang is needed to hold it
+//! The build puts a hash of its sources into a section of the object; no clang is needed to hold it
 //! against that.
 
 use std::fs;
@@ -10,16 +10,24 @@ use sha2::{Digest, Sha256};
 
 use crate::repository;
 
-/// Checks the object.
+/// Hosts that there is an object for.
+const MACHINES: [&str; 2] = ["x86", "arm64"];
+
+/// Checks the objects.
 pub(crate) fn check() -> Result<()> {
-    let folder = repository::root().join("bpf");
-    let source = fs::read(folder.join("collect.bpf.c")).context("bpf/collect.bpf.c")?;
-    let object = fs::read(folder.join("collect.bpf.o")).context("bpf/collect.bpf.o")?;
     let mut faults = Vec::new();
-    if !holds(&object, &hash(&source)) {
-        faults.push("bpf/collect.bpf.o is not what bpf/ builds: make bpf".to_owned());
+    for machine in MACHINES {
+        let object = format!("collect_{machine}.bpf.o");
+        let sources = [read("collect.bpf.c")?, read(&format!("collect_{machine}.h"))?];
+        if !holds(&read(&object)?, &hash(&sources.concat())) {
+            faults.push(format!("bpf/{object} is not what bpf/ builds: make bpf"));
+        }
     }
     repository::conclude("bpf", &faults)
+}
+
+fn read(name: &str) -> Result<Vec<u8>> {
+    fs::read(repository::root().join("bpf").join(name)).with_context(|| format!("bpf/{name}"))
 }
 
 fn hash(source: &[u8]) -> String {
@@ -46,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kept_object_is_of_its_source() {
+    fn the_kept_objects_are_of_their_sources() {
         check().unwrap();
     }
 }

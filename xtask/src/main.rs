@@ -30,7 +30,7 @@ enum Chore {
     Fixtures,
     /// Check that web/dist/report.html was built from what is in web/.
     Page,
-    /// Check that bpf/collect.bpf.o was built from what is in bpf/.
+    /// Check that the programs in bpf/ were built from what is there.
     Bpf,
     /// Make a recording of any size out of a real one by repeating it.
     Amplify(amplify::Arguments),

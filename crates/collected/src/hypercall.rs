@@ -25,7 +25,7 @@ pub struct Hypercall {
     /// When the guest went on, so long after the exit: what the hypercall has cost it. `None`: that
     /// was not seen, or 4.3 seconds later.
     pub entry_after_ns: Option<u32>,
-    /// Its number: rax.
+    /// Its number: rax, or w0 on Arm.
     pub number: u64,
     /// The instruction's address in the guest, where the kernel knew it.
     pub guest_rip: Option<u64>,
@@ -39,7 +39,7 @@ pub struct Hypercall {
     pub cpu: u16,
     /// Records of this thread that were lost before, modulo 65536.
     pub lost: u16,
-    /// Its registers rbx, rcx, rdx, rsi, rdi, r8 to r15, as many as were collected.
+    /// Its registers rbx, rcx, rdx, rsi, rdi, r8 to r15, or x1 to x13 on Arm, as many as were collected.
     pub words: Words,
 }
 

@@ -23,7 +23,7 @@ pub enum CollectError {
         source: io::Error,
     },
     /// The processor is another one than the programs are made for.
-    #[error("hypercalls are collected on x86-64 only")]
+    #[error("hypercalls are collected on 64-bit x86 and Arm only")]
     Architecture,
     /// The kernel doesn't say how its data is laid out.
     #[error(

@@ -12,14 +12,23 @@ use collected::{Counts, HEAD_BYTES, MOST_WORDS};
 use crate::error::{CollectError, Result};
 use crate::kernel_types::kernel_types;
 
-/// The object, of `bpf/collect.bpf.c`.
-static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/collect.bpf.o");
+/// The object, of `bpf/collect.bpf.c`; none where nobody knows what a vCPU looks like.
+#[cfg(target_arch = "x86_64")]
+static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!("../../../bpf/collect_x86.bpf.o"));
+#[cfg(target_arch = "aarch64")]
+static OBJECT: Option<&[u8]> =
+    Some(aya::include_bytes_aligned!("../../../bpf/collect_arm64.bpf.o"));
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+static OBJECT: Option<&[u8]> = None;
+/// The tracepoint of hypercalls.
+const HYPERCALL: &str =
+    if cfg!(target_arch = "aarch64") { "kvm_hvc_arm64" } else { "kvm_hypercall" };
 /// Numbers of hypercalls that are collected: frames', and marks'.
 pub(crate) const NUMBERS: u64 = 2;
 /// Programs by their names, with their tracepoints. Records are complete only with an exit before
 /// them, so that is the last.
 const PROGRAMS: [(&str, &str); 3] =
-    [("on_entry", "kvm_entry"), ("on_hypercall", "kvm_hypercall"), ("on_exit", "kvm_exit")];
+    [("on_entry", "kvm_entry"), ("on_hypercall", HYPERCALL), ("on_exit", "kvm_exit")];
 /// Threads of vCPUs that there is room for: so many for each CPU, within limits.
 const THREADS_A_CPU: usize = 256;
 const THREADS: std::ops::RangeInclusive<usize> = 4096..=65536;
@@ -41,9 +50,7 @@ pub(crate) struct Programs {
 impl Programs {
     /// Loads the programs, for hypercalls with this number and the next.
     pub(crate) fn load(first_number: u64, words: u8) -> Result<Self> {
-        if !cfg!(target_arch = "x86_64") {
-            return Err(CollectError::Architecture);
-        }
+        let object = OBJECT.ok_or(CollectError::Architecture)?;
         let types = kernel_types()?;
         let words = u32::from(words).min(MOST_WORDS as u32);
         let threads = available_parallelism().map_or(1, usize::from).saturating_mul(THREADS_A_CPU);
@@ -54,7 +61,7 @@ impl Programs {
             .override_global("numbers", &NUMBERS, true)
             .override_global("words", &words, true)
             .map_max_entries("states", u32::try_from(threads).unwrap_or(u32::MAX))
-            .load(OBJECT)
+            .load(object)
             .map_err(CollectError::of_load)?;
         for (name, _) in PROGRAMS {
             program(&mut object, name)?

@@ -3,14 +3,14 @@
 /// How long a unit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Clock {
-    tsc_khz: u32,
+    counter_khz: u32,
     shift: u8,
 }
 
 impl Clock {
     /// `None` for a rate that no processor has.
-    pub(crate) fn new(tsc_khz: u32, shift: u8) -> Option<Self> {
-        (1_000..=100_000_000).contains(&tsc_khz).then_some(Self { tsc_khz, shift })
+    pub(crate) fn new(counter_khz: u32, shift: u8) -> Option<Self> {
+        (1_000..=100_000_000).contains(&counter_khz).then_some(Self { counter_khz, shift })
     }
 
     /// Cycles of so many units.
@@ -25,7 +25,7 @@ impl Clock {
 
     /// Nanoseconds of so many units, to the nearest.
     pub(crate) fn ns(self, units: u64) -> u64 {
-        let khz = u128::from(self.tsc_khz);
+        let khz = u128::from(self.counter_khz);
         // At most 2^64 * 2^31 * 10^6 < 2^116.
         let cycles = u128::from(units).checked_shl(u32::from(self.shift)).unwrap_or(u128::MAX);
         let ns = cycles.saturating_mul(1_000_000).saturating_add(khz / 2).checked_div(khz);

@@ -150,7 +150,7 @@ impl Decoder {
     }
 
     fn greet(&mut self, hello: &Hello, number: u8) {
-        let Some(clock) = Clock::new(hello.tsc_khz, hello.shift) else {
+        let Some(clock) = Clock::new(hello.counter_khz, hello.shift) else {
             self.stream = None;
             return;
         };

@@ -10,7 +10,7 @@ pub(crate) struct Hello {
     /// Another one came before: the stream goes on.
     pub(crate) again: bool,
     pub(crate) cpu: u16,
-    pub(crate) tsc_khz: u32,
+    pub(crate) counter_khz: u32,
     pub(crate) shift: u8,
     pub(crate) words: u8,
     pub(crate) preempted_bit: u8,
@@ -246,7 +246,7 @@ fn hello(bits: &mut Bits<'_>) -> Option<Record> {
     let hello = Hello {
         again: bits.flag()?,
         cpu: bits.take_u16(16)?,
-        tsc_khz: bits.take_u32(32)?,
+        counter_khz: bits.take_u32(32)?,
         shift: bits.take_u8(5)?,
         words: bits.take_u8(4)?,
         preempted_bit: bits.take_u8(4)?,

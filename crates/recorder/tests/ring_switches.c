@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 	ht_ring_start(&ring, (void *)(memory + ours), slots, cpu);
 	pack.words = HT_MOST_WORDS;
 	pack.shift = 5;
-	pack.tsc_khz = 2000000;
+	pack.counter_khz = 2000000;
 	pack.cpu = cpu;
 	ht_restart(&pack);
 	for (at = first; at < first + count; at++) {

@@ -25,10 +25,7 @@ pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
     let collected = collected(args.source, &recordings)?;
     let beside = BesideRecordings { collected: &collected, stored: &stored };
     if !beside.may_tell(&recordings) {
-        bail!(
-            "no recording has kvm:kvm_hypercall; record the host with --hypercalls, or with \
-             -e kvm:kvm_hypercall, or with --hypertrace GUEST where the guest's module has channel=shm"
-        );
+        bail!(nothing_tells(&recordings));
     }
     let style = match args.format {
         EventsFormatArg::Text => ToldStyle::Text,
@@ -52,6 +49,18 @@ pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
         tell_frames(frames, stored, &recordings);
     }
     Ok(())
+}
+
+/// Why there is nothing to read, and what to record instead.
+fn nothing_tells(recordings: &[Recording]) -> &'static str {
+    let of_arm = |one: &Recording| one.formats().by_name("kvm:kvm_hvc_arm64").is_some();
+    if recordings.iter().any(of_arm) {
+        "kvm:kvm_hvc_arm64 tells that a guest made a hypercall, and not what it carries; record the \
+         host with --hypercalls"
+    } else {
+        "no recording has kvm:kvm_hypercall; record the host with --hypercalls, or with \
+         -e kvm:kvm_hypercall, or with --hypertrace GUEST where the guest's module has channel=shm"
+    }
 }
 
 /// What collectors wrote beside recordings, by recording.

@@ -64,7 +64,7 @@ static void start(void)
 {
 	pack.words = number();
 	pack.shift = number();
-	pack.tsc_khz = number();
+	pack.counter_khz = number();
 	pack.cpu = number();
 	pack.preempted_bit = 8;
 	pack.probes = 0x3f;
