@@ -18,10 +18,11 @@ help:
 	@echo 'make test-web  the page in a real browser: numbers, keyboard, dark mode, frame times'
 	@echo 'make test-lab  all scenarios of the lab, nested guests among them: ten minutes'
 	@echo 'make test-lockdep  the module of guests in a kernel that finds faults in locking: an hour, most of it to build that'
-	@echo 'make test-lab-aarch64  an emulated Arm host and its guest: two minutes'
+	@echo 'make test-lab-aarch64  an emulated Arm host and its guest: two minutes, and ten to build what runs there'
 	@echo 'make agent   the program inside guests that records them, static'
 	@echo 'make labguest  the program inside machines of the lab, for other architectures, too'
-	@echo 'make kmod    the kernel module inside guests, for the kernel of the lab (KERNEL=RELEASE: for another)'
+	@echo 'make static  hyperscope itself, static, for Arm machines, too'
+	@echo 'make kmod    the kernel module inside guests, for the kernel of the lab (KERNEL=RELEASE: for another; KERNEL=arm64: for Arm)'
 	@echo 'make bpf     the programs in a host that collect hypercalls, after a change in bpf/ (needs clang)'
 	@echo 'make bless   write the expected outputs of the golden tests anew'
 	@echo 'make deny    licences and origins of the dependencies (needs cargo-deny)'
@@ -146,19 +147,29 @@ labguest:
 
 # TLS has parts in C: what no compiler is found for is built without. The compiler of this machine's
 # own architecture will do for it, with another C library.
+X86_CC := $(shell command -v musl-gcc || { [ "$$(uname -m)" = x86_64 ] && command -v gcc; })
+ARM_CC := $(shell command -v aarch64-linux-gnu-gcc || { [ "$$(uname -m)" = aarch64 ] && command -v gcc; })
+
 .PHONY: agent
-agent: export CC_x86_64_unknown_linux_musl ?= $(shell command -v musl-gcc || { [ "$$(uname -m)" = x86_64 ] && command -v gcc; })
-agent: export CC_aarch64_unknown_linux_musl ?= $(shell command -v aarch64-linux-gnu-gcc || { [ "$$(uname -m)" = aarch64 ] && command -v gcc; })
+agent: export CC_x86_64_unknown_linux_musl ?= $(X86_CC)
+agent: export CC_aarch64_unknown_linux_musl ?= $(ARM_CC)
 agent:
 	@$(call static,hyperscope-agent $$([ -n "$$(eval echo \$$CC_$${arch}_unknown_linux_musl)" ] || echo --no-default-features))
 	@ls -l $(TARGET_DIR)/*-unknown-linux-musl/labguest/hyperscope-agent
+
+# Hyperscope itself, for machines of the lab that have no C library, or another architecture.
+.PHONY: static
+static: export CC_x86_64_unknown_linux_musl ?= $(X86_CC)
+static: export CC_aarch64_unknown_linux_musl ?= $(ARM_CC)
+static:
+	@$(call static,hyperscope)
 
 # The module that guests tell their hosts by, for the lab's kernel; its headers are fetched.
 .PHONY: kmod
 kmod:
 	@kmod/build $(KERNEL)
 
-# The programs in a host's kernel that collect hypercalls. bpf/collect.bpf.o is kept in the repository,
+# The programs in a host's kernel that collect hypercalls. They are kept in the repository,
 # so that building hyperscope needs no clang.
 .PHONY: bpf
 bpf:
@@ -170,10 +181,13 @@ bpf:
 test-lockdep:
 	HYPERSCOPE_LAB_ALL=1 HYPERSCOPE_LAB_MODULES="$$(kmod/lockdep)" cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 comes_and_goes
 
-# Arm machines in the emulator; skipped where the program inside them can't be built.
+# Arm machines in the emulator; what needs a program that can't be built for them is skipped.
 .PHONY: test-lab-aarch64
 test-lab-aarch64:
-	@$(MAKE) --no-print-directory labguest STATIC=aarch64
+	@if [ -z "$(ARM_CC)" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		(apt-get update -qq && apt-get install -y -qq --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross) >/dev/null || true; \
+	fi
+	@$(MAKE) --no-print-directory labguest agent static STATIC=aarch64
 	HYPERSCOPE_LAB_AARCH64=1 cargo test --locked --package hyperscope --test lab -- --nocapture aarch64
 
 .PHONY: bless

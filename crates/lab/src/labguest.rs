@@ -9,6 +9,8 @@ use crate::error::{LabError, Result};
 const VARIABLE: &str = "HYPERSCOPE_LABGUEST";
 
 const NAME: &str = "hyperscope-labguest";
+/// This very program.
+const OWN: &str = "hyperscope";
 /// Records a machine on behalf of the one below.
 const AGENT: &str = "hyperscope-agent";
 /// Tells of a guest's kernel by hypercalls.
@@ -27,6 +29,12 @@ pub(crate) fn find(arch: Arch) -> Result<PathBuf> {
         );
         LabError::missing(format!("{NAME} for {arch}"), mend)
     })
+}
+
+/// This program for an architecture, if it was built.
+pub(crate) fn own(arch: Arch) -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    if arch == Arch::native() { Some(own) } else { beside(&own, OWN, arch) }
 }
 
 /// The agent for an architecture, if it was built.

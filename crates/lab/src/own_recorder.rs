@@ -47,17 +47,17 @@ pub(crate) struct OwnRecording {
     has_hypercalls: bool,
 }
 
-/// Whether this program runs in level 1: it is of this system's architecture, and needs a C library
-/// that is not older than this system's. For a guest the agent must have been built, too.
+/// Whether this program runs in level 1: it needs a C library that is not older than this system's,
+/// and must have been built for another architecture. For a guest the agent must have been, too.
 pub(crate) fn can_run(lab: &Lab, arch: Arch, record: &Record) -> Result<bool> {
     let has_agent = !record.has_guest() || labguest::agent(arch).is_some();
     // Scenarios name probes as trace-cmd does: `kprobes:FUNCTION`.
     let names_probes = record.events.iter().any(|event| event == "kprobes");
-    if arch != Arch::native() || !has_agent || names_probes {
+    let Some(program) = labguest::own(arch).filter(|_| has_agent && !names_probes) else {
         return Ok(false);
-    }
+    };
     let mut session = lab.session(1)?;
-    put_program(&mut session)?;
+    put(&mut session, &program, PROGRAM)?;
     Ok(session.check(&[PROGRAM, "--version"], PATIENCE).is_ok())
 }
 
@@ -139,12 +139,6 @@ impl OwnRecording {
             said: last_lines(&self.said, 8),
         }
     }
-}
-
-fn put_program(session: &mut Session) -> Result<()> {
-    let unknown = Path::new("this program");
-    let path = std::env::current_exe().map_err(LabError::io("cannot find", unknown))?;
-    put(session, &path, PROGRAM)
 }
 
 fn put(session: &mut Session, from: &Path, to: &str) -> Result<()> {

@@ -12,7 +12,7 @@ use crate::error::{LabError, Result};
 use crate::machine::{Board, Net};
 
 /// The scenarios that come with the lab, with their names.
-const BUNDLED: [(&str, &str); 11] = [
+const BUNDLED: [(&str, &str); 12] = [
     ("idle", include_str!("../scenarios/idle.toml")),
     ("exits", include_str!("../scenarios/exits.toml")),
     ("net-virtio", include_str!("../scenarios/net-virtio.toml")),
@@ -21,6 +21,7 @@ const BUNDLED: [(&str, &str); 11] = [
     ("boot", include_str!("../scenarios/boot.toml")),
     ("shutdown", include_str!("../scenarios/shutdown.toml")),
     ("hypertrace", include_str!("../scenarios/hypertrace.toml")),
+    ("collected", include_str!("../scenarios/collected.toml")),
     ("hypertrace-shm", include_str!("../scenarios/hypertrace-shm.toml")),
     ("hypertrace-boot", include_str!("../scenarios/hypertrace-boot.toml")),
     ("nested", include_str!("../scenarios/nested.toml")),

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::hypertrace::{assert_late_by, assert_within, build_module_for, lines, stamp};
+use crate::recorded::hyperscope;
 use crate::tool::{TestLab, can_run};
 
 /// A lab that boots takes longer; one that loads a snapshot takes a second or two.
@@ -17,15 +19,18 @@ fn asked_for() -> bool {
         eprintln!("skipped: `make test-lab-aarch64` runs it");
         return false;
     }
+    is_built("hyperscope-labguest")
+}
+
+/// Whether a program was built for Arm machines, where this is none.
+fn is_built(program: &str) -> bool {
     let built = Path::new(env!("CARGO_BIN_EXE_hyperscope")).ancestors().nth(2).unwrap();
-    let profiles = ["labguest", "release", "debug"].iter();
-    let guests = profiles.map(|profile| built.join("aarch64-unknown-linux-musl").join(profile));
-    if cfg!(target_arch = "aarch64")
-        || guests.into_iter().any(|at| at.join("hyperscope-labguest").exists())
-    {
+    let folder = |profile| built.join("aarch64-unknown-linux-musl").join(profile);
+    let mut profiles = ["labguest", "release", "debug"].into_iter();
+    if cfg!(target_arch = "aarch64") || profiles.any(|one| folder(one).join(program).exists()) {
         return true;
     }
-    eprintln!("skipped: hyperscope-labguest is not built for aarch64 (`make labguest`)");
+    eprintln!("skipped: {program} is not built for aarch64 (`make test-lab-aarch64` does)");
     false
 }
 
@@ -65,6 +70,42 @@ fn an_arm_host_alone_keeps_time_on_all_processors_after_loading() {
         lab.shell(1, naps).done();
         lab.run(&["down"]).done();
     }
+}
+
+/// This program and its agent record there, the guest's module tells by HVC, and programs in the host's
+/// kernel collect that: the events that the guest recorded itself.
+#[test]
+fn a_guest_of_an_arm_host_tells_what_it_records_itself() {
+    let programs = ["hyperscope", "hyperscope-agent"];
+    if !can_run() || !asked_for() || !programs.into_iter().all(is_built) {
+        return;
+    }
+    let lab = TestLab::new("aarch64-hypercalls");
+    lab.run(&["up", "--arch", "aarch64", "--levels", "2"]).done();
+    if !build_module_for(&["arm64"]) {
+        return;
+    }
+    let temporary = tempfile::tempdir().unwrap();
+    let session = temporary.path().join("out");
+    let session = session.to_str().unwrap();
+    lab.run(&["run", "collected", "--arch", "aarch64", "-o", session]).done();
+    let told = lines(&["hypertrace", "--format", "jsonl", session]);
+    let own = lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", session]);
+    let begin = assert_within(&told, &own);
+    let stamps = told.iter().zip(&own[begin..]).map(|(told, own)| stamp(told) - stamp(own));
+    // Where the windows of few exits are wide, clocks are not known better than this.
+    assert_late_by(stamps.collect(), -1_000_000);
+    let said = hyperscope(&["hypertrace", session, "-o", "/dev/null"]).stderr;
+    let hypercalls = hyperscope(&["events", "-e", "kvm:kvm_hvc_arm64", session]).stdout;
+    let hypercalls = hypercalls.lines().filter(|line| line.contains("48530000")).count();
+    assert!(said.contains(&format!("{hypercalls} of {hypercalls} hypercalls collected")), "{said}");
+    assert!(told.len() > 1000 && told.len() >= 16 * hypercalls, "{} in {hypercalls}", told.len());
+    // The instruction is the same one all the time, in the guest's kernel.
+    let rips: Vec<_> = told.iter().filter_map(|event| event["hypercall_rip"].as_u64()).collect();
+    assert!(
+        rips.len() == told.len() && rips.iter().all(|one| *one == rips[0] && one >> 48 == 0xffff)
+    );
+    eprintln!("{} switches as the guest recorded them\n{said}", told.len());
 }
 
 fn both_levels_work(lab: &TestLab) {
