@@ -24,9 +24,10 @@ struct Recording {
     bytes: u64,
     truth: String,
     truth_sha256: String,
-    /// What its guest's module stored in memory meanwhile.
-    frames: Option<String>,
-    frames_sha256: Option<String>,
+    /// Files that belong to it, with their sums: what its guest's module stored in memory meanwhile, what
+    /// was collected, the session.
+    #[serde(default)]
+    beside: BTreeMap<String, String>,
     machine: String,
     what: String,
     kernel: String,
@@ -82,10 +83,10 @@ fn check_recording(folder: &Path, entry: &Recording, faults: &mut Vec<String>) -
     if sum(&truth) != entry.truth_sha256 {
         fault(format!("sha256 of {} is another", entry.truth));
     }
-    if let Some(frames) = &entry.frames {
-        let bytes = fs::read(folder.join(frames)).with_context(|| frames.clone())?;
-        if entry.frames_sha256 != Some(sum(&bytes)) {
-            fault(format!("sha256 of {frames} is another"));
+    for (beside, its_sum) in &entry.beside {
+        let bytes = fs::read(folder.join(beside)).with_context(|| beside.clone())?;
+        if *its_sum != sum(&bytes) {
+            fault(format!("sha256 of {beside} is another"));
         }
     }
     let truth: Truth = serde_json::from_slice(&truth).with_context(|| entry.truth.clone())?;
@@ -120,27 +121,24 @@ impl Recording {
     }
 }
 
-/// Recordings and truth files in the folder that no entry names.
+/// Recordings, and what belongs to them, that no entry names.
 fn unlisted(folder: &Path, provenance: &Provenance) -> Result<Vec<String>> {
-    let listed: BTreeSet<_> = provenance
-        .recording
-        .iter()
-        .flat_map(|entry| [Some(&entry.path), Some(&entry.truth), entry.frames.as_ref()])
-        .flatten()
-        .map(|path| folder.join(path))
-        .collect();
-    let mut faults = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let architecture = entry?.path();
-        if !architecture.is_dir() {
-            continue;
-        }
-        for file in fs::read_dir(&architecture)? {
-            let path = file?.path();
-            let kept = path
-                .extension()
-                .is_some_and(|kind| kind == "dat" || kind == "json" || kind == "frames");
-            if kept && !listed.contains(&path) {
+    let of = |entry: &Recording| {
+        let all = [&entry.path, &entry.truth].into_iter().chain(entry.beside.keys());
+        all.map(|path| folder.join(path)).collect::<Vec<_>>()
+    };
+    let listed: BTreeSet<_> = provenance.recording.iter().flat_map(of).collect();
+    let is_kept = |path: &Path| {
+        let kinds = ["dat", "json", "frames", "collected"];
+        path.extension().is_some_and(|kind| kinds.iter().any(|one| kind == *one))
+    };
+    let (mut faults, mut open) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(at) = open.pop() {
+        for entry in fs::read_dir(at)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if is_kept(&path) && !listed.contains(&path) {
                 let shown = path.strip_prefix(folder).unwrap_or(&path).display();
                 faults.push(format!("{shown}: not in PROVENANCE.toml"));
             }

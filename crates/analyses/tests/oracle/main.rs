@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use sources::Recording;
 
 /// Every recording in `fixtures/`.
-const ALL: [&str; 15] = [
+const ALL: [&str; 16] = [
     "x86-svm/boot.dat",
     "x86-svm/boot.guest.dat",
     "x86-svm/host-guest.dat",
@@ -42,6 +42,7 @@ const ALL: [&str; 15] = [
     "arm64/B-vhost-off.dat",
     "arm64/B-vhost-on.dat",
     "arm64/D.dat",
+    "arm64/hypercalls/host.dat",
 ];
 
 fn fixture(name: &str) -> PathBuf {
@@ -117,4 +118,9 @@ fn arm64_network_with_vhost() {
 #[test]
 fn arm64_seen_by_perf_too() {
     check("arm64/D.dat");
+}
+
+#[test]
+fn arm64_with_hypercalls() {
+    check("arm64/hypercalls/host.dat");
 }

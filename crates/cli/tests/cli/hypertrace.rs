@@ -8,6 +8,8 @@ use crate::tool::{assert_golden, hyperscope, output_of};
 const HOST: &str = "fixtures/x86-svm/hypertrace.dat";
 const FRAMES: &str = "fixtures/x86-svm/hypertrace.frames";
 const GUEST: &str = "fixtures/x86-svm/hypertrace.guest.dat";
+/// A session of an Arm host, which collected its guest's registers.
+const ARM: &str = "fixtures/arm64/hypercalls";
 const KINDS: [&str; 5] = [
     "sched:sched_switch",
     "irq:irq_handler_entry",
@@ -118,6 +120,31 @@ fn what_is_printed() {
     let some = all.iter().take(20).chain(all.iter().rev().take(20).rev());
     let text = some.map(|line| format!("{line}\n")).collect::<String>() + &run.err;
     assert_golden("x86-svm-hypertrace.txt", &text);
+}
+
+/// What was collected of an Arm guest's HVCs: no event of its host has the words.
+#[test]
+fn an_arm_guest_told_what_it_recorded_itself() {
+    let told = told(&[ARM]);
+    let own = hyperscope(&["events", "--format", "jsonl", "-e", "sched:sched_switch", ARM]);
+    let own = lines(&own.out);
+    assert_eq!((told.len(), own.len()), (1750, 1829));
+    let begin = assert_within(&told.iter().collect::<Vec<_>>(), &own.iter().collect::<Vec<_>>());
+    let late_ns = told.iter().zip(&own[begin..]).map(|(told, own)| stamp(told) - stamp(own));
+    let mut late_ns: Vec<i64> = late_ns.collect();
+    late_ns.sort_unstable();
+    // The guest's clock is known within 61.4 us.
+    assert!(late_ns[0] > -61_400 && late_ns[late_ns.len() / 2] < 400_000, "{late_ns:?}");
+    let run = hyperscope(&["hypertrace", ARM]);
+    let some = run.out.lines().take(10).map(|line| format!("{line}\n")).collect::<String>();
+    assert_golden("arm64-hypercalls.txt", &(some + &run.err));
+}
+
+#[test]
+fn an_arm_host_that_collected_nothing_is_told_how() {
+    let run = hyperscope(&["hypertrace", "fixtures/arm64/D.dat"]);
+    assert_eq!(run.code, 1);
+    assert!(run.err.contains("record the host with --hypercalls\n"), "{}", run.err);
 }
 
 /// The memory of a guest with one CPU and 64 slots, with the frames of a file that has fewer.
