@@ -7,7 +7,7 @@
  * Each has:
  *	hsg_counter()		the counter, the same one on all CPUs
  *	hsg_counter_khz()	how fast it goes; 0 where nobody knows
- *	hsg_find_host()		0 where a hypercall reaches a host that can see its words, or an error
+ *	hsg_find_host()		0 where a hypercall reaches a host that sees words, or an error
  *	hsg_hypercall()		makes one that no hypervisor knows, from any context but NMIs
  *	HSG_USUAL_WORDS		what a hypercall carries unless asked otherwise
  *	HSG_LEAST_SHIFT		bits of the counter that are noise, or not told in shared memory

@@ -30,9 +30,9 @@ static DEFINE_PER_CPU(struct ht_ring, ring);
 static struct pci_dev *pci;
 static void *memory;
 
-/* It may be mapped write-combining, where x86 orders stores by sfence only. */
 static void ht_ordered(void)
 {
+	/* Memory may be mapped write-combining, where x86 orders stores by sfence only. */
 	wmb();
 }
 
