@@ -47,8 +47,8 @@ static __always_inline __u64 vcpu_at_exit(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /*
- * While KVM has a vCPU loaded the thread tells it of each switch: the vCPU's is the last one that asked
- * for that, and nobody but KVM does.
+ * While KVM has a vCPU loaded the thread tells it of each switch: the vCPU's is the last one that
+ * asked for that, and nobody but KVM does.
  */
 static __always_inline struct kvm_vcpu *vcpu_here(__u64 at_exit)
 {

@@ -238,8 +238,10 @@ static inline void ht_begin(struct ht_pack *p, __u64 now)
 		ht_key(p, now);
 }
 
-/* Makes a stream of what the caller set: words, shift, counter_khz, cpu, probes, preempted_bit,
- * most_events. */
+/*
+ * Makes a stream of what the caller set: words, shift, counter_khz, cpu, probes, preempted_bit,
+ * most_events.
+ */
 static inline void ht_restart(struct ht_pack *p)
 {
 	p->began = 0;

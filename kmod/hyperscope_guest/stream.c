@@ -22,7 +22,7 @@ MODULE_PARM_DESC(max_age_ms, "events wait so long at most to be sent: 1 to 500")
 
 static int shift = -1;
 module_param(shift, int, 0444);
-MODULE_PARM_DESC(shift, 
+MODULE_PARM_DESC(shift,
 		 "times are in units of 2^shift cycles of the processor's counter; -1: 10 to 20 ns");
 
 static uint events_per_frame;
@@ -60,7 +60,7 @@ void notrace hsg_tell_lost(struct ht_pack *p, u64 now)
 		ht_pack_lost(p, now, HT_LOST_NESTED, nested);
 }
 
-/* A function's name, without its module's, which is none where the kernel knows only the address. */
+/* A function's name, without its module's; none where the kernel knows only the address. */
 u32 notrace hsg_symbol(struct ht_pack *p, unsigned long address, const char **name)
 {
 	struct hsg_stream *stream = container_of(p, struct hsg_stream, pack);
