@@ -29,6 +29,7 @@ pub(crate) mod path;
 pub(crate) mod publish;
 pub(crate) mod record;
 pub(crate) mod top;
+pub(crate) mod tracer;
 
 /// Sees across hypervisor layers and says where the time goes.
 #[derive(Debug, Parser)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::record::{ProfileArg, duration, size};
+use super::tracer::TracerArgs;
 
 /// Arguments of `listen`.
 #[derive(Debug, Args)]
@@ -25,6 +26,8 @@ pub(crate) struct ListenArgs {
     /// Record what a question needs [default: exits, where -e names none]
     #[arg(long, value_name = "PROFILE")]
     pub(crate) profile: Option<ProfileArg>,
+    #[command(flatten)]
+    pub(crate) tracer: TracerArgs,
     /// The folder with the sessions
     #[arg(short, long, value_name = "DIR", default_value = "guests")]
     pub(crate) output: PathBuf,

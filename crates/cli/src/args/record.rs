@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::tracer::{GuestTracerArgs, TracerArgs};
+
 /// Arguments of `record`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -33,25 +35,8 @@ pub(crate) struct RecordArgs {
     /// VMRUN (AMD's SVM): hyperscope nested tells them
     #[arg(long)]
     pub(crate) nested_writes: bool,
-    /// Record calls of the kernel's functions, too; each traced call is slower, often by more than
-    /// the function takes
-    ///
-    /// Where an instance of tracefs can't have function_graph (before Linux 6.12), the kernel's own
-    /// buffers are used, and get back what was set.
-    #[arg(long, value_name = "TRACER")]
-    pub(crate) tracer: Option<TracerArg>,
-    /// Trace only these functions, as the kernel matches them: 'kvm_*', '*:mod:kvm_amd'
-    #[arg(long = "function", value_name = "PATTERN", requires = "tracer")]
-    pub(crate) functions: Vec<String>,
-    /// Do not trace these functions
-    #[arg(long = "no-function", value_name = "PATTERN", requires = "tracer")]
-    pub(crate) no_functions: Vec<String>,
-    /// With function_graph: trace these functions and what they call, and nothing else
-    #[arg(long = "graph-function", value_name = "PATTERN", requires = "tracer")]
-    pub(crate) graph_functions: Vec<String>,
-    /// With function_graph: follow calls so deep at most
-    #[arg(long, value_name = "N", requires = "tracer", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_depth: Option<u32>,
+    #[command(flatten)]
+    pub(crate) tracer: TracerArgs,
     /// Record only this VM's threads, by its name or its process id
     #[arg(long, value_name = "VM")]
     pub(crate) vm: Option<String>,
@@ -89,22 +74,8 @@ pub(crate) struct RecordArgs {
     /// Record each call of a function of guests' kernels
     #[arg(long = "guest-kprobe", value_name = "FUNCTION [ARGS]", requires = "guests")]
     pub(crate) guest_kprobes: Vec<String>,
-    /// Record calls of functions of guests' kernels, too; each traced call is slower there
-    #[arg(long, value_name = "TRACER", requires = "guests")]
-    pub(crate) guest_tracer: Option<TracerArg>,
-    /// Trace only these functions in guests
-    #[arg(long = "guest-function", value_name = "PATTERN", requires = "guest_tracer")]
-    pub(crate) guest_functions: Vec<String>,
-    /// Do not trace these functions in guests
-    #[arg(long = "guest-no-function", value_name = "PATTERN", requires = "guest_tracer")]
-    pub(crate) guest_no_functions: Vec<String>,
-    /// With function_graph: trace these functions and what they call in guests, and nothing else
-    #[arg(long = "guest-graph-function", value_name = "PATTERN", requires = "guest_tracer")]
-    pub(crate) guest_graph_functions: Vec<String>,
-    /// With function_graph: follow calls in guests so deep at most
-    #[arg(long, value_name = "N", requires = "guest_tracer",
-        value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) guest_max_depth: Option<u32>,
+    #[command(flatten)]
+    pub(crate) guest_tracer: GuestTracerArgs,
     /// Record only what a filter of the kernel's lets through: 'sched_switch prev_pid != 0'
     #[arg(long = "guest-filter", value_name = "EVENT FILTER", requires = "guests")]
     pub(crate) guest_filters: Vec<String>,
@@ -140,16 +111,6 @@ pub(crate) struct RecordArgs {
     /// Clean up after the recorder with this process id once standard input ends
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) guard: Option<u32>,
-}
-
-/// A tracer of functions on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TracerArg {
-    /// Calls
-    Function,
-    /// Calls and returns, with times
-    #[value(name = "function_graph")]
-    FunctionGraph,
 }
 
 /// A choice of events on the command line.

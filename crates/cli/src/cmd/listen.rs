@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(200);
 pub(crate) fn run(args: &ListenArgs) -> anyhow::Result<()> {
     let (over, is_over) = mpsc::channel();
     stop_at_signals(over)?;
-    let (listening, told) = Listening::begin(plan(args))?;
+    let (listening, told) = Listening::begin(plan(args)?)?;
     let places: Vec<String> = args.at.iter().map(ToString::to_string).collect();
     say(&format!("waiting for agents on {}", places.join(", ")));
     let end = args.time.map(|time| Instant::now() + time);
@@ -37,20 +37,21 @@ pub(crate) fn run(args: &ListenArgs) -> anyhow::Result<()> {
     told.try_iter().try_for_each(|what| tell(&what))
 }
 
-fn plan(args: &ListenArgs) -> ListenPlan {
+fn plan(args: &ListenArgs) -> anyhow::Result<ListenPlan> {
     let usual = args.events.is_empty().then_some(Profile::Exits);
-    ListenPlan {
+    Ok(ListenPlan {
         at: args.at.clone(),
         in_guests: InGuests {
             events: args.events.clone(),
             profile: args.profile.map(Profile::from).or(usual),
+            tracer: args.tracer.asked()?,
             buffer_kib: args.buffer,
             quota_bytes: Some(args.quota),
             ..InGuests::default()
         },
         most_guests: args.guests,
         to: args.output.clone(),
-    }
+    })
 }
 
 fn say(text: &str) {

@@ -44,6 +44,20 @@ fn wrong_usage_is_code_2() {
     fails(&window, 2, &["--from", "--until"]);
 }
 
+/// Said before anything is recorded, and by the option's own name.
+#[test]
+fn options_of_tracers_that_do_not_go_together_are_refused() {
+    let own = ["--tracer", "function", "--max-depth", "2"];
+    let of_guests = ["--guest", "x", "--guest-tracer", "function", "--guest-graph-function", "y"];
+    for verb in ["record", "listen"] {
+        fails(&[verb, "--function", "x"], 2, &["--tracer"]);
+        let said = "--graph-function and --max-depth are of --tracer function_graph alone";
+        fails(&[&[verb], &own[..]].concat(), 1, &[said]);
+    }
+    fails(&[&["record"], &of_guests[..]].concat(), 1, &["of --guest-tracer function_graph alone"]);
+    fails(&["record", "--guest-tracer", "function"], 2, &["--guest"]);
+}
+
 #[test]
 fn what_is_no_recording_is_code_1() {
     let folder = tempfile::tempdir().unwrap();

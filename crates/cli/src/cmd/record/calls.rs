@@ -1,49 +1,10 @@
-//! Calls of functions in a recording: which are asked for, and how many came.
+//! Calls of functions in a recording: what tracing them does, and how many came.
 
 use std::io::{self, Write};
 use std::path::Path;
 
-use anyhow::bail;
-use recorder::{FunctionTracer, Recorded, TracerSummary};
+use recorder::{Recorded, TracerSummary};
 use report::count;
-
-use crate::args::record::{RecordArgs, TracerArg};
-
-/// Which calls of the host's functions are recorded.
-pub(super) fn of_host(args: &RecordArgs) -> anyhow::Result<Option<FunctionTracer>> {
-    let patterns = [&args.functions, &args.no_functions, &args.graph_functions];
-    let asked = |tracer| asked(tracer, patterns, args.max_depth, "--");
-    args.tracer.map(asked).transpose()
-}
-
-/// Which calls of guests' functions are recorded.
-pub(super) fn of_guests(args: &RecordArgs) -> anyhow::Result<Option<FunctionTracer>> {
-    let patterns = [&args.guest_functions, &args.guest_no_functions, &args.guest_graph_functions];
-    let asked = |tracer| asked(tracer, patterns, args.guest_max_depth, "--guest-");
-    args.guest_tracer.map(asked).transpose()
-}
-
-/// The tracer that options ask for whose names begin with `prefix`.
-fn asked(
-    tracer: TracerArg,
-    [functions, except, within]: [&Vec<String>; 3],
-    depth: Option<u32>,
-    prefix: &str,
-) -> anyhow::Result<FunctionTracer> {
-    let returns = tracer == TracerArg::FunctionGraph;
-    if !returns && (!within.is_empty() || depth.is_some()) {
-        bail!(
-            "{prefix}graph-function and {prefix}max-depth are of {prefix}tracer function_graph alone"
-        );
-    }
-    Ok(FunctionTracer {
-        returns,
-        functions: functions.clone(),
-        except: except.clone(),
-        within: within.clone(),
-        depth: depth.unwrap_or(0),
-    })
-}
 
 /// Says what a tracer does to its subject.
 pub(super) fn tell(name: &str, functions: Option<usize>, err: &mut impl Write) {
