@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::hypertrace::{assert_late_by, assert_within, build_module_for, lines, stamp};
+use crate::hypertrace::{
+    EASY, Soak, assert_late_by, assert_within, build_module_for, comes_and_goes, lines, stamp,
+};
 use crate::recorded::hyperscope;
 use crate::tool::{TestLab, can_run};
 
@@ -72,19 +74,35 @@ fn an_arm_host_alone_keeps_time_on_all_processors_after_loading() {
     }
 }
 
+/// A host and a guest for which this program, its agent and the module are built.
+fn lab_with_module(name: &'static str) -> Option<TestLab> {
+    let programs = ["hyperscope", "hyperscope-agent"];
+    if !can_run() || !asked_for() || !programs.into_iter().all(is_built) {
+        return None;
+    }
+    let lab = TestLab::new(name);
+    lab.run(&["up", "--arch", "aarch64", "--levels", "2"]).done();
+    build_module_for(&["arm64"]).then_some(lab)
+}
+
+#[test]
+fn the_module_comes_and_goes_under_load_in_a_guest_of_an_arm_host() {
+    let how = Soak {
+        name: "aarch64-soak",
+        arch: "aarch64",
+        channel: "hypercall",
+        up: &[],
+        record: "hypercalls = true\n",
+    };
+    let Some(lab) = lab_with_module(how.name) else { return };
+    comes_and_goes(&lab, &how, EASY);
+}
+
 /// This program and its agent record there, the guest's module tells by HVC, and programs in the host's
 /// kernel collect that: the events that the guest recorded itself.
 #[test]
 fn a_guest_of_an_arm_host_tells_what_it_records_itself() {
-    let programs = ["hyperscope", "hyperscope-agent"];
-    if !can_run() || !asked_for() || !programs.into_iter().all(is_built) {
-        return;
-    }
-    let lab = TestLab::new("aarch64-hypercalls");
-    lab.run(&["up", "--arch", "aarch64", "--levels", "2"]).done();
-    if !build_module_for(&["arm64"]) {
-        return;
-    }
+    let Some(lab) = lab_with_module("aarch64-hypercalls") else { return };
     let temporary = tempfile::tempdir().unwrap();
     let session = temporary.path().join("out");
     let session = session.to_str().unwrap();

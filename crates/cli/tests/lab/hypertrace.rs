@@ -202,10 +202,10 @@ pub(crate) fn assert_late_by(mut late_ns: Vec<i64>, at_least_ns: i64) {
     eprintln!("late by {least} ns at least, {median} in the median; steps differ by {step} ns");
 }
 
-/// What a kernel bears that does nothing else, and what one that watches all its locks does: where each
-/// function is another exit, it takes minutes to walk through a folder.
+/// What a kernel bears that does nothing else, and what one that watches all its locks does, or one whose
+/// emulator is slower: where each function is another exit, it takes minutes to walk through a folder.
 const BRISK: &str = "switches=2000 age=5 walk='ls -R /sys/bus'";
-const EASY: &str = "switches=100 age=50 walk='ls /sys/bus /proc'";
+pub(crate) const EASY: &str = "switches=100 age=50 walk='ls /sys/bus /proc'";
 
 /// Loads and unloads the module under load, with all of its probes, by the channel that `$channel` names.
 const SOAK: &str = "
@@ -215,7 +215,7 @@ const SOAK: &str = "
     all=sched_switch,sched_waking,sched_wakeup,irq,syscalls,functions
     for turn in $(seq 100); do
         insmod /lab/hyperscope_guest.ko channel=$channel functions='vfs_*' probes=$all max_age_ms=$age || exit 1
-        echo turn $turn > /dev/ttyS0
+        echo turn $turn > /dev/console
         $walk > /dev/null
         case $((turn % 4)) in
         1) echo sched_switch > $at && echo syscalls,irq > $at || exit 2;;
@@ -229,7 +229,7 @@ const SOAK: &str = "
     [ $(($(cat /proc/sys/kernel/tainted) | 8192)) = 12288 ] || exit 6
     ! dmesg | grep -iE 'warning|bug|oops|stall|call trace' || exit 7
     # Where the kernel watches its locks, it did so until now.
-    [ ! -e /proc/lockdep_stats ] || { echo lockdep watches > /dev/ttyS0; grep 'debug_locks: *1$' /proc/lockdep_stats; } || exit 8";
+    [ ! -e /proc/lockdep_stats ] || { echo lockdep watches > /dev/console; grep 'debug_locks: *1$' /proc/lockdep_stats; } || exit 8";
 
 /// A kernel for guests in place of the lab's, by its folder of modules, which has it as `vmlinuz`: `kmod/lockdep`
 /// makes one.
@@ -237,21 +237,36 @@ const MODULES: &str = "HYPERSCOPE_LAB_MODULES";
 
 #[test]
 fn the_module_comes_and_goes_under_load() {
-    soak("hypertrace-soak", "hypercall", &[], "");
+    let (name, channel) = ("hypertrace-soak", "hypercall");
+    soak(&Soak { name, arch: "x86_64", channel, up: &[], record: "" });
 }
 
 #[test]
 fn the_module_comes_and_goes_under_load_in_memory() {
-    soak("hypertrace-soak-shm", "shm", &["--guest-shm", "16"], "guest_module = true\n");
+    let up = &["--guest-shm", "16"];
+    let record = "guest_module = true\n";
+    soak(&Soak { name: "hypertrace-soak-shm", arch: "x86_64", channel: "shm", up, record });
 }
 
-fn soak(name: &'static str, channel: &str, up: &[&str], record: &str) {
+/// How the module comes and goes.
+pub(crate) struct Soak {
+    /// The lab's.
+    pub(crate) name: &'static str,
+    pub(crate) arch: &'static str,
+    pub(crate) channel: &'static str,
+    /// What else machines are started with.
+    pub(crate) up: &'static [&'static str],
+    /// What the scenario records beside the host's hypercalls.
+    pub(crate) record: &'static str,
+}
+
+fn soak(how: &Soak) {
     if !can_run_all() {
         return;
     }
-    let lab = TestLab::new(name);
-    let up_with =
-        |kernel: &[&str]| lab.run(&[&["up", "--levels", "2"], up, kernel].concat()).done();
+    let lab = TestLab::new(how.name);
+    let machines = ["up", "--levels", "2", "--arch", how.arch];
+    let up_with = |kernel: &[&str]| lab.run(&[&machines, how.up, kernel].concat()).done();
     let other_kernel = std::env::var(MODULES).ok().filter(|at| !at.is_empty());
     let load = if other_kernel.is_some() { EASY } else { BRISK };
     let built = if let Some(modules) = other_kernel {
@@ -265,17 +280,23 @@ fn soak(name: &'static str, channel: &str, up: &[&str], record: &str) {
     if !built {
         return;
     }
+    comes_and_goes(&lab, how, load);
+}
+
+/// Runs that in a lab which is up, and reads what the host recorded.
+pub(crate) fn comes_and_goes(lab: &TestLab, how: &Soak, load: &str) {
+    let Soak { arch, channel, up, record, .. } = how;
     let temporary = tempfile::tempdir().unwrap();
     let (scenario, session) = (temporary.path().join("soak.toml"), temporary.path().join("out"));
     let text = format!(
         "summary = 'soak'\nlevels = 2\n[guest]\nmodule = true\n{shm}[record]\n{record}\
-         events = ['kvm:kvm_hypercall']\nbuffer_kib = 60000\n[[step]]\ndo = 'run'\nlevel = 2\n\
+         events = ['kvm:kvm_h*']\nbuffer_kib = 60000\n[[step]]\ndo = 'run'\nlevel = 2\n\
          argv = ['sh', '-c', '''channel={channel} {load}{SOAK}''']\n",
-        shm = if up.is_empty() { "" } else { "shm_mib = 16\n" },
+        shm = if up.contains(&"--guest-shm") { "shm_mib = 16\n" } else { "" },
     );
     std::fs::write(&scenario, text).unwrap();
     let (scenario, session) = (scenario.to_str().unwrap(), session.to_str().unwrap());
-    lab.run(&["run", scenario, "-o", session]).done();
+    lab.run(&["run", scenario, "--arch", arch, "-o", session]).done();
     let read = hyperscope(&["hypertrace", session]);
     for event in
         ["sched_switch:", "sched_waking:", "irq_handler_exit:", "sys_exit:", "function_entry:"]
