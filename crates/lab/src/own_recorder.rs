@@ -30,6 +30,8 @@ const WENT_DOWN: &str = "its VM has ended";
 const INTERRUPT: i32 = 2;
 /// How long it may take to begin, and to write what it recorded.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long it may take to end, with the guest that it records.
+const END: Duration = Duration::from_secs(300);
 
 /// Where the agent goes, in the guest.
 const AGENT: &str = "/bin/hyperscope-agent";
@@ -106,6 +108,7 @@ impl OwnRecording {
     pub(crate) fn end(mut self) -> Result<Vec<(String, &'static str)>> {
         let told = self.session.input().signal(INTERRUPT);
         told.map_err(|error| LabError::Channel { level: 1, source: error.into() })?;
+        self.session.must_end_within(END);
         let ended = loop {
             if let Some(ended) = self.attend()? {
                 break ended;

@@ -129,6 +129,12 @@ impl Session {
         self.send(&Message::Exec(exec.clone()))
     }
 
+    /// From here on the started command, which was told to end, has so long to do so: a machine that hangs
+    /// never says that it did.
+    pub(crate) fn must_end_within(&self, time: Duration) {
+        self.patience.set(Some(time));
+    }
+
     /// Takes in the next thing that the started command does; its end, when that is it.
     ///
     /// # Errors

@@ -136,9 +136,8 @@ fn a_collector_that_is_killed_leaves_its_file_and_nothing_in_the_kernel() {
     }
     let lab = TestLab::new("collector-killed");
     lab.run(&["up", "--levels", "2"]).done();
-    for level in ["1", "2"] {
-        lab.run(&["put", level, env!("CARGO_BIN_EXE_hyperscope"), "/bin/hyperscope"]).done();
-    }
+    lab.put_program(1);
+    lab.put_program(2);
     let killer = lab.command(&["exec", "1", "--", "sh", "-c", KILLED]);
     let killer = Patient::start(killer);
     lab.shell(1, "until [ -e /tmp/ready ]; do sleep 0.1; done; sleep 1").done();
@@ -161,10 +160,8 @@ fn who_can_not_collect_is_told_why() {
     }
     let lab = TestLab::new("collector-refused");
     lab.run(&["up", "--levels", "2"]).done();
-    for level in [1, 2] {
-        let level = level.to_string();
-        lab.run(&["put", &level, env!("CARGO_BIN_EXE_hyperscope"), "/bin/hyperscope"]).done();
-    }
+    lab.put_program(1);
+    lab.put_program(2);
     let record = "hyperscope record --hypercalls --for 1s -o /tmp/refused";
     let hidden = format!("mount -t tmpfs none /sys/kernel/btf && {record}");
     let refused =

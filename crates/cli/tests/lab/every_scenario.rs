@@ -1,10 +1,18 @@
 //! All scenarios, level 3 among them. They take minutes: `make test-lab` runs them, which sets
 //! `HYPERSCOPE_LAB_ALL`.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::hypertrace::build_module;
-use crate::tool::{TestLab, can_run};
+use crate::patience::Patient;
+use crate::tool::{Ran, TestLab, can_run};
+
+/// No scenario takes so long, with the boot of its machines.
+const MOST: Duration = Duration::from_secs(400);
+/// Machines of one scenario that may hang, as emulated ones do now and then (`docs/lab.md`).
+const MOST_HUNG: u32 = 2;
 
 #[test]
 fn every_scenario_holds_what_it_says() {
@@ -19,13 +27,27 @@ fn every_scenario_holds_what_it_says() {
     assert!(names.len() >= 8, "{list}");
     let needs_module = |name: &str| name.starts_with("hypertrace") || name == "collected";
     for name in names.into_iter().filter(|name| module || !needs_module(name)) {
-        let folder = tempfile::tempdir().unwrap();
+        let (ran, folder) = ran(&lab, name);
         let to = folder.path().join("out");
-        let ran = lab.run(&["run", name, "-o", to.to_str().unwrap()]).done();
         assert!(ran.stderr.contains("as it must be"), "{name}: {}", ran.stderr);
         if name == "nested" {
             nested_exits_bring_theirs(to.to_str().unwrap());
         }
+    }
+}
+
+/// What a scenario said, and the folder that its session is in.
+fn ran(lab: &TestLab, name: &str) -> (Ran, tempfile::TempDir) {
+    let mut hung = 0;
+    loop {
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("out");
+        let mut scenario = Patient::start(lab.command(&["run", name, "-o", to.to_str().unwrap()]));
+        if scenario.end_within(MOST).is_some() || hung == MOST_HUNG {
+            return (scenario.finish(Duration::ZERO).done(), folder);
+        }
+        hung += 1;
+        eprintln!("{name} hangs: {hung} of {MOST_HUNG} that may; once more");
     }
 }
 

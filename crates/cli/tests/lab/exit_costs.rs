@@ -139,7 +139,7 @@ fn up(name: &'static str) -> TestLab {
     lab.run(&["up", "--levels", "1"]).done();
     // A machine that hosts no guest has KVM at hand, and not loaded.
     lab.shell(1, "hyperscope-labguest host").done();
-    lab.run(&["put", "1", env!("CARGO_BIN_EXE_hyperscope"), "/bin/hyperscope"]).done();
+    lab.put_program(1);
     lab
 }
 

@@ -318,12 +318,7 @@ fn marks_of_programs_reach_the_host() {
     let lab = TestLab::new("marks");
     lab.run(&["up", "--levels", "2"]).done();
     let temporary = tempfile::tempdir().unwrap();
-    // The guest's memory has no room for what only debuggers need.
-    let small = temporary.path().join("hyperscope");
-    let mut strip = Command::new("strip");
-    strip.arg("-o").arg(&small).arg(env!("CARGO_BIN_EXE_hyperscope"));
-    assert!(strip.status().unwrap().success());
-    lab.run(&["put", "2", small.to_str().unwrap(), "/bin/hyperscope"]).done();
+    lab.put_program(2);
     let long = "a text of more bytes than one hypercall has room for, with ä in it";
     let (scenario, session) = (temporary.path().join("marks.toml"), temporary.path().join("out"));
     let text = format!(

@@ -53,7 +53,7 @@ impl Recorded {
         let levels = levels.to_string();
         let up = ["up", "--levels", &levels, "--guest-shm", "8", "--guest-cpus", "2"];
         lab.run(&[&up, more].concat()).done();
-        lab.run(&["put", "1", env!("CARGO_BIN_EXE_hyperscope"), "/bin/hyperscope"]).done();
+        lab.put_program(1);
         let agent = agent();
         lab.run(&["put", &levels, agent.to_str().unwrap(), "/bin/hyperscope-agent"]).done();
         Self { lab, folder: tempfile::tempdir().unwrap() }

@@ -15,7 +15,7 @@ fn one_vm_is_recorded_by_its_name() {
     }
     let lab = TestLab::new("recorder");
     lab.run(&["up", "--levels", "2"]).done();
-    lab.run(&["put", "1", env!("CARGO_BIN_EXE_hyperscope"), "/bin/hyperscope"]).done();
+    lab.put_program(1);
     let script = "hyperscope record --vm l2 --kprobe kvm_vcpu_halt -o /tmp/r -- cat /tmp/end";
     lab.shell(1, "mkfifo /tmp/end").done();
     let mut recorder = lab.command(&["exec", "1", "--", "sh", "-c", script]);

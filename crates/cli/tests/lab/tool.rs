@@ -114,6 +114,17 @@ impl TestLab {
         Patient::start(command).finish(WORKING)
     }
 
+    /// Puts this program into a machine, as /bin/hyperscope. The memory of guests has no room for what only
+    /// debuggers need.
+    pub(crate) fn put_program(&self, level: u8) {
+        let temporary = tempfile::tempdir().unwrap();
+        let small = temporary.path().join("hyperscope");
+        let mut strip = Command::new("strip");
+        strip.arg("-o").arg(&small).arg(env!("CARGO_BIN_EXE_hyperscope"));
+        assert!(strip.status().unwrap().success());
+        self.run(&["put", &level.to_string(), small.to_str().unwrap(), "/bin/hyperscope"]).done();
+    }
+
     /// Processes that know the lab's folder.
     pub(crate) fn processes(&self) -> Vec<String> {
         let run = self.run_folder().display().to_string();

@@ -56,7 +56,7 @@ fn calls_are_recorded_and_what_was_set_is_set_again() {
     }
     let lab = TestLab::new("tracers");
     lab.run(&["up", "--levels", "2"]).done();
-    lab.run(&["put", "1", env!("CARGO_BIN_EXE_hyperscope"), "/bin/hyperscope"]).done();
+    lab.put_program(1);
     for (tracer, script) in
         [("function_graph", GRAPH), ("function", FUNCTION), ("function_graph", KILLED)]
     {
