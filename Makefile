@@ -16,7 +16,7 @@ help:
 	@echo 'make test    format, lints, layers, recordings and all tests'
 	@echo 'make web     build the page of hyperscope report anew, after a change in web/ (needs npm)'
 	@echo 'make test-web  the page in a real browser: numbers, keyboard, dark mode, frame times'
-	@echo 'make test-lab  all scenarios of the lab, nested guests among them: ten minutes'
+	@echo 'make test-lab  all scenarios of the lab, nested guests among them: an hour'
 	@echo 'make test-lockdep  the module of guests in a kernel that finds faults in locking: an hour, most of it to build that'
 	@echo 'make test-lab-aarch64  an emulated Arm host and its guest: two minutes, and ten to build what runs there'
 	@echo 'make agent   the program inside guests that records them, static'
@@ -115,7 +115,7 @@ test-web: test-page
 	cargo build --release --locked --package hyperscope
 	npm run --prefix web e2e
 
-# Minutes of nested kernels: all scenarios of the lab, guests recorded over every channel and through faults.
+# An hour of nested kernels: all scenarios of the lab, guests recorded over every channel and through faults.
 .PHONY: test-lab
 test-lab:
 	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 every_scenario guest trace_cmd bench hypertrace collector boot publish exit_costs nested_writes tracers
@@ -132,7 +132,7 @@ tools:
 
 # Programs that run inside guests, static, for each architecture that can be built for here.
 STATIC := x86_64 aarch64
-static = for arch in $(STATIC); do \
+static = for arch in $(2); do \
 		target=$$arch-unknown-linux-musl; \
 		if [ -d "$$(rustc --print target-libdir --target $$target)" ] || RUST_BACKTRACE=0 rustup target add $$target; then \
 			cargo build --locked --profile labguest --package $(1) --target $$target; \
@@ -143,26 +143,29 @@ static = for arch in $(STATIC); do \
 
 .PHONY: labguest
 labguest:
-	@$(call static,hyperscope-labguest)
+	@$(call static,hyperscope-labguest,$(STATIC))
 
 # TLS has parts in C: what no compiler is found for is built without. The compiler of this machine's
 # own architecture will do for it, with another C library.
-X86_CC := $(shell command -v musl-gcc || { [ "$$(uname -m)" = x86_64 ] && command -v gcc; })
-ARM_CC := $(shell command -v aarch64-linux-gnu-gcc || { [ "$$(uname -m)" = aarch64 ] && command -v gcc; })
+X86_CC = $(shell command -v musl-gcc || { [ "$$(uname -m)" = x86_64 ] && command -v gcc; })
+ARM_CC = $(shell command -v aarch64-linux-gnu-gcc || { [ "$$(uname -m)" = aarch64 ] && command -v gcc; })
 
 .PHONY: agent
 agent: export CC_x86_64_unknown_linux_musl ?= $(X86_CC)
 agent: export CC_aarch64_unknown_linux_musl ?= $(ARM_CC)
 agent:
-	@$(call static,hyperscope-agent $$([ -n "$$(eval echo \$$CC_$${arch}_unknown_linux_musl)" ] || echo --no-default-features))
+	@$(call static,hyperscope-agent $$([ -n "$$(eval echo \$$CC_$${arch}_unknown_linux_musl)" ] || echo --no-default-features),$(STATIC))
 	@ls -l $(TARGET_DIR)/*-unknown-linux-musl/labguest/hyperscope-agent
 
-# Hyperscope itself, for machines of the lab that have no C library, or another architecture.
+# Hyperscope itself, for machines of the lab that have no C library, or another architecture. Parts of it
+# are in C: it is left out where no compiler is found for them.
 .PHONY: static
 static: export CC_x86_64_unknown_linux_musl ?= $(X86_CC)
 static: export CC_aarch64_unknown_linux_musl ?= $(ARM_CC)
+static: with_compiler = $(foreach arch,$(STATIC),$(if $(CC_$(arch)_unknown_linux_musl),$(arch)))
 static:
-	@$(call static,hyperscope)
+	@$(foreach arch,$(filter-out $(with_compiler),$(STATIC)),echo 'hyperscope for $(arch) is left out: no C compiler for it is found';)
+	@$(call static,hyperscope,$(with_compiler))
 
 # The module that guests tell their hosts by, for the lab's kernel; its headers are fetched.
 .PHONY: kmod
