@@ -57,7 +57,7 @@ static __always_inline void hsg_hypercall_wide(u64 number, const u64 *word)
 
 static __always_inline void hsg_hypercall(u64 number, const u64 *word, unsigned int words)
 {
-	if (words == 4)
+	if (words == HSG_USUAL_WORDS)
 		kvm_hypercall4(number, word[0], word[1], word[2], word[3]);
 	else
 		hsg_hypercall_wide(number, word);

@@ -77,9 +77,11 @@ static int choose_shift(void)
 
 	if (!khz)
 		return -EINVAL;
-	if (shift < 0)
-		for (shift = HSG_LEAST_SHIFT; khz >> (shift + 1) >= USUAL_KHZ;)
+	if (shift < 0) {
+		shift = HSG_LEAST_SHIFT;
+		while (khz >> (shift + 1) >= USUAL_KHZ)
 			shift++;
+	}
 	return shift < HSG_LEAST_SHIFT || shift > MOST_SHIFT ? -EINVAL : 0;
 }
 

@@ -30,8 +30,6 @@ const WENT_DOWN: &str = "its VM has ended";
 const INTERRUPT: i32 = 2;
 /// How long it may take to begin, and to write what it recorded.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long it may take to end, with the guest that it records.
-const END: Duration = Duration::from_secs(300);
 
 /// Where the agent goes, in the guest.
 const AGENT: &str = "/bin/hyperscope-agent";
@@ -49,8 +47,8 @@ pub(crate) struct OwnRecording {
     has_hypercalls: bool,
 }
 
-/// Whether this program runs in level 1: it needs a C library that is not older than this system's,
-/// and must have been built for another architecture. For a guest the agent must have been, too.
+/// Whether this program runs in level 1: it was built for the lab's architecture, and needs a C library
+/// that is not older than this system's. For a guest the agent must have been built, too.
 pub(crate) fn can_run(lab: &Lab, arch: Arch, record: &Record) -> Result<bool> {
     let has_agent = !record.has_guest() || labguest::agent(arch).is_some();
     // Scenarios name probes as trace-cmd does: `kprobes:FUNCTION`.
@@ -108,7 +106,7 @@ impl OwnRecording {
     pub(crate) fn end(mut self) -> Result<Vec<(String, &'static str)>> {
         let told = self.session.input().signal(INTERRUPT);
         told.map_err(|error| LabError::Channel { level: 1, source: error.into() })?;
-        self.session.must_end_within(END);
+        self.session.must_end();
         let ended = loop {
             if let Some(ended) = self.attend()? {
                 break ended;

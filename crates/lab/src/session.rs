@@ -66,6 +66,8 @@ pub struct Said {
 
 /// How long an answer may take that needs no work.
 const ANSWER: Duration = Duration::from_secs(20);
+/// How long a recorder may take to end: in an emulated guest of a guest it resets filters for minutes.
+const END: Duration = Duration::from_secs(300);
 
 impl Session {
     /// Opens a session over a channel; a machine that still boots answers when it is up.
@@ -129,10 +131,10 @@ impl Session {
         self.send(&Message::Exec(exec.clone()))
     }
 
-    /// From here on the started command, which was told to end, has so long to do so: a machine that hangs
-    /// never says that it did.
-    pub(crate) fn must_end_within(&self, time: Duration) {
-        self.patience.set(Some(time));
+    /// The started command was told to end, and has so long to do so: a machine that hangs never says that
+    /// it did.
+    pub(crate) fn must_end(&self) {
+        self.patience.set(Some(END));
     }
 
     /// Takes in the next thing that the started command does; its end, when that is it.

@@ -20,8 +20,6 @@ const GUEST: &str = "/tmp/record/host-l2.dat";
 const AGENT_PORT: u32 = 823;
 /// How long trace-cmd may take to begin, and to write what it recorded.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a recorder may take to end: in an emulated guest of a guest it resets filters for minutes.
-const END: Duration = Duration::from_secs(300);
 /// How long short commands may take.
 const SHORT: Duration = Duration::from_secs(30);
 
@@ -57,7 +55,7 @@ impl TraceCmd {
                 .input()
                 .signal(2)
                 .map_err(|error| recording.failed(&error.to_string()))?;
-            recording.session.must_end_within(END);
+            recording.session.must_end();
             return Err(match recording.wait() {
                 Err(error) => error,
                 Ok(()) => recording.failed("it did not begin"),
@@ -70,7 +68,7 @@ impl TraceCmd {
     pub(crate) fn end(mut self, lab: &Lab, record: &Record) -> Result<Vec<(String, &'static str)>> {
         let mut other = lab.session(1)?;
         other.check(&["sh", "-c", &format!("echo > {FOLDER}/end")], PATIENCE)?;
-        self.session.must_end_within(END);
+        self.session.must_end();
         self.wait()?;
         remove_probes(&mut other, record)?;
         let guest = self.has_guest.then(|| (GUEST.to_owned(), "guest-l2.dat"));

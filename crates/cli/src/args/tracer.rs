@@ -65,11 +65,11 @@ impl TracerArgs {
     /// # Errors
     /// When options don't go together.
     pub(crate) fn asked(&self) -> anyhow::Result<Option<FunctionTracer>> {
-        self.asked_with("--")
+        self.clone().asked_with("--")
     }
 
     /// The same by options whose names begin with `prefix`.
-    fn asked_with(&self, prefix: &str) -> anyhow::Result<Option<FunctionTracer>> {
+    fn asked_with(self, prefix: &str) -> anyhow::Result<Option<FunctionTracer>> {
         let Some(tracer) = self.tracer else { return Ok(None) };
         let returns = tracer == TracerArg::FunctionGraph;
         if !returns && (!self.graph_functions.is_empty() || self.max_depth.is_some()) {
@@ -79,9 +79,9 @@ impl TracerArgs {
         }
         Ok(Some(FunctionTracer {
             returns,
-            functions: self.functions.clone(),
-            except: self.no_functions.clone(),
-            within: self.graph_functions.clone(),
+            functions: self.functions,
+            except: self.no_functions,
+            within: self.graph_functions,
             depth: self.max_depth.unwrap_or(0),
         }))
     }

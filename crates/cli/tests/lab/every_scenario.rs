@@ -38,6 +38,7 @@ fn every_scenario_holds_what_it_says() {
 
 /// What a scenario said, and the folder that its session is in.
 fn ran(lab: &TestLab, name: &str) -> (Ran, tempfile::TempDir) {
+    eprintln!("scenario {name}");
     let mut hung = 0;
     loop {
         let folder = tempfile::tempdir().unwrap();
