@@ -16,6 +16,7 @@ help:
 	@echo 'make test    format, lints, layers, recordings and all tests'
 	@echo 'make web     build the page of hyperscope report anew, after a change in web/ (needs npm)'
 	@echo 'make test-web  the page in a real browser: numbers, keyboard, dark mode, frame times'
+	@echo 'make test-hostile  guests, neighbours, files and crashes that mean harm, in full: an hour'
 	@echo 'make test-lab  all scenarios of the lab, nested guests among them: an hour'
 	@echo 'make test-lockdep  the module of guests in a kernel that finds faults in locking: an hour, most of it to build that'
 	@echo 'make test-lab-aarch64  an emulated Arm host and its guest: two minutes, and ten to build what runs there'
@@ -114,6 +115,11 @@ test-web: test-page
 	fi
 	cargo build --release --locked --package hyperscope
 	npm run --prefix web e2e
+
+# What make test runs a sample of: mutated files, crashes at every system call, hostile peers.
+.PHONY: test-hostile
+test-hostile: tools
+	HYPERSCOPE_HOSTILE_ALL=1 cargo test --locked --package hyperscope --test hostile -- --nocapture
 
 # An hour of nested kernels: all scenarios of the lab, guests recorded over every channel and through faults.
 .PHONY: test-lab

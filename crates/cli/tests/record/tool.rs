@@ -1,11 +1,12 @@
 //! Runs the command under test, and looks at tracefs from outside.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
 
 pub(crate) const TRACEFS: &str = "/sys/kernel/tracing";
@@ -29,22 +30,33 @@ impl From<Output> for Ran {
     }
 }
 
+/// Leave to record this machine, until dropped: no other test does meanwhile, in this process or in
+/// another.
+pub(crate) struct Turn {
+    _in_process: MutexGuard<'static, ()>,
+    /// Locked: the kernel gives the lock back however the process ends.
+    _on_machine: File,
+}
+
 /// Whether this machine can be recorded; says why not. Tests that record take turns: they look at
 /// what is left in tracefs.
-pub(crate) fn turn() -> Option<MutexGuard<'static, ()>> {
+pub(crate) fn turn() -> Option<Turn> {
     static TURN: Mutex<()> = Mutex::new(());
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    if !Path::new(TRACEFS).join("instances").is_dir() {
+    let in_process = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let instances = Path::new(TRACEFS).join("instances");
+    if !instances.is_dir() {
         // Mounts it where it isn't, and is allowed to.
         let _ = Command::new("mount").args(["-t", "tracefs", "nodev", TRACEFS]).output();
     }
-    let probe = Path::new(TRACEFS).join("instances/test-of-hyperscope");
-    if fs::create_dir(&probe).is_err() {
+    let locked = File::open(&instances)
+        .and_then(|folder| Ok(flock(&folder, FlockOperation::LockExclusive).map(|()| folder)?));
+    let probe = instances.join("test-of-hyperscope");
+    let (Ok(on_machine), Ok(())) = (locked, fs::create_dir(&probe)) else {
         eprintln!("skipped: no instance of tracefs can be made here");
         return None;
-    }
+    };
     fs::remove_dir(&probe).unwrap();
-    Some(turn)
+    Some(Turn { _in_process: in_process, _on_machine: on_machine })
 }
 
 pub(crate) fn command(arguments: &[&str]) -> Command {
