@@ -38,6 +38,14 @@ pub enum TracefsError {
         /// Functions that are there and look like it.
         similar: Vec<String>,
     },
+    /// What is not written as a probe is.
+    #[error("{probe:?} is no probe: {why}; write FUNCTION [ARGUMENTS]")]
+    NotAProbe {
+        /// As it was asked for.
+        probe: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The kernel refused a probe.
     #[error("the kernel refuses the probe '{probe}'")]
     Probe {

@@ -1,5 +1,7 @@
 //! Probes on kernel functions, in a group of this recording's own.
 
+mod definition;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -26,11 +28,13 @@ impl Probes {
     /// Sets probes, each `FUNCTION [ARGUMENTS]`; their events are `hyperscope_PID:FUNCTION`.
     ///
     /// # Errors
-    /// When there is no such function, or the kernel refuses.
+    /// When one is not written as a probe is, there is no such function, or the kernel refuses.
     pub fn set(tracefs: &Path, probes: &[String]) -> Result<Self> {
+        // All before the first: a list is set as a whole or not at all.
+        let functions =
+            probes.iter().map(|probe| definition::function(probe)).collect::<Result<Vec<_>>>()?;
         let mut set = Self { file: tracefs.join(DEFINITIONS), names: Vec::new() };
-        for probe in probes {
-            let function = probe.split_whitespace().next().unwrap_or("");
+        for (probe, function) in probes.iter().zip(functions) {
             check(tracefs, function)?;
             let name = event_name(function);
             let line = format!("p:{}/{name} {probe}\n", group());
@@ -39,6 +43,12 @@ impl Probes {
             set.names.push(name);
         }
         Ok(set)
+    }
+
+    /// Whether a function can be probed, as far as the kernel tells.
+    #[must_use]
+    pub fn can_probe(tracefs: &Path, function: &str) -> bool {
+        check(tracefs, function).is_ok()
     }
 
     /// Removes the probes of a recorder that is gone.
@@ -112,5 +122,27 @@ fn remove_where(tracefs: &Path, is_gone: impl Fn(u32) -> bool) {
         if pid.is_some_and(&is_gone) {
             let _ = mounted::append(&file, &format!("-:{event}\n"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_written_of_a_list_with_one_that_is_no_probe() {
+        let folder = std::env::temp_dir().join(format!("hyperscope-probes-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let definitions = folder.join(DEFINITIONS);
+        fs::write(&definitions, "").unwrap();
+        let asked = ["vfs_read x=%di".to_owned(), "vfs_write\n-:theirs/probe".to_owned()];
+        let error = Probes::set(&folder, &asked).unwrap_err();
+        assert!(matches!(error, TracefsError::NotAProbe { .. }), "{error}");
+        assert_eq!(fs::read_to_string(&definitions).unwrap(), "");
+        drop(Probes::set(&folder, &asked[..1]).unwrap());
+        let group = group();
+        let written = format!("p:{group}/vfs_read vfs_read x=%di\n-:{group}/vfs_read\n");
+        assert_eq!(fs::read_to_string(&definitions).unwrap(), written);
+        fs::remove_dir_all(folder).unwrap();
     }
 }
