@@ -190,7 +190,7 @@ impl Host<'_> {
                 Kind::Ports(_) | Kind::Memory(_) | Kind::Connect(_) => None,
             };
             let stop: Vec<_> = std::iter::once(leave).chain(listener).collect();
-            let heard = self.control.receive(Wait { most: left, stop: &stop })?;
+            let heard = self.control.receive(Wait::at_most(left).or(&stop))?;
             if heard != Heard::Nothing || Instant::now() >= end || self.leave.is_given() {
                 return Ok(heard);
             }

@@ -122,7 +122,8 @@ impl Mover {
     }
 
     fn send(&mut self) -> io::Result<bool> {
-        let wait = Wait { most: PATIENCE, stop: &[self.signals.abort.fd()] };
+        let abort = [self.signals.abort.fd()];
+        let wait = Wait::at_most(PATIENCE).or(&abort);
         // A sink is whole whatever happened while the lock was held.
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         let more = to.send(self.cpu, &self.from, &mut self.sent, wait)?;
@@ -150,7 +151,8 @@ impl Mover {
 
     /// Sends a page, or that there are no more.
     fn copy(&mut self, page: &[u8]) -> io::Result<()> {
-        let wait = Wait { most: PATIENCE, stop: &[self.signals.abort.fd()] };
+        let abort = [self.signals.abort.fd()];
+        let wait = Wait::at_most(PATIENCE).or(&abort);
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         to.send_copy(self.cpu, page, &mut self.sent, wait)?;
         self.counts.bytes.store(self.sent.bytes, Ordering::Relaxed);

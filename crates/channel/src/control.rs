@@ -10,7 +10,7 @@ use crate::stream::{Stream, Wait};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 8 << 10;
-/// How long the other side may take nothing before it is taken for gone.
+/// How long the other side may take for a message before it is taken for gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What came.
@@ -56,28 +56,44 @@ impl Control {
         Self { carrier, decoder: ControlDecoder::new(), buffer: Box::new([0; READ_BYTES]) }
     }
 
-    /// Sends a message.
+    /// Sends a message, with the patience that an agent has.
     ///
     /// # Errors
     /// When the other side is gone or takes nothing, or the message is too long for one.
     pub fn send(&mut self, session: u64, message: &Message) -> io::Result<()> {
+        self.send_within(session, message, Wait::at_most(PATIENCE))
+    }
+
+    /// Sends a message. What is sent after one that could not be sent whole is not understood.
+    ///
+    /// # Errors
+    /// As [`Control::send`].
+    pub fn send_within(
+        &mut self,
+        session: u64,
+        message: &Message,
+        wait: Wait<'_>,
+    ) -> io::Result<()> {
         let bytes = encode(session, message)
             .ok_or_else(|| io::Error::other("a message is longer than any may be"))?;
-        let wait = Wait::at_most(PATIENCE);
         match &mut self.carrier {
             Carrier::Stream(stream) => stream.write_all(&bytes, wait),
             Carrier::Rings(rings) => rings.write_all(&bytes, wait),
         }
     }
 
-    /// Waits for a message.
+    /// Waits for a message. Bytes that are none don't make it wait longer.
     ///
     /// # Errors
     /// When the stream fails.
     pub fn receive(&mut self, wait: Wait<'_>) -> io::Result<Heard> {
+        let mut any = false;
         loop {
             if let Some((session, message)) = self.decoder.next() {
                 return Ok(Heard::Message(session, message));
+            }
+            if any && wait.is_over() {
+                return Ok(Heard::Nothing);
             }
             let read = match &mut self.carrier {
                 Carrier::Stream(stream) => stream.read(&mut *self.buffer, wait),
@@ -85,7 +101,14 @@ impl Control {
             };
             match read {
                 Ok(0) => return Ok(Heard::End),
-                Ok(read) => self.decoder.push(self.buffer.get(..read).unwrap_or_default()),
+                Ok(read) => {
+                    any = true;
+                    self.decoder.push(self.buffer.get(..read).unwrap_or_default());
+                }
+                // A message that comes slowly is waited for as long as some of it comes.
+                Err(error) if error.kind() == io::ErrorKind::TimedOut && any => {
+                    return Ok(Heard::Nothing);
+                }
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                     return Ok(self.after_silence());
                 }
@@ -111,5 +134,66 @@ impl Control {
             Carrier::Stream(stream) => Some(stream),
             Carrier::Rings(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::signal::Signal;
+
+    /// A control stream, and whoever speaks to it: writes these bytes again and again, until nobody
+    /// listens.
+    fn spoken_to(bytes: &'static [u8], pause: Duration) -> Control {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        std::thread::spawn(move || {
+            while there.write_all(bytes).is_ok() {
+                std::thread::sleep(pause);
+            }
+        });
+        Control::new(Stream::new(here).unwrap())
+    }
+
+    #[test]
+    fn bytes_that_are_no_message_make_nobody_wait_longer() {
+        for (bytes, pause) in
+            [(&b"x"[..], Duration::from_millis(20)), (&[b'x'; 4096], Duration::ZERO)]
+        {
+            let mut control = spoken_to(bytes, pause);
+            let begun = Instant::now();
+            let heard = control.receive(Wait::at_most(Duration::from_millis(300))).unwrap();
+            assert_eq!(heard, Heard::Nothing);
+            assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        }
+    }
+
+    #[test]
+    fn a_flood_of_bytes_hides_no_signal() {
+        let mut control = spoken_to(&[b'x'; 4096], Duration::ZERO);
+        let stop = Signal::new().unwrap();
+        stop.give();
+        let wait = Duration::from_secs(60);
+        let heard = control.receive(Wait::at_most(wait).or(&[stop.fd()])).unwrap();
+        assert_eq!(heard, Heard::Nothing);
+    }
+
+    #[test]
+    fn a_message_that_comes_slowly_comes() {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let mut control = Control::new(Stream::new(here).unwrap());
+        let message = Message::Refused("busy".into());
+        let bytes = encode(7, &message).unwrap();
+        for byte in bytes {
+            there.write_all(&[byte]).unwrap();
+            let heard = control.receive(Wait::at_most(Duration::from_millis(1))).unwrap();
+            if heard != Heard::Nothing {
+                return assert_eq!(heard, Heard::Message(7, message));
+            }
+        }
+        panic!("it did not come");
     }
 }

@@ -7,6 +7,7 @@
 mod address;
 mod batch;
 mod control;
+mod deadline;
 mod device;
 mod listener;
 mod memory;
@@ -23,6 +24,7 @@ mod trace_cmd;
 
 pub use address::{AddressError, GuestAddress, HostAddress, PORT};
 pub use control::{Control, Heard};
+pub use deadline::Deadline;
 pub use device::device_ranges;
 pub use listener::{Listener, Peer};
 pub use memory::{ControlRings, GuestMemory, HostMemory, PageRing, has_shared_memory};

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
@@ -45,41 +45,47 @@ pub struct ControlRings {
 impl ControlRings {
     /// Reads what there is; 0 when the other side has begun anew.
     pub(crate) fn read(&mut self, buffer: &mut [u8], wait: Wait<'_>) -> io::Result<usize> {
-        let end = Instant::now() + wait.most;
         loop {
             match self.from.read(buffer) {
-                Received::Bytes(0) => {}
+                Received::Bytes(0) => pause(self.looks, wait)?,
                 Received::Bytes(read) => return Ok(read),
                 // What comes then begins with a message of its own; what is no message is skipped.
-                Received::NewStream | Received::Damage => continue,
+                // A guest may write such again and again.
+                Received::NewStream | Received::Damage => check(wait)?,
             }
-            pause(end, self.looks, wait)?;
         }
     }
 
     pub(crate) fn write_all(&mut self, bytes: &[u8], wait: Wait<'_>) -> io::Result<()> {
-        let end = Instant::now() + wait.most;
         let mut rest = bytes;
         while !rest.is_empty() {
             match self.to.write(rest) {
-                Written::Bytes(0) => pause(end, ROOM_LOOKS, wait)?,
+                Written::Bytes(0) => pause(ROOM_LOOKS, wait)?,
                 Written::Bytes(written) => rest = rest.get(written..).unwrap_or_default(),
-                // The other side has not seen the beginning.
-                Written::NewPeer => rest = bytes,
+                // The other side has not seen the beginning. It may say so for ever.
+                Written::NewPeer => {
+                    check(wait)?;
+                    rest = bytes;
+                }
             }
         }
         Ok(())
     }
 }
 
+/// Whether one may go on at once.
+fn check(wait: Wait<'_>) -> io::Result<()> {
+    if wait.is_over() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
+}
+
 /// Sleeps until the next look.
-fn pause(end: Instant, looks: Duration, wait: Wait<'_>) -> io::Result<()> {
-    let left = end.saturating_duration_since(Instant::now());
+fn pause(looks: Duration, wait: Wait<'_>) -> io::Result<()> {
+    let left = wait.left();
     if left.is_zero() {
         return Err(io::ErrorKind::TimedOut.into());
     }
     let mut fds: Vec<_> =
-        wait.stop.iter().map(|stop| PollFd::from_borrowed_fd(*stop, PollFlags::IN)).collect();
+        wait.stop().iter().map(|stop| PollFd::from_borrowed_fd(*stop, PollFlags::IN)).collect();
     match poll(&mut fds, Timespec::try_from(left.min(looks)).ok().as_ref()) {
         Ok(0) | Err(rustix::io::Errno::INTR) => Ok(()),
         Ok(_) => Err(io::ErrorKind::TimedOut.into()),
@@ -252,9 +258,8 @@ impl PageRing {
     }
 
     fn wait_for_room(&mut self, sent: &mut Sent, wait: Wait<'_>) -> io::Result<()> {
-        let end = Instant::now() + wait.most;
         while self.ring.is_full() {
-            if let Err(error) = pause(end, ROOM_LOOKS, wait) {
+            if let Err(error) = pause(ROOM_LOOKS, wait) {
                 sent.bytes += self.in_pipe as u64;
                 sent.lost_bytes += self.in_pipe as u64;
                 let pages = (self.in_pipe / self.page_size.max(1)) as u64;

@@ -203,7 +203,7 @@ impl StreamSink {
         {
             self.stream = reopen().ok();
             if self.stream.is_none() {
-                std::thread::sleep(BEFORE_NEXT_TRY.min(wait.most));
+                std::thread::sleep(BEFORE_NEXT_TRY.min(wait.left()));
             }
         }
         self.stream.is_some()

@@ -2,25 +2,62 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
-/// How long one waits for the other side.
+use crate::deadline::Deadline;
+
+/// How long one waits for the other side, in all: the end is fixed when this is made, however many
+/// reads and writes it is used for. To wait anew, one has to make another.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait<'a> {
-    /// No longer than this.
-    pub most: Duration,
-    /// Nor longer than until one of these can be read.
-    pub stop: &'a [BorrowedFd<'a>],
+    until: Deadline,
+    stop: &'a [BorrowedFd<'a>],
 }
 
-impl Wait<'_> {
-    /// So long, whatever happens.
+impl<'a> Wait<'a> {
+    /// Until then, whatever happens.
+    #[must_use]
+    pub fn until(until: Deadline) -> Self {
+        Self { until, stop: &[] }
+    }
+
+    /// So long from now, whatever happens.
     #[must_use]
     pub fn at_most(most: Duration) -> Self {
-        Self { most, stop: &[] }
+        Self::until(Deadline::after(most))
+    }
+
+    /// The same, but no longer than until one of these can be read.
+    #[must_use]
+    pub fn or<'b>(self, stop: &'b [BorrowedFd<'b>]) -> Wait<'b> {
+        Wait { until: self.until, stop }
+    }
+
+    /// Whether it has ended. Reads and writes that need not wait are done all the same: whoever reads
+    /// in a loop asks this, since the other side may always have something to say.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.until.has_passed() || self.is_stopped()
+    }
+
+    /// Time that is left.
+    pub(crate) fn left(&self) -> Duration {
+        self.until.left()
+    }
+
+    /// What ends it early.
+    pub(crate) fn stop(&self) -> &'a [BorrowedFd<'a>] {
+        self.stop
+    }
+
+    fn is_stopped(&self) -> bool {
+        let from = |fd: &BorrowedFd<'a>| PollFd::from_borrowed_fd(*fd, PollFlags::IN);
+        let mut fds: Vec<_> = self.stop.iter().map(from).collect();
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        !fds.is_empty() && poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 }
 
@@ -121,8 +158,8 @@ impl Stream {
     /// Writes everything.
     ///
     /// # Errors
-    /// [`io::ErrorKind::TimedOut`] when the other side has taken nothing for so long; it may have
-    /// taken a part before.
+    /// [`io::ErrorKind::TimedOut`] when the other side has not taken all of it by then; it may have
+    /// taken a part.
     pub fn write_all(&self, mut bytes: &[u8], wait: Wait<'_>) -> io::Result<()> {
         while !bytes.is_empty() {
             let written = self.retry(For::Room, wait, |fd| Ok(rustix::io::write(fd, bytes)?))?;
@@ -149,15 +186,13 @@ impl Stream {
         wait: Wait<'_>,
         mut operation: impl FnMut(BorrowedFd<'_>) -> io::Result<usize>,
     ) -> io::Result<usize> {
-        let end = Instant::now() + wait.most;
         loop {
             match operation(self.fd.as_fd()) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 other => return other,
             }
-            let left = end.saturating_duration_since(Instant::now());
-            if self.wait(what, Wait { most: left, ..wait })? == Waited::Over {
+            if self.wait(what, wait)? == Waited::Over {
                 return Err(io::ErrorKind::TimedOut.into());
             }
         }
@@ -167,8 +202,8 @@ impl Stream {
         let flags = if what == For::Bytes { PollFlags::IN } else { PollFlags::OUT };
         let mut fds = vec![PollFd::new(&self.fd, flags)];
         fds.extend(wait.stop.iter().map(|stop| PollFd::from_borrowed_fd(*stop, PollFlags::IN)));
-        let most = Timespec::try_from(wait.most).ok();
-        match poll(&mut fds, most.as_ref()) {
+        let left = wait.left();
+        match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
             Ok(0) => return Ok(Waited::Over),
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => return Ok(Waited::Ready),
@@ -181,7 +216,7 @@ impl Stream {
         }
         if !own.contains(flags) && own.contains(PollFlags::HUP) {
             // A port without a client; a socket that has ended says so at the next operation.
-            std::thread::sleep(AGAIN.min(wait.most));
+            std::thread::sleep(AGAIN.min(left));
         }
         Ok(Waited::Ready)
     }

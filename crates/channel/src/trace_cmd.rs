@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::net::sockopt::set_tcp_quickack;
 use wire::trace_cmd::{MOST_BYTES, Message, ReadError, decode, encode};
@@ -44,12 +44,20 @@ impl TraceCmd {
         self.patience = patience;
     }
 
-    /// Sends a message.
+    /// Sends a message, with the patience that was set.
     ///
     /// # Errors
     /// When the other side is gone or takes nothing, or the message is too long for one.
     pub fn send(&mut self, message: &Message) -> io::Result<()> {
-        self.stream.write_all(&encode(message)?, Wait::at_most(self.patience))
+        self.send_within(message, Wait::at_most(self.patience))
+    }
+
+    /// Sends a message. What is sent after one that could not be sent whole is not understood.
+    ///
+    /// # Errors
+    /// As [`TraceCmd::send`].
+    pub fn send_within(&mut self, message: &Message, wait: Wait<'_>) -> io::Result<()> {
+        self.stream.write_all(&encode(message)?, wait)
     }
 
     /// Waits for a message; None when none came. What came of one stays for the next time.
@@ -57,20 +65,25 @@ impl TraceCmd {
     /// # Errors
     /// When the other side is gone, or sends what is no message.
     pub fn receive(&mut self, wait: Wait<'_>) -> Result<Option<Message>, ReadError> {
-        let end = Instant::now() + wait.most;
+        let mut any = false;
         loop {
             if let Some((message, taken)) = decode(&self.bytes)? {
                 self.bytes.drain(..taken);
                 return Ok(Some(message));
             }
+            if any && wait.is_over() {
+                return Ok(None);
+            }
             if self.is_prompt {
                 // It holds for a while only. What is no TCP connection knows nothing of it.
                 let _ = set_tcp_quickack(&self.stream, true);
             }
-            let most = end.saturating_duration_since(Instant::now());
-            match self.stream.read(&mut *self.room, Wait { most, ..wait }) {
+            match self.stream.read(&mut *self.room, wait) {
                 Ok(0) => return Err(ReadError::Closed),
-                Ok(read) => self.bytes.extend(self.room.get(..read).unwrap_or_default()),
+                Ok(read) => {
+                    any = true;
+                    self.bytes.extend(self.room.get(..read).unwrap_or_default());
+                }
                 Err(error) => match error.kind() {
                     io::ErrorKind::TimedOut => return Ok(None),
                     io::ErrorKind::ConnectionReset => return Err(ReadError::Closed),

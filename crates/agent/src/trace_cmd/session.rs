@@ -180,7 +180,7 @@ fn end(recording: Recording, host: &mut TraceCmd) -> Result<Vec<CpuEnd>> {
 /// Waits until the host ends the recording, or it is time to leave. One that is gone has no use for the rest of it.
 fn until_closed(host: &mut TraceCmd, leave: &Signal) -> Result<()> {
     while !leave.is_given() {
-        match host.receive(Wait { most: RECORDING, stop: &[leave.fd()] }) {
+        match host.receive(Wait::at_most(RECORDING).or(&[leave.fd()])) {
             Ok(Some(Message::Close)) => return Ok(()),
             Ok(Some(Message::NotSupported) | None) => {}
             Ok(Some(_)) => host.send(&Message::NotSupported)?,

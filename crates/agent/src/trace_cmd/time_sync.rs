@@ -66,7 +66,8 @@ impl Guest {
         let mut host = TraceCmd::new(stream).prompt();
         let own = sched_getaffinity(None);
         loop {
-            let wait = Wait { most: NEXT_ROUND, stop: &[stop.fd()] };
+            let stop_fds = [stop.fd()];
+            let wait = Wait::at_most(NEXT_ROUND).or(&stop_fds);
             let probed = match host.receive(wait) {
                 Ok(Some(Message::TimeSync(sync))) => sync.probed_cpu(),
                 _ => None,

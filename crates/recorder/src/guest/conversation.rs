@@ -136,7 +136,7 @@ impl Talk {
             // Once told to stop, nothing but the guest ends a wait.
             let fds = [self.stop.fd()];
             let stop = if self.stopping.is_none() { fds.as_slice() } else { &[] };
-            match self.control.receive(Wait { most: Duration::from_secs(1), stop }) {
+            match self.control.receive(Wait::at_most(Duration::from_secs(1)).or(stop)) {
                 Ok(Heard::Message(session, message)) if session == self.session => {
                     if self.take(message) {
                         break None;

@@ -88,10 +88,11 @@ fn receive(stream: &Stream, session: u64, files: &GuestFiles, stop: &Signal) {
     let mut decoder = PageDecoder::new(session);
     let mut arriving = Arriving::new(files);
     let mut is_over = false;
+    let stops = [stop.fd()];
     loop {
         let wait = match is_over {
-            false if arriving.is_whole() => Wait { most: CONFIRM, stop: &[stop.fd()] },
-            false => Wait { most: LOOK, stop: &[stop.fd()] },
+            false if arriving.is_whole() => Wait::at_most(CONFIRM).or(&stops),
+            false => Wait::at_most(LOOK).or(&stops),
             true => Wait::at_most(REST),
         };
         let read = match stream.read(&mut buffer, wait) {

@@ -52,8 +52,8 @@ fn receive(cpu: u32, stream: &Stream, files: &GuestFiles, stop: &Signal) -> io::
     let (mut used, mut offset) = (0, 0_u64);
     let mut is_over = false;
     let ended = loop {
-        let wait =
-            if is_over { Wait::at_most(REST) } else { Wait { most: LOOK, stop: &[stop.fd()] } };
+        let stops = [stop.fd()];
+        let wait = if is_over { Wait::at_most(REST) } else { Wait::at_most(LOOK).or(&stops) };
         let room = buffer.get_mut(used..).unwrap_or_default();
         match stream.read(room, wait) {
             Ok(0) => break Ok(()),

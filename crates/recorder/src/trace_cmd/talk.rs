@@ -98,7 +98,7 @@ fn talk(
 fn until_stopped(agent: &mut TraceCmd, stop: &Signal) -> Result<(), String> {
     let mut unasked = 0;
     while !stop.is_given() {
-        match agent.receive(Wait { most: SILENCE, stop: &[stop.fd()] }) {
+        match agent.receive(Wait::at_most(SILENCE).or(&[stop.fd()])) {
             Ok(None) => {}
             Ok(Some(Message::Close | Message::CloseResponse)) => {
                 return Err("its agent has stopped by itself".into());

@@ -1,0 +1,44 @@
+//! The time at which a wait ends, computed once: whatever the other side sends meanwhile does not move it.
+
+use std::time::{Duration, Instant};
+
+/// A wait that nobody is meant to see the end of.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// A point in time by which something must be over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadline(Instant);
+
+impl Deadline {
+    /// The deadline that is so far away now.
+    #[must_use]
+    pub fn after(time: Duration) -> Self {
+        let now = Instant::now();
+        Self(now.checked_add(time.min(FOR_EVER)).unwrap_or(now))
+    }
+
+    /// Time that is left; none when it has passed.
+    #[must_use]
+    pub fn left(self) -> Duration {
+        self.0.saturating_duration_since(Instant::now())
+    }
+
+    /// Whether it has passed.
+    #[must_use]
+    pub fn has_passed(self) -> bool {
+        self.left().is_zero()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_passes_once_and_can_be_far_away() {
+        assert!(Deadline::after(Duration::ZERO).has_passed());
+        let far = Deadline::after(Duration::MAX);
+        assert!(!far.has_passed() && far.left() > Duration::from_secs(3600));
+        assert!(Deadline::after(Duration::ZERO) < far);
+    }
+}
