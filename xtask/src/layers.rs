@@ -52,10 +52,11 @@ const LAYERS: &[(&str, &[&str])] = &[
         "bench",
         &["analyses", "exitcost", "hypertrace", "lab", "labwire", "report", "sources", "stats"],
     ),
-    ("tracefs", &["abi", "ringbuf", "sys"]),
+    ("folder", &[]),
+    ("tracefs", &["abi", "folder", "ringbuf", "sys"]),
     ("wire", &[]),
     ("channel", &["shmring", "sys", "tracefs", "wire"]),
-    ("agent", &["abi", "channel", "steal", "sys", "tracedat", "tracefs", "wire"]),
+    ("agent", &["abi", "channel", "folder", "steal", "sys", "tracedat", "tracefs", "wire"]),
     // What a host tells guests of their vCPUs: made by the one, read by the other.
     (
         "publish",
@@ -65,10 +66,20 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("steal", &["abi", "ringbuf", "shmring", "sys", "tracedat"]),
-    ("collector", &["channel", "collected", "sys", "tracefs"]),
+    ("collector", &["channel", "collected", "folder", "sys", "tracefs"]),
     (
         "recorder",
-        &["abi", "channel", "collector", "hypertrace", "sys", "tracedat", "tracefs", "wire"],
+        &[
+            "abi",
+            "channel",
+            "collector",
+            "folder",
+            "hypertrace",
+            "sys",
+            "tracedat",
+            "tracefs",
+            "wire",
+        ],
     ),
 ];
 

@@ -19,6 +19,21 @@ const UNSAFE_HOME: &str = "crates/sys";
 /// A file that is longer holds more than one subject.
 const MOST_LINES: usize = 600;
 
+/// Where files are made only through the crate `folder`: they are a session's, written by root into
+/// places that others may have prepared.
+const CHECKED_FOLDERS: &str = "crates/recorder/src";
+
+/// What makes, replaces or removes files by their path.
+const BY_PATH: &[&str] = &[
+    "fs::write(",
+    "fs::rename(",
+    "fs::copy(",
+    "fs::remove_file(",
+    "fs::remove_dir_all(",
+    "File::create",
+    "OpenOptions",
+];
+
 /// What may follow the keyword where it makes code unsafe.
 const UNSAFE_USES: &[&str] = &[" {", "{", " fn ", " impl", " extern", " trait ", "(", " &"];
 
@@ -70,6 +85,14 @@ fn faults_of(path: &Path, text: &str) -> Vec<String> {
             used.map(|(at, _)| format!("{shown}:{}: unsafe outside {UNSAFE_HOME}", at + 1)),
         );
     }
+    if path.starts_with(CHECKED_FOLDERS) && !path.ends_with("hostile.rs") {
+        let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        let by_path = |line: &str| BY_PATH.iter().any(|word| line.contains(word));
+        let used = product.lines().enumerate().filter(|(_, line)| by_path(line));
+        faults.extend(used.map(|(at, _)| {
+            format!("{shown}:{}: a file of a session is not made through SessionFolder", at + 1)
+        }));
+    }
     faults
 }
 
@@ -105,5 +128,8 @@ mod tests {
         let text = ["//! Pages.\n", "unsafe", " {}\n"].concat();
         assert_eq!(faults_of(path, &text).len(), 1);
         assert_eq!(faults_of(Path::new("crates/sys/src/file_map.rs"), &text).len(), 0);
+        let text = "//! Pages.\nfs::write(path, bytes)?;\n";
+        assert_eq!(faults_of(Path::new("crates/recorder/src/pump.rs"), text).len(), 1);
+        assert_eq!(faults_of(path, text), Vec::<String>::new());
     }
 }

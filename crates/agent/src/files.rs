@@ -1,11 +1,12 @@
 //! Records this machine into a folder of its own, for nobody in particular: to be fetched later, from
 //! a machine that no channel leads to. The folder is a recording as it is.
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
 use std::time::Duration;
 
 use channel::{PageSink, Signal, Stream, StreamSink};
+use folder::{Folder, Modes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wire::Start;
 
@@ -19,16 +20,19 @@ use crate::recording::{Ended, Prepared};
 /// When the kernel refuses, or a file can't be written.
 pub fn record(folder: &Path, start: &Start, time: Option<Duration>) -> Result<String> {
     let prepared = Prepared::new(start)?;
-    let failed = |path: PathBuf| {
+    let failed = |name: &str| {
+        let path = folder.join(name);
         move |error: std::io::Error| {
             AgentError::Refused(format!("cannot write {}: {error}", path.display()))
         }
     };
+    let (to, _) = Folder::open_or_make(folder, Modes::default(), None).map_err(failed(""))?;
     let (started, texts) = (prepared.started(), prepared.texts().clone());
-    texts.write(folder, &started.clock_line)?;
+    texts.write(&to, &started.clock_line)?;
     let sink = |cpu: &u32| {
-        let path = folder.join(format!("cpu{cpu}"));
-        let file = File::create(&path).map_err(failed(path))?;
+        let name = format!("cpu{cpu}");
+        let file = to.remove_if_there(&name).and_then(|()| to.create_new(&name));
+        let file = File::from(file.map_err(failed(&name))?);
         let sink = StreamSink::bare(Stream::new(file)?, texts.page_size() as usize)?;
         Ok(PageSink::Stream(Box::new(sink)))
     };
@@ -39,8 +43,8 @@ pub fn record(folder: &Path, start: &Start, time: Option<Duration>) -> Result<St
     let recording = prepared.begin(sinks)?;
     wait(&leave, time);
     let Ended { cpus, names, status, .. } = recording.end()?;
-    let path = folder.join("saved_cmdlines");
-    fs::write(&path, names).map_err(failed(path))?;
+    let file = "saved_cmdlines";
+    to.write_anew(file, &names).map_err(failed(file))?;
     if let Some(fault) = cpus.iter().find_map(|cpu| cpu.fault.as_ref()) {
         return Err(AgentError::Refused(format!("not everything was recorded: {fault}")));
     }

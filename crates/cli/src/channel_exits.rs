@@ -1,10 +1,8 @@
 //! How many exits the channels to a session's guests caused, counted in the host's own recording.
 
-use std::path::Path;
-
 use analyses::{DeviceAddresses, device_exits};
 use anyhow::Context;
-use recorder::{GuestSummary, Recorded};
+use recorder::{GuestSummary, Recorded, SessionFolder};
 
 use crate::progress::Progress;
 
@@ -13,7 +11,7 @@ use crate::progress::Progress;
 ///
 /// # Errors
 /// When the host's recording can't be read, or the session not written.
-pub(crate) fn count(recorded: &mut Recorded, session: &Path) -> anyhow::Result<()> {
+pub(crate) fn count(recorded: &mut Recorded, session: &SessionFolder) -> anyhow::Result<()> {
     let devices: Vec<(usize, DeviceAddresses)> = (0..)
         .zip(&recorded.guests)
         .filter_map(|(at, guest)| Some((at, addresses(guest, recorded)?)))
@@ -22,7 +20,7 @@ pub(crate) fn count(recorded: &mut Recorded, session: &Path) -> anyhow::Result<(
         return Ok(());
     }
     let failed = "the exits that channels caused are not counted";
-    let host = sources::open(&session.join("host.dat")).context(failed)?;
+    let host = sources::open(&session.path().join("host.dat")).context(failed)?;
     let bar = Progress::new(host.stored_len());
     let (guests, devices): (Vec<usize>, Vec<DeviceAddresses>) = devices.into_iter().unzip();
     let counts = device_exits(&host, &devices, &|bytes| bar.advance(bytes));

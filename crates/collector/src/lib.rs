@@ -12,8 +12,6 @@ mod kernel_types;
 mod programs;
 mod writer;
 
-use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -21,6 +19,7 @@ use std::time::Duration;
 
 use channel::Signal;
 use collected::{Begin, Counts, VERSION};
+use folder::OutFile;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::clock::TraceClock;
@@ -81,11 +80,11 @@ impl Loaded {
     ///
     /// # Errors
     /// When KVM is not there, or the file can't be written.
-    pub fn begin(self, to: &Path) -> Result<Collector> {
+    pub fn begin(self, file: OutFile) -> Result<Collector> {
         let Self { plan, mut clock, mut programs } = self;
-        let file = File::create_new(to).map_err(CollectError::io("make", to))?;
+        let to = file.path().to_owned();
         let bytes = Arc::new(AtomicU64::new(0));
-        let mut writer = Writer::new(file, to, Arc::clone(&bytes));
+        let mut writer = Writer::new(file, Arc::clone(&bytes));
         writer.begin(&Begin {
             version: VERSION,
             words: plan.words.into(),
@@ -97,10 +96,10 @@ impl Loaded {
         writer.pair(clock.pair()?)?;
         writer.flush()?;
         programs.attach()?;
-        let stop = Signal::new().map_err(CollectError::io("make an event for", to))?;
+        let stop = Signal::new().map_err(CollectError::io("make an event for", &to))?;
         let mover = Mover { programs, clock, writer, stop: stop.clone() };
         let thread = thread::Builder::new().name("collector".into()).spawn(move || mover.run());
-        let thread = thread.map_err(CollectError::io("start a thread for", to))?;
+        let thread = thread.map_err(CollectError::io("start a thread for", &to))?;
         Ok(Collector { stop, bytes, thread })
     }
 }

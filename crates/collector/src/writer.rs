@@ -1,12 +1,12 @@
 //! The file: entries behind each other, each whole when it is written.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use collected::{Begin, ClockPair, Counts, Entry};
+use folder::OutFile;
 
 use crate::error::{CollectError, Result};
 
@@ -15,7 +15,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Writer {
-    file: BufWriter<File>,
+    file: BufWriter<OutFile>,
     path: PathBuf,
     written: Arc<AtomicU64>,
     hypercalls: u64,
@@ -23,9 +23,10 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Writes to a file; `written` is told of its bytes.
-    pub(crate) fn new(file: File, path: &Path, written: Arc<AtomicU64>) -> Self {
+    pub(crate) fn new(file: OutFile, written: Arc<AtomicU64>) -> Self {
+        let path = file.path().to_owned();
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
-        Self { file, path: path.to_owned(), written, hypercalls: 0 }
+        Self { file, path, written, hypercalls: 0 }
     }
 
     pub(crate) fn begin(&mut self, begin: &Begin) -> Result<()> {

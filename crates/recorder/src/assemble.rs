@@ -1,9 +1,9 @@
 //! Makes one trace.dat of the pages of all CPUs.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Read};
-use std::path::Path;
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
 
+use folder::Folder;
 use tracedat::{
     BufferSpec, Contents, Guest, Header, TimeShift, TraceDatWriter, Tsc2Nsec, id, option,
 };
@@ -39,43 +39,46 @@ pub(crate) struct About<'a> {
 /// Told of bytes written.
 pub(crate) type Tick<'a> = &'a dyn Fn(u64);
 
-/// Writes a trace.dat from the pages in a folder.
+/// Writes a trace.dat of this name into a folder, from the pages in another. It is on the disk when
+/// this returns: pages can be removed then.
 pub(crate) fn write(
     texts: &Texts,
     about: &About<'_>,
-    from: &Path,
-    to: &Path,
+    from: &Folder,
+    (to, name): (&Folder, &str),
     tick: Tick<'_>,
 ) -> Result<()> {
-    let unfinished = to.with_extension("dat.new");
-    let written = write_new(texts, about, from, &unfinished, tick);
+    let unfinished = format!("{name}.new");
+    let written = write_new(texts, about, from, (to, &unfinished), tick).and_then(|()| {
+        to.rename(&unfinished, name).map_err(RecordError::io("write", &to.path().join(name)))
+    });
     if written.is_err() {
         // A full disk has better use for the room; the pages are where they were.
-        let _ = fs::remove_file(&unfinished);
+        let _ = to.remove(&unfinished);
     }
-    written?;
-    fs::rename(&unfinished, to).map_err(RecordError::io("write", to))
+    written
 }
 
 fn write_new(
     texts: &Texts,
     about: &About<'_>,
-    from: &Path,
-    unfinished: &Path,
+    from: &Folder,
+    (to, unfinished): (&Folder, &str),
     tick: Tick<'_>,
 ) -> Result<()> {
-    let file = File::create(unfinished).map_err(RecordError::io("make", unfinished))?;
+    let path = to.path().join(unfinished);
+    let file = to.create_new(unfinished).map_err(RecordError::io("make", &path))?;
     let out = BufWriter::with_capacity(1 << 20, file);
     let contents = contents(texts, about);
-    let failed = || RecordError::io("write", unfinished);
+    let failed = || RecordError::io("write", &path);
     let mut writer = TraceDatWriter::new(out, &contents).map_err(failed())?;
     for cpu in &about.cpus {
-        let path = pages(from, *cpu);
-        let file = File::open(&path).map_err(RecordError::io("read", &path))?;
+        let name = pages(*cpu);
+        let file = from.read(&name).map_err(RecordError::io("read", &from.path().join(name)))?;
         writer.write_cpu("", *cpu, Ticking { file, tick }).map_err(failed())?;
     }
-    writer.finish().map_err(failed())?;
-    Ok(())
+    let mut out = writer.finish().map_err(failed())?;
+    out.flush().and_then(|()| out.get_ref().sync()).map_err(failed())
 }
 
 /// Tells of bytes read.

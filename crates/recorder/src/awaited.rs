@@ -10,6 +10,7 @@ use crate::error::{RecordError, Result, with_causes};
 use crate::guests::{self, Guests, SharedGuests};
 use crate::plan::Plan;
 use crate::pump::stop_signal;
+use crate::session_folder::SessionFolder;
 
 /// How long after one try the next is made.
 const BETWEEN_TRIES: Duration = Duration::from_millis(500);
@@ -24,6 +25,7 @@ pub(crate) struct Awaited {
 /// What the thread knows.
 struct Waiter {
     plan: Plan,
+    folder: SessionFolder,
     host_clock: String,
     /// The host's; each guest gets one after it.
     number: u64,
@@ -44,14 +46,16 @@ impl Awaited {
     /// has.
     pub(crate) fn begin(
         plan: &Plan,
+        folder: &SessionFolder,
         host_clock: String,
         number: u64,
         to: SharedGuests,
     ) -> Result<Self> {
         let stop = stop_signal()?;
-        let waiter = Waiter { plan: plan.clone(), host_clock, number, to, stop: stop.clone() };
+        let (plan, session) = (plan.clone(), folder.clone());
+        let waiter = Waiter { plan, folder: session, host_clock, number, to, stop: stop.clone() };
         let thread = thread::Builder::new().name("awaited".into()).spawn(move || waiter.run());
-        let thread = thread.map_err(RecordError::io("wait for the guests of", &plan.to))?;
+        let thread = thread.map_err(RecordError::io("wait for the guests of", folder.path()))?;
         Ok(Self { stop, thread })
     }
 
@@ -96,7 +100,7 @@ impl Waiter {
             return false;
         }
         let mut begun = Guests::default();
-        let began = begun.begin(ready, what, &self.host_clock, &self.plan.to);
+        let began = begun.begin(ready, what, &self.host_clock, &self.folder);
         // One that failed to begin has said why, and may have sent something all the same.
         self.to.lock().add(begun);
         faults.extend(began.err().map(|error| with_causes(&error)));

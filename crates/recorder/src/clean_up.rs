@@ -3,19 +3,21 @@
 use std::fs;
 use std::path::Path;
 
+use folder::{Folder, Modes};
 use tracefs::{Instance, Probes, RawPages, Tracefs, page_size};
 
 use crate::error::{RecordError, Result};
-use crate::hypercalls;
 use crate::pages_folder::pages;
 use crate::pump::{Pump, stop_signal};
 use crate::recording::FOLDER;
+use crate::session_folder::SessionFolder;
 
-/// Whether a folder has a recording in it already.
-#[must_use]
-pub fn holds_recording(folder: &Path) -> bool {
-    let is_there = |name| folder.join(name).exists();
-    is_there("host.dat") || is_there(FOLDER) || is_there(hypercalls::FILE)
+/// Whether this system lets this user trace.
+///
+/// # Errors
+/// Why not.
+pub fn check_access() -> Result<()> {
+    Ok(Tracefs::find().map(drop)?)
 }
 
 /// Finishes what the recorder with this process id left, once it is gone: what is still in the
@@ -27,33 +29,34 @@ pub fn holds_recording(folder: &Path) -> bool {
 pub fn clean_up(pid: u32, session: Option<&Path>) -> Result<()> {
     let tracefs = Tracefs::find()?;
     let Some(instance) = Instance::of(&tracefs, pid) else { return Ok(()) };
-    let folder = session.map(|session| session.join(FOLDER));
+    let session = session.and_then(|path| SessionFolder::take_over(path, Modes::default()).ok());
     // Else it wrote no pages, or somebody has taken them away.
-    let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
+    let folder = session.as_ref().and_then(|session| session.existing_subfolder(FOLDER).ok());
+    let Some(folder) = folder else {
         drop(instance);
         Probes::remove_of(tracefs.root(), pid);
         return Ok(());
     };
     let drained = drain(&instance, &folder);
     let cmdlines = fs::read(tracefs.root().join("saved_cmdlines")).unwrap_or_default();
-    let named = fs::write(folder.join("saved_cmdlines"), cmdlines);
+    let named = folder.write_anew("saved_cmdlines", &cmdlines);
     drop(instance);
     Probes::remove_of(tracefs.root(), pid);
-    drained.and_then(|()| named.map_err(RecordError::io("write", &folder)))
+    session.iter().for_each(SessionFolder::give_back);
+    drained.and_then(|()| named.map_err(RecordError::io("write", folder.path())))
 }
 
 /// Moves what is left in the buffers to the files of their CPUs.
-fn drain(instance: &Instance, folder: &Path) -> Result<()> {
+fn drain(instance: &Instance, folder: &Folder) -> Result<()> {
     instance.set("tracing_on", "0")?;
     let stop = stop_signal()?;
     stop.give();
-    let header = tracefs::read(&folder.join("events/header_page"))?;
+    let header = tracefs::read(&folder.path().join("events/header_page"))?;
     let page_size = page_size(&header) as usize;
     for cpu in instance.cpus()? {
         let raw = RawPages::open(instance, cpu, page_size)?;
-        let to = pages(folder, cpu);
-        let (_, ended) = Pump::start(cpu, raw, &to, stop.clone())?.join();
-        ended.map_err(RecordError::io("write", &to))?;
+        let (_, ended) = Pump::start(cpu, raw, folder, stop.clone())?.join();
+        ended.map_err(RecordError::io("write", &folder.path().join(pages(cpu))))?;
     }
     Ok(())
 }

@@ -18,6 +18,22 @@ pub enum RecordError {
         /// What the system said.
         source: io::Error,
     },
+    /// Another recorder has the session's folder.
+    #[error("{holder} is recording into {}: end that, or name another folder with -o", path.display())]
+    SessionTaken {
+        /// The folder.
+        path: PathBuf,
+        /// Who has it.
+        holder: String,
+    },
+    /// There is a recording in the session's folder.
+    #[error("{} holds a recording already ({file}): name another folder with -o", path.display())]
+    HoldsRecording {
+        /// The folder.
+        path: PathBuf,
+        /// What is in it.
+        file: &'static str,
+    },
     /// The kernel's tracing can't be used as asked.
     #[error(transparent)]
     Tracefs(#[from] TracefsError),

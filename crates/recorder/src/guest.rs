@@ -9,13 +9,12 @@ mod receiver;
 mod recorded;
 mod texts;
 
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use channel::{Control, Heard, HostAddress, HostMemory, PageConsumer, PortSockets, Stream, Wait};
+use folder::Folder;
 use tracefs::FunctionTracer;
 use wire::{GuestHello, Message};
 
@@ -63,16 +62,22 @@ pub(crate) struct Recorded {
     vm: Option<Vm>,
     session: u64,
     hello: GuestHello,
-    folder: PathBuf,
+    folder: Folder,
     files: Arc<GuestFiles>,
     receivers: Arc<Receivers>,
     conversation: Conversation,
     tracer: Option<FunctionTracer>,
 }
 
-/// Where the pages of a guest are, in the session's folder, while it is recorded.
-pub(crate) fn folder(session: &Path, name: &str) -> PathBuf {
-    session.join(format!("guest-{name}.pages"))
+/// The folder with the pages of a guest, in the session's, while it is recorded.
+pub(crate) fn pages_folder(name: &str) -> String {
+    format!("guest-{name}.pages")
+}
+
+/// Makes that folder.
+pub(crate) fn make_pages_folder(session: &Folder, name: &str) -> Result<Folder> {
+    let pages = pages_folder(name);
+    session.subfolder(&pages).map_err(RecordError::io("make", &session.path().join(pages)))
 }
 
 impl Ready {
@@ -142,7 +147,7 @@ impl Ready {
         self,
         what: &InGuests,
         clock: Option<String>,
-        session: &Path,
+        session: &Folder,
     ) -> Result<Recorded> {
         self.begin_with(what, clock, session, |_| {})
     }
@@ -152,19 +157,18 @@ impl Ready {
         mut self,
         what: &InGuests,
         clock: Option<String>,
-        session: &Path,
+        session: &Folder,
         attached: impl FnOnce(&Arc<Receivers>),
     ) -> Result<Recorded> {
         let name = self.address.name.clone();
         let failed = |source| RecordError::Guest { name: name.clone(), source };
-        let folder = folder(session, &name);
-        fs::create_dir_all(&folder).map_err(RecordError::io("make", &folder))?;
+        let folder = make_pages_folder(session, &name)?;
         let shape = PageShape {
             bytes: self.hello.page_bytes as usize,
             long_bytes: self.hello.long_bytes.into(),
             big_endian: self.hello.big_endian,
         };
-        let files = Arc::new(GuestFiles::new(&folder, self.hello.cpus, shape, what.quota()));
+        let files = Arc::new(GuestFiles::new(folder.clone(), self.hello.cpus, shape, what.quota()));
         let receivers = Arc::new(Receivers::new(self.session, Arc::clone(&files))?);
         for stream in self.streams {
             receivers.add(stream).map_err(failed)?;
@@ -175,7 +179,7 @@ impl Ready {
         self.control.send(self.session, &start).map_err(failed)?;
         let vmm = self.address.vm.as_ref().map(|vm| vm.pid);
         let conversation =
-            Conversation::begin(self.control, self.session, &folder, vmm).map_err(failed)?;
+            Conversation::begin(self.control, self.session, folder.clone(), vmm).map_err(failed)?;
         Ok(Recorded {
             channel: self.address.channel,
             vm: self.address.vm,

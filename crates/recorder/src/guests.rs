@@ -1,12 +1,11 @@
 //! The guests of a recording: all asked before it begins, begun after the host, ended before it.
 
-use std::fs;
 use std::io;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use channel::{HostAddress, Peer};
+use folder::Folder;
 use tracedat::{Guest, GuestCpu};
 use tracefs::{FunctionTracer, Profile};
 use wire::{EventFilter, Start};
@@ -186,7 +185,7 @@ impl Guests {
         ready: Vec<Ready>,
         what: &InGuests,
         host_clock: &str,
-        to: &Path,
+        to: &Folder,
     ) -> Result<()> {
         for ready in ready {
             self.0.push(match ready {
@@ -238,9 +237,9 @@ impl Guests {
 }
 
 /// Removes the folders of guests that did not begin.
-pub(crate) fn forget(names: &[String], to: &Path) {
+pub(crate) fn forget(names: &[String], to: &Folder) {
     for name in names {
-        let _ = fs::remove_dir_all(guest::folder(to, name));
+        let _ = to.remove_all(&guest::pages_folder(name));
     }
 }
 
@@ -249,16 +248,17 @@ pub(crate) fn forget(names: &[String], to: &Path) {
 pub(crate) fn write(
     guest: &GuestRecorded,
     host: &HostClock,
-    to: &Path,
+    to: &Folder,
     tick: Tick<'_>,
 ) -> Result<()> {
-    let folder = guest.folder();
+    let pages = guest::pages_folder(&guest.summary().name);
     if guest.is_readable() {
-        guest.write(host, &to.join(&guest.summary().file), tick)?;
-        return fs::remove_dir_all(folder).map_err(RecordError::io("remove", folder));
+        guest.write(host, to, tick)?;
+        let removed = to.remove_all(&pages);
+        return removed.map_err(RecordError::io("remove", &to.path().join(pages)));
     }
     // It stays when it is not empty.
-    let _ = fs::remove_dir(folder);
+    let _ = to.remove_empty(&pages);
     Ok(())
 }
 

@@ -1,12 +1,10 @@
 //! Hypercalls that BPF programs collect while the host is recorded.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use collector::{Collector, Loaded, Plan};
+use folder::Folder;
 use serde::Serialize;
 
-use crate::error::{Result, with_causes};
+use crate::error::{RecordError, Result, with_causes};
 
 /// Which hypercalls are collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +45,6 @@ impl CollectorSummary {
 /// The file's name.
 pub(crate) const FILE: &str = "host.collected";
 
-fn file(session: &Path) -> PathBuf {
-    session.join(FILE)
-}
-
 /// Loads what collects, before anything is recorded.
 pub(crate) fn load(what: Hypercalls, clock: &str, trace_id: u64) -> Result<Loaded> {
     let Hypercalls { number, words } = what;
@@ -58,13 +52,15 @@ pub(crate) fn load(what: Hypercalls, clock: &str, trace_id: u64) -> Result<Loade
 }
 
 /// Begins to collect, into the session's folder.
-pub(crate) fn begin(loaded: Loaded, session: &Path) -> Result<Collector> {
-    Ok(loaded.begin(&file(session))?)
+pub(crate) fn begin(loaded: Loaded, session: &Folder) -> Result<Collector> {
+    let file = session.create_new(FILE);
+    let file = file.map_err(RecordError::io("make", &session.path().join(FILE)))?;
+    Ok(loaded.begin(file)?)
 }
 
 /// Removes what was written, of a recording that did not begin.
-pub(crate) fn forget(session: &Path) {
-    let _ = fs::remove_file(file(session));
+pub(crate) fn forget(session: &Folder) {
+    let _ = session.remove(FILE);
 }
 
 /// Ends it; what went wrong is among the faults.

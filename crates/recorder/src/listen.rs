@@ -16,6 +16,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use channel::{Control, Listener, Peer, Signal};
+use folder::{Folder, Modes};
 
 use crate::error::{RecordError, Result};
 use crate::guest::{GuestSummary, HostClock, Ready, Receivers};
@@ -186,18 +187,19 @@ impl Shared {
             ..Recorded::default()
         };
         session::write(&recorded, &folder)?;
-        self.tell(Told::Left { session: folder, summary: Box::new(summary) });
+        let session = folder.path().to_owned();
+        self.tell(Told::Left { session, summary: Box::new(summary) });
         Ok(())
     }
 }
 
 /// A folder for a session under this name, with a number after it where that is taken.
-fn new_folder(to: &Path, name: &str) -> Result<PathBuf> {
+fn new_folder(to: &Path, name: &str) -> Result<Folder> {
     for at in 1..10_000 {
         let end = if at == 1 { String::new() } else { format!("-{at}") };
         let folder = to.join(format!("{name}{end}.hscope"));
-        match fs::create_dir(&folder) {
-            Ok(()) => return Ok(folder),
+        match Folder::make(&folder, Modes::default()) {
+            Ok(folder) => return Ok(folder),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(RecordError::io("make", &folder)(error)),
         }

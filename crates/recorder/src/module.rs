@@ -1,9 +1,8 @@
 //! What a guest's kernel module stores in memory that it shares with its host: taken out by a thread
 //! that looks, while the guest goes on without noticing.
 
-use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -12,6 +11,7 @@ use std::time::Duration;
 use channel::{
     Access, Frame, FrameRing, HostAddress, NoFrames, SharedMap, Signal, TakeFrom, frame_rings,
 };
+use folder::{Folder, OutFile};
 use hypertrace::{FrameWords, StoredWriter, ToHost};
 use serde::Serialize;
 
@@ -83,11 +83,11 @@ impl Module {
     ///
     /// # Errors
     /// When that can't be written.
-    pub(crate) fn begin(self, session: &Path, stop: &Signal, quota: u64) -> Result<Recorded> {
+    pub(crate) fn begin(self, session: &Folder, stop: &Signal, quota: u64) -> Result<Recorded> {
         let Self { address, path, map } = self;
         let file = format!("guest-{}.hypertrace", address.name);
-        let to = session.join(&file);
-        let out = File::create_new(&to).map_err(RecordError::io("write", &to))?;
+        let to = session.path().join(&file);
+        let out = session.create_new(&file).map_err(RecordError::io("write", &to))?;
         let counts = Arc::new(Counts::default());
         let mut taker = Taker {
             map,
@@ -202,7 +202,7 @@ struct Taker {
     rings: Vec<FrameRing>,
     from: TakeFrom,
     writer: StoredWriter,
-    out: File,
+    out: OutFile,
     /// Bytes that the file may have.
     quota: u64,
     counts: Arc<Counts>,

@@ -1,8 +1,6 @@
 //! What makes pages readable: event formats, symbols, names, the clock; beside the pages, in a
 //! folder that is a recording by itself. A recorder that is killed leaves that.
 
-use std::path::{Path, PathBuf};
-
 use abi::{ByteOrder, LongSize};
 use tracedat::{Compression, EventFormat, Formats, Header, Version};
 use tracefs::{EventText, Texts};
@@ -33,7 +31,7 @@ pub(crate) fn formats(texts: &Texts) -> Formats {
     }
 }
 
-/// Where the pages of a CPU are in the folder.
-pub(crate) fn pages(folder: &Path, cpu: u32) -> PathBuf {
-    folder.join(format!("cpu{cpu}"))
+/// The file with the pages of a CPU in the folder.
+pub(crate) fn pages(cpu: u32) -> String {
+    format!("cpu{cpu}")
 }

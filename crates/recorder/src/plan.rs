@@ -1,7 +1,5 @@
 //! What a recording is to be of.
 
-use std::path::PathBuf;
-
 use tracefs::{FunctionTracer, Profile};
 
 use crate::guests::InGuests;
@@ -12,7 +10,7 @@ use crate::hypercalls::Hypercalls;
 /// The function's third argument is that block since Linux 5.12.
 pub const NESTED_WRITES: &str = "enter_svm_guest_mode clean=+0xc0($arg3):x32";
 
-/// What is recorded, and where to.
+/// What is recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Events, systems and patterns.
@@ -38,6 +36,4 @@ pub struct Plan {
     pub in_guests: InGuests,
     /// Hypercalls that are collected by BPF programs, beside or in place of events.
     pub hypercalls: Option<Hypercalls>,
-    /// The session's folder.
-    pub to: PathBuf,
 }

@@ -1,18 +1,19 @@
 //! Moves pages from the kernel's buffer of one CPU to a file: spliced, not copied through here.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 use channel::Signal;
+use folder::{Folder, OutFile};
 use rustix::fd::OwnedFd;
-use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use tracefs::RawPages;
 
 use crate::error::{RecordError, Result};
+use crate::pages_folder::pages;
 
 /// What one splice moves at most.
 const SPLICE_BYTES: usize = 1 << 20;
@@ -31,23 +32,21 @@ pub(crate) struct Pump {
 }
 
 impl Pump {
-    /// Begins to move pages to the end of a file: a new one, or one that another recorder wrote.
+    /// Begins to move pages to the end of the CPU's file: a new one, or one that another recorder wrote.
     /// What that left of its last page can't be completed: the rest of it is gone.
-    pub(crate) fn start(cpu: u32, from: RawPages, to: &Path, stop: Signal) -> Result<Self> {
-        let failed = || RecordError::io("write", to);
-        let file = OpenOptions::new().create(true).append(true).open(to).map_err(failed())?;
-        let written = file.metadata().map_err(failed())?.len();
-        file.set_len(written - written % from.page_size().max(1) as u64).map_err(failed())?;
-        // A splice takes no file that is open for appending.
-        let mut file = OpenOptions::new().write(true).open(to).map_err(failed())?;
-        file.seek(SeekFrom::End(0)).map_err(failed())?;
+    pub(crate) fn start(cpu: u32, from: RawPages, to: &Folder, stop: Signal) -> Result<Self> {
+        let path = to.path().join(pages(cpu));
+        let failed = || RecordError::io("write", &path);
+        let mut file = to.append(&pages(cpu)).map_err(failed())?;
+        let written = file.len();
+        file.cut(written - written % from.page_size().max(1) as u64).map_err(failed())?;
         let bytes = Arc::new(AtomicU64::new(0));
         let mover = Mover::new(from, file, Arc::clone(&bytes))
-            .map_err(RecordError::io("make a pipe for", to))?;
+            .map_err(RecordError::io("make a pipe for", &path))?;
         let thread = thread::Builder::new()
             .name(format!("pump{cpu}"))
             .spawn(move || mover.run(&stop))
-            .map_err(RecordError::io("start a thread for", to))?;
+            .map_err(RecordError::io("start a thread for", &path))?;
         Ok(Self { cpu, bytes, thread })
     }
 
@@ -72,13 +71,13 @@ impl Pump {
 /// The two ends, and the pipe that pages go through.
 struct Mover {
     from: RawPages,
-    to: File,
+    to: OutFile,
     pipe: (OwnedFd, OwnedFd),
     bytes: Arc<AtomicU64>,
 }
 
 impl Mover {
-    fn new(from: RawPages, to: File, bytes: Arc<AtomicU64>) -> io::Result<Self> {
+    fn new(from: RawPages, to: OutFile, bytes: Arc<AtomicU64>) -> io::Result<Self> {
         let pipe = pipe_with(PipeFlags::CLOEXEC)?;
         // A pipe that stays small moves less at once, and as much in all.
         let _ = fcntl_setpipe_size(&pipe.1, SPLICE_BYTES);
@@ -100,7 +99,7 @@ impl Mover {
         let mut moved = self.from.splice_to(&self.pipe.1, SPLICE_BYTES)?;
         let any = moved > 0;
         while moved > 0 {
-            let written = splice(&self.pipe.0, None, &self.to, None, moved, SpliceFlags::MOVE)?;
+            let written = self.to.splice_from(&self.pipe.0, moved)?;
             if written == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }

@@ -4,11 +4,11 @@ mod end;
 mod going;
 
 use std::fs;
-use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use channel::Signal;
 use collector::Collector;
+use folder::Folder;
 use rustix::time::{ClockId, clock_gettime};
 use tracefs::{
     Available, Clock, FunctionTracer, Instance, Probes, RawPages, Texts, Tracefs, usual_buffer_kib,
@@ -19,10 +19,10 @@ use crate::error::{RecordError, Result};
 use crate::guests::{self, Ready, SharedGuests};
 use crate::hypercalls;
 use crate::module::{self, Module};
-use crate::pages_folder::pages;
 use crate::plan::Plan;
 use crate::pump::{Pump, stop_signal};
 use crate::session;
+use crate::session_folder::{PAGES_FOLDER, SessionFolder};
 use crate::vms::{self, Vm};
 
 pub use self::going::Progress;
@@ -52,18 +52,18 @@ pub struct Recording {
     awaited: Option<Awaited>,
     modules: Vec<module::Recorded>,
     collector: Option<Collector>,
-    to: PathBuf,
+    to: SessionFolder,
     begun: Instant,
     begun_unix_ns: u64,
     own_cpu_ns: u64,
 }
 
 impl Recording {
-    /// Begins to record.
+    /// Begins to record into a session's folder. Where that fails, it leaves nothing in it.
     ///
     /// # Errors
     /// When the plan names what is not there, or the system allows no tracing.
-    pub fn begin(plan: &Plan) -> Result<Self> {
+    pub fn begin(plan: &Plan, to: &SessionFolder) -> Result<Self> {
         let tracefs = Tracefs::find()?;
         let vms = chosen_vms(plan.vm.as_deref())?;
         let instance = match &plan.tracer {
@@ -103,7 +103,7 @@ impl Recording {
             awaited: None,
             modules: Vec::new(),
             collector: None,
-            to: plan.to.clone(),
+            to: to.clone(),
             begun: Instant::now(),
             begun_unix_ns: unix_ns(),
             own_cpu_ns: own_cpu_ns(),
@@ -124,14 +124,13 @@ impl Recording {
                 drop(recording.collector.take().map(Collector::end));
                 recording.pumps.drain(..).for_each(|pump| drop(pump.join()));
                 for module in recording.modules.drain(..) {
-                    let _ = fs::remove_file(plan.to.join(module.end().file));
+                    let _ = to.remove(&module.end().file);
                 }
                 drop(recording);
-                guests::forget(&names, &plan.to);
-                hypercalls::forget(&plan.to);
-                let _ = fs::remove_dir_all(plan.to.join(FOLDER));
-                session::free_room(&plan.to);
-                let _ = fs::remove_dir(&plan.to);
+                guests::forget(&names, to);
+                hypercalls::forget(to);
+                let _ = to.remove_all(FOLDER);
+                session::free_room(to);
                 Err(error)
             }
         }
@@ -158,7 +157,8 @@ impl Recording {
     fn await_guests(&mut self, plan: &Plan) -> Result<()> {
         if plan.in_guests.boot && !plan.guests.is_empty() {
             let (clock, number) = (self.clock.name.clone(), self.begun_unix_ns);
-            self.awaited = Some(Awaited::begin(plan, clock, number, self.guests.clone())?);
+            self.awaited =
+                Some(Awaited::begin(plan, &self.to, clock, number, self.guests.clone())?);
         }
         Ok(())
     }
@@ -176,8 +176,8 @@ impl Recording {
     }
 
     fn start(&mut self, cpus: &[u32]) -> Result<()> {
-        let folder = self.folder();
-        fs::create_dir_all(&folder).map_err(RecordError::io("make", &folder))?;
+        let made = self.to.subfolder(FOLDER);
+        let folder = made.map_err(RecordError::io("make", &self.to.path().join(FOLDER)))?;
         session::take_room(&self.to)?;
         self.texts.write(&folder, &self.clock.line)?;
         let page_size = self.texts.page_size() as usize;
@@ -185,8 +185,12 @@ impl Recording {
         self.tracer.as_ref().map_or(Ok(()), |one| one.begin(&self.instance))?;
         for &cpu in cpus {
             let raw = RawPages::open(&self.instance, cpu, page_size)?;
-            self.pumps.push(Pump::start(cpu, raw, &pages(&folder, cpu), self.stop.clone())?);
+            self.pumps.push(Pump::start(cpu, raw, &folder, self.stop.clone())?);
         }
+        folder
+            .sync()
+            .and_then(|()| self.to.sync())
+            .map_err(RecordError::io("write", folder.path()))?;
         if self.of_vm {
             let threads = threads(&self.vms);
             self.instance.set("set_event_pid", &threads)?;
@@ -200,9 +204,10 @@ impl Recording {
         Ok(self.instance.set("tracing_on", "1")?)
     }
 
-    /// Where pages are while it goes on.
-    fn folder(&self) -> PathBuf {
-        self.to.join(FOLDER)
+    /// The folder with the pages while it goes on.
+    fn pages_folder(&self) -> Result<Folder> {
+        let opened = self.to.existing_subfolder(FOLDER);
+        opened.map_err(RecordError::io("open", &self.to.path().join(FOLDER)))
     }
 
     /// Size of each CPU's buffer in the kernel.
@@ -243,7 +248,7 @@ impl Recording {
 }
 
 /// The folder with the pages, in the session's.
-pub(crate) const FOLDER: &str = "host.pages";
+pub(crate) const FOLDER: &str = PAGES_FOLDER;
 
 /// All VMs, or the one that is named.
 fn chosen_vms(asked: Option<&str>) -> Result<Vec<Vm>> {

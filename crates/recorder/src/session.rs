@@ -1,9 +1,8 @@
 //! `session.json`: what was recorded, how, and at what cost.
 
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
 
+use folder::Folder;
 use serde::Serialize;
 
 use crate::error::{RecordError, Result};
@@ -11,6 +10,7 @@ use crate::guest::GuestSummary;
 use crate::hypercalls::CollectorSummary;
 use crate::losses::CpuLosses;
 use crate::module::ModuleSummary;
+use crate::session_folder::SessionFolder;
 use crate::tracer::TracerSummary;
 use crate::vms::Vm;
 
@@ -52,7 +52,7 @@ impl Recorded {
     ///
     /// # Errors
     /// When it can't be written: the one that was there stays.
-    pub fn write(&self, session: &Path) -> Result<()> {
+    pub fn write(&self, session: &SessionFolder) -> Result<()> {
         write(self, session)
     }
 }
@@ -97,24 +97,23 @@ struct Machine {
 /// Bytes that are kept free for the file: it says what is missing when the disk is full.
 const ROOM_BYTES: usize = 256 << 10;
 
-fn room(folder: &Path) -> PathBuf {
-    folder.join(".room")
-}
+const ROOM: &str = ".room";
+const FILE: &str = "session.json";
 
 /// Takes the room that the file will need, in a session's folder.
-pub(crate) fn take_room(folder: &Path) -> Result<()> {
-    let path = room(folder);
-    fs::write(&path, vec![0; ROOM_BYTES]).map_err(RecordError::io("write", &path))
+pub(crate) fn take_room(folder: &Folder) -> Result<()> {
+    let taken = folder.write_new(ROOM, &vec![0; ROOM_BYTES]);
+    taken.map_err(RecordError::io("write", &folder.path().join(ROOM)))
 }
 
 /// Gives that room back.
-pub(crate) fn free_room(folder: &Path) {
+pub(crate) fn free_room(folder: &Folder) {
     // Where there is none, nothing was to be had.
-    let _ = fs::remove_file(room(folder));
+    let _ = folder.remove(ROOM);
 }
 
 /// Writes the file into a session's folder.
-pub(crate) fn write(recorded: &Recorded, folder: &Path) -> Result<()> {
+pub(crate) fn write(recorded: &Recorded, folder: &Folder) -> Result<()> {
     free_room(folder);
     let session = Session {
         schema: "hyperscope.session/1",
@@ -122,21 +121,9 @@ pub(crate) fn write(recorded: &Recorded, folder: &Path) -> Result<()> {
         machines: machines(recorded),
         recorded,
     };
-    let path = folder.join("session.json");
-    let failed = RecordError::io("write", &path);
     let text = serde_json::to_string_pretty(&session).map_err(io::Error::from);
-    text.and_then(|text| replace(&path, &(text + "\n"))).map_err(failed)
-}
-
-/// Writes a file that is there in full, or as it was.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let new = path.with_extension("json.new");
-    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
-    if written.is_err() {
-        // It is in nobody's way.
-        let _ = fs::remove_file(&new);
-    }
-    written
+    text.and_then(|text| folder.replace(FILE, (text + "\n").as_bytes()))
+        .map_err(RecordError::io("write", &folder.path().join(FILE)))
 }
 
 fn title(recorded: &Recorded) -> String {

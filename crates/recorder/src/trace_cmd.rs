@@ -16,13 +16,12 @@ mod samples;
 mod talk;
 mod time_sync;
 
-use std::fs;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use channel::{HostAddress, Signal, TraceCmd, Wait};
+use folder::Folder;
 use tracefs::FunctionTracer;
 use wire::CpuEnd;
 use wire::trace_cmd::{Message, ReadError, Request, Response};
@@ -67,7 +66,7 @@ pub(crate) struct Recorded {
     address: GuestAddress,
     response: Response,
     metadata: Metadata,
-    folder: std::path::PathBuf,
+    folder: Folder,
     files: Arc<GuestFiles>,
     stop_pages: Signal,
     streams: Vec<PageStream>,
@@ -125,12 +124,11 @@ impl Ready {
     ///
     /// # Errors
     /// When the agent does not say how its pages are to be read.
-    pub(crate) fn begin(mut self, session: &Path, quota: u64) -> Result<Recorded> {
+    pub(crate) fn begin(mut self, session: &Folder, quota: u64) -> Result<Recorded> {
         let name = self.address.name.clone();
         let failed = |source| RecordError::Guest { name: name.clone(), source };
         let metadata = Metadata::receive(&mut self.agent).map_err(failed)?;
-        let folder = guest::folder(session, &name);
-        fs::create_dir_all(&folder).map_err(RecordError::io("make", &folder))?;
+        let folder = guest::make_pages_folder(session, &name)?;
         metadata.texts.texts.write(&folder, &metadata.clock_line)?;
         let shape = PageShape {
             bytes: metadata.page_bytes as usize,
@@ -138,7 +136,7 @@ impl Ready {
             big_endian: metadata.big_endian,
         };
         let cpus = u32::try_from(self.response.ports.len()).unwrap_or(u32::MAX);
-        let files = Arc::new(GuestFiles::new(&folder, cpus, shape, quota));
+        let files = Arc::new(GuestFiles::new(folder.clone(), cpus, shape, quota));
         let stop_pages = stop_signal()?;
         let mut streams = Vec::new();
         for (cpu, &port) in (0..).zip(&self.response.ports) {

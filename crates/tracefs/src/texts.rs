@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use folder::Folder;
+
 use crate::error::{Result, TracefsError};
 use crate::instance::Instance;
 use crate::mounted::{folders, read};
@@ -65,20 +67,19 @@ impl Texts {
     ///
     /// # Errors
     /// When a file can't be written.
-    pub fn write(&self, to: &Path, clock_line: &str) -> Result<()> {
-        write(&to.join("events/header_page"), self.header_page.as_bytes())?;
-        write(&to.join("events/header_event"), self.header_event.as_bytes())?;
-        for text in &self.ftrace {
-            let folder = to.join("events/ftrace").join(event_name(text));
-            write(&folder.join("format"), text.as_bytes())?;
+    pub fn write(&self, to: &Folder, clock_line: &str) -> Result<()> {
+        let events = subfolder(to, "events")?;
+        write(&events, "header_page", self.header_page.as_bytes())?;
+        write(&events, "header_event", self.header_event.as_bytes())?;
+        let of_ftrace = self.ftrace.iter().map(|text| ("ftrace", text));
+        let others = self.events.iter().map(|event| (event.system.as_str(), &event.text));
+        for (system, text) in of_ftrace.chain(others) {
+            let event = subfolder(&subfolder(&events, system)?, event_name(text))?;
+            write(&event, "format", text.as_bytes())?;
         }
-        for event in &self.events {
-            let folder = to.join("events").join(&event.system).join(event_name(&event.text));
-            write(&folder.join("format"), event.text.as_bytes())?;
-        }
-        write(&to.join("kallsyms"), &self.kallsyms)?;
-        write(&to.join("printk_formats"), &self.printk)?;
-        write(&to.join("trace_clock"), clock_line.as_bytes())
+        write(to, "kallsyms", &self.kallsyms)?;
+        write(to, "printk_formats", &self.printk)?;
+        write(to, "trace_clock", clock_line.as_bytes())
     }
 
     /// Bytes of a page.
@@ -96,11 +97,12 @@ fn event_name(format: &str) -> &str {
     if !name.is_empty() && name.chars().all(is_plain) { name } else { "unknown" }
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(TracefsError::io("make", folder))?;
-    }
-    fs::write(path, bytes).map_err(TracefsError::io("write", path))
+fn subfolder(folder: &Folder, name: &str) -> Result<Folder> {
+    folder.subfolder(name).map_err(TracefsError::io("make", &folder.path().join(name)))
+}
+
+fn write(folder: &Folder, name: &str, bytes: &[u8]) -> Result<()> {
+    folder.write_anew(name, bytes).map_err(TracefsError::io("write", &folder.path().join(name)))
 }
 
 /// The size of a page of the ring buffer: where its data begins, and how long that is.

@@ -4,7 +4,7 @@ mod calls;
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use recorder::{
-    GuestSummary, Hypercalls, InGuests, ModuleSummary, Plan, Profile, Recorded, Recording,
+    GuestSummary, Hypercalls, InGuests, Modes, ModuleSummary, Plan, Profile, Recorded, Recording,
+    SessionFolder,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -33,18 +34,24 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<()> {
         return guard(pid, args.output.as_deref());
     }
     let to = args.output.clone().unwrap_or_else(|| SESSION.into());
-    if recorder::holds_recording(&to) {
-        bail!("{} holds a recording already; name another folder with -o", to.display());
-    }
     refuse_nested_writes(args)?;
+    let plan = plan(args)?;
+    recorder::check_access()?;
+    let session = SessionFolder::take(&to, Modes::default())?;
+    let recorded = record(args, &plan, &session);
+    session.give_back();
+    recorded
+}
+
+fn record(args: &RecordArgs, plan: &Plan, session: &SessionFolder) -> anyhow::Result<()> {
     let (over, is_over) = mpsc::channel();
     stop_at_signals(over.clone())?;
-    let _guard = Guard::start(Some(&to));
-    let recording = Recording::begin(&plan(args, to.clone())?)?;
+    let _guard = Guard::start(Some(session.path()));
+    let recording = Recording::begin(plan, session).inspect_err(|_| session.abandon())?;
     tell(&recording);
     start(&args.command, over)?;
     wait(&recording, args.time, &is_over);
-    end(recording, &to)
+    end(recording, session)
 }
 
 /// Tells of signals that end a recording.
@@ -70,7 +77,7 @@ fn refuse_nested_writes(args: &RecordArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn plan(args: &RecordArgs, to: PathBuf) -> anyhow::Result<Plan> {
+fn plan(args: &RecordArgs) -> anyhow::Result<Plan> {
     let usual = (args.events.is_empty() && !args.hypercalls).then_some(Profile::Exits);
     let (number, words) = (args.hypercall_number, args.hypercall_words);
     Ok(Plan {
@@ -85,7 +92,6 @@ fn plan(args: &RecordArgs, to: PathBuf) -> anyhow::Result<Plan> {
         guests: args.guests.clone(),
         modules: args.modules.clone(),
         in_guests: in_guests(args)?,
-        to,
     })
 }
 
@@ -215,19 +221,19 @@ fn guests(progress: &recorder::Progress) -> String {
     }
 }
 
-fn end(recording: Recording, to: &Path) -> anyhow::Result<()> {
+fn end(recording: Recording, session: &SessionFolder) -> anyhow::Result<()> {
     let bytes = recording.progress().bytes;
     let bar = Progress::new(bytes);
     let mut recorded = recording.end(&|bytes| bar.advance(bytes)).with_context(|| {
-        let to = to.display();
+        let to = session.path().display();
         format!("the recording could not be completed; {to} holds what was written, and is readable as it is")
     })?;
     bar.finish();
-    if let Err(error) = channel_exits::count(&mut recorded, to) {
+    if let Err(error) = channel_exits::count(&mut recorded, session) {
         let _ = writeln!(io::stderr().lock(), "hyperscope: {error:#}");
     }
-    calls::count_them(&mut recorded, to)?;
-    conclude(&recorded, to)
+    calls::count_them(&mut recorded, session)?;
+    conclude(&recorded, session.path())
 }
 
 /// Says what came of it.

@@ -2,12 +2,13 @@
 //! that is slow or silent holds nobody up.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use channel::{Control, Heard, Signal, Wait};
+use folder::Folder;
 use wire::{CpuEnd, DeviceRange, EventCost, Message, Started, Status};
 
 use crate::guest::texts::GuestTexts;
@@ -71,7 +72,7 @@ impl Conversation {
     pub(crate) fn begin(
         control: Control,
         session: u64,
-        folder: &Path,
+        folder: Folder,
         vmm: Option<u32>,
     ) -> io::Result<Self> {
         let stop = Signal::new()?;
@@ -79,7 +80,7 @@ impl Conversation {
         let mut talk = Talk {
             control,
             session,
-            folder: folder.to_owned(),
+            folder,
             vmm,
             stop: stop.clone(),
             going: Arc::clone(&going),
@@ -113,7 +114,7 @@ struct Talk {
     control: Control,
     session: u64,
     /// Where its pages go.
-    folder: PathBuf,
+    folder: Folder,
     /// The process that it lives in.
     vmm: Option<u32>,
     stop: Signal,

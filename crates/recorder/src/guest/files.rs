@@ -3,12 +3,11 @@
 //! Nothing a guest says is believed: CPUs are as many as it first said, pages come in few at a time,
 //! and what is more than the host has set aside for it is dropped and counted.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use folder::{Folder, OutFile};
 use wire::PageHead;
 
 use crate::pages_folder::pages;
@@ -64,8 +63,8 @@ pub(crate) struct CpuReceived {
 
 #[derive(Debug)]
 struct Cpu {
-    path: PathBuf,
-    file: Option<File>,
+    number: u32,
+    file: Option<OutFile>,
     received: CpuReceived,
     /// Bytes that the guest has sent by now, by its own count.
     expected: u64,
@@ -77,6 +76,7 @@ struct Cpu {
 #[derive(Debug)]
 pub(crate) struct GuestFiles {
     shape: PageShape,
+    folder: Folder,
     cpus: Vec<Mutex<Cpu>>,
     /// Bytes that are left for it.
     quota: AtomicU64,
@@ -88,9 +88,9 @@ pub(crate) struct GuestFiles {
 
 impl GuestFiles {
     /// Files in a folder for so many CPUs, with no more than `quota` bytes in them.
-    pub(crate) fn new(folder: &Path, cpus: u32, shape: PageShape, quota: u64) -> Self {
-        let cpu = |cpu| Cpu {
-            path: pages(folder, cpu),
+    pub(crate) fn new(folder: Folder, cpus: u32, shape: PageShape, quota: u64) -> Self {
+        let cpu = |number| Cpu {
+            number,
             file: None,
             received: CpuReceived::default(),
             expected: 0,
@@ -99,6 +99,7 @@ impl GuestFiles {
         let cpus = (0..cpus).map(|number| Mutex::new(cpu(number))).collect();
         Self {
             shape,
+            folder,
             cpus,
             quota: AtomicU64::new(quota),
             senseless: AtomicU64::new(0),
@@ -162,7 +163,7 @@ impl GuestFiles {
         if cpu.missed {
             self.shape.mark_missed(pages);
         }
-        let written = cpu.write(pages);
+        let written = cpu.write(&self.folder, pages);
         cpu.missed &= written.is_err();
         if let Err(error) = written {
             cpu.received.lost = cpu.received.lost.saturating_add(pages.len() as u64);
@@ -226,20 +227,17 @@ impl Cpu {
         self.missed = true;
     }
 
-    fn write(&mut self, pages: &[u8]) -> io::Result<()> {
+    fn write(&mut self, folder: &Folder, bytes: &[u8]) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
-            none => {
-                let file = OpenOptions::new().create(true).append(true).open(&self.path)?;
-                none.insert(file)
-            }
+            none => none.insert(folder.append(&pages(self.number))?),
         };
-        if let Err(error) = file.write_all(pages) {
+        if let Err(error) = file.write_all(bytes) {
             // Of a page that was written in part nothing can be read.
-            file.set_len(self.received.written)?;
+            file.cut(self.received.written)?;
             return Err(error);
         }
-        self.received.written += pages.len() as u64;
+        self.received.written += bytes.len() as u64;
         Ok(())
     }
 }
@@ -333,6 +331,7 @@ impl<'f> Arriving<'f> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use folder::Modes;
     use std::fs;
 
     const SHAPE: PageShape = PageShape { bytes: 64, long_bytes: 8, big_endian: false };
@@ -354,13 +353,14 @@ mod tests {
 
     fn setup(quota: u64) -> Setup {
         let folder = tempfile::tempdir().unwrap();
-        let files = GuestFiles::new(folder.path(), 2, SHAPE, quota);
+        let to = Folder::open(folder.path(), Modes::default()).unwrap();
+        let files = GuestFiles::new(to, 2, SHAPE, quota);
         Setup { folder, files }
     }
 
     impl Setup {
         fn pages(&self, cpu: u32) -> Vec<Vec<u8>> {
-            let bytes = fs::read(pages(self.folder.path(), cpu)).unwrap_or_default();
+            let bytes = fs::read(self.folder.path().join(pages(cpu))).unwrap_or_default();
             bytes.chunks(64).map(<[u8]>::to_vec).collect()
         }
 
@@ -416,7 +416,7 @@ mod tests {
     fn pages_that_cannot_be_written_are_lost_and_later_ones_say_so() {
         let setup = setup(1 << 20);
         // A folder where the file should be.
-        let path = pages(setup.folder.path(), 0);
+        let path = setup.folder.path().join(pages(0));
         fs::create_dir(&path).unwrap();
         setup.send(&[(head(0, 0, 64), &page(1)), (head(0, 64, 64), &page(2))]);
         fs::remove_dir(&path).unwrap();

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use channel::{Control, Heard, HostAddress, Stream, Wait};
+use folder::{Folder, Modes};
 use proptest::prelude::*;
 use wire::{CpuEnd, GuestHello, Message, PageHead, Started, Status, Text, TextKind};
 
@@ -59,7 +60,8 @@ fn play(hello: GuestHello, act: Act, time: Duration) -> Played {
     let before = Instant::now();
     let result = Ready::connect(address, SESSION).and_then(|ready| {
         let what = InGuests { quota_bytes: Some(1 << 20), ..InGuests::default() };
-        let recorded = ready.begin(&what, None, folder.path())?;
+        let to = Folder::open(folder.path(), Modes::default()).unwrap();
+        let recorded = ready.begin(&what, None, &to)?;
         thread::sleep(time);
         Ok(recorded.end())
     });
@@ -154,7 +156,7 @@ fn garbage_among_pages_is_counted_and_the_rest_is_kept() {
     assert_eq!(bytes, [4096, 4096]);
     assert_eq!(recorded.cpus[0].lost_bytes, 4096);
     assert!(recorded.cpus[1].lost_bytes > 1 << 60);
-    let written = std::fs::read(super::folder(played.folder.path(), "g").join("cpu0")).unwrap();
+    let written = std::fs::read(played.folder.path().join("guest-g.pages/cpu0")).unwrap();
     assert_eq!(written, [1; 4096]);
 }
 
@@ -185,7 +187,7 @@ proptest! {
     fn files_stay_whole_whatever_comes(pieces in proptest::collection::vec(piece(), 0..30)) {
         let folder = tempfile::tempdir().unwrap();
         let shape = PageShape { bytes: 64, long_bytes: 8, big_endian: false };
-        let files = GuestFiles::new(folder.path(), 3, shape, 1000);
+        let files = GuestFiles::new(Folder::open(folder.path(), Modes::default()).unwrap(), 3, shape, 1000);
         let mut arriving = Arriving::new(&files);
         for (at, (head, pages)) in pieces.iter().enumerate() {
             arriving.head(*head);

@@ -1,8 +1,7 @@
 //! What came of a guest: its file, what is missing in it, and what recording it cost.
 
-use std::path::{Path, PathBuf};
-
 use abi::{ByteOrder, LongSize};
+use folder::Folder;
 use serde::Serialize;
 use tracedat::{Compression, Header, TimeShift, Version};
 use tracefs::{CpuStats, FunctionTracer, TscConversion};
@@ -28,7 +27,7 @@ pub(crate) struct Parts {
     pub(crate) vm: Option<Vm>,
     pub(crate) trace_id: u64,
     pub(crate) hello: GuestHello,
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: Folder,
     pub(crate) received: Vec<CpuReceived>,
     pub(crate) senseless: u64,
     pub(crate) started: Option<Started>,
@@ -159,16 +158,11 @@ impl GuestRecorded {
         !self.parts.texts.texts.header_page.is_empty() && self.parts.started.is_some()
     }
 
-    /// Where its pages are.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.parts.folder
-    }
-
-    /// Writes its file: times are brought to the host's clock where the relation of both is known.
+    /// Writes its file into the session: times are brought to the host's clock where the relation of both is known.
     ///
     /// # Errors
     /// When it can't be written.
-    pub(crate) fn write(&self, host: &HostClock, to: &Path, tick: Tick<'_>) -> Result<()> {
+    pub(crate) fn write(&self, host: &HostClock, to: &Folder, tick: Tick<'_>) -> Result<()> {
         let Parts { hello, texts, folder, trace_id, .. } = &self.parts;
         let Some(started) = &self.parts.started else { return Ok(()) };
         let own =
@@ -192,7 +186,7 @@ impl GuestRecorded {
             stats: &stats,
             cmdlines: texts.cmdlines.clone(),
         };
-        assemble::write(&texts.texts, &about, folder, to, tick)
+        assemble::write(&texts.texts, &about, folder, (to, &self.summary.file), tick)
     }
 
     /// CPUs whose pages came.

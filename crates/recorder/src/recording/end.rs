@@ -4,7 +4,7 @@ use std::fs;
 
 use tracefs::{CpuStats, Instance};
 
-use super::{Recording, own_cpu_ns};
+use super::{FOLDER, Recording, own_cpu_ns};
 use crate::assemble::{self, About, Tick};
 use crate::awaited::Awaited;
 use crate::error::{RecordError, Result};
@@ -16,6 +16,7 @@ use crate::module;
 use crate::pages_folder::header;
 use crate::pump::Pump;
 use crate::session::{self, Recorded};
+use crate::session_folder::HOST_FILE;
 use crate::tracer::TracerSummary;
 use crate::vms::{self, Vm};
 
@@ -32,7 +33,7 @@ impl Recording {
         self.instance.set("tracing_on", "0")?;
         let duration = self.begun.elapsed();
         self.stop.give();
-        let folder = self.folder();
+        let folder = self.pages_folder()?;
         let pumped = end_pumps(self.pumps, &self.instance, &mut faults)?;
         let stats: Vec<(u32, String)> =
             pumped.iter().map(|(losses, text)| (losses.cpu, text.clone())).collect();
@@ -48,7 +49,7 @@ impl Recording {
         let recorder_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_ns);
         let cmdlines = fs::read(self.tracefs.root().join("saved_cmdlines")).unwrap_or_default();
         // A recording that is read from its folder has names, too.
-        let _ = fs::write(folder.join("saved_cmdlines"), &cmdlines);
+        let _ = folder.write_anew("saved_cmdlines", &cmdlines);
         drop(self.instance);
         drop(self.probes);
         let recorded = Recorded {
@@ -86,8 +87,8 @@ impl Recording {
             stats: &stats,
             cmdlines,
         };
-        assemble::write(&self.texts, &about, &folder, &self.to.join("host.dat"), tick)?;
-        fs::remove_dir_all(&folder).map_err(RecordError::io("remove", &folder))?;
+        assemble::write(&self.texts, &about, &folder, (&self.to, HOST_FILE), tick)?;
+        self.to.remove_all(FOLDER).map_err(RecordError::io("remove", folder.path()))?;
         for guest in &guests {
             guests::write(guest, &host, &self.to, tick)?;
         }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use abi::{ByteOrder, LongSize};
 use channel::{HostAddress, Stream, TraceCmd, Wait};
+use folder::{Folder, Modes};
 use tracedat::{Compression, Contents, EventFormat, Formats, Header, TraceDatWriter, Version};
 use wire::trace_cmd::{MOST_DATA_BYTES, Message, Response};
 
@@ -115,7 +116,8 @@ fn play(act: fn(&mut Agent), time: Duration) -> Played {
     let what = InGuests { events: vec!["all".into()], ..InGuests::default() };
     let before = Instant::now();
     let result = Ready::connect(address, &what, "local", 7).and_then(|ready| {
-        let recorded = ready.begin(folder.path(), QUOTA)?;
+        let to = Folder::open(folder.path(), Modes::default()).unwrap();
+        let recorded = ready.begin(&to, QUOTA)?;
         thread::sleep(time);
         Ok(recorded.end())
     });

@@ -1,9 +1,8 @@
 //! Calls of functions in a recording: what tracing them does, and how many came.
 
 use std::io::{self, Write};
-use std::path::Path;
 
-use recorder::{Recorded, TracerSummary};
+use recorder::{Recorded, SessionFolder, TracerSummary};
 use report::count;
 
 /// Says what a tracer does to its subject.
@@ -21,13 +20,13 @@ pub(super) fn tell(name: &str, functions: Option<usize>, err: &mut impl Write) {
 ///
 /// # Errors
 /// When the session can't be written.
-pub(super) fn count_them(recorded: &mut Recorded, session: &Path) -> anyhow::Result<()> {
+pub(super) fn count_them(recorded: &mut Recorded, session: &SessionFolder) -> anyhow::Result<()> {
     let of_host = recorded.tracer.iter_mut().map(|tracer| ("host.dat", tracer));
     let guests = recorded.guests.iter_mut();
     let of_guests = guests.filter_map(|guest| Some((guest.file.as_str(), guest.tracer.as_mut()?)));
     let mut any = false;
     for (file, tracer) in of_host.chain(of_guests) {
-        if let Ok(recording) = sources::open(&session.join(file)) {
+        if let Ok(recording) = sources::open(&session.path().join(file)) {
             tracer.calls = Some(calls_in(&recording));
             any = true;
         }

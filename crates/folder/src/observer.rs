@@ -1,0 +1,49 @@
+//! What tests see of a folder's writers: each operation before it is done.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// One operation on a file or folder. Paths are as the folder was named when it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation<'a> {
+    /// A new file, or one that is opened to be written on.
+    Open(&'a Path),
+    /// A new folder.
+    MakeFolder(&'a Path),
+    /// Bytes at an offset.
+    Write {
+        /// The file.
+        path: &'a Path,
+        /// Where they go.
+        offset: u64,
+        /// The bytes.
+        bytes: &'a [u8],
+    },
+    /// Bytes out of a pipe at an offset.
+    Splice {
+        /// The file.
+        path: &'a Path,
+        /// Where they go.
+        offset: u64,
+        /// How many at most.
+        most_bytes: usize,
+    },
+    /// A file gets another length.
+    SetLength(&'a Path, u64),
+    /// A file, or a folder's list of names, goes to the disk.
+    Sync(&'a Path),
+    /// A file gets the name of another.
+    Rename(&'a Path, &'a Path),
+    /// A file or an empty folder goes.
+    Remove(&'a Path),
+}
+
+/// Sees operations, and may have them fail.
+pub trait Observer: fmt::Debug + Send + Sync {
+    /// Called before each operation; an error stands for its result, and it is not done.
+    ///
+    /// # Errors
+    /// Those that the operation is to have.
+    fn before(&self, operation: &Operation<'_>) -> io::Result<()>;
+}

@@ -1,0 +1,152 @@
+//! The folder of a session: one recorder has it at a time, and all that a session writes is in it.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use folder::{Folder, Made, Modes, Observer};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::error::{RecordError, Result};
+use crate::hypercalls;
+
+/// The file with the host's recording.
+pub(crate) const HOST_FILE: &str = "host.dat";
+/// The folder with the host's pages.
+pub(crate) const PAGES_FOLDER: &str = "host.pages";
+/// Locked by the recorder that has the folder: the kernel gives the lock back however it ends.
+const MARKER: &str = ".recorder";
+
+/// How long the kernel may take to let go of the lock of a process that is killed: its threads and
+/// files go one after the other.
+const KERNEL_LETS_GO: Duration = Duration::from_secs(2);
+
+/// A session's folder that this recorder has for itself. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct SessionFolder(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    folder: Folder,
+    made: Made,
+    _marker: File,
+}
+
+impl SessionFolder {
+    /// Takes a folder for a new session, and makes it where there is none. Nothing is written where
+    /// that is refused.
+    ///
+    /// # Errors
+    /// When it belongs to another user or can be written by others, another recorder has it, or it
+    /// holds a recording.
+    pub fn take(path: &Path, modes: Modes) -> Result<Self> {
+        Self::take_observed(path, modes, None)
+    }
+
+    /// The same, with each operation in it shown to a test before it is done.
+    ///
+    /// # Errors
+    /// As [`SessionFolder::take`].
+    pub fn take_observed(
+        path: &Path,
+        modes: Modes,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Result<Self> {
+        let opened = Folder::open_or_make(path, modes, observer);
+        let (folder, made) = opened.map_err(RecordError::io("use the folder", path))?;
+        // A recording that is complete has no marker, and is not to get one.
+        refuse_recording(&folder)?;
+        let taken = Self::lock(folder, made)?;
+        refuse_recording(&taken)?;
+        Ok(taken)
+    }
+
+    /// Takes the folder of a recorder that is gone, to finish what is in it.
+    ///
+    /// # Errors
+    /// When it can't be opened as this user's own, or another recorder has it.
+    pub(crate) fn take_over(path: &Path, modes: Modes) -> Result<Self> {
+        let folder = Folder::open(path, modes).map_err(RecordError::io("use the folder", path))?;
+        let end = Instant::now() + KERNEL_LETS_GO;
+        loop {
+            match Self::lock(folder.clone(), Made::Before) {
+                Err(RecordError::SessionTaken { .. }) if Instant::now() < end => {
+                    thread::sleep(Duration::from_millis(10));
+                }
+                taken => return taken,
+            }
+        }
+    }
+
+    fn lock(folder: Folder, made: Made) -> Result<Self> {
+        let path = folder.path().join(MARKER);
+        let failed = || RecordError::io("lock", &path);
+        loop {
+            let mut marker = folder.read_write(MARKER).map_err(failed())?;
+            match flock(&marker, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => {
+                    let holder = holder(&mut marker);
+                    return Err(RecordError::SessionTaken { path: folder.path().into(), holder });
+                }
+                Err(error) => return Err(failed()(error.into())),
+            }
+            // Another recorder may have removed it between being opened and being locked.
+            if folder.is_still(MARKER, &marker) {
+                name_holder(&mut marker).map_err(failed())?;
+                return Ok(Self(Arc::new(Inner { folder, made, _marker: marker })));
+            }
+        }
+    }
+
+    /// Gives it back without a recording: what was made here goes if nothing else is in it.
+    pub fn abandon(&self) {
+        let _ = self.remove(MARKER);
+        if self.0.made == Made::New && self.is_at_its_path() {
+            let _ = std::fs::remove_dir(self.path());
+        }
+    }
+
+    /// Gives it back: others may take what is left in it.
+    pub fn give_back(&self) {
+        // Where it can't be removed the lock goes with this process.
+        let _ = self.remove(MARKER);
+    }
+}
+
+impl Deref for SessionFolder {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.0.folder
+    }
+}
+
+/// What the recorder that has a folder says of itself there.
+fn holder(marker: &mut File) -> String {
+    let mut text = String::new();
+    // It is a number; whatever else somebody put there is not shown.
+    let _ = marker.take(16).read_to_string(&mut text);
+    text.trim()
+        .parse::<u32>()
+        .map_or_else(|_| "another process".into(), |pid| format!("process {pid}"))
+}
+
+fn name_holder(marker: &mut File) -> io::Result<()> {
+    marker.set_len(0)?;
+    marker.seek(SeekFrom::Start(0))?;
+    writeln!(marker, "{}", std::process::id())
+}
+
+fn refuse_recording(folder: &Folder) -> Result<()> {
+    let files = [HOST_FILE, PAGES_FOLDER, hypercalls::FILE, "session.json"];
+    match files.into_iter().find(|name| folder.holds(name)) {
+        Some(file) => Err(RecordError::HoldsRecording { path: folder.path().into(), file }),
+        None => Ok(()),
+    }
+}
