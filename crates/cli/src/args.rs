@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use analyses::{By, Method};
 use clap::builder::PossibleValue;
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use report::events::{Condition, CpuSet};
 
 pub(crate) use lab::{LabArgs, LabVerb};
@@ -19,6 +19,7 @@ pub(crate) mod calls;
 pub(crate) mod cpu;
 pub(crate) mod diff;
 pub(crate) mod export;
+mod groups;
 pub(crate) mod hypertrace;
 pub(crate) mod keys;
 pub(crate) mod lab;
@@ -72,11 +73,11 @@ pub(crate) enum Verb {
     Nested(ReportArgs),
     /// Compare two recordings, or several of each side, with statistics
     Diff(diff::DiffArgs),
-    /// Tell who used the CPUs: vCPUs, threads of guests, threads that serve VMs
+    /// Show who used the CPUs: vCPUs, guest threads, threads that serve VMs
     Cpu(cpu::CpuArgs),
-    /// Tell how guests boot and go down: initcall levels, user space, exits in each
+    /// Show how guests boot and shut down: initcall levels, user space, exits in each
     Boot(boot::BootArgs),
-    /// Tell which kernel functions ran, how long, and who called them
+    /// Show which kernel functions ran, for how long, and who called them
     Calls(calls::CallsArgs),
     /// Print events as text or JSON, merged by time
     Events(EventsArgs),
@@ -84,29 +85,29 @@ pub(crate) enum Verb {
     Export(export::ExportArgs),
     /// Follow requests from guest to host and back, and time each hop
     Path(path::PathArgs),
-    /// Print what guests told by hypercall, from their host's recording alone, or in memory that they share
+    /// Show events that guests sent by hypercall or through shared memory
     Hypertrace(hypertrace::HypertraceArgs),
-    /// Tell how guests' clocks relate to their host's, and how well that is known
+    /// Relate guests' clocks to their host's, with bounds
     Align(AlignArgs),
-    /// Write everything about a recording as one page for a browser
+    /// Write a recording as one page for a browser
     Report(PageArgs),
-    /// Tell what a recording holds, and what it lost
+    /// Show what a recording holds and what it lost
     Info(ReportArgs),
     /// Record this host's kernel: VM exits, scheduling, interrupts
     Record(Box<record::RecordArgs>),
     /// Record guests as their agents connect, each into a session of its own
     Listen(listen::ListenArgs),
-    /// Tell guests what their host does with their vCPUs, while it does
+    /// Show guests what their host does with their vCPUs, live
     Publish(publish::PublishArgs),
-    /// Show what happens right now: in a guest, what its host does with its vCPUs
+    /// Show, in a guest, what its host does with its vCPUs right now
     Top(top::TopArgs),
     /// Put a text into the recording that this guest's host makes
     Mark(mark::MarkArgs),
-    /// Make keys by which hosts and agents know each other over TLS
+    /// Make the keys by which hosts and agents identify each other over TLS
     Keys(keys::KeysArgs),
-    /// Run virtual hosts, guests and nested guests to try things on
+    /// Boot virtual hosts, guests and nested guests to try things on
     Lab(LabArgs),
-    /// Measure what recording costs, in a lab of its own
+    /// Measure what exits, tracers and recording cost, in the lab
     Bench(bench::BenchArgs),
     /// Print a script that completes commands and options in a shell
     Completions(CompletionsArgs),
@@ -117,7 +118,8 @@ pub(crate) enum Verb {
 impl Cli {
     /// Reads the command line; ends the process with code 2 when it makes no sense.
     pub(crate) fn read() -> Self {
-        let cli = Self::parse();
+        let mut matches = groups::grouped(Self::command()).get_matches();
+        let cli = Self::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit());
         let conflict = match &cli.verb {
             Verb::Events(args) if args.ends_before_it_begins() => {
                 Some(("events", "--from lies after --to"))

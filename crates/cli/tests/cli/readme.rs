@@ -1,4 +1,4 @@
-//! What README.md and the other guides show in `console` blocks is what happens.
+//! What README.md and the guides show in `console` blocks is what happens.
 //!
 //! A line that begins with `$ ` is run by a shell in the repository's root, on 100 columns, with
 //! this build of `hyperscope` on the path; the lines below it are its output. With
@@ -11,6 +11,7 @@ use std::process::Command;
 
 use crate::tool::repository;
 
+/// Guides outside of `docs/guide`, all of whose pages are among them.
 const GUIDES: [&str; 11] = [
     "README.md",
     "docs/alignment.md",
@@ -24,6 +25,9 @@ const GUIDES: [&str; 11] = [
     "docs/formats/session.md",
     "docs/path.md",
 ];
+
+/// The front page has no more lines than a newcomer reads.
+const MOST_LINES_OF_README: usize = 150;
 
 /// Runs a command of a guide and returns what it prints.
 fn shell(command: &str) -> String {
@@ -86,9 +90,38 @@ fn links_lead_somewhere() {
 }
 
 #[test]
+fn the_front_page_is_short() {
+    let readme = fs::read_to_string(repository().join("README.md")).unwrap();
+    let lines = readme.lines().count();
+    assert!(lines <= MOST_LINES_OF_README, "{lines} lines");
+    // What a block shows fits on one screen beside its explanation.
+    for block in readme.split("```console\n").skip(1) {
+        let lines = block.split("```").next().unwrap().lines().count();
+        assert!((2..=13).contains(&lines), "{lines} lines of output: {block}");
+    }
+}
+
+#[test]
+fn every_page_is_in_the_index() {
+    let index = fs::read_to_string(repository().join("docs/README.md")).unwrap();
+    let guide = fs::read_to_string(repository().join("docs/guide/README.md")).unwrap();
+    for page in guides() {
+        let name = page.strip_prefix(repository().join("docs")).unwrap_or(&page);
+        let name = name.to_str().unwrap();
+        let is_linked = match name.strip_prefix("guide/") {
+            Some(name) => guide.contains(&format!("({name})")),
+            None => {
+                index.contains(&format!("({name})")) || !page.starts_with(repository().join("docs"))
+            }
+        };
+        assert!(is_linked || name.ends_with("README.md"), "no index links {name}");
+    }
+}
+
+#[test]
 fn guides_show_what_happens() {
-    for name in GUIDES {
-        let path = repository().join(name);
+    let pages = guides().into_iter().filter(|page| page.parent().unwrap().ends_with("docs/guide"));
+    for path in GUIDES.iter().map(|name| repository().join(name)).chain(pages) {
         let guide = fs::read_to_string(&path).unwrap();
         testkit::assert_golden(&path, &with_real_outputs(&guide));
     }
