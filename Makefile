@@ -26,7 +26,7 @@ help:
 	@echo 'make kmod    the kernel module inside guests, for the kernel of the lab (KERNEL=RELEASE: for another; KERNEL=arm64: for Arm)'
 	@echo 'make bpf     the programs in a host that collect hypercalls, after a change in bpf/ (needs clang)'
 	@echo 'make bless   write the expected outputs of the golden tests anew'
-	@echo 'make deny    licences and origins of the dependencies (needs cargo-deny)'
+	@echo 'make deny    licences, origins and known vulnerabilities of the dependencies'
 ifneq ($(wildcard benches/run),)
 	@echo 'make bench   measure speed and memory'
 endif
@@ -86,6 +86,7 @@ test: tools
 	$(XTASK) fixtures
 	$(XTASK) page
 	$(XTASK) bpf
+	.ci/deny offline
 	@$(MAKE) --no-print-directory test-page
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo test --locked --workspace
@@ -206,8 +207,7 @@ bless:
 
 .PHONY: deny
 deny:
-	@command -v cargo-deny >/dev/null || { echo 'cargo-deny is missing: cargo install --locked cargo-deny'; exit 1; }
-	cargo deny --locked check licenses bans sources
+	.ci/deny
 
 ifneq ($(wildcard benches/run),)
 .PHONY: bench
