@@ -27,8 +27,8 @@ struct Waiter {
     plan: Plan,
     folder: SessionFolder,
     host_clock: String,
-    /// The host's; each guest gets one after it.
-    number: u64,
+    /// The host's.
+    trace_id: u64,
     to: SharedGuests,
     stop: Signal,
 }
@@ -36,24 +36,22 @@ struct Waiter {
 /// A guest that has not answered yet.
 struct Absent {
     asked: String,
-    number: u64,
     /// What the last try came to.
     why: String,
 }
 
 impl Awaited {
-    /// Begins to wait for the guests of a plan; `number` is the host's, one that no other recording
-    /// has.
+    /// Begins to wait for the guests of a plan; the host's recording has this `trace_id`.
     pub(crate) fn begin(
         plan: &Plan,
         folder: &SessionFolder,
         host_clock: String,
-        number: u64,
+        trace_id: u64,
         to: SharedGuests,
     ) -> Result<Self> {
         let stop = stop_signal()?;
         let (plan, session) = (plan.clone(), folder.clone());
-        let waiter = Waiter { plan, folder: session, host_clock, number, to, stop: stop.clone() };
+        let waiter = Waiter { plan, folder: session, host_clock, trace_id, to, stop: stop.clone() };
         let thread = thread::Builder::new().name("awaited".into()).spawn(move || waiter.run());
         let thread = thread.map_err(RecordError::io("wait for the guests of", folder.path()))?;
         Ok(Self { stop, thread })
@@ -68,12 +66,9 @@ impl Awaited {
 
 impl Waiter {
     fn run(self) -> Vec<String> {
-        let absent = |(asked, at): (&String, u64)| Absent {
-            asked: asked.clone(),
-            number: self.number.wrapping_add(at),
-            why: "it was not asked".into(),
-        };
-        let mut absent: Vec<Absent> = self.plan.guests.iter().zip(0..).map(absent).collect();
+        let absent =
+            |asked: &String| Absent { asked: asked.clone(), why: "it was not asked".into() };
+        let mut absent: Vec<Absent> = self.plan.guests.iter().map(absent).collect();
         let mut faults = Vec::new();
         while !absent.is_empty() && !self.stop.wait(BETWEEN_TRIES) {
             absent.retain_mut(|guest| self.is_absent(guest, &mut faults));
@@ -87,7 +82,7 @@ impl Waiter {
     fn is_absent(&self, guest: &mut Absent, faults: &mut Vec<String>) -> bool {
         let asked = std::slice::from_ref(&guest.asked);
         let what = &self.plan.in_guests;
-        let ready = match guests::connect(asked, what, &self.host_clock, guest.number) {
+        let ready = match guests::connect(asked, what, &self.host_clock, self.trace_id) {
             Ok(ready) => ready,
             Err(error) => {
                 guest.why = with_causes(&error);

@@ -13,6 +13,7 @@ use wire::{EventFilter, Start};
 use crate::assemble::Tick;
 use crate::error::{RecordError, Result};
 use crate::guest::{self, Going, GuestAddress, GuestRecorded, HostClock, TSC};
+use crate::session_number;
 use crate::trace_cmd;
 use crate::tracer;
 use crate::vms::{self, Vm};
@@ -104,17 +105,17 @@ impl Recorded {
     }
 }
 
-/// Asks all guests who they are, before anything is recorded. `number` is the host's, one that no
-/// other recording has; each guest gets one after it.
+/// Asks all guests who they are, before anything is recorded. Each gets a number of its own, as the
+/// host's recording has `trace_id`: no guest knows another's.
 pub(crate) fn connect(
     asked: &[String],
     what: &InGuests,
     host_clock: &str,
-    number: u64,
+    trace_id: u64,
 ) -> Result<Vec<Ready>> {
     let vms = vms::running();
     let mut ready = Vec::<Ready>::new();
-    for (asked, at) in asked.iter().zip(1..) {
+    for asked in asked {
         let by_trace_cmd = trace_cmd::find(asked, &vms).transpose()?;
         let is_own = by_trace_cmd.is_none();
         let address = match by_trace_cmd {
@@ -125,9 +126,9 @@ pub(crate) fn connect(
             return Err(same_name(&address.name));
         }
         ready.push(if is_own {
-            Ready::Own(guest::Ready::connect(address, number.wrapping_add(at))?)
+            Ready::Own(guest::Ready::connect(address, session_number::random()?)?)
         } else {
-            Ready::TraceCmd(trace_cmd::Ready::connect(address, what, host_clock, number)?)
+            Ready::TraceCmd(trace_cmd::Ready::connect(address, what, host_clock, trace_id)?)
         });
     }
     Ok(ready)

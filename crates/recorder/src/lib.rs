@@ -20,6 +20,7 @@ mod recording;
 mod relation;
 mod session;
 mod session_folder;
+mod session_number;
 mod trace_cmd;
 mod tracer;
 mod vms;

@@ -24,6 +24,7 @@ use crate::guests::{self, InGuests};
 use crate::pump::stop_signal;
 use crate::recording::unix_ns;
 use crate::session::{self, Recorded};
+use crate::session_number;
 
 /// Where guests are waited for, and what is recorded of them.
 #[derive(Clone, Debug)]
@@ -159,7 +160,7 @@ impl Shared {
     }
 
     fn try_record(&self, control: Control, peer: &Peer) -> Result<()> {
-        let number = random()?;
+        let number = session_number::random()?;
         let ready = Ready::joined(guests::joined(peer), control, number)?;
         let name = ready.proper_name();
         let folder = new_folder(&self.plan.to, &name)?;
@@ -205,15 +206,6 @@ fn new_folder(to: &Path, name: &str) -> Result<Folder> {
         }
     }
     Err(RecordError::Usage(format!("{} has too many sessions of {name}", to.display())))
-}
-
-/// A number that nobody can guess.
-fn random() -> Result<u64> {
-    let mut bytes = [0; 8];
-    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    filled.map_err(|error| RecordError::io("read", Path::new("random numbers"))(error.into()))?;
-    // 0 is what an agent says before it has a number.
-    Ok(u64::from_ne_bytes(bytes).max(1))
 }
 
 /// What is shared is whole whatever happened while the lock was held.

@@ -23,6 +23,7 @@ use crate::plan::Plan;
 use crate::pump::{Pump, stop_signal};
 use crate::session;
 use crate::session_folder::{PAGES_FOLDER, SessionFolder};
+use crate::session_number;
 use crate::vms::{self, Vm};
 
 pub use self::going::Progress;
@@ -55,6 +56,8 @@ pub struct Recording {
     to: SessionFolder,
     begun: Instant,
     begun_unix_ns: u64,
+    /// The number by which files of guests name this recording.
+    trace_id: u64,
     own_cpu_ns: u64,
 }
 
@@ -106,12 +109,13 @@ impl Recording {
             to: to.clone(),
             begun: Instant::now(),
             begun_unix_ns: unix_ns(),
+            trace_id: session_number::random()?,
             own_cpu_ns: own_cpu_ns(),
         };
-        let (clock, number) = (&recording.clock.name, recording.begun_unix_ns);
+        let (clock, trace_id) = (&recording.clock.name, recording.trace_id);
         // What a guest has recorded since it booted can be had later, too.
         let now = if plan.in_guests.boot { &[][..] } else { &plan.guests };
-        let ready = guests::connect(now, &plan.in_guests, clock, number)?;
+        let ready = guests::connect(now, &plan.in_guests, clock, trace_id)?;
         let modules = module::find_all(&plan.modules)?;
         let names: Vec<String> = ready.iter().map(|guest| guest.name().to_owned()).collect();
         let started = recording.start_all(&cpus, ready, modules, plan);
@@ -143,7 +147,7 @@ impl Recording {
         modules: Vec<Module>,
         plan: &Plan,
     ) -> Result<()> {
-        let load = |what| hypercalls::load(what, &self.clock.name, self.begun_unix_ns);
+        let load = |what| hypercalls::load(what, &self.clock.name, self.trace_id);
         let loaded = plan.hypercalls.map(load).transpose()?;
         self.start(cpus)?;
         self.collector = loaded.map(|one| hypercalls::begin(one, &self.to)).transpose()?;
@@ -156,9 +160,9 @@ impl Recording {
     /// Takes guests in as they come up, where what they record began without this.
     fn await_guests(&mut self, plan: &Plan) -> Result<()> {
         if plan.in_guests.boot && !plan.guests.is_empty() {
-            let (clock, number) = (self.clock.name.clone(), self.begun_unix_ns);
+            let (clock, trace_id) = (self.clock.name.clone(), self.trace_id);
             self.awaited =
-                Some(Awaited::begin(plan, &self.to, clock, number, self.guests.clone())?);
+                Some(Awaited::begin(plan, &self.to, clock, trace_id, self.guests.clone())?);
         }
         Ok(())
     }

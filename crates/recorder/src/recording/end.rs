@@ -72,14 +72,14 @@ impl Recording {
         let host = HostClock {
             name: self.clock.name.clone(),
             tsc_conversion: self.clock.tsc_conversion,
-            trace_id: self.begun_unix_ns,
+            trace_id: self.trace_id,
         };
         let about = About {
             header: header(&self.texts),
             clock: &self.clock.name,
             clock_line: &self.clock.line,
             tsc_conversion: self.clock.tsc_conversion,
-            trace_id: self.begun_unix_ns,
+            trace_id: self.trace_id,
             uname: assemble::uname(),
             guests: recorded.vms.iter().map(|vm| guests::option(vm, &guests)).collect(),
             time_shift: None,

@@ -1,0 +1,72 @@
+//! Numbers of sessions, which nobody can guess: over some channels whoever knows one may take the pages of
+//! its guest, or make some up.
+
+use std::path::Path;
+
+use crate::error::{RecordError, Result};
+
+/// A number that no other session has.
+///
+/// # Errors
+/// When the kernel has no random numbers.
+pub(crate) fn random() -> Result<u64> {
+    let mut bytes = [0; 8];
+    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    filled.map_err(|error| RecordError::io("read", Path::new("random numbers"))(error.into()))?;
+    // 0 is what an agent says before it has a number.
+    Ok(u64::from_ne_bytes(bytes).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+    use std::path::PathBuf;
+    use std::thread;
+    use std::time::Duration;
+
+    use channel::{Control, Heard, Stream, Wait};
+    use wire::{GuestHello, Message};
+
+    use crate::guests::{self, InGuests};
+    use crate::recording::unix_ns;
+
+    /// An agent that answers one host; the session's number that it was told.
+    fn agent(path: PathBuf) -> thread::JoinHandle<u64> {
+        let listener = UnixListener::bind(path).unwrap();
+        thread::spawn(move || {
+            let hello = GuestHello {
+                version: wire::VERSION,
+                long_bytes: 8,
+                page_bytes: 4096,
+                cpus: 1,
+                streams: 1,
+                ..GuestHello::default()
+            };
+            let mut control = Control::new(Stream::new(listener.accept().unwrap().0).unwrap());
+            let heard = control.receive(Wait::at_most(Duration::from_secs(20))).unwrap();
+            let Heard::Message(session, Message::HostHello) = heard else { panic!("{heard:?}") };
+            control.send(session, &Message::GuestHello(hello)).unwrap();
+            let mut pages = Control::new(Stream::new(listener.accept().unwrap().0).unwrap());
+            let attached = pages.receive(Wait::at_most(Duration::from_secs(20))).unwrap();
+            assert_eq!(attached, Heard::Message(session, Message::Attach(0)));
+            session
+        })
+    }
+
+    #[test]
+    fn no_guest_can_tell_anothers_number_from_its_own_or_from_the_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["a", "b"].map(|name| folder.path().join(name));
+        let agents = paths.clone().map(agent);
+        let asked: Vec<String> =
+            paths.iter().map(|path| format!("unix:{}", path.display())).collect();
+        let before = unix_ns();
+        let ready = guests::connect(&asked, &InGuests::default(), "mono", 7).unwrap();
+        assert_eq!(ready.len(), 2);
+        let [a, b] = agents.map(|agent| agent.join().unwrap());
+        // A time of these years, or a number near another, is as good as impossible by chance.
+        for (one, other) in [(a, b), (a, before), (b, before), (a, 7), (b, 7)] {
+            assert!(one.abs_diff(other) > 1 << 24, "{a:#x} {b:#x} at {before:#x}");
+        }
+    }
+}
