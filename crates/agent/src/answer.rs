@@ -119,6 +119,7 @@ impl Session<'_, '_> {
                 Heard::Message(number, Message::HostHello) => {
                     self.goes_on = None;
                     self.number = number;
+                    self.host.begin_session(number);
                     self.host.send(number, &Message::GuestHello(self.hello.clone()))?;
                 }
                 Heard::Message(number, message) if number == self.number => {
@@ -160,7 +161,9 @@ impl Session<'_, '_> {
 
     fn start(&mut self, start: &Start) -> Result<()> {
         self.goes_on = None;
-        let prepared = Prepared::new(start)?;
+        let mut start = start.clone();
+        start.probes = self.host.probes(&start.probes)?;
+        let prepared = Prepared::new(&start)?;
         let page_size = prepared.texts().page_size() as usize;
         let sinks = self.host.sinks(self.number, self.hello.streams, page_size)?;
         if sinks.is_empty() {

@@ -6,18 +6,22 @@
 //!
 //! Without a host that records it shows what a host tells of this guest's vCPUs.
 
+mod admission;
+mod allowed;
 mod answer;
 mod error;
 mod event_cost;
 mod files;
 mod leave;
 mod link;
+mod probe_sets;
 mod pump;
 mod recording;
 mod shown;
 mod texts;
 pub mod trace_cmd;
 
+pub use allowed::Allowed;
 pub use answer::serve;
 pub use error::{AgentError, Result};
 pub use files::record;

@@ -7,18 +7,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use channel::{
-    Control, GuestAddress, GuestMemory, GuestPorts, Heard, HostAddress, Listener, PageRing,
-    PageSink, Peer, Signal, Stream, StreamSink, Wait,
+    Control, GuestAddress, GuestMemory, GuestPorts, Heard, HostAddress, KeyFiles, Listener,
+    PageRing, PageSink, Signal, Stream, StreamSink, Wait,
 };
+use tracefs::Tracefs;
 use wire::{DeviceRange, GuestHello, Message};
 
+use crate::admission::{Admission, Refusals, UNPRIVILEGED};
+use crate::allowed::{Allowed, check_keys_are_used};
 use crate::error::{AgentError, Result};
+use crate::probe_sets;
 
 /// A channel.
 #[derive(Debug)]
 pub struct Link {
     address: GuestAddress,
     kind: Kind,
+    allowed: Allowed,
+    refusals: Refusals,
 }
 
 #[derive(Debug)]
@@ -40,12 +46,13 @@ const BEFORE_NEXT_TRY: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(200);
 
 impl Link {
-    /// Gets a channel ready.
+    /// Gets a channel ready, for hosts that may do what any may and what is `allowed`.
     ///
     /// # Errors
-    /// When this machine does not have it.
-    pub fn open(address: &GuestAddress) -> Result<Self> {
+    /// When this machine does not have it, or has keys that it would not use.
+    pub fn open(address: &GuestAddress, allowed: Allowed) -> Result<Self> {
         let failed = |source| AgentError::Channel { address: address.clone(), source };
+        check_keys_are_used(address, &KeyFiles::usual()).map_err(failed)?;
         let kind = match address {
             GuestAddress::VirtioSerial => GuestPorts::find().map(Kind::Ports).ok_or_else(|| {
                 failed(io::Error::new(
@@ -62,7 +69,7 @@ impl Link {
                 None => return Err(failed(io::ErrorKind::Unsupported.into())),
             },
         };
-        Ok(Self { address: address.clone(), kind })
+        Ok(Self { address: address.clone(), kind, allowed, refusals: Refusals::default() })
     }
 
     /// Page streams that this machine has use for: with so many CPUs that it may have, and so many
@@ -97,45 +104,41 @@ impl Link {
                 }
                 Control::in_memory(control)
             }
-            Kind::Listener(listener) => accept(listener)?,
+            Kind::Listener(listener) => self.accept(listener)?,
             Kind::Connect(to) => {
                 let mut control = Control::new(connect(to));
                 control.send(0, &greeting)?;
                 control
             }
         };
-        Ok(Host { link: self, leave, control, waiting: None, attached: BTreeMap::new(), rings })
+        Ok(Host {
+            link: self,
+            leave,
+            control,
+            session: 0,
+            waiting: None,
+            attached: BTreeMap::new(),
+            rings,
+        })
     }
-}
 
-/// The first connection that begins as a host's does. Others are closed.
-fn accept(listener: &Listener) -> Result<Control> {
-    loop {
-        let (stream, peer) = listener.accept()?;
-        // From a vsock port of a guest, only its host is believed.
-        if may_command(&peer) {
-            return Ok(Control::new(stream));
+    /// The first connection of somebody who may command this machine. Others are closed.
+    fn accept(&self, listener: &Listener) -> Result<Control> {
+        loop {
+            let (stream, peer) = listener.accept()?;
+            match Admission::of(listener, &stream, &peer, self.allowed) {
+                Admission::Command => return Ok(Control::new(stream)),
+                // There is no session whose pages it could take.
+                Admission::PagesOnly => self.refusals.tell(stream),
+                Admission::Nothing => {}
+            }
         }
     }
 }
 
-/// Whether somebody may tell this machine what to record. The kernel says who is at the other end of
-/// a vsock connection: 2 is whoever runs this machine and could do with it what it likes anyway. 1 is
-/// this machine itself, where any user may connect.
-fn may_command(peer: &Peer) -> bool {
-    match peer {
-        Peer::Vsock(cid) => *cid == HOST,
-        // Its file, and keys, say who may.
-        Peer::Unix | Peer::Tcp(_) => true,
-    }
-}
-
-/// VMADDR_CID_HOST.
-const HOST: u32 = 2;
-
 fn connect(to: &HostAddress) -> Stream {
     loop {
-        match to.connect(CONNECT) {
+        match to.connect_control(CONNECT) {
             Ok(stream) => return stream,
             Err(_) => std::thread::sleep(BEFORE_NEXT_TRY),
         }
@@ -149,6 +152,8 @@ pub(crate) struct Host<'l> {
     /// The agent is told to go.
     leave: &'l Signal,
     control: Control,
+    /// The session that page streams may belong to: its number, which others can't know.
+    session: u64,
     /// A message that was heard while something else was waited for.
     waiting: Option<Heard>,
     /// Connections that are page streams, by session and number.
@@ -164,6 +169,14 @@ impl Host<'_> {
     /// Whether the agent is told to go.
     pub(crate) fn is_to_leave(&self) -> bool {
         self.leave.is_given()
+    }
+
+    /// The probes that the host asks for, as far as it may.
+    pub(crate) fn probes(&self, asked: &[String]) -> Result<Vec<String>> {
+        if asked.is_empty() {
+            return Ok(Vec::new());
+        }
+        probe_sets::chosen(asked, Tracefs::find()?.root(), self.link.allowed)
     }
 
     /// Addresses of the device that the channel goes through.
@@ -198,22 +211,32 @@ impl Host<'_> {
                 && listener.is_called()
             {
                 let (stream, peer) = listener.accept()?;
-                if may_command(&peer) {
-                    self.admit(stream);
+                let admission = Admission::of(listener, &stream, &peer, self.link.allowed);
+                if admission != Admission::Nothing {
+                    self.admit(stream, admission);
                 }
             }
         }
     }
 
-    /// Takes a connection that begins as a page stream does; there is one host at a time.
-    fn admit(&mut self, stream: Stream) {
+    /// Begins a session: page streams of another are none any more.
+    pub(crate) fn begin_session(&mut self, session: u64) {
+        self.session = session;
+        self.attached.clear();
+    }
+
+    /// Takes a connection that begins as a page stream of the session does; there is one host at a time.
+    fn admit(&mut self, stream: Stream, admission: Admission) {
         let mut control = Control::new(stream);
         match control.receive(Wait::at_most(FIRST_WORD)) {
             Ok(Heard::Message(session, Message::Attach(number)))
-                if self.attached.len() < MOST_ATTACHED =>
+                if session == self.session && self.attached.len() < MOST_ATTACHED =>
             {
                 let stream = control.into_stream().map(|stream| ((session, number), stream));
                 self.attached.extend(stream);
+            }
+            Ok(Heard::Message(session, _)) if admission == Admission::PagesOnly => {
+                let _ = control.send(session, &Message::Refused(UNPRIVILEGED.into()));
             }
             Ok(Heard::Message(session, _)) => {
                 let text = "another host records this machine; end that recording first".into();
@@ -282,3 +305,6 @@ impl Host<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use agent::trace_cmd::{self, Server};
-use agent::{Format, Link, Options};
-use channel::{GuestAddress, GuestPorts};
+use agent::{Allowed, Format, Link, Options};
+use channel::{GuestAddress, GuestPorts, KeyFiles};
 use wire::Start;
 
 const HELP: &str = "\
@@ -18,12 +18,21 @@ Usage: hyperscope-agent [CHANNEL]
 Channels, of which the first that this machine has is the usual one:
   shm[:PCI-ADDRESS]       memory shared with the host (an ivshmem device)
   virtio-serial           ports hyperscope.control, hyperscope.cpu0, ...
-  vsock[:PORT]            listen to the host [port: 8823]
+  vsock[:PORT]            listen to the host's root [port: 8823]; not where this machine has keys
+  tls-vsock[:PORT]        listen to a host that is known (see hyperscope keys)
   tls:ADDRESS:PORT        listen to hosts that are known (see hyperscope keys)
   tcp-plain:ADDRESS:PORT  listen to whoever can connect, not encrypted
   unix:PATH               listen to this machine itself
   connect:vsock[:PORT]    connect to a host that listens (hyperscope listen)
+  connect:tls-vsock[:PORT]
   connect:tls:HOST:PORT
+
+What the host may do beyond the usual:
+  --allow-kprobes         set probes of its own, whose arguments can read any of this kernel's
+                          memory; else it chooses sets that are built in: @virtio, @kvm-guest
+  --allow-unprivileged-port
+                          over vsock, command this agent from ports that any user of the host can
+                          have, for an older hyperscope; page streams may come from such anyway
 
 Without a host: hyperscope-agent --to FOLDER -e EVENT... records into a folder, which hyperscope
 reads wherever it is taken.
@@ -44,7 +53,8 @@ hyperscope-agent steal shows their exits, and when they are kept from running.
 
 Options:
   --trace-cmd [CHANNEL]   serve `trace-cmd record -A` in place of hyperscope [vsock[:PORT], 823;
-                          tcp:ADDRESS:PORT]
+                          tcp:ADDRESS:PORT]. trace-cmd connects from ports that any user of the
+                          host can have, so over vsock all of them may record this machine
   -h, --help              this text
   -V, --version           the version
 
@@ -74,7 +84,7 @@ enum Failure {
 }
 
 enum Asked {
-    Serve(Option<GuestAddress>),
+    Serve(Option<GuestAddress>, Allowed),
     ServeTraceCmd(GuestAddress),
     Record(PathBuf, Box<Start>, Option<Duration>),
     ShowSteal(Options),
@@ -82,8 +92,8 @@ enum Asked {
 }
 
 fn run() -> Result<(), Failure> {
-    let address = match arguments().map_err(Failure::Usage)? {
-        Asked::Serve(address) => address.unwrap_or_else(usual),
+    let (address, allowed) = match arguments().map_err(Failure::Usage)? {
+        Asked::Serve(address, allowed) => (address.unwrap_or_else(usual), allowed),
         Asked::ServeTraceCmd(address) => {
             let server = Server::bind(&address).map_err(Failure::Agent)?;
             tell(&format!("waiting on {address} for trace-cmd record -A"));
@@ -100,7 +110,7 @@ fn run() -> Result<(), Failure> {
             return Ok(());
         }
     };
-    let link = Link::open(&address).map_err(Failure::Agent)?;
+    let link = Link::open(&address, allowed).map_err(Failure::Agent)?;
     eprintln!("hyperscope-agent: waiting on {address}");
     agent::serve(&link).map_err(Failure::Agent)
 }
@@ -117,6 +127,7 @@ struct Arguments {
     start: Start,
     time: Option<Duration>,
     steal: Steal,
+    allowed: Allowed,
 }
 
 /// Options of `steal`, as far as they were given.
@@ -146,6 +157,8 @@ fn arguments() -> Result<Asked, String> {
             lexopt::Arg::Value(text) if arguments.address.is_none() => {
                 arguments.address = Some(text.to_string_lossy().into());
             }
+            Long("allow-kprobes") => arguments.allowed.kprobes = true,
+            Long("allow-unprivileged-port") => arguments.allowed.unprivileged_port = true,
             Short('e') => arguments.start.events.push(value(&mut parser)?),
             Long("to") => arguments.folder = Some(value::<String>(&mut parser)?.into()),
             Long("boot") => arguments.start.boot = true,
@@ -179,7 +192,11 @@ fn seconds(parser: &mut lexopt::Parser) -> Result<Duration, String> {
 }
 
 fn asked(arguments: Arguments) -> Result<Asked, String> {
-    let Arguments { address, for_trace_cmd, folder, start, time, steal } = arguments;
+    let Arguments { address, for_trace_cmd, folder, start, time, steal, allowed } = arguments;
+    let serves = address.as_deref() != Some("steal") && !for_trace_cmd && folder.is_none();
+    if allowed != Allowed::default() && !serves {
+        return Err("what is allowed is for a host that records this machine".into());
+    }
     if address.as_deref() == Some("steal") {
         if for_trace_cmd || folder.is_some() || start != Start::default() {
             return Err("steal shows what the host tells; nothing is recorded in this guest".into());
@@ -209,7 +226,7 @@ fn asked(arguments: Arguments) -> Result<Asked, String> {
         return Ok(Asked::ServeTraceCmd(trace_cmd::address(address)?));
     }
     let address = address.map(|text| text.parse::<GuestAddress>().map_err(|e| e.to_string()));
-    Ok(Asked::Serve(address.transpose()?))
+    Ok(Asked::Serve(address.transpose()?, allowed))
 }
 
 /// What somebody made for recording is the channel to use; else whatever needs nothing.
@@ -219,6 +236,9 @@ fn usual() -> GuestAddress {
     }
     match GuestPorts::find() {
         Some(_) => GuestAddress::VirtioSerial,
+        None if KeyFiles::usual().are_there() => {
+            GuestAddress::TlsVsock { port: channel::PORT, keys: KeyFiles::usual() }
+        }
         None => GuestAddress::Vsock { port: channel::PORT },
     }
 }

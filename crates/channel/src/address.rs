@@ -29,11 +29,28 @@ const IDENTITY: &str = "/etc/hyperscope/identity.pem";
 const PEERS: &str = "/etc/hyperscope/peers.pem";
 
 impl KeyFiles {
+    /// Files in the places where they are looked for when nobody names others.
+    #[must_use]
+    pub fn usual() -> Self {
+        Self { identity: IDENTITY.into(), peers: PEERS.into() }
+    }
+
+    /// Whether both files are there.
+    #[must_use]
+    pub fn are_there(&self) -> bool {
+        self.identity.exists() && self.peers.exists()
+    }
+
     /// `HOST:PORT` and the files after it.
+    fn split_tcp(text: &str) -> Option<(String, Self)> {
+        Self::split(text).filter(|(place, _)| place.contains(':'))
+    }
+
+    /// What stands before the files, and they.
     fn split(text: &str) -> Option<(String, Self)> {
         let mut parts = text.split(',');
-        let place = parts.next().filter(|place| place.contains(':'))?;
-        let mut keys = Self { identity: IDENTITY.into(), peers: PEERS.into() };
+        let place = parts.next()?;
+        let mut keys = Self::usual();
         for part in parts {
             match part.split_once('=')? {
                 ("identity", file) => keys.identity = file.into(),
@@ -60,6 +77,15 @@ pub enum HostAddress {
         cid: u32,
         /// The port.
         port: u32,
+    },
+    /// `tls-vsock:CID[:PORT][,identity=FILE][,peers=FILE]`: the same, with keys.
+    TlsVsock {
+        /// The guest.
+        cid: u32,
+        /// The port.
+        port: u32,
+        /// What this side shows, and whom it believes.
+        keys: KeyFiles,
     },
     /// `tcp-plain:HOST:PORT`, for everybody on the way to read.
     Tcp {
@@ -98,6 +124,13 @@ pub enum GuestAddress {
         /// The port.
         port: u32,
     },
+    /// `tls-vsock[:PORT][,identity=FILE][,peers=FILE]`: listen to a host that shows its keys.
+    TlsVsock {
+        /// The port.
+        port: u32,
+        /// What this side shows, and whom it believes.
+        keys: KeyFiles,
+    },
     /// `tcp-plain:ADDRESS:PORT`: listen there to whoever comes, for everybody on the way to read.
     Tcp {
         /// Address and port.
@@ -122,14 +155,17 @@ pub enum GuestAddress {
         /// The socket.
         path: PathBuf,
     },
-    /// `connect:vsock[:PORT]` or `connect:tcp:HOST:PORT`: the host listens (`hyperscope listen`).
+    /// `connect:vsock[:PORT]`, `connect:tls-vsock[:PORT]`, `connect:tls:HOST:PORT`: the host listens
+    /// (`hyperscope listen`).
     Connect(HostAddress),
 }
 
-const HOST_USAGE: &str = "shm:FILE, virtio-serial:FOLDER, vsock:CID[:PORT], tls:HOST:PORT, \
-                          tcp-plain:HOST:PORT and unix:PATH are";
-const GUEST_USAGE: &str = "shm[:DEVICE], virtio-serial, vsock[:PORT], tls:ADDRESS:PORT, \
-                           tcp-plain:ADDRESS:PORT, unix:PATH, connect:vsock[:PORT] and \
+const HOST_USAGE: &str = "shm:FILE, virtio-serial:FOLDER, vsock:CID[:PORT], \
+                          tls-vsock:CID[:PORT], tls:HOST:PORT, tcp-plain:HOST:PORT and unix:PATH \
+                          are";
+const GUEST_USAGE: &str = "shm[:DEVICE], virtio-serial, vsock[:PORT], tls-vsock[:PORT], \
+                           tls:ADDRESS:PORT, tcp-plain:ADDRESS:PORT, unix:PATH, \
+                           connect:vsock[:PORT], connect:tls-vsock[:PORT] and \
                            connect:tls:HOST:PORT are";
 
 const PLAIN_USAGE: &str = "it would be for everybody on the way to read; write tls:HOST:PORT, or \
@@ -147,13 +183,17 @@ impl FromStr for HostAddress {
         }
         match kind {
             "vsock" => {
-                let (cid, port) = rest.split_once(':').map_or((rest, None), |(a, b)| (a, Some(b)));
-                let cid = cid.parse().map_err(|_| error())?;
-                Ok(Self::Vsock { cid, port: port_or_usual(port).ok_or_else(error)? })
+                let (cid, port) = cid_and_port(rest).ok_or_else(error)?;
+                Ok(Self::Vsock { cid, port })
+            }
+            "tls-vsock" => {
+                let (place, keys) = KeyFiles::split(rest).ok_or_else(error)?;
+                let (cid, port) = cid_and_port(&place).ok_or_else(error)?;
+                Ok(Self::TlsVsock { cid, port, keys })
             }
             "tcp-plain" if rest.contains(':') => Ok(Self::Tcp { to: rest.to_owned() }),
             "tls" => {
-                let (to, keys) = KeyFiles::split(rest).ok_or_else(error)?;
+                let (to, keys) = KeyFiles::split_tcp(rest).ok_or_else(error)?;
                 Ok(Self::Tls { to, keys })
             }
             "virtio-serial" => Ok(Self::VirtioSerial { folder: rest.into() }),
@@ -171,6 +211,15 @@ impl FromStr for GuestAddress {
         let is_plain = text.starts_with("tcp:") || text.starts_with("connect:tcp:");
         let usage = if is_plain { PLAIN_USAGE } else { GUEST_USAGE };
         let error = || AddressError { text: text.to_owned(), usage };
+        if let Some(rest) = text.strip_prefix("tls-vsock") {
+            let (port, keys) = port_and_keys(rest).ok_or_else(error)?;
+            return Ok(Self::TlsVsock { port, keys });
+        }
+        if let Some(rest) = text.strip_prefix("connect:tls-vsock") {
+            let (port, keys) = port_and_keys(rest).ok_or_else(error)?;
+            let cid = sys::vsock::CID_HOST;
+            return Ok(Self::Connect(HostAddress::TlsVsock { cid, port, keys }));
+        }
         let (kind, rest) = text.split_once(':').map_or((text, None), |(a, b)| (a, Some(b)));
         match (kind, rest) {
             ("vsock", port) => Ok(Self::Vsock { port: port_or_usual(port).ok_or_else(error)? }),
@@ -181,7 +230,7 @@ impl FromStr for GuestAddress {
             ("virtio-serial", None) => Ok(Self::VirtioSerial),
             ("tcp-plain", Some(at)) if at.contains(':') => Ok(Self::Tcp { at: at.to_owned() }),
             ("tls", Some(rest)) => {
-                let (at, keys) = KeyFiles::split(rest).ok_or_else(error)?;
+                let (at, keys) = KeyFiles::split_tcp(rest).ok_or_else(error)?;
                 Ok(Self::Tls { at, keys })
             }
             ("unix", Some(path)) if !path.is_empty() => Ok(Self::Unix { path: path.into() }),
@@ -202,6 +251,19 @@ fn to_host(port: u32) -> HostAddress {
     HostAddress::Vsock { cid: sys::vsock::CID_HOST, port }
 }
 
+/// `CID[:PORT]`.
+fn cid_and_port(text: &str) -> Option<(u32, u32)> {
+    let (cid, port) = text.split_once(':').map_or((text, None), |(a, b)| (a, Some(b)));
+    Some((cid.parse().ok()?, port_or_usual(port)?))
+}
+
+/// `[:PORT][,identity=FILE][,peers=FILE]`.
+fn port_and_keys(text: &str) -> Option<(u32, KeyFiles)> {
+    let (place, keys) = KeyFiles::split(text)?;
+    let port = if place.is_empty() { None } else { Some(place.strip_prefix(':')?) };
+    Some((port_or_usual(port)?, keys))
+}
+
 fn port_or_usual(port: Option<&str>) -> Option<u32> {
     port.map_or(Some(PORT), |port| port.parse().ok())
 }
@@ -210,6 +272,7 @@ impl fmt::Display for HostAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Vsock { cid, port } => write!(f, "vsock:{cid}:{port}"),
+            Self::TlsVsock { cid, port, keys } => write!(f, "tls-vsock:{cid}:{port}{keys}"),
             Self::Tcp { to } => write!(f, "tcp-plain:{to}"),
             Self::Tls { to, keys } => write!(f, "tls:{to}{keys}"),
             Self::VirtioSerial { folder } => write!(f, "virtio-serial:{}", folder.display()),
@@ -223,6 +286,7 @@ impl fmt::Display for GuestAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Vsock { port } => write!(f, "vsock:{port}"),
+            Self::TlsVsock { port, keys } => write!(f, "tls-vsock:{port}{keys}"),
             Self::Tcp { at } => write!(f, "tcp-plain:{at}"),
             Self::Tls { at, keys } => write!(f, "tls:{at}{keys}"),
             Self::SharedMemory { at: None } => write!(f, "shm"),
@@ -245,6 +309,7 @@ mod tests {
         for same in [
             "shm:/dev/shm/a",
             "vsock:3:99",
+            "tls-vsock:3:99,identity=/a,peers=/b",
             "tcp-plain:[::1]:5",
             "tls:h:1,identity=/a,peers=/b",
             "virtio-serial:/run/vm,a",
@@ -258,6 +323,9 @@ mod tests {
             "vsock:",
             "vsock:x",
             "vsock:3:y",
+            "tls-vsock:",
+            "tls-vsock:x",
+            "tls-vsock:3,x=y",
             "tcp:host:1",
             "tls:host",
             "tls:h:1,x=y",
@@ -274,10 +342,16 @@ mod tests {
         assert_eq!(guest("vsock").unwrap(), "vsock:8823");
         assert_eq!(guest("connect:vsock").unwrap(), "connect:vsock:2:8823");
         assert_eq!(guest("connect:vsock:7").unwrap(), "connect:vsock:2:7");
+        let keys = ",identity=/a,peers=/b";
+        let written = guest(&format!("tls-vsock{keys}")).unwrap();
+        assert_eq!(written, format!("tls-vsock:8823{keys}"));
+        let written = guest(&format!("connect:tls-vsock:7{keys}")).unwrap();
+        assert_eq!(written, format!("connect:tls-vsock:2:7{keys}"));
         for same in [
             "shm",
             "shm:00:05.0",
             "virtio-serial",
+            "tls-vsock:7,identity=/a,peers=/b",
             "tcp-plain:0.0.0.0:5",
             "tls::5,identity=/a,peers=/b",
             "unix:/s",
@@ -285,9 +359,16 @@ mod tests {
         ] {
             assert_eq!(guest(same).unwrap(), same);
         }
-        for wrong in
-            ["", "shm:", "vsock:", "virtio-serial:x", "unix:", "connect:", "connect:unix:/s"]
-        {
+        for wrong in [
+            "",
+            "shm:",
+            "vsock:",
+            "virtio-serial:x",
+            "unix:",
+            "connect:",
+            "connect:unix:/s",
+            "tls-vsock:",
+        ] {
             assert!(guest(wrong).is_err(), "{wrong}");
         }
     }

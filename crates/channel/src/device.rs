@@ -27,7 +27,9 @@ pub fn device_ranges(channel: &GuestAddress) -> Vec<DeviceRange> {
     let devices = match channel {
         GuestAddress::SharedMemory { at } => memory::device_folder(at.as_deref()),
         GuestAddress::VirtioSerial => GuestPorts::find().map(|ports| ports.folders()),
-        GuestAddress::Vsock { .. } | GuestAddress::Connect(HostAddress::Vsock { .. }) => {
+        GuestAddress::Vsock { .. }
+        | GuestAddress::TlsVsock { .. }
+        | GuestAddress::Connect(HostAddress::Vsock { .. } | HostAddress::TlsVsock { .. }) => {
             Some(virtio_devices(Path::new(VSOCK)))
         }
         GuestAddress::Tcp { .. }

@@ -22,7 +22,7 @@ mod tls;
 mod tls;
 mod trace_cmd;
 
-pub use address::{AddressError, GuestAddress, HostAddress, PORT};
+pub use address::{AddressError, GuestAddress, HostAddress, KeyFiles, PORT};
 pub use control::{Control, Heard};
 pub use deadline::Deadline;
 pub use device::device_ranges;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -44,6 +44,8 @@ impl fmt::Display for Peer {
 pub enum Listener {
     /// For machines of this hypervisor's.
     Vsock(vsock::Listener),
+    /// For those of them that show who they are.
+    TlsVsock(vsock::Listener, Acceptor),
     /// For whoever can reach it.
     Tcp(TcpListener),
     /// For those who can reach it and show who they are.
@@ -90,6 +92,10 @@ impl Listener {
     pub fn of(address: &GuestAddress) -> io::Result<Option<Self>> {
         Ok(Some(match address {
             GuestAddress::Vsock { port } => Self::vsock(*port)?,
+            GuestAddress::TlsVsock { port, keys } => {
+                let keys = Keys::read(&keys.identity, &keys.peers)?;
+                Self::TlsVsock(vsock::Listener::bind(*port)?, keys.server()?)
+            }
             GuestAddress::Tcp { at } => Self::tcp(at)?,
             GuestAddress::Tls { at, keys } => {
                 let keys = Keys::read(&keys.identity, &keys.peers)?;
@@ -128,6 +134,12 @@ impl Listener {
         poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
+    /// Whether those who connect have shown keys that are known before anything they say is heard.
+    #[must_use]
+    pub fn demands_keys(&self) -> bool {
+        matches!(self, Self::Tls(..) | Self::TlsVsock(..))
+    }
+
     /// Waits for a connection.
     ///
     /// # Errors
@@ -137,6 +149,10 @@ impl Listener {
             Self::Vsock(listener) => {
                 let (socket, from) = listener.accept()?;
                 (Stream::new(socket)?, Peer::Vsock(from.cid))
+            }
+            Self::TlsVsock(listener, acceptor) => {
+                let (socket, from) = listener.accept()?;
+                (acceptor.accept(socket_of(socket))?, Peer::Vsock(from.cid))
             }
             Self::Tcp(listener) => {
                 let (socket, from) = listener.accept()?;
@@ -157,7 +173,7 @@ impl Listener {
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Vsock(listener) => listener.as_fd(),
+            Self::Vsock(listener) | Self::TlsVsock(listener, _) => listener.as_fd(),
             Self::Tcp(listener) | Self::Tls(listener, _) => listener.as_fd(),
             Self::Unix(listener) => listener.as_fd(),
         }
@@ -171,10 +187,29 @@ impl HostAddress {
     /// # Errors
     /// When nobody listens there in time; the message says where.
     pub fn connect(&self, timeout: Duration) -> io::Result<Stream> {
+        self.connect_by(timeout, vsock::Stream::connect)
+    }
+
+    /// The same for a stream that commands: agents take such over vsock from ports that need privileges,
+    /// so that not every user of the host has one.
+    ///
+    /// # Errors
+    /// As [`HostAddress::connect`].
+    pub fn connect_control(&self, timeout: Duration) -> io::Result<Stream> {
+        self.connect_by(timeout, vsock::Stream::connect_privileged)
+    }
+
+    fn connect_by(&self, timeout: Duration, by_vsock: ConnectVsock) -> io::Result<Stream> {
         let stream = match self {
             Self::Vsock { cid, port } => {
                 let to = vsock::Address { cid: *cid, port: *port };
-                vsock::Stream::connect(to, timeout).and_then(Stream::new)
+                by_vsock(to, timeout).and_then(Stream::new)
+            }
+            Self::TlsVsock { cid, port, keys } => {
+                let to = vsock::Address { cid: *cid, port: *port };
+                Keys::read(&keys.identity, &keys.peers).and_then(|keys| {
+                    tls::connect(socket_of(by_vsock(to, timeout)?), keys.client()?)
+                })
             }
             Self::Tcp { to } => connect_tcp(to, timeout).and_then(Stream::new),
             Self::Tls { to, keys } => Keys::read(&keys.identity, &keys.peers)
@@ -187,6 +222,15 @@ impl HostAddress {
             io::Error::new(error.kind(), format!("cannot connect to {self}: {error}"))
         })
     }
+}
+
+/// One of the ways to connect that vsock has.
+type ConnectVsock = fn(vsock::Address, Duration) -> io::Result<vsock::Stream>;
+
+/// A vsock connection as what TLS is spoken over: a stream socket, of which nothing is used that only
+/// TCP has.
+fn socket_of(stream: vsock::Stream) -> TcpStream {
+    OwnedFd::from(stream).into()
 }
 
 fn connect_tcp(to: &str, timeout: Duration) -> io::Result<TcpStream> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use sys::vsock;
 
 use crate::deadline::Deadline;
 
@@ -114,6 +115,13 @@ impl Stream {
     /// A stream over a virtio-serial port of this guest.
     pub(crate) fn port(fd: impl Into<OwnedFd>) -> io::Result<Self> {
         Ok(Self { is_port: true, ..Self::new(fd)? })
+    }
+
+    /// Whether it is a vsock connection from a port that needs privileges: no ordinary user of the other
+    /// machine has made it.
+    #[must_use]
+    pub fn is_from_privileged_port(&self) -> bool {
+        vsock::peer_of(self.fd.as_fd()).is_some_and(|peer| peer.port <= vsock::LAST_PRIVILEGED_PORT)
     }
 
     /// Whether nobody is at the other end of a port any more.

@@ -246,7 +246,7 @@ fn open(channel: &HostAddress) -> io::Result<(Control, Vec<PageConsumer>)> {
         })?;
         return Ok((Control::in_memory(memory.control), memory.pages));
     }
-    Ok((Control::new(channel.connect(CONNECT)?), Vec::new()))
+    Ok((Control::new(channel.connect_control(CONNECT)?), Vec::new()))
 }
 
 /// The agent's answer. What a host that was here before has left unread is left out.
@@ -260,7 +260,11 @@ fn hello(control: &mut Control, session: u64) -> io::Result<GuestHello> {
                 return Err(io::Error::other(text));
             }
             Heard::Message(..) => {}
-            Heard::End => return Err(io::Error::other("it closed the channel without an answer")),
+            Heard::End => {
+                let text = "it closed the channel without an answer; an agent that has keys wants them \
+                            (tls:, tls-vsock:)";
+                return Err(io::Error::other(text));
+            }
             Heard::Nothing => {
                 let text = "nobody answers: is hyperscope-agent running in the guest?";
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));

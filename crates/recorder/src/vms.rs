@@ -34,7 +34,9 @@ impl Vm {
     #[must_use]
     pub fn is_reached_by(&self, channel: &HostAddress) -> bool {
         match channel {
-            HostAddress::Vsock { cid, .. } => self.vsock_cid == Some(*cid),
+            HostAddress::Vsock { cid, .. } | HostAddress::TlsVsock { cid, .. } => {
+                self.vsock_cid == Some(*cid)
+            }
             other => self.channels.contains(&other.to_string()),
         }
     }

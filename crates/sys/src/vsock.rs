@@ -20,6 +20,14 @@ pub const CID_HOST: u32 = 2;
 /// VMADDR_PORT_ANY: the kernel chooses a port for the listener.
 pub const PORT_ANY: u32 = u32::MAX;
 
+/// LAST_RESERVED_PORT of `net/vmw_vsock/af_vsock.c`: binding ports up to this one takes
+/// CAP_NET_BIND_SERVICE, so whoever comes from there is no ordinary user of its machine.
+pub const LAST_PRIVILEGED_PORT: u32 = 1023;
+/// The first of those that connections are made from; below are ports that services listen on.
+const FIRST_PRIVILEGED_PORT: u32 = 512;
+/// trace-cmd's agent listens there.
+const TRACE_CMD_PORT: u32 = 823;
+
 /// IOCTL_VM_SOCKETS_GET_LOCAL_CID: `_IO(7, 0xb9)`.
 const GET_LOCAL_CID: libc::Ioctl = 0x7b9;
 /// SO_VM_SOCKETS_CONNECT_TIMEOUT, in its form with the C library's `timeval`.
@@ -66,11 +74,7 @@ impl Listener {
     /// When the kernel has no such sockets, the port is taken, or needs privileges.
     pub fn bind(port: u32) -> io::Result<Self> {
         let socket = socket(0)?;
-        let address = to_kernel(Address { cid: CID_ANY, port });
-        // SAFETY: the address is a live sockaddr_vm, its size is given with it.
-        checked(unsafe {
-            libc::bind(socket.as_raw_fd(), (&raw const address).cast(), ADDRESS_BYTES)
-        })?;
+        bind(socket.as_fd(), port)?;
         // SAFETY: listen takes no pointer.
         checked(unsafe { libc::listen(socket.as_raw_fd(), BACKLOG) })?;
         Ok(Self(socket))
@@ -119,8 +123,24 @@ impl Stream {
     /// [`io::ErrorKind::TimedOut`]; [`io::ErrorKind::ConnectionReset`] when nobody listens there;
     /// ENODEV when there is no machine with that CID.
     pub fn connect(to: Address, timeout: Duration) -> io::Result<Self> {
-        let end = Instant::now() + timeout;
+        Self::connect_by(socket(libc::SOCK_NONBLOCK)?, to, timeout)
+    }
+
+    /// The same from a port that needs privileges, by which the other side knows that no ordinary user
+    /// of this machine calls. A process that may not have one connects from any port.
+    ///
+    /// # Errors
+    /// As [`Stream::connect`]; [`io::ErrorKind::AddrInUse`] when no such port is free.
+    pub fn connect_privileged(to: Address, timeout: Duration) -> io::Result<Self> {
         let socket = socket(libc::SOCK_NONBLOCK)?;
+        match bind_privileged(socket.as_fd()) {
+            Err(error) if error.kind() != io::ErrorKind::PermissionDenied => Err(error),
+            _ => Self::connect_by(socket, to, timeout),
+        }
+    }
+
+    fn connect_by(socket: OwnedFd, to: Address, timeout: Duration) -> io::Result<Self> {
+        let end = Instant::now() + timeout;
         allow(socket.as_fd(), timeout)?;
         let address = to_kernel(to);
         // SAFETY: the address is a live sockaddr_vm, its size is given with it.
@@ -272,11 +292,15 @@ type AskAddress =
     unsafe extern "C" fn(libc::c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> libc::c_int;
 
 fn address_by(ask: AskAddress, socket: BorrowedFd<'_>) -> io::Result<Address> {
+    kernel_address_by(ask, socket).map(|address| from_kernel(&address))
+}
+
+fn kernel_address_by(ask: AskAddress, socket: BorrowedFd<'_>) -> io::Result<libc::sockaddr_vm> {
     let mut address = to_kernel(Address { cid: 0, port: 0 });
     let mut bytes = ADDRESS_BYTES;
     // SAFETY: the kernel writes at most `bytes` bytes to the address, which has that many.
     checked(unsafe { ask(socket.as_raw_fd(), (&raw mut address).cast(), &raw mut bytes) })?;
-    Ok(from_kernel(&address))
+    Ok(address)
 }
 
 fn socket(flags: libc::c_int) -> io::Result<OwnedFd> {
@@ -285,6 +309,32 @@ fn socket(flags: libc::c_int) -> io::Result<OwnedFd> {
     let socket = checked(unsafe { libc::socket(libc::AF_VSOCK, kind, 0) })?;
     // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
     Ok(unsafe { OwnedFd::from_raw_fd(socket) })
+}
+
+fn bind(socket: BorrowedFd<'_>, port: u32) -> io::Result<()> {
+    let address = to_kernel(Address { cid: CID_ANY, port });
+    // SAFETY: the address is a live sockaddr_vm, its size is given with it.
+    checked(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), ADDRESS_BYTES) })?;
+    Ok(())
+}
+
+/// Binds the highest free port that needs privileges.
+fn bind_privileged(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let ports = (FIRST_PRIVILEGED_PORT..=LAST_PRIVILEGED_PORT).rev();
+    for port in ports.filter(|&port| port != TRACE_CMD_PORT) {
+        match bind(socket, port) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            other => return other,
+        }
+    }
+    Err(io::ErrorKind::AddrInUse.into())
+}
+
+/// Who is at the other end of a vsock connection; None for what is no such connection.
+#[must_use]
+pub fn peer_of(socket: BorrowedFd<'_>) -> Option<Address> {
+    let kernel = kernel_address_by(libc::getpeername, socket).ok()?;
+    (libc::c_int::from(kernel.svm_family) == libc::AF_VSOCK).then(|| from_kernel(&kernel))
 }
 
 /// Lets the kernel try for as long as the caller will: by itself it gives up after two seconds.

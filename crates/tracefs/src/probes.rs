@@ -16,6 +16,8 @@ use crate::mounted;
 const PREFIX: &str = "hyperscope_";
 /// Where probes are defined.
 const DEFINITIONS: &str = "kprobe_events";
+/// The list of functions that can be probed; not every kernel has it or shows it.
+const FUNCTIONS: &str = "available_filter_functions";
 
 /// Probes that were set; they are removed when this is dropped.
 #[derive(Debug)]
@@ -45,10 +47,13 @@ impl Probes {
         Ok(set)
     }
 
-    /// Whether a function can be probed, as far as the kernel tells.
+    /// Whether a function is there to be probed, as far as the kernel tells.
     #[must_use]
     pub fn can_probe(tracefs: &Path, function: &str) -> bool {
-        check(tracefs, function).is_ok()
+        match fs::File::open(tracefs.join(FUNCTIONS)) {
+            Ok(_) => check(tracefs, function).is_ok(),
+            Err(_) => is_symbol(function),
+        }
     }
 
     /// Removes the probes of a recorder that is gone.
@@ -86,7 +91,7 @@ fn event_name(function: &str) -> String {
 fn check(tracefs: &Path, function: &str) -> Result<()> {
     let plain = function.split('+').next().unwrap_or(function);
     let plain = plain.split(':').next_back().unwrap_or(plain);
-    let Ok(list) = fs::File::open(tracefs.join("available_filter_functions")) else {
+    let Ok(list) = fs::File::open(tracefs.join(FUNCTIONS)) else {
         return Ok(());
     };
     let lines = BufReader::new(list).lines().map_while(std::result::Result::ok);
@@ -100,6 +105,13 @@ fn check(tracefs: &Path, function: &str) -> Result<()> {
     }
     let similar = similar(plain, names.iter().map(String::as_str));
     Err(TracefsError::NoSuchFunction { name: plain.to_owned(), similar })
+}
+
+/// Whether the kernel has a symbol of this name.
+fn is_symbol(name: &str) -> bool {
+    let Ok(list) = fs::File::open("/proc/kallsyms") else { return false };
+    let mut lines = BufReader::new(list).lines().map_while(std::result::Result::ok);
+    lines.any(|line| line.split_whitespace().nth(2) == Some(name))
 }
 
 /// Removes probes of recorders that were killed.

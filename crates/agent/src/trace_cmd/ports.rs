@@ -26,7 +26,9 @@ fn port(listener: &Listener) -> io::Result<u32> {
     match listener {
         Listener::Vsock(listener) => Ok(listener.address()?.port),
         Listener::Tcp(listener) => Ok(listener.local_addr()?.port().into()),
-        Listener::Tls(..) | Listener::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
+        Listener::Tls(..) | Listener::TlsVsock(..) | Listener::Unix(_) => {
+            Err(io::ErrorKind::Unsupported.into())
+        }
     }
 }
 

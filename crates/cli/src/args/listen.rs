@@ -16,7 +16,7 @@ use super::tracer::TracerArgs;
 In each guest: hyperscope-agent connect:vsock. Every guest gets a session of its own in the\n\
 folder, NAME.hscope, which is complete once the guest leaves or this command ends.")]
 pub(crate) struct ListenArgs {
-    /// Where agents connect to: vsock[:PORT], tls:ADDRESS:PORT,
+    /// Where agents connect to: vsock[:PORT], tls-vsock[:PORT], tls:ADDRESS:PORT,
     /// tcp-plain:ADDRESS:PORT, unix:PATH
     #[arg(value_name = "ADDRESS", default_value = "vsock")]
     pub(crate) at: Vec<channel::GuestAddress>,

@@ -43,8 +43,9 @@ pub(crate) struct RecordArgs {
     /// Record this guest, too, by hyperscope-agent in it: a VM's name, or [NAME=]CHANNEL
     ///
     /// Channels: shm:FILE (memory behind an ivshmem device), virtio-serial:FOLDER (of the ports'
-    /// sockets), vsock:CID[:PORT], tls:HOST:PORT[,identity=FILE][,peers=FILE] (see hyperscope keys),
-    /// tcp-plain:HOST:PORT, unix:PATH. A VM's name stands for the best channel that it has.
+    /// sockets), vsock:CID[:PORT], tls-vsock:CID[:PORT][,identity=FILE][,peers=FILE] (see hyperscope
+    /// keys), tls:HOST:PORT[,...], tcp-plain:HOST:PORT, unix:PATH. A VM's name stands for the best
+    /// channel that it has.
     ///
     /// Guests in which `trace-cmd agent` runs: [NAME=]trace-cmd:VM, trace-cmd:vsock:CID[:PORT] or
     /// trace-cmd:tcp:HOST:PORT.
@@ -71,8 +72,9 @@ pub(crate) struct RecordArgs {
     /// Record these events in guests [default: those of --profile, as far as guests have them]
     #[arg(long = "guest-event", value_name = "EVENT", requires = "guests")]
     pub(crate) guest_events: Vec<String>,
-    /// Record each call of a function of guests' kernels
-    #[arg(long = "guest-kprobe", value_name = "FUNCTION [ARGS]", requires = "guests")]
+    /// Record each call of functions of guests' kernels: a set that is built into the agent (@virtio,
+    /// @kvm-guest), or a function, where the agent was started with --allow-kprobes
+    #[arg(long = "guest-kprobe", value_name = "@SET|FUNCTION [ARGS]", requires = "guests")]
     pub(crate) guest_kprobes: Vec<String>,
     #[command(flatten)]
     pub(crate) guest_tracer: GuestTracerArgs,

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod agent;
+mod allowed;
 mod faults;
 mod guests;
 mod recordings;

@@ -73,3 +73,28 @@ fn this_machines_id_is_no_reserved_one() {
         Err(error) => eprintln!("skipped: no CID here: {error}"),
     }
 }
+
+#[test]
+fn connections_come_from_the_highest_free_privileged_ports() {
+    let Ok(sockets) = (0..3).map(|_| socket(0)).collect::<io::Result<Vec<_>>>() else {
+        return eprintln!("skipped: no vsock here");
+    };
+    let mut ports = Vec::new();
+    for socket in &sockets {
+        match bind_privileged(socket.as_fd()) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return eprintln!("skipped: no privileges here");
+            }
+            bound => bound.unwrap(),
+        }
+        ports.push(address_by(libc::getsockname, socket.as_fd()).unwrap().port);
+    }
+    assert!(ports.iter().all(|port| (512..1024).contains(port)), "{ports:?}");
+    assert!(ports.windows(2).all(|pair| pair[0] > pair[1]), "{ports:?}");
+}
+
+#[test]
+fn what_is_no_vsock_connection_has_no_such_peer() {
+    let (here, _there) = UnixStream::pair().unwrap();
+    assert_eq!(peer_of(here.as_fd()), None);
+}

@@ -1,0 +1,69 @@
+//! What the owner of this guest allows its host beyond what any host may ask for.
+
+use std::io;
+
+use channel::{GuestAddress, HostAddress, KeyFiles};
+
+/// What is allowed; nothing, unless the owner says so on the agent's command line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allowed {
+    /// Any user of the host may command the agent over vsock, as hosts of earlier versions need it.
+    pub unprivileged_port: bool,
+    /// The host may set probes of its own, whose arguments read any memory of this kernel.
+    pub kprobes: bool,
+}
+
+/// Refuses vsock without TLS on a machine that has keys: whoever made them wants them used.
+///
+/// # Errors
+/// What to write in place of the address.
+pub(crate) fn check_keys_are_used(address: &GuestAddress, keys: &KeyFiles) -> io::Result<()> {
+    let instead = match address {
+        GuestAddress::Vsock { port } => format!("tls-vsock:{port}"),
+        GuestAddress::Connect(HostAddress::Vsock { port, .. }) => {
+            format!("connect:tls-vsock:{port}")
+        }
+        _ => return Ok(()),
+    };
+    if !keys.are_there() {
+        return Ok(());
+    }
+    let KeyFiles { identity, peers } = keys;
+    let (identity, peers) = (identity.display(), peers.display());
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!(
+            "this machine has keys ({identity} and {peers}), so vsock without them is refused; \
+             use {instead}, or move the keys away"
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_machine_with_keys_refuses_vsock_without_them() {
+        let folder = std::env::temp_dir().join(format!("hyperscope-keys-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let keys =
+            KeyFiles { identity: folder.join("identity.pem"), peers: folder.join("peers.pem") };
+        let said = |address: &str| {
+            let checked = check_keys_are_used(&address.parse().unwrap(), &keys);
+            checked.map_err(|error| error.to_string()).err()
+        };
+        assert_eq!(said("vsock"), None);
+        fs::write(&keys.identity, "").unwrap();
+        assert_eq!(said("vsock"), None);
+        fs::write(&keys.peers, "").unwrap();
+        assert!(said("vsock:7").unwrap().contains("use tls-vsock:7"));
+        assert!(said("connect:vsock:7").unwrap().contains("use connect:tls-vsock:7"));
+        for other in ["tls-vsock", "connect:tls-vsock", "shm", "virtio-serial", "unix:/s"] {
+            assert_eq!(said(other), None, "{other}");
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,45 @@
+//! Who gets a session's pages: connections to an agent's socket, as any process can make them that
+//! reaches it.
+
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+const WAIT: Duration = Duration::from_secs(20);
+
+/// An agent that waits on a socket of its own, and the socket.
+fn link(name: &str) -> (Link, PathBuf) {
+    let file = format!("hyperscope-link-{name}-{}", std::process::id());
+    let path = std::env::temp_dir().join(file);
+    let link = Link::open(&GuestAddress::Unix { path: path.clone() }, Allowed::default()).unwrap();
+    (link, path)
+}
+
+fn connect(path: &Path) -> Control {
+    let to = HostAddress::Unix { path: path.to_owned() };
+    Control::new(to.connect(WAIT).unwrap())
+}
+
+#[test]
+fn page_streams_of_another_session_than_the_hosts_are_refused() {
+    let (link, path) = link("session");
+    let leave = Signal::new().unwrap();
+    let caller = std::thread::spawn(move || {
+        let control = connect(&path);
+        let mut guessed = connect(&path);
+        guessed.send(8, &Message::Attach(0)).unwrap();
+        let answer = guessed.receive(Wait::at_most(WAIT)).unwrap();
+        let mut known = connect(&path);
+        known.send(7, &Message::Attach(0)).unwrap();
+        (control, known, answer, path)
+    });
+    let mut host = link.host(&GuestHello::default(), &leave).unwrap();
+    host.begin_session(7);
+    host.attached_stream(7, 0).unwrap();
+    assert!(host.attached.is_empty());
+    let (_control, _known, answer, path) = caller.join().unwrap();
+    assert!(matches!(answer, Heard::Message(8, Message::Refused(_))), "{answer:?}");
+    // Page streams of a session that is over are not kept for the next.
+    host.begin_session(9);
+    std::fs::remove_file(path).unwrap();
+}

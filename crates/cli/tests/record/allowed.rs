@@ -1,0 +1,27 @@
+//! What a host may have a guest's agent do, and what only the guest's owner can allow.
+
+use crate::agent::Agent;
+use crate::tool::{left, run, turn};
+
+#[test]
+fn a_hosts_own_probes_need_the_leave_of_the_guests_owner() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let channel = format!("unix:{}", folder.path().join("agent").display());
+    let (guest, to) = (format!("g={channel}"), folder.path().join("s"));
+    let asked = |probe: &str| {
+        let words = ["record", "-e", "sched_switch", "--guest", &guest, "--guest-kprobe", probe];
+        let ran = run(&[&words[..], &["-o", to.to_str().unwrap(), "--for", "100ms"]].concat());
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        ran.stderr
+    };
+    let agent = Agent::start(&channel);
+    let said = asked("vfs_read x=@jiffies");
+    assert!(said.contains("--allow-kprobes") && said.contains("@virtio"), "{said}");
+    assert!(asked("@nonsense").contains("no such set of probes"));
+    drop(agent);
+    let _agent = Agent::start_with(&[&channel, "--allow-kprobes"]);
+    let said = asked("vfs_read x=%di\n-:theirs/probe");
+    assert!(said.contains("is no probe") && said.contains("one line"), "{said}");
+    assert_eq!(left(), Vec::<String>::new());
+}
