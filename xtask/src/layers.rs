@@ -13,6 +13,7 @@ use crate::repository;
 const LAYERS: &[(&str, &[&str])] = &[
     ("abi", &[]),
     ("sys", &[]),
+    ("printable", &[]),
     ("shmring", &["sys"]),
     ("ringbuf", &["abi"]),
     ("eventfmt", &["abi"]),
@@ -33,6 +34,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "analyses",
             "eventfmt",
             "hypertrace",
+            "printable",
             "ringbuf",
             "sources",
             "timeline",
@@ -56,7 +58,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("tracefs", &["abi", "folder", "ringbuf", "sys"]),
     ("wire", &[]),
     ("channel", &["shmring", "sys", "tracefs", "wire"]),
-    ("agent", &["abi", "channel", "folder", "steal", "sys", "tracedat", "tracefs", "wire"]),
+    (
+        "agent",
+        &["abi", "channel", "folder", "printable", "steal", "sys", "tracedat", "tracefs", "wire"],
+    ),
     // What a host tells guests of their vCPUs: made by the one, read by the other.
     (
         "publish",

@@ -38,7 +38,7 @@ pub fn serve(link: &Link) -> Result<()> {
             Ok(host) => host,
             // A port that is unplugged may come back.
             Err(AgentError::Io(error)) => {
-                eprintln!("hyperscope-agent: {error}");
+                printable::tell(format_args!("hyperscope-agent: {error}"));
                 std::thread::sleep(BEFORE_NEXT_TRY);
                 continue;
             }
@@ -49,7 +49,7 @@ pub fn serve(link: &Link) -> Result<()> {
         let mut session = Session { host: &mut host, hello: &hello, number: 0, goes_on: None };
         // A host that went away has ended a session, not the agent's work.
         if let Err(error) = session.run() {
-            eprintln!("hyperscope-agent: {error}");
+            printable::tell(format_args!("hyperscope-agent: {error}"));
         }
         busy.set(false);
         drop(host);

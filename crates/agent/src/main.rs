@@ -66,13 +66,14 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Usage(text)) => {
-            eprintln!("hyperscope-agent: {text}\nTry: hyperscope-agent --help");
+            printable::tell(format_args!("hyperscope-agent: {text}"));
+            printable::tell(format_args!("Try: hyperscope-agent --help"));
             ExitCode::from(2)
         }
         Err(Failure::Agent(error)) => {
             let cause = std::error::Error::source(&error);
             let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-            eprintln!("hyperscope-agent: {error}{cause}");
+            printable::tell(format_args!("hyperscope-agent: {error}{cause}"));
             ExitCode::FAILURE
         }
     }
@@ -111,12 +112,12 @@ fn run() -> Result<(), Failure> {
         }
     };
     let link = Link::open(&address, allowed).map_err(Failure::Agent)?;
-    eprintln!("hyperscope-agent: waiting on {address}");
+    printable::tell(format_args!("hyperscope-agent: waiting on {address}"));
     agent::serve(&link).map_err(Failure::Agent)
 }
 
 fn tell(text: &str) {
-    eprintln!("hyperscope-agent: {text}");
+    printable::tell(format_args!("hyperscope-agent: {text}"));
 }
 
 #[derive(Default)]

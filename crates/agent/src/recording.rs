@@ -64,7 +64,9 @@ impl Ended {
         let tracefs = self.is_boot.then(Tracefs::find)?;
         let cost = tracefs.map_err(AgentError::from);
         let cost = cost.and_then(|tracefs| event_cost::measure(&tracefs, &self.clock));
-        let told = |error: &AgentError| eprintln!("hyperscope-agent: cost of an event: {error}");
+        let told = |error: &AgentError| {
+            printable::tell(format_args!("hyperscope-agent: cost of an event: {error}"))
+        };
         cost.inspect_err(told).ok()
     }
 }
@@ -131,7 +133,9 @@ impl Prepared {
         let (events, without): (Vec<_>, Vec<_>) =
             instance.enabled()?.into_iter().partition(has_format);
         for event in without {
-            eprintln!("hyperscope-agent: {event} has no format: its events will have no names");
+            printable::tell(format_args!(
+                "hyperscope-agent: {event} has no format: its events will have no names"
+            ));
         }
         let clock = Clock::current(&instance)?;
         let cpus = instance.cpus()?;

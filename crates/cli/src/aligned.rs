@@ -1,9 +1,10 @@
 //! Brings guests' recordings to the clock of their hosts where several are read as one, and says so.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use analyses::{GuestAlignment, align};
 use anyhow::bail;
+use printable::messages;
 use sources::Recording;
 
 use crate::args::MethodArg;
@@ -39,6 +40,6 @@ pub(crate) fn align_guests(
 /// Tells on standard error how guests were aligned, where the output has no place for it.
 pub(crate) fn tell(guests: &[GuestAlignment]) {
     for guest in guests {
-        let _ = writeln!(io::stderr().lock(), "hyperscope: {}", report::align_summary(guest));
+        let _ = writeln!(messages(), "hyperscope: {}", report::align_summary(guest));
     }
 }

@@ -4,10 +4,11 @@
 //! with the recordings of one run, `host.dat` and `guest-*.dat`.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use printable::messages;
 use sources::{Container, Recording};
 
 /// The host's recording in a session folder.
@@ -75,7 +76,7 @@ fn once_each(paths: Vec<PathBuf>) -> Vec<PathBuf> {
         let place = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
         if seen.contains(&place) {
             let told = path.display();
-            let _ = writeln!(io::stderr().lock(), "hyperscope: {told} is named twice, read once");
+            let _ = writeln!(messages(), "hyperscope: {told} is named twice, read once");
         } else {
             seen.push(place);
             kept.push(path);
@@ -128,7 +129,7 @@ pub(crate) fn name_guest_functions(recordings: &mut [Recording]) -> anyhow::Resu
     }
     if pairs.is_empty() {
         let _ = writeln!(
-            io::stderr().lock(),
+            messages(),
             "hyperscope: no guest's recording given: its functions are told by address"
         );
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use lab::Step;
+use printable::messages;
 
 /// How often the bar is drawn anew.
 const TICK: Duration = Duration::from_millis(100);
@@ -28,10 +29,10 @@ impl LabSteps {
     /// Shows a step that begins; the one before it is done.
     pub(crate) fn show(&self, step: &Step) {
         if !io::stderr().is_terminal() {
-            let _ = writeln!(io::stderr().lock(), "hyperscope: {}", step.text);
+            let _ = writeln!(messages(), "hyperscope: {}", step.text);
             return;
         }
-        let bar = ProgressBar::new_spinner().with_message(step.text.clone());
+        let bar = ProgressBar::new_spinner().with_message(printable::line(&step.text).into_owned());
         bar.set_style(style(step.usual));
         bar.enable_steady_tick(TICK);
         if let Some(last) = self.bar.replace(Some(bar)) {

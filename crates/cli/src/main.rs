@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use printable::{line, lines};
+
 use crate::args::{Cli, Verb};
 
 mod aligned;
@@ -27,8 +29,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nothing is left to tell when standard error is gone too.
-            let _ = writeln!(io::stderr().lock(), "hyperscope: {error:#}");
+            tell(&error);
             ExitCode::FAILURE
         }
     }
@@ -65,6 +66,17 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Man(args) => cmd::man::run(args),
     };
     done.map(|()| ExitCode::SUCCESS)
+}
+
+/// Says on standard error what went wrong; nothing is left to tell when that is gone, too.
+fn tell(error: &anyhow::Error) {
+    let text = format!("hyperscope: {error:#}");
+    // Only the lab shows several lines: of its own machines' consoles.
+    let of_lab = |cause: &(dyn std::error::Error + 'static)| {
+        cause.is::<lab::LabError>() || cause.is::<::bench::BenchError>()
+    };
+    let text = if error.chain().any(of_lab) { lines(&text) } else { line(&text) };
+    let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
 /// Whether the reader of a pipe went away, as `head` does when it has seen enough. A guest's channel

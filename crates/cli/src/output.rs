@@ -1,4 +1,9 @@
 //! Where results go: standard output or a file, in the format asked for.
+//!
+//! A file is written beside its place and put there when it is complete. A run that fails, or that is
+//! interrupted, leaves what was there before.
+
+mod replacement;
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
@@ -8,7 +13,21 @@ use anyhow::{Context, bail};
 use report::{Format, Report};
 use sources::Recording;
 
+use self::replacement::Replacement;
 use crate::args::{FormatArg, OutputArgs};
+
+/// Standard output, or a file that has its contents once [`Output::complete`] was called.
+#[derive(Debug)]
+#[must_use = "a file is there only when it is completed"]
+pub(crate) struct Output(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Stdout(io::Stdout),
+    /// A pipe, a device, or what else can't be replaced by a file: written as it is.
+    InPlace(File),
+    Replacement(Replacement),
+}
 
 /// The file named, or standard output. Opened before the work, so that hours of it are not lost to
 /// a slip in a path.
@@ -18,9 +37,11 @@ use crate::args::{FormatArg, OutputArgs};
 pub(crate) fn open<'r>(
     path: Option<&Path>,
     recordings: impl IntoIterator<Item = &'r Recording>,
-) -> anyhow::Result<Box<dyn Write + Send>> {
-    let Some(path) = path else { return Ok(Box::new(io::stdout())) };
-    Ok(Box::new(create(path, recordings)?))
+) -> anyhow::Result<Output> {
+    match path {
+        Some(path) => create(path, recordings),
+        None => Ok(Output(Kind::Stdout(io::stdout()))),
+    }
 }
 
 /// A new file.
@@ -30,23 +51,91 @@ pub(crate) fn open<'r>(
 pub(crate) fn create<'r>(
     path: &Path,
     recordings: impl IntoIterator<Item = &'r Recording>,
-) -> anyhow::Result<File> {
+) -> anyhow::Result<Output> {
     let place = fs::canonicalize(path).ok();
     let is_it = |one: &Recording| place.is_some() && fs::canonicalize(one.path()).ok() == place;
     if recordings.into_iter().any(is_it) {
         bail!("{} is a recording to be read; write to another file", path.display());
     }
-    File::create(path).with_context(|| format!("cannot create {}", path.display()))
+    let cannot = || format!("cannot create {}", path.display());
+    Ok(Output(match replacement::place(path).with_context(cannot)? {
+        Some(place) => match Replacement::begin(&place) {
+            // The folder takes no new file, but the one that is there may be written.
+            Err(error) if place.exists() && is_forbidden(&error) => {
+                Kind::InPlace(File::create(&place).with_context(cannot)?)
+            }
+            begun => Kind::Replacement(begun.with_context(cannot)?),
+        },
+        None => Kind::InPlace(File::create(path).with_context(cannot)?),
+    }))
 }
 
-/// Writes a report where the arguments say.
-pub(crate) fn write(
-    report: &dyn Report,
-    args: &OutputArgs,
-    out: &mut dyn Write,
-) -> anyhow::Result<()> {
-    let text = report.render(format(args));
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write the report")
+fn is_forbidden(error: &anyhow::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    let kind = error.downcast_ref().map(io::Error::kind);
+    matches!(kind, Some(PermissionDenied | ReadOnlyFilesystem))
+}
+
+/// Writes a file whose contents are at hand.
+///
+/// # Errors
+/// When it can't be written.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let mut out = create(path, [])?;
+    out.write_all(bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    out.complete()
+}
+
+impl Output {
+    /// Puts the file in its place; without this call what was there before stays.
+    ///
+    /// # Errors
+    /// When that fails, or a recording was cut while it was read.
+    pub(crate) fn complete(mut self) -> anyhow::Result<()> {
+        self.flush().context("cannot write the output")?;
+        match self.0 {
+            Kind::Replacement(file) => file.complete(),
+            Kind::Stdout(_) | Kind::InPlace(_) => Ok(()),
+        }
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match &mut self.0 {
+            Kind::Stdout(out) => out,
+            Kind::InPlace(file) => file,
+            Kind::Replacement(file) => file.file(),
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer().flush()
+    }
+}
+
+impl io::Seek for Output {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        match &mut self.0 {
+            Kind::Stdout(_) => Err(io::ErrorKind::NotSeekable.into()),
+            Kind::InPlace(file) => file.seek(to),
+            Kind::Replacement(file) => file.file().seek(to),
+        }
+    }
+}
+
+/// Writes a report where the arguments say, and completes the output.
+pub(crate) fn write(report: &dyn Report, args: &OutputArgs, mut out: Output) -> anyhow::Result<()> {
+    let mut text = report.render(format(args));
+    if args.format == FormatArg::Csv && args.output.is_none() && io::stdout().is_terminal() {
+        text = printable::lines(&text).into_owned();
+    }
+    out.write_all(text.as_bytes()).context("cannot write the report")?;
+    out.complete()
 }
 
 fn format(args: &OutputArgs) -> Format {

@@ -1,6 +1,7 @@
 //! The report of `hyperscope align`: each guest's clock against its host's, by each method.
 
 use analyses::{AlignRow, GuestAlignment, MethodResult};
+use printable::line;
 use serde_json::Value;
 
 use crate::Report;
@@ -80,9 +81,9 @@ impl AlignReport {
     fn guest_text(&self, guest: &GuestAlignment, width: Option<usize>) -> String {
         let mut out = format!(
             "{} runs on {}\n{}\n",
-            self.path(guest.guest),
-            self.path(guest.host),
-            summary(guest),
+            line(self.path(guest.guest)),
+            line(self.path(guest.host)),
+            line(&summary(guest)),
         );
         let (drawn, left_out) = table(guest).draw(width);
         if guest.methods.iter().any(|result| !result.rows.is_empty()) {
@@ -165,7 +166,7 @@ fn notes(guest: &GuestAlignment) -> String {
             out += &format!("{name}: {more} more stretches; csv and json have all\n");
         }
         if let Some(reason) = &result.reason {
-            out += &format!("{}: {reason}\n", result.method.name());
+            out += &format!("{}: {}\n", result.method.name(), line(reason));
         }
         if let Some((off, agrees)) = result.from_windows {
             let within = if agrees { "within the bounds" } else { "more than the bounds allow" };

@@ -2,6 +2,7 @@
 
 use abi::ByteOrder;
 use analyses::{Contents, CpuContents};
+use printable::line;
 use serde_json::{Map, Value, json};
 use sources::{Container, Recording};
 use timeline::Vm;
@@ -180,12 +181,12 @@ fn vm_json(vm: &Vm) -> Value {
 }
 
 fn file_text(file: &FileInfo, width: Option<usize>) -> String {
-    let mut out = format!("{}\n", file.recording.path().display());
+    let mut out = format!("{}\n", line(&file.recording.path().display().to_string()));
     for (name, value) in facts(file) {
-        out += &format!("  {name:<12}{value}\n");
+        out += &format!("  {name:<12}{}\n", line(&value));
     }
     for note in warnings(file) {
-        out += &format!("  ! {note}\n");
+        out += &format!("  ! {}\n", line(&note));
     }
     let (text, _) = events_table(&file.contents).draw(width);
     out + "\n" + &text

@@ -63,8 +63,8 @@ pub trait Report {
     /// The report in a format, with a line break at its end.
     fn render(&self, format: Format) -> String {
         match format {
-            Format::Table { width } => self.text(width),
-            Format::Json => format!("{:#}\n", self.json()),
+            Format::Table { width } => printable::lines(&self.text(width)).into_owned(),
+            Format::Json => printable::json(&format!("{:#}\n", self.json())).into_owned(),
             Format::Csv => self.csv().to_csv(),
         }
     }

@@ -1,5 +1,6 @@
 //! Losses, and what was left out on purpose, beside every result.
 
+use printable::line;
 use serde_json::Value;
 use timeline::Losses;
 
@@ -42,7 +43,12 @@ pub(crate) fn notes(losses: &Losses, dropped: u64) -> Vec<String> {
     if losses.pages_damaged() > 0 {
         notes.push(format!("{} places could not be read:", count(losses.pages_damaged())));
         notes.extend(
-            losses.damage.kept().iter().take(MAX_LISTED).map(|damage| format!("  {damage}")),
+            losses
+                .damage
+                .kept()
+                .iter()
+                .take(MAX_LISTED)
+                .map(|damage| format!("  {}", line(&damage.to_string()))),
         );
     }
     notes
@@ -56,5 +62,5 @@ pub(crate) fn repeats(buffers: &[String]) -> Option<String> {
     });
     let names: Vec<&str> = names.collect();
     let note = "exits recorded in several buffers count once: left out are those of";
-    (!names.is_empty()).then(|| format!("{note} {}", names.join(", ")))
+    (!names.is_empty()).then(|| format!("{note} {}", line(&names.join(", "))))
 }

@@ -1,6 +1,7 @@
 //! The report of `hyperscope nested`: each reason of level 2 with the level-1 exits under it.
 
 use analyses::{AncillaryRow, LevelCount, Nested, NestedRow, msr_name};
+use printable::line;
 use serde_json::{Value, json};
 
 use crate::json::{Object, code_json};
@@ -150,11 +151,11 @@ fn vmcb_json(one: &AncillaryRow) -> Vec<Value> {
 }
 
 fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
-    let mut out = String::new();
+    let (mut out, path) = (String::new(), line(path));
     for one in &nested.levels {
         out += &format!(
             "{path}: {}: {} exits of its own (L1), {} of guests inside it (L2)\n",
-            one.vm,
+            line(&one.vm),
             count(one.level1),
             count(one.level2),
         );
@@ -174,7 +175,7 @@ fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
     for row in nested.rows.iter().filter(|row| row.unfinished > 0) {
         out += &format!(
             "{}: after {} of them level 2 was not seen to run again; all exits up to there count\n",
-            row.reason,
+            line(&row.reason),
             count(row.unfinished),
         );
     }
@@ -183,7 +184,7 @@ fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
     }
     let repeats = losses::repeats(&nested.repeated_buffers);
     for note in repeats.into_iter().chain(losses::notes(&nested.losses, nested.dropped)) {
-        out += &format!("{note}\n");
+        out += &format!("{}\n", line(&note));
     }
     out
 }

@@ -1,6 +1,7 @@
 //! The report of `hyperscope path`: each way that requests take, hop by hop, with one of them drawn.
 
 use analyses::{Distribution, ExampleStep, Hop, Path, Paths};
+use printable::line;
 use serde_json::Value;
 
 use crate::json::Object;
@@ -94,20 +95,21 @@ impl PathReport {
     fn heading(&self) -> String {
         let paths = &self.paths.paths;
         let requests: u64 = paths.iter().map(|path| path.total.count()).sum();
-        let mut out: String = self.sources.iter().map(|source| format!("{source}\n")).collect();
+        let mut out: String =
+            self.sources.iter().map(|source| format!("{}\n", line(source))).collect();
         out += &format!("{} requests on {} paths\n", count(requests), count(paths.len() as u64));
-        self.alignment.iter().for_each(|line| out += &format!("{line}\n"));
+        self.alignment.iter().for_each(|text| out += &format!("{}\n", line(text)));
         out
     }
 
     fn path_text(&self, path: &Path, width: Option<usize>) -> String {
         let requests: u64 = self.paths.paths.iter().map(|path| path.total.count()).sum();
         let ns = self.paths.nanoseconds;
-        let vm = path.vm.as_deref().map_or_else(String::new, |vm| format!("{vm}: "));
+        let vm = path.vm.as_deref().map_or_else(String::new, |vm| format!("{}: ", line(vm)));
         let [p50, p90, p99] = quantiles(&path.total, ns);
         let mut out = format!(
             "\n{vm}{}\n{} requests ({}); all of it: p50 {p50}, p90 {p90}, p99 {p99}\n",
-            path.name,
+            line(&path.name),
             count(path.total.count()),
             share(path.total.count(), requests),
         );

@@ -1,5 +1,7 @@
 //! Tables: columns with a rank, so that a narrow terminal loses the least important ones.
 
+use std::borrow::Cow;
+
 use comfy_table::{CellAlignment, ContentArrangement, Table as Drawing, presets};
 
 /// A column of a table.
@@ -36,9 +38,29 @@ impl Table {
         self.columns.iter().map(|column| column.cells.len()).max().unwrap_or(0)
     }
 
-    /// The table for a terminal of `width` columns, and the titles of the columns left out for it.
+    /// The table for a terminal of `width` columns, and the titles of the columns left out for it. What
+    /// cells say stays in their row.
     #[must_use]
     pub fn draw(&self, width: Option<usize>) -> (String, Vec<String>) {
+        self.printable().draw_as_it_is(width)
+    }
+
+    fn printable(&self) -> Cow<'_, Self> {
+        let line = |text: &String| printable::line(text).into_owned();
+        let column = |column: &Column| Column {
+            title: line(&column.title),
+            cells: column.cells.iter().map(line).collect(),
+            ..*column
+        };
+        let cells =
+            || self.columns.iter().flat_map(|column| column.cells.iter().chain([&column.title]));
+        if cells().all(|cell| matches!(printable::line(cell), Cow::Borrowed(_))) {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self { columns: self.columns.iter().map(column).collect() })
+    }
+
+    fn draw_as_it_is(&self, width: Option<usize>) -> (String, Vec<String>) {
         let (shown, left_out) = self.fitting(width);
         let mut drawing = Drawing::new();
         drawing.load_style(presets::NOTHING);
@@ -80,10 +102,12 @@ impl Table {
     #[must_use]
     pub fn to_csv(&self) -> String {
         let mut writer = csv::Writer::from_writer(Vec::new());
-        let mut write = |fields: Vec<&str>| writer.write_record(fields).is_ok();
-        write(self.columns.iter().map(|column| column.title.as_str()).collect());
+        let mut write = |fields: Vec<Cow<'_, str>>| {
+            writer.write_record(fields.iter().map(|field| field.as_bytes())).is_ok()
+        };
+        write(self.columns.iter().map(|column| printable::csv_cell(&column.title)).collect());
         for row in 0..self.rows() {
-            write(self.columns.iter().map(|column| cell(column, row)).collect());
+            write(self.columns.iter().map(|column| csv_cell(column, row)).collect());
         }
         // Writing into memory can't fail.
         let bytes = writer.into_inner().unwrap_or_default();
@@ -93,6 +117,12 @@ impl Table {
 
 fn cell(column: &Column, row: usize) -> &str {
     column.cells.get(row).map_or("", String::as_str)
+}
+
+/// A cell as CSV has it: a spreadsheet runs no formula that a name pretends to be.
+fn csv_cell(column: &Column, row: usize) -> Cow<'_, str> {
+    let cell = cell(column, row);
+    if column.right { cell.into() } else { printable::csv_cell(cell) }
 }
 
 /// Columns a column takes on a terminal, the gap behind it included.
@@ -127,6 +157,25 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 13), "{text}");
         let (_, left_out) = sample().draw(Some(1));
         assert_eq!(left_out, ["exits", "p99"]);
+    }
+
+    #[test]
+    fn a_cell_adds_no_row_and_moves_no_cursor() {
+        let mut table = Table::default();
+        table.names("vm", 0, vec!["web\nvm-2\u{1b}[31m".into(), "\u{202e}db".into()]);
+        table.numbers("exits", 0, vec!["1".into(), "2".into()]);
+        let (text, _) = table.draw(None);
+        let wanted =
+            "vm                 exits\nweb\\nvm-2\\x1b[31m      1\n\\u{202e}db             2\n";
+        assert_eq!(text, wanted);
+    }
+
+    #[test]
+    fn a_spreadsheet_takes_no_name_for_a_formula() {
+        let mut table = Table::default();
+        table.names("name", 0, vec!["=1+1".into(), "-3".into(), "@x".into()]);
+        table.numbers("change", 0, vec!["-1".into(), "+2".into(), "3".into()]);
+        assert_eq!(table.to_csv(), "name,change\n'=1+1,-1\n-3,+2\n'@x,3\n");
     }
 
     #[test]

@@ -29,17 +29,17 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
 }
 
 fn channels(args: &BenchChannelsArgs) -> anyhow::Result<()> {
-    let mut out = output::open(args.output.output.as_deref(), &[])?;
+    let out = output::open(args.output.output.as_deref(), [])?;
     let plan = plan(args);
     let description = bench::channels::description(&plan);
     let manner = bench::manner(plan.counts_instructions, args.offline);
     let outcome =
         in_lab(&description, &manner, |lab, tell| bench::channels::run(&plan, lab, tell))?;
-    output::write(&outcome, &args.output, &mut *out)
+    output::write(&outcome, &args.output, out)
 }
 
 fn exits(args: &BenchExitsArgs) -> anyhow::Result<()> {
-    let mut out = output::open(args.output.output.as_deref(), &[])?;
+    let out = output::open(args.output.output.as_deref(), [])?;
     let plan = exits_plan(args);
     let outcome = if args.lab {
         let manner = bench::manner(plan.counts_instructions, args.offline);
@@ -57,7 +57,7 @@ fn exits(args: &BenchExitsArgs) -> anyhow::Result<()> {
         let way = if args.vm { Way::Vm } else { Way::Guest };
         exits::run_here(&plan, way, &stop)?
     };
-    output::write(&outcome, &args.output, &mut *out)
+    output::write(&outcome, &args.output, out)
 }
 
 /// Those that take their turns where none are asked for.

@@ -16,7 +16,7 @@ use crate::progress::Progress;
 
 pub(crate) fn run(args: &BootArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
-    let mut out = output::open(args.output.output.as_deref(), &recordings)?;
+    let out = output::open(args.output.output.as_deref(), &recordings)?;
     let svg = args.svg.as_deref().map(|path| output::create(path, &recordings)).transpose()?;
     let guests = align_guests(&mut recordings, args.method.method)?;
     let marks = BootMarks { until: args.until.clone(), down: args.down.clone() };
@@ -26,6 +26,7 @@ pub(crate) fn run(args: &BootArgs) -> anyhow::Result<()> {
     let report = BootReport { top: args.top, ..found };
     if let Some(mut svg) = svg {
         svg.write_all(boot_svg(&report).as_bytes()).context("cannot write the picture")?;
+        svg.complete()?;
     }
-    output::write(&report, &args.output, &mut out)
+    output::write(&report, &args.output, out)
 }

@@ -1,7 +1,6 @@
 //! `hyperscope calls`: which kernel functions ran, how long, and who called them.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
@@ -14,16 +13,16 @@ use crate::args::calls::CallsArgs;
 use crate::cmd::hypertrace::{collected, machines};
 use crate::inputs::{guest_named, is_of_guest, open_all};
 use crate::machines::machine_name;
-use crate::output;
+use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::stored_frames::{self, Frames};
 
 pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
     let (files, frames) = stored_frames::find(&args.files)?;
     let recordings = open_all(&files)?;
-    let mut out = output::open(args.output.output.as_deref(), &recordings)?;
-    let mut flame = created(args.flame.as_deref(), &recordings)?;
-    let mut folded = created(args.folded.as_deref(), &recordings)?;
+    let out = output::open(args.output.output.as_deref(), &recordings)?;
+    let flame = created(args.flame.as_deref(), &recordings)?;
+    let folded = created(args.folded.as_deref(), &recordings)?;
     let question = CallQuestion { patterns: args.patterns.clone(), ..CallQuestion::default() };
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
     let progress = Progress::new(bytes.saturating_mul(2));
@@ -51,16 +50,18 @@ pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
         tree: args.tree.then_some(limits),
         per_call: args.correct,
     };
-    if let Some(file) = &mut flame {
+    if let Some(mut file) = flame {
         let names = recordings.iter().filter_map(|one| one.path().file_name());
         let names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
         let picture = report.flame(&format!("Calls in {}", names.join(", ")));
         file.write_all(picture.as_bytes()).context("cannot write the flame graph")?;
+        file.complete()?;
     }
-    if let Some(file) = &mut folded {
+    if let Some(mut file) = folded {
         file.write_all(report.folded().as_bytes()).context("cannot write the stacks")?;
+        file.complete()?;
     }
-    output::write(&report, &args.output, &mut out)
+    output::write(&report, &args.output, out)
 }
 
 /// What guests' modules told, by hypercall or in memory.
@@ -96,6 +97,6 @@ fn guest_of_session(path: &Path) -> Option<String> {
     guest_named(path).filter(|_| is_recording)
 }
 
-fn created(path: Option<&Path>, recordings: &[Recording]) -> anyhow::Result<Option<File>> {
+fn created(path: Option<&Path>, recordings: &[Recording]) -> anyhow::Result<Option<Output>> {
     path.map(|path| output::create(path, recordings)).transpose()
 }

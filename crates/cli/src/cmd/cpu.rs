@@ -16,7 +16,7 @@ const DEFAULT: [CpuBy; 2] = [CpuBy::Vcpu, CpuBy::Thread];
 
 pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
-    let mut out = output::open(args.output.output.as_deref(), &recordings)?;
+    let out = output::open(args.output.output.as_deref(), &recordings)?;
     let guests = align_guests(&mut recordings, args.method.method)?;
     let told: Vec<_> = recordings.iter().map(|one| recorded(one.path())).collect();
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
@@ -37,5 +37,5 @@ pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<()> {
         top: args.top,
         recorder_cost: told.into_iter().find_map(|one| one.cost),
     };
-    output::write(&report, &args.output, &mut out)
+    output::write(&report, &args.output, out)
 }

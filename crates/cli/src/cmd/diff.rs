@@ -1,12 +1,13 @@
 //! `hyperscope diff`: whether two recordings, or two sets of them, differ.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use analyses::GuestAlignment;
 use analyses::diff::{Condition, Diff, Judged, Options, Run, diff, judge};
 use anyhow::bail;
+use printable::messages;
 use report::{DiffReport, diff_verdict};
 use sources::Recording;
 
@@ -28,7 +29,7 @@ pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode
     let runs = |paths: &[PathBuf]| paths.iter().map(open).collect::<anyhow::Result<Vec<_>>>();
     let (a, b) = (runs(sides.a)?, runs(sides.b)?);
     let all = || a.iter().chain(&b).flat_map(|(run, _)| run);
-    let mut out = output::open(args.output.output.as_deref(), all())?;
+    let out = output::open(args.output.output.as_deref(), all())?;
     let progress = Progress::new(all().map(Recording::stored_len).sum());
     let tick = |bytes| progress.advance(bytes);
     let measure = |runs: &[(Vec<Recording>, Vec<GuestAlignment>)]| -> Vec<Run> {
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode
         all: args.all,
         min_effect: args.min_effect / 100.0,
     };
-    output::write(&report, &args.output, &mut out)?;
+    output::write(&report, &args.output, out)?;
     conclude(&report.diff, &args.fail_if, args.fail_on_estimate)
 }
 
@@ -69,7 +70,7 @@ pub(crate) fn open_run(path: &PathBuf) -> anyhow::Result<Vec<Recording>> {
 /// Tells which conditions hold, and for what.
 fn conclude(diff: &Diff, conditions: &[Condition], by_estimate: bool) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
-    let mut err = io::stderr().lock();
+    let mut err = messages();
     for judged in judge(diff, conditions, by_estimate) {
         let Judged { condition, rows, beyond, holds } = &judged;
         if *rows == 0 {

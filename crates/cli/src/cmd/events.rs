@@ -1,10 +1,11 @@
 //! `hyperscope events`: the text of all events, merged by time.
 
 use std::collections::HashSet;
-use std::io::{self, Write};
+use std::io::Write;
 
 use analyses::find_vms;
 use anyhow::{Context, bail};
+use printable::messages;
 use report::events::{EventsSummary, Filter, Machine, Style, write_events};
 use sources::Recording;
 use timeline::Vm;
@@ -40,13 +41,14 @@ pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
     let summary = write_events(&recordings, &machines, &filter, style, &mut out, &tick)
         .context("cannot write the events")?;
     progress.finish();
+    out.complete()?;
     tell(&summary, recordings.iter().map(|one| one.damage().len() as u64).sum());
     Ok(())
 }
 
 /// Tells on standard error what the lines do not.
 pub(super) fn tell(summary: &EventsSummary, damaged_outside: u64) {
-    let mut err = io::stderr().lock();
+    let mut err = messages();
     for (name, count) in &summary.unprintable {
         let _ = writeln!(err, "hyperscope: {count} {name} printed raw: no usable print fmt");
     }

@@ -16,7 +16,7 @@ pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
     if by.contains(&By::Symbol) {
         name_guest_functions(&mut recordings)?;
     }
-    let mut out = output::open(args.output.output.as_deref(), &recordings)?;
+    let out = output::open(args.output.output.as_deref(), &recordings)?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let sources = recordings
         .iter()
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
         })
         .collect();
     progress.finish();
-    output::write(&ExitsReport { sources, top: args.top }, &args.output, &mut out)
+    output::write(&ExitsReport { sources, top: args.top }, &args.output, out)
 }
 
 /// The grouping asked for, each property once; a vCPU's id says nothing without its VM.

@@ -10,6 +10,7 @@ use export::{
     ChromeWriter, Exported, FirefoxWriter, Machine, PerfettoWriter, Question, Window,
     write_timeline,
 };
+use printable::messages;
 use report::events::{Filter, Style, write_events};
 use sources::Recording;
 
@@ -89,6 +90,7 @@ fn events(
     let summary = write_events(recordings, &machines, filter, style, &mut out, &tick)
         .context("cannot write the events")?;
     progress.finish();
+    out.complete()?;
     events::tell(&summary, recordings.iter().map(|one| one.damage().len() as u64).sum());
     Ok(())
 }
@@ -111,21 +113,23 @@ fn tracks(
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
     let progress = Progress::new(bytes.saturating_mul(4));
     let tick = |bytes| progress.advance(bytes);
-    let out = output::open(args.output.as_deref(), recordings)?;
-    let out = BufWriter::with_capacity(BUFFER_BYTES, out);
+    let mut out = output::open(args.output.as_deref(), recordings)?;
+    let to = BufWriter::with_capacity(BUFFER_BYTES, &mut out);
     let exported = match args.to {
-        ExportFormatArg::Chrome => write_timeline(&question, &mut ChromeWriter::new(out), &tick),
-        ExportFormatArg::Firefox => write_timeline(&question, &mut FirefoxWriter::new(out), &tick),
-        _ => write_timeline(&question, &mut PerfettoWriter::new(out), &tick),
+        ExportFormatArg::Chrome => write_timeline(&question, &mut ChromeWriter::new(to), &tick),
+        ExportFormatArg::Firefox => write_timeline(&question, &mut FirefoxWriter::new(to), &tick),
+        _ => write_timeline(&question, &mut PerfettoWriter::new(to), &tick),
     };
     progress.finish();
-    tell(&exported.context("cannot write the export")?);
+    let exported = exported.context("cannot write the export")?;
+    out.complete()?;
+    tell(&exported);
     Ok(())
 }
 
 /// Tells on standard error what the file does not.
 fn tell(exported: &Exported) {
-    let mut err = io::stderr().lock();
+    let mut err = messages();
     if exported.overlaps > 0 {
         let _ = writeln!(
             err,

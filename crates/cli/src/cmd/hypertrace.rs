@@ -1,12 +1,13 @@
 //! `hyperscope hypertrace`: what guests told by hypercall, or in memory.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 
 use analyses::{
     BesideRecordings, HypertraceSummary, Route, StoredFrames, StreamSummary, VcpuThread, find_vms,
     hypertrace,
 };
 use anyhow::{Context, bail};
+use printable::messages;
 use report::events::{ToldStyle, ToldWriter};
 use report::{count, time};
 use sources::{Collected, Recording};
@@ -31,9 +32,9 @@ pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
         EventsFormatArg::Text => ToldStyle::Text,
         EventsFormatArg::Jsonl => ToldStyle::Jsonl,
     };
-    let out = output::open(args.output.as_deref(), &recordings)?;
+    let mut out = output::open(args.output.as_deref(), &recordings)?;
     let mut writer =
-        ToldWriter::new(BufWriter::new(out), style, machines(&recordings, &frames, &stored));
+        ToldWriter::new(BufWriter::new(&mut out), style, machines(&recordings, &frames, &stored));
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let tick = |bytes| {
         if args.output.is_some() {
@@ -43,6 +44,7 @@ pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
     let summary = hypertrace(&recordings, beside, args.number, &mut writer, &tick);
     progress.finish();
     writer.finish().context("cannot write the events")?;
+    out.complete()?;
     tell(&summary);
     collected.iter().flatten().for_each(tell_collected);
     for (frames, stored) in frames.iter().zip(&stored) {
@@ -105,7 +107,7 @@ pub(crate) fn machines(
 
 /// Tells on standard error what the lines do not.
 fn tell(summary: &HypertraceSummary) {
-    let mut err = io::stderr().lock();
+    let mut err = messages();
     for (route, one, many) in [
         (Route::Hypercall, "hypercall", "hypercalls"),
         (Route::Memory, "frame", "frames of memory"),
@@ -141,7 +143,7 @@ fn tell(summary: &HypertraceSummary) {
 
 /// Tells what is not as it should be of frames out of memory.
 fn tell_frames(frames: &Frames, stored: &StoredFrames<'_>, recordings: &[Recording]) {
-    let mut err = io::stderr().lock();
+    let mut err = messages();
     let path = frames.path().display();
     if !stored.is_on_host_clock(recordings) {
         let _ = writeln!(err, "hyperscope: {path}: times are those of the guest's own TSC");
@@ -154,7 +156,7 @@ fn tell_frames(frames: &Frames, stored: &StoredFrames<'_>, recordings: &[Recordi
 
 /// Tells what a collector said of itself.
 fn tell_collected(collected: &Collected) {
-    let mut err = io::stderr().lock();
+    let mut err = messages();
     let (clock, counts) = (collected.conversion(), collected.counts().unwrap_or_default());
     let _ = writeln!(
         err,

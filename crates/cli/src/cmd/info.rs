@@ -12,7 +12,7 @@ use crate::recorded::faults;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let recordings = open_all(&args.files)?;
-    let mut out = output::open(args.output.output.as_deref(), &recordings)?;
+    let out = output::open(args.output.output.as_deref(), &recordings)?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let tick = |bytes| progress.advance(bytes);
     let files = recordings
@@ -24,5 +24,5 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
         })
         .collect();
     progress.finish();
-    output::write(&InfoReport { files }, &args.output, &mut out)
+    output::write(&InfoReport { files }, &args.output, out)
 }

@@ -1,11 +1,12 @@
 //! `hyperscope keys`: makes what a machine shows of itself over TLS.
 
 use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::Context;
+use printable::messages;
 use rcgen::{CertificateParams, DnType, KeyPair};
 
 use crate::args::keys::KeysArgs;
@@ -22,7 +23,7 @@ pub(crate) fn run(args: &KeysArgs) -> anyhow::Result<()> {
     write(&identity, 0o600, &(certificate.pem() + &key.serialize_pem()))?;
     write(&public, 0o644, &certificate.pem())?;
     writeln!(
-        io::stderr().lock(),
+        messages(),
         "hyperscope: {} is for {} alone; {} is for those it speaks to",
         identity.display(),
         args.name,

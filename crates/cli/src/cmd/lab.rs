@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use lab::{Accelerator, Arch, Cache, Description, Ended, Exec, Lab, Manner, Outputs, Put, Session};
+use printable::messages;
 
 use crate::args::lab::{
     AcceleratorArg, LabConsoleArgs, LabExecArgs, LabGetArgs, LabPutArgs, LabShapeArgs, LabUpArgs,
 };
 use crate::args::{LabArgs, LabVerb};
 use crate::lab_steps::LabSteps;
+use crate::output;
 
 pub(crate) mod interrupted;
 mod run;
@@ -77,7 +79,7 @@ fn up(lab: &Lab, args: &LabUpArgs) -> anyhow::Result<()> {
         format!("levels 1 to {} are", up.started)
     };
     let text = format!("hyperscope: {levels} up after {:.1} s, on {by}", took.as_secs_f64());
-    writeln!(io::stderr().lock(), "{text}")?;
+    writeln!(messages(), "{text}")?;
     Ok(())
 }
 
@@ -169,10 +171,9 @@ fn get(session: &mut Session, args: &LabGetArgs) -> anyhow::Result<()> {
     if args.to == Path::new("-") {
         return Ok(session.get(&args.from, &mut io::stdout().lock())?);
     }
-    let cannot = || format!("cannot write {}", args.to.display());
-    let mut file = File::create(&args.to).with_context(cannot)?;
+    let mut file = output::create(&args.to, [])?;
     session.get(&args.from, &mut file)?;
-    file.flush().with_context(cannot)
+    file.complete()
 }
 
 /// How often a followed console is looked at.

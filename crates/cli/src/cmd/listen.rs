@@ -1,9 +1,10 @@
 //! `hyperscope listen`: records guests as their agents connect, until told to stop.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use printable::messages;
 use recorder::{GuestSummary, InGuests, ListenPlan, Listening, Profile, Told};
 
 use crate::args::listen::ListenArgs;
@@ -55,7 +56,7 @@ fn plan(args: &ListenArgs) -> anyhow::Result<ListenPlan> {
 }
 
 fn say(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "hyperscope: {text}");
+    let _ = writeln!(messages(), "hyperscope: {text}");
 }
 
 fn tell(told: &Told) -> anyhow::Result<()> {
@@ -64,7 +65,7 @@ fn tell(told: &Told) -> anyhow::Result<()> {
         Told::Refused { from, why } => say(&format!("{from}: {why}")),
         Told::Left { session, summary } => {
             let summary: &GuestSummary = summary;
-            conclude_guest(summary, &mut io::stderr().lock())?;
+            conclude_guest(summary, &mut messages())?;
             say(&format!("session: {}", session.display()));
         }
     }

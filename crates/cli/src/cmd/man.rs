@@ -7,6 +7,10 @@ use anyhow::Context;
 use clap::CommandFactory;
 
 use crate::args::{Cli, ManArgs};
+use crate::output;
+
+/// Where pages are made.
+const UNFINISHED: &str = ".hyperscope-man.tmp";
 
 pub(crate) fn run(args: &ManArgs) -> anyhow::Result<()> {
     // The pages of "help" would repeat the others.
@@ -18,5 +22,19 @@ pub(crate) fn run(args: &ManArgs) -> anyhow::Result<()> {
     };
     let cannot = || format!("cannot write manual pages to {}", folder.display());
     fs::create_dir_all(folder).with_context(cannot)?;
-    clap_mangen::generate_to(command, folder).with_context(cannot)
+    // Made in a folder of their own first, then each put in its place.
+    let made = folder.join(UNFINISHED);
+    match fs::remove_dir_all(&made) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(error).with_context(cannot);
+        }
+        _ => fs::create_dir(&made).with_context(cannot)?,
+    }
+    clap_mangen::generate_to(command, &made).with_context(cannot)?;
+    for page in fs::read_dir(&made).with_context(cannot)? {
+        let page = page.with_context(cannot)?;
+        let text = fs::read(page.path()).with_context(cannot)?;
+        output::write_file(&folder.join(page.file_name()), &text)?;
+    }
+    fs::remove_dir_all(&made).with_context(cannot)
 }

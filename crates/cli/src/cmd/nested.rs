@@ -11,7 +11,7 @@ use crate::progress::Progress;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let recordings = open_all(&args.files)?;
-    let mut out = output::open(args.output.output.as_deref(), &recordings)?;
+    let out = output::open(args.output.output.as_deref(), &recordings)?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let sources = recordings
         .iter()
@@ -21,5 +21,5 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
         })
         .collect();
     progress.finish();
-    output::write(&NestedReport { sources }, &args.output, &mut out)
+    output::write(&NestedReport { sources }, &args.output, out)
 }

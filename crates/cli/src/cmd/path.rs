@@ -13,7 +13,7 @@ use crate::progress::Progress;
 
 pub(crate) fn run(args: &PathArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
-    let mut out = output::open(args.output.output.as_deref(), &recordings)?;
+    let out = output::open(args.output.output.as_deref(), &recordings)?;
     let guests = align_guests(&mut recordings, args.method.method)?;
     let ends = PathEnds { start: args.start.clone(), end: args.end.clone() };
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
@@ -25,5 +25,5 @@ pub(crate) fn run(args: &PathArgs) -> anyhow::Result<()> {
     let top = if args.top == 0 { usize::MAX } else { args.top };
     let sources = recordings.iter().map(|one| one.path().display().to_string()).collect();
     let alignment = guests.iter().map(align_summary).collect();
-    output::write(&PathReport { sources, alignment, paths, top }, &args.output, &mut out)
+    output::write(&PathReport { sources, alignment, paths, top }, &args.output, out)
 }

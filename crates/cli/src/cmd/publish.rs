@@ -1,10 +1,11 @@
 //! `hyperscope publish`: tells guests what happens to their vCPUs, until told to stop.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use printable::messages;
 use publish::{Plan, Publisher, Summary};
 
 use crate::args::publish::PublishArgs;
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &PublishArgs) -> anyhow::Result<()> {
 }
 
 fn say(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "hyperscope: {text}");
+    let _ = writeln!(messages(), "hyperscope: {text}");
 }
 
 /// Says what a guest was told, and what that has cost.

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use printable::messages;
 use recorder::{
     GuestSummary, Hypercalls, InGuests, Modes, ModuleSummary, Plan, Profile, Recorded, Recording,
     SessionFolder,
@@ -118,7 +119,7 @@ fn in_guests(args: &RecordArgs) -> anyhow::Result<InGuests> {
 
 /// Says what is recorded.
 fn tell(recording: &Recording) {
-    let mut err = io::stderr().lock();
+    let mut err = messages();
     let _ = writeln!(
         err,
         "hyperscope: recording {} events on {} CPUs, {} KiB of buffer each, clock {}",
@@ -189,7 +190,7 @@ fn wait(recording: &Recording, time: Option<Duration>, is_over: &Receiver<()>) {
 fn tell_of_guests(recording: &Recording, told: &mut usize) {
     let names = recording.guest_names();
     for name in names.iter().skip(*told) {
-        let _ = writeln!(io::stderr().lock(), "hyperscope: guest {name} is recorded");
+        let _ = writeln!(messages(), "hyperscope: guest {name} is recorded");
     }
     *told = names.len();
 }
@@ -230,7 +231,7 @@ fn end(recording: Recording, session: &SessionFolder) -> anyhow::Result<()> {
     })?;
     bar.finish();
     if let Err(error) = channel_exits::count(&mut recorded, session) {
-        let _ = writeln!(io::stderr().lock(), "hyperscope: {error:#}");
+        let _ = writeln!(messages(), "hyperscope: {error:#}");
     }
     calls::count_them(&mut recorded, session)?;
     conclude(&recorded, session.path())
@@ -238,7 +239,7 @@ fn end(recording: Recording, session: &SessionFolder) -> anyhow::Result<()> {
 
 /// Says what came of it.
 fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
-    let mut err = io::stderr().lock();
+    let mut err = messages();
     for fault in &recorded.faults {
         writeln!(err, "hyperscope: {fault}")?;
     }

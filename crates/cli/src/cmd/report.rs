@@ -8,6 +8,7 @@ use analyses::{
     paths,
 };
 use anyhow::{Context, bail};
+use printable::messages;
 use report::html::PageReport;
 use report::{
     AlignReport, CallSort, CallsReport, CallsSource, CpuBy, CpuReport, DiffReport, ExitsReport,
@@ -76,7 +77,8 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         boot,
         diff,
     };
-    page.write(&mut out).and_then(|()| out.flush()).context("cannot write the report")?;
+    page.write(&mut out).context("cannot write the report")?;
+    out.complete()?;
     tell(args, &page);
     Ok(())
 }
@@ -214,7 +216,7 @@ fn title(recordings: &[Recording]) -> String {
 /// Tells on standard error what there is to look at.
 fn tell(args: &PageArgs, page: &PageReport) {
     let Some(output) = &args.output else { return };
-    let mut err = io::stderr().lock();
+    let mut err = messages();
     let _ = writeln!(err, "hyperscope: open {} in a browser", output.display());
     if page.lanes.merged_below_ns() > 0 {
         let below = report::time(page.lanes.merged_below_ns(), true);

@@ -17,6 +17,7 @@ mod manual;
 mod outputs;
 mod pages;
 mod paths;
+mod printed;
 mod readme;
 mod reports;
 mod schemas;

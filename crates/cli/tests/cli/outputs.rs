@@ -1,6 +1,12 @@
 //! Where reports go and what they look like there.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
 
 use crate::tool::{command, hyperscope, output_of, recordings};
 
@@ -69,4 +75,90 @@ fn no_colour_reaches_a_pipe() {
         assert!(!output_of(args).contains('\u{1b}'), "{args:?}");
     }
     assert!(!hyperscope(&["bogus"]).err.contains('\u{1b}'));
+}
+
+/// Waits until the file is there; a program that has only begun to run has not made it yet.
+fn await_file(path: &Path) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !path.exists() {
+        assert!(Instant::now() < end, "{} does not come", path.display());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn an_interrupted_run_leaves_the_file_that_was_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for (verb, signal) in [("report", Signal::INT), ("export", Signal::KILL)] {
+        fs::write(at("out"), "from before").unwrap();
+        let to: &[&str] = if verb == "export" { &["--to", "perfetto"] } else { &[] };
+        let mut child = command()
+            .arg(verb)
+            .args(to)
+            .arg("-o")
+            .arg(at("out"))
+            .arg("fixtures/x86-svm/nested.dat")
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        await_file(&at(".out.hyperscope.tmp"));
+        rustix::process::kill_process(Pid::from_child(&child), signal).unwrap();
+        let ended = child.wait().unwrap();
+        assert!(!ended.success(), "{verb} was done before it was interrupted");
+        assert_eq!(fs::read_to_string(at("out")).unwrap(), "from before", "{verb}");
+    }
+    // The next run takes over what is left of the one that was killed.
+    let (from, to) = (SMALL, at("out"));
+    output_of(&["exits", "-o", to.to_str().unwrap(), from]);
+    assert_eq!(fs::read_to_string(&to).unwrap(), output_of(&["exits", from]));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_run_that_fails_leaves_the_file_that_was_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    fs::write(&path, "from before").unwrap();
+    let run = hyperscope(&[
+        "diff",
+        "exits",
+        "-o",
+        path.to_str().unwrap(),
+        SMALL,
+        "--fail-if",
+        "bogus>1%",
+        SMALL,
+    ]);
+    assert_ne!(run.code, 0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "from before");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn links_permissions_and_what_is_no_file_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let text = output_of(&["info", SMALL]);
+    let write = |to: &Path| output_of(&["info", "-o", to.to_str().unwrap(), SMALL]);
+    fs::write(at("file"), "before").unwrap();
+    fs::set_permissions(at("file"), fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink("file", at("link")).unwrap();
+    write(&at("link"));
+    assert!(at("link").is_symlink());
+    assert_eq!(fs::read_to_string(at("file")).unwrap(), text);
+    assert_eq!(fs::metadata(at("file")).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(write(Path::new("/dev/null")), "");
+    assert!(!Path::new("/dev/null").is_file());
+    assert_eq!(write(Path::new("/dev/stdout")), text);
+    let fifo = at("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .unwrap();
+    let reader = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || fs::read_to_string(fifo).unwrap()
+    });
+    write(&fifo);
+    assert_eq!(reader.join().unwrap(), text);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
 }

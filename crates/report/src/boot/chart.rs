@@ -288,6 +288,6 @@ mod tests {
 
     #[test]
     fn names_of_guests_are_no_markup() {
-        assert_eq!(escaped("<a href=\"x\">&\u{1}"), "&lt;a href=&quot;x&quot;&gt;&amp;\u{fffd}");
+        assert_eq!(escaped("<a href=\"x\">&\u{1}"), "&lt;a href=&quot;x&quot;&gt;&amp;\\x01");
     }
 }

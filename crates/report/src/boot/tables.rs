@@ -1,6 +1,7 @@
 //! The tables of a boot: a line a phase, a line for each of the slowest initcalls.
 
 use analyses::{BootedMachine, EventCost, HostCost, Initcall, Phase, PhaseKind, TracingCost};
+use printable::line;
 
 use super::{BootReport, begin_ns, call_name, goes_down, slowest};
 use crate::losses;
@@ -11,8 +12,9 @@ use crate::units::{count, share, time, unit};
 const MOST_NAME: usize = 28;
 
 pub(super) fn text(report: &BootReport, width: Option<usize>) -> String {
-    let mut out: String = report.sources.iter().map(|source| format!("{source}\n")).collect();
-    report.alignment.iter().for_each(|line| out += &format!("{line}\n"));
+    let mut out: String =
+        report.sources.iter().map(|source| format!("{}\n", line(source))).collect();
+    report.alignment.iter().for_each(|text| out += &format!("{}\n", line(text)));
     if report.boot.machines.is_empty() {
         return out
             + "\nno machine boots or goes down here: it takes events of a guest's kernel from its \
@@ -26,7 +28,7 @@ pub(super) fn text(report: &BootReport, width: Option<usize>) -> String {
 }
 
 fn machine_text(report: &BootReport, machine: &BootedMachine, width: Option<usize>) -> String {
-    let mut out = format!("\n{}: {}\n\n", report.name(machine), summary(machine));
+    let mut out = format!("\n{}: {}\n\n", line(report.name(machine)), line(&summary(machine)));
     let (drawn, mut left_out) = phases(machine).draw(width);
     out += &drawn;
     let all = slowest(machine);

@@ -7,6 +7,8 @@
 
 use std::fmt::Write as _;
 
+use printable::line;
+
 use super::CallsSource;
 use super::folded::OFF_CPU;
 use super::stacks::{Stack, Stacks};
@@ -186,12 +188,12 @@ impl Frame {
             self.class,
             self.left,
             self.width,
-            escaped(&self.name),
+            escaped(&line(&self.name)),
             escaped(&self.title),
             ROW - 1.0,
             x + 3.0,
             y + 13.0,
-            escaped(&label(&self.name, width)),
+            escaped(&line(&label(&self.name, width))),
         );
     }
 }
@@ -275,7 +277,7 @@ mod tests {
 
     #[test]
     fn text_can_end_no_element() {
-        assert_eq!(escaped("a<b>&\"c\u{1}"), "a&lt;b&gt;&amp;&quot;c\u{fffd}");
+        assert_eq!(escaped("a<b>&\"c\u{1}"), "a&lt;b&gt;&amp;&quot;c\\x01");
     }
 
     #[test]

@@ -26,5 +26,5 @@ pub(super) fn folded(source: &CallsSource) -> String {
 
 /// A name without what sets frames and lines apart.
 fn frame(name: &str) -> String {
-    name.chars().map(|one| if one == ';' || one.is_control() { ':' } else { one }).collect()
+    printable::line(name).replace(';', ":")
 }

@@ -1,6 +1,7 @@
 //! The tables of `hyperscope calls` for people.
 
 use analyses::{CallTracer, Function, RecordedCalls, ThreadCalls};
+use printable::line;
 
 use super::stacks::Stacks;
 use super::{CallsReport, CallsSource, TreeLimits};
@@ -102,8 +103,8 @@ fn heading(source: &CallsSource) -> String {
     let threads = calls.calling_threads().count();
     format!(
         "{}: {} ({tracer})\n{} calls of {} functions by {} {}, {} events\n",
-        source.path,
-        source.machine,
+        line(&source.path),
+        line(&source.machine),
         count(calls.sum(|one| one.count)),
         count(functions as u64),
         count(threads as u64),

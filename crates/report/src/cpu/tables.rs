@@ -1,6 +1,7 @@
 //! Tables of the CPU report.
 
 use analyses::{HostCpuUse, Part, StateTimes, TaskUse, ThreadUse, VcpuState, VcpuUse, VmUse};
+use printable::line;
 
 use super::known::Known;
 use super::rows::{PARTS, known_of_task, known_of_vcpu, known_of_vm};
@@ -29,7 +30,7 @@ const COLUMNS: [(&str, &[VcpuState], u8); 13] = [
 pub(super) fn text(report: &CpuReport, width: Option<usize>) -> String {
     let cpu = &report.cpu;
     let vcpus = cpu.vcpus.len();
-    let mut out = format!("{}: ", report.sources.join(", "));
+    let mut out = format!("{}: ", line(&report.sources.join(", ")));
     if vcpus == 0 && cpu.tasks.is_empty() && cpu.threads.is_empty() {
         out += "nothing that tells who used the CPUs: it takes switches of threads (sched), and \
                 kvm_entry and kvm_exit for vCPUs\n";
@@ -308,5 +309,5 @@ fn notes(report: &CpuReport, left_out: &[String]) -> String {
         notes.push(format!("left out for width: {}; csv and json have all", left_out.join(", ")));
     }
     notes.extend(report.recorder_cost.iter().map(crate::RecorderCost::note));
-    notes.iter().map(|note| format!("{note}\n")).collect()
+    notes.iter().map(|note| format!("{}\n", line(note))).collect()
 }

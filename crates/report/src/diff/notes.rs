@@ -1,13 +1,16 @@
 //! What a reader of a comparison must know to judge it.
 
+use printable::line;
+
 use super::{DiffReport, moved};
 use crate::units::count;
 
 pub(super) fn notes(report: &DiffReport) -> Vec<String> {
     let diff = &report.diff;
-    let mut notes = moved::notes(diff);
+    let mut notes: Vec<String> =
+        moved::notes(diff).iter().map(|note| line(note).into_owned()).collect();
     for (one, other) in &diff.renamed {
-        notes.push(format!("{one} and {other} are taken for the same VM"));
+        notes.push(format!("{} and {} are taken for the same VM", line(one), line(other)));
     }
     if report.is_within_runs() {
         notes.push(

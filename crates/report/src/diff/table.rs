@@ -1,6 +1,7 @@
 //! The table of a comparison: the groups whose cost changed most come first.
 
 use analyses::diff::{Diff, DiffRow, KeyValue, Scale, Unit};
+use printable::line;
 
 use super::rows::{metric_name, metric_of};
 use super::{DiffReport, notes};
@@ -14,7 +15,7 @@ pub(super) fn text(report: &DiffReport, width: Option<usize>) -> String {
     for (name, paths, seconds) in sides {
         let lasted: Vec<String> =
             seconds.iter().map(|seconds| time((seconds * 1e9) as u64, diff.nanoseconds)).collect();
-        out += &format!("{name}: {} ({})\n", paths.join(", "), lasted.join(", "));
+        out += &format!("{name}: {} ({})\n", line(&paths.join(", ")), lasted.join(", "));
     }
     let shown: Vec<&DiffRow> = diff.rows.iter().filter(|row| is_shown(report, row)).collect();
     out += &format!("{}\n", headline(report, shown.len()));

@@ -107,9 +107,10 @@ pub(super) fn dropped(out: &mut Vec<u8>, count: Option<u64>, columns: &[String])
     out.push(b'\n');
 }
 
-/// Writes a text, in quotes where it needs them; bytes that are no UTF-8 become U+FFFD.
+/// Writes a text, in quotes where it needs them, and so that no spreadsheet takes it for a formula; bytes that are no UTF-8 become U+FFFD.
 pub(super) fn text(out: &mut Vec<u8>, bytes: &[u8]) {
     let told = String::from_utf8_lossy(bytes);
+    let told = printable::csv_cell(&told);
     if !told.contains([',', '"', '\n', '\r']) {
         out.extend_from_slice(told.as_bytes());
         return;
@@ -122,6 +123,18 @@ pub(super) fn text(out: &mut Vec<u8>, bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn formulas_are_text() {
+        let cell = |bytes: &[u8]| {
+            let mut out = Vec::new();
+            text(&mut out, bytes);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(cell(b"=HYPERLINK(1,2)"), "\"'=HYPERLINK(1,2)\"");
+        assert_eq!(cell(b"@a"), "'@a");
+        assert_eq!(cell(b"-5"), "-5");
+    }
 
     #[test]
     fn texts_are_quoted_where_they_must_be() {

@@ -122,10 +122,12 @@ pub(super) fn string(out: &mut Vec<u8>, bytes: &[u8]) {
             '\\' => out.extend_from_slice(b"\\\\"),
             '\n' => out.extend_from_slice(b"\\n"),
             '\t' => out.extend_from_slice(b"\\t"),
+            ' '..='~' => out.push(one as u8),
             one if (one as u32) < 0x20 => {
                 out.extend_from_slice(format!("\\u{:04x}", one as u32).as_bytes());
             }
-            one => out.extend_from_slice(one.encode_utf8(&mut [0; 4]).as_bytes()),
+            // Escaped where a terminal would obey it.
+            one => out.extend_from_slice(printable::json(one.encode_utf8(&mut [0; 4])).as_bytes()),
         }
     }
     out.push(b'"');

@@ -92,7 +92,11 @@ impl<'r> Printer<'r> {
                 }
             }
         }
-        let prefix = if several { format!("{:>10}: ", machine.name) } else { String::new() };
+        let prefix = if several {
+            format!("{:>10}: ", printable::line(&machine.name))
+        } else {
+            String::new()
+        };
         Self {
             recording,
             filter,
@@ -265,7 +269,9 @@ impl<'r> Printer<'r> {
             Style::Csv => csv::event(out, names, payload, self.order, &self.filter.columns),
             Style::Text | Style::Raw => {
                 out.extend_from_slice(&event.name_part);
+                let begin = out.len();
                 self.body(out, event, payload);
+                printable::escape_event(out, begin);
                 out.push(b'\n');
             }
         }

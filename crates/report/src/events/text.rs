@@ -109,12 +109,12 @@ fn six_digits(mut value: u64) -> [u8; 6] {
 
 /// A thread as it stands on its lines.
 pub(super) fn thread_part(comm: &str, pid: u32) -> Box<[u8]> {
-    format!("{comm:>16}-{pid:<5}").into_bytes().into()
+    format!("{:>16}-{pid:<5}", printable::line(comm)).into_bytes().into()
 }
 
 /// The name of an event as it stands on its line.
 pub(super) fn name_part(name: &str) -> Box<[u8]> {
-    format!("{:<NAME_WIDTH$} ", format!("{name}:")).into_bytes().into()
+    format!("{:<NAME_WIDTH$} ", format!("{}:", printable::line(name))).into_bytes().into()
 }
 
 /// The line that tells of dropped events.

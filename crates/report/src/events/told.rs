@@ -174,7 +174,10 @@ impl Line {
         write!(out, "{seconds:>5}.{ns:09}: ")?;
         let name = self.event.rsplit(':').next().unwrap_or_default();
         out.write_all(&name_part(name))?;
-        writeln!(out, "{}", self.text)
+        let mut text = self.text.clone().into_bytes();
+        printable::escape_event(&mut text, 0);
+        text.push(b'\n');
+        out.write_all(&text)
     }
 
     fn json(&self, machine: &str, by: &Carrier, out: &mut dyn Write) -> io::Result<()> {
@@ -197,7 +200,7 @@ impl Line {
             line["hypercall_ns"] = json!(by.overhead_ns);
             line["hypercall_rip"] = json!(by.guest_rip);
         }
-        writeln!(out, "{line}")
+        writeln!(out, "{}", printable::json(&line.to_string()))
     }
 }
 
@@ -217,11 +220,7 @@ fn task(task: Option<Task>) -> String {
     format!("{}:{} [{}]", text_of(task.comm()), task.pid, task.prio)
 }
 
-/// Text that a guest gave, in one line and without what a terminal would obey.
+/// Text that a guest gave; it is made printable where a line is written.
 fn text_of(bytes: &[u8]) -> Cow<'_, str> {
-    let text = String::from_utf8_lossy(bytes);
-    if text.chars().any(char::is_control) {
-        return text.replace(char::is_control, "\u{fffd}").into();
-    }
-    text
+    String::from_utf8_lossy(bytes)
 }

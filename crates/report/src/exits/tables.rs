@@ -1,6 +1,7 @@
 //! The tables of the exits report: how long, and who pays.
 
 use analyses::{By, Code, ExitRow, Exits, KnownParts, Tally};
+use printable::line;
 
 use super::notes::notes;
 use super::{PERCENTILES, Source, name_of, rounded};
@@ -53,7 +54,7 @@ pub(super) fn source_text(source: &Source, top: Option<usize>, width: Option<usi
     }
     out += &notes(exits, &mut left_out);
     if let Some(cost) = &source.recorder_cost {
-        out += &format!("{}\n", cost.note());
+        out += &format!("{}\n", line(&cost.note()));
     }
     out
 }
@@ -63,7 +64,7 @@ fn heading(source: &Source, total: u64) -> String {
     let vcpus: usize = exits.vms.iter().map(|vm| vm.vcpus.len()).sum();
     format!(
         "{}: {} exits in {}, {} with {}\n\n",
-        source.path,
+        line(&source.path),
         count(total),
         time(exits.span_ns, exits.nanoseconds),
         plural(exits.vms.len(), "VM"),
@@ -73,7 +74,7 @@ fn heading(source: &Source, total: u64) -> String {
 
 /// Says why there are no tables.
 fn without_exits(source: &Source) -> String {
-    let (path, losses) = (&source.path, &source.exits.losses);
+    let (path, losses) = (line(&source.path), &source.exits.losses);
     let lost = losses::notes(losses, 0);
     if !lost.is_empty() {
         let lines: String = lost.iter().map(|note| format!("{note}\n")).collect();

@@ -14,7 +14,7 @@ use super::{in_lab, now};
 /// # Errors
 /// When the lab can't be had, or something in it fails.
 pub(crate) fn run(args: &BenchTracersArgs) -> anyhow::Result<()> {
-    let mut out = output::open(args.output.output.as_deref(), &[])?;
+    let out = output::open(args.output.output.as_deref(), [])?;
     let mut plan = plan(args);
     let manner = bench::manner(plan.counts_instructions, args.offline);
     let steps = LabSteps::new();
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &BenchTracersArgs) -> anyhow::Result<()> {
     let outcome = in_lab(&bench::tracers::description(&plan), &manner, |lab, tell| {
         bench::tracers::run(&plan, lab, tell)
     })?;
-    output::write(&outcome, &args.output, &mut *out)
+    output::write(&outcome, &args.output, out)
 }
 
 fn plan(args: &BenchTracersArgs) -> Plan {

@@ -1,12 +1,13 @@
 //! Recordings as trace.dat files: one, or one each in a folder.
 
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use analyses::GuestAlignment;
 use anyhow::{Context, bail};
 use export::{TraceDatExport, Written};
+use printable::messages;
 use report::events::{Filter, Machine};
 use sources::Recording;
 
@@ -57,8 +58,12 @@ fn one(
     recordings: &[Recording],
     tick: &dyn Fn(u64),
 ) -> anyhow::Result<Written> {
-    let out = BufWriter::with_capacity(super::BUFFER_BYTES, output::create(path, recordings)?);
-    export.write(out, tick).with_context(|| format!("cannot write {}", path.display()))
+    let mut out = output::create(path, recordings)?;
+    let to = BufWriter::with_capacity(super::BUFFER_BYTES, &mut out);
+    let written =
+        export.write(to, tick).with_context(|| format!("cannot write {}", path.display()))?;
+    out.complete()?;
+    Ok(written)
 }
 
 /// The clock that a host's corrected times are told to be of.
@@ -103,7 +108,7 @@ fn in_a_path(name: &str) -> String {
 
 /// Tells on standard error what the files do not.
 fn tell(written: &Written) {
-    let mut err = io::stderr().lock();
+    let mut err = messages();
     if written.damaged > 0 {
         let _ = writeln!(
             err,

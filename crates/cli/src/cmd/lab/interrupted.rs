@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::thread::{self, JoinHandle};
 
 use lab::Lab;
+use printable::messages;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
@@ -24,7 +25,7 @@ pub(crate) fn end_when_interrupted(lab: &Lab) -> io::Result<Guard> {
     let thread = thread::spawn(move || {
         let Some(signal) = signals.forever().next() else { return };
         if let Err(error) = lab.abandon() {
-            let _ = writeln!(io::stderr().lock(), "hyperscope: {error}");
+            let _ = writeln!(messages(), "hyperscope: {error}");
         }
         std::process::exit(128 + signal);
     });

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::bail;
 use lab::{Arch, Cache, Description, Lab, Manner, Scenario, Truth};
+use printable::messages;
 
 use super::{interrupted, truth};
 use crate::args::lab::LabRunArgs;
@@ -51,7 +52,7 @@ fn fits(lab: &Lab, wanted: &Description) -> bool {
 /// Shows what was made and what was recorded.
 fn check(truths: &[Truth], folder: &std::path::Path) -> anyhow::Result<()> {
     let recordings = open_all(&[folder.to_owned()])?;
-    let mut err = io::stderr().lock();
+    let mut err = messages();
     let mut wrong = 0;
     for one in truths {
         let counted = truth::count(one, &recordings)?;

@@ -1,0 +1,106 @@
+//! Names from recordings, as they are printed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::inputs::write_raw_pages;
+use crate::tool::hyperscope;
+
+const HOST: &str = "fixtures/x86-svm/host-guest.dat";
+const COMM: &[u8; 15] = b"qemu-system-x86";
+/// A thread's name of the same length: formula, line break, erasing a terminal, right to left.
+const HOSTILE: &[u8; 15] = b"=a\nb\x1b[2J\xe2\x80\xaec9!?";
+
+/// A recording in which QEMU's threads have a hostile name, where the kernel's list of names and
+/// where events tell it.
+fn hostile(folder: &Path) -> PathBuf {
+    let folder = folder.join("pages");
+    fs::create_dir(&folder).unwrap();
+    write_raw_pages(HOST, &folder, |cpu| format!("cpu{cpu}"));
+    let mut changed = 0;
+    for file in
+        fs::read_dir(&folder).unwrap().map(|one| one.unwrap().path()).filter(|one| one.is_file())
+    {
+        let mut bytes = fs::read(&file).unwrap();
+        // The list has a line for each name.
+        let is_list = file.ends_with("saved_cmdlines");
+        let name = if is_list {
+            HOSTILE.map(|byte| if byte == b'\n' { b' ' } else { byte })
+        } else {
+            *HOSTILE
+        };
+        let found: Vec<usize> =
+            bytes.windows(15).enumerate().filter(|(_, at)| at == COMM).map(|one| one.0).collect();
+        changed += found.len();
+        found.iter().for_each(|at| bytes[*at..at + 15].copy_from_slice(&name));
+        fs::write(&file, bytes).unwrap();
+    }
+    assert!(changed > 10, "{changed}");
+    folder
+}
+
+/// No character that a terminal obeys is in it; line breaks are those of its lines.
+#[track_caller]
+fn is_visible(text: &str) {
+    let bad = |one: char| one.is_control() && !"\n\t".contains(one) || one == '\u{202e}';
+    let line = text.lines().find(|line| line.contains(bad));
+    assert_eq!(line, None);
+}
+
+#[test]
+fn no_name_in_a_recording_moves_a_terminals_cursor_or_adds_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = hostile(folder.path());
+    let pages = pages.to_str().unwrap();
+    for args in [
+        &["events"][..],
+        &["events", "--raw"],
+        &["exits", "--by", "task,reason"],
+        &["info"],
+        &["cpu"],
+        &["cpu", "--by", "thread", "--idle"],
+        &["path"],
+        &["nested"],
+        &["calls"],
+    ] {
+        let run = hyperscope(&[args, &[pages]].concat());
+        assert_eq!(run.code, 0, "{args:?}: {}", run.err);
+        is_visible(&run.out);
+        is_visible(&run.err);
+    }
+    let lines = hyperscope(&["events", pages]).out;
+    let of = hyperscope(&["events", HOST]).out;
+    assert_eq!(lines.lines().count(), of.lines().count());
+    assert!(lines.contains("next_comm==a\\nb\\x1b[2J\\u{202e}c9!?"), "{}", &lines[..2000]);
+}
+
+#[test]
+fn json_has_names_as_they_were_and_csv_starts_no_formula() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = hostile(folder.path());
+    let pages = pages.to_str().unwrap();
+    let name = str::from_utf8(HOSTILE).unwrap();
+    let jsonl = hyperscope(&["events", "--format", "jsonl", "-e", "sched_switch", pages]).out;
+    is_visible(&jsonl);
+    let is_it = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        line["fields"]["next_comm"] == name
+    };
+    assert!(jsonl.lines().any(is_it));
+    let csv = hyperscope(&[
+        "export",
+        "--to",
+        "csv",
+        "-e",
+        "sched_switch",
+        "--columns",
+        "next_comm,next_prio",
+        pages,
+    ]);
+    assert_eq!(csv.code, 0, "{}", csv.err);
+    let mut reader = csv::Reader::from_reader(csv.out.as_bytes());
+    let names: Vec<String> = reader.records().map(|one| one.unwrap()[7].to_owned()).collect();
+    assert!(names.contains(&format!("'{name}")) && !names.iter().any(|one| one.starts_with('=')));
+}

@@ -1,0 +1,102 @@
+//! Texts for one line, for several, for CSV and for JSON.
+
+use std::borrow::Cow;
+
+use crate::hidden::{escaped, escaped_text, is_hidden};
+
+/// Text that stays in its line.
+#[must_use]
+pub fn line(text: &str) -> Cow<'_, str> {
+    escaped_text(text, |_| false)
+}
+
+/// Bytes that should be text, in one line.
+#[must_use]
+pub fn line_of_bytes(bytes: &[u8]) -> Cow<'_, str> {
+    match str::from_utf8(bytes) {
+        Ok(text) => line(text),
+        Err(_) => escaped(bytes, |_| false).into(),
+    }
+}
+
+/// Text of several lines, as a report is: its line breaks stay. Names in it must have been made
+/// printable by [`line`] before, or they can add lines of their own.
+#[must_use]
+pub fn lines(text: &str) -> Cow<'_, str> {
+    escaped_text(text, |one| one == '\n')
+}
+
+/// A cell of text for CSV, before it is quoted: what a spreadsheet would take for a formula gets an
+/// apostrophe in front. Numbers stay numbers.
+#[must_use]
+pub fn csv_cell(text: &str) -> Cow<'_, str> {
+    let is_formula = text.starts_with(['=', '+', '-', '@']) && !is_number(text);
+    if is_formula { format!("'{text}").into() } else { text.into() }
+}
+
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E'))
+        && text.parse::<f64>().is_ok()
+}
+
+/// A JSON document in which hidden characters, which can only be within its strings, are `\uXXXX`; line
+/// breaks and tabs between its parts stay.
+#[must_use]
+pub fn json(document: &str) -> Cow<'_, str> {
+    let is_kept = |one: char| !is_hidden(one) || one.is_ascii_control() && one != '\x7f';
+    if document.chars().all(is_kept) {
+        return document.into();
+    }
+    let mut out = String::with_capacity(document.len());
+    for one in document.chars() {
+        if is_kept(one) {
+            out.push(one);
+            continue;
+        }
+        for unit in one.encode_utf16(&mut [0; 2]) {
+            out.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_stay_in_their_lines() {
+        assert_eq!(line("web\nvm-2\x1b[31m"), "web\\nvm-2\\x1b[31m");
+        assert_eq!(lines("a\nb\r\t"), "a\nb\\r\\t");
+        assert_eq!(line_of_bytes(b"a\xff"), "a\\xff");
+    }
+
+    #[test]
+    fn formulas_are_text_and_numbers_are_numbers() {
+        for text in ["=1+1", "+cmd|'x'!A1", "-2+3", "@SUM(A1)", "-", "=", "-inf", "--1"] {
+            assert_eq!(csv_cell(text), format!("'{text}"));
+        }
+        for text in ["", "-5", "-0.25", "+1e-9", "a=b", "'x", "1-2"] {
+            assert_eq!(csv_cell(text), text);
+        }
+    }
+
+    #[test]
+    fn json_means_the_same() {
+        assert_eq!(
+            json("{\"a\":\"\u{202e}\u{e0041}\u{9b}\"}\n"),
+            "{\"a\":\"\\u202e\\udb40\\udc41\\u009b\"}\n"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_hidden_is_left(bytes in proptest::collection::vec(any::<u8>(), 0..80), text: String) {
+            for one in [line_of_bytes(&bytes), line(&text)] {
+                prop_assert!(!one.chars().any(is_hidden), "{one:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Which characters are not printed as they are, and their escapes.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Bytes looked at together; compilers make vector instructions of a loop over as many.
+const CHUNK: usize = 32;
+
+/// Whether text is of ASCII's printable characters and tabs alone. Nearly all text is.
+#[inline]
+pub(crate) fn is_plain(bytes: &[u8]) -> bool {
+    let is_other = |byte: u8| (byte.wrapping_sub(b' ') >= 0x5f) & (byte != b'\t');
+    let (chunks, rest) = bytes.as_chunks::<CHUNK>();
+    chunks.iter().all(|chunk| !chunk.iter().fold(false, |any, &byte| any | is_other(byte)))
+        && !rest.iter().fold(false, |any, &byte| any | is_other(byte))
+}
+
+/// Whether a character is invisible, or changes how others are shown.
+pub(crate) const fn is_hidden(one: char) -> bool {
+    matches!(one,
+        '\0'..='\x1f' | '\x7f'..='\u{9f}'
+        // Soft hyphen; Arabic letter mark; Mongolian vowel separator.
+        | '\u{ad}' | '\u{61c}' | '\u{180e}'
+        // Zero-width spaces and joiners, marks of direction.
+        | '\u{200b}'..='\u{200f}'
+        // Separators of lines and paragraphs, embeddings and overrides of direction.
+        | '\u{2028}'..='\u{202e}'
+        // Invisible operators, isolates of direction, deprecated formatting.
+        | '\u{2060}'..='\u{206f}'
+        // Byte order mark; interlinear annotations.
+        | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        // Tags: a whole alphabet that no terminal shows.
+        | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Appends the escape of a character.
+pub(crate) fn push_escape(out: &mut String, one: char) {
+    // Writing to memory can't fail.
+    let _ = match one {
+        '\t' => out.write_str("\\t"),
+        '\n' => out.write_str("\\n"),
+        '\r' => out.write_str("\\r"),
+        '\0'..='\x7f' => write!(out, "\\x{:02x}", u32::from(one)),
+        one => write!(out, "\\u{{{:x}}}", u32::from(one)),
+    };
+}
+
+/// Text with escapes for hidden characters but those that `keep` is for, and for what is no UTF-8.
+pub(crate) fn escaped(bytes: &[u8], keep: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(bytes.len().saturating_add(CHUNK));
+    for chunk in bytes.utf8_chunks() {
+        for one in chunk.valid().chars() {
+            if is_hidden(one) && !keep(one) {
+                push_escape(&mut out, one);
+            } else {
+                out.push(one);
+            }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(out, "\\x{byte:02x}");
+        }
+    }
+    out
+}
+
+/// Text of which nothing is to be escaped is lent as it is.
+pub(crate) fn escaped_text(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if text.chars().any(|one| is_hidden(one) && !keep(one)) {
+        return escaped(text.as_bytes(), keep).into();
+    }
+    text.into()
+}
+
+/// Makes the text of an event printable, which goes from `begin` to the end of `out`.
+///
+/// Tabs stay: the kernel's print fmts have some. A line break stays at the end, and before what can't
+/// be taken for an event's line: a frame of a stack (`=> function`), a row of a hex dump
+/// (`00000010: `).
+#[inline]
+pub fn escape_event(out: &mut Vec<u8>, begin: usize) {
+    if !is_plain(out.get(begin..).unwrap_or(&[])) {
+        escape_event_slowly(out, begin);
+    }
+}
+
+#[cold]
+fn escape_event_slowly(out: &mut Vec<u8>, begin: usize) {
+    let text = out.split_off(begin.min(out.len()));
+    let mut lines = text.split(|&byte| byte == b'\n').peekable();
+    while let Some(line) = lines.next() {
+        out.extend_from_slice(escaped(line, |one| one == '\t').as_bytes());
+        let Some(&next) = lines.peek() else { return };
+        let is_end = next.is_empty() && lines.clone().count() == 1;
+        out.extend_from_slice(if is_end || may_begin_line(next) { b"\n" } else { b"\\n" });
+    }
+}
+
+fn may_begin_line(line: &[u8]) -> bool {
+    let is_row = |line: &[u8]| {
+        line.split_first_chunk::<8>().is_some_and(|(offset, rest)| {
+            offset.iter().all(u8::is_ascii_hexdigit) && rest.starts_with(b": ")
+        })
+    };
+    line.trim_ascii_start().starts_with(b"=> ") || is_row(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(text: &[u8]) -> String {
+        let mut out = b"kept\x1b".to_vec();
+        out.extend_from_slice(text);
+        escape_event(&mut out, 5);
+        String::from_utf8(out.split_off(5)).unwrap()
+    }
+
+    #[test]
+    fn text_of_other_languages_is_plain_enough() {
+        for text in ["", "comm=qemu prio=120", "\tReason 0x7f", "größer → läuft", "日本語 😀 عربى"]
+        {
+            assert_eq!(event(text.as_bytes()), text);
+        }
+    }
+
+    #[test]
+    fn one_hidden_character_is_found_wherever_it_is() {
+        for hidden in (0..=0x7f_u8).filter(|one| *one != b'\t' && is_hidden(char::from(*one))) {
+            for at in 0..100 {
+                let mut text = [b'a'; 100];
+                if let Some(byte) = text.get_mut(at) {
+                    *byte = hidden;
+                }
+                assert!(!is_plain(&text), "{hidden:#x} at {at}");
+            }
+        }
+        assert!(is_plain(&[b'~'; 100]) && is_plain(b" \t"));
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_an_escape() {
+        assert_eq!(event(b"a\x1b[2Jb\x07\x7f\r"), "a\\x1b[2Jb\\x07\\x7f\\r");
+        assert_eq!(
+            event("\u{9b}2J \u{202e}x\u{2066}\u{200b}".as_bytes()),
+            "\\u{9b}2J \\u{202e}x\\u{2066}\\u{200b}"
+        );
+        assert_eq!(event("\u{e0041}\u{2028}".as_bytes()), "\\u{e0041}\\u{2028}");
+        assert_eq!(event(b"\xff\xc3("), "\\xff\\xc3(");
+    }
+
+    #[test]
+    fn an_event_can_not_write_the_line_of_another() {
+        assert_eq!(
+            event(b"x\n qemu-1 [000] 1.0: kvm_exit: forged\n"),
+            "x\\n qemu-1 [000] 1.0: kvm_exit: forged\n"
+        );
+        assert_eq!(event(b"x\n\n"), "x\\n\n");
+    }
+
+    #[test]
+    fn stacks_and_dumps_keep_their_lines() {
+        for text in ["\t=> a\n\t=> b\n", "d: \n00000000: 41 42\n00000010: 43\n"] {
+            assert_eq!(event(text.as_bytes()), text);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Messages to people on standard error, each in a line of its own.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use crate::forms::line;
+
+/// Writes messages by `writeln!`: each becomes one printable line, whatever is in it.
+#[derive(Debug)]
+pub struct Messages<W>(W);
+
+/// Messages on standard error.
+#[must_use]
+pub fn messages() -> Messages<io::StderrLock<'static>> {
+    Messages(io::stderr().lock())
+}
+
+/// Writes a message to standard error. When that is gone, nobody is left to be told.
+pub fn tell(message: fmt::Arguments<'_>) {
+    let _ = writeln!(messages(), "{message}");
+}
+
+impl<W: Write> Messages<W> {
+    /// Messages to somewhere else.
+    pub fn to(out: W) -> Self {
+        Self(out)
+    }
+}
+
+impl<W: Write> Write for Messages<W> {
+    /// Bytes that come without a format are a message, or several, that others have put together.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        self.0.write_all(crate::forms::lines(&text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn write_fmt(&mut self, message: fmt::Arguments<'_>) -> io::Result<()> {
+        let text = message.to_string();
+        let (text, end) = text.strip_suffix('\n').map_or((text.as_str(), ""), |text| (text, "\n"));
+        // In one piece, so that messages of several threads and processes don't mix.
+        self.0.write_all(format!("{}{end}", line(text)).as_bytes())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line() {
+        let mut out = Vec::new();
+        let why = "no\nhyperscope: all is well\x1b[1A";
+        writeln!(Messages::to(&mut out), "hyperscope: guest web: {why}").unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, "hyperscope: guest web: no\\nhyperscope: all is well\\x1b[1A\n");
+    }
+}
