@@ -1,12 +1,7 @@
 //! Who may tell this machine what to record, and what is said to others.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-
-use channel::{Control, Heard, Listener, Peer, Stream, Wait};
+use channel::{Arrival, Peer};
 use sys::vsock::CID_HOST;
-use wire::Message;
 
 use crate::allowed::Allowed;
 
@@ -27,16 +22,15 @@ pub(crate) const UNPRIVILEGED: &str = "over vsock this agent takes commands only
      connects from other ports: for such a host, start hyperscope-agent with \
      --allow-unprivileged-port";
 
-/// How long the refused may take to say which session they want an answer in.
-const FIRST_WORD: Duration = Duration::from_secs(2);
-/// The refused at a time who are told why. Others are just closed.
-const MOST_TOLD: usize = 16;
+/// Who may connect at all: over vsock only the machine that runs this one.
+pub(crate) fn may_connect(peer: &Peer) -> bool {
+    !matches!(peer, Peer::Vsock(cid) if *cid != CID_HOST)
+}
 
 impl Admission {
-    /// For a connection that a listener has taken.
-    pub(crate) fn of(listener: &Listener, stream: &Stream, peer: &Peer, allowed: Allowed) -> Self {
-        let is_proven = listener.demands_keys() || stream.is_from_privileged_port();
-        Self::of_peer(peer, is_proven, allowed)
+    /// For a connection to a listener that demands keys, or not.
+    pub(crate) fn of(arrival: &Arrival, demands_keys: bool, allowed: Allowed) -> Self {
+        Self::of_peer(&arrival.peer, demands_keys || arrival.is_privileged, allowed)
     }
 
     /// The kernel says who is at the other end of a vsock connection. 2 is the machine that runs this
@@ -48,45 +42,13 @@ impl Admission {
             Peer::Vsock(CID_HOST) if is_proven || allowed.unprivileged_port => Self::Command,
             Peer::Vsock(CID_HOST) => Self::PagesOnly,
             Peer::Vsock(_) => Self::Nothing,
-            Peer::Unix | Peer::Tcp(_) => Self::Command,
+            Peer::Unix | Peer::Tcp(_) | Peer::Tls(_) => Self::Command,
         }
-    }
-}
-
-/// Tells those who may not command why, and waits for none of them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Refusals(Arc<AtomicUsize>);
-
-impl Refusals {
-    /// Answers the first message on this connection, if one comes soon, and closes it.
-    pub(crate) fn tell(&self, stream: Stream) {
-        if self.0.fetch_add(1, Ordering::Relaxed) >= MOST_TOLD {
-            self.0.fetch_sub(1, Ordering::Relaxed);
-            return;
-        }
-        let told = Arc::clone(&self.0);
-        let spawned = std::thread::Builder::new().name("refusal".into()).spawn(move || {
-            answer(Control::new(stream));
-            told.fetch_sub(1, Ordering::Relaxed);
-        });
-        if spawned.is_err() {
-            self.0.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-}
-
-fn answer(mut control: Control) {
-    let wait = Wait::at_most(FIRST_WORD);
-    if let Ok(Heard::Message(session, _)) = control.receive(wait) {
-        // Whoever it is may be gone already.
-        let _ = control.send_within(session, &Message::Refused(UNPRIVILEGED.into()), wait);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixStream;
-
     use super::*;
 
     const USUAL: Allowed = Allowed { unprivileged_port: false, kprobes: false };
@@ -97,10 +59,12 @@ mod tests {
         assert_eq!(of(Peer::Vsock(CID_HOST), true), Admission::Command);
         assert_eq!(of(Peer::Vsock(CID_HOST), false), Admission::PagesOnly);
         for other in [0, 1, 3, u32::MAX] {
+            assert!(!may_connect(&Peer::Vsock(other)));
             assert_eq!(of(Peer::Vsock(other), true), Admission::Nothing);
             assert_eq!(of(Peer::Vsock(other), false), Admission::Nothing);
         }
-        for peer in [Peer::Unix, Peer::Tcp("::1".into())] {
+        for peer in [Peer::Unix, Peer::Tcp([127, 0, 0, 1].into())] {
+            assert!(may_connect(&peer));
             assert_eq!(of(peer, false), Admission::Command);
         }
     }
@@ -113,32 +77,5 @@ mod tests {
             use Admission::{Command, Nothing};
             (Command, Nothing, Nothing)
         });
-    }
-
-    #[test]
-    fn the_refused_hear_why_in_their_own_session() {
-        let (here, there) = UnixStream::pair().unwrap();
-        Refusals::default().tell(Stream::new(here).unwrap());
-        let mut host = Control::new(Stream::new(there).unwrap());
-        host.send(7, &Message::HostHello).unwrap();
-        let wait = Wait::at_most(Duration::from_secs(20));
-        let Heard::Message(7, Message::Refused(why)) = host.receive(wait).unwrap() else {
-            panic!("no refusal");
-        };
-        assert!(why.contains("--allow-unprivileged-port"), "{why}");
-        assert_eq!(host.receive(wait).unwrap(), Heard::End);
-    }
-
-    #[test]
-    fn the_silent_are_not_waited_for() {
-        let refusals = Refusals::default();
-        let pairs: Vec<_> = (0..100).map(|_| UnixStream::pair().unwrap()).collect();
-        let begun = std::time::Instant::now();
-        let mut others = Vec::new();
-        for (here, there) in pairs {
-            refusals.tell(Stream::new(here).unwrap());
-            others.push(there);
-        }
-        assert!(begun.elapsed() < FIRST_WORD, "{:?}", begun.elapsed());
     }
 }

@@ -1,19 +1,19 @@
 //! A channel as the agent uses it: who may speak, and where page streams come from.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use channel::{
-    Control, GuestAddress, GuestMemory, GuestPorts, Heard, HostAddress, KeyFiles, Listener,
-    PageRing, PageSink, Signal, Stream, StreamSink, Wait,
+    Arrival, Arrivals, Control, Deadline, GuestAddress, GuestMemory, GuestPorts, Heard,
+    HostAddress, KeyFiles, Listener, PageRing, PageSink, Peer, Signal, Stream, StreamSink, Wait,
 };
 use tracefs::Tracefs;
 use wire::{DeviceRange, GuestHello, Message};
 
-use crate::admission::{Admission, Refusals, UNPRIVILEGED};
+use crate::admission::{Admission, UNPRIVILEGED, may_connect};
 use crate::allowed::{Allowed, check_keys_are_used};
 use crate::error::{AgentError, Result};
 use crate::probe_sets;
@@ -24,19 +24,21 @@ pub struct Link {
     address: GuestAddress,
     kind: Kind,
     allowed: Allowed,
-    refusals: Refusals,
 }
 
 #[derive(Debug)]
 enum Kind {
     Ports(GuestPorts),
     Memory(GuestMemory),
-    Listener(Listener),
+    Listener(RefCell<Arrivals>),
     Connect(HostAddress),
 }
 
-/// How long whoever connects may take to say who it is.
-const FIRST_WORD: Duration = Duration::from_secs(2);
+/// How long a host that has connected may take to ask for a recording: it asks its other guests, and
+/// begins its own, before that. One that is gone without a word is not waited for longer.
+const START: Duration = Duration::from_secs(60);
+/// How long whoever is refused may take to hear that.
+const REFUSAL: Duration = Duration::from_millis(100);
 /// How long page streams may take to come.
 const STREAMS: Duration = Duration::from_secs(10);
 /// How long a connection to a host may take, and how long after one was refused another is tried.
@@ -65,11 +67,14 @@ impl Link {
             }
             GuestAddress::Connect(to) => Kind::Connect(to.clone()),
             listening => match Listener::of(listening).map_err(failed)? {
-                Some(listener) => Kind::Listener(listener),
+                Some(listener) => {
+                    let arrivals = Arrivals::new(listener, may_connect).map_err(failed)?;
+                    Kind::Listener(RefCell::new(arrivals))
+                }
                 None => return Err(failed(io::ErrorKind::Unsupported.into())),
             },
         };
-        Ok(Self { address: address.clone(), kind, allowed, refusals: Refusals::default() })
+        Ok(Self { address: address.clone(), kind, allowed })
     }
 
     /// Page streams that this machine has use for: with so many CPUs that it may have, and so many
@@ -88,6 +93,7 @@ impl Link {
     pub(crate) fn host<'l>(&'l self, hello: &GuestHello, leave: &'l Signal) -> Result<Host<'l>> {
         let greeting = Message::GuestHello(hello.clone());
         let mut rings = Vec::new();
+        let mut caller = None;
         let control = match &self.kind {
             Kind::Ports(ports) => {
                 let stream = ports.control()?;
@@ -104,7 +110,11 @@ impl Link {
                 }
                 Control::in_memory(control)
             }
-            Kind::Listener(listener) => self.accept(listener)?,
+            Kind::Listener(arrivals) => {
+                let (control, first) = self.accept(&mut arrivals.borrow_mut(), leave)?;
+                caller = Some(first);
+                control
+            }
             Kind::Connect(to) => {
                 let mut control = Control::new(connect(to));
                 control.send(0, &greeting)?;
@@ -117,23 +127,49 @@ impl Link {
             control,
             session: 0,
             waiting: None,
+            caller,
             attached: BTreeMap::new(),
             rings,
         })
     }
 
-    /// The first connection of somebody who may command this machine. Others are closed.
-    fn accept(&self, listener: &Listener) -> Result<Control> {
-        loop {
-            let (stream, peer) = listener.accept()?;
-            match Admission::of(listener, &stream, &peer, self.allowed) {
-                Admission::Command => return Ok(Control::new(stream)),
+    /// The first connection that begins as that of a host which may command this machine. Others are
+    /// closed, and told why. When it is time to leave, there is none.
+    fn accept(&self, arrivals: &mut Arrivals, leave: &Signal) -> Result<(Control, Caller)> {
+        while !leave.is_given() {
+            let stop = [leave.fd()];
+            let Some(arrival) = arrivals.next(Wait::at_most(CONNECT).or(&stop))? else { continue };
+            let admission = Admission::of(&arrival, arrivals.demands_keys(), self.allowed);
+            let Arrival { control, session, message, peer, .. } = arrival;
+            match (admission, message) {
+                (Admission::Command, Message::HostHello) => {
+                    let start_by = Some(Deadline::after(START));
+                    return Ok((control, Caller { peer, start_by, greeting: Some(session) }));
+                }
+                (Admission::Command, _) => refuse(control, session, "no host has begun a session"),
                 // There is no session whose pages it could take.
-                Admission::PagesOnly => self.refusals.tell(stream),
-                Admission::Nothing => {}
+                (Admission::PagesOnly, _) => refuse(control, session, UNPRIVILEGED),
+                (Admission::Nothing, _) => {}
             }
         }
+        Err(io::Error::from(io::ErrorKind::Interrupted).into())
     }
+}
+
+/// The host at the other end of a connection that it made.
+#[derive(Debug)]
+struct Caller {
+    peer: Peer,
+    /// When it has to have asked for a recording; none: one goes on.
+    start_by: Option<Deadline>,
+    /// The session of its first message, which was not given to whoever answers yet.
+    greeting: Option<u64>,
+}
+
+/// Whoever it is may be gone already.
+fn refuse(mut control: Control, session: u64, why: &str) {
+    let refused = Message::Refused(why.into());
+    let _ = control.send_within(session, &refused, Wait::at_most(REFUSAL));
 }
 
 fn connect(to: &HostAddress) -> Stream {
@@ -156,6 +192,8 @@ pub(crate) struct Host<'l> {
     session: u64,
     /// A message that was heard while something else was waited for.
     waiting: Option<Heard>,
+    /// Who it is, where hosts connect.
+    caller: Option<Caller>,
     /// Connections that are page streams, by session and number.
     attached: BTreeMap<(u64, u32), Stream>,
     /// Page rings in shared memory, one a CPU.
@@ -194,29 +232,52 @@ impl Host<'_> {
         if let Some(heard) = self.waiting.take() {
             return Ok(heard);
         }
+        if let Some(session) = self.caller.as_mut().and_then(|caller| caller.greeting.take()) {
+            return Ok(Heard::Message(session, Message::HostHello));
+        }
         let end = Instant::now() + most;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            let leave = self.leave.fd();
-            let listener = match &self.link.kind {
-                Kind::Listener(listener) => Some(listener.as_fd()),
-                Kind::Ports(_) | Kind::Memory(_) | Kind::Connect(_) => None,
-            };
-            let stop: Vec<_> = std::iter::once(leave).chain(listener).collect();
-            let heard = self.control.receive(Wait::at_most(left).or(&stop))?;
+            let heard = self.listen(left)?;
+            self.note(&heard);
+            if self.is_late() {
+                return Err(AgentError::Refused("a host connected and asked for nothing".into()));
+            }
             if heard != Heard::Nothing || Instant::now() >= end || self.leave.is_given() {
                 return Ok(heard);
             }
-            if let Kind::Listener(listener) = &self.link.kind
-                && listener.is_called()
-            {
-                let (stream, peer) = listener.accept()?;
-                let admission = Admission::of(listener, &stream, &peer, self.link.allowed);
-                if admission != Admission::Nothing {
-                    self.admit(stream, admission);
-                }
-            }
+            self.admit();
         }
+    }
+
+    /// Waits for a message, or until somebody connects.
+    fn listen(&mut self, most: Duration) -> Result<Heard> {
+        let arrivals = match &self.link.kind {
+            Kind::Listener(arrivals) => Some(arrivals.borrow()),
+            Kind::Ports(_) | Kind::Memory(_) | Kind::Connect(_) => None,
+        };
+        let of_arrivals = arrivals.iter().flat_map(|arrivals| arrivals.fds());
+        let stop: Vec<_> = std::iter::once(self.leave.fd()).chain(of_arrivals).collect();
+        Ok(self.control.receive(Wait::at_most(most).or(&stop))?)
+    }
+
+    /// Notes what the host has asked for.
+    fn note(&mut self, heard: &Heard) {
+        let (Some(caller), Heard::Message(session, message)) = (&mut self.caller, heard) else {
+            return;
+        };
+        match message {
+            Message::Start(_) if *session == self.session => caller.start_by = None,
+            // It may ask for another, or go.
+            Message::Stop => caller.start_by = Some(Deadline::after(START)),
+            _ => {}
+        }
+    }
+
+    /// Whether the host has connected and asked for nothing in time.
+    fn is_late(&self) -> bool {
+        let start_by = self.caller.as_ref().and_then(|caller| caller.start_by);
+        start_by.is_some_and(Deadline::has_passed)
     }
 
     /// Begins a session: page streams of another are none any more.
@@ -225,25 +286,32 @@ impl Host<'_> {
         self.attached.clear();
     }
 
-    /// Takes a connection that begins as a page stream of the session does; there is one host at a time.
-    fn admit(&mut self, stream: Stream, admission: Admission) {
-        let mut control = Control::new(stream);
-        match control.receive(Wait::at_most(FIRST_WORD)) {
-            Ok(Heard::Message(session, Message::Attach(number)))
-                if session == self.session && self.attached.len() < MOST_ATTACHED =>
-            {
-                let stream = control.into_stream().map(|stream| ((session, number), stream));
-                self.attached.extend(stream);
+    /// Takes connections that have said that they are page streams of the session, from whoever began
+    /// that; there is one host at a time.
+    fn admit(&mut self) {
+        let (Kind::Listener(arrivals), Some(caller)) = (&self.link.kind, &self.caller) else {
+            return;
+        };
+        let mut arrivals = arrivals.borrow_mut();
+        while let Some(arrival) = arrivals.look() {
+            let admission = Admission::of(&arrival, arrivals.demands_keys(), self.link.allowed);
+            let Arrival { control, session, message, peer, .. } = arrival;
+            match (admission, message) {
+                (Admission::Nothing, _) => {}
+                (_, Message::Attach(number))
+                    if session == self.session
+                        && peer == caller.peer
+                        && self.attached.len() < MOST_ATTACHED =>
+                {
+                    let stream = control.into_stream().map(|stream| ((session, number), stream));
+                    self.attached.extend(stream);
+                }
+                (Admission::PagesOnly, _) => refuse(control, session, UNPRIVILEGED),
+                (Admission::Command, _) => {
+                    let text = "another host records this machine; end that recording first";
+                    refuse(control, session, text);
+                }
             }
-            Ok(Heard::Message(session, _)) if admission == Admission::PagesOnly => {
-                let _ = control.send(session, &Message::Refused(UNPRIVILEGED.into()));
-            }
-            Ok(Heard::Message(session, _)) => {
-                let text = "another host records this machine; end that recording first".into();
-                // Whoever it is may be gone already.
-                let _ = control.send(session, &Message::Refused(text));
-            }
-            _ => {}
         }
     }
 

@@ -1,17 +1,21 @@
 //! A control stream: messages over a stream of bytes.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use wire::{ControlDecoder, Message, encode};
 
 use crate::memory::ControlRings;
+use crate::peer::Fingerprint;
 use crate::stream::{Stream, Wait};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 8 << 10;
 /// How long the other side may take for a message before it is taken for gone.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes that may come before the first message is whole: twice the longest.
+const MOST_FIRST_BYTES: usize = 64 << 10;
 
 /// What came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +41,8 @@ pub struct Control {
     carrier: Carrier,
     decoder: ControlDecoder,
     buffer: Box<[u8; READ_BYTES]>,
+    /// Bytes that came before the first message.
+    first_bytes: usize,
 }
 
 impl Control {
@@ -53,7 +59,8 @@ impl Control {
     }
 
     fn over(carrier: Carrier) -> Self {
-        Self { carrier, decoder: ControlDecoder::new(), buffer: Box::new([0; READ_BYTES]) }
+        let (decoder, buffer) = (ControlDecoder::new(), Box::new([0; READ_BYTES]));
+        Self { carrier, decoder, buffer, first_bytes: 0 }
     }
 
     /// Sends a message, with the patience that an agent has.
@@ -105,8 +112,12 @@ impl Control {
                     any = true;
                     self.decoder.push(self.buffer.get(..read).unwrap_or_default());
                 }
-                // A message that comes slowly is waited for as long as some of it comes.
-                Err(error) if error.kind() == io::ErrorKind::TimedOut && any => {
+                // A message that comes slowly is waited for as long as some of it comes; and one that
+                // is told to stop waiting has not waited for the rest of it.
+                Err(error)
+                    if error.kind() == io::ErrorKind::TimedOut
+                        && (any || !wait.left().is_zero()) =>
+                {
                     return Ok(Heard::Nothing);
                 }
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
@@ -114,6 +125,54 @@ impl Control {
                 }
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// The first message of a connection as far as it is there, without waiting. One that has sent
+    /// more than any message is long, and none, has ended.
+    ///
+    /// # Errors
+    /// When the stream fails.
+    pub(crate) fn hear_first(&mut self) -> io::Result<Heard> {
+        let Carrier::Stream(stream) = &self.carrier else { return Ok(Heard::Nothing) };
+        loop {
+            if let Some((session, message)) = self.decoder.next() {
+                return Ok(Heard::Message(session, message));
+            }
+            if self.first_bytes > MOST_FIRST_BYTES {
+                return Ok(Heard::End);
+            }
+            match stream.read(&mut *self.buffer, Wait::at_most(Duration::ZERO)) {
+                Ok(0) => return Ok(Heard::End),
+                Ok(read) => {
+                    self.first_bytes += read;
+                    self.decoder.push(self.buffer.get(..read).unwrap_or_default());
+                }
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(Heard::Nothing),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// What can be read when something has come; none in shared memory.
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match &self.carrier {
+            Carrier::Stream(stream) => Some(stream.as_fd()),
+            Carrier::Rings(_) => None,
+        }
+    }
+
+    /// As [`Stream::is_from_privileged_port`].
+    pub(crate) fn is_from_privileged_port(&self) -> bool {
+        matches!(&self.carrier, Carrier::Stream(stream) if stream.is_from_privileged_port())
+    }
+
+    /// As [`Stream::certificate`].
+    #[must_use]
+    pub fn certificate(&self) -> Option<Fingerprint> {
+        match &self.carrier {
+            Carrier::Stream(stream) => stream.certificate(),
+            Carrier::Rings(_) => None,
         }
     }
 

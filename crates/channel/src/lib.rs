@@ -5,12 +5,14 @@
 //! a vsock or TCP connection, a Unix socket. Or it is memory that both sides share.
 
 mod address;
+mod arrivals;
 mod batch;
 mod control;
 mod deadline;
 mod device;
 mod listener;
 mod memory;
+mod peer;
 mod ports;
 mod signal;
 mod sink;
@@ -23,11 +25,13 @@ mod tls;
 mod trace_cmd;
 
 pub use address::{AddressError, GuestAddress, HostAddress, KeyFiles, PORT};
+pub use arrivals::{Arrival, Arrivals};
 pub use control::{Control, Heard};
 pub use deadline::Deadline;
 pub use device::device_ranges;
-pub use listener::{Listener, Peer};
+pub use listener::Listener;
 pub use memory::{ControlRings, GuestMemory, HostMemory, PageRing, has_shared_memory};
+pub use peer::{Fingerprint, Peer};
 pub use ports::{GuestPorts, PortSockets};
 pub use shmring::{
     Access, Frame, FrameRing, NoFrames, PageConsumer, Pause, Poller, SharedMap, TakeFrom,

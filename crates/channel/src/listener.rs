@@ -1,6 +1,5 @@
 //! Sockets that wait for the other side, and connections to such.
 
-use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
@@ -8,36 +7,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::vsock;
 
 use crate::address::{GuestAddress, HostAddress};
+use crate::peer::Peer;
 use crate::ports;
 use crate::stream::Stream;
 use crate::tls::{self, Acceptor, Keys};
-
-/// Who is at the other end, as far as the kernel says.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Peer {
-    /// A machine of this hypervisor's, by its number for vsock: 2 is the host.
-    Vsock(u32),
-    /// Whoever can reach this machine's port.
-    Tcp(String),
-    /// A process of this machine.
-    Unix,
-}
-
-impl fmt::Display for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Vsock(cid) => write!(f, "vsock:{cid}"),
-            Self::Tcp(address) => write!(f, "tcp:{address}"),
-            Self::Unix => write!(f, "unix"),
-        }
-    }
-}
 
 /// A socket that waits for the other side.
 #[derive(Debug)]
@@ -108,39 +86,14 @@ impl Listener {
         }))
     }
 
-    /// Waits until somebody connects; false when `stop` can be read before.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn wait(&self, stop: BorrowedFd<'_>) -> io::Result<bool> {
-        let mut fds = [
-            PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(stop, PollFlags::IN),
-        ];
-        loop {
-            match poll(&mut fds, None) {
-                Ok(_) => return Ok(fds.iter().skip(1).all(|stop| stop.revents().is_empty())),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// Whether somebody has connected and waits to be taken.
-    #[must_use]
-    pub fn is_called(&self) -> bool {
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let mut fds = [PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN)];
-        poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
-    }
-
     /// Whether those who connect have shown keys that are known before anything they say is heard.
     #[must_use]
     pub fn demands_keys(&self) -> bool {
         matches!(self, Self::Tls(..) | Self::TlsVsock(..))
     }
 
-    /// Waits for a connection.
+    /// Waits for a connection. Over TLS its stream tells later who the other side is: see
+    /// [`Stream::certificate`].
     ///
     /// # Errors
     /// What the system says.
@@ -157,13 +110,13 @@ impl Listener {
             Self::Tcp(listener) => {
                 let (socket, from) = listener.accept()?;
                 socket.set_nodelay(true)?;
-                (Stream::new(socket)?, Peer::Tcp(from.ip().to_string()))
+                (Stream::new(socket)?, Peer::Tcp(from.ip()))
             }
             Self::Tls(listener, acceptor) => {
                 let (socket, from) = listener.accept()?;
                 socket.set_nodelay(true)?;
                 let stream = acceptor.accept(socket)?;
-                (stream, Peer::Tcp(from.ip().to_string()))
+                (stream, Peer::Tcp(from.ip()))
             }
             Self::Unix(listener) => (Stream::new(listener.accept()?.0)?, Peer::Unix),
         })
@@ -235,8 +188,13 @@ fn socket_of(stream: vsock::Stream) -> TcpStream {
 
 fn connect_tcp(to: &str, timeout: Duration) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let end = Instant::now() + timeout;
     for address in to.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, timeout) {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        match TcpStream::connect_timeout(&address, left) {
             Ok(socket) => {
                 socket.set_nodelay(true)?;
                 return Ok(socket);

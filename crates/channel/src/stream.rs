@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -9,6 +10,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use sys::vsock;
 
 use crate::deadline::Deadline;
+use crate::peer::Fingerprint;
 
 /// How long one waits for the other side, in all: the end is fixed when this is made, however many
 /// reads and writes it is used for. To wait anew, one has to make another.
@@ -68,6 +70,8 @@ pub struct Stream {
     fd: OwnedFd,
     /// A virtio-serial port of this guest: see [`Stream::is_left`].
     is_port: bool,
+    /// See [`Stream::certificate`].
+    certificate: Option<Arc<OnceLock<Fingerprint>>>,
 }
 
 /// What to wait for.
@@ -109,7 +113,7 @@ impl Stream {
         let fd = fd.into();
         let flags = fcntl_getfl(&fd)?;
         fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?;
-        Ok(Self { fd, is_port: false })
+        Ok(Self { fd, is_port: false, certificate: None })
     }
 
     /// A stream over a virtio-serial port of this guest.
@@ -122,6 +126,19 @@ impl Stream {
     #[must_use]
     pub fn is_from_privileged_port(&self) -> bool {
         vsock::peer_of(self.fd.as_fd()).is_some_and(|peer| peer.port <= vsock::LAST_PRIVILEGED_PORT)
+    }
+
+    /// The same stream, whose other side will have shown a certificate once something comes of it.
+    #[cfg(feature = "tls")]
+    pub(crate) fn shown_by(self, certificate: Arc<OnceLock<Fingerprint>>) -> Self {
+        Self { certificate: Some(certificate), ..self }
+    }
+
+    /// The certificate that the other side has shown that it has the key of; none unless this is
+    /// TLS, and before its handshake is over: then nothing can be read either.
+    #[must_use]
+    pub fn certificate(&self) -> Option<Fingerprint> {
+        self.certificate.as_ref()?.get().copied()
     }
 
     /// Whether nobody is at the other end of a port any more.

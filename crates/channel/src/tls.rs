@@ -6,26 +6,29 @@
 
 mod carry;
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::ring::cipher_suite;
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, Connection, DigitallySignedStruct,
-    DistinguishedName, Error, ServerConfig, ServerConnection, SignatureScheme, version,
+    DistinguishedName, Error, ServerConfig, ServerConnection, SignatureScheme,
+    SupportedCipherSuite, version,
 };
 
+use crate::peer::Fingerprint;
 use crate::stream::Stream;
 
-/// How long the first exchange may take.
+/// How long the first exchange may take in all.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
 /// What one side shows, and whom it believes.
@@ -81,16 +84,46 @@ impl Keys {
 }
 
 /// A stream over a connection that this side made; the other side has shown who it is.
-pub(crate) fn connect(mut tcp: TcpStream, config: Arc<ClientConfig>) -> io::Result<Stream> {
+pub(crate) fn connect(tcp: TcpStream, config: Arc<ClientConfig>) -> io::Result<Stream> {
     // Certificates have no names here, but the protocol wants one.
     let name = ServerName::try_from("hyperscope").map_err(io::Error::other)?;
     let mut connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
-    tcp.set_read_timeout(Some(HANDSHAKE))?;
-    tcp.set_write_timeout(Some(HANDSHAKE))?;
+    let mut timed = Timed { tcp: &tcp, end: Instant::now() + HANDSHAKE };
     while connection.is_handshaking() {
-        connection.complete_io(&mut tcp)?;
+        connection.complete_io(&mut timed)?;
     }
     carried(tcp, Connection::Client(connection))
+}
+
+/// A connection whose reads and writes end at one time, however many there are.
+struct Timed<'a> {
+    tcp: &'a TcpStream,
+    end: Instant,
+}
+
+impl Timed<'_> {
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.tcp.set_read_timeout(self.left()?)?;
+        self.tcp.read(buffer)
+    }
+}
+
+impl Write for Timed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.tcp.set_write_timeout(self.left()?)?;
+        self.tcp.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.tcp.flush()
+    }
 }
 
 /// Takes connections.
@@ -108,10 +141,19 @@ impl Acceptor {
 
 fn carried(tcp: TcpStream, connection: Connection) -> io::Result<Stream> {
     let (inside, outside) = UnixStream::pair()?;
+    let shown = Arc::new(OnceLock::new());
+    let to_show = Arc::clone(&shown);
     std::thread::Builder::new()
         .name("tls".into())
-        .spawn(move || carry::carry(&tcp, connection, &inside))?;
-    Stream::new(outside)
+        .spawn(move || carry::carry(&tcp, connection, &inside, &to_show))?;
+    Ok(Stream::new(outside)?.shown_by(shown))
+}
+
+/// SHA-256 of the certificate that the other side has shown.
+fn fingerprint(connection: &Connection) -> Option<Fingerprint> {
+    let SupportedCipherSuite::Tls13(suite) = cipher_suite::TLS13_AES_128_GCM_SHA256;
+    let hash = suite.common.hash_provider.hash(connection.peer_certificates()?.first()?);
+    hash.as_ref().try_into().ok().map(Fingerprint)
 }
 
 /// Certificates that are believed, and nothing else about them.

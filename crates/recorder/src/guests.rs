@@ -146,7 +146,8 @@ pub(crate) fn joined(peer: &Peer) -> GuestAddress {
             let vm = vms::running().into_iter().find(|vm| vm.vsock_cid == Some(*cid));
             (HostAddress::Vsock { cid: *cid, port: channel::PORT }, vm)
         }
-        Peer::Tcp(address) => (HostAddress::Tcp { to: address.clone() }, None),
+        Peer::Tcp(address) => (HostAddress::Tcp { to: address.to_string() }, None),
+        Peer::Tls(_) => (HostAddress::Tcp { to: peer.to_string() }, None),
         Peer::Unix => (HostAddress::Unix { path: "agent".into() }, None),
     };
     let name = vm.as_ref().map(|vm| guest::file_name(&vm.name)).unwrap_or_default();

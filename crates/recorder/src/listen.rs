@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use channel::{Control, Listener, Peer, Signal};
+use channel::{Arrivals, Control, Listener, Peer, Signal};
 use folder::{Folder, Modes};
 
 use crate::error::{RecordError, Result};
@@ -99,7 +99,8 @@ impl Listening {
             let failed = |source| RecordError::Listen { address: address.to_string(), source };
             let listener = Listener::of(address).map_err(failed)?;
             let cannot = || failed(std::io::Error::other("one can't listen there"));
-            listeners.push(listener.ok_or_else(cannot)?);
+            let listener = listener.ok_or_else(cannot)?;
+            listeners.push(Arrivals::new(listener, |_| true).map_err(failed)?);
         }
         fs::create_dir_all(&plan.to).map_err(RecordError::io("make", &plan.to))?;
         let shared = Arc::new(Shared {
@@ -110,9 +111,9 @@ impl Listening {
             guests: Mutex::default(),
             count: AtomicUsize::new(0),
         });
-        let door = |listener| {
+        let door = |arrivals| {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || door::watch(&listener, &shared))
+            thread::spawn(move || door::watch(arrivals, &shared))
         };
         let doors = listeners.into_iter().map(door).collect();
         Ok((Self { shared, doors }, hears))

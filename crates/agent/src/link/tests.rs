@@ -25,7 +25,8 @@ fn page_streams_of_another_session_than_the_hosts_are_refused() {
     let (link, path) = link("session");
     let leave = Signal::new().unwrap();
     let caller = std::thread::spawn(move || {
-        let control = connect(&path);
+        let mut control = connect(&path);
+        control.send(7, &Message::HostHello).unwrap();
         let mut guessed = connect(&path);
         guessed.send(8, &Message::Attach(0)).unwrap();
         let answer = guessed.receive(Wait::at_most(WAIT)).unwrap();
@@ -34,6 +35,7 @@ fn page_streams_of_another_session_than_the_hosts_are_refused() {
         (control, known, answer, path)
     });
     let mut host = link.host(&GuestHello::default(), &leave).unwrap();
+    assert_eq!(host.receive(WAIT).unwrap(), Heard::Message(7, Message::HostHello));
     host.begin_session(7);
     host.attached_stream(7, 0).unwrap();
     assert!(host.attached.is_empty());

@@ -73,6 +73,6 @@ impl Server {
 fn may_record(peer: &Peer) -> bool {
     match peer {
         Peer::Vsock(cid) => *cid == CID_HOST,
-        Peer::Tcp(_) | Peer::Unix => true,
+        Peer::Tcp(_) | Peer::Tls(_) | Peer::Unix => true,
     }
 }

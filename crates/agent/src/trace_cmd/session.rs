@@ -57,7 +57,7 @@ pub(super) fn serve(
 fn name(peer: &Peer) -> String {
     match peer {
         Peer::Vsock(cid) => format!("the host (CID {cid})"),
-        Peer::Tcp(address) => address.clone(),
+        Peer::Tcp(_) | Peer::Tls(_) => peer.to_string(),
         Peer::Unix => "this machine".into(),
     }
 }

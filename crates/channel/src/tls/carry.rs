@@ -3,12 +3,14 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::Connection;
 
 use super::HANDSHAKE;
+use crate::peer::Fingerprint;
 
 /// Bytes carried at once.
 const BYTES: usize = 64 << 10;
@@ -16,9 +18,15 @@ const BYTES: usize = 64 << 10;
 const LOOK: Duration = Duration::from_secs(60);
 
 /// Carries until either side ends, and closes both then.
-pub(super) fn carry(tcp: &TcpStream, connection: Connection, inside: &UnixStream) {
+/// Who the other side is is `shown` before anything that it says.
+pub(super) fn carry(
+    tcp: &TcpStream,
+    connection: Connection,
+    inside: &UnixStream,
+    shown: &OnceLock<Fingerprint>,
+) {
     // Whoever uses the stream sees that it has ended.
-    let _ = Carrier::new(tcp, connection, inside).and_then(|mut carrier| carrier.run());
+    let _ = Carrier::new(tcp, connection, inside, shown).and_then(|mut carrier| carrier.run());
     let _ = tcp.shutdown(Shutdown::Both);
     let _ = inside.shutdown(Shutdown::Both);
 }
@@ -27,6 +35,7 @@ struct Carrier<'a> {
     tcp: &'a TcpStream,
     connection: Connection,
     inside: &'a UnixStream,
+    shown: &'a OnceLock<Fingerprint>,
     /// Bytes on their way in that the stream's user has not taken yet.
     waiting: Vec<u8>,
     /// The stream's user has ended.
@@ -35,11 +44,16 @@ struct Carrier<'a> {
 }
 
 impl<'a> Carrier<'a> {
-    fn new(tcp: &'a TcpStream, connection: Connection, inside: &'a UnixStream) -> io::Result<Self> {
+    fn new(
+        tcp: &'a TcpStream,
+        connection: Connection,
+        inside: &'a UnixStream,
+        shown: &'a OnceLock<Fingerprint>,
+    ) -> io::Result<Self> {
         tcp.set_nonblocking(true)?;
         inside.set_nonblocking(true)?;
         let (waiting, is_over, begun) = (Vec::new(), false, Instant::now());
-        Ok(Self { tcp, connection, inside, waiting, is_over, begun })
+        Ok(Self { tcp, connection, inside, shown, waiting, is_over, begun })
     }
 
     fn run(&mut self) -> io::Result<()> {
@@ -102,6 +116,12 @@ impl<'a> Carrier<'a> {
             let _ = self.connection.write_tls(&mut self.tcp);
             io::Error::other(error)
         })?;
+        if !self.connection.is_handshaking()
+            && self.shown.get().is_none()
+            && let Some(fingerprint) = super::fingerprint(&self.connection)
+        {
+            let _ = self.shown.set(fingerprint);
+        }
         let mut bytes = vec![0; state.plaintext_bytes_to_read()];
         self.connection.reader().read_exact(&mut bytes)?;
         self.waiting = bytes;

@@ -3,4 +3,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../record/agent.rs"]
+#[allow(dead_code, reason = "each test binary uses a part")]
+mod agent;
+mod connections;
 mod extent;
+#[path = "../record/tool.rs"]
+#[allow(dead_code, reason = "each test binary uses a part")]
+mod tool;

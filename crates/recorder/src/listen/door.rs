@@ -1,54 +1,33 @@
 //! Who comes in: an agent with its control stream, or one of its page streams.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use channel::{Control, Heard, Listener, Peer, Stream, Wait};
+use channel::{Arrival, Arrivals, Wait};
 use wire::Message;
 
 use super::{Shared, lock};
 
-/// How long whoever connects may take to say who it is.
-const FIRST_WORD: Duration = Duration::from_secs(2);
-/// Connections at a time of which that is not known.
-const MOST_STRANGERS: usize = 64;
-/// How long one waits after a connection could not be taken: too many files are open.
+/// How long one waits at a time; nothing happens in between.
+const LOOK: Duration = Duration::from_secs(60);
+/// How long one waits after the system failed to say whether somebody connects.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
 
 /// Takes connections until all is over.
-pub(super) fn watch(listener: &Listener, shared: &Arc<Shared>) {
-    let strangers = Arc::new(AtomicUsize::new(0));
-    while listener.wait(shared.stop.fd()).unwrap_or(false) {
-        let Ok((stream, peer)) = listener.accept() else {
-            thread::sleep(AFTER_ERROR);
-            continue;
-        };
-        if strangers.fetch_add(1, Ordering::Relaxed) >= MOST_STRANGERS {
-            strangers.fetch_sub(1, Ordering::Relaxed);
-            // Closed without a word: there is no time for more.
-            continue;
+pub(super) fn watch(mut arrivals: Arrivals, shared: &Arc<Shared>) {
+    let stop = [shared.stop.fd()];
+    while !shared.stop.is_given() {
+        match arrivals.next(Wait::at_most(LOOK).or(&stop)) {
+            Ok(Some(arrival)) => admit(arrival, shared),
+            Ok(None) => {}
+            Err(_) => thread::sleep(AFTER_ERROR),
         }
-        let (shared, strangers) = (Arc::clone(shared), Arc::clone(&strangers));
-        thread::spawn(move || {
-            let first = first_word(stream);
-            strangers.fetch_sub(1, Ordering::Relaxed);
-            let Some((control, session, message)) = first else { return };
-            admit(control, session, &message, peer, &shared);
-        });
     }
 }
 
-fn first_word(stream: Stream) -> Option<(Control, u64, Message)> {
-    let mut control = Control::new(stream);
-    match control.receive(Wait::at_most(FIRST_WORD)) {
-        Ok(Heard::Message(session, message)) => Some((control, session, message)),
-        _ => None,
-    }
-}
-
-fn admit(control: Control, session: u64, message: &Message, peer: Peer, shared: &Arc<Shared>) {
+fn admit(arrival: Arrival, shared: &Arc<Shared>) {
+    let Arrival { control, session, message, peer, .. } = arrival;
     match message {
         Message::GuestHello(_) => {
             let for_guest = Arc::clone(shared);

@@ -1,0 +1,294 @@
+//! Connections whose other side has not said yet what it wants. They wait side by side, each for a
+//! limited time in all, so a peer that is silent or slow delays nobody but itself.
+//!
+//! None of them has a thread. Each peer has a share of the places: when it makes more connections,
+//! its own oldest one is closed. Whoever connects and speaks at once is heard, however many others
+//! are silent.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use wire::Message;
+
+use crate::control::{Control, Heard};
+use crate::deadline::Deadline;
+use crate::listener::Listener;
+use crate::peer::Peer;
+use crate::stream::Wait;
+
+/// How long a connection may take, from the beginning to its first message; TLS has shown by then
+/// who the other side is. A machine that is busy may need seconds for that.
+const FIRST_MESSAGE: Duration = Duration::from_secs(10);
+/// Connections that wait at a time.
+const PLACES: usize = 256;
+/// Those of one peer. A guest makes one for each of its CPUs, and each has said what it is for before
+/// the next is made.
+const PLACES_OF_ONE: usize = 64;
+/// Connections that are taken before those that wait have their turn.
+const AT_ONCE: usize = 64;
+/// Pause after a connection could not be taken: this process has too many files open.
+const AFTER_ERROR: Duration = Duration::from_millis(100);
+
+/// A connection whose other side has said what it wants.
+#[derive(Debug)]
+pub struct Arrival {
+    /// Its control stream.
+    pub control: Control,
+    /// The session that the first message is of.
+    pub session: u64,
+    /// The first message.
+    pub message: Message,
+    /// Who sent it.
+    pub peer: Peer,
+    /// Over vsock: it comes from a port that only a privileged process may have.
+    pub is_privileged: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    control: Control,
+    peer: Peer,
+    end: Deadline,
+}
+
+/// A listener, and connections that wait behind it.
+#[derive(Debug)]
+pub struct Arrivals {
+    listener: Listener,
+    may_enter: fn(&Peer) -> bool,
+    /// The oldest first.
+    waiting: Vec<Waiting>,
+}
+
+impl Arrivals {
+    /// Connections to a listener from peers that may connect. Others are closed at once.
+    ///
+    /// # Errors
+    /// When the socket takes no flags.
+    pub fn new(listener: Listener, may_enter: fn(&Peer) -> bool) -> io::Result<Self> {
+        // A connection that was there when asked for may be gone when it is taken.
+        let flags = fcntl_getfl(&listener)?;
+        fcntl_setfl(&listener, flags | OFlags::NONBLOCK)?;
+        Ok(Self { listener, may_enter, waiting: Vec::new() })
+    }
+
+    /// As [`Listener::demands_keys`].
+    #[must_use]
+    pub fn demands_keys(&self) -> bool {
+        self.listener.demands_keys()
+    }
+
+    /// What can be read when somebody connects or speaks.
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let of_waiting = self.waiting.iter().filter_map(|one| one.control.fd());
+        std::iter::once(self.listener.as_fd()).chain(of_waiting)
+    }
+
+    /// How long it takes until a connection has waited too long.
+    fn next_end(&self) -> Option<Duration> {
+        Some(self.waiting.first()?.end.left())
+    }
+
+    /// Waits for a connection that says what it wants; None when there was none.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn next(&mut self, wait: Wait<'_>) -> io::Result<Option<Arrival>> {
+        loop {
+            if let Some(arrival) = self.look() {
+                return Ok(Some(arrival));
+            }
+            let left = wait.left();
+            if left.is_zero() || self.wait(left.min(self.next_end().unwrap_or(left)), wait)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// True when one is to stop.
+    fn wait(&self, most: Duration, wait: Wait<'_>) -> io::Result<bool> {
+        let all = wait.stop().iter().copied().chain(self.fds());
+        let mut fds: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        match poll(&mut fds, Timespec::try_from(most).ok().as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(fds.iter().take(wait.stop().len()).any(|stop| !stop.revents().is_empty()))
+    }
+
+    /// Takes what has happened, without waiting.
+    pub fn look(&mut self) -> Option<Arrival> {
+        self.waiting.retain(|one| !one.end.has_passed());
+        for at in (0..self.waiting.len()).rev() {
+            if let Some(arrival) = self.hear(at) {
+                return Some(arrival);
+            }
+        }
+        for _ in 0..AT_ONCE {
+            if !self.accept() {
+                break;
+            }
+            // Most have spoken by the time they are taken.
+            if let Some(arrival) = self.waiting.len().checked_sub(1).and_then(|at| self.hear(at)) {
+                return Some(arrival);
+            }
+            self.make_room();
+        }
+        None
+    }
+
+    /// What one that waits has said; it waits no more then, nor when it is gone.
+    fn hear(&mut self, at: usize) -> Option<Arrival> {
+        let one = self.waiting.get_mut(at)?;
+        let heard = match one.control.hear_first() {
+            Ok(Heard::Nothing) => return None,
+            heard => heard,
+        };
+        let Waiting { control, peer, .. } = self.waiting.remove(at);
+        let Ok(Heard::Message(session, message)) = heard else { return None };
+        let is_privileged = control.is_from_privileged_port();
+        // Over vsock the kernel tells which machine it is, keys or not.
+        let peer = match (control.certificate(), peer) {
+            (Some(certificate), Peer::Tcp(_)) => Peer::Tls(certificate),
+            (_, peer) => peer,
+        };
+        Some(Arrival { control, session, message, peer, is_privileged })
+    }
+
+    /// Takes a connection; false when there is none.
+    fn accept(&mut self) -> bool {
+        match self.listener.accept() {
+            Ok((stream, peer)) if (self.may_enter)(&peer) => {
+                let control = Control::new(stream);
+                let end = Deadline::after(FIRST_MESSAGE);
+                self.waiting.push(Waiting { control, peer, end });
+                true
+            }
+            Ok(_) => true,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
+            Err(_) => {
+                // Too many files are open: those that wait have some. Else it was this connection.
+                if self.waiting.is_empty() {
+                    std::thread::sleep(AFTER_ERROR);
+                } else {
+                    self.waiting.remove(0);
+                }
+                false
+            }
+        }
+    }
+
+    /// Closes the oldest connection of a peer that has more than its share, or of the one with the
+    /// most when there is no place left.
+    fn make_room(&mut self) {
+        let Some(newest) = self.waiting.last().map(|one| one.peer.party()) else { return };
+        let mut counts = HashMap::<Peer, usize>::new();
+        for one in &self.waiting {
+            *counts.entry(one.peer.party()).or_default() += 1;
+        }
+        let whose = if counts.get(&newest).is_some_and(|count| *count > PLACES_OF_ONE) {
+            Some(newest)
+        } else if self.waiting.len() > PLACES {
+            counts.into_iter().max_by_key(|(_, count)| *count).map(|(party, _)| party)
+        } else {
+            None
+        };
+        let is_theirs = |one: &Waiting| Some(one.peer.party()) == whose;
+        if let Some(at) = self.waiting.iter().position(is_theirs) {
+            self.waiting.remove(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use wire::encode;
+
+    fn arrivals() -> (Arrivals, String) {
+        let listener = Listener::tcp("127.0.0.1:0").unwrap();
+        let Listener::Tcp(tcp) = &listener else { unreachable!() };
+        let at = tcp.local_addr().unwrap().to_string();
+        (Arrivals::new(listener, |_| true).unwrap(), at)
+    }
+
+    fn soon() -> Wait<'static> {
+        Wait::at_most(Duration::from_millis(20))
+    }
+
+    fn later() -> Wait<'static> {
+        Wait::at_most(Duration::from_secs(20))
+    }
+
+    fn is_closed(mut stream: &TcpStream) -> bool {
+        stream.set_nonblocking(true).unwrap();
+        stream.read(&mut [0; 8]).is_ok_and(|read| read == 0)
+    }
+
+    #[test]
+    fn whoever_speaks_is_heard_however_many_are_silent() {
+        let (mut arrivals, at) = arrivals();
+        let mut silent: Vec<TcpStream> = Vec::new();
+        for _ in 0..PLACES_OF_ONE + 10 {
+            silent.push(TcpStream::connect(&at).unwrap());
+            assert!(arrivals.next(soon()).unwrap().is_none());
+        }
+        // One that is slow has said half of it.
+        let bytes = encode(7, &Message::HostHello).unwrap();
+        let mut slow = TcpStream::connect(&at).unwrap();
+        slow.write_all(&bytes[..10]).unwrap();
+        assert!(arrivals.next(soon()).unwrap().is_none());
+        let mut quick = TcpStream::connect(&at).unwrap();
+        quick.write_all(&encode(9, &Message::Attach(3)).unwrap()).unwrap();
+        let arrival = arrivals.next(later()).unwrap().unwrap();
+        assert_eq!((arrival.session, arrival.message), (9, Message::Attach(3)));
+        assert_eq!(arrival.peer.to_string(), "tcp:127.0.0.1");
+        // What it said before it was waited for again is not forgotten.
+        slow.write_all(&bytes[10..]).unwrap();
+        let arrival = arrivals.next(later()).unwrap().unwrap();
+        assert_eq!((arrival.session, arrival.message), (7, Message::HostHello));
+        assert!(arrivals.waiting.len() <= PLACES_OF_ONE);
+        assert!(is_closed(&silent[0]), "the oldest has to leave");
+        assert!(!is_closed(silent.last().unwrap()));
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_a_fixed_time_whatever_it_sends() {
+        let (mut arrivals, at) = arrivals();
+        let mut slow = TcpStream::connect(&at).unwrap();
+        assert!(arrivals.next(soon()).unwrap().is_none());
+        slow.write_all(b"HSCM").unwrap();
+        assert!(arrivals.next(soon()).unwrap().is_none());
+        arrivals.waiting[0].end = Deadline::after(Duration::ZERO);
+        assert!(arrivals.next(soon()).unwrap().is_none());
+        assert!(arrivals.waiting.is_empty());
+        // And one that sends no end of what is no message is not listened to for so long.
+        let flood = TcpStream::connect(&at).unwrap();
+        flood.set_nonblocking(true).unwrap();
+        for _ in 0..200 {
+            let _ = (&flood).write(&[7; 4096]);
+            assert!(arrivals.next(soon()).unwrap().is_none());
+            if arrivals.waiting.is_empty() {
+                return;
+            }
+        }
+        panic!("it was listened to");
+    }
+
+    #[test]
+    fn those_who_may_not_connect_are_closed() {
+        let (arrivals, at) = arrivals();
+        let mut arrivals = Arrivals { may_enter: |_| false, ..arrivals };
+        let mut stream = TcpStream::connect(&at).unwrap();
+        stream.write_all(&encode(7, &Message::HostHello).unwrap()).unwrap();
+        assert!(arrivals.next(soon()).unwrap().is_none());
+        assert!(arrivals.waiting.is_empty());
+    }
+}

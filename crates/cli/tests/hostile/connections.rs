@@ -1,0 +1,142 @@
+//! Connections that say nothing, or say it slowly, keep nobody from recording.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::process::Child;
+use std::time::Duration;
+
+use crate::agent::{Agent, signal};
+use crate::extent::extent;
+use crate::tool::{command, run, turn, wait_until};
+
+fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+/// Connections that begin a message and go no further.
+fn slow(at: &str, count: usize) -> Vec<TcpStream> {
+    let slow = |_| {
+        let mut stream = TcpStream::connect(at).unwrap();
+        // It may be closed at once.
+        let _ = stream.write_all(b"HSCM");
+        stream
+    };
+    (0..count).map(slow).collect()
+}
+
+fn record(channel: &str, folder: &tempfile::TempDir, times: usize) {
+    for at in 0..times {
+        let to = folder.path().join(at.to_string());
+        let guest = format!("g={channel}");
+        let event = "sched_process_exec";
+        let mut words = vec!["record", "-e", event, "--guest", &guest, "--guest-event", event];
+        words.extend(["--for", "100ms", "-o", to.to_str().unwrap()]);
+        let ran = run(&words);
+        assert_eq!(ran.code, Some(0), "recording {at}: {}", ran.stderr);
+        let _ = fs::remove_dir_all(to);
+    }
+}
+
+#[test]
+fn connections_that_say_nothing_refuse_no_recording() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = free_address();
+    let _agent = Agent::start(&format!("tcp-plain:{at}"));
+    let idle = TcpStream::connect(&at).unwrap();
+    record(&format!("tcp-plain:{at}"), &folder, extent(2, 8));
+    let many = slow(&at, extent(100, 500));
+    record(&format!("tcp-plain:{at}"), &folder, extent(2, 8));
+    drop((idle, many));
+}
+
+#[test]
+fn connections_without_a_handshake_refuse_no_recording_over_tls() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for name in ["guest", "host"] {
+        assert_eq!(run(&["keys", "-o", &path(""), name]).code, Some(0));
+    }
+    let at = free_address();
+    let channel = |own: &str, other: &str| {
+        let (identity, peers) = (path(&format!("{own}.pem")), path(&format!("{other}.crt")));
+        format!("tls:{at},identity={identity},peers={peers}")
+    };
+    let _agent = Agent::start(&channel("guest", "host"));
+    let silent = slow(&at, extent(70, 300));
+    record(&channel("host", "guest"), &folder, extent(2, 8));
+    drop(silent);
+}
+
+/// `listen`, which says what it does in a file.
+struct Listening {
+    folder: tempfile::TempDir,
+    at: String,
+    child: Child,
+}
+
+impl Listening {
+    fn begin() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = free_address();
+        let (address, to) = (format!("tcp-plain:{at}"), folder.path().join("guests"));
+        let said = File::create(folder.path().join("said")).unwrap();
+        let words = ["listen", &address, "-e", "sched_process_exec", "-o", to.to_str().unwrap()];
+        let child = command(&words).stderr(said).spawn().unwrap();
+        let listening = Self { folder, at, child };
+        wait_until("it does not listen", || listening.said().contains("waiting for agents"));
+        listening
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(self.folder.path().join("said")).unwrap()
+    }
+
+    fn end(mut self) -> String {
+        signal(self.child.id(), "INT");
+        assert!(self.child.wait().unwrap().success(), "{}", self.said());
+        self.said()
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn connections_that_are_slow_keep_no_guest_from_a_host_that_listens() {
+    let Some(_turn) = turn() else { return };
+    let listening = Listening::begin();
+    for at in 1..=extent(2, 8) {
+        let slow = slow(&listening.at, extent(100, 500));
+        let agent = Agent::start(&format!("connect:tcp-plain:{}", listening.at));
+        let recorded = || listening.said().matches("is recorded").count();
+        wait_until("the guest is not recorded", || recorded() == at);
+        // Before the slow ones are over, and before this one is taken for gone.
+        drop((agent, slow));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let said = listening.end();
+    assert!(!said.contains("refused"), "{said}");
+}
+
+#[test]
+fn a_host_that_asks_for_nothing_has_to_leave() {
+    // It may take a minute to ask for something.
+    if !extent(false, true) {
+        return;
+    }
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = free_address();
+    let _agent = Agent::start(&format!("tcp-plain:{at}"));
+    let mut host = TcpStream::connect(&at).unwrap();
+    host.write_all(&wire::encode(5, &wire::Message::HostHello).unwrap()).unwrap();
+    std::thread::sleep(Duration::from_secs(70));
+    record(&format!("tcp-plain:{at}"), &folder, 1);
+}
