@@ -283,17 +283,16 @@ pub struct HostMemory {
 }
 
 impl HostMemory {
-    /// The memory in a file, where an agent has begun. Nobody else may use it meanwhile.
+    /// The memory in a file that is open for reading and writing, where an agent has begun. Nobody else may use it meanwhile.
     ///
     /// # Errors
     /// When no agent has, or another host is there.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let file = File::options().read(true).write(true).open(path)?;
+    pub fn of_file(file: File) -> io::Result<Self> {
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
             rustix::io::Errno::WOULDBLOCK => io::Error::other("another host uses this memory"),
             error => error.into(),
         })?;
-        let map = Arc::new(SharedMap::of_file(&file, Access::ReadWrite)?);
+        let map = Arc::new(SharedMap::of_others(&file, Access::ReadWrite)?);
         let side = HostSide::attach(map).map_err(|error| {
             let cause = std::error::Error::source(&error);
             let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();

@@ -1,11 +1,9 @@
 //! Which VM is told, and that the memory is that VM's and nobody else's.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use channel::HostAddress;
-use recorder::Vm;
+use recorder::{Vm, is_mapped_by as maps};
 
 use crate::error::{PublishError, Result};
 
@@ -35,8 +33,7 @@ pub(crate) fn find(asked: &str, vms: &[Vm]) -> Result<Permitted> {
 }
 
 fn named(asked: &str, vms: &[Vm]) -> Result<Permitted> {
-    let called = |name: &str| vms.iter().find(|vm| vm.is_called(name)).cloned();
-    if let Some(vm) = called(asked) {
+    if let Some(vm) = called(asked, vms)? {
         let memory = vm.channels.iter().find_map(|channel| channel.strip_prefix("shm:"));
         let memory = memory.ok_or_else(|| PublishError::NoMemory(vm.name.clone()))?.into();
         return Ok(Permitted { vm, memory });
@@ -54,31 +51,23 @@ fn named(asked: &str, vms: &[Vm]) -> Result<Permitted> {
         return Err(PublishError::Usage(text));
     };
     let vm = match name {
-        Some(name) => called(name),
+        Some(name) => called(name, vms)?,
         None => vms.iter().find(|vm| maps(vm.pid, &memory)).cloned(),
     };
     Ok(Permitted { vm: vm.ok_or_else(no_vm)?, memory })
 }
 
-/// Whether a process has mapped this very file, by whatever name.
-fn maps(pid: u32, file: &Path) -> bool {
-    let Ok(wanted) = fs::metadata(file) else { return false };
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    maps.lines().any(|line| {
-        let mut fields = line.split_whitespace();
-        let range = fields.next().unwrap_or_default();
-        let inode = fields.nth(3).and_then(|inode| inode.parse::<u64>().ok());
-        inode == Some(wanted.ino()) && {
-            // Numbers of inodes repeat on other devices; this is a link to the file itself.
-            let mapped = fs::metadata(format!("/proc/{pid}/map_files/{range}"));
-            mapped.is_ok_and(|one| (one.dev(), one.ino()) == (wanted.dev(), wanted.ino()))
-        }
-    })
+/// The VM that is called so, or has that process id.
+fn called(asked: &str, vms: &[Vm]) -> Result<Option<Vm>> {
+    let found = recorder::called(vms, asked);
+    Ok(found.map_err(|error| PublishError::Usage(error.to_string()))?.cloned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::path::Path;
 
     fn vm(name: &str, pid: u32, memory: Option<&Path>) -> Vm {
         let channels = memory.map(|path| format!("shm:{}", path.display()));
@@ -102,7 +91,7 @@ mod tests {
         let vms = [vm("web", own, Some(path)), vm("db", 1, None)];
         let not_its = find("web", &vms);
         assert!(matches!(not_its, Err(PublishError::NotItsMemory { .. })), "{not_its:?}");
-        let map = shmring::SharedMap::open(path, shmring::Access::Read).unwrap();
+        let map = shmring::SharedMap::open(path, shmring::Access::ReadWrite).unwrap();
         if !maps(own, path) {
             eprintln!("skipped: this user may not look at map_files");
             return;
@@ -125,7 +114,7 @@ mod tests {
     fn memory_of_two_vms_is_refused() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
-        let _map = shmring::SharedMap::open(file.path(), shmring::Access::Read).unwrap();
+        let _map = shmring::SharedMap::open(file.path(), shmring::Access::ReadWrite).unwrap();
         let own = std::process::id();
         if !maps(own, file.path()) {
             eprintln!("skipped: this user may not look at map_files");

@@ -129,7 +129,8 @@ impl Guest {
         let (trace, names) = Trace::begin(&vm, is_first)?;
         let of_host = trace.ticks_per_second().unwrap_or(0);
         let of_guest = clocks.first().map_or(0, |clock| clock.scaled(of_host));
-        let map = SharedMap::open(&memory, Access::ReadWrite)
+        let map = recorder::open_memory(&memory, Some(&vm), true)
+            .and_then(|file| SharedMap::of_others(&file, Access::ReadWrite))
             .map_err(|source| PublishError::Memory { path: PathBuf::from(&memory), source })?;
         let vcpus: Vec<u32> = vm.vcpus.iter().map(|vcpu| vcpu.vcpu).collect();
         let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);

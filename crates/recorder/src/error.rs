@@ -73,6 +73,14 @@ pub enum RecordError {
         /// Those that run.
         vms: Vec<String>,
     },
+    /// Something that several VMs say is theirs.
+    #[error("{} say that {what} is theirs: write the process id of the one that is meant{}", vms.join(" and "), with_channel(what))]
+    Ambiguous {
+        /// What: a name, a channel.
+        what: String,
+        /// Those VMs.
+        vms: Vec<String>,
+    },
     /// Something that makes no sense.
     #[error("{0}")]
     Usage(String),
@@ -87,6 +95,11 @@ impl RecordError {
         let path = path.to_owned();
         move |source| Self::Io { what, path, source }
     }
+}
+
+/// How a channel is given to one of the VMs that claim it.
+fn with_channel(what: &str) -> String {
+    if what.contains(':') { format!(", as in PID={what}") } else { String::new() }
 }
 
 fn running(vms: &[String]) -> String {

@@ -20,6 +20,7 @@ use wire::{GuestHello, Message};
 
 use crate::error::{RecordError, Result};
 use crate::guests::{self, InGuests};
+use crate::vm_memory::open_memory;
 use crate::vms::Vm;
 
 pub(crate) use self::address::{GuestAddress, file_name};
@@ -87,7 +88,7 @@ impl Ready {
     /// When nobody answers, or speaks another version of the protocol.
     pub(crate) fn connect(address: GuestAddress, session: u64) -> Result<Self> {
         let failed = |source| RecordError::Guest { name: address.name.clone(), source };
-        let (mut control, mut rings) = open(&address.channel).map_err(failed)?;
+        let (mut control, mut rings) = open(&address).map_err(failed)?;
         control.send(session, &Message::HostHello).map_err(failed)?;
         let hello = hello(&mut control, session).map_err(failed)?;
         check(&hello).map_err(|text| failed(io::Error::other(text)))?;
@@ -239,9 +240,11 @@ impl Recorded {
 }
 
 /// The control stream, and page rings where the channel is shared memory.
-fn open(channel: &HostAddress) -> io::Result<(Control, Vec<PageConsumer>)> {
+fn open(address: &GuestAddress) -> io::Result<(Control, Vec<PageConsumer>)> {
+    let channel = &address.channel;
     if let HostAddress::SharedMemory { path } = channel {
-        let memory = HostMemory::open(path).map_err(|error| {
+        let memory = open_memory(path, address.vm.as_ref(), true);
+        let memory = memory.and_then(HostMemory::of_file).map_err(|error| {
             io::Error::new(error.kind(), format!("cannot use {}: {error}", path.display()))
         })?;
         return Ok((Control::in_memory(memory.control), memory.pages));

@@ -19,6 +19,7 @@ use crate::error::{RecordError, Result};
 use crate::guest::GuestAddress;
 use crate::guests::same_name;
 use crate::relation::to_host;
+use crate::vm_memory::open_memory;
 use crate::vms::{self, Vcpu, Vm};
 
 /// How often it looks for frames: a CPU with a million events a second fills a ring of 16 MiB of
@@ -74,7 +75,9 @@ impl Module {
             return Err(RecordError::Usage(text));
         };
         let path = path.clone();
-        let map = SharedMap::open(&path, Access::Read);
+        let file = open_memory(&path, address.vm.as_ref(), false);
+        let file = file.map_err(RecordError::io("use", &path))?;
+        let map = SharedMap::of_others(&file, Access::Read);
         let map = Arc::new(map.map_err(RecordError::io("map", &path))?);
         Ok(Self { address, path, map })
     }

@@ -18,6 +18,7 @@ use crate::awaited::Awaited;
 use crate::error::{RecordError, Result};
 use crate::guests::{self, Ready, SharedGuests};
 use crate::hypercalls;
+use crate::label;
 use crate::module::{self, Module};
 use crate::plan::Plan;
 use crate::pump::{Pump, stop_signal};
@@ -258,10 +259,11 @@ pub(crate) const FOLDER: &str = PAGES_FOLDER;
 fn chosen_vms(asked: Option<&str>) -> Result<Vec<Vm>> {
     let vms = vms::running();
     let Some(asked) = asked else { return Ok(vms) };
-    match vms.iter().find(|vm| vm.is_called(asked)) {
+    match vms::called(&vms, asked)? {
         Some(vm) => Ok(vec![vm.clone()]),
         None => {
-            let vms = vms.iter().map(|vm| format!("{} (process {})", vm.name, vm.pid)).collect();
+            let shown = |vm: &Vm| format!("{} (process {})", label::shown(&vm.name), vm.pid);
+            let vms = vms.iter().map(shown).collect();
             Err(RecordError::NoSuchVm { name: asked.to_owned(), vms })
         }
     }

@@ -1,10 +1,17 @@
-//! The VMs that run here: processes with KVM file descriptors, and their vCPU threads.
+//! The VMs that run here: processes that hold one of KVM's, and their vCPU threads. What they are
+//! called, and which channels lead to them, their command lines say: each of its own VM.
+
+mod meant;
+mod process;
 
 use std::fs;
 use std::path::Path;
 
-use channel::HostAddress;
 use serde::Serialize;
+
+pub use self::meant::called;
+pub(crate) use self::meant::reached;
+use self::process::has_vm;
 
 /// A running VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -21,25 +28,6 @@ pub struct Vm {
     pub vsock_cid: Option<u32>,
     /// Channels to an agent in it, as its command line tells them, the best first.
     pub channels: Vec<String>,
-}
-
-impl Vm {
-    /// Whether this is its name, or its process id.
-    #[must_use]
-    pub fn is_called(&self, asked: &str) -> bool {
-        self.name == asked || self.pid.to_string() == asked
-    }
-
-    /// Whether a channel leads to it.
-    #[must_use]
-    pub fn is_reached_by(&self, channel: &HostAddress) -> bool {
-        match channel {
-            HostAddress::Vsock { cid, .. } | HostAddress::TlsVsock { cid, .. } => {
-                self.vsock_cid == Some(*cid)
-            }
-            other => self.channels.contains(&other.to_string()),
-        }
-    }
 }
 
 /// A vCPU.
@@ -71,13 +59,6 @@ pub fn running() -> Vec<Vm> {
 #[must_use]
 pub fn vm_of(pid: u32) -> Option<Vec<Vcpu>> {
     has_vm(pid).then(|| vcpus(pid))
-}
-
-/// Whether a process holds a VM: KVM gives it a file named so.
-fn has_vm(pid: u32) -> bool {
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    let mut targets = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
-    targets.any(|target| target.to_string_lossy().contains("kvm-vm"))
 }
 
 fn vm(pid: u32) -> Vm {

@@ -7,6 +7,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 
@@ -54,16 +55,34 @@ impl SharedMap {
     /// # Errors
     /// When the file is empty, or can't be mapped.
     pub fn of_file(file: &File, access: Access) -> io::Result<Self> {
+        let map = Self::map(file, access, MmapOptions::new().populate())?;
+        map.touch();
+        Ok(map)
+    }
+
+    /// Maps an open file of somebody who is not trusted. Pages that its owner has not written are not
+    /// touched, as [`SharedMap::of_file`] does: their memory would be this process's to pay for.
+    ///
+    /// # Errors
+    /// As [`SharedMap::of_file`].
+    pub fn of_others(file: &File, access: Access) -> io::Result<Self> {
+        /// What a file's blocks are counted in.
+        const BLOCK: u64 = 512;
+        let about = file.metadata()?;
+        if about.blocks().saturating_mul(BLOCK) >= about.len() {
+            return Self::of_file(file, access);
+        }
+        Self::map(file, access, &mut MmapOptions::new())
+    }
+
+    fn map(file: &File, access: Access, options: &mut MmapOptions) -> io::Result<Self> {
         let len = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
-        let mut options = MmapOptions::new();
-        options.len(len).populate();
+        options.len(len);
         let map = match access {
             Access::Read => options.map_raw_read_only(file)?,
             Access::ReadWrite => options.map_raw(file)?,
         };
-        let map = Self { map, access };
-        map.touch();
-        Ok(map)
+        Ok(Self { map, access })
     }
 
     /// Memory of this process with a copy of `bytes`: a region that was saved, or made up.

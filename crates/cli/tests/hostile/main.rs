@@ -8,6 +8,7 @@
 mod agent;
 mod connections;
 mod extent;
+mod neighbours;
 #[path = "../record/tool.rs"]
 #[allow(dead_code, reason = "each test binary uses a part")]
 mod tool;

@@ -3,7 +3,7 @@
 use channel::HostAddress;
 
 use crate::error::{RecordError, Result};
-use crate::vms::Vm;
+use crate::vms::{self, Vm};
 
 /// A guest that is to be recorded, and the channel to its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,11 +20,13 @@ impl GuestAddress {
     /// # Errors
     /// When it is neither, or the VM has no channel that can be seen from here.
     pub(crate) fn find(asked: &str, vms: &[Vm]) -> Result<Self> {
-        if let Some(vm) = vms.iter().find(|vm| vm.is_called(asked)) {
+        if let Some(vm) = vms::called(vms, asked)? {
             let Some(channel) = vm.channels.first() else {
                 return Err(RecordError::NoChannel { name: vm.name.clone() });
             };
             let channel = channel.parse().map_err(usage)?;
+            // Another VM's command line may say that it is its own.
+            vms::reached(vms, &channel)?;
             return Ok(Self { name: file_name(&vm.name), channel, vm: Some(vm.clone()) });
         }
         let (name, channel) = match asked.split_once('=') {
@@ -32,8 +34,12 @@ impl GuestAddress {
             _ => (None, asked),
         };
         let channel: HostAddress = channel.parse().map_err(usage)?;
-        let vm = name.and_then(|name| vms.iter().find(|vm| vm.is_called(name)));
-        let vm = vm.or_else(|| vms.iter().find(|vm| vm.is_reached_by(&channel))).cloned();
+        let named = name.map(|name| vms::called(vms, name)).transpose()?.flatten();
+        let vm = match named {
+            Some(vm) => Some(vm),
+            None => vms::reached(vms, &channel)?,
+        };
+        let vm = vm.cloned();
         let name = name.map(str::to_owned).or(vm.as_ref().map(|vm| vm.name.clone()));
         let name = file_name(&name.unwrap_or_else(|| channel.to_string()));
         Ok(Self { name, channel, vm })
@@ -77,6 +83,16 @@ mod tests {
         assert_eq!(found("a/b=vsock:3").unwrap(), web("a-b"));
         let other = ("virtio-serial--run-x".into(), "virtio-serial:/run/x".into(), false);
         assert_eq!(found("virtio-serial:/run/x").unwrap(), other);
+        // Two processes claim a name, or a number for vsock: the process id says which is meant.
+        let mut vms = [vm("web", Some(3)), vm("db", Some(3))];
+        vms[1].pid = 78;
+        for asked in ["web", "vsock:3", "g=vsock:3", "78"] {
+            let error = GuestAddress::find(asked, &vms).unwrap_err().to_string();
+            assert!(error.contains("process 77") && error.contains("process 78"), "{error}");
+        }
+        let found_pid = |asked: &str| GuestAddress::find(asked, &vms).unwrap().vm.unwrap().pid;
+        assert_eq!(found_pid("78=vsock:3"), 78);
+        assert_eq!(found_pid("web=vsock:3"), 77);
         assert!(found("db").unwrap_err().to_string().contains("no channel"));
         assert!(found("cache").unwrap_err().to_string().contains("vsock:CID"));
     }

@@ -5,7 +5,7 @@ use wire::trace_cmd::PORT;
 
 use crate::error::{RecordError, Result};
 use crate::guest::{GuestAddress, file_name};
-use crate::vms::Vm;
+use crate::vms::{self, Vm};
 
 /// What such addresses begin with, after the name.
 const PREFIX: &str = "trace-cmd:";
@@ -25,17 +25,21 @@ pub(crate) fn find(asked: &str, vms: &[Vm]) -> Option<Result<GuestAddress>> {
 }
 
 fn found(name: Option<&str>, to: &str, vms: &[Vm]) -> Result<GuestAddress> {
-    let called = |name: &str| vms.iter().find(|vm| vm.is_called(name));
-    let (channel, vm) = match called(to) {
+    let (channel, vm) = match vms::called(vms, to)? {
         Some(vm) => {
             let no_channel = || RecordError::NoChannel { name: vm.name.clone() };
-            let cid = vm.vsock_cid.ok_or_else(no_channel)?;
-            (HostAddress::Vsock { cid, port: PORT }, Some(vm))
+            let channel =
+                HostAddress::Vsock { cid: vm.vsock_cid.ok_or_else(no_channel)?, port: PORT };
+            vms::reached(vms, &channel)?;
+            (channel, Some(vm))
         }
         None => {
             let channel = channel(to)?;
-            let vm = name.and_then(called);
-            let vm = vm.or_else(|| vms.iter().find(|vm| vm.is_reached_by(&channel)));
+            let named = name.map(|name| vms::called(vms, name)).transpose()?.flatten();
+            let vm = match named {
+                Some(vm) => Some(vm),
+                None => vms::reached(vms, &channel)?,
+            };
             (channel, vm)
         }
     };

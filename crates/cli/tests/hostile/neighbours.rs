@@ -1,0 +1,182 @@
+//! Other processes of the host can't pass for its VMs, nor have their files taken for VMs' memory.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::agent::Agent;
+use crate::tool::{run, turn};
+
+/// A process with the command line of a VMM; killed when dropped.
+struct Neighbour(Child);
+
+/// Prints a line once it has done what it does, and waits. KVM_CREATE_VM is `_IO(0xAE, 1)`.
+const NEIGHBOUR: &str = r#"
+import fcntl, mmap, os, sys
+what, path = sys.argv[1], sys.argv[2]
+if what == "vm":
+    kvm = os.open("/dev/kvm", os.O_RDWR)
+    vm = fcntl.ioctl(kvm, 0xAE01, 0)
+elif what == "folder":
+    os.makedirs(path + "/anon_inode:kvm-vm", exist_ok=True)
+    a = open(path + "/anon_inode:kvm-vm/kvm-vm", "w")
+    b = open(path + "/kvm-vm", "w")
+elif what == "memfd":
+    a = os.memfd_create("anon_inode:kvm-vm")
+    b = os.memfd_create("kvm-vm")
+if len(sys.argv) > 3 and sys.argv[3].startswith("map=/"):
+    f = open(sys.argv[3][4:], "r+b")
+    m = mmap.mmap(f.fileno(), 1 << 20)
+print("ready", flush=True)
+sys.stdin.read()
+"#;
+
+impl Neighbour {
+    /// One that does `what`, and has these words behind that on its command line.
+    fn start(what: &str, folder: &Path, words: &[&str]) -> Option<Self> {
+        let mut command = Command::new("python3");
+        command.args(["-c", NEIGHBOUR, what, folder.to_str().unwrap()]).args(words);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let Ok(mut child) = child else {
+            eprintln!("skipped: there is no python3");
+            return None;
+        };
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let neighbour = Self(child);
+        if line.trim() == "ready" {
+            return Some(neighbour);
+        }
+        eprintln!("skipped: no VM can be made here");
+        None
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What is said of a recording of the VM or the guest `asked` for.
+fn refused(option: &str, asked: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("s");
+    let words = ["record", option, asked, "-e", "sched_switch", "--for", "100ms", "-o"];
+    let ran = run(&[&words[..], &[to.to_str().unwrap()]].concat());
+    assert_eq!(ran.code, Some(1), "{option} {asked}: {}", ran.stderr);
+    assert!(!to.exists(), "{option} {asked}");
+    ran.stderr
+}
+
+#[test]
+fn a_process_without_a_vm_is_none_whatever_its_files_are_called() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for what in ["folder", "memfd", "nothing"] {
+        let words = ["-name", "webserver", "-device", "vhost-vsock-pci,guest-cid=77"];
+        let Some(_fake) = Neighbour::start(what, folder.path(), &words) else { return };
+        for (option, asked) in [("--vm", "webserver"), ("--guest", "webserver")] {
+            let said = refused(option, asked);
+            let none = said.contains("no VM webserver here") || said.contains("is no channel");
+            assert!(none, "{what}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_name_that_two_vms_claim_is_refused_and_each_is_recorded_by_its_process() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let vsock = ["-device", "vhost-vsock-pci,guest-cid=77"];
+    let named = |name| ["-name", name].into_iter().chain(vsock).collect::<Vec<_>>();
+    let Some(one) = Neighbour::start("vm", folder.path(), &named("twice")) else { return };
+    let Some(other) = Neighbour::start("vm", folder.path(), &named("twice")) else { return };
+    let Some(_third) = Neighbour::start("vm", folder.path(), &named("once")) else { return };
+    for (option, asked) in [("--vm", "twice"), ("--guest", "twice"), ("--hypertrace", "twice")] {
+        let said = refused(option, asked);
+        assert!(said.contains(&one.pid()) && said.contains(&other.pid()), "{option}: {said}");
+    }
+    // All three say that they have this number for vsock.
+    for asked in ["once", "vsock:77", "g=vsock:77"] {
+        let said = refused("--guest", asked);
+        assert!(said.contains("vsock:77") && said.contains(&one.pid()), "{asked}: {said}");
+    }
+    let to = folder.path().join("s");
+    let words = ["record", "--vm", &other.pid(), "-e", "sched_switch", "--for", "100ms", "-o"]
+        .map(str::to_owned);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let ran = run(&[&words[..], &[to.to_str().unwrap()]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let session = fs::read_to_string(to.join("session.json")).unwrap();
+    assert!(session.contains(&format!("\"pid\": {}", other.pid())), "{session}");
+    assert!(!session.contains(&format!("\"pid\": {}", one.pid())), "{session}");
+}
+
+#[test]
+fn a_file_is_a_vms_memory_only_if_the_vm_has_mapped_all_of_it() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("memory");
+    let memory = path.to_str().unwrap().to_owned();
+    let file = File::create(&path).unwrap();
+    file.set_len(3 << 30).unwrap();
+    let object = format!("memory-backend-file,id=m,share=on,mem-path={memory},size=1M");
+    let words = |map: &str, name: &str| {
+        let words = [map, "-name", name, "-object", &object, "-device", "ivshmem-plain,memdev=m"];
+        words.map(str::to_owned).to_vec()
+    };
+    let start = |map: &str, name: &str| {
+        let words = words(map, name);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        Neighbour::start("vm", folder.path(), &words)
+    };
+    let Some(liar) = start("map=", "liar") else { return };
+    let map = format!("map={memory}");
+    for option in ["--guest", "--hypertrace"] {
+        let said = refused(option, "liar");
+        assert!(said.contains("MiB, which no device"), "{option}: {said}");
+    }
+    file.set_len(2 << 20).unwrap();
+    for option in ["--guest", "--hypertrace"] {
+        let said = refused(option, "liar");
+        assert!(said.contains("not memory of the VM"), "{option}: {said}");
+    }
+    drop(liar);
+    // It maps a part only: what it shows of its device is not so.
+    let Some(part) = start(&map, "part") else { return };
+    for option in ["--guest", "--hypertrace"] {
+        let said = refused(option, "part");
+        assert!(said.contains("2097152 bytes, and the VM's device 1048576"), "{option}: {said}");
+    }
+    assert_eq!(fs::metadata(&path).unwrap().blocks(), 0, "nothing is written to it");
+    drop(part);
+    // An agent on this machine stands for one in the VM that maps all of it.
+    file.set_len(1 << 20).unwrap();
+    let Some(_whole) = start(&map, "whole") else { return };
+    let _agent = Agent::start(&format!("shm:{memory}"));
+    let to = folder.path().join("s");
+    let words = ["record", "--guest", "whole", "-e", "sched_process_exec", "--guest-event"];
+    let more = ["sched_process_exec", "--for", "200ms", "-o", to.to_str().unwrap()];
+    let ran = run(&[&words[..], &more[..]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(to.join("guest-whole.dat").exists());
+}
+
+#[test]
+fn a_name_is_shown_without_what_a_terminal_would_obey() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["-name", "\u{1b}]0;owned\u{7}"];
+    let Some(_vm) = Neighbour::start("vm", folder.path(), &words) else { return };
+    let said = refused("--vm", "nobody");
+    assert!(said.contains("owned") && !said.contains('\u{1b}'), "{said:?}");
+    std::io::stderr().flush().unwrap();
+}

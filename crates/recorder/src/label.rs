@@ -1,0 +1,39 @@
+//! Texts that a guest or another process chose, as they are shown: short, and without what a terminal
+//! or a page would take for more than text.
+
+/// Characters that are shown of one, at most.
+const MOST_CHARS: usize = 64;
+
+/// A text that others chose, fit to be shown. Control characters, and those that change the direction
+/// of what follows, are written as escapes.
+pub(crate) fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    // Behind so many nothing is shown, however long the text is.
+    for c in text.chars().take(MOST_CHARS + 1) {
+        match c {
+            '\'' | '"' => shown.push(c),
+            c => shown.extend(c.escape_debug()),
+        }
+    }
+    if let Some((at, _)) = shown.char_indices().nth(MOST_CHARS) {
+        shown.truncate(at);
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_chose_is_text_and_short() {
+        assert_eq!(shown("web's \"first\""), "web's \"first\"");
+        assert_eq!(shown("größe"), "größe");
+        assert_eq!(shown("\u{1b}[31mred\n"), "\\u{1b}[31mred\\n");
+        assert_eq!(shown("a\u{202e}b"), "a\\u{202e}b");
+        let long = shown(&"x".repeat(1 << 20));
+        assert_eq!(long.chars().count(), MOST_CHARS + 1);
+        assert_eq!(shown(""), "");
+    }
+}

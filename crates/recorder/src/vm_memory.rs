@@ -1,0 +1,153 @@
+//! The memory that a VM shares with this host: used only if it is that VM's. Its path comes from a
+//! command line, which any process writes as it likes; what a process has mapped the kernel tells.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::vms::Vm;
+
+/// The most that is mapped of one VM: a device for recording has some MiB.
+const MOST_BYTES: u64 = 1 << 30;
+/// Lengths of mappings are multiples of this.
+const PAGE_BYTES: u64 = 4096;
+/// Of a file's mode: its owner may write it.
+const OWNER_WRITES: u32 = 0o200;
+
+/// Opens the file behind a VM's memory; where the VM is not known, one that was named by whoever
+/// records. Nothing is opened for reading or writing before it is known what it is: a device may do
+/// something when it is opened, and a link may lead anywhere.
+///
+/// # Errors
+/// When it can't be, or is not the VM's.
+pub fn open_memory(path: &Path, vm: Option<&Vm>, writes: bool) -> io::Result<File> {
+    let found = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let found = File::from(found);
+    let about = found.metadata()?;
+    let refused = |why: &str| io::Error::new(io::ErrorKind::PermissionDenied, why);
+    if !about.is_file() {
+        return Err(refused("it is not a file with memory of a VM"));
+    }
+    if about.mode() & OWNER_WRITES == 0 {
+        return Err(refused("its owner may not write it, as a VM has to"));
+    }
+    if about.len() > MOST_BYTES {
+        let most = MOST_BYTES >> 20;
+        return Err(refused(&format!(
+            "it is longer than {most} MiB, which no device for recording is"
+        )));
+    }
+    if let Some(vm) = vm {
+        let mapped = mapped_bytes(vm.pid, (about.dev(), about.ino()));
+        if mapped == 0 {
+            return Err(refused(&format!(
+                "it is not memory of the VM with process {}: that has not mapped it to share it",
+                vm.pid
+            )));
+        }
+        if mapped != about.len().next_multiple_of(PAGE_BYTES) {
+            return Err(refused(&format!(
+                "it has {} bytes, and the VM's device {mapped}",
+                about.len()
+            )));
+        }
+    }
+    File::options().read(true).write(writes).open(format!("/proc/self/fd/{}", found.as_raw_fd()))
+}
+
+/// Whether a process has mapped this very file, by whatever name, to write it and share it.
+#[must_use]
+pub fn is_mapped_by(pid: u32, file: &Path) -> bool {
+    let about = fs::metadata(file);
+    about.is_ok_and(|about| mapped_bytes(pid, (about.dev(), about.ino())) > 0)
+}
+
+/// Bytes from its beginning on that a process has mapped of a file, to write it and share it.
+fn mapped_bytes(pid: u32, file: (u64, u64)) -> u64 {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let mut parts: Vec<(u64, u64)> =
+        maps.lines().filter_map(|line| part(pid, line, file)).collect();
+    parts.sort_unstable();
+    let next = |end: u64, (from, bytes): (u64, u64)| {
+        if from <= end { end.max(from.saturating_add(bytes)) } else { end }
+    };
+    parts.into_iter().fold(0, next)
+}
+
+/// Where in the file a mapping begins, and how long it is: `7f00-7f10 rw-s 00000000 00:19 1234 NAME`.
+fn part(pid: u32, line: &str, (device, inode): (u64, u64)) -> Option<(u64, u64)> {
+    let mut fields = line.split_whitespace();
+    let range = fields.next()?;
+    let is_shared = fields
+        .next()?
+        .as_bytes()
+        .get(1..)
+        .is_some_and(|rest| rest.first() == Some(&b'w') && rest.last() == Some(&b's'));
+    let from = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let is_its = fields.nth(1)?.parse() == Ok(inode);
+    if !is_shared || !is_its {
+        return None;
+    }
+    // Numbers of inodes repeat on other devices; this is a link to the file itself.
+    let mapped = fs::metadata(format!("/proc/{pid}/map_files/{range}")).ok()?;
+    let (begin, end) = range.split_once('-')?;
+    let address = |text| u64::from_str_radix(text, 16).ok();
+    let bytes = address(end)?.checked_sub(address(begin)?)?;
+    ((mapped.dev(), mapped.ino()) == (device, inode)).then_some((from, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use channel::{Access, SharedMap};
+
+    fn vm(pid: u32) -> Vm {
+        let (program, vcpus, channels) = ("qemu".into(), Vec::new(), Vec::new());
+        Vm { name: "web".into(), pid, program, vcpus, vsock_cid: None, channels }
+    }
+
+    fn refusal(path: &Path, vm: Option<&Vm>) -> String {
+        open_memory(path, vm, true).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn memory_is_opened_only_if_it_is_the_vms() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        let (path, own) = (file.path(), vm(std::process::id()));
+        assert!(refusal(path, Some(&own)).contains("not memory of the VM"));
+        let only_read = SharedMap::open(path, Access::Read).unwrap();
+        assert!(!is_mapped_by(own.pid, path));
+        assert!(refusal(path, Some(&own)).contains("not memory of the VM"));
+        drop(only_read);
+        let _map = SharedMap::open(path, Access::ReadWrite).unwrap();
+        if !is_mapped_by(own.pid, path) {
+            return eprintln!("skipped: this user may not look at map_files");
+        }
+        assert_eq!(open_memory(path, Some(&own), true).unwrap().metadata().unwrap().len(), 1 << 20);
+        assert!(refusal(path, Some(&vm(1))).contains("process 1"));
+        // It may be longer by now than what the guest has.
+        file.as_file().set_len(2 << 20).unwrap();
+        assert!(refusal(path, Some(&own)).contains("2097152 bytes, and the VM's device 1048576"));
+    }
+
+    #[test]
+    fn what_is_no_memory_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for no_file in [folder.path(), Path::new("/dev/null"), Path::new("/dev/watchdog")] {
+            let refused = refusal(no_file, None);
+            assert!(refused.contains("not a file") || refused.contains("No such"), "{refused}");
+        }
+        File::create(path("large")).unwrap().set_len(3 << 30).unwrap();
+        assert!(refusal(&path("large"), None).contains("1024 MiB"));
+        File::create(path("read")).unwrap();
+        fs::set_permissions(path("read"), std::os::unix::fs::PermissionsExt::from_mode(0o444))
+            .unwrap();
+        assert!(refusal(&path("read"), None).contains("may not write"));
+    }
+}
