@@ -8,6 +8,7 @@ use tracefs::{Instance, Tracefs, page_size};
 use wire::{GuestHello, Message, Start, Status, TextKind};
 
 use crate::error::{AgentError, Result};
+use crate::guard::Guard;
 use crate::leave::{Busy, leave_at_signals};
 use crate::link::{Host, Link};
 use crate::recording::{Prepared, Recording};
@@ -29,7 +30,8 @@ const CPUS_A_STATUS: usize = 1000;
 ///
 /// # Errors
 /// When the channel can't be used any more.
-pub fn serve(link: &Link) -> Result<()> {
+pub fn serve(link: &Link, guard: &mut Guard) -> Result<()> {
+    Tracefs::find()?.remove_stale();
     let hello = hello(link)?;
     let (busy, leave) = (Busy::default(), Signal::new()?);
     leave_at_signals(&busy, &leave)?;
@@ -46,11 +48,13 @@ pub fn serve(link: &Link) -> Result<()> {
         };
         busy.set(true);
         let begun = Instant::now();
-        let mut session = Session { host: &mut host, hello: &hello, number: 0, goes_on: None };
+        let mut session =
+            Session { host: &mut host, hello: &hello, number: 0, goes_on: None, guard };
         // A host that went away has ended a session, not the agent's work.
         if let Err(error) = session.run() {
             printable::tell(format_args!("hyperscope-agent: {error}"));
         }
+        session.guard.note(0);
         busy.set(false);
         drop(host);
         // One that sends everybody away is not asked all the time.
@@ -60,9 +64,7 @@ pub fn serve(link: &Link) -> Result<()> {
 }
 
 fn hello(link: &Link) -> Result<GuestHello> {
-    let tracefs = Tracefs::find()?;
-    let header = tracefs::read(&tracefs.root().join("events/header_page"))?;
-    let cpus = Instance::top(&tracefs).cpus()?.len();
+    let (cpus, page_bytes) = (possible_cpus()?, page_bytes()?);
     let uname = rustix::system::uname();
     let host_name = uname.nodename().to_string_lossy().into_owned();
     let parts =
@@ -75,14 +77,25 @@ fn hello(link: &Link) -> Result<GuestHello> {
         agent: env!("CARGO_PKG_VERSION").into(),
         big_endian: cfg!(target_endian = "big"),
         long_bytes: if cfg!(target_pointer_width = "64") { 8 } else { 4 },
-        page_bytes: page_size(&header),
+        page_bytes,
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
         streams: link.streams(cpus, std::thread::available_parallelism().map_or(1, usize::from)),
     })
 }
 
+/// CPUs that this machine may have.
+pub(crate) fn possible_cpus() -> Result<usize> {
+    Ok(Instance::top(&Tracefs::find()?).cpus()?.len())
+}
+
+/// Bytes of a page of the kernel's ring buffer.
+pub(crate) fn page_bytes() -> Result<u32> {
+    let header = Tracefs::find()?.root().join("events/header_page");
+    Ok(page_size(&tracefs::read(&header)?))
+}
+
 /// The kernel's id of this boot; zeros where it tells none.
-fn boot_id() -> [u8; 16] {
+pub(crate) fn boot_id() -> [u8; 16] {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits = text.trim().replace('-', "");
     u128::from_str_radix(&digits, 16).unwrap_or(0).to_be_bytes()
@@ -95,6 +108,7 @@ struct Session<'h, 'l> {
     /// The number that the host chose.
     number: u64,
     goes_on: Option<GoesOn>,
+    guard: &'h mut Guard,
 }
 
 /// A recording, and when the host has to be told of it.
@@ -120,6 +134,7 @@ impl Session<'_, '_> {
                     self.goes_on = None;
                     self.number = number;
                     self.host.begin_session(number);
+                    self.guard.note(number);
                     self.host.send(number, &Message::GuestHello(self.hello.clone()))?;
                 }
                 Heard::Message(number, message) if number == self.number => {

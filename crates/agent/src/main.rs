@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use agent::trace_cmd::{self, Server};
-use agent::{Allowed, Format, Link, Options};
+use agent::{Allowed, Format, Guard, Link, Options};
 use channel::{GuestAddress, GuestPorts, KeyFiles};
 use wire::Start;
 
@@ -85,6 +85,7 @@ enum Failure {
 }
 
 enum Asked {
+    Guard(u32, Option<GuestAddress>),
     Serve(Option<GuestAddress>, Allowed),
     ServeTraceCmd(GuestAddress),
     Record(PathBuf, Box<Start>, Option<Duration>),
@@ -94,13 +95,18 @@ enum Asked {
 
 fn run() -> Result<(), Failure> {
     let (address, allowed) = match arguments().map_err(Failure::Usage)? {
+        Asked::Guard(pid, channel) => {
+            return agent::guard(pid, channel.as_ref()).map_err(Failure::Agent);
+        }
         Asked::Serve(address, allowed) => (address.unwrap_or_else(usual), allowed),
         Asked::ServeTraceCmd(address) => {
             let server = Server::bind(&address).map_err(Failure::Agent)?;
+            let _guard = Guard::start(None);
             tell(&format!("waiting on {address} for trace-cmd record -A"));
             return server.run(&tell).map_err(Failure::Agent);
         }
         Asked::Record(folder, start, time) => {
+            let _guard = Guard::start(None);
             let told = agent::record(&folder, &start, time).map_err(Failure::Agent)?;
             tell(&told);
             return Ok(());
@@ -112,8 +118,9 @@ fn run() -> Result<(), Failure> {
         }
     };
     let link = Link::open(&address, allowed).map_err(Failure::Agent)?;
+    let mut guard = Guard::start(Some(&address));
     printable::tell(format_args!("hyperscope-agent: waiting on {address}"));
-    agent::serve(&link).map_err(Failure::Agent)
+    agent::serve(&link, &mut guard).map_err(Failure::Agent)
 }
 
 fn tell(text: &str) {
@@ -129,6 +136,8 @@ struct Arguments {
     time: Option<Duration>,
     steal: Steal,
     allowed: Allowed,
+    /// The process that this one is the guard of.
+    guard_of: Option<u32>,
 }
 
 /// Options of `steal`, as far as they were given.
@@ -158,6 +167,7 @@ fn arguments() -> Result<Asked, String> {
             lexopt::Arg::Value(text) if arguments.address.is_none() => {
                 arguments.address = Some(text.to_string_lossy().into());
             }
+            Long("guard") => arguments.guard_of = Some(value(&mut parser)?),
             Long("allow-kprobes") => arguments.allowed.kprobes = true,
             Long("allow-unprivileged-port") => arguments.allowed.unprivileged_port = true,
             Short('e') => arguments.start.events.push(value(&mut parser)?),
@@ -193,7 +203,12 @@ fn seconds(parser: &mut lexopt::Parser) -> Result<Duration, String> {
 }
 
 fn asked(arguments: Arguments) -> Result<Asked, String> {
-    let Arguments { address, for_trace_cmd, folder, start, time, steal, allowed } = arguments;
+    let Arguments { address, for_trace_cmd, folder, start, time, steal, allowed, guard_of } =
+        arguments;
+    if let Some(pid) = guard_of {
+        // Channels that have no other way to end are all written as they are read.
+        return Ok(Asked::Guard(pid, address.and_then(|address| address.parse().ok())));
+    }
     let serves = address.as_deref() != Some("steal") && !for_trace_cmd && folder.is_none();
     if allowed != Allowed::default() && !serves {
         return Err("what is allowed is for a host that records this machine".into());

@@ -177,6 +177,22 @@ pub(crate) fn remove_stale(tracefs: &Path) {
     crate::probes::remove_stale(tracefs);
 }
 
+/// Removes the instances of a recorder that is gone, and gives back what it borrowed; whether none is left.
+pub(crate) fn remove_left_by(tracefs: &Tracefs, pid: u32) -> bool {
+    if top_level::is_taken_by(pid) {
+        top_level::give_back(tracefs.root(), pid);
+    }
+    let folder = tracefs.root().join("instances");
+    let (own, more) = (name(pid), format!("{}-", name(pid)));
+    let names = mounted::folders(&folder).unwrap_or_default();
+    let left = names.iter().filter(|name| **name == own || name.starts_with(&more));
+    left.fold(true, |all, name| {
+        let path = folder.join(name);
+        remove(&path);
+        all && !path.exists()
+    })
+}
+
 /// Whether a recorder is gone, and nobody is left who finishes what it began.
 pub(crate) fn is_gone(pid: i32) -> bool {
     Pid::from_raw(pid).is_some_and(|pid| test_kill_process(pid).is_err() && !is_guarded(pid))

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::error::{Result, TracefsError};
+use crate::{instance, probes};
 
 /// Where tracefs is mounted on most systems.
 const USUAL: &str = "/sys/kernel/tracing";
@@ -33,7 +34,7 @@ impl Tracefs {
         if !usual.is_dir() {
             return Err(TracefsError::NoTracefs);
         }
-        let root = std::env::temp_dir().join(format!("hyperscope-tracefs-{}", std::process::id()));
+        let root = own_mount(std::process::id());
         fs::create_dir_all(&root).map_err(TracefsError::io("make", &root))?;
         let mounted = mount("hyperscope", &root, "tracefs", MountFlags::empty(), None::<&CStr>);
         if let Err(error) = mounted {
@@ -41,6 +42,23 @@ impl Tracefs {
             return Err(not_allowed(&root)(error.into()));
         }
         Ok(Self { root, own_mount: true })
+    }
+
+    /// Removes what recorders left here that were killed, and that nobody guards.
+    pub fn remove_stale(&self) {
+        instance::remove_stale(&self.root);
+    }
+
+    /// Removes what a recorder left that is gone: instances, probes, its own mount. Whether all is gone;
+    /// what somebody still reads stays.
+    #[must_use]
+    pub fn remove_left_by(&self, pid: u32) -> bool {
+        let is_gone = instance::remove_left_by(self, pid);
+        probes::Probes::remove_of(&self.root, pid);
+        if is_gone {
+            unmount_own(&own_mount(pid));
+        }
+        is_gone
     }
 
     /// Its top folder.
@@ -53,10 +71,21 @@ impl Tracefs {
 impl Drop for Tracefs {
     fn drop(&mut self) {
         if self.own_mount {
-            // Nothing can be done about a mount that doesn't go.
-            let _ = unmount(&self.root, UnmountFlags::DETACH);
-            let _ = fs::remove_dir(&self.root);
+            unmount_own(&self.root);
         }
+    }
+}
+
+/// Where a process mounts a tracefs of its own.
+fn own_mount(pid: u32) -> PathBuf {
+    std::env::temp_dir().join(format!("hyperscope-tracefs-{pid}"))
+}
+
+fn unmount_own(root: &Path) {
+    if root.is_dir() {
+        // Nothing can be done about a mount that doesn't go.
+        let _ = unmount(root, UnmountFlags::DETACH);
+        let _ = fs::remove_dir(root);
     }
 }
 

@@ -7,6 +7,7 @@ mod agent;
 mod allowed;
 mod faults;
 mod guests;
+mod killed_agents;
 mod recordings;
 mod refusals;
 mod tool;

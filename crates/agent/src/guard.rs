@@ -1,0 +1,92 @@
+//! A process that outlives the agent: when the agent is killed, it removes what that has set up in
+//! tracefs, and tells the host where nothing else does.
+//!
+//! It is this program again, with `--guard PID`, at the other end of a pipe. The pipe ends with the
+//! agent, however that ends; until then the guard sleeps.
+
+mod last_word;
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use channel::GuestAddress;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use tracefs::Tracefs;
+
+use crate::error::Result;
+
+/// The agent's program, also when its file is gone.
+const PROGRAM: &str = "/proc/self/exe";
+/// The kernel removes no instance that somebody reads: the agent's last thread may still be ending.
+const REMOVING: Duration = Duration::from_secs(20);
+/// How long after one try the next is made.
+const BEFORE_NEXT_TRY: Duration = Duration::from_millis(20);
+
+/// The agent's end of the pipe. Without a guard the next agent cleans up.
+#[derive(Debug)]
+pub struct Guard(Option<ChildStdin>);
+
+impl Guard {
+    /// Starts one for this process, which serves hosts on a channel, or none.
+    #[must_use]
+    pub fn start(channel: Option<&GuestAddress>) -> Self {
+        let child = Command::new(PROGRAM)
+            .args(["--guard", &std::process::id().to_string()])
+            .args(channel.map(ToString::to_string))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // What a terminal sends to end the agent is not for its guard.
+            .process_group(0)
+            .spawn();
+        if let Err(error) = &child {
+            let what = "hyperscope-agent: no guard, so a killed agent leaves tracing on";
+            printable::tell(format_args!("{what}: {error}"));
+        }
+        Self(child.ok().and_then(|mut child| child.stdin.take()))
+    }
+
+    /// Says which session goes on; 0: none.
+    pub(crate) fn note(&mut self, session: u64) {
+        // One that was killed can't be told anything.
+        let _ = self.0.as_mut().map(|pipe| pipe.write_all(&session.to_ne_bytes()));
+    }
+}
+
+/// Waits until the agent is gone, and finishes what that left.
+///
+/// # Errors
+/// When tracefs can't be used any more.
+pub fn guard(pid: u32, channel: Option<&GuestAddress>) -> Result<()> {
+    // Whoever stops a service tells all of its processes; the agent may still need its guard then.
+    let _ignored = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    let session = last_session(std::io::stdin().lock());
+    let removed = remove(pid);
+    if let (Some(channel), Some(session)) = (channel, session) {
+        last_word::send(channel, session);
+    }
+    removed
+}
+
+/// The last session that was noted before the pipe ended; None when that was over.
+fn last_session(mut pipe: impl Read) -> Option<u64> {
+    let (mut session, mut bytes) = (0, [0; 8]);
+    loop {
+        match pipe.read_exact(&mut bytes) {
+            Ok(()) => session = u64::from_ne_bytes(bytes),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return Some(session).filter(|session| *session != 0),
+        }
+    }
+}
+
+fn remove(pid: u32) -> Result<()> {
+    let tracefs = Tracefs::find()?;
+    let end = Instant::now() + REMOVING;
+    while !tracefs.remove_left_by(pid) && Instant::now() < end {
+        std::thread::sleep(BEFORE_NEXT_TRY);
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! Tells a host that its guest's agent was killed, over channels that stay open without one: ports and
+//! memory. Connections end with whoever made them.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use channel::{Control, GuestAddress, GuestMemory, GuestPorts};
+use wire::Message;
+
+use crate::answer::{boot_id, page_bytes, possible_cpus};
+use crate::error::Result;
+
+const KILLED: &str = "its agent was killed: pages that it had not sent yet are missing";
+/// How long a port may take to be given up by the agent.
+const OPENING: Duration = Duration::from_secs(5);
+/// How long after one try the next is made.
+const BEFORE_NEXT_TRY: Duration = Duration::from_millis(20);
+
+/// Tells it, if there is a way and somebody listens.
+pub(super) fn send(channel: &GuestAddress, session: u64) {
+    let sent = match channel {
+        GuestAddress::VirtioSerial => port().map_err(Into::into).map(Control::new),
+        GuestAddress::SharedMemory { at } => memory(at.as_deref()),
+        _ => return,
+    };
+    let message = Message::Refused(KILLED.into());
+    // Nobody is left to whom a failure could be told.
+    let _ = sent.and_then(|mut control| Ok(control.send(session, &message)?));
+}
+
+fn port() -> io::Result<channel::Stream> {
+    let end = Instant::now() + OPENING;
+    loop {
+        let ports = GuestPorts::find().ok_or(io::ErrorKind::NotFound)?;
+        match ports.control() {
+            Err(error) if Instant::now() < end => {
+                // The kernel lets one process at a time have a port.
+                if error.kind() == io::ErrorKind::NotFound {
+                    return Err(error);
+                }
+                std::thread::sleep(BEFORE_NEXT_TRY);
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Laid out as the agent has it, the memory keeps the pages that the host has not taken yet.
+fn memory(at: Option<&str>) -> Result<Control> {
+    let (cpus, page_bytes) = (possible_cpus()?, page_bytes()?);
+    let (rings, _pages) = GuestMemory::open(at)?.begin(cpus, page_bytes as usize, boot_id())?;
+    Ok(Control::in_memory(rings))
+}
