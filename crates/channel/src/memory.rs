@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -47,7 +47,10 @@ impl ControlRings {
     pub(crate) fn read(&mut self, buffer: &mut [u8], wait: Wait<'_>) -> io::Result<usize> {
         loop {
             match self.from.read(buffer) {
-                Received::Bytes(0) => pause(self.looks, wait)?,
+                Received::Bytes(0) => {
+                    self.from.check()?;
+                    pause(self.looks, wait)?;
+                }
                 Received::Bytes(read) => return Ok(read),
                 // What comes then begins with a message of its own; what is no message is skipped.
                 // A guest may write such again and again.
@@ -60,7 +63,10 @@ impl ControlRings {
         let mut rest = bytes;
         while !rest.is_empty() {
             match self.to.write(rest) {
-                Written::Bytes(0) => pause(ROOM_LOOKS, wait)?,
+                Written::Bytes(0) => {
+                    self.to.check()?;
+                    pause(ROOM_LOOKS, wait)?;
+                }
                 Written::Bytes(written) => rest = rest.get(written..).unwrap_or_default(),
                 // The other side has not seen the beginning. It may say so for ever.
                 Written::NewPeer => {
@@ -96,7 +102,8 @@ fn pause(looks: Duration, wait: Wait<'_>) -> io::Result<()> {
 /// The memory that a guest shares with its host.
 #[derive(Clone, Debug)]
 pub struct GuestMemory {
-    map: Arc<SharedMap>,
+    path: PathBuf,
+    map: Arc<Mutex<Arc<SharedMap>>>,
 }
 
 impl GuestMemory {
@@ -110,8 +117,18 @@ impl GuestMemory {
             Some(path) if path.starts_with('/') => PathBuf::from(path),
             address => device(address)?,
         };
-        let map = SharedMap::open(&path, Access::ReadWrite)?;
-        Ok(Self { map: Arc::new(map) })
+        let map = Arc::new(SharedMap::open(&path, Access::ReadWrite)?);
+        Ok(Self { path, map: Arc::new(Mutex::new(map)) })
+    }
+
+    /// The memory; mapped anew where its file was cut, or has another length now.
+    fn map(&self) -> io::Result<Arc<SharedMap>> {
+        let mut map = self.map.lock().unwrap_or_else(PoisonError::into_inner);
+        let len_bytes = std::fs::metadata(&self.path)?.len();
+        if map.check().is_err() || map.len_bytes() as u64 != len_bytes {
+            *map = Arc::new(SharedMap::open(&self.path, Access::ReadWrite)?);
+        }
+        Ok(Arc::clone(&map))
     }
 
     /// Begins anew: ends for control and for the pages of so many CPUs, in the part of the memory that
@@ -132,8 +149,9 @@ impl GuestMemory {
             mode: Mode::Keep,
             control_bytes: CONTROL_BYTES,
         };
-        let plan = plan.filling(agent_bytes(self.map.len_bytes())).map_err(io::Error::other)?;
-        let side = GuestSide::create(Arc::clone(&self.map), &plan, boot_id);
+        let map = self.map()?;
+        let plan = plan.filling(agent_bytes(map.len_bytes())).map_err(io::Error::other)?;
+        let side = GuestSide::create(map, &plan, boot_id);
         let side = side.map_err(io::Error::other)?;
         let control = ControlRings {
             to: side.to_host,

@@ -25,13 +25,24 @@ mod stored_frames;
 fn main() -> ExitCode {
     // Wrong arguments end in clap with exit code 2.
     let cli = Cli::read();
-    match run(&cli) {
+    match whole(run(&cli)) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             tell(&error);
             ExitCode::FAILURE
         }
+    }
+}
+
+/// A result is none where a file was cut while it was read, whatever else went well or wrong.
+fn whole(done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+    match (sys::check_mapped_files(), done) {
+        (Err(cut), Ok(_)) => Err(cut.into()),
+        // Said already.
+        (Err(_), Err(error)) if error.is::<sys::CutShort>() => Err(error),
+        (Err(cut), Err(error)) if !is_broken_pipe(&error) => Err(error.context(cut)),
+        (_, done) => done,
     }
 }
 

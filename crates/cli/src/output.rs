@@ -92,6 +92,7 @@ impl Output {
     /// # Errors
     /// When that fails, or a recording was cut while it was read.
     pub(crate) fn complete(mut self) -> anyhow::Result<()> {
+        sys::check_mapped_files()?;
         self.flush().context("cannot write the output")?;
         match self.0 {
             Kind::Replacement(file) => file.complete(),
@@ -130,6 +131,7 @@ impl io::Seek for Output {
 
 /// Writes a report where the arguments say, and completes the output.
 pub(crate) fn write(report: &dyn Report, args: &OutputArgs, mut out: Output) -> anyhow::Result<()> {
+    sys::check_mapped_files()?;
     let mut text = report.render(format(args));
     if args.format == FormatArg::Csv && args.output.is_none() && io::stdout().is_terminal() {
         text = printable::lines(&text).into_owned();

@@ -4,6 +4,7 @@
 //! writer begins a new stream, and the reader leaves out what it was not meant to see: nobody gets
 //! half of a message that was meant for somebody else. How messages are told apart is not known here.
 
+use std::io;
 use std::sync::Arc;
 
 use sys::SharedMap;
@@ -80,6 +81,14 @@ impl ByteProducer {
         SharedMap::publish();
     }
 
+    /// Whether the memory still reaches the other side.
+    ///
+    /// # Errors
+    /// When its file was cut while it was mapped.
+    pub fn check(&self) -> io::Result<()> {
+        self.map.check()
+    }
+
     /// Writes as many of the bytes as there is room for. Never waits.
     pub fn write(&mut self, bytes: &[u8]) -> Sent {
         let peer = self.map.load(self.way.peer);
@@ -140,6 +149,14 @@ impl ByteConsumer {
     pub(crate) fn new(map: Arc<SharedMap>, way: Way, listen: Listen) -> Self {
         let tail = map.load(way.word(control::TAIL));
         Self { map, way, listen, tail, stream: 0, is_ours: false }
+    }
+
+    /// Whether the memory still reaches the other side.
+    ///
+    /// # Errors
+    /// When its file was cut while it was mapped.
+    pub fn check(&self) -> io::Result<()> {
+        self.map.check()
     }
 
     /// Reads what there is, as far as `into` has room. Never waits.

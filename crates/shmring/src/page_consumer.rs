@@ -146,6 +146,14 @@ impl PageConsumer {
         }
     }
 
+    /// Whether the memory still reaches the other side.
+    ///
+    /// # Errors
+    /// When its file was cut while it was mapped.
+    pub fn check(&self) -> io::Result<()> {
+        self.map.check()
+    }
+
     /// The CPU whose ring this is.
     #[must_use]
     pub fn cpu(&self) -> usize {

@@ -1,10 +1,16 @@
 //! A whole file as a byte slice, mapped where the system can, read where it can't (pipes).
+//!
+//! Whoever may write to a file may cut it short while it is read. The process survives that, and
+//! [`check_mapped_files`] tells.
 
 use std::fs::File;
 use std::io::Read;
 use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::cut::Watched;
 
 /// Pipes and other inputs that can't be mapped are read into memory up to this many bytes.
 const MAX_UNMAPPED_BYTES: u64 = 4 << 30;
@@ -34,9 +40,69 @@ pub enum OpenError {
     },
 }
 
+/// A file lost bytes while it was read: what was read of it since may be zeros.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} {}", path.display(), self.what())]
+pub struct CutShort {
+    /// The file.
+    pub path: PathBuf,
+    /// Where the first byte is missing.
+    pub offset: u64,
+    /// How long the file was when it was opened.
+    pub was_bytes: u64,
+    /// How long it is now.
+    pub is_bytes: u64,
+}
+
+impl CutShort {
+    fn what(&self) -> String {
+        let Self { offset, was_bytes, is_bytes, .. } = self;
+        if is_bytes < was_bytes {
+            return format!(
+                "was cut from {was_bytes} to {is_bytes} bytes while it was read: nothing is known from \
+                 offset {offset} on"
+            );
+        }
+        format!("could not be read at offset {offset} while it was mapped")
+    }
+}
+
+/// Mapped files, and those that were cut while they were.
+static MAPPED: Mutex<Vec<Arc<Mapped>>> = Mutex::new(Vec::new());
+
+/// Whether all files that are mapped, or have been, had all their bytes for as long as they were.
+///
+/// # Errors
+/// The first that had not.
+pub fn check_mapped_files() -> Result<(), CutShort> {
+    let mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    mapped.iter().find_map(|one| one.cut_short()).map_or(Ok(()), Err)
+}
+
+#[derive(Debug)]
+struct Mapped {
+    // Dropped first: the mapping must not be watched longer than it is there.
+    watched: Watched,
+    map: memmap2::Mmap,
+    file: File,
+    path: PathBuf,
+}
+
+impl Mapped {
+    fn cut_short(&self) -> Option<CutShort> {
+        let was_bytes = self.map.len() as u64;
+        let is_bytes = self.file.metadata().ok()?.len();
+        // A last page that is cut in its middle has zeros without any fault.
+        let cut = (is_bytes < was_bytes).then_some(is_bytes);
+        let missing = self.watched.missing_at().map(|at| at as u64);
+        let offset = cut.into_iter().chain(missing).min()?;
+        Some(CutShort { path: self.path.clone(), offset, was_bytes, is_bytes })
+    }
+}
+
 #[derive(Debug)]
 enum Bytes {
-    Mapped(memmap2::Mmap, File),
+    Mapped(Arc<Mapped>),
     Read(Vec<u8>),
 }
 
@@ -44,6 +110,17 @@ enum Bytes {
 #[derive(Debug)]
 pub struct FileMap {
     bytes: Bytes,
+}
+
+impl Drop for FileMap {
+    fn drop(&mut self) {
+        let Bytes::Mapped(own) = &self.bytes else { return };
+        // What is known of it would be lost.
+        if own.cut_short().is_none() {
+            let mut all = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
+            all.retain(|one| !Arc::ptr_eq(one, own));
+        }
+    }
 }
 
 impl FileMap {
@@ -62,13 +139,17 @@ impl FileMap {
             let bytes = read_all(file, path)?;
             return Ok(Self { bytes: Bytes::Read(bytes) });
         }
-        // SAFETY: the mapping is private and read-only, and only ever lent as `&[u8]`. A recording
-        // is not written any more once it is analysed; a process that rewrites it meanwhile changes
-        // the numbers read, and one that truncates it ends this process with SIGBUS. No memory of
-        // this process other than the mapping is reachable either way, and every reader checks
-        // bounds against the length taken here.
-        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io)?;
-        Ok(Self { bytes: Bytes::Mapped(map, file) })
+        // SAFETY: the mapping is private and read-only: this process can't change it. Others that
+        // write to the file may, which no mapping prevents: bytes read twice may then differ. They are
+        // only ever lent as `&[u8]`, nothing that is unsafe depends on their values, and every reader
+        // checks bounds against the length taken here. Pages that the file loses become zeros.
+        let map = unsafe { memmap2::MmapOptions::new().map_copy_read_only(&file) }.map_err(io)?;
+        // SAFETY: the mapping is this value's, and is dropped after the watch. That bytes may change
+        // was said above.
+        let watched = unsafe { Watched::new(map.as_ptr(), map.len(), false) }.map_err(io)?;
+        let mapped = Arc::new(Mapped { watched, map, file, path: path.to_owned() });
+        MAPPED.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&mapped));
+        Ok(Self { bytes: Bytes::Mapped(mapped) })
     }
 }
 
@@ -76,7 +157,7 @@ impl FileMap {
     /// The `len` bytes at `offset`, read into `buffer` unless they are in memory already.
     ///
     /// For bulk data this beats touching the mapping: no page table has to be filled, the bytes
-    /// arrive in the cache, and a file cut short meanwhile is an error in place of a SIGBUS.
+    /// arrive in the cache, and a file cut short meanwhile is an error at once.
     ///
     /// # Errors
     /// When the file ends before, or can't be read.
@@ -87,14 +168,14 @@ impl FileMap {
         buffer: &'a mut Vec<u8>,
     ) -> std::io::Result<&'a [u8]> {
         match &self.bytes {
-            Bytes::Mapped(_, file) => {
+            Bytes::Mapped(mapped) => {
                 // The length was checked against the file's when its recording was opened; growth
                 // by steps is not needed.
                 if buffer.len() < len {
                     buffer.resize(len, 0);
                 }
                 let buffer = buffer.get_mut(..len).unwrap_or_default();
-                file.read_exact_at(buffer, offset)?;
+                mapped.file.read_exact_at(buffer, offset)?;
                 Ok(buffer)
             }
             Bytes::Read(bytes) => usize::try_from(offset)
@@ -128,8 +209,34 @@ impl Deref for FileMap {
 
     fn deref(&self) -> &[u8] {
         match &self.bytes {
-            Bytes::Mapped(map, _) => map,
+            Bytes::Mapped(mapped) => &mapped.map,
             Bytes::Read(bytes) => bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_cut_while_it_is_mapped_is_told() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (to, offset) in [(0, 0), (5000, 5000), (99_999, 99_999)] {
+            std::fs::write(file.path(), vec![7; 100_000]).unwrap();
+            let map = FileMap::open(file.path()).unwrap();
+            let told = |map: &FileMap| match &map.bytes {
+                Bytes::Mapped(mapped) => mapped.cut_short(),
+                Bytes::Read(_) => None,
+            };
+            assert_eq!((map.last(), told(&map)), (Some(&7), None));
+            file.as_file().set_len(to).unwrap();
+            assert_eq!((map.len(), map.last()), (100_000, Some(&0)));
+            let cut = told(&map).unwrap();
+            assert_eq!((cut.offset, cut.was_bytes, cut.is_bytes), (offset, 100_000, to));
+            drop(map);
+            assert_eq!(check_mapped_files().unwrap_err().path, file.path());
+            MAPPED.lock().unwrap().clear();
         }
     }
 }

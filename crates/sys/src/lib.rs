@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code, reason = "this crate exists to hold the workspace's unsafe code")]
 
+mod cut;
 mod file_map;
 pub mod guest_instructions;
 #[cfg(target_arch = "x86_64")]
@@ -14,7 +15,7 @@ mod tsc;
 mod tsc_conversion;
 pub mod vsock;
 
-pub use file_map::{FileMap, OpenError};
+pub use file_map::{CutShort, FileMap, OpenError, check_mapped_files};
 #[cfg(target_arch = "x86_64")]
 pub use guest_instructions::time_stamp_counter;
 pub use physical_page::PhysicalPage;

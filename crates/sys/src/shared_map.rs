@@ -8,10 +8,12 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 
 use memmap2::{MmapOptions, MmapRaw};
+
+use crate::cut::Watched;
 
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
@@ -32,15 +34,19 @@ pub enum Access {
 /// little-endian.
 #[derive(Debug)]
 pub struct SharedMap {
+    // Dropped first: the mapping must not be watched longer than it is there.
+    watched: Option<Watched>,
     map: MmapRaw,
     access: Access,
+    /// The file, where that is known.
+    path: PathBuf,
 }
 
 impl SharedMap {
     /// Maps the file at `path` whole, and touches every page of it: no access faults later.
     ///
-    /// A file that somebody truncates while it is mapped ends this process with SIGBUS. A guest
-    /// can't do that to the file behind its memory; keep others away by the file's mode.
+    /// What somebody truncates while it is mapped becomes memory of this process alone, of zeros:
+    /// [`SharedMap::check`] tells.
     ///
     /// # Errors
     /// When the file can't be opened or mapped.
@@ -82,7 +88,13 @@ impl SharedMap {
             Access::Read => options.map_raw_read_only(file)?,
             Access::ReadWrite => options.map_raw(file)?,
         };
-        Ok(Self { map, access })
+        // SAFETY: the mapping is this value's, and is dropped after the watch. No reference to it is
+        // ever lent, and whatever its words become is a value.
+        let watched = unsafe { Watched::new(map.as_ptr(), len, access == Access::ReadWrite) }?;
+        // The kernel knows the name of what is open.
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let path = path.unwrap_or_default();
+        Ok(Self { watched: Some(watched), map, access, path })
     }
 
     /// Memory of this process with a copy of `bytes`: a region that was saved, or made up.
@@ -92,7 +104,8 @@ impl SharedMap {
     pub fn of_bytes(bytes: &[u8]) -> io::Result<Self> {
         let mut map = MmapOptions::new().len(bytes.len()).map_anon()?;
         map.copy_from_slice(bytes);
-        Ok(Self { map: map.into(), access: Access::ReadWrite })
+        let (map, path) = (map.into(), PathBuf::new());
+        Ok(Self { watched: None, map, access: Access::ReadWrite, path })
     }
 
     /// Populating a shared mapping only reads its pages; file systems that track writes would still
@@ -117,6 +130,20 @@ impl SharedMap {
                 std::hint::black_box(self.load(at));
             }
         }
+    }
+
+    /// Whether the file still was behind the memory when that was last accessed.
+    ///
+    /// # Errors
+    /// When it was cut: nothing reaches the other side any more.
+    pub fn check(&self) -> io::Result<()> {
+        let Some(offset) = self.watched.as_ref().and_then(Watched::missing_at) else {
+            return Ok(());
+        };
+        let path = self.path.display();
+        Err(io::Error::other(format!(
+            "the shared memory {path} was cut while it was mapped: offset {offset:#x} is missing"
+        )))
     }
 
     /// Length of the mapping.
@@ -350,6 +377,24 @@ mod tests {
         let target = tempfile::tempfile().unwrap();
         one.write_to(target.as_fd(), 0, 4096).unwrap();
         assert_eq!(target.metadata().unwrap().len(), 4096);
+    }
+
+    #[test]
+    fn memory_that_is_cut_is_told_and_ends_nothing() {
+        for access in [Access::Read, Access::ReadWrite] {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            file.as_file().set_len(1 << 20).unwrap();
+            let map = SharedMap::open(file.path(), access).unwrap();
+            map.check().unwrap();
+            file.as_file().set_len(4096).unwrap();
+            map.store(8, 1);
+            map.check().unwrap();
+            map.store(0x80_000, 1);
+            assert_eq!(map.load(0x80_000), u64::from(access == Access::ReadWrite));
+            let told = map.check().unwrap_err().to_string();
+            let name = file.path().to_str().unwrap();
+            assert!(told.contains(name) && told.contains("0x80000"), "{told}");
+        }
     }
 
     /// Faults of the calling thread, minor and major.

@@ -7,6 +7,7 @@ mod align;
 mod boot;
 mod calls;
 mod cpu;
+mod cut;
 mod diff;
 mod errors;
 mod events;

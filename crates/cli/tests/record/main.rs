@@ -5,6 +5,7 @@
 
 mod agent;
 mod allowed;
+mod cut_memory;
 mod faults;
 mod guests;
 mod killed_agents;

@@ -162,6 +162,9 @@ fn take_rings(mut rings: Vec<PageConsumer>, files: &GuestFiles, stop: &Signal) -
                 files.add_in_order(cpu, taken.missed_pages, page);
             }
         }
+        if !found {
+            rings.iter().try_for_each(PageConsumer::check)?;
+        }
         if is_over && !found {
             return sound(&rings);
         }
