@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use channel::{PageSink, Sent, Signal, Wait};
 use tracefs::RawPages;
@@ -55,10 +55,6 @@ pub(crate) struct Pump {
 /// keeps recording meanwhile, and counts what it has no room for.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
-/// Pages that are not full are sent, too, where less may be lost than this: each has a page's cost,
-/// however little is on it.
-const PARTS_BELOW: Duration = Duration::from_secs(1);
-
 impl Pump {
     /// Begins to move pages.
     pub(crate) fn start(
@@ -91,7 +87,7 @@ struct Mover {
     cpu: u32,
     from: RawPages,
     to: Arc<Mutex<PageSink>>,
-    /// How long pages may stay in the kernel's buffer.
+    /// How long events may stay in the kernel's buffer.
     flush: Option<Duration>,
     signals: Signals,
     counts: Arc<Counts>,
@@ -108,15 +104,19 @@ impl Mover {
     }
 
     fn pump(&mut self) -> io::Result<()> {
+        let mut flushed = Instant::now();
         loop {
-            let woken = self.from.wait(self.signals.stop.fd(), self.flush)?;
+            // From one flush to the next, however often full pages wake this thread in between.
+            let left = self.flush.map(|flush| flush.saturating_sub(flushed.elapsed()));
+            let woken = self.from.wait(self.signals.stop.fd(), left)?;
             self.counts.wakeups.fetch_add(1, Ordering::Relaxed);
             while self.send()? {}
             if woken.other {
                 return self.rest();
             }
-            if !woken.pages && self.flush.is_some_and(|flush| flush < PARTS_BELOW) {
+            if self.flush.is_some_and(|flush| flushed.elapsed() >= flush) {
                 self.part()?;
+                flushed = Instant::now();
             }
         }
     }

@@ -33,8 +33,8 @@ pub struct InGuests {
     pub filters: Vec<String>,
     /// Take what the guest's kernel has recorded since it booted, in place of a new recording.
     pub boot: bool,
-    /// How long events stay in a guest's kernel at most; unset: full pages a second. Shorter, pages
-    /// that are not full leave it, too.
+    /// How long events stay in a guest's kernel at most, also on pages that are not full; unset: a
+    /// second.
     pub flush: Option<Duration>,
     /// Size of each CPU's buffer in a guest's kernel; unset: by the number of CPUs.
     pub buffer_kib: Option<u32>,
@@ -55,8 +55,9 @@ pub const USUAL_QUOTA_BYTES: u64 = 16 << 30;
 const GUESTS_BEGIN: Duration = Duration::from_secs(30);
 /// How often guests say how they are going.
 const STATUS_MS: u32 = 1000;
-/// How long full pages stay in a guest: so much is lost when it crashes.
-const FLUSH_MS: u32 = 1000;
+/// How long events stay in a guest: so much is lost when it crashes. Not quite a second: only then the
+/// first agents send pages that are not full, too.
+const FLUSH_MS: u32 = 999;
 
 /// A guest that can be recorded, by either agent.
 #[derive(Debug)]
@@ -281,9 +282,12 @@ fn filter(text: &str) -> EventFilter {
     EventFilter { event: event.to_owned(), filter: filter.trim().to_owned() }
 }
 
-/// At least one: none is no limit.
+/// At least one: none is no limit. A second is what it is when nobody says otherwise.
 fn milliseconds(time: Duration) -> u32 {
-    u32::try_from(time.as_millis()).unwrap_or(u32::MAX).max(1)
+    match u32::try_from(time.as_millis()).unwrap_or(u32::MAX).max(1) {
+        1000 => FLUSH_MS,
+        other => other,
+    }
 }
 
 /// What a guest is asked for.

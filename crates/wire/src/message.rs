@@ -93,8 +93,9 @@ pub struct Start {
     pub kallsyms: bool,
     /// How often the guest says how it is going; 0: never.
     pub status_ms: u32,
-    /// How long full pages may stay in the guest's kernel before they are sent; 0: until its buffer
-    /// is half full.
+    /// How long events may stay in the guest's kernel before they are sent, also those on pages that are
+    /// not full; 0: until its buffer is half full. Agents of the first version keep pages that are not
+    /// full unless it is less than 1000.
     pub flush_ms: u32,
     /// Take what the kernel has recorded since it booted, by its own command line, in place of a new
     /// recording.

@@ -86,7 +86,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, requires = "guests", conflicts_with_all = ["guest_events", "guest_kprobes", "guest_tracer"])]
     pub(crate) guest_boot: bool,
     /// Take events out of guests' kernels after so long at most, also from pages that are not full:
-    /// so little is missing when a guest goes down [default: full pages, a second]
+    /// so little is missing when a guest goes down [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "guests")]
     pub(crate) guest_flush: Option<Duration>,
     /// Size of each CPU's buffer in guests' kernels, in KiB

@@ -3,9 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use crate::agent::{Agent, signal};
-use crate::tool::{TRACEFS, command, left, turn, wait_until};
+use crate::ports::Ports;
+use crate::tool::{TRACEFS, command, left, run, turn, wait_until};
 
 /// An instance of tracefs that a process has, or had.
 fn instance(pid: u32) -> PathBuf {
@@ -30,7 +34,7 @@ fn an_agent_that_is_killed_leaves_no_tracing_on() {
     let folder = tempfile::tempdir().unwrap();
     let channel = format!("unix:{}", folder.path().join("agent").display());
     let agent = Agent::start(&channel);
-    let mut recorder = begin(&channel, &folder.path().join("s"));
+    let recorder = begin(&channel, &folder.path().join("s"));
     let instance = instance(agent.pid());
     assert!(instance.exists());
     // As a service manager does it that gives all processes of a service a chance to end.
@@ -41,8 +45,7 @@ fn an_agent_that_is_killed_leaves_no_tracing_on() {
     wait_until("its instance stays", || !instance.exists());
     assert!(left().iter().all(|name| *name == format!("hyperscope-{}", recorder.id())));
     wait_until("its guard stays", || !Path::new(&format!("/proc/{}", guards[0])).exists());
-    signal(recorder.id(), "INT");
-    recorder.wait().unwrap();
+    end(recorder);
     assert_eq!(left(), Vec::<String>::new());
 }
 
@@ -62,4 +65,69 @@ fn an_agent_removes_at_its_start_what_another_left() {
     let folder = tempfile::tempdir().unwrap();
     let _agent = Agent::start(&format!("unix:{}", folder.path().join("agent").display()));
     wait_until("they stay", || instances.iter().all(|instance| !instance.exists()));
+}
+
+#[test]
+fn what_is_older_than_a_flush_survives_an_agent_that_is_killed() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let channel = format!("unix:{}", folder.path().join("agent").display());
+    let (agent, session) = (Agent::start(&channel), folder.path().join("s"));
+    let recorder = begin(&channel, &session);
+    // Few events: they fill no page.
+    let begun = Instant::now();
+    let mut marks = Vec::new();
+    while begun.elapsed() < Duration::from_secs(5) {
+        let mut mark = Command::new("true").spawn().unwrap();
+        marks.push((mark.id(), Instant::now()));
+        mark.wait().unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    agent.signal("KILL");
+    let killed = Instant::now();
+    end(recorder);
+    let events =
+        run(&["events", "--format", "jsonl", session.join("guest-g.dat").to_str().unwrap()]);
+    let pids: Vec<u64> = events
+        .stdout
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).unwrap()["pid"].as_u64())
+        .collect();
+    // The flush of a second, and one for a machine that is busy.
+    let old = |mark: &&(u32, Instant)| killed - mark.1 > Duration::from_secs(2);
+    let missing: Vec<_> =
+        marks.iter().filter(old).filter(|(pid, _)| !pids.contains(&u64::from(*pid))).collect();
+    assert!(marks.iter().filter(old).count() > 10 && missing.is_empty(), "{missing:?} {pids:?}");
+}
+
+#[test]
+fn a_host_behind_memory_or_ports_hears_at_once_that_the_agent_was_killed() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let memory = folder.path().join("memory");
+    fs::File::create(&memory).unwrap().set_len(4 << 20).unwrap();
+    let channel = format!("shm:{}", memory.display());
+    hears_of_killed(&channel, &Agent::start(&channel), &folder.path().join("by-memory"));
+    let Some((ports, agent)) = Ports::with_agent() else { return };
+    hears_of_killed(&ports.channel(), &agent, &folder.path().join("by-ports"));
+}
+
+/// Kills an agent in the middle of a recording, which has to end when it was to, long before anybody
+/// would take a silent agent for dead.
+fn hears_of_killed(channel: &str, agent: &Agent, session: &Path) {
+    let recorder = begin(channel, session);
+    agent.signal("KILL");
+    std::thread::sleep(Duration::from_secs(2));
+    let ended = Instant::now();
+    end(recorder);
+    let took = ended.elapsed();
+    let told = fs::read_to_string(session.join("session.json")).unwrap();
+    assert!(told.contains("its agent was killed"), "{channel}: {told}");
+    assert!(took < Duration::from_secs(15), "{channel}: {took:?}");
+}
+
+/// Ends a recorder.
+fn end(mut recorder: Child) {
+    signal(recorder.id(), "INT");
+    recorder.wait().unwrap();
 }

@@ -9,6 +9,7 @@ mod cut_memory;
 mod faults;
 mod guests;
 mod killed_agents;
+mod ports;
 mod recordings;
 mod refusals;
 mod tool;
