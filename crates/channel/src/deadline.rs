@@ -17,6 +17,12 @@ impl Deadline {
         Self(now.checked_add(time.min(FOR_EVER)).unwrap_or(now))
     }
 
+    /// The deadline so long after this one.
+    #[must_use]
+    pub fn later_by(self, time: Duration) -> Self {
+        Self(self.0.checked_add(time.min(FOR_EVER)).unwrap_or(self.0))
+    }
+
     /// Time that is left; none when it has passed.
     #[must_use]
     pub fn left(self) -> Duration {

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
+use crate::stream::Wait;
+
 /// A signal that all its copies see.
 #[derive(Clone, Debug)]
 pub struct Signal(Arc<OwnedFd>);
@@ -20,7 +22,7 @@ impl Signal {
         Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
     }
 
-    /// Can be read once it is given: what a [`crate::Wait`] ends with.
+    /// Can be read once it is given: what a [`Wait`] ends with.
     #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -37,6 +39,19 @@ impl Signal {
         let most = Timespec::try_from(most).ok();
         let mut fds = [PollFd::new(&*self.0, PollFlags::IN)];
         poll(&mut fds, most.as_ref()).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Waits until it is given, at most as long as `wait` says; whether it is.
+    pub fn wait_within(&self, wait: Wait<'_>) -> bool {
+        let own = PollFd::new(&*self.0, PollFlags::IN);
+        let stops = wait.stop().iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN));
+        let mut fds: Vec<_> = std::iter::once(own).chain(stops).collect();
+        loop {
+            match poll(&mut fds, Timespec::try_from(wait.left()).ok().as_ref()) {
+                Err(rustix::io::Errno::INTR) => {}
+                _ => return self.is_given(),
+            }
+        }
     }
 
     /// Gives it, to whoever waits for it now or asks later.

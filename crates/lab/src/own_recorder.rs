@@ -24,6 +24,8 @@ const FOLDER: &str = "/tmp/record.hscope";
 const BEGUN: &str = "hyperscope: recording";
 /// What it says once a guest that it waited for is recorded.
 const TAKEN: &str = "is recorded";
+/// How long it waits for its guest after the end: one that is emulated in an emulated machine is slow.
+const GUEST_WAIT: &str = "180s";
 /// What it says of a guest that is gone.
 const WENT_DOWN: &str = "its VM has ended";
 /// The signal that ends it (SIGINT).
@@ -182,6 +184,7 @@ fn words(record: &Record, memory: Option<&str>) -> Vec<String> {
         words.extend(flush.into_iter().flatten());
         words.extend(record.guest_boot.then(|| "--guest-boot".into()));
         words.extend(["--guest-buffer".into(), record.buffer_kib.to_string()]);
+        words.extend(["--guest-wait", GUEST_WAIT].map(str::to_owned));
         let named = |event: &String| ["--guest-event".to_owned(), event.clone()];
         words.extend(record.guest_events.iter().flat_map(named));
     }

@@ -1,7 +1,7 @@
 //! Makes one trace.dat of the pages of all CPUs.
 
 use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 
 use folder::Folder;
 use tracedat::{
@@ -36,8 +36,8 @@ pub(crate) struct About<'a> {
     pub(crate) cmdlines: Vec<u8>,
 }
 
-/// Told of bytes written.
-pub(crate) type Tick<'a> = &'a dyn Fn(u64);
+/// Told of bytes written; an error has it leave the file.
+pub(crate) type Tick<'a> = &'a dyn Fn(u64) -> io::Result<()>;
 
 /// Writes a trace.dat of this name into a folder, from the pages in another. It is on the disk when
 /// this returns: pages can be removed then.
@@ -88,9 +88,9 @@ struct Ticking<'a> {
 }
 
 impl Read for Ticking<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(buffer)?;
-        (self.tick)(read as u64);
+        (self.tick)(read as u64)?;
         Ok(read)
     }
 }

@@ -1,16 +1,17 @@
 //! Guests that are not up yet when a recording begins: asked again and again until they answer. What
 //! they have recorded since they booted is taken then.
 
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use channel::Signal;
+use channel::{Deadline, Signal, Wait};
 
+use crate::ending::Ending;
 use crate::error::{RecordError, Result, with_causes};
 use crate::guests::{self, Guests, SharedGuests};
 use crate::plan::Plan;
 use crate::pump::stop_signal;
 use crate::session_folder::SessionFolder;
+use crate::task::{Outcome, Task};
 
 /// How long after one try the next is made.
 const BETWEEN_TRIES: Duration = Duration::from_millis(500);
@@ -19,7 +20,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct Awaited {
     stop: Signal,
-    thread: JoinHandle<Vec<String>>,
+    task: Task<Vec<String>>,
 }
 
 /// What the thread knows.
@@ -31,6 +32,7 @@ struct Waiter {
     trace_id: u64,
     to: SharedGuests,
     stop: Signal,
+    ending: Ending,
 }
 
 /// A guest that has not answered yet.
@@ -48,19 +50,32 @@ impl Awaited {
         host_clock: String,
         trace_id: u64,
         to: SharedGuests,
+        ending: &Ending,
     ) -> Result<Self> {
         let stop = stop_signal()?;
-        let (plan, session) = (plan.clone(), folder.clone());
-        let waiter = Waiter { plan, folder: session, host_clock, trace_id, to, stop: stop.clone() };
-        let thread = thread::Builder::new().name("awaited".into()).spawn(move || waiter.run());
-        let thread = thread.map_err(RecordError::io("wait for the guests of", folder.path()))?;
-        Ok(Self { stop, thread })
+        let waiter = Waiter {
+            plan: plan.clone(),
+            folder: folder.clone(),
+            host_clock,
+            trace_id,
+            to,
+            stop: stop.clone(),
+            ending: ending.clone(),
+        };
+        let task = Task::spawn("awaited".into(), move || waiter.run());
+        let task = task.map_err(RecordError::io("wait for the guests of", folder.path()))?;
+        Ok(Self { stop, task })
     }
 
-    /// Waits no longer; what is to be said of guests that are not recorded.
-    pub(crate) fn end(self) -> Vec<String> {
+    /// Waits no longer; what is to be said of guests that are not recorded, as far as that is known
+    /// by then.
+    pub(crate) fn end(self, until: Deadline) -> Vec<String> {
         self.stop.give();
-        self.thread.join().unwrap_or_else(|_| vec!["the thread that waited panicked".into()])
+        match self.task.end(Wait::until(until)) {
+            Outcome::Done(faults) => faults,
+            Outcome::Panicked => vec!["the thread that waited for guests panicked".into()],
+            Outcome::StillBusy => vec!["guests that did not answer yet are not recorded".into()],
+        }
     }
 }
 
@@ -82,7 +97,8 @@ impl Waiter {
     fn is_absent(&self, guest: &mut Absent, faults: &mut Vec<String>) -> bool {
         let asked = std::slice::from_ref(&guest.asked);
         let what = &self.plan.in_guests;
-        let ready = match guests::connect(asked, what, &self.host_clock, self.trace_id) {
+        let (clock, stop) = (&self.host_clock, &self.stop);
+        let ready = match guests::connect(asked, what, clock, self.trace_id, stop) {
             Ok(ready) => ready,
             Err(error) => {
                 guest.why = with_causes(&error);
@@ -95,7 +111,7 @@ impl Waiter {
             return false;
         }
         let mut begun = Guests::default();
-        let began = begun.begin(ready, what, &self.host_clock, &self.folder);
+        let began = begun.begin(ready, what, clock, &self.folder, stop, &self.ending);
         // One that failed to begin has said why, and may have sent something all the same.
         self.to.lock().add(begun);
         faults.extend(began.err().map(|error| with_causes(&error)));

@@ -81,6 +81,12 @@ pub enum RecordError {
         /// Those VMs.
         vms: Vec<String>,
     },
+    /// Somebody ended it before it had begun.
+    #[error("stopped before anything was recorded")]
+    Interrupted,
+    /// Somebody had it leave what it wrote, a second time.
+    #[error("stopped a second time: the recording is left as it was written")]
+    Left,
     /// Something that makes no sense.
     #[error("{0}")]
     Usage(String),

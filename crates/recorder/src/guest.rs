@@ -13,11 +13,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use channel::{Control, Heard, HostAddress, HostMemory, PageConsumer, PortSockets, Stream, Wait};
+use channel::{
+    Control, Deadline, Heard, HostAddress, HostMemory, PageConsumer, PortSockets, Stream, Wait,
+};
 use folder::Folder;
 use tracefs::FunctionTracer;
 use wire::{GuestHello, Message};
 
+use crate::ending::{Ending, StartLimit};
 use crate::error::{RecordError, Result};
 use crate::guests::{self, InGuests};
 use crate::vm_memory::open_memory;
@@ -33,7 +36,7 @@ pub(crate) use self::recorded::{GuestRecorded, HostClock, Parts, TSC};
 pub(crate) use self::texts::GuestTexts;
 
 /// How long an agent may take to answer.
-const ANSWER: Duration = Duration::from_secs(10);
+pub(crate) const ANSWER: Duration = Duration::from_secs(10);
 /// How long connections may take.
 const CONNECT: Duration = Duration::from_secs(5);
 /// CPUs that a guest may have; Linux stops at 8192.
@@ -67,6 +70,7 @@ pub(crate) struct Recorded {
     files: Arc<GuestFiles>,
     receivers: Arc<Receivers>,
     conversation: Conversation,
+    ending: Ending,
     tracer: Option<FunctionTracer>,
 }
 
@@ -82,20 +86,20 @@ pub(crate) fn make_pages_folder(session: &Folder, name: &str) -> Result<Folder> 
 }
 
 impl Ready {
-    /// Connects to a guest's agent and asks who it is.
+    /// Connects to a guest's agent and asks who it is, within a limit for all of that.
     ///
     /// # Errors
     /// When nobody answers, or speaks another version of the protocol.
-    pub(crate) fn connect(address: GuestAddress, session: u64) -> Result<Self> {
+    pub(crate) fn connect(address: GuestAddress, session: u64, limit: &StartLimit) -> Result<Self> {
         let failed = |source| RecordError::Guest { name: address.name.clone(), source };
-        let (mut control, mut rings) = open(&address).map_err(failed)?;
-        control.send(session, &Message::HostHello).map_err(failed)?;
-        let hello = hello(&mut control, session).map_err(failed)?;
+        let (mut control, mut rings) = open(&address, limit).map_err(failed)?;
+        let hello = limit.at_most(ANSWER).wait(|wait| ask(&mut control, session, wait));
+        let hello = hello.map_err(failed)?;
         check(&hello).map_err(|text| failed(io::Error::other(text)))?;
         let streams = if rings.is_empty() { hello.streams } else { 0 };
-        let streams = (0..streams).map(|at| page_stream(&address.channel, session, at));
+        let streams = (0..streams).map(|at| page_stream(&address.channel, session, at, limit));
         let streams = streams.collect::<io::Result<_>>().map_err(failed)?;
-        receiver::discard(&mut rings);
+        receiver::discard(&mut rings, limit);
         Ok(Self { address, control, session, hello, streams, rings })
     }
 
@@ -107,10 +111,10 @@ impl Ready {
         address: GuestAddress,
         mut control: Control,
         session: u64,
+        limit: &StartLimit,
     ) -> Result<Self> {
         let failed = |source| RecordError::Guest { name: address.name.clone(), source };
-        control.send(session, &Message::HostHello).map_err(failed)?;
-        let hello = hello(&mut control, session).map_err(failed)?;
+        let hello = limit.wait(|wait| ask(&mut control, session, wait)).map_err(failed)?;
         check(&hello).map_err(|text| failed(io::Error::other(text)))?;
         Ok(Self { address, control, session, hello, streams: Vec::new(), rings: Vec::new() })
     }
@@ -149,8 +153,10 @@ impl Ready {
         what: &InGuests,
         clock: Option<String>,
         session: &Folder,
+        limit: &StartLimit,
+        ending: &Ending,
     ) -> Result<Recorded> {
-        self.begin_with(what, clock, session, |_| {})
+        self.begin_with(what, clock, session, limit, ending, |_| {})
     }
 
     /// The same; `attached` is given what takes page streams, before the guest is told to make any.
@@ -159,6 +165,8 @@ impl Ready {
         what: &InGuests,
         clock: Option<String>,
         session: &Folder,
+        limit: &StartLimit,
+        ending: &Ending,
         attached: impl FnOnce(&Arc<Receivers>),
     ) -> Result<Recorded> {
         let name = self.address.name.clone();
@@ -170,17 +178,19 @@ impl Ready {
             big_endian: self.hello.big_endian,
         };
         let files = Arc::new(GuestFiles::new(folder.clone(), self.hello.cpus, shape, what.quota()));
-        let receivers = Arc::new(Receivers::new(self.session, Arc::clone(&files))?);
+        let (number, streams) = (self.session, self.hello.streams);
+        let receivers = Receivers::new(number, Arc::clone(&files), streams, ending)?;
+        let receivers = Arc::new(receivers);
         for stream in self.streams {
             receivers.add(stream).map_err(failed)?;
         }
         receivers.add_rings(self.rings).map_err(failed)?;
         attached(&receivers);
         let start = Message::Start(Box::new(guests::start(what, clock)));
-        self.control.send(self.session, &start).map_err(failed)?;
+        limit.wait(|wait| self.control.send_within(number, &start, wait)).map_err(failed)?;
         let vmm = self.address.vm.as_ref().map(|vm| vm.pid);
-        let conversation =
-            Conversation::begin(self.control, self.session, folder.clone(), vmm).map_err(failed)?;
+        let conversation = Conversation::begin(self.control, number, folder.clone(), vmm, ending);
+        let conversation = conversation.map_err(failed)?;
         Ok(Recorded {
             channel: self.address.channel,
             vm: self.address.vm,
@@ -191,6 +201,7 @@ impl Ready {
             files,
             receivers,
             conversation,
+            ending: ending.clone(),
             tracer: what.tracer.clone(),
         })
     }
@@ -207,13 +218,27 @@ impl Recorded {
         &self.name
     }
 
-    /// Has the guest stop, and waits for what it still has to send.
+    /// Has the guest stop, and waits until then for what it still has to send.
+    pub(crate) fn end_by(self, until: Deadline) -> GuestRecorded {
+        self.ending.begin(until);
+        self.end()
+    }
+
+    /// Whether it has said all that it will, waiting for that as long as `wait` says.
+    pub(crate) fn is_over(&self, wait: Wait<'_>) -> bool {
+        self.conversation.is_over(wait)
+    }
+
+    /// Waits for what the guest still has to send, once the end has begun.
     pub(crate) fn end(self) -> GuestRecorded {
-        let ended = self.conversation.end();
+        let ended = self.conversation.end(self.ending.threads_until());
         let mut faults = ended.faults;
-        let failed = self.receivers.end();
+        let failed = self.receivers.end(self.ending.threads_until());
         let told = |error| format!("its pages were not written to the end: {error}");
         faults.extend(failed.into_iter().map(told));
+        for cpu in &ended.status.cpus {
+            self.files.sent(cpu.cpu, cpu.sent_bytes);
+        }
         for end in &ended.cpus {
             self.files.sent(end.cpu, end.sent_bytes);
         }
@@ -240,7 +265,7 @@ impl Recorded {
 }
 
 /// The control stream, and page rings where the channel is shared memory.
-fn open(address: &GuestAddress) -> io::Result<(Control, Vec<PageConsumer>)> {
+fn open(address: &GuestAddress, limit: &StartLimit) -> io::Result<(Control, Vec<PageConsumer>)> {
     let channel = &address.channel;
     if let HostAddress::SharedMemory { path } = channel {
         let memory = open_memory(path, address.vm.as_ref(), true);
@@ -249,26 +274,30 @@ fn open(address: &GuestAddress) -> io::Result<(Control, Vec<PageConsumer>)> {
         })?;
         return Ok((Control::in_memory(memory.control), memory.pages));
     }
-    Ok((Control::new(channel.connect_control(CONNECT)?), Vec::new()))
+    let timeout = limit.at_most(CONNECT).until.left();
+    Ok((Control::new(channel.connect_control(timeout)?), Vec::new()))
 }
 
-/// The agent's answer. What a host that was here before has left unread is left out.
-fn hello(control: &mut Control, session: u64) -> io::Result<GuestHello> {
-    let end = std::time::Instant::now() + ANSWER;
+fn connect(channel: &HostAddress, limit: &StartLimit) -> io::Result<Stream> {
+    channel.connect(limit.at_most(CONNECT).until.left())
+}
+
+/// Asks an agent who it is. What a host that was here before has left unread is left out.
+fn ask(control: &mut Control, session: u64, wait: Wait<'_>) -> io::Result<GuestHello> {
+    control.send_within(session, &Message::HostHello, wait)?;
     loop {
-        let left = end.saturating_duration_since(std::time::Instant::now());
-        match control.receive(Wait::at_most(left))? {
+        match control.receive(wait)? {
             Heard::Message(of, Message::GuestHello(hello)) if of == session => return Ok(hello),
             Heard::Message(of, Message::Refused(text)) if of == session => {
                 return Err(io::Error::other(text));
             }
-            Heard::Message(..) => {}
             Heard::End => {
                 let text = "it closed the channel without an answer; an agent that has keys wants them \
                             (tls:, tls-vsock:)";
                 return Err(io::Error::other(text));
             }
-            Heard::Nothing => {
+            Heard::Message(..) if !wait.is_over() => {}
+            Heard::Message(..) | Heard::Nothing => {
                 let text = "nobody answers: is hyperscope-agent running in the guest?";
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
@@ -301,11 +330,20 @@ fn check(hello: &GuestHello) -> std::result::Result<(), String> {
     ))
 }
 
-fn page_stream(channel: &HostAddress, session: u64, at: u32) -> io::Result<Stream> {
+fn page_stream(
+    channel: &HostAddress,
+    session: u64,
+    at: u32,
+    limit: &StartLimit,
+) -> io::Result<Stream> {
+    if limit.wait(|wait| wait.is_over()) {
+        let text = "its page streams were not connected in time";
+        return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+    }
     if let HostAddress::VirtioSerial { folder } = channel {
         return PortSockets::new(folder).pages(at);
     }
-    let mut control = Control::new(channel.connect(CONNECT)?);
-    control.send(session, &Message::Attach(at))?;
+    let mut control = Control::new(connect(channel, limit)?);
+    limit.wait(|wait| control.send_within(session, &Message::Attach(at), wait))?;
     control.into_stream().ok_or_else(|| io::ErrorKind::Unsupported.into())
 }

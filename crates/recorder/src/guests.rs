@@ -1,19 +1,22 @@
-//! The guests of a recording: all asked before it begins, begun after the host, ended before it.
+//! The guests of a recording: all asked at once before it begins, begun after the host, ended at once
+//! before it.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use channel::{HostAddress, Peer};
+use channel::{Deadline, HostAddress, Peer, Signal, Wait};
 use folder::Folder;
 use tracedat::{Guest, GuestCpu};
 use tracefs::{FunctionTracer, Profile};
 use wire::{EventFilter, Start};
 
 use crate::assemble::Tick;
+use crate::ending::{Ending, StartLimit, USUAL_GUEST_WAIT};
 use crate::error::{RecordError, Result};
 use crate::guest::{self, Going, GuestAddress, GuestRecorded, HostClock, TSC};
 use crate::session_number;
+use crate::task::{Outcome, Task};
 use crate::trace_cmd;
 use crate::tracer;
 use crate::vms::{self, Vm};
@@ -40,9 +43,16 @@ pub struct InGuests {
     pub buffer_kib: Option<u32>,
     /// Bytes of pages that are kept of each guest at most; unset: [`USUAL_QUOTA_BYTES`].
     pub quota_bytes: Option<u64>,
+    /// How long guests are waited for after the end; unset: [`USUAL_GUEST_WAIT`].
+    pub wait: Option<Duration>,
 }
 
 impl InGuests {
+    /// How long guests are waited for after the end.
+    pub(crate) fn wait(&self) -> Duration {
+        self.wait.unwrap_or(USUAL_GUEST_WAIT)
+    }
+
     /// Bytes of pages that are kept of each guest at most.
     pub(crate) fn quota(&self) -> u64 {
         self.quota_bytes.unwrap_or(USUAL_QUOTA_BYTES)
@@ -51,8 +61,15 @@ impl InGuests {
 
 /// What a guest may send, when nobody says otherwise.
 pub const USUAL_QUOTA_BYTES: u64 = 16 << 30;
-/// How long guests may take to begin.
+/// How long all guests may take to be connected to and to say who they are: those with an agent of
+/// this project's, and those with trace-cmd's, which sets up tracing and relates clocks before.
+const CONNECTED: Duration = Duration::from_secs(15);
+const CONNECTED_BY_TRACE_CMD: Duration = Duration::from_secs(120);
+/// How long all guests may take to begin to record; trace-cmd's agent sends all its texts then.
 const GUESTS_BEGIN: Duration = Duration::from_secs(30);
+const GUESTS_BEGIN_BY_TRACE_CMD: Duration = Duration::from_secs(60);
+/// How long a thread that connects may take to end when it need not connect any more.
+const LET_GO: Duration = Duration::from_millis(300);
 /// How often guests say how they are going.
 const STATUS_MS: u32 = 1000;
 /// How long events stay in a guest: so much is lost when it crashes. Not quite a second: only then the
@@ -98,6 +115,13 @@ impl Recorded {
         }
     }
 
+    fn is_over(&self, wait: Wait<'_>) -> bool {
+        match self {
+            Self::Own(guest) => guest.is_over(wait),
+            Self::TraceCmd(guest) => guest.is_over(wait),
+        }
+    }
+
     fn end(self) -> GuestRecorded {
         match self {
             Self::Own(guest) => guest.end(),
@@ -106,16 +130,21 @@ impl Recorded {
     }
 }
 
-/// Asks all guests who they are, before anything is recorded. Each gets a number of its own, as the
-/// host's recording has `trace_id`: no guest knows another's.
+/// Asks all guests who they are, all at once, before anything is recorded. Each gets a number of its
+/// own, as the host's recording has `trace_id`: no guest knows another's. Given `stop`, nobody is
+/// waited for.
 pub(crate) fn connect(
     asked: &[String],
     what: &InGuests,
     host_clock: &str,
     trace_id: u64,
+    stop: &Signal,
 ) -> Result<Vec<Ready>> {
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
     let vms = vms::running();
-    let mut ready = Vec::<Ready>::new();
+    let mut connecting = Vec::<Connecting>::new();
     for asked in asked {
         let by_trace_cmd = trace_cmd::find(asked, &vms).transpose()?;
         let is_own = by_trace_cmd.is_none();
@@ -123,16 +152,48 @@ pub(crate) fn connect(
             Some(address) => address,
             None => GuestAddress::find(asked, &vms)?,
         };
-        if ready.iter().any(|one| one.name() == address.name) {
+        if connecting.iter().any(|one| one.name == address.name) {
             return Err(same_name(&address.name));
         }
-        ready.push(if is_own {
-            Ready::Own(guest::Ready::connect(address, session_number::random()?)?)
-        } else {
-            Ready::TraceCmd(trace_cmd::Ready::connect(address, what, host_clock, trace_id)?)
+        let name = address.name.clone();
+        let most = if is_own { CONNECTED } else { CONNECTED_BY_TRACE_CMD };
+        let limit = StartLimit::within(most, stop);
+        let (of_thread, what, clock) = (limit.clone(), what.clone(), host_clock.to_owned());
+        let number = session_number::random()?;
+        let task = Task::spawn("connects".into(), move || match is_own {
+            true => guest::Ready::connect(address, number, &of_thread).map(Ready::Own),
+            false => trace_cmd::Ready::connect(address, &what, &clock, trace_id, &of_thread)
+                .map(Ready::TraceCmd),
         });
+        let task = task.map_err(|source| RecordError::Guest { name: name.clone(), source })?;
+        connecting.push(Connecting { name, limit, task });
     }
-    Ok(ready)
+    connecting.into_iter().map(Connecting::end).collect()
+}
+
+/// A guest that is being connected to, by a thread: names are looked up and connections are made by
+/// system calls that know no deadline.
+struct Connecting {
+    name: String,
+    limit: StartLimit,
+    task: Task<Result<Ready>>,
+}
+
+impl Connecting {
+    fn end(self) -> Result<Ready> {
+        let Self { name, limit, task } = self;
+        // What it has begun it ends by itself, as far as it can.
+        if !limit.wait(|wait| task.is_over(wait)) {
+            task.is_over(Wait::at_most(LET_GO));
+        }
+        let why = match task.end(Wait::at_most(Duration::ZERO)) {
+            _ if limit.stop.is_given() => return Err(RecordError::Interrupted),
+            Outcome::Done(ready) => return ready,
+            Outcome::Panicked => "the thread that connects panicked",
+            Outcome::StillBusy => "it could not be connected to in time",
+        };
+        Err(RecordError::Guest { name, source: io::Error::new(io::ErrorKind::TimedOut, why) })
+    }
 }
 
 /// Two guests would be recorded under one name.
@@ -189,28 +250,35 @@ impl Guests {
         what: &InGuests,
         host_clock: &str,
         to: &Folder,
+        stop: &Signal,
+        ending: &Ending,
     ) -> Result<()> {
+        let by_trace_cmd = ready.iter().any(|ready| matches!(ready, Ready::TraceCmd(_)));
+        let most = if by_trace_cmd { GUESTS_BEGIN_BY_TRACE_CMD } else { GUESTS_BEGIN };
+        let limit = StartLimit::within(most, stop);
         for ready in ready {
             self.0.push(match ready {
                 Ready::Own(ready) => {
                     let has_tsc = host_clock == TSC && ready.is_x86();
                     let clock = has_tsc.then(|| TSC.to_owned());
-                    Recorded::Own(Box::new(ready.begin(what, clock, to)?))
+                    Recorded::Own(Box::new(ready.begin(what, clock, to, &limit, ending)?))
                 }
                 Ready::TraceCmd(ready) => {
-                    Recorded::TraceCmd(Box::new(ready.begin(to, what.quota())?))
+                    let begun = ready.begin(to, what.quota(), &limit, ending)?;
+                    Recorded::TraceCmd(Box::new(begun))
                 }
             });
         }
-        let end = Instant::now() + GUESTS_BEGIN;
         while !self.have_begun()? {
-            if Instant::now() > end {
+            if stop.wait(Duration::from_millis(5)) {
+                return Err(RecordError::Interrupted);
+            }
+            if limit.until.has_passed() {
                 let late = self.0.iter().find(|guest| !guest.going().started);
                 let name = late.map(|guest| guest.name().to_owned()).unwrap_or_default();
                 let source = io::Error::other("it does not begin to record");
                 return Err(RecordError::Guest { name, source });
             }
-            std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
     }
@@ -233,7 +301,13 @@ impl Guests {
         self.0.iter().map(Recorded::going).collect()
     }
 
-    /// Has all of them stop, and waits for what they still have to send.
+    /// Whether all of them have said all that they will, waiting for that until then.
+    pub(crate) fn are_over(&self, until: Deadline, ending: &Ending) -> bool {
+        let wait = [ending.cut().fd()];
+        self.0.iter().all(|guest| guest.is_over(Wait::until(until).or(&wait)))
+    }
+
+    /// Waits for what they still have to send, once their end has begun: all of them at once.
     pub(crate) fn end(&mut self) -> Vec<GuestRecorded> {
         self.0.drain(..).map(Recorded::end).collect()
     }

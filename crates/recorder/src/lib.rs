@@ -6,6 +6,7 @@
 mod assemble;
 mod awaited;
 mod clean_up;
+mod ending;
 mod error;
 mod guest;
 mod guests;
@@ -22,12 +23,14 @@ mod relation;
 mod session;
 mod session_folder;
 mod session_number;
+mod task;
 mod trace_cmd;
 mod tracer;
 mod vm_memory;
 mod vms;
 
 pub use clean_up::{check_access, clean_up};
+pub use ending::{Stop, USUAL_GUEST_WAIT};
 pub use error::{RecordError, Result};
 pub use folder::Modes;
 pub use guest::{EventCostSummary, GuestCpu, GuestSummary};

@@ -15,11 +15,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use channel::{Arrivals, Control, Listener, Peer, Signal};
+use channel::{Arrivals, Control, Deadline, Listener, Peer, Signal};
 use folder::{Folder, Modes};
 
+use crate::ending::{Ending, StartLimit};
 use crate::error::{RecordError, Result};
-use crate::guest::{GuestSummary, HostClock, Ready, Receivers};
+use crate::guest::{ANSWER, GuestSummary, HostClock, Ready, Receivers};
 use crate::guests::{self, InGuests};
 use crate::pump::stop_signal;
 use crate::recording::unix_ns;
@@ -162,13 +163,16 @@ impl Shared {
 
     fn try_record(&self, control: Control, peer: &Peer) -> Result<()> {
         let number = session_number::random()?;
-        let ready = Ready::joined(guests::joined(peer), control, number)?;
+        let limit = StartLimit::within(ANSWER, &self.stop);
+        let ready = Ready::joined(guests::joined(peer), control, number, &limit)?;
         let name = ready.proper_name();
         let folder = new_folder(&self.plan.to, &name)?;
         let what = &self.plan.in_guests;
         let (begun, begun_unix_ns) = (Instant::now(), unix_ns());
         let key = (peer.clone(), number);
-        let recorded = ready.named(&name).begin_with(what, None, &folder, |receivers| {
+        let ending = Ending::of_one()?;
+        let ready = ready.named(&name);
+        let recorded = ready.begin_with(what, None, &folder, &limit, &ending, |receivers| {
             lock(&self.takers).insert(key.clone(), Arc::clone(receivers));
         })?;
         self.tell(Told::Joined { name, from: peer.to_string() });
@@ -176,9 +180,9 @@ impl Shared {
             thread::sleep(LOOK);
         }
         lock(&self.takers).remove(&key);
-        let guest = recorded.end();
+        let guest = recorded.end_by(Deadline::after(what.wait()));
         let no_clock = HostClock { name: String::new(), tsc_conversion: None, trace_id: 0 };
-        guests::write(&guest, &no_clock, &folder, &|_| {})?;
+        guests::write(&guest, &no_clock, &folder, &|_| Ok(()))?;
         let summary = guest.summary().clone();
         let duration_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let recorded = Recorded {

@@ -4,7 +4,7 @@ mod end;
 mod going;
 
 use std::fs;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use channel::Signal;
 use collector::Collector;
@@ -15,6 +15,7 @@ use tracefs::{
 };
 
 use crate::awaited::Awaited;
+use crate::ending::{Ending, Stop};
 use crate::error::{RecordError, Result};
 use crate::guests::{self, Ready, SharedGuests};
 use crate::hypercalls;
@@ -36,6 +37,12 @@ pub struct Recording {
     instance: Instance,
     probes: Probes,
     tracefs: Tracefs,
+    /// What ends it from outside.
+    outside: Stop,
+    /// The end of its guests.
+    ending: Ending,
+    guest_wait: Duration,
+    /// Tells pumps and whoever else writes what the host records that it is over.
     stop: Signal,
     pumps: Vec<Pump>,
     texts: Texts,
@@ -63,11 +70,12 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Begins to record into a session's folder. Where that fails, it leaves nothing in it.
+    /// Begins to record into a session's folder, unless `outside` ends it before it has begun. Where
+    /// that fails, it leaves nothing in it.
     ///
     /// # Errors
     /// When the plan names what is not there, or the system allows no tracing.
-    pub fn begin(plan: &Plan, to: &SessionFolder) -> Result<Self> {
+    pub fn begin(plan: &Plan, to: &SessionFolder, outside: &Stop) -> Result<Self> {
         let tracefs = Tracefs::find()?;
         let vms = chosen_vms(plan.vm.as_deref())?;
         let instance = match &plan.tracer {
@@ -92,6 +100,9 @@ impl Recording {
             instance,
             probes,
             tracefs,
+            outside: outside.clone(),
+            ending: outside.ending()?,
+            guest_wait: plan.in_guests.wait(),
             stop: stop_signal()?,
             pumps: Vec::new(),
             texts,
@@ -116,7 +127,8 @@ impl Recording {
         let (clock, trace_id) = (&recording.clock.name, recording.trace_id);
         // What a guest has recorded since it booted can be had later, too.
         let now = if plan.in_guests.boot { &[][..] } else { &plan.guests };
-        let ready = guests::connect(now, &plan.in_guests, clock, trace_id)?;
+        let stop = outside.end_signal();
+        let ready = guests::connect(now, &plan.in_guests, clock, trace_id, stop)?;
         let modules = module::find_all(&plan.modules)?;
         let names: Vec<String> = ready.iter().map(|guest| guest.name().to_owned()).collect();
         let started = recording.start_all(&cpus, ready, modules, plan);
@@ -155,15 +167,17 @@ impl Recording {
         for module in modules {
             self.modules.push(module.begin(&self.to, &self.stop, plan.in_guests.quota())?);
         }
-        self.guests.lock().begin(ready, &plan.in_guests, &self.clock.name, &self.to)
+        let (what, stop) = (&plan.in_guests, self.outside.end_signal());
+        self.guests.lock().begin(ready, what, &self.clock.name, &self.to, stop, &self.ending)
     }
 
     /// Takes guests in as they come up, where what they record began without this.
     fn await_guests(&mut self, plan: &Plan) -> Result<()> {
         if plan.in_guests.boot && !plan.guests.is_empty() {
             let (clock, trace_id) = (self.clock.name.clone(), self.trace_id);
-            self.awaited =
-                Some(Awaited::begin(plan, &self.to, clock, trace_id, self.guests.clone())?);
+            let guests = self.guests.clone();
+            let awaited = Awaited::begin(plan, &self.to, clock, trace_id, guests, &self.ending);
+            self.awaited = Some(awaited?);
         }
         Ok(())
     }

@@ -61,7 +61,8 @@ mod tests {
         let asked: Vec<String> =
             paths.iter().map(|path| format!("unix:{}", path.display())).collect();
         let before = unix_ns();
-        let ready = guests::connect(&asked, &InGuests::default(), "mono", 7).unwrap();
+        let stop = channel::Signal::new().unwrap();
+        let ready = guests::connect(&asked, &InGuests::default(), "mono", 7, &stop).unwrap();
         assert_eq!(ready.len(), 2);
         let [a, b] = agents.map(|agent| agent.join().unwrap());
         // A time of these years, or a number near another, is as good as impossible by chance.

@@ -18,7 +18,7 @@ mod time_sync;
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use channel::{HostAddress, Signal, TraceCmd, Wait};
 use folder::Folder;
@@ -26,6 +26,7 @@ use tracefs::FunctionTracer;
 use wire::CpuEnd;
 use wire::trace_cmd::{Message, ReadError, Request, Response};
 
+use crate::ending::{Ending, StartLimit};
 use crate::error::{RecordError, Result};
 use crate::guest::{self, Going, GuestAddress, GuestFiles, GuestRecorded, PageShape, Parts};
 use crate::guests::InGuests;
@@ -33,7 +34,7 @@ use crate::pump::stop_signal;
 
 pub(crate) use self::address::find;
 use self::metadata::Metadata;
-use self::pages::PageStream;
+use self::pages::{PageStream, PageTaker};
 pub(crate) use self::samples::Samples;
 use self::talk::Talk;
 use self::time_sync::{Offered, TimeSync};
@@ -45,8 +46,9 @@ const ANSWER: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 30 });
 /// How long an agent is given to switch tracing on once its pages are fetched. It does not tell when
 /// it has.
 const SETTLE: Duration = Duration::from_millis(200);
-/// CPUs that a guest may have; Linux stops at 8192, a message at fewer ports.
-const MOST_CPUS: usize = 8192;
+/// CPUs that a guest may have: each has a thread here. KVM's guests have 1024 at most on x86, unless
+/// its kernel is built for more.
+const MOST_CPUS: usize = 1024;
 
 /// A guest whose agent has agreed to record, and waits for its host to begin.
 #[derive(Debug)]
@@ -71,6 +73,7 @@ pub(crate) struct Recorded {
     stop_pages: Signal,
     streams: Vec<PageStream>,
     talk: Talk,
+    ending: Ending,
     tracer: Option<FunctionTracer>,
     faults: Vec<String>,
 }
@@ -87,11 +90,12 @@ impl Ready {
         what: &InGuests,
         host_clock: &str,
         trace_id: u64,
+        limit: &StartLimit,
     ) -> Result<Self> {
         let failed = |source| RecordError::Guest { name: address.name.clone(), source };
         let offered = Offered::new(host_clock, address.vm.as_ref());
-        let stream = address.channel.connect(CONNECT).map_err(|e| nobody(&address.channel, &e));
-        let stream = stream.map_err(failed)?;
+        let stream = address.channel.connect(limit.at_most(CONNECT).until.left());
+        let stream = stream.map_err(|e| nobody(&address.channel, &e)).map_err(failed)?;
         let mut agent = TraceCmd::new(stream);
         let request = Request {
             use_fifos: false,
@@ -99,15 +103,20 @@ impl Ready {
             arguments: arguments::arguments(what, host_clock).map_err(RecordError::Usage)?,
             time_sync_protocols: offered.names(),
         };
-        agent.send(&Message::Request(request)).map_err(failed)?;
-        let response = response(&mut agent).map_err(failed)?;
+        let request = Message::Request(request);
+        let response = limit.at_most(ANSWER).wait(|wait| {
+            agent.send_within(&request, wait)?;
+            response(&mut agent, wait)
+        });
+        let response = response.map_err(failed)?;
         check(&response).map_err(|text| failed(io::Error::other(text)))?;
         let sync = match offered.chosen(&response.time_sync_protocol).map_err(failed)? {
             Some(protocol) => {
                 let port = response.time_sync_port;
-                let stream = beside(&address.channel, port).map_err(failed)?;
+                let stream = beside(&address.channel, port, limit).map_err(failed)?;
                 let cpus = response.ports.len();
-                Some(TimeSync::begin(protocol, stream, cpus).map_err(ended).map_err(failed)?)
+                let sync = limit.wait(|wait| TimeSync::begin(protocol, stream, cpus, wait));
+                Some(sync.map_err(ended).map_err(failed)?)
             }
             None => None,
         };
@@ -124,10 +133,17 @@ impl Ready {
     ///
     /// # Errors
     /// When the agent does not say how its pages are to be read.
-    pub(crate) fn begin(mut self, session: &Folder, quota: u64) -> Result<Recorded> {
+    pub(crate) fn begin(
+        mut self,
+        session: &Folder,
+        quota: u64,
+        limit: &StartLimit,
+        ending: &Ending,
+    ) -> Result<Recorded> {
         let name = self.address.name.clone();
         let failed = |source| RecordError::Guest { name: name.clone(), source };
-        let metadata = Metadata::receive(&mut self.agent).map_err(failed)?;
+        let metadata = limit.wait(|wait| Metadata::receive(&mut self.agent, wait));
+        let metadata = metadata.map_err(failed)?;
         let folder = guest::make_pages_folder(session, &name)?;
         metadata.texts.texts.write(&folder, &metadata.clock_line)?;
         let shape = PageShape {
@@ -140,12 +156,17 @@ impl Ready {
         let stop_pages = stop_signal()?;
         let mut streams = Vec::new();
         for (cpu, &port) in (0..).zip(&self.response.ports) {
-            let stream = beside(&self.address.channel, port).map_err(failed)?;
-            let (files, stop) = (Arc::clone(&files), stop_pages.clone());
-            streams.push(PageStream::start(cpu, stream, files, stop).map_err(failed)?);
+            let stream = beside(&self.address.channel, port, limit).map_err(failed)?;
+            let taker = PageTaker {
+                files: Arc::clone(&files),
+                stop: stop_pages.clone(),
+                ending: ending.clone(),
+                streams: self.response.ports.len(),
+            };
+            streams.push(PageStream::start(cpu, stream, taker).map_err(failed)?);
         }
         let faults = metadata.missing(&self.events);
-        let talk = Talk::begin(self.agent, self.sync).map_err(failed)?;
+        let talk = Talk::begin(self.agent, self.sync, ending).map_err(failed)?;
         std::thread::sleep(SETTLE);
         Ok(Recorded {
             address: self.address,
@@ -156,6 +177,7 @@ impl Ready {
             stop_pages,
             streams,
             talk,
+            ending: ending.clone(),
             tracer: self.tracer,
             faults,
         })
@@ -179,14 +201,19 @@ impl Recorded {
         &self.address.name
     }
 
-    /// Has the agent stop, and waits for what it still has to send.
+    /// Whether it has said all that it will, waiting for that as long as `wait` says.
+    pub(crate) fn is_over(&self, wait: Wait<'_>) -> bool {
+        self.talk.is_over(wait)
+    }
+
+    /// Waits for what it still has to send, once the end has begun.
     pub(crate) fn end(mut self) -> GuestRecorded {
-        let talked = self.talk.end();
+        let talked = self.talk.end(self.ending.threads_until());
         self.faults.extend(talked.faults);
         self.stop_pages.give();
         let mut cpus = Vec::new();
         for stream in self.streams {
-            let (cpu, ended) = stream.join();
+            let (cpu, ended) = stream.end(self.ending.threads_until());
             let fault = ended.err().map(|error| error.to_string());
             if let Some(fault) = &fault {
                 self.faults.push(format!("CPU {cpu}: its pages did not come to the end: {fault}"));
@@ -222,7 +249,11 @@ impl Recorded {
 }
 
 /// Another port of the agent's machine.
-fn beside(channel: &HostAddress, port: u32) -> io::Result<channel::Stream> {
+fn beside(channel: &HostAddress, port: u32, limit: &StartLimit) -> io::Result<channel::Stream> {
+    if limit.wait(|wait| wait.is_over()) {
+        let text = "its ports were not connected to in time";
+        return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+    }
     let address = match channel {
         HostAddress::Vsock { cid, .. } => HostAddress::Vsock { cid: *cid, port },
         HostAddress::Tcp { to } => {
@@ -231,7 +262,7 @@ fn beside(channel: &HostAddress, port: u32) -> io::Result<channel::Stream> {
         }
         other => other.clone(),
     };
-    address.connect(CONNECT)
+    address.connect(limit.at_most(CONNECT).until.left())
 }
 
 /// What to do when nobody listens.
@@ -254,17 +285,15 @@ fn ended(error: io::Error) -> io::Error {
 }
 
 /// The answer to the request.
-fn response(agent: &mut TraceCmd) -> io::Result<Response> {
-    let end = Instant::now() + ANSWER;
+fn response(agent: &mut TraceCmd, wait: Wait<'_>) -> io::Result<Response> {
     let text = loop {
-        let left = end.saturating_duration_since(Instant::now());
-        break match agent.receive(Wait::at_most(left)) {
+        break match agent.receive(wait) {
             Ok(Some(Message::Response(response))) => return Ok(response),
             Ok(Some(Message::NotSupported)) => {
                 "it refuses what it is asked for: what the agent itself says tells why".into()
             }
-            Ok(Some(Message::Unknown(_))) => {
-                agent.send(&Message::NotSupported)?;
+            Ok(Some(Message::Unknown(_))) if !wait.is_over() => {
+                agent.send_within(&Message::NotSupported, wait)?;
                 continue;
             }
             Ok(Some(_)) => "it answers with something else than where its pages are".into(),

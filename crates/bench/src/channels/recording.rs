@@ -115,7 +115,7 @@ fn hyperscope(variant: Variant, machines: &mut Machines, buffer_kib: u32) -> Res
     let recorder = machines.host.start(
         &format!(
             "rm -rf {FOLDER}/session; exec hyperscope record -e {NOTHING} --buffer 64 \
-             --guest l2={at_host} {events} --guest-buffer {buffer_kib} -o {FOLDER}/session"
+             --guest l2={at_host} {events} --guest-buffer {buffer_kib} --guest-wait 180s -o {FOLDER}/session"
         ),
         &format!("{FOLDER}/recorder.log"),
         "hyperscope: recording",

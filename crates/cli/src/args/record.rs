@@ -95,6 +95,10 @@ pub(crate) struct RecordArgs {
     /// Keep so much of each guest's pages at most [default: 16G]
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "guests")]
     pub(crate) guest_quota: Option<u64>,
+    /// Wait so long for guests to send the rest after the end; what is missing then is counted
+    /// [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "guests")]
+    pub(crate) guest_wait: Option<Duration>,
     /// The session's folder [default: hyperscope.hscope]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,

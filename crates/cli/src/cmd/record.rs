@@ -1,12 +1,13 @@
 //! `hyperscope record`: records this host until told to stop.
 
 mod calls;
+mod stops;
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
@@ -14,11 +15,12 @@ use anyhow::{Context, bail};
 use printable::messages;
 use recorder::{
     GuestSummary, Hypercalls, InGuests, Modes, ModuleSummary, Plan, Profile, Recorded, Recording,
-    SessionFolder,
+    SessionFolder, Stop,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use self::stops::Phase;
 use crate::args::record::RecordArgs;
 use crate::channel_exits;
 use crate::progress::Progress;
@@ -45,14 +47,14 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<()> {
 }
 
 fn record(args: &RecordArgs, plan: &Plan, session: &SessionFolder) -> anyhow::Result<()> {
-    let (over, is_over) = mpsc::channel();
-    stop_at_signals(over.clone())?;
+    let stop = Stop::new()?;
+    let phase = stops::heed_signals(&stop, session.path())?;
     let _guard = Guard::start(Some(session.path()));
-    let recording = Recording::begin(plan, session).inspect_err(|_| session.abandon())?;
+    let recording = Recording::begin(plan, session, &stop).inspect_err(|_| session.abandon())?;
     tell(&recording);
-    start(&args.command, over)?;
-    wait(&recording, args.time, &is_over);
-    end(recording, session)
+    start(&args.command, &stop)?;
+    wait(&recording, args.time, &stop);
+    end(recording, session, &phase)
 }
 
 /// Tells of signals that end a recording.
@@ -114,6 +116,7 @@ fn in_guests(args: &RecordArgs) -> anyhow::Result<InGuests> {
         flush: args.guest_flush,
         buffer_kib: args.guest_buffer,
         quota_bytes: args.guest_quota,
+        wait: args.guest_wait,
     })
 }
 
@@ -144,25 +147,23 @@ fn tell(recording: &Recording) {
 }
 
 /// Starts the command that the recording lasts as long as.
-fn start(command: &[String], over: Sender<()>) -> anyhow::Result<()> {
-    let Some((program, arguments)) = command.split_first() else {
-        // Kept open: only a signal, or the time, ends the recording.
-        std::mem::forget(over);
-        return Ok(());
-    };
+fn start(command: &[String], stop: &Stop) -> anyhow::Result<()> {
+    // Without one only a signal, or the time, ends the recording.
+    let Some((program, arguments)) = command.split_first() else { return Ok(()) };
     let mut child = Command::new(program)
         .args(arguments)
         .spawn()
         .with_context(|| format!("cannot run {program}"))?;
+    let stop = stop.clone();
     thread::spawn(move || {
         let _ = child.wait();
-        let _ = over.send(());
+        stop.end();
     });
     Ok(())
 }
 
 /// Waits until the time is over, the command has ended, or a signal came.
-fn wait(recording: &Recording, time: Option<Duration>, is_over: &Receiver<()>) {
+fn wait(recording: &Recording, time: Option<Duration>, stop: &Stop) {
     let shown = io::stderr().is_terminal();
     let mut told = 0;
     loop {
@@ -177,7 +178,7 @@ fn wait(recording: &Recording, time: Option<Duration>, is_over: &Receiver<()>) {
         if shown {
             show(recording);
         }
-        if is_over.recv_timeout(left.map_or(interval, |left| left.min(interval))).is_ok() {
+        if stop.wait(left.map_or(interval, |left| left.min(interval))) {
             break;
         }
     }
@@ -222,7 +223,7 @@ fn guests(progress: &recorder::Progress) -> String {
     }
 }
 
-fn end(recording: Recording, session: &SessionFolder) -> anyhow::Result<()> {
+fn end(recording: Recording, session: &SessionFolder, phase: &Phase) -> anyhow::Result<()> {
     let bytes = recording.progress().bytes;
     let bar = Progress::new(bytes);
     let mut recorded = recording.end(&|bytes| bar.advance(bytes)).with_context(|| {
@@ -230,6 +231,7 @@ fn end(recording: Recording, session: &SessionFolder) -> anyhow::Result<()> {
         format!("the recording could not be completed; {to} holds what was written, and is readable as it is")
     })?;
     bar.finish();
+    phase.is_complete();
     if let Err(error) = channel_exits::count(&mut recorded, session) {
         let _ = writeln!(messages(), "hyperscope: {error:#}");
     }

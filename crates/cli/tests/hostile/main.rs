@@ -9,6 +9,8 @@ mod agent;
 mod connections;
 mod extent;
 mod neighbours;
+mod played_agent;
+mod stalling_guests;
 #[path = "../record/tool.rs"]
 #[allow(dead_code, reason = "each test binary uses a part")]
 mod tool;

@@ -97,8 +97,9 @@ impl Recorded {
     pub(crate) fn begin_with(&self, channel: &str, what: &str) -> Child {
         // A command that waits on a pipe waits without waking up.
         self.lab.shell(1, "rm -rf /tmp/r /tmp/end; mkfifo /tmp/end").done();
-        let script =
-            format!("hyperscope record --guest l2={channel} {what} -o /tmp/r -- cat /tmp/end");
+        let script = format!(
+            "hyperscope record --guest l2={channel} --guest-wait 180s {what} -o /tmp/r -- cat /tmp/end"
+        );
         let mut recorder = self.lab.command(&["exec", "1", "--", "sh", "-c", &script]);
         let mut recorder = recorder.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);

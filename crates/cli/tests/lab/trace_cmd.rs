@@ -66,7 +66,8 @@ fn end(lab: &TestLab, recorder: Child) -> Ran {
 }
 
 fn its_agent_is_recorded(lab: &TestLab) {
-    let recorder = "hyperscope record --guest trace-cmd:l2 --guest-event sched -o /tmp/s --";
+    let recorder =
+        "hyperscope record --guest trace-cmd:l2 --guest-event sched --guest-wait 180s -o /tmp/s --";
     let recording = begin(lab, recorder);
     lab.shell(2, WORK).done();
     let told = end(lab, recording).done().stderr;
@@ -96,7 +97,7 @@ const COPY: &str = "dd if=/dev/zero of=/dev/null bs=64 count=2000";
 const CALLS_OF_EACH: std::ops::Range<u64> = 2000..2500;
 
 fn its_agent_records_calls(lab: &TestLab) {
-    let recorder = "hyperscope record --guest trace-cmd:l2 --guest-tracer function_graph \
+    let recorder = "hyperscope record --guest trace-cmd:l2 --guest-wait 180s --guest-tracer function_graph \
                     --guest-function vfs_read --guest-function vfs_write \
                     --guest-event sched_switch -o /tmp/c --";
     let recording = begin(lab, recorder);
@@ -141,7 +142,7 @@ fn its_agent_is_recorded_over_tcp(lab: &TestLab) {
     let agent = "ip link set lo up; \
                  trace-cmd agent -N 127.0.0.1 -p 8233 >/tmp/agent.log 2>&1 </dev/null & sleep 1";
     lab.shell(1, agent).done();
-    let record = "hyperscope record -e sched --guest self=trace-cmd:tcp:127.0.0.1:8233 \
+    let record = "hyperscope record -e sched --guest-wait 180s --guest self=trace-cmd:tcp:127.0.0.1:8233 \
                   --guest-event sched -o /tmp/o -- \
                   sh -c 'sleep 2; for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done'; \
                   code=$?; killall trace-cmd; exit $code";
@@ -156,8 +157,8 @@ fn its_agent_is_recorded_over_tcp(lab: &TestLab) {
 
 /// Its pages are kept, and the host's recording goes on.
 fn its_agent_vanishes(lab: &TestLab) {
-    let recorder =
-        "hyperscope record --guest trace-cmd:l2 --guest-event sched --guest-buffer 64 -o /tmp/v --";
+    let recorder = "hyperscope record --guest trace-cmd:l2 --guest-event sched --guest-buffer 64 --guest-wait 180s \
+         -o /tmp/v --";
     let recording = begin(lab, recorder);
     // As much as its buffer has room for, so that some of it was sent before.
     lab.shell(2, "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done").done();

@@ -4,14 +4,15 @@
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use channel::{Control, Heard, Signal, Wait};
+use channel::{Control, Deadline, Heard, Wait};
 use folder::Folder;
 use wire::{CpuEnd, DeviceRange, EventCost, Message, Started, Status};
 
+use crate::ending::{Ending, TOLD};
 use crate::guest::texts::GuestTexts;
+use crate::task::{Outcome, Task};
 
 /// How often the agent is told that its host is there.
 const ALIVE: Duration = Duration::from_secs(5);
@@ -20,10 +21,10 @@ const ALIVE: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(30);
 /// How long an agent that lives may say nothing.
 const QUIET: Duration = Duration::from_secs(3);
-/// How long the rest may take to come after the end, as long as some comes.
-const REST: Duration = Duration::from_secs(30);
-/// How long the rest may take in all: a guest that sends a byte now and then holds nobody up.
-const REST_IN_ALL: Duration = Duration::from_secs(180);
+/// How long one listens at a time, before it is looked what is due.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long an agent may take to take a message that tells that its host is there.
+const TAKES: Duration = Duration::from_secs(10);
 /// Messages that are listened to in a second; a guest that records has a few.
 const MOST_A_SECOND: u32 = 20_000;
 /// CPUs that ends are kept of.
@@ -61,9 +62,8 @@ pub(crate) struct Ended {
 /// A conversation that goes on.
 #[derive(Debug)]
 pub(crate) struct Conversation {
-    stop: Signal,
     going: Arc<Mutex<Going>>,
-    thread: JoinHandle<Ended>,
+    task: Task<Ended>,
 }
 
 impl Conversation {
@@ -74,15 +74,15 @@ impl Conversation {
         session: u64,
         folder: Folder,
         vmm: Option<u32>,
+        ending: &Ending,
     ) -> io::Result<Self> {
-        let stop = Signal::new()?;
         let going = Arc::new(Mutex::new(Going::default()));
         let mut talk = Talk {
             control,
             session,
             folder,
             vmm,
-            stop: stop.clone(),
+            ending: ending.clone(),
             going: Arc::clone(&going),
             ended: Ended::default(),
             heard: Instant::now(),
@@ -90,23 +90,30 @@ impl Conversation {
             stopping: None,
             messages: (Instant::now(), 0),
         };
-        let thread = thread::Builder::new().name("guest".into()).spawn(move || {
+        let task = Task::spawn("guest".into(), move || {
             talk.run();
             talk.ended
         })?;
-        Ok(Self { stop, going, thread })
+        Ok(Self { going, task })
     }
 
     pub(crate) fn going(&self) -> Going {
         lock(&self.going).clone()
     }
 
-    pub(crate) fn end(self) -> Ended {
-        self.stop.give();
-        self.thread.join().unwrap_or_else(|_| Ended {
-            faults: vec!["the thread that listened to it panicked".into()],
-            ..Ended::default()
-        })
+    /// Whether nothing more is said, waiting for that as long as `wait` says.
+    pub(crate) fn is_over(&self, wait: Wait<'_>) -> bool {
+        self.task.is_over(wait)
+    }
+
+    /// What came of it, once the end has begun.
+    pub(crate) fn end(self, until: Deadline) -> Ended {
+        let fault = match self.task.end(Wait::until(until)) {
+            Outcome::Done(ended) => return ended,
+            Outcome::Panicked => "the thread that listened to it panicked",
+            Outcome::StillBusy => "the thread that listens to it does not end, and is left alone",
+        };
+        Ended { faults: vec![fault.into()], ..Ended::default() }
     }
 }
 
@@ -117,7 +124,7 @@ struct Talk {
     folder: Folder,
     /// The process that it lives in.
     vmm: Option<u32>,
-    stop: Signal,
+    ending: Ending,
     going: Arc<Mutex<Going>>,
     ended: Ended,
     heard: Instant,
@@ -134,10 +141,7 @@ impl Talk {
             if let Err(why) = self.say() {
                 break Some(why);
             }
-            // Once told to stop, nothing but the guest ends a wait.
-            let fds = [self.stop.fd()];
-            let stop = if self.stopping.is_none() { fds.as_slice() } else { &[] };
-            match self.control.receive(Wait::at_most(Duration::from_secs(1)).or(stop)) {
+            match self.listen() {
                 Ok(Heard::Message(session, message)) if session == self.session => {
                     if self.take(message) {
                         break None;
@@ -159,10 +163,18 @@ impl Talk {
         }
     }
 
+    /// Waits for a message, until it is to be looked what is due.
+    fn listen(&mut self) -> io::Result<Heard> {
+        let look = Deadline::after(LOOK);
+        let until = self.ending.until().map_or(look, |until| until.min(look));
+        let is_told = self.stopping.is_some();
+        let early = if is_told { self.ending.cut() } else { self.ending.begun() };
+        self.control.receive(Wait::until(until).or(&[early.fd()]))
+    }
+
     /// Says what is due; why it is over, if so.
     fn say(&mut self) -> std::result::Result<(), String> {
         let now = Instant::now();
-        let failed = |error: io::Error| format!("the channel failed: {error}");
         // Memory does not tell that the other side is gone. A guest that speaks has moved to another
         // VMM.
         let is_quiet = now.duration_since(self.heard) > QUIET;
@@ -170,15 +182,13 @@ impl Talk {
             return Err("its VM has ended".into());
         }
         match self.stopping {
-            None if self.stop.is_given() => {
-                self.stopping = Some(now);
-                self.control.send(self.session, &Message::Stop).map_err(failed)?;
-            }
-            Some(since)
-                if now.duration_since(since.max(self.heard)) > REST
-                    || now.duration_since(since) > REST_IN_ALL =>
-            {
-                return Err("it did not send the rest in time".into());
+            None if self.ending.begun().is_given() => return self.say_stop(now),
+            Some(since) if self.ending.is_over() => {
+                let seconds = now.duration_since(since).as_secs_f64();
+                return Err(format!(
+                    "it had not sent the rest {seconds:.1} s after it was told to stop; \
+                     --guest-wait has it waited for longer"
+                ));
             }
             None if now.duration_since(self.heard) > SILENCE => {
                 return Err(format!("it has been silent for {} s", SILENCE.as_secs()));
@@ -187,9 +197,34 @@ impl Talk {
         }
         if now.duration_since(self.said) > ALIVE {
             self.said = now;
-            self.control.send(self.session, &Message::Alive).map_err(failed)?;
+            let said = self.send(&Message::Alive, TAKES);
+            // It is told to stop next, and has to take that.
+            if let Err(error) = said.or_else(|error| self.unless_ending(error)) {
+                return Err(format!("its agent does not take what it is told: {error}"));
+            }
         }
         Ok(())
+    }
+
+    /// An error counts as long as nothing has interrupted what failed.
+    fn unless_ending(&self, error: io::Error) -> io::Result<()> {
+        if self.ending.begun().is_given() { Ok(()) } else { Err(error) }
+    }
+
+    /// Tells the guest to stop.
+    fn say_stop(&mut self, now: Instant) -> std::result::Result<(), String> {
+        self.stopping = Some(now);
+        self.send(&Message::Stop, TOLD)
+            .map_err(|error| format!("it could not be told to stop: {error}"))
+    }
+
+    /// Sends a message within a time, and within that of the end.
+    fn send(&mut self, message: &Message, within: Duration) -> io::Result<()> {
+        let within = Deadline::after(within);
+        let until = self.ending.until().map_or(within, |until| until.min(within));
+        let is_told = self.stopping.is_some();
+        let early = if is_told { self.ending.cut() } else { self.ending.begun() };
+        self.control.send_within(self.session, message, Wait::until(until).or(&[early.fd()]))
     }
 
     /// Takes a message; true when it is the last.
@@ -204,15 +239,7 @@ impl Talk {
                 self.fault("it sends more texts than any machine has".into());
                 return true;
             }
-            Message::Started(started) => {
-                // A recorder that is killed leaves a folder that can be read.
-                let written = self.ended.texts.texts.write(&self.folder, &started.clock_line);
-                if let Err(error) = written {
-                    self.fault(format!("what its pages are read with was not written: {error}"));
-                }
-                self.ended.started = Some(started);
-                lock(&self.going).started = true;
-            }
+            Message::Started(started) if self.ended.started.is_none() => self.start(started),
             Message::Status(status) => self.note(status),
             Message::Device(ranges) => self.ended.device = ranges,
             Message::EventCost(cost) => self.ended.event_cost = Some(cost),
@@ -240,6 +267,19 @@ impl Talk {
             _ => {}
         }
         false
+    }
+
+    /// It records now.
+    fn start(&mut self, started: Started) {
+        // A recorder that is killed leaves a folder that can be read; one that ends needs none.
+        if self.stopping.is_none() {
+            let written = self.ended.texts.texts.write(&self.folder, &started.clock_line);
+            if let Err(error) = written {
+                self.fault(format!("what its pages are read with was not written: {error}"));
+            }
+        }
+        self.ended.started = Some(started);
+        lock(&self.going).started = true;
     }
 
     /// Whether more comes than any guest has to say.

@@ -5,13 +5,14 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use channel::{Control, Heard, HostAddress, Stream, Wait};
+use channel::{Control, Deadline, Heard, HostAddress, Signal, Stream, Wait};
 use folder::{Folder, Modes};
 use proptest::prelude::*;
 use wire::{CpuEnd, GuestHello, Message, PageHead, Started, Status, Text, TextKind};
 
 use super::files::{Arriving, GuestFiles, PageShape};
 use super::{GuestAddress, GuestRecorded, Ready};
+use crate::ending::{Ending, StartLimit};
 use crate::error::Result;
 use crate::guests::InGuests;
 
@@ -30,13 +31,25 @@ fn hello() -> GuestHello {
     }
 }
 
-/// What a guest does once it was asked to record: with its control stream and its page stream.
-type Act = fn(&mut Control, UnixStream);
+/// What a guest does once it was asked to record: with its control stream, its page stream, and the
+/// socket that its control stream goes through.
+type Act = fn(&mut Control, UnixStream, UnixStream);
 
 struct Played {
     folder: tempfile::TempDir,
     result: Result<GuestRecorded>,
     took: Duration,
+    /// How long the end took.
+    ended: Duration,
+}
+
+/// How long guests are waited for after the end here, and how long that may take on a busy machine.
+const GUEST_WAIT: Duration = Duration::from_secs(1);
+const ENDS: Duration = Duration::from_secs(5);
+
+/// One that connects within a time, and that nobody stops.
+fn limit(time: Duration) -> StartLimit {
+    StartLimit::within(time, &Signal::new().unwrap())
 }
 
 /// Records a guest that says this of itself and then acts so; the host ends after `time`.
@@ -46,28 +59,35 @@ fn play(hello: GuestHello, act: Act, time: Duration) -> Played {
     let listener = UnixListener::bind(&socket).unwrap();
     let guest = thread::spawn(move || {
         let accept = || listener.accept().unwrap().0;
-        let mut control = Control::new(Stream::new(accept()).unwrap());
+        let socket = accept();
+        let raw = socket.try_clone().unwrap();
+        let mut control = Control::new(Stream::new(socket).unwrap());
         assert!(matches!(control.receive(Wait::at_most(LONG)), Ok(Heard::Message(..))));
         control.send(SESSION, &Message::GuestHello(hello)).unwrap();
         // The host goes no further with one whose answer makes no sense.
         let Ok(Heard::Message(_, Message::Start(_))) = control.receive(Wait::at_most(LONG)) else {
             return;
         };
-        act(&mut control, accept());
+        act(&mut control, accept(), raw);
     });
     let channel = HostAddress::Unix { path: socket };
     let address = GuestAddress { name: "g".into(), channel, vm: None };
     let before = Instant::now();
-    let result = Ready::connect(address, SESSION).and_then(|ready| {
+    let mut ended = Duration::ZERO;
+    let limit = limit(LONG);
+    let result = Ready::connect(address, SESSION, &limit).and_then(|ready| {
         let what = InGuests { quota_bytes: Some(1 << 20), ..InGuests::default() };
         let to = Folder::open(folder.path(), Modes::default()).unwrap();
-        let recorded = ready.begin(&what, None, &to)?;
+        let recorded = ready.begin(&what, None, &to, &limit, &Ending::of_one()?)?;
         thread::sleep(time);
-        Ok(recorded.end())
+        let before = Instant::now();
+        let recorded = recorded.end_by(Deadline::after(GUEST_WAIT));
+        ended = before.elapsed();
+        Ok(recorded)
     });
     let took = before.elapsed();
     guest.join().unwrap();
-    Played { folder, result, took }
+    Played { folder, result, took, ended }
 }
 
 fn faults(played: &Played) -> String {
@@ -91,18 +111,18 @@ fn numbers_that_cannot_be_are_refused() {
         GuestHello { long_bytes: 200, ..hello() },
     ];
     for hello in absurd {
-        let error = play(hello, |_, _| {}, Duration::ZERO).result.unwrap_err();
+        let error = play(hello, |_, _, _| {}, Duration::ZERO).result.unwrap_err();
         let cause = std::error::Error::source(&error).unwrap().to_string();
         assert!(cause.contains("not plausible"), "{cause}");
     }
     let other = GuestHello { version: 99, ..hello() };
-    let error = play(other, |_, _| {}, Duration::ZERO).result.unwrap_err();
+    let error = play(other, |_, _, _| {}, Duration::ZERO).result.unwrap_err();
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("version 99"));
 }
 
 #[test]
 fn floods_of_messages_end_the_conversation() {
-    let flood: Act = |control, _pages| {
+    let flood: Act = |control, _pages, _| {
         let status = Message::Status(Status::default());
         while control.send(SESSION, &status).is_ok() {}
     };
@@ -113,7 +133,7 @@ fn floods_of_messages_end_the_conversation() {
 
 #[test]
 fn texts_have_an_end() {
-    let flood: Act = |control, _pages| {
+    let flood: Act = |control, _pages, _| {
         let bytes = vec![b'x'; 30_000];
         let text = Message::Text(Text { kind: TextKind::Kallsyms, last: false, bytes });
         while control.send(SESSION, &text).is_ok() {}
@@ -125,7 +145,7 @@ fn texts_have_an_end() {
 
 #[test]
 fn garbage_among_pages_is_counted_and_the_rest_is_kept() {
-    let garbage: Act = |control, mut pages| {
+    let garbage: Act = |control, mut pages, _| {
         control.send(SESSION, &Message::Started(Started::default())).unwrap();
         let head = |cpu, offset, bytes| PageHead { cpu, session: SESSION, offset, bytes }.encode();
         let page = [1_u8; 4096];
@@ -162,10 +182,82 @@ fn garbage_among_pages_is_counted_and_the_rest_is_kept() {
 
 #[test]
 fn a_guest_that_goes_away_is_told_of_at_once() {
-    let played = play(hello(), |_, _| {}, Duration::from_millis(200));
+    let played = play(hello(), |_, _, _| {}, Duration::from_millis(200));
     assert!(faults(&played).contains("it closed the channel"), "{}", faults(&played));
     assert!(played.took < Duration::from_secs(5), "{:?}", played.took);
     assert!(!played.result.unwrap().is_readable());
+}
+
+/// Does something again and again until it fails: until the host is gone.
+fn again_and_again(pause: Duration, mut act: impl FnMut() -> std::io::Result<()>) {
+    while act().is_ok() {
+        thread::sleep(pause);
+    }
+}
+
+const DRIP: Duration = Duration::from_millis(50);
+
+/// What a guest does that wants to keep its host from ending, once it has been told to record.
+const STALLS: &[(&str, Act)] = &[
+    ("a byte of garbage now and then on the control stream", |control, _pages, raw| {
+        control.send(SESSION, &Message::Started(Started::default())).unwrap();
+        drip(&raw, DRIP, b"x");
+    }),
+    ("garbage without end on the control stream", |control, _pages, raw| {
+        control.send(SESSION, &Message::Started(Started::default())).unwrap();
+        drip(&raw, Duration::ZERO, &[b'x'; 4096]);
+    }),
+    ("a message now and then", |control, _pages, _| {
+        control.send(SESSION, &Message::Started(Started::default())).unwrap();
+        again_and_again(DRIP, || control.send(SESSION, &Message::Status(Status::default())));
+    }),
+    ("nothing at all", |control, pages, _| {
+        control.send(SESSION, &Message::Started(Started::default())).unwrap();
+        until_closed(pages);
+    }),
+    ("a byte now and then on a page stream", |control, mut pages, _| {
+        control.send(SESSION, &Message::Started(Started::default())).unwrap();
+        until_told(control);
+        end(control);
+        again_and_again(DRIP, || pages.write_all(b"x"));
+    }),
+    ("pages without end", |control, mut pages, _| {
+        control.send(SESSION, &Message::Started(Started::default())).unwrap();
+        let head = PageHead { cpu: 0, session: SESSION, offset: 0, bytes: 4096 }.encode();
+        let batch = [&head[..], &[0; 4096]].concat();
+        again_and_again(Duration::ZERO, || pages.write_all(&batch));
+    }),
+    ("pages without end, after it said that there are no more", |control, mut pages, _| {
+        control.send(SESSION, &Message::Started(Started::default())).unwrap();
+        until_told(control);
+        end(control);
+        again_and_again(Duration::ZERO, || pages.write_all(&[0; 4096]));
+    }),
+];
+
+/// Sends bytes that are no message.
+fn drip(raw: &UnixStream, pause: Duration, bytes: &[u8]) {
+    // The socket does not block: it is the control stream's, too.
+    let stream = Stream::new(raw.try_clone().unwrap()).unwrap();
+    again_and_again(pause, || stream.write_all(bytes, Wait::at_most(LONG)));
+}
+
+fn until_told(control: &mut Control) {
+    while !matches!(control.receive(Wait::at_most(LONG)), Ok(Heard::Message(_, Message::Stop))) {}
+}
+
+fn until_closed(mut pages: UnixStream) {
+    let _ = std::io::copy(&mut pages, &mut std::io::sink());
+}
+
+#[test]
+fn no_guest_holds_the_end_up() {
+    for (what, act) in STALLS {
+        let played = play(hello(), *act, Duration::from_millis(100));
+        assert!(played.result.is_ok(), "{what}");
+        eprintln!("{what}: ended after {:?}; {}", played.ended, faults(&played));
+        assert!(played.ended < ENDS, "{what}: {:?}", played.ended);
+    }
 }
 
 /// What may come on a page stream, with sizes that make sense now and then.

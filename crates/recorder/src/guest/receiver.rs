@@ -3,23 +3,27 @@
 use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use channel::{PageConsumer, Pause, Poller, Signal, Stream, Wait};
+use channel::{Deadline, PageConsumer, Pause, Poller, Signal, Stream, Wait};
 use wire::{PageDecoder, Piece};
 
+use crate::ending::{Ending, StartLimit};
 use crate::error::Result;
 use crate::guest::files::{Arriving, GuestFiles};
 use crate::pump::stop_signal;
+use crate::task::{Outcome, Task};
 
-/// Bytes read at once.
+/// Bytes read at once; fewer where there are many streams, so that all of them read no more at once
+/// than [`ALL_READ_BYTES`].
 const READ_BYTES: usize = 256 << 10;
+const ALL_READ_BYTES: usize = 16 << 20;
 /// How long one waits at a time; nothing happens in between.
 const LOOK: Duration = Duration::from_secs(60);
 /// How long the bytes behind a batch of pages may take before it is believed to be whole.
 const CONFIRM: Duration = Duration::from_millis(200);
-/// How long what is still on its way may take after the end.
+/// How long nothing may come after the agent has said that it has sent everything, before that is
+/// believed. Within the time that guests have for their end.
 const REST: Duration = Duration::from_millis(300);
 
 /// Threads that take the page streams of one guest.
@@ -27,16 +31,28 @@ const REST: Duration = Duration::from_millis(300);
 pub(crate) struct Receivers {
     session: u64,
     files: Arc<GuestFiles>,
+    /// The agent says nothing any more.
     stop: Signal,
-    threads: Mutex<Vec<JoinHandle<io::Result<()>>>>,
+    ending: Ending,
+    read_bytes: usize,
+    threads: Mutex<Vec<Task<io::Result<()>>>>,
 }
 
 /// Page streams that a guest may have.
 const MOST_STREAMS: usize = 512;
 
 impl Receivers {
-    pub(crate) fn new(session: u64, files: Arc<GuestFiles>) -> Result<Self> {
-        Ok(Self { session, files, stop: stop_signal()?, threads: Mutex::default() })
+    /// For a guest that says that it makes so many page streams.
+    pub(crate) fn new(
+        session: u64,
+        files: Arc<GuestFiles>,
+        streams: u32,
+        ending: &Ending,
+    ) -> Result<Self> {
+        let (stop, ending) = (stop_signal()?, ending.clone());
+        let read_bytes =
+            (ALL_READ_BYTES / (streams as usize).clamp(1, MOST_STREAMS)).min(READ_BYTES);
+        Ok(Self { session, files, stop, ending, read_bytes, threads: Mutex::default() })
     }
 
     /// Begins to take the pages of one more stream.
@@ -45,12 +61,16 @@ impl Receivers {
         if threads.len() >= MOST_STREAMS {
             return Err(io::Error::other("it makes more page streams than any guest needs"));
         }
-        let (session, files, stop) = (self.session, Arc::clone(&self.files), self.stop.clone());
-        let builder = thread::Builder::new().name(format!("guest-pages{}", threads.len()));
-        threads.push(builder.spawn(move || {
-            receive(&stream, session, &files, &stop);
-            Ok(())
-        })?);
+        let taker = Taker {
+            files: Arc::clone(&self.files),
+            stop: self.stop.clone(),
+            ending: self.ending.clone(),
+        };
+        let (session, read_bytes) = (self.session, self.read_bytes);
+        let task = Task::spawn(format!("guest-pages{}", threads.len()), move || {
+            taker.take_stream(&stream, session, read_bytes)
+        })?;
+        threads.push(task);
         Ok(())
     }
 
@@ -59,73 +79,98 @@ impl Receivers {
         if rings.is_empty() {
             return Ok(());
         }
-        let (files, stop) = (Arc::clone(&self.files), self.stop.clone());
-        let builder = thread::Builder::new().name("guest-rings".into());
-        self.threads().push(builder.spawn(move || take_rings(rings, &files, &stop))?);
+        let taker = Taker {
+            files: Arc::clone(&self.files),
+            stop: self.stop.clone(),
+            ending: self.ending.clone(),
+        };
+        let task = Task::spawn("guest-rings".into(), move || taker.take_rings(rings))?;
+        self.threads().push(task);
         Ok(())
     }
 
-    /// Waits until what is still on its way has come; what went wrong.
-    pub(crate) fn end(&self) -> Vec<io::Error> {
+    /// Waits until what is still on its way has come, no longer than this; what went wrong.
+    pub(crate) fn end(&self, until: Deadline) -> Vec<io::Error> {
         self.stop.give();
         let threads = std::mem::take(&mut *self.threads());
-        let join = |thread: JoinHandle<io::Result<()>>| {
-            let died = |_| Err(io::Error::other("its thread panicked"));
-            thread.join().unwrap_or_else(died).err()
+        let end = |task: Task<io::Result<()>>| match task.end(Wait::until(until)) {
+            Outcome::Done(ended) => ended.err(),
+            Outcome::Panicked => Some(io::Error::other("its thread panicked")),
+            Outcome::StillBusy => Some(io::Error::other("its thread does not end")),
         };
-        let faults: Vec<io::Error> = threads.into_iter().filter_map(join).collect();
+        let mut faults: Vec<io::Error> = threads.into_iter().filter_map(end).collect();
+        // Of hundreds of streams one is enough to tell.
+        faults.dedup_by_key(|fault| fault.to_string());
         faults.into_iter().chain(self.files.failure()).collect()
     }
 
     /// A list of threads is whole whatever happened while the lock was held.
-    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<io::Result<()>>>> {
+    fn threads(&self) -> MutexGuard<'_, Vec<Task<io::Result<()>>>> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn receive(stream: &Stream, session: u64, files: &GuestFiles, stop: &Signal) {
-    let mut buffer = vec![0; READ_BYTES];
-    let mut decoder = PageDecoder::new(session);
-    let mut arriving = Arriving::new(files);
-    let mut is_over = false;
-    let stops = [stop.fd()];
-    loop {
-        let wait = match is_over {
-            false if arriving.is_whole() => Wait::at_most(CONFIRM).or(&stops),
-            false => Wait::at_most(LOOK).or(&stops),
-            true => Wait::at_most(REST),
-        };
-        let read = match stream.read(&mut buffer, wait) {
-            Ok(0) => break,
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::TimedOut && is_over => break,
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                arriving.flush();
-                is_over = stop.is_given();
-                continue;
-            }
-            // The guest, or the machine it is in, is gone: what came before counts.
-            Err(_) => break,
-        };
-        let Ok(()) = decoder.push(buffer.get(..read).unwrap_or_default(), |piece| {
-            match piece {
-                Piece::Head(head) => arriving.head(head),
-                Piece::Pages(bytes) => arriving.pages(bytes),
-                Piece::Skipped(bytes) => arriving.senseless(bytes),
-            }
-            Ok::<(), Infallible>(())
-        });
-    }
-    arriving.end();
+/// What is said of page streams that had not ended when nobody waited for them any longer.
+const CUT: &str = "page streams went on after the end, and were cut off";
+
+/// What a thread that takes pages knows.
+struct Taker {
+    files: Arc<GuestFiles>,
+    stop: Signal,
+    ending: Ending,
 }
 
-/// Leaves out what a recording before has left in rings.
-pub(crate) fn discard(rings: &mut [PageConsumer]) {
+impl Taker {
+    fn take_stream(&self, stream: &Stream, session: u64, read_bytes: usize) -> io::Result<()> {
+        let mut buffer = vec![0; read_bytes];
+        let mut decoder = PageDecoder::new(session);
+        let mut arriving = Arriving::new(&self.files);
+        let ended = loop {
+            // Asked before each read: a stream that never runs dry must end, too.
+            if self.ending.is_over() {
+                break Err(io::Error::new(io::ErrorKind::TimedOut, CUT));
+            }
+            let is_last = self.stop.is_given();
+            let early = [self.stop.fd(), self.ending.cut().fd()];
+            let wait = match self.ending.until() {
+                Some(until) if is_last => Wait::until(until.min(Deadline::after(REST))),
+                _ if is_last => Wait::at_most(REST),
+                _ if arriving.is_whole() => Wait::at_most(CONFIRM).or(&early),
+                _ => Wait::at_most(LOOK).or(&early),
+            };
+            let read = match stream.read(&mut buffer, wait) {
+                Ok(0) => break Ok(()),
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::TimedOut && is_last => break Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    arriving.flush();
+                    continue;
+                }
+                // The guest, or the machine it is in, is gone: what came before counts.
+                Err(_) => break Ok(()),
+            };
+            let Ok(()) = decoder.push(buffer.get(..read).unwrap_or_default(), |piece| {
+                match piece {
+                    Piece::Head(head) => arriving.head(head),
+                    Piece::Pages(bytes) => arriving.pages(bytes),
+                    Piece::Skipped(bytes) => arriving.senseless(bytes),
+                }
+                Ok::<(), Infallible>(())
+            });
+        };
+        arriving.end();
+        ended
+    }
+}
+
+/// Leaves out what a recording before has left in rings, as far as there is time for that.
+pub(crate) fn discard(rings: &mut [PageConsumer], limit: &StartLimit) {
     for ring in rings {
         let mut page = vec![0; ring.page_bytes()];
         // A ring has no more pages than these unless somebody fills it right now.
-        for _ in 0..MOST_IN_RING {
-            if ring.next_into(&mut page).is_none() {
+        for at in 0..MOST_IN_RING {
+            let is_late = at % AT_ONCE == 0 && limit.wait(|wait| wait.is_over());
+            if is_late || ring.next_into(&mut page).is_none() {
                 break;
             }
         }
@@ -146,30 +191,42 @@ fn sound(rings: &[PageConsumer]) -> io::Result<()> {
     Err(io::Error::other(format!("{damage} times the memory held what no agent writes")))
 }
 
-fn take_rings(mut rings: Vec<PageConsumer>, files: &GuestFiles, stop: &Signal) -> io::Result<()> {
-    let longest = rings.iter().map(PageConsumer::page_bytes).max().unwrap_or(0);
-    let (mut page, mut poller) = (vec![0; longest], Poller::default());
-    loop {
-        // Asked before the rings: what was in them by then is taken.
-        let is_over = stop.is_given();
-        let mut found = false;
-        for ring in &mut rings {
-            for _ in 0..AT_ONCE {
-                let page = page.get_mut(..ring.page_bytes()).unwrap_or_default();
-                let Some(taken) = ring.next_into(page) else { break };
-                found = true;
-                let cpu = u32::try_from(ring.cpu()).unwrap_or(u32::MAX);
-                files.add_in_order(cpu, taken.missed_pages, page);
+impl Taker {
+    fn take_rings(&self, mut rings: Vec<PageConsumer>) -> io::Result<()> {
+        let longest = rings.iter().map(PageConsumer::page_bytes).max().unwrap_or(0);
+        let (mut page, mut poller) = (vec![0; longest], Poller::default());
+        loop {
+            // Asked before the rings: what was in them by then is taken.
+            let is_last = self.stop.is_given();
+            let mut found = false;
+            for ring in &mut rings {
+                found |= self.take_ring(ring, &mut page);
+            }
+            if !found {
+                rings.iter().try_for_each(PageConsumer::check)?;
+            }
+            if is_last && !found {
+                return sound(&rings);
+            }
+            // A guest may fill its rings for ever.
+            if self.ending.is_over() {
+                sound(&rings)?;
+                return Err(io::Error::new(io::ErrorKind::TimedOut, CUT));
+            }
+            if let Pause::Sleep(time) = poller.looked(found) {
+                self.stop.wait(time);
             }
         }
-        if !found {
-            rings.iter().try_for_each(PageConsumer::check)?;
+    }
+
+    /// Takes some pages of a ring; whether there were any.
+    fn take_ring(&self, ring: &mut PageConsumer, page: &mut [u8]) -> bool {
+        let page = page.get_mut(..ring.page_bytes()).unwrap_or_default();
+        for at in 0..AT_ONCE {
+            let Some(taken) = ring.next_into(page) else { return at > 0 };
+            let cpu = u32::try_from(ring.cpu()).unwrap_or(u32::MAX);
+            self.files.add_in_order(cpu, taken.missed_pages, page);
         }
-        if is_over && !found {
-            return sound(&rings);
-        }
-        if let Pause::Sleep(time) = poller.looked(found) {
-            stop.wait(time);
-        }
+        true
     }
 }

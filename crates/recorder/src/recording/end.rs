@@ -1,12 +1,14 @@
 //! The end of a recording: its session is written.
 
 use std::fs;
+use std::io;
 
+use channel::Deadline;
 use tracefs::{CpuStats, Instance};
 
 use super::{FOLDER, Recording, own_cpu_ns};
 use crate::assemble::{self, About, Tick};
-use crate::awaited::Awaited;
+use crate::ending::TOLD;
 use crate::error::{RecordError, Result};
 use crate::guest::HostClock;
 use crate::guests;
@@ -25,16 +27,15 @@ impl Recording {
     ///
     /// # Errors
     /// When something can't be written; the pages stay in their folder then.
-    pub fn end(mut self, tick: Tick<'_>) -> Result<Recorded> {
-        // Guests end first: what their last events cause on the host is recorded.
-        let mut faults = self.awaited.take().map_or_else(Vec::new, Awaited::end);
-        let guests = self.guests.lock().end();
+    pub fn end(mut self, tick: &dyn Fn(u64)) -> Result<Recorded> {
+        let mut faults = self.tell_guests();
         let collector = self.collector.take().and_then(|one| hypercalls::end(one, &mut faults));
         self.instance.set("tracing_on", "0")?;
         let duration = self.begun.elapsed();
         self.stop.give();
         let folder = self.pages_folder()?;
         let pumped = end_pumps(self.pumps, &self.instance, &mut faults)?;
+        let guests = self.guests.lock().end();
         let stats: Vec<(u32, String)> =
             pumped.iter().map(|(losses, text)| (losses.cpu, text.clone())).collect();
         let cpus = pumped.into_iter().map(|(losses, _)| losses).collect();
@@ -87,6 +88,14 @@ impl Recording {
             stats: &stats,
             cmdlines,
         };
+        let outside = self.outside.clone();
+        let tick: Tick<'_> = &|bytes| {
+            tick(bytes);
+            if outside.leaves() { Err(left()) } else { Ok(()) }
+        };
+        if outside.leaves() {
+            return Err(RecordError::Left);
+        }
         assemble::write(&self.texts, &about, &folder, (&self.to, HOST_FILE), tick)?;
         self.to.remove_all(FOLDER).map_err(RecordError::io("remove", folder.path()))?;
         for guest in &guests {
@@ -94,6 +103,26 @@ impl Recording {
         }
         Ok(recorded)
     }
+}
+
+impl Recording {
+    /// Tells guests to stop. The host is recorded on until all of them have, for what their last
+    /// events cause on it, but no longer than for a moment: then they send the rest beside what is
+    /// done here. What went wrong with guests that never came.
+    fn tell_guests(&mut self) -> Vec<String> {
+        self.outside.end();
+        let (told, until) = (Deadline::after(TOLD), Deadline::after(self.guest_wait));
+        self.ending.begin(until);
+        let told = told.min(until);
+        let faults = self.awaited.take().map_or_else(Vec::new, |awaited| awaited.end(told));
+        self.guests.lock().are_over(told, &self.ending);
+        faults
+    }
+}
+
+/// Why a file is not put together to its end.
+fn left() -> io::Error {
+    io::Error::other(RecordError::Left.to_string())
 }
 
 /// Waits for what pumps still have to write: what each CPU lost, and the kernel's own text of that.

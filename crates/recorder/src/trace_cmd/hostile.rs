@@ -6,12 +6,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use abi::{ByteOrder, LongSize};
-use channel::{HostAddress, Stream, TraceCmd, Wait};
+use channel::{Deadline, HostAddress, Signal, Stream, TraceCmd, Wait};
 use folder::{Folder, Modes};
 use tracedat::{Compression, Contents, EventFormat, Formats, Header, TraceDatWriter, Version};
 use wire::trace_cmd::{MOST_DATA_BYTES, Message, Response};
 
 use super::Ready;
+use crate::ending::{Ending, StartLimit};
 use crate::error::Result;
 use crate::guest::{GuestAddress, GuestRecorded};
 use crate::guests::InGuests;
@@ -19,6 +20,12 @@ use crate::guests::InGuests;
 const LONG: Duration = Duration::from_secs(20);
 const PAGE: usize = 4096;
 const QUOTA: u64 = 1 << 20;
+/// How long agents are waited for after the end.
+const REST: Duration = Duration::from_secs(1);
+
+fn limit() -> StartLimit {
+    StartLimit::within(LONG, &Signal::new().unwrap())
+}
 
 /// An agent that was asked to record.
 struct Agent {
@@ -115,10 +122,12 @@ fn play(act: fn(&mut Agent), time: Duration) -> Played {
     let address = GuestAddress { name: "g".into(), channel: HostAddress::Tcp { to }, vm: None };
     let what = InGuests { events: vec!["all".into()], ..InGuests::default() };
     let before = Instant::now();
-    let result = Ready::connect(address, &what, "local", 7).and_then(|ready| {
+    let (limit, ending) = (limit(), Ending::of_one().unwrap());
+    let result = Ready::connect(address, &what, "local", 7, &limit).and_then(|ready| {
         let to = Folder::open(folder.path(), Modes::default()).unwrap();
-        let recorded = ready.begin(&to, QUOTA)?;
+        let recorded = ready.begin(&to, QUOTA, &limit, &ending)?;
         thread::sleep(time);
+        ending.begin(Deadline::after(REST));
         Ok(recorded.end())
     });
     let took = before.elapsed();
@@ -172,7 +181,7 @@ fn programs_that_are_no_agents_are_recognized() {
     let what = InGuests { events: vec!["all".into()], ..InGuests::default() };
     let connect = |to: String| {
         let address = GuestAddress { name: "g".into(), channel: HostAddress::Tcp { to }, vm: None };
-        let error = Ready::connect(address, &what, "local", 7).unwrap_err();
+        let error = Ready::connect(address, &what, "local", 7, &limit()).unwrap_err();
         std::error::Error::source(&error).unwrap().to_string()
     };
     let told = connect(to.clone());
@@ -267,4 +276,33 @@ fn an_agent_that_never_ends_holds_nobody_up() {
     let told = faults(&played);
     assert!(told.contains("did not say"), "{told}");
     assert!(played.took < LONG, "{:?}", played.took);
+}
+
+#[test]
+fn no_agent_holds_the_end_up() {
+    let drips: [fn(&mut Agent); 3] = [
+        |agent| {
+            let _pages = agent.begin();
+            agent.until_closed();
+            while agent.host.send(&Message::Continue).is_ok() {
+                thread::sleep(Duration::from_millis(50));
+            }
+        },
+        |agent| {
+            let mut pages = agent.begin();
+            agent.until_closed();
+            let _ = agent.host.send(&Message::CloseResponse);
+            while pages.write_all(b"x").is_ok() {
+                thread::sleep(Duration::from_millis(50));
+            }
+        },
+        |agent| {
+            let mut pages = agent.begin();
+            while pages.write_all(&[0; PAGE]).is_ok() {}
+        },
+    ];
+    for act in drips {
+        let played = play(act, Duration::from_millis(100));
+        assert!(played.result.is_ok() && played.took < LONG, "{:?}", played.took);
+    }
 }

@@ -1,7 +1,6 @@
 //! What an agent's pages are read with: it sends a trace.dat without pages.
 
 use std::io;
-use std::time::{Duration, Instant};
 
 use abi::{ByteOrder, LongSize};
 use channel::{TraceCmd, Wait};
@@ -14,9 +13,6 @@ use crate::guest::{GuestTexts, PAGE_BYTES};
 
 /// The longest file that is taken; symbols of big kernels have 20 MiB.
 const MOST_BYTES: usize = 256 << 20;
-/// How long it may take to come in all, and how long nothing may come.
-const IN_ALL: Duration = Duration::from_secs(60);
-const SILENCE: Duration = Duration::from_secs(20);
 /// Formats that are taken; big kernels have 3000 events.
 const MOST_FORMATS: usize = 20_000;
 const TOO_MUCH: &str = "it says more of its machine than any machine has";
@@ -41,8 +37,8 @@ impl Metadata {
     ///
     /// # Errors
     /// When it does not come, is too long, or is no trace.dat.
-    pub(crate) fn receive(agent: &mut TraceCmd) -> io::Result<Self> {
-        let file = file(agent)?;
+    pub(crate) fn receive(agent: &mut TraceCmd, wait: Wait<'_>) -> io::Result<Self> {
+        let file = file(agent, wait)?;
         Self::read(&file).map_err(|text| io::Error::new(io::ErrorKind::InvalidData, text))
     }
 
@@ -146,17 +142,19 @@ fn is_name(system: &str) -> bool {
 }
 
 /// The file's bytes, in as many messages as they take.
-fn file(agent: &mut TraceCmd) -> io::Result<Vec<u8>> {
+fn file(agent: &mut TraceCmd, wait: Wait<'_>) -> io::Result<Vec<u8>> {
     let mut file = Vec::new();
-    let end = Instant::now() + IN_ALL;
     let wrong = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidData, text.to_owned()));
     loop {
-        let left = end.saturating_duration_since(Instant::now()).min(SILENCE);
-        match agent.receive(Wait::at_most(left)) {
+        match agent.receive(wait) {
             Ok(Some(Message::Data(bytes))) => file.extend_from_slice(&bytes),
             Ok(Some(Message::EndOfData)) => return Ok(file),
+            // Whoever sends without end is not listened to longer than whoever sends nothing.
+            Ok(Some(_)) if wait.is_over() => {
+                return wrong("it does not say in time what its pages are read with");
+            }
             Ok(Some(Message::NotSupported)) => {}
-            Ok(Some(_)) => agent.send(&Message::NotSupported)?,
+            Ok(Some(_)) => agent.send_within(&Message::NotSupported, wait)?,
             Ok(None) => return wrong("it does not say what its pages are read with"),
             Err(ReadError::Closed) => {
                 return wrong(

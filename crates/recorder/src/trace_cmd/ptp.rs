@@ -2,7 +2,7 @@
 
 use std::io;
 
-use channel::TraceCmd;
+use channel::{TraceCmd, Wait};
 use rustix::time::{ClockId, clock_gettime};
 use tracefs::{Mark, Marks};
 use wire::trace_cmd::Message;
@@ -11,15 +11,15 @@ use wire::trace_cmd::ptp::{self, Offset, Sample, Start};
 use super::time_sync::receive;
 
 /// Answers one round; what the agent makes of it.
-pub(super) fn round(agent: &mut TraceCmd, marks: &mut Marks) -> io::Result<Offset> {
-    let start = receive(agent, Start::parse)?;
-    agent.send(&Message::TimeSync(start.message()))?;
+pub(super) fn round(agent: &mut TraceCmd, marks: &mut Marks, wait: Wait<'_>) -> io::Result<Offset> {
+    let start = receive(agent, wait, Start::parse)?;
+    agent.send_within(&Message::TimeSync(start.message()), wait)?;
     marks.take()?;
     let by_marks = start.flags & ptp::MARKS != 0;
     let mut stamps = Vec::new();
     // An agent of another version may make fewer round trips, not more.
     for _ in 0..=ptp::ROUND_TRIPS {
-        let number = receive(agent, |message| {
+        let number = receive(agent, wait, |message| {
             ptp::probed(message).map(Some).or(ptp::is_end(message).then_some(None))
         })?;
         let Some(number) = number else { break };
@@ -28,13 +28,14 @@ pub(super) fn round(agent: &mut TraceCmd, marks: &mut Marks) -> io::Result<Offse
         } else {
             stamps.push(Mark { number, time: monotonic_raw_ns() });
         }
-        agent.send(&Message::TimeSync(ptp::probe(number)))?;
+        agent.send_within(&Message::TimeSync(ptp::probe(number)), wait)?;
     }
     if by_marks {
         stamps = marks.take()?;
     }
-    agent.send(&Message::TimeSync(ptp::samples(start.series, &samples(&stamps))))?;
-    receive(agent, Offset::parse)
+    let samples = ptp::samples(start.series, &samples(&stamps));
+    agent.send_within(&Message::TimeSync(samples), wait)?;
+    receive(agent, wait, Offset::parse)
 }
 
 /// Each round trip's stamp where the agent looks for it: by its number.

@@ -3,22 +3,18 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use channel::{Signal, TraceCmd, Wait};
+use channel::{Deadline, TraceCmd, Wait};
 use wire::trace_cmd::{Message, ReadError};
 
 use super::samples::Samples;
 use super::time_sync::TimeSync;
+use crate::ending::{Ending, TOLD};
+use crate::task::{Outcome, Task};
 
 /// How long an agent may be silent: it has nothing to say before the end.
 const SILENCE: Duration = Duration::from_secs(24 * 3600);
-/// How long it may take to send the rest after it was told to stop.
-///
-/// trace-cmd's agent (3.1.6) takes its filters of functions away before its tracer, so that for a
-/// moment all functions are traced: on two emulated CPUs in an emulated host that took over a minute.
-const REST: Duration = Duration::from_secs(if cfg!(test) { 3 } else { 180 });
 /// Messages that an agent may send unasked; trace-cmd's sends none.
 const MOST_UNASKED: u32 = 1000;
 
@@ -32,19 +28,20 @@ pub(super) struct Talked {
 /// A conversation that goes on.
 #[derive(Debug)]
 pub(super) struct Talk {
-    stop: Signal,
     over: Arc<Mutex<Option<String>>>,
-    thread: JoinHandle<Talked>,
+    task: Task<Talked>,
 }
 
 impl Talk {
-    pub(super) fn begin(agent: TraceCmd, sync: Option<TimeSync>) -> io::Result<Self> {
-        let stop = Signal::new()?;
+    pub(super) fn begin(
+        agent: TraceCmd,
+        sync: Option<TimeSync>,
+        ending: &Ending,
+    ) -> io::Result<Self> {
         let over = Arc::new(Mutex::new(None));
-        let (heeded, told) = (stop.clone(), Arc::clone(&over));
-        let run = move || talk(agent, sync, &heeded, &told);
-        let thread = thread::Builder::new().name("guest".into()).spawn(run)?;
-        Ok(Self { stop, over, thread })
+        let (ending, told) = (ending.clone(), Arc::clone(&over));
+        let task = Task::spawn("guest".into(), move || talk(agent, sync, &ending, &told))?;
+        Ok(Self { over, task })
     }
 
     /// Why the guest is not recorded any more, if so.
@@ -52,33 +49,46 @@ impl Talk {
         self.over.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Has the agent stop, and waits until it has.
-    pub(super) fn end(self) -> Talked {
-        self.stop.give();
-        self.thread.join().unwrap_or_else(|_| Talked {
-            faults: vec!["the thread that listened to it panicked".into()],
-            ..Talked::default()
-        })
+    /// Whether nothing more is said, waiting for that as long as `wait` says.
+    pub(super) fn is_over(&self, wait: Wait<'_>) -> bool {
+        self.task.is_over(wait)
+    }
+
+    /// What came of it, once the end has begun.
+    pub(super) fn end(self, until: Deadline) -> Talked {
+        let fault = match self.task.end(Wait::until(until)) {
+            Outcome::Done(talked) => return talked,
+            Outcome::Panicked => "the thread that listened to it panicked",
+            Outcome::StillBusy => "the thread that listens to it does not end, and is left alone",
+        };
+        Talked { faults: vec![fault.into()], ..Talked::default() }
     }
 }
 
 fn talk(
     mut agent: TraceCmd,
     sync: Option<TimeSync>,
-    stop: &Signal,
+    ending: &Ending,
     over: &Mutex<Option<String>>,
 ) -> Talked {
     let mut talked = Talked::default();
-    let gone = until_stopped(&mut agent, stop).err();
+    let gone = until_stopped(&mut agent, ending).err();
+    let until = ending.until().unwrap_or_else(|| Deadline::after(TOLD));
+    let cut = [ending.cut().fd()];
+    let wait = Wait::until(until).or(&cut);
     if let Some(why) = &gone {
         talked.faults.push(format!("its recording ended early: {why}"));
         *over.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.clone());
-    } else if let Err(error) = agent.send(&Message::Close) {
-        talked.faults.push(format!("it could not be told to stop: {error}"));
+    } else {
+        let told = Wait::until(until.min(Deadline::after(TOLD))).or(&cut);
+        if let Err(error) = agent.send_within(&Message::Close, told) {
+            talked.faults.push(format!("it could not be told to stop: {error}"));
+        }
     }
     // The samples of the first round are good whatever comes of the last.
     if let Some(sync) = sync {
-        let (samples, ended) = if gone.is_some() { (sync.abandon(), Ok(())) } else { sync.end() };
+        let (samples, ended) =
+            if gone.is_some() { (sync.abandon(), Ok(())) } else { sync.end(wait) };
         talked.samples = Some(samples);
         if let Err(error) = ended {
             talked
@@ -87,7 +97,7 @@ fn talk(
         }
     }
     if gone.is_none()
-        && let Err(why) = until_closed(&mut agent)
+        && let Err(why) = until_closed(&mut agent, wait)
     {
         talked.faults.push(why);
     }
@@ -95,8 +105,8 @@ fn talk(
 }
 
 /// Waits until the recording is to end; why the agent is not there any more, if so.
-fn until_stopped(agent: &mut TraceCmd, stop: &Signal) -> Result<(), String> {
-    let mut unasked = 0;
+fn until_stopped(agent: &mut TraceCmd, ending: &Ending) -> Result<(), String> {
+    let (mut unasked, stop) = (0, ending.begun());
     while !stop.is_given() {
         match agent.receive(Wait::at_most(SILENCE).or(&[stop.fd()])) {
             Ok(None) => {}
@@ -113,18 +123,20 @@ fn until_stopped(agent: &mut TraceCmd, stop: &Signal) -> Result<(), String> {
 }
 
 /// Waits until the agent has sent all of its pages.
-fn until_closed(agent: &mut TraceCmd) -> Result<(), String> {
-    let end = Instant::now() + REST;
+///
+/// trace-cmd's agent (3.1.6) takes its filters of functions away before its tracer, so that for a
+/// moment all functions are traced: on two emulated CPUs in an emulated host that took over a minute.
+fn until_closed(agent: &mut TraceCmd, wait: Wait<'_>) -> Result<(), String> {
     for _ in 0..MOST_UNASKED {
-        let left = end.saturating_duration_since(Instant::now());
-        match agent.receive(Wait::at_most(left)) {
+        match agent.receive(wait) {
             Ok(Some(Message::CloseResponse)) => return Ok(()),
-            Ok(Some(_)) => {}
-            Ok(None) => break,
+            Ok(Some(_)) if !wait.is_over() => {}
+            Ok(Some(_) | None) => break,
             Err(error) => {
                 return Err(format!("it did not say that it has sent everything: {error}"));
             }
         }
     }
-    Err(format!("it did not say within {} s that it has sent everything", REST.as_secs()))
+    Err("it did not say in time that it has sent everything; --guest-wait has it waited for longer"
+        .into())
 }

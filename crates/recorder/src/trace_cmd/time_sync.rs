@@ -1,7 +1,6 @@
 //! Time synchronisation as the host: a round for each CPU at the beginning and at the end.
 
 use std::io;
-use std::time::{Duration, Instant};
 
 use channel::{Stream, TraceCmd, Wait};
 use tracedat::ShiftSample;
@@ -14,11 +13,6 @@ use super::samples::Samples;
 use crate::guest::TSC;
 use crate::relation::to_host;
 use crate::vms::{self, Vm};
-
-/// How long the agent may take for a message.
-const ANSWER: Duration = Duration::from_secs(10);
-/// How long the rounds of all CPUs may take.
-const ROUNDS: Duration = Duration::from_secs(120);
 
 /// Protocols that can be used with a guest.
 #[derive(Debug)]
@@ -77,12 +71,17 @@ pub(super) struct TimeSync {
 }
 
 impl TimeSync {
-    /// Begins it, with a first round for each CPU.
-    pub(super) fn begin(protocol: Protocol, stream: Stream, cpus: usize) -> io::Result<Self> {
+    /// Begins it, with a first round for each CPU: all of them in the time that there is.
+    pub(super) fn begin(
+        protocol: Protocol,
+        stream: Stream,
+        cpus: usize,
+        wait: Wait<'_>,
+    ) -> io::Result<Self> {
         let interpolates = matches!(protocol, Protocol::Ptp(_));
         let samples = Samples { interpolates, cpus: vec![Vec::new(); cpus] };
         let mut sync = Self { protocol, agent: TraceCmd::new(stream).prompt(), samples };
-        sync.rounds()?;
+        sync.rounds(wait)?;
         Ok(sync)
     }
 
@@ -91,21 +90,21 @@ impl TimeSync {
         self.samples
     }
 
-    /// A last round, and the end; all samples, and what went wrong.
-    pub(super) fn end(mut self) -> (Samples, io::Result<()>) {
-        let ended = self.rounds();
-        let stopped = self.agent.send(&Message::TimeSync(SyncMessage::stop()));
+    /// A last round, and the end, in the time that there is; all samples, and what went wrong.
+    pub(super) fn end(mut self, wait: Wait<'_>) -> (Samples, io::Result<()>) {
+        let ended = self.rounds(wait);
+        let stop = Message::TimeSync(SyncMessage::stop());
+        let stopped = self.agent.send_within(&stop, wait);
         (self.samples, ended.and(stopped))
     }
 
-    fn rounds(&mut self) -> io::Result<()> {
-        let end = Instant::now() + ROUNDS;
+    fn rounds(&mut self, wait: Wait<'_>) -> io::Result<()> {
         for cpu in 0..self.samples.cpus.len() {
-            if Instant::now() > end {
-                let text = format!("the rounds of {cpu} CPUs took {} s", ROUNDS.as_secs());
+            if wait.is_over() {
+                let text = format!("there was time for the rounds of {cpu} CPUs");
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
-            self.round(cpu).map_err(|error| {
+            self.round(cpu, wait).map_err(|error| {
                 io::Error::new(
                     error.kind(),
                     format!("time synchronisation with CPU {cpu}: {error}"),
@@ -115,13 +114,14 @@ impl TimeSync {
         Ok(())
     }
 
-    fn round(&mut self, cpu: usize) -> io::Result<()> {
+    fn round(&mut self, cpu: usize, wait: Wait<'_>) -> io::Result<()> {
         let Ok(number) = u16::try_from(cpu) else { return Ok(()) };
-        self.agent.send(&Message::TimeSync(SyncMessage::probe(number)))?;
+        let probe = Message::TimeSync(SyncMessage::probe(number));
+        self.agent.send_within(&probe, wait)?;
         let sample = match &mut self.protocol {
-            Protocol::Kvm(pid) => kvm_round(&mut self.agent, *pid, number)?,
+            Protocol::Kvm(pid) => kvm_round(&mut self.agent, *pid, number, wait)?,
             Protocol::Ptp(marks) => {
-                let offset = ptp_round::round(&mut self.agent, marks)?;
+                let offset = ptp_round::round(&mut self.agent, marks, wait)?;
                 let time = u64::try_from(offset.guest_time).unwrap_or(0);
                 Some(ShiftSample { time, offset: offset.offset, scaling: 1, fraction: 0 })
             }
@@ -135,8 +135,13 @@ impl TimeSync {
 }
 
 /// The agent asks what KVM knows, with a time of its own; what it is told.
-fn kvm_round(agent: &mut TraceCmd, pid: u32, cpu: u16) -> io::Result<Option<ShiftSample>> {
-    let time = receive(agent, Relation::requested)?;
+fn kvm_round(
+    agent: &mut TraceCmd,
+    pid: u32,
+    cpu: u16,
+    wait: Wait<'_>,
+) -> io::Result<Option<ShiftSample>> {
+    let time = receive(agent, wait, Relation::requested)?;
     // Read anew: an offset changes when somebody in the guest writes the TSC.
     let vcpu = vms::vcpus(pid).into_iter().find(|vcpu| vcpu.vcpu == u32::from(cpu));
     let sample = vcpu.and_then(|vcpu| to_host(&vcpu, u64::try_from(time).unwrap_or(0)));
@@ -147,23 +152,24 @@ fn kvm_round(agent: &mut TraceCmd, pid: u32, cpu: u16) -> io::Result<Option<Shif
             scaling: sample.scaling.cast_signed(),
             fraction: sample.fraction.cast_signed(),
         });
-    agent.send(&Message::TimeSync(relation.response()))?;
+    agent.send_within(&Message::TimeSync(relation.response()), wait)?;
     Ok(sample)
 }
 
 /// Waits for one message, which must be the next.
 pub(super) fn receive<T>(
     agent: &mut TraceCmd,
+    wait: Wait<'_>,
     read: impl Fn(&SyncMessage) -> Option<T>,
 ) -> io::Result<T> {
     let wrong = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
-    match agent.receive(Wait::at_most(ANSWER)) {
+    match agent.receive(wait) {
         Ok(Some(Message::TimeSync(sync))) => {
             read(&sync).ok_or_else(|| wrong("the agent sent another message than was due"))
         }
         Ok(Some(_)) => Err(wrong("the agent sent something else than was due")),
         Ok(None) => {
-            let text = format!("the agent did not answer for {} s", ANSWER.as_secs());
+            let text = "the agent did not answer in time";
             Err(io::Error::new(io::ErrorKind::TimedOut, text))
         }
         Err(ReadError::Io(error)) => Err(error),

@@ -1,0 +1,59 @@
+//! Signals that end a recording: the first in order, the second at once.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use anyhow::Context;
+use printable::messages;
+use recorder::Stop;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// How far the recording is, as far as a signal needs to know.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Phase {
+    complete: Arc<AtomicBool>,
+}
+
+impl Phase {
+    /// The session is complete: what follows only adds to it, and may be left out.
+    pub(super) fn is_complete(&self) {
+        self.complete.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Ends the recording at signals: see [`Stop::interrupt`]. When even that does not end it, as with
+/// a disk that no longer answers, one more ends the process, and its guard cleans up.
+pub(super) fn heed_signals(stop: &Stop, to: &Path) -> anyhow::Result<Phase> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot handle signals")?;
+    let phase = Phase::default();
+    let (stop, seen, to) = (stop.clone(), phase.clone(), to.to_owned());
+    thread::spawn(move || {
+        for _ in signals.forever() {
+            let count = stop.interrupt();
+            if seen.complete.load(Ordering::Relaxed) {
+                say(&format!(
+                    "stopped: {} is complete, but for what is counted last",
+                    to.display()
+                ));
+                std::process::exit(1);
+            }
+            match count {
+                1 => {}
+                2 => say(&format!(
+                    "stopping at once: what was written stays in {}, readable as it is",
+                    to.display()
+                )),
+                _ => std::process::exit(1),
+            }
+        }
+    });
+    Ok(phase)
+}
+
+fn say(text: &str) {
+    let _ = writeln!(messages(), "hyperscope: {text}");
+}

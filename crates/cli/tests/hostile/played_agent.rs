@@ -1,0 +1,140 @@
+//! An agent that is played, behind a Unix socket: it says of itself what an agent says, and does from
+//! then on what a hostile one might.
+
+use std::io::Write;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use channel::{Control, Heard, Stream, Wait};
+use wire::{GuestHello, Message, PageHead, Started, Status, Text, TextKind};
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(900);
+const PAGE_BYTES: u32 = 4096;
+
+/// An agent that talks to a host.
+pub(crate) struct Agent {
+    listener: UnixListener,
+    pub(crate) control: Control,
+    /// The socket that the control stream goes through.
+    raw: UnixStream,
+    pub(crate) session: u64,
+}
+
+/// Plays an agent at this socket, for one host.
+pub(crate) fn play(at: &Path, act: fn(Agent)) {
+    let listener = UnixListener::bind(at).unwrap();
+    thread::spawn(move || {
+        let socket = listener.accept().unwrap().0;
+        let raw = socket.try_clone().unwrap();
+        let mut control = Control::new(Stream::new(socket).unwrap());
+        let Ok(Heard::Message(session, Message::HostHello)) = control.receive(Wait::at_most(LONG))
+        else {
+            panic!("no host says hello");
+        };
+        act(Agent { listener, control, raw, session });
+    });
+}
+
+impl Agent {
+    pub(crate) fn say(&mut self, message: &Message) -> std::io::Result<()> {
+        self.control.send_within(self.session, message, Wait::at_most(LONG))
+    }
+
+    /// Says who it is, with so many page streams; those.
+    pub(crate) fn greet(&mut self, streams: u32) -> Vec<UnixStream> {
+        let hello = GuestHello {
+            version: wire::VERSION,
+            uname: "Linux hostile 6.1 x86_64".into(),
+            agent: "played".into(),
+            long_bytes: 8,
+            page_bytes: PAGE_BYTES,
+            cpus: 2,
+            streams,
+            ..GuestHello::default()
+        };
+        // The host may have gone by then.
+        let _ = self.say(&Message::GuestHello(hello));
+        (0..streams).map(|_| self.listener.accept().unwrap().0).collect()
+    }
+
+    /// Does all that an agent does before it records; its page stream.
+    pub(crate) fn begin(&mut self) -> UnixStream {
+        let mut pages = self.greet(1);
+        self.until(|message| matches!(message, Message::Start(_)));
+        self.text(TextKind::HeaderPage, &read("header_page"));
+        self.text(TextKind::HeaderEvent, &read("header_event"));
+        self.say(&Message::Started(Started { clock: "local".into(), ..Started::default() }))
+            .unwrap();
+        pages.remove(0)
+    }
+
+    /// Sends a text in one part; whether the host took it.
+    pub(crate) fn text(&mut self, kind: TextKind, bytes: &[u8]) -> bool {
+        let text = Text { kind, last: true, bytes: bytes.to_vec() };
+        self.say(&Message::Text(text)).is_ok()
+    }
+
+    /// Waits until the host says that; false when it is gone.
+    pub(crate) fn until(&mut self, is_it: fn(&Message) -> bool) -> bool {
+        loop {
+            match self.control.receive(Wait::at_most(LONG)) {
+                Ok(Heard::Message(_, message)) if is_it(&message) => return true,
+                Ok(Heard::Message(..)) => {}
+                _ => return false,
+            }
+        }
+    }
+
+    pub(crate) fn until_told_to_stop(&mut self) -> bool {
+        self.until(|message| matches!(message, Message::Stop))
+    }
+
+    pub(crate) fn end(&mut self) {
+        let _ = self.say(&Message::Ended(Status::default()));
+    }
+
+    /// Writes these bytes to the control stream again and again, until the host is gone.
+    pub(crate) fn drip(&self, bytes: &[u8], pause: Duration) {
+        let raw = Stream::new(self.raw.try_clone().unwrap()).unwrap();
+        while raw.write_all(bytes, Wait::at_most(LONG)).is_ok() {
+            thread::sleep(pause);
+        }
+    }
+
+    /// Waits until the host is gone, reading nothing.
+    pub(crate) fn ignore(&self) {
+        let raw = Stream::new(self.raw.try_clone().unwrap()).unwrap();
+        while raw.write_all(b"", Wait::at_most(LONG)).is_ok() && !is_closed(&self.raw) {
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+fn is_closed(socket: &UnixStream) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut fds = [PollFd::new(socket, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
+/// What this machine's kernel says of its pages.
+fn read(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(crate::tool::TRACEFS).join("events").join(name)).unwrap()
+}
+
+/// Writes these bytes to a page stream again and again, until the host is gone.
+pub(crate) fn drip(mut pages: UnixStream, bytes: &[u8], pause: Duration) {
+    while pages.write_all(bytes).is_ok() {
+        thread::sleep(pause);
+    }
+}
+
+/// A page of a CPU, behind its head.
+pub(crate) fn page(session: u64, cpu: u32, at: u64) -> Vec<u8> {
+    let offset = at * u64::from(PAGE_BYTES);
+    let head = PageHead { cpu, session, offset, bytes: PAGE_BYTES };
+    [&head.encode()[..], &[0; PAGE_BYTES as usize]].concat()
+}

@@ -1,0 +1,280 @@
+//! Guests that want their host to go on for ever: however one stalls, recording ends within seconds of its
+//! end or of a signal, and what was recorded can be read. Prints a table (`--nocapture`).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use wire::{Message, Status};
+
+use crate::extent::extent;
+use crate::played_agent::{Agent, drip, page, play};
+use crate::tool::{info, left, turn};
+
+/// Longer than an end may take on a machine that does other things, and much shorter than a guest used
+/// to be able to hold one up.
+const ENDS: Duration = Duration::from_secs(30);
+/// How long the recorder is waited for at all.
+const PATIENCE: Duration = Duration::from_secs(60);
+const SECOND: Duration = Duration::from_secs(1);
+const OFTEN: Duration = Duration::from_millis(50);
+
+/// How a guest stalls.
+struct Stall {
+    what: &'static str,
+    act: fn(Agent),
+}
+
+/// Guests that record, and then don't end.
+const AT_THE_END: &[Stall] = &[
+    Stall {
+        what: "garbage on the control stream after Stop, a byte every 0.3 s",
+        act: |mut agent| {
+            let _pages = agent.begin();
+            agent.until_told_to_stop();
+            agent.drip(b"x", Duration::from_millis(300));
+        },
+    },
+    Stall {
+        what: "garbage on the control stream, without end",
+        act: |mut agent| {
+            let _pages = agent.begin();
+            agent.drip(&[b'x'; 4096], Duration::ZERO);
+        },
+    },
+    Stall {
+        what: "a message now and then after Stop, never the last",
+        act: |mut agent| {
+            let _pages = agent.begin();
+            agent.until_told_to_stop();
+            while agent.say(&Message::Status(Status::default())).is_ok() {
+                thread::sleep(OFTEN);
+            }
+        },
+    },
+    Stall {
+        what: "nothing after Stop",
+        act: |mut agent| {
+            let _pages = agent.begin();
+            agent.until_told_to_stop();
+            agent.ignore();
+        },
+    },
+    Stall {
+        what: "reads nothing once it records",
+        act: |mut agent| {
+            let _pages = agent.begin();
+            agent.ignore();
+        },
+    },
+    Stall {
+        what: "a byte every 0.05 s on a page stream after its end",
+        act: |mut agent| {
+            let pages = agent.begin();
+            agent.until_told_to_stop();
+            agent.end();
+            drip(pages, b"x", OFTEN);
+        },
+    },
+    Stall {
+        what: "pages without end",
+        act: |mut agent| {
+            let pages = agent.begin();
+            drip(pages, &page(agent.session, 0, 0), Duration::ZERO);
+        },
+    },
+];
+
+/// Guests that don't even begin.
+const AT_THE_START: &[Stall] = &[
+    Stall { what: "nothing in place of the hello", act: |agent| agent.ignore() },
+    Stall {
+        what: "a byte every second in place of the hello",
+        act: |agent| agent.drip(b"x", SECOND),
+    },
+    Stall {
+        what: "messages without end in place of the hello",
+        act: |mut agent| while agent.say(&Message::Status(Status::default())).is_ok() {},
+    },
+    Stall {
+        what: "a hello, and no Started",
+        act: |mut agent| {
+            let _pages = agent.greet(1);
+            agent.ignore();
+        },
+    },
+];
+
+/// A recorder and the guest that it records.
+struct Stalled {
+    what: &'static str,
+    folder: tempfile::TempDir,
+    recorder: Child,
+}
+
+impl Stalled {
+    fn begin(stall: &Stall, more: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("agent");
+        play(&socket, stall.act);
+        let said = fs::File::create(folder.path().join("said")).unwrap();
+        let recorder = Command::new(program())
+            .args(["record", "-e", "sched_process_exec", "--guest"])
+            .arg(format!("g=unix:{}", socket.display()))
+            .args(["--guest-event", "sched_process_exec", "-o"])
+            .arg(folder.path().join("s"))
+            .args(more)
+            .stderr(Stdio::from(said))
+            .spawn()
+            .unwrap();
+        Self { what: stall.what, folder, recorder }
+    }
+
+    fn session(&self) -> PathBuf {
+        self.folder.path().join("s")
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(self.folder.path().join("said")).unwrap()
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.recorder.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+    }
+
+    /// How long it takes to end from here, and its exit code; one that doesn't is killed.
+    fn ended(&mut self) -> (Option<Duration>, Option<i32>) {
+        let before = Instant::now();
+        while before.elapsed() < PATIENCE {
+            if let Some(status) = self.recorder.try_wait().unwrap() {
+                return (Some(before.elapsed()), status.code());
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.recorder.kill().unwrap();
+        self.recorder.wait().unwrap();
+        (None, None)
+    }
+
+    fn wait_until_recording(&self) {
+        let clock = self.session().join("guest-g.pages/trace_clock");
+        let before = Instant::now();
+        while !clock.exists() {
+            assert!(before.elapsed() < ENDS, "{}: it did not begin: {}", self.what, self.said());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// The program under test, or another one, to compare with.
+fn program() -> PathBuf {
+    let other = std::env::var_os("HYPERSCOPE_UNDER_TEST");
+    other.map_or_else(|| env!("CARGO_BIN_EXE_hyperscope").into(), PathBuf::from)
+}
+
+/// Runs each of these alone, or in a sample all of them side by side.
+fn each(stalls: &'static [Stall], run: fn(&'static Stall)) {
+    if extent(false, true) {
+        return stalls.iter().for_each(run);
+    }
+    let runs: Vec<_> = stalls.iter().map(|stall| thread::spawn(move || run(stall))).collect();
+    runs.into_iter().for_each(|run| run.join().unwrap());
+}
+
+fn check(stalled: &Stalled, how: &str, took: Option<Duration>) {
+    let told = took.map_or_else(|| "not ended".to_owned(), |took| format!("{took:.1?}"));
+    eprintln!("{:<60} {how:<28} {told}", stalled.what);
+    assert!(took.is_some_and(|took| took < ENDS), "{}: {}", stalled.what, stalled.said());
+}
+
+fn is_readable(session: &Path) {
+    assert!(info(session)["events"].is_object(), "{}", session.display());
+}
+
+#[test]
+fn no_guest_keeps_a_recording_from_ending_when_its_time_is_over() {
+    let Some(_turn) = turn() else { return };
+    each(AT_THE_END, |stall| {
+        let mut stalled = Stalled::begin(stall, &["--for", "1s"]);
+        stalled.wait_until_recording();
+        thread::sleep(SECOND);
+        let (took, _) = stalled.ended();
+        check(&stalled, "after --for", took);
+        assert!(stalled.session().join("host.dat").exists(), "{}", stalled.said());
+        is_readable(&stalled.session());
+    });
+    assert_eq!(left(), Vec::<String>::new());
+}
+
+#[test]
+fn no_guest_keeps_a_recording_from_ending_at_a_signal() {
+    let Some(_turn) = turn() else { return };
+    each(AT_THE_END, |stall| {
+        let mut stalled = Stalled::begin(stall, &["--guest-wait", "2s"]);
+        stalled.wait_until_recording();
+        stalled.signal("TERM");
+        let (took, _) = stalled.ended();
+        check(&stalled, "after SIGTERM, waits for 2 s", took);
+        assert!(stalled.session().join("host.dat").exists(), "{}", stalled.said());
+    });
+    assert_eq!(left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_second_signal_leaves_the_readable_folder_at_once() {
+    let Some(_turn) = turn() else { return };
+    let mut stalled = Stalled::begin(&AT_THE_END[3], &["--guest-wait", "10m"]);
+    stalled.wait_until_recording();
+    stalled.signal("INT");
+    thread::sleep(SECOND);
+    assert!(stalled.recorder.try_wait().unwrap().is_none(), "it waits for the guest");
+    stalled.signal("INT");
+    let (took, code) = stalled.ended();
+    check(&stalled, "after a second SIGINT", took);
+    assert_eq!(code, Some(1), "{}", stalled.said());
+    let session = stalled.session();
+    assert!(!session.join("host.dat").exists() && session.join("host.pages").is_dir());
+    assert!(stalled.said().contains("readable as it is"), "{}", stalled.said());
+    is_readable(&session.join("host.pages"));
+    assert_eq!(left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_signal_ends_a_wait_for_guests_that_has_begun() {
+    let Some(_turn) = turn() else { return };
+    let mut stalled = Stalled::begin(&AT_THE_END[3], &["--guest-wait", "10m", "--for", "100ms"]);
+    stalled.wait_until_recording();
+    thread::sleep(2 * SECOND);
+    assert!(stalled.recorder.try_wait().unwrap().is_none(), "it waits for the guest");
+    stalled.signal("INT");
+    let (took, _) = stalled.ended();
+    check(&stalled, "after SIGINT while it waits", took);
+    assert!(stalled.session().join("host.dat").exists(), "{}", stalled.said());
+    assert!(stalled.said().contains("--guest-wait"), "{}", stalled.said());
+    assert_eq!(left(), Vec::<String>::new());
+}
+
+#[test]
+fn no_guest_holds_a_start_up_and_signals_end_it_at_once() {
+    let Some(_turn) = turn() else { return };
+    each(AT_THE_START, |stall| {
+        let mut stalled = Stalled::begin(stall, &[]);
+        thread::sleep(SECOND);
+        stalled.signal("INT");
+        let (took, code) = stalled.ended();
+        check(&stalled, "SIGINT while it starts", took);
+        assert_eq!(code, Some(1));
+        assert!(stalled.said().contains("before anything was recorded"), "{}", stalled.said());
+        assert!(!stalled.session().exists());
+    });
+    each(&AT_THE_START[..3], |stall| {
+        let mut stalled = Stalled::begin(stall, &[]);
+        let (took, code) = stalled.ended();
+        check(&stalled, "start alone", took);
+        assert_eq!(code, Some(1), "{}", stalled.said());
+    });
+    assert_eq!(left(), Vec::<String>::new());
+}

@@ -1,0 +1,203 @@
+//! What ends a recording, and until when guests are waited for then.
+//!
+//! ```text
+//! 0 s          guests are told to stop; the host is recorded on, for what their last events cause
+//! at most 1 s  the host's tracing goes off, and its buffers are emptied
+//! at most 5 s  guests have sent the rest (`--guest-wait`), or are cut off
+//! ```
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use channel::{Deadline, Signal, Wait};
+
+use crate::error::Result;
+use crate::pump::stop_signal;
+
+/// How long guests are waited for after the end, when nobody says otherwise.
+pub const USUAL_GUEST_WAIT: Duration = Duration::from_secs(5);
+/// How long guests may take to be told to stop, and the host is recorded on meanwhile.
+pub(crate) const TOLD: Duration = Duration::from_secs(1);
+/// How long after the last deadline threads may take to put away what they have.
+const PUT_AWAY: Duration = Duration::from_millis(500);
+
+/// What ends a recording from outside, at any time. All copies are the same one.
+#[derive(Clone, Debug)]
+pub struct Stop {
+    end: Signal,
+    hurry: Signal,
+    leave: Signal,
+    interrupts: Arc<AtomicU32>,
+}
+
+impl Stop {
+    /// One for a recording that is to begin.
+    ///
+    /// # Errors
+    /// When the process has no more descriptors.
+    pub fn new() -> Result<Self> {
+        let (end, hurry, leave) = (stop_signal()?, stop_signal()?, stop_signal()?);
+        Ok(Self { end, hurry, leave, interrupts: Arc::default() })
+    }
+
+    /// Ends the recording in order: its time is over, or its command has ended.
+    pub fn end(&self) {
+        self.end.give();
+    }
+
+    /// Somebody wants it to end: the first time in order, and where it ends already, without waiting
+    /// for guests any longer; the second time at once, with what was written left in its folder. How
+    /// often that was asked for by now.
+    pub fn interrupt(&self) -> u32 {
+        let before = self.interrupts.fetch_add(1, Ordering::Relaxed);
+        if before > 0 || self.end.is_given() {
+            self.hurry.give();
+        }
+        if before > 0 {
+            self.leave.give();
+        }
+        self.end.give();
+        before.saturating_add(1)
+    }
+
+    /// Waits until the recording is to end, at most so long; whether it is.
+    #[must_use]
+    pub fn wait(&self, most: Duration) -> bool {
+        self.end.wait(most)
+    }
+
+    /// What can be read once the recording is to end.
+    pub(crate) fn end_signal(&self) -> &Signal {
+        &self.end
+    }
+
+    /// Whether the recording is to be left as it is.
+    pub(crate) fn leaves(&self) -> bool {
+        self.leave.is_given()
+    }
+
+    /// An end that this one hurries.
+    pub(crate) fn ending(&self) -> Result<Ending> {
+        Ending::new(self.hurry.clone())
+    }
+}
+
+/// The end of guests' recordings, as all their threads see it. All copies are the same one.
+#[derive(Clone, Debug)]
+pub(crate) struct Ending {
+    begun: Signal,
+    /// Nobody waits for guests any longer.
+    cut: Signal,
+    until: Arc<OnceLock<Deadline>>,
+    /// When it was first seen that nobody waits any longer, and some time after that.
+    put_away: Arc<OnceLock<Deadline>>,
+}
+
+impl Ending {
+    fn new(cut: Signal) -> Result<Self> {
+        Ok(Self { begun: stop_signal()?, cut, until: Arc::default(), put_away: Arc::default() })
+    }
+
+    /// The end of one guest, which nobody hurries.
+    pub(crate) fn of_one() -> Result<Self> {
+        Self::new(stop_signal()?)
+    }
+
+    /// Begins it: guests are waited for until then. The first deadline is the one that counts.
+    pub(crate) fn begin(&self, until: Deadline) {
+        let _ = self.until.set(until);
+        self.begun.give();
+    }
+
+    /// Can be read once it has begun.
+    pub(crate) fn begun(&self) -> &Signal {
+        &self.begun
+    }
+
+    /// Can be read once nobody waits any longer.
+    pub(crate) fn cut(&self) -> &Signal {
+        &self.cut
+    }
+
+    /// Until when guests are waited for; none before it has begun.
+    pub(crate) fn until(&self) -> Option<Deadline> {
+        self.until.get().copied()
+    }
+
+    /// Whether nobody waits for guests any longer.
+    pub(crate) fn is_over(&self) -> bool {
+        self.until().is_some_and(|until| until.has_passed() || self.cut.is_given())
+    }
+
+    /// Until when threads that listen to guests have ended, whatever those do: the same for all.
+    pub(crate) fn threads_until(&self) -> Deadline {
+        match self.until() {
+            Some(until) if !self.is_over() => until.later_by(PUT_AWAY),
+            _ => *self.put_away.get_or_init(|| Deadline::after(PUT_AWAY)),
+        }
+    }
+}
+
+/// How long connecting to guests and asking them may take, in all.
+#[derive(Clone, Debug)]
+pub(crate) struct StartLimit {
+    pub(crate) until: Deadline,
+    /// The recording is to end before it has begun.
+    pub(crate) stop: Signal,
+}
+
+impl StartLimit {
+    /// So long from now.
+    pub(crate) fn within(time: Duration, stop: &Signal) -> Self {
+        Self { until: Deadline::after(time), stop: stop.clone() }
+    }
+
+    /// The same, but no longer than this.
+    pub(crate) fn at_most(&self, time: Duration) -> Self {
+        Self { until: self.until.min(Deadline::after(time)), stop: self.stop.clone() }
+    }
+
+    /// Does something with a wait for all of that time.
+    pub(crate) fn wait<T>(&self, run: impl FnOnce(Wait<'_>) -> T) -> T {
+        run(Wait::until(self.until).or(&[self.stop.fd()]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_interrupt_ends_in_order_and_the_second_leaves() {
+        let stop = Stop::new().unwrap();
+        let ending = stop.ending().unwrap();
+        assert_eq!(stop.interrupt(), 1);
+        assert!(stop.wait(Duration::ZERO) && !stop.leaves());
+        ending.begin(Deadline::after(Duration::from_secs(600)));
+        assert!(!ending.is_over(), "guests are still waited for");
+        assert_eq!(stop.interrupt(), 2);
+        assert!(stop.leaves() && ending.is_over());
+        assert!(ending.threads_until().left() <= PUT_AWAY);
+    }
+
+    #[test]
+    fn an_interrupt_of_a_recording_that_ends_has_nobody_wait_for_guests() {
+        let stop = Stop::new().unwrap();
+        let ending = stop.ending().unwrap();
+        stop.end();
+        ending.begin(Deadline::after(Duration::from_secs(600)));
+        assert!(!ending.is_over());
+        stop.interrupt();
+        assert!(ending.is_over() && !stop.leaves());
+    }
+
+    #[test]
+    fn the_end_of_a_wait_is_fixed_when_it_begins() {
+        let ending = Ending::of_one().unwrap();
+        assert!(ending.until().is_none() && !ending.is_over());
+        ending.begin(Deadline::after(Duration::ZERO));
+        ending.begin(Deadline::after(Duration::from_secs(600)));
+        assert!(ending.is_over() && ending.begun().is_given());
+    }
+}
