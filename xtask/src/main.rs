@@ -1,5 +1,7 @@
 //! Checks and chores of the repository: `cargo xtask help` lists them.
 
+#![forbid(unsafe_code)]
+
 mod amplify;
 mod bpf;
 mod compare;

@@ -34,6 +34,9 @@ const BY_PATH: &[&str] = &[
     "OpenOptions",
 ];
 
+/// What each library and program begins with.
+const FORBIDS: &str = "#![forbid(unsafe_code)]";
+
 /// What may follow the keyword where it makes code unsafe.
 const UNSAFE_USES: &[&str] = &[" {", "{", " fn ", " impl", " extern", " trait ", "(", " &"];
 
@@ -85,6 +88,9 @@ fn faults_of(path: &Path, text: &str) -> Vec<String> {
             used.map(|(at, _)| format!("{shown}:{}: unsafe outside {UNSAFE_HOME}", at + 1)),
         );
     }
+    if is_root(path) && !text.contains(FORBIDS) {
+        faults.push(format!("{shown}: lacks `{FORBIDS}`: only {UNSAFE_HOME} has unsafe code"));
+    }
     if path.starts_with(CHECKED_FOLDERS) && !path.ends_with("hostile.rs") {
         let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
         let by_path = |line: &str| BY_PATH.iter().any(|word| line.contains(word));
@@ -94,6 +100,21 @@ fn faults_of(path: &Path, text: &str) -> Vec<String> {
         }));
     }
     faults
+}
+
+/// Whether it is the first file of a library or a program: what it forbids is forbidden in all of it,
+/// and no file below can allow it. Fuzz targets are made of a macro that has unsafe code.
+fn is_root(path: &Path) -> bool {
+    let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
+    let is_product = matches!(
+        parts.as_slice(),
+        ["crates", _, "src", "lib.rs" | "main.rs"]
+            | ["crates", _, "src", "bin", _]
+            | ["crates", _, "build.rs"]
+            | ["xtask", "src", "main.rs"]
+            | ["fuzz", "surfaces", "src", "lib.rs"]
+    );
+    is_product && !path.starts_with(UNSAFE_HOME)
 }
 
 fn uses_unsafe(line: &str) -> bool {
@@ -117,6 +138,17 @@ mod tests {
         assert!(uses_unsafe(&["pub ", "unsafe", " fn read()"].concat()));
         assert!(!uses_unsafe("#![forbid(unsafe_code)]"));
         assert!(!uses_unsafe(&format!("// {block}")));
+    }
+
+    #[test]
+    fn each_library_and_program_forbids_unsafe_code() {
+        for root in ["crates/wire/src/lib.rs", "crates/cli/src/main.rs", "xtask/src/main.rs"] {
+            assert_eq!(faults_of(Path::new(root), "//! It.\n").len(), 1, "{root}");
+            let text = format!("//! It.\n\n{FORBIDS}\n");
+            assert_eq!(faults_of(Path::new(root), &text), Vec::<String>::new());
+        }
+        let sys = faults_of(Path::new("crates/sys/src/lib.rs"), "//! It.\n");
+        assert_eq!(sys, Vec::<String>::new());
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //!
 //! Without a host that records it shows what a host tells of this guest's vCPUs.
 
+#![forbid(unsafe_code)]
+
 mod admission;
 mod allowed;
 mod answer;

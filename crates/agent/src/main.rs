@@ -1,5 +1,7 @@
 //! `hyperscope-agent`: records this guest on its host's behalf.
 
+#![forbid(unsafe_code)]
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;

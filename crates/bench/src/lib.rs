@@ -4,6 +4,7 @@
 //! `exits`, what each kind of exit costs at each level; `tracers`, what each tracer costs a program, by what
 //! the cost is spent on.
 
+#![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod anew;

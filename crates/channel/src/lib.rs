@@ -4,6 +4,8 @@
 //! [`Stream`] of bytes that never makes its user wait longer than it wants to: a virtio-serial port,
 //! a vsock or TCP connection, a Unix socket. Or it is memory that both sides share.
 
+#![forbid(unsafe_code)]
+
 mod address;
 mod arrivals;
 mod batch;

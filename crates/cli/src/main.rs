@@ -1,5 +1,7 @@
 //! The `hyperscope` command: parses the line, runs a verb, turns its end into an exit code.
 
+#![forbid(unsafe_code)]
+
 use std::io::{self, Write};
 use std::process::ExitCode;
 

@@ -6,6 +6,8 @@
 //! into a ring; a thread moves those to the file, and notes every second how the clock that BPF has
 //! goes with the clock of the recording.
 
+#![forbid(unsafe_code)]
+
 mod clock;
 mod error;
 mod kernel_types;

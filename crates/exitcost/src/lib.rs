@@ -3,6 +3,7 @@
 //! Two ways. A *tiny machine* of its own, over `/dev/kvm`, executes one instruction again and again
 //! with nothing else in it; a program in a *guest* makes what user space can cause there.
 
+#![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(
     not(target_arch = "x86_64"),

@@ -6,6 +6,8 @@
 //! All in it is made relative to its descriptor, so renaming it, or a folder above it, changes
 //! nothing. An [`Observer`] sees each operation before it is done and may have it fail: tests only.
 
+#![forbid(unsafe_code)]
+
 mod file;
 mod modes;
 mod observer;

@@ -4,6 +4,8 @@
 //! on this system's KVM where a kernel really boots in it, else in QEMU's emulator, which has the
 //! virtualization extensions that KVM needs.
 
+#![forbid(unsafe_code)]
+
 mod accelerator;
 mod arch;
 mod cache;

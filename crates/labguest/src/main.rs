@@ -1,5 +1,7 @@
 //! Runs inside the lab's machines: as their first process, as their command server, as workload.
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 
 mod drain;

@@ -5,6 +5,8 @@
 //! with [`Message::Opened`] and the same number. What comes before that answer belongs to a session
 //! whose client is gone and is skipped, so that a client may die at any byte.
 
+#![forbid(unsafe_code)]
+
 mod frame;
 mod message;
 mod truth;

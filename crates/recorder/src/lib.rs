@@ -3,6 +3,8 @@
 //! A recording has an instance of tracefs of its own: what others trace goes on, and nothing of it
 //! is left when it ends. Pages go from the kernel's buffers to files without being looked at.
 
+#![forbid(unsafe_code)]
+
 mod assemble;
 mod awaited;
 mod clean_up;

@@ -18,6 +18,7 @@ mod x86 {
     use std::arch::asm;
     use std::arch::x86_64::__cpuid;
     use std::io;
+    use std::marker::PhantomData;
 
     /// Asks `cpuid` for a leaf; `eax` of the answer.
     #[must_use]
@@ -80,29 +81,43 @@ mod x86 {
         answer
     }
 
-    /// The right to write to one I/O port.
+    /// What belongs to one thread: neither `Send` nor `Sync`. The kernel gives the right to use a port
+    /// to a thread, and one without it dies by SIGSEGV.
+    pub(super) type OfThread = PhantomData<*const ()>;
+
+    /// Ports that may be written: a device behind another one might write to any memory.
+    const WRITABLE: [u16; 1] = [0x4859];
+
+    /// The right of this thread to write to one I/O port; another thread has it not, so it stays here.
+    ///
+    /// ```compile_fail
+    /// fn goes_to_another_thread<T: Send>() {}
+    /// goes_to_another_thread::<hyperscope_sys::guest_instructions::PortWriter>();
+    /// ```
     #[derive(Debug)]
-    pub struct PortWriter(u16);
+    pub struct PortWriter(u16, OfThread);
 
     impl PortWriter {
-        /// Asks the kernel for the right; root has it.
+        /// Asks the kernel for the right; root has it. Of all ports there is 0x4859 alone, at which no
+        /// device is.
         ///
         /// # Errors
-        /// When the kernel refuses.
+        /// When the kernel refuses, or it is another port.
         pub fn acquire(port: u16) -> io::Result<Self> {
+            if !WRITABLE.contains(&port) {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
             // SAFETY: the call changes only what this thread may do.
             match unsafe { libc::ioperm(port.into(), 1, 1) } {
-                0 => Ok(Self(port)),
+                0 => Ok(Self(port, PhantomData)),
                 _ => Err(io::Error::last_os_error()),
             }
         }
 
         /// Writes a byte to the port.
-        ///
-        /// The caller chose a port at which no device is, or one that takes any byte.
         pub fn write(&self, value: u8) {
-            // SAFETY: `acquire` got the right, so the instruction does not fault; it touches no
-            // memory of this process.
+            // SAFETY: `acquire` got the right for this thread, which the value does not leave, so the
+            // instruction does not fault; it touches no memory, as no device is at the port.
             unsafe { asm!("out dx, al", in("dx") self.0, in("al") value, options(nomem, nostack)) }
         }
     }

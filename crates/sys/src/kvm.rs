@@ -113,14 +113,15 @@ impl TinyVm {
         Ok(Self { vhost: None, memory, state, vcpu, vm })
     }
 
-    /// Its memory.
+    /// Its memory; nothing of it while vhost serves a queue there, which changes it at any time.
     #[must_use]
     pub fn memory(&self) -> &[u8] {
-        &self.memory
+        if self.vhost.is_some() { &[] } else { &self.memory }
     }
 
-    /// Its memory, to be changed.
+    /// Its memory, to be changed. Ends what [`TinyVm::serve_by_vhost`] began.
     pub fn memory_mut(&mut self) -> &mut [u8] {
+        self.vhost = None;
         &mut self.memory
     }
 
@@ -178,9 +179,10 @@ impl TinyVm {
         tells: BorrowedFd<'_>,
     ) -> Result<()> {
         self.vhost = None;
-        let bytes = u64::try_from(self.memory.len()).unwrap_or(0);
-        let memory = (self.memory.as_mut_ptr() as u64, bytes);
-        self.vhost = Some(VhostNet::start(memory, queue, tap, rings, tells)?);
+        // SAFETY: the server is dropped before the memory, by the order of fields. Meanwhile `memory`
+        // lends nothing, and `memory_mut` and `run`, which alone access it otherwise, have the machine
+        // for themselves: the first ends the server, the second leaves memory to the kernel.
+        self.vhost = Some(unsafe { VhostNet::start(&mut self.memory, queue, tap, rings, tells) }?);
         Ok(())
     }
 

@@ -19,8 +19,12 @@ impl PhysicalPage {
     /// Maps the page at a physical address, by `/dev/mem`. The kernel refuses RAM.
     ///
     /// # Errors
-    /// When `/dev/mem` can't be opened, or the page not be mapped.
+    /// When the address is no page's, `/dev/mem` can't be opened, or the page not be mapped.
     pub fn map(address: u64) -> io::Result<Self> {
+        // Reads are of aligned words within the page.
+        if !address.is_multiple_of(PAGE_BYTES as u64) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         // O_SYNC makes the mapping one of device memory: accesses are neither cached nor merged.
         let memory = OpenOptions::new().read(true).custom_flags(libc::O_SYNC).open("/dev/mem")?;
         let mut options = MmapOptions::new();
@@ -43,6 +47,18 @@ impl PhysicalPage {
     #[cfg(target_arch = "x86_64")]
     #[must_use]
     pub fn read_loop(&self, count: u64) -> u64 {
-        crate::guest_instructions::read_loop(self.map.as_ptr().cast::<u32>(), count)
+        // SAFETY: the start of a page that stays mapped as long as this value.
+        unsafe { crate::guest_instructions::read_loop(self.map.as_ptr().cast::<u32>(), count) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_within_a_page_is_refused() {
+        let error = PhysicalPage::map(0xfee0_0002).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 }

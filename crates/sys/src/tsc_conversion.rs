@@ -1,6 +1,7 @@
 //! The kernel's conversion of TSC ticks to nanoseconds, from the page it maps for perf events.
 
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::atomic::{Ordering, fence};
 
 /// `struct perf_event_attr` of the first version (PERF_ATTR_SIZE_VER0): 64 bytes.
 const ATTR_BYTES: u32 = 64;
@@ -39,11 +40,31 @@ pub fn tsc_conversion() -> Option<(u32, u16, u64)> {
     let event = dummy_event()?;
     // SAFETY: the kernel maps its own page, read-only; it is only read below, by one volatile copy.
     let map = unsafe { memmap2::MmapOptions::new().len(4096).map(&event) }.ok()?;
-    // SAFETY: the mapping is a page, longer than the struct and aligned for it; every bit pattern is
-    // a valid value of its integers.
-    let page = unsafe { std::ptr::read_volatile(map.as_ptr().cast::<Page>()) };
+    // SAFETY: the mapping is a page, longer than the struct and aligned for it, and lives on.
+    let page = unsafe { settled(map.as_ptr().cast::<Page>()) }?;
     let has_time = page.capabilities & HAS_TIME == HAS_TIME;
     has_time.then_some((page.time_mult, page.time_shift, page.time_zero))
+}
+
+/// How often the kernel may change the page while it is copied, before nobody waits any longer.
+const ATTEMPTS: u32 = 1000;
+
+/// A copy of the page that is of one moment: the kernel counts `lock` up before and after each change.
+///
+/// # Safety
+///
+/// The page is mapped for reading.
+unsafe fn settled(page: *const Page) -> Option<Page> {
+    // SAFETY: as the caller says; every bit pattern is a valid value of its integers. Volatile, as the
+    // kernel writes.
+    let copy = || unsafe { std::ptr::read_volatile(page) };
+    (0..ATTEMPTS).find_map(|_| {
+        let before = copy().lock;
+        fence(Ordering::Acquire);
+        let copied = copy();
+        fence(Ordering::Acquire);
+        (before.is_multiple_of(2) && copy().lock == before).then_some(copied)
+    })
 }
 
 fn dummy_event() -> Option<OwnedFd> {

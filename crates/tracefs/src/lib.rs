@@ -4,6 +4,8 @@
 //! has buffers and switches of its own, so what others trace goes on; nothing of it is left when it
 //! is dropped. Where no instance can have a tracer of functions, the kernel's own are borrowed.
 
+#![forbid(unsafe_code)]
+
 mod clock;
 mod error;
 mod events;

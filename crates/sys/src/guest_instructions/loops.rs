@@ -5,8 +5,9 @@
 use std::arch::asm;
 use std::arch::x86_64::{_mm_lfence, _rdtsc};
 use std::io;
+use std::marker::PhantomData;
 
-use super::x86::has_vmmcall;
+use super::x86::{OfThread, has_vmmcall};
 
 /// The time stamp counter, once all before it is done.
 #[must_use]
@@ -71,18 +72,27 @@ pub fn hypercall_loop(number: u64, count: u64) -> u64 {
 }
 
 /// Reads of four bytes that devices may be behind.
-pub(crate) fn read_loop(from: *const u32, count: u64) -> u64 {
+///
+/// # Safety
+///
+/// The address is mapped for reading, and a multiple of four.
+pub(crate) unsafe fn read_loop(from: *const u32, count: u64) -> u64 {
     timed(|| {
         for _ in 0..count.max(1) {
-            // SAFETY: the caller has it mapped, and aligned; volatile, so that no read is left out.
+            // SAFETY: as the caller says; volatile, so that no read is left out.
             let _ = unsafe { std::ptr::read_volatile(from) };
         }
     })
 }
 
-/// The right to read one I/O port.
+/// The right of this thread to read one I/O port; another thread has it not, so it stays here.
+///
+/// ```compile_fail
+/// fn goes_to_another_thread<T: Send>() {}
+/// goes_to_another_thread::<hyperscope_sys::guest_instructions::PortReader>();
+/// ```
 #[derive(Debug)]
-pub struct PortReader(u16);
+pub struct PortReader(u16, OfThread);
 
 impl PortReader {
     /// Asks the kernel for the right; root has it.
@@ -92,7 +102,7 @@ impl PortReader {
     pub fn acquire(port: u16) -> io::Result<Self> {
         // SAFETY: the call changes only what this thread may do.
         match unsafe { libc::ioperm(port.into(), 1, 1) } {
-            0 => Ok(Self(port)),
+            0 => Ok(Self(port, PhantomData)),
             _ => Err(io::Error::last_os_error()),
         }
     }
@@ -102,7 +112,8 @@ impl PortReader {
     /// The caller chose a port that reading does not change.
     #[must_use]
     pub fn read_loop(&self, count: u64) -> u64 {
-        // SAFETY: `acquire` got the right, so the instruction does not fault; it touches no memory.
+        // SAFETY: `acquire` got the right for this thread, which the value does not leave, so the
+        // instruction does not fault; it touches no memory.
         timed(|| unsafe {
             asm!("2:", "in al, dx", "sub {n}, 1", "jnz 2b", n = inout(reg) count.max(1) => _,
                 in("dx") self.0, out("al") _, options(nomem, nostack));

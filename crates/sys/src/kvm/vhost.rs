@@ -5,6 +5,8 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::raw::{c_int, c_uint, c_ulong};
 
+use memmap2::MmapMut;
+
 use super::KvmError;
 
 /// A queue of a virtio device, in the machine's memory.
@@ -18,6 +20,34 @@ pub struct Queue {
     pub available: u64,
     /// Where the server says which of them it has used.
     pub used: u64,
+}
+
+/// The most descriptors that a queue may have.
+const MOST_DESCRIPTORS: u16 = 1 << 15;
+
+impl Queue {
+    /// Whether all of it lies in memory of so many bytes from address 0, as the standard aligns it. The
+    /// kernel takes any address of this process for a queue's.
+    fn check(&self, memory_bytes: usize) -> Result<(), KvmError> {
+        let count = u64::from(self.length);
+        let is_in = |at: u64, align: u64, bytes: u64| {
+            at.is_multiple_of(align)
+                && at.checked_add(bytes).is_some_and(|end| end <= memory_bytes as u64)
+        };
+        let is_sound = self.length.is_power_of_two()
+            && self.length <= MOST_DESCRIPTORS
+            && is_in(self.descriptors, 16, 16 * count)
+            && is_in(self.available, 2, 6 + 2 * count)
+            && is_in(self.used, 4, 6 + 8 * count);
+        if is_sound {
+            return Ok(());
+        }
+        let source = io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{self:?} does not lie in {memory_bytes} bytes of memory"),
+        );
+        Err(KvmError { call: "a queue for vhost-net", source })
+    }
 }
 
 /// The queue of a network device by which it sends.
@@ -104,15 +134,25 @@ pub(super) struct VhostNet {
 }
 
 impl VhostNet {
-    /// Serves a queue in memory that is the kernel's as long as the server lives: what is in it goes to
-    /// the tap, when the doorbell rings, and `tells` does when it has gone.
-    pub(super) fn start(
-        (own, bytes): (u64, u64),
+    /// Serves a queue in memory: what is in it goes to the tap, when the doorbell rings, and `tells`
+    /// does when it has gone.
+    ///
+    /// # Safety
+    ///
+    /// The memory stays mapped until the server is dropped, and nobody has a reference to it meanwhile:
+    /// the kernel's worker reads and writes it at any time.
+    ///
+    /// # Errors
+    /// When the queue is not in the memory, there is no vhost-net, or it refuses.
+    pub(super) unsafe fn start(
+        memory: &mut MmapMut,
         queue: Queue,
         tap: BorrowedFd<'_>,
         rings: BorrowedFd<'_>,
         tells: BorrowedFd<'_>,
     ) -> Result<Self, KvmError> {
+        queue.check(memory.len())?;
+        let (own, bytes) = (memory.as_mut_ptr() as u64, memory.len() as u64);
         let failed = |call| move |source| KvmError { call, source };
         let device = OpenOptions::new().read(true).write(true).open("/dev/vhost-net");
         let device = device.map_err(failed("open /dev/vhost-net"))?;
@@ -142,12 +182,34 @@ impl VhostNet {
 }
 
 fn ask<T: Argument>(device: &File, argument: &T) -> Result<(), KvmError> {
-    // SAFETY: the request is the one that reads a `T`, within the call; addresses in it are of memory
-    // that its owner leaves to the kernel.
+    // SAFETY: the request is the one that reads a `T`, within the call; addresses in it were checked to
+    // be of memory that `start` was given, whose owner leaves it to the kernel.
     let answer =
         unsafe { libc::ioctl(device.as_raw_fd(), T::REQUEST as _, std::ptr::from_ref(argument)) };
     if answer < 0 {
         return Err(KvmError { call: T::CALL, source: io::Error::last_os_error() });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_lies_in_its_memory() {
+        let sound = Queue { length: 256, descriptors: 0x1000, available: 0x2000, used: 0x3000 };
+        assert!(sound.check(0x3000 + 6 + 8 * 256).is_ok());
+        for wrong in [
+            Queue { length: 0, ..sound },
+            Queue { length: 3, ..sound },
+            Queue { descriptors: 0x1001, ..sound },
+            Queue { descriptors: 0xffff_ffff_ffff_fff0, ..sound },
+            Queue { available: 0x1_0000, ..sound },
+            Queue { used: 0x3004, ..sound },
+        ] {
+            let error = wrong.check(0x3000 + 6 + 8 * 256).unwrap_err();
+            assert_eq!(error.source.kind(), io::ErrorKind::InvalidInput, "{wrong:?}");
+        }
+    }
 }
