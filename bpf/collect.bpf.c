@@ -216,6 +216,21 @@ int on_entry(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+/* What was kept for a thread goes with it: others are to have room, and ids are used again. */
+SEC("raw_tp/sched_process_exit")
+int on_thread_end(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u32 thread = bpf_get_current_pid_tgid();
+	struct state *state = bpf_map_lookup_elem(&states, &thread);
+
+	if (!state)
+		return 0;
+	if (state->waits)
+		send(state);
+	bpf_map_delete_elem(&states, &thread);
+	return 0;
+}
+
 char LICENSE[] SEC("license") = "GPL";
 /* sha256 of these files, for who asks whether the object was made of them. */
 char hyperscope_source[] SEC("hyperscope.source") = SOURCE;

@@ -27,8 +27,12 @@ const HYPERCALL: &str =
 pub(crate) const NUMBERS: u64 = 2;
 /// Programs by their names, with their tracepoints. Records are complete only with an exit before
 /// them, so that is the last.
-const PROGRAMS: [(&str, &str); 3] =
-    [("on_entry", "kvm_entry"), ("on_hypercall", HYPERCALL), ("on_exit", "kvm_exit")];
+const PROGRAMS: [(&str, &str); 4] = [
+    ("on_thread_end", "sched_process_exit"),
+    ("on_entry", "kvm_entry"),
+    ("on_hypercall", HYPERCALL),
+    ("on_exit", "kvm_exit"),
+];
 /// Threads of vCPUs that there is room for: so many for each CPU, within limits.
 const THREADS_A_CPU: usize = 256;
 const THREADS: std::ops::RangeInclusive<usize> = 4096..=65536;
@@ -150,4 +154,56 @@ impl fmt::Debug for Programs {
 fn program<'o>(object: &'o mut Ebpf, name: &'static str) -> Result<&'o mut RawTracePoint> {
     let program = object.program_mut(name).ok_or(CollectError::Panicked)?;
     program.try_into().map_err(|error| CollectError::of_program(name, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// Programs that run, and what is wrong where none can: this process may be in a container, whose
+    /// threads have ids of its own.
+    fn attached() -> std::result::Result<Programs, String> {
+        /// PROC_PID_INIT_INO: the namespace of the kernel's own ids.
+        const OF_KERNEL: u64 = 0xefff_fffc;
+        let own = std::fs::metadata("/proc/self/ns/pid").map_err(|error| error.to_string())?;
+        if own.ino() != OF_KERNEL {
+            return Err("ids of threads are a container's".into());
+        }
+        let attached = Programs::load(0x4853_0000, 4).and_then(|mut programs| {
+            programs.attach()?;
+            Ok(programs)
+        });
+        attached.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_thread_that_ends_leaves_its_room_to_others() {
+        let mut programs = match attached() {
+            Ok(programs) => programs,
+            Err(why) => return eprintln!("skipped: {why}"),
+        };
+        let (tell, told) = mpsc::channel();
+        let (end, is_to_end) = mpsc::channel::<()>();
+        let vcpu = thread::spawn(move || {
+            tell.send(rustix::thread::gettid().as_raw_pid().cast_unsigned()).unwrap();
+            let _ = is_to_end.recv();
+        });
+        let thread = told.recv().unwrap();
+        // As its first exit would.
+        programs.states.insert(thread, [0; STATE_BYTES], 0).unwrap();
+        assert!(programs.states.get(&thread, 0).is_ok());
+        drop(end);
+        vcpu.join().unwrap();
+        // A thread is joined a moment before its end is traced.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while programs.states.get(&thread, 0).is_ok() {
+            assert!(Instant::now() < deadline, "it is still there");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
 }
