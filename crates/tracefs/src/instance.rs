@@ -195,7 +195,12 @@ pub(crate) fn remove_left_by(tracefs: &Tracefs, pid: u32) -> bool {
 
 /// Whether a recorder is gone, and nobody is left who finishes what it began.
 pub(crate) fn is_gone(pid: i32) -> bool {
-    Pid::from_raw(pid).is_some_and(|pid| test_kill_process(pid).is_err() && !is_guarded(pid))
+    Pid::from_raw(pid).is_some_and(|pid| is_no_process(pid) && !is_guarded(pid))
+}
+
+/// Another user's process may not be asked, and is there.
+pub(crate) fn is_no_process(pid: Pid) -> bool {
+    test_kill_process(pid) == Err(rustix::io::Errno::SRCH)
 }
 
 /// Whether a process is there that finishes what this one left (`--guard PID`).
@@ -210,4 +215,22 @@ fn is_guarded(pid: Pid) -> bool {
 fn remove(path: &Path) {
     let _ = mounted::write(&path.join("events/enable"), "0");
     let _ = fs::remove_dir(path);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_are_there_are_not_gone() {
+        let own = Pid::from_raw(std::process::id().cast_signed()).unwrap();
+        assert!(!is_no_process(own));
+        // The first process is another user's, for whoever runs this without privileges.
+        assert!(!is_no_process(Pid::INIT));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        assert!(!is_no_process(pid));
+        child.wait().unwrap();
+        assert!(is_no_process(pid));
+    }
 }

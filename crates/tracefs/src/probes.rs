@@ -6,10 +6,11 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use rustix::process::{Pid, test_kill_process};
+use rustix::process::Pid;
 
 use crate::error::{Result, TracefsError};
 use crate::events::similar;
+use crate::instance::is_no_process;
 use crate::mounted;
 
 /// What names of groups begin with; the recorder's process id follows.
@@ -118,7 +119,7 @@ fn is_symbol(name: &str) -> bool {
 pub(crate) fn remove_stale(tracefs: &Path) {
     let is_gone = |pid: u32| {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        pid.is_some_and(|pid| test_kill_process(pid).is_err())
+        pid.is_some_and(is_no_process)
     };
     remove_where(tracefs, is_gone);
 }

@@ -20,8 +20,12 @@ impl Agent {
         BUILT.call_once(build);
         let program =
             Path::new(env!("CARGO_BIN_EXE_hyperscope")).with_file_name("hyperscope-agent");
-        let child = Command::new(program).args(arguments).stderr(Stdio::piped()).spawn();
-        let mut child = child.unwrap();
+        Self::spawn(Command::new(program).args(arguments))
+    }
+
+    /// An agent that a command becomes.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         said.read_line(&mut line).unwrap();

@@ -14,3 +14,4 @@ mod recordings;
 mod refusals;
 mod tool;
 mod trace_cmd;
+mod unit;

@@ -2,10 +2,10 @@
 //! VMM has them, which stay as they are whatever becomes of the agent.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 
@@ -41,18 +41,12 @@ impl Ports {
         fs::create_dir(folder.path().join("dev")).unwrap();
         let terminals = NAMES.iter().zip(1..).map(|(name, at)| port(folder.path(), name, at));
         let terminals = terminals.collect();
-        let mut child = Command::new("unshare")
-            .args(["-m", "--propagation", "private", "sh", "-c", SCRIPT, "sh"])
-            .args([folder.path(), &program()])
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        said.read_line(&mut line).unwrap();
-        assert!(line.contains("waiting on"), "{line}");
-        thread::spawn(move || said.lines().map_while(Result::ok).for_each(drop));
-        Some((Self { folder, _terminals: terminals }, Agent(child)))
+        let agent = Agent::spawn(
+            Command::new("unshare")
+                .args(["-m", "--propagation", "private", "sh", "-c", SCRIPT, "sh"])
+                .args([folder.path(), &program()]),
+        );
+        Some((Self { folder, _terminals: terminals }, agent))
     }
 
     /// The channel, for a host.

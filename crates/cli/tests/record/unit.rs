@@ -1,0 +1,107 @@
+//! The agent under what its systemd unit takes away: emulated without systemd, by `setpriv` and `strace`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::agent::{Agent, program, signal};
+use crate::tool::{left, run, turn, wait_until};
+
+const UNIT: &str = include_str!("../../../agent/hyperscope-agent.service");
+
+/// Words of a setting of the unit.
+fn setting(name: &str) -> Vec<&'static str> {
+    let mut lines = UNIT.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    lines.next().unwrap().split_whitespace().collect()
+}
+
+fn is_there(tool: &str) -> bool {
+    let is_there = Command::new(tool).arg("--version").output().is_ok();
+    if !is_there {
+        eprintln!("skipped: {tool} is not installed");
+    }
+    is_there
+}
+
+/// The units' capabilities as `setpriv` takes them.
+fn bounding_set() -> String {
+    let kept = setting("CapabilityBoundingSet");
+    let kept = kept.iter().map(|name| name.strip_prefix("CAP_").unwrap().to_lowercase());
+    kept.fold("--bounding-set=-all".into(), |set, name| format!("{set},+{name}"))
+}
+
+/// Records an agent that this command starts on a channel; whether it has what was started meanwhile.
+fn records(command: &mut Command, channel: &str, session: &Path) -> bool {
+    let agent = Agent::spawn(command.arg(program()).arg(channel));
+    let guest = format!("g={channel}");
+    let words = ["record", "-e", "sched_process_exec", "--guest", &guest, "--guest-event"];
+    let more = ["sched_process_exec", "-o", session.to_str().unwrap(), "--", "true"];
+    let ran = run(&[&words[..], &more].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    // strace's child, or the agent itself.
+    let children = format!("/proc/{0}/task/{0}/children", agent.pid());
+    let children = fs::read_to_string(children).unwrap_or_default();
+    children.split_whitespace().for_each(|pid| signal(pid.parse().unwrap(), "TERM"));
+    let told = fs::read_to_string(session.join("session.json")).unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    told["recorded"]["guests"][0]["cpus"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|cpu| cpu["bytes"].as_u64() > Some(0))
+}
+
+#[test]
+fn the_agent_records_with_the_capabilities_of_its_unit() {
+    let Some(_turn) = turn() else { return };
+    if !is_there("setpriv") {
+        return;
+    }
+    assert_eq!(setting("NoNewPrivileges"), ["yes"]);
+    let folder = tempfile::tempdir().unwrap();
+    let channel = format!("unix:{}", folder.path().join("agent").display());
+    let mut command = Command::new("setpriv");
+    command.args([&bounding_set(), "--inh-caps=-all", "--no-new-privs"]);
+    assert!(records(&mut command, &channel, &folder.path().join("s")));
+    wait_until("its instance stays", || left().is_empty());
+}
+
+#[test]
+fn the_agent_calls_nothing_that_its_unit_forbids() {
+    let Some(_turn) = turn() else { return };
+    if !is_there("strace") || !is_there("systemd-analyze") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let channel = format!("unix:{}", folder.path().join("agent").display());
+    let trace = folder.path().join("trace");
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-o", trace.to_str().unwrap()]);
+    assert!(records(&mut command, &channel, &folder.path().join("s")));
+    wait_until("its instance stays", || left().is_empty());
+    let allowed: BTreeSet<String> =
+        setting("SystemCallFilter").into_iter().flat_map(system_calls).collect();
+    let trace = fs::read_to_string(trace).unwrap();
+    // PID CALL(...
+    let calls = trace.lines().filter_map(|line| {
+        let (name, _) = line.split_whitespace().nth(1)?.split_once('(')?;
+        name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_').then_some(name)
+    });
+    let calls: BTreeSet<&str> = calls.collect();
+    let forbidden: Vec<_> = calls.iter().filter(|&&call| !allowed.contains(call)).collect();
+    assert!(calls.contains("splice") && forbidden.is_empty(), "{forbidden:?}");
+}
+
+/// System calls of a group (`@system-service`), or the one of that name.
+fn system_calls(name: &str) -> Vec<String> {
+    if !name.starts_with('@') {
+        return vec![name.into()];
+    }
+    let told = Command::new("systemd-analyze").args(["syscall-filter", name]).output().unwrap();
+    let text = String::from_utf8_lossy(&told.stdout).into_owned();
+    let names = text.lines().skip(1).map(str::trim).filter(|line| !line.starts_with('#'));
+    names.filter(|name| !name.is_empty()).flat_map(system_calls).collect()
+}
