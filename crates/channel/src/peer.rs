@@ -30,7 +30,8 @@ impl fmt::Display for Peer {
 impl Peer {
     /// Whose share of places a connection takes. A network of IPv6 is one party: whoever has one
     /// address there has 2^64 of them.
-    pub(crate) fn party(&self) -> Self {
+    #[must_use]
+    pub fn party(&self) -> Self {
         match self {
             Self::Tcp(IpAddr::V6(address)) => match address.to_ipv4_mapped() {
                 Some(address) => Self::Tcp(address.into()),

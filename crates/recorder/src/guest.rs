@@ -5,6 +5,7 @@ mod conversation;
 mod files;
 #[cfg(test)]
 mod hostile;
+mod quota;
 mod receiver;
 mod recorded;
 mod texts;
@@ -23,6 +24,7 @@ use wire::{GuestHello, Message};
 use crate::ending::{Ending, StartLimit};
 use crate::error::{RecordError, Result};
 use crate::guests::{self, InGuests};
+use crate::label;
 use crate::vm_memory::open_memory;
 use crate::vms::Vm;
 
@@ -30,6 +32,7 @@ pub(crate) use self::address::{GuestAddress, file_name};
 use self::conversation::Conversation;
 pub(crate) use self::conversation::Going;
 pub(crate) use self::files::{GuestFiles, PageShape};
+pub(crate) use self::quota::Quota;
 pub(crate) use self::receiver::Receivers;
 pub use self::recorded::{EventCostSummary, GuestCpu, GuestSummary};
 pub(crate) use self::recorded::{GuestRecorded, HostClock, Parts, TSC};
@@ -56,6 +59,8 @@ pub(crate) struct Ready {
     streams: Vec<Stream>,
     /// Page rings, where the channel is shared memory.
     rings: Vec<PageConsumer>,
+    /// What it may still write; unset: what a guest of a recording may.
+    quota: Option<Quota>,
 }
 
 /// A guest that is recorded.
@@ -100,7 +105,7 @@ impl Ready {
         let streams = (0..streams).map(|at| page_stream(&address.channel, session, at, limit));
         let streams = streams.collect::<io::Result<_>>().map_err(failed)?;
         receiver::discard(&mut rings, limit);
-        Ok(Self { address, control, session, hello, streams, rings })
+        Ok(Self { address, control, session, hello, streams, rings, quota: None })
     }
 
     /// A guest whose agent has connected by itself, and makes page streams by itself, too.
@@ -116,7 +121,8 @@ impl Ready {
         let failed = |source| RecordError::Guest { name: address.name.clone(), source };
         let hello = limit.wait(|wait| ask(&mut control, session, wait)).map_err(failed)?;
         check(&hello).map_err(|text| failed(io::Error::other(text)))?;
-        Ok(Self { address, control, session, hello, streams: Vec::new(), rings: Vec::new() })
+        let (streams, rings) = (Vec::new(), Vec::new());
+        Ok(Self { address, control, session, hello, streams, rings, quota: None })
     }
 
     /// The name that the guest is recorded under.
@@ -124,18 +130,14 @@ impl Ready {
         &self.address.name
     }
 
-    /// The VM's name where that is known, else what the guest calls itself.
-    pub(crate) fn proper_name(&self) -> String {
-        match self.name() {
-            "" => file_name(&self.hello.host_name),
-            name => name.to_owned(),
-        }
+    /// What the guest calls itself.
+    pub(crate) fn label(&self) -> String {
+        label::shown(&self.hello.host_name)
     }
 
-    /// The same guest under another name.
-    pub(crate) fn named(mut self, name: &str) -> Self {
-        name.clone_into(&mut self.address.name);
-        self
+    /// The same guest, which may write what is left of a quota that it may share.
+    pub(crate) fn within(self, quota: Quota) -> Self {
+        Self { quota: Some(quota), ..self }
     }
 
     /// Whether its processor is an x86.
@@ -177,7 +179,8 @@ impl Ready {
             long_bytes: self.hello.long_bytes.into(),
             big_endian: self.hello.big_endian,
         };
-        let files = Arc::new(GuestFiles::new(folder.clone(), self.hello.cpus, shape, what.quota()));
+        let quota = self.quota.unwrap_or_else(|| Quota::new(what.quota()));
+        let files = Arc::new(GuestFiles::new(folder.clone(), self.hello.cpus, shape, quota));
         let (number, streams) = (self.session, self.hello.streams);
         let receivers = Receivers::new(number, Arc::clone(&files), streams, ending)?;
         let receivers = Arc::new(receivers);

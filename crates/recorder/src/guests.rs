@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use channel::{Deadline, HostAddress, Peer, Signal, Wait};
+use channel::{Deadline, Signal, Wait};
 use folder::Folder;
 use tracedat::{Guest, GuestCpu};
 use tracefs::{FunctionTracer, Profile};
@@ -199,21 +199,6 @@ impl Connecting {
 /// Two guests would be recorded under one name.
 pub(crate) fn same_name(name: &str) -> RecordError {
     RecordError::Usage(format!("two guests have the name {name}; write NAME=CHANNEL"))
-}
-
-/// A guest that has connected by itself: the VM with that number for vsock, as far as there is one.
-pub(crate) fn joined(peer: &Peer) -> GuestAddress {
-    let (channel, vm) = match peer {
-        Peer::Vsock(cid) => {
-            let vm = vms::running().into_iter().find(|vm| vm.vsock_cid == Some(*cid));
-            (HostAddress::Vsock { cid: *cid, port: channel::PORT }, vm)
-        }
-        Peer::Tcp(address) => (HostAddress::Tcp { to: address.to_string() }, None),
-        Peer::Tls(_) => (HostAddress::Tcp { to: peer.to_string() }, None),
-        Peer::Unix => (HostAddress::Unix { path: "agent".into() }, None),
-    };
-    let name = vm.as_ref().map(|vm| guest::file_name(&vm.name)).unwrap_or_default();
-    GuestAddress { name, channel, vm }
 }
 
 /// Guests that are recorded, among threads that add some.

@@ -5,11 +5,13 @@
 //! page stream is taken only from whoever made the control stream.
 
 mod door;
+mod held;
+mod identity;
+mod places;
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -20,11 +22,16 @@ use folder::{Folder, Modes};
 
 use crate::ending::{Ending, StartLimit};
 use crate::error::{RecordError, Result};
-use crate::guest::{ANSWER, GuestSummary, HostClock, Ready, Receivers};
+use crate::guest::{ANSWER, GuestSummary, HostClock, Quota, Ready, Receivers};
 use crate::guests::{self, InGuests};
 use crate::pump::stop_signal;
 use crate::recording::unix_ns;
 use crate::session::{self, Recorded};
+use crate::vms;
+
+use self::held::held_bytes;
+use self::identity::Identity;
+use self::places::Places;
 use crate::session_number;
 
 /// Where guests are waited for, and what is recorded of them.
@@ -47,8 +54,12 @@ pub enum Told {
     Joined {
         /// The name that it is recorded under.
         name: String,
-        /// Where it comes from.
+        /// Who it is: what the kernel says, or its certificate shows.
         from: String,
+        /// What it calls itself.
+        label: String,
+        /// Why it is not called what a VM on this host is, which says that it is this guest.
+        doubt: Option<String>,
     },
     /// A guest is not recorded any more.
     Left {
@@ -75,7 +86,7 @@ struct Shared {
     /// Who takes page streams, by whom they must come from and the session's number.
     takers: Mutex<HashMap<(Peer, u64), Arc<Receivers>>>,
     guests: Mutex<Vec<JoinHandle<()>>>,
-    count: AtomicUsize,
+    places: Mutex<Places>,
 }
 
 /// Agents are waited for.
@@ -104,13 +115,14 @@ impl Listening {
             listeners.push(Arrivals::new(listener, |_| true).map_err(failed)?);
         }
         fs::create_dir_all(&plan.to).map_err(RecordError::io("make", &plan.to))?;
+        let most_guests = plan.most_guests;
         let shared = Arc::new(Shared {
             plan,
             stop: stop_signal()?,
             told: Mutex::new(told),
             takers: Mutex::default(),
             guests: Mutex::default(),
-            count: AtomicUsize::new(0),
+            places: Mutex::new(Places::new(most_guests)),
         });
         let door = |arrivals| {
             let shared = Arc::clone(&shared);
@@ -123,7 +135,7 @@ impl Listening {
     /// Guests that are recorded now.
     #[must_use]
     pub fn guests(&self) -> usize {
-        self.shared.count.load(Ordering::Relaxed)
+        lock(&self.shared.places).count()
     }
 
     /// Ends all recordings; what comes of them is told before this returns.
@@ -145,37 +157,66 @@ impl Shared {
         let _ = lock(&self.told).send(told);
     }
 
+    /// Says that somebody was refused, unless that was said of it often enough.
     fn refuse(&self, from: &Peer, why: impl Into<String>) {
-        self.tell(Told::Refused { from: from.to_string(), why: why.into() });
+        if lock(&self.places).tells_refusal(&from.party()) {
+            self.tell(Told::Refused { from: from.to_string(), why: why.into() });
+        }
     }
 
     /// Records a guest whose agent has connected, until it leaves or all is over.
     fn record(&self, control: Control, peer: Peer) {
-        if self.count.fetch_add(1, Ordering::Relaxed) >= self.plan.most_guests {
-            self.refuse(&peer, format!("{} guests are recorded already", self.plan.most_guests));
-        } else if let Err(error) = self.try_record(control, &peer) {
+        let party = peer.party();
+        let place = lock(&self.places).take(&party);
+        if let Err(why) = place {
+            return self.refuse(&peer, why);
+        }
+        if let Err(error) = self.try_record(control, &peer) {
             let cause = std::error::Error::source(&error);
             let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
             self.refuse(&peer, format!("{error}{cause}"));
         }
-        self.count.fetch_sub(1, Ordering::Relaxed);
+        lock(&self.places).give_back(&party);
+    }
+
+    /// What a guest that has a place may still write: its identity's quota without what its sessions
+    /// hold. Guests of one identity that are recorded at a time share it.
+    fn quota(&self, party: &Peer) -> std::result::Result<Quota, String> {
+        lock(&self.places).begin_session(party)?;
+        let quota = self.plan.in_guests.quota();
+        let shared = lock(&self.places).quota(party);
+        let left = shared.unwrap_or_else(|| {
+            let left = quota.saturating_sub(held_bytes(&self.plan.to, party));
+            lock(&self.places).share(party, left)
+        });
+        if left.is_used_up() {
+            return Err(format!(
+                "its sessions in {} hold all of its quota, {quota} bytes: remove some, or raise --quota",
+                self.plan.to.display()
+            ));
+        }
+        Ok(left)
     }
 
     fn try_record(&self, control: Control, peer: &Peer) -> Result<()> {
         let number = session_number::random()?;
         let limit = StartLimit::within(ANSWER, &self.stop);
-        let ready = Ready::joined(guests::joined(peer), control, number, &limit)?;
-        let name = ready.proper_name();
+        let Identity { party, address, doubt } = Identity::of(peer, &vms::running());
+        let name = address.name.clone();
+        let ready = Ready::joined(address, control, number, &limit)?;
+        let quota = self.quota(&party).map_err(RecordError::Usage)?;
+        let label = ready.label();
         let folder = new_folder(&self.plan.to, &name)?;
+        held::note(&folder, &party)?;
         let what = &self.plan.in_guests;
         let (begun, begun_unix_ns) = (Instant::now(), unix_ns());
         let key = (peer.clone(), number);
         let ending = Ending::of_one()?;
-        let ready = ready.named(&name);
+        let ready = ready.within(quota);
         let recorded = ready.begin_with(what, None, &folder, &limit, &ending, |receivers| {
             lock(&self.takers).insert(key.clone(), Arc::clone(receivers));
         })?;
-        self.tell(Told::Joined { name, from: peer.to_string() });
+        self.tell(Told::Joined { name, from: peer.to_string(), label, doubt });
         while recorded.going().over.is_none() && !self.stop.is_given() {
             thread::sleep(LOOK);
         }
@@ -183,7 +224,8 @@ impl Shared {
         let guest = recorded.end_by(Deadline::after(what.wait()));
         let no_clock = HostClock { name: String::new(), tsc_conversion: None, trace_id: 0 };
         guests::write(&guest, &no_clock, &folder, &|_| Ok(()))?;
-        let summary = guest.summary().clone();
+        let mut summary = guest.summary().clone();
+        summary.identity = Some(peer.to_string());
         let duration_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let recorded = Recorded {
             clock: summary.clock.clone().unwrap_or_default(),

@@ -132,9 +132,18 @@ fn title(recorded: &Recorded) -> String {
     let with =
         if guests.is_empty() { String::new() } else { format!(" and of {}", guests.join(", ")) };
     if recorded.cpus.is_empty() {
+        let guests: Vec<String> = recorded.guests.iter().map(with_label).collect();
         return format!("events of {} for {seconds} s", guests.join(", "));
     }
     format!("{} events of a host{with} for {seconds} s", recorded.events.len())
+}
+
+/// A guest's name, and what it calls itself where that is something else.
+fn with_label(guest: &GuestSummary) -> String {
+    match &guest.label {
+        Some(label) if *label != guest.name => format!("{} (calls itself {label})", guest.name),
+        _ => guest.name.clone(),
+    }
 }
 
 /// Machines whose files are there.

@@ -37,7 +37,7 @@ pub(crate) struct ListenArgs {
     /// Size of each CPU's buffer in guests' kernels, in KiB
     #[arg(long, value_name = "KIB")]
     pub(crate) buffer: Option<u32>,
-    /// Keep so much of each guest's pages at most
+    /// Keep so much of each guest at most, in all of its sessions in the folder
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16G")]
     pub(crate) quota: u64,
     /// Record so many guests at a time at most

@@ -61,7 +61,12 @@ fn say(text: &str) {
 
 fn tell(told: &Told) -> anyhow::Result<()> {
     match told {
-        Told::Joined { name, from } => say(&format!("guest {name} ({from}) is recorded")),
+        Told::Joined { name, from, label, doubt } => {
+            say(&format!("guest {name} ({from}, calls itself {label}) is recorded"));
+            if let Some(doubt) = doubt {
+                say(&format!("guest {name}: its VM's name is not used: {doubt}"));
+            }
+        }
         Told::Refused { from, why } => say(&format!("{from}: {why}")),
         Told::Left { session, summary } => {
             let summary: &GuestSummary = summary;

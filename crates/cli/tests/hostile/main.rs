@@ -8,6 +8,7 @@
 mod agent;
 mod connections;
 mod extent;
+mod identities;
 mod neighbours;
 mod played_agent;
 mod stalling_guests;

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use folder::{Folder, OutFile};
 use wire::PageHead;
 
+use crate::guest::quota::Quota;
 use crate::pages_folder::pages;
 
 /// How pages are laid out, as far as marking a loss needs it.
@@ -79,7 +80,7 @@ pub(crate) struct GuestFiles {
     folder: Folder,
     cpus: Vec<Mutex<Cpu>>,
     /// Bytes that are left for it.
-    quota: AtomicU64,
+    quota: Quota,
     /// Bytes that belong to no page of this guest.
     senseless: AtomicU64,
     /// Why a page could not be written, the first time: a full disk.
@@ -88,7 +89,12 @@ pub(crate) struct GuestFiles {
 
 impl GuestFiles {
     /// Files in a folder for so many CPUs, with no more than `quota` bytes in them.
-    pub(crate) fn new(folder: Folder, cpus: u32, shape: PageShape, quota: u64) -> Self {
+    pub(crate) fn new(
+        folder: Folder,
+        cpus: u32,
+        shape: PageShape,
+        quota: impl Into<Quota>,
+    ) -> Self {
         let cpu = |number| Cpu {
             number,
             file: None,
@@ -101,7 +107,7 @@ impl GuestFiles {
             shape,
             folder,
             cpus,
-            quota: AtomicU64::new(quota),
+            quota: quota.into(),
             senseless: AtomicU64::new(0),
             failure: Mutex::default(),
         }
@@ -155,7 +161,7 @@ impl GuestFiles {
             cpu.received.ended = true;
             return;
         }
-        if !self.take_quota(pages.len() as u64) {
+        if !self.quota.take(pages.len() as u64) {
             cpu.received.over_quota += pages.len() as u64;
             cpu.miss();
             return;
@@ -203,11 +209,6 @@ impl GuestFiles {
     /// Bytes that a CPU has sent by now, as far as is known.
     pub(crate) fn sent_so_far(&self, cpu: u32) -> u64 {
         self.cpus.get(cpu as usize).map_or(0, |cpu| lock(cpu).expected)
-    }
-
-    fn take_quota(&self, bytes: u64) -> bool {
-        let take = |left: u64| left.checked_sub(bytes);
-        self.quota.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 }
 

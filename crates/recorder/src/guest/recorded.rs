@@ -11,6 +11,7 @@ use crate::assemble::{self, About, Tick};
 use crate::error::Result;
 use crate::guest::files::CpuReceived;
 use crate::guest::texts::GuestTexts;
+use crate::label;
 use crate::relation::to_host;
 use crate::trace_cmd::Samples;
 use crate::tracer::TracerSummary;
@@ -60,6 +61,10 @@ pub struct GuestSummary {
     pub name: String,
     /// Its file in the session's folder.
     pub file: String,
+    /// What it calls itself: a label that it chose, and nothing that anybody has checked.
+    pub label: Option<String>,
+    /// Who it is, where it connected by itself: what the kernel says or its certificate shows.
+    pub identity: Option<String>,
     /// The channel that it came through.
     pub channel: String,
     /// The VMM's process, where it is known.
@@ -256,6 +261,8 @@ fn summary(parts: &Parts) -> GuestSummary {
     GuestSummary {
         name: parts.name.clone(),
         file: format!("guest-{}.dat", parts.name),
+        label: Some(label::shown(&parts.hello.host_name)).filter(|label| !label.is_empty()),
+        identity: None,
         channel: parts.channel.clone(),
         pid: parts.vm.as_ref().map(|vm| vm.pid),
         tracer: parts.tracer.as_ref().map(|one| TracerSummary::new(one, traced)),

@@ -1,0 +1,35 @@
+//! Bytes that a guest may still write; guests of one identity share what it has.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// With less left nothing comes of a session: agents send pages in batches, 16 at a time.
+const LEAST_BYTES: u64 = 64 << 10;
+
+/// Bytes that are left. Clones are the same ones.
+#[derive(Clone, Debug)]
+pub(crate) struct Quota(Arc<AtomicU64>);
+
+impl Quota {
+    /// So many bytes.
+    pub(crate) fn new(bytes: u64) -> Self {
+        Self(Arc::new(AtomicU64::new(bytes)))
+    }
+
+    /// Takes so many; false when there are not as many left.
+    pub(crate) fn take(&self, bytes: u64) -> bool {
+        let take = |left: u64| left.checked_sub(bytes);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+
+    /// Whether nothing is left that would be of use.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.0.load(Ordering::Relaxed) < LEAST_BYTES
+    }
+}
+
+impl From<u64> for Quota {
+    fn from(bytes: u64) -> Self {
+        Self::new(bytes)
+    }
+}

@@ -1,0 +1,237 @@
+//! Who may be recorded now: how many guests at a time, of each identity, and how often anew.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use channel::Peer;
+
+use crate::guest::Quota;
+
+/// Guests of one address at a time, over TCP that nobody has to show anything for: several may be
+/// behind it. Everybody else is one machine.
+const OF_ONE_ADDRESS: usize = 8;
+/// Sessions that an identity may begin at once, and how long until it may begin another: one that is
+/// begun anew again and again makes files each time.
+const SESSIONS: Allowance = Allowance { at_once: 10, every: Duration::from_secs(30) };
+/// Refusals that are told of an identity at once, and how long until another is.
+const REFUSALS: Allowance = Allowance { at_once: 5, every: Duration::from_secs(10) };
+/// Identities that are remembered; those that have done nothing for long are not.
+const MOST_REMEMBERED: usize = 4096;
+
+/// How often something may happen.
+#[derive(Clone, Copy, Debug)]
+struct Allowance {
+    at_once: u32,
+    every: Duration,
+}
+
+/// How often it may happen now.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    times: u32,
+    since: Instant,
+}
+
+impl Allowance {
+    /// What is left at a time.
+    fn at(self, left: Left, now: Instant) -> Left {
+        let passed = now.saturating_duration_since(left.since);
+        let more = u32::try_from(passed.as_nanos() / self.every.as_nanos().max(1));
+        let more = more.unwrap_or(u32::MAX);
+        let times = left.times.saturating_add(more);
+        if times >= self.at_once {
+            return Left { times: self.at_once, since: now };
+        }
+        Left { times, since: left.since + self.every * more }
+    }
+}
+
+/// How often each identity may do something.
+#[derive(Debug)]
+struct Rates {
+    allowance: Allowance,
+    left: HashMap<Peer, Left>,
+}
+
+impl Rates {
+    fn new(allowance: Allowance) -> Self {
+        Self { allowance, left: HashMap::new() }
+    }
+
+    /// Takes one of the times that are left; false when none is.
+    fn take(&mut self, party: &Peer, now: Instant) -> bool {
+        let allowance = self.allowance;
+        if self.left.len() >= MOST_REMEMBERED {
+            self.left.retain(|_, left| allowance.at(*left, now).times < allowance.at_once);
+        }
+        let left = self.left.get(party).copied();
+        let left = left.unwrap_or(Left { times: allowance.at_once, since: now });
+        // So many at once are one party that has many names.
+        let is_known = self.left.contains_key(party) || self.left.len() < MOST_REMEMBERED;
+        let left = allowance.at(left, now);
+        let Some(times) = left.times.checked_sub(1).filter(|_| is_known) else { return false };
+        self.left.insert(party.clone(), Left { times, ..left });
+        true
+    }
+}
+
+/// Guests that are recorded, by identity.
+#[derive(Debug)]
+pub(super) struct Places {
+    most: usize,
+    taken: HashMap<Peer, Taken>,
+    sessions: Rates,
+    refusals: Rates,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    guests: usize,
+    /// What is left of its quota, once a session of it has begun.
+    quota: Option<Quota>,
+}
+
+impl Places {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            most,
+            taken: HashMap::new(),
+            sessions: Rates::new(SESSIONS),
+            refusals: Rates::new(REFUSALS),
+        }
+    }
+
+    /// Guests that are recorded now.
+    pub(super) fn count(&self) -> usize {
+        self.taken.values().map(|taken| taken.guests).sum()
+    }
+
+    /// Takes a place for a guest.
+    ///
+    /// # Errors
+    /// When there is none, or its identity has as many as it may have.
+    pub(super) fn take(&mut self, party: &Peer) -> Result<(), String> {
+        let of_one = if matches!(party, Peer::Tcp(_)) { OF_ONE_ADDRESS } else { 1 };
+        if self.count() >= self.most {
+            return Err(format!("{} guests are recorded already", self.most));
+        }
+        let taken = self.taken.entry(party.clone()).or_default();
+        if taken.guests >= of_one {
+            return Err(match of_one {
+                1 => "this guest is recorded already".into(),
+                most => format!("{most} guests of this address are recorded already"),
+            });
+        }
+        taken.guests += 1;
+        Ok(())
+    }
+
+    /// Gives a place back.
+    pub(super) fn give_back(&mut self, party: &Peer) {
+        if let Some(taken) = self.taken.get_mut(party) {
+            taken.guests = taken.guests.saturating_sub(1);
+            if taken.guests == 0 {
+                self.taken.remove(party);
+            }
+        }
+    }
+
+    /// Begins a session of an identity.
+    ///
+    /// # Errors
+    /// When it has begun too many of late.
+    pub(super) fn begin_session(&mut self, party: &Peer) -> Result<(), String> {
+        if self.sessions.take(party, Instant::now()) {
+            return Ok(());
+        }
+        let every = SESSIONS.every.as_secs();
+        Err(format!("it begins sessions too often: one every {every} s is recorded"))
+    }
+
+    /// What is left of the quota of an identity with guests that are recorded.
+    pub(super) fn quota(&self, party: &Peer) -> Option<Quota> {
+        self.taken.get(party)?.quota.clone()
+    }
+
+    /// Has guests of an identity share so many bytes, unless they share some already.
+    pub(super) fn share(&mut self, party: &Peer, bytes: u64) -> Quota {
+        let taken = self.taken.entry(party.clone()).or_default();
+        taken.quota.get_or_insert_with(|| Quota::new(bytes)).clone()
+    }
+
+    /// Whether a refusal is told: an identity that is refused again and again is told of now and then.
+    pub(super) fn tells_refusal(&mut self, party: &Peer) -> bool {
+        self.refusals.take(party, Instant::now())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(number: u8) -> Peer {
+        Peer::Tcp([10, 0, 0, number].into())
+    }
+
+    #[test]
+    fn an_identity_takes_one_place_and_an_address_a_share() {
+        let mut places = Places::new(12);
+        assert!(places.take(&Peer::Vsock(3)).is_ok());
+        assert!(places.take(&Peer::Vsock(3)).unwrap_err().contains("already"));
+        assert!(places.take(&Peer::Vsock(4)).is_ok());
+        for _ in 0..OF_ONE_ADDRESS {
+            assert!(places.take(&address(1)).is_ok());
+        }
+        assert!(places.take(&address(1)).unwrap_err().contains("of this address"));
+        assert!(places.take(&address(2)).is_ok());
+        assert!(places.take(&address(3)).is_ok());
+        assert!(places.take(&address(4)).unwrap_err().contains("12 guests are recorded already"));
+        places.give_back(&Peer::Vsock(3));
+        assert!(places.take(&Peer::Vsock(3)).is_ok());
+        assert_eq!(places.count(), 12);
+    }
+
+    #[test]
+    fn a_guest_that_comes_again_and_again_is_recorded_now_and_then() {
+        let mut rates = Rates::new(SESSIONS);
+        let begun = Instant::now();
+        // Ten thousand times in an hour.
+        let times = (0..10_000)
+            .filter(|&at| rates.take(&address(1), begun + Duration::from_millis(360 * at)));
+        assert_eq!(times.count(), 10 + 3600 / 30 - 1);
+        assert!(rates.take(&address(2), begun));
+        let later = begun + Duration::from_secs(7200);
+        assert!((0..10).all(|_| rates.take(&address(1), later)));
+        assert!(!rates.take(&address(1), later));
+    }
+
+    #[test]
+    fn no_more_identities_are_remembered_than_there_is_room_for() {
+        let mut rates = Rates::new(SESSIONS);
+        let now = Instant::now();
+        let party = |number: usize| Peer::Vsock(u32::try_from(number).unwrap());
+        for number in 0..2 * MOST_REMEMBERED {
+            rates.take(&party(number), now);
+        }
+        assert_eq!(rates.left.len(), MOST_REMEMBERED);
+        // They are forgotten when they may begin as many as if they were new.
+        assert!(rates.take(&party(0), now + SESSIONS.every));
+        assert!(rates.left.len() <= 2);
+    }
+
+    #[test]
+    fn guests_of_one_identity_share_its_quota() {
+        let mut places = Places::new(4);
+        let (one, other) = (address(1), address(2));
+        assert!(places.take(&one).is_ok() && places.take(&one).is_ok());
+        assert!(places.take(&other).is_ok() && places.quota(&one).is_none());
+        let (first, second) = (places.share(&one, 600_000), places.share(&one, 600_000));
+        assert!(first.take(500_000) && !second.take(200_000) && second.take(100_000));
+        assert!(places.quota(&one).unwrap().is_used_up());
+        assert!(!places.share(&other, 600_000).is_used_up());
+        // It is computed anew once none of them is recorded.
+        places.give_back(&one);
+        places.give_back(&one);
+        assert!(places.quota(&one).is_none());
+    }
+}
