@@ -140,7 +140,7 @@ impl Link {
             let stop = [leave.fd()];
             let Some(arrival) = arrivals.next(Wait::at_most(CONNECT).or(&stop))? else { continue };
             let admission = Admission::of(&arrival, arrivals.demands_keys(), self.allowed);
-            let Arrival { control, session, message, peer, .. } = arrival;
+            let Arrival { control, first: (session, message), peer, .. } = arrival;
             match (admission, message) {
                 (Admission::Command, Message::HostHello) => {
                     let start_by = Some(Deadline::after(START));
@@ -295,7 +295,7 @@ impl Host<'_> {
         let mut arrivals = arrivals.borrow_mut();
         while let Some(arrival) = arrivals.look() {
             let admission = Admission::of(&arrival, arrivals.demands_keys(), self.link.allowed);
-            let Arrival { control, session, message, peer, .. } = arrival;
+            let Arrival { control, first: (session, message), peer, .. } = arrival;
             match (admission, message) {
                 (Admission::Nothing, _) => {}
                 (_, Message::Attach(number))

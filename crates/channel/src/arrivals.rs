@@ -10,15 +10,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use wire::Message;
-
-use crate::control::{Control, Heard};
+use crate::control::Control;
 use crate::deadline::Deadline;
 use crate::listener::Listener;
 use crate::peer::Peer;
-use crate::stream::Wait;
+use crate::stream::{Stream, Wait};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 /// How long a connection may take, from the beginning to its first message; TLS has shown by then
 /// who the other side is. A machine that is busy may need seconds for that.
@@ -33,15 +31,31 @@ const AT_ONCE: usize = 64;
 /// Pause after a connection could not be taken: this process has too many files open.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
 
+/// Messages over a connection, the first of which says what the other side wants.
+pub trait Opening: Sized {
+    /// What the first message tells.
+    type First;
+
+    /// The messages that a stream carries.
+    fn over(stream: Stream) -> Self;
+
+    /// The first message as far as it is there, without waiting; None until it is whole.
+    ///
+    /// # Errors
+    /// When the other side is gone, or what it sends is no message.
+    fn hear_first(&mut self) -> io::Result<Option<Self::First>>;
+
+    /// The stream itself, where it is one.
+    fn stream(&self) -> Option<&Stream>;
+}
+
 /// A connection whose other side has said what it wants.
 #[derive(Debug)]
-pub struct Arrival {
-    /// Its control stream.
-    pub control: Control,
-    /// The session that the first message is of.
-    pub session: u64,
-    /// The first message.
-    pub message: Message,
+pub struct Arrival<O: Opening = Control> {
+    /// What it goes on with.
+    pub control: O,
+    /// What it has said.
+    pub first: O::First,
     /// Who sent it.
     pub peer: Peer,
     /// Over vsock: it comes from a port that only a privileged process may have.
@@ -49,22 +63,22 @@ pub struct Arrival {
 }
 
 #[derive(Debug)]
-struct Waiting {
-    control: Control,
+struct Waiting<O> {
+    control: O,
     peer: Peer,
     end: Deadline,
 }
 
 /// A listener, and connections that wait behind it.
 #[derive(Debug)]
-pub struct Arrivals {
+pub struct Arrivals<O: Opening = Control> {
     listener: Listener,
     may_enter: fn(&Peer) -> bool,
     /// The oldest first.
-    waiting: Vec<Waiting>,
+    waiting: Vec<Waiting<O>>,
 }
 
-impl Arrivals {
+impl<O: Opening> Arrivals<O> {
     /// Connections to a listener from peers that may connect. Others are closed at once.
     ///
     /// # Errors
@@ -76,6 +90,12 @@ impl Arrivals {
         Ok(Self { listener, may_enter, waiting: Vec::new() })
     }
 
+    /// Where they connect to.
+    #[must_use]
+    pub fn listener(&self) -> &Listener {
+        &self.listener
+    }
+
     /// As [`Listener::demands_keys`].
     #[must_use]
     pub fn demands_keys(&self) -> bool {
@@ -84,7 +104,7 @@ impl Arrivals {
 
     /// What can be read when somebody connects or speaks.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let of_waiting = self.waiting.iter().filter_map(|one| one.control.fd());
+        let of_waiting = self.waiting.iter().filter_map(|one| Some(one.control.stream()?.as_fd()));
         std::iter::once(self.listener.as_fd()).chain(of_waiting)
     }
 
@@ -97,7 +117,7 @@ impl Arrivals {
     ///
     /// # Errors
     /// What the system says.
-    pub fn next(&mut self, wait: Wait<'_>) -> io::Result<Option<Arrival>> {
+    pub fn next(&mut self, wait: Wait<'_>) -> io::Result<Option<Arrival<O>>> {
         loop {
             if let Some(arrival) = self.look() {
                 return Ok(Some(arrival));
@@ -121,7 +141,7 @@ impl Arrivals {
     }
 
     /// Takes what has happened, without waiting.
-    pub fn look(&mut self) -> Option<Arrival> {
+    pub fn look(&mut self) -> Option<Arrival<O>> {
         self.waiting.retain(|one| !one.end.has_passed());
         for at in (0..self.waiting.len()).rev() {
             if let Some(arrival) = self.hear(at) {
@@ -142,28 +162,30 @@ impl Arrivals {
     }
 
     /// What one that waits has said; it waits no more then, nor when it is gone.
-    fn hear(&mut self, at: usize) -> Option<Arrival> {
+    fn hear(&mut self, at: usize) -> Option<Arrival<O>> {
         let one = self.waiting.get_mut(at)?;
         let heard = match one.control.hear_first() {
-            Ok(Heard::Nothing) => return None,
-            heard => heard,
+            Ok(None) => return None,
+            Ok(Some(first)) => Some(first),
+            Err(_) => None,
         };
         let Waiting { control, peer, .. } = self.waiting.remove(at);
-        let Ok(Heard::Message(session, message)) = heard else { return None };
-        let is_privileged = control.is_from_privileged_port();
+        let first = heard?;
+        let stream = control.stream();
+        let is_privileged = stream.is_some_and(Stream::is_from_privileged_port);
         // Over vsock the kernel tells which machine it is, keys or not.
-        let peer = match (control.certificate(), peer) {
+        let peer = match (stream.and_then(Stream::certificate), peer) {
             (Some(certificate), Peer::Tcp(_)) => Peer::Tls(certificate),
             (_, peer) => peer,
         };
-        Some(Arrival { control, session, message, peer, is_privileged })
+        Some(Arrival { control, first, peer, is_privileged })
     }
 
     /// Takes a connection; false when there is none.
     fn accept(&mut self) -> bool {
         match self.listener.accept() {
             Ok((stream, peer)) if (self.may_enter)(&peer) => {
-                let control = Control::new(stream);
+                let control = O::over(stream);
                 let end = Deadline::after(FIRST_MESSAGE);
                 self.waiting.push(Waiting { control, peer, end });
                 true
@@ -197,7 +219,7 @@ impl Arrivals {
         } else {
             None
         };
-        let is_theirs = |one: &Waiting| Some(one.peer.party()) == whose;
+        let is_theirs = |one: &Waiting<O>| Some(one.peer.party()) == whose;
         if let Some(at) = self.waiting.iter().position(is_theirs) {
             self.waiting.remove(at);
         }
@@ -210,9 +232,9 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
-    use wire::encode;
+    use wire::{Message, encode};
 
-    fn arrivals() -> (Arrivals, String) {
+    fn arrivals() -> (Arrivals<Control>, String) {
         let listener = Listener::tcp("127.0.0.1:0").unwrap();
         let Listener::Tcp(tcp) = &listener else { unreachable!() };
         let at = tcp.local_addr().unwrap().to_string();
@@ -248,12 +270,12 @@ mod tests {
         let mut quick = TcpStream::connect(&at).unwrap();
         quick.write_all(&encode(9, &Message::Attach(3)).unwrap()).unwrap();
         let arrival = arrivals.next(later()).unwrap().unwrap();
-        assert_eq!((arrival.session, arrival.message), (9, Message::Attach(3)));
+        assert_eq!(arrival.first, (9, Message::Attach(3)));
         assert_eq!(arrival.peer.to_string(), "tcp:127.0.0.1");
         // What it said before it was waited for again is not forgotten.
         slow.write_all(&bytes[10..]).unwrap();
         let arrival = arrivals.next(later()).unwrap().unwrap();
-        assert_eq!((arrival.session, arrival.message), (7, Message::HostHello));
+        assert_eq!(arrival.first, (7, Message::HostHello));
         assert!(arrivals.waiting.len() <= PLACES_OF_ONE);
         assert!(is_closed(&silent[0]), "the oldest has to leave");
         assert!(!is_closed(silent.last().unwrap()));

@@ -1,13 +1,12 @@
 //! A control stream: messages over a stream of bytes.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use wire::{ControlDecoder, Message, encode};
 
+use crate::arrivals::Opening;
 use crate::memory::ControlRings;
-use crate::peer::Fingerprint;
 use crate::stream::{Stream, Wait};
 
 /// Bytes read at once.
@@ -128,54 +127,6 @@ impl Control {
         }
     }
 
-    /// The first message of a connection as far as it is there, without waiting. One that has sent
-    /// more than any message is long, and none, has ended.
-    ///
-    /// # Errors
-    /// When the stream fails.
-    pub(crate) fn hear_first(&mut self) -> io::Result<Heard> {
-        let Carrier::Stream(stream) = &self.carrier else { return Ok(Heard::Nothing) };
-        loop {
-            if let Some((session, message)) = self.decoder.next() {
-                return Ok(Heard::Message(session, message));
-            }
-            if self.first_bytes > MOST_FIRST_BYTES {
-                return Ok(Heard::End);
-            }
-            match stream.read(&mut *self.buffer, Wait::at_most(Duration::ZERO)) {
-                Ok(0) => return Ok(Heard::End),
-                Ok(read) => {
-                    self.first_bytes += read;
-                    self.decoder.push(self.buffer.get(..read).unwrap_or_default());
-                }
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(Heard::Nothing),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// What can be read when something has come; none in shared memory.
-    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
-        match &self.carrier {
-            Carrier::Stream(stream) => Some(stream.as_fd()),
-            Carrier::Rings(_) => None,
-        }
-    }
-
-    /// As [`Stream::is_from_privileged_port`].
-    pub(crate) fn is_from_privileged_port(&self) -> bool {
-        matches!(&self.carrier, Carrier::Stream(stream) if stream.is_from_privileged_port())
-    }
-
-    /// As [`Stream::certificate`].
-    #[must_use]
-    pub fn certificate(&self) -> Option<Fingerprint> {
-        match &self.carrier {
-            Carrier::Stream(stream) => stream.certificate(),
-            Carrier::Rings(_) => None,
-        }
-    }
-
     /// The rest of a message that does not come was somebody's who is gone.
     fn after_silence(&mut self) -> Heard {
         self.decoder.give_up();
@@ -190,6 +141,44 @@ impl Control {
     #[must_use]
     pub fn into_stream(self) -> Option<Stream> {
         match self.carrier {
+            Carrier::Stream(stream) => Some(stream),
+            Carrier::Rings(_) => None,
+        }
+    }
+}
+
+impl Opening for Control {
+    /// The session, and the message.
+    type First = (u64, Message);
+
+    fn over(stream: Stream) -> Self {
+        Self::new(stream)
+    }
+
+    /// One that has sent more than any message is long, and none, is not listened to any more.
+    fn hear_first(&mut self) -> io::Result<Option<(u64, Message)>> {
+        let Carrier::Stream(stream) = &self.carrier else { return Ok(None) };
+        loop {
+            if let Some(first) = self.decoder.next() {
+                return Ok(Some(first));
+            }
+            if self.first_bytes > MOST_FIRST_BYTES {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            match stream.read(&mut *self.buffer, Wait::at_most(Duration::ZERO)) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => {
+                    self.first_bytes += read;
+                    self.decoder.push(self.buffer.get(..read).unwrap_or_default());
+                }
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn stream(&self) -> Option<&Stream> {
+        match &self.carrier {
             Carrier::Stream(stream) => Some(stream),
             Carrier::Rings(_) => None,
         }

@@ -27,7 +27,7 @@ mod tls;
 mod trace_cmd;
 
 pub use address::{AddressError, GuestAddress, HostAddress, KeyFiles, PORT};
-pub use arrivals::{Arrival, Arrivals};
+pub use arrivals::{Arrival, Arrivals, Opening};
 pub use control::{Control, Heard};
 pub use deadline::Deadline;
 pub use device::device_ranges;

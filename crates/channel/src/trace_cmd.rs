@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::net::sockopt::set_tcp_quickack;
 use wire::trace_cmd::{MOST_BYTES, Message, ReadError, decode, encode};
 
+use crate::arrivals::Opening;
 use crate::stream::{Stream, Wait};
 
 /// Patience, when nobody says otherwise.
@@ -91,6 +92,25 @@ impl TraceCmd {
                 },
             }
         }
+    }
+}
+
+impl Opening for TraceCmd {
+    type First = Message;
+
+    fn over(stream: Stream) -> Self {
+        Self::new(stream)
+    }
+
+    fn hear_first(&mut self) -> io::Result<Option<Message>> {
+        self.receive(Wait::at_most(Duration::ZERO)).map_err(|error| match error {
+            ReadError::Io(error) => error,
+            other => io::Error::other(other),
+        })
+    }
+
+    fn stream(&self) -> Option<&Stream> {
+        Some(&self.stream)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Waits for hosts, and serves one after the other.
 
+use std::cell::RefCell;
 use std::io;
 use std::time::Duration;
 
-use channel::{GuestAddress, Listener, Peer, Signal, Stream};
+use channel::{Arrival, Arrivals, GuestAddress, Listener, Peer, Signal, TraceCmd, Wait};
 use sys::vsock::CID_HOST;
 
 use super::session;
@@ -12,11 +13,13 @@ use crate::leave::{Busy, leave_at_signals};
 
 /// Pause after a failure to accept, so that one which lasts takes no processor.
 const PAUSE: Duration = Duration::from_millis(500);
+/// How long one waits at a time; nothing happens in between.
+const LOOK: Duration = Duration::from_secs(60);
 
 /// Serves hosts that run `trace-cmd record -A`.
 #[derive(Debug)]
 pub struct Server {
-    listener: Listener,
+    arrivals: RefCell<Arrivals<TraceCmd>>,
 }
 
 impl Server {
@@ -28,7 +31,8 @@ impl Server {
         let failed = |source| AgentError::Channel { address: address.clone(), source };
         let unsupported = || failed(io::ErrorKind::Unsupported.into());
         let listener = Listener::of(address).map_err(failed)?.ok_or_else(unsupported)?;
-        Ok(Self { listener })
+        let arrivals = Arrivals::new(listener, may_record).map_err(failed)?;
+        Ok(Self { arrivals: RefCell::new(arrivals) })
     }
 
     /// Serves until it is told to leave, one host at a time; others wait. `tell` is given what is of
@@ -39,16 +43,16 @@ impl Server {
     pub fn run(&self, tell: &dyn Fn(&str)) -> Result<()> {
         let (busy, leave) = (Busy::default(), Signal::new()?);
         leave_at_signals(&busy, &leave)?;
+        let stop = [leave.fd()];
         while !leave.is_given() {
-            match self.listener.accept() {
-                Ok((stream, peer)) if may_record(&peer) => {
+            let next = self.arrivals.borrow_mut().next(Wait::at_most(LOOK).or(&stop));
+            match next {
+                Ok(Some(arrival)) => {
                     busy.set(true);
-                    self.serve(stream, &peer, &leave, tell);
+                    self.serve(arrival, &leave, tell);
                     busy.set(false);
                 }
-                Ok((_, peer)) => {
-                    tell(&format!("refused a connection from {peer:?}: it is not the host"));
-                }
+                Ok(None) => {}
                 Err(error) => {
                     tell(&format!("cannot take connections: {error}"));
                     std::thread::sleep(PAUSE);
@@ -59,8 +63,8 @@ impl Server {
     }
 
     /// Serves a host. What goes wrong with it is told.
-    fn serve(&self, stream: Stream, peer: &Peer, leave: &Signal, tell: &dyn Fn(&str)) {
-        match session::serve(stream, peer, &self.listener, leave, tell) {
+    fn serve(&self, arrival: Arrival<TraceCmd>, leave: &Signal, tell: &dyn Fn(&str)) {
+        match session::serve(arrival, self.arrivals.borrow().listener(), leave, tell) {
             Ok(true) => tell("recording ended"),
             Ok(false) => {}
             Err(error) => tell(&format!("recording failed: {error}")),

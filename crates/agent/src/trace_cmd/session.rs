@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use channel::{Listener, PageSink, Peer, Signal, Stream, StreamSink, TraceCmd, Wait};
+use channel::{Arrival, Listener, PageSink, Peer, Signal, StreamSink, TraceCmd, Wait};
 use wire::trace_cmd::{MOST_DATA_BYTES, Message, ReadError, Request, Response};
 use wire::{CpuEnd, Start};
 
@@ -28,14 +28,14 @@ const USUAL_CLOCK: &str = "local";
 
 /// Serves a host that has connected; whether it had something recorded.
 pub(super) fn serve(
-    stream: Stream,
-    peer: &Peer,
+    arrival: Arrival<TraceCmd>,
     listener: &Listener,
     leave: &Signal,
     tell: &dyn Fn(&str),
 ) -> Result<bool> {
-    let mut host = TraceCmd::new(stream);
-    let Some(request) = request(&mut host)? else { return Ok(false) };
+    let Arrival { control: mut host, first, peer, .. } = arrival;
+    let peer = &peer;
+    let Some(request) = request(&mut host, first)? else { return Ok(false) };
     tell(&format!("{} asks for: {}", name(peer), request.arguments.join(" ")));
     let session = match Session::prepare(&request, listener) {
         Ok(session) => session,
@@ -62,12 +62,18 @@ fn name(peer: &Peer) -> String {
     }
 }
 
-/// Waits for a request; None when whoever connected wanted nothing.
-fn request(host: &mut TraceCmd) -> Result<Option<Request>> {
+/// Waits for a request, which the first message is as a rule; None when whoever connected wanted
+/// nothing.
+fn request(host: &mut TraceCmd, first: Message) -> Result<Option<Request>> {
+    let mut first = Some(first);
     let end = Instant::now() + ANSWER;
     loop {
         let left = end.saturating_duration_since(Instant::now());
-        match host.receive(Wait::at_most(left)) {
+        let message = match first.take() {
+            Some(first) => Ok(Some(first)),
+            None => host.receive(Wait::at_most(left)),
+        };
+        match message {
             Ok(Some(Message::Request(request))) => return Ok(Some(request)),
             Ok(Some(Message::Close)) | Err(ReadError::Closed) => return Ok(None),
             Ok(Some(Message::NotSupported)) => {}

@@ -70,6 +70,17 @@ fn connections_without_a_handshake_refuse_no_recording_over_tls() {
     drop(silent);
 }
 
+#[test]
+fn connections_that_say_nothing_refuse_no_recording_by_trace_cmds_protocol() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = free_address();
+    let _agent = Agent::start_with(&["--trace-cmd", &format!("tcp:{at}")]);
+    let idle: Vec<TcpStream> = (0..70).map(|_| TcpStream::connect(&at).unwrap()).collect();
+    record(&format!("trace-cmd:tcp:{at}"), &folder, extent(1, 8));
+    drop(idle);
+}
+
 /// `listen`, which says what it does in a file.
 struct Listening {
     folder: tempfile::TempDir,

@@ -27,7 +27,7 @@ pub(super) fn watch(mut arrivals: Arrivals, shared: &Arc<Shared>) {
 }
 
 fn admit(arrival: Arrival, shared: &Arc<Shared>) {
-    let Arrival { control, session, message, peer, .. } = arrival;
+    let Arrival { control, first: (session, message), peer, .. } = arrival;
     match message {
         Message::GuestHello(_) => {
             let for_guest = Arc::clone(shared);
