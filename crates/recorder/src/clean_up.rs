@@ -9,6 +9,7 @@ use tracefs::{Instance, Probes, RawPages, Tracefs, page_size};
 use crate::error::{RecordError, Result};
 use crate::pages_folder::pages;
 use crate::pump::{Pump, stop_signal};
+use crate::quota::Quota;
 use crate::recording::FOLDER;
 use crate::session_folder::SessionFolder;
 
@@ -55,7 +56,7 @@ fn drain(instance: &Instance, folder: &Folder) -> Result<()> {
     let page_size = page_size(&header) as usize;
     for cpu in instance.cpus()? {
         let raw = RawPages::open(instance, cpu, page_size)?;
-        let (_, ended) = Pump::start(cpu, raw, folder, stop.clone())?.join();
+        let (_, ended) = Pump::start(cpu, raw, folder, stop.clone(), Quota::default())?.join();
         ended.map_err(RecordError::io("write", &folder.path().join(pages(cpu))))?;
     }
     Ok(())

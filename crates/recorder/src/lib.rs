@@ -20,6 +20,7 @@ mod module;
 mod pages_folder;
 mod plan;
 mod pump;
+mod quota;
 mod recording;
 mod relation;
 mod session;

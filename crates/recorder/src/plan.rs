@@ -27,6 +27,8 @@ pub struct Plan {
     pub clock: Option<String>,
     /// Size of each CPU's buffer in the kernel; unset: by the number of CPUs.
     pub buffer_kib: Option<u64>,
+    /// Bytes of the host's pages that are written at most; unset: as many as come.
+    pub quota_bytes: Option<u64>,
     /// Guests that are recorded, too: names of VMs, or `[NAME=]CHANNEL`.
     pub guests: Vec<String>,
     /// Guests whose kernel module tells of events in memory that they share: names of VMs, or

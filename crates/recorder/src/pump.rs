@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use channel::Signal;
 use folder::{Folder, OutFile};
@@ -14,6 +15,7 @@ use tracefs::RawPages;
 
 use crate::error::{RecordError, Result};
 use crate::pages_folder::pages;
+use crate::quota::Quota;
 
 /// What one splice moves at most.
 const SPLICE_BYTES: usize = 1 << 20;
@@ -34,14 +36,20 @@ pub(crate) struct Pump {
 impl Pump {
     /// Begins to move pages to the end of the CPU's file: a new one, or one that another recorder wrote.
     /// What that left of its last page can't be completed: the rest of it is gone.
-    pub(crate) fn start(cpu: u32, from: RawPages, to: &Folder, stop: Signal) -> Result<Self> {
+    pub(crate) fn start(
+        cpu: u32,
+        from: RawPages,
+        to: &Folder,
+        stop: Signal,
+        quota: Quota,
+    ) -> Result<Self> {
         let path = to.path().join(pages(cpu));
         let failed = || RecordError::io("write", &path);
         let mut file = to.append(&pages(cpu)).map_err(failed())?;
         let written = file.len();
         file.cut(written - written % from.page_size().max(1) as u64).map_err(failed())?;
         let bytes = Arc::new(AtomicU64::new(0));
-        let mover = Mover::new(from, file, Arc::clone(&bytes))
+        let mover = Mover::new(from, file, Arc::clone(&bytes), quota)
             .map_err(RecordError::io("make a pipe for", &path))?;
         let thread = thread::Builder::new()
             .name(format!("pump{cpu}"))
@@ -74,29 +82,38 @@ struct Mover {
     to: OutFile,
     pipe: (OwnedFd, OwnedFd),
     bytes: Arc<AtomicU64>,
+    quota: Quota,
 }
 
 impl Mover {
-    fn new(from: RawPages, to: OutFile, bytes: Arc<AtomicU64>) -> io::Result<Self> {
+    fn new(from: RawPages, to: OutFile, bytes: Arc<AtomicU64>, quota: Quota) -> io::Result<Self> {
         let pipe = pipe_with(PipeFlags::CLOEXEC)?;
         // A pipe that stays small moves less at once, and as much in all.
         let _ = fcntl_setpipe_size(&pipe.1, SPLICE_BYTES);
-        Ok(Self { from, to, pipe, bytes })
+        Ok(Self { from, to, pipe, bytes, quota })
     }
 
     fn run(mut self, stop: &Signal) -> io::Result<()> {
         loop {
             let is_over = self.from.wait(stop.fd(), None)?.other;
-            while self.splice()? {}
+            while self.splice(stop)? {}
             if is_over {
                 return self.rest();
             }
         }
     }
 
-    /// Moves whole pages; false when there is none now.
-    fn splice(&mut self) -> io::Result<bool> {
-        let mut moved = self.from.splice_to(&self.pipe.1, SPLICE_BYTES)?;
+    /// Moves whole pages; false when there is none now, or no quota for as many as there may be: then
+    /// the recording ends, and they stay in the kernel's buffer until it has.
+    fn splice(&mut self, stop: &Signal) -> io::Result<bool> {
+        if !self.quota.take(SPLICE_BYTES as u64) {
+            stop.wait(Duration::MAX);
+            return Ok(false);
+        }
+        let taken = self.from.splice_to(&self.pipe.1, SPLICE_BYTES);
+        let unused = SPLICE_BYTES.saturating_sub(*taken.as_ref().unwrap_or(&0));
+        self.quota.give_back(unused as u64);
+        let mut moved = taken?;
         let any = moved > 0;
         while moved > 0 {
             let written = self.to.splice_from(&self.pipe.0, moved)?;
@@ -109,10 +126,15 @@ impl Mover {
         Ok(any)
     }
 
-    /// Copies the page that is not full, which a splice leaves in the buffer.
+    /// Copies the page that is not full, which a splice leaves in the buffer, and what the quota for
+    /// whole splices was not enough for.
     fn rest(&mut self) -> io::Result<()> {
         let mut page = vec![0; self.from.page_size()];
         while self.from.read_page(&mut page)? {
+            if !self.quota.take(page.len() as u64) {
+                self.quota.leave_out(page.len() as u64);
+                continue;
+            }
             self.to.write_all(&page)?;
             self.bytes.fetch_add(page.len() as u64, Ordering::Relaxed);
         }

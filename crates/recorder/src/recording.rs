@@ -23,6 +23,7 @@ use crate::label;
 use crate::module::{self, Module};
 use crate::plan::Plan;
 use crate::pump::{Pump, stop_signal};
+use crate::quota::Quota;
 use crate::session;
 use crate::session_folder::{PAGES_FOLDER, SessionFolder};
 use crate::session_number;
@@ -42,6 +43,7 @@ pub struct Recording {
     /// The end of its guests.
     ending: Ending,
     guest_wait: Duration,
+    quota: Quota,
     /// Tells pumps and whoever else writes what the host records that it is over.
     stop: Signal,
     pumps: Vec<Pump>,
@@ -103,6 +105,7 @@ impl Recording {
             outside: outside.clone(),
             ending: outside.ending()?,
             guest_wait: plan.in_guests.wait(),
+            quota: Quota::new(plan.quota_bytes, outside),
             stop: stop_signal()?,
             pumps: Vec::new(),
             texts,
@@ -204,7 +207,8 @@ impl Recording {
         self.tracer.as_ref().map_or(Ok(()), |one| one.begin(&self.instance))?;
         for &cpu in cpus {
             let raw = RawPages::open(&self.instance, cpu, page_size)?;
-            self.pumps.push(Pump::start(cpu, raw, &folder, self.stop.clone())?);
+            let (stop, quota) = (self.stop.clone(), self.quota.clone());
+            self.pumps.push(Pump::start(cpu, raw, &folder, stop, quota)?);
         }
         folder
             .sync()

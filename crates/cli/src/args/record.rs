@@ -92,7 +92,11 @@ pub(crate) struct RecordArgs {
     /// Size of each CPU's buffer in guests' kernels, in KiB
     #[arg(long, value_name = "KIB", requires = "guests")]
     pub(crate) guest_buffer: Option<u32>,
-    /// Keep so much of each guest's pages at most [default: 16G]
+    /// End when the host's pages have reached this size; what is in the kernel's buffers then is left out
+    /// [default: no limit but the disk]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) quota: Option<u64>,
+    /// Keep so much of each guest's pages and texts at most [default: 16G]
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "guests")]
     pub(crate) guest_quota: Option<u64>,
     /// Wait so long for guests to send the rest after the end; what is missing then is counted

@@ -92,6 +92,7 @@ fn plan(args: &RecordArgs) -> anyhow::Result<Plan> {
         vm: args.vm.clone(),
         clock: args.clock.clone(),
         buffer_kib: args.buffer,
+        quota_bytes: args.quota,
         guests: args.guests.clone(),
         modules: args.modules.clone(),
         in_guests: in_guests(args)?,

@@ -95,3 +95,25 @@ fn a_buffer_that_is_too_small_loses_events_that_are_counted() {
         recorded["events"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
     assert!(kept + lost >= 1_200_000, "{kept} kept, {lost} lost");
 }
+
+#[test]
+fn a_recording_ends_when_its_pages_reach_their_quota() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let session = folder.path().join("s");
+    let to = session.to_str().unwrap();
+    let arguments = ["record", "--buffer", "256", "-e", "raw_syscalls", "--quota", "3M", "-o", to];
+    // Goes on for much longer than it takes to fill the quota.
+    let endless =
+        ["--for", "5m", "--", "sh", "-c", "exec dd if=/dev/zero of=/dev/null bs=1 count=3000000"];
+    let ran = run(&[&arguments[..], &endless[..]].concat());
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("3072 KiB (--quota)"), "{}", ran.stderr);
+    let told = fs::read_to_string(session.join("session.json")).unwrap();
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let cpus = told["recorded"]["cpus"].as_array().unwrap();
+    let bytes: u64 = cpus.iter().map(|cpu| cpu["bytes"].as_u64().unwrap()).sum();
+    assert!((1 << 20..=3 << 20).contains(&bytes), "{bytes}");
+    assert!(info(&session)["events"]["raw_syscalls:sys_enter"].as_u64() > Some(10_000));
+    assert_eq!(left(), Vec::<String>::new());
+}

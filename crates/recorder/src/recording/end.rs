@@ -35,6 +35,7 @@ impl Recording {
         self.stop.give();
         let folder = self.pages_folder()?;
         let pumped = end_pumps(self.pumps, &self.instance, &mut faults)?;
+        faults.extend(self.quota.fault());
         let guests = self.guests.lock().end();
         let stats: Vec<(u32, String)> =
             pumped.iter().map(|(losses, text)| (losses.cpu, text.clone())).collect();

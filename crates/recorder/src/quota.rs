@@ -1,0 +1,98 @@
+//! How much of the host's pages a recording may write: what a guest makes its host do fills the disk,
+//! too.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::ending::Stop;
+
+/// The quota that all pumps of a recording share. Clones are the same one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Quota(Option<Arc<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    most_bytes: u64,
+    left: AtomicU64,
+    reached: AtomicBool,
+    unwritten: AtomicU64,
+    /// What ends when it is used up.
+    ends: Stop,
+}
+
+impl Quota {
+    /// So many bytes, and the recording that ends once they are used up; no number: no quota.
+    pub(crate) fn new(most_bytes: Option<u64>, ends: &Stop) -> Self {
+        Self(most_bytes.map(|most_bytes| {
+            Arc::new(Inner {
+                most_bytes,
+                left: AtomicU64::new(most_bytes),
+                reached: AtomicBool::new(false),
+                unwritten: AtomicU64::new(0),
+                ends: ends.clone(),
+            })
+        }))
+    }
+
+    /// Takes these bytes before they are written; false when there are not so many left, which ends
+    /// the recording.
+    pub(crate) fn take(&self, bytes: u64) -> bool {
+        let Some(inner) = &self.0 else { return true };
+        let take = |left: u64| left.checked_sub(bytes);
+        let has = inner.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
+        if !has {
+            inner.reached.store(true, Ordering::Relaxed);
+            inner.ends.end();
+        }
+        has
+    }
+
+    /// Gives back what was taken and not used.
+    pub(crate) fn give_back(&self, bytes: u64) {
+        if let Some(inner) = &self.0 {
+            inner.left.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes bytes that were not written since it was used up.
+    pub(crate) fn leave_out(&self, bytes: u64) {
+        if let Some(inner) = &self.0 {
+            inner.unwritten.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// What is to be said of it once the recording has ended; nothing when it was enough.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let inner = self.0.as_ref()?;
+        let unwritten = inner.unwritten.load(Ordering::Relaxed);
+        inner.reached.load(Ordering::Relaxed).then(|| {
+            format!(
+                "the recording ended when its pages had reached {} KiB (--quota); {} KiB that were in \
+                 the kernel's buffers then are not in it",
+                inner.most_bytes >> 10,
+                unwritten.div_ceil(1024)
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_quota_that_is_used_up_ends_the_recording_and_is_told_of() {
+        let stop = Stop::new().unwrap();
+        let quota = Quota::new(Some(8192), &stop);
+        assert!(quota.take(4096) && quota.clone().take(8192 - 4096));
+        assert!(!stop.wait(Duration::ZERO) && quota.fault().is_none());
+        quota.give_back(1);
+        assert!(quota.take(1) && !quota.take(1) && stop.wait(Duration::ZERO));
+        quota.leave_out(5000);
+        let told = quota.fault().unwrap();
+        assert!(told.contains("8 KiB (--quota)") && told.contains("5 KiB"), "{told}");
+        assert!(Quota::default().take(u64::MAX));
+    }
+}
