@@ -9,10 +9,11 @@ const CHUNK: usize = 32;
 /// Whether text is of ASCII's printable characters and tabs alone. Nearly all text is.
 #[inline]
 pub(crate) fn is_plain(bytes: &[u8]) -> bool {
-    let is_other = |byte: u8| (byte.wrapping_sub(b' ') >= 0x5f) & (byte != b'\t');
+    // Numbers in place of truths, as those are what compilers make vector instructions of.
+    let other = |byte: u8| u8::from(byte.wrapping_sub(b' ') >= 0x5f) & u8::from(byte != b'\t');
+    let any = |bytes: &[u8]| bytes.iter().fold(0, |any, &byte| any | other(byte)) != 0;
     let (chunks, rest) = bytes.as_chunks::<CHUNK>();
-    chunks.iter().all(|chunk| !chunk.iter().fold(false, |any, &byte| any | is_other(byte)))
-        && !rest.iter().fold(false, |any, &byte| any | is_other(byte))
+    !chunks.iter().any(|chunk| any(chunk)) && !any(rest)
 }
 
 /// Whether a character is invisible, or changes how others are shown.
