@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use abi::ByteOrder;
 use eventfmt::{EventFormat, NumberAt};
 use ringbuf::{Missed, Page};
-use sources::{Block, Damage, Damages, Recording, Stream};
+use sources::{Block, Damage, Damages, Ending, Recording, Stream};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
 use timeline::{Vm, each_exit_beside, group_vms};
 
@@ -31,6 +31,8 @@ pub struct CpuContents {
     pub events_lost: u64,
     /// Places where it dropped events without a count.
     pub uncounted_losses: u64,
+    /// Those of them whose events are in no count of the CPU either.
+    pub unexplained_losses: u64,
 }
 
 /// Contents of a recording.
@@ -42,6 +44,10 @@ pub struct Contents {
     pub cpus: Vec<CpuContents>,
     /// Pages, records and chunks that could not be read.
     pub damage: Damages,
+    /// Whether it is known that no more was lost than is counted here.
+    pub losses_known: bool,
+    /// CPUs for which the kernel kept more events, by its count, than are here: CPU, kept, found.
+    pub unmet: Vec<(u32, u64, u64)>,
 }
 
 impl Contents {
@@ -76,10 +82,46 @@ impl Contents {
         self.cpus.iter().map(|cpu| cpu.uncounted_losses).sum()
     }
 
+    /// Places where events are missing that nobody has counted.
+    #[must_use]
+    pub fn unexplained_losses(&self) -> u64 {
+        self.cpus.iter().map(|cpu| cpu.unexplained_losses).sum()
+    }
+
+    /// Events that the kernel kept, by its counts, and that are not in the recording.
+    #[must_use]
+    pub fn events_missing(&self) -> u64 {
+        let missing = |(_, kept, found): &(u32, u64, u64)| kept.saturating_sub(*found);
+        self.unmet.iter().map(missing).fold(0, u64::saturating_add)
+    }
+
     /// Pages, records and chunks that could not be read.
     #[must_use]
     pub fn pages_damaged(&self) -> u64 {
         self.damage.count()
+    }
+
+    /// Holds what pages say against the kernel's counts.
+    fn compare(&mut self, ending: &Ending) {
+        for cpu in &mut self.cpus {
+            cpu.unexplained_losses = cpu.uncounted_losses;
+            let Some(count) = ending.of_cpu(cpu.cpu, &cpu.buffer) else { continue };
+            // A page without room for a count says only that events were dropped: the kernel's count
+            // of the CPU has them.
+            if count.lost > cpu.events_lost {
+                (cpu.events_lost, cpu.unexplained_losses) = (count.lost, 0);
+            }
+        }
+        for count in &ending.counts {
+            let of = |cpu: &&CpuContents| cpu.cpu == count.cpu && cpu.buffer == count.buffer;
+            let found = self.cpus.iter().find(of).map_or(0, |cpu| cpu.events);
+            let kept = count.kept.filter(|kept| *kept > found);
+            self.unmet.extend(kept.map(|kept| (count.cpu, kept, found)));
+        }
+        let all_kept = ending.counts.iter().all(|count| count.kept.is_some());
+        self.losses_known = ending.doubt.is_none()
+            && self.unexplained_losses() == 0
+            && (all_kept || self.damage.count() == 0);
     }
 }
 
@@ -226,6 +268,7 @@ impl Sums {
             let name = format.map_or_else(|| format!("unknown:{id}"), EventFormat::full_name);
             self.contents.events.insert(name, *count);
         }
+        self.contents.compare(recording.ending());
         self.contents
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustix::pipe::{SpliceFlags, splice};
 
-use crate::observer::{Observer, Operation};
+use crate::observer::{Observer, Operation, uninterrupted};
 
 /// An open file, positioned at its end.
 #[derive(Debug)]
@@ -53,8 +53,10 @@ impl OutFile {
     /// # Errors
     /// What the disk says.
     pub fn cut(&mut self, bytes: u64) -> io::Result<()> {
-        self.before(&Operation::SetLength(&self.path, bytes))?;
-        self.file.set_len(bytes)?;
+        uninterrupted(|| {
+            self.before(&Operation::SetLength(&self.path, bytes))?;
+            self.file.set_len(bytes)
+        })?;
         self.offset = self.file.seek(SeekFrom::Start(bytes))?;
         Ok(())
     }
@@ -65,8 +67,10 @@ impl OutFile {
     /// What the disk says.
     pub fn splice_from(&mut self, pipe: impl AsFd, most_bytes: usize) -> io::Result<usize> {
         let (path, offset) = (&*self.path, self.offset);
-        self.before(&Operation::Splice { path, offset, most_bytes })?;
-        let moved = splice(pipe, None, &self.file, None, most_bytes, SpliceFlags::MOVE)?;
+        let moved = uninterrupted(|| {
+            self.before(&Operation::Splice { path, offset, most_bytes })?;
+            Ok(splice(&pipe, None, &self.file, None, most_bytes, SpliceFlags::MOVE)?)
+        })?;
         self.offset = self.offset.saturating_add(moved as u64);
         Ok(moved)
     }
@@ -76,8 +80,10 @@ impl OutFile {
     /// # Errors
     /// What the disk says, also of bytes that were written long before.
     pub fn sync(&self) -> io::Result<()> {
-        self.before(&Operation::Sync(&self.path))?;
-        self.file.sync_data()
+        uninterrupted(|| {
+            self.before(&Operation::Sync(&self.path))?;
+            self.file.sync_data()
+        })
     }
 
     fn before(&self, operation: &Operation<'_>) -> io::Result<()> {

@@ -47,3 +47,13 @@ pub trait Observer: fmt::Debug + Send + Sync {
     /// Those that the operation is to have.
     fn before(&self, operation: &Operation<'_>) -> io::Result<()>;
 }
+
+/// Does an operation until no signal interrupts it: files of networks and of user space have such.
+pub(crate) fn uninterrupted<T>(mut operation: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match operation() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}

@@ -15,7 +15,7 @@ use rustix::process::geteuid;
 
 use crate::file::OutFile;
 use crate::modes::Modes;
-use crate::observer::{Observer, Operation};
+use crate::observer::{Observer, Operation, uninterrupted};
 
 /// An open folder of this user's. Clones are the same folder.
 #[derive(Clone, Debug)]
@@ -81,14 +81,16 @@ impl Folder {
         modes: Modes,
         observer: Option<Arc<dyn Observer>>,
     ) -> io::Result<(Self, Made)> {
-        if let Some(observer) = &observer {
-            observer.before(&Operation::MakeFolder(&path))?;
-        }
-        let made = match mkdirat(at, name, modes.folder()) {
-            Ok(()) => Made::New,
-            Err(Errno::EXIST) => Made::Before,
-            Err(error) => return Err(error.into()),
-        };
+        let made = uninterrupted(|| {
+            if let Some(observer) = &observer {
+                observer.before(&Operation::MakeFolder(&path))?;
+            }
+            match mkdirat(at, name, modes.folder()) {
+                Ok(()) => Ok(Made::New),
+                Err(Errno::EXIST) => Ok(Made::Before),
+                Err(error) => Err(error.into()),
+            }
+        })?;
         let folder = Self::open_in(at, name, path, modes, observer)?;
         if made == Made::New {
             folder.keep_to_modes()?;
@@ -144,9 +146,11 @@ impl Folder {
     /// When something of that name is there, a link that leads nowhere, too.
     pub fn create_new(&self, name: &str) -> io::Result<OutFile> {
         let (name, path) = self.named(name)?;
-        self.before(&Operation::Open(&path))?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
-        let file = self.open_file(name, flags, self.0.modes.file())?;
+        let file = uninterrupted(|| {
+            self.before(&Operation::Open(&path))?;
+            self.open_file(name, flags, self.0.modes.file())
+        })?;
         fchmod(&file, self.0.modes.file())?;
         OutFile::new(file, path, self.0.observer.clone())
     }
@@ -183,9 +187,11 @@ impl Folder {
     /// As [`Folder::append`].
     pub fn read_write(&self, name: &str) -> io::Result<File> {
         let (name, path) = self.named(name)?;
-        self.before(&Operation::Open(&path))?;
         let flags = OFlags::RDWR | OFlags::CREATE;
-        let file = self.open_file(name, flags, self.0.modes.file())?;
+        let file = uninterrupted(|| {
+            self.before(&Operation::Open(&path))?;
+            self.open_file(name, flags, self.0.modes.file())
+        })?;
         check_file(&fstat(&file)?)?;
         Ok(file)
     }
@@ -268,12 +274,14 @@ impl Folder {
     /// # Errors
     /// What the disk says.
     pub fn sync(&self) -> io::Result<()> {
-        self.before(&Operation::Sync(&self.0.path))?;
-        match fsync(&self.0.fd) {
-            // A filesystem that has nothing to do for that.
-            Ok(()) | Err(Errno::INVAL) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        uninterrupted(|| {
+            self.before(&Operation::Sync(&self.0.path))?;
+            match fsync(&self.0.fd) {
+                // A filesystem that has nothing to do for that.
+                Ok(()) | Err(Errno::INVAL) => Ok(()),
+                Err(error) => Err(error.into()),
+            }
+        })
     }
 
     /// The path that it was opened by. Whoever uses that follows links, and finds another folder

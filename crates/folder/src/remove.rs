@@ -4,7 +4,7 @@ use std::io;
 
 use rustix::fs::{AtFlags, FileType, unlinkat};
 
-use crate::observer::Operation;
+use crate::observer::{Operation, uninterrupted};
 use crate::open::Folder;
 
 impl Folder {
@@ -53,7 +53,9 @@ impl Folder {
 
     fn unlink(&self, name: &str, flags: AtFlags) -> io::Result<()> {
         let (name, path) = self.named(name)?;
-        self.before(&Operation::Remove(&path))?;
-        Ok(unlinkat(self.fd(), name, flags)?)
+        uninterrupted(|| {
+            self.before(&Operation::Remove(&path))?;
+            Ok(unlinkat(self.fd(), name, flags)?)
+        })
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use rustix::fs::renameat;
 
-use crate::observer::Operation;
+use crate::observer::{Operation, uninterrupted};
 use crate::open::Folder;
 
 impl Folder {
@@ -52,8 +52,10 @@ impl Folder {
     /// What the disk says.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let ((from, from_path), (to, to_path)) = (self.named(from)?, self.named(to)?);
-        self.before(&Operation::Rename(&from_path, &to_path))?;
-        renameat(self.fd(), from, self.fd(), to)?;
+        uninterrupted(|| {
+            self.before(&Operation::Rename(&from_path, &to_path))?;
+            Ok(renameat(self.fd(), from, self.fd(), to)?)
+        })?;
         self.sync()
     }
 }

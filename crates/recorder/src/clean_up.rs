@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use folder::{Folder, Modes};
-use tracefs::{Instance, Probes, RawPages, Tracefs, page_size};
+use tracefs::{CpuStats, Instance, Probes, RawPages, Tracefs, page_size};
 
 use crate::error::{RecordError, Result};
 use crate::pages_folder::pages;
@@ -58,6 +58,12 @@ fn drain(instance: &Instance, folder: &Folder) -> Result<()> {
         let raw = RawPages::open(instance, cpu, page_size)?;
         let (_, ended) = Pump::start(cpu, raw, folder, stop.clone(), Quota::default())?.join();
         ended.map_err(RecordError::io("write", &folder.path().join(pages(cpu))))?;
+        // With the kernel's counts beside all pages it is known what was lost.
+        let (_, stats) = CpuStats::now(instance, cpu)?;
+        let of_cpu =
+            folder.subfolder("per_cpu").and_then(|all| all.subfolder(&format!("cpu{cpu}")));
+        let written = of_cpu.and_then(|of_cpu| of_cpu.write_anew("stats", stats.as_bytes()));
+        written.map_err(RecordError::io("write", &folder.path().join("per_cpu")))?;
     }
     Ok(())
 }

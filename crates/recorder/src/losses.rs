@@ -16,6 +16,8 @@ pub struct CpuLosses {
     pub dropped: u64,
     /// Bytes of pages that were written to the recording.
     pub bytes: u64,
+    /// Events that the kernel kept: those that were read from its buffer, and those left there.
+    pub kept: u64,
 }
 
 impl CpuLosses {
@@ -23,7 +25,7 @@ impl CpuLosses {
     #[must_use]
     pub fn new(stats: &CpuStats, bytes: u64) -> Self {
         let CpuStats { cpu, overrun, commit_overrun, dropped, .. } = *stats;
-        Self { cpu, overrun, commit_overrun, dropped, bytes }
+        Self { cpu, overrun, commit_overrun, dropped, bytes, kept: stats.kept() }
     }
 
     /// All events of the CPU that are not in the recording.

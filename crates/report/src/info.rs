@@ -6,7 +6,6 @@ use printable::line;
 use serde_json::{Map, Value, json};
 use sources::{Container, Recording};
 use timeline::Vm;
-use tracedat::CpuStat;
 
 use crate::Report;
 use crate::json::{Object, threads_json};
@@ -82,23 +81,6 @@ fn compression(recording: &Recording) -> Option<&str> {
     }
 }
 
-/// CPUs for which the kernel counted more events than the file holds: CPU, claim, found.
-fn broken_claims(file: &FileInfo) -> Vec<(u32, u64, u64)> {
-    let Container::TraceDat(dat) = file.recording.container() else { return Vec::new() };
-    let of = |stat: &CpuStat| {
-        let cpus = &file.contents.cpus;
-        let cpu = cpus.iter().find(|cpu| cpu.cpu == stat.cpu && *cpu.buffer == *stat.buffer);
-        let found = cpu.map_or(0, |cpu| cpu.events);
-        claimed(stat).filter(|claimed| *claimed > found).map(|claimed| (stat.cpu, claimed, found))
-    };
-    dat.metadata.cpu_stats.iter().filter_map(of).collect()
-}
-
-/// Events a CPU's statistics say were recorded: those read out and those left at the end.
-fn claimed(stat: &CpuStat) -> Option<u64> {
-    Some(stat.entries?.saturating_add(stat.read_events?))
-}
-
 fn file_json(file: &FileInfo) -> Value {
     let (recording, contents) = (&file.recording, &file.contents);
     let ns = recording.is_nanoseconds();
@@ -108,6 +90,9 @@ fn file_json(file: &FileInfo) -> Value {
         "events_lost": contents.events_lost(),
         "uncounted_losses": contents.uncounted_losses(),
         "pages_damaged": contents.pages_damaged() + recording.damage().len() as u64,
+        "events_missing": contents.events_missing(),
+        "known": contents.losses_known,
+        "unknown_because": unknown_because(file),
     });
     let damage = recording.damage().iter().chain(contents.damage.kept());
     Object::default()
@@ -131,7 +116,7 @@ fn file_json(file: &FileInfo) -> Value {
         .set("buffers", recording.info().buffers.clone())
         .set("per_cpu", contents.cpus.iter().map(|cpu| cpu_json(cpu, ns)).collect::<Vec<_>>())
         .set("faults", file.faults.clone())
-        .set("claims_unmet", broken_claims(file).iter().map(claim_json).collect::<Vec<_>>())
+        .set("claims_unmet", contents.unmet.iter().map(claim_json).collect::<Vec<_>>())
         .set("guests", guests_json(recording))
         .set("unknown_options", unknown_options(recording))
         .set("vms", file.vms.iter().map(vm_json).collect::<Vec<_>>())
@@ -216,7 +201,7 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
     if let (Some(first), Some(last)) = (contents.first_ns(), contents.last_ns()) {
         facts.push(("span", time(last.saturating_sub(first), ns)));
     }
-    facts.push(("lost", lost(contents)));
+    facts.push(("lost", lost(file)));
     facts.extend(file.faults.iter().map(|fault| ("fault", fault.clone())));
     facts.extend(recording.peer().map(|id| ("aligned to", format!("trace {id:#x}"))));
     facts.extend(file.vms.iter().map(|vm| ("VM", vm_line(vm))));
@@ -231,16 +216,41 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn lost(contents: &Contents) -> String {
-    match (contents.events_lost(), contents.uncounted_losses()) {
-        (0, 0) => "nothing".to_owned(),
-        (events, 0) => format!("{} events", count(events)),
-        (events, places) => format!(
-            "{} events, and more at {} places without a count",
-            count(events),
-            count(places)
-        ),
+/// What is said of losses: "nothing" only where that is known.
+fn lost(file: &FileInfo) -> String {
+    let contents = &file.contents;
+    let mut counted = Vec::new();
+    if contents.events_lost() > 0 {
+        counted.push(format!("{} events", count(contents.events_lost())));
     }
+    match contents.unexplained_losses() {
+        0 => {}
+        1 => counted.push("an unknown number at 1 place".to_owned()),
+        places => counted.push(format!("an unknown number at {} places", count(places))),
+    }
+    if contents.events_missing() > 0 {
+        let missing = count(contents.events_missing());
+        counted.push(format!("{missing} that the kernel counted and the file does not hold"));
+    }
+    let counted = counted.join(", and ");
+    match (counted.as_str(), unknown_because(file)) {
+        ("", None) => "nothing".to_owned(),
+        ("", Some(why)) => format!("unknown: {why}"),
+        (_, None) => counted,
+        (_, Some(why)) => format!("{counted}; how much more is unknown: {why}"),
+    }
+}
+
+/// Why it is not known whether more was lost than is counted; none: it is.
+fn unknown_because(file: &FileInfo) -> Option<String> {
+    let doubt = file.recording.ending().doubt.as_ref();
+    doubt.map(ToString::to_string).or_else(|| {
+        let why = match file.contents.unexplained_losses() {
+            0 => "parts of the file could not be read",
+            _ => "pages are marked where events are missing that nobody has counted",
+        };
+        (!file.contents.losses_known).then(|| why.to_owned())
+    })
 }
 
 fn vm_line(vm: &Vm) -> String {
@@ -266,7 +276,7 @@ fn warnings(file: &FileInfo) -> Vec<String> {
     if more > 0 {
         warnings.push(format!("{} more places could not be read", count(more)));
     }
-    warnings.extend(broken_claims(file).iter().map(|(cpu, claimed, found)| {
+    warnings.extend(file.contents.unmet.iter().map(|(cpu, claimed, found)| {
         format!(
             "CPU {cpu}: its statistics tell of {} events, the file holds {}",
             count(*claimed),

@@ -2,6 +2,7 @@
 
 use printable::line;
 use serde_json::Value;
+use sources::Doubt;
 use timeline::Losses;
 
 use crate::json::Object;
@@ -18,6 +19,7 @@ pub(crate) fn json<'l>(losses: impl Iterator<Item = &'l Losses> + Clone, dropped
         .set("uncounted_losses", sum(|one| one.uncounted_losses))
         .set("pages_damaged", sum(Losses::pages_damaged))
         .set("pairs_dropped", dropped)
+        .set("known", losses.clone().all(Losses::is_known))
         .done()
 }
 
@@ -33,6 +35,10 @@ pub(crate) fn notes(losses: &Losses, dropped: u64) -> Vec<String> {
             "the kernel dropped {} events{uncounted}: larger buffers (trace-cmd record -b) keep more",
             count(losses.events_lost)
         ));
+    }
+    // Most recordings of guests by trace-cmd have no counts: that is no news to their readers.
+    if let Some(doubt) = losses.doubt.as_ref().filter(|doubt| **doubt != Doubt::NoCounts) {
+        notes.push(format!("it is not known how many events are missing: {doubt}"));
     }
     if dropped > 0 {
         notes.push(format!(

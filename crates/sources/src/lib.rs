@@ -8,6 +8,7 @@
 
 mod collected;
 mod damage;
+mod ending;
 mod format_table;
 mod open;
 mod raw_pages;
@@ -18,6 +19,7 @@ mod trace_dat;
 
 pub use crate::collected::Collected;
 pub use damage::{Damage, Damages};
+pub use ending::{Doubt, Ending, KernelCount};
 pub use format_table::FormatTable;
 pub use open::{OpenError, open, open_bytes};
 pub use recording::{Container, Recording, RecordingInfo};

@@ -4,6 +4,7 @@
 //! DIR/events/header_page, DIR/events/SYSTEM/EVENT/format   copied from the guest's tracefs
 //! DIR/*cpu0*, DIR/*cpu1*, …                                pages, one file per CPU
 //! DIR/per_cpu/cpu0/trace_pipe_raw, …                       the same, laid out as in tracefs
+//! DIR/per_cpu/cpu0/stats, …                                what the kernel counted, read at the end
 //! DIR/kallsyms, DIR/printk_formats, DIR/saved_cmdlines, DIR/trace_clock   where they were saved
 //! ```
 
@@ -21,7 +22,7 @@ use tracedat::{Chunk, Cmdlines, Compression, Correction};
 use crate::open::OpenError;
 use crate::recording::{Container, Recording, RecordingInfo};
 use crate::stream::Stream;
-use crate::{Damage, FormatTable};
+use crate::{Damage, Ending, FormatTable};
 
 /// Bytes of pages per block.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -61,7 +62,7 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
     }
     let order = byte_order(&files, long, page_size);
     let layout = PageLayout { order, commit: long, page_size };
-    let streams = pages
+    let streams: Vec<Stream> = pages
         .iter()
         .zip(&files)
         .enumerate()
@@ -74,11 +75,13 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
     });
     let cmdlines = read_text(&dir.join("saved_cmdlines"), MAX_TEXT_BYTES).unwrap_or_default();
     let corrections = vec![Correction::of_clock(clock.as_deref())];
+    let (container, buffers) = (Container::RawPages, vec![String::new()]);
+    let ending = Ending::of(dir, &container, &streams, &buffers);
     Ok(Recording {
         path: dir.to_owned(),
         files,
-        container: Container::RawPages,
-        info: RecordingInfo { clock, buffers: vec![String::new()], uname: None },
+        container,
+        info: RecordingInfo { clock, buffers, uname: None },
         abi: Abi { order, long },
         formats,
         streams,
@@ -94,6 +97,7 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
         ),
         guest_kallsyms: None,
         damage,
+        ending,
     })
 }
 

@@ -10,7 +10,7 @@ use sys::FileMap;
 use tracedat::{ClockPieces, Cmdlines, Correction, TimeUnit, TraceDat};
 
 use crate::stream::{Block, BlockReader, Stream};
-use crate::{Damage, FormatTable};
+use crate::{Damage, Ending, FormatTable};
 
 static IDENTITY: Correction = Correction::identity();
 
@@ -54,6 +54,7 @@ pub struct Recording {
     pub(crate) printk_text: Option<Vec<u8>>,
     pub(crate) guest_kallsyms: Option<Kallsyms>,
     pub(crate) damage: Vec<Damage>,
+    pub(crate) ending: Ending,
 }
 
 impl Recording {
@@ -163,6 +164,12 @@ impl Recording {
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.damage
+    }
+
+    /// What its end says of events that are not in it.
+    #[must_use]
+    pub fn ending(&self) -> &Ending {
+        &self.ending
     }
 
     /// Bytes of pages in all streams, as they lie in the file.

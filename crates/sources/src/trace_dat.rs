@@ -11,7 +11,7 @@ use tracedat::{Align, Buffer, Cmdlines, Correction, TraceDat};
 
 use crate::recording::{Container, Recording, RecordingInfo};
 use crate::stream::Stream;
-use crate::{Damage, FormatTable};
+use crate::{Damage, Ending, FormatTable};
 
 /// Makes a recording of a parsed file.
 pub(crate) fn recording(path: &Path, file: FileMap, dat: TraceDat) -> Recording {
@@ -36,10 +36,12 @@ pub(crate) fn recording(path: &Path, file: FileMap, dat: TraceDat) -> Recording 
         buffers: dat.buffers.iter().map(|buffer| buffer.name.clone()).collect(),
         uname: dat.metadata.uname.clone(),
     };
+    let container = Container::TraceDat(Box::new(dat));
+    let ending = Ending::of(path, &container, &streams, &info.buffers);
     Recording {
         path: path.to_owned(),
         files: vec![file],
-        container: Container::TraceDat(Box::new(dat)),
+        container,
         info,
         abi,
         formats,
@@ -52,6 +54,7 @@ pub(crate) fn recording(path: &Path, file: FileMap, dat: TraceDat) -> Recording 
         printk_text: None,
         guest_kallsyms: None,
         damage,
+        ending,
     }
 }
 

@@ -37,7 +37,7 @@ pub fn each_exit<S: ExitSink + Send>(
 ) -> ExitPass<S> {
     let extractor = Extractor::new(recording, details);
     let inputs = Input::all_of(recording);
-    let mut lanes = Lanes::new(&inputs, sink, Losses::of_container(recording.damage()));
+    let mut lanes = Lanes::new(&inputs, sink, Losses::of_container(recording));
     rounds::run(&inputs, &extractor, &mut lanes, tick);
     lanes.finish(recording)
 }
@@ -52,7 +52,7 @@ pub fn each_exit_beside<S: ExitSink + Send, D: Decode, C: Consume<D::Batch>>(
 ) -> ExitPass<S> {
     let extractor = Extractor::new(recording, false);
     let inputs = Input::all_of(recording);
-    let mut lanes = Lanes::new(&inputs, sink, Losses::of_container(recording.damage()));
+    let mut lanes = Lanes::new(&inputs, sink, Losses::of_container(recording));
     rounds::run(&inputs, &(&extractor, decoder), &mut (&mut lanes, consumer), tick);
     lanes.finish(recording)
 }

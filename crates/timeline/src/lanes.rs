@@ -140,7 +140,8 @@ impl<S: ExitSink> Lanes<S> {
     pub(crate) fn finish(mut self, recording: &Recording) -> ExitPass<S> {
         let vcpus = self.vcpus.finish(&mut self.sink);
         let repeated_buffers = self.buffers.repeated(recording);
-        let (seen, losses, sink) = (self.seen, self.losses, self.sink);
+        let (seen, mut losses, sink) = (self.seen, self.losses, self.sink);
+        losses.finish();
         ExitPass { vcpus, seen, losses, repeated_buffers, sink }
     }
 

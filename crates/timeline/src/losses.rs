@@ -1,7 +1,7 @@
 //! What a recording lost, counted: losses are data and stand beside every result.
 
 use ringbuf::Missed;
-use sources::{Damage, Damages};
+use sources::{Damage, Damages, Doubt, Recording};
 
 /// Losses of one recording.
 #[derive(Clone, Debug, Default)]
@@ -14,14 +14,32 @@ pub struct Losses {
     pub damage: Damages,
     /// Records read.
     pub records: u64,
+    /// Why that is not all there is to know of losses; none: it is.
+    pub doubt: Option<Doubt>,
+    /// Events the kernel dropped by its counts of whole CPUs.
+    counted_at_end: u64,
 }
 
 impl Losses {
-    /// What was missing or wrong outside the pages, before any was read.
-    pub(crate) fn of_container(damage: &[Damage]) -> Self {
-        let mut losses = Self::default();
-        losses.damage.extend(damage.iter().cloned());
+    /// What a recording says of its losses outside the pages, before any was read.
+    pub(crate) fn of_container(recording: &Recording) -> Self {
+        let ending = recording.ending();
+        let (doubt, counted_at_end) = (ending.doubt.clone(), ending.lost());
+        let mut losses = Self { doubt, counted_at_end, ..Self::default() };
+        losses.damage.extend(recording.damage().iter().cloned());
         losses
+    }
+
+    /// All pages were read. Pages that had no room for a count say only that events were dropped: the
+    /// kernel's counts of whole CPUs have those, too.
+    pub(crate) fn finish(&mut self) {
+        self.events_lost = self.events_lost.max(self.counted_at_end);
+    }
+
+    /// Whether it is known that nothing but this was lost.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.doubt.is_none() && self.damage.count() == 0
     }
 
     /// Adds what a block told.

@@ -128,7 +128,7 @@ pub fn each_moment<S: MomentSink>(
         }
     }
     let decoder = Decoder::new(recordings, &owners, wanted);
-    let losses = recordings.iter().map(|one| Losses::of_container(one.damage())).collect();
+    let losses = recordings.iter().map(Losses::of_container).collect();
     let names = recordings.iter().map(ThreadNames::saved_in).collect();
     let spans_ns = vec![None; recordings.len()];
     let pass = MomentPass { losses, names, spans_ns, event_ids: Vec::new() };

@@ -61,27 +61,41 @@ impl CpuStat {
         counts.into_iter().flatten().reduce(u64::saturating_add)
     }
 
+    /// Reads the kernel's own text of a CPU of the top buffer.
+    #[must_use]
+    pub fn of_cpu(cpu: u32, text: &str) -> Self {
+        let mut stat = Self { cpu, ..Self::default() };
+        stat.take_counts(text);
+        stat
+    }
+
     /// Reads an option's text; `None` without a `CPU:` line.
     fn parse(text: &str, buffer: &Arc<str>) -> Option<Self> {
         let mut stat = Self { buffer: Arc::clone(buffer), ..Self::default() };
+        let cpu = stat.take_counts(text);
+        Some(Self { cpu: cpu?, ..stat })
+    }
+
+    /// Takes what each line says; the CPU that one of them names.
+    fn take_counts(&mut self, text: &str) -> Option<u32> {
         let mut cpu = None;
         for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
             let value = value.trim();
             let count = value.parse().ok();
             match key.trim() {
                 "CPU" => cpu = value.parse().ok(),
-                "entries" => stat.entries = count,
-                "overrun" => stat.overrun = count,
-                "commit overrun" => stat.commit_overrun = count,
-                "bytes" => stat.bytes = count,
-                "dropped events" => stat.dropped_events = count,
-                "read events" => stat.read_events = count,
-                "oldest event ts" => stat.oldest_event_ts = Some(value.to_owned()),
-                "now ts" => stat.now_ts = Some(value.to_owned()),
+                "entries" => self.entries = count,
+                "overrun" => self.overrun = count,
+                "commit overrun" => self.commit_overrun = count,
+                "bytes" => self.bytes = count,
+                "dropped events" => self.dropped_events = count,
+                "read events" => self.read_events = count,
+                "oldest event ts" => self.oldest_event_ts = Some(value.to_owned()),
+                "now ts" => self.now_ts = Some(value.to_owned()),
                 _ => {}
             }
         }
-        Some(Self { cpu: cpu?, ..stat })
+        cpu
     }
 }
 

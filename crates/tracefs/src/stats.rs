@@ -16,6 +16,8 @@ pub struct CpuStats {
     pub dropped: u64,
     /// Events that were read from the buffer.
     pub read: u64,
+    /// Events that are still in the buffer.
+    pub entries: u64,
 }
 
 impl CpuStats {
@@ -23,6 +25,12 @@ impl CpuStats {
     #[must_use]
     pub fn events(&self) -> u64 {
         self.overrun.saturating_add(self.commit_overrun).saturating_add(self.dropped)
+    }
+
+    /// All events that the kernel kept, read by now or not.
+    #[must_use]
+    pub fn kept(&self) -> u64 {
+        self.read.saturating_add(self.entries)
     }
 }
 
@@ -49,6 +57,7 @@ impl CpuStats {
             commit_overrun: count("commit overrun"),
             dropped: count("dropped events"),
             read: count("read events"),
+            entries: count("entries"),
         }
     }
 }
@@ -64,7 +73,7 @@ mod tests {
         let losses = CpuStats::parse(4, text);
         assert_eq!((losses.overrun, losses.commit_overrun, losses.dropped), (3, 2, 7));
         assert_eq!((losses.cpu, losses.events()), (4, 12));
-        assert_eq!(losses.read, 11);
+        assert_eq!((losses.read, losses.kept()), (11, 16));
         assert_eq!(CpuStats::parse(0, "").events(), 0);
     }
 }

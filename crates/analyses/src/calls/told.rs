@@ -84,6 +84,7 @@ fn losses_of(guest: &str, summary: &HypertraceSummary, guest_of: GuestOf<'_>) ->
         sum.uncounted_losses = frames.into_iter().fold(sum.uncounted_losses, u64::saturating_add);
         if let Some(host) = summary.losses.get(usize::from(stream.from.recording)) {
             sum.damage.clone_from(&host.damage);
+            sum.doubt.clone_from(&host.doubt);
         }
     }
     sum

@@ -18,6 +18,7 @@ use crate::args::{LabArgs, LabVerb};
 use crate::lab_steps::LabSteps;
 use crate::output;
 
+mod asked;
 pub(crate) mod interrupted;
 mod run;
 mod truth;

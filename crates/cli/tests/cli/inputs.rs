@@ -95,6 +95,15 @@ fn bare_pages_tell_what_the_file_they_come_from_tells() {
         let folder = tempfile::tempdir().unwrap();
         write_raw_pages(SMP, folder.path(), layout);
         let path = folder.path().to_str().unwrap();
+        let of_pages = output_of(&["info", path]);
+        assert!(of_pages.contains("lost        unknown"), "{of_pages}");
+        // With the kernel's counts it is known what was lost, as it is of the file.
+        for cpu in 0..2 {
+            let of_cpu = folder.path().join(format!("per_cpu/cpu{cpu}"));
+            fs::create_dir_all(&of_cpu).unwrap();
+            let counts = "overrun: 0\ncommit overrun: 0\ndropped events: 0\n";
+            fs::write(of_cpu.join("stats"), counts).unwrap();
+        }
         for args in [
             &["exits"][..],
             &["exits", "--by", "vcpu,reason", "--format", "csv"],
@@ -111,6 +120,7 @@ fn bare_pages_tell_what_the_file_they_come_from_tells() {
         let info = output_of(&["info", path]);
         assert!(info.contains("ring-buffer pages"), "{info}");
         assert!(info.contains("2, 2 with events"), "{info}");
+        assert!(info.contains("lost        nothing"), "{info}");
     }
 }
 

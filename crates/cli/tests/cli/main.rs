@@ -14,6 +14,7 @@ mod events;
 mod export;
 mod hypertrace;
 mod inputs;
+mod losses;
 mod manual;
 mod outputs;
 mod pages;

@@ -128,6 +128,8 @@ pub struct GuestCpu {
     pub cpu: u32,
     /// Events that the guest's kernel did not keep, where the agent tells.
     pub events_lost: Option<u64>,
+    /// Events that the guest's kernel kept, where the agent tells.
+    pub kept: Option<u64>,
     /// Bytes of pages that came.
     pub bytes: u64,
     /// Bytes of pages that the guest sent and that did not come.
@@ -248,9 +250,11 @@ fn summary(parts: &Parts) -> GuestSummary {
     let started = parts.started.clone().unwrap_or_default();
     let told = |cpu: u32, end: &CpuEnd| end.cpu == cpu && !end.stats.is_empty();
     let end_of = |cpu: u32| parts.cpus.iter().find(|end| told(cpu, end));
+    let counts = |cpu: u32| end_of(cpu).map(|end| CpuStats::parse(cpu, &end.stats));
     let cpus = (0..).zip(&parts.received).map(|(cpu, received)| GuestCpu {
         cpu,
-        events_lost: end_of(cpu).map(|end| CpuStats::parse(cpu, &end.stats).events()),
+        events_lost: counts(cpu).map(|counts| counts.events()),
+        kept: counts(cpu).map(|counts| counts.kept()),
         bytes: received.written,
         lost_bytes: received.lost,
         over_quota_bytes: received.over_quota,

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::decode::MomentBatch;
 use super::{Gap, Moment, MomentPass, MomentSink};
+use crate::Losses;
 use crate::rounds::{Consume, Input, Lanes, in_order};
 
 /// What a lane gives.
@@ -103,7 +104,8 @@ impl<'s, S: MomentSink> Merger<'s, S> {
     }
 
     /// What the pass leaves, after losses at the very end have been told.
-    pub(super) fn finish(self) -> MomentPass {
+    pub(super) fn finish(mut self) -> MomentPass {
+        self.pass.losses.iter_mut().for_each(Losses::finish);
         for lane in self.lanes.iter().filter(|lane| lane.open_gap) {
             let (recording, cpu, from_ns) = (lane.recording, lane.cpu, lane.reached_ns);
             self.sink.gap(&Gap { recording, cpu, from_ns, to_ns: u64::MAX });

@@ -6,7 +6,7 @@ use anyhow::bail;
 use lab::{Arch, Cache, Description, Lab, Manner, Scenario, Truth};
 use printable::messages;
 
-use super::{interrupted, truth};
+use super::{asked, interrupted, truth};
 use crate::args::lab::LabRunArgs;
 use crate::inputs::open_all;
 use crate::lab_steps::LabSteps;
@@ -42,7 +42,7 @@ pub(crate) fn run(cache: &Cache, named: &Lab, args: &LabRunArgs) -> anyhow::Resu
     if let Some(own) = own {
         own.down()?;
     }
-    check(&ran?, &to)
+    check(&ran?, &wanted.guest.append, &to)
 }
 
 fn fits(lab: &Lab, wanted: &Description) -> bool {
@@ -50,9 +50,16 @@ fn fits(lab: &Lab, wanted: &Description) -> bool {
 }
 
 /// Shows what was made and what was recorded.
-fn check(truths: &[Truth], folder: &std::path::Path) -> anyhow::Result<()> {
+fn check(truths: &[Truth], command_line: &str, folder: &std::path::Path) -> anyhow::Result<()> {
     let recordings = open_all(&[folder.to_owned()])?;
     let mut err = messages();
+    for event in asked::missing(command_line, &recordings) {
+        writeln!(
+            err,
+            "hyperscope: the guest's kernel has no event {event}: the recording lacks it, and its log \
+             (hyperscope lab console) may say why"
+        )?;
+    }
     let mut wrong = 0;
     for one in truths {
         let counted = truth::count(one, &recordings)?;

@@ -1,0 +1,262 @@
+//! What the end of a recording says of events that are not in it: the kernel's counts, and faults that
+//! its recorder reports. A recording without such an end may lack anything.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde_json::Value;
+use tracedat::CpuStat;
+
+use crate::raw_pages::{MAX_TEXT_BYTES, read_text};
+use crate::recording::Container;
+use crate::stream::Stream;
+
+/// A `session.json` longer than this is none.
+const MAX_SESSION_BYTES: u64 = 16 << 20;
+
+/// What the kernel counted of one CPU when a recording ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelCount {
+    /// Name of the buffer; the top one is empty.
+    pub buffer: String,
+    /// The CPU.
+    pub cpu: u32,
+    /// Events that it dropped.
+    pub lost: u64,
+    /// Events that it kept: those that were read from its buffer, and those left there. None: not
+    /// recorded.
+    pub kept: Option<u64>,
+}
+
+/// Why it is not known how much a recording has lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// Its recorder was killed, or is still recording.
+    Unfinished,
+    /// Its recorder reports so many faults.
+    Faults(usize),
+    /// So many bytes of pages did not reach the recorder.
+    PagesMissing(u64),
+    /// It has no counts of the kernel for some of its CPUs.
+    NoCounts,
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unfinished => f.write_str(
+                "the recorder was killed or is still recording; what is missing came after the \
+                 last event of its CPU",
+            ),
+            Self::Faults(1) => f.write_str("the recorder reports a fault"),
+            Self::Faults(count) => write!(f, "the recorder reports {count} faults"),
+            Self::PagesMissing(bytes) => {
+                let kib = bytes.div_ceil(1024);
+                write!(f, "{kib} KiB of pages did not reach the recorder")
+            }
+            Self::NoCounts => {
+                f.write_str("the recording has no counts of what the kernel dropped on each CPU")
+            }
+        }
+    }
+}
+
+/// What the end of a recording says of events that are not in it.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// By CPU and buffer, as far as they were counted.
+    pub counts: Vec<KernelCount>,
+    /// Why those counts are not all; none: they are.
+    pub doubt: Option<Doubt>,
+}
+
+impl Ending {
+    /// Reads what a container, and the session that it is in, say.
+    pub(crate) fn of(
+        path: &Path,
+        container: &Container,
+        streams: &[Stream],
+        buffers: &[String],
+    ) -> Self {
+        let member = Member::of(path);
+        let session = member.as_ref().and_then(|member| Session::read(path, member));
+        let counts = match container {
+            Container::TraceDat(dat) => {
+                dat.metadata.cpu_stats.iter().filter_map(KernelCount::of).collect()
+            }
+            Container::RawPages => {
+                let of_folder = folder_counts(path, streams);
+                let of_session = || session.as_ref().map(|one| one.counts.clone());
+                if of_folder.is_empty() { of_session().unwrap_or_default() } else { of_folder }
+            }
+        };
+        let is_unfinished =
+            member.is_some() && session.is_none() && matches!(container, Container::RawPages);
+        let doubt = session.as_ref().and_then(Session::doubt).or_else(|| {
+            let is_counted = |stream: &Stream| {
+                let buffer = buffers.get(stream.buffer()).map_or("", String::as_str);
+                counts.iter().any(|one| one.cpu == stream.cpu() && one.buffer == buffer)
+            };
+            let all = !counts.is_empty() && streams.iter().all(is_counted);
+            let why = if is_unfinished { Doubt::Unfinished } else { Doubt::NoCounts };
+            (!all).then_some(why)
+        });
+        Self { counts, doubt }
+    }
+
+    /// Events that the kernel dropped, by its counts.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.counts.iter().map(|one| one.lost).fold(0, u64::saturating_add)
+    }
+
+    /// The count of a CPU in a buffer.
+    #[must_use]
+    pub fn of_cpu(&self, cpu: u32, buffer: &str) -> Option<&KernelCount> {
+        self.counts.iter().find(|one| one.cpu == cpu && one.buffer == buffer)
+    }
+}
+
+impl KernelCount {
+    /// A CPU's statistics, where they count what was lost.
+    fn of(stat: &CpuStat) -> Option<Self> {
+        let kept = stat.entries.zip(stat.read_events);
+        Some(Self {
+            buffer: stat.buffer.to_string(),
+            cpu: stat.cpu,
+            lost: stat.lost()?,
+            kept: kept.map(|(left, read)| left.saturating_add(read)),
+        })
+    }
+}
+
+/// Counts in a folder of pages, as tracefs has them: `per_cpu/cpuN/stats`.
+fn folder_counts(folder: &Path, streams: &[Stream]) -> Vec<KernelCount> {
+    let of = |stream: &Stream| {
+        let path = folder.join(format!("per_cpu/cpu{}/stats", stream.cpu()));
+        let text = read_text(&path, MAX_TEXT_BYTES)?;
+        KernelCount::of(&CpuStat::of_cpu(stream.cpu(), &String::from_utf8_lossy(&text)))
+    };
+    streams.iter().filter_map(of).collect()
+}
+
+/// Which recording of a session one is.
+#[derive(Debug, PartialEq, Eq)]
+enum Member {
+    Host,
+    Guest(String),
+}
+
+impl Member {
+    /// By its name: `host.dat`, `guest-NAME.dat`, or the folders of pages in their places.
+    fn of(path: &Path) -> Option<Self> {
+        let kind = path.extension()?;
+        if kind != "dat" && kind != "pages" {
+            return None;
+        }
+        let name = path.file_stem()?.to_str()?;
+        match name.strip_prefix("guest-") {
+            Some(guest) => Some(Self::Guest(guest.to_owned())),
+            None => (name == "host").then_some(Self::Host),
+        }
+    }
+}
+
+/// What `session.json` says of one recording.
+#[derive(Debug, Default)]
+struct Session {
+    counts: Vec<KernelCount>,
+    faults: usize,
+    missing_bytes: u64,
+}
+
+impl Session {
+    /// None without the file, or where no recorder wrote it.
+    fn read(recording: &Path, member: &Member) -> Option<Self> {
+        let mut text = Vec::new();
+        let file = File::open(recording.parent()?.join("session.json")).ok()?;
+        file.take(MAX_SESSION_BYTES).read_to_end(&mut text).ok()?;
+        let session: Value = serde_json::from_slice(&text).ok()?;
+        Self::of(session.get("recorded")?, member)
+    }
+
+    fn of(recorded: &Value, member: &Member) -> Option<Self> {
+        let told = match member {
+            Member::Host => recorded,
+            Member::Guest(name) => {
+                let mut guests = recorded.get("guests")?.as_array()?.iter();
+                guests.find(|guest| guest.get("name").and_then(Value::as_str) == Some(name))?
+            }
+        };
+        let cpus = told.get("cpus")?.as_array()?;
+        let missing = |cpu: &Value| {
+            let bytes = |key| cpu.get(key).and_then(Value::as_u64).unwrap_or(0);
+            bytes("lost_bytes").saturating_add(bytes("over_quota_bytes"))
+        };
+        Some(Self {
+            counts: cpus.iter().filter_map(session_count).collect(),
+            faults: told.get("faults").and_then(Value::as_array).map_or(0, Vec::len),
+            missing_bytes: cpus.iter().map(missing).fold(0, u64::saturating_add),
+        })
+    }
+
+    fn doubt(&self) -> Option<Doubt> {
+        match self {
+            Self { faults: 1.., .. } => Some(Doubt::Faults(self.faults)),
+            Self { missing_bytes: 1.., .. } => Some(Doubt::PagesMissing(self.missing_bytes)),
+            _ => None,
+        }
+    }
+}
+
+/// A CPU's counts: a host's by kind, a guest's in one.
+fn session_count(cpu: &Value) -> Option<KernelCount> {
+    let number = |key| cpu.get(key).and_then(Value::as_u64);
+    let of_host = ["overrun", "commit_overrun", "dropped"].map(number);
+    let of_host = of_host.into_iter().try_fold(0, |sum: u64, one| Some(sum.saturating_add(one?)));
+    Some(KernelCount {
+        buffer: String::new(),
+        cpu: u32::try_from(number("cpu")?).ok()?,
+        lost: of_host.or_else(|| number("events_lost"))?,
+        kept: number("kept"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn recordings_of_a_session_are_known_by_their_names() {
+        let of = |path| Member::of(Path::new(path));
+        assert_eq!(of("s/host.dat"), Some(Member::Host));
+        assert_eq!(of("s/host.pages"), Some(Member::Host));
+        assert_eq!(of("guest-web.pages"), Some(Member::Guest("web".into())));
+        assert_eq!(of("trace.dat"), None);
+        assert_eq!(of("host"), None);
+    }
+
+    #[test]
+    fn a_session_says_what_each_recording_lost() {
+        let recorded = json!({
+            "cpus": [{"cpu": 1, "overrun": 2, "commit_overrun": 3, "dropped": 4, "kept": 5}],
+            "faults": [],
+            "guests": [
+                {"name": "a", "cpus": [{"cpu": 0, "events_lost": 7, "lost_bytes": 4096}], "faults": []},
+                {"name": "b", "cpus": [{"cpu": 0, "events_lost": null}], "faults": ["it went away"]},
+            ],
+        });
+        let host = Session::of(&recorded, &Member::Host).unwrap();
+        let counted = KernelCount { buffer: String::new(), cpu: 1, lost: 9, kept: Some(5) };
+        assert_eq!((host.counts.as_slice(), host.doubt()), (&[counted][..], None));
+        let a = Session::of(&recorded, &Member::Guest("a".into())).unwrap();
+        assert_eq!((a.counts[0].lost, a.doubt()), (7, Some(Doubt::PagesMissing(4096))));
+        let b = Session::of(&recorded, &Member::Guest("b".into())).unwrap();
+        assert_eq!((b.counts.len(), b.doubt()), (0, Some(Doubt::Faults(1))));
+        assert!(Session::of(&recorded, &Member::Guest("c".into())).is_none());
+    }
+}
