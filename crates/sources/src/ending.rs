@@ -164,6 +164,11 @@ impl Member {
     }
 }
 
+/// Whether this is what a recorder names one of a session's recordings.
+pub(crate) fn is_of_session(path: &Path) -> bool {
+    Member::of(path).is_some()
+}
+
 /// What `session.json` says of one recording.
 #[derive(Debug, Default)]
 struct Session {

@@ -19,6 +19,7 @@ use ringbuf::{Page, PageLayout};
 use sys::FileMap;
 use tracedat::{Chunk, Cmdlines, Compression, Correction};
 
+use crate::ending::is_of_session;
 use crate::open::OpenError;
 use crate::recording::{Container, Recording, RecordingInfo};
 use crate::stream::Stream;
@@ -51,7 +52,8 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
     }
     let formats = formats(&events, &mut damage);
     let pages = page_files(dir);
-    if pages.is_empty() {
+    // A recorder that was killed early leaves what pages are read with, and none yet.
+    if pages.is_empty() && !is_of_session(dir) {
         return Err(folder("no pages: no file has cpu and a number in its name"));
     }
     let long = header.as_ref().map_or(LongSize::Eight, |page| page.long);

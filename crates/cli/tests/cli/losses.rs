@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::tool::{output_of, repository};
+use crate::tool::{hyperscope, output_of, repository};
 
 /// A host's recording with the kernel's counts of all its CPUs.
 const COUNTED: &str = "fixtures/x86-vmx/vmm.dat";
@@ -66,4 +66,18 @@ fn beside_faults_it_never_says_that_nothing_was_lost() {
     assert_eq!(losses(&path)["known"], false);
     let exits = output_of(&["exits", &path]);
     assert!(exits.contains("it is not known how many events are missing"), "{exits}");
+}
+
+#[test]
+fn a_guest_that_has_sent_no_page_yet_keeps_nobody_from_reading_its_host() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(repository().join(COUNTED), folder.path().join("host.dat")).unwrap();
+    fs::create_dir_all(folder.path().join("guest-web.pages/events")).unwrap();
+    let path = folder.path().to_str().unwrap();
+    let info = output_of(&["info", path]);
+    let lost = info.lines().filter_map(|line| line.strip_prefix("  lost "));
+    let lost: Vec<&str> = lost.map(str::trim).collect();
+    assert!(lost.len() == 2 && lost[1].starts_with("unknown: the recorder was killed"), "{info}");
+    let events = hyperscope(&["events", path]);
+    assert!(events.code == 0 && events.out.contains("kvm_exit"), "{}", events.err);
 }

@@ -37,6 +37,8 @@ fn a_recorder_that_is_killed_loses_nothing_that_was_in_the_buffers() {
     let events = run(&["events", "--format", "jsonl", session.to_str().unwrap()]);
     let started = events.stdout.lines().filter(|line| line.contains("/true\"")).count();
     assert_eq!(started, 25, "{}", events.stderr);
+    // The kernel's counts are there, too: nothing else was lost.
+    assert_eq!(info(&session)["losses"]["known"], true);
     assert!(run(&["exits", session.to_str().unwrap()]).stderr.is_empty());
 }
 
@@ -103,6 +105,9 @@ fn a_full_disk_leaves_what_was_written_before() {
     assert!(events > Some(1000), "{events:?}");
     let told = &info(&session)["faults"];
     assert!(told[0].as_str().is_some_and(|fault| fault.contains("No space left")), "{told}");
+    let losses = &info(&session)["losses"];
+    assert_eq!(losses["known"], false, "{losses}");
+    assert!(losses["events_missing"].as_u64() > Some(0), "{losses}");
     assert_eq!(left(), Vec::<String>::new());
 }
 
