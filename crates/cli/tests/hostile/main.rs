@@ -8,10 +8,16 @@
 mod agent;
 mod connections;
 mod extent;
+mod failing_disk;
 mod identities;
+#[cfg(target_arch = "x86_64")]
+mod kills;
+mod marks;
 mod neighbours;
 mod played_agent;
 mod stalling_guests;
 #[path = "../record/tool.rs"]
 #[allow(dead_code, reason = "each test binary uses a part")]
 mod tool;
+#[cfg(target_arch = "x86_64")]
+mod tracer;

@@ -1,0 +1,240 @@
+//! `kill -9` behind every system call that changes something: what was recorded by then can be read,
+//! what is missing is told, and nothing stays in tracefs.
+//!
+//! The recorded machine is this one, as its own guest: a program writes numbered marks into the
+//! instances of host and agent, so that what is missing can be told from what is there.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::agent::{Agent, signal};
+use crate::extent::extent;
+use crate::marks::{instance, is_told, marks, recording, write_marks};
+use crate::tool::{command, left, turn, wait_until};
+use crate::tracer::{Traced, stopped, trace};
+
+/// Marks that each side's instance gets.
+const MARKS: u64 = 5000;
+/// A recorder that is traced does all it does within this time, on a loaded machine, too.
+const SOON: Duration = Duration::from_secs(60);
+
+/// Who is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Victim {
+    Recorder,
+    /// After its recorder, which ends while all marks are in the kernel's buffers.
+    Guard,
+    RecorderAndGuard,
+    Agent,
+}
+
+/// What came of one recording.
+#[derive(Debug)]
+#[allow(dead_code, reason = "shown by failures")]
+struct Killed {
+    traced: Traced,
+    /// Marks that got into each instance, host's and guest's.
+    written: [u64; 2],
+}
+
+fn is_on(instance: &Path) -> bool {
+    fs::read_to_string(instance.join("tracing_on")).is_ok_and(|text| text.trim() == "1")
+}
+
+/// Recorders on this machine that are killed, and the agent that is their guest.
+struct Campaign {
+    folder: tempfile::TempDir,
+    agent: Option<Agent>,
+    recordings: u32,
+}
+
+impl Campaign {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), agent: None, recordings: 0 }
+    }
+
+    fn channel(&self) -> String {
+        format!("unix:{}", self.folder.path().join("agent").display())
+    }
+
+    /// The agent; started anew where it was killed.
+    fn agent(&mut self) -> u32 {
+        let channel = self.channel();
+        let agent = self.agent.get_or_insert_with(|| Agent::start(&channel));
+        agent.pid()
+    }
+
+    /// A recording of host and guest into this folder.
+    fn record(&self, session: &Path) -> std::process::Command {
+        let guest = format!("g={}", self.channel());
+        let mut record = command(&["record", "-e", "sched_process_exec", "--guest", &guest]);
+        record.args(["--guest-event", "sched_process_exec", "-o"]).arg(session);
+        record
+    }
+
+    /// Records with somebody killed behind call number `kill_at`, or never if there are fewer; then
+    /// what is left is looked at. How many calls there were.
+    fn kill(&mut self, victim: Victim, kill_at: u64) -> u64 {
+        self.recordings += 1;
+        let session = self.folder.path().join(format!("s{}", self.recordings));
+        let killed = self.killed(victim, kill_at, &session);
+        let what = format!("{victim:?} killed behind call {kill_at}: {killed:?}");
+        self.clean(victim, &what);
+        let [of_host, of_guest] = killed.written;
+        println!("{what}");
+        is_told(&session, "host", of_host, &what);
+        is_told(&session, "guest-g", of_guest, &what);
+        if victim == Victim::Recorder && of_host > 0 {
+            // Its guard has written all that was in the kernel's buffers.
+            let host = recording(&session, "host").unwrap_or_else(|| panic!("{what}"));
+            assert_eq!(marks(&host).len() as u64, of_host, "{what}");
+        }
+        fs::remove_dir_all(&session).unwrap_or_default();
+        killed.traced.calls
+    }
+
+    fn killed(&mut self, victim: Victim, kill_at: u64, session: &Path) -> Killed {
+        let agent = self.agent();
+        let mut started = stopped(&self.record(session));
+        let recorder = started.id();
+        let (followed, over) = (AtomicBool::new(false), AtomicBool::new(false));
+        let begun = || followed.store(true, Ordering::Relaxed);
+        let others =
+            || if victim == Victim::RecorderAndGuard { guards(recorder) } else { Vec::new() };
+        let killed = thread::scope(|scope| {
+            let marks = scope.spawn(|| {
+                let written = mark_both(recorder, agent, session, &over);
+                wait_until("nobody is followed", || followed.load(Ordering::Relaxed));
+                end(victim, recorder, agent);
+                written
+            });
+            let tracer = scope.spawn(|| match victim {
+                Victim::Recorder | Victim::RecorderAndGuard => {
+                    trace(recorder, kill_at, &others, &begun)
+                }
+                Victim::Agent => trace(agent, kill_at, &others, &|| {
+                    begun();
+                    signal(recorder, "CONT");
+                }),
+                Victim::Guard => {
+                    signal(recorder, "CONT");
+                    wait_until("there is no guard", || guards(recorder).len() == 1);
+                    trace(guards(recorder)[0], kill_at, &others, &begun)
+                }
+            });
+            let traced = tracer.join().unwrap();
+            over.store(true, Ordering::Relaxed);
+            Killed { traced, written: marks.join().unwrap() }
+        });
+        // Where the tracer has followed it, it has waited for it, too. To the kernel a process that nobody
+        // has waited for is still there.
+        let _ = started.wait();
+        if victim == Victim::Agent {
+            // It has been waited for already.
+            std::mem::forget(self.agent.take());
+            let _ = fs::remove_file(self.folder.path().join("agent"));
+        }
+        killed
+    }
+
+    /// Whoever is left removes what the dead had in tracefs; the next start does the rest.
+    fn clean(&mut self, victim: Victim, what: &str) {
+        if victim == Victim::Recorder {
+            return wait_until(what, || left().is_empty());
+        }
+        self.agent();
+        self.recordings += 1;
+        let next = self.folder.path().join(format!("s{}", self.recordings));
+        let ran = self.record(&next).args(["--for", "1ms"]).output().unwrap();
+        assert!(ran.status.success(), "{what}: {}", String::from_utf8_lossy(&ran.stderr));
+        assert_eq!(left(), Vec::<String>::new(), "{what}");
+        fs::remove_dir_all(&next).unwrap();
+    }
+}
+
+/// Writes marks into both instances once both record; `over`: nobody is left who could.
+fn mark_both(recorder: u32, agent: u32, session: &Path, over: &AtomicBool) -> [u64; 2] {
+    let (host, guest) = (instance(recorder), instance(agent));
+    let deadline = Instant::now() + SOON;
+    // What a guest's pages are read with is written once it says that it records.
+    let begun = session.join("guest-g.pages/trace_clock");
+    while !(begun.exists() && is_on(&host) && is_on(&guest)) {
+        if over.load(Ordering::Relaxed) || Instant::now() > deadline {
+            return [0, 0];
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    write_marks([&host, &guest], MARKS)
+}
+
+/// Has whoever was not killed yet end.
+fn end(victim: Victim, recorder: u32, agent: u32) {
+    let is_there =
+        |pid: u32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
+    if is_there(recorder) {
+        signal(recorder, if victim == Victim::Guard { "KILL" } else { "INT" });
+    }
+    let deadline = Instant::now() + SOON;
+    while is_there(recorder) {
+        assert!(Instant::now() < deadline, "the recorder does not end");
+        thread::sleep(Duration::from_millis(5));
+    }
+    if victim == Victim::Agent && is_there(agent) {
+        signal(agent, "KILL");
+    }
+}
+
+/// Guards of a recorder.
+fn guards(recorder: u32) -> Vec<u32> {
+    let wanted = format!("--guard\0{recorder}\0");
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_guard = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(&wanted)
+    };
+    pids.filter(is_guard).collect()
+}
+
+/// Kills a victim behind each of its calls, or some of them.
+fn kill_behind_calls(victim: Victim, sample: &[u64]) {
+    let Some(_turn) = turn() else { return };
+    let mut campaign = Campaign::new();
+    let mut next = 1;
+    loop {
+        let at = extent(sample.get(next - 1).copied(), Some(next as u64));
+        let Some(at) = at else { break };
+        let calls = campaign.kill(victim, at);
+        // It has come to its end before.
+        if calls < at {
+            break;
+        }
+        next += 1;
+    }
+    println!("{victim:?}: killed behind {} calls", next - 1);
+    drop(campaign);
+    assert_eq!(left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_recorder_that_is_killed_behind_any_call_leaves_what_can_be_read() {
+    kill_behind_calls(Victim::Recorder, &[120, 200]);
+}
+
+#[test]
+fn a_guard_that_is_killed_behind_any_call_leaves_what_can_be_read() {
+    kill_behind_calls(Victim::Guard, &[6]);
+}
+
+#[test]
+fn a_recorder_that_is_killed_with_its_guard_leaves_what_can_be_read() {
+    kill_behind_calls(Victim::RecorderAndGuard, &[230]);
+}
+
+#[test]
+fn an_agent_that_is_killed_behind_any_call_leaves_what_it_sent() {
+    kill_behind_calls(Victim::Agent, &[60]);
+}

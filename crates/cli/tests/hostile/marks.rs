@@ -1,0 +1,86 @@
+//! Numbered marks in what is recorded: what is missing can be told from what is there.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde_json::Value;
+
+use crate::tool::{TRACEFS, run};
+
+/// The instance of a recorder, or of an agent.
+pub(crate) fn instance(pid: u32) -> PathBuf {
+    Path::new(TRACEFS).join(format!("instances/hyperscope-{pid}"))
+}
+
+/// Writes marks into instances in turn, each as long as it takes them; how many each took. One CPU has
+/// them all, so that those that are missing are in the order of that CPU's pages.
+pub(crate) fn write_marks<const N: usize>(instances: [&Path; N], count: u64) -> [u64; N] {
+    let mut cpus = CpuSet::new();
+    cpus.set(0);
+    sched_setaffinity(None, &cpus).unwrap();
+    let open =
+        |instance: &Path| OpenOptions::new().write(true).open(instance.join("trace_marker")).ok();
+    let mut markers: [Option<File>; N] = instances.map(open);
+    let mut taken = [0; N];
+    for number in 1..=count {
+        let mark = format!("mark {number}\n");
+        for (marker, taken) in markers.iter_mut().zip(&mut taken) {
+            match marker.as_mut().map(|file| file.write_all(mark.as_bytes())) {
+                Some(Ok(())) => *taken = number,
+                // It is off, or gone.
+                _ => *marker = None,
+            }
+        }
+    }
+    taken
+}
+
+/// Marks in a recording, by their numbers.
+pub(crate) fn marks(recording: &Path) -> BTreeSet<u64> {
+    let ran = run(&["events", "--format", "jsonl", recording.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let number = |line: &str| {
+        let (_, rest) = line.split_once("mark ")?;
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().ok()
+    };
+    ran.stdout.lines().filter_map(number).collect()
+}
+
+/// The recording of a machine in a session, finished or not.
+pub(crate) fn recording(session: &Path, machine: &str) -> Option<PathBuf> {
+    let file = session.join(format!("{machine}.dat"));
+    let pages = session.join(format!("{machine}.pages"));
+    if file.is_file() { Some(file) } else { pages.join("events").is_dir().then_some(pages) }
+}
+
+/// What is left of a machine can be read, and what is missing is told: by number, or as unknown
+/// behind the last that is there.
+pub(crate) fn is_told(session: &Path, machine: &str, written: u64, what: &str) {
+    let Some(recording) = recording(session, machine) else {
+        assert_eq!(written, 0, "{what}: nothing is left of {machine}");
+        return;
+    };
+    let ran = run(&["info", "--format", "json", recording.to_str().unwrap()]);
+    if written == 0 {
+        // It was killed before it recorded anything.
+        return assert!(matches!(ran.code, Some(0 | 1)), "{what}: {}", ran.stderr);
+    }
+    assert_eq!(ran.code, Some(0), "{what}: {}", ran.stderr);
+    let info: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let losses = &info["files"][0]["losses"];
+    let marks = marks(&recording);
+    let number = |key: &str| losses[key].as_u64().unwrap();
+    let (read, lost) = (marks.len() as u64, number("events_lost") + number("events_missing"));
+    let what = format!("{what}: {machine}: {read} of {written} read, {losses}");
+    assert!(read <= written, "{what}");
+    if losses["known"] == true {
+        // Other events than marks may be among those that were lost.
+        assert!(read + lost >= written && (lost > 0 || read == written), "{what}");
+    } else if number("uncounted_losses") == 0 && lost == 0 {
+        assert_eq!(marks.last().copied().unwrap_or(0), read, "{what}");
+    }
+}

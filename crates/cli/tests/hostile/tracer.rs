@@ -1,0 +1,159 @@
+//! Kills programs behind the n-th of their system calls that change something outside of them. It
+//! watches all their threads by ptrace: a signal at a random moment would nearly always hit one that
+//! waits.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+/// System calls that change files, tracefs or what another process gets. `openat` is one where it may
+/// write.
+const CHANGES: [i64; 20] = [
+    libc::SYS_write,
+    libc::SYS_pwrite64,
+    libc::SYS_writev,
+    libc::SYS_openat,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_rename,
+    libc::SYS_unlink,
+    libc::SYS_unlinkat,
+    libc::SYS_rmdir,
+    libc::SYS_mkdir,
+    libc::SYS_mkdirat,
+    libc::SYS_splice,
+    libc::SYS_fsync,
+    libc::SYS_fdatasync,
+    libc::SYS_ftruncate,
+    libc::SYS_sendto,
+    libc::SYS_sendmsg,
+    libc::SYS_connect,
+    libc::SYS_flock,
+];
+
+/// How a traced program went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Traced {
+    /// System calls that changed something.
+    pub(crate) calls: u64,
+    /// The last of them.
+    pub(crate) last: i64,
+    /// Its exit code; none: it was killed.
+    pub(crate) code: Option<i32>,
+}
+
+/// A program that waits, before its first instruction, to be let go by [`trace`].
+pub(crate) fn stopped(command: &Command) -> Child {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "kill -STOP $$; exec \"$0\" \"$@\""]);
+    shell.arg(command.get_program()).args(command.get_args());
+    shell.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let child = shell.process_group(0).spawn().unwrap();
+    while state(child.id()) != Some('T') {
+        std::thread::yield_now();
+    }
+    child
+}
+
+/// The state that the kernel shows of a process.
+fn state(pid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// Follows a process, which is [`stopped`] or runs, to its end, and kills it and `others` behind its
+/// call number `kill_at`. `begun` is called once it is followed. To be called in a thread that has no
+/// children: it waits for all of them.
+pub(crate) fn trace(
+    pid: u32,
+    kill_at: u64,
+    others: &dyn Fn() -> Vec<u32>,
+    begun: &dyn Fn(),
+) -> Traced {
+    let main = raw(pid);
+    let options = Options::PTRACE_O_TRACESYSGOOD
+        | Options::PTRACE_O_TRACECLONE
+        | Options::PTRACE_O_TRACEEXEC
+        | Options::PTRACE_O_EXITKILL;
+    let is_stopped = state(pid) == Some('T');
+    for thread in threads(pid) {
+        ptrace::seize(thread, options).unwrap();
+        ptrace::interrupt(thread).unwrap();
+    }
+    if is_stopped {
+        kill(main, Signal::SIGCONT).unwrap();
+    }
+    begun();
+    let mut traced = Traced { calls: 0, last: -1, code: None };
+    // What the shell does that becomes the program is not the program's.
+    let mut is_counting = !is_stopped;
+    let mut entered = HashSet::new();
+    loop {
+        let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
+        let mut signal = None;
+        let thread = match waitpid(Pid::from_raw(-1), Some(flags)) {
+            Ok(WaitStatus::PtraceSyscall(thread)) => {
+                let leaves = !entered.insert(thread) && entered.remove(&thread);
+                if leaves
+                    && is_counting
+                    && let Some(call) = changed(thread)
+                {
+                    (traced.calls, traced.last) = (traced.calls + 1, call);
+                    if traced.calls == kill_at {
+                        others().into_iter().for_each(|other| {
+                            let _ = kill(raw(other), Signal::SIGKILL);
+                        });
+                        let _ = kill(main, Signal::SIGKILL);
+                    }
+                }
+                thread
+            }
+            Ok(WaitStatus::PtraceEvent(thread, _, event)) => {
+                is_counting |= event == libc::PTRACE_EVENT_EXEC;
+                thread
+            }
+            Ok(WaitStatus::Stopped(thread, sent)) => {
+                signal = Some(sent);
+                thread
+            }
+            Ok(WaitStatus::Exited(of, code)) => {
+                traced.code = (of == main).then_some(code).or(traced.code);
+                continue;
+            }
+            Err(Errno::ECHILD) => return traced,
+            Err(Errno::EINTR) | Ok(_) => continue,
+            Err(error) => panic!("{error}"),
+        };
+        // One that is dead by now is told of by the next wait.
+        let _ = ptrace::syscall(thread, signal);
+    }
+}
+
+fn raw(pid: u32) -> Pid {
+    Pid::from_raw(i32::try_from(pid).unwrap())
+}
+
+fn threads(pid: u32) -> Vec<Pid> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let number = |name: std::ffi::OsString| name.to_str().unwrap().parse().unwrap();
+    tasks.map(|task| Pid::from_raw(number(task.unwrap().file_name()))).collect()
+}
+
+/// The call that a thread leaves, if it is one that changed something.
+fn changed(thread: Pid) -> Option<i64> {
+    let registers = ptrace::getregs(thread).ok()?;
+    let call = registers.orig_rax.cast_signed();
+    let failed = registers.rax.cast_signed() < 0;
+    let writes = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT;
+    let only_reads =
+        call == libc::SYS_openat && registers.rdx & u64::from(writes.cast_unsigned()) == 0;
+    (CHANGES.contains(&call) && !failed && !only_reads).then_some(call)
+}
