@@ -5,9 +5,10 @@ use std::ops::ControlFlow;
 
 use abi::ByteOrder;
 use eventfmt::{EventFormat, NumberAt};
-use ringbuf::{Missed, Page};
+use ringbuf::{Missed, Page, PageTime, RecordDamage};
 use sources::{Block, Damage, Damages, Ending, Recording, Stream};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
+use timeline::stamps::{self, BlockStamps, StreamStamps};
 use timeline::{Vm, each_exit_beside, group_vms};
 
 use crate::vms::Ignore;
@@ -132,6 +133,7 @@ struct CountBatch {
     by_id: Vec<u64>,
     cpu: CpuContents,
     damage: Vec<Damage>,
+    stamps: BlockStamps,
 }
 
 impl Batch for CountBatch {
@@ -170,25 +172,35 @@ impl Decode for Counter<'_> {
 
     fn decode(&self, _: usize, input: Input<'_>, block: &Block<'_>, batch: &mut CountBatch) {
         let stream = input.stream;
-        for (offset, page) in block.pages(stream.layout()) {
-            let result = match page {
-                Ok(page) => self.page(&page, stream, batch).map_err(|bad| bad.to_string()),
-                Err(bad) => Err(bad.to_string()),
+        let cpu = stream.cpu();
+        for (offset, page, next) in block.pages_and_next(stream.layout()) {
+            let page = match page {
+                Ok(page) => page,
+                Err(bad) => {
+                    batch.damage.push(Damage::on_cpu(cpu, offset, bad.to_string()));
+                    continue;
+                }
             };
-            if let Err(what) = result {
-                batch.damage.push(Damage::on_cpu(stream.cpu(), offset, what));
+            let (last, read) = self.page(&page, stream, batch);
+            let time = batch.stamps.page(offset, (page.stamp, last), read, next);
+            if let PageTime::OutOfOrder(Some(step)) = time {
+                batch.damage.push(stamps::step(cpu, offset, step));
+            }
+            if let Err(bad) = read {
+                batch.damage.push(Damage::on_cpu(cpu, offset, bad.to_string()));
             }
         }
     }
 }
 
 impl Counter<'_> {
+    /// Counts a page; returns its last stamp.
     fn page(
         &self,
         page: &Page<'_>,
         stream: &Stream,
         batch: &mut CountBatch,
-    ) -> Result<(), ringbuf::RecordDamage> {
+    ) -> (u64, Result<(), RecordDamage>) {
         let cpu = &mut batch.cpu;
         cpu.pages += 1;
         match page.missed {
@@ -216,7 +228,7 @@ impl Counter<'_> {
         });
         let last_ns = last.map(|stamp| correction.ns(stamp, stream.cpu()));
         cpu.last_ns = cpu.last_ns.max(last_ns);
-        result
+        (last.unwrap_or(page.stamp), result)
     }
 }
 
@@ -225,6 +237,8 @@ impl Counter<'_> {
 struct Sums {
     by_id: Vec<u64>,
     contents: Contents,
+    /// One per stream.
+    stamps: Vec<StreamStamps>,
 }
 
 impl Consume<CountBatch> for Sums {
@@ -242,6 +256,9 @@ impl Consume<CountBatch> for Sums {
             cpu.last_ns = cpu.last_ns.max(batch.cpu.last_ns);
             cpu.events_lost = cpu.events_lost.saturating_add(batch.cpu.events_lost);
             cpu.uncounted_losses += batch.cpu.uncounted_losses;
+            let stamps = self.stamps.get_mut(stream);
+            let step = stamps.and_then(|stamps| stamps.block(cpu.cpu, &batch.stamps)).flatten();
+            batch.damage.extend(step);
         }
         self.contents.damage.extend(batch.damage.drain(..));
     }
@@ -258,8 +275,9 @@ impl Sums {
             buffer: recording.info().buffers.get(stream.buffer()).cloned().unwrap_or_default(),
             ..CpuContents::default()
         };
-        let cpus = recording.streams().iter().map(empty).collect();
-        Self { by_id: Vec::new(), contents: Contents { cpus, ..Contents::default() } }
+        let cpus: Vec<_> = recording.streams().iter().map(empty).collect();
+        let stamps = vec![StreamStamps::default(); cpus.len()];
+        Self { by_id: Vec::new(), contents: Contents { cpus, ..Contents::default() }, stamps }
     }
 
     fn finish(mut self, recording: &Recording) -> Contents {

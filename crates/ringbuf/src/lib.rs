@@ -8,10 +8,12 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
+mod order;
 mod page;
 mod record;
 mod writer;
 
+pub use order::{PageTime, StampOrder, StepBack};
 pub use page::{Missed, Page, PageDamage, PageLayout};
 pub use record::{Record, RecordDamage, Records};
 pub use writer::{PageWriter, TooLong};

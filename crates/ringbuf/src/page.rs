@@ -116,7 +116,8 @@ impl<'a> Page<'a> {
     /// which a nanosecond per record counts.
     ///
     /// # Errors
-    /// When a record does not fit the page; the records before it have been visited.
+    /// When a record does not fit the page; the records before it have been visited. When the clock
+    /// runs back on the page; all records have been visited.
     #[inline]
     pub fn for_each(&self, visit: impl FnMut(Record<'a>)) -> Result<(), RecordDamage> {
         match self.order {

@@ -2,6 +2,8 @@
 
 use abi::ByteOrder;
 
+use crate::order::StepBack;
+
 /// Largest `type_len` of a data record whose length is `type_len * 4`
 /// (`RINGBUF_TYPE_DATA_TYPE_LEN_MAX`); 0 means that a length word follows.
 pub(crate) const DATA_TYPE_LEN_MAX: u32 = 28;
@@ -25,16 +27,22 @@ pub struct Record<'a> {
     pub payload: &'a [u8],
 }
 
-/// A record that does not fit its page: what follows it can't be read.
+/// What is wrong with the records of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("record at byte {at} of the page's data needs {wanted} bytes, {have} are left")]
-pub struct RecordDamage {
-    /// Offset of the record in the page's data.
-    pub at: usize,
-    /// Bytes it claims.
-    pub wanted: usize,
-    /// Bytes there are.
-    pub have: usize,
+pub enum RecordDamage {
+    /// A record does not fit its page: what follows it can't be read.
+    #[error("record at byte {at} of the page's data needs {wanted} bytes, {have} are left")]
+    TooLong {
+        /// Offset of the record in the page's data.
+        at: usize,
+        /// Bytes it claims.
+        wanted: usize,
+        /// Bytes there are.
+        have: usize,
+    },
+    /// The clock runs back between two records. All records were read; their times mean nothing.
+    #[error("{0} within a page")]
+    RunsBack(StepBack),
 }
 
 /// What one step over the data found.
@@ -51,6 +59,10 @@ struct Position<'a> {
     /// Bytes of data on the page.
     len: usize,
     stamp: u64,
+    /// Time of the page.
+    begin: u64,
+    /// Where the clock first ran back.
+    back: Option<StepBack>,
 }
 
 #[inline(always)]
@@ -60,13 +72,37 @@ fn word<const BIG: bool>(bytes: [u8; 4]) -> u32 {
 
 impl<'a> Position<'a> {
     fn new(data: &'a [u8], stamp: u64) -> Self {
-        Self { rest: data, len: data.len(), stamp }
+        Self { rest: data, len: data.len(), stamp, begin: stamp, back: None }
     }
 
     #[cold]
     fn damage(&self, wanted: usize) -> RecordDamage {
         let have = self.rest.len();
-        RecordDamage { at: self.len.saturating_sub(have), wanted, have }
+        RecordDamage::TooLong { at: self.len.saturating_sub(have), wanted, have }
+    }
+
+    /// Sets the time. The kernel never sets it back, so only damage does.
+    #[inline]
+    fn set_stamp(&mut self, stamp: u64) {
+        self.check_wrapped();
+        if stamp < self.stamp {
+            self.back.get_or_insert(StepBack { from: self.stamp, to: stamp });
+        }
+        self.stamp = stamp;
+    }
+
+    /// The deltas of data records since the last check may have made the stamp wrap; they are too
+    /// small to pass the time of the page again.
+    fn check_wrapped(&mut self) {
+        if self.stamp < self.begin {
+            self.back.get_or_insert(StepBack { from: self.begin, to: self.stamp });
+        }
+    }
+
+    /// What is wrong with the times of the page, now that it is read.
+    fn end(&mut self) -> Result<(), RecordDamage> {
+        self.check_wrapped();
+        self.back.map_or(Ok(()), |step| Err(RecordDamage::RunsBack(step)))
     }
 
     /// Reads the record at the position and moves behind it; `None` at the end of the data.
@@ -106,11 +142,12 @@ impl<'a> Position<'a> {
         let long_delta = (u64::from(second) << DELTA_BITS).wrapping_add(u64::from(delta));
         match type_len {
             TIME_EXTEND => {
-                self.stamp = self.stamp.wrapping_add(long_delta);
+                self.set_stamp(self.stamp.wrapping_add(long_delta));
                 self.rest = behind;
             }
             TIME_STAMP => {
-                self.stamp = (self.stamp & STAMP_HIGH_BITS) | (long_delta & !STAMP_HIGH_BITS);
+                let stamp = (self.stamp & STAMP_HIGH_BITS) | (long_delta & !STAMP_HIGH_BITS);
+                self.set_stamp(stamp);
                 self.rest = behind;
             }
             PADDING => {
@@ -153,7 +190,7 @@ pub(crate) fn walk<'a, const BIG: bool>(
             visit(Record { stamp: position.stamp, payload });
         }
     }
-    Ok(())
+    position.end()
 }
 
 /// The records of a page, one by one; ends at the page's end or at the first damage.
@@ -169,7 +206,7 @@ impl<'a> Records<'a> {
         Self { position: Position::new(data, stamp), order, damage: None }
     }
 
-    /// Why the records ended before the page did, if so.
+    /// What is wrong with the records, once all have been given.
     #[must_use]
     pub fn damage(&self) -> Option<RecordDamage> {
         self.damage
@@ -190,7 +227,10 @@ impl<'a> Iterator for Records<'a> {
                     return Some(Record { stamp: self.position.stamp, payload });
                 }
                 Ok(Some(Step::TimeOnly)) => {}
-                Ok(None) => return None,
+                Ok(None) => {
+                    self.damage = self.position.end().err();
+                    return None;
+                }
                 Err(damage) => self.damage = Some(damage),
             }
         }

@@ -39,6 +39,20 @@ impl<'a> Block<'a> {
         let pages = self.bytes.chunks(layout.page_size).map(|bytes| Page::parse(bytes, layout));
         (0_u64..).zip(pages).map(move |(at, page)| (first.saturating_add(at * step), page))
     }
+
+    /// [`Block::pages`], each with the stamp of the page behind it where that can be read: by that one
+    /// is seen which of two pages has a wrong stamp.
+    pub fn pages_and_next(
+        &self,
+        layout: &PageLayout,
+    ) -> impl Iterator<Item = (u64, Result<Page<'a>, PageDamage>, Option<u64>)> {
+        let mut pages = self.pages(layout).peekable();
+        std::iter::from_fn(move || {
+            let (offset, page) = pages.next()?;
+            let next = pages.peek().and_then(|(_, next)| Some(next.as_ref().ok()?.stamp));
+            Some((offset, page, next))
+        })
+    }
 }
 
 /// Reads blocks; one per worker thread, for the memory compressed chunks are unpacked into.

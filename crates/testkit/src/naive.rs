@@ -15,7 +15,7 @@ pub struct NaivePage {
     pub records: Vec<ExpectedRecord>,
     /// Time after the last record of any kind.
     pub end: u64,
-    /// A record does not fit the page's data.
+    /// A record does not fit the page's data, or the clock runs back.
     pub damaged: bool,
 }
 
@@ -44,8 +44,10 @@ pub fn decode(abi: Abi, page: &[u8]) -> Option<NaivePage> {
 
     let data = &body[..size];
     let mut found = NaivePage { start, missed, records: Vec::new(), end: start, damaged: false };
-    let mut at = 0;
+    let (mut at, mut latest, mut runs_back) = (0, start, false);
     while at < data.len() {
+        runs_back |= found.end < latest;
+        latest = found.end;
         let Some(head) = number(abi.order, data, at, 4) else {
             found.damaged = true;
             break;
@@ -109,6 +111,7 @@ pub fn decode(abi: Abi, page: &[u8]) -> Option<NaivePage> {
         }
         at += 4 + len;
     }
+    found.damaged |= runs_back || found.end < latest;
     Some(found)
 }
 

@@ -38,6 +38,8 @@ pub struct BuiltPage {
     pub start: u64,
     /// Time after the last record of any kind.
     pub end: u64,
+    /// A record of any kind is before the one before it.
+    pub runs_back: bool,
 }
 
 /// Builds one page. Every method that adds a record panics when the page has no room for it; ask
@@ -52,6 +54,7 @@ pub struct PageBuilder {
     records: Vec<ExpectedRecord>,
     missed: Option<MissedEvents>,
     closed: bool,
+    runs_back: bool,
 }
 
 impl PageBuilder {
@@ -70,7 +73,13 @@ impl PageBuilder {
             records: Vec::new(),
             missed: None,
             closed: false,
+            runs_back: false,
         }
+    }
+
+    fn set_now(&mut self, now: u64) {
+        self.runs_back |= now < self.now;
+        self.now = now;
     }
 
     /// Bytes left for records, their first words included.
@@ -110,7 +119,7 @@ impl PageBuilder {
 
     /// Adds a time extend of `delta` (59 bits at most).
     pub fn time_extend(&mut self, delta: u64) -> &mut Self {
-        self.now = self.now.wrapping_add(delta);
+        self.set_now(self.now.wrapping_add(delta));
         self.time_words(record_head::TIME_EXTEND, delta)
     }
 
@@ -118,7 +127,7 @@ impl PageBuilder {
     /// before it.
     pub fn absolute_stamp(&mut self, stamp: u64) -> &mut Self {
         assert_eq!(stamp >> 59, self.now >> 59, "the high bits of a stamp can't change");
-        self.now = stamp;
+        self.set_now(stamp);
         self.time_words(record_head::TIME_STAMP, stamp & ((1 << 59) - 1))
     }
 
@@ -127,7 +136,7 @@ impl PageBuilder {
     pub fn discarded(&mut self, delta: u32, len: usize) -> &mut Self {
         assert_ne!(delta, 0, "a discarded event has a delta");
         let len = len.next_multiple_of(4);
-        self.now = self.now.wrapping_add(u64::from(delta));
+        self.set_now(self.now.wrapping_add(u64::from(delta)));
         self.head(record_head::PADDING, delta).word(len + 4).append(&vec![STALE; len])
     }
 
@@ -179,6 +188,7 @@ impl PageBuilder {
             missed: self.missed,
             start: self.start,
             end: self.now,
+            runs_back: self.runs_back,
         }
     }
 
@@ -213,7 +223,7 @@ impl PageBuilder {
     }
 
     fn data_record(&mut self, delta: u32, payload: &[u8]) -> &mut Self {
-        self.now = self.now.wrapping_add(u64::from(delta));
+        self.set_now(self.now.wrapping_add(u64::from(delta)));
         let mut payload = payload.to_vec();
         payload.resize(payload.len().next_multiple_of(4), 0);
         self.append(&payload);

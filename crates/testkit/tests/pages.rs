@@ -94,7 +94,7 @@ proptest! {
         prop_assert_eq!(page.bytes.len(), page_size);
 
         let naive = naive::decode(abi, &page.bytes).unwrap();
-        prop_assert!(!naive.damaged);
+        prop_assert_eq!(naive.damaged, page.runs_back);
         prop_assert_eq!(naive.start, page.start);
         prop_assert_eq!(naive.missed, page.missed);
         prop_assert_eq!(naive.records, page.records);

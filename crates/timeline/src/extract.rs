@@ -7,7 +7,7 @@ mod action;
 mod load;
 
 use abi::ByteOrder;
-use ringbuf::{Page, Record, RecordDamage};
+use ringbuf::{Page, PageTime, Record, RecordDamage};
 use sources::{Block, Recording};
 
 use self::action::{Action, Moment};
@@ -81,13 +81,14 @@ impl Extractor {
         Some(self.type_at.read::<BIG>(payload)? as u16)
     }
 
+    /// Takes a page's events; returns its last stamp.
     fn page<const BIG: bool>(
         &self,
         page: &Page<'_>,
         input: Input<'_>,
         stream: u16,
         batch: &mut ThreadBatch,
-    ) -> Result<(), RecordDamage> {
+    ) -> (u64, Result<(), RecordDamage>) {
         let cpu = input.stream.cpu();
         let correction = input.recording.correction(input.stream);
         let corrected = (!correction.is_identity()).then_some(correction);
@@ -100,8 +101,7 @@ impl Extractor {
             action.take::<BIG>(Moment { stamp_ns, stream }, payload, batch);
         });
         batch.losses.records += records;
-        batch.reached(correction.ns(last_stamp, cpu));
-        result
+        (last_stamp, result)
     }
 
     fn block<const BIG: bool>(
@@ -113,17 +113,30 @@ impl Extractor {
     ) {
         let layout = input.stream.layout();
         let correction = input.recording.correction(input.stream);
-        for (offset, page) in block.pages(layout) {
-            let result = match page {
-                Ok(page) => {
-                    walk.begin(correction.ns(page.stamp, input.stream.cpu()), page.missed);
-                    let result = self.page::<BIG>(&page, input, stream, walk.batch());
-                    result.map_err(|damage| damage.to_string())
+        let ns = |stamp| correction.ns(stamp, input.stream.cpu());
+        for (offset, page, next) in block.pages_and_next(layout) {
+            let page = match page {
+                Ok(page) => page,
+                Err(damage) => {
+                    walk.damaged(offset, damage.to_string());
+                    continue;
                 }
-                Err(damage) => Err(damage.to_string()),
             };
-            if let Err(what) = result {
-                walk.damaged(offset, what);
+            let from = walk.batch().events.len();
+            let (last, read) = self.page::<BIG>(&page, input, stream, walk.batch());
+            let time = walk.batch().stamps.page(offset, (page.stamp, last), read, next);
+            match time {
+                PageTime::InOrder => {
+                    walk.in_order(from, page.missed, (ns(page.stamp), ns(last)));
+                }
+                PageTime::OutOfOrder(step) => {
+                    let place_ns = ns(next.map_or(page.stamp, |next| next.min(page.stamp)));
+                    walk.out_of_order(from, page.missed, place_ns);
+                    walk.stepped(offset, step);
+                }
+            }
+            if let Err(damage) = read {
+                walk.damaged(offset, damage.to_string());
             }
         }
     }

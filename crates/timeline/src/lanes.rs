@@ -8,13 +8,14 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use rustc_hash::FxHashMap;
-use sources::Recording;
+use sources::{Damage, Recording};
 
 use crate::buffers::Buffers;
 use crate::exits::ExitPass;
 use crate::gaps::Gaps;
 use crate::losses::Losses;
 use crate::rounds::{Batch, Consume, Input};
+use crate::stamps::StreamStamps;
 use crate::thread_batch::ThreadBatch;
 use crate::thread_event::{Kind, KindSet, ThreadEvent};
 use crate::vcpu::ExitSink;
@@ -27,6 +28,8 @@ struct Lane {
     /// Events of the first batch used up.
     used: usize,
     last_ns: Option<u64>,
+    stamps: StreamStamps,
+    cpu: u32,
     tail_gap: bool,
     /// Blocks of the stream that have not been taken.
     blocks_left: usize,
@@ -37,13 +40,23 @@ struct Lane {
 impl Lane {
     fn new(number: u16, input: Input<'_>) -> Self {
         let (blocks_left, cut) = (input.stream.block_count(), input.stream.is_cut());
-        let mut lane = Self { blocks_left, cut, ..Self::default() };
+        let cpu = input.stream.cpu();
+        let mut lane = Self { blocks_left, cut, cpu, ..Self::default() };
         if cut && blocks_left == 0 {
             let mut batch = ThreadBatch::default();
             batch.events.push(ThreadEvent::lost(number, 0, u64::MAX));
             lane.batches.push_back(batch);
         }
         lane
+    }
+
+    /// Sees to it that a batch begins no earlier than the one before it ended; returns the damage if
+    /// the clock of the recording ran back in between.
+    fn order(&mut self, number: usize, batch: &mut ThreadBatch) -> Option<Damage> {
+        let damage = self.stamps.block(self.cpu, &batch.stamps)?;
+        let number = u16::try_from(number).unwrap_or(u16::MAX);
+        batch.begin_at(number, self.last_ns.unwrap_or(0));
+        damage
     }
 }
 
@@ -267,6 +280,8 @@ fn events_of<'l>(lanes: &'l [Lane], run: &Run) -> &'l [ThreadEvent] {
 
 impl<S: ExitSink + Send> Consume<ThreadBatch> for Lanes<S> {
     fn take(&mut self, stream: usize, mut batch: ThreadBatch) {
+        let step = self.lanes.get_mut(stream).and_then(|lane| lane.order(stream, &mut batch));
+        batch.losses.damage.extend(step);
         self.losses.merge(std::mem::take(&mut batch.losses));
         self.seen.merge(batch.seen);
         for thread in &batch.vcpu_threads {
@@ -274,8 +289,7 @@ impl<S: ExitSink + Send> Consume<ThreadBatch> for Lanes<S> {
         }
         let Some(lane) = self.lanes.get_mut(stream) else { return };
         let number = u16::try_from(stream).unwrap_or(u16::MAX);
-        let behind = batch.first_ns.is_some() && batch.first_ns < lane.last_ns;
-        let head_gap = batch.head_gap || lane.tail_gap || behind;
+        let head_gap = batch.head_gap || lane.tail_gap;
         if let (true, Some(first_ns)) = (head_gap, batch.first_ns) {
             batch.events.insert(0, ThreadEvent::lost(number, lane.last_ns.unwrap_or(0), first_ns));
         }

@@ -17,6 +17,7 @@ mod losses;
 pub mod moments;
 mod poll;
 pub mod rounds;
+pub mod stamps;
 mod thread_batch;
 mod thread_event;
 pub mod turns;

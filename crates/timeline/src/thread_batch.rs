@@ -1,10 +1,11 @@
 //! What one block of pages becomes: events of threads, and what was lost between its pages.
 
-use ringbuf::Missed;
+use ringbuf::{Missed, StepBack};
 use sources::Damage;
 
 use crate::losses::BatchLosses;
 use crate::rounds::Batch;
+use crate::stamps::{self, BlockStamps};
 use crate::thread_event::{Kind, KindSet, ThreadEvent};
 
 /// The events of one block that concern threads.
@@ -23,6 +24,7 @@ pub(crate) struct ThreadBatch {
     pub(crate) head_gap: bool,
     /// Something after the last readable page could not be read.
     pub(crate) tail_gap: bool,
+    pub(crate) stamps: BlockStamps,
     pub(crate) losses: BatchLosses,
 }
 
@@ -42,6 +44,28 @@ impl ThreadBatch {
             self.note_vcpu(event.thread);
         }
         self.events.push(event);
+    }
+
+    /// The stream had reached a later moment than that at which this block begins: what is before it
+    /// has no time of its own.
+    #[cold]
+    pub(crate) fn begin_at(&mut self, stream: u16, reached_ns: u64) {
+        let late = self.events.iter().take_while(|event| event.stamp_ns < reached_ns).count();
+        for event in &mut self.events {
+            event.stamp_ns = event.stamp_ns.max(reached_ns);
+            if event.kind == Kind::Lost {
+                event.value = event.value.max(reached_ns);
+            }
+        }
+        match self.events.get(late).map(|event| event.stamp_ns) {
+            Some(next_ns) => {
+                self.events.insert(late, ThreadEvent::lost(stream, reached_ns, next_ns));
+            }
+            None if self.last_ns.is_none_or(|last_ns| last_ns < reached_ns) => self.tail_gap = true,
+            None => {}
+        }
+        self.events.insert(0, ThreadEvent::lost(stream, reached_ns, reached_ns.saturating_add(1)));
+        self.first_ns = self.first_ns.max(Some(reached_ns));
     }
 
     #[cold]
@@ -94,24 +118,45 @@ impl<'b> PageWalk<'b> {
         self.gap = true;
     }
 
-    /// A readable page begins at `stamp_ns`: whatever was lost before it is placed.
-    pub(crate) fn begin(&mut self, stamp_ns: u64, missed: Missed) {
+    /// A page was read whose times are in order: whatever was lost before it is placed. Its events
+    /// are those from `from` on.
+    pub(crate) fn in_order(&mut self, from: usize, missed: Missed, span_ns: (u64, u64)) {
+        let (begin_ns, end_ns) = span_ns;
         self.gap |= self.batch.losses.missed(missed);
-        if self.batch.last_ns.is_some_and(|last_ns| stamp_ns < last_ns) {
-            // A page can't begin before the one before it ended, unless its stamp is damaged.
-            self.gap = true;
-        }
         if std::mem::take(&mut self.gap) {
             match self.batch.last_ns {
                 Some(last_ns) => {
-                    let event = ThreadEvent::lost(self.stream, last_ns, stamp_ns);
-                    self.batch.events.push(event);
+                    let event = ThreadEvent::lost(self.stream, last_ns, begin_ns);
+                    self.batch.events.insert(from, event);
                 }
                 None => self.batch.head_gap = true,
             }
         }
-        self.batch.first_ns.get_or_insert(stamp_ns);
-        self.batch.reached(stamp_ns);
+        self.batch.first_ns.get_or_insert(begin_ns);
+        self.batch.reached(begin_ns.max(end_ns));
+    }
+
+    /// A page was read whose times mean nothing. Its events from `from` on happened, but when is not
+    /// known: they are put where the pages in order have got to (`place_ns`: if there are none), and
+    /// lie in a loss that lasts up to the next page in order.
+    #[cold]
+    pub(crate) fn out_of_order(&mut self, from: usize, missed: Missed, place_ns: u64) {
+        self.batch.losses.missed(missed);
+        let place_ns = self.batch.last_ns.unwrap_or(place_ns);
+        for event in self.batch.events.iter_mut().skip(from) {
+            event.stamp_ns = place_ns;
+        }
+        let loss = ThreadEvent::lost(self.stream, place_ns, place_ns.saturating_add(1));
+        self.batch.events.insert(from, loss);
+        self.batch.head_gap |= self.batch.last_ns.is_none();
+        self.batch.first_ns.get_or_insert(place_ns);
+        self.batch.reached(place_ns);
+        self.gap = true;
+    }
+
+    /// The clock ran back before or behind a page.
+    pub(crate) fn stepped(&mut self, offset: u64, step: Option<StepBack>) {
+        self.batch.losses.damage.extend(step.map(|step| stamps::step(self.cpu, offset, step)));
     }
 
     /// The block ends; a loss at its end concerns the next block of the stream.

@@ -87,6 +87,8 @@ pub(crate) struct VcpuThread {
     /// First sign of the host in that window.
     host_since_ns: Option<u64>,
     gaps: Vec<Gap>,
+    /// Time of the latest event: what is accounted for up to here is not accounted for again.
+    latest_ns: u64,
 }
 
 impl VcpuThread {
@@ -110,12 +112,20 @@ impl VcpuThread {
             guest_since_ns: None,
             host_since_ns: None,
             gaps: Vec::new(),
+            latest_ns: 0,
         }
     }
 
     /// Takes the thread's next event.
     #[inline]
     pub(crate) fn feed(&mut self, event: &ThreadEvent, sink: &mut impl ExitSink) {
+        if event.stamp_ns < self.latest_ns {
+            self.late(event, sink);
+            return;
+        }
+        if event.kind != Kind::Lost {
+            self.latest_ns = event.stamp_ns;
+        }
         match event.kind {
             Kind::Exit => self.exit(event, sink),
             Kind::Entry => self.entry(event, sink),
@@ -130,6 +140,19 @@ impl VcpuThread {
             Kind::NestedInject => self.nested_inject(event.value),
             _ => self.during_exit(event),
         }
+    }
+
+    /// An event that comes after one that it was before, as when the clocks of two CPUs, or the pieces
+    /// of a corrected clock, don't agree: when it happened is not known.
+    #[cold]
+    fn late(&mut self, event: &ThreadEvent, sink: &mut impl ExitSink) {
+        if event.kind == Kind::Lost {
+            self.lost(event);
+            return;
+        }
+        let now_ns = self.latest_ns;
+        self.lost(&ThreadEvent::lost(event.stream, now_ns, now_ns.saturating_add(1)));
+        self.feed(&ThreadEvent { stamp_ns: now_ns, ..*event }, sink);
     }
 
     /// Whether the thread has gone before this event, or its id belongs to another vCPU's thread

@@ -45,8 +45,15 @@ fn check(abi: Abi, bytes: &[u8]) {
 fn visit(page: &Page<'_>) -> (Vec<ExpectedRecord>, Result<(), RecordDamage>) {
     let mut records = Vec::new();
     let result = page.for_each(|record| records.push(owned(record)));
-    if let Err(damage) = result {
-        assert!(damage.at <= page.data_len() && damage.have < damage.wanted, "{damage}");
+    match result {
+        Err(RecordDamage::TooLong { at, wanted, have }) => {
+            assert!(at <= page.data_len() && have < wanted, "a record that fits");
+        }
+        Err(RecordDamage::RunsBack(step)) => assert!(step.to < step.from, "{step}"),
+        Ok(()) => {
+            let stamps = records.iter().map(|record| record.stamp);
+            assert!(stamps.is_sorted(), "the clock runs back, and nothing tells of it");
+        }
     }
     (records, result)
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use std::path::Path;
 
+use ::timeline::{ExitSink, ExitSpan, Outcome, each_exit};
 use analyses::{
     By, Contents, Exits, GuestCpu, NoSuchEvent, OccupantSpan, PathEnds, StateSink, StateSpan,
     VcpuRef, contents, cpu, exits, find_vms, nested, paths, states,
@@ -211,7 +212,28 @@ impl StateSink for InTurn {
     }
 }
 
+/// By vCPU, the time it is said to have been in its guest and in exits, and from when to when it was
+/// there: the first never exceeds the second, whatever the stamps are.
+#[derive(Default)]
+struct VcpuTime(HashMap<usize, (u64, u64, u64)>);
+
+impl ExitSink for VcpuTime {
+    fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
+        let in_guest_ns = span.guest_ns + span.before_exit_ns;
+        let in_exit_ns = match span.outcome {
+            Outcome::Paired => span.end_ns - span.start_ns,
+            Outcome::Unpaired | Outcome::LostIn => 0,
+        };
+        let begin_ns = span.start_ns - in_guest_ns;
+        let (sum_ns, first_ns, _) = self.0.get(&vcpu).copied().unwrap_or((0, begin_ns, 0));
+        let (sum_ns, last_ns) = (sum_ns + in_guest_ns + in_exit_ns, span.start_ns + in_exit_ns);
+        assert!(sum_ns <= last_ns - first_ns, "vCPU {vcpu}: {sum_ns} ns from {first_ns}: {span:?}");
+        self.0.insert(vcpu, (sum_ns, first_ns, last_ns));
+    }
+}
+
 fn check_states(recording: &Recording) {
+    each_exit(recording, false, VcpuTime::default(), &|_| ());
     states(std::slice::from_ref(recording), &[], &mut InTurn::default(), &|_| ());
     let cpu = cpu(std::slice::from_ref(recording), &[], &[], &|_| ());
     for vcpu in &cpu.vcpus {

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use sources::Damage;
 use timeline::rounds::{Batch, Consume, Lanes, in_order};
+use timeline::stamps::{BlockStamps, StreamStamps};
 
 use super::names::{BlockNames, Names};
 use super::text::LineStart;
@@ -29,6 +30,7 @@ pub(super) struct LineBatch {
     pub(super) events: u64,
     pub(super) last_ns: Option<u64>,
     pub(super) damaged: u64,
+    pub(super) stamps: BlockStamps,
 }
 
 impl LineBatch {
@@ -47,6 +49,7 @@ impl Batch for LineBatch {
         self.events = 0;
         self.last_ns = None;
         self.damaged = 0;
+        self.stamps = BlockStamps::default();
     }
 
     fn last_stamp_ns(&self) -> Option<u64> {
@@ -66,6 +69,7 @@ struct Lane {
     written: usize,
     /// Number of the recording.
     owner: usize,
+    stamps: StreamStamps,
 }
 
 impl Lane {
@@ -181,6 +185,8 @@ impl Consume<LineBatch> for Merger<'_> {
         self.events += batch.events;
         self.damaged += batch.damaged;
         if let Some(lane) = self.lanes.get_mut(input) {
+            let step = lane.stamps.block(0, &batch.stamps).flatten();
+            self.damaged += u64::from(step.is_some());
             lane.batches.push_back(batch);
         }
     }

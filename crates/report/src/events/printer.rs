@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use abi::ByteOrder;
 use eventfmt::{EventFormat, NumberAt, PrintContext, PrintProgram, write_raw};
-use ringbuf::{Missed, Page, Record};
+use ringbuf::{Missed, Page, PageTime, Record, RecordDamage};
 use sources::{Block, Recording};
 use timeline::rounds::{Decode, Input};
 
@@ -138,13 +138,14 @@ impl<'r> Printer<'r> {
         }
     }
 
-    /// Prints a page, and learns names on the way if asked to; `false` if it is damaged.
+    /// Prints a page, and learns names on the way if asked to; returns its last stamp.
     fn page<const LEARN: bool>(
         &self,
         page: &Page<'_>,
         input: Input<'_>,
         batch: &mut LineBatch,
-    ) -> bool {
+    ) -> (u64, Result<(), RecordDamage>) {
+        let mut last = page.stamp;
         let (cpu, correction) = (input.stream.cpu(), input.recording.correction(input.stream));
         let page_ns = correction.ns(page.stamp, cpu);
         batch.last_ns = batch.last_ns.max(Some(page_ns));
@@ -154,6 +155,7 @@ impl<'r> Printer<'r> {
             Missed::Events(count) => self.dropped(batch, page_ns, cpu, Some(count)),
         }
         let result = page.for_each(|Record { stamp, payload }| {
+            last = stamp;
             let stamp_ns = correction.ns(stamp, cpu);
             batch.last_ns = batch.last_ns.max(Some(stamp_ns));
             let lines = batch.lines.len();
@@ -165,7 +167,7 @@ impl<'r> Printer<'r> {
                 batch.end_line(stamp_ns);
             }
         });
-        result.is_ok()
+        (last, result)
     }
 
     /// Learns the names told on the first pages of a block, the last of which has a line that lacks
@@ -393,12 +395,19 @@ impl Decode for Decoder<'_, '_> {
         let printer = self.owners.get(index).and_then(|&owner| self.printers.get(owner));
         let Some(printer) = printer else { return };
         let mut learning = false;
-        for (number, (_, page)) in block.pages(input.stream.layout()).enumerate() {
-            let sound = page.is_ok_and(|page| match learning {
+        let pages = block.pages_and_next(input.stream.layout());
+        for (number, (offset, page, next)) in pages.enumerate() {
+            let Ok(page) = page else {
+                batch.damaged += 1;
+                continue;
+            };
+            let (last, read) = match learning {
                 false => printer.page::<false>(&page, input, batch),
                 true => printer.page::<true>(&page, input, batch),
-            });
-            batch.damaged += u64::from(!sound);
+            };
+            let time = batch.stamps.page(offset, (page.stamp, last), read, next);
+            batch.damaged += u64::from(matches!(time, PageTime::OutOfOrder(Some(_))));
+            batch.damaged += u64::from(read.is_err());
             if !learning && batch.names.is_some() {
                 learning = true;
                 printer.catch_up(block, number + 1, input, batch);

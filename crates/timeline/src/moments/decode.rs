@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use abi::ByteOrder;
 use eventfmt::{EventFormat, NumberAt};
-use ringbuf::{Page, Record};
+use ringbuf::{Page, PageTime, Record};
 use rustc_hash::FxHashMap;
 use sources::{Block, Damage, FormatTable, Recording};
 
@@ -12,6 +12,7 @@ use super::names::{COMM_BYTES, Comm};
 use super::{Gap, MOST_FIELDS, Moment, Wanted};
 use crate::losses::BatchLosses;
 use crate::rounds::{Batch, Decode, Input};
+use crate::stamps::{self, BlockStamps};
 
 /// Fields that tell a thread's name, each with the one that has its id.
 const NAME_FIELDS: [(&str, &str); 5] = [
@@ -147,6 +148,7 @@ pub(crate) struct MomentBatch {
     pub(super) last_ns: Option<u64>,
     /// Something after the last readable page could not be read.
     pub(super) tail_gap: bool,
+    pub(super) stamps: BlockStamps,
     pub(super) losses: BatchLosses,
 }
 
@@ -211,38 +213,107 @@ impl Decode for Decoder<'_> {
         let cpu = input.stream.cpu();
         let correction = input.recording.correction(input.stream);
         let short_cpu = u16::try_from(cpu).unwrap_or(u16::MAX);
-        let mut gap = false;
-        for (offset, page) in block.pages(input.stream.layout()) {
+        let ns = |stamp| correction.ns(stamp, cpu);
+        let mut walk = Walk { recording: owner, cpu: short_cpu, gap: false, batch };
+        for (offset, page, next) in block.pages_and_next(input.stream.layout()) {
             let page: Page<'_> = match page {
                 Ok(page) => page,
                 Err(damage) => {
-                    batch.losses.damage.push(Damage::on_cpu(cpu, offset, damage.to_string()));
-                    gap = true;
+                    walk.damaged(Damage::on_cpu(cpu, offset, damage.to_string()));
                     continue;
                 }
             };
-            let begin_ns = correction.ns(page.stamp, cpu);
-            gap |= batch.losses.missed(page.missed);
-            if std::mem::take(&mut gap) {
-                // At a block's beginning, the merger knows how far the block before it went.
-                let from_ns = batch.last_ns.unwrap_or(0);
-                let gap = Gap { recording: owner, cpu: short_cpu, from_ns, to_ns: begin_ns };
-                batch.gaps.push((batch.moments.len(), gap));
-            }
-            batch.first_ns.get_or_insert(begin_ns);
-            batch.last_ns = batch.last_ns.max(Some(begin_ns));
-            let mut last_stamp = page.stamp;
-            let result = page.for_each(|Record { stamp, payload }| {
-                batch.losses.records += 1;
-                last_stamp = stamp;
-                reader.record((owner, short_cpu, correction.ns(stamp, cpu)), payload, batch);
+            let (from, mut last) = (walk.batch.moments.len(), page.stamp);
+            let read = page.for_each(|Record { stamp, payload }| {
+                walk.batch.losses.records += 1;
+                last = stamp;
+                reader.record((owner, short_cpu, ns(stamp)), payload, walk.batch);
             });
-            batch.last_ns = batch.last_ns.max(Some(correction.ns(last_stamp, cpu)));
-            if let Err(damage) = result {
-                batch.losses.damage.push(Damage::on_cpu(cpu, offset, damage.to_string()));
-                gap = true;
+            let missed = walk.batch.losses.missed(page.missed);
+            match walk.batch.stamps.page(offset, (page.stamp, last), read, next) {
+                PageTime::InOrder => walk.in_order(from, missed, (ns(page.stamp), ns(last))),
+                PageTime::OutOfOrder(step) => {
+                    walk.out_of_order(
+                        from,
+                        ns(next.map_or(page.stamp, |next| next.min(page.stamp))),
+                    );
+                    let step = step.map(|step| stamps::step(cpu, offset, step));
+                    walk.batch.losses.damage.extend(step);
+                }
+            }
+            if let Err(damage) = read {
+                walk.damaged(Damage::on_cpu(cpu, offset, damage.to_string()));
             }
         }
-        batch.tail_gap = gap;
+        walk.batch.tail_gap = walk.gap;
+    }
+}
+
+/// Keeps account of losses from page to page of one block.
+struct Walk<'b> {
+    recording: u16,
+    cpu: u16,
+    /// Something was lost since the last page in order.
+    gap: bool,
+    batch: &'b mut MomentBatch,
+}
+
+impl Walk<'_> {
+    fn damaged(&mut self, damage: Damage) {
+        self.batch.losses.damage.push(damage);
+        self.gap = true;
+    }
+
+    fn gap(&mut self, at: usize, from_ns: u64, to_ns: u64) {
+        let gap = Gap { recording: self.recording, cpu: self.cpu, from_ns, to_ns };
+        self.batch.gaps.push((at, gap));
+    }
+
+    /// A page was read whose times are in order; its moments are those from `from` on.
+    fn in_order(&mut self, from: usize, missed: bool, (begin_ns, end_ns): (u64, u64)) {
+        if std::mem::take(&mut self.gap) || missed {
+            // At a block's beginning, the merger knows how far the block before it went.
+            self.gap(from, self.batch.last_ns.unwrap_or(0), begin_ns);
+        }
+        self.batch.first_ns.get_or_insert(begin_ns);
+        self.batch.last_ns = self.batch.last_ns.max(Some(begin_ns.max(end_ns)));
+    }
+
+    /// A page was read whose times mean nothing: as in `PageWalk::out_of_order` of exits.
+    #[cold]
+    fn out_of_order(&mut self, from: usize, place_ns: u64) {
+        let place_ns = self.batch.last_ns.unwrap_or(place_ns);
+        for moment in self.batch.moments.iter_mut().skip(from) {
+            moment.stamp_ns = place_ns;
+        }
+        self.gap(from, self.batch.last_ns.unwrap_or(0), place_ns.saturating_add(1));
+        self.batch.first_ns.get_or_insert(place_ns);
+        self.batch.last_ns = self.batch.last_ns.max(Some(place_ns));
+        self.gap = true;
+    }
+}
+
+impl MomentBatch {
+    /// The stream had reached a later moment than that at which this block begins: what is before it
+    /// has no time of its own.
+    #[cold]
+    pub(super) fn begin_at(&mut self, recording: u16, cpu: u16, reached_ns: u64) {
+        let late = self.moments.iter().take_while(|one| one.stamp_ns < reached_ns).count();
+        for moment in &mut self.moments {
+            moment.stamp_ns = moment.stamp_ns.max(reached_ns);
+        }
+        for (_, gap) in &mut self.gaps {
+            gap.from_ns = gap.from_ns.max(reached_ns);
+            gap.to_ns = gap.to_ns.max(reached_ns);
+        }
+        let next_ns = self.moments.get(late).map(|next| next.stamp_ns);
+        let gap = |to_ns| Gap { recording, cpu, from_ns: reached_ns, to_ns };
+        if let Some(next_ns) = next_ns {
+            let place = self.gaps.partition_point(|(at, _)| *at < late);
+            self.gaps.insert(place, (late, gap(next_ns)));
+        }
+        self.tail_gap |= self.last_ns.is_none_or(|last_ns| last_ns < reached_ns);
+        self.gaps.insert(0, (0, gap(reached_ns.saturating_add(1))));
+        self.first_ns = self.first_ns.max(Some(reached_ns));
     }
 }

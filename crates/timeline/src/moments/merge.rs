@@ -9,6 +9,7 @@ use super::decode::MomentBatch;
 use super::{Gap, Moment, MomentPass, MomentSink};
 use crate::Losses;
 use crate::rounds::{Consume, Input, Lanes, in_order};
+use crate::stamps::StreamStamps;
 
 /// What a lane gives.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +40,7 @@ struct Lane {
     cpu: u16,
     /// How far the batches taken go.
     reached_ns: u64,
+    stamps: StreamStamps,
     /// The last batch ended in a loss.
     open_gap: bool,
 }
@@ -161,6 +163,10 @@ impl<S: MomentSink> Consume<MomentBatch> for Merger<'_, S> {
     fn take(&mut self, input: usize, mut batch: MomentBatch) {
         let Some(lane) = self.lanes.get_mut(input) else { return };
         let recording = usize::from(lane.recording);
+        if let Some(step) = lane.stamps.block(lane.cpu.into(), &batch.stamps) {
+            batch.begin_at(lane.recording, lane.cpu, lane.reached_ns);
+            batch.losses.damage.extend(step);
+        }
         if let Some(losses) = self.pass.losses.get_mut(recording) {
             losses.merge(std::mem::take(&mut batch.losses));
         }

@@ -14,5 +14,6 @@ mod nested;
 mod parts;
 mod random;
 mod real;
+mod steps_back;
 mod threads;
 mod turns;
