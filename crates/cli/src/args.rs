@@ -9,6 +9,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use report::events::{Condition, CpuSet};
 
 pub(crate) use lab::{LabArgs, LabVerb};
+pub(crate) use memory::MemoryArgs;
 pub(crate) use page::PageArgs;
 
 use crate::seconds::Seconds;
@@ -25,6 +26,7 @@ pub(crate) mod keys;
 pub(crate) mod lab;
 pub(crate) mod listen;
 pub(crate) mod mark;
+pub(crate) mod memory;
 pub(crate) mod page;
 pub(crate) mod path;
 pub(crate) mod publish;
@@ -115,6 +117,27 @@ pub(crate) enum Verb {
     Man(ManArgs),
 }
 
+impl Verb {
+    /// What a verb that reads recordings may take.
+    pub(crate) fn memory(&self) -> Option<MemoryArgs> {
+        Some(match self {
+            Self::Exits(args) => args.memory,
+            Self::Nested(args) | Self::Info(args) => args.memory,
+            Self::Diff(args) => args.memory,
+            Self::Cpu(args) => args.memory,
+            Self::Boot(args) => args.memory,
+            Self::Calls(args) => args.memory,
+            Self::Events(args) => args.memory,
+            Self::Export(args) => args.memory,
+            Self::Path(args) => args.memory,
+            Self::Hypertrace(args) => args.memory,
+            Self::Align(args) => args.memory,
+            Self::Report(args) => args.memory,
+            _ => return None,
+        })
+    }
+}
+
 impl Cli {
     /// Reads the command line; ends the process with code 2 when it makes no sense.
     pub(crate) fn read() -> Self {
@@ -194,6 +217,8 @@ pub(crate) struct ReportArgs {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
@@ -241,6 +266,8 @@ pub(crate) struct AlignArgs {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
     pub(crate) method: MethodArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -257,6 +284,8 @@ pub(crate) struct ExitsArgs {
     /// Recordings; a guest's own recording names guest functions for --by symbol
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     /// Group exits by these, separated by commas [default: vm,level,reason]
     #[arg(long, value_name = "KEY,…", value_delimiter = ',', hide_default_value = true)]
     pub(crate) by: Vec<ByArg>,
@@ -330,6 +359,8 @@ pub(crate) struct EventsArgs {
     /// Recordings, merged by time
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     /// Only these events: SYSTEM:NAME, NAME or SYSTEM, with * and ?
     #[arg(short, long = "event", value_name = "EVENT")]
     pub(crate) events: Vec<String>,

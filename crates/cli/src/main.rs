@@ -24,9 +24,15 @@ mod recorded;
 mod seconds;
 mod stored_frames;
 
+#[global_allocator]
+static MEMORY: sys::CountedMemory = sys::CountedMemory;
+
 fn main() -> ExitCode {
     // Wrong arguments end in clap with exit code 2.
     let cli = Cli::read();
+    if let Some(memory) = cli.verb.memory() {
+        memory.apply();
+    }
     match whole(run(&cli)) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,

@@ -94,11 +94,17 @@ fn open_file(path: &Path, file: FileMap) -> Result<Recording, OpenError> {
     checked(trace_dat::recording(path, file, dat))
 }
 
-/// Refuses more streams than a number of 16 bits names.
-fn checked(recording: Recording) -> Result<Recording, OpenError> {
+/// Stored pages that are read of all streams before any event is complete, at most: of each, a block.
+const FIRST_BLOCKS_BYTES: usize = 32 << 20;
+
+/// Refuses more streams than a number of 16 bits names; of thousands, each has small blocks.
+fn checked(mut recording: Recording) -> Result<Recording, OpenError> {
     let count = recording.streams.len();
     if count > usize::from(u16::MAX) {
         return Err(OpenError::TooManyStreams { path: recording.path, count });
     }
+    let most_bytes = FIRST_BLOCKS_BYTES / count.max(1);
+    let most_bytes = u32::try_from(most_bytes).unwrap_or(u32::MAX);
+    recording.streams.iter_mut().for_each(|stream| stream.part(most_bytes));
     Ok(recording)
 }

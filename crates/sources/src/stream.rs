@@ -120,6 +120,30 @@ impl Stream {
         self.chunks.get(index).map_or(0, |chunk| u64::from(chunk.stored))
     }
 
+    /// Bytes of the pages that a block says it holds; 0 past the last.
+    #[must_use]
+    pub fn unpacked_len(&self, index: usize) -> u64 {
+        self.chunks.get(index).map_or(0, |chunk| u64::from(chunk.size))
+    }
+
+    /// Parts stored pages into blocks of at most so many bytes, or of a page.
+    pub(crate) fn part(&mut self, most_bytes: u32) {
+        let page = u32::try_from(self.layout.page_size).unwrap_or(u32::MAX).max(1);
+        let step = (most_bytes / page).max(1).saturating_mul(page);
+        let chunks = std::mem::take(&mut self.chunks);
+        for chunk in chunks {
+            if chunk.compression != tracedat::Compression::None || chunk.stored <= step {
+                self.chunks.push(chunk);
+                continue;
+            }
+            for from in (0..chunk.stored).step_by(step as usize) {
+                let size = step.min(chunk.stored - from);
+                let offset = chunk.offset.saturating_add(u64::from(from));
+                self.chunks.push(Chunk { offset, stored: size, size, ..chunk.clone() });
+            }
+        }
+    }
+
     /// Bytes all blocks take in the file.
     #[must_use]
     pub fn stored_len(&self) -> u64 {

@@ -1,5 +1,5 @@
 //! The only crate with unsafe code: file mappings, memory shared with others, sockets between host and
-//! guests, instructions that only a guest has a use for, virtual machines.
+//! guests, instructions that only a guest has a use for, virtual machines, an allocator that counts.
 
 #![allow(unsafe_code, reason = "this crate exists to hold the workspace's unsafe code")]
 
@@ -8,6 +8,7 @@ mod file_map;
 pub mod guest_instructions;
 #[cfg(target_arch = "x86_64")]
 pub mod kvm;
+mod memory;
 mod physical_page;
 mod shared_map;
 mod tap;
@@ -18,6 +19,7 @@ pub mod vsock;
 pub use file_map::{CutShort, FileMap, OpenError, check_mapped_files};
 #[cfg(target_arch = "x86_64")]
 pub use guest_instructions::time_stamp_counter;
+pub use memory::{CountedMemory, bound_memory, memory_in_use};
 pub use physical_page::PhysicalPage;
 pub use shared_map::{Access, SharedMap};
 pub use tap::Tap;

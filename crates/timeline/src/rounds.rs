@@ -20,6 +20,7 @@ mod pair;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
@@ -29,6 +30,18 @@ pub use in_order::{Lanes, in_order};
 
 /// Bytes of pages decoded per round and worker thread, at most (compressed: before decompression).
 const ROUND_BYTES_PER_WORKER: u64 = 2 << 20;
+
+/// Bytes of pages decoded per round, at most, as they are when decompressed: a small chunk may hold any
+/// number of pages. What becomes of a round takes several times as much.
+static ROUND_BYTES: AtomicU64 = AtomicU64::new(16 << 20);
+
+/// Bytes that a round decodes at least, however little memory there is.
+const LEAST_ROUND_BYTES: u64 = 1 << 20;
+
+/// Lets this process take so much memory: less is read ahead if that is little, more if it is much.
+pub fn fit_into_memory(bytes: u64) {
+    ROUND_BYTES.store((bytes / 16).max(LEAST_ROUND_BYTES), Relaxed);
+}
 
 /// One stream to read, and the recording it belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -192,14 +205,18 @@ impl<'r> Rounds<'r> {
         let mut behind: BinaryHeap<_> =
             unread.map(|(at, one)| Reverse((one.reached_ns.unwrap_or(0), at))).collect();
         let (mut plan, mut left) = (Vec::new(), self.budget);
-        while left > 0 {
+        let mut left_unpacked = ROUND_BYTES.load(Relaxed);
+        while left > 0 && left_unpacked > 0 {
             let Some(Reverse((expected_ns, at))) = behind.pop() else { break };
             let (Some(progress), Some(input)) = (self.progress.get_mut(at), self.inputs.get(at))
             else {
                 continue;
             };
             plan.push((at, progress.next_block));
-            left = left.saturating_sub(input.stream.block_len(progress.next_block).max(1));
+            let stream = input.stream;
+            left = left.saturating_sub(stream.block_len(progress.next_block).max(1));
+            let unpacked = stream.unpacked_len(progress.next_block);
+            left_unpacked = left_unpacked.saturating_sub(unpacked);
             progress.next_block += 1;
             progress.planned += 1;
             if !progress.is_done() {

@@ -41,8 +41,9 @@ impl CpuData {
     }
 }
 
-/// Largest chunk taken for real; trace-cmd writes chunks of ten pages.
-const MOST_IN_CHUNK: u32 = 64 << 20;
+/// Largest chunk taken for real; trace-cmd writes chunks of ten pages, which are 64 KiB at most on all
+/// architectures unless the buffer's own were made larger.
+const MOST_IN_CHUNK: u32 = 8 << 20;
 /// Size of the chunks that uncompressed data are parted into, unless pages are larger.
 const STORED_CHUNK: u32 = 256 << 10;
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{MethodArgs, OutputArgs};
+use crate::args::memory::MemoryArgs;
 
 /// Arguments of `boot`.
 #[derive(Debug, Args)]
@@ -21,6 +22,8 @@ pub(crate) struct BootArgs {
     /// Recordings of a host and its guests, or sessions
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     /// The boot is over at the first mark that has this text in it [default: at the first mark]
     #[arg(long, value_name = "TEXT")]
     pub(crate) until: Option<String>,

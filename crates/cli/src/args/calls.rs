@@ -8,6 +8,7 @@ use report::CallSort;
 
 use super::OutputArgs;
 use super::hypertrace::{NUMBER, number};
+use crate::args::memory::MemoryArgs;
 
 /// Arguments of `calls`.
 #[derive(Debug, Args)]
@@ -25,6 +26,8 @@ pub(crate) struct CallsArgs {
     /// Recordings or sessions, also of hosts whose guests' modules told of functions
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     /// Sort functions by this; those of the function tracer, which has no times, by count
     #[arg(long, value_name = "KEY", default_value = "self")]
     pub(crate) sort: SortArg,

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use report::CpuBy;
 
 use super::{MethodArgs, OutputArgs};
+use crate::args::memory::MemoryArgs;
 
 /// Arguments of `cpu`.
 #[derive(Debug, Args)]
@@ -19,6 +20,8 @@ pub(crate) struct CpuArgs {
     /// Recordings of a host and its guests, or sessions
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     /// Show the use by these, separated by commas; CSV has the first [default: vcpu,thread]
     #[arg(long, value_name = "KEY,…", value_delimiter = ',', hide_default_value = true)]
     pub(crate) by: Vec<CpuByArg>,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use analyses::diff::{Condition, QUESTIONS, Question};
 use clap::Args;
 
-use super::OutputArgs;
+use super::{MemoryArgs, OutputArgs};
 
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
@@ -56,6 +56,8 @@ pub(crate) struct DiffArgs {
     /// --fail-if goes by the numbers alone, even where chance may have made the change
     #[arg(long, requires = "fail_if")]
     pub(crate) fail_on_estimate: bool,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use report::events::CpuSet;
 
 use super::MethodArgs;
+use crate::args::memory::MemoryArgs;
 use crate::seconds::Seconds;
 
 /// What files are written for.
@@ -47,6 +48,8 @@ pub(crate) struct ExportArgs {
     /// Recordings of a host and its guests, or sessions
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     /// What to write
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: ExportFormatArg,

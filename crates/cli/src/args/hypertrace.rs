@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::EventsFormatArg;
+use crate::args::memory::MemoryArgs;
 
 /// Arguments of `hypertrace`.
 #[derive(Debug, Args)]
@@ -20,6 +21,8 @@ pub(crate) struct HypertraceArgs {
     /// guest-NAME.hypertrace, such files alone, or the memory of a guest whose module has channel=shm
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     /// The hypercall's number, as the guest's module was told; marks have the next one
     #[arg(long, value_name = "N", default_value = NUMBER, value_parser = number)]
     pub(crate) number: u64,

@@ -6,6 +6,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory};
 
 use super::{Cli, MethodArgs};
+use crate::args::memory::MemoryArgs;
 
 /// Arguments of `report`.
 #[derive(Debug, Args)]
@@ -20,6 +21,8 @@ pub(crate) struct PageArgs {
     /// Recordings of a host and its guests, or sessions
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     /// Write the page to this file [default: standard output, unless that is a terminal]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

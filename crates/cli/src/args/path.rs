@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{MethodArgs, OutputArgs};
+use crate::args::memory::MemoryArgs;
 
 /// Arguments of `path`.
 #[derive(Debug, Args)]
@@ -19,6 +20,8 @@ pub(crate) struct PathArgs {
     /// Recordings of a host and its guests, or sessions
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     /// Paths begin with this event [default: with accesses of guests, and with what comes in]
     #[arg(long, value_name = "EVENT")]
     pub(crate) start: Option<String>,
