@@ -107,7 +107,8 @@ fn zlib(input: &[u8], declared: usize, out: &mut Vec<u8>) -> Result<usize, Strin
         let (taken, given) = (place(inflate.total_in()), place(inflate.total_out()));
         let rest = input.get(taken..).unwrap_or_default();
         let space = out.get_mut(given..).unwrap_or_default();
-        let status = inflate.decompress(rest, space, FlushDecompress::Finish);
+        // `Finish` would have to give all at once: a second call with more room fails.
+        let status = inflate.decompress(rest, space, FlushDecompress::None);
         let status = status.map_err(|error| format!("zlib: {error}"))?;
         let now_given = place(inflate.total_out());
         if status == Status::StreamEnd {
