@@ -86,6 +86,7 @@ test: tools
 	$(XTASK) fixtures
 	$(XTASK) page
 	$(XTASK) bpf
+	$(XTASK) limits
 	.ci/deny offline
 	@$(MAKE) --no-print-directory test-page
 	cargo clippy --locked --workspace --all-targets -- -D warnings

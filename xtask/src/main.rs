@@ -7,6 +7,7 @@ mod bpf;
 mod compare;
 mod fixtures;
 mod layers;
+mod limits;
 mod page;
 mod repository;
 mod source_rules;
@@ -34,6 +35,12 @@ enum Chore {
     Page,
     /// Check that the programs in bpf/ were built from what is there.
     Bpf,
+    /// Check that docs/limits.md has every limit of the code.
+    Limits {
+        /// Write the table anew in place of checking it.
+        #[arg(long)]
+        write: bool,
+    },
     /// Make a recording of any size out of a real one by repeating it.
     Amplify(amplify::Arguments),
     /// Measure Hyperscope, trace-cmd and cat on the same recordings.
@@ -54,6 +61,7 @@ fn main() -> ExitCode {
         Chore::Fixtures => fixtures::check(),
         Chore::Page => page::check(),
         Chore::Bpf => bpf::check(),
+        Chore::Limits { write } => limits::check(write),
         Chore::Amplify(arguments) => amplify::run(&arguments),
         Chore::Compare(arguments) => compare::run(&arguments),
         Chore::Measure(arguments) => compare::measure_self(&arguments),

@@ -33,14 +33,14 @@ const ROUND_BYTES_PER_WORKER: u64 = 2 << 20;
 
 /// Bytes of pages decoded per round, at most, as they are when decompressed: a small chunk may hold any
 /// number of pages. What becomes of a round takes several times as much.
-static ROUND_BYTES: AtomicU64 = AtomicU64::new(16 << 20);
+static ROUND_BYTES: AtomicU64 = AtomicU64::new(8 << 20);
 
 /// Bytes that a round decodes at least, however little memory there is.
 const LEAST_ROUND_BYTES: u64 = 1 << 20;
 
 /// Lets this process take so much memory: less is read ahead if that is little, more if it is much.
 pub fn fit_into_memory(bytes: u64) {
-    ROUND_BYTES.store((bytes / 16).max(LEAST_ROUND_BYTES), Relaxed);
+    ROUND_BYTES.store((bytes / 32).max(LEAST_ROUND_BYTES), Relaxed);
 }
 
 /// One stream to read, and the recording it belongs to.
