@@ -50,7 +50,7 @@ impl StampOrder {
     /// Judges the next page, which goes from `begin` to `end`; `ran_back` if its clock ran back
     /// between. `next` is the stamp of the page behind it, if that is known.
     pub fn page(&mut self, begin: u64, end: u64, ran_back: bool, next: Option<u64>) -> PageTime {
-        let before = std::mem::replace(&mut self.ended, Some(end));
+        let before = self.ended.replace(end);
         let stepped = |from: u64, to: u64| (to < from).then_some(StepBack { from, to });
         if let Some(reached) = self.reached.filter(|&reached| begin < reached) {
             return PageTime::OutOfOrder(stepped(before.unwrap_or(reached), begin));
@@ -104,6 +104,6 @@ mod tests {
     fn pages_that_are_there_twice_are_one_step() {
         let once = [(1, 5), (5, 8), (8, 9)];
         let twice: Vec<_> = once.iter().chain(&once).copied().collect();
-        assert_eq!(judge(&twice), (vec![3, 4, 5], 1).clone());
+        assert_eq!(judge(&twice), (vec![3, 4, 5], 1));
     }
 }

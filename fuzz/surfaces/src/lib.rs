@@ -15,6 +15,7 @@ pub mod page;
 pub mod print_fmt;
 mod printing;
 pub mod recording;
+pub mod sections;
 pub mod seeds;
 pub mod shared_memory;
 pub mod spans;
@@ -29,11 +30,12 @@ use std::time::{Duration, Instant};
 pub type Run = fn(&[u8]);
 
 /// All surfaces by name: that of their fuzz target and of the folders of their seeds and crashes.
-pub const ALL: [(&str, Run); 13] = [
+pub const ALL: [(&str, Run); 14] = [
     ("page", page::run),
     ("trace_dat", trace_dat::run),
     ("recording", recording::run),
     ("timeline", timeline::run),
+    ("sections", sections::run),
     ("format", format::run),
     ("print_fmt", print_fmt::run),
     ("symbols", symbols::run),

@@ -13,7 +13,7 @@ use tracedat::{
     BufferSpec, ChunkReader, Compression, Contents, Header, TraceDat, TraceDatWriter, Version, id,
 };
 
-use crate::{agent, collected, print_fmt, timeline, trace_cmd};
+use crate::{agent, collected, print_fmt, sections, timeline, trace_cmd};
 
 /// An input of a surface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +56,9 @@ pub fn all(recordings: &[(String, Vec<u8>)]) -> io::Result<Vec<Seed>> {
     }
     for (name, bytes) in agent::streams() {
         seeds.push(Seed { surface: "agent", name, bytes });
+    }
+    for (name, bytes) in sections::inputs() {
+        seeds.push(Seed { surface: "sections", name, bytes });
     }
     for (name, bytes) in collected::files() {
         seeds.push(Seed { surface: "collected", name, bytes });

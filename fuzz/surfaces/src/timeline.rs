@@ -33,6 +33,11 @@ pub fn run(story: &[u8]) {
     assert!(contents.is_some_and(|contents| contents.events_lost() == told.lost), "of {told:?}");
 }
 
+/// The recording that a story makes.
+pub(crate) fn file_of(story: &[u8]) -> Vec<u8> {
+    tell(story).0
+}
+
 /// What was put into the recording.
 #[derive(Debug, Default)]
 struct Told {

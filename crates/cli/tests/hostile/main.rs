@@ -6,6 +6,7 @@
 #[path = "../record/agent.rs"]
 #[allow(dead_code, reason = "each test binary uses a part")]
 mod agent;
+mod bombs;
 mod connections;
 mod extent;
 mod failing_disk;
@@ -13,6 +14,7 @@ mod identities;
 #[cfg(target_arch = "x86_64")]
 mod kills;
 mod marks;
+mod mutated_files;
 mod neighbours;
 mod played_agent;
 mod stalling_guests;

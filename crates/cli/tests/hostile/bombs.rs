@@ -1,0 +1,158 @@
+//! Small files that say they are large: each verb stays within its memory, or says that it can't.
+
+use std::fs;
+use std::io::{Cursor, Read};
+
+use abi::{Abi, ByteOrder, LongSize};
+use tempfile::TempDir;
+use testkit::{KernelFormats, Machine, PageBuilder};
+use tracedat::{
+    BufferSpec, Compression, Contents, EventFormat, Formats, Header, TraceDatWriter, Version,
+};
+
+use crate::extent::extent;
+use crate::mutated_files::{VERBS, fault, run};
+
+const ABI: Abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };
+
+/// A recording of a kernel made for tests with these pages on each CPU.
+fn file(
+    formats: &KernelFormats,
+    compression: Compression,
+    page_size: usize,
+    cpus: Vec<Box<dyn Read>>,
+) -> Vec<u8> {
+    let events = formats.systems().into_iter().flat_map(|(system, texts)| {
+        texts.into_iter().map(move |text| EventFormat { system: system.into(), text })
+    });
+    let page_size = u32::try_from(page_size).unwrap();
+    let contents = Contents {
+        header: Header {
+            version: Version::V7,
+            order: ABI.order,
+            user_long: ABI.long,
+            page_size,
+            compression,
+            compression_version: String::new(),
+        },
+        formats: Formats {
+            header_page: formats.header_page(page_size as usize),
+            header_event: String::new(),
+            ftrace: Vec::new(),
+            events: events.collect(),
+        },
+        kallsyms: Vec::new(),
+        printk: Vec::new(),
+        cmdlines: Vec::new(),
+        options: Vec::new(),
+        cpus: u32::try_from(cpus.len()).unwrap(),
+        buffers: vec![BufferSpec { name: String::new(), clock: "local".to_owned(), page_size }],
+    };
+    let mut writer = TraceDatWriter::new(Cursor::new(Vec::new()), &contents).unwrap();
+    for (cpu, pages) in (0..).zip(cpus) {
+        writer.write_cpu("", cpu, pages).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+/// A page full of one event, all of one moment.
+fn full_page(page_size: usize, stamp: u64, event: &[u8]) -> Vec<u8> {
+    let mut page = PageBuilder::new(ABI, page_size, stamp);
+    while page.room() >= PageBuilder::event_size(event.len()) {
+        page.event(0, event);
+    }
+    page.build().bytes
+}
+
+/// The same bytes again and again: pages whose times don't run back.
+fn again(page: Vec<u8>, times: u64) -> Box<dyn Read> {
+    let len = page.len() as u64 * times;
+    struct Again(Vec<u8>, usize);
+    impl Read for Again {
+        fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+            let from = &self.0[self.1..];
+            let count = from.len().min(to.len());
+            to[..count].copy_from_slice(&from[..count]);
+            self.1 = (self.1 + count) % self.0.len();
+            Ok(count)
+        }
+    }
+    Box::new(Again(page, 0).take(len))
+}
+
+fn bombs() -> Vec<(&'static str, Vec<u8>)> {
+    let formats = KernelFormats::new(Machine::X86, ABI);
+    let entry = formats.event("kvm_entry").pid(7).set("vcpu_id", 0).build();
+    let exit = formats.event("kvm_exit").pid(7).build();
+    let switch = formats.event("sched_switch").pid(7).set("next_pid", 7).build();
+    let (pages, cpus) = (extent(1_600, 100_000), extent(60, 8_000));
+    let packed = |event: &[u8], size, pages, how| {
+        file(&formats, how, size, vec![again(full_page(size, 1000, event), pages)])
+    };
+    let thin = |cpu: u64| -> Box<dyn Read> {
+        let page =
+            full_page(65_536, 1000 + cpu, if cpu.is_multiple_of(2) { &exit } else { &switch });
+        again(page, 4)
+    };
+    vec![
+        ("small chunks, zstd", packed(&entry, 4096, pages, Compression::Zstd)),
+        ("large chunks, zstd", packed(&switch, 65_536, pages / 16, Compression::Zstd)),
+        ("large chunks, zlib", packed(&exit, 65_536, pages / 16, Compression::Zlib)),
+        ("huge chunks, zstd", packed(&switch, 512 << 10, pages / 16, Compression::Zstd)),
+        ("many CPUs", file(&formats, Compression::Zstd, 65_536, (0..cpus).map(thin).collect())),
+    ]
+}
+
+#[test]
+fn small_files_that_grow_stay_within_their_memory() {
+    let folder = TempDir::new().unwrap();
+    let mut faults = Vec::new();
+    let sample =
+        ["info {}", "exits {}", "cpu {}", "events --format jsonl {}", "report {} -o {out}"];
+    for (name, bytes) in bombs() {
+        let path = folder.path().join("bomb.dat");
+        fs::write(&path, &bytes).unwrap();
+        for verb in extent(&sample[..], &VERBS[..]) {
+            let ended = run(verb, &path, folder.path());
+            let (peak, took) = (ended.peak_kib >> 10, ended.took.as_secs());
+            let code = ended.code;
+            println!(
+                "{name}, {} KB: {verb}: {peak} MiB, {took} s, code {code:?}",
+                bytes.len() >> 10
+            );
+            faults.extend(fault(&ended).map(|fault| format!("{name}, {verb}: {fault}")));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// A chunk that is far smaller packed is read whole all the same.
+#[test]
+fn chunks_that_compress_well_are_read() {
+    let folder = TempDir::new().unwrap();
+    let formats = KernelFormats::new(Machine::X86, ABI);
+    let exit = formats.event("kvm_exit").pid(7).build();
+    let page = full_page(65_536, 1000, &exit);
+    let path = folder.path().join("well.dat");
+    for how in [Compression::Zlib, Compression::Zstd] {
+        fs::write(&path, file(&formats, how, 65_536, vec![again(page.clone(), 30)])).unwrap();
+        let ended = run("info --format json {}", &path, folder.path());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let told = fs::read_to_string(folder.path().join("table")).unwrap();
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let count = told["files"][0]["events"]["kvm:kvm_exit"].as_u64().unwrap_or(0);
+        assert!(count > 30_000, "{count} events: {told}");
+        assert_eq!(told["files"][0]["losses"]["pages_damaged"], 0, "{told}");
+    }
+}
+
+#[test]
+fn beyond_its_memory_a_verb_ends_with_a_sentence() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("bomb.dat");
+    fs::write(&path, &bombs().remove(0).1).unwrap();
+    let ended = run("events --max-memory 16M {}", &path, folder.path());
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.said.contains("--max-memory 16M"), "{ended:?}");
+    assert!(ended.peak_kib <= 16 << 10, "{ended:?}");
+}

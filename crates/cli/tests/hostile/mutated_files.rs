@@ -1,0 +1,166 @@
+//! Damaged recordings, and small files that grow: every verb that reads ends soon, with a code of its
+//! own, and within its memory.
+
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use surfaces::sections::Sound;
+use tempfile::TempDir;
+use testkit::Random;
+
+use crate::extent::extent;
+
+/// What the shell lets a verb map, in KiB.
+const MOST_VIRTUAL_KIB: u64 = 3_000_000;
+const LIMIT: Duration = Duration::from_secs(20);
+/// What a verb may take by default, and what the kernel counts beside: libraries, stacks.
+pub(crate) const MOST_ANONYMOUS_KIB: u64 = 256 << 10;
+const SEED: u64 = 0x0F11_E5ED;
+
+/// Verbs that read, each with its arguments; `{}` is the file, `{out}` a file to write.
+pub(crate) const VERBS: [&str; 22] = [
+    "info {}",
+    "info --format json {}",
+    "exits {}",
+    "exits --by reason,msr,port --format json {}",
+    "nested {}",
+    "cpu {}",
+    "path {}",
+    "align {} {}",
+    "events {}",
+    "events --format jsonl {}",
+    "events --format csv {}",
+    "events --raw {}",
+    "report {} -o {out}",
+    "export --to perfetto -o {out} {}",
+    "export --to firefox -o {out} {}",
+    "export --to chrome -o {out} {}",
+    "export --to jsonl -o {out} {}",
+    "export --to trace.dat -o {out} {}",
+    "boot {}",
+    "calls {}",
+    "hypertrace {}",
+    "diff {} {}",
+];
+
+/// How a verb ended, and the most anonymous memory that it was seen with.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) said: String,
+    pub(crate) peak_kib: u64,
+    pub(crate) took: Duration,
+}
+
+/// Runs a verb on a file.
+pub(crate) fn run(verb: &str, file: &Path, folder: &Path) -> Ended {
+    let (out, messages) = (folder.join("out"), folder.join("messages"));
+    let arguments = verb.split(' ').map(|word| match word {
+        "{}" => file.to_owned(),
+        "{out}" => out.clone(),
+        word => PathBuf::from(word),
+    });
+    let began = Instant::now();
+    let mut child = Command::new("sh")
+        .args(["-c", &format!("ulimit -v {MOST_VIRTUAL_KIB}; ulimit -c 0; exec \"$0\" \"$@\"")])
+        .arg(env!("CARGO_BIN_EXE_hyperscope"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(File::create(folder.join("table")).unwrap())
+        .stderr(File::create(&messages).unwrap())
+        .spawn()
+        .unwrap();
+    let status_of = PathBuf::from(format!("/proc/{}/status", child.id()));
+    let (mut peak_kib, mut pause) = (0, Duration::from_millis(1));
+    let status = loop {
+        peak_kib = peak_kib.max(anonymous_kib(&status_of));
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if began.elapsed() > LIMIT * extent(4, 1) {
+            child.kill().unwrap();
+            break child.wait().unwrap();
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(8));
+    };
+    let said = String::from_utf8_lossy(&fs::read(&messages).unwrap()).into_owned();
+    let code = status.code().filter(|_| status.signal().is_none());
+    let _ = fs::remove_file(&out);
+    Ended { code, said, peak_kib, took: began.elapsed() }
+}
+
+fn anonymous_kib(status: &Path) -> u64 {
+    let text = fs::read_to_string(status).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// What is wrong with how a verb ended, if anything is.
+pub(crate) fn fault(ended: &Ended) -> Option<String> {
+    let in_order = matches!(ended.code, Some(0..=3)) && !ended.said.contains("panicked");
+    let told =
+        ended.code == Some(0) || ended.said.starts_with("hyperscope: ") || ended.code == Some(3);
+    let within = ended.peak_kib <= MOST_ANONYMOUS_KIB;
+    (!in_order || !told && ended.code != Some(2) || !within).then(|| format!("{ended:?}"))
+}
+
+/// Bundled recordings of some hundreds of kilobytes at most.
+fn sound_files() -> Vec<Sound> {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    let mut files = Vec::new();
+    for folder in ["arm64", "x86-svm", "x86-vmx"] {
+        for entry in fs::read_dir(fixtures.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let len = fs::metadata(&path).unwrap().len();
+            if path.extension().is_some_and(|kind| kind == "dat") && len < 2 << 20 {
+                let name = path.file_name().unwrap().to_string_lossy().into_owned();
+                files.extend(Sound::find(name, fs::read(&path).unwrap()));
+            }
+        }
+    }
+    files.sort_by(|one, other| one.name.cmp(&other.name));
+    files
+}
+
+#[test]
+fn no_damage_to_a_file_makes_a_verb_crash_or_hang() {
+    let (files, verbs_each) = (extent(8, 20_000), 4);
+    println!("{files} damaged files, {verbs_each} verbs each, seed {SEED:#x}");
+    let sound = sound_files();
+    assert!(sound.len() > 3, "the bundled recordings are missing");
+    let (next, faults) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        let folder = TempDir::new().unwrap();
+        loop {
+            let number = next.fetch_add(1, Relaxed);
+            if number >= files || faults.lock().unwrap().len() > 20 {
+                break;
+            }
+            let mut random = Random(SEED ^ (number as u64 + 1) << 20);
+            let (bytes, done) = sound[number % sound.len()].damaged(&mut random);
+            let file = folder.path().join("damaged.dat");
+            fs::write(&file, bytes).unwrap();
+            for at in 0..verbs_each {
+                let verb = VERBS[(number * verbs_each + at) % VERBS.len()];
+                if let Some(fault) = fault(&run(verb, &file, folder.path())) {
+                    let kept = std::env::temp_dir().join(format!("damaged-{number}.dat"));
+                    let _ = fs::copy(&file, &kept);
+                    let kept = kept.display();
+                    faults
+                        .lock()
+                        .unwrap()
+                        .push(format!("{number} ({kept}), {verb}: {done}: {fault}"));
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(work))));
+    let faults = faults.into_inner().unwrap();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
