@@ -125,7 +125,7 @@ fn no_damaged_stamp_gives_a_vcpu_more_time_than_there_was() {
                 2 => file[page + random.below(7) as usize] ^= 1 << random.below(8),
                 _ => {
                     // A time extend or an absolute stamp, as its type says, in place of an event.
-                    let word = random.below(1 << 32) as u32 & !31 | 30 + random.below(2) as u32;
+                    let word = (random.below(1 << 32) as u32 & !31) | (30 + random.below(2) as u32);
                     file[page + 16..page + 20].copy_from_slice(&word.to_le_bytes());
                     let high = random.below(1 << 12) as u32;
                     file[page + 20..page + 24].copy_from_slice(&high.to_le_bytes());
