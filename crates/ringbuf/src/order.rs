@@ -71,6 +71,7 @@ impl StampOrder {
 }
 
 #[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "small numbers of a test")]
 mod tests {
     use super::*;
 
