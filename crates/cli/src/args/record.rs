@@ -96,7 +96,7 @@ pub(crate) struct RecordArgs {
     /// [default: no limit but the disk]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) quota: Option<u64>,
-    /// Keep so much of each guest's pages and texts at most [default: 16G]
+    /// Keep so much of each guest's pages at most [default: 16G]
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "guests")]
     pub(crate) guest_quota: Option<u64>,
     /// Wait so long for guests to send the rest after the end; what is missing then is counted
