@@ -87,6 +87,7 @@ test: tools
 	$(XTASK) page
 	$(XTASK) bpf
 	$(XTASK) limits
+	$(XTASK) promises
 	.ci/deny offline
 	@$(MAKE) --no-print-directory test-page
 	cargo clippy --locked --workspace --all-targets -- -D warnings

@@ -9,6 +9,7 @@ mod fixtures;
 mod layers;
 mod limits;
 mod page;
+mod promises;
 mod repository;
 mod source_rules;
 
@@ -41,6 +42,8 @@ enum Chore {
         #[arg(long)]
         write: bool,
     },
+    /// Check that each promise of docs/specification.md names tests that exist.
+    Promises,
     /// Make a recording of any size out of a real one by repeating it.
     Amplify(amplify::Arguments),
     /// Measure Hyperscope, trace-cmd and cat on the same recordings.
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Chore::Page => page::check(),
         Chore::Bpf => bpf::check(),
         Chore::Limits { write } => limits::check(write),
+        Chore::Promises => promises::check(),
         Chore::Amplify(arguments) => amplify::run(&arguments),
         Chore::Compare(arguments) => compare::run(&arguments),
         Chore::Measure(arguments) => compare::measure_self(&arguments),
