@@ -197,7 +197,7 @@ fn a_bomb_in_a_chunk_is_not_unpacked() {
     assert_eq!(chunks.size(), 0);
     let read = tracedat::ChunkReader::new().read(&bomb, &chunks.list[0]).unwrap_err();
     assert!(read.what.contains("not plausible"), "what it held is known to be missing: {read}");
-    bomb[size..size + 4].copy_from_slice(&(64_u32 << 20).to_le_bytes());
+    bomb[size..size + 4].copy_from_slice(&(8_u32 << 20).to_le_bytes());
     let chunks = cpu.chunks(&bomb);
     let read = tracedat::ChunkReader::new().read(&bomb, &chunks.list[0]).unwrap_err();
     assert!(read.what.contains("were declared"), "{read}");
