@@ -1,14 +1,17 @@
 //! Sockets that wait for the other side, and connections to such.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Mode, fchmod};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+};
 use sys::vsock;
 
 use crate::address::{GuestAddress, HostAddress};
@@ -16,6 +19,9 @@ use crate::peer::Peer;
 use crate::ports;
 use crate::stream::Stream;
 use crate::tls::{self, Acceptor, Keys};
+
+/// Connections that wait to be taken, as for the standard library's listeners.
+const BACKLOG: i32 = 128;
 
 /// A socket that waits for the other side.
 #[derive(Debug)]
@@ -57,10 +63,14 @@ impl Listener {
         if ports::connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused) {
             fs::remove_file(path)?;
         }
-        let listener = UnixListener::bind(path)?;
-        // Whoever may connect may record this machine.
-        fs::set_permissions(path, Permissions::from_mode(0o600))?;
-        Ok(Self::Unix(listener))
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        // Whoever may connect may record this machine. The name gets the permissions that the socket
+        // has (unix_bind_bsd() of net/unix/af_unix.c): it is open to others at no time.
+        fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+        bind(&socket, &SocketAddrUnix::new(path)?)?;
+        listen(&socket, BACKLOG)?;
+        Ok(Self::Unix(socket.into()))
     }
 
     /// Listens where a guest's agent is told to; None where it does not listen.
@@ -203,4 +213,24 @@ fn connect_tcp(to: &str, timeout: Duration) -> io::Result<TcpStream> {
         }
     }
     Err(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn nobody_else_connects_to_a_unix_socket() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("socket");
+        let listener = Listener::unix(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        UnixStream::connect(&path).unwrap();
+        listener.accept().unwrap();
+        // Nobody listens any more: the name can be had again.
+        drop(listener);
+        Listener::unix(&path).unwrap();
+    }
 }

@@ -24,6 +24,12 @@ impl Modes {
         (bits & !0o044 == 0o600).then_some(Self { files: bits })
     }
 
+    /// The permissions of files.
+    #[must_use]
+    pub fn file_bits(self) -> u32 {
+        self.files
+    }
+
     pub(crate) fn file(self) -> Mode {
         Mode::from_raw_mode(self.files)
     }

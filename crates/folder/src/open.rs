@@ -291,6 +291,12 @@ impl Folder {
         &self.0.path
     }
 
+    /// The permissions of what is made in it.
+    #[must_use]
+    pub fn modes(&self) -> Modes {
+        self.0.modes
+    }
+
     /// The numbers of its filesystem and of itself in there: no other folder has both.
     ///
     /// # Errors

@@ -1,62 +1,195 @@
-//! What a recorder leaves that was killed, and how it is finished.
+//! What a recorder leaves that was killed, and how it is finished: by its guard, else by the recorder
+//! that starts next.
 
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use folder::{Folder, Modes};
-use tracefs::{CpuStats, Instance, Probes, RawPages, Tracefs, page_size};
+use tracefs::{Clock, CpuStats, Instance, LeftOver, RawPages, Texts, Tracefs, page_size};
 
 use crate::error::{RecordError, Result};
 use crate::pages_folder::pages;
 use crate::pump::{Pump, stop_signal};
 use crate::quota::Quota;
-use crate::recording::FOLDER;
-use crate::session_folder::SessionFolder;
+use crate::session_folder::{PAGES_FOLDER, SessionFolder};
 
-/// Whether this system lets this user trace.
-///
-/// # Errors
-/// Why not.
-pub fn check_access() -> Result<()> {
-    Ok(Tracefs::find().map(drop)?)
+/// What came of what a recorder left that was killed.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its process id.
+    pub pid: u32,
+    /// Where its last events are: its session, or a new folder where that is not to be had.
+    pub saved: PathBuf,
+    /// Bytes of pages that were still in the kernel; or why they are still there.
+    pub result: Result<u64>,
 }
 
-/// Finishes what the recorder with this process id left, once it is gone: what is still in the
-/// kernel's buffers goes to the session's folder, if it has one, which can be read as it is then; its
-/// instance and its probes go.
+/// Folders of one recorder's rest, at most.
+const MOST_FOLDERS: u32 = 100;
+/// The number that the first process id namespace has in all kernels (`PROC_PID_INIT_INO`).
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+
+/// Finishes what recorders left that were killed together with their guards. What is still in the
+/// kernel goes to their sessions; where one is gone or not this user's, to a new folder in `beside`.
+/// Instances and probes go, but those whose events can't be written anywhere.
 ///
 /// # Errors
-/// When the rest can't be written. The instance is gone all the same.
-pub fn clean_up(pid: u32, session: Option<&Path>) -> Result<()> {
+/// When this system does not let this user trace.
+pub fn finish_left_overs(beside: &Path) -> Result<Vec<Finished>> {
     let tracefs = Tracefs::find()?;
-    let Some(instance) = Instance::of(&tracefs, pid) else { return Ok(()) };
-    let session = session.and_then(|path| SessionFolder::take_over(path, Modes::default()).ok());
-    // Else it wrote no pages, or somebody has taken them away.
-    let folder = session.as_ref().and_then(|session| session.existing_subfolder(FOLDER).ok());
-    let Some(folder) = folder else {
-        drop(instance);
-        Probes::remove_of(tracefs.root(), pid);
-        return Ok(());
-    };
-    let drained = drain(&instance, &folder);
-    let cmdlines = fs::read(tracefs.root().join("saved_cmdlines")).unwrap_or_default();
-    let named = folder.write_anew("saved_cmdlines", &cmdlines);
-    drop(instance);
-    Probes::remove_of(tracefs.root(), pid);
-    session.iter().for_each(SessionFolder::give_back);
-    drained.and_then(|()| named.map_err(RecordError::io("write", folder.path())))
+    let left = LeftOver::all(&tracefs)?;
+    Ok(left.into_iter().filter_map(|left| finish(&tracefs, left, Some(beside))).collect())
 }
 
-/// Moves what is left in the buffers to the files of their CPUs.
-fn drain(instance: &Instance, folder: &Folder) -> Result<()> {
+/// Finishes what the recorder with this process id left, once it is gone: this waits for that.
+///
+/// # Errors
+/// When what is still in the kernel can't be written. It stays there for the recorder that starts
+/// next.
+pub fn clean_up(pid: u32) -> Result<()> {
+    let tracefs = Tracefs::find()?;
+    let finished = LeftOver::of(pid)?.and_then(|left| finish(&tracefs, left, None));
+    finished.map_or(Ok(()), |finished| finished.result.map(drop))
+}
+
+fn finish(tracefs: &Tracefs, left: LeftOver, beside: Option<&Path>) -> Option<Finished> {
+    if !left.is_noted() && (left.is_in_use() || !is_first_namespace()) {
+        // An earlier version's, or one of another namespace that may well live.
+        return None;
+    }
+    let pid = left.pid();
+    let own = left.session().and_then(|note| Some((note, SessionFolder::take_over(note).ok()?)));
+    let instance = left.instance(tracefs);
+    let finished = instance.and_then(|instance| {
+        let rest = Rest { tracefs, instance, pid };
+        match &own {
+            Some((_, session)) => rest.save_in(session),
+            None if left.session().is_none() && left.is_noted() => None,
+            None => {
+                let above = left.session().and_then(|note| note.path.parent());
+                rest.save_in_new([above, beside].into_iter().flatten())
+            }
+        }
+    });
+    if let Some((note, session)) = own {
+        session.give_back();
+        // Who can't have it asks root.
+        let _ = note.owner.map(|(user, group)| session.give_to(user, group));
+    }
+    if finished.as_ref().is_none_or(|finished| finished.result.is_ok()) {
+        left.remove(tracefs);
+    }
+    finished
+}
+
+/// From another namespace's inside nobody sees whether a process outside lives.
+fn is_first_namespace() -> bool {
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link == Path::new(FIRST_NAMESPACE))
+}
+
+/// What is still in the kernel.
+struct Rest<'t> {
+    tracefs: &'t Tracefs,
+    instance: Instance,
+    pid: u32,
+}
+
+impl Rest<'_> {
+    /// Saves it where the recorder wrote its pages. Without that folder it recorded nothing yet, or
+    /// had all of it.
+    fn save_in(self, session: &SessionFolder) -> Option<Finished> {
+        let folder = session.existing_subfolder(PAGES_FOLDER).ok()?;
+        Some(self.save(session.path().to_owned(), |_| Ok(folder)))
+    }
+
+    /// Saves it in a new folder, with what makes it readable, in the first place where one can be made.
+    fn save_in_new<'p>(self, places: impl Iterator<Item = &'p Path>) -> Option<Finished> {
+        self.instance.set("tracing_on", "0").ok()?;
+        if !self.holds_events() {
+            return None;
+        }
+        let name = format!("recovered-{}", self.pid);
+        let mut made = Err(io::ErrorKind::NotFound.into());
+        let mut at = PathBuf::from(&name);
+        for place in places {
+            made = new_folder(place, &name);
+            at = place.join(&name);
+            if made.is_ok() {
+                break;
+            }
+        }
+        let at = made.as_ref().map_or(at, |folder| folder.path().to_owned());
+        Some(self.save(at.clone(), |rest| {
+            let folder = made.and_then(|session| session.subfolder(PAGES_FOLDER));
+            let folder = folder.map_err(RecordError::io("make", &at))?;
+            rest.write_texts(&folder)?;
+            Ok(folder)
+        }))
+    }
+
+    fn holds_events(&self) -> bool {
+        let cpus = self.instance.cpus().unwrap_or_default();
+        cpus.iter().any(|&cpu| {
+            CpuStats::now(&self.instance, cpu).is_ok_and(|(stats, _)| stats.entries > 0)
+        })
+    }
+
+    fn write_texts(&self, folder: &Folder) -> Result<()> {
+        // Probes of others may be gone: events without a format have no names, and are kept.
+        let has_format = |event: &String| {
+            self.instance.file("events").join(event.replacen(':', "/", 1)).join("format").exists()
+        };
+        let events: Vec<_> = self.instance.enabled()?.into_iter().filter(has_format).collect();
+        let clock = Clock::current(&self.instance)?;
+        Ok(Texts::read(self.tracefs.root(), &self.instance, &events)?.write(folder, &clock.line)?)
+    }
+
+    /// Saves it; the instance goes when that succeeded.
+    fn save(self, saved: PathBuf, folder: impl FnOnce(&Self) -> Result<Folder>) -> Finished {
+        let result = folder(&self).and_then(|folder| {
+            let bytes = drain(&self.instance, &folder)?;
+            let names = fs::read(self.tracefs.root().join("saved_cmdlines")).unwrap_or_default();
+            let named = folder.write_anew("saved_cmdlines", &names).and_then(|()| folder.sync());
+            named.map_err(RecordError::io("write", folder.path()))?;
+            Ok(bytes)
+        });
+        if result.is_err() {
+            self.instance.keep();
+        }
+        Finished { pid: self.pid, saved, result }
+    }
+}
+
+/// A folder that was not there before.
+fn new_folder(place: &Path, name: &str) -> io::Result<Folder> {
+    let mut number = 1;
+    loop {
+        let end = if number == 1 { String::new() } else { format!("-{number}") };
+        let made = Folder::make(&place.join(format!("{name}{end}.hscope")), Modes::default());
+        match made {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < MOST_FOLDERS => {
+                number += 1;
+            }
+            made => return made,
+        }
+    }
+}
+
+/// Moves what is left in the buffers to the files of their CPUs; how many bytes that were. One CPU
+/// whose file fails keeps no other from being saved.
+fn drain(instance: &Instance, folder: &Folder) -> Result<u64> {
     instance.set("tracing_on", "0")?;
     let stop = stop_signal()?;
     stop.give();
-    let header = tracefs::read(&folder.path().join("events/header_page"))?;
+    let header = folder.existing_subfolder("events").and_then(|events| events.read("header_page"));
+    let header = header.and_then(io::read_to_string);
+    let header =
+        header.map_err(RecordError::io("read", &folder.path().join("events/header_page")))?;
     let page_size = page_size(&header) as usize;
-    for cpu in instance.cpus()? {
+    let drain_cpu = |cpu| {
         let raw = RawPages::open(instance, cpu, page_size)?;
-        let (_, ended) = Pump::start(cpu, raw, folder, stop.clone(), Quota::default())?.join();
+        let (bytes, ended) = Pump::start(cpu, raw, folder, stop.clone(), Quota::default())?.join();
         ended.map_err(RecordError::io("write", &folder.path().join(pages(cpu))))?;
         // With the kernel's counts beside all pages it is known what was lost.
         let (_, stats) = CpuStats::now(instance, cpu)?;
@@ -64,6 +197,8 @@ fn drain(instance: &Instance, folder: &Folder) -> Result<()> {
             folder.subfolder("per_cpu").and_then(|all| all.subfolder(&format!("cpu{cpu}")));
         let written = of_cpu.and_then(|of_cpu| of_cpu.write_anew("stats", stats.as_bytes()));
         written.map_err(RecordError::io("write", &folder.path().join("per_cpu")))?;
-    }
-    Ok(())
+        Ok(bytes)
+    };
+    let drained: Vec<Result<u64>> = instance.cpus()?.into_iter().map(drain_cpu).collect();
+    drained.into_iter().sum()
 }

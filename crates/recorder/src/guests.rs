@@ -79,8 +79,8 @@ const FLUSH_MS: u32 = 999;
 /// A guest that can be recorded, by either agent.
 #[derive(Debug)]
 pub(crate) enum Ready {
-    Own(guest::Ready),
-    TraceCmd(trace_cmd::Ready),
+    Own(Box<guest::Ready>),
+    TraceCmd(Box<trace_cmd::Ready>),
 }
 
 /// A guest that is recorded.
@@ -161,9 +161,10 @@ pub(crate) fn connect(
         let (of_thread, what, clock) = (limit.clone(), what.clone(), host_clock.to_owned());
         let number = session_number::random()?;
         let task = Task::spawn("connects".into(), move || match is_own {
-            true => guest::Ready::connect(address, number, &of_thread).map(Ready::Own),
+            true => guest::Ready::connect(address, number, &of_thread)
+                .map(|ready| Ready::Own(Box::new(ready))),
             false => trace_cmd::Ready::connect(address, &what, &clock, trace_id, &of_thread)
-                .map(Ready::TraceCmd),
+                .map(|ready| Ready::TraceCmd(Box::new(ready))),
         });
         let task = task.map_err(|source| RecordError::Guest { name: name.clone(), source })?;
         connecting.push(Connecting { name, limit, task });

@@ -32,10 +32,10 @@ mod tracer;
 mod vm_memory;
 mod vms;
 
-pub use clean_up::{check_access, clean_up};
+pub use clean_up::{Finished, clean_up, finish_left_overs};
 pub use ending::{Stop, USUAL_GUEST_WAIT};
 pub use error::{RecordError, Result};
-pub use folder::Modes;
+pub use folder::{Modes, Observer, Operation};
 pub use guest::{EventCostSummary, GuestCpu, GuestSummary};
 pub use guests::{InGuests, USUAL_QUOTA_BYTES};
 pub use hypercalls::{CollectorSummary, Hypercalls};

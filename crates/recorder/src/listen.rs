@@ -27,6 +27,7 @@ use crate::guests::{self, InGuests};
 use crate::pump::stop_signal;
 use crate::recording::unix_ns;
 use crate::session::{self, Recorded};
+use crate::session_folder::invoking_user;
 use crate::vms;
 
 use self::held::held_bytes;
@@ -235,6 +236,9 @@ impl Shared {
             ..Recorded::default()
         };
         session::write(&recorded, &folder)?;
+        if let Some((user, group)) = invoking_user() {
+            folder.give_to(user, group).map_err(RecordError::io("give away", folder.path()))?;
+        }
         let session = folder.path().to_owned();
         self.tell(Told::Left { session, summary: Box::new(summary) });
         Ok(())

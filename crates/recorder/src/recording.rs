@@ -4,6 +4,7 @@ mod end;
 mod going;
 
 use std::fs;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use channel::Signal;
@@ -11,7 +12,8 @@ use collector::Collector;
 use folder::Folder;
 use rustix::time::{ClockId, clock_gettime};
 use tracefs::{
-    Available, Clock, FunctionTracer, Instance, Probes, RawPages, Texts, Tracefs, usual_buffer_kib,
+    Available, Clock, FunctionTracer, Instance, Owner, Probes, RawPages, Texts, Tracefs,
+    usual_buffer_kib,
 };
 
 use crate::awaited::Awaited;
@@ -69,6 +71,8 @@ pub struct Recording {
     /// The number by which files of guests name this recording.
     trace_id: u64,
     own_cpu_ns: u64,
+    /// Says what this recorder has, until all of it is gone.
+    _owner: Arc<Owner>,
 }
 
 impl Recording {
@@ -80,6 +84,7 @@ impl Recording {
     pub fn begin(plan: &Plan, to: &SessionFolder, outside: &Stop) -> Result<Self> {
         let tracefs = Tracefs::find()?;
         let vms = chosen_vms(plan.vm.as_deref())?;
+        let owner = to.own()?;
         let instance = match &plan.tracer {
             Some(tracer) => tracer.instance(&tracefs)?,
             None => Instance::make(&tracefs)?,
@@ -126,6 +131,7 @@ impl Recording {
             begun_unix_ns: unix_ns(),
             trace_id: session_number::random()?,
             own_cpu_ns: own_cpu_ns(),
+            _owner: owner,
         };
         let (clock, trace_id) = (&recording.clock.name, recording.trace_id);
         // What a guest has recorded since it booted can be had later, too.

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use folder::{Folder, Made, Modes, Observer};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use rustix::process::geteuid;
+use tracefs::{Owner, SessionNote};
 
 use crate::error::{RecordError, Result};
 use crate::hypercalls;
@@ -34,7 +36,9 @@ pub struct SessionFolder(Arc<Inner>);
 struct Inner {
     folder: Folder,
     made: Made,
-    _marker: File,
+    /// Who gets it at the end.
+    owner: Option<(u32, u32)>,
+    marker: File,
 }
 
 impl SessionFolder {
@@ -60,21 +64,32 @@ impl SessionFolder {
         let opened = Folder::open_or_make(path, modes, observer);
         let (folder, made) = opened.map_err(RecordError::io("use the folder", path))?;
         // A recording that is complete has no marker, and is not to get one.
-        refuse_recording(&folder)?;
-        let taken = Self::lock(folder, made)?;
+        if !folder.holds(MARKER) {
+            refuse_recording(&folder)?;
+        }
+        // What was there before belongs to whoever made it.
+        let owner = invoking_user().filter(|_| made == Made::New);
+        let taken = Self::lock(folder, made, owner)?;
         refuse_recording(&taken)?;
+        taken.name_holder()?;
         Ok(taken)
     }
 
     /// Takes the folder of a recorder that is gone, to finish what is in it.
     ///
     /// # Errors
-    /// When it can't be opened as this user's own, or another recorder has it.
-    pub(crate) fn take_over(path: &Path, modes: Modes) -> Result<Self> {
+    /// When it is not there any more, or not this user's own, or another recorder has it.
+    pub(crate) fn take_over(note: &SessionNote) -> Result<Self> {
+        let (path, modes) = (&*note.path, Modes::of_files(note.file_mode).unwrap_or_default());
         let folder = Folder::open(path, modes).map_err(RecordError::io("use the folder", path))?;
+        let identity = folder.identity().map_err(RecordError::io("use the folder", path))?;
+        if identity != note.identity {
+            let source = io::Error::other("it is another folder than the recorder's");
+            return Err(RecordError::io("use the folder", path)(source));
+        }
         let end = Instant::now() + KERNEL_LETS_GO;
         loop {
-            match Self::lock(folder.clone(), Made::Before) {
+            match Self::lock(folder.clone(), Made::Before, None) {
                 Err(RecordError::SessionTaken { .. }) if Instant::now() < end => {
                     thread::sleep(Duration::from_millis(10));
                 }
@@ -83,7 +98,7 @@ impl SessionFolder {
         }
     }
 
-    fn lock(folder: Folder, made: Made) -> Result<Self> {
+    fn lock(folder: Folder, made: Made, owner: Option<(u32, u32)>) -> Result<Self> {
         let path = folder.path().join(MARKER);
         let failed = || RecordError::io("lock", &path);
         loop {
@@ -98,10 +113,19 @@ impl SessionFolder {
             }
             // Another recorder may have removed it between being opened and being locked.
             if folder.is_still(MARKER, &marker) {
-                name_holder(&mut marker).map_err(failed())?;
-                return Ok(Self(Arc::new(Inner { folder, made, _marker: marker })));
+                return Ok(Self(Arc::new(Inner { folder, made, owner, marker })));
             }
         }
+    }
+
+    /// Says who has it.
+    fn name_holder(&self) -> Result<()> {
+        let mut marker = &self.0.marker;
+        let named = marker
+            .set_len(0)
+            .and_then(|()| marker.seek(SeekFrom::Start(0)))
+            .and_then(|_| writeln!(marker, "{}", std::process::id()));
+        named.map_err(RecordError::io("write", &self.path().join(MARKER)))
     }
 
     /// Gives it back without a recording: what was made here goes if nothing else is in it.
@@ -116,6 +140,36 @@ impl SessionFolder {
     pub fn give_back(&self) {
         // Where it can't be removed the lock goes with this process.
         let _ = self.remove(MARKER);
+    }
+
+    /// Ends the work in it. Where this program was run by `sudo`, the folder belongs to whoever ran
+    /// that from then on, unless it was there before.
+    ///
+    /// # Errors
+    /// When it can't be given away.
+    pub fn end(&self) -> Result<()> {
+        self.give_back();
+        let given = self.0.owner.map_or(Ok(()), |(user, group)| self.give_to(user, group));
+        given.map_err(RecordError::io("give away", self.path()))
+    }
+
+    /// Notes that this process records into it: whoever finishes what it leaves if it is killed knows
+    /// by that where it belongs. That holds until the last one of these is dropped.
+    ///
+    /// # Errors
+    /// When it can't be noted.
+    pub fn own(&self) -> Result<Arc<Owner>> {
+        Ok(Owner::of_session(self.note()?)?)
+    }
+
+    fn note(&self) -> Result<SessionNote> {
+        let failed = || RecordError::io("use the folder", self.path());
+        Ok(SessionNote {
+            path: std::path::absolute(self.path()).map_err(failed())?,
+            identity: self.identity().map_err(failed())?,
+            file_mode: self.modes().file_bits(),
+            owner: self.0.owner,
+        })
     }
 }
 
@@ -137,10 +191,11 @@ fn holder(marker: &mut File) -> String {
         .map_or_else(|_| "another process".into(), |pid| format!("process {pid}"))
 }
 
-fn name_holder(marker: &mut File) -> io::Result<()> {
-    marker.set_len(0)?;
-    marker.seek(SeekFrom::Start(0))?;
-    writeln!(marker, "{}", std::process::id())
+/// Who ran `sudo`, if root got here by that.
+pub(crate) fn invoking_user() -> Option<(u32, u32)> {
+    let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+    let user = number("SUDO_UID").filter(|_| geteuid().is_root())?;
+    Some((user, number("SUDO_GID")?))
 }
 
 fn refuse_recording(folder: &Folder) -> Result<()> {

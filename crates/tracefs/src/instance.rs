@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-use rustix::process::{Pid, test_kill_process};
 
 use crate::error::{Result, TracefsError};
 use crate::mounted::{self, Tracefs};
+use crate::owner::{Owner, is_removable};
 use crate::top_level;
 
 /// What names of instances begin with; the recorder's process id follows.
@@ -30,6 +30,8 @@ pub fn usual_buffer_kib(cpus: usize) -> u64 {
 pub struct Instance {
     path: PathBuf,
     what: What,
+    /// Says whose it is, as long as it is there. None: it is not this process's own.
+    _owner: Option<Arc<Owner>>,
 }
 
 /// Whose an instance is.
@@ -44,7 +46,7 @@ enum What {
 }
 
 impl Instance {
-    /// Makes an instance. Those whose recorders are gone are removed first.
+    /// Makes an instance. Those whose owners are gone, and that belong to no session, are removed first.
     ///
     /// # Errors
     /// When this user may not, or has one already.
@@ -65,11 +67,13 @@ impl Instance {
     }
 
     fn make_at(path: PathBuf) -> Result<Self> {
+        // Where no owner's file can be, as on a system without a writable /run, the process id says it.
+        let owner = Owner::this_process().ok();
         fs::create_dir(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::PermissionDenied => TracefsError::NotAllowed,
             _ => TracefsError::io("make", &path)(error),
         })?;
-        let instance = Self { path, what: What::Own };
+        let instance = Self { path, what: What::Own, _owner: owner };
         instance.set("tracing_on", "0")?;
         Ok(instance)
     }
@@ -81,19 +85,24 @@ impl Instance {
             return Some(Self::top(tracefs).borrowed(pid));
         }
         let path = tracefs.root().join("instances").join(name(pid));
-        path.is_dir().then_some(Self { path, what: What::Own })
+        path.is_dir().then_some(Self { path, what: What::Own, _owner: None })
     }
 
     /// The kernel's own buffers, which are there from the moment it boots.
     #[must_use]
     pub fn top(tracefs: &Tracefs) -> Self {
-        Self { path: tracefs.root().to_owned(), what: What::Top }
+        Self { path: tracefs.root().to_owned(), what: What::Top, _owner: None }
     }
 
     /// The kernel's own buffers, with what they get back when this is dropped noted by a process.
     pub(crate) fn borrowed(mut self, pid: u32) -> Self {
         self.what = What::Borrowed(pid);
         self
+    }
+
+    /// Leaves it as it is, for whoever comes next.
+    pub fn keep(mut self) {
+        self.what = What::Top;
     }
 
     /// Events that are on, as `SYSTEM:NAME`.
@@ -158,7 +167,7 @@ impl Drop for Instance {
     }
 }
 
-fn name(pid: u32) -> String {
+pub(crate) fn name(pid: u32) -> String {
     format!("{PREFIX}{pid}")
 }
 
@@ -167,9 +176,7 @@ pub(crate) fn remove_stale(tracefs: &Path) {
     top_level::remove_stale(tracefs);
     let Ok(names) = mounted::folders(&tracefs.join("instances")) else { return };
     for name in names {
-        // PID or PID-NUMBER.
-        let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
-        if pid.and_then(|pid| pid.parse().ok()).is_some_and(is_gone) {
+        if owner(&name).is_some_and(is_removable) {
             // One that somebody uses stays as it is: process ids may be those of another namespace.
             let _ = fs::remove_dir(tracefs.join("instances").join(&name));
         }
@@ -183,9 +190,8 @@ pub(crate) fn remove_left_by(tracefs: &Tracefs, pid: u32) -> bool {
         top_level::give_back(tracefs.root(), pid);
     }
     let folder = tracefs.root().join("instances");
-    let (own, more) = (name(pid), format!("{}-", name(pid)));
     let names = mounted::folders(&folder).unwrap_or_default();
-    let left = names.iter().filter(|name| **name == own || name.starts_with(&more));
+    let left = names.iter().filter(|name| owner(name) == Some(pid));
     left.fold(true, |all, name| {
         let path = folder.join(name);
         remove(&path);
@@ -193,44 +199,19 @@ pub(crate) fn remove_left_by(tracefs: &Tracefs, pid: u32) -> bool {
     })
 }
 
-/// Whether a recorder is gone, and nobody is left who finishes what it began.
-pub(crate) fn is_gone(pid: i32) -> bool {
-    Pid::from_raw(pid).is_some_and(|pid| is_no_process(pid) && !is_guarded(pid))
+/// The process id in the name of an instance: PID or PID-NUMBER follow the prefix.
+fn owner(name: &str) -> Option<u32> {
+    name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
 }
 
-/// Another user's process may not be asked, and is there.
-pub(crate) fn is_no_process(pid: Pid) -> bool {
-    test_kill_process(pid) == Err(rustix::io::Errno::SRCH)
-}
-
-/// Whether a process is there that finishes what this one left (`--guard PID`).
-fn is_guarded(pid: Pid) -> bool {
-    let wanted = format!("--guard\0{}\0", pid.as_raw_nonzero());
-    let entries = fs::read_dir("/proc").into_iter().flatten();
-    let mut lines = entries.filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
-    lines.any(|line| String::from_utf8_lossy(&line).contains(&wanted))
+/// Process ids of those who have instances, or had.
+pub(crate) fn owners(tracefs: &Path) -> Vec<u32> {
+    let names = mounted::folders(&tracefs.join("instances")).unwrap_or_default();
+    names.iter().filter_map(|name| owner(name)).collect()
 }
 
 /// Removes an instance; its events are off then. One that is read by somebody else stays.
 fn remove(path: &Path) {
     let _ = mounted::write(&path.join("events/enable"), "0");
     let _ = fs::remove_dir(path);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn processes_that_are_there_are_not_gone() {
-        let own = Pid::from_raw(std::process::id().cast_signed()).unwrap();
-        assert!(!is_no_process(own));
-        // The first process is another user's, for whoever runs this without privileges.
-        assert!(!is_no_process(Pid::INIT));
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        let pid = Pid::from_child(&child);
-        assert!(!is_no_process(pid));
-        child.wait().unwrap();
-        assert!(is_no_process(pid));
-    }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::error::{Result, TracefsError};
+use crate::owner::{self, run_folder};
 use crate::{instance, probes};
 
 /// Where tracefs is mounted on most systems.
@@ -34,8 +35,11 @@ impl Tracefs {
         if !usual.is_dir() {
             return Err(TracefsError::NoTracefs);
         }
-        let root = own_mount(std::process::id());
-        fs::create_dir_all(&root).map_err(TracefsError::io("make", &root))?;
+        // In a folder that nobody else can enter: what is at this path stays what was made there.
+        let name = own_mount(std::process::id());
+        let run = run_folder()?;
+        let root = run.path().join(&name);
+        run.subfolder(&name).map_err(TracefsError::io("make", &root))?;
         let mounted = mount("hyperscope", &root, "tracefs", MountFlags::empty(), None::<&CStr>);
         if let Err(error) = mounted {
             let _ = fs::remove_dir(&root);
@@ -56,7 +60,10 @@ impl Tracefs {
         let is_gone = instance::remove_left_by(self, pid);
         probes::Probes::remove_of(&self.root, pid);
         if is_gone {
-            unmount_own(&own_mount(pid));
+            if let Ok(run) = run_folder() {
+                unmount_own(&run.path().join(own_mount(pid)));
+            }
+            owner::forget(pid);
         }
         is_gone
     }
@@ -76,9 +83,9 @@ impl Drop for Tracefs {
     }
 }
 
-/// Where a process mounts a tracefs of its own.
-fn own_mount(pid: u32) -> PathBuf {
-    std::env::temp_dir().join(format!("hyperscope-tracefs-{pid}"))
+/// The folder that a process mounts a tracefs of its own on.
+fn own_mount(pid: u32) -> String {
+    format!("tracefs-{pid}")
 }
 
 fn unmount_own(root: &Path) {

@@ -6,12 +6,10 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use rustix::process::Pid;
-
 use crate::error::{Result, TracefsError};
 use crate::events::similar;
-use crate::instance::is_no_process;
 use crate::mounted;
+use crate::owner::is_removable;
 
 /// What names of groups begin with; the recorder's process id follows.
 const PREFIX: &str = "hyperscope_";
@@ -117,11 +115,7 @@ fn is_symbol(name: &str) -> bool {
 
 /// Removes probes of recorders that were killed.
 pub(crate) fn remove_stale(tracefs: &Path) {
-    let is_gone = |pid: u32| {
-        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        pid.is_some_and(is_no_process)
-    };
-    remove_where(tracefs, is_gone);
+    remove_where(tracefs, is_removable);
 }
 
 fn remove_where(tracefs: &Path, is_gone: impl Fn(u32) -> bool) {

@@ -8,8 +8,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Result, TracefsError};
-use crate::instance::{Instance, is_gone};
+use crate::instance::Instance;
 use crate::mounted::{self, Tracefs, append};
+use crate::owner::is_removable;
 
 /// Where is noted what was set. Only root writes there, and a reboot, which resets the kernel's
 /// switches, empties it.
@@ -104,10 +105,10 @@ pub(crate) fn remove_stale(root: &Path) {
     for entry in fs::read_dir(FOLDER).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX));
-        if let Some(pid) = pid.and_then(|pid| pid.parse::<i32>().ok())
-            && is_gone(pid)
+        if let Some(pid) = pid.and_then(|pid| pid.parse::<u32>().ok())
+            && is_removable(pid)
         {
-            give_back(root, pid.unsigned_abs());
+            give_back(root, pid);
         }
     }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use recorder::Modes;
+
 use super::tracer::{GuestTracerArgs, TracerArgs};
 
 /// Arguments of `record`.
@@ -106,6 +108,10 @@ pub(crate) struct RecordArgs {
     /// The session's folder [default: hyperscope.hscope]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
+    /// Permissions of the session's files, in octal: 640 lets their group read them, and enter the
+    /// folder [default: 600]
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    pub(crate) mode: Option<Modes>,
     /// End after so long: 500ms, 10s, 2m
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub(crate) time: Option<Duration>,
@@ -148,6 +154,14 @@ impl From<ProfileArg> for recorder::Profile {
             ProfileArg::Full => Self::Full,
         }
     }
+}
+
+/// Reads permissions of files.
+fn mode(text: &str) -> Result<Modes, String> {
+    let bits = u32::from_str_radix(text, 8).ok().and_then(Modes::of_files);
+    bits.ok_or_else(|| {
+        format!("{text:?} can't be: write 600, 640, 644 or 604; nobody else may write a recording")
+    })
 }
 
 /// Reads a time with its unit; without one it is seconds.

@@ -18,8 +18,7 @@ pub(crate) fn run(args: &PublishArgs) -> anyhow::Result<()> {
     let (over, is_over) = mpsc::channel();
     stop_at_signals(over)?;
     let plan = Plan { guests: args.guests.clone(), interval: args.interval };
-    // Nothing is kept of what is read, so there is no folder to be finished.
-    let _guard = Guard::start(None);
+    let _guard = Guard::start();
     let publisher = Publisher::begin(&plan)?;
     let names: Vec<&str> = publisher.names().collect();
     say(&format!("telling {} what happens to their vCPUs", names.join(", ")));

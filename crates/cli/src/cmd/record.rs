@@ -3,7 +3,6 @@
 mod calls;
 mod stops;
 
-use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -14,8 +13,8 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use printable::messages;
 use recorder::{
-    GuestSummary, Hypercalls, InGuests, Modes, ModuleSummary, Plan, Profile, Recorded, Recording,
-    SessionFolder, Stop,
+    Finished, GuestSummary, Hypercalls, InGuests, ModuleSummary, Plan, Profile, Recorded,
+    Recording, SessionFolder, Stop,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -34,22 +33,56 @@ const LOOK: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<()> {
     if let Some(pid) = args.guard {
-        return guard(pid, args.output.as_deref());
+        return guard(pid);
     }
     let to = args.output.clone().unwrap_or_else(|| SESSION.into());
     refuse_nested_writes(args)?;
     let plan = plan(args)?;
-    recorder::check_access()?;
-    let session = SessionFolder::take(&to, Modes::default())?;
+    let above = to.parent().filter(|above| !above.as_os_str().is_empty());
+    let finished = recorder::finish_left_overs(above.unwrap_or(Path::new(".")))?;
+    finished.iter().for_each(tell_finished);
+    let session = SessionFolder::take(&to, args.mode.unwrap_or_default())?;
+    let owner = session.own().inspect_err(|_| session.abandon())?;
     let recorded = record(args, &plan, &session);
-    session.give_back();
-    recorded
+    // It may be gone by now: nothing was recorded.
+    let ended = if recorded.is_err() { session.end().or(Ok(())) } else { session.end() };
+    drop(owner);
+    recorded.and(ended.map_err(Into::into))
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    error
+        .source()
+        .map_or_else(|| error.to_string(), |cause| format!("{error}: {}", with_causes(cause)))
+}
+
+/// Says what came of what a recorder left that was killed.
+fn tell_finished(finished: &Finished) {
+    let Finished { pid, saved, result } = finished;
+    let (mut err, saved) = (io::stderr().lock(), saved.display());
+    // It is of another recording: this one goes on.
+    let _ = match result {
+        Ok(bytes) => {
+            let kib = bytes >> 10;
+            writeln!(
+                err,
+                "hyperscope: a recorder was killed (process {pid}): its last {kib} KiB of pages are in {saved}"
+            )
+        }
+        Err(error) => writeln!(
+            err,
+            "hyperscope: a recorder was killed (process {pid}): its last events stay in the instance \
+             hyperscope-{pid} of tracefs, since they can't be written to {saved}: {}; the next recorder \
+             tries again, rmdir in tracefs/instances discards them",
+            with_causes(error)
+        ),
+    };
 }
 
 fn record(args: &RecordArgs, plan: &Plan, session: &SessionFolder) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let phase = stops::heed_signals(&stop, session.path())?;
-    let _guard = Guard::start(Some(session.path()));
+    let _guard = Guard::start();
     let recording = Recording::begin(plan, session, &stop).inspect_err(|_| session.abandon())?;
     tell(&recording);
     start(&args.command, &stop)?;
@@ -338,15 +371,15 @@ fn cost(guest: &GuestSummary) -> String {
 pub(crate) struct Guard(Option<Child>);
 
 impl Guard {
-    /// Starts it for this process, and for the session that it writes, if it does.
-    pub(crate) fn start(session: Option<&Path>) -> Self {
+    /// Starts it for this process. What there is to be done then stands in the file that the process
+    /// has as an owner of instances.
+    pub(crate) fn start() -> Self {
         let pid = std::process::id().to_string();
         let program = std::env::current_exe();
         let child = program.and_then(|program| {
             use std::os::unix::process::CommandExt;
             Command::new(program)
                 .args(["record", "--guard", &pid])
-                .args(session.iter().flat_map(|to| [OsStr::new("--output"), to.as_os_str()]))
                 .stdin(Stdio::piped())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
@@ -367,7 +400,7 @@ impl Drop for Guard {
     }
 }
 
-fn guard(pid: u32, session: Option<&Path>) -> anyhow::Result<()> {
+fn guard(pid: u32) -> anyhow::Result<()> {
     io::stdin().lock().read_to_end(&mut Vec::new())?;
-    Ok(recorder::clean_up(pid, session)?)
+    Ok(recorder::clean_up(pid)?)
 }

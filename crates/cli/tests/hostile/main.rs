@@ -8,8 +8,10 @@
 mod agent;
 mod bombs;
 mod connections;
+mod crashes;
 mod extent;
 mod failing_disk;
+mod folders;
 mod identities;
 #[cfg(target_arch = "x86_64")]
 mod kills;
@@ -17,6 +19,7 @@ mod marks;
 mod mutated_files;
 mod neighbours;
 mod played_agent;
+mod recorders;
 mod stalling_guests;
 #[path = "../record/tool.rs"]
 #[allow(dead_code, reason = "each test binary uses a part")]

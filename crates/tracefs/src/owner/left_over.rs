@@ -1,0 +1,113 @@
+//! What owners left that are gone, and who has it to finish it.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::Path;
+
+use folder::Folder;
+use rustix::fs::FlockOperation;
+
+use super::{Look, SessionNote, is_no_process, look, run_folder};
+use crate::error::Result;
+use crate::instance::{self, Instance};
+use crate::mounted::Tracefs;
+
+/// What an owner left that is gone. Nobody else finishes it as long as this is there.
+#[derive(Debug)]
+pub struct LeftOver {
+    pid: u32,
+    session: Option<SessionNote>,
+    /// Where its file is, and the file, locked. None: the owner had none, as those of earlier versions.
+    file: Option<(Folder, File)>,
+}
+
+impl LeftOver {
+    /// What all owners left that are gone.
+    ///
+    /// # Errors
+    /// When the folder with the owners' files can't be used.
+    pub fn all(tracefs: &Tracefs) -> Result<Vec<Self>> {
+        let folder = run_folder()?;
+        let names = folder.names().unwrap_or_default();
+        let noted = names.iter().filter_map(|name| name.parse().ok());
+        let pids: BTreeSet<u32> = noted.chain(instance::owners(tracefs.root())).collect();
+        let of = |pid| Self::look(&folder, pid, FlockOperation::NonBlockingLockExclusive);
+        Ok(pids.into_iter().filter_map(of).collect())
+    }
+
+    /// What the owner with this process id left, once it is gone: this waits for that.
+    ///
+    /// # Errors
+    /// When the folder with the owners' files can't be used.
+    pub fn of(pid: u32) -> Result<Option<Self>> {
+        Ok(Self::look(&run_folder()?, pid, FlockOperation::LockExclusive))
+    }
+
+    fn look(folder: &Folder, pid: u32, how: FlockOperation) -> Option<Self> {
+        match look(folder, &pid.to_string(), how) {
+            Look::Lives => None,
+            Look::Gone(file, note) => {
+                Some(Self { pid, session: note.session, file: Some((folder.clone(), file)) })
+            }
+            Look::Unknown => {
+                // This process has a file before it has instances.
+                let is_gone = pid == std::process::id() || is_no_process(pid);
+                is_gone.then_some(Self { pid, session: None, file: None })
+            }
+        }
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The session that it recorded into.
+    #[must_use]
+    pub fn session(&self) -> Option<&SessionNote> {
+        self.session.as_ref()
+    }
+
+    /// Whether it said what it was for: one that did and names no session had nothing to be kept.
+    #[must_use]
+    pub fn is_noted(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Its first instance, or the kernel's own buffers that it borrowed.
+    #[must_use]
+    pub fn instance(&self, tracefs: &Tracefs) -> Option<Instance> {
+        Instance::of(tracefs, self.pid)
+    }
+
+    /// Whether some process has files of its instance open, as far as can be seen from here.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        let folder = format!("/instances/{}", instance::name(self.pid));
+        let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
+        let processes = entries(Path::new("/proc"));
+        let mut files = processes.flat_map(|process| entries(&process.path().join("fd")));
+        files.any(|file| {
+            let path = fs::read_link(file.path()).unwrap_or_default();
+            path.to_str().is_some_and(|path| {
+                path.split_once(&folder)
+                    .is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with(['/', '-']))
+            })
+        })
+    }
+
+    /// Removes all of it, and what it noted. What somebody still reads stays, for whoever comes next.
+    pub fn remove(self, tracefs: &Tracefs) {
+        if !tracefs.remove_left_by(self.pid) {
+            return;
+        }
+        if let Some((folder, file)) = &self.file {
+            let name = self.pid.to_string();
+            if folder.is_still(&name, file) {
+                // What can't be removed is found again, and has nothing left then.
+                let _ = folder.remove(&name);
+            }
+        }
+    }
+}
