@@ -192,7 +192,8 @@ impl Ready {
         let start = Message::Start(Box::new(guests::start(what, clock)));
         limit.wait(|wait| self.control.send_within(number, &start, wait)).map_err(failed)?;
         let vmm = self.address.vm.as_ref().map(|vm| vm.pid);
-        let conversation = Conversation::begin(self.control, number, folder.clone(), vmm, ending);
+        let conversation =
+            Conversation::begin(self.control, number, folder.clone(), &files, vmm, ending);
         let conversation = conversation.map_err(failed)?;
         Ok(Recorded {
             channel: self.address.channel,

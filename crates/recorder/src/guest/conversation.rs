@@ -11,6 +11,7 @@ use folder::Folder;
 use wire::{CpuEnd, DeviceRange, EventCost, Message, Started, Status};
 
 use crate::ending::{Ending, TOLD};
+use crate::guest::files::GuestFiles;
 use crate::guest::texts::GuestTexts;
 use crate::task::{Outcome, Task};
 
@@ -73,6 +74,7 @@ impl Conversation {
         control: Control,
         session: u64,
         folder: Folder,
+        files: &Arc<GuestFiles>,
         vmm: Option<u32>,
         ending: &Ending,
     ) -> io::Result<Self> {
@@ -81,6 +83,7 @@ impl Conversation {
             control,
             session,
             folder,
+            files: Arc::clone(files),
             vmm,
             ending: ending.clone(),
             going: Arc::clone(&going),
@@ -92,6 +95,8 @@ impl Conversation {
         };
         let task = Task::spawn("guest".into(), move || {
             talk.run();
+            let fault = talk.ended.texts.fault();
+            talk.ended.faults.extend(fault);
             talk.ended
         })?;
         Ok(Self { going, task })
@@ -122,6 +127,7 @@ struct Talk {
     session: u64,
     /// Where its pages go.
     folder: Folder,
+    files: Arc<GuestFiles>,
     /// The process that it lives in.
     vmm: Option<u32>,
     ending: Ending,
@@ -235,7 +241,7 @@ impl Talk {
             return true;
         }
         match message {
-            Message::Text(text) if !self.ended.texts.take(&text) => {
+            Message::Text(text) if !self.ended.texts.take(&text, &self.files) => {
                 self.fault("it sends more texts than any machine has".into());
                 return true;
             }

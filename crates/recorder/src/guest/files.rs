@@ -28,6 +28,8 @@ const LENGTH_AT: usize = 8;
 const MISSED_EVENTS: u32 = 1 << 31;
 /// RB_MISSED_STORED: how much that was is told behind the page's records.
 const MISSED_STORED: u32 = 1 << 30;
+/// Bytes of a disk that a file takes at least.
+const BLOCK_BYTES: u64 = 4096;
 /// Pages that an agent sends behind one head, at most.
 const BATCH_PAGES: usize = 16;
 
@@ -81,6 +83,8 @@ pub(crate) struct GuestFiles {
     cpus: Vec<Mutex<Cpu>>,
     /// Bytes that are left for it.
     quota: Quota,
+    /// Bytes of those that texts may have: half of them, so that pages have room, too.
+    text_quota: AtomicU64,
     /// Bytes that belong to no page of this guest.
     senseless: AtomicU64,
     /// Why a page could not be written, the first time: a full disk.
@@ -103,11 +107,13 @@ impl GuestFiles {
             missed: false,
         };
         let cpus = (0..cpus).map(|number| Mutex::new(cpu(number))).collect();
+        let quota: Quota = quota.into();
         Self {
             shape,
             folder,
             cpus,
-            quota: quota.into(),
+            text_quota: AtomicU64::new(quota.left() / 2),
+            quota,
             senseless: AtomicU64::new(0),
             failure: Mutex::default(),
         }
@@ -204,6 +210,16 @@ impl GuestFiles {
     pub(crate) fn sent(&self, cpu: u32, bytes: u64) {
         let Some(cpu) = self.cpus.get(cpu as usize) else { return };
         lock(cpu).skip_to(bytes);
+    }
+
+    /// Takes room for a text of so many bytes, which becomes a file in a folder; false when there is
+    /// not enough left.
+    pub(crate) fn take_quota_for_text(&self, bytes: u64) -> bool {
+        // What they take on a disk: whole blocks.
+        let bytes = bytes.next_multiple_of(BLOCK_BYTES).saturating_add(BLOCK_BYTES);
+        let take = |left: u64| left.checked_sub(bytes);
+        let order = Ordering::Relaxed;
+        self.text_quota.fetch_update(order, order, take).is_ok() && self.quota.take(bytes)
     }
 
     /// Bytes that a CPU has sent by now, as far as is known.

@@ -22,6 +22,11 @@ impl Quota {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
+    /// Bytes that are left now.
+    pub(crate) fn left(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// Whether nothing is left that would be of use.
     pub(crate) fn is_used_up(&self) -> bool {
         self.0.load(Ordering::Relaxed) < LEAST_BYTES

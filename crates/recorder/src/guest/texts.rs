@@ -4,8 +4,11 @@
 use tracefs::{EventText, Texts};
 use wire::{Text, TextKind};
 
-/// Bytes that all texts of a guest may have; symbols of big kernels have 20 MiB.
-const MOST_BYTES: usize = 128 << 20;
+use crate::guest::files::GuestFiles;
+
+/// Bytes that all texts of a guest may have, since they are kept in memory; symbols of big kernels
+/// have 20 MiB.
+const MOST_BYTES: usize = 48 << 20;
 /// Texts that a guest may send; big kernels have 3000 events.
 const MOST_TEXTS: usize = 20_000;
 
@@ -18,6 +21,8 @@ pub(crate) struct GuestTexts {
     begun: Option<(TextKind, Vec<u8>)>,
     bytes: usize,
     count: usize,
+    /// Bytes of texts that its quota had no room for.
+    over_quota_bytes: u64,
 }
 
 impl GuestTexts {
@@ -26,8 +31,20 @@ impl GuestTexts {
         Self { texts, cmdlines, ..Self::default() }
     }
 
-    /// Takes a part; false when the guest sends more than any guest has.
-    pub(crate) fn take(&mut self, part: &Text) -> bool {
+    /// What is to be said of texts that its quota had no room for.
+    pub(crate) fn fault(&self) -> Option<String> {
+        (self.over_quota_bytes > 0).then(|| {
+            format!(
+                "{} KiB of symbols and other texts were left out: they take more than half of its \
+                 quota (--guest-quota)",
+                self.over_quota_bytes.div_ceil(1024)
+            )
+        })
+    }
+
+    /// Takes a part, and room among the guest's files when the text is whole; false when the guest
+    /// sends more than any guest has.
+    pub(crate) fn take(&mut self, part: &Text, files: &GuestFiles) -> bool {
         self.bytes += part.bytes.len();
         if self.bytes > MOST_BYTES || self.count >= MOST_TEXTS {
             return false;
@@ -40,7 +57,11 @@ impl GuestTexts {
         bytes.extend_from_slice(&part.bytes);
         if part.last {
             self.count += 1;
-            self.keep(part.kind, bytes);
+            if files.take_quota_for_text(bytes.len() as u64) {
+                self.keep(part.kind, bytes);
+            } else {
+                self.over_quota_bytes += bytes.len() as u64;
+            }
         } else {
             self.begun = Some((part.kind, bytes));
         }
@@ -72,7 +93,33 @@ impl GuestTexts {
 
 #[cfg(test)]
 mod tests {
+    use folder::{Folder, Modes};
+
     use super::*;
+    use crate::guest::PageShape;
+
+    /// Files with this quota.
+    fn files(quota: u64) -> (tempfile::TempDir, GuestFiles) {
+        let folder = tempfile::tempdir().unwrap();
+        let to = Folder::open(folder.path(), Modes::default()).unwrap();
+        let shape = PageShape { bytes: 4096, long_bytes: 8, big_endian: false };
+        (folder, GuestFiles::new(to, 1, shape, quota))
+    }
+
+    #[test]
+    fn texts_take_room_of_the_quota_and_leave_half_of_it_for_pages() {
+        let (_folder, files) = files(64 << 10);
+        let mut texts = GuestTexts::default();
+        assert!(texts.take(&part(TextKind::Kallsyms, true, &[b'x'; 40 << 10]), &files));
+        assert!(texts.texts.kallsyms.is_empty());
+        assert!(texts.take(&part(TextKind::Event, true, b"kvm\nname: kvm_exit\n"), &files));
+        assert_eq!(texts.texts.events.len(), 1);
+        assert!(texts.fault().unwrap().contains("40 KiB"), "{:?}", texts.fault());
+        // Files on a disk take whole blocks, however little is in them.
+        let small = part(TextKind::Ftrace, true, b"x");
+        assert!((0..100).all(|_| texts.take(&small, &files)));
+        assert!(texts.texts.ftrace.len() < 8, "{}", texts.texts.ftrace.len());
+    }
 
     fn part(kind: TextKind, last: bool, bytes: &[u8]) -> Text {
         Text { kind, last, bytes: bytes.to_vec() }
@@ -80,14 +127,15 @@ mod tests {
 
     #[test]
     fn parts_become_texts() {
+        let (_folder, files) = files(1 << 30);
         let mut texts = GuestTexts::default();
-        assert!(texts.take(&part(TextKind::Event, false, b"kvm\nname: kvm")));
-        assert!(texts.take(&part(TextKind::Event, true, b"_exit\n")));
-        assert!(texts.take(&part(TextKind::Event, true, b"../../etc\nname: x")));
+        assert!(texts.take(&part(TextKind::Event, false, b"kvm\nname: kvm"), &files));
+        assert!(texts.take(&part(TextKind::Event, true, b"_exit\n"), &files));
+        assert!(texts.take(&part(TextKind::Event, true, b"../../etc\nname: x"), &files));
         // A text of another kind ends one that was begun.
-        assert!(texts.take(&part(TextKind::Kallsyms, false, b"half")));
-        assert!(texts.take(&part(TextKind::Printk, true, b"p")));
-        assert!(texts.take(&part(TextKind::Kallsyms, true, b"whole")));
+        assert!(texts.take(&part(TextKind::Kallsyms, false, b"half"), &files));
+        assert!(texts.take(&part(TextKind::Printk, true, b"p"), &files));
+        assert!(texts.take(&part(TextKind::Kallsyms, true, b"whole"), &files));
         let event = EventText { system: "kvm".into(), text: "name: kvm_exit\n".into() };
         assert_eq!(texts.texts.events, [event]);
         assert_eq!((&*texts.texts.kallsyms, &*texts.texts.printk), (&b"whole"[..], &b"p"[..]));
@@ -95,12 +143,13 @@ mod tests {
 
     #[test]
     fn a_guest_that_sends_too_much_is_refused() {
+        let (_folder, files) = files(1 << 40);
         let mut texts = GuestTexts::default();
         let big = part(TextKind::Kallsyms, false, &vec![0; 1 << 20]);
-        assert!((0..128).all(|_| texts.take(&big)));
-        assert!(!texts.take(&big));
+        assert!((0..48).all(|_| texts.take(&big, &files)));
+        assert!(!texts.take(&big, &files));
         let mut texts = GuestTexts::default();
         let empty = part(TextKind::Ftrace, true, b"");
-        assert_eq!((0..1 << 20).take_while(|_| texts.take(&empty)).count(), MOST_TEXTS);
+        assert_eq!((0..1 << 20).take_while(|_| texts.take(&empty, &files)).count(), MOST_TEXTS);
     }
 }

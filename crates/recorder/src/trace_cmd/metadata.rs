@@ -12,7 +12,7 @@ use wire::{GuestHello, Started};
 use crate::guest::{GuestTexts, PAGE_BYTES};
 
 /// The longest file that is taken; symbols of big kernels have 20 MiB.
-const MOST_BYTES: usize = 256 << 20;
+const MOST_BYTES: usize = 48 << 20;
 /// Formats that are taken; big kernels have 3000 events.
 const MOST_FORMATS: usize = 20_000;
 const TOO_MUCH: &str = "it says more of its machine than any machine has";
