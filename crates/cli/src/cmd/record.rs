@@ -43,10 +43,13 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<()> {
     finished.iter().for_each(tell_finished);
     let session = SessionFolder::take(&to, args.mode.unwrap_or_default())?;
     let owner = session.own().inspect_err(|_| session.abandon())?;
+    let guard = Guard::start();
     let recorded = record(args, &plan, &session);
     // It may be gone by now: nothing was recorded.
     let ended = if recorded.is_err() { session.end().or(Ok(())) } else { session.end() };
     drop(owner);
+    // It waits until nobody owns what this recorded.
+    drop(guard);
     recorded.and(ended.map_err(Into::into))
 }
 
@@ -82,7 +85,6 @@ fn tell_finished(finished: &Finished) {
 fn record(args: &RecordArgs, plan: &Plan, session: &SessionFolder) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let phase = stops::heed_signals(&stop, session.path())?;
-    let _guard = Guard::start();
     let recording = Recording::begin(plan, session, &stop).inspect_err(|_| session.abandon())?;
     tell(&recording);
     start(&args.command, &stop)?;
