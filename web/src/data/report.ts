@@ -45,6 +45,8 @@ export interface Losses {
   uncounted_losses: number;
   pages_damaged: number;
   pairs_dropped: number;
+  /** Whether the recording says how much is missing, at its end too. */
+  known: boolean;
 }
 
 export interface RecorderCost {

@@ -19,8 +19,9 @@ type Said = ["good" | "warn" | "plain", string, string, string];
 type Report = Context["report"];
 
 function losses({ exits }: Report): Said {
-  const { events_lost, uncounted_losses, pages_damaged, pairs_dropped } = exits.losses;
+  const { events_lost, uncounted_losses, pages_damaged, pairs_dropped, known } = exits.losses;
   if (events_lost + uncounted_losses + pages_damaged + pairs_dropped === 0) {
+    if (!known) return ["plain", "Losses", "none seen", "The recording does not say whether events are missing at its end"];
     return ["good", "Losses", "none", "No event was lost, every page could be read"];
   }
   const parts = [
