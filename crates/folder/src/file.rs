@@ -86,6 +86,11 @@ impl OutFile {
         })
     }
 
+    /// The open file once more, and who sees its operations.
+    pub(crate) fn shared(&self) -> io::Result<(File, Option<Arc<dyn Observer>>)> {
+        Ok((self.file.try_clone()?, self.observer.clone()))
+    }
+
     fn before(&self, operation: &Operation<'_>) -> io::Result<()> {
         self.observer.as_ref().map_or(Ok(()), |observer| observer.before(operation))
     }

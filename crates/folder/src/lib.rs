@@ -14,8 +14,10 @@ mod observer;
 mod open;
 mod remove;
 mod replace;
+mod sync;
 
 pub use file::OutFile;
 pub use modes::Modes;
 pub use observer::{Observer, Operation};
 pub use open::{Folder, Made};
+pub use sync::Syncer;

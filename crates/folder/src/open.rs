@@ -309,6 +309,10 @@ impl Folder {
         &self.0.fd
     }
 
+    pub(crate) fn observer(&self) -> Option<Arc<dyn Observer>> {
+        self.0.observer.clone()
+    }
+
     pub(crate) fn before(&self, operation: &Operation<'_>) -> io::Result<()> {
         self.0.observer.as_ref().map_or(Ok(()), |observer| observer.before(operation))
     }

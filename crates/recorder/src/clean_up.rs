@@ -9,6 +9,7 @@ use folder::{Folder, Modes};
 use tracefs::{Clock, CpuStats, Instance, LeftOver, RawPages, Texts, Tracefs, page_size};
 
 use crate::error::{RecordError, Result};
+use crate::losses::keep_counts;
 use crate::pages_folder::pages;
 use crate::pump::{Pump, stop_signal};
 use crate::quota::Quota;
@@ -189,13 +190,12 @@ fn drain(instance: &Instance, folder: &Folder) -> Result<u64> {
     let page_size = page_size(&header) as usize;
     let drain_cpu = |cpu| {
         let raw = RawPages::open(instance, cpu, page_size)?;
-        let (bytes, ended) = Pump::start(cpu, raw, folder, stop.clone(), Quota::default())?.join();
+        let (bytes, ended) =
+            Pump::start(cpu, raw, folder, stop.clone(), Quota::default(), None)?.join();
         ended.map_err(RecordError::io("write", &folder.path().join(pages(cpu))))?;
         // With the kernel's counts beside all pages it is known what was lost.
         let (_, stats) = CpuStats::now(instance, cpu)?;
-        let of_cpu =
-            folder.subfolder("per_cpu").and_then(|all| all.subfolder(&format!("cpu{cpu}")));
-        let written = of_cpu.and_then(|of_cpu| of_cpu.write_anew("stats", stats.as_bytes()));
+        let written = keep_counts(folder, cpu, &stats);
         written.map_err(RecordError::io("write", &folder.path().join("per_cpu")))?;
         Ok(bytes)
     };

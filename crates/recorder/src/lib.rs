@@ -10,6 +10,7 @@ mod awaited;
 mod clean_up;
 mod ending;
 mod error;
+mod flusher;
 mod guest;
 mod guests;
 mod hypercalls;

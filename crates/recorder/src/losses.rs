@@ -1,5 +1,8 @@
 //! What was lost of each CPU's events, as the kernel counted.
 
+use std::io;
+
+use folder::Folder;
 use serde::Serialize;
 use tracefs::CpuStats;
 
@@ -33,4 +36,11 @@ impl CpuLosses {
     pub fn events(&self) -> u64 {
         self.overrun.saturating_add(self.commit_overrun).saturating_add(self.dropped)
     }
+}
+
+/// Writes the kernel's own counts of a CPU beside the pages of all CPUs, where readers look for them:
+/// with them it is known what was lost.
+pub(crate) fn keep_counts(pages_folder: &Folder, cpu: u32, text: &str) -> io::Result<()> {
+    let of_cpu = pages_folder.subfolder("per_cpu")?.subfolder(&format!("cpu{cpu}"))?;
+    of_cpu.write_anew("stats", text.as_bytes())
 }

@@ -1,5 +1,7 @@
 //! What a recording is to be of.
 
+use std::time::Duration;
+
 use tracefs::{FunctionTracer, Profile};
 
 use crate::guests::InGuests;
@@ -29,6 +31,8 @@ pub struct Plan {
     pub buffer_kib: Option<u64>,
     /// Bytes of the host's pages that are written at most; unset: as many as come.
     pub quota_bytes: Option<u64>,
+    /// How long the host's events stay off the disk at most; unset: a second.
+    pub flush: Option<Duration>,
     /// Guests that are recorded, too: names of VMs, or `[NAME=]CHANNEL`.
     pub guests: Vec<String>,
     /// Guests whose kernel module tells of events in memory that they share: names of VMs, or

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use channel::Signal;
 use folder::{Folder, OutFile};
@@ -14,6 +14,7 @@ use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use tracefs::RawPages;
 
 use crate::error::{RecordError, Result};
+use crate::flusher::Growing;
 use crate::pages_folder::pages;
 use crate::quota::Quota;
 
@@ -30,18 +31,22 @@ pub(crate) fn stop_signal() -> Result<Signal> {
 pub(crate) struct Pump {
     pub(crate) cpu: u32,
     bytes: Arc<AtomicU64>,
+    /// Its file, for whoever has the disk keep it.
+    growing: Option<Growing>,
     thread: JoinHandle<io::Result<()>>,
 }
 
 impl Pump {
     /// Begins to move pages to the end of the CPU's file: a new one, or one that another recorder wrote.
-    /// What that left of its last page can't be completed: the rest of it is gone.
+    /// What that left of its last page can't be completed: the rest of it is gone. With `flush`, no
+    /// event stays in the kernel's buffer for longer.
     pub(crate) fn start(
         cpu: u32,
         from: RawPages,
         to: &Folder,
         stop: Signal,
         quota: Quota,
+        flush: Option<Duration>,
     ) -> Result<Self> {
         let path = to.path().join(pages(cpu));
         let failed = || RecordError::io("write", &path);
@@ -49,13 +54,19 @@ impl Pump {
         let written = file.len();
         file.cut(written - written % from.page_size().max(1) as u64).map_err(failed())?;
         let bytes = Arc::new(AtomicU64::new(0));
-        let mover = Mover::new(from, file, Arc::clone(&bytes), quota)
+        let growing = Growing::new(file.syncer().map_err(failed())?, Arc::clone(&bytes));
+        let mover = Mover::new(from, file, Arc::clone(&bytes), quota, flush)
             .map_err(RecordError::io("make a pipe for", &path))?;
         let thread = thread::Builder::new()
             .name(format!("pump{cpu}"))
             .spawn(move || mover.run(&stop))
             .map_err(RecordError::io("start a thread for", &path))?;
-        Ok(Self { cpu, bytes, thread })
+        Ok(Self { cpu, bytes, growing: Some(growing), thread })
+    }
+
+    /// Its file, as it grows; once.
+    pub(crate) fn growing(&mut self) -> Option<Growing> {
+        self.growing.take()
     }
 
     /// Bytes moved so far.
@@ -83,22 +94,39 @@ struct Mover {
     pipe: (OwnedFd, OwnedFd),
     bytes: Arc<AtomicU64>,
     quota: Quota,
+    /// How long an event may stay in the kernel's buffer.
+    flush: Option<Duration>,
 }
 
 impl Mover {
-    fn new(from: RawPages, to: OutFile, bytes: Arc<AtomicU64>, quota: Quota) -> io::Result<Self> {
+    fn new(
+        from: RawPages,
+        to: OutFile,
+        bytes: Arc<AtomicU64>,
+        quota: Quota,
+        flush: Option<Duration>,
+    ) -> io::Result<Self> {
         let pipe = pipe_with(PipeFlags::CLOEXEC)?;
         // A pipe that stays small moves less at once, and as much in all.
         let _ = fcntl_setpipe_size(&pipe.1, SPLICE_BYTES);
-        Ok(Self { from, to, pipe, bytes, quota })
+        Ok(Self { from, to, pipe, bytes, quota, flush })
     }
 
     fn run(mut self, stop: &Signal) -> io::Result<()> {
+        let mut page = vec![0; self.from.page_size()];
+        let mut flushed = Instant::now();
         loop {
-            let is_over = self.from.wait(stop.fd(), None)?.other;
+            // From one flush to the next, however often full pages wake this thread in between.
+            let left = self.flush.map(|flush| flush.saturating_sub(flushed.elapsed()));
+            let is_over = self.from.wait(stop.fd(), left)?.other;
             while self.splice(stop)? {}
             if is_over {
-                return self.rest();
+                while self.copy(&mut page)? {}
+                return Ok(());
+            }
+            if self.flush.is_some_and(|flush| flushed.elapsed() >= flush) {
+                self.copy(&mut page)?;
+                flushed = Instant::now();
             }
         }
     }
@@ -121,23 +149,23 @@ impl Mover {
                 return Err(io::ErrorKind::WriteZero.into());
             }
             moved -= written;
-            self.bytes.fetch_add(written as u64, Ordering::Relaxed);
+            self.bytes.fetch_add(written as u64, Ordering::Release);
         }
         Ok(any)
     }
 
-    /// Copies the page that is not full, which a splice leaves in the buffer, and what the quota for
-    /// whole splices was not enough for.
-    fn rest(&mut self) -> io::Result<()> {
-        let mut page = vec![0; self.from.page_size()];
-        while self.from.read_page(&mut page)? {
-            if !self.quota.take(page.len() as u64) {
-                self.quota.leave_out(page.len() as u64);
-                continue;
-            }
-            self.to.write_all(&page)?;
-            self.bytes.fetch_add(page.len() as u64, Ordering::Relaxed);
+    /// Copies a page: the one that is not full, which a splice leaves in the buffer, or one that the
+    /// quota for whole splices was not enough for. False when there is none.
+    fn copy(&mut self, page: &mut [u8]) -> io::Result<bool> {
+        if !self.from.read_page(page)? {
+            return Ok(false);
         }
-        Ok(())
+        if self.quota.take(page.len() as u64) {
+            self.to.write_all(page)?;
+            self.bytes.fetch_add(page.len() as u64, Ordering::Release);
+        } else {
+            self.quota.leave_out(page.len() as u64);
+        }
+        Ok(true)
     }
 }

@@ -19,6 +19,7 @@ use tracefs::{
 use crate::awaited::Awaited;
 use crate::ending::{Ending, Stop};
 use crate::error::{RecordError, Result};
+use crate::flusher::{self, Flusher};
 use crate::guests::{self, Ready, SharedGuests};
 use crate::hypercalls;
 use crate::label;
@@ -49,6 +50,9 @@ pub struct Recording {
     /// Tells pumps and whoever else writes what the host records that it is over.
     stop: Signal,
     pumps: Vec<Pump>,
+    flusher: Option<Flusher>,
+    /// How long events stay off the disk at most.
+    flush: Duration,
     texts: Texts,
     clock: Clock,
     events: Vec<String>,
@@ -113,6 +117,8 @@ impl Recording {
             quota: Quota::new(plan.quota_bytes, outside),
             stop: stop_signal()?,
             pumps: Vec::new(),
+            flusher: None,
+            flush: plan.flush.unwrap_or(flusher::FLUSH),
             texts,
             clock,
             events,
@@ -149,6 +155,7 @@ impl Recording {
                 recording.stop.give();
                 drop(recording.collector.take().map(Collector::end));
                 recording.pumps.drain(..).for_each(|pump| drop(pump.join()));
+                drop(recording.flusher.take().map(Flusher::end));
                 for module in recording.modules.drain(..) {
                     let _ = to.remove(&module.end().file);
                 }
@@ -214,12 +221,14 @@ impl Recording {
         for &cpu in cpus {
             let raw = RawPages::open(&self.instance, cpu, page_size)?;
             let (stop, quota) = (self.stop.clone(), self.quota.clone());
-            self.pumps.push(Pump::start(cpu, raw, &folder, stop, quota)?);
+            self.pumps.push(Pump::start(cpu, raw, &folder, stop, quota, Some(self.flush))?);
         }
         folder
             .sync()
             .and_then(|()| self.to.sync())
             .map_err(RecordError::io("write", folder.path()))?;
+        let files = self.pumps.iter_mut().filter_map(Pump::growing).collect();
+        self.flusher = Some(Flusher::start(folder, files, self.flush, self.stop.clone())?);
         if self.of_vm {
             let threads = threads(&self.vms);
             self.instance.set("set_event_pid", &threads)?;

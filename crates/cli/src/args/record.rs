@@ -94,6 +94,10 @@ pub(crate) struct RecordArgs {
     /// Size of each CPU's buffer in guests' kernels, in KiB
     #[arg(long, value_name = "KIB", requires = "guests")]
     pub(crate) guest_buffer: Option<u32>,
+    /// Have the host's events on the disk after so long at most: so little is missing after a power cut
+    /// [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) flush: Option<Duration>,
     /// End when the host's pages have reached this size; what is in the kernel's buffers then is left out
     /// [default: no limit but the disk]
     #[arg(long, value_name = "SIZE", value_parser = size)]

@@ -128,6 +128,7 @@ fn plan(args: &RecordArgs) -> anyhow::Result<Plan> {
         clock: args.clock.clone(),
         buffer_kib: args.buffer,
         quota_bytes: args.quota,
+        flush: args.flush,
         guests: args.guests.clone(),
         modules: args.modules.clone(),
         in_guests: in_guests(args)?,

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use folder::{Observer, Operation};
 use nix::errno::Errno;
@@ -15,25 +16,31 @@ use recorder::{Modes, Plan, Profile, Recording, SessionFolder, Stop};
 
 use crate::extent::extent;
 use crate::marks::{instance, is_told, marks, recording, write_marks};
-use crate::tool::{left, turn};
+use crate::tool::{left, turn, wait_until};
 
 /// Marks in a recording.
 const MARKS: u64 = 2000;
 
 /// Records this machine, in this process, with marks from the beginning to the end. How many the kernel
-/// took, and whether all was written.
-fn record(session: &Path, observer: Arc<dyn Observer>) -> (u64, Result<bool, String>) {
+/// took, and whether all was written. `before_end` is given how many the kernel took.
+fn record(
+    session: &Path,
+    observer: Arc<dyn Observer>,
+    before_end: impl Fn(u64),
+) -> (u64, Result<bool, String>) {
     let recorded = || -> recorder::Result<(u64, bool)> {
         let folder = SessionFolder::take_observed(session, Modes::default(), Some(observer))?;
         let plan = Plan {
             events: vec!["sched_process_exec".into()],
             profile: None::<Profile>,
             buffer_kib: Some(64),
+            flush: Some(Duration::from_millis(100)),
             ..Plan::default()
         };
         let recording =
             Recording::begin(&plan, &folder, &Stop::new()?).inspect_err(|_| folder.abandon())?;
         let [written] = write_marks([&instance(std::process::id())], MARKS);
+        before_end(written);
         let recorded = recording.end(&|_| ());
         folder.give_back();
         // What can't be written in the end is told, and stays where it is.
@@ -69,7 +76,7 @@ fn fail(error: Errno, is_lasting: bool, from: u64) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let session = folder.path().join("s");
     let failing = Arc::new(Failing { error, from, is_lasting, seen: AtomicU64::new(0) });
-    let (written, came) = record(&session, failing.clone());
+    let (written, came) = record(&session, failing.clone(), |_| ());
     let seen = failing.seen.load(Ordering::Relaxed);
     let what = format!("{error} at operation {from} of {seen}, lasting: {is_lasting}: {came:?}");
     assert_eq!(left(), Vec::<String>::new(), "{what}");
@@ -210,7 +217,14 @@ fn a_pulled_plug_leaves_what_was_synced() {
         durable: Mutex::default(),
         readable: Mutex::default(),
     });
-    let (written, came) = record(&plug.session, plug.clone());
+    // All that was recorded by now is on the disk soon, long before the recording ends.
+    let is_on_disk = |written| {
+        wait_until("the disk has no more than this after a flush", || {
+            let readable = plug.readable.lock().unwrap_or_else(PoisonError::into_inner);
+            readable.last() == Some(&written)
+        });
+    };
+    let (written, came) = record(&plug.session, plug.clone(), is_on_disk);
     assert_eq!(came, Ok(true));
     plug.pull();
     let readable = plug.readable.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -10,10 +10,11 @@ use super::{FOLDER, Recording, own_cpu_ns};
 use crate::assemble::{self, About, Tick};
 use crate::ending::TOLD;
 use crate::error::{RecordError, Result};
+use crate::flusher::Flusher;
 use crate::guest::HostClock;
 use crate::guests;
 use crate::hypercalls;
-use crate::losses::CpuLosses;
+use crate::losses::{CpuLosses, keep_counts};
 use crate::module;
 use crate::pages_folder::header;
 use crate::pump::Pump;
@@ -35,6 +36,7 @@ impl Recording {
         self.stop.give();
         let folder = self.pages_folder()?;
         let pumped = end_pumps(self.pumps, &self.instance, &mut faults)?;
+        faults.extend(self.flusher.take().and_then(Flusher::end));
         faults.extend(self.quota.fault());
         let guests = self.guests.lock().end();
         let stats: Vec<(u32, String)> =
@@ -52,6 +54,11 @@ impl Recording {
         let cmdlines = fs::read(self.tracefs.root().join("saved_cmdlines")).unwrap_or_default();
         // A recording that is read from its folder has names, too.
         let _ = folder.write_anew("saved_cmdlines", &cmdlines);
+        for (cpu, text) in &stats {
+            // A recorder that is killed from here on leaves them beside the pages; without them it is
+            // unknown what was lost, and readers say so.
+            let _ = keep_counts(&folder, *cpu, text);
+        }
         drop(self.instance);
         drop(self.probes);
         let recorded = Recorded {
