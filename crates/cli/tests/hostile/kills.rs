@@ -194,7 +194,8 @@ fn guards(recorder: u32) -> Vec<u32> {
     pids.filter(is_guard).collect()
 }
 
-/// Kills a victim behind each of its calls, or some of them.
+/// Kills a victim behind each of its calls, or some of them: the sample has one while it begins, one while
+/// it records, and one in the end.
 fn kill_behind_calls(victim: Victim, sample: &[u64]) {
     let Some(_turn) = turn() else { return };
     let mut campaign = Campaign::new();
@@ -216,7 +217,7 @@ fn kill_behind_calls(victim: Victim, sample: &[u64]) {
 
 #[test]
 fn a_recorder_that_is_killed_behind_any_call_leaves_what_can_be_read() {
-    kill_behind_calls(Victim::Recorder, &[120, 200]);
+    kill_behind_calls(Victim::Recorder, &[150, 285, 330]);
 }
 
 #[test]
@@ -226,10 +227,10 @@ fn a_guard_that_is_killed_behind_any_call_leaves_what_can_be_read() {
 
 #[test]
 fn a_recorder_that_is_killed_with_its_guard_leaves_what_can_be_read() {
-    kill_behind_calls(Victim::RecorderAndGuard, &[230]);
+    kill_behind_calls(Victim::RecorderAndGuard, &[290]);
 }
 
 #[test]
 fn an_agent_that_is_killed_behind_any_call_leaves_what_it_sent() {
-    kill_behind_calls(Victim::Agent, &[60]);
+    kill_behind_calls(Victim::Agent, &[150, 245]);
 }
