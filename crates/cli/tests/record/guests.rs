@@ -4,6 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -71,6 +72,8 @@ impl Setup {
         // What pages are read with is written once the guest says that it records.
         let told = self.folder.path().join("s/guest-g.pages/trace_clock");
         wait_until("it did not begin", || told.exists());
+        // A signal that came before the recorder has heard of it, too, would stop the start.
+        thread::sleep(Duration::from_millis(200));
         child
     }
 
