@@ -18,7 +18,7 @@ mod tree;
 
 use sources::Recording;
 use timeline::Losses;
-use timeline::moments::each_moment;
+use timeline::trace_events::each_trace_event;
 
 use crate::Distribution;
 
@@ -191,7 +191,7 @@ pub fn calls<S: CallSink>(
     let tree = CallTree::new(question.most_stacks);
     let mut gather = Gather::new(functions, tree, nanoseconds, sink);
     let recordings = std::slice::from_ref(recording);
-    let pass = each_moment(recordings, &|_, format| wanted(format), &mut gather, tick);
+    let pass = each_trace_event(recordings, &|_, format| wanted(format), &mut gather, tick);
     gather.finish();
     let losses = pass.losses.into_iter().next().unwrap_or_default();
     let mut all = gather.gathered().told(nanoseconds, &question.patterns, losses);

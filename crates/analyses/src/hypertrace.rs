@@ -16,7 +16,7 @@ use eventfmt::EventFormat;
 use hypertrace::{Decoder, Event, Losses, Mark, Marks};
 use rustc_hash::FxHashMap;
 use sources::{Collected, Recording};
-use timeline::moments::{Gap, Moment, MomentSink, Wanted, each_moment};
+use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, each_trace_event};
 
 use self::beside::Beside;
 use self::stored::Ordered;
@@ -176,7 +176,7 @@ pub fn hypertrace<S: ToldSink>(
     let mut losses = Vec::new();
     // Pages with events that nobody wants are not read.
     if !(0..recordings.len()).all(is_beside) {
-        losses = each_moment(recordings, &wanted, &mut reader, tick).losses;
+        losses = each_trace_event(recordings, &wanted, &mut reader, tick).losses;
     }
     reader.until(u64::MAX);
     reader.window.rest(&mut |from, told, by| reader.sink.told(from, told, by));
@@ -298,13 +298,13 @@ impl<S: ToldSink> Reader<'_, S> {
     }
 }
 
-impl<S: ToldSink> MomentSink for Reader<'_, S> {
-    fn moment(&mut self, moment: &Moment) {
-        self.until(moment.stamp_ns);
-        let all = [0, 1, 2, 3, 4].map(|at| moment.value(at));
+impl<S: ToldSink> TraceEventSink for Reader<'_, S> {
+    fn event(&mut self, event: &TraceEvent) {
+        self.until(event.stamp_ns);
+        let all = [0, 1, 2, 3, 4].map(|at| event.value(at));
         let [Some(number), Some(a0), Some(a1), Some(a2), Some(a3)] = all else { return };
-        let from = VcpuThread { recording: moment.recording, thread: moment.thread };
-        let (words, stamp_ns, by) = ([a0, a1, a2, a3], moment.stamp_ns, Carrier::default());
+        let from = VcpuThread { recording: event.recording, thread: event.thread };
+        let (words, stamp_ns, by) = ([a0, a1, a2, a3], event.stamp_ns, Carrier::default());
         self.hypercall(&Hypercall { from, number, words: &words, stamp_ns, by });
     }
 

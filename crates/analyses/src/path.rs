@@ -19,7 +19,7 @@ mod vcpus;
 mod work;
 
 use sources::Recording;
-use timeline::moments::each_moment;
+use timeline::trace_events::each_trace_event;
 use timeline::{Losses, Vm};
 
 use crate::{Distribution, GuestAlignment};
@@ -181,7 +181,7 @@ fn follow<S: RequestSink>(
 ) -> Followed<S> {
     let mut follower = Follower::new(events, machines, sink);
     let wanted = |at: usize, format: &eventfmt::EventFormat| events.wanted(at, format.id());
-    let pass = each_moment(recordings, &wanted, &mut follower, tick);
+    let pass = each_trace_event(recordings, &wanted, &mut follower, tick);
     let nanoseconds = recordings.iter().all(Recording::is_nanoseconds);
     follower.finish(nanoseconds, pass.losses)
 }

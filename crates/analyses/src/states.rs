@@ -5,7 +5,7 @@
 //!  guest     thread A │ irq │ B │                                               B
 //!  vCPU     guest-user│irq  │user│before-exit│ exit-kernel │ exit-user │ …    │ user
 //! ```
-//! The host's side is that of the exits report (`timeline::turns`); what the guest did is taken from
+//! The host's side is that of the exits report (`timeline::cycles`); what the guest did is taken from
 //! its own recording, brought to the host's clock. Spans are given away as soon as they are certain:
 //! nothing is kept but what lies between an entry and the next.
 
@@ -19,7 +19,7 @@ mod weave;
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::moments::{MomentPass, each_moment};
+use timeline::trace_events::{TraceEventPass, each_trace_event};
 use timeline::{VcpuInfo, Vm, group_vms};
 
 use crate::{GuestAlignment, Recorded};
@@ -46,7 +46,7 @@ pub struct States {
     /// By recording: threads made while it was recorded, each with the thread that made it.
     makers: Vec<FxHashMap<u32, u32>>,
     /// What else the pass tells: losses, names of threads, times.
-    pub pass: MomentPass,
+    pub pass: TraceEventPass,
 }
 
 /// Gives `sink` the states of all that `recordings` show. `guests` says which of them is whose
@@ -63,8 +63,8 @@ pub fn states<S: StateSink>(
         let recording = recordings.get(at)?;
         wanted::wanted(recording, format, told.get(at) == Some(&true))
     };
-    let moments = each_moment(recordings, &wanted, &mut pass, tick);
-    let left = pass.finish(&moments.spans_ns);
+    let events = each_trace_event(recordings, &wanted, &mut pass, tick);
+    let left = pass.finish(&events.spans_ns);
     let pairs = recordings.iter().zip(&left.vcpus);
     let vms = pairs.map(|(recording, vcpus)| group_vms(recording, vcpus)).collect();
     States {
@@ -74,6 +74,6 @@ pub fn states<S: StateSink>(
         told: left.told,
         placed: left.placed,
         makers: left.makers,
-        pass: moments,
+        pass: events,
     }
 }

@@ -11,7 +11,7 @@ use analyses::{
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::Losses;
-use timeline::moments::ThreadNames;
+use timeline::trace_events::ThreadNames;
 
 use crate::Arg;
 use crate::calls::CallThread;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  tracefs instance, filtered to one VM's vCPU threads
-//!    ─▶ LiveMoments ─▶ VcpuTurns ─▶ spans on the guest's TSC ─▶ shmring::spans ─▶ the guest
+//!    ─▶ LiveTraceEvents ─▶ VcpuCycles ─▶ spans on the guest's TSC ─▶ shmring::spans ─▶ the guest
 //! ```
 //!
 //! Nobody is told anything but guests that the operator names ([`Plan`]), and each of its own vCPUs alone:

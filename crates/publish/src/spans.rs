@@ -1,13 +1,13 @@
-//! Turns of vCPUs become spans on the guest's clock.
+//! Cycles of vCPUs become spans on the guest's clock.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
 use recorder::Vm;
 use shmring::spans::{By, Did, Span, SpanWriter, Told};
-use timeline::Doing;
-use timeline::moments::{Gap, Moment, MomentSink};
-use timeline::turns::{SWITCH_TAG, Stretch, Turn, TurnSink, VcpuTurns};
+use timeline::VcpuActivity;
+use timeline::cycles::{CycleSink, Interval, SWITCH_TAG, VcpuCycle, VcpuCycles};
+use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
 
 use crate::guest_clock::GuestClock;
 use crate::names::Names;
@@ -35,7 +35,7 @@ struct Vcpu {
 /// Everything that is told of one VM.
 #[derive(Debug)]
 pub(crate) struct Spans {
-    turns: VcpuTurns,
+    cycles: VcpuCycles,
     teller: Teller,
 }
 
@@ -63,12 +63,12 @@ impl Spans {
             vcpus.iter().enumerate().map(|(index, vcpu)| (vcpu.tid, index)).collect();
         let owners = Owners::new(vm.pid);
         let teller = Teller { writer, names, vcpus, by_thread, owners, spans: 0 };
-        Self { turns: VcpuTurns::default(), teller }
+        Self { cycles: VcpuCycles::default(), teller }
     }
 
     /// Tells all up to a moment of the host's TSC. False when somebody else uses the memory.
     pub(crate) fn tell(&mut self, host_tsc: u64, lost_events: u64) -> bool {
-        self.turns.tell_all(host_tsc, &mut self.teller);
+        self.cycles.emit_all(host_tsc, &mut self.teller);
         for (index, vcpu) in self.teller.vcpus.iter_mut().enumerate() {
             if vcpu.told.from_tsc != 0 {
                 vcpu.told.to_tsc = vcpu.clock.guest_tsc(host_tsc);
@@ -97,18 +97,18 @@ impl Spans {
     }
 }
 
-impl MomentSink for Spans {
-    fn moment(&mut self, moment: &Moment) {
-        if moment.tag == SWITCH_TAG
-            && let (Some(goes), Some(comes)) = (moment.thread_value(0), moment.thread_value(2))
+impl TraceEventSink for Spans {
+    fn event(&mut self, event: &TraceEvent) {
+        if event.tag == SWITCH_TAG
+            && let (Some(goes), Some(comes)) = (event.thread_value(0), event.thread_value(2))
         {
-            self.teller.switch(moment.stamp_ns, goes, comes);
+            self.teller.switch(event.stamp_ns, goes, comes);
         }
-        self.turns.moment(moment, &mut self.teller);
+        self.cycles.event(event, &mut self.teller);
     }
 
     fn gap(&mut self, gap: &Gap) {
-        self.turns.gap(gap);
+        self.cycles.gap(gap);
     }
 }
 
@@ -141,50 +141,50 @@ impl Vcpu {
         self.switched.front().filter(|(at, _)| *at <= host_tsc).map_or(By::Unknown, |(_, by)| *by)
     }
 
-    fn span(&mut self, stretch: &Stretch, turn: &Turn<'_>) -> Option<Span> {
-        let did = did(stretch.doing)?;
-        let exit = turn.exit.filter(|_| stretch.in_exit);
+    fn span(&mut self, interval: &Interval, cycle: &VcpuCycle<'_>) -> Option<Span> {
+        let did = did(interval.activity)?;
+        let exit = cycle.exit.filter(|_| interval.in_exit);
         let begins_exit = exit.is_some_and(|exit| self.exit_told != Some(exit.start_ns));
         if let Some(exit) = exit {
             self.exit_told = Some(exit.start_ns);
         }
-        let by = if did == Did::Preempted { self.by(stretch.from_ns) } else { By::Unknown };
-        let start_tsc = self.clock.guest_tsc(stretch.from_ns);
+        let by = if did == Did::Preempted { self.by(interval.from_ns) } else { By::Unknown };
+        let start_tsc = self.clock.guest_tsc(interval.from_ns);
         Some(Span {
             start_tsc,
-            ticks: self.clock.guest_tsc(stretch.to_ns).saturating_sub(start_tsc),
+            ticks: self.clock.guest_tsc(interval.to_ns).saturating_sub(start_tsc),
             did,
             by,
             begins_exit,
             code: exit.map(|exit| exit.code as u32),
             isa: exit.map_or(0, |exit| exit.isa),
-            level: exit.map_or(turn.level, |exit| exit.level),
+            level: exit.map_or(cycle.level, |exit| exit.level),
         })
     }
 }
 
-/// What is told of a stretch; nothing while the vCPU runs its guest.
-fn did(doing: Doing) -> Option<Did> {
-    Some(match doing {
-        Doing::Guest => return None,
-        Doing::BeforeExit | Doing::Kernel | Doing::HaltPoll => Did::Kernel,
-        Doing::User => Did::User,
-        Doing::Preempted => Did::Preempted,
-        Doing::Waiting => Did::Waiting,
-        Doing::Blocked => Did::Asleep,
-        Doing::Unknown => Did::Unknown,
+/// What is told of an interval; nothing while the vCPU runs its guest.
+fn did(activity: VcpuActivity) -> Option<Did> {
+    Some(match activity {
+        VcpuActivity::Guest => return None,
+        VcpuActivity::BeforeExit | VcpuActivity::Kernel | VcpuActivity::HaltPoll => Did::Kernel,
+        VcpuActivity::User => Did::User,
+        VcpuActivity::Preempted => Did::Preempted,
+        VcpuActivity::Waiting => Did::Waiting,
+        VcpuActivity::Blocked => Did::Asleep,
+        VcpuActivity::Unknown => Did::Unknown,
     })
 }
 
-impl TurnSink for Teller {
-    fn turn(&mut self, turn: &Turn<'_>) {
-        let Some(&index) = self.by_thread.get(&turn.thread) else { return };
+impl CycleSink for Teller {
+    fn cycle(&mut self, cycle: &VcpuCycle<'_>) {
+        let Some(&index) = self.by_thread.get(&cycle.thread) else { return };
         let Some(vcpu) = self.vcpus.get_mut(index) else { return };
-        for stretch in turn.stretches {
+        for interval in cycle.intervals {
             if vcpu.told.from_tsc == 0 {
-                vcpu.told.from_tsc = vcpu.clock.guest_tsc(stretch.from_ns).max(1);
+                vcpu.told.from_tsc = vcpu.clock.guest_tsc(interval.from_ns).max(1);
             }
-            let Some(span) = vcpu.span(stretch, turn) else { continue };
+            let Some(span) = vcpu.span(interval, cycle) else { continue };
             if let Some(code) = span.code {
                 self.names.tell(span.isa, code, &mut self.writer);
             }

@@ -6,8 +6,8 @@ use eventfmt::EventFormat;
 use recorder::Vm;
 use ringbuf::PageLayout;
 use sources::FormatTable;
-use timeline::moments::{LiveMoments, MomentSink};
-use timeline::turns::VcpuTurns;
+use timeline::cycles::VcpuCycles;
+use timeline::trace_events::{LiveTraceEvents, TraceEventSink};
 use tracefs::{Available, Clock, CpuStats, Instance, RawPages, Texts, Tracefs};
 
 use crate::error::{PublishError, Result};
@@ -37,7 +37,7 @@ pub(crate) struct Trace {
     pages: Vec<(u32, RawPages)>,
     instance: Instance,
     _tracefs: Tracefs,
-    live: LiveMoments,
+    live: LiveTraceEvents,
     page: Vec<u8>,
     read: u64,
     clock: Clock,
@@ -65,8 +65,8 @@ impl Trace {
         let cpus = instance.cpus()?;
         let open = |&cpu: &u32| Ok((cpu, RawPages::open(&instance, cpu, page_size)?));
         let pages = cpus.iter().map(open).collect::<Result<Vec<_>>>()?;
-        let live = LiveMoments::new(&formats, layout, cpus.len(), |format| {
-            VcpuTurns::wanted(format, false)
+        let live = LiveTraceEvents::new(&formats, layout, cpus.len(), |format| {
+            VcpuCycles::wanted(format, false)
         });
         // Before any event is on: not one of another VM's threads comes in.
         let threads = vm.vcpus.iter().map(|vcpu| vcpu.tid.to_string());
@@ -80,7 +80,7 @@ impl Trace {
     }
 
     /// Takes what is in the kernel's buffers now, and gives `sink` what was before a moment.
-    pub(crate) fn take(&mut self, until: u64, sink: &mut impl MomentSink) -> Result<()> {
+    pub(crate) fn take(&mut self, until: u64, sink: &mut impl TraceEventSink) -> Result<()> {
         for (index, (cpu, pages)) in self.pages.iter_mut().enumerate() {
             // A buffer that is filled as fast as it is read ends here all the same.
             let most = 2 * (BUFFER_KIB as usize * 1024) / self.page.len().max(1);

@@ -10,7 +10,7 @@ use abi::ByteOrder;
 use ringbuf::{Page, PageTime, Record, RecordDamage};
 use sources::{Block, Recording};
 
-use self::action::{Action, Moment};
+use self::action::{Action, EventTime};
 use self::load::Load;
 use crate::rounds::{Decode, Input};
 use crate::thread_batch::{PageWalk, ThreadBatch};
@@ -98,7 +98,7 @@ impl Extractor {
             last_stamp = stamp;
             let Some(action) = self.action::<BIG>(payload) else { return };
             let stamp_ns = corrected.map_or(stamp, |correction| correction.ns(stamp, cpu));
-            action.take::<BIG>(Moment { stamp_ns, stream }, payload, batch);
+            action.take::<BIG>(EventTime { stamp_ns, stream }, payload, batch);
         });
         batch.losses.records += records;
         (last_stamp, result)

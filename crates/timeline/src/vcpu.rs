@@ -9,13 +9,13 @@
 //! A `sched_switch` away opens an off-CPU part whatever the thread was doing; the switch back
 //! closes it.
 
-mod now;
+mod activity;
 
 use crate::exit_span::{Detail, ExitSpan, Handler, Outcome};
-use crate::poll::KernelStretches;
+use crate::poll::KernelIntervals;
 use crate::thread_event::{Kind, ThreadEvent};
 
-pub use now::Doing;
+pub use activity::VcpuActivity;
 
 /// Receives the exits of a recording, in time order per vCPU.
 pub trait ExitSink {
@@ -39,7 +39,7 @@ enum Cpu {
     OffBlocked,
 }
 
-/// What comes after a stretch of time that is accounted for.
+/// What comes after an interval of time that is accounted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     GoesOn,
@@ -70,7 +70,7 @@ pub(crate) struct VcpuThread {
     cpu: Cpu,
     /// It is off its CPU, and was woken since it went to sleep.
     woken: bool,
-    stretches: KernelStretches,
+    intervals: KernelIntervals,
     /// From when to when it polled, by the last `kvm_vcpu_wakeup` of the open exit.
     polled_ns: Option<(u64, u64)>,
     /// The scheduler's switches of this thread are in the recording.
@@ -102,7 +102,7 @@ impl VcpuThread {
             place: Place::Kernel,
             cpu: Cpu::Running,
             woken: false,
-            stretches: KernelStretches::default(),
+            intervals: KernelIntervals::default(),
             polled_ns: None,
             switches_recorded: false,
             was_off: false,
@@ -188,7 +188,7 @@ impl VcpuThread {
         self.was_off = false;
         self.stream = event.stream;
         self.moved = false;
-        self.stretches.clear();
+        self.intervals.clear();
         // Some exits of level 2 are dealt with before kvm_nested_vmexit is reached.
         self.span.level = if self.in_l2 { 2 } else { 1 };
         self.forget_gaps_before(event.stamp_ns);
@@ -352,7 +352,7 @@ impl VcpuThread {
                 parts.kernel_ns += took_ns;
                 // What came before the entry can't be found to have been polling any more.
                 if then != Then::Entry {
-                    self.stretches.push(from_ns, now_ns, then == Then::Sleeps);
+                    self.intervals.push(from_ns, now_ns, then == Then::Sleeps);
                 }
             }
         }
@@ -365,17 +365,17 @@ impl VcpuThread {
         let from_ns = event.stamp_ns.saturating_sub(event.value);
         let waited = event.flag != 0;
         let until_ns =
-            if waited { self.stretches.fell_asleep(from_ns) } else { Some(event.stamp_ns) };
+            if waited { self.intervals.fell_asleep(from_ns) } else { Some(event.stamp_ns) };
         match until_ns {
             Some(until_ns) => {
-                let polled_ns = self.stretches.within(from_ns, until_ns);
+                let polled_ns = self.intervals.within(from_ns, until_ns);
                 span.parts.kernel_ns -= polled_ns.min(span.parts.kernel_ns);
                 span.parts.halt_poll_ns += polled_ns;
             }
             None => span.poll_unknown = true,
         }
         self.polled_ns = until_ns.map(|until_ns| (from_ns, until_ns));
-        self.stretches.clear();
+        self.intervals.clear();
     }
 
     /// Events were lost from this moment on, up to another.

@@ -7,9 +7,9 @@ use super::mapping::CpuOnVcpu;
 use super::stamps::CpuStamps;
 use super::{AlignRow, Question};
 
-/// A stretch of a guest CPU's own clock, and its line to the host's.
+/// A segment of a guest CPU's own clock, and its line to the host's.
 #[derive(Clone, Debug)]
-pub(super) struct Stretch {
+pub(super) struct LineSegment {
     pub(super) from_ns: i64,
     pub(super) to_ns: i64,
     pub(super) line: Line,
@@ -17,8 +17,8 @@ pub(super) struct Stretch {
     pub(super) drifts_ppb: Option<(f64, f64)>,
 }
 
-impl Stretch {
-    /// The stretch between two raw times, on the line through what `both` makes of them: nanoseconds
+impl LineSegment {
+    /// The segment between two raw times, on the line through what `both` makes of them: nanoseconds
     /// of the guest's own clock, and what is to be added to them.
     pub(super) fn through(
         begin: u64,
@@ -38,8 +38,8 @@ impl Stretch {
 /// How the clocks of a guest's CPUs relate to their host's.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Relation {
-    /// CPU and its stretches, in order.
-    pub(super) cpus: Vec<(u32, Vec<Stretch>)>,
+    /// CPU and its segments, in order.
+    pub(super) cpus: Vec<(u32, Vec<LineSegment>)>,
     /// The recording itself is corrected so: nothing is to be set.
     pub(super) recorded: bool,
 }
@@ -47,45 +47,50 @@ pub(super) struct Relation {
 impl Relation {
     /// The relation that windows give.
     pub(super) fn of_pieces(cpus: &[(u32, &[Piece])]) -> Self {
-        let stretch = |piece: &Piece| Stretch {
+        let segment = |piece: &Piece| LineSegment {
             from_ns: piece.from_ns,
             to_ns: piece.to_ns,
             line: piece.line,
             bound_ns: Some(piece.bound_ns),
             drifts_ppb: Some(piece.drifts_ppb),
         };
-        let cpus = cpus.iter().map(|(cpu, pieces)| (*cpu, pieces.iter().map(stretch).collect()));
+        let cpus = cpus.iter().map(|(cpu, pieces)| (*cpu, pieces.iter().map(segment).collect()));
         Self { cpus: cpus.collect(), recorded: false }
     }
 }
 
-/// The stretches of all CPUs, judged.
+/// The segments of all CPUs, judged.
 pub(super) fn rows(
     question: &Question<'_>,
     cpus: &[CpuOnVcpu],
     relation: &Relation,
 ) -> Vec<AlignRow> {
     let mut rows = Vec::new();
-    for (guest_cpu, stretches) in &relation.cpus {
+    for (guest_cpu, segments) in &relation.cpus {
         let Some(cpu) = cpus.iter().find(|cpu| cpu.guest_cpu == *guest_cpu) else { continue };
         let Some(stamps) = question.guest.of(*guest_cpu) else { continue };
         let away = question.host.away(cpu.index);
-        rows.extend(stretches.iter().map(|stretch| row(cpu, stamps, away, stretch)));
+        rows.extend(segments.iter().map(|segment| row(cpu, stamps, away, segment)));
     }
     rows
 }
 
-fn row(cpu: &CpuOnVcpu, stamps: &CpuStamps, away: Option<&Away>, stretch: &Stretch) -> AlignRow {
-    let line = &stretch.line;
-    let begin = stamps.own_ns.partition_point(|&stamp| stamp < stretch.from_ns);
-    let end = stamps.own_ns.partition_point(|&stamp| stamp <= stretch.to_ns);
+fn row(
+    cpu: &CpuOnVcpu,
+    stamps: &CpuStamps,
+    away: Option<&Away>,
+    segment: &LineSegment,
+) -> AlignRow {
+    let line = &segment.line;
+    let begin = stamps.own_ns.partition_point(|&stamp| stamp < segment.from_ns);
+    let end = stamps.own_ns.partition_point(|&stamp| stamp <= segment.to_ns);
     let (mut events, mut violations, mut worst_ns) = (0, 0, 0);
     for &stamp in stamps.own_ns.get(begin..end).unwrap_or_default() {
         events += 1;
         let host_ns = stamp.saturating_add(line.offset_at(stamp));
         let Some((from, to)) = away.and_then(|away| away.around(host_ns)) else { continue };
         let outside_ns = host_ns.abs_diff(from).min(host_ns.abs_diff(to));
-        if outside_ns > stretch.bound_ns.unwrap_or(0) {
+        if outside_ns > segment.bound_ns.unwrap_or(0) {
             violations += 1;
         }
         worst_ns = worst_ns.max(outside_ns);
@@ -95,12 +100,12 @@ fn row(cpu: &CpuOnVcpu, stamps: &CpuStamps, away: Option<&Away>, stretch: &Stret
         guest_cpu: cpu.guest_cpu,
         vcpu: cpu.vcpu,
         thread: cpu.thread,
-        from_ns: on_host(stretch.from_ns),
-        to_ns: on_host(stretch.to_ns),
-        offset_ns: line.offset_at(stretch.from_ns.midpoint(stretch.to_ns)),
-        bound_ns: stretch.bound_ns,
+        from_ns: on_host(segment.from_ns),
+        to_ns: on_host(segment.to_ns),
+        offset_ns: line.offset_at(segment.from_ns.midpoint(segment.to_ns)),
+        bound_ns: segment.bound_ns,
         drift_ppb: line.drift_ppb,
-        drifts_ppb: stretch.drifts_ppb,
+        drifts_ppb: segment.drifts_ppb,
         events,
         violations,
         worst_ns,
@@ -111,10 +116,10 @@ fn row(cpu: &CpuOnVcpu, stamps: &CpuStamps, away: Option<&Away>, stretch: &Stret
 /// the bounds.
 pub(super) fn compare(relation: &Relation, windows: &Relation) -> Option<(u64, bool)> {
     let mut found: Option<(u64, bool)> = None;
-    for (cpu, stretches) in &relation.cpus {
+    for (cpu, segments) in &relation.cpus {
         let known = windows.cpus.iter().filter(|(other, _)| other == cpu);
         for (one, other) in known.flat_map(|(_, known)| {
-            stretches.iter().flat_map(move |one| known.iter().map(move |other| (one, other)))
+            segments.iter().flat_map(move |one| known.iter().map(move |other| (one, other)))
         }) {
             let (from_ns, to_ns) = (one.from_ns.max(other.from_ns), one.to_ns.min(other.to_ns));
             if from_ns > to_ns {

@@ -160,7 +160,7 @@ impl Placed<'_> {
         if let Some(vcpu) = free.iter().find(fits) {
             if let Some(away) = away(vcpu) {
                 for piece in &mut self.shared {
-                    // A stretch whose line the CPU contradicts somewhere stays as wide as it is.
+                    // A segment whose line the CPU contradicts somewhere stays as wide as it is.
                     let _ = piece.narrow_by(&cpu.own_ns, away);
                 }
             }

@@ -3,7 +3,7 @@
 use sources::{Container, Recording};
 
 use super::Question;
-use super::judge::{Relation, Stretch};
+use super::judge::{LineSegment, Relation};
 use super::mapping::CpuOnVcpu;
 use super::stamps::CpuStamps;
 
@@ -18,8 +18,8 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
     }
     let known: Vec<&CpuStamps> =
         cpus.iter().filter_map(|cpu| question.guest.of(cpu.guest_cpu)).collect();
-    let stretches = known.iter().map(|cpu| (cpu.cpu, stretches(guest, peer, cpu)));
-    let cpus: Vec<_> = stretches.filter(|(_, stretches)| !stretches.is_empty()).collect();
+    let segments = known.iter().map(|cpu| (cpu.cpu, segments(guest, peer, cpu)));
+    let cpus: Vec<_> = segments.filter(|(_, segments)| !segments.is_empty()).collect();
     if cpus.is_empty() {
         return Err("no vCPU of the host is known to be a CPU of the guest".to_owned());
     }
@@ -28,7 +28,7 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
 
 /// Between two samples the offsets lie on a line; before the first and after the last the line of
 /// the nearest two goes on.
-fn stretches(guest: &Recording, peer: u64, cpu: &CpuStamps) -> Vec<Stretch> {
+fn segments(guest: &Recording, peer: u64, cpu: &CpuStamps) -> Vec<LineSegment> {
     let (Some(&first), Some(&last)) = (cpu.raw.first(), cpu.raw.last()) else { return Vec::new() };
     let mut bounds: Vec<u64> = sample_times(guest, peer, cpu.cpu);
     let inner = bounds.len().saturating_sub(1);
@@ -36,7 +36,7 @@ fn stretches(guest: &Recording, peer: u64, cpu: &CpuStamps) -> Vec<Stretch> {
     bounds.retain(|time| (first..last).contains(time));
     let begins = std::iter::once(first).chain(bounds.iter().copied());
     let ends = bounds.iter().copied().map(|time| time.saturating_sub(1)).chain([last]);
-    begins.zip(ends).filter_map(|(begin, end)| stretch(guest, cpu, begin, end)).collect()
+    begins.zip(ends).filter_map(|(begin, end)| segment(guest, cpu, begin, end)).collect()
 }
 
 fn sample_times(guest: &Recording, peer: u64, cpu: u32) -> Vec<u64> {
@@ -47,7 +47,7 @@ fn sample_times(guest: &Recording, peer: u64, cpu: u32) -> Vec<u64> {
 }
 
 /// The line through what the recorded correction makes of two raw times.
-fn stretch(guest: &Recording, cpu: &CpuStamps, begin: u64, end: u64) -> Option<Stretch> {
+fn segment(guest: &Recording, cpu: &CpuStamps, begin: u64, end: u64) -> Option<LineSegment> {
     let corrections = guest.streams().iter().map(|stream| guest.correction(stream));
     let shifted = corrections.into_iter().find(|one| one.peer().is_some())?;
     let own = shifted.own();
@@ -56,5 +56,5 @@ fn stretch(guest: &Recording, cpu: &CpuStamps, begin: u64, end: u64) -> Option<S
         let host_ns = i64::try_from(shifted.ns(raw, cpu.cpu)).ok()?;
         Some((own_ns, host_ns.checked_sub(own_ns)?))
     };
-    Stretch::through(begin, end, both)
+    LineSegment::through(begin, end, both)
 }

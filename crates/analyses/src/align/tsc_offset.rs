@@ -5,7 +5,7 @@ use sources::{Container, Recording};
 use timeline::align::Away;
 
 use super::Question;
-use super::judge::{Relation, Stretch};
+use super::judge::{LineSegment, Relation};
 use super::mapping::CpuOnVcpu;
 use super::stamps::CpuStamps;
 use super::tsc_writes::{Write, writes};
@@ -68,9 +68,9 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
         let initial = created.map_or(initial, |(_, write)| write.after);
         own.drain(..created.map_or(0, |(count, _)| count));
         let own = effective(question, away, own);
-        let stretches = stretches(question, stamps, initial, &own, scaling);
-        if !stretches.is_empty() {
-            related.push((cpu.guest_cpu, stretches));
+        let segments = segments(question, stamps, initial, &own, scaling);
+        if !segments.is_empty() {
+            related.push((cpu.guest_cpu, segments));
         }
     }
     if related.is_empty() {
@@ -151,19 +151,19 @@ fn effective(question: &Question<'_>, away: Option<&Away>, writes: Vec<Write>) -
     effective.into_iter().map(|(_, write)| write).collect()
 }
 
-/// From write to write the offset is one; each stretch goes from the guest's TSC at one to that at
+/// From write to write the offset is one; each segment goes from the guest's TSC at one to that at
 /// the next.
-fn stretches(
+fn segments(
     question: &Question<'_>,
     stamps: &CpuStamps,
     initial: i64,
     writes: &[Write],
     scaling: Scaling,
-) -> Vec<Stretch> {
+) -> Vec<LineSegment> {
     let (Some(&first), Some(&last)) = (stamps.raw.first(), stamps.raw.last()) else {
         return Vec::new();
     };
-    // Begin, end and offset of each stretch.
+    // Begin, end and offset of each segment.
     let mut parts = vec![(first, last, initial)];
     for write in writes {
         let offsets = (
@@ -188,17 +188,17 @@ fn stretches(
     parts
         .into_iter()
         .filter_map(|(begin, end, offset)| {
-            stretch(question, stamps.cpu, (begin, end), |raw| scaling.host(raw, offset))
+            segment(question, stamps.cpu, (begin, end), |raw| scaling.host(raw, offset))
         })
         .collect()
 }
 
-fn stretch(
+fn segment(
     question: &Question<'_>,
     cpu: u32,
     (begin, end): (u64, u64),
     host_tsc: impl Fn(u64) -> Option<u64>,
-) -> Option<Stretch> {
+) -> Option<LineSegment> {
     let host = question.host_recording;
     let to_host_ns = host.streams().first().map(|stream| host.correction(stream).own())?;
     let guest = question.guest_recording;
@@ -208,10 +208,10 @@ fn stretch(
         let host_ns = i64::try_from(to_host_ns.ns(host_tsc(raw)?, 0)).ok()?;
         Some((own_ns, host_ns.checked_sub(own_ns)?))
     };
-    let stretch = Stretch::through(begin, end, both)?;
-    let drift_ppb = stretch.line.drift_ppb;
+    let segment = LineSegment::through(begin, end, both)?;
+    let drift_ppb = segment.line.drift_ppb;
     let drifts_ppb = Some((drift_ppb, drift_ppb));
-    Some(Stretch { bound_ns: Some(ROUNDING_NS), drifts_ppb, ..stretch })
+    Some(LineSegment { bound_ns: Some(ROUNDING_NS), drifts_ppb, ..segment })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use eventfmt::EventFormat;
 use sources::Recording;
-use timeline::moments::{MomentPass, Wanted};
+use timeline::trace_events::{TraceEventPass, Wanted};
 
 use super::CallTracer;
 
@@ -38,7 +38,11 @@ pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
 /// Which tracer's events are in the recording, as a pass over anything saw that had it as number
 /// `at`; `None`: it tells of no calls.
 #[must_use]
-pub fn tracer_recorded(recording: &Recording, at: usize, pass: &MomentPass) -> Option<CallTracer> {
+pub fn tracer_recorded(
+    recording: &Recording,
+    at: usize,
+    pass: &TraceEventPass,
+) -> Option<CallTracer> {
     let ids = pass.event_ids.get(at)?.iter();
     let tags = ids.filter_map(|&id| wanted(recording.formats().by_id(id)?));
     tags.fold(None, |tracer, one| match one.tag {

@@ -1,7 +1,7 @@
 //! Takes the events of a recording in their order, and adds up the calls of each thread.
 
 use rustc_hash::FxHashMap;
-use timeline::moments::{Gap, Moment, MomentSink};
+use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
 
 use super::events::{CALL, CALLTIME, ENTRY, EXIT, OVERRUN, RETTIME, SWITCH};
 use super::functions::Functions;
@@ -140,12 +140,12 @@ impl<'k, S: CallSink> Gather<'k, S> {
         }
     }
 
-    fn entry(&mut self, moment: &Moment) {
-        let (Some(address), Some(depth)) = (moment.value(0), moment.value(1)) else { return };
+    fn entry(&mut self, event: &TraceEvent) {
+        let (Some(address), Some(depth)) = (event.value(0), event.value(1)) else { return };
         let depth = depth.cast_signed();
-        let Some(at) = self.thread(moment.thread, moment.cpu, moment.stamp_ns) else { return };
+        let Some(at) = self.thread(event.thread, event.cpu, event.stamp_ns) else { return };
         let Some(number) = self.functions.beginning(address) else { return };
-        self.enter(at, number, depth, moment.stamp_ns);
+        self.enter(at, number, depth, event.stamp_ns);
     }
 
     /// A function is called.
@@ -168,19 +168,18 @@ impl<'k, S: CallSink> Gather<'k, S> {
         thread.stack.push(node, number, depth, stamp_ns);
     }
 
-    fn exit(&mut self, moment: &Moment) {
-        let (Some(address), Some(depth)) = (moment.value(0), moment.value(1)) else { return };
+    fn exit(&mut self, event: &TraceEvent) {
+        let (Some(address), Some(depth)) = (event.value(0), event.value(1)) else { return };
         let depth = depth.cast_signed();
-        let Some(at) = self.thread(moment.thread, moment.cpu, moment.stamp_ns) else { return };
+        let Some(at) = self.thread(event.thread, event.cpu, event.stamp_ns) else { return };
         let Some(number) = self.functions.beginning(address) else { return };
-        let measured =
-            moment.value(CALLTIME).zip(moment.value(RETTIME)).filter(|_| self.nanoseconds);
+        let measured = event.value(CALLTIME).zip(event.value(RETTIME)).filter(|_| self.nanoseconds);
         let measured = measured.map(|(call_ns, return_ns)| Measured { call_ns, return_ns });
         let Some(thread) = self.threads.get_mut(at) else { return };
-        if let Some(overrun) = moment.value(OVERRUN) {
+        if let Some(overrun) = event.value(OVERRUN) {
             thread.overrun(overrun);
         }
-        self.leave(at, number, depth, moment.stamp_ns, measured);
+        self.leave(at, number, depth, event.stamp_ns, measured);
     }
 
     /// A function returns.
@@ -243,11 +242,11 @@ impl<'k, S: CallSink> Gather<'k, S> {
         }
     }
 
-    fn call(&mut self, moment: &Moment) {
-        let Some(address) = moment.value(0) else { return };
-        let Some(at) = self.thread(moment.thread, moment.cpu, moment.stamp_ns) else { return };
+    fn call(&mut self, event: &TraceEvent) {
+        let Some(address) = event.value(0) else { return };
+        let Some(at) = self.thread(event.thread, event.cpu, event.stamp_ns) else { return };
         let Some(number) = self.functions.beginning(address) else { return };
-        let caller = moment.value(1).and_then(|address| self.functions.around(address));
+        let caller = event.value(1).and_then(|address| self.functions.around(address));
         self.called(at, number, caller);
     }
 
@@ -270,9 +269,9 @@ impl<'k, S: CallSink> Gather<'k, S> {
         }
     }
 
-    fn switch(&mut self, moment: &Moment) {
-        let (prev, next) = (moment.thread_value(0), moment.thread_value(1));
-        self.switched(moment.cpu, moment.stamp_ns, prev, next);
+    fn switch(&mut self, event: &TraceEvent) {
+        let (prev, next) = (event.thread_value(0), event.thread_value(1));
+        self.switched(event.cpu, event.stamp_ns, prev, next);
     }
 
     /// A CPU goes from one thread to another.
@@ -324,18 +323,18 @@ impl<'k, S: CallSink> Gather<'k, S> {
     }
 }
 
-impl<S: CallSink> MomentSink for Gather<'_, S> {
-    fn moment(&mut self, moment: &Moment) {
-        match moment.tag {
+impl<S: CallSink> TraceEventSink for Gather<'_, S> {
+    fn event(&mut self, event: &TraceEvent) {
+        match event.tag {
             ENTRY | EXIT => {
                 self.tracer = Some(CallTracer::Graph);
-                if moment.tag == ENTRY { self.entry(moment) } else { self.exit(moment) }
+                if event.tag == ENTRY { self.entry(event) } else { self.exit(event) }
             }
             CALL => {
                 self.tracer.get_or_insert(CallTracer::Function);
-                self.call(moment);
+                self.call(event);
             }
-            SWITCH => self.switch(moment),
+            SWITCH => self.switch(event),
             _ => {}
         }
     }

@@ -164,8 +164,8 @@ impl Spread {
         }
         let Blocks { length: block, missing } = Blocks::of(pull);
         let blocks = slices as f64 / block as f64;
-        let moment = |power| pull.iter().map(|one| one.powi(power)).sum::<f64>() / slices as f64;
-        let (second, fourth) = (moment(2), moment(4));
+        let event = |power| pull.iter().map(|one| one.powi(power)).sum::<f64>() / slices as f64;
+        let (second, fourth) = (event(2), event(4));
         let kurtosis = if second > 0.0 { fourth / second.powi(2) } else { 3.0 };
         // Means of blocks are nearer to the normal distribution than slices are.
         let kurtosis = 3.0 + (kurtosis - 3.0) / block as f64;

@@ -81,18 +81,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_moment_keeps_its_slice(moments in prop::collection::vec(any::<u64>(), 1..40)) {
-            let mut grid = Grid::of(moments[0]);
-            for &moment in &moments {
-                let wider = grid.joined(&Grid::of(moment));
+        fn every_moment_keeps_its_slice(events in prop::collection::vec(any::<u64>(), 1..40)) {
+            let mut grid = Grid::of(events[0]);
+            for &event in &events {
+                let wider = grid.joined(&Grid::of(event));
                 for slice in 0..grid.len() {
                     prop_assert!(grid.slice_in(&wider, slice) < wider.len());
                 }
                 prop_assert!(wider.len() <= MOST_SLICES);
                 grid = wider;
             }
-            prop_assert!(moments.iter().all(|moment| grid.slice_of(*moment).is_some()));
-            let (from, to) = (moments.iter().min().unwrap(), moments.iter().max().unwrap());
+            prop_assert!(events.iter().all(|event| grid.slice_of(*event).is_some()));
+            let (from, to) = (events.iter().min().unwrap(), events.iter().max().unwrap());
             let widths: u128 = grid.widths(*from, *to).iter().map(|width| u128::from(*width)).sum();
             prop_assert_eq!(widths, u128::from(to - from));
         }

@@ -146,9 +146,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(moments: &[(u64, u64)]) -> Series {
+    fn of(events: &[(u64, u64)]) -> Series {
         let mut series = Series::default();
-        for &(at_ns, value) in moments {
+        for &(at_ns, value) in events {
             series.add(at_ns, &[1, value, 0, 0, 0, 0, 0, 0, 0, 0], Some(value));
         }
         series

@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::moments::MomentPass;
+use timeline::trace_events::TraceEventPass;
 
 use super::{Lane, LaneKind, LaneMachine, LaneSet, Span, State};
 use crate::calls::{
@@ -23,7 +23,7 @@ pub(super) fn add_calls(
     set: &mut LaneSet,
     recordings: &[Recording],
     machines: &[LaneMachine],
-    pass: &MomentPass,
+    pass: &TraceEventPass,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Vec<(usize, RecordedCalls)> {
     let mut all = Vec::new();

@@ -3,7 +3,7 @@
 use eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::moments::Wanted;
+use timeline::trace_events::Wanted;
 
 use super::labels::{Label, Labels};
 use super::{NoSuchEvent, PathEnds};
@@ -117,7 +117,7 @@ pub(super) struct Event {
     fields: &'static [&'static str],
 }
 
-/// All events that matter. A moment's tag is an index into `list`.
+/// All events that matter. A trace_event's tag is an index into `list`.
 #[derive(Debug)]
 pub(super) struct Events {
     list: Vec<Event>,
@@ -202,7 +202,7 @@ impl Events {
         self.injections.contains(&step)
     }
 
-    /// The event that a moment's tag stands for.
+    /// The event that a trace_event's tag stands for.
     #[inline]
     pub(super) fn of(&self, tag: u16) -> Option<&Event> {
         self.list.get(usize::from(tag))

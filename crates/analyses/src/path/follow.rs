@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use timeline::Losses;
-use timeline::moments::{Gap, Moment, MomentSink};
+use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
 
 use super::Actor;
 use super::chain::{self, Chains};
@@ -152,23 +152,23 @@ impl<'e, S: RequestSink> Follower<'e, S> {
     }
 
     /// A request begins at this event because the user says so.
-    fn begin_asked(&mut self, event: &Event, moment: &Moment) {
-        let thread = (moment.recording, moment.thread);
+    fn begin_asked(&mut self, event: &Event, trace_event: &TraceEvent) {
+        let thread = (trace_event.recording, trace_event.thread);
         let on = self.role(thread);
         let vm = self.machines.vcpu_of(thread).map(|vcpu| vcpu.vm);
-        let vm = vm.or_else(|| self.vm_of_guest(moment));
-        let chain = chain::begin(vm, None, (event.label, on, moment.stamp_ns));
+        let vm = vm.or_else(|| self.vm_of_guest(trace_event));
+        let chain = chain::begin(vm, None, (event.label, on, trace_event.stamp_ns));
         let chains = Chains::one(chain);
         self.requests.began(&chains);
         self.thread(thread).current = chains;
     }
 
     /// A request ends at this event because the user says so.
-    fn end_asked(&mut self, event: &Event, moment: &Moment) {
-        let thread = (moment.recording, moment.thread);
+    fn end_asked(&mut self, event: &Event, trace_event: &TraceEvent) {
+        let thread = (trace_event.recording, trace_event.thread);
         let on = self.role(thread);
         let busy_with = self.thread(thread).take_up();
-        let ended = busy_with.stepped((event.label, on, moment.stamp_ns));
+        let ended = busy_with.stepped((event.label, on, trace_event.stamp_ns));
         ended.iter().for_each(|chain| self.requests.add(chain));
     }
 
@@ -201,34 +201,34 @@ impl<'e, S: RequestSink> Follower<'e, S> {
     }
 }
 
-impl<S: RequestSink> MomentSink for Follower<'_, S> {
-    fn moment(&mut self, moment: &Moment) {
+impl<S: RequestSink> TraceEventSink for Follower<'_, S> {
+    fn event(&mut self, trace_event: &TraceEvent) {
         let events = self.events;
-        let Some(event) = events.of(moment.tag) else { return };
+        let Some(event) = events.of(trace_event.tag) else { return };
         match event.meaning {
-            Meaning::Switch => self.switch(moment),
-            Meaning::Waking => self.waking(moment),
-            Meaning::Wakeup => self.wakeup(moment),
-            Meaning::Exit => self.exit(moment),
-            Meaning::Entry => self.entry(moment),
-            Meaning::ToUser => self.user_exit(moment),
+            Meaning::Switch => self.switch(trace_event),
+            Meaning::Waking => self.waking(trace_event),
+            Meaning::Wakeup => self.wakeup(trace_event),
+            Meaning::Exit => self.exit(trace_event),
+            Meaning::Entry => self.entry(trace_event),
+            Meaning::ToUser => self.user_exit(trace_event),
             Meaning::Mmio
             | Meaning::FastMmio
             | Meaning::Pio
             | Meaning::Msr
             | Meaning::Hypercall
-            | Meaning::Ipi => self.access(event.meaning, moment),
-            Meaning::Inject => self.inject(event, moment),
-            Meaning::BlockIssue => self.block_issue(event, moment),
-            Meaning::BlockComplete => self.block_complete(event, moment),
-            Meaning::GuestInterrupt => self.guest_interrupt(event, moment),
-            Meaning::Work => self.work(event, moment),
+            | Meaning::Ipi => self.access(event.meaning, trace_event),
+            Meaning::Inject => self.inject(event, trace_event),
+            Meaning::BlockIssue => self.block_issue(event, trace_event),
+            Meaning::BlockComplete => self.block_complete(event, trace_event),
+            Meaning::GuestInterrupt => self.guest_interrupt(event, trace_event),
+            Meaning::Work => self.work(event, trace_event),
         }
         if event.starts {
-            self.begin_asked(event, moment);
+            self.begin_asked(event, trace_event);
         }
         if event.ends {
-            self.end_asked(event, moment);
+            self.end_asked(event, trace_event);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Requests within the guest: what it did before it left, and who went on once it was back.
 
-use timeline::moments::Moment;
+use timeline::trace_events::TraceEvent;
 
 use super::Actor;
 use super::chain::Chains;
@@ -11,8 +11,8 @@ use super::requests::RequestSink;
 
 impl<S: RequestSink> Follower<'_, S> {
     /// The VM in whose guest something happened.
-    pub(super) fn vm_of_guest(&self, moment: &Moment) -> Option<u16> {
-        let vcpu = self.machines.vcpu_of_guest(moment.recording, moment.cpu)?;
+    pub(super) fn vm_of_guest(&self, trace_event: &TraceEvent) -> Option<u16> {
+        let vcpu = self.machines.vcpu_of_guest(trace_event.recording, trace_event.cpu)?;
         self.machines.vcpus.get(vcpu).map(|vcpu| vcpu.vm)
     }
 
@@ -27,24 +27,28 @@ impl<S: RequestSink> Follower<'_, S> {
 
     /// An event of the guest that is worth a step: the next access may be because of it, and a
     /// request that is back goes on with it.
-    pub(super) fn guest_work(&mut self, event: &Event, moment: &Moment) {
-        let Some(vcpu) = self.machines.vcpu_of_guest(moment.recording, moment.cpu) else { return };
+    pub(super) fn guest_work(&mut self, event: &Event, trace_event: &TraceEvent) {
+        let Some(vcpu) = self.machines.vcpu_of_guest(trace_event.recording, trace_event.cpu) else {
+            return;
+        };
         let Some(state) = self.vcpus.get_mut(vcpu) else { return };
-        state.guest_work = Some((event.label, moment.stamp_ns));
-        let step = (event.label, Actor::Guest, moment.stamp_ns);
+        state.guest_work = Some((event.label, trace_event.stamp_ns));
+        let step = (event.label, Actor::Guest, trace_event.stamp_ns);
         state.returned = state.returned.stepped(step);
     }
 
     /// The guest's handler of an interrupt begins.
-    pub(super) fn guest_interrupt(&mut self, event: &Event, moment: &Moment) {
-        let Some(vcpu) = self.machines.vcpu_of_guest(moment.recording, moment.cpu) else { return };
+    pub(super) fn guest_interrupt(&mut self, event: &Event, trace_event: &TraceEvent) {
+        let Some(vcpu) = self.machines.vcpu_of_guest(trace_event.recording, trace_event.cpu) else {
+            return;
+        };
         let Some(state) = self.vcpus.get_mut(vcpu) else { return };
         // Clocks are known to within a bound: the interrupt may seem to be handled before the entry.
         let mut due = state.returned.take();
         due.add(state.injected.clone());
-        state.returned = due.stepped((event.label, Actor::Guest, moment.stamp_ns));
+        state.returned = due.stepped((event.label, Actor::Guest, trace_event.stamp_ns));
         let returned = state.returned.clone();
-        self.cpus.entry((moment.recording, moment.cpu)).or_default().interrupt = returned;
+        self.cpus.entry((trace_event.recording, trace_event.cpu)).or_default().interrupt = returned;
     }
 
     /// A thread of the guest runs that was woken by a request: that was what it was for.

@@ -1,7 +1,7 @@
 //! Requests that a disk works on: from `block_rq_issue` to the interrupt that tells it is done.
 
 use rustc_hash::FxHashMap;
-use timeline::moments::Moment;
+use timeline::trace_events::TraceEvent;
 
 use super::Actor;
 use super::chain::Chains;
@@ -26,17 +26,17 @@ impl DiskRequests {
     }
 }
 
-fn key(moment: &Moment) -> Option<(u16, u64, u64)> {
-    Some((moment.recording, moment.value(0)?, moment.value(1)?))
+fn key(trace_event: &TraceEvent) -> Option<(u16, u64, u64)> {
+    Some((trace_event.recording, trace_event.value(0)?, trace_event.value(1)?))
 }
 
 impl<S: RequestSink> Follower<'_, S> {
     /// `block_rq_issue`.
-    pub(super) fn block_issue(&mut self, event: &Event, moment: &Moment) {
-        self.work(event, moment);
-        let who = (moment.recording, moment.thread);
+    pub(super) fn block_issue(&mut self, event: &Event, trace_event: &TraceEvent) {
+        self.work(event, trace_event);
+        let who = (trace_event.recording, trace_event.thread);
         let chains = self.thread(who).current.clone();
-        if let Some(key) = key(moment).filter(|_| !chains.is_empty())
+        if let Some(key) = key(trace_event).filter(|_| !chains.is_empty())
             && self.disk.0.len() < MOST_REQUESTS
         {
             self.disk.0.insert(key, chains);
@@ -44,17 +44,20 @@ impl<S: RequestSink> Follower<'_, S> {
     }
 
     /// `block_rq_complete`: whoever is woken in this interrupt is woken for the request.
-    pub(super) fn block_complete(&mut self, event: &Event, moment: &Moment) {
-        if self.machines.is_guest(moment.recording) {
-            self.guest_work(event, moment);
+    pub(super) fn block_complete(&mut self, event: &Event, trace_event: &TraceEvent) {
+        if self.machines.is_guest(trace_event.recording) {
+            self.guest_work(event, trace_event);
         }
-        let Some(chains) = key(moment).and_then(|key| self.disk.0.remove(&key)) else { return };
-        let chains = chains.stepped((event.label, Actor::Interrupt, moment.stamp_ns));
-        let flags = moment.value(2).unwrap_or(0);
-        if Self::in_interrupt(flags) || moment.thread == 0 {
-            self.cpus.entry((moment.recording, moment.cpu)).or_default().interrupt = chains;
+        let Some(chains) = key(trace_event).and_then(|key| self.disk.0.remove(&key)) else {
+            return;
+        };
+        let chains = chains.stepped((event.label, Actor::Interrupt, trace_event.stamp_ns));
+        let flags = trace_event.value(2).unwrap_or(0);
+        if Self::in_interrupt(flags) || trace_event.thread == 0 {
+            self.cpus.entry((trace_event.recording, trace_event.cpu)).or_default().interrupt =
+                chains;
         } else {
-            self.thread((moment.recording, moment.thread)).current.add(chains);
+            self.thread((trace_event.recording, trace_event.thread)).current.add(chains);
         }
     }
 }

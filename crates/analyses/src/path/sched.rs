@@ -1,6 +1,6 @@
 //! Requests handed from thread to thread by wake-ups.
 
-use timeline::moments::Moment;
+use timeline::trace_events::TraceEvent;
 
 use super::Actor;
 use super::chain::{self, Chains};
@@ -15,21 +15,21 @@ const REPORTED: u64 = 0xff;
 
 impl<S: RequestSink> Follower<'_, S> {
     /// `sched_switch`.
-    pub(super) fn switch(&mut self, moment: &Moment) {
-        let recording = moment.recording;
-        let cpu = self.cpus.entry((recording, moment.cpu)).or_default();
+    pub(super) fn switch(&mut self, trace_event: &TraceEvent) {
+        let recording = trace_event.recording;
+        let cpu = self.cpus.entry((recording, trace_event.cpu)).or_default();
         cpu.interrupt.clear();
-        cpu.running = moment.thread_value(2);
-        if let Some(prev) = moment.thread_value(0).filter(|&prev| prev != 0) {
-            let state = moment.value(1).unwrap_or(0) & REPORTED;
+        cpu.running = trace_event.thread_value(2);
+        if let Some(prev) = trace_event.thread_value(0).filter(|&prev| prev != 0) {
+            let state = trace_event.value(1).unwrap_or(0) & REPORTED;
             let thread = self.thread((recording, prev));
             thread.asleep = Some(state != 0);
             if state != 0 && state & UNINTERRUPTIBLE == 0 {
                 self.sleeps((recording, prev));
             }
         }
-        if let Some(next) = moment.thread_value(2).filter(|&next| next != 0) {
-            self.runs((recording, next), moment.stamp_ns);
+        if let Some(next) = trace_event.thread_value(2).filter(|&next| next != 0) {
+            self.runs((recording, next), trace_event.stamp_ns);
         }
     }
 
@@ -66,49 +66,50 @@ impl<S: RequestSink> Follower<'_, S> {
     }
 
     /// `sched_waking`.
-    pub(super) fn waking(&mut self, moment: &Moment) {
-        let Some(woken) = moment.thread_value(0) else { return };
-        let woken = (moment.recording, woken);
+    pub(super) fn waking(&mut self, trace_event: &TraceEvent) {
+        let Some(woken) = trace_event.thread_value(0) else { return };
+        let woken = (trace_event.recording, woken);
         if self.thread(woken).asleep == Some(false) {
             // Not asleep: there is nothing to wake. It will see to it when it comes to it.
-            self.tell_awake(moment, woken);
+            self.tell_awake(trace_event, woken);
             return;
         }
-        let chains = self.causes(moment, woken);
+        let chains = self.causes(trace_event, woken);
         self.thread(woken).asleep = Some(false);
-        self.hand_over(moment, woken, &chains);
+        self.hand_over(trace_event, woken, &chains);
     }
 
     /// `sched_wakeup` tells what `sched_waking` has told, and in what context it happened less well:
     /// it may be another CPU's interrupt. It counts where the other was not recorded.
-    pub(super) fn wakeup(&mut self, moment: &Moment) {
-        let Some(woken) = moment.thread_value(0) else { return };
-        if self.thread((moment.recording, woken)).asleep == Some(true) {
-            self.waking(moment);
+    pub(super) fn wakeup(&mut self, trace_event: &TraceEvent) {
+        let Some(woken) = trace_event.thread_value(0) else { return };
+        if self.thread((trace_event.recording, woken)).asleep == Some(true) {
+            self.waking(trace_event);
         }
     }
 
-    fn hand_over(&mut self, moment: &Moment, woken: Thread, chains: &Chains) {
+    fn hand_over(&mut self, trace_event: &TraceEvent, woken: Thread, chains: &Chains) {
         if chains.is_empty() {
             if self.thread(woken).current.iter().any(|chain| chain.root.is_under_way()) {
                 // It waits in the midst of something, and goes on with that.
                 return;
             }
-            let incoming = self.comes_in(moment, woken).map_or_else(Chains::default, Chains::one);
+            let incoming =
+                self.comes_in(trace_event, woken).map_or_else(Chains::default, Chains::one);
             self.requests.began(&incoming);
             self.thread(woken).pending = incoming;
             return;
         }
         let on = self.role(woken);
         let label = self.wakes_label(woken, on);
-        let waker = self.waker(moment);
-        let step = chains.stepped((label, waker, moment.stamp_ns));
+        let waker = self.waker(trace_event);
+        let step = chains.stepped((label, waker, trace_event.stamp_ns));
         self.thread(woken).pending = step;
     }
 
-    fn tell_awake(&mut self, moment: &Moment, woken: Thread) {
-        let flags = moment.value(1).unwrap_or(0);
-        let waker = (moment.recording, moment.thread);
+    fn tell_awake(&mut self, trace_event: &TraceEvent, woken: Thread) {
+        let flags = trace_event.value(1).unwrap_or(0);
+        let waker = (trace_event.recording, trace_event.thread);
         if Self::in_hardirq(flags) || waker == woken {
             return;
         }
@@ -121,16 +122,16 @@ impl<S: RequestSink> Follower<'_, S> {
     }
 
     /// The requests because of which a thread is woken.
-    fn causes(&mut self, moment: &Moment, woken: Thread) -> Chains {
-        let flags = moment.value(1).unwrap_or(0);
-        let waker = (moment.recording, moment.thread);
-        if Self::in_interrupt(flags) || moment.thread == 0 {
-            let cpu = self.cpus.entry((moment.recording, moment.cpu)).or_default();
+    fn causes(&mut self, trace_event: &TraceEvent, woken: Thread) -> Chains {
+        let flags = trace_event.value(1).unwrap_or(0);
+        let waker = (trace_event.recording, trace_event.thread);
+        if Self::in_interrupt(flags) || trace_event.thread == 0 {
+            let cpu = self.cpus.entry((trace_event.recording, trace_event.cpu)).or_default();
             if !cpu.interrupt.is_empty() {
                 return cpu.interrupt.clone();
             }
         }
-        if !Self::in_hardirq(flags) && moment.thread != 0 {
+        if !Self::in_hardirq(flags) && trace_event.thread != 0 {
             let chains = self.thread(waker).take_up().clone();
             if !chains.is_empty() {
                 self.passed_on(waker, woken);
@@ -155,28 +156,28 @@ impl<S: RequestSink> Follower<'_, S> {
     }
 
     /// Something from outside comes in, if the thread works for a VM.
-    fn comes_in(&mut self, moment: &Moment, woken: Thread) -> Option<chain::Chain> {
+    fn comes_in(&mut self, trace_event: &TraceEvent, woken: Thread) -> Option<chain::Chain> {
         if self.events.asked_start {
             return None;
         }
         let vcpu = self.machines.vcpu_of(woken).map(|vcpu| vcpu.vm);
         let vm = vcpu.or_else(|| self.works_for.get(&woken).copied())?;
-        let waker = self.waker(moment);
+        let waker = self.waker(trace_event);
         let who = match waker {
             Actor::Interrupt => "interrupt".to_owned(),
-            _ => self.comm((moment.recording, moment.thread)),
+            _ => self.comm((trace_event.recording, trace_event.thread)),
         };
         let on = self.role(woken);
         let label = self.labels.of(&format!("{who} wakes {}", on.name()));
-        Some(chain::begin(Some(vm), None, (label, waker, moment.stamp_ns)))
+        Some(chain::begin(Some(vm), None, (label, waker, trace_event.stamp_ns)))
     }
 
-    fn waker(&mut self, moment: &Moment) -> Actor {
-        let flags = moment.value(1).unwrap_or(0);
-        match moment.thread {
+    fn waker(&mut self, trace_event: &TraceEvent) -> Actor {
+        let flags = trace_event.value(1).unwrap_or(0);
+        match trace_event.thread {
             0 => Actor::Interrupt,
             _ if Self::in_hardirq(flags) => Actor::Interrupt,
-            thread => self.role((moment.recording, thread)),
+            thread => self.role((trace_event.recording, thread)),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::moments::Moment;
+use timeline::trace_events::TraceEvent;
 
 use super::Actor;
 use super::chain::{self, Chain, Chains, Device, Root};
@@ -69,12 +69,14 @@ pub(super) struct VcpuState {
 
 impl<S: RequestSink> Follower<'_, S> {
     /// `kvm_exit`.
-    pub(super) fn exit(&mut self, moment: &Moment) {
-        let who = (moment.recording, moment.thread);
+    pub(super) fn exit(&mut self, trace_event: &TraceEvent) {
+        let who = (trace_event.recording, trace_event.thread);
         let Some(vcpu) = self.machines.vcpu_of(who) else { return };
-        let Some(reasons) = self.reasons.get_mut(usize::from(moment.recording)) else { return };
-        let (waits, label) = reasons.of(exit_code(moment), &mut self.labels);
-        let on = (self.names.exit, Actor::Vcpu, moment.stamp_ns);
+        let Some(reasons) = self.reasons.get_mut(usize::from(trace_event.recording)) else {
+            return;
+        };
+        let (waits, label) = reasons.of(exit_code(trace_event), &mut self.labels);
+        let on = (self.names.exit, Actor::Vcpu, trace_event.stamp_ns);
         let Some(state) = self.vcpus.get_mut(vcpu.index) else { return };
         let was_in_guest = std::mem::take(&mut state.in_guest);
         (state.accessed, state.asked_user) = (None, false);
@@ -89,26 +91,27 @@ impl<S: RequestSink> Follower<'_, S> {
         }
         if self.events.asked_start {
             let chains = self.guest_thread_chains(vcpu.index);
-            let chains = chains.stepped((label, Actor::Vcpu, moment.stamp_ns));
+            let chains = chains.stepped((label, Actor::Vcpu, trace_event.stamp_ns));
             self.thread(who).current = chains;
         } else {
-            let chain = chain::begin(Some(vcpu.vm), None, (label, Actor::Vcpu, moment.stamp_ns));
+            let chain =
+                chain::begin(Some(vcpu.vm), None, (label, Actor::Vcpu, trace_event.stamp_ns));
             self.begin_own(who, vcpu.index, Some(chain));
         }
     }
 
     /// The guest accesses a device, a register, another vCPU.
-    pub(super) fn access(&mut self, meaning: Meaning, moment: &Moment) {
-        let who = (moment.recording, moment.thread);
+    pub(super) fn access(&mut self, meaning: Meaning, trace_event: &TraceEvent) {
+        let who = (trace_event.recording, trace_event.thread);
         let Some(vcpu) = self.machines.vcpu_of(who) else { return };
         let Some(state) = self.vcpus.get(vcpu.index) else { return };
         // One access may be told twice, as what was asked for and as what was answered.
         if state.accessed.is_some() || state.in_guest {
             return;
         }
-        let label = self.access_label(meaning, moment);
-        let step = (label, Actor::Vcpu, moment.stamp_ns);
-        let device = device(meaning, moment);
+        let label = self.access_label(meaning, trace_event);
+        let step = (label, Actor::Vcpu, trace_event.stamp_ns);
+        let device = device(meaning, trace_event);
         if let Some(state) = self.vcpus.get_mut(vcpu.index) {
             state.accessed = Some(label);
             if device.is_some() {
@@ -127,8 +130,8 @@ impl<S: RequestSink> Follower<'_, S> {
         self.begin_own(who, vcpu.index, chain);
     }
 
-    fn access_label(&mut self, meaning: Meaning, moment: &Moment) -> Label {
-        let number = |at| moment.value(at).unwrap_or(0);
+    fn access_label(&mut self, meaning: Meaning, trace_event: &TraceEvent) -> Label {
+        let number = |at| trace_event.value(at).unwrap_or(0);
         let key = (meaning, number(0), number(1));
         if let Some(&label) = self.accesses.get(&key) {
             return label;
@@ -171,10 +174,10 @@ impl<S: RequestSink> Follower<'_, S> {
     }
 
     /// `kvm_userspace_exit`.
-    pub(super) fn user_exit(&mut self, moment: &Moment) {
-        let who = (moment.recording, moment.thread);
+    pub(super) fn user_exit(&mut self, trace_event: &TraceEvent) {
+        let who = (trace_event.recording, trace_event.thread);
         let Some(vcpu) = self.machines.vcpu_of(who) else { return };
-        let step = (self.names.to_user, Actor::Vcpu, moment.stamp_ns);
+        let step = (self.names.to_user, Actor::Vcpu, trace_event.stamp_ns);
         let Some(state) = self.vcpus.get_mut(vcpu.index) else { return };
         state.asked_user = true;
         let accessed = state.accessed.is_some();
@@ -186,8 +189,8 @@ impl<S: RequestSink> Follower<'_, S> {
     }
 
     /// `kvm_entry`.
-    pub(super) fn entry(&mut self, moment: &Moment) {
-        let who = (moment.recording, moment.thread);
+    pub(super) fn entry(&mut self, trace_event: &TraceEvent) {
+        let who = (trace_event.recording, trace_event.thread);
         let Some(vcpu) = self.machines.vcpu_of(who) else { return };
         let mut current = self.thread(who).current.take();
         let own = current.take_if(|chain| self.is_own(vcpu.index, chain));
@@ -196,7 +199,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let left_alone = accessed.filter(|_| !state.passed_on && !asked_user);
         (state.in_guest, state.asked_user, state.guest_work) = (true, false, None);
         state.own = None;
-        let step = (self.names.entry, Actor::Vcpu, moment.stamp_ns);
+        let step = (self.names.entry, Actor::Vcpu, trace_event.stamp_ns);
         let mut back = state.injected.take();
         back.add(current);
         let returned = back.stepped(step);
@@ -235,28 +238,28 @@ fn stayed(chain: &Chain) -> bool {
 }
 
 /// The instruction set and the code of an exit, as `timeline` has them.
-fn exit_code(moment: &Moment) -> (u8, u64) {
-    let code = moment.value(0).unwrap_or(0);
-    match moment.value(1) {
+fn exit_code(trace_event: &TraceEvent) -> (u8, u64) {
+    let code = trace_event.value(0).unwrap_or(0);
+    match trace_event.value(1) {
         Some(low) => (0, (code << 32) | (low & u64::from(u32::MAX))),
-        None => (moment.value(2).unwrap_or(0) as u8, code & u64::from(u32::MAX)),
+        None => (trace_event.value(2).unwrap_or(0) as u8, code & u64::from(u32::MAX)),
     }
 }
 
 /// The device that is accessed; registers of the vCPU and calls are none.
-fn device(meaning: Meaning, moment: &Moment) -> Option<Device> {
+fn device(meaning: Meaning, trace_event: &TraceEvent) -> Option<Device> {
     /// A page of the smallest size that architectures have.
     const PAGE_BITS: u32 = 12;
     const PORT_BITS: u32 = 3;
     match meaning {
         Meaning::Mmio | Meaning::Pio => {
-            let address = moment.value(1)?;
+            let address = trace_event.value(1)?;
             Some(match meaning {
                 Meaning::Pio => Device::Ports(address >> PORT_BITS),
                 _ => Device::Page(address >> PAGE_BITS),
             })
         }
-        Meaning::FastMmio => Some(Device::Page(moment.value(0)? >> PAGE_BITS)),
+        Meaning::FastMmio => Some(Device::Page(trace_event.value(0)? >> PAGE_BITS)),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! What threads do for requests: events worth a step, and interrupts raised for guests.
 
-use timeline::moments::Moment;
+use timeline::trace_events::TraceEvent;
 
 use super::Actor;
 use super::chain::{Chain, Chains, step};
@@ -10,16 +10,16 @@ use super::requests::RequestSink;
 
 impl<S: RequestSink> Follower<'_, S> {
     /// An event of the host, or of the guest, that is worth a step.
-    pub(super) fn work(&mut self, event: &Event, moment: &Moment) {
-        if self.machines.is_guest(moment.recording) {
-            self.guest_work(event, moment);
+    pub(super) fn work(&mut self, event: &Event, trace_event: &TraceEvent) {
+        if self.machines.is_guest(trace_event.recording) {
+            self.guest_work(event, trace_event);
         }
-        if Self::in_hardirq(moment.value(2).unwrap_or(0)) {
+        if Self::in_hardirq(trace_event.value(2).unwrap_or(0)) {
             return;
         }
-        let who = (moment.recording, moment.thread);
+        let who = (trace_event.recording, trace_event.thread);
         let on = self.role(who);
-        let step = (event.label, on, moment.stamp_ns);
+        let step = (event.label, on, trace_event.stamp_ns);
         let Some(thread) = self.threads.get_mut(&who) else { return };
         if !thread.current.is_empty() || !thread.queued.is_empty() {
             let chains = thread.take_up().stepped(step);
@@ -29,17 +29,17 @@ impl<S: RequestSink> Follower<'_, S> {
 
     /// An interrupt is raised for a guest. Several events may tell of one, as it makes its way through
     /// the emulated controllers; the first is the step.
-    pub(super) fn inject(&mut self, event: &Event, moment: &Moment) {
-        let lowered = moment.value(1) == Some(0);
-        let who = (moment.recording, moment.thread);
-        if lowered || Self::in_hardirq(moment.value(2).unwrap_or(0)) {
+    pub(super) fn inject(&mut self, event: &Event, trace_event: &TraceEvent) {
+        let lowered = trace_event.value(1) == Some(0);
+        let who = (trace_event.recording, trace_event.thread);
+        if lowered || Self::in_hardirq(trace_event.value(2).unwrap_or(0)) {
             return;
         }
         let on = self.role(who);
         let own = self.machines.vcpu_of(who);
         let vm = own.map(|own| own.vm).or_else(|| self.works_for.get(&who).copied());
-        let Some(vm) = vm.or_else(|| self.machines.only_vm(moment.recording)) else { return };
-        let target = self.machines.vcpu_by_id(vm, moment.value(0));
+        let Some(vm) = vm.or_else(|| self.machines.only_vm(trace_event.recording)) else { return };
+        let target = self.machines.vcpu_by_id(vm, trace_event.value(0));
         if own.is_some() && own.map(|own| own.index) == target {
             // Its own timer, or the answer to its own access.
             return;
@@ -50,7 +50,7 @@ impl<S: RequestSink> Follower<'_, S> {
         for chain in thread.take_up().iter() {
             let next = match events.is_injection(chain.label) && chain.on == on {
                 true => Some(Chain::clone(chain)),
-                false => step(chain, (event.label, on, moment.stamp_ns)),
+                false => step(chain, (event.label, on, trace_event.stamp_ns)),
             };
             chains.add(next.map_or_else(Chains::default, Chains::one));
         }

@@ -1,8 +1,8 @@
 //! What a guest does on each of its CPUs, by its own events.
 
 use rustc_hash::FxHashMap;
-use timeline::moments::Moment;
-use timeline::turns::SWITCH_TAG;
+use timeline::cycles::SWITCH_TAG;
+use timeline::trace_events::TraceEvent;
 
 use super::span::VcpuState;
 use super::wanted::{Sign, sign_of};
@@ -58,25 +58,25 @@ pub struct GuestTold {
 
 impl GuestContexts {
     /// Takes the next event; tells what its CPU does from then on, if that changes.
-    pub(super) fn moment(&mut self, moment: &Moment) -> Option<Context> {
-        let cpu = self.cpus.entry(moment.cpu).or_default();
-        cpu.task = Some(moment.thread);
-        if moment.tag == SWITCH_TAG {
+    pub(super) fn event(&mut self, event: &TraceEvent) -> Option<Context> {
+        let cpu = self.cpus.entry(event.cpu).or_default();
+        cpu.task = Some(event.thread);
+        if event.tag == SWITCH_TAG {
             // No handler of an interrupt goes on beyond a switch: what seems so has lost its end.
-            *cpu = Cpu { task: moment.thread_value(2), told: cpu.told, ..Cpu::default() };
-        } else if let Some(sign) = sign_of(moment.tag) {
+            *cpu = Cpu { task: event.thread_value(2), told: cpu.told, ..Cpu::default() };
+        } else if let Some(sign) = sign_of(event.tag) {
             self.told.add(sign);
             match sign {
                 Sign::IrqBegins => cpu.irqs = cpu.irqs.saturating_add(1),
                 Sign::IrqEnds => cpu.irqs = cpu.irqs.saturating_sub(1),
                 Sign::SoftIrqBegins => cpu.in_softirq = true,
                 Sign::SoftIrqEnds => cpu.in_softirq = false,
-                Sign::Kernel => note(&mut self.modes, moment.thread, Mode::Kernel),
-                Sign::User => note(&mut self.modes, moment.thread, Mode::User),
-                Sign::OfUser if self.modes.contains_key(&moment.thread) => {}
-                Sign::OfUser => note(&mut self.modes, moment.thread, Mode::User),
+                Sign::Kernel => note(&mut self.modes, event.thread, Mode::Kernel),
+                Sign::User => note(&mut self.modes, event.thread, Mode::User),
+                Sign::OfUser if self.modes.contains_key(&event.thread) => {}
+                Sign::OfUser => note(&mut self.modes, event.thread, Mode::User),
                 Sign::Open => {
-                    self.modes.remove(&moment.thread);
+                    self.modes.remove(&event.thread);
                 }
             }
         }

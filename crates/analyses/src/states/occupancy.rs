@@ -1,8 +1,8 @@
 //! Which thread had a CPU when, by the switches of the scheduler.
 
 use rustc_hash::FxHashMap;
-use timeline::moments::{Gap, Moment};
-use timeline::turns::SWITCH_TAG;
+use timeline::cycles::SWITCH_TAG;
+use timeline::trace_events::{Gap, TraceEvent};
 
 use super::span::OccupantSpan;
 
@@ -23,18 +23,18 @@ pub(super) struct Occupancy {
 
 impl Occupancy {
     /// Takes the next event; `tell` hears which thread had its CPU, as far as that is over.
-    pub(super) fn moment(&mut self, moment: &Moment, tell: impl FnMut(u16, &OccupantSpan)) {
-        let (thread, now_ns) = (Some(moment.thread), moment.stamp_ns);
+    pub(super) fn event(&mut self, event: &TraceEvent, tell: impl FnMut(u16, &OccupantSpan)) {
+        let (thread, now_ns) = (Some(event.thread), event.stamp_ns);
         let first = Cpu { from_ns: now_ns, thread, switches: false };
-        let cpu = self.cpus.entry(moment.cpu).or_insert(first);
-        let is_switch = moment.tag == SWITCH_TAG;
+        let cpu = self.cpus.entry(event.cpu).or_insert(first);
+        let is_switch = event.tag == SWITCH_TAG;
         if !is_switch && cpu.thread == thread {
             return;
         }
         // Where another thread runs than the one that came last, a switch was not seen.
         let had = cpu.thread.filter(|_| cpu.thread == thread && (is_switch || cpu.switches));
-        let next = if is_switch { moment.thread_value(2) } else { thread };
-        cpu.change(moment.cpu, now_ns, had, next, tell);
+        let next = if is_switch { event.thread_value(2) } else { thread };
+        cpu.change(event.cpu, now_ns, had, next, tell);
         cpu.switches |= is_switch;
     }
 

@@ -2,14 +2,14 @@
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::moments::{Gap, Moment, MomentSink};
-use timeline::turns::{Turn, TurnSink, VcpuTurns};
+use timeline::cycles::{CycleSink, VcpuCycle, VcpuCycles};
+use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
 use timeline::{KindSet, VcpuInfo};
 
 use super::guest::{Context, GuestContexts, GuestTold};
 use super::occupancy::Occupancy;
 use super::span::{GuestCpu, StateSink, StateSpan, VcpuRef};
-use super::wanted::{FORK_TAG, concerns_turns};
+use super::wanted::{FORK_TAG, concerns_cycles};
 use super::weave::{Placed, Weave};
 use crate::GuestAlignment;
 use crate::reasons::ReasonNames;
@@ -17,7 +17,7 @@ use crate::reasons::ReasonNames;
 /// The vCPUs of one recording and what is laid over them.
 #[derive(Debug)]
 struct Host {
-    turns: VcpuTurns,
+    cycles: VcpuCycles,
     weaves: Weaves,
 }
 
@@ -62,18 +62,18 @@ pub(super) struct Left {
     pub(super) told: Vec<Option<GuestTold>>,
 }
 
-/// Gives turns to the weaves of one host.
+/// Gives cycles to the weaves of one host.
 struct Telling<'p, S> {
     weaves: &'p mut Weaves,
     sink: &'p mut S,
 }
 
-impl<S: StateSink> TurnSink for Telling<'_, S> {
-    fn turn(&mut self, turn: &Turn<'_>) {
-        let isa = self.weaves.reasons.isa(turn.exit.map_or(0, |exit| exit.isa));
-        let index = u32::try_from(turn.vcpu).unwrap_or(u32::MAX);
+impl<S: StateSink> CycleSink for Telling<'_, S> {
+    fn cycle(&mut self, cycle: &VcpuCycle<'_>) {
+        let isa = self.weaves.reasons.isa(cycle.exit.map_or(0, |exit| exit.isa));
+        let index = u32::try_from(cycle.vcpu).unwrap_or(u32::MAX);
         let vcpu = VcpuRef { recording: self.weaves.number, index };
-        self.weaves.by_thread.entry(turn.thread).or_default().turn(turn, isa, vcpu, self.sink);
+        self.weaves.by_thread.entry(cycle.thread).or_default().cycle(cycle, isa, vcpu, self.sink);
     }
 }
 
@@ -84,7 +84,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
         sink: &'s mut S,
     ) -> Self {
         let host = |(number, recording): (u16, &Recording)| Host {
-            turns: VcpuTurns::default(),
+            cycles: VcpuCycles::default(),
             weaves: Weaves {
                 number,
                 reasons: ReasonNames::new(recording),
@@ -135,9 +135,9 @@ impl<'s, S: StateSink> Pass<'s, S> {
         }
         let mut placed: Vec<(usize, Placed)> = Vec::new();
         let (mut vcpus, mut seen) = (Vec::new(), Vec::new());
-        for Host { turns, mut weaves, .. } in self.hosts {
-            seen.push(turns.seen());
-            vcpus.push(turns.finish(&mut Telling { weaves: &mut weaves, sink }));
+        for Host { cycles, mut weaves, .. } in self.hosts {
+            seen.push(cycles.seen());
+            vcpus.push(cycles.finish(&mut Telling { weaves: &mut weaves, sink }));
             for weave in weaves.by_thread.values() {
                 let Some((guest, _)) = weave.guest else { continue };
                 let at = usize::from(guest.recording);
@@ -170,11 +170,11 @@ impl<'s, S: StateSink> Pass<'s, S> {
             }
             return;
         };
-        let Some(Host { turns, weaves, .. }) = self.hosts.get_mut(host) else { return };
+        let Some(Host { cycles, weaves, .. }) = self.hosts.get_mut(host) else { return };
         let weave = weaves.by_thread.entry(thread).or_default();
         if weave.change(now_ns, context) {
             let mut telling = Telling { weaves, sink: self.sink };
-            if !turns.tell_guest(thread, now_ns, &mut telling) {
+            if !cycles.emit_guest(thread, now_ns, &mut telling) {
                 weaves.by_thread.entry(thread).or_default().give_up();
             }
         }
@@ -203,31 +203,31 @@ fn tell_alone(
     }
 }
 
-impl<S: StateSink> MomentSink for Pass<'_, S> {
-    fn moment(&mut self, moment: &Moment) {
-        let recording = moment.recording;
+impl<S: StateSink> TraceEventSink for Pass<'_, S> {
+    fn event(&mut self, event: &TraceEvent) {
+        let recording = event.recording;
         let at = usize::from(recording);
         if let Some(occupancy) = self.occupancies.get_mut(at) {
             let sink = &mut *self.sink;
-            occupancy.moment(moment, |cpu, span| sink.cpu(GuestCpu { recording, cpu }, span));
+            occupancy.event(event, |cpu, span| sink.cpu(GuestCpu { recording, cpu }, span));
         }
         if let Some(Some(guest)) = self.guests.get_mut(at) {
-            guest.last_ns = guest.last_ns.max(moment.stamp_ns);
-            if let Some(context) = guest.contexts.moment(moment) {
-                let cpu = GuestCpu { recording, cpu: moment.cpu };
-                self.change(cpu, moment.stamp_ns, context);
+            guest.last_ns = guest.last_ns.max(event.stamp_ns);
+            if let Some(context) = guest.contexts.event(event) {
+                let cpu = GuestCpu { recording, cpu: event.cpu };
+                self.change(cpu, event.stamp_ns, context);
             }
         }
-        if moment.tag == FORK_TAG
-            && let (Some(parent), Some(child)) = (moment.thread_value(0), moment.thread_value(1))
+        if event.tag == FORK_TAG
+            && let (Some(parent), Some(child)) = (event.thread_value(0), event.thread_value(1))
             && let Some(makers) = self.makers.get_mut(at).filter(|one| one.len() < MOST_FORKS)
         {
             makers.insert(child, parent);
         }
-        if concerns_turns(moment.tag)
-            && let Some(Host { turns, weaves, .. }) = self.hosts.get_mut(at)
+        if concerns_cycles(event.tag)
+            && let Some(Host { cycles, weaves, .. }) = self.hosts.get_mut(at)
         {
-            turns.moment(moment, &mut Telling { weaves, sink: self.sink });
+            cycles.event(event, &mut Telling { weaves, sink: self.sink });
         }
     }
 
@@ -243,7 +243,7 @@ impl<S: StateSink> MomentSink for Pass<'_, S> {
             self.change(GuestCpu { recording, cpu: gap.cpu }, gap.from_ns, context);
         }
         if let Some(host) = self.hosts.get_mut(at) {
-            host.turns.gap(gap);
+            host.cycles.gap(gap);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rustc_hash::FxHashMap;
 use timeline::Vm;
-use timeline::moments::ThreadNames;
+use timeline::trace_events::ThreadNames;
 
 use super::States;
 

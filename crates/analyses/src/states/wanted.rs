@@ -2,8 +2,8 @@
 
 use eventfmt::EventFormat;
 use sources::Recording;
-use timeline::moments::Wanted;
-use timeline::turns::{OWN_TAGS, VcpuTurns, is_host_work};
+use timeline::cycles::{OWN_TAGS, VcpuCycles, is_host_work};
+use timeline::trace_events::Wanted;
 
 /// What an event tells of the CPU of a guest that it was recorded on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(super) fn wanted(
             let work = if is_host_work(format) { WORK } else { 0 };
             Some(Wanted { tag: OWN_TAGS + work + sign as u16, fields: &[] })
         }
-        None => VcpuTurns::wanted(format, recording.is_nanoseconds()),
+        None => VcpuCycles::wanted(format, recording.is_nanoseconds()),
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) fn sign_of(tag: u16) -> Option<Sign> {
 }
 
 /// Whether a moment with this tag concerns vCPU threads.
-pub(super) fn concerns_turns(tag: u16) -> bool {
+pub(super) fn concerns_cycles(tag: u16) -> bool {
     tag.checked_sub(OWN_TAGS).is_none_or(|number| number & WORK != 0)
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use timeline::Doing;
-use timeline::turns::{Stretch, Turn, TurnEnd};
+use timeline::VcpuActivity;
+use timeline::cycles::{CycleEnd, Interval, VcpuCycle};
 
 use super::guest::Context;
 use super::span::{ExitOf, GuestCpu, StateSink, StateSpan, VcpuRef, VcpuState};
@@ -51,7 +51,7 @@ pub(super) struct Weave {
     pub(super) placed: Placed,
 }
 
-/// Where spans of a turn go.
+/// Where spans of a cycle go.
 struct Out<'s, S> {
     sink: &'s mut S,
     vcpu: VcpuRef,
@@ -108,15 +108,17 @@ impl Weave {
         }
     }
 
-    /// Tells what the vCPU did in a turn.
-    pub(super) fn turn(
+    /// Tells what the vCPU did in a cycle.
+    pub(super) fn cycle(
         &mut self,
-        turn: &Turn<'_>,
+        cycle: &VcpuCycle<'_>,
         isa: Isa,
         vcpu: VcpuRef,
         sink: &mut impl StateSink,
     ) {
-        let Some((first, last)) = turn.stretches.first().zip(turn.stretches.last()) else { return };
+        let Some((first, last)) = cycle.intervals.first().zip(cycle.intervals.last()) else {
+            return;
+        };
         if !self.begun {
             self.begun = true;
             self.catch_up(first.from_ns);
@@ -128,16 +130,16 @@ impl Weave {
         }
         let guest = self.guest.map(|(guest, _)| guest);
         let mut out = Out { sink, vcpu, guest, last: None };
-        let ends_in_entry = matches!(turn.end, TurnEnd::Entry | TurnEnd::Lost);
+        let ends_in_entry = matches!(cycle.end, CycleEnd::Entry | CycleEnd::Lost);
         let entry_ns = ends_in_entry.then_some(last.to_ns);
-        for (at, stretch) in turn.stretches.iter().enumerate() {
-            let state = state(turn, stretch, isa);
-            if may_run(stretch) {
-                let later = turn.stretches.get(at + 1..).unwrap_or_default();
+        for (at, interval) in cycle.intervals.iter().enumerate() {
+            let state = state(cycle, interval, isa);
+            if may_run(interval) {
+                let later = cycle.intervals.get(at + 1..).unwrap_or_default();
                 let again = later.iter().find(|one| may_run(one)).map(|one| one.from_ns);
-                self.lay_over(turn, stretch, state, again.or(entry_ns), &mut out);
+                self.lay_over(cycle, interval, state, again.or(entry_ns), &mut out);
             } else {
-                out.push(self.span(turn, stretch, state, (stretch.from_ns, stretch.to_ns)));
+                out.push(self.span(cycle, interval, state, (interval.from_ns, interval.to_ns)));
             }
         }
         out.flush();
@@ -150,32 +152,32 @@ impl Weave {
         }
     }
 
-    /// A stretch in which the guest may have run, cut where the guest's events say so. What lies
-    /// behind it is taken to belong to it if it is nearer to it than to the next such stretch.
+    /// An interval in which the guest may have run, cut where the guest's events say so. What lies
+    /// behind it is taken to belong to it if it is nearer to it than to the next such interval.
     fn lay_over<S: StateSink>(
         &mut self,
-        turn: &Turn<'_>,
-        stretch: &Stretch,
+        cycle: &VcpuCycle<'_>,
+        interval: &Interval,
         state: VcpuState,
         again_ns: Option<u64>,
         out: &mut Out<'_, S>,
     ) {
-        let mut from_ns = stretch.from_ns;
+        let mut from_ns = interval.from_ns;
         while let Some(&(stamp_ns, context)) = self.waiting.front() {
-            let behind_ns = stamp_ns.saturating_sub(stretch.to_ns);
+            let behind_ns = stamp_ns.saturating_sub(interval.to_ns);
             let before_next_ns = again_ns.map(|again_ns| again_ns.saturating_sub(stamp_ns));
             if behind_ns > 0 && before_next_ns.is_some_and(|ahead_ns| ahead_ns < behind_ns) {
                 break;
             }
             self.waiting.pop_front();
-            let off_ns = behind_ns.max(stretch.from_ns.saturating_sub(stamp_ns));
-            let at_ns = stamp_ns.clamp(from_ns, stretch.to_ns);
-            out.push(self.span(turn, stretch, state, (from_ns, at_ns)));
+            let off_ns = behind_ns.max(interval.from_ns.saturating_sub(stamp_ns));
+            let at_ns = stamp_ns.clamp(from_ns, interval.to_ns);
+            out.push(self.span(cycle, interval, state, (from_ns, at_ns)));
             from_ns = at_ns;
             let counts = context == Context::UNKNOWN || self.judged(off_ns);
             self.now = Some(context).filter(|_| counts);
         }
-        out.push(self.span(turn, stretch, state, (from_ns, stretch.to_ns)));
+        out.push(self.span(cycle, interval, state, (from_ns, interval.to_ns)));
     }
 
     /// Whether a change that lies so far outside counts.
@@ -195,26 +197,26 @@ impl Weave {
 
     fn span(
         &self,
-        turn: &Turn<'_>,
-        stretch: &Stretch,
+        cycle: &VcpuCycle<'_>,
+        interval: &Interval,
         state: VcpuState,
         (from_ns, to_ns): (u64, u64),
     ) -> StateSpan {
         let context = self.now.unwrap_or(Context::UNKNOWN);
         // What the guest's kernel says of itself is not what a guest inside it does.
-        let own = state == VcpuState::Guest && turn.level == 1;
-        let exit = turn.exit.filter(|_| stretch.in_exit).map(|exit| ExitOf {
+        let own = state == VcpuState::Guest && cycle.level == 1;
+        let exit = cycle.exit.filter(|_| interval.in_exit).map(|exit| ExitOf {
             start_ns: exit.start_ns,
             code: exit.code,
             isa: exit.isa,
-            paired: turn.end == TurnEnd::Entry,
+            paired: cycle.end == CycleEnd::Entry,
         });
         StateSpan {
             from_ns,
             to_ns,
             state: if own { context.state } else { state },
-            level: turn.level,
-            cpu: stretch.cpu,
+            level: cycle.level,
+            cpu: interval.cpu,
             exit,
             task: context.task,
         }
@@ -222,23 +224,25 @@ impl Weave {
 }
 
 /// Whether the guest may have run in it.
-fn may_run(stretch: &Stretch) -> bool {
-    matches!(stretch.doing, Doing::Guest | Doing::Unknown)
+fn may_run(interval: &Interval) -> bool {
+    matches!(interval.activity, VcpuActivity::Guest | VcpuActivity::Unknown)
 }
 
-fn state(turn: &Turn<'_>, stretch: &Stretch, isa: Isa) -> VcpuState {
-    let halts = || turn.halted || turn.exit.is_some_and(|exit| is_waiting(isa, exit.code));
-    match stretch.doing {
-        Doing::Guest => VcpuState::Guest,
-        Doing::BeforeExit => VcpuState::BeforeExit,
-        Doing::Kernel => VcpuState::ExitKernel,
-        Doing::User => VcpuState::ExitUser,
-        Doing::HaltPoll => VcpuState::HaltPoll,
-        Doing::Preempted => VcpuState::Preempted,
-        Doing::Waiting => VcpuState::Waiting,
-        Doing::Blocked if stretch.in_exit && !stretch.in_vmm && halts() => VcpuState::Halted,
-        Doing::Blocked => VcpuState::Blocked,
-        Doing::Unknown => VcpuState::Unknown,
+fn state(cycle: &VcpuCycle<'_>, interval: &Interval, isa: Isa) -> VcpuState {
+    let halts = || cycle.halted || cycle.exit.is_some_and(|exit| is_waiting(isa, exit.code));
+    match interval.activity {
+        VcpuActivity::Guest => VcpuState::Guest,
+        VcpuActivity::BeforeExit => VcpuState::BeforeExit,
+        VcpuActivity::Kernel => VcpuState::ExitKernel,
+        VcpuActivity::User => VcpuState::ExitUser,
+        VcpuActivity::HaltPoll => VcpuState::HaltPoll,
+        VcpuActivity::Preempted => VcpuState::Preempted,
+        VcpuActivity::Waiting => VcpuState::Waiting,
+        VcpuActivity::Blocked if interval.in_exit && !interval.in_vmm && halts() => {
+            VcpuState::Halted
+        }
+        VcpuActivity::Blocked => VcpuState::Blocked,
+        VcpuActivity::Unknown => VcpuState::Unknown,
     }
 }
 

@@ -6,16 +6,16 @@ use stats::Chance;
 use crate::made::{add, compared, poisson, row, run};
 
 /// A run of ten seconds with an exit of 40 us at each of these moments, beside a steady other one.
-fn with_exits(moments: &[u64]) -> Run {
+fn with_exits(events: &[u64]) -> Run {
     let mut series = Series::default();
-    moments.iter().for_each(|at| add(&mut series, *at, 40_000));
+    events.iter().for_each(|at| add(&mut series, *at, 40_000));
     let mut steady = Series::default();
     (0..1000).for_each(|step| add(&mut steady, step * 10_000_000, 30_000));
     let mut whole = steady.clone();
     whole.merge(&series);
     let named = |name: &str| KeyValue::Text(name.to_owned());
     let mut groups = vec![(named("steady"), steady)];
-    if !moments.is_empty() {
+    if !events.is_empty() {
         groups.push((named("rare"), series));
     }
     run(groups, whole, (0, 10_000_000_000))
@@ -23,8 +23,8 @@ fn with_exits(moments: &[u64]) -> Run {
 
 fn scattered(count: u32, seed: u64) -> Run {
     let mut chance = Chance::new(seed);
-    let moments: Vec<u64> = (0..count).map(|_| chance.below(10_000_000_000) as u64).collect();
-    with_exits(&moments)
+    let events: Vec<u64> = (0..count).map(|_| chance.below(10_000_000_000) as u64).collect();
+    with_exits(&events)
 }
 
 #[test]

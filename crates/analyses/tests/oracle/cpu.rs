@@ -45,7 +45,7 @@ fn threads_had_what_switches_tell() {
             told.threads.iter().map(|one| (u64::from(one.thread), one.cpu_ns)).collect();
         assert_eq!(found, by_switches(&recordings[0]), "{name}");
         let on_cpus: u64 = told.cpus.iter().flat_map(|one| one.by_part.values()).sum();
-        assert_eq!(on_cpus, found.values().sum::<u64>(), "{name}: each moment is somebody's");
+        assert_eq!(on_cpus, found.values().sum::<u64>(), "{name}: each event is somebody's");
         assert!(told.cpus.iter().all(|one| one.unknown_ns == 0), "{name}");
     }
 }

@@ -12,7 +12,7 @@ use shmring::SharedMap;
 use shmring::spans::{News, SpanReader};
 use sources::FormatTable;
 use testkit::{KernelFormats, Machine, MissedEvents, PageBuilder};
-use timeline::moments::LiveMoments;
+use timeline::trace_events::LiveTraceEvents;
 
 use super::*;
 
@@ -24,7 +24,7 @@ const AHEAD: u64 = 1_000_000;
 
 struct Told {
     formats: KernelFormats,
-    live: LiveMoments,
+    live: LiveTraceEvents,
     spans: Spans,
     reader: SpanReader,
 }
@@ -39,7 +39,8 @@ impl Told {
             .map(|(system, text)| EventFormat::parse(system, text.as_bytes()).unwrap())
             .collect();
         let layout = PageLayout { order: ABI.order, commit: ABI.long, page_size: PAGE };
-        let live = LiveMoments::new(&table, layout, 2, |format| VcpuTurns::wanted(format, false));
+        let live =
+            LiveTraceEvents::new(&table, layout, 2, |format| VcpuCycles::wanted(format, false));
         let vcpu = |(vcpu, tid): (u32, i32)| RunningVcpu {
             vcpu,
             tid: tid.cast_unsigned(),

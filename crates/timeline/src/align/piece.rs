@@ -103,7 +103,7 @@ impl Piece {
 /// The lines that are possible, and where they are counted from.
 #[derive(Clone, Debug)]
 pub(super) struct Possible {
-    /// Moment of the guest's clock that is time 0.
+    /// Time of the guest's clock that is time 0.
     pub(super) zero: i64,
     /// Offset that is 0.
     pub(super) base: i64,

@@ -54,7 +54,7 @@ pub(super) struct SwitchAction {
 
 /// When and on which stream an event happened.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
+pub(super) struct EventTime {
     pub(super) stamp_ns: u64,
     pub(super) stream: u16,
 }
@@ -74,16 +74,16 @@ impl Action {
     #[inline(always)]
     pub(super) fn take<const BIG: bool>(
         &self,
-        moment: Moment,
+        time: EventTime,
         payload: &[u8],
         batch: &mut ThreadBatch,
     ) {
         if let Self::Thread(action) = self
-            && let Some(event) = action.read(moment, |load| load.read_inside::<BIG>(payload))
+            && let Some(event) = action.read(time, |load| load.read_inside::<BIG>(payload))
         {
             batch.push(event);
         } else {
-            let _ = self.take_with_care::<BIG>(moment, payload, batch);
+            let _ = self.take_with_care::<BIG>(time, payload, batch);
         }
     }
 
@@ -92,15 +92,15 @@ impl Action {
     #[inline(never)]
     fn take_with_care<const BIG: bool>(
         &self,
-        moment: Moment,
+        time: EventTime,
         payload: &[u8],
         batch: &mut ThreadBatch,
     ) -> Option<()> {
         let load = |load: &Load| load.read::<BIG>(payload);
         match self {
-            Self::Thread(action) => batch.push(action.read(moment, load)?),
+            Self::Thread(action) => batch.push(action.read(time, load)?),
             Self::Special(action, special) => {
-                let mut event = action.read(moment, load)?;
+                let mut event = action.read(time, load)?;
                 if let Some((condition, wanted)) = &special.only_if
                     && load(condition)? != *wanted
                 {
@@ -115,12 +115,12 @@ impl Action {
                 }
             }
             Self::Switch(action) => {
-                let [goes, comes] = action.read(moment, load)?;
+                let [goes, comes] = action.read(time, load)?;
                 batch.push(goes);
                 batch.push(comes);
             }
             Self::Wake { waker, woken } => {
-                let (work, wake) = (waker.read(moment, load)?, woken.read(moment, load)?);
+                let (work, wake) = (waker.read(time, load)?, woken.read(time, load)?);
                 batch.push(work);
                 batch.push(wake);
             }
@@ -132,8 +132,8 @@ impl Action {
 impl ThreadAction {
     /// The event, its numbers read by `load`.
     #[inline(always)]
-    fn read(&self, moment: Moment, load: impl Fn(&Load) -> Option<u64>) -> Option<ThreadEvent> {
-        let Moment { stamp_ns, stream } = moment;
+    fn read(&self, time: EventTime, load: impl Fn(&Load) -> Option<u64>) -> Option<ThreadEvent> {
+        let EventTime { stamp_ns, stream } = time;
         Some(ThreadEvent {
             stamp_ns,
             value: load(&self.value)?.wrapping_add(self.value_bias),
@@ -149,10 +149,10 @@ impl SwitchAction {
     /// The event as it concerns the thread that goes and the one that comes.
     fn read(
         &self,
-        moment: Moment,
+        time: EventTime,
         load: impl Fn(&Load) -> Option<u64>,
     ) -> Option<[ThreadEvent; 2]> {
-        let Moment { stamp_ns, stream } = moment;
+        let EventTime { stamp_ns, stream } = time;
         let runnable = load(&self.prev_state)? & SLEEP_STATES == 0;
         let switch = |thread: u64, kind, flag| {
             let thread = thread as u32;

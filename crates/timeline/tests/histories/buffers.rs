@@ -42,8 +42,8 @@ fn outcomes(host: &Host) -> Vec<(u64, Outcome)> {
 fn exits_in_two_buffers_count_once() {
     for first in [TOP, INSTANCE] {
         let mut host = Host::x86();
-        for turn in 1..=3 {
-            let ns = 1_000 * turn;
+        for round in 1..=3 {
+            let ns = 1_000 * round;
             twice(&mut host, first, 0, ns, EXIT);
             twice(&mut host, first, 0, ns + 100, TO_USER);
             twice(&mut host, first, 0, ns + 300, FROM_USER);

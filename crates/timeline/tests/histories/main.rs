@@ -6,14 +6,14 @@
 mod architectures;
 mod buffers;
 mod containers;
+mod cycles;
 mod history;
 mod host;
 mod losses;
-mod moments;
 mod nested;
 mod parts;
 mod random;
 mod real;
 mod steps_back;
 mod threads;
-mod turns;
+mod trace_events;

@@ -126,10 +126,10 @@ fn a_wake_up_before_the_first_exit_on_its_stream_counts() {
 #[test]
 fn one_thread_that_runs_two_vcpus_in_turn_is_two_vcpus() {
     let mut host = Host::x86();
-    for turn in 0..10u64 {
-        let start = 1_000 * (turn + 1);
-        host.entry(0, start, V, turn % 2);
-        host.exit(0, start + 100, V, 1).entry(0, start + 150, V, turn % 2);
+    for round in 0..10u64 {
+        let start = 1_000 * (round + 1);
+        host.entry(0, start, V, round % 2);
+        host.exit(0, start + 100, V, 1).entry(0, start + 150, V, round % 2);
         host.exit(0, start + 200, V, 2);
     }
     let found = host.read();
@@ -138,7 +138,7 @@ fn one_thread_that_runs_two_vcpus_in_turn_is_two_vcpus() {
         [Some(0), Some(1)]
     );
     let exits = host.exits();
-    // An exit before another vCPU's turn has no entry of its own.
+    // An exit before another vCPU's round has no entry of its own.
     assert_eq!(exits.iter().filter(|exit| exit.is_paired()).count(), 10);
     assert!(exits.iter().filter(|exit| exit.is_paired()).all(|exit| exit.span.code == 1));
 }

@@ -1,8 +1,8 @@
-//! Changes of a guest laid over turns made up here.
+//! Changes of a guest laid over cycles made up here.
 
 use proptest::prelude::*;
-use timeline::Doing;
-use timeline::turns::{Stretch, Turn, TurnEnd};
+use timeline::VcpuActivity;
+use timeline::cycles::{CycleEnd, Interval, VcpuCycle};
 
 use super::*;
 use crate::states::span::OccupantSpan;
@@ -32,29 +32,30 @@ fn weave() -> Weave {
     Weave { guest: Some((GuestCpu { recording: 1, cpu: 0 }, BOUND_NS)), ..Weave::default() }
 }
 
-fn stretch(from_ns: u64, to_ns: u64, doing: Doing) -> Stretch {
-    let in_exit = !matches!(doing, Doing::Guest | Doing::Unknown | Doing::BeforeExit);
-    Stretch { from_ns, to_ns, doing, in_vmm: false, in_exit, cpu: 0 }
+fn interval(from_ns: u64, to_ns: u64, activity: VcpuActivity) -> Interval {
+    let in_exit =
+        !matches!(activity, VcpuActivity::Guest | VcpuActivity::Unknown | VcpuActivity::BeforeExit);
+    Interval { from_ns, to_ns, activity, in_vmm: false, in_exit, cpu: 0 }
 }
 
-fn turn(stretches: &[Stretch], level: u8) -> Turn<'_> {
-    let end = TurnEnd::Entry;
-    Turn { vcpu: 0, thread: 9, level, stretches, exit: None, halted: false, end }
+fn cycle(intervals: &[Interval], level: u8) -> VcpuCycle<'_> {
+    let end = CycleEnd::Entry;
+    VcpuCycle { vcpu: 0, thread: 9, level, intervals, exit: None, halted: false, end }
 }
 
 fn runs(task: u32) -> Context {
     Context { task: Some(task), state: VcpuState::GuestUser }
 }
 
-/// Two turns, each 100 ns in the guest and 100 ns away.
+/// Two cycles, each 100 ns in the guest and 100 ns away.
 fn tell(weave: &mut Weave, level: u8) -> Kept {
     let mut kept = Kept::default();
     for from in [1_000, 1_200] {
-        let stretches = [
-            stretch(from, from + 100, Doing::Guest),
-            stretch(from + 100, from + 200, Doing::Kernel),
+        let intervals = [
+            interval(from, from + 100, VcpuActivity::Guest),
+            interval(from + 100, from + 200, VcpuActivity::Kernel),
         ];
-        weave.turn(&turn(&stretches, level), Isa::Svm, VCPU, &mut kept);
+        weave.cycle(&cycle(&intervals, level), Isa::Svm, VCPU, &mut kept);
     }
     kept
 }
@@ -145,29 +146,29 @@ proptest! {
         let (mut kept, mut now_ns, mut given) = (Kept::default(), 500, 0);
         let mut expected = std::collections::BTreeMap::new();
         for (kind, length) in lengths {
-            let doing = [Doing::Guest, Doing::Unknown, Doing::Kernel][usize::from(kind)];
-            let stretches = [
-                stretch(now_ns, now_ns + length, doing),
-                stretch(now_ns + length, now_ns + length + 7, Doing::Kernel),
+            let activity = [VcpuActivity::Guest, VcpuActivity::Unknown, VcpuActivity::Kernel][usize::from(kind)];
+            let intervals = [
+                interval(now_ns, now_ns + length, activity),
+                interval(now_ns + length, now_ns + length + 7, VcpuActivity::Kernel),
             ];
             now_ns += length + 7;
             while let Some(&(at, task)) = changes.get(given).filter(|(at, _)| *at < now_ns) {
                 weave.change(at, runs(task));
                 given += 1;
             }
-            weave.turn(&turn(&stretches, 1), Isa::Svm, VCPU, &mut kept);
-            for one in stretches {
-                *expected.entry(format!("{:?}", one.doing)).or_insert(0) += one.to_ns - one.from_ns;
+            weave.cycle(&cycle(&intervals, 1), Isa::Svm, VCPU, &mut kept);
+            for one in intervals {
+                *expected.entry(format!("{:?}", one.activity)).or_insert(0) += one.to_ns - one.from_ns;
             }
         }
         let mut found = std::collections::BTreeMap::new();
         for span in &kept.vcpu {
-            let doing = match span.state {
+            let activity = match span.state {
                 state if state.is_guest() => "Guest",
                 VcpuState::Unknown => "Unknown",
                 _ => "Kernel",
             };
-            *found.entry(doing.to_owned()).or_insert(0) += span.duration_ns();
+            *found.entry(activity.to_owned()).or_insert(0) += span.duration_ns();
         }
         prop_assert_eq!(found, expected);
         let contiguous = kept.vcpu.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns);

@@ -5,21 +5,21 @@ use eventfmt::EventFormat;
 use ringbuf::{Missed, Page, PageLayout};
 use sources::FormatTable;
 
-use super::decode::{MomentBatch, Reader};
-use super::{Gap, Moment, MomentSink, Wanted};
+use super::decode::{Reader, TraceEventBatch};
+use super::{Gap, TraceEvent, TraceEventSink, Wanted};
 
 /// What waits for its turn.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Gap(Gap),
-    Moment(Moment),
+    Event(TraceEvent),
 }
 
 impl Next {
     const fn stamp(&self) -> u64 {
         match self {
             Self::Gap(gap) => gap.from_ns,
-            Self::Moment(moment) => moment.stamp_ns,
+            Self::Event(event) => event.stamp_ns,
         }
     }
 }
@@ -47,10 +47,10 @@ impl Reached {
 /// Reads the pages of all CPUs of one machine while it is recorded. Times are those of the machine's
 /// trace clock, whatever its unit is.
 #[derive(Debug)]
-pub struct LiveMoments {
+pub struct LiveTraceEvents {
     reader: Reader,
     layout: PageLayout,
-    batch: MomentBatch,
+    batch: TraceEventBatch,
     waiting: Vec<Next>,
     cpus: Vec<Reached>,
     given_to: u64,
@@ -58,7 +58,7 @@ pub struct LiveMoments {
     lost: u64,
 }
 
-impl LiveMoments {
+impl LiveTraceEvents {
     /// Begins with a machine's formats; pages of so many CPUs come in this layout.
     #[must_use]
     pub fn new(
@@ -70,7 +70,7 @@ impl LiveMoments {
         Self {
             reader: Reader::new(formats, layout.order, wanted).without_names(),
             layout,
-            batch: MomentBatch::default(),
+            batch: TraceEventBatch::default(),
             waiting: Vec::new(),
             cpus: vec![Reached::default(); cpus],
             given_to: 0,
@@ -105,7 +105,7 @@ impl LiveMoments {
             last = record.stamp;
             reader.record((0, cpu, record.stamp), record.payload, batch);
         });
-        self.waiting.extend(self.batch.moments.drain(..).map(Next::Moment));
+        self.waiting.extend(self.batch.events.drain(..).map(Next::Event));
         reached.to = last.max(reached.to);
         if read.is_err() {
             self.lost += 1;
@@ -115,7 +115,7 @@ impl LiveMoments {
 
     /// Gives `sink` all before a moment, in order. Pages taken later may hold nothing before it: what
     /// does so all the same is given then, and counted.
-    pub fn give(&mut self, until: u64, sink: &mut impl MomentSink) {
+    pub fn give(&mut self, until: u64, sink: &mut impl TraceEventSink) {
         // What is missing so far may concern what is given now, whenever the next page comes.
         for reached in &mut self.cpus {
             if reached.missing_from.is_some_and(|from| from < until) {
@@ -130,7 +130,7 @@ impl LiveMoments {
             self.late += u64::from(next.stamp() < self.given_to);
             match next {
                 Next::Gap(gap) => sink.gap(&gap),
-                Next::Moment(moment) => sink.moment(&moment),
+                Next::Event(event) => sink.event(&event),
             }
         }
         self.given_to = self.given_to.max(until);
@@ -161,13 +161,13 @@ mod tests {
 
     #[derive(Default)]
     struct Given {
-        moments: Vec<u64>,
+        events: Vec<u64>,
         gaps: Vec<(u64, u64)>,
     }
 
-    impl MomentSink for Given {
-        fn moment(&mut self, moment: &Moment) {
-            self.moments.push(moment.stamp_ns);
+    impl TraceEventSink for Given {
+        fn event(&mut self, event: &TraceEvent) {
+            self.events.push(event.stamp_ns);
         }
 
         fn gap(&mut self, gap: &Gap) {
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    fn live(formats: &KernelFormats) -> LiveMoments {
+    fn live(formats: &KernelFormats) -> LiveTraceEvents {
         let systems = formats.systems().into_iter();
         let texts =
             systems.flat_map(|(system, texts)| texts.into_iter().map(move |one| (system, one)));
@@ -183,7 +183,7 @@ mod tests {
             .map(|(system, text)| EventFormat::parse(system, text.as_bytes()).unwrap())
             .collect();
         let layout = PageLayout { order: ABI.order, commit: ABI.long, page_size: PAGE };
-        LiveMoments::new(&table, layout, 2, |format| {
+        LiveTraceEvents::new(&table, layout, 2, |format| {
             (format.name() == "kvm_entry").then_some(Wanted { tag: 0, fields: &[] })
         })
     }
@@ -209,7 +209,7 @@ mod tests {
         live.page(0, 0, &page(&formats, 300));
         live.page(0, 0, &page(&formats, 400));
         live.give(1000, &mut given);
-        assert_eq!(given.moments, [105, 305, 405]);
+        assert_eq!(given.events, [105, 305, 405]);
         assert_eq!(given.gaps, [(105, 300)]);
         assert_eq!((live.lost(), live.late()), (2, 0));
     }
@@ -226,7 +226,7 @@ mod tests {
         live.page(0, 0, &page(&formats, 300));
         live.give(400, &mut given);
         live.give(500, &mut given);
-        assert_eq!(given.moments, [105, 155, 305]);
+        assert_eq!(given.events, [105, 155, 305]);
         assert_eq!(given.gaps, [(105, 200), (200, 250), (250, 300)]);
         assert_eq!(live.late(), 0);
     }

@@ -19,7 +19,7 @@ use self::merge::Merger;
 use crate::losses::Losses;
 use crate::rounds::{self, Input};
 
-pub use live::LiveMoments;
+pub use live::LiveTraceEvents;
 pub use names::ThreadNames;
 
 /// Fields of one event that can be asked for.
@@ -28,7 +28,7 @@ pub const MOST_FIELDS: usize = 5;
 /// An event that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// What the caller calls it; handed back in [`Moment::tag`].
+    /// What the caller calls it; handed back in [`TraceEvent::tag`].
     pub tag: u16,
     /// Fields whose numbers are wanted, at most [`MOST_FIELDS`]; `"exit_reason|ret"` takes the
     /// first of the two that the event has.
@@ -37,7 +37,7 @@ pub struct Wanted {
 
 /// An event that was wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
+pub struct TraceEvent {
     /// Time, on the clock that its recording was corrected to.
     pub stamp_ns: u64,
     /// Thread id (`common_pid`) of the thread that ran.
@@ -52,9 +52,9 @@ pub struct Moment {
     values: [u64; MOST_FIELDS],
 }
 
-const _: () = assert!(size_of::<Moment>() == 64);
+const _: () = assert!(size_of::<TraceEvent>() == 64);
 
-impl Moment {
+impl TraceEvent {
     /// The number in field `at` of [`Wanted::fields`], with its sign extended where it has one;
     /// `None` if the event has no such field.
     #[inline]
@@ -63,7 +63,7 @@ impl Moment {
         self.values.get(at).copied().filter(|_| self.has & (1 << at) != 0)
     }
 
-    /// [`Moment::value`] of a thread id, which the kernel never lets grow past 22 bits.
+    /// [`TraceEvent::value`] of a thread id, which the kernel never lets grow past 22 bits.
     #[inline]
     #[must_use]
     pub fn thread_value(&self, at: usize) -> Option<u32> {
@@ -85,9 +85,9 @@ pub struct Gap {
 }
 
 /// Takes the events of all recordings in the order of their times.
-pub trait MomentSink: Send {
+pub trait TraceEventSink: Send {
     /// An event. At equal times those of one CPU are in the order recorded.
-    fn moment(&mut self, moment: &Moment);
+    fn event(&mut self, event: &TraceEvent);
 
     /// From `gap.from_ns` on nothing is known of that CPU until `gap.to_ns`. Comes before all
     /// moments of the CPU behind it.
@@ -96,7 +96,7 @@ pub trait MomentSink: Send {
 
 /// What a pass over moments leaves besides what its sink gathered.
 #[derive(Debug)]
-pub struct MomentPass {
+pub struct TraceEventPass {
     /// By recording: what was lost.
     pub losses: Vec<Losses>,
     /// By recording: names of threads.
@@ -113,12 +113,12 @@ pub struct MomentPass {
 ///
 /// Of an event that several buffers of a recording have, a thread's are taken from the buffer in
 /// which it is first seen. Streams on another clock than their recording's are left out.
-pub fn each_moment<S: MomentSink>(
+pub fn each_trace_event<S: TraceEventSink>(
     recordings: &[Recording],
     wanted: &dyn Fn(usize, &EventFormat) -> Option<Wanted>,
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
-) -> MomentPass {
+) -> TraceEventPass {
     let mut inputs = Vec::new();
     let mut owners = Vec::new();
     for (owner, recording) in (0u16..).zip(recordings) {
@@ -131,8 +131,8 @@ pub fn each_moment<S: MomentSink>(
     let losses = recordings.iter().map(Losses::of_container).collect();
     let names = recordings.iter().map(ThreadNames::saved_in).collect();
     let spans_ns = vec![None; recordings.len()];
-    let pass = MomentPass { losses, names, spans_ns, event_ids: Vec::new() };
+    let pass = TraceEventPass { losses, names, spans_ns, event_ids: Vec::new() };
     let mut merger = Merger::new(&inputs, &owners, pass, sink);
     rounds::run(&inputs, &decoder, &mut merger, tick);
-    MomentPass { event_ids: decoder.seen(), ..merger.finish() }
+    TraceEventPass { event_ids: decoder.seen(), ..merger.finish() }
 }

@@ -3,9 +3,9 @@
 use super::{Cpu, Place, VcpuThread};
 use crate::exit_span::ExitSpan;
 
-/// What a vCPU's thread is doing at some moment.
+/// What a vCPU's thread is doing at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Doing {
+pub enum VcpuActivity {
     /// It runs its guest.
     Guest,
     /// It has left its guest, as the host's work shows, but `kvm_exit` is yet to come.
@@ -28,19 +28,19 @@ pub enum Doing {
 
 impl VcpuThread {
     /// What the thread does, from its last event on.
-    pub(crate) fn doing(&self) -> Doing {
+    pub(crate) fn activity(&self) -> VcpuActivity {
         let in_guest = self.guest_since_ns.is_some();
         if !self.open && !in_guest {
-            return Doing::Unknown;
+            return VcpuActivity::Unknown;
         }
         match (self.cpu, self.place) {
-            _ if !self.open && self.host_since_ns.is_none() => Doing::Guest,
-            (Cpu::OffBlocked, _) => Doing::Blocked,
-            (Cpu::OffRunnable, _) if self.woken => Doing::Waiting,
-            (Cpu::OffRunnable, _) => Doing::Preempted,
-            (Cpu::Running, _) if !self.open => Doing::BeforeExit,
-            (Cpu::Running, Place::Kernel) => Doing::Kernel,
-            (Cpu::Running, Place::User) => Doing::User,
+            _ if !self.open && self.host_since_ns.is_none() => VcpuActivity::Guest,
+            (Cpu::OffBlocked, _) => VcpuActivity::Blocked,
+            (Cpu::OffRunnable, _) if self.woken => VcpuActivity::Waiting,
+            (Cpu::OffRunnable, _) => VcpuActivity::Preempted,
+            (Cpu::Running, _) if !self.open => VcpuActivity::BeforeExit,
+            (Cpu::Running, Place::Kernel) => VcpuActivity::Kernel,
+            (Cpu::Running, Place::User) => VcpuActivity::User,
         }
     }
 

@@ -1,8 +1,8 @@
 //! What vCPU threads did when, to the nanosecond: from moments in the order of their times to the
-//! turns that each vCPU takes, into its guest and back.
+//! cycles that each vCPU takes, into its guest and back.
 //!
-//! The state machine is that of the exits (`vcpu`), so that the stretches of all turns add up to
-//! what the exits report tells. A turn ends with the next `kvm_entry`: only then is known whether
+//! The state machine is that of the exits (`vcpu`), so that the intervals of all cycles add up to
+//! what the exits report tells. A cycle ends with the next `kvm_entry`: only then is known whether
 //! events were lost in it, and which of its time was spent polling.
 
 mod events;
@@ -11,35 +11,35 @@ mod journal;
 use eventfmt::EventFormat;
 
 use crate::exit_span::{ExitSpan, Outcome};
-use crate::moments::{Gap, Moment, Wanted};
 use crate::thread_event::{Kind, KindSet, ThreadEvent};
-use crate::vcpu::{Doing, ExitSink, VcpuThread};
+use crate::trace_events::{Gap, TraceEvent, Wanted};
+use crate::vcpu::{ExitSink, VcpuActivity, VcpuThread};
 use crate::vcpus::{VcpuInfo, Vcpus};
 
 use self::journal::Journal;
 
 pub use events::{HOST_WORK_TAG, OWN_TAGS, SWITCH_FIELDS, SWITCH_TAG, is_host_work};
 
-/// A stretch of time in which a vCPU's thread did one thing.
+/// An interval in which a vCPU's thread did one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct Interval {
     /// Its beginning.
     pub from_ns: u64,
     /// Its end.
     pub to_ns: u64,
     /// What the thread did.
-    pub doing: Doing,
+    pub activity: VcpuActivity,
     /// The exit was in the hands of the VMM.
     pub in_vmm: bool,
-    /// It belongs to the exit of the turn, not to what came before `kvm_exit`.
+    /// It belongs to the exit of the cycle, not to what came before `kvm_exit`.
     pub in_exit: bool,
     /// The CPU the thread ran on, or ran on last.
     pub cpu: u16,
 }
 
-/// How a turn ended.
+/// How a cycle ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TurnEnd {
+pub enum CycleEnd {
     /// With the entry that begins the next one.
     Entry,
     /// With an entry too, but events of its exit were lost: what happened in it is unknown.
@@ -49,32 +49,32 @@ pub enum TurnEnd {
     /// The recording or the thread ended.
     Ended,
     /// It goes on: what is told so far is told in pieces.
-    GoesOn,
+    Partial,
 }
 
 /// What a vCPU did from the entry to its guest to the next one.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn<'t> {
-    /// Index of the vCPU among those of its recording: see [`VcpuTurns::finish`].
+pub struct VcpuCycle<'t> {
+    /// Index of the vCPU among those of its recording: see [`VcpuCycles::finish`].
     pub vcpu: usize,
     /// Its thread.
     pub thread: u32,
     /// The level that ran: 1, or 2 for any deeper one.
     pub level: u8,
     /// What it did, without gaps.
-    pub stretches: &'t [Stretch],
-    /// The exit of the turn, if there was one.
+    pub intervals: &'t [Interval],
+    /// The exit of the cycle, if there was one.
     pub exit: Option<&'t ExitSpan>,
     /// The vCPU gave up its CPU until it was woken (`kvm_vcpu_wakeup` tells that it had waited).
     pub halted: bool,
     /// How it ended.
-    pub end: TurnEnd,
+    pub end: CycleEnd,
 }
 
-/// Takes turns, in order per vCPU and without gaps between them.
-pub trait TurnSink {
-    /// A turn has ended, or a piece of it.
-    fn turn(&mut self, turn: &Turn<'_>);
+/// Takes cycles, in order per vCPU and without gaps between them.
+pub trait CycleSink {
+    /// A cycle has ended, or a piece of it.
+    fn cycle(&mut self, cycle: &VcpuCycle<'_>);
 }
 
 /// Exits that an event has brought to their ends: two at most.
@@ -89,7 +89,7 @@ impl ExitSink for Closed {
 
 /// Follows the vCPU threads of one recording.
 #[derive(Debug, Default)]
-pub struct VcpuTurns {
+pub struct VcpuCycles {
     vcpus: Vcpus,
     /// By index of the vCPU.
     journals: Vec<Journal>,
@@ -97,7 +97,7 @@ pub struct VcpuTurns {
     seen: KindSet,
 }
 
-impl VcpuTurns {
+impl VcpuCycles {
     /// What is wanted of an event of a machine whose times are nanoseconds, or ticks, if it matters to
     /// vCPUs. Its tags are below [`OWN_TAGS`].
     #[must_use]
@@ -107,10 +107,10 @@ impl VcpuTurns {
 
     /// Takes the next event of the recording. One that a caller has wanted under a tag of its own is
     /// the host's work: give only those of which [`is_host_work`] says so.
-    pub fn moment(&mut self, moment: &Moment, sink: &mut impl TurnSink) {
-        for event in events::of(moment).into_iter().flatten() {
+    pub fn event(&mut self, trace_event: &TraceEvent, sink: &mut impl CycleSink) {
+        for event in events::of(trace_event).into_iter().flatten() {
             self.seen.insert(event.kind);
-            self.take(&event, moment.cpu, sink);
+            self.take(&event, trace_event.cpu, sink);
         }
     }
 
@@ -122,27 +122,27 @@ impl VcpuTurns {
 
     /// Tells what a thread did up to `now_ns`, if it is in its guest: for callers that can't wait
     /// for the exit. Returns whether it is.
-    pub fn tell_guest(&mut self, thread: u32, now_ns: u64, sink: &mut impl TurnSink) -> bool {
+    pub fn emit_guest(&mut self, thread: u32, now_ns: u64, sink: &mut impl CycleSink) -> bool {
         let Some(vcpu) = self.vcpus.of_thread(thread) else { return false };
-        if !vcpu.is_in_guest() || vcpu.doing() != Doing::Guest {
+        if !vcpu.is_in_guest() || vcpu.activity() != VcpuActivity::Guest {
             return false;
         }
         if let Some(journal) = self.journals.get_mut(vcpu.index) {
-            journal.goes_on(vcpu, now_ns);
-            journal.tell(thread, vcpu.level(), None, TurnEnd::GoesOn, sink);
+            journal.continue_to(vcpu, now_ns);
+            journal.emit(thread, vcpu.level(), None, CycleEnd::Partial, sink);
         }
         true
     }
 
     /// Tells what every vCPU did up to `now_ns`, for callers that can't wait for exits to end: no
-    /// event before that moment may follow. Which of this time was lost or spent polling is judged by
+    /// event before that trace_event may follow. Which of this time was lost or spent polling is judged by
     /// what was seen until now.
-    pub fn tell_all(&mut self, now_ns: u64, sink: &mut impl TurnSink) {
+    pub fn emit_all(&mut self, now_ns: u64, sink: &mut impl CycleSink) {
         for thread in self.vcpus.threads() {
             let Some(vcpu) = self.vcpus.of_thread(thread) else { continue };
             if let Some(journal) = self.journals.get_mut(vcpu.index) {
-                journal.goes_on(vcpu, now_ns);
-                journal.tell_part(vcpu, thread, sink);
+                journal.continue_to(vcpu, now_ns);
+                journal.emit_part(vcpu, thread, sink);
             }
         }
     }
@@ -154,14 +154,14 @@ impl VcpuTurns {
     }
 
     /// Ends the recording: the vCPUs in the order of their indices.
-    pub fn finish(mut self, sink: &mut impl TurnSink) -> Vec<VcpuInfo> {
+    pub fn finish(mut self, sink: &mut impl CycleSink) -> Vec<VcpuInfo> {
         for thread in self.vcpus.threads() {
             self.end(thread, sink);
         }
         self.vcpus.finish(&mut self.closed)
     }
 
-    fn take(&mut self, event: &ThreadEvent, cpu: u16, sink: &mut impl TurnSink) {
+    fn take(&mut self, event: &ThreadEvent, cpu: u16, sink: &mut impl CycleSink) {
         let thread = event.thread;
         let is_edge = matches!(event.kind, Kind::Exit | Kind::Entry);
         let (mut window_lost, mut ended) = (false, false);
@@ -170,7 +170,7 @@ impl VcpuTurns {
                 if event.kind == Kind::ThreadGone
                     && let Some(journal) = self.journals.get_mut(vcpu.index)
                 {
-                    journal.goes_on(vcpu, event.stamp_ns);
+                    journal.continue_to(vcpu, event.stamp_ns);
                 }
                 self.end(thread, sink);
                 ended = true;
@@ -178,7 +178,7 @@ impl VcpuTurns {
             Some(vcpu) => {
                 let Some(journal) = self.journals.get_mut(vcpu.index) else { return };
                 window_lost = is_edge && vcpu.is_in_guest() && vcpu.lost_since();
-                journal.goes_on(vcpu, event.stamp_ns);
+                journal.continue_to(vcpu, event.stamp_ns);
             }
             None if is_edge => {}
             None => return,
@@ -200,7 +200,7 @@ impl VcpuTurns {
             Kind::Exit => {
                 if let Some(span) = self.closed.0.first() {
                     journal.forget_exit();
-                    journal.tell(thread, span.level, Some(span), TurnEnd::Again, sink);
+                    journal.emit(thread, span.level, Some(span), CycleEnd::Again, sink);
                 }
                 journal.exits(window_lost);
             }
@@ -214,7 +214,7 @@ impl VcpuTurns {
             journal.cpu = cpu;
         }
         if journal.is_long() {
-            journal.tell_part(vcpu, thread, sink);
+            journal.emit_part(vcpu, thread, sink);
         }
     }
 
@@ -222,36 +222,36 @@ impl VcpuTurns {
         journal: &mut Journal,
         thread: u32,
         closed: Option<&ExitSpan>,
-        sink: &mut impl TurnSink,
+        sink: &mut impl CycleSink,
     ) {
         let Some(span) = closed else {
             // From one entry to another without an exit between: when the guest was left is unknown.
             journal.forget_all();
-            journal.tell(thread, 1, None, TurnEnd::Lost, sink);
+            journal.emit(thread, 1, None, CycleEnd::Lost, sink);
             return;
         };
         let end = match span.outcome {
-            Outcome::Paired => TurnEnd::Entry,
+            Outcome::Paired => CycleEnd::Entry,
             Outcome::Unpaired | Outcome::LostIn => {
                 journal.forget_exit();
-                TurnEnd::Lost
+                CycleEnd::Lost
             }
         };
-        journal.tell(thread, span.level, Some(span), end, sink);
+        journal.emit(thread, span.level, Some(span), end, sink);
     }
 
     /// The vCPU that a thread was is no more.
-    fn end(&mut self, thread: u32, sink: &mut impl TurnSink) {
+    fn end(&mut self, thread: u32, sink: &mut impl CycleSink) {
         let Some(vcpu) = self.vcpus.of_thread(thread) else { return };
         let Some(journal) = self.journals.get_mut(vcpu.index) else { return };
         if vcpu.lost_since() {
             journal.forget_last();
         }
-        journal.tell(thread, vcpu.level(), vcpu.open_exit(), TurnEnd::Ended, sink);
+        journal.emit(thread, vcpu.level(), vcpu.open_exit(), CycleEnd::Ended, sink);
     }
 }
 
 /// Whether events were lost since the vCPU's last entry or exit.
-fn doing(vcpu: &VcpuThread) -> Doing {
-    if vcpu.lost_since() { Doing::Unknown } else { vcpu.doing() }
+fn activity(vcpu: &VcpuThread) -> VcpuActivity {
+    if vcpu.lost_since() { VcpuActivity::Unknown } else { vcpu.activity() }
 }

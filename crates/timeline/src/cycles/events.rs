@@ -1,16 +1,16 @@
-//! Which events make turns, and what they say of threads: the rules of the exits, asked of moments.
+//! Which events make cycles, and what they say of threads: the rules of the exits, asked of moments.
 
 use eventfmt::EventFormat;
 
 use crate::kvm_events::{
     ARM64_EXIT, FLAG, HOST_WORK_SYSTEMS, ONLY_IF, RULES, SCHED_SWITCH, SLEEP_STATES, THREAD, VALUE,
 };
-use crate::moments::{Moment, Wanted};
 use crate::thread_event::{Kind, ThreadEvent};
+use crate::trace_events::{TraceEvent, Wanted};
 
 /// Tag of `sched_switch`.
 pub const SWITCH_TAG: u16 = 0xfe;
-/// Fields of a moment tagged [`SWITCH_TAG`].
+/// Fields of a trace_event tagged [`SWITCH_TAG`].
 pub const SWITCH_FIELDS: &[&str] = &["prev_pid", "prev_state", "next_pid"];
 /// Tag of events that show the host at work, and nothing else.
 pub const HOST_WORK_TAG: u16 = 0xff;
@@ -47,35 +47,35 @@ pub(super) fn wanted(format: &EventFormat, is_nanoseconds: bool) -> Option<Wante
     is_host_work(format).then_some(Wanted { tag: HOST_WORK_TAG, fields: &[] })
 }
 
-/// What a moment says of threads, of the one that ran first; of none, if it is not whole.
-pub(super) fn of(moment: &Moment) -> [Option<ThreadEvent>; 2] {
+/// What a trace_event says of threads, of the one that ran first; of none, if it is not whole.
+pub(super) fn of(trace_event: &TraceEvent) -> [Option<ThreadEvent>; 2] {
     let ran = ThreadEvent {
-        stamp_ns: moment.stamp_ns,
+        stamp_ns: trace_event.stamp_ns,
         value: 0,
-        thread: moment.thread,
-        stream: moment.cpu,
+        thread: trace_event.thread,
+        stream: trace_event.cpu,
         kind: Kind::HostWork,
         flag: 0,
     };
-    if moment.tag == SWITCH_TAG {
-        return switch(moment, ran).map_or([None; 2], |both| both.map(Some));
+    if trace_event.tag == SWITCH_TAG {
+        return switch(trace_event, ran).map_or([None; 2], |both| both.map(Some));
     }
-    let Some(rule) = RULES.get(usize::from(moment.tag)) else { return [Some(ran), None] };
-    if !rule.fields[ONLY_IF].is_empty() && moment.value(ONLY_IF) != Some(rule.only_if) {
+    let Some(rule) = RULES.get(usize::from(trace_event.tag)) else { return [Some(ran), None] };
+    if !rule.fields[ONLY_IF].is_empty() && trace_event.value(ONLY_IF) != Some(rule.only_if) {
         return [None; 2];
     }
     let mut event = ThreadEvent { kind: rule.kind, ..ran };
     if !rule.fields[THREAD].is_empty() {
-        let Some(thread) = moment.value(THREAD) else { return [None; 2] };
+        let Some(thread) = trace_event.value(THREAD) else { return [None; 2] };
         event.thread = thread as u32;
     }
-    event.flag = moment.value(FLAG).unwrap_or(0) as u8;
-    match (rule.kind, moment.value(VALUE)) {
+    event.flag = trace_event.value(FLAG).unwrap_or(0) as u8;
+    match (rule.kind, trace_event.value(VALUE)) {
         // 1 tells "vCPU 0" from "no vCPU id".
         (Kind::Entry, Some(id)) => event.value = (id & u64::from(u32::MAX)) + 1,
         (Kind::Exit, Some(code)) => {
             let pair = |high: u64| high << 32 | (code & u64::from(u32::MAX));
-            event.value = moment.value(HIGH).map_or(code, pair);
+            event.value = trace_event.value(HIGH).map_or(code, pair);
         }
         (_, value) => event.value = value.unwrap_or(0),
     }
@@ -83,10 +83,10 @@ pub(super) fn of(moment: &Moment) -> [Option<ThreadEvent>; 2] {
     [work, Some(event)]
 }
 
-fn switch(moment: &Moment, ran: ThreadEvent) -> Option<[ThreadEvent; 2]> {
-    let runnable = moment.value(1)? & SLEEP_STATES == 0;
+fn switch(trace_event: &TraceEvent, ran: ThreadEvent) -> Option<[ThreadEvent; 2]> {
+    let runnable = trace_event.value(1)? & SLEEP_STATES == 0;
     let of = |place, kind, flag| {
-        let thread = moment.value(place)? as u32;
+        let thread = trace_event.value(place)? as u32;
         Some(ThreadEvent { thread, kind, flag, ..ran })
     };
     Some([of(0, Kind::SchedOut, u8::from(runnable))?, of(2, Kind::SchedIn, 0)?])

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use rustc_hash::FxHashMap;
 
-use super::decode::MomentBatch;
-use super::{Gap, Moment, MomentPass, MomentSink};
+use super::decode::TraceEventBatch;
+use super::{Gap, TraceEvent, TraceEventPass, TraceEventSink};
 use crate::Losses;
 use crate::rounds::{Consume, Input, Lanes, in_order};
 use crate::stamps::StreamStamps;
@@ -15,14 +15,14 @@ use crate::stamps::StreamStamps;
 #[derive(Clone, Copy, Debug)]
 enum Next<'b> {
     Gap(&'b Gap),
-    Moment(&'b Moment),
+    Event(&'b TraceEvent),
 }
 
 impl Next<'_> {
     const fn stamp_ns(self) -> u64 {
         match self {
             Self::Gap(gap) => gap.from_ns,
-            Self::Moment(moment) => moment.stamp_ns,
+            Self::Event(event) => event.stamp_ns,
         }
     }
 }
@@ -30,7 +30,7 @@ impl Next<'_> {
 /// Batches of one stream that have not been given to the sink yet.
 #[derive(Debug, Default)]
 struct Lane {
-    batches: VecDeque<MomentBatch>,
+    batches: VecDeque<TraceEventBatch>,
     /// Moments and gaps of the first batch that have been given.
     given: usize,
     gaps_given: usize,
@@ -52,13 +52,13 @@ impl Lane {
         let gap = batch.gaps.get(self.gaps_given).filter(|(before, _)| *before <= self.given);
         match gap {
             Some((_, gap)) => Some(Next::Gap(gap)),
-            None => batch.moments.get(self.given).map(Next::Moment),
+            None => batch.events.get(self.given).map(Next::Event),
         }
     }
 
-    fn release(&mut self, spent: &mut Vec<MomentBatch>) {
-        let is_done = |batch: &MomentBatch, given, gaps_given| {
-            given >= batch.moments.len() && gaps_given >= batch.gaps.len()
+    fn release(&mut self, spent: &mut Vec<TraceEventBatch>) {
+        let is_done = |batch: &TraceEventBatch, given, gaps_given| {
+            given >= batch.events.len() && gaps_given >= batch.gaps.len()
         };
         while self.batches.front().is_some_and(|one| is_done(one, self.given, self.gaps_given)) {
             spent.extend(self.batches.pop_front());
@@ -76,15 +76,15 @@ pub(super) struct Merger<'s, S> {
     /// By recording: whether it has several buffers.
     several: Vec<bool>,
     givers: Givers,
-    pass: MomentPass,
+    pass: TraceEventPass,
     sink: &'s mut S,
 }
 
-impl<'s, S: MomentSink> Merger<'s, S> {
+impl<'s, S: TraceEventSink> Merger<'s, S> {
     pub(super) fn new(
         inputs: &[Input<'_>],
         owners: &[u16],
-        pass: MomentPass,
+        pass: TraceEventPass,
         sink: &'s mut S,
     ) -> Self {
         let lane = |(input, &recording): (&Input<'_>, &u16)| Lane {
@@ -106,7 +106,7 @@ impl<'s, S: MomentSink> Merger<'s, S> {
     }
 
     /// What the pass leaves, after losses at the very end have been told.
-    pub(super) fn finish(mut self) -> MomentPass {
+    pub(super) fn finish(mut self) -> TraceEventPass {
         self.pass.losses.iter_mut().for_each(Losses::finish);
         for lane in self.lanes.iter().filter(|lane| lane.open_gap) {
             let (recording, cpu, from_ns) = (lane.recording, lane.cpu, lane.reached_ns);
@@ -117,11 +117,11 @@ impl<'s, S: MomentSink> Merger<'s, S> {
 }
 
 /// Whether `buffer` is the one that the thread's events of this kind are taken from.
-fn gives(givers: &mut Givers, buffer: usize, moment: &Moment) -> bool {
-    *givers.entry((moment.recording, moment.thread, moment.tag)).or_insert(buffer) == buffer
+fn gives(givers: &mut Givers, buffer: usize, event: &TraceEvent) -> bool {
+    *givers.entry((event.recording, event.thread, event.tag)).or_insert(buffer) == buffer
 }
 
-impl<S: MomentSink> Lanes<MomentBatch> for Merger<'_, S> {
+impl<S: TraceEventSink> Lanes<TraceEventBatch> for Merger<'_, S> {
     fn count(&self) -> usize {
         self.lanes.len()
     }
@@ -130,7 +130,7 @@ impl<S: MomentSink> Lanes<MomentBatch> for Merger<'_, S> {
         Some(self.lanes.get(lane)?.next()?.stamp_ns())
     }
 
-    fn release(&mut self, lane: usize, spent: &mut Vec<MomentBatch>) {
+    fn release(&mut self, lane: usize, spent: &mut Vec<TraceEventBatch>) {
         if let Some(lane) = self.lanes.get_mut(lane) {
             lane.release(spent);
         }
@@ -143,9 +143,9 @@ impl<S: MomentSink> Lanes<MomentBatch> for Merger<'_, S> {
         while let Some(next) = lane.next().filter(|next| next.stamp_ns() < due_ns) {
             match next {
                 Next::Gap(gap) => self.sink.gap(gap),
-                Next::Moment(moment) => {
-                    if !several || gives(&mut self.givers, lane.buffer, moment) {
-                        self.sink.moment(moment);
+                Next::Event(event) => {
+                    if !several || gives(&mut self.givers, lane.buffer, event) {
+                        self.sink.event(event);
                     }
                 }
             }
@@ -159,8 +159,8 @@ impl<S: MomentSink> Lanes<MomentBatch> for Merger<'_, S> {
     }
 }
 
-impl<S: MomentSink> Consume<MomentBatch> for Merger<'_, S> {
-    fn take(&mut self, input: usize, mut batch: MomentBatch) {
+impl<S: TraceEventSink> Consume<TraceEventBatch> for Merger<'_, S> {
+    fn take(&mut self, input: usize, mut batch: TraceEventBatch) {
         let Some(lane) = self.lanes.get_mut(input) else { return };
         let recording = usize::from(lane.recording);
         if let Some(step) = lane.stamps.block(lane.cpu.into(), &batch.stamps) {
@@ -185,14 +185,14 @@ impl<S: MomentSink> Consume<MomentBatch> for Merger<'_, S> {
         lane.batches.push_back(batch);
     }
 
-    fn advance(&mut self, horizon_ns: u64, spent: &mut Vec<MomentBatch>) -> ControlFlow<()> {
+    fn advance(&mut self, horizon_ns: u64, spent: &mut Vec<TraceEventBatch>) -> ControlFlow<()> {
         in_order(self, horizon_ns, spent)
     }
 }
 
 impl Lane {
     /// Puts a loss between this lane's last batch and the next one, where there was one.
-    fn join_gap(&mut self, batch: &mut MomentBatch, first_ns: u64) {
+    fn join_gap(&mut self, batch: &mut TraceEventBatch, first_ns: u64) {
         let from_ns = self.reached_ns;
         if let Some((0, gap)) = batch.gaps.first_mut()
             && gap.from_ns == 0

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use sources::{Block, Damage, FormatTable, Recording};
 
 use super::names::{COMM_BYTES, Comm};
-use super::{Gap, MOST_FIELDS, Moment, Wanted};
+use super::{Gap, MOST_FIELDS, TraceEvent, Wanted};
 use crate::losses::BatchLosses;
 use crate::rounds::{Batch, Decode, Input};
 use crate::stamps::{self, BlockStamps};
@@ -99,7 +99,7 @@ impl Reader {
         &self,
         (recording, cpu, stamp_ns): (u16, u16, u64),
         payload: &[u8],
-        batch: &mut MomentBatch,
+        batch: &mut TraceEventBatch,
     ) {
         let id = self.type_at.read(payload, self.order).unwrap_or(0);
         let Ok(id) = usize::try_from(id) else { return };
@@ -123,7 +123,7 @@ impl Reader {
                 batch.tell(pid as u32, comm);
             }
         }
-        batch.moments.push(Moment {
+        batch.events.push(TraceEvent {
             stamp_ns,
             thread,
             recording,
@@ -137,9 +137,9 @@ impl Reader {
 
 /// What a block becomes.
 #[derive(Debug, Default)]
-pub(crate) struct MomentBatch {
+pub(crate) struct TraceEventBatch {
     /// In time order, unless the page is damaged.
-    pub(crate) moments: Vec<Moment>,
+    pub(crate) events: Vec<TraceEvent>,
     /// In the order of the moments that come next, with the index of that one.
     pub(super) gaps: Vec<(usize, Gap)>,
     /// By thread, the name told last.
@@ -152,20 +152,20 @@ pub(crate) struct MomentBatch {
     pub(super) losses: BatchLosses,
 }
 
-impl MomentBatch {
+impl TraceEventBatch {
     #[inline]
     fn tell(&mut self, thread: u32, comm: &Comm) {
         self.names.insert(thread, *comm);
     }
 }
 
-impl Batch for MomentBatch {
+impl Batch for TraceEventBatch {
     fn clear(&mut self) {
-        let (mut moments, mut names) =
-            (std::mem::take(&mut self.moments), std::mem::take(&mut self.names));
-        moments.clear();
+        let (mut events, mut names) =
+            (std::mem::take(&mut self.events), std::mem::take(&mut self.names));
+        events.clear();
         names.clear();
-        *self = Self { moments, names, ..Self::default() };
+        *self = Self { events, names, ..Self::default() };
     }
 
     fn last_stamp_ns(&self) -> Option<u64> {
@@ -205,9 +205,15 @@ impl<'o> Decoder<'o> {
 }
 
 impl Decode for Decoder<'_> {
-    type Batch = MomentBatch;
+    type Batch = TraceEventBatch;
 
-    fn decode(&self, index: usize, input: Input<'_>, block: &Block<'_>, batch: &mut MomentBatch) {
+    fn decode(
+        &self,
+        index: usize,
+        input: Input<'_>,
+        block: &Block<'_>,
+        batch: &mut TraceEventBatch,
+    ) {
         let Some(&owner) = self.owners.get(index) else { return };
         let Some(reader) = self.readers.get(usize::from(owner)) else { return };
         let cpu = input.stream.cpu();
@@ -223,7 +229,7 @@ impl Decode for Decoder<'_> {
                     continue;
                 }
             };
-            let (from, mut last) = (walk.batch.moments.len(), page.stamp);
+            let (from, mut last) = (walk.batch.events.len(), page.stamp);
             let read = page.for_each(|Record { stamp, payload }| {
                 walk.batch.losses.records += 1;
                 last = stamp;
@@ -255,7 +261,7 @@ struct Walk<'b> {
     cpu: u16,
     /// Something was lost since the last page in order.
     gap: bool,
-    batch: &'b mut MomentBatch,
+    batch: &'b mut TraceEventBatch,
 }
 
 impl Walk<'_> {
@@ -283,8 +289,8 @@ impl Walk<'_> {
     #[cold]
     fn out_of_order(&mut self, from: usize, place_ns: u64) {
         let place_ns = self.batch.last_ns.unwrap_or(place_ns);
-        for moment in self.batch.moments.iter_mut().skip(from) {
-            moment.stamp_ns = place_ns;
+        for event in self.batch.events.iter_mut().skip(from) {
+            event.stamp_ns = place_ns;
         }
         self.gap(from, self.batch.last_ns.unwrap_or(0), place_ns.saturating_add(1));
         self.batch.first_ns.get_or_insert(place_ns);
@@ -293,20 +299,20 @@ impl Walk<'_> {
     }
 }
 
-impl MomentBatch {
+impl TraceEventBatch {
     /// The stream had reached a later moment than that at which this block begins: what is before it
     /// has no time of its own.
     #[cold]
     pub(super) fn begin_at(&mut self, recording: u16, cpu: u16, reached_ns: u64) {
-        let late = self.moments.iter().take_while(|one| one.stamp_ns < reached_ns).count();
-        for moment in &mut self.moments {
-            moment.stamp_ns = moment.stamp_ns.max(reached_ns);
+        let late = self.events.iter().take_while(|one| one.stamp_ns < reached_ns).count();
+        for event in &mut self.events {
+            event.stamp_ns = event.stamp_ns.max(reached_ns);
         }
         for (_, gap) in &mut self.gaps {
             gap.from_ns = gap.from_ns.max(reached_ns);
             gap.to_ns = gap.to_ns.max(reached_ns);
         }
-        let next_ns = self.moments.get(late).map(|next| next.stamp_ns);
+        let next_ns = self.events.get(late).map(|next| next.stamp_ns);
         let gap = |to_ns| Gap { recording, cpu, from_ns: reached_ns, to_ns };
         if let Some(next_ns) = next_ns {
             let place = self.gaps.partition_point(|(at, _)| *at < late);

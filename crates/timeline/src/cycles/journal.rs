@@ -1,0 +1,158 @@
+//! What one vCPU did since its cycle began.
+
+use super::{CycleEnd, CycleSink, Interval, VcpuCycle, activity};
+use crate::exit_span::ExitSpan;
+use crate::vcpu::{VcpuActivity, VcpuThread};
+
+/// A cycle with more intervals than this is told in pieces.
+const MOST_INTERVALS: usize = 1 << 16;
+
+/// The intervals of one vCPU that are yet to be told.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    /// The vCPU's.
+    pub(super) index: usize,
+    intervals: Vec<Interval>,
+    /// All before is told or written down; `None` before the vCPU's first event.
+    last_ns: Option<u64>,
+    /// Where its thread ran last.
+    pub(super) cpu: u16,
+    /// Stretches from here on belong to the exit.
+    exit_at: Option<usize>,
+    /// Stretches before this are not cut any more by what they tell of polling.
+    poll_at: usize,
+    halted: bool,
+}
+
+impl Journal {
+    /// The vCPU's first event, or the first after its thread was another vCPU's.
+    pub(super) fn begin(&mut self, now_ns: u64) {
+        if self.last_ns.is_some_and(|last_ns| last_ns < now_ns) && self.intervals.is_empty() {
+            self.push(now_ns, VcpuActivity::Unknown, false);
+        }
+        self.last_ns.get_or_insert(now_ns);
+    }
+
+    /// The vCPU went on as it did up to a trace_event.
+    pub(super) fn continue_to(&mut self, vcpu: &VcpuThread, now_ns: u64) {
+        self.push(now_ns, vcpu.activity(), vcpu.is_in_user_space());
+    }
+
+    fn push(&mut self, to_ns: u64, activity: VcpuActivity, in_vmm: bool) {
+        let from_ns = self.last_ns.unwrap_or(to_ns);
+        if to_ns <= from_ns {
+            return;
+        }
+        self.last_ns = Some(to_ns);
+        let (in_exit, cpu) = (self.exit_at.is_some(), self.cpu);
+        let next = Interval { from_ns, to_ns, activity, in_vmm, in_exit, cpu };
+        let fresh = self.intervals.len() > self.poll_at.max(self.exit_at.unwrap_or(0));
+        match self.intervals.last_mut().filter(|_| fresh) {
+            Some(last)
+                if Interval { from_ns: last.from_ns, to_ns, ..*last } == joined(last, &next) =>
+            {
+                last.to_ns = to_ns;
+            }
+            _ => self.intervals.push(next),
+        }
+    }
+
+    /// The vCPU has left its guest. What is written down happened before that.
+    pub(super) fn exits(&mut self, window_lost: bool) {
+        if window_lost {
+            self.forget_all();
+        }
+        self.exit_at = Some(self.intervals.len());
+        self.poll_at = self.intervals.len();
+    }
+
+    /// Nothing is known of all that was written down.
+    pub(super) fn forget_all(&mut self) {
+        forget(&mut self.intervals);
+    }
+
+    /// Nothing is known of what was written down since the exit.
+    pub(super) fn forget_exit(&mut self) {
+        forget(self.intervals.get_mut(self.exit_at.unwrap_or(0)..).unwrap_or_default());
+    }
+
+    /// Nothing is known since the last entry or exit.
+    pub(super) fn forget_last(&mut self) {
+        match self.exit_at {
+            Some(_) => self.forget_exit(),
+            None => self.forget_all(),
+        }
+    }
+
+    /// Of what was written down, the kernel's part between two moments was spent polling.
+    pub(super) fn woke_up(&mut self, polled_ns: Option<(u64, u64)>, waited: bool) {
+        self.halted |= waited;
+        if let Some((from_ns, to_ns)) = polled_ns {
+            for one in self.intervals.split_off(self.poll_at.min(self.intervals.len())) {
+                let polls = one.activity == VcpuActivity::Kernel
+                    && one.to_ns > from_ns
+                    && one.from_ns < to_ns;
+                if !polls {
+                    self.intervals.push(one);
+                    continue;
+                }
+                let (begin_ns, end_ns) = (one.from_ns.max(from_ns), one.to_ns.min(to_ns));
+                let pieces = [
+                    Interval { to_ns: begin_ns, ..one },
+                    Interval {
+                        from_ns: begin_ns,
+                        to_ns: end_ns,
+                        activity: VcpuActivity::HaltPoll,
+                        ..one
+                    },
+                    Interval { from_ns: end_ns, ..one },
+                ];
+                self.intervals.extend(pieces.iter().filter(|piece| piece.from_ns < piece.to_ns));
+            }
+        }
+        self.poll_at = self.intervals.len();
+    }
+
+    pub(super) fn is_long(&self) -> bool {
+        self.intervals.len() > MOST_INTERVALS
+    }
+
+    /// Tells a cycle that is not at its end.
+    pub(super) fn emit_part(&mut self, vcpu: &VcpuThread, thread: u32, sink: &mut impl CycleSink) {
+        if activity(vcpu) == VcpuActivity::Unknown {
+            self.forget_last();
+        }
+        let in_exit = self.exit_at.is_some();
+        self.emit(thread, vcpu.level(), vcpu.open_exit(), CycleEnd::Partial, sink);
+        self.exit_at = in_exit.then_some(0);
+    }
+
+    /// Tells the cycle, and begins anew.
+    pub(super) fn emit(
+        &mut self,
+        thread: u32,
+        level: u8,
+        exit: Option<&ExitSpan>,
+        end: CycleEnd,
+        sink: &mut impl CycleSink,
+    ) {
+        let (vcpu, halted) = (self.index, self.halted);
+        if !self.intervals.is_empty() {
+            let intervals = self.intervals.as_slice();
+            sink.cycle(&VcpuCycle { vcpu, thread, level, intervals, exit, halted, end });
+        }
+        self.intervals.clear();
+        (self.exit_at, self.poll_at, self.halted) = (None, 0, false);
+    }
+}
+
+/// The second of two intervals, made to begin with the first one.
+fn joined(first: &Interval, second: &Interval) -> Interval {
+    Interval { from_ns: first.from_ns, ..*second }
+}
+
+fn forget(intervals: &mut [Interval]) {
+    for one in intervals {
+        (one.activity, one.in_vmm) = (VcpuActivity::Unknown, false);
+    }
+}
