@@ -88,6 +88,7 @@ test: tools
 	$(XTASK) bpf
 	$(XTASK) limits
 	$(XTASK) promises
+	$(XTASK) words
 	.ci/deny offline
 	@$(MAKE) --no-print-directory test-page
 	cargo clippy --locked --workspace --all-targets -- -D warnings

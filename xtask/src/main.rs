@@ -12,6 +12,7 @@ mod page;
 mod promises;
 mod repository;
 mod source_rules;
+mod words;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -44,6 +45,15 @@ enum Chore {
     },
     /// Check that each promise of docs/specification.md names tests that exist.
     Promises,
+    /// Check that no text has words that docs/glossary.md has replaced.
+    Words {
+        /// Lower the numbers in xtask/words-left.txt to what is left.
+        #[arg(long)]
+        write: bool,
+        /// Print what is found below this path, too.
+        #[arg(long)]
+        list: Option<String>,
+    },
     /// Make a recording of any size out of a real one by repeating it.
     Amplify(amplify::Arguments),
     /// Measure Hyperscope, trace-cmd and cat on the same recordings.
@@ -66,6 +76,7 @@ fn main() -> ExitCode {
         Chore::Bpf => bpf::check(),
         Chore::Limits { write } => limits::check(write),
         Chore::Promises => promises::check(),
+        Chore::Words { write, list } => words::check(write, list.as_deref()),
         Chore::Amplify(arguments) => amplify::run(&arguments),
         Chore::Compare(arguments) => compare::run(&arguments),
         Chore::Measure(arguments) => compare::measure_self(&arguments),
