@@ -17,19 +17,19 @@ mod variant;
 
 use lab::{Arch, Description, Lab};
 
-use self::run::{Manner, Run, run as run_once};
+use self::run::{Run, RunOptions, run as run_once};
 use self::summary::{Pair, Runs};
-use crate::anew::{Anew, Folder};
 use crate::error::Result;
-use crate::machines::Machines;
+use crate::machines::BootedMachines;
+use crate::restarting_lab::{Folder, RestartingLab};
 use crate::shape;
 use crate::surroundings::Surroundings;
 
 pub use self::outcome::{Attributed, Conditions, Outcome, Row, Sustained};
-pub use self::plan::Plan;
+pub use self::plan::ChannelsPlan;
 pub(crate) use self::run::float;
 pub use self::variant::Variant;
-pub use crate::anew::Tell;
+pub use crate::restarting_lab::ProgressFn;
 use stats::Chance;
 
 /// Processors of the guest.
@@ -39,7 +39,7 @@ const EVENTS_A_SWITCH: u64 = 2;
 
 /// The lab that a plan needs.
 #[must_use]
-pub fn description(plan: &Plan) -> Description {
+pub fn description(plan: &ChannelsPlan) -> Description {
     let mut description = Description::new(Arch::X86_64, 2);
     description.guest.cpus = GUEST_CPUS;
     if plan.counts_instructions {
@@ -54,12 +54,17 @@ pub fn description(plan: &Plan) -> Description {
 ///
 /// # Errors
 /// When a machine, or a program in it, fails.
-pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
+pub fn run(plan: &ChannelsPlan, lab: &Lab, report: ProgressFn<'_>) -> Result<Outcome> {
     let surroundings = Surroundings::begin_in(lab)?;
     let mut bench = Bench {
-        anew: Anew::new(lab, description(plan), tell, &Machines::prepare),
+        restarting_lab: RestartingLab::new(
+            lab,
+            description(plan),
+            report,
+            &BootedMachines::prepare,
+        ),
         folder: Folder::make()?,
-        manner: Manner {
+        options: RunOptions {
             time: plan.time,
             switches: plan.rate / EVENTS_A_SWITCH,
             with_score: true,
@@ -74,7 +79,8 @@ pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
     if plan.with_search {
         bench.search(&mut all)?;
     }
-    let devices = bench.anew.machines.as_ref().map_or(&[][..], |machines| &machines.devices);
+    let devices =
+        bench.restarting_lab.machines.as_ref().map_or(&[][..], |machines| &machines.devices);
     Ok(Outcome {
         schema: "hyperscope.bench-channels/1",
         conditions: Conditions {
@@ -83,35 +89,35 @@ pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
             seconds: plan.time.as_secs_f64(),
             rate: plan.rate,
             seed: plan.seed,
-            host_cpus: bench.anew.wanted().cpus,
-            guest_cpus: bench.anew.wanted().guest.cpus,
+            host_cpus: bench.restarting_lab.wanted().cpus,
+            guest_cpus: bench.restarting_lab.wanted().guest.cpus,
             buffer_kib: plan.buffer_kib,
-            repeated_runs: bench.anew.repeated_runs,
+            repeated_runs: bench.restarting_lab.repeated_runs,
         },
         variants: all.iter().map(|runs| runs.row(devices, Some(&without))).collect(),
     })
 }
 
 struct Bench<'a> {
-    anew: Anew<'a, Machines>,
+    restarting_lab: RestartingLab<'a, BootedMachines>,
     folder: Folder,
-    manner: Manner,
+    options: RunOptions,
 }
 
 impl Bench<'_> {
     /// Every variant takes its turn in each round, in an order and with an order within its pair that
     /// are left to chance.
-    fn rounds(&mut self, plan: &Plan, all: &mut [Runs]) -> Result<()> {
+    fn rounds(&mut self, plan: &ChannelsPlan, all: &mut [Runs]) -> Result<()> {
         let mut chance = Chance::new(plan.seed);
         // The first run finds caches cold; it is none's.
-        self.run(Variant::None, self.manner)?;
+        self.run(Variant::None, self.options)?;
         for round in 1..=plan.rounds {
             let mut order: Vec<&mut Runs> = all.iter_mut().collect();
             chance.shuffle(&mut order);
             let count = order.len();
             for (at, runs) in order.into_iter().enumerate() {
                 let (at, name) = (at + 1, runs.variant.name());
-                (self.anew.tell)(format!(
+                (self.restarting_lab.report)(format!(
                     "round {round} of {}: {name} ({at} of {count})",
                     plan.rounds
                 ));
@@ -122,40 +128,44 @@ impl Bench<'_> {
     }
 
     fn pair(&mut self, variant: Variant, with_first: bool) -> Result<Pair> {
-        let manner = self.manner;
+        let options = self.options;
         if with_first {
-            let with = self.run(variant, manner)?;
-            Ok(Pair { without: self.run(Variant::None, manner)?, with })
+            let with = self.run(variant, options)?;
+            Ok(Pair { without: self.run(Variant::None, options)?, with })
         } else {
-            let without = self.run(Variant::None, manner)?;
-            Ok(Pair { without, with: self.run(variant, manner)? })
+            let without = self.run(Variant::None, options)?;
+            Ok(Pair { without, with: self.run(variant, options)? })
         }
     }
 
     /// One run of each channel in which the host records its exits, and one of none: that is returned.
     fn exits(&mut self, all: &mut [Runs]) -> Result<Run> {
-        let manner = Manner { with_exits: true, ..self.manner };
-        (self.anew.tell)("exits by device: none".into());
-        let without = self.run(Variant::None, manner)?;
+        let options = RunOptions { with_exits: true, ..self.options };
+        (self.restarting_lab.report)("exits by device: none".into());
+        let without = self.run(Variant::None, options)?;
         for runs in all.iter_mut().filter(|runs| runs.variant.is_channel()) {
-            (self.anew.tell)(format!("exits by device: {}", runs.variant.name()));
-            runs.with_exits = Some(self.run(runs.variant, manner)?);
+            (self.restarting_lab.report)(format!("exits by device: {}", runs.variant.name()));
+            runs.with_exits = Some(self.run(runs.variant, options)?);
         }
         Ok(without)
     }
 
     fn search(&mut self, all: &mut [Runs]) -> Result<()> {
         for runs in all.iter_mut().filter(|runs| runs.variant.is_channel()) {
-            (self.anew.tell)(format!("highest rate without a loss: {}", runs.variant.name()));
-            let manner = Manner { with_score: false, ..self.manner };
+            (self.restarting_lab.report)(format!(
+                "highest rate without a loss: {}",
+                runs.variant.name()
+            ));
+            let options = RunOptions { with_score: false, ..self.options };
             runs.sustained =
-                Some(sustained::search(manner, &mut |manner| self.run(runs.variant, manner))?);
+                Some(sustained::search(options, &mut |options| self.run(runs.variant, options))?);
         }
         Ok(())
     }
 
-    fn run(&mut self, variant: Variant, manner: Manner) -> Result<Run> {
+    fn run(&mut self, variant: Variant, options: RunOptions) -> Result<Run> {
         let folder = self.folder.path();
-        self.anew.run(variant.name(), &mut |machines| run_once(variant, manner, machines, folder))
+        self.restarting_lab
+            .run(variant.name(), &mut |machines| run_once(variant, options, machines, folder))
     }
 }

@@ -29,7 +29,7 @@ pub enum BenchError {
     },
     /// A program in the lab said something that makes no sense.
     #[error("{what} said what can't be understood: {text}")]
-    Senseless {
+    Malformed {
         /// The program.
         what: &'static str,
         /// What it said, or why it makes no sense.
@@ -56,7 +56,7 @@ impl BenchError {
     }
 
     /// For `map_err`: something that can't be understood.
-    pub(crate) fn senseless<E: std::fmt::Display>(what: &'static str) -> impl FnOnce(E) -> Self {
-        move |error| Self::Senseless { what, text: error.to_string() }
+    pub(crate) fn malformed<E: std::fmt::Display>(what: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| Self::Malformed { what, text: error.to_string() }
     }
 }

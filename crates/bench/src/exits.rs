@@ -18,11 +18,11 @@ use crate::surroundings::Surroundings;
 
 pub use self::ladder::{Ablation, Ladder, Ladders, Rung};
 pub use self::levels::{description, run_in_lab};
-pub use self::outcome::{Conditions, Outcome, Place, Row, Spread};
+pub use self::outcome::{Conditions, MeasuredSystem, Outcome, Row, Spread};
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ExitsPlan {
     /// Which kinds.
     pub kinds: Vec<Kind>,
     /// Runs of each.
@@ -37,7 +37,7 @@ pub struct Plan {
     pub ablation: Option<Ablation>,
 }
 
-impl Plan {
+impl ExitsPlan {
     fn of(&self, way: Way) -> exitcost::Plan {
         let run_ms = u64::try_from(self.run.as_millis()).unwrap_or(u64::MAX);
         exitcost::Plan { way, kinds: self.kinds.clone(), runs: self.runs, run_ms }
@@ -48,7 +48,7 @@ impl Plan {
 ///
 /// # Errors
 /// When nothing can be measured here.
-pub fn run_here(plan: &Plan, way: Way, stop: &AtomicBool) -> Result<Outcome> {
+pub fn run_here(plan: &ExitsPlan, way: Way, stop: &AtomicBool) -> Result<Outcome> {
     let surroundings = Surroundings::begin();
     if let Some(ablation) = &plan.ablation {
         let asked = ablation.plan(&plan.kinds, plan.runs);
@@ -61,6 +61,6 @@ pub fn run_here(plan: &Plan, way: Way, stop: &AtomicBool) -> Result<Outcome> {
         Way::Vm => "vm",
         Way::Guest => "guest",
     };
-    let places = vec![Place::new(name.into(), None, sheet)];
+    let places = vec![MeasuredSystem::new(name.into(), None, sheet)];
     Ok(Outcome::new(Conditions::new(plan, 0, surroundings), places, Vec::new()))
 }

@@ -7,19 +7,19 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-mod anew;
 pub mod channels;
 mod device;
 mod error;
 pub mod exits;
 mod machines;
 mod render;
+mod restarting_lab;
 mod shape;
 mod surroundings;
 pub mod tracers;
 
 pub use error::{BenchError, Result};
 pub use exitcost::{Kind as ExitKind, Toggle, Way};
-pub use shape::manner;
+pub use shape::up_options;
 pub use stats::Estimate;
 pub use surroundings::Surroundings;

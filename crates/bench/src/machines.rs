@@ -32,22 +32,22 @@ pub(crate) enum Moment {
 
 /// A machine, and what is done in it.
 #[derive(Debug)]
-pub(crate) struct Machine(Session);
+pub(crate) struct BootedMachine(Session);
 
 /// Host and guest.
 #[derive(Debug)]
-pub(crate) struct Machines {
+pub(crate) struct BootedMachines {
     /// Level 1: the guest's host.
-    pub(crate) host: Machine,
+    pub(crate) host: BootedMachine,
     /// Level 2.
-    pub(crate) guest: Machine,
+    pub(crate) guest: BootedMachine,
     /// The guest's devices.
     pub(crate) devices: Vec<Device>,
     /// The process on this system that executes them.
     executor: Option<i32>,
 }
 
-impl Machines {
+impl BootedMachines {
     /// Puts the programs into the machines of a lab that is up.
     pub(crate) fn prepare(lab: &Lab) -> Result<Self> {
         let own = own()?;
@@ -66,7 +66,7 @@ impl Machines {
     /// The guest of this level and its host, which gets this program.
     fn at(lab: &Lab, level: u8, own: &Path) -> Result<Self> {
         let (mut host, mut guest) =
-            (Machine(lab.session(level - 1)?), Machine(lab.session(level)?));
+            (BootedMachine(lab.session(level - 1)?), BootedMachine(lab.session(level)?));
         host.put(own, "/bin/hyperscope")?;
         host.shell(&format!("mkdir -p {FOLDER}"))?;
         guest.shell(&format!("mkdir -p {FOLDER}"))?;
@@ -105,7 +105,7 @@ fn agent(own: &Path) -> Result<PathBuf> {
     places.find(|path| path.is_file()).ok_or(BenchError::NoAgent)
 }
 
-impl Machine {
+impl BootedMachine {
     /// Runs shell commands that must succeed; what they print.
     pub(crate) fn shell(&mut self, script: &str) -> Result<String> {
         Ok(self.0.check(&["sh", "-c", script], PATIENCE)?)
@@ -116,7 +116,7 @@ impl Machine {
     pub(crate) fn start(&mut self, script: &str, log: &str, until: &str) -> Result<Running> {
         let exec = Exec { detach_to: Some(log.to_owned()), ..shell(script, None) };
         let Ended::Detached(pid) = self.0.said(&exec)?.ended else {
-            return Err(BenchError::Senseless { what: "the lab", text: script.to_owned() });
+            return Err(BenchError::Malformed { what: "the lab", text: script.to_owned() });
         };
         // Fails with what the program said, when it ends before that.
         self.shell(&format!(
@@ -139,7 +139,7 @@ impl Machine {
     /// What the machine has used by now.
     pub(crate) fn usage(&mut self) -> Result<Usage> {
         let said = self.shell("hyperscope-labguest usage")?;
-        serde_json::from_str(&said).map_err(BenchError::senseless("hyperscope-labguest usage"))
+        serde_json::from_str(&said).map_err(BenchError::malformed("hyperscope-labguest usage"))
     }
 
     /// Runs the measured workload; tells of its begin and of its end.
@@ -148,7 +148,7 @@ impl Machine {
         time: Duration,
         switches: u64,
         with_score: bool,
-        tell: &mut dyn FnMut(Moment),
+        report: &mut dyn FnMut(Moment),
     ) -> Result<Measured> {
         let script = format!(
             "exec hyperscope-labguest measure ms={} switches={switches} score={}",
@@ -161,7 +161,7 @@ impl Machine {
                 let before = lines(&said);
                 said.extend_from_slice(bytes);
                 for moment in [Moment::Begin, Moment::End].iter().take(lines(&said)).skip(before) {
-                    tell(*moment);
+                    report(*moment);
                 }
             },
             stderr: &mut |bytes| errors.extend_from_slice(bytes),
@@ -169,11 +169,11 @@ impl Machine {
         self.0.exec(&shell(&script, Some(PATIENCE + time)), &mut outputs)?;
         let said = String::from_utf8_lossy(&said);
         // Two lines with nothing but the moment that they are, and what was measured.
-        let last = said.lines().nth(2).ok_or_else(|| BenchError::Senseless {
+        let last = said.lines().nth(2).ok_or_else(|| BenchError::Malformed {
             what: "hyperscope-labguest measure",
             text: String::from_utf8_lossy(&errors).into_owned(),
         })?;
-        serde_json::from_str(last).map_err(BenchError::senseless("hyperscope-labguest measure"))
+        serde_json::from_str(last).map_err(BenchError::malformed("hyperscope-labguest measure"))
     }
 
     fn put(&mut self, from: &Path, path: &str) -> Result<()> {

@@ -1,6 +1,6 @@
 //! What labs for measurements have in common.
 
-use lab::{Description, Manner};
+use lab::{Description, UpOptions};
 
 /// What an instruction takes where they are counted: 10^9 a second, as many as real processors do.
 const INSTRUCTION_NS: u32 = 1;
@@ -17,8 +17,8 @@ pub(crate) fn count_instructions(description: &mut Description) {
 
 /// How a lab is brought up for a measurement.
 #[must_use]
-pub fn manner(counts_instructions: bool, offline: bool) -> Manner {
+pub fn up_options(counts_instructions: bool, offline: bool) -> UpOptions {
     // The emulator delivers interrupts twice now and then (docs/lab.md), more often the more of them
     // come while its time is due: guests that were loaded then hang about every other time.
-    Manner { offline, snapshot: !counts_instructions }
+    UpOptions { offline, snapshot: !counts_instructions }
 }

@@ -20,19 +20,19 @@ use lab::{Arch, Description, Lab};
 use stats::Chance;
 
 use self::ladder::{Ladder, Of, Round};
-use self::run::{Manner, Run, run as run_once};
+use self::run::{Run, RunOptions, run as run_once};
 use self::tracer::Setup;
-use crate::anew::{Anew, Folder};
 use crate::error::Result;
-use crate::machines::Machines;
+use crate::machines::BootedMachines;
+use crate::restarting_lab::{Folder, RestartingLab};
 use crate::shape;
 use crate::surroundings::Surroundings;
 
 pub use self::outcome::{Conditions, Outcome, PartCost, Row, Volume};
-pub use self::plan::Plan;
+pub use self::plan::TracersPlan;
 pub use self::subject::Subject;
 pub use self::tracer::{Part, Tracer};
-pub use crate::anew::Tell;
+pub use crate::restarting_lab::ProgressFn;
 
 /// Memory of the guest: perf and its libraries are in it twice while it boots.
 const GUEST_MIB: u32 = 512;
@@ -43,7 +43,7 @@ const FIRST_MIB: u32 = 4608;
 
 /// The lab that a plan needs.
 #[must_use]
-pub fn description(plan: &Plan) -> Description {
+pub fn description(plan: &TracersPlan) -> Description {
     let mut description = Description::new(Arch::X86_64, plan.levels);
     description.guest.memory_mib = GUEST_MIB;
     if plan.levels > 2 {
@@ -64,13 +64,13 @@ pub fn description(plan: &Plan) -> Description {
 ///
 /// # Errors
 /// When a machine, or a program in it, fails.
-pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
+pub fn run(plan: &TracersPlan, lab: &Lab, report: ProgressFn<'_>) -> Result<Outcome> {
     let surroundings = Surroundings::begin_in(lab)?;
-    let prepare = |lab: &Lab| -> Result<Vec<Machines>> {
-        (2..=plan.levels).map(|level| Machines::with_module(lab, level)).collect()
+    let prepare = |lab: &Lab| -> Result<Vec<BootedMachines>> {
+        (2..=plan.levels).map(|level| BootedMachines::with_module(lab, level)).collect()
     };
-    let anew = Anew::new(lab, description(plan), tell, &prepare);
-    let mut bench = Bench { plan, anew, folder: Folder::make()? };
+    let restarting_lab = RestartingLab::new(lab, description(plan), report, &prepare);
+    let mut bench = Bench { plan, restarting_lab, folder: Folder::make()? };
     let mut ladders = ladders(plan);
     bench.rounds(&mut ladders)?;
     Ok(Outcome {
@@ -80,8 +80,8 @@ pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
             rounds: plan.rounds,
             iterations: plan.iterations,
             seed: plan.seed,
-            host_cpus: bench.anew.wanted().cpus,
-            repeated_runs: bench.anew.repeated_runs,
+            host_cpus: bench.restarting_lab.wanted().cpus,
+            repeated_runs: bench.restarting_lab.repeated_runs,
         },
         tracers: rows(plan, &ladders),
         volumes: ladders.iter().flat_map(Ladder::volumes).collect(),
@@ -89,7 +89,7 @@ pub fn run(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
 }
 
 /// All that a plan asks for.
-fn ladders(plan: &Plan) -> Vec<Ladder> {
+fn ladders(plan: &TracersPlan) -> Vec<Ladder> {
     let mut ladders = Vec::new();
     for &subject in &plan.subjects {
         for level in 2..=plan.levels {
@@ -104,7 +104,7 @@ fn ladders(plan: &Plan) -> Vec<Ladder> {
     ladders
 }
 
-fn rows(plan: &Plan, ladders: &[Ladder]) -> Vec<Row> {
+fn rows(plan: &TracersPlan, ladders: &[Ladder]) -> Vec<Row> {
     let tracer = |ladder: &Ladder| match ladder.of {
         Of::Tracer(tracer, _) => Some(tracer),
         Of::Volumes => None,
@@ -122,9 +122,9 @@ fn rows(plan: &Plan, ladders: &[Ladder]) -> Vec<Row> {
 }
 
 struct Bench<'a> {
-    plan: &'a Plan,
+    plan: &'a TracersPlan,
     /// Hosts and guests, the outermost first.
-    anew: Anew<'a, Vec<Machines>>,
+    restarting_lab: RestartingLab<'a, Vec<BootedMachines>>,
     folder: Folder,
 }
 
@@ -139,7 +139,9 @@ impl Bench<'_> {
             let count = order.len();
             for (at, ladder) in (1..).zip(order) {
                 let (name, rounds) = (ladder.name(), self.plan.rounds);
-                (self.anew.tell)(format!("round {round} of {rounds}: {name} ({at} of {count})"));
+                (self.restarting_lab.report)(format!(
+                    "round {round} of {rounds}: {name} ({at} of {count})"
+                ));
                 let ran = self.round(ladder, round == 1, &mut chance)?;
                 ladder.rounds.push(ran);
             }
@@ -168,15 +170,15 @@ impl Bench<'_> {
     }
 
     fn run(&mut self, ladder: &Ladder, setup: Setup, counts: bool) -> Result<Run> {
-        let manner = Manner { iterations: self.plan.iterations, level: ladder.level, counts };
+        let options = RunOptions { iterations: self.plan.iterations, level: ladder.level, counts };
         let folder = self.folder.path();
-        self.anew.run(&ladder.name(), &mut |machines: &mut Vec<Machines>| {
+        self.restarting_lab.run(&ladder.name(), &mut |machines: &mut Vec<BootedMachines>| {
             let place = usize::from(ladder.level.saturating_sub(2));
             let Some(machines) = machines.get_mut(place) else {
                 let text = format!("there is no level {}", ladder.level);
                 return Err(lab::LabError::Usage(text).into());
             };
-            run_once(ladder.subject, setup, manner, machines, folder)
+            run_once(ladder.subject, setup, options, machines, folder)
         })
     }
 }

@@ -244,11 +244,11 @@ impl Lab {
         let console = self.console(level).unwrap_or_default();
         let console = last_lines(&String::from_utf8_lossy(&console), CONSOLE_LINES);
         let qemu = fs::read_to_string(self.run.join("qemu.log")).unwrap_or_default();
-        let told = [last_lines(&qemu, CONSOLE_LINES), console].join("\n");
+        let said = [last_lines(&qemu, CONSOLE_LINES), console].join("\n");
         LabError::Machine {
             level,
             what: format!("{what} ({source})"),
-            console: told.trim().to_owned(),
+            console: said.trim().to_owned(),
         }
     }
 

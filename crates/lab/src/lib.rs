@@ -8,20 +8,20 @@
 
 mod accelerator;
 mod arch;
+mod boot_artifacts;
 mod cache;
 mod channel;
 mod description;
 mod elf;
 mod error;
+mod hyperscope_recorder;
 mod image;
 mod initramfs;
 mod kernel_modules;
-mod kit;
 mod lab;
 mod labguest;
 mod machine;
 mod monitor;
-mod own_recorder;
 mod packages;
 mod processes;
 mod root;
@@ -48,4 +48,4 @@ pub use scenario::Scenario;
 pub use session::{Input, Outputs, Said, Session};
 pub use tool::Tool;
 pub use trace_cmd::until_it_accepts;
-pub use up::{Manner, Step, Tell, fetch, missing_tools};
+pub use up::{ProgressFn, Step, UpOptions, fetch, missing_tools};

@@ -78,7 +78,7 @@ pub(crate) fn shared_memory_resource() -> String {
 
 /// A virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Machine {
+pub(crate) struct LabMachine {
     /// The lab's number of it: 1 is started on this system.
     pub(crate) level: u8,
     pub(crate) arch: Arch,
@@ -140,7 +140,7 @@ pub(crate) fn vsock_cid(level: u8) -> u32 {
 /// The tap of a guest, on the machine below it.
 pub(crate) const TAP: &str = "tap0";
 
-impl Machine {
+impl LabMachine {
     /// QEMU with all its arguments.
     pub(crate) fn command(&self) -> Vec<String> {
         let mut words = self.qemu.clone();

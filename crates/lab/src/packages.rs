@@ -21,7 +21,7 @@ pub(crate) struct PackageSet {
 }
 
 /// Told of each step.
-pub(crate) type Told<'a> = &'a dyn Fn(&str);
+pub(crate) type ProgressFn<'a> = &'a dyn Fn(&str);
 
 /// Marks a folder as complete; holds the files the packages came in.
 const COMPLETE: &str = ".complete";
@@ -41,7 +41,12 @@ const UNUSED: [&str; 6] = [
 
 impl PackageSet {
     /// The folder with the unpacked packages; fetched unless it is there.
-    pub(crate) fn unpacked(&self, cache: &Cache, offline: bool, told: Told<'_>) -> Result<PathBuf> {
+    pub(crate) fn unpacked(
+        &self,
+        cache: &Cache,
+        offline: bool,
+        progress: ProgressFn<'_>,
+    ) -> Result<PathBuf> {
         let names = self.names.join(" ");
         let key = cache::key([self.architecture.as_bytes(), names.as_bytes()]);
         let _lock = cache.lock("packages")?;
@@ -58,15 +63,15 @@ impl PackageSet {
         // What a run that was broken off left behind.
         remove(&folder)?;
         let apt = Apt::set_up(cache, self.architecture)?;
-        told("reading the list of packages");
+        progress("reading the list of packages");
         apt.run(&["update", "-qq"])?;
-        told(&format!("downloading {names}"));
+        progress(&format!("downloading {names}"));
         let mut arguments =
             vec!["install", "--yes", "-qq", "--download-only", "--no-install-recommends"];
         arguments.extend(&self.names);
         apt.run(&arguments)?;
         let files = apt.downloaded()?;
-        told(&format!("unpacking {} packages", files.len()));
+        progress(&format!("unpacking {} packages", files.len()));
         files.iter().try_for_each(|file| unpack(file, &folder))?;
         for part in UNUSED {
             remove(&folder.join(part))?;

@@ -10,13 +10,13 @@ use serde_json::json;
 
 use crate::description::Description;
 use crate::error::{LabError, Result};
+use crate::hyperscope_recorder::{self, HyperscopeRecording};
 use crate::lab::Lab;
 use crate::labguest;
-use crate::own_recorder::{self, OwnRecording};
 use crate::scenario::{Record, RunStep, Scenario, Step};
 use crate::session::command;
 use crate::trace_cmd::TraceCmd;
-use crate::up::{Step as Told, Tell};
+use crate::up::{ProgressFn, Step as UpStep};
 
 /// How long one command of a scenario may take.
 const COMMAND: Duration = Duration::from_secs(600);
@@ -31,24 +31,29 @@ impl Lab {
     ///
     /// # Errors
     /// When a step fails, or a file can't be written.
-    pub fn run(&self, scenario: &Scenario, to: &Path, tell: Tell<'_>) -> Result<Vec<Truth>> {
+    pub fn run(
+        &self,
+        scenario: &Scenario,
+        to: &Path,
+        report: ProgressFn<'_>,
+    ) -> Result<Vec<Truth>> {
         let description = self.description()?;
-        let told = |text: String| tell(Told { text, usual: None });
+        let progress = |text: String| report(UpStep { text, usual: None });
         fs::create_dir_all(to).map_err(LabError::io("cannot make", to))?;
-        told("preparing".into());
+        progress("preparing".into());
         let module = scenario.needs_module();
         if module && description.started > 1 {
             self.put_module(2)?;
         }
-        let mut doing = Doing { description: &description, module, recorder: None };
+        let mut doing = ScenarioRun { description: &description, module, recorder: None };
         self.steps(&mut doing, &scenario.before, &mut Vec::new())?;
-        told("recording".into());
+        progress("recording".into());
         let mut recording = Recorder::begin(self, &description, &scenario.record)?;
         let mut truth = scenario.truth.clone();
         doing.recorder = Some(&mut recording);
         let done = self.steps(&mut doing, &scenario.steps, &mut truth);
         // Ended in any case: it would go on for ever.
-        told("writing the recording".into());
+        progress("writing the recording".into());
         let files = recording.end(self, &scenario.record);
         done?;
         self.bring_out(&files?, to)?;
@@ -73,7 +78,12 @@ impl Lab {
         session.put(&Put { path: MODULE.into(), mode: 0o644 }, &mut file)
     }
 
-    fn steps(&self, doing: &mut Doing<'_>, steps: &[Step], truth: &mut Vec<Truth>) -> Result<()> {
+    fn steps(
+        &self,
+        doing: &mut ScenarioRun<'_>,
+        steps: &[Step],
+        truth: &mut Vec<Truth>,
+    ) -> Result<()> {
         let description = doing.description;
         for step in steps {
             match step {
@@ -118,9 +128,9 @@ impl Lab {
             return Ok(Vec::new());
         }
         let lines = String::from_utf8_lossy(&said.stdout).into_owned();
-        let senseless =
+        let not_json =
             |error| LabError::Usage(format!("`{}` told no truth: {error}", words.join(" ")));
-        lines.lines().map(|line| serde_json::from_str(line).map_err(senseless)).collect()
+        lines.lines().map(|line| serde_json::from_str(line).map_err(not_json)).collect()
     }
 
     /// Copies the recordings out.
@@ -156,7 +166,7 @@ impl Lab {
 }
 
 /// What steps are done with.
-struct Doing<'d> {
+struct ScenarioRun<'d> {
     description: &'d Description,
     /// A guest that starts gets the module that tells its host by hypercalls.
     module: bool,
@@ -166,14 +176,14 @@ struct Doing<'d> {
 
 /// Who records: this program, unless it doesn't run there.
 enum Recorder {
-    Own(OwnRecording),
+    Hyperscope(HyperscopeRecording),
     TraceCmd(TraceCmd),
 }
 
 impl Recorder {
     fn begin(lab: &Lab, description: &Description, record: &Record) -> Result<Self> {
-        if own_recorder::can_run(lab, description.arch, record)? {
-            OwnRecording::begin(lab, record).map(Self::Own)
+        if hyperscope_recorder::can_run(lab, description.arch, record)? {
+            HyperscopeRecording::begin(lab, record).map(Self::Hyperscope)
         } else if record.hypercalls {
             let text = "hypercalls are collected by this program, which does not run in level 1";
             Err(LabError::Usage(text.into()))
@@ -185,7 +195,7 @@ impl Recorder {
     /// Has a guest that booted recorded; trace-cmd can't.
     fn take_guest(&mut self, lab: &Lab) -> Result<()> {
         match self {
-            Self::Own(recording) => recording.take_guest(lab),
+            Self::Hyperscope(recording) => recording.take_guest(lab),
             Self::TraceCmd(_) => Ok(()),
         }
     }
@@ -193,7 +203,7 @@ impl Recorder {
     /// Ends the recording; files in level 1, and their names outside.
     fn end(self, lab: &Lab, record: &Record) -> Result<Vec<(String, &'static str)>> {
         match self {
-            Self::Own(recording) => recording.end(),
+            Self::Hyperscope(recording) => recording.end(),
             Self::TraceCmd(recording) => recording.end(lab, record),
         }
     }

@@ -4,16 +4,16 @@ use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::boot_artifacts::BootArtifacts;
 use crate::cache;
 use crate::description::Description;
 use crate::error::{LabError, Result};
-use crate::kit::Kit;
 use crate::lab::Lab;
 use crate::machine::Memory;
 use crate::processes;
 use crate::session::Session;
 use crate::start::SHORT;
-use crate::up::Tell;
+use crate::up::ProgressFn;
 
 /// How many snapshots are kept: each takes half a gigabyte and more.
 const KEPT: usize = 6;
@@ -26,19 +26,19 @@ impl Lab {
     /// Loads the lab's snapshot; makes it first unless there is one.
     pub(crate) fn boot_or_load(
         &self,
-        kit: &Kit,
+        artifacts: &BootArtifacts,
         description: &Description,
-        tell: Tell<'_>,
+        report: ProgressFn<'_>,
     ) -> Result<()> {
-        let key = kit.snapshot_key(self, description)?;
+        let key = artifacts.snapshot_key(self, description)?;
         let _lock = self.cache().lock(&format!("snapshot-{key}"))?;
         let folder = self.cache().folder("snapshots")?.join(&key);
         if !folder.join(STATE).exists() {
-            self.make_snapshot(kit, description, &folder, tell)?;
+            self.make_snapshot(artifacts, description, &folder, report)?;
         }
         cache::used(&folder.join(STATE));
         cache::keep_newest(&self.cache().folder("snapshots")?, STATE, KEPT)?;
-        let loaded = self.load_snapshot(kit, description, &folder, tell);
+        let loaded = self.load_snapshot(artifacts, description, &folder, report);
         if loaded.is_err() {
             // Not kept to fail again. The error is what matters.
             let _ = fs::remove_dir_all(&folder);
@@ -49,10 +49,10 @@ impl Lab {
     /// Boots the lab with its memory in a file, saves the rest beside it, and ends it.
     fn make_snapshot(
         &self,
-        kit: &Kit,
+        artifacts: &BootArtifacts,
         description: &Description,
         folder: &Path,
-        tell: Tell<'_>,
+        report: ProgressFn<'_>,
     ) -> Result<()> {
         self.cache().need_room(u64::from(description.memory_mib) << 20)?;
         let unfinished = folder.with_extension("new");
@@ -64,8 +64,8 @@ impl Lab {
         }
         fs::create_dir_all(&unfinished).map_err(LabError::io("cannot make", &unfinished))?;
         let ram = unfinished.join(RAM).display().to_string();
-        self.boot(kit, description, Memory::File(ram), tell)?;
-        self.step(tell, "saving a snapshot", || {
+        self.boot(artifacts, description, Memory::File(ram), report)?;
+        self.step(report, "saving a snapshot", || {
             // Guests first: none of their processors is inside a guest when its machine is saved.
             for level in (2..=description.started).rev() {
                 self.monitor(level)?.stop()?;
@@ -83,15 +83,15 @@ impl Lab {
     /// Starts the lab from a snapshot, which stays as it is.
     fn load_snapshot(
         &self,
-        kit: &Kit,
+        artifacts: &BootArtifacts,
         description: &Description,
         folder: &Path,
-        tell: Tell<'_>,
+        report: ProgressFn<'_>,
     ) -> Result<()> {
         let ram = folder.join(RAM).display().to_string();
-        let first = kit.first(self, description, Memory::CopyOf(ram), true)?;
-        self.step(tell, "loading a snapshot", || {
-            let mut child = self.start(kit, &first)?;
+        let first = artifacts.first(self, description, Memory::CopyOf(ram), true)?;
+        self.step(report, "loading a snapshot", || {
+            let mut child = self.start(artifacts, &first)?;
             self.wait_for_sockets(&mut child)?;
             let mut monitor = self.monitor(1)?;
             monitor.load(&folder.join(STATE).display().to_string())?;

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::boot_artifacts::BootArtifacts;
 use crate::description::Description;
 use crate::error::{LabError, Result};
 use crate::image::{GUEST_INITRD, GUEST_KERNEL};
-use crate::kit::Kit;
 use crate::lab::{Lab, guest_run};
-use crate::machine::{self, Accelerator, Disk, Machine, Memory, SharedMemory};
+use crate::machine::{self, Accelerator, Disk, LabMachine, Memory, SharedMemory};
 use crate::session::{Session, command};
 
 /// How long machines may take to boot; nested ones are slow in emulation.
@@ -23,7 +23,7 @@ pub(crate) const SHORT: Duration = Duration::from_secs(60);
 
 impl Lab {
     /// Starts QEMU here. It goes on when this program ends.
-    pub(crate) fn start(&self, kit: &Kit, machine: &Machine) -> Result<Child> {
+    pub(crate) fn start(&self, artifacts: &BootArtifacts, machine: &LabMachine) -> Result<Child> {
         let words = machine.command();
         let (program, arguments) =
             words.split_first().ok_or_else(|| LabError::Usage("no QEMU".into()))?;
@@ -32,7 +32,7 @@ impl Lab {
         let errors = log_file.try_clone().map_err(LabError::io("cannot write", &log))?;
         Command::new(program)
             .args(arguments)
-            .env("QEMU_MODULE_DIR", kit.host.qemu_modules())
+            .env("QEMU_MODULE_DIR", artifacts.host.qemu_modules())
             .stdin(Stdio::null())
             .stdout(log_file)
             .stderr(errors)
@@ -84,7 +84,7 @@ impl Lab {
 }
 
 /// Makes what a guest's QEMU expects on the machine below: a folder, a disk.
-fn prepare(below: &mut Session, guest: &Machine) -> Result<()> {
+fn prepare(below: &mut Session, guest: &LabMachine) -> Result<()> {
     let mut script = format!("rm -rf {0} && mkdir -p {0}", guest.run);
     if let Some(disk) = &guest.disk {
         script.push_str(&format!("; truncate -s {}M {}", disk.mib, disk.path));
@@ -115,7 +115,7 @@ pub(crate) fn address(level: u8, end: u8) -> String {
 }
 
 /// Waits until QEMU has made its sockets, or has ended.
-fn wait_for_guest(below: &mut Session, guest: &Machine) -> Result<()> {
+fn wait_for_guest(below: &mut Session, guest: &LabMachine) -> Result<()> {
     let socket = machine::control_socket(&guest.run, labwire::PORTS - 1);
     let log = format!("{}/qemu.log", guest.run);
     let script = format!(
@@ -126,12 +126,12 @@ fn wait_for_guest(below: &mut Session, guest: &Machine) -> Result<()> {
 }
 
 /// A guest, as the machine below it starts it.
-pub(crate) fn guest(description: &Description, level: u8) -> Machine {
+pub(crate) fn guest(description: &Description, level: u8) -> LabMachine {
     let shape = &description.guest;
     let deepest = level == description.levels;
     // Tools are in its memory twice while it boots.
     let most_mib = if shape.tools.is_empty() { 256 } else { 512 };
-    Machine {
+    LabMachine {
         level,
         arch: description.arch,
         accelerator: Accelerator::Kvm,

@@ -3,10 +3,10 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use crate::boot_artifacts::BootArtifacts;
 use crate::cache::Cache;
 use crate::description::Description;
 use crate::error::{LabError, Result};
-use crate::kit::Kit;
 use crate::lab::Lab;
 use crate::machine::Memory;
 use crate::share;
@@ -15,7 +15,7 @@ use crate::tool::Tool;
 
 /// How a lab is brought up.
 #[derive(Clone, Debug)]
-pub struct Manner {
+pub struct UpOptions {
     /// Fetch nothing.
     pub offline: bool,
     /// Load a snapshot when there is one, and save one when there is none.
@@ -32,14 +32,19 @@ pub struct Step {
 }
 
 /// Told of each step.
-pub type Tell<'a> = &'a dyn Fn(Step);
+pub type ProgressFn<'a> = &'a dyn Fn(Step);
 
 impl Lab {
     /// Brings the lab up as described, and returns what it is then.
     ///
     /// # Errors
     /// When it is up already and different, something is missing, or a machine doesn't boot.
-    pub fn up(&self, wanted: &Description, manner: &Manner, tell: Tell<'_>) -> Result<Description> {
+    pub fn up(
+        &self,
+        wanted: &Description,
+        options: &UpOptions,
+        report: ProgressFn<'_>,
+    ) -> Result<Description> {
         wanted.check()?;
         let _lock = self.cache().lock(self.name())?;
         if self.is_up() {
@@ -47,11 +52,11 @@ impl Lab {
         }
         // What a launcher that was killed left behind.
         self.end()?;
-        let kit = Kit::collect(self.cache(), wanted, manner, tell)?;
+        let artifacts = BootArtifacts::collect(self.cache(), wanted, options, report)?;
         let mut description = wanted.clone();
-        description.accelerator = Some(kit.accelerator(self.cache(), wanted, tell)?);
+        description.accelerator = Some(artifacts.accelerator(self.cache(), wanted, report)?);
         need_memory(&description)?;
-        let began = self.begin(&kit, &description, manner, tell);
+        let began = self.begin(&artifacts, &description, options, report);
         if began.is_err() {
             // The error is what matters.
             let _ = self.end();
@@ -73,22 +78,22 @@ impl Lab {
 
     fn begin(
         &self,
-        kit: &Kit,
+        artifacts: &BootArtifacts,
         description: &Description,
-        manner: &Manner,
-        tell: Tell<'_>,
+        options: &UpOptions,
+        report: ProgressFn<'_>,
     ) -> Result<()> {
         fs::create_dir_all(self.run_folder())
             .map_err(LabError::io("cannot make", self.run_folder()))?;
         match &description.share {
             // What serves a shared folder has the machine's memory in its reach, and can't be saved.
             Some(folder) => {
-                share::serve(self, &kit.host, folder)?;
-                self.boot(kit, description, Memory::Shared, tell)?;
+                share::serve(self, &artifacts.host, folder)?;
+                self.boot(artifacts, description, Memory::Shared, report)?;
                 share::mount(&mut self.open_session(1, SHORT)?)?;
             }
-            None if manner.snapshot => self.boot_or_load(kit, description, tell)?,
-            None => self.boot(kit, description, Memory::Own, tell)?,
+            None if options.snapshot => self.boot_or_load(artifacts, description, report)?,
+            None => self.boot(artifacts, description, Memory::Own, report)?,
         }
         description.write(self.run_folder())
     }
@@ -96,18 +101,18 @@ impl Lab {
     /// Boots all machines that are to be started.
     pub(crate) fn boot(
         &self,
-        kit: &Kit,
+        artifacts: &BootArtifacts,
         description: &Description,
         memory: Memory,
-        tell: Tell<'_>,
+        report: ProgressFn<'_>,
     ) -> Result<()> {
-        let first = kit.first(self, description, memory, false)?;
-        self.step(tell, "booting level 1", || {
-            let mut child = self.start(kit, &first)?;
+        let first = artifacts.first(self, description, memory, false)?;
+        self.step(report, "booting level 1", || {
+            let mut child = self.start(artifacts, &first)?;
             self.wait_for_first(&mut child, BOOT[0]).map(drop)
         })?;
         for level in 2..=description.started {
-            self.step(tell, &format!("booting level {level}"), || {
+            self.step(report, &format!("booting level {level}"), || {
                 self.start_guest(description, level).map(drop)
             })?;
         }
@@ -117,13 +122,13 @@ impl Lab {
     /// Does a step, and keeps how long it took for the next time.
     pub(crate) fn step<T>(
         &self,
-        tell: Tell<'_>,
+        report: ProgressFn<'_>,
         text: &str,
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         let file = self.cache().folder("times")?.join(text.replace(' ', "-"));
         let usual = fs::read_to_string(&file).ok().and_then(|ms| ms.trim().parse().ok());
-        tell(Step { text: text.to_owned(), usual: usual.map(Duration::from_millis) });
+        report(Step { text: text.to_owned(), usual: usual.map(Duration::from_millis) });
         let begun = Instant::now();
         let done = work()?;
         // Only a progress bar wants to know.
@@ -158,16 +163,17 @@ fn need_memory(description: &Description) -> Result<()> {
 pub fn missing_tools(
     cache: &Cache,
     wanted: &Description,
-    manner: &Manner,
-    tell: Tell<'_>,
+    options: &UpOptions,
+    report: ProgressFn<'_>,
 ) -> Result<Vec<(Tool, LabError)>> {
-    Kit::missing_tools(cache, wanted, manner, tell)
+    BootArtifacts::missing_tools(cache, wanted, options, report)
 }
 
 /// Gets everything a lab needs from the network.
 ///
 /// # Errors
 /// When something can't be had.
-pub fn fetch(cache: &Cache, wanted: &Description, tell: Tell<'_>) -> Result<()> {
-    Kit::collect(cache, wanted, &Manner { offline: false, snapshot: false }, tell).map(drop)
+pub fn fetch(cache: &Cache, wanted: &Description, report: ProgressFn<'_>) -> Result<()> {
+    BootArtifacts::collect(cache, wanted, &UpOptions { offline: false, snapshot: false }, report)
+        .map(drop)
 }

@@ -6,7 +6,7 @@ use crate::channels::Variant;
 
 /// What is to be measured.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ChannelsPlan {
     /// The variants, in the order of the report.
     pub variants: Vec<Variant>,
     /// Pairs of runs of each variant.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::channels::Variant;
 use crate::channels::arrived::{Arrived, count};
 use crate::error::{BenchError, Result};
-use crate::machines::{FOLDER, Machine, Machines, Running};
+use crate::machines::{BootedMachine, BootedMachines, FOLDER, Running};
 
 /// What is recorded in the guest.
 const EVENTS: [&str; 2] = ["sched:sched_switch", "sched:sched_wakeup"];
@@ -36,7 +36,7 @@ impl Recording {
     /// Begins to record the guest.
     pub(crate) fn begin(
         variant: Variant,
-        machines: &mut Machines,
+        machines: &mut BootedMachines,
         buffer_kib: u32,
     ) -> Result<Self> {
         match variant {
@@ -54,7 +54,7 @@ impl Recording {
     }
 
     /// Ends it, and takes in what arrived; files go through the folder.
-    pub(crate) fn end(self, machines: &mut Machines, folder: &Path) -> Result<Arrived> {
+    pub(crate) fn end(self, machines: &mut BootedMachines, folder: &Path) -> Result<Arrived> {
         match self {
             Self::None => Ok(Arrived::default()),
             Self::KernelBuffer => end_kernel_buffer(&mut machines.guest),
@@ -88,7 +88,7 @@ fn instance(buffer_kib: u32) -> String {
     )
 }
 
-fn end_kernel_buffer(guest: &mut Machine) -> Result<Arrived> {
+fn end_kernel_buffer(guest: &mut BootedMachine) -> Result<Arrived> {
     let stats = guest.shell(&format!(
         "cd {INSTANCE} && echo 0 > tracing_on && cat per_cpu/cpu*/stats && cd / && rmdir {INSTANCE}"
     ))?;
@@ -104,7 +104,11 @@ fn sum(stats: &str, name: &str) -> u64 {
     values.filter_map(|(_, value)| value.trim().parse::<u64>().ok()).sum()
 }
 
-fn hyperscope(variant: Variant, machines: &mut Machines, buffer_kib: u32) -> Result<Recording> {
+fn hyperscope(
+    variant: Variant,
+    machines: &mut BootedMachines,
+    buffer_kib: u32,
+) -> Result<Recording> {
     let (at_guest, at_host) = variant.addresses().unwrap_or_default();
     let agent = machines.guest.start(
         &format!("exec hyperscope-agent {at_guest}"),
@@ -144,10 +148,10 @@ struct SessionCpu {
     lost_bytes: u64,
 }
 
-fn end_hyperscope(variant: Variant, host: &mut Machine, folder: &Path) -> Result<Arrived> {
+fn end_hyperscope(variant: Variant, host: &mut BootedMachine, folder: &Path) -> Result<Arrived> {
     let text = host.shell(&format!("cat {FOLDER}/session/session.json"))?;
     let session: SessionFile =
-        serde_json::from_str(&text).map_err(BenchError::senseless("hyperscope record"))?;
+        serde_json::from_str(&text).map_err(BenchError::malformed("hyperscope record"))?;
     let file = folder.join("guest.dat");
     host.get(&format!("{FOLDER}/session/guest-l2.dat"), &file)?;
     let mut arrived = count(variant, &file)?;
@@ -163,7 +167,7 @@ const PORTS: &str = "for n in /sys/class/virtio-ports/*/name; do \
     c=$(cat $n); c=${c#hyperscope.cpu}; \
     cat per_cpu/cpu$c/trace_pipe_raw > /dev/${d##*/} 2>/dev/null & echo $! >> /tmp/bench/cats;; esac; done";
 
-fn cat(machines: &mut Machines, buffer_kib: u32) -> Result<Recording> {
+fn cat(machines: &mut BootedMachines, buffer_kib: u32) -> Result<Recording> {
     let pages = format!("{FOLDER}/pages");
     let drain = machines.host.start(
         &format!(
@@ -179,7 +183,7 @@ fn cat(machines: &mut Machines, buffer_kib: u32) -> Result<Recording> {
     Ok(Recording::Cat { drain })
 }
 
-fn end_cat(drain: Running, machines: &mut Machines, folder: &Path) -> Result<Arrived> {
+fn end_cat(drain: Running, machines: &mut BootedMachines, folder: &Path) -> Result<Arrived> {
     let read = machines.guest.shell(&format!(
         "cd {INSTANCE} && echo 0 > tracing_on; i=0; \
          while grep -h ^entries: per_cpu/cpu*/stats | grep -vq ' 0$' && [ $i -lt 100 ]; do \
@@ -222,7 +226,7 @@ fn end_cat(drain: Running, machines: &mut Machines, folder: &Path) -> Result<Arr
     Ok(arrived)
 }
 
-fn trace_cmd(machines: &mut Machines, buffer_kib: u32) -> Result<Recording> {
+fn trace_cmd(machines: &mut BootedMachines, buffer_kib: u32) -> Result<Recording> {
     let log = format!("{FOLDER}/agent.log");
     let agent = machines.guest.start("echo starting; exec trace-cmd agent", &log, "starting")?;
     machines.guest.shell(&lab::until_it_accepts(agent.pid))?;

@@ -11,11 +11,11 @@ use crate::channels::arrived::Arrived;
 use crate::channels::recording::Recording;
 use crate::device::Device;
 use crate::error::{BenchError, Result};
-use crate::machines::{FOLDER, Machines, Moment, Running};
+use crate::machines::{BootedMachines, FOLDER, Moment, Running};
 
 /// How the workload is run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Manner {
+pub(crate) struct RunOptions {
     pub(crate) time: Duration,
     /// Switches a second that the load makes.
     pub(crate) switches: u64,
@@ -85,23 +85,27 @@ impl Run {
 /// Runs the workload once.
 pub(crate) fn run(
     variant: Variant,
-    manner: Manner,
-    machines: &mut Machines,
+    options: RunOptions,
+    machines: &mut BootedMachines,
     folder: &Path,
 ) -> Result<Run> {
-    let recording = Recording::begin(variant, machines, manner.buffer_kib)?;
-    let exits = manner.with_exits.then(|| begin_exits(machines)).transpose()?;
+    let recording = Recording::begin(variant, machines, options.buffer_kib)?;
+    let exits = options.with_exits.then(|| begin_exits(machines)).transpose()?;
     let before = machines.host.usage()?;
     let executor = machines.executor();
     let mut executed = (0, 0);
-    let measured =
-        machines.guest.measure(manner.time, manner.switches, manner.with_score, &mut |moment| {
-            let now = Machines::executor_cpu_ns(executor);
+    let measured = machines.guest.measure(
+        options.time,
+        options.switches,
+        options.with_score,
+        &mut |moment| {
+            let now = BootedMachines::executor_cpu_ns(executor);
             match moment {
                 Moment::Begin => executed.0 = now,
                 Moment::End => executed.1 = now,
             }
-        })?;
+        },
+    )?;
     let after = machines.host.usage()?;
     let exits_by_device = exits.map(|exits| end_exits(exits, machines, folder)).transpose()?;
     let arrived = recording.end(machines, folder)?;
@@ -117,10 +121,10 @@ pub(crate) fn run(
     let exits = |usage: &Usage| usage.kvm.get("exits").copied().unwrap_or(0);
     Ok(Run {
         seconds,
-        score: if manner.counts_instructions { wall_score } else { executed_score },
+        score: if options.counts_instructions { wall_score } else { executed_score },
         guest_score: passes / self::seconds(vcpu_ns),
         passes: measured.iterations,
-        counts_instructions: manner.counts_instructions,
+        counts_instructions: options.counts_instructions,
         wall_score,
         switches: measured.switches,
         switches_asked: measured.switches_asked,
@@ -160,7 +164,7 @@ fn interrupts(before: &Usage, after: &Usage) -> Vec<(String, u64)> {
 const EXITS: [&str; 6] =
     ["kvm_exit", "kvm_entry", "kvm_page_fault", "kvm_mmio", "kvm_fast_mmio", "kvm_pio"];
 
-fn begin_exits(machines: &mut Machines) -> Result<Running> {
+fn begin_exits(machines: &mut BootedMachines) -> Result<Running> {
     let events = EXITS.map(|event| format!("-e kvm:{event}")).join(" ");
     machines.host.start(
         &format!(
@@ -173,7 +177,7 @@ fn begin_exits(machines: &mut Machines) -> Result<Running> {
 
 fn end_exits(
     recorder: Running,
-    machines: &mut Machines,
+    machines: &mut BootedMachines,
     folder: &Path,
 ) -> Result<Vec<(String, DeviceExits)>> {
     machines.host.end(recorder, "INT")?;

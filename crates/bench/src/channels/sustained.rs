@@ -1,7 +1,7 @@
 //! Looks for the highest rate of events at which a variant loses none.
 
 use crate::channels::outcome::Sustained;
-use crate::channels::run::{Manner, Run, float};
+use crate::channels::run::{Run, RunOptions, float};
 use crate::error::Result;
 
 /// Steps at most; each makes twice as many events as the one before.
@@ -9,13 +9,13 @@ const STEPS: u32 = 8;
 
 /// Doubles the rate until events are lost, or the load can't make more.
 pub(crate) fn search(
-    manner: Manner,
-    run: &mut dyn FnMut(Manner) -> Result<Run>,
+    options: RunOptions,
+    run: &mut dyn FnMut(RunOptions) -> Result<Run>,
 ) -> Result<Sustained> {
     let mut found = Sustained { events_per_s: None, lost_at: None };
     for step in 0..STEPS {
-        let switches = manner.switches << step;
-        if !found.take_in(&run(Manner { switches, ..manner })?) {
+        let switches = options.switches << step;
+        if !found.take_in(&run(RunOptions { switches, ..options })?) {
             break;
         }
     }
@@ -45,8 +45,8 @@ mod tests {
     use crate::channels::arrived::Arrived;
 
     /// A run in which the load made what it was asked for, up to a limit, and the channel kept what it could.
-    fn run(manner: Manner, most_switches: u64, channel: u64) -> Run {
-        let switches = manner.switches.min(most_switches);
+    fn run(options: RunOptions, most_switches: u64, channel: u64) -> Run {
+        let switches = options.switches.min(most_switches);
         let events = 2 * switches;
         let kept = events.min(channel);
         Run {
@@ -57,7 +57,7 @@ mod tests {
             passes: 0,
             counts_instructions: false,
             switches,
-            switches_asked: manner.switches,
+            switches_asked: options.switches,
             arrived: Arrived {
                 events: kept,
                 load_switches: Some(kept / 2),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     fn found(most_switches: u64, channel: u64) -> Sustained {
-        let manner = Manner {
+        let options = RunOptions {
             time: std::time::Duration::from_secs(1),
             switches: 5000,
             with_score: false,
@@ -82,7 +82,7 @@ mod tests {
             buffer_kib: 64,
             counts_instructions: false,
         };
-        search(manner, &mut |manner| Ok(run(manner, most_switches, channel))).unwrap()
+        search(options, &mut |options| Ok(run(options, most_switches, channel))).unwrap()
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl Levels<'_> {
                     continue;
                 }
                 let booted = if line.is_empty() { "as usual" } else { line };
-                self.tell(format!("round {round} of {}, booted with {booted}", whole.rounds));
+                self.report(format!("round {round} of {}, booted with {booted}", whole.rounds));
                 self.boot(line)?;
                 if let Some(why) = self.not_in_force(line)? {
                     refused.insert(line, why);

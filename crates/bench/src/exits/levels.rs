@@ -7,10 +7,10 @@ use lab::{Arch, Description, Lab, LabError, Session};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::anew::{Anew, Tell};
 use crate::error::{BenchError, Result};
-use crate::exits::Plan;
-use crate::exits::outcome::{Conditions, Outcome, Place};
+use crate::exits::ExitsPlan;
+use crate::exits::outcome::{Conditions, MeasuredSystem, Outcome};
+use crate::restarting_lab::{ProgressFn, RestartingLab};
 use crate::shape;
 use crate::surroundings::Surroundings;
 
@@ -23,7 +23,7 @@ const SHORT: Duration = Duration::from_secs(60);
 
 /// The lab that a plan needs.
 #[must_use]
-pub fn description(plan: &Plan) -> Description {
+pub fn description(plan: &ExitsPlan) -> Description {
     let mut description = Description::new(Arch::X86_64, plan.levels);
     if plan.counts_instructions {
         shape::count_instructions(&mut description);
@@ -36,16 +36,16 @@ pub fn description(plan: &Plan) -> Description {
 ///
 /// # Errors
 /// When a machine, or the program in it, fails.
-pub fn run_in_lab(plan: &Plan, lab: &Lab, tell: Tell<'_>) -> Result<Outcome> {
+pub fn run_in_lab(plan: &ExitsPlan, lab: &Lab, report: ProgressFn<'_>) -> Result<Outcome> {
     let surroundings = Surroundings::begin_in(lab)?;
     let prepare = |lab: &Lab| (1..=plan.levels).map(|level| machine(lab, level)).collect();
-    let anew = Anew::new(lab, description(plan), tell, &prepare);
-    let mut levels = Levels { plan, anew };
+    let restarting_lab = RestartingLab::new(lab, description(plan), report, &prepare);
+    let mut levels = Levels { plan, restarting_lab };
     let (places, ladders) = match &plan.ablation {
         Some(ablation) => (Vec::new(), levels.ablate(ablation)?),
         None => (levels.places()?, Vec::new()),
     };
-    let conditions = Conditions::new(plan, levels.anew.repeated_runs, surroundings);
+    let conditions = Conditions::new(plan, levels.restarting_lab.repeated_runs, surroundings);
     Ok(Outcome::new(conditions, places, ladders))
 }
 
@@ -59,12 +59,12 @@ fn machine(lab: &Lab, level: u8) -> Result<Session> {
 
 /// A lab's machines, one inside the other.
 pub(super) struct Levels<'a> {
-    pub(super) plan: &'a Plan,
-    anew: Anew<'a, Vec<Session>>,
+    pub(super) plan: &'a ExitsPlan,
+    restarting_lab: RestartingLab<'a, Vec<Session>>,
 }
 
 impl Levels<'_> {
-    fn places(&mut self) -> Result<Vec<Place>> {
+    fn places(&mut self) -> Result<Vec<MeasuredSystem>> {
         let vms = (1..=self.plan.levels).map(|level| (Way::Vm, level));
         let guests = (2..=self.plan.levels).map(|level| (Way::Guest, level));
         let mut places = Vec::new();
@@ -73,9 +73,9 @@ impl Levels<'_> {
                 Way::Vm => (format!("vm in level {level}"), "a machine"),
                 Way::Guest => (format!("in level {level}"), "a program"),
             };
-            (self.anew.tell)(format!("{what} in level {level}"));
+            (self.restarting_lab.report)(format!("{what} in level {level}"));
             let sheet: Sheet = self.ask(level, "exit-costs", &self.plan.of(way))?;
-            places.push(Place::new(name, Some(level), sheet));
+            places.push(MeasuredSystem::new(name, Some(level), sheet));
         }
         Ok(places)
     }
@@ -84,17 +84,17 @@ impl Levels<'_> {
     pub(super) fn boot(&mut self, line: &str) -> Result<()> {
         let mut wanted = description(self.plan);
         wanted.append = line.into();
-        self.anew.change(wanted)
+        self.restarting_lab.change(wanted)
     }
 
     /// Says what is done.
-    pub(super) fn tell(&self, text: String) {
-        (self.anew.tell)(text);
+    pub(super) fn report(&self, text: String) {
+        (self.restarting_lab.report)(text);
     }
 
     /// Runs a command in a machine; what it prints.
     pub(super) fn check(&mut self, level: u8, command: &[&str]) -> Result<String> {
-        self.anew.run(&format!("level {level}"), &mut |sessions: &mut Vec<Session>| {
+        self.restarting_lab.run(&format!("level {level}"), &mut |sessions: &mut Vec<Session>| {
             let Some(session) = sessions.get_mut(usize::from(level) - 1) else {
                 return Err(LabError::Usage(format!("there is no level {level}")).into());
             };
@@ -109,8 +109,8 @@ impl Levels<'_> {
         verb: &str,
         plan: &impl Serialize,
     ) -> Result<T> {
-        let plan = serde_json::to_string(plan).map_err(BenchError::senseless(PROGRAM))?;
+        let plan = serde_json::to_string(plan).map_err(BenchError::malformed(PROGRAM))?;
         let said = self.check(level, &[PROGRAM, verb, &plan])?;
-        serde_json::from_str(&said).map_err(BenchError::senseless(PROGRAM))
+        serde_json::from_str(&said).map_err(BenchError::malformed(PROGRAM))
     }
 }

@@ -3,7 +3,7 @@
 use exitcost::{HandledBy, Kind, Sheet, System, Way};
 use serde::Serialize;
 
-use crate::exits::Plan;
+use crate::exits::ExitsPlan;
 use crate::exits::ladder::Ladders;
 use crate::surroundings::Surroundings;
 
@@ -14,7 +14,7 @@ pub struct Outcome {
     /// Under which conditions.
     pub conditions: Conditions,
     /// One for each place and way.
-    pub places: Vec<Place>,
+    pub places: Vec<MeasuredSystem>,
     /// One for each machine in which things were switched.
     pub ablations: Vec<Ladders>,
 }
@@ -35,7 +35,7 @@ pub struct Conditions {
 
 /// A system on which exits were made, and how.
 #[derive(Clone, Debug, Serialize)]
-pub struct Place {
+pub struct MeasuredSystem {
     /// Its name in tables.
     pub name: String,
     /// How.
@@ -101,13 +101,13 @@ impl Spread {
 }
 
 impl Conditions {
-    pub(crate) fn new(plan: &Plan, repeated_runs: u32, surroundings: Surroundings) -> Self {
+    pub(crate) fn new(plan: &ExitsPlan, repeated_runs: u32, surroundings: Surroundings) -> Self {
         let run_ms = u64::try_from(plan.run.as_millis()).unwrap_or(u64::MAX);
         Self { surroundings: surroundings.end(), runs: plan.runs, run_ms, repeated_runs }
     }
 }
 
-impl Place {
+impl MeasuredSystem {
     pub(crate) fn new(name: String, level: Option<u8>, sheet: Sheet) -> Self {
         let rows = sheet.rows.into_iter().map(|row| Row {
             kind: row.kind,
@@ -161,7 +161,7 @@ impl Outcome {
     /// measured in the same way.
     pub(crate) fn new(
         conditions: Conditions,
-        mut places: Vec<Place>,
+        mut places: Vec<MeasuredSystem>,
         ablations: Vec<Ladders>,
     ) -> Self {
         for at in 1..places.len() {

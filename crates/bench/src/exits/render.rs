@@ -6,7 +6,7 @@ use exitcost::Kind;
 use lab::Accelerator;
 use report::{Report, Table};
 
-use crate::exits::outcome::{Outcome, Place, Row, Spread};
+use crate::exits::outcome::{MeasuredSystem, Outcome, Row, Spread};
 use crate::render::{NONE, draw, number, plain};
 
 impl Report for Outcome {
@@ -34,12 +34,12 @@ impl Report for Outcome {
         if self.places.is_empty() {
             return ladders::csv(&self.ablations);
         }
-        let rows: Vec<(&Place, &Row)> = self
+        let rows: Vec<(&MeasuredSystem, &Row)> = self
             .places
             .iter()
             .flat_map(|place| place.rows.iter().map(move |row| (place, row)))
             .collect();
-        let cells = |of: fn(&Place, &Row) -> String| {
+        let cells = |of: fn(&MeasuredSystem, &Row) -> String| {
             rows.iter().map(|(place, row)| of(place, row)).collect()
         };
         let mut table = Table::default();
@@ -51,9 +51,11 @@ impl Report for Outcome {
             cells(|_, row| row.handled_by.map_or("", |by| by.name()).into()),
         );
         table.numbers("mean_cycles", 0, cells(|_, row| plain(row.mean())));
-        let sd = |_: &Place, row: &Row| plain(row.cycles.as_ref().and_then(|cycles| cycles.sd));
+        let sd =
+            |_: &MeasuredSystem, row: &Row| plain(row.cycles.as_ref().and_then(|cycles| cycles.sd));
         table.numbers("sd_cycles", 0, cells(sd));
-        let min = |_: &Place, row: &Row| plain(row.cycles.as_ref().map(|cycles| cycles.min));
+        let min =
+            |_: &MeasuredSystem, row: &Row| plain(row.cycles.as_ref().map(|cycles| cycles.min));
         table.numbers("min_cycles", 0, cells(min));
         table.numbers("relative_to_first", 0, cells(|_, row| plain(row.relative_to_first)));
         table.numbers(
@@ -79,7 +81,7 @@ impl Report for Outcome {
 }
 
 /// A place by itself.
-fn one(place: &Place) -> Table {
+fn one(place: &MeasuredSystem) -> Table {
     let cells = |of: fn(&Row) -> String| place.rows.iter().map(of).collect();
     let mut table = Table::default();
     table.names("exit", 0, cells(|row| row.kind.name().into()));
@@ -94,7 +96,7 @@ fn one(place: &Place) -> Table {
 }
 
 /// Kinds by places.
-fn levels(places: &[Place]) -> Table {
+fn levels(places: &[MeasuredSystem]) -> Table {
     let kinds: Vec<Kind> = Kind::ALL
         .into_iter()
         .filter(|kind| places.iter().any(|place| place.row(*kind).is_some()))
@@ -196,7 +198,7 @@ impl Outcome {
     }
 }
 
-fn not_measured(place: &Place) -> String {
+fn not_measured(place: &MeasuredSystem) -> String {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for row in &place.rows {
         let Some(why) = row.not_measured.as_deref() else { continue };

@@ -3,7 +3,7 @@
 use super::Subject;
 use super::tracer::InGuest;
 use crate::error::{BenchError, Result};
-use crate::machines::{FOLDER, Machine};
+use crate::machines::{BootedMachine, FOLDER};
 
 /// The tracefs instance of ftrace's runs.
 const INSTANCE: &str = "/sys/kernel/tracing/instances/bench";
@@ -11,7 +11,7 @@ const INSTANCE: &str = "/sys/kernel/tracing/instances/bench";
 const BUFFER_KIB: u32 = 16 * 1024;
 
 /// Switches a tracer on.
-pub(crate) fn begin(subject: Subject, how: InGuest, guest: &mut Machine) -> Result<()> {
+pub(crate) fn begin(subject: Subject, how: InGuest, guest: &mut BootedMachine) -> Result<()> {
     let script = match how {
         // perf runs the subject itself.
         InGuest::Nothing | InGuest::Perf => return Ok(()),
@@ -64,7 +64,7 @@ pub(crate) fn end(
     subject: Subject,
     how: InGuest,
     counts: bool,
-    guest: &mut Machine,
+    guest: &mut BootedMachine,
 ) -> Result<Option<u64>> {
     let pattern = subject.pattern();
     let count = |from: &str| {
@@ -89,5 +89,5 @@ pub(crate) fn end(
     if !counts || matches!(how, InGuest::Module(_) | InGuest::Lttng) {
         return Ok(None);
     }
-    said.trim().parse().map(Some).map_err(BenchError::senseless("grep"))
+    said.trim().parse().map(Some).map_err(BenchError::malformed("grep"))
 }

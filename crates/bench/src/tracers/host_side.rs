@@ -9,7 +9,7 @@ use super::Subject;
 use super::subject::GETPRIORITY;
 use super::tracer::{InGuest, OnHost, Setup};
 use crate::error::{BenchError, Result};
-use crate::machines::{FOLDER, Machine, Running};
+use crate::machines::{BootedMachine, FOLDER, Running};
 
 /// The tracefs instance of runs in which nobody reads.
 const INSTANCE: &str = "/sys/kernel/tracing/instances/bench";
@@ -35,7 +35,7 @@ pub(crate) enum Recording {
 
 /// What a recording holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct HostRecording {
     /// Events that the host recorded.
     pub(crate) events: u64,
     /// Their pages.
@@ -48,7 +48,7 @@ pub(crate) struct Kept {
 
 /// Wipes out what says that there are frames in the memory that a guest of a level shares: the module lays
 /// it out anew then.
-pub(crate) fn wipe(level: u8, host: &mut Machine) -> Result<()> {
+pub(crate) fn wipe(level: u8, host: &mut BootedMachine) -> Result<()> {
     let script = format!(
         "cd /run/lab/l{level} && pages=$(($(stat -L -c %s memory) / 4096)) && \
          dd if=/dev/zero of=memory bs=4096 seek=$((pages / 4 * 3)) count=1 conv=notrunc 2>/dev/null"
@@ -61,7 +61,7 @@ pub(crate) fn begin(
     setup: Setup,
     level: u8,
     subject_events: u64,
-    host: &mut Machine,
+    host: &mut BootedMachine,
 ) -> Result<Recording> {
     match setup.host {
         OnHost::Nothing => Ok(Recording::None),
@@ -92,7 +92,7 @@ pub(crate) fn begin(
     }
 }
 
-fn start(script: &str, host: &mut Machine) -> Result<Running> {
+fn start(script: &str, host: &mut BootedMachine) -> Result<Running> {
     host.start(script, &format!("{FOLDER}/recorder.log"), "hyperscope: recording")
 }
 
@@ -110,9 +110,9 @@ fn buffer_kib(guest: InGuest, kinds: usize, subject_events: u64) -> u64 {
 pub(crate) fn end(
     recording: Recording,
     subject: Subject,
-    host: &mut Machine,
+    host: &mut BootedMachine,
     folder: &Path,
-) -> Result<Option<Kept>> {
+) -> Result<Option<HostRecording>> {
     match recording {
         Recording::None => Ok(None),
         Recording::Buffer => host.shell(&format!("rmdir {INSTANCE}")).map(|_| None),
@@ -120,7 +120,7 @@ pub(crate) fn end(
             host.end(recorder, "INT")?;
             let file = folder.join("host.dat");
             host.get(&format!("{FOLDER}/session/host.dat"), &file)?;
-            look(subject, &file).map(Some)
+            inspect(subject, &file).map(Some)
         }
         Recording::Taker(recorder) => {
             host.end(recorder, "INT")?;
@@ -132,20 +132,20 @@ pub(crate) fn end(
             let mut numbers = said.lines().map(|line| line.trim().parse::<u64>());
             let (Some(Ok(bytes)), Some(Ok(subject_events))) = (numbers.next(), numbers.next())
             else {
-                return Err(BenchError::Senseless { what: "hyperscope hypertrace", text: said });
+                return Err(BenchError::Malformed { what: "hyperscope hypertrace", text: said });
             };
-            Ok(Some(Kept { events: 0, bytes, events_lost: 0, subject_events }))
+            Ok(Some(HostRecording { events: 0, bytes, events_lost: 0, subject_events }))
         }
     }
 }
 
-fn look(subject: Subject, file: &Path) -> Result<Kept> {
+fn inspect(subject: Subject, file: &Path) -> Result<HostRecording> {
     let unreadable = |source| BenchError::Recording { variant: "the host", source };
     let host = sources::open(file).map_err(unreadable)?;
     let contents = contents(&host, &|_| {});
-    let mut own = Own { subject, count: 0 };
+    let mut own = SubjectCounter { subject, count: 0 };
     hypertrace(std::slice::from_ref(&host), BesideRecordings::default(), NUMBER, &mut own, &|_| {});
-    Ok(Kept {
+    Ok(HostRecording {
         events: contents.total(),
         bytes: contents.cpus.iter().map(|cpu| cpu.pages * PAGE_BYTES).sum(),
         events_lost: contents.events_lost() + contents.uncounted_losses(),
@@ -154,20 +154,20 @@ fn look(subject: Subject, file: &Path) -> Result<Kept> {
 }
 
 /// Counts the subject's events.
-struct Own {
+struct SubjectCounter {
     subject: Subject,
     count: u64,
 }
 
-impl ToldSink for Own {
+impl ToldSink for SubjectCounter {
     fn told(&mut self, _: VcpuThread, told: &Told, _: &Carrier) {
         if let Told::Event(event) = told {
-            self.count += u64::from(is_own(self.subject, event));
+            self.count += u64::from(is_of_subject(self.subject, event));
         }
     }
 }
 
-fn is_own(subject: Subject, event: &Event) -> bool {
+fn is_of_subject(subject: Subject, event: &Event) -> bool {
     match (subject, &event.kind) {
         (Subject::Syscalls, Kind::Syscall { number, .. }) => *number == GETPRIORITY,
         (Subject::Switches, Kind::Switch { .. }) => {

@@ -5,7 +5,7 @@ use stats::Estimate;
 use super::outcome::{PartCost, Row, Volume};
 use super::run::Run;
 use super::tracer::{Part, Setup};
-use super::volume::Way;
+use super::volume::RecordingVariant;
 use super::{Subject, Tracer};
 use crate::channels::float;
 
@@ -65,7 +65,7 @@ impl Ladder {
     }
 
     pub(crate) fn of_volumes(subject: Subject) -> Self {
-        let setups = Way::ALL.into_iter().map(Way::setup).collect();
+        let setups = RecordingVariant::ALL.into_iter().map(RecordingVariant::setup).collect();
         Self { subject, level: 2, of: Of::Volumes, setups, rounds: Vec::new() }
     }
 
@@ -141,10 +141,14 @@ impl Ladder {
     /// The rows of ways to record.
     pub(crate) fn volumes(&self) -> Vec<Volume> {
         let Of::Volumes = self.of else { return Vec::new() };
-        Way::ALL.into_iter().enumerate().map(|(step, way)| self.volume(step, way)).collect()
+        RecordingVariant::ALL
+            .into_iter()
+            .enumerate()
+            .map(|(step, way)| self.volume(step, way))
+            .collect()
     }
 
-    fn volume(&self, step: usize, way: Way) -> Volume {
+    fn volume(&self, step: usize, way: RecordingVariant) -> Volume {
         let runs = || self.rounds.iter().filter_map(|round| round.with.get(step));
         let kept = || runs().filter_map(|run| run.kept);
         Volume {

@@ -6,7 +6,7 @@ use super::{Subject, Tracer};
 
 /// What is to be measured.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct TracersPlan {
     /// What is traced.
     pub subjects: Vec<Subject>,
     /// How, in the order of the report.
@@ -28,7 +28,7 @@ pub struct Plan {
     pub counts_instructions: bool,
 }
 
-impl Plan {
+impl TracersPlan {
     /// Leaves out tracers whose tools can't be had.
     pub fn leave_out(&mut self, tools: Vec<(Tool, LabError)>) {
         for (tool, error) in tools {

@@ -6,14 +6,14 @@ use labwire::Looped;
 
 use super::Subject;
 use super::guest_side;
-use super::host_side::{self, Kept};
+use super::host_side::{self, HostRecording};
 use super::tracer::{OnHost, Setup};
 use crate::error::{BenchError, Result};
-use crate::machines::Machines;
+use crate::machines::BootedMachines;
 
 /// How subjects are run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Manner {
+pub(crate) struct RunOptions {
     /// System calls; other subjects make as many events.
     pub(crate) iterations: u64,
     /// Level of the guest.
@@ -34,29 +34,30 @@ pub(crate) struct Run {
     /// looked at.
     pub(crate) seen: Option<u64>,
     /// The host's recording.
-    pub(crate) kept: Option<Kept>,
+    pub(crate) kept: Option<HostRecording>,
 }
 
 /// Runs a subject once.
 pub(crate) fn run(
     subject: Subject,
     setup: Setup,
-    manner: Manner,
-    machines: &mut Machines,
+    options: RunOptions,
+    machines: &mut BootedMachines,
     folder: &Path,
 ) -> Result<Run> {
-    let rounds = subject.rounds(manner.iterations);
-    let guest =
-        |machines: &mut Machines| guest_side::begin(subject, setup.guest, &mut machines.guest);
+    let rounds = subject.rounds(options.iterations);
+    let guest = |machines: &mut BootedMachines| {
+        guest_side::begin(subject, setup.guest, &mut machines.guest)
+    };
     // Whoever comes to shared memory late finds what was there before, so what an earlier run left is
     // wiped out; a hypercall that nobody records yet is gone.
     let takes = setup.host == OnHost::Taker;
     if takes {
-        host_side::wipe(manner.level, &mut machines.host)?;
+        host_side::wipe(options.level, &mut machines.host)?;
         guest(machines)?;
     }
     let events = subject.events_of_round() * rounds;
-    let host = host_side::begin(setup, manner.level, events, &mut machines.host)?;
+    let host = host_side::begin(setup, options.level, events, &mut machines.host)?;
     if !takes {
         guest(machines)?;
     }
@@ -64,10 +65,10 @@ pub(crate) fn run(
     let command = format!("hyperscope-labguest subject {}={rounds}", subject.name());
     let said = machines.guest.shell(&guest_side::traced(subject, setup.guest, &command))?;
     let after = counters(machines)?;
-    let seen = guest_side::end(subject, setup.guest, manner.counts, &mut machines.guest)?;
+    let seen = guest_side::end(subject, setup.guest, options.counts, &mut machines.guest)?;
     let kept = host_side::end(host, subject, &mut machines.host, folder)?;
     let looped = serde_json::from_str(said.trim())
-        .map_err(BenchError::senseless("hyperscope-labguest subject"))?;
+        .map_err(BenchError::malformed("hyperscope-labguest subject"))?;
     Ok(Run {
         looped,
         exits: after.0.saturating_sub(before.0),
@@ -78,11 +79,11 @@ pub(crate) fn run(
 }
 
 /// Exits and hypercalls that the host's KVM has counted so far, of all its guests.
-fn counters(machines: &mut Machines) -> Result<(u64, u64)> {
+fn counters(machines: &mut BootedMachines) -> Result<(u64, u64)> {
     let said = machines.host.shell("cd /sys/kernel/debug/kvm && cat exits hypercalls")?;
     let mut numbers = said.lines().map(|line| line.trim().parse::<u64>());
     match (numbers.next(), numbers.next()) {
         (Some(Ok(exits)), Some(Ok(hypercalls))) => Ok((exits, hypercalls)),
-        _ => Err(BenchError::Senseless { what: "KVM", text: said }),
+        _ => Err(BenchError::Malformed { what: "KVM", text: said }),
     }
 }

@@ -85,14 +85,14 @@ pub(crate) enum InGuest {
 /// How the module is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Module {
-    pub(crate) does: Does,
+    pub(crate) data_path: DataPath,
     pub(crate) events: u32,
     pub(crate) words: u32,
 }
 
 /// How far events go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Does {
+pub(crate) enum DataPath {
     /// To the module's probes.
     Probe,
     /// Into frames.
@@ -106,13 +106,13 @@ pub(crate) enum Does {
 impl Module {
     /// The parameters that it is loaded with.
     pub(crate) fn parameters(self) -> String {
-        let does = match self.does {
-            Does::Probe => "idle=1",
-            Does::Pack => "channel=none",
-            Does::Send => "channel=hypercall",
-            Does::Store => "channel=shm",
+        let data_path = match self.data_path {
+            DataPath::Probe => "idle=1",
+            DataPath::Pack => "channel=none",
+            DataPath::Send => "channel=hypercall",
+            DataPath::Store => "channel=shm",
         };
-        format!("{does} events_per_frame={} words={}", self.events, self.words)
+        format!("{data_path} events_per_frame={} words={}", self.events, self.words)
     }
 }
 
@@ -204,13 +204,13 @@ impl Tracer {
             Self::Ftrace => return vec![(Part::GuestTracing, quiet(InGuest::Ftrace))],
             Self::Perf => return vec![(Part::GuestTracing, quiet(InGuest::Perf))],
             Self::Lttng => return vec![(Part::GuestTracing, quiet(InGuest::Lttng))],
-            Self::Hypercall { events, words } => (events, words, Does::Send),
-            Self::Shm => (0, MOST_WORDS, Does::Store),
+            Self::Hypercall { events, words } => (events, words, DataPath::Send),
+            Self::Shm => (0, MOST_WORDS, DataPath::Store),
         };
-        let module = |does| InGuest::Module(Module { does, events, words });
+        let module = |data_path| InGuest::Module(Module { data_path, events, words });
         let mut steps = vec![
-            (Part::Probe, quiet(module(Does::Probe))),
-            (Part::Pack, quiet(module(Does::Pack))),
+            (Part::Probe, quiet(module(DataPath::Probe))),
+            (Part::Pack, quiet(module(DataPath::Pack))),
             (Part::Transport, quiet(module(last))),
         ];
         if self == Self::Shm {
@@ -219,7 +219,7 @@ impl Tracer {
         }
         // The event of a stock host has no place for more.
         if words == ARGUMENTS {
-            let guest = module(Does::Send);
+            let guest = module(DataPath::Send);
             steps.push((Part::HostTracing, Setup { guest, host: OnHost::Buffer }));
             steps.push((Part::Write, Setup { guest, host: OnHost::Recorder(FRAMES) }));
         }

@@ -1,18 +1,18 @@
 //! Ways to record a guest that tells of itself by hypercall: how much there is to keep.
 
-use super::tracer::{ARGUMENTS, Does, FRAMES, InGuest, Module, OnHost, Setup};
+use super::tracer::{ARGUMENTS, DataPath, FRAMES, InGuest, Module, OnHost, Setup};
 
 /// What a host records where it asks for all about an exit.
 const EXITS: &[&str] = &["kvm:kvm_exit", "kvm:kvm_hypercall", "kvm:kvm_entry"];
 
 /// A way to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct RecordingVariant {
     events: &'static [&'static str],
     packed: bool,
 }
 
-impl Way {
+impl RecordingVariant {
     /// All, the plainest first: what others are compared with.
     pub(crate) const ALL: [Self; 4] = [
         Self { events: EXITS, packed: false },
@@ -31,7 +31,7 @@ impl Way {
 
     pub(crate) fn setup(self) -> Setup {
         let events = u32::from(!self.packed);
-        let module = Module { does: Does::Send, events, words: ARGUMENTS };
+        let module = Module { data_path: DataPath::Send, events, words: ARGUMENTS };
         Setup { guest: InGuest::Module(module), host: OnHost::Recorder(self.events) }
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bench::channels::{Plan, Variant};
+use bench::channels::{ChannelsPlan, Variant};
 use bench::{ExitKind, Way, exits};
-use lab::{Cache, Description, Lab, Manner, Step};
+use lab::{Cache, Description, Lab, Step, UpOptions};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::bench::{BenchArgs, BenchChannelsArgs, BenchExitsArgs, BenchVerb};
@@ -32,9 +32,9 @@ fn channels(args: &BenchChannelsArgs) -> anyhow::Result<()> {
     let out = output::open(args.output.output.as_deref(), [])?;
     let plan = plan(args);
     let description = bench::channels::description(&plan);
-    let manner = bench::manner(plan.counts_instructions, args.offline);
+    let options = bench::up_options(plan.counts_instructions, args.offline);
     let outcome =
-        in_lab(&description, &manner, |lab, tell| bench::channels::run(&plan, lab, tell))?;
+        in_lab(&description, &options, |lab, report| bench::channels::run(&plan, lab, report))?;
     output::write(&outcome, &args.output, out)
 }
 
@@ -42,9 +42,9 @@ fn exits(args: &BenchExitsArgs) -> anyhow::Result<()> {
     let out = output::open(args.output.output.as_deref(), [])?;
     let plan = exits_plan(args);
     let outcome = if args.lab {
-        let manner = bench::manner(plan.counts_instructions, args.offline);
-        in_lab(&exits::description(&plan), &manner, |lab, tell| {
-            exits::run_in_lab(&plan, lab, tell)
+        let options = bench::up_options(plan.counts_instructions, args.offline);
+        in_lab(&exits::description(&plan), &options, |lab, report| {
+            exits::run_in_lab(&plan, lab, report)
         })?
     } else {
         let stop = Arc::new(AtomicBool::new(false));
@@ -69,7 +69,7 @@ const ABLATED: [ExitKind; 5] = [
     ExitKind::HltWake,
 ];
 
-fn exits_plan(args: &BenchExitsArgs) -> exits::Plan {
+fn exits_plan(args: &BenchExitsArgs) -> exits::ExitsPlan {
     let usual = |kind: &ExitKind| args.ablate.is_none() || ABLATED.contains(kind);
     let asked = |kind: &ExitKind| args.kinds.iter().any(|name| name == kind.name());
     let wanted = |kind: &ExitKind| if args.kinds.is_empty() { usual(kind) } else { asked(kind) };
@@ -79,7 +79,7 @@ fn exits_plan(args: &BenchExitsArgs) -> exits::Plan {
         operations: args.operations,
         seed: args.seed.unwrap_or_else(now),
     });
-    exits::Plan {
+    exits::ExitsPlan {
         kinds: ExitKind::ALL.into_iter().filter(wanted).collect(),
         runs: args.runs,
         run: Duration::from_millis(args.run_ms),
@@ -96,29 +96,29 @@ fn now() -> u64 {
 /// Measures in a lab that is brought up for it, and is gone afterwards.
 fn in_lab<T>(
     description: &Description,
-    manner: &Manner,
+    options: &UpOptions,
     measure: impl FnOnce(&Lab, &dyn Fn(String)) -> bench::Result<T>,
 ) -> anyhow::Result<T> {
     let cache = Cache::locate(None)?;
     let lab = Lab::named(&cache, &format!("bench-{}", std::process::id()))?;
     let guard = interrupted::end_when_interrupted(&lab)?;
     let steps = LabSteps::new();
-    let tell = |text: String| steps.show(&Step { text, usual: None });
+    let report = |text: String| steps.show(&Step { text, usual: None });
     let outcome = lab
-        .up(description, manner, &|step| steps.show(&step))
+        .up(description, options, &|step| steps.show(&step))
         .map_err(bench::BenchError::from)
-        .and_then(|_| measure(&lab, &tell));
+        .and_then(|_| measure(&lab, &report));
     steps.finish();
     drop(guard);
     lab.down()?;
     Ok(outcome?)
 }
 
-fn plan(args: &BenchChannelsArgs) -> Plan {
+fn plan(args: &BenchChannelsArgs) -> ChannelsPlan {
     let asked = |variant: &Variant| {
         args.channels.is_empty() || args.channels.iter().any(|name| name == variant.name())
     };
-    Plan {
+    ChannelsPlan {
         variants: Variant::ALL.into_iter().filter(asked).collect(),
         rounds: args.rounds,
         time: Duration::from_secs(args.seconds),

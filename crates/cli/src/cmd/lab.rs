@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use lab::{Accelerator, Arch, Cache, Description, Ended, Exec, Lab, Manner, Outputs, Put, Session};
+use lab::{
+    Accelerator, Arch, Cache, Description, Ended, Exec, Lab, Outputs, Put, Session, UpOptions,
+};
 use printable::messages;
 
 use crate::args::lab::{
@@ -64,10 +66,10 @@ fn up(lab: &Lab, args: &LabUpArgs) -> anyhow::Result<()> {
         AcceleratorArg::Kvm => Accelerator::Kvm,
         AcceleratorArg::Tcg => Accelerator::Tcg,
     });
-    let manner = Manner { offline: args.offline, snapshot: !args.no_snapshot };
+    let options = UpOptions { offline: args.offline, snapshot: !args.no_snapshot };
     let _guard = interrupted::end_when_interrupted(lab)?;
     let steps = LabSteps::new();
-    let up = lab.up(&wanted, &manner, &|step| steps.show(&step));
+    let up = lab.up(&wanted, &options, &|step| steps.show(&step));
     let took = steps.finish();
     let up = up?;
     let by = match up.accelerator {

@@ -48,13 +48,13 @@ pub(super) fn notes(of: &Ladders) -> String {
         let why = rung.not_measured.as_deref()?;
         Some(format!("not measured, {}: {}: {why}\n", of.name, rung.name))
     });
-    let manner = if of.is_cumulative {
+    let options = if of.is_cumulative {
         "each step keeps what those before it switched"
     } else {
         "one thing is switched at a time"
     };
     format!(
-        "{}{}: {manner}; {} operations a run, steps in an order from seed {}; differences of the same round,\n\
+        "{}{}: {options}; {} operations a run, steps in an order from seed {}; differences of the same round,\n\
          Student's t, p for all steps of a ladder together (Holm).\n",
         refused.collect::<String>(),
         of.name,

@@ -1,6 +1,6 @@
 //! `hyperscope bench tracers`: what tracing a guest costs, by each tracer.
 
-use bench::tracers::{Plan, Subject, Tracer};
+use bench::tracers::{Subject, Tracer, TracersPlan};
 use lab::Cache;
 
 use crate::args::bench::{BenchTracersArgs, TracersTable};
@@ -16,27 +16,27 @@ use super::{in_lab, now};
 pub(crate) fn run(args: &BenchTracersArgs) -> anyhow::Result<()> {
     let out = output::open(args.output.output.as_deref(), [])?;
     let mut plan = plan(args);
-    let manner = bench::manner(plan.counts_instructions, args.offline);
+    let options = bench::up_options(plan.counts_instructions, args.offline);
     let steps = LabSteps::new();
     let wanted = bench::tracers::description(&plan);
     let missing =
-        lab::missing_tools(&Cache::locate(None)?, &wanted, &manner, &|step| steps.show(&step));
+        lab::missing_tools(&Cache::locate(None)?, &wanted, &options, &|step| steps.show(&step));
     steps.finish();
     plan.leave_out(missing?);
-    let outcome = in_lab(&bench::tracers::description(&plan), &manner, |lab, tell| {
-        bench::tracers::run(&plan, lab, tell)
+    let outcome = in_lab(&bench::tracers::description(&plan), &options, |lab, report| {
+        bench::tracers::run(&plan, lab, report)
     })?;
     output::write(&outcome, &args.output, out)
 }
 
-fn plan(args: &BenchTracersArgs) -> Plan {
+fn plan(args: &BenchTracersArgs) -> TracersPlan {
     let asked =
         |names: &[String], name: &str| names.is_empty() || names.iter().any(|one| one == name);
     let with_costs = args.only != Some(TracersTable::Volumes);
     let tracers = Tracer::ALL.into_iter();
     let tracers = tracers.filter(|tracer| with_costs && asked(&args.tracers, tracer.name()));
     let subjects = Subject::ALL.into_iter();
-    Plan {
+    TracersPlan {
         subjects: subjects.filter(|subject| asked(&args.subjects, subject.name())).collect(),
         tracers: tracers.collect(),
         missing: Vec::new(),

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::bail;
-use lab::{Arch, Cache, Description, Lab, Manner, Scenario, Truth};
+use lab::{Arch, Cache, Description, Lab, Scenario, Truth, UpOptions};
 use printable::messages;
 
 use super::{asked, interrupted, truth};
@@ -24,7 +24,7 @@ pub(crate) fn run(cache: &Cache, named: &Lab, args: &LabRunArgs) -> anyhow::Resu
     if to.join("host.dat").exists() {
         bail!("{} holds a recording already; name another folder with -o", to.display());
     }
-    let manner = Manner { offline: args.offline, snapshot: !args.no_snapshot };
+    let options = UpOptions { offline: args.offline, snapshot: !args.no_snapshot };
     let steps = LabSteps::new();
     let up = !scenario.changes_machines() && named.is_up() && fits(named, &wanted);
     // Another's lab is left as it is.
@@ -34,7 +34,7 @@ pub(crate) fn run(cache: &Cache, named: &Lab, args: &LabRunArgs) -> anyhow::Resu
     let ran = match &own {
         None => named.run(&scenario, &to, &|step| steps.show(&step)),
         Some(own) => own
-            .up(&wanted, &manner, &|step| steps.show(&step))
+            .up(&wanted, &options, &|step| steps.show(&step))
             .and_then(|_| own.run(&scenario, &to, &|step| steps.show(&step))),
     };
     steps.finish();

@@ -7,10 +7,10 @@ use std::time::Duration;
 use lab::{Description, Lab, LabError};
 
 use crate::error::{BenchError, Result};
-use crate::shape::manner;
+use crate::shape::up_options;
 
 /// Told of each step, as it begins.
-pub type Tell<'a> = &'a dyn Fn(String);
+pub type ProgressFn<'a> = &'a dyn Fn(String);
 
 /// How often runs are made again at most.
 const REPEATS: u32 = 10;
@@ -24,10 +24,10 @@ const LAST_WORDS: [&str; 3] = [
 const SHORT: Duration = Duration::from_secs(20);
 
 /// A lab whose machines are prepared for runs, by a function that makes `M` of a lab that is up.
-pub(crate) struct Anew<'a, M> {
+pub(crate) struct RestartingLab<'a, M> {
     lab: &'a Lab,
     wanted: Description,
-    pub(crate) tell: Tell<'a>,
+    pub(crate) report: ProgressFn<'a>,
     prepare: &'a dyn Fn(&Lab) -> Result<M>,
     /// None until they are prepared.
     pub(crate) machines: Option<M>,
@@ -35,15 +35,15 @@ pub(crate) struct Anew<'a, M> {
     pub(crate) repeated_runs: u32,
 }
 
-impl<'a, M> Anew<'a, M> {
+impl<'a, M> RestartingLab<'a, M> {
     /// Of a lab that is up as is wanted.
     pub(crate) fn new(
         lab: &'a Lab,
         wanted: Description,
-        tell: Tell<'a>,
+        report: ProgressFn<'a>,
         prepare: &'a dyn Fn(&Lab) -> Result<M>,
     ) -> Self {
-        Self { lab, wanted, tell, prepare, machines: None, is_down: false, repeated_runs: 0 }
+        Self { lab, wanted, report, prepare, machines: None, is_down: false, repeated_runs: 0 }
     }
 
     /// One run; another one, in machines that are started anew, where they did not live through it.
@@ -61,9 +61,12 @@ impl<'a, M> Anew<'a, M> {
                 return Err(error.into());
             }
             self.repeated_runs += 1;
-            (self.tell)(format!("{name}: {error}; once more, in machines anew"));
+            (self.report)(format!("{name}: {error}; once more, in machines anew"));
             let last = self.lab.session(1).and_then(|mut host| host.check(&LAST_WORDS, SHORT));
-            (self.tell)(format!("the guest's last words: {}", last.unwrap_or_default().trim_end()));
+            (self.report)(format!(
+                "the guest's last words: {}",
+                last.unwrap_or_default().trim_end()
+            ));
             self.down()?;
         }
     }
@@ -101,11 +104,11 @@ impl<'a, M> Anew<'a, M> {
 
     fn prepared(&mut self) -> Result<M> {
         if self.is_down {
-            let manner = manner(self.wanted.instruction_ns.is_some(), true);
-            self.lab.up(&self.wanted, &manner, &|step| (self.tell)(step.text))?;
+            let options = up_options(self.wanted.instruction_ns.is_some(), true);
+            self.lab.up(&self.wanted, &options, &|step| (self.report)(step.text))?;
             self.is_down = false;
         }
-        (self.tell)("putting programs into the machines".into());
+        (self.report)("putting programs into the machines".into());
         (self.prepare)(self.lab)
     }
 }

@@ -12,15 +12,15 @@ use crate::error::{LabError, Result};
 use crate::image::{Image, Ingredients};
 use crate::lab::Lab;
 use crate::labguest;
-use crate::machine::{Accelerator, Board, Machine, Memory};
+use crate::machine::{Accelerator, Board, LabMachine, Memory};
 use crate::packages::PackageSet;
 use crate::root::{Kernel, Root};
 use crate::start::guest;
 use crate::tool::{Tool, ToolFile};
-use crate::up::{Manner, Step, Tell};
+use crate::up::{ProgressFn, Step, UpOptions};
 
 /// Everything that is needed to start machines.
-pub(crate) struct Kit {
+pub(crate) struct BootArtifacts {
     /// Where this system's QEMU is from.
     pub(crate) host: Root,
     qemu: PathBuf,
@@ -28,24 +28,31 @@ pub(crate) struct Kit {
     arch: Arch,
 }
 
-impl Kit {
+impl BootArtifacts {
     /// Fetches and makes what is missing.
     pub(crate) fn collect(
         cache: &Cache,
         wanted: &Description,
-        manner: &Manner,
-        tell: Tell<'_>,
+        options: &UpOptions,
+        report: ProgressFn<'_>,
     ) -> Result<Self> {
-        let told = |text: &str| tell(Step { text: text.to_owned(), usual: None });
+        let progress = |text: &str| report(Step { text: text.to_owned(), usual: None });
         // Told before hundreds of megabytes are fetched.
         let labguest = labguest::find(wanted.arch)?;
-        let (host, root) = roots(cache, wanted, manner, &told)?;
+        let (host, root) = roots(cache, wanted, options, &progress)?;
         let (kernel, guest_kernel) = kernels(wanted, &root)?;
         let mut tools = Vec::new();
         for &tool in &wanted.guest.tools {
-            tools.extend(tool_files(tool, cache, wanted, manner, (&root, &guest_kernel), &told)?);
+            tools.extend(tool_files(
+                tool,
+                cache,
+                wanted,
+                options,
+                (&root, &guest_kernel),
+                &progress,
+            )?);
         }
-        told("making images");
+        progress("making images");
         let ingredients =
             Ingredients { arch: wanted.arch, root, kernel, guest_kernel, labguest, tools };
         let image = ingredients.image(cache, wanted.levels)?;
@@ -57,18 +64,18 @@ impl Kit {
     pub(crate) fn missing_tools(
         cache: &Cache,
         wanted: &Description,
-        manner: &Manner,
-        tell: Tell<'_>,
+        options: &UpOptions,
+        report: ProgressFn<'_>,
     ) -> Result<Vec<(Tool, LabError)>> {
-        let told = |text: &str| tell(Step { text: text.to_owned(), usual: None });
-        let (_, root) = roots(cache, wanted, manner, &told)?;
+        let progress = |text: &str| report(Step { text: text.to_owned(), usual: None });
+        let (_, root) = roots(cache, wanted, options, &progress)?;
         let (_, kernel) = kernels(wanted, &root)?;
         let why = |&tool: &Tool| {
             if let Err(error) = tool.check_built() {
                 return Some((tool, error));
             }
             let of = (&root, &kernel);
-            Some((tool, tool_files(tool, cache, wanted, manner, of, &told).err()?))
+            Some((tool, tool_files(tool, cache, wanted, options, of, &progress).err()?))
         };
         Ok(wanted.guest.tools.iter().filter_map(why).collect())
     }
@@ -78,7 +85,7 @@ impl Kit {
         &self,
         cache: &Cache,
         wanted: &Description,
-        tell: Tell<'_>,
+        report: ProgressFn<'_>,
     ) -> Result<Accelerator> {
         if let Some(accelerator) = wanted.accelerator {
             return Ok(accelerator);
@@ -93,7 +100,7 @@ impl Kit {
             return Ok(found);
         }
         let text = "trying hardware KVM".to_owned();
-        tell(Step { text, usual: Some(accelerator::TRIAL) });
+        report(Step { text, usual: Some(accelerator::TRIAL) });
         let found = if self.boots_in_kvm(cache)? { Accelerator::Kvm } else { Accelerator::Tcg };
         trials.keep(found)?;
         Ok(found)
@@ -125,11 +132,11 @@ impl Kit {
         description: &Description,
         memory: Memory,
         incoming: bool,
-    ) -> Result<Machine> {
+    ) -> Result<LabMachine> {
         let host = &self.host;
         let data = ["usr/share/qemu", "usr/share/seabios"]
             .map(|at| host.path().join(at).display().to_string());
-        Ok(Machine {
+        Ok(LabMachine {
             level: 1,
             arch: self.arch,
             accelerator: description.accelerator.unwrap_or(Accelerator::Tcg),
@@ -187,16 +194,16 @@ fn tool_files(
     tool: Tool,
     cache: &Cache,
     wanted: &Description,
-    manner: &Manner,
+    options: &UpOptions,
     (own, kernel): (&Root, &Kernel),
-    told: &dyn Fn(&str),
+    progress: &dyn Fn(&str),
 ) -> Result<Vec<ToolFile>> {
     let release = kernel.modules.file_name().map(|name| name.to_string_lossy().into_owned());
     let root = if wanted.root.is_some() {
         own.clone()
     } else {
         let set = PackageSet { architecture: wanted.arch.debian(), names: vec![tool.package()] };
-        Root::new(set.unpacked(cache, manner.offline, told)?, wanted.arch)
+        Root::new(set.unpacked(cache, options.offline, progress)?, wanted.arch)
     };
     tool.files(&root, wanted.arch, &release.unwrap_or_default())
 }
@@ -214,8 +221,8 @@ fn size_and_time(program: &Path) -> Vec<u8> {
 fn roots(
     cache: &Cache,
     wanted: &Description,
-    manner: &Manner,
-    told: &dyn Fn(&str),
+    options: &UpOptions,
+    progress: &dyn Fn(&str),
 ) -> Result<(Root, Root)> {
     let arch = wanted.arch;
     if let Some(path) = &wanted.root {
@@ -227,11 +234,11 @@ fn roots(
         names.push(arch.kernel_package());
     }
     let inside = PackageSet { architecture: arch.debian(), names };
-    let inside = Root::new(inside.unpacked(cache, manner.offline, told)?, arch);
+    let inside = Root::new(inside.unpacked(cache, options.offline, progress)?, arch);
     if arch == Arch::native() {
         return Ok((inside.clone(), inside));
     }
     let native = Arch::native();
     let host = PackageSet { architecture: native.debian(), names: vec![arch.qemu_package()] };
-    Ok((Root::new(host.unpacked(cache, manner.offline, told)?, native), inside))
+    Ok((Root::new(host.unpacked(cache, options.offline, progress)?, native), inside))
 }

@@ -41,7 +41,7 @@ const END_AGENT: &str = "while killall hyperscope-agent 2>/dev/null; do sleep 0.
 const WAITING: &str = "until grep -q 'waiting on' /tmp/agent.log; do sleep 0.1; done";
 
 /// A recording that goes on.
-pub(crate) struct OwnRecording {
+pub(crate) struct HyperscopeRecording {
     session: Session,
     said: String,
     has_guest: bool,
@@ -63,7 +63,7 @@ pub(crate) fn can_run(lab: &Lab, arch: Arch, record: &Record) -> Result<bool> {
     Ok(session.check(&[PROGRAM, "--version"], PATIENCE).is_ok())
 }
 
-impl OwnRecording {
+impl HyperscopeRecording {
     /// Begins to record level 1 of a lab in which this program runs.
     pub(crate) fn begin(lab: &Lab, record: &Record) -> Result<Self> {
         let has_guest = record.has_guest();
@@ -106,8 +106,8 @@ impl OwnRecording {
 
     /// Ends the recording; the file is complete then.
     pub(crate) fn end(mut self) -> Result<Vec<(String, &'static str)>> {
-        let told = self.session.input().signal(INTERRUPT);
-        told.map_err(|error| LabError::Channel { level: 1, source: error.into() })?;
+        let sent = self.session.input().signal(INTERRUPT);
+        sent.map_err(|error| LabError::Channel { level: 1, source: error.into() })?;
         self.session.must_end();
         let ended = loop {
             if let Some(ended) = self.attend()? {
