@@ -10,6 +10,7 @@
 
 mod events;
 mod follow;
+mod guest_events;
 mod host;
 mod initcalls;
 mod machine;
@@ -17,17 +18,16 @@ mod own;
 mod shutdown;
 mod sums;
 mod tally;
-mod told;
 mod tracing;
 
 use sources::{Collected, Recording};
 use timeline::Losses;
 
+use self::guest_events::GuestReports;
 use self::own::{edges, measured_mut, segments};
-use self::told::Words;
 use crate::GuestAlignment;
 
-pub use events::{Weight, tells as tells_of_boot};
+pub use events::{Weight, recorded_in as has_boot_events};
 pub use machine::{BootedMachine, HostCost, InPhase, Initcall, Phase, PhaseKind, ReasonCost};
 pub use tracing::{EventCost, TracingCost};
 
@@ -76,7 +76,7 @@ pub fn boot(
     let placed = |at: usize| guests.iter().find(|one| one.guest == at && one.chosen.is_some());
     let mut machines = Vec::new();
     for (at, recording) in recordings.iter().enumerate() {
-        let is_its = events::tells(recording);
+        let is_its = events::recorded_in(recording);
         let machine = is_its.then(|| own::machine(recording, marks, tick)).flatten();
         let Some(mut machine) = machine else { continue };
         machine.guest = Some(at);
@@ -89,14 +89,14 @@ pub fn boot(
     for (at, host) in recordings.iter().enumerate() {
         let own: Vec<_> = machines.iter_mut().filter(|one| one.host == Some(at)).collect();
         // What a guest that is placed hosts itself is not asked here.
-        let words = placed(at).is_none().then(|| {
+        let reports = placed(at).is_none().then(|| {
             let collected = collected.get(at).unwrap_or(&None);
-            Words::hear(host, collected, marks, tick)
+            GuestReports::hear(host, collected, marks, tick)
         });
-        if own.is_empty() && words.is_none() {
+        if own.is_empty() && reports.is_none() {
             continue;
         }
-        let found = host::add(host, own, words.as_ref(), marks, tick);
+        let found = host::add(host, own, reports.as_ref(), marks, tick);
         losses.extend(found.losses);
         machines
             .extend(found.others.into_iter().map(|one| BootedMachine { host: Some(at), ..one }));

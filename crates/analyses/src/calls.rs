@@ -8,12 +8,12 @@
 //! traced. A call counts only where both its ends were seen with no loss between them.
 
 mod events;
+mod follower;
 mod functions;
-mod gather;
+mod guest_calls;
 mod patterns;
 mod stack;
 mod thread;
-mod told;
 mod tree;
 
 use sources::Recording;
@@ -23,15 +23,15 @@ use timeline::trace_events::each_trace_event;
 use crate::Distribution;
 
 use self::events::wanted;
+use self::follower::{CallFollower, CallTotals};
 use self::functions::Functions;
-use self::gather::{Gather, Gathered};
 
 pub use events::tracer_recorded;
 pub use functions::{Function, PerCall};
+pub use guest_calls::{GuestCalls, guest_calls};
 pub use patterns::Saving;
 pub use thread::ThreadCalls;
-pub use told::{ToldCalls, told_calls};
-pub use tree::{CallNode, CallTree, Place};
+pub use tree::{CallNode, CallNodeKind, CallTree};
 
 /// What is asked of a recording's calls.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ impl CallTracer {
 
     /// Whether calls have ends, so that there are times.
     #[must_use]
-    pub const fn tells_returns(self) -> bool {
+    pub const fn records_returns(self) -> bool {
         match self {
             Self::Graph => true,
             Self::Function => false,
@@ -164,7 +164,7 @@ impl RecordedCalls {
     /// Whether calls have times.
     #[must_use]
     pub fn has_times(&self) -> bool {
-        self.tracer.is_some_and(CallTracer::tells_returns)
+        self.tracer.is_some_and(CallTracer::records_returns)
     }
 
     /// Threads that made calls.
@@ -189,12 +189,12 @@ pub fn calls<S: CallSink>(
     let nanoseconds = recording.is_nanoseconds();
     let functions = Functions::new(recording.kallsyms());
     let tree = CallTree::new(question.most_stacks);
-    let mut gather = Gather::new(functions, tree, nanoseconds, sink);
+    let mut follower = CallFollower::new(functions, tree, nanoseconds, sink);
     let recordings = std::slice::from_ref(recording);
-    let pass = each_trace_event(recordings, &|_, format| wanted(format), &mut gather, tick);
-    gather.finish();
+    let pass = each_trace_event(recordings, &|_, format| wanted(format), &mut follower, tick);
+    follower.finish();
     let losses = pass.losses.into_iter().next().unwrap_or_default();
-    let mut all = gather.gathered().told(nanoseconds, &question.patterns, losses);
+    let mut all = follower.totals().named(nanoseconds, &question.patterns, losses);
     for thread in &mut all.threads {
         let names = pass.names.first();
         thread.name = names.and_then(|names| names.of(thread.thread)).map(str::to_owned);
@@ -202,8 +202,8 @@ pub fn calls<S: CallSink>(
     all
 }
 
-impl Gathered {
-    fn told(self, nanoseconds: bool, patterns: &[String], losses: Losses) -> RecordedCalls {
+impl CallTotals {
+    fn named(self, nanoseconds: bool, patterns: &[String], losses: Losses) -> RecordedCalls {
         let Self { tracer, switches, functions, tree, threads, cost, interrupted } = self;
         let savings = patterns::savings(&functions, patterns);
         RecordedCalls {

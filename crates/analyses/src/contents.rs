@@ -9,7 +9,7 @@ use ringbuf::{Missed, Page, PageTime, RecordDamage};
 use sources::{Block, Damage, Damages, Ending, Recording, Stream};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
 use timeline::stamps::{self, BlockStamps, StreamStamps};
-use timeline::{Vm, each_exit_beside, group_vms};
+use timeline::{Vm, each_exit_and, group_vms};
 
 use crate::vms::Ignore;
 
@@ -303,6 +303,6 @@ pub fn contents(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Contents 
 #[must_use]
 pub fn contents_and_vms(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> (Contents, Vec<Vm>) {
     let (counter, mut sums) = (Counter::new(recording), Sums::new(recording));
-    let pass = each_exit_beside(recording, Ignore, &counter, &mut sums, tick);
+    let pass = each_exit_and(recording, Ignore, &counter, &mut sums, tick);
     (sums.finish(recording), group_vms(recording, &pass.vcpus))
 }

@@ -9,8 +9,8 @@ use sources::Recording;
 use timeline::Losses;
 
 use crate::states::{
-    GuestCpu, GuestTold, OccupantSpan, Part, Placed, Roles, StateSink, StateSpan, States, VcpuRef,
-    VcpuState, states,
+    GuestCpu, GuestEventKinds, GuestFit, OccupantSpan, Part, Roles, StateSink, StateSpan, States,
+    VcpuRef, VcpuState,
 };
 use crate::{GuestAlignment, Recorded};
 
@@ -30,9 +30,9 @@ pub struct VcpuUse {
     /// Where the time from its first event to its last went.
     pub times: StateTimes,
     /// For so long the guest's own recording tells what it did; `None`: there is none.
-    pub told_ns: Option<u64>,
+    pub guest_known_ns: Option<u64>,
     /// What that has events for.
-    pub told: GuestTold,
+    pub guest_events: GuestEventKinds,
     /// Of the time in the guest, what a guest inside it had.
     pub level_two_ns: u64,
 }
@@ -48,10 +48,10 @@ pub struct VmUse {
     pub vcpus: usize,
     /// The sums over its vCPUs.
     pub times: StateTimes,
-    /// See [`VcpuUse::told_ns`].
-    pub told_ns: Option<u64>,
+    /// See [`VcpuUse::guest_known_ns`].
+    pub guest_known_ns: Option<u64>,
     /// See [`VcpuUse::told`].
-    pub told: GuestTold,
+    pub guest_events: GuestEventKinds,
     /// CPU time of the host's threads by their part; `None`: switches were not recorded.
     pub by_part: Option<BTreeMap<Part, u64>>,
 }
@@ -98,7 +98,7 @@ pub struct TaskUse {
     /// The time for which the guest believed it to run, by what its vCPUs did then.
     pub times: StateTimes,
     /// What the guest's recording has events for.
-    pub told: GuestTold,
+    pub guest_events: GuestEventKinds,
 }
 
 /// Who had a host's CPU.
@@ -128,7 +128,7 @@ pub struct CpuUse {
     /// By host's CPU.
     pub cpus: Vec<HostCpuUse>,
     /// By guest's recording, how well it fits its host's.
-    pub placed: Vec<(usize, Placed)>,
+    pub placed: Vec<(usize, GuestFit)>,
     /// By guest's recording, the host's recording and the VM's name.
     pub guests: Vec<(usize, usize, String)>,
     /// By recording: which states of vCPUs it has events for.
@@ -144,26 +144,26 @@ pub struct CpuUse {
 #[derive(Debug, Default)]
 struct VcpuSum {
     times: StateTimes,
-    told_ns: Option<u64>,
+    guest_known_ns: Option<u64>,
     level_two_ns: u64,
 }
 
 /// Adds spans up.
 #[derive(Debug, Default)]
-struct Gather {
+struct CpuUseSink {
     vcpus: BTreeMap<VcpuRef, VcpuSum>,
     tasks: BTreeMap<(u16, u32), StateTimes>,
     /// By recording, CPU and thread; no thread where it is not known.
     cpus: BTreeMap<(GuestCpu, Option<u32>), u64>,
 }
 
-impl StateSink for Gather {
+impl StateSink for CpuUseSink {
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         let sum = self.vcpus.entry(vcpu).or_default();
         sum.times.add(span.state, span.duration_ns());
         if span.task.is_some() {
-            let told_ns = sum.told_ns.get_or_insert(0);
-            *told_ns = told_ns.saturating_add(span.duration_ns());
+            let guest_known_ns = sum.guest_known_ns.get_or_insert(0);
+            *guest_known_ns = guest_known_ns.saturating_add(span.duration_ns());
         }
         if span.level > 1 && span.state.is_guest() {
             sum.level_two_ns = sum.level_two_ns.saturating_add(span.duration_ns());
@@ -196,15 +196,15 @@ pub fn cpu(
     processes: &[HashMap<u32, u32>],
     tick: &(dyn Fn(u64) + Sync),
 ) -> CpuUse {
-    let mut gather = Gather::default();
-    let told = states(recordings, guests, &mut gather, tick);
-    let vcpus = vcpus(&told, guests, &gather);
+    let mut sums = CpuUseSink::default();
+    let states = crate::states::states(recordings, guests, &mut sums, tick);
+    let vcpus = vcpus(&states, guests, &sums);
     let is_guest = |at: usize| {
         let made_in_guest = recordings.get(at).is_some_and(|one| one.peer().is_some());
         made_in_guest || guests.iter().any(|guest| guest.guest == at)
     };
     // What a guest believes of its CPUs is not what they did.
-    gather.cpus.retain(|(cpu, _), _| !is_guest(usize::from(cpu.recording)));
+    sums.cpus.retain(|(cpu, _), _| !is_guest(usize::from(cpu.recording)));
     let none = HashMap::new();
     let (mut threads, mut cpus) = (Vec::new(), Vec::new());
     for at in 0..recordings.len() {
@@ -212,44 +212,44 @@ pub fn cpu(
         let of_it = |(cpu, thread): &(GuestCpu, Option<u32>)| {
             thread.filter(|_| usize::from(cpu.recording) == at)
         };
-        let roles = Roles::new(&told, at, processes, gather.cpus.keys().filter_map(of_it));
-        threads.extend(host_threads(&told, &gather, at, &roles, &vcpus));
-        cpus.extend(host_cpus(&gather, at, &roles));
+        let roles = Roles::new(&states, at, processes, sums.cpus.keys().filter_map(of_it));
+        threads.extend(host_threads(&states, &sums, at, &roles, &vcpus));
+        cpus.extend(host_cpus(&sums, at, &roles));
     }
     threads.sort_by_key(|one| (std::cmp::Reverse(one.cpu_ns), one.recording, one.thread));
-    let spans = told.pass.spans_ns.iter().flatten();
+    let spans = states.pass.spans_ns.iter().flatten();
     let bounds = spans.copied().reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
     CpuUse {
-        vms: vms(&told, &vcpus, &threads),
+        vms: vms(&states, &vcpus, &threads),
         vcpus,
         threads,
-        tasks: tasks(&told, &gather),
+        tasks: tasks(&states, &sums),
         cpus,
-        placed: told.placed,
+        placed: states.placed,
         guests: guests.iter().map(|one| (one.guest, one.host, one.vm.clone())).collect(),
-        recorded: told.recorded,
-        losses: told.pass.losses,
+        recorded: states.recorded,
+        losses: states.pass.losses,
         span_ns: bounds.map_or(0, |(from, to)| to.saturating_sub(from)),
         nanoseconds: recordings.iter().all(Recording::is_nanoseconds),
     }
 }
 
-fn vcpus(told: &States, guests: &[GuestAlignment], gather: &Gather) -> Vec<VcpuUse> {
+fn vcpus(states: &States, guests: &[GuestAlignment], sums: &CpuUseSink) -> Vec<VcpuUse> {
     let mut vcpus = Vec::new();
-    for (recording, vms) in told.vms.iter().enumerate() {
+    for (recording, vms) in states.vms.iter().enumerate() {
         for (at, vm) in vms.iter().enumerate() {
             for vcpu in &vm.vcpus {
                 let index = u32::try_from(vcpu.index).unwrap_or(u32::MAX);
                 let number = u16::try_from(recording).unwrap_or(u16::MAX);
-                let sum = gather.vcpus.get(&VcpuRef { recording: number, index });
+                let sum = sums.vcpus.get(&VcpuRef { recording: number, index });
                 vcpus.push(VcpuUse {
                     recording,
                     vm: at,
                     vcpu: vcpu.vcpu,
                     thread: vcpu.thread,
                     times: sum.map(|sum| sum.times.clone()).unwrap_or_default(),
-                    told_ns: sum.and_then(|sum| sum.told_ns),
-                    told: told_of(told, guests, recording, vcpu.thread),
+                    guest_known_ns: sum.and_then(|sum| sum.guest_known_ns),
+                    guest_events: event_kinds(states, guests, recording, vcpu.thread),
                     level_two_ns: sum.map_or(0, |sum| sum.level_two_ns),
                 });
             }
@@ -259,33 +259,38 @@ fn vcpus(told: &States, guests: &[GuestAlignment], gather: &Gather) -> Vec<VcpuU
 }
 
 /// What the recording of the guest tells that has this thread as a CPU.
-fn told_of(told: &States, guests: &[GuestAlignment], recording: usize, thread: u32) -> GuestTold {
+fn event_kinds(
+    states: &States,
+    guests: &[GuestAlignment],
+    recording: usize,
+    thread: u32,
+) -> GuestEventKinds {
     let is_its = |one: &&GuestAlignment| {
         let rows = one.result().map_or(&[][..], |result| &result.rows);
         one.host == recording && rows.iter().any(|row| row.thread == thread)
     };
-    let guest = guests.iter().find(is_its).and_then(|one| told.told.get(one.guest));
+    let guest = guests.iter().find(is_its).and_then(|one| states.guest_events.get(one.guest));
     guest.copied().flatten().unwrap_or_default()
 }
 
 fn host_threads(
-    told: &States,
-    gather: &Gather,
+    states: &States,
+    sums: &CpuUseSink,
     recording: usize,
     roles: &Roles<'_>,
     vcpus: &[VcpuUse],
 ) -> Vec<ThreadUse> {
-    let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
-    for ((cpu, thread), ns) in &gather.cpus {
+    let mut by_thread: BTreeMap<u32, u64> = BTreeMap::new();
+    for ((cpu, thread), ns) in &sums.cpus {
         if let Some(thread) = thread.filter(|_| usize::from(cpu.recording) == recording) {
-            add(sums.entry(thread).or_default(), *ns);
+            add(by_thread.entry(thread).or_default(), *ns);
         }
     }
-    let names = told.pass.names.get(recording);
+    let names = states.pass.names.get(recording);
     let use_of = |(thread, cpu_ns): (u32, u64)| {
         let role = roles.of(thread);
         let own = || vcpus.iter().filter(|one| (one.recording, one.thread) == (recording, thread));
-        let idle = |one: &VcpuUse| one.told_ns.map(|_| one.times.of(VcpuState::GuestIdle));
+        let idle = |one: &VcpuUse| one.guest_known_ns.map(|_| one.times.of(VcpuState::GuestIdle));
         ThreadUse {
             recording,
             thread,
@@ -299,12 +304,12 @@ fn host_threads(
                 .fold(0, u64::saturating_add),
         }
     };
-    sums.into_iter().map(use_of).collect()
+    by_thread.into_iter().map(use_of).collect()
 }
 
-fn host_cpus(gather: &Gather, recording: usize, roles: &Roles<'_>) -> Vec<HostCpuUse> {
+fn host_cpus(sums: &CpuUseSink, recording: usize, roles: &Roles<'_>) -> Vec<HostCpuUse> {
     let mut cpus: BTreeMap<u16, HostCpuUse> = BTreeMap::new();
-    for ((at, thread), ns) in &gather.cpus {
+    for ((at, thread), ns) in &sums.cpus {
         if usize::from(at.recording) != recording {
             continue;
         }
@@ -318,19 +323,21 @@ fn host_cpus(gather: &Gather, recording: usize, roles: &Roles<'_>) -> Vec<HostCp
     cpus.into_values().collect()
 }
 
-fn vms(told: &States, vcpus: &[VcpuUse], threads: &[ThreadUse]) -> Vec<VmUse> {
+fn vms(states: &States, vcpus: &[VcpuUse], threads: &[ThreadUse]) -> Vec<VmUse> {
     let mut all = Vec::new();
-    for (recording, vms) in told.vms.iter().enumerate() {
+    for (recording, vms) in states.vms.iter().enumerate() {
         let switches = threads.iter().any(|one| one.recording == recording);
         for (at, vm) in vms.iter().enumerate() {
             let mut sum = VmUse { recording, name: vm.name.clone(), ..VmUse::default() };
             for vcpu in vcpus.iter().filter(|one| (one.recording, one.vm) == (recording, at)) {
                 sum.vcpus += 1;
-                sum.told.modes |= vcpu.told.modes;
-                sum.told.irqs |= vcpu.told.irqs;
+                sum.guest_events.modes |= vcpu.guest_events.modes;
+                sum.guest_events.irqs |= vcpu.guest_events.irqs;
                 sum.times.merge(&vcpu.times);
-                sum.told_ns =
-                    [sum.told_ns, vcpu.told_ns].into_iter().flatten().reduce(u64::saturating_add);
+                sum.guest_known_ns = [sum.guest_known_ns, vcpu.guest_known_ns]
+                    .into_iter()
+                    .flatten()
+                    .reduce(u64::saturating_add);
             }
             let mut by_part: BTreeMap<Part, u64> = BTreeMap::new();
             for one in threads.iter().filter(|one| (one.recording, one.vm) == (recording, Some(at)))
@@ -344,19 +351,19 @@ fn vms(told: &States, vcpus: &[VcpuUse], threads: &[ThreadUse]) -> Vec<VmUse> {
     all
 }
 
-fn tasks(told: &States, gather: &Gather) -> Vec<TaskUse> {
+fn tasks(states: &States, sums: &CpuUseSink) -> Vec<TaskUse> {
     let use_of = |((recording, task), times): (&(u16, u32), &StateTimes)| {
         let recording = usize::from(*recording);
-        let names = told.pass.names.get(recording);
+        let names = states.pass.names.get(recording);
         TaskUse {
             recording,
             task: *task,
             name: names.and_then(|names| names.of(*task)).map(str::to_owned),
             times: times.clone(),
-            told: told.told.get(recording).copied().flatten().unwrap_or_default(),
+            guest_events: states.guest_events.get(recording).copied().flatten().unwrap_or_default(),
         }
     };
-    let mut tasks: Vec<TaskUse> = gather.tasks.iter().map(use_of).collect();
+    let mut tasks: Vec<TaskUse> = sums.tasks.iter().map(use_of).collect();
     tasks.sort_by_key(|one| (std::cmp::Reverse(one.times.guest()), one.recording, one.task));
     tasks
 }

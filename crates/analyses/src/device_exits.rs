@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use sources::Recording;
-use timeline::{Detail, ExitSink, ExitSpan, each_exit, is_told};
+use timeline::{Detail, ExitSink, ExitSpan, each_exit, has_detail};
 
 /// A device of a guest, as its exits tell of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub fn device_exits(
     devices: &[DeviceAddresses],
     tick: &(dyn Fn(u64) + Sync),
 ) -> Vec<DeviceExits> {
-    let pass = each_exit(host, true, Count { devices, by_vcpu: Vec::new() }, tick);
+    let pass = each_exit(host, true, DeviceExitCounter { devices, by_vcpu: Vec::new() }, tick);
     let counts = pass.sink.by_vcpu;
     let of_device = |(at, device): (usize, &DeviceAddresses)| {
         let mut sum = DeviceExits::default();
@@ -55,16 +55,17 @@ pub fn device_exits(
                 is_seen |= counted.all > 0;
             }
         }
-        let tells = |ranges: &[_], detail| ranges.is_empty() || is_told(host, detail);
-        let is_told = tells(&device.memory, Detail::Gpa) && tells(&device.ports, Detail::Port);
-        DeviceExits { is_known: is_seen && is_told, ..sum }
+        let is_known = |ranges: &[_], detail| ranges.is_empty() || has_detail(host, detail);
+        let has_detail =
+            is_known(&device.memory, Detail::Gpa) && is_known(&device.ports, Detail::Port);
+        DeviceExits { is_known: is_seen && has_detail, ..sum }
     };
     devices.iter().enumerate().map(of_device).collect()
 }
 
 /// Counts as exits come; whose a vCPU is, is known at the end.
 #[derive(Debug)]
-struct Count<'d> {
+struct DeviceExitCounter<'d> {
     devices: &'d [DeviceAddresses],
     by_vcpu: Vec<OfVcpu>,
 }
@@ -73,19 +74,19 @@ struct Count<'d> {
 struct OfVcpu {
     all: u64,
     /// One a device.
-    own: Vec<Own>,
+    own: Vec<Accesses>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Own {
+struct Accesses {
     memory: u64,
     ports: u64,
 }
 
-impl ExitSink for Count<'_> {
+impl ExitSink for DeviceExitCounter<'_> {
     fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
         if self.by_vcpu.len() <= vcpu {
-            let none = OfVcpu { all: 0, own: vec![Own::default(); self.devices.len()] };
+            let none = OfVcpu { all: 0, own: vec![Accesses::default(); self.devices.len()] };
             self.by_vcpu.resize(vcpu + 1, none);
         }
         let Some(of_vcpu) = self.by_vcpu.get_mut(vcpu) else { return };

@@ -16,7 +16,7 @@ mod question;
 mod series;
 
 pub use compare::{Diff, DiffRow, Options, Values, diff};
-pub use condition::{Condition, ConditionError, Found, Judged, judge};
+pub use condition::{Condition, ConditionError, Judged, MatchingRow, judge};
 pub use grid::MOST_SLICES;
 pub use question::{
     Estimator, KeyValue, Measure, MeasuredGroup, Metric, Question, Run, RunVm, Unit,

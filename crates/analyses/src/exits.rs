@@ -17,23 +17,23 @@ struct Key {
     level: u8,
     isa: u8,
     code: u64,
-    finer: Finer,
+    detail: ExitDetail,
 }
 
 /// What few requests need besides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Finer {
+struct ExitDetail {
     detail: Option<(Detail, u64)>,
     guest_pc: u64,
 }
 
 impl Key {
-    /// Where [`Gather::recent`] has the key, if at all.
+    /// Where [`ExitCounts::recent`] has the key, if at all.
     #[inline]
     fn slot(&self) -> u8 {
         let place = u64::from(self.vcpu) << 16 | u64::from(self.level) << 8 | u64::from(self.isa);
-        let detail = self.finer.detail.map_or(0, |(_, value)| value);
-        let mixed = self.code ^ place ^ detail ^ self.finer.guest_pc;
+        let detail = self.detail.detail.map_or(0, |(_, value)| value);
+        let mixed = self.code ^ place ^ detail ^ self.detail.guest_pc;
         // The multiplication carries every bit into the uppermost.
         (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
     }
@@ -41,7 +41,7 @@ impl Key {
 
 /// Gathers tallies by [`Key`].
 #[derive(Debug)]
-struct Gather {
+struct ExitCounts {
     by_detail: bool,
     by_pc: bool,
     tallies: Vec<(Key, Tally)>,
@@ -53,14 +53,15 @@ struct Gather {
     last_ns: u64,
 }
 
-impl ExitSink for Gather {
+impl ExitSink for ExitCounts {
     #[inline]
     fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
         self.first_ns = self.first_ns.min(span.start_ns);
         self.last_ns = self.last_ns.max(span.end_ns);
-        let finer = if self.by_detail || self.by_pc { self.finer(span) } else { Finer::default() };
+        let detail =
+            if self.by_detail || self.by_pc { self.detail(span) } else { ExitDetail::default() };
         let key =
-            Key { vcpu: vcpu as u32, level: span.level, isa: span.isa, code: span.code, finer };
+            Key { vcpu: vcpu as u32, level: span.level, isa: span.isa, code: span.code, detail };
         let recent = self.recent[usize::from(key.slot())] as usize;
         match self.tallies.get_mut(recent) {
             Some((known, tally)) if *known == key => tally.add(span),
@@ -69,7 +70,7 @@ impl ExitSink for Gather {
     }
 }
 
-impl Gather {
+impl ExitCounts {
     fn new(by: &[By]) -> Self {
         Self {
             by_detail: by.iter().any(|by| by.detail().is_some()),
@@ -82,8 +83,8 @@ impl Gather {
         }
     }
 
-    fn finer(&self, span: &ExitSpan) -> Finer {
-        Finer {
+    fn detail(&self, span: &ExitSpan) -> ExitDetail {
+        ExitDetail {
             detail: span.detail.filter(|_| self.by_detail),
             guest_pc: if self.by_pc { span.guest_pc } else { 0 },
         }
@@ -171,9 +172,9 @@ pub struct ExitRow {
 /// Accounts for every exit of `recording`; `tick` hears of the bytes done.
 #[must_use]
 pub fn exits(recording: &Recording, by: &[By], tick: &(dyn Fn(u64) + Sync)) -> Exits {
-    let gather = Gather::new(by);
-    let details = gather.by_detail || gather.by_pc;
-    let pass = each_exit(recording, details, gather, tick);
+    let counts = ExitCounts::new(by);
+    let details = counts.by_detail || counts.by_pc;
+    let pass = each_exit(recording, details, counts, tick);
     let vms = group_vms(recording, &pass.vcpus);
     let rows = rows(recording, by, &vms, &pass.vcpus, &pass.sink.tallies);
     Exits {
@@ -247,12 +248,12 @@ fn label(
             group.code = Some(Code::new(isa, key.code));
         }
         By::Symbol => {
-            let pc = key.finer.guest_pc;
+            let pc = key.detail.guest_pc;
             group.symbol = Some(recording.guest_symbol(pc).unwrap_or_else(|| format!("{pc:#x}")));
         }
         By::Msr | By::Port | By::Gpa | By::Hypercall | By::CpuidLeaf => {
-            if key.finer.detail.is_some_and(|(detail, _)| Some(detail) == by.detail()) {
-                group.detail = key.finer.detail;
+            if key.detail.detail.is_some_and(|(detail, _)| Some(detail) == by.detail()) {
+                group.detail = key.detail.detail;
             }
         }
     }

@@ -8,7 +8,7 @@
 //! collector wrote beside it: all words, and what the hypercall has cost. Both go the same way. What
 //! guests stored in shared memory instead has its own times, and is merged in at the end.
 
-mod beside;
+mod hypercalls;
 mod stored;
 mod window;
 
@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use sources::{Collected, Recording};
 use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, each_trace_event};
 
-use self::beside::Beside;
+use self::hypercalls::Hypercalls;
 use self::stored::Ordered;
 pub use self::stored::StoredFrames;
 use self::window::Window;
@@ -26,14 +26,14 @@ use crate::distribution::Distribution;
 
 /// Something that a guest told.
 #[derive(Clone, Debug)]
-pub enum Told {
+pub enum GuestEvent {
     /// An event of its kernel.
     Event(Event),
     /// A text that one of its programs put, with the guest's CPU if that is known.
     Mark(Mark, Option<u16>),
 }
 
-impl Told {
+impl GuestEvent {
     /// When, on the host's clock.
     #[must_use]
     pub fn stamp_ns(&self) -> u64 {
@@ -63,9 +63,9 @@ pub struct Carrier {
 }
 
 /// Takes what guests told, mostly in the order of time: see [`HypertraceSummary::late`].
-pub trait ToldSink: Send {
+pub trait GuestEventSink: Send {
     /// Something from a vCPU.
-    fn told(&mut self, from: VcpuThread, told: &Told, by: &Carrier);
+    fn event(&mut self, from: VcpuThread, event: &GuestEvent, by: &Carrier);
 }
 
 /// How frames came here.
@@ -79,7 +79,7 @@ pub enum Route {
 
 /// What else than recordings there is to read.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct BesideRecordings<'f> {
+pub struct HypertraceFiles<'f> {
     /// By recording, what a collector wrote of its hypercalls.
     pub collected: &'f [Option<Collected>],
     /// Files of frames that came from shared memory.
@@ -128,10 +128,10 @@ impl HypertraceSummary {
     }
 }
 
-impl BesideRecordings<'_> {
+impl HypertraceFiles<'_> {
     /// Whether these recordings, or what is beside them, hold anything by which guests tell.
     #[must_use]
-    pub fn may_tell(&self, recordings: &[Recording]) -> bool {
+    pub fn may_have_events(&self, recordings: &[Recording]) -> bool {
         let has = |one: &Recording| one.formats().iter().any(|(_, format)| is_hypercall(format));
         !self.stored.is_empty()
             || self.collected.iter().any(Option::is_some)
@@ -149,14 +149,14 @@ const FRAME: u16 = 0;
 /// Gives `sink` what guests told by hypercalls of this number (marks: of the next one), and what they
 /// stored; `tick` hears of the bytes done. Hypercalls of a recording that a collector wrote beside are
 /// taken from there, and none from its events.
-pub fn hypertrace<S: ToldSink>(
+pub fn hypertrace<S: GuestEventSink>(
     recordings: &[Recording],
-    beside: BesideRecordings<'_>,
+    files: HypertraceFiles<'_>,
     number: u64,
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> HypertraceSummary {
-    let is_beside = |at: usize| beside.collected.get(at).is_some_and(Option::is_some);
+    let is_beside = |at: usize| files.collected.get(at).is_some_and(Option::is_some);
     let wanted = |at: usize, format: &EventFormat| {
         let fields = &["nr", "a0", "a1", "a2", "a3"];
         let is_wanted = is_hypercall(format) && !is_beside(at);
@@ -164,14 +164,14 @@ pub fn hypertrace<S: ToldSink>(
     };
     let mut reader = Reader {
         number,
-        beside: Beside::new(recordings, beside.collected),
+        files: Hypercalls::new(recordings, files.collected),
         streams: FxHashMap::default(),
         marks: Marks::default(),
         window: Window::default(),
         new: Vec::new(),
         overheads_ns: Distribution::default(),
         untimed: 0,
-        sink: Merged { stored: Ordered::new(beside.stored, recordings), sink },
+        sink: Merged { stored: Ordered::new(files.stored, recordings), sink },
     };
     let mut losses = Vec::new();
     // Pages with events that nobody wants are not read.
@@ -179,7 +179,7 @@ pub fn hypertrace<S: ToldSink>(
         losses = each_trace_event(recordings, &wanted, &mut reader, tick).losses;
     }
     reader.until(u64::MAX);
-    reader.window.rest(&mut |from, told, by| reader.sink.told(from, told, by));
+    reader.window.rest(&mut |from, event, by| reader.sink.event(from, event, by));
     let Reader { streams, marks, window, overheads_ns, untimed, sink, .. } = reader;
     let Merged { mut stored, sink } = sink;
     stored.up_to(None, sink);
@@ -202,10 +202,10 @@ struct Merged<'s, S> {
     sink: &'s mut S,
 }
 
-impl<S: ToldSink> ToldSink for Merged<'_, S> {
-    fn told(&mut self, from: VcpuThread, told: &Told, by: &Carrier) {
-        self.stored.up_to(Some(told.stamp_ns()), self.sink);
-        self.sink.told(from, told, by);
+impl<S: GuestEventSink> GuestEventSink for Merged<'_, S> {
+    fn event(&mut self, from: VcpuThread, event: &GuestEvent, by: &Carrier) {
+        self.stored.up_to(Some(event.stamp_ns()), self.sink);
+        self.sink.event(from, event, by);
     }
 }
 
@@ -229,7 +229,7 @@ struct Hypercall<'w> {
 
 struct Reader<'s, S> {
     number: u64,
-    beside: Beside<'s>,
+    files: Hypercalls<'s>,
     streams: FxHashMap<VcpuThread, Stream>,
     marks: Marks,
     window: Window,
@@ -240,7 +240,7 @@ struct Reader<'s, S> {
     sink: Merged<'s, S>,
 }
 
-impl<S: ToldSink> Reader<'_, S> {
+impl<S: GuestEventSink> Reader<'_, S> {
     fn hypercall(&mut self, hypercall: &Hypercall<'_>) {
         if hypercall.number == self.number {
             self.frame(hypercall);
@@ -256,7 +256,7 @@ impl<S: ToldSink> Reader<'_, S> {
         stream.events += self.new.len() as u64;
         frame.by.overhead_ns.into_iter().for_each(|took_ns| self.overheads_ns.add(took_ns));
         for event in self.new.drain(..) {
-            self.window.add(frame.from, Told::Event(event), frame.by);
+            self.window.add(frame.from, GuestEvent::Event(event), frame.by);
         }
         self.release(frame.stamp_ns);
     }
@@ -267,18 +267,18 @@ impl<S: ToldSink> Reader<'_, S> {
         // A program may be moved to another vCPU between two pieces, not to another host.
         if let Some(mark) = self.marks.piece(from.recording.into(), *words, piece.stamp_ns) {
             let cpu = self.streams.get(&from).and_then(|stream| stream.decoder.cpu());
-            self.window.add(from, Told::Mark(mark, cpu), piece.by);
+            self.window.add(from, GuestEvent::Mark(mark, cpu), piece.by);
         }
         self.release(piece.stamp_ns);
     }
 
     fn release(&mut self, now_ns: u64) {
-        self.window.release(now_ns, &mut |from, told, by| self.sink.told(from, told, by));
+        self.window.release(now_ns, &mut |from, event, by| self.sink.event(from, event, by));
     }
 
     /// Takes what collectors have up to a time.
     fn until(&mut self, now_ns: u64) {
-        while let Some((from, stamp_ns, collected)) = self.beside.next_until(now_ns) {
+        while let Some((from, stamp_ns, collected)) = self.files.next_until(now_ns) {
             let Some(stamp_ns) = stamp_ns else {
                 self.untimed += 1;
                 continue;
@@ -298,7 +298,7 @@ impl<S: ToldSink> Reader<'_, S> {
     }
 }
 
-impl<S: ToldSink> TraceEventSink for Reader<'_, S> {
+impl<S: GuestEventSink> TraceEventSink for Reader<'_, S> {
     fn event(&mut self, event: &TraceEvent) {
         self.until(event.stamp_ns);
         let all = [0, 1, 2, 3, 4].map(|at| event.value(at));
@@ -309,7 +309,7 @@ impl<S: ToldSink> TraceEventSink for Reader<'_, S> {
     }
 
     fn gap(&mut self, gap: &Gap) {
-        if self.beside.has(gap.recording) {
+        if self.files.has(gap.recording) {
             return;
         }
         // A frame's number tells of missing frames only up to 255. Which threads ran there is not

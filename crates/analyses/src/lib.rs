@@ -31,11 +31,12 @@ mod vms;
 pub use align::{AlignRow, GuestAlignment, Method, MethodResult, align};
 pub use boot::{
     Boot, BootMarks, BootedMachine, EventCost, HostCost, InPhase, Initcall, Phase, PhaseKind,
-    ReasonCost, TracingCost, Weight, boot, tells_of_boot,
+    ReasonCost, TracingCost, Weight, boot, has_boot_events,
 };
 pub use calls::{
-    CallNode, CallQuestion, CallSink, CallTracer, CallTree, Called, Function, PerCall, Place,
-    RecordedCalls, Saving, ThreadCalls, ToldCalls, TracerCost, calls, told_calls, tracer_recorded,
+    CallNode, CallNodeKind, CallQuestion, CallSink, CallTracer, CallTree, Called, Function,
+    GuestCalls, PerCall, RecordedCalls, Saving, ThreadCalls, TracerCost, calls, guest_calls,
+    tracer_recorded,
 };
 pub use contents::{Contents, CpuContents, contents, contents_and_vms};
 pub use cpu::{CpuUse, HostCpuUse, StateTimes, TaskUse, ThreadUse, VcpuUse, VmUse, cpu};
@@ -44,8 +45,8 @@ pub use distribution::{Distribution, EXACT_VALUES};
 pub use exits::{ExitRow, Exits, Recorded, exits};
 pub use group::{By, Group};
 pub use hypertrace::{
-    BesideRecordings, Carrier, HypertraceSummary, Route, StoredFrames, StreamSummary, Told,
-    ToldSink, VcpuThread, hypertrace,
+    Carrier, GuestEvent, GuestEventSink, HypertraceFiles, HypertraceSummary, Route, StoredFrames,
+    StreamSummary, VcpuThread, hypertrace,
 };
 pub use known_parts::KnownParts;
 pub use lanes::{Item, Lane, LaneKind, LaneMachine, LaneSet, Merged, Span, State, lanes};
@@ -58,8 +59,8 @@ pub use nested_touches::VmcbWrites;
 pub use path::{Actor, ExampleStep, Hop, NoSuchEvent, Path, PathEnds, Paths, paths};
 pub use reasons::{Code, Isa, ReasonNames, is_waiting};
 pub use states::{
-    ExitOf, GuestCpu, GuestTold, OccupantSpan, Part, Placed, Role, Roles, StateSink, StateSpan,
-    States, VcpuRef, VcpuState, states,
+    ExitOf, GuestCpu, GuestEventKinds, GuestFit, OccupantSpan, Part, Role, Roles, StateSink,
+    StateSpan, States, VcpuRef, VcpuState, states,
 };
 pub use tally::Tally;
 pub use vms::find_vms;

@@ -52,11 +52,11 @@ struct OneVcpu {
 }
 
 #[derive(Debug, Default)]
-struct Gather {
+struct NestedExits {
     vcpus: FxHashMap<usize, OneVcpu>,
 }
 
-impl ExitSink for Gather {
+impl ExitSink for NestedExits {
     fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
         self.vcpus.entry(vcpu).or_default().exit(span);
     }
@@ -221,7 +221,7 @@ impl NestedRow {
 /// Follows every level-2 exit of `recording` until level 2 runs again.
 #[must_use]
 pub fn nested(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Nested {
-    let mut pass = each_exit(recording, true, Gather::default(), tick);
+    let mut pass = each_exit(recording, true, NestedExits::default(), tick);
     let vms = group_vms(recording, &pass.vcpus);
     pass.sink.vcpus.values_mut().for_each(OneVcpu::finish);
     let mut names = ReasonNames::new(recording);
@@ -247,7 +247,7 @@ pub fn nested(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Nested {
 }
 
 /// Adds up the vCPUs of a VM.
-fn of_vm(vm: &Vm, gathered: &Gather) -> (BTreeMap<RawReason, Level2>, u64) {
+fn of_vm(vm: &Vm, gathered: &NestedExits) -> (BTreeMap<RawReason, Level2>, u64) {
     let mut sums: BTreeMap<RawReason, Level2> = BTreeMap::new();
     let mut level1 = 0;
     for vcpu in vm.vcpus.iter().filter_map(|vcpu| gathered.vcpus.get(&vcpu.index)) {

@@ -38,40 +38,40 @@ pub(crate) struct Follower {
 
 impl Follower {
     /// Takes the vCPU's next exit, and tells what it is.
-    pub(crate) fn exit(&mut self, span: &ExitSpan, mut tell: impl FnMut(Step)) {
+    pub(crate) fn exit(&mut self, span: &ExitSpan, mut emit: impl FnMut(Step)) {
         if span.level == 2 {
-            self.abandon(&mut tell);
+            self.abandon(&mut emit);
             let reflected = span.handler == Handler::L1;
-            tell(Step::Level2 { reflected });
+            emit(Step::Level2 { reflected });
             let reason = (span.isa, span.code);
             self.pending =
                 reflected.then_some(Pending { reason, start_ns: span.start_ns, level1_ns: 0 });
         } else {
-            self.level1_exit(span, &mut tell);
+            self.level1_exit(span, &mut emit);
         }
         if span.outcome == Outcome::LostIn {
             // The way back into level 2 may lie in the gap.
-            self.abandon(tell);
+            self.abandon(emit);
         }
     }
 
-    fn level1_exit(&mut self, span: &ExitSpan, tell: &mut impl FnMut(Step)) {
-        let Some(pending) = &mut self.pending else { return tell(Step::Level1) };
+    fn level1_exit(&mut self, span: &ExitSpan, emit: &mut impl FnMut(Step)) {
+        let Some(pending) = &mut self.pending else { return emit(Step::Level1) };
         pending.level1_ns = pending.level1_ns.saturating_add(span.guest_ns);
         let Pending { reason: of, start_ns: since_ns, level1_ns } = *pending;
-        tell(Step::Ancillary { of, since_ns });
+        emit(Step::Ancillary { of, since_ns });
         if span.entered_l2 {
             if span.outcome == Outcome::Paired {
-                tell(Step::Back { of, since_ns, level1_ns });
+                emit(Step::Back { of, since_ns, level1_ns });
             }
             self.pending = None;
         }
     }
 
     /// Level 2 is not seen to run again after the pending exit.
-    pub(crate) fn abandon(&mut self, mut tell: impl FnMut(Step)) {
+    pub(crate) fn abandon(&mut self, mut emit: impl FnMut(Step)) {
         if let Some(pending) = self.pending.take() {
-            tell(Step::Unfinished { of: pending.reason });
+            emit(Step::Unfinished { of: pending.reason });
         }
     }
 }

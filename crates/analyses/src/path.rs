@@ -8,13 +8,13 @@
 mod chain;
 mod events;
 mod follow;
-mod gather;
 mod guest;
 mod io;
 mod labels;
 mod machines;
 mod requests;
 mod sched;
+mod table;
 mod vcpus;
 mod work;
 
@@ -26,11 +26,11 @@ use crate::{Distribution, GuestAlignment};
 
 use self::events::Events;
 use self::follow::Follower;
-use self::gather::{Gather, gathered};
 use self::machines::Machines;
+use self::table::PathTable;
 
 pub(crate) use self::labels::Label;
-pub(crate) use self::requests::{Followed, Request, RequestSink};
+pub(crate) use self::requests::{Request, RequestPass, RequestSink};
 
 /// Who does a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -154,8 +154,8 @@ pub fn paths(
 ) -> Result<Paths, NoSuchEvent> {
     let events = Events::new(recordings, guests, ends)?;
     let machines = Machines::new(recordings, guests);
-    let found = follow(recordings, &events, &machines, Gather::default(), tick);
-    Ok(gathered(found, &machines))
+    let found = follow(recordings, &events, &machines, PathTable::default(), tick);
+    Ok(table::paths(found, &machines))
 }
 
 /// Gives `sink` every request of a host's recording, between the ends that it has by itself; and
@@ -164,7 +164,7 @@ pub(crate) fn each_request<S: RequestSink>(
     host: &Recording,
     sink: S,
     tick: &(dyn Fn(u64) + Sync),
-) -> (Followed<S>, Vec<Vm>) {
+) -> (RequestPass<S>, Vec<Vm>) {
     let recordings = std::slice::from_ref(host);
     let events = Events::of_hosts(recordings);
     let machines = Machines::new(recordings, &[]);
@@ -178,7 +178,7 @@ fn follow<S: RequestSink>(
     machines: &Machines<'_>,
     sink: S,
     tick: &(dyn Fn(u64) + Sync),
-) -> Followed<S> {
+) -> RequestPass<S> {
     let mut follower = Follower::new(events, machines, sink);
     let wanted = |at: usize, format: &eventfmt::EventFormat| events.wanted(at, format.id());
     let pass = each_trace_event(recordings, &wanted, &mut follower, tick);

@@ -25,10 +25,10 @@ use timeline::{VcpuInfo, Vm, group_vms};
 use crate::{GuestAlignment, Recorded};
 use pass::Pass;
 
-pub use guest::GuestTold;
+pub use guest::GuestEventKinds;
 pub use roles::{Part, Role, Roles};
 pub use span::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
-pub use weave::Placed;
+pub use weave::GuestFit;
 
 /// What a pass over states leaves besides what its sink gathered.
 #[derive(Debug)]
@@ -40,9 +40,9 @@ pub struct States {
     /// By recording: which states of vCPUs it has events for.
     pub recorded: Vec<Recorded>,
     /// By recording made in a guest: what it tells.
-    pub told: Vec<Option<GuestTold>>,
+    pub guest_events: Vec<Option<GuestEventKinds>>,
     /// By guest's recording that was laid over its host's, how well it fits.
-    pub placed: Vec<(usize, Placed)>,
+    pub placed: Vec<(usize, GuestFit)>,
     /// By recording: threads made while it was recorded, each with the thread that made it.
     makers: Vec<FxHashMap<u32, u32>>,
     /// What else the pass tells: losses, names of threads, times.
@@ -58,10 +58,10 @@ pub fn states<S: StateSink>(
     tick: &(dyn Fn(u64) + Sync),
 ) -> States {
     let mut pass = Pass::new(recordings, guests, sink);
-    let told = pass.guests();
+    let is_guest = pass.guests();
     let wanted = |at: usize, format: &eventfmt::EventFormat| {
         let recording = recordings.get(at)?;
-        wanted::wanted(recording, format, told.get(at) == Some(&true))
+        wanted::wanted(recording, format, is_guest.get(at) == Some(&true))
     };
     let events = each_trace_event(recordings, &wanted, &mut pass, tick);
     let left = pass.finish(&events.spans_ns);
@@ -71,7 +71,7 @@ pub fn states<S: StateSink>(
         vcpus: left.vcpus,
         vms,
         recorded: left.seen.iter().map(|&seen| Recorded::new(seen)).collect(),
-        told: left.told,
+        guest_events: left.guest_events,
         placed: left.placed,
         makers: left.makers,
         pass: events,

@@ -11,7 +11,7 @@ mod render;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use exitcost::{Kind, Way};
+use exitcost::{ExitSource, Kind};
 
 use crate::error::{BenchError, Result};
 use crate::surroundings::Surroundings;
@@ -38,9 +38,9 @@ pub struct ExitsPlan {
 }
 
 impl ExitsPlan {
-    fn of(&self, way: Way) -> exitcost::Plan {
+    fn of(&self, way: ExitSource) -> exitcost::MeasureOptions {
         let run_ms = u64::try_from(self.run.as_millis()).unwrap_or(u64::MAX);
-        exitcost::Plan { way, kinds: self.kinds.clone(), runs: self.runs, run_ms }
+        exitcost::MeasureOptions { way, kinds: self.kinds.clone(), runs: self.runs, run_ms }
     }
 }
 
@@ -48,7 +48,7 @@ impl ExitsPlan {
 ///
 /// # Errors
 /// When nothing can be measured here.
-pub fn run_here(plan: &ExitsPlan, way: Way, stop: &AtomicBool) -> Result<Outcome> {
+pub fn run_here(plan: &ExitsPlan, way: ExitSource, stop: &AtomicBool) -> Result<Outcome> {
     let surroundings = Surroundings::begin();
     if let Some(ablation) = &plan.ablation {
         let asked = ablation.plan(&plan.kinds, plan.runs);
@@ -58,8 +58,8 @@ pub fn run_here(plan: &ExitsPlan, way: Way, stop: &AtomicBool) -> Result<Outcome
     }
     let sheet = exitcost::measure(&plan.of(way)).map_err(BenchError::Exits)?;
     let name = match way {
-        Way::Vm => "vm",
-        Way::Guest => "guest",
+        ExitSource::Vm => "vm",
+        ExitSource::Guest => "guest",
     };
     let places = vec![MeasuredSystem::new(name.into(), None, sheet)];
     Ok(Outcome::new(Conditions::new(plan, 0, surroundings), places, Vec::new()))

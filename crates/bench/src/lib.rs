@@ -19,7 +19,7 @@ mod surroundings;
 pub mod tracers;
 
 pub use error::{BenchError, Result};
-pub use exitcost::{Kind as ExitKind, Toggle, Way};
+pub use exitcost::{ExitSource, Kind as ExitKind, Toggle};
 pub use shape::up_options;
 pub use stats::Estimate;
 pub use surroundings::Surroundings;

@@ -1,6 +1,6 @@
 //! How guests boot and go down, with what only sessions tell of it.
 
-use analyses::{BootMarks, GuestAlignment, boot, tells_of_boot};
+use analyses::{BootMarks, GuestAlignment, boot, has_boot_events};
 use report::{BootReport, align_summary};
 use sources::{Collected, OpenError, Recording};
 
@@ -40,7 +40,7 @@ pub(crate) fn of(
     guests: &[GuestAlignment],
     tick: &(dyn Fn(u64) + Sync),
 ) -> Result<Option<BootReport>, OpenError> {
-    if !recordings.iter().any(tells_of_boot) {
+    if !recordings.iter().any(has_boot_events) {
         return Ok(None);
     }
     let mut report = found(recordings, guests, &BootMarks::default(), tick)?;

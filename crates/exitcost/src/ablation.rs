@@ -10,7 +10,7 @@ use crate::toggle::Toggle;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AblationPlan {
+pub struct AblationOptions {
     /// Which kinds.
     pub kinds: Vec<Kind>,
     /// Rounds: runs of each kind in each step.
@@ -35,7 +35,7 @@ pub struct AblationSheet {
 /// A step, measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepSheet {
-    /// For each kind of the plan, its cycles in each round.
+    /// For each kind of the options, its cycles in each round.
     pub cycles: Vec<Vec<f64>>,
     /// Why it was not measured.
     pub not_measured: Option<String>,
@@ -45,12 +45,12 @@ pub struct StepSheet {
 ///
 /// # Errors
 /// When there is no KVM here, a machine stops, or this was told to stop.
-pub fn ablate(plan: &AblationPlan, stop: &AtomicBool) -> Result<AblationSheet, String> {
+pub fn ablate(options: &AblationOptions, stop: &AtomicBool) -> Result<AblationSheet, String> {
     #[cfg(target_arch = "x86_64")]
-    return crate::steps::ablate(plan, stop);
+    return crate::steps::ablate(options, stop);
     #[cfg(not(target_arch = "x86_64"))]
     {
-        let _ = (plan, stop);
-        Err(crate::ways::REFUSED.into())
+        let _ = (options, stop);
+        Err(crate::measure::REFUSED.into())
     }
 }

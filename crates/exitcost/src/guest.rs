@@ -11,9 +11,9 @@ use sys::guest_instructions::{self as instructions, PortReader};
 
 use crate::host;
 use crate::kind::{IO_APIC, Kind, LEAF, MAGIC, MSR_APIC_BASE, PORT_PIC};
+use crate::measure::MeasureOptions;
 use crate::runs::{EMPTY, WARM_UP, float, net, operations, per};
-use crate::sheet::{Row, Sheet, System, Way};
-use crate::ways::Plan;
+use crate::sheet::{ExitSource, Row, Sheet, System};
 
 /// A page between RAM and devices, on the boards of QEMU.
 const UNBACKED: u64 = 0xd000_0000;
@@ -32,18 +32,18 @@ struct Series {
 }
 
 /// Measures.
-pub(crate) fn measure(plan: &Plan) -> Sheet {
+pub(crate) fn measure(options: &MeasureOptions) -> Sheet {
     let system = host::system();
     let mut rows = Vec::new();
     let mut all = Vec::new();
-    for kind in Kind::ALL.into_iter().filter(|kind| plan.kinds.contains(kind)) {
-        match begin(kind, plan, &system) {
+    for kind in Kind::ALL.into_iter().filter(|kind| options.kinds.contains(kind)) {
+        match begin(kind, options, &system) {
             Ok(series) => all.push(series),
             Err(why) => rows.push(Row::without(kind, what(kind), why)),
         }
     }
     let mut empty_cycles = Vec::new();
-    for _ in 0..plan.runs {
+    for _ in 0..options.runs {
         let empty = per(float(instructions::empty_loop(EMPTY)), EMPTY);
         empty_cycles.push(empty);
         for series in all.iter_mut().filter(|series| series.row.not_measured.is_none()) {
@@ -52,11 +52,11 @@ pub(crate) fn measure(plan: &Plan) -> Sheet {
     }
     rows.extend(all.into_iter().map(|series| series.row));
     rows.sort_by_key(|row| row.kind);
-    Sheet { way: Way::Guest, system, empty_cycles, rows }
+    Sheet { way: ExitSource::Guest, system, empty_cycles, rows }
 }
 
 /// Prepares a kind and warms it up; why not, where it can't be made here.
-fn begin(kind: Kind, plan: &Plan, system: &System) -> Result<Series, String> {
+fn begin(kind: Kind, options: &MeasureOptions, system: &System) -> Result<Series, String> {
     match system.hypervisor.as_deref() {
         None => return Err("this is no guest: nothing makes it exit".into()),
         Some(EMULATOR) => {
@@ -71,7 +71,7 @@ fn begin(kind: Kind, plan: &Plan, system: &System) -> Result<Series, String> {
     let begun = Instant::now();
     make(WARM_UP).map_err(|error| error.to_string())?;
     let row = Row {
-        operations: operations(plan.run(), begun.elapsed()),
+        operations: operations(options.run(), begun.elapsed()),
         made: WARM_UP,
         not_measured: None,
         ..Row::without(kind, what(kind), String::new())

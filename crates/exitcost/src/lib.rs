@@ -12,10 +12,10 @@
 
 mod ablation;
 mod kind;
+mod measure;
 mod sheet;
 mod toggle;
 mod undo;
-mod ways;
 
 #[cfg(target_arch = "x86_64")]
 mod counters;
@@ -38,8 +38,8 @@ mod vm;
 #[cfg(target_arch = "x86_64")]
 mod waker;
 
-pub use ablation::{AblationPlan, AblationSheet, StepSheet, ablate};
+pub use ablation::{AblationOptions, AblationSheet, StepSheet, ablate};
 pub use kind::Kind;
-pub use sheet::{HandledBy, Row, Sheet, System, Way};
+pub use measure::{MeasureOptions, measure};
+pub use sheet::{ExitSource, HandledBy, Row, Sheet, System};
 pub use toggle::Toggle;
-pub use ways::{Plan, measure};

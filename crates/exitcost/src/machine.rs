@@ -65,7 +65,7 @@ type Result<T> = std::result::Result<T, MachineError>;
 
 /// What a batch took.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Batch {
+pub(crate) struct BatchCost {
     /// Cycles of the machine's own counter: of the loop, or from signals to what came after the halt.
     pub(crate) cycles: f64,
     /// Exits, by KVM's counter.
@@ -127,7 +127,7 @@ impl Machine {
         kind: Option<Kind>,
         count: u64,
         at_most: Duration,
-    ) -> Result<Batch> {
+    ) -> Result<BatchCost> {
         if self.has_failed {
             let nap = self.nap;
             *self = Self { nap, ..Self::new(self.setup, self.facts.has_vmmcall)? };
@@ -137,7 +137,12 @@ impl Machine {
         batch
     }
 
-    fn try_batch(&mut self, kind: Option<Kind>, count: u64, at_most: Duration) -> Result<Batch> {
+    fn try_batch(
+        &mut self,
+        kind: Option<Kind>,
+        count: u64,
+        at_most: Duration,
+    ) -> Result<BatchCost> {
         let is_wake = kind == Some(Kind::HltWake);
         // Kicks of earlier batches, which nobody took.
         self.drain()?;
@@ -171,7 +176,7 @@ impl Machine {
             Some(waker) => self.wake_cycles(&waker.end()?)?,
             None => float(self.word(RESULTS + 8).wrapping_sub(self.word(RESULTS))),
         };
-        Ok(Batch { cycles, exits, user_exits })
+        Ok(BatchCost { cycles, exits, user_exits })
     }
 
     /// Has somebody serve what is sent.

@@ -7,7 +7,7 @@ use crate::kind::Kind;
 /// How exits are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+pub enum ExitSource {
     /// In a machine of its own, over `/dev/kvm`.
     Vm,
     /// By a program in the guest that this is.
@@ -43,7 +43,7 @@ pub struct System {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sheet {
     /// How.
-    pub way: Way,
+    pub way: ExitSource,
     /// Where.
     pub system: System,
     /// Cycles that a turn of the loop takes with nothing in it, in each run; taken from all others.
@@ -105,7 +105,11 @@ impl HandledBy {
 
     /// Told from exits, and from returns to user space, of each operation. Where KVM interprets guests'
     /// kernels itself, no exit does not mean that the processor did it.
-    pub(crate) fn told(exits: Option<f64>, user_exits: f64, interprets: bool) -> Option<Self> {
+    pub(crate) fn from_counts(
+        exits: Option<f64>,
+        user_exits: f64,
+        interprets: bool,
+    ) -> Option<Self> {
         match exits {
             _ if user_exits > 0.5 => Some(Self::User),
             Some(exits) if exits >= 0.5 => Some(Self::Kernel),
@@ -120,12 +124,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_handled_it_is_told_by_counts_alone() {
-        assert_eq!(HandledBy::told(Some(1.0), 1.0, false), Some(HandledBy::User));
-        assert_eq!(HandledBy::told(Some(1.01), 0.0, false), Some(HandledBy::Kernel));
-        assert_eq!(HandledBy::told(Some(0.02), 0.0, false), Some(HandledBy::Hardware));
-        assert_eq!(HandledBy::told(Some(0.02), 0.0, true), None);
-        assert_eq!(HandledBy::told(None, 1.0, false), Some(HandledBy::User));
-        assert_eq!(HandledBy::told(None, 0.0, false), None);
+    fn counts_alone_show_who_handled_it() {
+        assert_eq!(HandledBy::from_counts(Some(1.0), 1.0, false), Some(HandledBy::User));
+        assert_eq!(HandledBy::from_counts(Some(1.01), 0.0, false), Some(HandledBy::Kernel));
+        assert_eq!(HandledBy::from_counts(Some(0.02), 0.0, false), Some(HandledBy::Hardware));
+        assert_eq!(HandledBy::from_counts(Some(0.02), 0.0, true), None);
+        assert_eq!(HandledBy::from_counts(None, 1.0, false), Some(HandledBy::User));
+        assert_eq!(HandledBy::from_counts(None, 0.0, false), None);
     }
 }

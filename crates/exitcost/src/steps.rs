@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sys::guest_instructions::has_vmmcall;
 use sys::kvm::Controllers;
 
-use crate::ablation::{AblationPlan, AblationSheet, StepSheet};
+use crate::ablation::{AblationOptions, AblationSheet, StepSheet};
 use crate::host;
 use crate::kind::Kind;
 use crate::machine::{LONG, Machine, MachineError, SHORT, Setup};
@@ -22,26 +22,29 @@ use crate::vm;
 const NOTE: &str = "/run/hyperscope-bench-exits.undo";
 
 /// Measures; as [`crate::ablate`] says.
-pub(crate) fn ablate(plan: &AblationPlan, stop: &AtomicBool) -> Result<AblationSheet, String> {
+pub(crate) fn ablate(
+    options: &AblationOptions,
+    stop: &AtomicBool,
+) -> Result<AblationSheet, String> {
     let (_, long_mode) = vm::machine().map_err(|error| error.to_string())?;
-    if !long_mode && plan.kinds.iter().any(|kind| kind.needs_long_mode()) {
+    if !long_mode && options.kinds.iter().any(|kind| kind.needs_long_mode()) {
         return Err(vm::NO_CR8.into());
     }
-    let kinds = plan.kinds.len();
+    let kinds = options.kinds.len();
     let fresh = StepSheet { cycles: vec![Vec::new(); kinds], not_measured: None };
-    let mut steps = vec![fresh; plan.steps.len()];
-    for order in plan.orders.iter().take(plan.rounds as usize) {
+    let mut steps = vec![fresh; options.steps.len()];
+    for order in options.orders.iter().take(options.rounds as usize) {
         for &at in order {
             if stop.load(Ordering::Relaxed) {
                 return Err("interrupted; what was switched is as before".into());
             }
-            let (Some(toggles), Some(sheet)) = (plan.steps.get(at), steps.get_mut(at)) else {
+            let (Some(toggles), Some(sheet)) = (options.steps.get(at), steps.get_mut(at)) else {
                 continue;
             };
             if sheet.not_measured.is_some() {
                 continue;
             }
-            match step(plan, toggles, long_mode) {
+            match step(options, toggles, long_mode) {
                 Ok(cycles) => {
                     sheet.cycles.iter_mut().zip(cycles).for_each(|(all, one)| all.push(one));
                 }
@@ -54,7 +57,11 @@ pub(crate) fn ablate(plan: &AblationPlan, stop: &AtomicBool) -> Result<AblationS
 }
 
 /// A run of each kind, with things switched.
-fn step(plan: &AblationPlan, toggles: &[Toggle], long_mode: bool) -> Result<Vec<f64>, String> {
+fn step(
+    options: &AblationOptions,
+    toggles: &[Toggle],
+    long_mode: bool,
+) -> Result<Vec<f64>, String> {
     let mut undo = Undo::new(Path::new(NOTE)).map_err(|error| error.to_string())?;
     for toggle in toggles {
         toggle.apply(&mut undo).map_err(|error| error.to_string())?;
@@ -63,17 +70,17 @@ fn step(plan: &AblationPlan, toggles: &[Toggle], long_mode: bool) -> Result<Vec<
     let controllers = if has(&Toggle::NoIrqchip) { Controllers::User } else { Controllers::Kernel };
     let (has_doorbells, has_vhost) = (!has(&Toggle::NoIoeventfd), has(&Toggle::Vhost));
     let setup = Setup { long_mode, controllers, has_doorbells, has_vhost };
-    let cycles = in_machine(plan, setup).map_err(|error| error.to_string());
+    let cycles = in_machine(options, setup).map_err(|error| error.to_string());
     undo.done();
     cycles
 }
 
-fn in_machine(plan: &AblationPlan, setup: Setup) -> Result<Vec<f64>, MachineError> {
+fn in_machine(options: &AblationOptions, setup: Setup) -> Result<Vec<f64>, MachineError> {
     let mut machine = Machine::new(setup, has_vmmcall())?;
     let empty = per(machine.batch(None, EMPTY, SHORT)?.cycles, EMPTY);
     let mut all = Vec::new();
-    for &kind in &plan.kinds {
-        let count = vm::at_most(kind, plan.operations);
+    for &kind in &options.kinds {
+        let count = vm::at_most(kind, options.operations);
         machine.batch(Some(kind), WARM_UP.min(count), SHORT)?;
         let cycles = machine.batch(Some(kind), count, LONG)?.cycles;
         all.push(net(cycles, count, if kind == Kind::HltWake { 0.0 } else { empty }));

@@ -10,10 +10,10 @@ use crate::host;
 use crate::kind::{
     IO_APIC, Kind, LEAF, MAGIC, MEMORY_BELL, MSR_APIC_BASE, PORT_BELL, PORT_PIC, UNBACKED,
 };
-use crate::machine::{Batch, LONG, MOST_SAMPLES, Machine, MachineError, SHORT, Setup};
+use crate::machine::{BatchCost, LONG, MOST_SAMPLES, Machine, MachineError, SHORT, Setup};
+use crate::measure::MeasureOptions;
 use crate::runs::{EMPTY, WARM_UP, float, net, operations, per};
-use crate::sheet::{HandledBy, Row, Sheet, Way};
-use crate::ways::Plan;
+use crate::sheet::{ExitSource, HandledBy, Row, Sheet};
 
 /// Why there are no exits of CR8 in 32-bit mode.
 pub(crate) const NO_CR8: &str = "KVM here runs no guest in 64-bit mode, and only that has CR8";
@@ -27,21 +27,21 @@ struct Series {
 }
 
 /// Measures.
-pub(crate) fn measure(plan: &Plan) -> Result<Sheet, String> {
+pub(crate) fn measure(options: &MeasureOptions) -> Result<Sheet, String> {
     let system = host::system();
-    let kinds = Kind::ALL.into_iter().filter(|kind| plan.kinds.contains(kind));
+    let kinds = Kind::ALL.into_iter().filter(|kind| options.kinds.contains(kind));
     let (mut machine, long_mode) = match machine() {
         Ok(machine) => machine,
         Err(error) => {
             let why = error.to_string();
             let rows = kinds.map(|kind| Row::without(kind, what(kind), why.clone())).collect();
-            return Ok(Sheet { way: Way::Vm, system, empty_cycles: Vec::new(), rows });
+            return Ok(Sheet { way: ExitSource::Vm, system, empty_cycles: Vec::new(), rows });
         }
     };
     let mut all: Vec<Series> =
-        kinds.map(|kind| warm_up(kind, plan, &mut machine, long_mode)).collect();
+        kinds.map(|kind| warm_up(kind, options, &mut machine, long_mode)).collect();
     let mut empty_cycles = Vec::new();
-    for _ in 0..plan.runs {
+    for _ in 0..options.runs {
         let empty = machine.batch(None, EMPTY, LONG).map_err(|error| error.to_string())?;
         let empty = per(empty.cycles, EMPTY);
         empty_cycles.push(empty);
@@ -53,7 +53,7 @@ pub(crate) fn measure(plan: &Plan) -> Result<Sheet, String> {
     let interprets =
         !system.kvm.as_ref().is_some_and(|kvm| ["kvm_amd", "kvm_intel"].contains(&kvm.as_str()));
     let rows = all.into_iter().map(|series| series.row(interprets)).collect();
-    Ok(Sheet { way: Way::Vm, system, empty_cycles, rows })
+    Ok(Sheet { way: ExitSource::Vm, system, empty_cycles, rows })
 }
 
 /// A machine in 64-bit mode; one in 32-bit mode, where KVM can't run that.
@@ -74,7 +74,7 @@ pub(crate) fn machine() -> Result<(Machine, bool), MachineError> {
 }
 
 /// Does it a few times; how many make a run is known then.
-fn warm_up(kind: Kind, plan: &Plan, machine: &mut Machine, long_mode: bool) -> Series {
+fn warm_up(kind: Kind, options: &MeasureOptions, machine: &mut Machine, long_mode: bool) -> Series {
     let without =
         |why| Series { row: Row::without(kind, what(kind), why), exits: None, user_exits: 0 };
     if !long_mode && kind.needs_long_mode() {
@@ -84,7 +84,7 @@ fn warm_up(kind: Kind, plan: &Plan, machine: &mut Machine, long_mode: bool) -> S
     if let Err(error) = machine.batch(Some(kind), WARM_UP, SHORT) {
         return without(error.to_string());
     }
-    let count = at_most(kind, operations(plan.run(), begun.elapsed()));
+    let count = at_most(kind, operations(options.run(), begun.elapsed()));
     let row = Row {
         operations: count,
         made: WARM_UP,
@@ -103,7 +103,7 @@ impl Series {
     fn run(&mut self, machine: &mut Machine, empty: f64) {
         let count = self.row.operations;
         match machine.batch(Some(self.row.kind), count, LONG) {
-            Ok(Batch { cycles, exits, user_exits }) => {
+            Ok(BatchCost { cycles, exits, user_exits }) => {
                 // The counter of a wake-up is looked at once: there is no loop in its time.
                 let empty = if self.row.kind == Kind::HltWake { 0.0 } else { empty };
                 self.row.made += count;
@@ -125,7 +125,7 @@ impl Series {
             let user = per(float(self.user_exits), count);
             row.exits_per_operation = exits;
             row.user_exits_per_operation = Some(user);
-            row.handled_by = HandledBy::told(exits, user, interprets);
+            row.handled_by = HandledBy::from_counts(exits, user, interprets);
         }
         row
     }

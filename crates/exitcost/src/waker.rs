@@ -47,7 +47,7 @@ impl Waker {
     ) -> io::Result<Self> {
         let (own, asks, wakes) = (asks.try_clone()?, asks.try_clone()?, wakes.try_clone()?);
         let is_over = Arc::new(AtomicBool::new(false));
-        let (stop, (tell, signals)) = (Arc::clone(&is_over), channel());
+        let (stop, (sender, signals)) = (Arc::clone(&is_over), channel());
         let answer = move || {
             for _ in 0..count {
                 wait(&asks)?;
@@ -58,7 +58,7 @@ impl Waker {
                 let now = sys::time_stamp_counter();
                 ring(&wakes)?;
                 // Nobody listens when the machine failed.
-                let _ = tell.send(now);
+                let _ = sender.send(now);
             }
             Ok(())
         };

@@ -5,7 +5,7 @@
 
 use std::fs::OpenOptions;
 
-use hyperscope_exitcost::{HandledBy, Kind, Plan, Way, measure};
+use hyperscope_exitcost::{ExitSource, HandledBy, Kind, MeasureOptions, measure};
 
 #[test]
 fn every_kind_has_a_row_and_user_space_sees_what_is_its_own() {
@@ -13,7 +13,8 @@ fn every_kind_has_a_row_and_user_space_sees_what_is_its_own() {
         eprintln!("skipped: no KVM that this process may use");
         return;
     }
-    let plan = Plan { way: Way::Vm, kinds: Kind::ALL.to_vec(), runs: 2, run_ms: 2 };
+    let plan =
+        MeasureOptions { way: ExitSource::Vm, kinds: Kind::ALL.to_vec(), runs: 2, run_ms: 2 };
     let sheet = measure(&plan).unwrap();
     let kinds: Vec<Kind> = sheet.rows.iter().map(|row| row.kind).collect();
     assert_eq!(kinds, Kind::ALL);
@@ -34,7 +35,12 @@ fn without_kvm_every_row_says_so() {
         eprintln!("skipped: there is a KVM that this process may use");
         return;
     }
-    let plan = Plan { way: Way::Vm, kinds: vec![Kind::Cpuid, Kind::HltWake], runs: 2, run_ms: 2 };
+    let plan = MeasureOptions {
+        way: ExitSource::Vm,
+        kinds: vec![Kind::Cpuid, Kind::HltWake],
+        runs: 2,
+        run_ms: 2,
+    };
     let sheet = measure(&plan).unwrap();
     assert_eq!(sheet.rows.len(), 2);
     for row in &sheet.rows {

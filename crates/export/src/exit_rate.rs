@@ -14,14 +14,14 @@ pub(crate) struct ExitRate {
 
 impl ExitRate {
     /// An exit, or more of the same one; `tell` hears of moments from which on a rate holds.
-    pub(crate) fn exit(&mut self, start_ns: u64, tell: impl FnMut(u64, u64)) {
+    pub(crate) fn exit(&mut self, start_ns: u64, emit: impl FnMut(u64, u64)) {
         // Exits of a vCPU come in order; one that doesn't is of a damaged page.
         if self.last_exit_ns.is_some_and(|last_ns| start_ns <= last_ns) {
             return;
         }
         let step = start_ns / STEP_NS;
         if step != self.step {
-            self.flush(Some(step), tell);
+            self.flush(Some(step), emit);
             self.step = step;
         }
         self.last_exit_ns = Some(start_ns);
@@ -30,11 +30,11 @@ impl ExitRate {
 
     /// Tells the rate of the step that is over, and that there was none from then on, unless `next`
     /// follows it.
-    pub(crate) fn flush(&mut self, next: Option<u64>, mut tell: impl FnMut(u64, u64)) {
+    pub(crate) fn flush(&mut self, next: Option<u64>, mut emit: impl FnMut(u64, u64)) {
         if self.exits > 0 {
-            tell(self.step * STEP_NS, self.exits * STEPS_A_SECOND);
+            emit(self.step * STEP_NS, self.exits * STEPS_A_SECOND);
             if next != Some(self.step + 1) {
-                tell((self.step + 1).saturating_mul(STEP_NS), 0);
+                emit((self.step + 1).saturating_mul(STEP_NS), 0);
             }
         }
         self.exits = 0;

@@ -83,7 +83,7 @@ pub(crate) fn each_raw<S: RawSink>(
 
 /// An event in a batch: its bytes end where told.
 #[derive(Debug)]
-struct Kept {
+struct BatchedEvent {
     stamp_ns: u64,
     thread: u32,
     id: u16,
@@ -93,7 +93,7 @@ struct Kept {
 /// The wanted events of a block.
 #[derive(Debug, Default)]
 struct RawBatch {
-    kept: Vec<Kept>,
+    kept: Vec<BatchedEvent>,
     bytes: Vec<u8>,
     lost: Vec<(u64, Missed)>,
     last_ns: Option<u64>,
@@ -147,7 +147,7 @@ impl Decode for Decoder<'_> {
                 if wanted.contains(&id) {
                     batch.bytes.extend_from_slice(payload);
                     let thread = pid_at.read(payload, order).unwrap_or(0) as u32;
-                    batch.kept.push(Kept { stamp_ns, thread, id, end: batch.bytes.len() });
+                    batch.kept.push(BatchedEvent { stamp_ns, thread, id, end: batch.bytes.len() });
                 }
             });
         }
@@ -174,7 +174,7 @@ impl<S: RawSink> Consume<RawBatch> for Consumer<'_, '_, S> {
             self.sink.lost(owner, stream.cpu(), *stamp_ns, *missed);
         }
         let mut begin = 0;
-        for &Kept { stamp_ns, thread, id, end } in &batch.kept {
+        for &BatchedEvent { stamp_ns, thread, id, end } in &batch.kept {
             let payload = batch.bytes.get(begin..end).unwrap_or(&[]);
             begin = end;
             let Some(format) = recording.formats().by_id(id) else { continue };

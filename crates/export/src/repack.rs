@@ -29,7 +29,7 @@ impl Part<'_> {
 
 /// What came of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct StreamOutcome {
     /// Events written; of pages taken as they are, all that can be read.
     pub(crate) events: u64,
     /// Pages, records and blocks that could not be read.
@@ -49,7 +49,7 @@ pub(crate) struct Pages<'a> {
     pages: Vec<u8>,
     given: usize,
     done: bool,
-    pub(crate) taken: Taken,
+    pub(crate) taken: StreamOutcome,
 }
 
 impl<'a> Pages<'a> {
@@ -62,7 +62,7 @@ impl<'a> Pages<'a> {
             pages: Vec::new(),
             given: 0,
             done: false,
-            taken: Taken::default(),
+            taken: StreamOutcome::default(),
         }
     }
 
@@ -73,7 +73,7 @@ impl<'a> Pages<'a> {
         let Part { recording, stream, .. } = self.part;
         if self.next_block >= stream.block_count() {
             self.writer.flush(&mut self.pages);
-            self.taken.lost_at_end = self.writer.untold() != Missed::Nothing;
+            self.taken.lost_at_end = self.writer.pending_loss() != Missed::Nothing;
             self.done = true;
             return;
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 /// Prints what was measured as JSON.
 pub(crate) fn run(plan: Option<String>) -> io::Result<()> {
-    let plan: exitcost::Plan = serde_json::from_str(&plan.unwrap_or_default())?;
+    let plan: exitcost::MeasureOptions = serde_json::from_str(&plan.unwrap_or_default())?;
     let sheet = exitcost::measure(&plan).map_err(io::Error::other)?;
     println!("{}", serde_json::to_string(&sheet)?);
     Ok(())
@@ -13,7 +13,7 @@ pub(crate) fn run(plan: Option<String>) -> io::Result<()> {
 
 /// The same with one thing switched at a time. Whoever ends this machine ends that.
 pub(crate) fn ablate(plan: Option<String>) -> io::Result<()> {
-    let plan: exitcost::AblationPlan = serde_json::from_str(&plan.unwrap_or_default())?;
+    let plan: exitcost::AblationOptions = serde_json::from_str(&plan.unwrap_or_default())?;
     let sheet = exitcost::ablate(&plan, &AtomicBool::new(false)).map_err(io::Error::other)?;
     println!("{}", serde_json::to_string(&sheet)?);
     Ok(())

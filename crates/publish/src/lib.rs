@@ -6,7 +6,7 @@
 //!    ─▶ LiveTraceEvents ─▶ VcpuCycles ─▶ spans on the guest's TSC ─▶ shmring::spans ─▶ the guest
 //! ```
 //!
-//! Nobody is told anything but guests that the operator names ([`Plan`]), and each of its own vCPUs alone:
+//! Nobody is told anything but guests that the operator names ([`PublishOptions`]), and each of its own vCPUs alone:
 //! the kernel keeps events of other threads out of the instance, the memory is checked to be mapped by
 //! that VM and no other, and who took a vCPU's place is told as one of three kinds. Nothing a guest does
 //! is waited for, and of its memory nothing is believed.
@@ -22,4 +22,4 @@ mod spans;
 mod trace;
 
 pub use error::{PublishError, Result};
-pub use publisher::{Plan, Publisher, Summary};
+pub use publisher::{PublishOptions, Publisher, Summary};

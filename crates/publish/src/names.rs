@@ -9,17 +9,17 @@ use shmring::spans::SpanWriter;
 #[derive(Debug)]
 pub(crate) struct Names {
     of_kernel: ReasonNames,
-    told: HashSet<(u8, u32)>,
+    published: HashSet<(u8, u32)>,
 }
 
 impl Names {
     pub(crate) fn new(of_kernel: ReasonNames) -> Self {
-        Self { of_kernel, told: HashSet::new() }
+        Self { of_kernel, published: HashSet::new() }
     }
 
     /// Tells the name of a code, unless it was.
-    pub(crate) fn tell(&mut self, isa: u8, code: u32, writer: &mut SpanWriter) {
-        if self.told.insert((isa, code)) {
+    pub(crate) fn publish(&mut self, isa: u8, code: u32, writer: &mut SpanWriter) {
+        if self.published.insert((isa, code)) {
             let name = self.of_kernel.name(isa, code.into());
             writer.name(isa, code, &name);
         }

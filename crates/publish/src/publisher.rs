@@ -28,7 +28,7 @@ const CLOCK_LOOKS: u32 = 10;
 
 /// Who is told, and how soon.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct PublishOptions {
     /// Guests: names of VMs, or `[NAME=]shm:FILE`.
     pub guests: Vec<String>,
     /// Time between two looks, a millisecond at least.
@@ -66,25 +66,25 @@ impl Publisher {
     ///
     /// # Errors
     /// When a guest can't be told, or this system can't be traced.
-    pub fn begin(plan: &Plan) -> Result<Self> {
+    pub fn begin(options: &PublishOptions) -> Result<Self> {
         let vms = recorder::running();
-        let asked = plan.guests.iter().map(|asked| permission::find(asked, &vms));
+        let asked = options.guests.iter().map(|asked| permission::find(asked, &vms));
         let permitted: Vec<Permitted> = asked.collect::<Result<_>>()?;
         let stop = Signal::new().map_err(PublishError::Pages)?;
-        let interval = plan.interval.max(SHORTEST);
-        let mut told = Vec::<Guest>::new();
+        let interval = options.interval.max(SHORTEST);
+        let mut guests = Vec::<Guest>::new();
         for one in permitted {
-            if told.iter().any(|other| other.vm.pid == one.vm.pid) {
+            if guests.iter().any(|other| other.vm.pid == one.vm.pid) {
                 let text = format!("{} is named twice", one.vm.name);
                 return Err(PublishError::Usage(text));
             }
-            told.push(Guest::begin(one, interval, told.is_empty())?);
+            guests.push(Guest::begin(one, interval, guests.is_empty())?);
         }
-        let start = |told: Guest| {
-            let (name, stop) = (told.vm.name.clone(), stop.clone());
-            (name, std::thread::spawn(move || told.go_on(&stop, interval)))
+        let start = |guest: Guest| {
+            let (name, stop) = (guest.vm.name.clone(), stop.clone());
+            (name, std::thread::spawn(move || guest.go_on(&stop, interval)))
         };
-        let guests = told.into_iter().map(start).collect();
+        let guests = guests.into_iter().map(start).collect();
         Ok(Self { stop, guests })
     }
 
@@ -174,7 +174,7 @@ impl Guest {
     fn look(&mut self, behind: u64) -> Result<Option<&'static str>> {
         let until = sys::tsc().unwrap_or(0).saturating_sub(behind);
         self.trace.take(until, &mut self.spans)?;
-        let goes_on = self.spans.tell(until, self.trace.lost());
+        let goes_on = self.spans.publish(until, self.trace.lost());
         Ok((!goes_on).then_some("somebody else has written to its memory"))
     }
 
@@ -194,7 +194,7 @@ impl Guest {
 fn clocks(vm: &Vm) -> Result<Vec<GuestClock>> {
     let why = |why| PublishError::NoClock { vm: vm.name.clone(), why };
     if vm.vcpus.is_empty() {
-        return Err(why("it has no vCPU threads that can be told by their names"));
+        return Err(why("it has no vCPU threads that can be told apart by their names"));
     }
     let clocks = vm.vcpus.iter().map(GuestClock::of);
     clocks.collect::<Option<_>>().ok_or_else(|| why("KVM tells no TSC offset in its debugfs"))

@@ -28,7 +28,7 @@ struct Vcpu {
     /// When it was taken off its CPU, and who came in its place.
     switched: VecDeque<(u64, By)>,
     /// The exit whose beginning was told last.
-    exit_told: Option<u64>,
+    last_exit_ns: Option<u64>,
     told: Told,
 }
 
@@ -36,11 +36,11 @@ struct Vcpu {
 #[derive(Debug)]
 pub(crate) struct Spans {
     cycles: VcpuCycles,
-    teller: Teller,
+    sender: SpanSender,
 }
 
 #[derive(Debug)]
-struct Teller {
+struct SpanSender {
     writer: SpanWriter,
     names: Names,
     vcpus: Vec<Vcpu>,
@@ -55,45 +55,45 @@ impl Spans {
             tid: vcpu.tid,
             clock: *clock,
             switched: VecDeque::new(),
-            exit_told: None,
+            last_exit_ns: None,
             told: Told::default(),
         };
         let vcpus: Vec<Vcpu> = vm.vcpus.iter().zip(clocks).map(vcpu).collect();
         let by_thread: HashMap<u32, usize> =
             vcpus.iter().enumerate().map(|(index, vcpu)| (vcpu.tid, index)).collect();
         let owners = Owners::new(vm.pid);
-        let teller = Teller { writer, names, vcpus, by_thread, owners, spans: 0 };
-        Self { cycles: VcpuCycles::default(), teller }
+        let sender = SpanSender { writer, names, vcpus, by_thread, owners, spans: 0 };
+        Self { cycles: VcpuCycles::default(), sender }
     }
 
     /// Tells all up to a moment of the host's TSC. False when somebody else uses the memory.
-    pub(crate) fn tell(&mut self, host_tsc: u64, lost_events: u64) -> bool {
-        self.cycles.emit_all(host_tsc, &mut self.teller);
-        for (index, vcpu) in self.teller.vcpus.iter_mut().enumerate() {
+    pub(crate) fn publish(&mut self, host_tsc: u64, lost_events: u64) -> bool {
+        self.cycles.emit_all(host_tsc, &mut self.sender);
+        for (index, vcpu) in self.sender.vcpus.iter_mut().enumerate() {
             if vcpu.told.from_tsc != 0 {
                 vcpu.told.to_tsc = vcpu.clock.guest_tsc(host_tsc);
             }
             vcpu.told.lost_events = lost_events;
-            self.teller.writer.tell(index, vcpu.told);
+            self.sender.writer.tell(index, vcpu.told);
         }
-        self.teller.writer.beat()
+        self.sender.writer.beat()
     }
 
     /// KVM may have set a vCPU's clock anew.
     pub(crate) fn set_clock(&mut self, index: usize, clock: GuestClock) {
-        if let Some(vcpu) = self.teller.vcpus.get_mut(index) {
+        if let Some(vcpu) = self.sender.vcpus.get_mut(index) {
             vcpu.clock = clock;
         }
     }
 
     /// Spans so far.
     pub(crate) fn count(&self) -> u64 {
-        self.teller.spans
+        self.sender.spans
     }
 
     /// Says that nothing more comes.
     pub(crate) fn end(self) {
-        self.teller.writer.end();
+        self.sender.writer.end();
     }
 }
 
@@ -102,9 +102,9 @@ impl TraceEventSink for Spans {
         if event.tag == SWITCH_TAG
             && let (Some(goes), Some(comes)) = (event.thread_value(0), event.thread_value(2))
         {
-            self.teller.switch(event.stamp_ns, goes, comes);
+            self.sender.switch(event.stamp_ns, goes, comes);
         }
-        self.cycles.event(event, &mut self.teller);
+        self.cycles.event(event, &mut self.sender);
     }
 
     fn gap(&mut self, gap: &Gap) {
@@ -112,7 +112,7 @@ impl TraceEventSink for Spans {
     }
 }
 
-impl Teller {
+impl SpanSender {
     fn switch(&mut self, host_tsc: u64, goes: u32, comes: u32) {
         let is_vcpu = self.by_thread.contains_key(&comes);
         let Some(vcpu) = self.by_thread.get(&goes).and_then(|at| self.vcpus.get_mut(*at)) else {
@@ -144,9 +144,9 @@ impl Vcpu {
     fn span(&mut self, interval: &Interval, cycle: &VcpuCycle<'_>) -> Option<Span> {
         let did = did(interval.activity)?;
         let exit = cycle.exit.filter(|_| interval.in_exit);
-        let begins_exit = exit.is_some_and(|exit| self.exit_told != Some(exit.start_ns));
+        let begins_exit = exit.is_some_and(|exit| self.last_exit_ns != Some(exit.start_ns));
         if let Some(exit) = exit {
-            self.exit_told = Some(exit.start_ns);
+            self.last_exit_ns = Some(exit.start_ns);
         }
         let by = if did == Did::Preempted { self.by(interval.from_ns) } else { By::Unknown };
         let start_tsc = self.clock.guest_tsc(interval.from_ns);
@@ -176,7 +176,7 @@ fn did(activity: VcpuActivity) -> Option<Did> {
     })
 }
 
-impl CycleSink for Teller {
+impl CycleSink for SpanSender {
     fn cycle(&mut self, cycle: &VcpuCycle<'_>) {
         let Some(&index) = self.by_thread.get(&cycle.thread) else { return };
         let Some(vcpu) = self.vcpus.get_mut(index) else { return };
@@ -186,7 +186,7 @@ impl CycleSink for Teller {
             }
             let Some(span) = vcpu.span(interval, cycle) else { continue };
             if let Some(code) = span.code {
-                self.names.tell(span.isa, code, &mut self.writer);
+                self.names.publish(span.isa, code, &mut self.writer);
             }
             self.writer.push(index, &span);
             self.spans += 1;

@@ -4,12 +4,12 @@
 
 mod csv;
 mod filter;
+mod guest_events;
 mod jsonl;
 mod merge;
 mod names;
 mod printer;
 mod text;
-mod told;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ use sources::Recording;
 use timeline::rounds::{self, Input};
 
 pub use filter::{Condition, CpuSet, Filter, FilterError};
-pub use told::{ToldStyle, ToldWriter};
+pub use guest_events::{GuestEventStyle, GuestEventWriter};
 
 /// How an event is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -116,7 +116,7 @@ impl PageWriter {
 
     /// What was lost behind the last record; it has no page that could tell.
     #[must_use]
-    pub fn untold(&self) -> Missed {
+    pub fn pending_loss(&self) -> Missed {
         self.pending
     }
 

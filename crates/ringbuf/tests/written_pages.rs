@@ -16,7 +16,7 @@ fn written(layout: PageLayout, given: &[Given]) -> Vec<u8> {
         writer.push(*stamp, payload, &mut pages).unwrap();
     }
     writer.flush(&mut pages);
-    assert_eq!(writer.untold(), Missed::Nothing);
+    assert_eq!(writer.pending_loss(), Missed::Nothing);
     pages
 }
 
@@ -98,7 +98,7 @@ fn what_no_page_can_hold_is_refused() {
     assert_eq!(read(layout, &pages).len(), 1);
     writer.missed(Missed::Events(7));
     writer.flush(&mut pages);
-    assert_eq!((pages.len(), writer.untold()), (4096, Missed::Events(7)));
+    assert_eq!((pages.len(), writer.pending_loss()), (4096, Missed::Events(7)));
 }
 
 #[test]

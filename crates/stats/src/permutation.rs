@@ -59,12 +59,12 @@ fn ways(n: u64, k: u64) -> Option<u64> {
 }
 
 /// Tells the sum of every choice of `k` values.
-fn each_choice(values: &[f64], k: usize, sum: f64, tell: &mut impl FnMut(f64)) {
+fn each_choice(values: &[f64], k: usize, sum: f64, emit: &mut impl FnMut(f64)) {
     if k == 0 {
-        return tell(sum);
+        return emit(sum);
     }
     for (at, value) in values.iter().enumerate().take((values.len() + 1).saturating_sub(k)) {
-        each_choice(values.get(at + 1..).unwrap_or(&[]), k - 1, sum + value, tell);
+        each_choice(values.get(at + 1..).unwrap_or(&[]), k - 1, sum + value, emit);
     }
 }
 

@@ -10,7 +10,7 @@ const MOST_WAITING: usize = 1 << 18;
 
 /// One vCPU.
 #[derive(Debug, Default)]
-struct Followed {
+struct FollowedVcpu {
     shares: VcpuShares,
     /// All before this has been given out or added up; 0: nothing was told yet.
     known_to: u64,
@@ -24,7 +24,7 @@ struct Followed {
 /// Everything that is followed.
 #[derive(Debug)]
 pub struct Follower {
-    vcpus: Vec<Followed>,
+    vcpus: Vec<FollowedVcpu>,
     longest: Vec<Absence>,
 }
 
@@ -34,7 +34,7 @@ impl Follower {
     pub fn new(reader: &SpanReader) -> Self {
         let followed = |vcpu| {
             let shares = VcpuShares { vcpu, ..VcpuShares::default() };
-            Followed { shares, ..Followed::default() }
+            FollowedVcpu { shares, ..FollowedVcpu::default() }
         };
         Self { vcpus: reader.vcpus().map(followed).collect(), longest: Vec::new() }
     }
@@ -55,7 +55,7 @@ impl Follower {
 
     /// What was added up since the last time, and begins anew.
     pub fn interval(&mut self) -> Interval {
-        let next = |one: &mut Followed| {
+        let next = |one: &mut FollowedVcpu| {
             let (vcpu, known_to) = (one.shares.vcpu, one.known_to);
             let fresh =
                 VcpuShares { vcpu, from_tsc: known_to, to_tsc: known_to, ..VcpuShares::default() };
@@ -68,7 +68,7 @@ impl Follower {
     }
 }
 
-impl Followed {
+impl FollowedVcpu {
     fn take(&mut self, news: News, longest: &mut Vec<Absence>, seen: &mut impl FnMut(&Span)) {
         let told_to = news.told.to_tsc;
         if self.known_to == 0 {
@@ -170,7 +170,8 @@ mod tests {
     }
 
     fn follow(all: Vec<News>) -> (VcpuShares, Vec<Span>, Vec<Absence>) {
-        let (mut followed, mut longest, mut seen) = (Followed::default(), Vec::new(), Vec::new());
+        let (mut followed, mut longest, mut seen) =
+            (FollowedVcpu::default(), Vec::new(), Vec::new());
         for news in all {
             followed.take(news, &mut longest, &mut |span| seen.push(*span));
         }

@@ -7,16 +7,16 @@ use shmring::spans::{By, Did};
 
 use crate::absences::Absence;
 use crate::shares::{Exits, Interval, VcpuShares};
-use crate::table::{Beside, reason};
+use crate::table::{TableContext, reason};
 
 /// The line, without its end.
-pub(crate) fn line(interval: &Interval, beside: &Beside<'_>) -> String {
+pub(crate) fn line(interval: &Interval, context: &TableContext<'_>) -> String {
     let mut out = String::from("{\"schema\":\"hyperscope.steal/1\",\"vcpus\":[");
-    joined(&mut out, &interval.vcpus, |out, one| vcpu(out, one, beside));
+    joined(&mut out, &interval.vcpus, |out, one| vcpu(out, one, context));
     out.push_str("],\"longest\":[");
-    joined(&mut out, &interval.longest, |out, one| absence(out, one, beside));
+    joined(&mut out, &interval.longest, |out, one| absence(out, one, context));
     out.push_str("],\"warning\":");
-    match beside.warning {
+    match context.warning {
         Some(warning) => {
             let _ = write!(out, "\"{warning}\"}}");
         }
@@ -35,14 +35,14 @@ fn joined<T>(out: &mut String, all: &[T], one: impl Fn(&mut String, &T)) {
 }
 
 /// The parts of some time; they and the time in the guest add up to the interval, as those of ticks do.
-fn parts(out: &mut String, exits: &Exits, beside: &Beside<'_>) {
+fn parts(out: &mut String, exits: &Exits, context: &TableContext<'_>) {
     for did in Did::ALL {
-        let _ = write!(out, "\"{}_ns\":{},", did.name(), beside.rate.ns(exits.of(did)));
+        let _ = write!(out, "\"{}_ns\":{},", did.name(), context.rate.ns(exits.of(did)));
     }
 }
 
-fn vcpu(out: &mut String, one: &VcpuShares, beside: &Beside<'_>) {
-    let ns = |ticks| beside.rate.ns(ticks);
+fn vcpu(out: &mut String, one: &VcpuShares, context: &TableContext<'_>) {
+    let ns = |ticks| context.rate.ns(ticks);
     let _ = write!(
         out,
         "{{\"vcpu\":{},\"from_tsc\":{},\"to_tsc\":{},\"span_ns\":{},\"running_ns\":{},",
@@ -52,13 +52,13 @@ fn vcpu(out: &mut String, one: &VcpuShares, beside: &Beside<'_>) {
         ns(one.ticks()),
         ns(one.running()),
     );
-    parts(out, &one.away, beside);
+    parts(out, &one.away, context);
     out.push_str("\"preempted_by\":{");
     joined(out, &By::ALL, |out, by| {
         let ticks = one.preempted_by.get(*by as usize).copied().unwrap_or(0);
         let _ = write!(out, "\"{}_ns\":{}", by.name(), ns(ticks));
     });
-    let own = beside.own_steal_ns.get(&one.vcpu);
+    let own = context.own_steal_ns.get(&one.vcpu);
     let own = own.map_or("null".to_owned(), u64::to_string);
     let _ = write!(
         out,
@@ -69,7 +69,7 @@ fn vcpu(out: &mut String, one: &VcpuShares, beside: &Beside<'_>) {
     let exits: Vec<_> = one.exits.iter().collect();
     joined(out, &exits, |out, (key, exits)| {
         let (level, isa, code) = **key;
-        let name = beside.names.get(&(isa, code)).filter(|name| !name.is_empty());
+        let name = context.names.get(&(isa, code)).filter(|name| !name.is_empty());
         let name = name.map_or("null".to_owned(), |name| format!("\"{name}\""));
         let isa = match isa {
             1 => "\"vmx\"",
@@ -77,14 +77,14 @@ fn vcpu(out: &mut String, one: &VcpuShares, beside: &Beside<'_>) {
             _ => "null",
         };
         let _ = write!(out, "{{\"level\":{level},\"isa\":{isa},\"reason\":{name},\"code\":{code},");
-        parts(out, exits, beside);
+        parts(out, exits, context);
         let _ = write!(out, "\"count\":{}}}", exits.count);
     });
     out.push_str("]}");
 }
 
-fn absence(out: &mut String, one: &Absence, beside: &Beside<'_>) {
-    let ns = |ticks| beside.rate.ns(ticks);
+fn absence(out: &mut String, one: &Absence, context: &TableContext<'_>) {
+    let ns = |ticks| context.rate.ns(ticks);
     let _ = write!(
         out,
         "{{\"vcpu\":{},\"start_tsc\":{},\"start_ns\":{},\"length_ns\":{},",
@@ -93,7 +93,7 @@ fn absence(out: &mut String, one: &Absence, beside: &Beside<'_>) {
         ns(one.start_tsc),
         ns(one.parts.total()),
     );
-    parts(out, &one.parts, beside);
-    let name = one.exit.map(|exit| format!("\"{}\"", reason(beside.names, Some(exit))));
+    parts(out, &one.parts, context);
+    let name = one.exit.map(|exit| format!("\"{}\"", reason(context.names, Some(exit))));
     let _ = write!(out, "\"reason\":{}}}", name.unwrap_or_else(|| "null".into()));
 }

@@ -25,7 +25,7 @@ pub(crate) fn reason(names: &Names, key: Option<ExitKey>) -> String {
 
 /// What is shown beside the shares.
 #[derive(Debug)]
-pub(crate) struct Beside<'a> {
+pub(crate) struct TableContext<'a> {
     pub(crate) rate: Rate,
     pub(crate) names: &'a Names,
     /// By CPU, nanoseconds that this kernel says were stolen in the interval.
@@ -35,32 +35,32 @@ pub(crate) struct Beside<'a> {
 }
 
 /// The table's lines.
-pub(crate) fn lines(interval: &Interval, beside: &Beside<'_>) -> Vec<String> {
+pub(crate) fn lines(interval: &Interval, context: &TableContext<'_>) -> Vec<String> {
     let mut lines = Vec::new();
-    lines.extend(beside.warning.map(str::to_owned));
-    let seconds = interval.vcpus.iter().map(|one| beside.rate.ns(one.ticks())).max().unwrap_or(0);
+    lines.extend(context.warning.map(str::to_owned));
+    let seconds = interval.vcpus.iter().map(|one| context.rate.ns(one.ticks())).max().unwrap_or(0);
     lines.push(format!("last {} on this machine's clock, by its host", time(seconds)));
     lines.push(String::new());
     lines.push(
         "vCPU  running  stolen  kernel    user  asleep  unknown    exits/s  this kernel's steal"
             .to_owned(),
     );
-    lines.extend(interval.vcpus.iter().map(|one| vcpu(one, beside)));
-    lines.extend(reasons(interval, beside));
-    lines.extend(replaced(interval, beside));
-    lines.extend(longest(interval, beside));
+    lines.extend(interval.vcpus.iter().map(|one| vcpu(one, context)));
+    lines.extend(reasons(interval, context));
+    lines.extend(replaced(interval, context));
+    lines.extend(longest(interval, context));
     lines
 }
 
-fn vcpu(one: &VcpuShares, beside: &Beside<'_>) -> String {
+fn vcpu(one: &VcpuShares, context: &TableContext<'_>) -> String {
     let ticks = one.ticks();
     if ticks == 0 {
         return format!("{:>4}  nothing is told of it", one.vcpu);
     }
     let share = |part: u64| percent(part, ticks);
     let of = |did| share(one.away.of(did));
-    let ns = beside.rate.ns(ticks);
-    let own = beside.own_steal_ns.get(&one.vcpu).map_or("-".into(), |own| percent(*own, ns));
+    let ns = context.rate.ns(ticks);
+    let own = context.own_steal_ns.get(&one.vcpu).map_or("-".into(), |own| percent(*own, ns));
     let mut line = format!(
         "{:>4}  {:>7} {:>7} {:>7} {:>7} {:>7}  {:>7} {:>10}  {own:>19}",
         one.vcpu,
@@ -80,7 +80,7 @@ fn vcpu(one: &VcpuShares, beside: &Beside<'_>) -> String {
 }
 
 /// All vCPUs' exits by reason, those first that took most besides sleep.
-fn reasons(interval: &Interval, beside: &Beside<'_>) -> Vec<String> {
+fn reasons(interval: &Interval, context: &TableContext<'_>) -> Vec<String> {
     let mut all: BTreeMap<ExitKey, Exits> = BTreeMap::new();
     for (key, exits) in interval.vcpus.iter().flat_map(|one| &one.exits) {
         let sum = all.entry(*key).or_default();
@@ -97,17 +97,17 @@ fn reasons(interval: &Interval, beside: &Beside<'_>) -> Vec<String> {
         return Vec::new();
     }
     let longest = interval.vcpus.iter().map(VcpuShares::ticks).max().unwrap_or(0);
-    let ns = beside.rate.ns(longest);
+    let ns = context.rate.ns(longest);
     let row = |(key, exits): &(ExitKey, Exits)| {
         let stolen = exits.of(Did::Preempted).saturating_add(exits.of(Did::Waiting));
         format!(
             "{:<24} {:>9} {:>10} {:>10} {:>10} {:>10}",
-            reason(beside.names, Some(*key)),
+            reason(context.names, Some(*key)),
             per_second(exits.count, ns),
-            time(beside.rate.ns(exits.of(Did::Kernel))),
-            time(beside.rate.ns(exits.of(Did::User))),
-            time(beside.rate.ns(stolen)),
-            time(beside.rate.ns(exits.of(Did::Asleep))),
+            time(context.rate.ns(exits.of(Did::Kernel))),
+            time(context.rate.ns(exits.of(Did::User))),
+            time(context.rate.ns(stolen)),
+            time(context.rate.ns(exits.of(Did::Asleep))),
         )
     };
     let head = "exit                       count/s     kernel       user     stolen     asleep";
@@ -119,7 +119,7 @@ fn reasons(interval: &Interval, beside: &Beside<'_>) -> Vec<String> {
 }
 
 /// Who ran in place of vCPUs, in one line.
-fn replaced(interval: &Interval, beside: &Beside<'_>) -> Option<String> {
+fn replaced(interval: &Interval, context: &TableContext<'_>) -> Option<String> {
     let sum = |by: By| -> u64 {
         let ticks = interval.vcpus.iter().filter_map(|one| one.preempted_by.get(by as usize));
         ticks.fold(0, |sum, ticks| sum.saturating_add(*ticks))
@@ -130,13 +130,13 @@ fn replaced(interval: &Interval, beside: &Beside<'_>) -> Option<String> {
         .into_iter()
         .map(|(by, name)| (name, sum(by)))
         .filter(|(_, ticks)| *ticks > 0)
-        .map(|(name, ticks)| format!("{name} {}", time(beside.rate.ns(ticks))))
+        .map(|(name, ticks)| format!("{name} {}", time(context.rate.ns(ticks))))
         .collect();
     (!told.is_empty()).then(|| format!("\npreempted by: {}", told.join(", ")))
 }
 
-fn longest(interval: &Interval, beside: &Beside<'_>) -> Vec<String> {
-    let ns = |ticks| beside.rate.ns(ticks);
+fn longest(interval: &Interval, context: &TableContext<'_>) -> Vec<String> {
+    let ns = |ticks| context.rate.ns(ticks);
     let worth = interval.longest.iter().filter(|one| one.missed() > 0);
     let row = |one: &Absence| {
         let stolen = one.parts.of(Did::Preempted).saturating_add(one.parts.of(Did::Waiting));
@@ -145,7 +145,7 @@ fn longest(interval: &Interval, beside: &Beside<'_>) -> Vec<String> {
             one.vcpu,
             time(ns(one.parts.total())),
             time(ns(stolen)),
-            reason(beside.names, one.exit),
+            reason(context.names, one.exit),
             seconds(ns(one.start_tsc)),
         )
     };
@@ -215,8 +215,9 @@ mod tests {
         let names = Names::from([((2, 0x60), "interrupt".to_owned())]);
         let own_steal_ns = BTreeMap::from([(3, 390_000_000)]);
         let rate = Rate::new(Some(1_000_000_000)).unwrap();
-        let beside = Beside { rate, names: &names, own_steal_ns: &own_steal_ns, warning: None };
-        let text = lines(&interval, &beside).join("\n");
+        let context =
+            TableContext { rate, names: &names, own_steal_ns: &own_steal_ns, warning: None };
+        let text = lines(&interval, &context).join("\n");
         let wanted = "\
 last 1.00 s on this machine's clock, by its host
 

@@ -14,7 +14,7 @@ use crate::follow::Follower;
 use crate::own_steal::stolen_ns;
 use crate::rate::Rate;
 use crate::recording::Recording;
-use crate::table::{Beside, Names};
+use crate::table::{Names, TableContext};
 use crate::{jsonl, table};
 
 /// How an interval is written.
@@ -192,11 +192,11 @@ impl Watched {
         self.names = self.reader.names().into_iter().collect();
         let warning = self.warning.take();
         let (rate, names) = (self.rate, &self.names);
-        let beside = Beside { rate, names, own_steal_ns: &own_steal_ns, warning };
+        let context = TableContext { rate, names, own_steal_ns: &own_steal_ns, warning };
         match format {
-            Format::Jsonl => writeln!(out, "{}", jsonl::line(&interval, &beside))?,
+            Format::Jsonl => writeln!(out, "{}", jsonl::line(&interval, &context))?,
             Format::Table => {
-                let lines = table::lines(&interval, &beside);
+                let lines = table::lines(&interval, &context);
                 if is_drawn { draw(&lines, out)? } else { writeln!(out, "{}\n", lines.join("\n"))? }
             }
         }

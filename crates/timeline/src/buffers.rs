@@ -5,7 +5,7 @@
 //! is off the CPU goes off once. Exits, entries and wake-ups of a halted vCPU are taken from their
 //! *giver*, the buffer in which the thread was first seen with an event of that kind.
 //!
-//! Givers are found per thread, since instances may each record the threads of one VM, and per
+//! EventSources are found per thread, since instances may each record the threads of one VM, and per
 //! kind, since an instance may record exits without entries.
 
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ const ELSEWHERE: u16 = u16::MAX;
 
 /// What a stream is a part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct StreamOrigin {
     buffer: usize,
     /// The first stream of the same CPU in any buffer.
     cpu: u16,
@@ -31,14 +31,14 @@ struct Place {
 #[derive(Debug)]
 pub(crate) struct Buffers {
     /// By stream.
-    places: Vec<Place>,
+    origins: Vec<StreamOrigin>,
     several: bool,
-    threads: FxHashMap<u32, Givers>,
+    threads: FxHashMap<u32, EventSources>,
 }
 
 /// Where one thread's events come from.
 #[derive(Debug, Default)]
-struct Givers {
+struct EventSources {
     /// By kind: the buffer it was first seen in.
     by_kind: [Option<usize>; Kind::COUNT],
     /// Time of the last event taken.
@@ -47,20 +47,20 @@ struct Givers {
     repeats: BTreeSet<usize>,
     /// Losses in buffers that have given nothing so far, one a stream, since the guest was entered
     /// or left: should such a buffer give something next, they concern the thread after all.
-    not_yet: Vec<(Place, ThreadEvent)>,
+    not_yet: Vec<(StreamOrigin, ThreadEvent)>,
 }
 
 impl Buffers {
     pub(crate) fn new(inputs: &[Input<'_>]) -> Self {
         let mut cpus = FxHashMap::default();
-        let place = |(input, at): (&Input<'_>, u16)| Place {
+        let origin = |(input, at): (&Input<'_>, u16)| StreamOrigin {
             buffer: input.stream.buffer(),
             cpu: *cpus.entry(input.stream.cpu()).or_insert(at),
         };
-        let places: Vec<Place> = inputs.iter().zip(0..).map(place).collect();
-        let first = places.first().map(|place| place.buffer);
-        let several = places.iter().any(|place| Some(place.buffer) != first);
-        Self { places, several, threads: FxHashMap::default() }
+        let origins: Vec<StreamOrigin> = inputs.iter().zip(0..).map(origin).collect();
+        let first = origins.first().map(|origin| origin.buffer);
+        let several = origins.iter().any(|origin| Some(origin.buffer) != first);
+        Self { origins, several, threads: FxHashMap::default() }
     }
 
     /// Whether there are several with pages.
@@ -71,7 +71,7 @@ impl Buffers {
     /// Names of the buffers of which exits were left out because another has them too.
     pub(crate) fn repeated(&self, recording: &Recording) -> Vec<String> {
         let repeated: BTreeSet<usize> =
-            self.threads.values().flat_map(|givers| &givers.repeats).copied().collect();
+            self.threads.values().flat_map(|sources| &sources.repeats).copied().collect();
         let names = &recording.info().buffers;
         repeated.iter().filter_map(|&buffer| names.get(buffer).cloned()).collect()
     }
@@ -86,35 +86,35 @@ impl Buffers {
         open: &[ThreadEvent],
         out: &mut Vec<ThreadEvent>,
     ) {
-        let place_of = |event: &ThreadEvent| self.places.get(usize::from(event.stream)).copied();
+        let origin_of = |event: &ThreadEvent| self.origins.get(usize::from(event.stream)).copied();
         let first_ns = events.first().map_or(0, |event| event.stamp_ns);
-        let givers = self.threads.entry(thread).or_insert_with(|| {
-            let mut givers = Givers::default();
+        let sources = self.threads.entry(thread).or_insert_with(|| {
+            let mut sources = EventSources::default();
             let begun = open.iter().filter(|loss| loss.stamp_ns < first_ns);
-            let placed = begun.filter_map(|loss| Some((place_of(loss)?, *loss)));
-            placed.for_each(|(place, loss)| givers.keep(place, loss));
-            givers
+            let with_origin = begun.filter_map(|loss| Some((origin_of(loss)?, *loss)));
+            with_origin.for_each(|(origin, loss)| sources.keep(origin, loss));
+            sources
         });
         for event in events {
-            let Some(place) = place_of(event) else { continue };
-            let event = ThreadEvent { stream: place.cpu, ..*event };
+            let Some(origin) = origin_of(event) else { continue };
+            let event = ThreadEvent { stream: origin.cpu, ..*event };
             if event.kind == Kind::Lost {
-                out.extend(givers.loss(place, event));
-            } else if givers.takes(&event, place.buffer) {
-                givers.give(place.buffer, event, out);
+                out.extend(sources.loss(origin, event));
+            } else if sources.takes(&event, origin.buffer) {
+                sources.give(origin.buffer, event, out);
             }
         }
     }
 }
 
-impl Givers {
-    fn giver(&self, kind: Kind) -> Option<usize> {
+impl EventSources {
+    fn source(&self, kind: Kind) -> Option<usize> {
         self.by_kind.get(kind as usize).copied().flatten()
     }
 
     /// Whether an event in `buffer` is no repetition that would do harm.
     fn takes(&mut self, event: &ThreadEvent, buffer: usize) -> bool {
-        if self.giver(event.kind).is_none_or(|giver| giver == buffer) {
+        if self.source(event.kind).is_none_or(|source| source == buffer) {
             return true;
         }
         if matches!(event.kind, Kind::Exit | Kind::Entry | Kind::VcpuWakeup) {
@@ -128,7 +128,7 @@ impl Givers {
     /// Adds an event; with the first of its kind also what was lost in its buffer just before.
     fn give(&mut self, buffer: usize, event: ThreadEvent, out: &mut Vec<ThreadEvent>) {
         self.last_ns = event.stamp_ns;
-        let was_vcpu = self.giver(Kind::Exit).or(self.giver(Kind::Entry)).is_some();
+        let was_vcpu = self.source(Kind::Exit).or(self.source(Kind::Entry)).is_some();
         let ends_guest_or_exit = matches!(event.kind, Kind::Exit | Kind::Entry);
         if !was_vcpu && !ends_guest_or_exit {
             return;
@@ -137,7 +137,7 @@ impl Givers {
             // A vCPU begins with this event, and hears of nothing before.
             out.push(event);
         }
-        if self.giver(event.kind).is_none() {
+        if self.source(event.kind).is_none() {
             self.now_gives(buffer, event, out);
         }
         if was_vcpu {
@@ -149,13 +149,13 @@ impl Givers {
     }
 
     fn now_gives(&mut self, buffer: usize, first: ThreadEvent, out: &mut Vec<ThreadEvent>) {
-        if let Some(giver) = self.by_kind.get_mut(first.kind as usize) {
-            *giver = Some(buffer);
+        if let Some(source) = self.by_kind.get_mut(first.kind as usize) {
+            *source = Some(buffer);
         }
-        self.not_yet.retain(|(place, loss)| {
-            let its_own = place.buffer == buffer;
+        self.not_yet.retain(|(origin, loss)| {
+            let its_own = origin.buffer == buffer;
             if its_own {
-                out.push(ThreadEvent { stamp_ns: first.stamp_ns, stream: place.cpu, ..*loss });
+                out.push(ThreadEvent { stamp_ns: first.stamp_ns, stream: origin.cpu, ..*loss });
             }
             !its_own
         });
@@ -163,21 +163,22 @@ impl Givers {
 
     /// A loss as it concerns the thread. What a buffer would have given that has given nothing is
     /// not known: its loss is none on the thread's own CPU, and matters if the thread leaves that.
-    fn loss(&mut self, place: Place, loss: ThreadEvent) -> Option<ThreadEvent> {
-        if self.by_kind.contains(&Some(place.buffer)) {
+    fn loss(&mut self, origin: StreamOrigin, loss: ThreadEvent) -> Option<ThreadEvent> {
+        if self.by_kind.contains(&Some(origin.buffer)) {
             return Some(loss);
         }
-        self.keep(place, loss);
+        self.keep(origin, loss);
         // Until it is known who gives the thread's switches, a buffer that repeats its exits may.
-        let repeats = self.giver(Kind::SchedOut).is_some() && self.repeats.contains(&place.buffer);
+        let repeats =
+            self.source(Kind::SchedOut).is_some() && self.repeats.contains(&origin.buffer);
         (!repeats).then_some(ThreadEvent { stream: ELSEWHERE, ..loss })
     }
 
-    fn keep(&mut self, place: Place, loss: ThreadEvent) {
-        let same = |one: &&mut (Place, ThreadEvent)| one.0 == place;
+    fn keep(&mut self, origin: StreamOrigin, loss: ThreadEvent) {
+        let same = |one: &&mut (StreamOrigin, ThreadEvent)| one.0 == origin;
         match self.not_yet.iter_mut().find(same) {
             Some((_, kept)) => kept.value = kept.value.max(loss.value),
-            None => self.not_yet.push((place, loss)),
+            None => self.not_yet.push((origin, loss)),
         }
     }
 }

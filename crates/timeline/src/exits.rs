@@ -43,7 +43,7 @@ pub fn each_exit<S: ExitSink + Send>(
 }
 
 /// [`each_exit`] without details, while another decoder reads the same blocks for `consumer`.
-pub fn each_exit_beside<S: ExitSink + Send, D: Decode, C: Consume<D::Batch>>(
+pub fn each_exit_and<S: ExitSink + Send, D: Decode, C: Consume<D::Batch>>(
     recording: &Recording,
     sink: S,
     decoder: &D,
@@ -59,7 +59,7 @@ pub fn each_exit_beside<S: ExitSink + Send, D: Decode, C: Consume<D::Batch>>(
 
 /// Whether `recording` has events that tell this detail of exits.
 #[must_use]
-pub fn is_told(recording: &Recording, detail: Detail) -> bool {
+pub fn has_detail(recording: &Recording, detail: Detail) -> bool {
     let rules = || DETAIL_RULES.iter().filter(|(of, _)| *of == detail);
     recording.formats().iter().any(|(_, format)| rules().any(|(_, rule)| rule.is_for(format)))
 }

@@ -26,7 +26,7 @@ mod vcpus;
 mod vms;
 
 pub use exit_span::{Detail, ExitSpan, Handler, Outcome, Parts};
-pub use exits::{ExitPass, each_exit, each_exit_beside, is_told};
+pub use exits::{ExitPass, each_exit, each_exit_and, has_detail};
 pub use losses::Losses;
 pub use thread_event::{Kind, KindSet};
 pub use vcpu::{ExitSink, VcpuActivity};

@@ -26,7 +26,7 @@ pub trait ExitSink {
 
 /// Where the thread is while an exit is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Handling {
     Kernel,
     User,
 }
@@ -41,7 +41,7 @@ enum Cpu {
 
 /// What comes after an interval of time that is accounted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Then {
+enum SliceEnd {
     GoesOn,
     Sleeps,
     Entry,
@@ -66,7 +66,7 @@ pub(crate) struct VcpuThread {
     open: bool,
     /// Up to here the open exit's time has been given to its parts.
     accounted_ns: u64,
-    place: Place,
+    handling: Handling,
     cpu: Cpu,
     /// It is off its CPU, and was woken since it went to sleep.
     woken: bool,
@@ -99,7 +99,7 @@ impl VcpuThread {
             span: ExitSpan::new(0, 0, 0),
             open: false,
             accounted_ns: 0,
-            place: Place::Kernel,
+            handling: Handling::Kernel,
             cpu: Cpu::Running,
             woken: false,
             intervals: KernelIntervals::default(),
@@ -182,7 +182,7 @@ impl VcpuThread {
         self.open = true;
         self.close_guest_window();
         self.accounted_ns = event.stamp_ns;
-        self.place = Place::Kernel;
+        self.handling = Handling::Kernel;
         // The thread emitted this event: it runs, whatever scheduler events were lost.
         self.cpu = Cpu::Running;
         self.was_off = false;
@@ -208,13 +208,13 @@ impl VcpuThread {
 
     fn entry(&mut self, event: &ThreadEvent, sink: &mut impl ExitSink) {
         self.cpu = Cpu::Running;
-        self.account_until(event.stamp_ns, Then::Entry);
+        self.account_until(event.stamp_ns, SliceEnd::Entry);
         if self.open {
             self.moved |= event.stream != self.stream;
             self.span.end_ns = event.stamp_ns.max(self.span.start_ns);
             let lost = self.lost_since();
             self.span.outcome = if lost { Outcome::LostIn } else { Outcome::Paired };
-            self.span.user_return_unseen |= self.place == Place::User;
+            self.span.user_return_unseen |= self.handling == Handling::User;
             self.close(sink);
         }
         self.guest_since_ns = Some(event.stamp_ns);
@@ -271,12 +271,12 @@ impl VcpuThread {
         match event.kind {
             Kind::UserExit => {
                 self.account(event.stamp_ns);
-                self.place = Place::User;
+                self.handling = Handling::User;
                 self.claim(Handler::User);
             }
-            Kind::UserReturn if self.place == Place::User => {
+            Kind::UserReturn if self.handling == Handling::User => {
                 self.account(event.stamp_ns);
-                self.place = Place::Kernel;
+                self.handling = Handling::Kernel;
             }
             Kind::VcpuWakeup => self.wakeup(event),
             Kind::Detail => self.detail(event),
@@ -306,7 +306,10 @@ impl VcpuThread {
         self.switches_recorded = true;
         self.host_work(event.stamp_ns);
         let runnable = event.flag == 1;
-        self.account_until(event.stamp_ns, if runnable { Then::GoesOn } else { Then::Sleeps });
+        self.account_until(
+            event.stamp_ns,
+            if runnable { SliceEnd::GoesOn } else { SliceEnd::Sleeps },
+        );
         self.cpu = if runnable { Cpu::OffRunnable } else { Cpu::OffBlocked };
         self.woken = false;
         self.was_off = true;
@@ -332,11 +335,11 @@ impl VcpuThread {
 
     /// Gives the time since the last accounted moment to the part it belongs to.
     fn account(&mut self, now_ns: u64) {
-        self.account_until(now_ns, Then::GoesOn);
+        self.account_until(now_ns, SliceEnd::GoesOn);
     }
 
     #[inline]
-    fn account_until(&mut self, now_ns: u64, then: Then) {
+    fn account_until(&mut self, now_ns: u64, then: SliceEnd) {
         if !self.open {
             return;
         }
@@ -344,15 +347,15 @@ impl VcpuThread {
         let from_ns = self.accounted_ns;
         let took_ns = now_ns.saturating_sub(from_ns);
         self.accounted_ns = from_ns.max(now_ns);
-        match (self.cpu, self.place) {
+        match (self.cpu, self.handling) {
             (Cpu::OffRunnable, _) => parts.runnable_ns += took_ns,
             (Cpu::OffBlocked, _) => parts.blocked_ns += took_ns,
-            (Cpu::Running, Place::User) => parts.user_ns += took_ns,
-            (Cpu::Running, Place::Kernel) => {
+            (Cpu::Running, Handling::User) => parts.user_ns += took_ns,
+            (Cpu::Running, Handling::Kernel) => {
                 parts.kernel_ns += took_ns;
                 // What came before the entry can't be found to have been polling any more.
-                if then != Then::Entry {
-                    self.intervals.push(from_ns, now_ns, then == Then::Sleeps);
+                if then != SliceEnd::Entry {
+                    self.intervals.push(from_ns, now_ns, then == SliceEnd::Sleeps);
                 }
             }
         }

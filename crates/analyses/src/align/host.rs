@@ -13,11 +13,11 @@ pub(super) struct Host {
 }
 
 #[derive(Default)]
-struct Sink {
+struct AwaySink {
     away: Vec<Away>,
 }
 
-impl ExitSink for Sink {
+impl ExitSink for AwaySink {
     fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
         if self.away.len() <= vcpu {
             self.away.resize_with(vcpu + 1, Away::default);
@@ -30,7 +30,7 @@ impl ExitSink for Sink {
 
 impl Host {
     pub(super) fn read(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Self {
-        let pass = each_exit(recording, false, Sink::default(), tick);
+        let pass = each_exit(recording, false, AwaySink::default(), tick);
         let vms = group_vms(recording, &pass.vcpus);
         Self { vms, away: pass.sink.away }
     }

@@ -57,7 +57,7 @@ pub(super) fn solve_guest(question: &Question<'_>, pair: &GuestOf) -> Solved {
     for anchor in busiest.iter().take(MOST_ANCHORS) {
         for &vm in &vms {
             match place_anchor(question, pair, anchor, vm) {
-                Ok(placed) => return place_others(question, pair, vm, placed, &busiest),
+                Ok(mapped) => return place_others(question, pair, vm, mapped, &busiest),
                 Err(why) => unsolved = why,
             }
         }
@@ -74,10 +74,10 @@ pub(super) fn solve(question: &Question<'_>, pair: &GuestOf, comparable: bool) -
 fn candidates(question: &Question<'_>, pair: &GuestOf) -> Vec<usize> {
     let vms = question.host.vms.iter().enumerate();
     let threads = pair.told.as_ref().map(|(_, vcpus)| vcpus.as_slice()).unwrap_or_default();
-    let is_told = |thread| threads.iter().any(|(_, told)| *told == thread);
+    let is_named = |thread| threads.iter().any(|(_, told)| *told == thread);
     let told: Vec<usize> = vms
         .clone()
-        .filter(|(_, vm)| vm.vcpus.iter().any(|vcpu| is_told(vcpu.thread)))
+        .filter(|(_, vm)| vm.vcpus.iter().any(|vcpu| is_named(vcpu.thread)))
         .map(|(at, _)| at)
         .collect();
     if told.is_empty() { vms.map(|(at, _)| at).collect() } else { told }
@@ -115,7 +115,7 @@ fn place_anchor(
             Err(why) => unsolved = why,
         }
     }
-    best.map(|(_, placed)| placed).ok_or(unsolved)
+    best.map(|(_, mapped)| mapped).ok_or(unsolved)
 }
 
 fn on(guest_cpu: u32, vcpu: VmVcpu, pieces: Vec<Piece>) -> CpuOnVcpu {
@@ -135,7 +135,7 @@ fn solve_one(stamps: &[i64], away: &Away) -> Result<(f64, Vec<Piece>), Unsolved>
 }
 
 /// CPUs of a guest that have found their vCPUs.
-struct Placed<'q> {
+struct MappedCpus<'q> {
     question: &'q Question<'q>,
     /// The clock that CPUs of a guest share, mostly.
     shared: Vec<Piece>,
@@ -145,7 +145,7 @@ struct Placed<'q> {
     lonely: Vec<u32>,
 }
 
-impl Placed<'_> {
+impl MappedCpus<'_> {
     fn is_taken(&self, vcpu: &VmVcpu) -> bool {
         self.sharing.iter().chain(&self.others).any(|cpu| cpu.index == vcpu.index)
     }
@@ -172,7 +172,7 @@ impl Placed<'_> {
             Some(on(cpu.cpu, *vcpu, pieces))
         });
         match own_clock {
-            Some(placed) => self.others.push(placed),
+            Some(mapped) => self.others.push(mapped),
             None => self.lonely.push(cpu.cpu),
         }
     }
@@ -198,7 +198,7 @@ fn place_others(
     busiest: &[&CpuStamps],
 ) -> Solved {
     let first = anchor.guest_cpu;
-    let mut placed = Placed {
+    let mut mapped = MappedCpus {
         question,
         shared: anchor.pieces.clone(),
         sharing: vec![anchor],
@@ -207,10 +207,10 @@ fn place_others(
     };
     for cpu in busiest.iter().filter(|cpu| cpu.cpu != first) {
         let mut free = likely(question, pair, vm, cpu.cpu);
-        free.retain(|vcpu| !placed.is_taken(vcpu));
-        placed.place(cpu, &free);
+        free.retain(|vcpu| !mapped.is_taken(vcpu));
+        mapped.place(cpu, &free);
     }
-    placed.finish(question.host.vms.get(vm).map(|vm| vm.name.clone()).unwrap_or_default())
+    mapped.finish(question.host.vms.get(vm).map(|vm| vm.name.clone()).unwrap_or_default())
 }
 
 /// Which part of a CPU's events lie where the vCPU was away, by more than the bounds.

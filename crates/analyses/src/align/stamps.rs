@@ -42,7 +42,7 @@ impl GuestStamps {
             inputs.iter().copied().filter(|one| Some(one.stream.buffer()) == largest).collect();
         let empty =
             |input: &Input<'_>| CpuStamps { cpu: input.stream.cpu(), one_in: 1, ..<_>::default() };
-        let mut gather = Gather { cpus: inputs.iter().map(empty).collect() };
+        let mut gather = StampConsumer { cpus: inputs.iter().map(empty).collect() };
         rounds::run(&inputs, &Stamps, &mut gather, tick);
         for (stamps, input) in gather.cpus.iter_mut().zip(&inputs) {
             stamps.finish();
@@ -136,11 +136,11 @@ impl Decode for Stamps {
     }
 }
 
-struct Gather {
+struct StampConsumer {
     cpus: Vec<CpuStamps>,
 }
 
-impl Consume<StampBatch> for Gather {
+impl Consume<StampBatch> for StampConsumer {
     fn take(&mut self, input: usize, batch: StampBatch) {
         if let Some(cpu) = self.cpus.get_mut(input) {
             batch.0.into_iter().for_each(|stamp| cpu.add(stamp));

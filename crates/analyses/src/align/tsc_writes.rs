@@ -21,7 +21,7 @@ pub(super) struct Write {
 /// All writes of TSC offsets, in order.
 pub(super) fn writes(host: &Recording) -> Vec<Write> {
     let Some(reader) = Reader::new(host) else { return Vec::new() };
-    let mut gather = Gather(Vec::new());
+    let mut gather = WriteConsumer(Vec::new());
     rounds::run(&Input::all_of(host), &reader, &mut gather, &|_| ());
     gather.0.sort_by_key(|write| write.host_tsc);
     gather.0
@@ -94,9 +94,9 @@ impl Decode for Reader {
     }
 }
 
-struct Gather(Vec<Write>);
+struct WriteConsumer(Vec<Write>);
 
-impl Consume<WriteBatch> for Gather {
+impl Consume<WriteBatch> for WriteConsumer {
     fn take(&mut self, _: usize, batch: WriteBatch) {
         self.0.extend(batch.0);
     }

@@ -1,4 +1,4 @@
-//! What a guest's own recording tells of its boot and its end: the few events that matter, in order.
+//! BootEventKind a guest's own recording tells of its boot and its end: the few events that matter, in order.
 
 use std::ops::ControlFlow;
 
@@ -16,16 +16,16 @@ const MOST_TEXT: usize = 200;
 
 /// Something that a kernel told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct BootEvent {
     pub(super) ns: u64,
     pub(super) thread: u32,
     /// Index of its buffer.
     buffer: usize,
-    pub(super) what: What,
+    pub(super) what: BootEventKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum BootEventKind {
     /// Initcalls of a level begin.
     Level(String),
     /// An initcall begins, at this address.
@@ -44,11 +44,11 @@ pub(super) enum What {
     Down(&'static str),
 }
 
-/// What a kernel told, and what is missing of it.
+/// BootEventKind a kernel told, and what is missing of it.
 #[derive(Debug, Default)]
-pub(super) struct Story {
+pub(super) struct BootEvents {
     /// In the order of time.
-    pub(super) told: Vec<Told>,
+    pub(super) events: Vec<BootEvent>,
     /// First event and last, of whatever kind.
     pub(super) span_ns: Option<(u64, u64)>,
     /// The buffer that the boot is in; all where no initcall was told.
@@ -56,19 +56,20 @@ pub(super) struct Story {
 }
 
 /// Reads it; `tick` hears of the bytes done.
-pub(super) fn story(guest: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Story {
+pub(super) fn read(guest: &Recording, tick: &(dyn Fn(u64) + Sync)) -> BootEvents {
     let reader = Reader::new(guest);
-    let mut gather = Gather::default();
-    rounds::run(&Input::on_clock_of(guest), &reader, &mut gather, tick);
-    let mut story = gather.0;
+    let mut consumer = BootEventConsumer::default();
+    rounds::run(&Input::on_clock_of(guest), &reader, &mut consumer, tick);
+    let mut events = consumer.0;
     // Pages of one CPU are in order; CPUs and buffers are not.
-    story.told.sort_by_key(|one| one.ns);
-    let is_of_boot = |one: &&Told| matches!(one.what, What::Level(_) | What::Start(_));
-    story.buffer = story.told.iter().filter(is_of_boot).map(|one| one.buffer).min();
-    if let Some(buffer) = story.buffer {
-        story.told.retain(|one| one.buffer == buffer);
+    events.events.sort_by_key(|one| one.ns);
+    let is_of_boot =
+        |one: &&BootEvent| matches!(one.what, BootEventKind::Level(_) | BootEventKind::Start(_));
+    events.buffer = events.events.iter().filter(is_of_boot).map(|one| one.buffer).min();
+    if let Some(buffer) = events.buffer {
+        events.events.retain(|one| one.buffer == buffer);
     }
-    story
+    events
 }
 
 /// A guest's words as they may go to a terminal.
@@ -78,12 +79,12 @@ pub(super) fn shown(text: &str) -> String {
 
 /// Whether a recording has events that tell how its machine boots or goes down.
 #[must_use]
-pub fn tells(recording: &Recording) -> bool {
+pub fn recorded_in(recording: &Recording) -> bool {
     let mut formats = recording.formats().iter();
     formats.any(|(_, format)| matches!(Kind::of(format), Some(Kind::Start | Kind::Down(_))))
 }
 
-/// What an event tells, by its name.
+/// BootEventKind an event tells, by its name.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Level,
@@ -134,7 +135,7 @@ impl<'r> Reader<'r> {
         Self { order, type_at: formats.type_at(), pid_at: formats.pid_at(), by_id }
     }
 
-    fn read(&self, record: &[u8]) -> Option<(u32, What)> {
+    fn read(&self, record: &[u8]) -> Option<(u32, BootEventKind)> {
         let id = usize::try_from(self.type_at.read(record, self.order)?).ok()?;
         let (kind, format) = self.by_id.get(id).copied().flatten()?;
         let thread = self.pid_at.read(record, self.order)? as u32;
@@ -147,31 +148,32 @@ impl<'r> Reader<'r> {
             _ => None,
         };
         let what = match kind {
-            Kind::Level => What::Level(text("level")?),
-            Kind::Start => What::Start(number("func")?),
-            Kind::Finish => {
-                What::Finish(number("func")?, format.field("ret")?.signed(record, self.order)?)
-            }
-            Kind::Exec => What::Exec(text("filename")?),
-            Kind::Fork => What::Fork,
-            Kind::Module => What::Module(text("name")?),
-            Kind::Mark => What::Mark(text("buf")?),
-            Kind::Down(step) => What::Down(step),
+            Kind::Level => BootEventKind::Level(text("level")?),
+            Kind::Start => BootEventKind::Start(number("func")?),
+            Kind::Finish => BootEventKind::Finish(
+                number("func")?,
+                format.field("ret")?.signed(record, self.order)?,
+            ),
+            Kind::Exec => BootEventKind::Exec(text("filename")?),
+            Kind::Fork => BootEventKind::Fork,
+            Kind::Module => BootEventKind::Module(text("name")?),
+            Kind::Mark => BootEventKind::Mark(text("buf")?),
+            Kind::Down(step) => BootEventKind::Down(step),
         };
         Some((thread, what))
     }
 }
 
 #[derive(Debug, Default)]
-struct StoryBatch(Story);
+struct BootEventBatch(BootEvents);
 
-impl Batch for StoryBatch {
+impl Batch for BootEventBatch {
     fn clear(&mut self) {
         *self = Self::default();
     }
 
     fn last_stamp_ns(&self) -> Option<u64> {
-        // What is told is put in order when all of it is there.
+        // BootEventKind is told is put in order when all of it is there.
         None
     }
 
@@ -181,20 +183,20 @@ impl Batch for StoryBatch {
 }
 
 impl Decode for Reader<'_> {
-    type Batch = StoryBatch;
+    type Batch = BootEventBatch;
 
-    fn decode(&self, _: usize, input: Input<'_>, block: &Block<'_>, batch: &mut StoryBatch) {
+    fn decode(&self, _: usize, input: Input<'_>, block: &Block<'_>, batch: &mut BootEventBatch) {
         let (cpu, buffer) = (input.stream.cpu(), input.stream.buffer());
         let correction = input.recording.correction(input.stream);
-        let story = &mut batch.0;
+        let events = &mut batch.0;
         for page in block.pages(input.stream.layout()).filter_map(|(_, page)| page.ok()) {
             // Damage is counted where events are weighed.
             let _ = page.for_each(|record| {
                 let ns = correction.ns(record.stamp, cpu);
-                let (first, last) = story.span_ns.unwrap_or((ns, ns));
-                story.span_ns = Some((first.min(ns), last.max(ns)));
+                let (first, last) = events.span_ns.unwrap_or((ns, ns));
+                events.span_ns = Some((first.min(ns), last.max(ns)));
                 if let Some((thread, what)) = self.read(record.payload) {
-                    story.told.push(Told { ns, thread, buffer, what });
+                    events.events.push(BootEvent { ns, thread, buffer, what });
                 }
             });
         }
@@ -202,22 +204,22 @@ impl Decode for Reader<'_> {
 }
 
 #[derive(Debug, Default)]
-struct Gather(Story);
+struct BootEventConsumer(BootEvents);
 
-impl Consume<StoryBatch> for Gather {
-    fn take(&mut self, _: usize, batch: StoryBatch) {
+impl Consume<BootEventBatch> for BootEventConsumer {
+    fn take(&mut self, _: usize, batch: BootEventBatch) {
         let (all, new) = (&mut self.0, batch.0);
-        all.told.extend(new.told);
+        all.events.extend(new.events);
         let spans = all.span_ns.into_iter().chain(new.span_ns);
         all.span_ns = spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
     }
 
-    fn advance(&mut self, _: u64, _: &mut Vec<StoryBatch>) -> ControlFlow<()> {
+    fn advance(&mut self, _: u64, _: &mut Vec<BootEventBatch>) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
 
-/// What one phase's events weigh.
+/// BootEventKind one phase's events weigh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
     /// Events.

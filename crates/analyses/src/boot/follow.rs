@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use sources::Recording;
 
-use super::events::{Story, Told, What};
+use super::events::{BootEvent, BootEventKind, BootEvents};
 use super::initcalls::Table;
 use super::{BootMarks, BootedMachine, InPhase, Initcall, MOST_LEVELS, Phase, PhaseKind, phases};
 
@@ -21,22 +21,22 @@ const DOWN: [&str; 4] = ["reboot", "poweroff", "halt", "shutdown"];
 const MOST_DEPTH: usize = 64;
 
 /// Follows what was told.
-pub(super) fn follow(guest: &Recording, story: &Story, marks: &BootMarks) -> BootedMachine {
+pub(super) fn follow(guest: &Recording, events: &BootEvents, marks: &BootMarks) -> BootedMachine {
     let mut machine =
         BootedMachine { nanoseconds: guest.is_nanoseconds(), ..BootedMachine::default() };
-    let Some((first_ns, last_ns)) = story.span_ns else { return machine };
+    let Some((first_ns, last_ns)) = events.span_ns else { return machine };
     let mut calls = Calls::new(guest);
-    for told in &story.told {
-        calls.take(told);
+    for event in &events.events {
+        calls.take(event);
     }
     calls.initcalls.extend(calls.open.drain().flat_map(|(_, open)| open));
     calls.initcalls.sort_by_key(|one| one.from_ns);
     machine.strays = calls.strays;
     machine.initcalls = calls.initcalls;
-    let boundaries = Boundaries::of(story, marks, &mut machine);
+    let boundaries = Boundaries::of(events, marks, &mut machine);
     machine.phases = boundaries.phases(first_ns, last_ns);
-    for told in &story.told {
-        count(&mut machine.phases, told);
+    for event in &events.events {
+        count(&mut machine.phases, event);
     }
     for initcall in &machine.initcalls {
         if let Some(phase) = phase_at(&mut machine.phases, initcall.from_ns) {
@@ -75,23 +75,24 @@ impl<'g> Calls<'g> {
         }
     }
 
-    fn take(&mut self, told: &Told) {
-        match &told.what {
-            What::Level(level) => {
-                (self.level, self.of_level) = (Some(level.clone()), told.thread);
+    fn take(&mut self, event: &BootEvent) {
+        match &event.what {
+            BootEventKind::Level(level) => {
+                (self.level, self.of_level) = (Some(level.clone()), event.thread);
             }
             // From the first program on there are no more levels.
-            What::Exec(_) if told.thread == FIRST => self.level = None,
-            What::Module(name) => drop(self.loaded.insert(told.thread, name.clone())),
-            What::Start(address) => self.start(told, *address),
-            What::Finish(address, result) => self.finish(told, *address, *result),
+            BootEventKind::Exec(_) if event.thread == FIRST => self.level = None,
+            BootEventKind::Module(name) => drop(self.loaded.insert(event.thread, name.clone())),
+            BootEventKind::Start(address) => self.start(event, *address),
+            BootEventKind::Finish(address, result) => self.finish(event, *address, *result),
             _ => {}
         }
     }
 
-    fn start(&mut self, told: &Told, address: u64) {
-        let loaded = self.loaded.remove(&told.thread);
-        let level = self.level.clone().filter(|_| told.thread == self.of_level && loaded.is_none());
+    fn start(&mut self, event: &BootEvent, address: u64) {
+        let loaded = self.loaded.remove(&event.thread);
+        let level =
+            self.level.clone().filter(|_| event.thread == self.of_level && loaded.is_none());
         let symbol = self.guest.kallsyms().lookup(address).filter(|symbol| symbol.offset == 0);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         // Where a module's function was may be somebody else's by the time symbols are read.
@@ -102,7 +103,7 @@ impl<'g> Calls<'g> {
         let function = symbol.filter(|one| is_its(one.module)).map(|one| text(one.name));
         let entry = function.as_deref().zip(level.as_deref());
         let entry = entry.and_then(|(function, level)| self.table.take(function, level));
-        let open = self.open.entry(told.thread).or_default();
+        let open = self.open.entry(event.thread).or_default();
         if open.len() >= MOST_DEPTH {
             // None of these will end in any kernel.
             self.initcalls.append(open);
@@ -114,7 +115,7 @@ impl<'g> Calls<'g> {
             module: loaded.or(entry.as_ref().map(|entry| entry.module.clone())),
             section: entry.map(|entry| entry.section),
             level,
-            from_ns: told.ns,
+            from_ns: event.ns,
             to_ns: None,
             result: None,
             depth: open.len(),
@@ -123,8 +124,8 @@ impl<'g> Calls<'g> {
         });
     }
 
-    fn finish(&mut self, told: &Told, address: u64, result: i64) {
-        let open = self.open.entry(told.thread).or_default();
+    fn finish(&mut self, event: &BootEvent, address: u64, result: i64) {
+        let open = self.open.entry(event.thread).or_default();
         // Of those within it whose ends are missing nothing more will come.
         let Some(at) = open.iter().rposition(|one| one.address == address) else {
             self.strays += 1;
@@ -132,7 +133,7 @@ impl<'g> Calls<'g> {
         };
         let mut ended = open.split_off(at);
         if let Some(initcall) = ended.first_mut() {
-            (initcall.to_ns, initcall.result) = (Some(told.ns), Some(result));
+            (initcall.to_ns, initcall.result) = (Some(event.ns), Some(result));
         }
         self.initcalls.extend(ended);
     }
@@ -142,34 +143,34 @@ impl<'g> Calls<'g> {
 #[derive(Debug, Default)]
 struct Boundaries {
     all: Vec<(u64, PhaseKind, String)>,
-    /// What the kernel does beside initcalls, and steps of a shutdown: each is told once.
-    told: Vec<&'static str>,
+    /// What the kernel does beside initcalls, and steps of a shutdown: each is recorded once.
+    events: Vec<&'static str>,
     goes_down: bool,
     /// Levels so far.
     levels: usize,
 }
 
 impl Boundaries {
-    fn of(story: &Story, marks: &BootMarks, machine: &mut BootedMachine) -> Self {
+    fn of(events: &BootEvents, marks: &BootMarks, machine: &mut BootedMachine) -> Self {
         let mut found = Self::default();
-        for told in &story.told {
-            match &told.what {
-                What::Level(_) if found.levels == MOST_LEVELS => {}
-                What::Level(level) => {
+        for event in &events.events {
+            match &event.what {
+                BootEventKind::Level(_) if found.levels == MOST_LEVELS => {}
+                BootEventKind::Level(level) => {
                     found.levels += 1;
-                    found.after_last(machine, told.ns);
-                    found.all.push((told.ns, PhaseKind::Level, level.clone()));
+                    found.after_last(machine, event.ns);
+                    found.all.push((event.ns, PhaseKind::Level, level.clone()));
                 }
-                What::Exec(program) if told.thread == FIRST && machine.init.is_none() => {
-                    found.after_last(machine, told.ns);
-                    machine.init = Some((program.clone(), told.ns));
-                    found.all.push((told.ns, PhaseKind::User, program.clone()));
+                BootEventKind::Exec(program) if event.thread == FIRST && machine.init.is_none() => {
+                    found.after_last(machine, event.ns);
+                    machine.init = Some((program.clone(), event.ns));
+                    found.all.push((event.ns, PhaseKind::User, program.clone()));
                 }
-                What::Exec(program) if !found.goes_down && shuts_down(program) => {
-                    found.go_down(told.ns, program);
+                BootEventKind::Exec(program) if !found.goes_down && shuts_down(program) => {
+                    found.go_down(event.ns, program);
                 }
-                What::Mark(text) => found.mark(told.ns, text, marks, machine),
-                What::Down(step) => found.down(told.ns, step),
+                BootEventKind::Mark(text) => found.mark(event.ns, text, marks, machine),
+                BootEventKind::Down(step) => found.down(event.ns, step),
                 _ => {}
             }
         }
@@ -184,7 +185,7 @@ impl Boundaries {
             LATE => "before init",
             _ => return,
         };
-        if self.told.contains(&name) {
+        if self.events.contains(&name) {
             return;
         }
         let is_its = |one: &&Initcall| one.level.as_ref() == Some(level) && one.from_ns >= *from_ns;
@@ -192,7 +193,7 @@ impl Boundaries {
         if let Some(end_ns) = ends.max().filter(|end_ns| *end_ns < next_ns) {
             self.all.push((end_ns, PhaseKind::Kernel, name.to_owned()));
         }
-        self.told.push(name);
+        self.events.push(name);
     }
 
     fn go_down(&mut self, ns: u64, name: &str) {
@@ -210,8 +211,8 @@ impl Boundaries {
     }
 
     fn down(&mut self, ns: u64, step: &'static str) {
-        if !self.told.contains(&step) {
-            self.told.push(step);
+        if !self.events.contains(&step) {
+            self.events.push(step);
             self.go_down(ns, step);
         }
     }
@@ -243,14 +244,14 @@ fn phase_at(phases: &mut [Phase], ns: u64) -> Option<&mut Phase> {
     phases.get_mut(after.checked_sub(1)?)
 }
 
-fn count(phases: &mut [Phase], told: &Told) {
-    let Some(guest) = phase_at(phases, told.ns).and_then(|phase| phase.guest.as_mut()) else {
+fn count(phases: &mut [Phase], event: &BootEvent) {
+    let Some(guest) = phase_at(phases, event.ns).and_then(|phase| phase.guest.as_mut()) else {
         return;
     };
-    match told.what {
-        What::Fork => guest.forks += 1,
-        What::Exec(_) => guest.execs += 1,
-        What::Module(_) => guest.modules += 1,
+    match event.what {
+        BootEventKind::Fork => guest.forks += 1,
+        BootEventKind::Exec(_) => guest.execs += 1,
+        BootEventKind::Module(_) => guest.modules += 1,
         _ => {}
     }
 }

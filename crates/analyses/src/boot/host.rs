@@ -5,9 +5,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use sources::Recording;
 use timeline::{ExitPass, ExitSink, ExitSpan, Losses, Vm, each_exit, group_vms};
 
+use super::guest_events::GuestReports;
 use super::sums::{Add, Sums};
 use super::tally::Tally;
-use super::told::Words;
 use super::{BootMarks, BootedMachine, HostCost, Phase, PhaseKind, edges, measured_mut, segments};
 use crate::Recorded;
 use crate::reasons::ReasonNames;
@@ -18,7 +18,7 @@ const MOST_CODES: usize = 1024;
 const OTHER: u64 = u64::MAX;
 
 /// What was found on a host.
-pub(super) struct Found {
+pub(super) struct HostBoots {
     /// Machines that have no recording of their own.
     pub(super) others: Vec<BootedMachine>,
     /// What the host's recording lost; `None`: nothing in it is a machine.
@@ -30,23 +30,23 @@ pub(super) struct Found {
 pub(super) fn add(
     host: &Recording,
     mut own: Vec<&mut BootedMachine>,
-    words: Option<&Words>,
+    reports: Option<&GuestReports>,
     marks: &BootMarks,
     tick: &(dyn Fn(u64) + Sync),
-) -> Found {
-    let told = words.into_iter().flat_map(Words::times);
+) -> HostBoots {
+    let told = reports.into_iter().flat_map(GuestReports::times);
     let mut cuts: Vec<u64> = own.iter().flat_map(|one| edges(one)).chain(told).collect();
     cuts.sort_unstable();
     cuts.dedup();
-    let mut pass = each_exit(host, false, Gather::new(&cuts), tick);
+    let mut pass = each_exit(host, false, SegmentExits::new(&cuts), tick);
     let has_exits = !pass.vcpus.is_empty();
     if !has_exits {
-        pass.vcpus = words.map(Words::vcpus).unwrap_or_default();
+        pass.vcpus = reports.map(GuestReports::vcpus).unwrap_or_default();
     }
     let vms = group_vms(host, &pass.vcpus);
     let nameless = vms.iter().filter(|vm| own.iter().all(|one| one.vm.as_ref() != Some(&vm.name)));
-    let told = words.map(|words| {
-        let machine = |vm| words.machine(vm, marks, host.is_nanoseconds());
+    let told = reports.map(|reports| {
+        let machine = |vm| reports.machine(vm, marks, host.is_nanoseconds());
         nameless.map(machine).collect::<Vec<_>>()
     });
     let mut others = told.unwrap_or_default();
@@ -60,7 +60,7 @@ pub(super) fn add(
     } else {
         others.iter_mut().for_each(|one| one.vcpus = count(&vms, one));
     }
-    Found { others, losses: is_host.then_some(pass.losses) }
+    HostBoots { others, losses: is_host.then_some(pass.losses) }
 }
 
 fn count(vms: &[Vm], machine: &BootedMachine) -> usize {
@@ -70,7 +70,7 @@ fn count(vms: &[Vm], machine: &BootedMachine) -> usize {
 
 /// All exits of a host.
 struct Exits<'p> {
-    pass: &'p ExitPass<Gather<'p>>,
+    pass: &'p ExitPass<SegmentExits<'p>>,
     /// By vCPU: segments between cuts, with what happened in them.
     by_vcpu: FxHashMap<usize, Vec<(usize, &'p Tally)>>,
     names: ReasonNames,
@@ -78,7 +78,7 @@ struct Exits<'p> {
 }
 
 impl<'p> Exits<'p> {
-    fn new(host: &Recording, pass: &'p ExitPass<Gather<'p>>) -> Self {
+    fn new(host: &Recording, pass: &'p ExitPass<SegmentExits<'p>>) -> Self {
         let mut by_vcpu: FxHashMap<usize, Vec<_>> = FxHashMap::default();
         for ((vcpu, segment), tally) in &pass.sink.tallies {
             by_vcpu.entry(*vcpu).or_default().push((*segment, tally));
@@ -160,7 +160,7 @@ fn add_outer(
 }
 
 /// Adds exits up by vCPU and segment.
-struct Gather<'e> {
+struct SegmentExits<'e> {
     /// Where segments begin and end.
     cuts: &'e [u64],
     tallies: FxHashMap<(usize, usize), Tally>,
@@ -170,7 +170,7 @@ struct Gather<'e> {
     last_ns: Vec<u64>,
 }
 
-impl<'e> Gather<'e> {
+impl<'e> SegmentExits<'e> {
     fn new(cuts: &'e [u64]) -> Self {
         let (tallies, codes) = (FxHashMap::default(), FxHashSet::default());
         Self { cuts, tallies, codes, last_ns: Vec::new() }
@@ -189,7 +189,7 @@ impl<'e> Gather<'e> {
     }
 }
 
-impl ExitSink for Gather<'_> {
+impl ExitSink for SegmentExits<'_> {
     fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
         if self.last_ns.len() <= vcpu {
             self.last_ns.resize(vcpu + 1, 0);

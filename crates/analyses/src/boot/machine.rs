@@ -197,7 +197,7 @@ pub struct BootedMachine {
 
 impl BootedMachine {
     /// Whether its own recording tells anything of it.
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn is_known(&self) -> bool {
         let is_step = |phase: &Phase| matches!(phase.kind, PhaseKind::Level | PhaseKind::Shutdown);
         !self.initcalls.is_empty() || self.phases.iter().any(is_step)
     }

@@ -13,13 +13,13 @@ pub(super) fn machine(
     marks: &BootMarks,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Option<BootedMachine> {
-    let story = events::story(recording, tick);
-    let mut machine = follow::follow(recording, &story, marks);
-    if !machine.is_told() {
+    let events = events::read(recording, tick);
+    let mut machine = follow::follow(recording, &events, marks);
+    if !machine.is_known() {
         return None;
     }
     let edges = edges(&machine);
-    let weights = events::weigh(recording, &edges, story.buffer, tick);
+    let weights = events::weigh(recording, &edges, events.buffer, tick);
     let sums = Sums::new(weights.phases);
     let sum = |from_ns: u64, to_ns: u64| sums.of(segments(&edges, from_ns, to_ns));
     let last = machine.phases.len().saturating_sub(1);

@@ -87,11 +87,11 @@ pub(super) struct SleepTime {
 }
 
 impl SleepTime {
-    /// A call of `told_ns` was off the CPU for longer, which only one can be that leaves it out. The
+    /// A call of `guest_known_ns` was off the CPU for longer, which only one can be that leaves it out. The
     /// scheduler's own functions show it, and return before those that wait by them. An eighth is
     /// for events and measured times on clocks that don't run alike.
-    fn note(&mut self, told_ns: u64, off_cpu_ns: u64) {
-        self.is_left_out |= told_ns < off_cpu_ns - off_cpu_ns / 8;
+    fn note(&mut self, guest_known_ns: u64, off_cpu_ns: u64) {
+        self.is_left_out |= guest_known_ns < off_cpu_ns - off_cpu_ns / 8;
     }
 }
 
@@ -186,10 +186,10 @@ impl Frame {
     /// From call to return, time off the CPU included.
     fn total_ns(&self, to_ns: u64, measured: Option<Measured>, sleep: &mut SleepTime) -> u64 {
         let between_ns = to_ns.saturating_sub(self.from_ns);
-        let told_ns = measured.and_then(|one| one.return_ns.checked_sub(one.call_ns));
-        told_ns.map_or(between_ns, |told_ns| {
-            sleep.note(told_ns, self.off_cpu_ns);
-            told_ns.saturating_add(if sleep.is_left_out { self.off_cpu_ns } else { 0 })
+        let guest_known_ns = measured.and_then(|one| one.return_ns.checked_sub(one.call_ns));
+        guest_known_ns.map_or(between_ns, |guest_known_ns| {
+            sleep.note(guest_known_ns, self.off_cpu_ns);
+            guest_known_ns.saturating_add(if sleep.is_left_out { self.off_cpu_ns } else { 0 })
         })
     }
 

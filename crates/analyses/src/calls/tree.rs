@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 /// What a node of the tree stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum CallNodeKind {
     /// A thread, by its number among [`super::RecordedCalls::threads`].
     Thread(u32),
     /// A function, by its number among [`super::RecordedCalls::functions`].
@@ -19,7 +19,7 @@ pub enum Place {
 #[derive(Clone, Copy, Debug)]
 pub struct CallNode {
     /// What it stands for.
-    pub place: Place,
+    pub kind: CallNodeKind,
     /// Its caller's number; a thread has none.
     pub parent: Option<u32>,
     /// Calls that returned; of the function tracer: calls.
@@ -36,7 +36,7 @@ pub struct CallNode {
 #[derive(Debug, Default)]
 pub struct CallTree {
     nodes: Vec<CallNode>,
-    places: FxHashMap<(u32, Place), u32>,
+    by_kind: FxHashMap<(u32, CallNodeKind), u32>,
     most: usize,
     rest: Option<u32>,
 }
@@ -61,25 +61,25 @@ impl CallTree {
         self.rest.and_then(|at| self.nodes.get(at as usize)).map_or(0, |node| node.count)
     }
 
-    pub(super) fn root(&mut self, place: Place) -> u32 {
-        self.at(ROOT, place)
+    pub(super) fn root(&mut self, kind: CallNodeKind) -> u32 {
+        self.at(ROOT, kind)
     }
 
     /// The node of a call from `parent`.
-    pub(super) fn child(&mut self, parent: u32, place: Place) -> u32 {
+    pub(super) fn child(&mut self, parent: u32, kind: CallNodeKind) -> u32 {
         // What comes after a stack that is not kept apart isn't either.
-        if self.rest == Some(parent) { parent } else { self.at(parent, place) }
+        if self.rest == Some(parent) { parent } else { self.at(parent, kind) }
     }
 
-    fn at(&mut self, parent: u32, place: Place) -> u32 {
-        if let Some(&known) = self.places.get(&(parent, place)) {
+    fn at(&mut self, parent: u32, kind: CallNodeKind) -> u32 {
+        if let Some(&known) = self.by_kind.get(&(parent, kind)) {
             return known;
         }
         if self.nodes.len() >= self.most {
             return self.rest_node();
         }
-        let at = self.add((parent != ROOT).then_some(parent), place);
-        self.places.insert((parent, place), at);
+        let at = self.add((parent != ROOT).then_some(parent), kind);
+        self.by_kind.insert((parent, kind), at);
         at
     }
 
@@ -87,14 +87,14 @@ impl CallTree {
         if let Some(rest) = self.rest {
             return rest;
         }
-        let rest = self.add(None, Place::Rest);
+        let rest = self.add(None, CallNodeKind::Rest);
         self.rest = Some(rest);
         rest
     }
 
-    fn add(&mut self, parent: Option<u32>, place: Place) -> u32 {
+    fn add(&mut self, parent: Option<u32>, kind: CallNodeKind) -> u32 {
         let at = u32::try_from(self.nodes.len()).unwrap_or(ROOT);
-        let node = CallNode { place, parent, count: 0, total_ns: 0, self_ns: 0, off_cpu_ns: 0 };
+        let node = CallNode { kind, parent, count: 0, total_ns: 0, self_ns: 0, off_cpu_ns: 0 };
         self.nodes.push(node);
         at
     }

@@ -58,7 +58,7 @@ impl std::fmt::Display for ConditionError {
 
 /// A row that a condition holds for.
 #[derive(Clone, Debug)]
-pub struct Found<'d> {
+pub struct MatchingRow<'d> {
     /// The row.
     pub row: &'d DiffRow,
     /// Its p, adjusted by Holm for all rows that conditions look at.
@@ -75,7 +75,7 @@ pub struct Judged<'d> {
     /// Rows whose numbers are beyond the limit, whether or not by chance.
     pub beyond: usize,
     /// Rows that it holds for.
-    pub holds: Vec<Found<'d>>,
+    pub holds: Vec<MatchingRow<'d>>,
 }
 
 impl Condition {
@@ -286,7 +286,7 @@ pub fn judge<'d>(
                     || !condition.is_on_change()
                     || (p.is_some_and(|p| p <= alpha) && row.not_contradicted(alpha));
                 if beyond && sure {
-                    judged.holds.push(Found { row, p });
+                    judged.holds.push(MatchingRow { row, p });
                 }
             }
             judged

@@ -42,12 +42,12 @@ const MOST_THREADS: usize = 1024;
 const OTHERS: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
-struct Gather {
+struct CpuSeries {
     vcpus: FxHashMap<(VcpuRef, VcpuState), Series>,
     threads: FxHashMap<u32, Series>,
 }
 
-impl StateSink for Gather {
+impl StateSink for CpuSeries {
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         add(self.vcpus.entry((vcpu, span.state)).or_default(), span.from_ns, span.duration_ns());
     }
@@ -70,14 +70,14 @@ fn add(series: &mut Series, from_ns: u64, duration_ns: u64) {
 
 fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) + Sync)) -> Run {
     let Some(host) = recordings.first() else { return Run::empty() };
-    let mut gather = Gather::default();
-    let told = states(std::slice::from_ref(host), &[], &mut gather, tick);
+    let mut sums = CpuSeries::default();
+    let told = states(std::slice::from_ref(host), &[], &mut sums, tick);
     let lost = told.pass.losses.iter();
     let lost = lost.map(|one| one.events_lost.saturating_add(one.uncounted_losses));
     Run {
         vms: told.vms.first().map_or_else(Vec::new, |vms| vms.iter().map(RunVm::of).collect()),
         span_ns: told.pass.spans_ns.first().copied().flatten().unwrap_or((0, 0)),
-        groups: groups(&told, &gather),
+        groups: groups(&told, &sums),
         wholes: Vec::new(),
         nanoseconds: host.is_nanoseconds(),
         lost: lost.fold(0, u64::saturating_add),
@@ -87,17 +87,17 @@ fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) +
 /// Under which a vCPU's states and threads' running are put together.
 type Key = (Option<usize>, Part, &'static str);
 
-fn groups(told: &States, gather: &Gather) -> Vec<MeasuredGroup> {
+fn groups(told: &States, sums: &CpuSeries) -> Vec<MeasuredGroup> {
     let mut groups: BTreeMap<Key, Series> = BTreeMap::new();
     let vms = told.vms.first().map_or(&[][..], Vec::as_slice);
-    for ((vcpu, state), series) in &gather.vcpus {
+    for ((vcpu, state), series) in &sums.vcpus {
         let is_it = |index: usize| u32::try_from(index) == Ok(vcpu.index);
         let vm = vms.iter().position(|vm| vm.vcpus.iter().any(|one| is_it(one.index)));
         groups.entry((vm, Part::Vcpu, state.name())).or_default().merge(series);
     }
     let processes = HashMap::new();
-    let roles = Roles::new(told, 0, &processes, gather.threads.keys().copied());
-    for (thread, series) in &gather.threads {
+    let roles = Roles::new(told, 0, &processes, sums.threads.keys().copied());
+    for (thread, series) in &sums.threads {
         let role = roles.of(*thread);
         groups.entry((role.vm, role.part, "runs")).or_default().merge(series);
     }

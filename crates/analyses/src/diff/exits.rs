@@ -68,7 +68,7 @@ pub(super) const fn metric(
 type Key = (usize, u8, u8, u64);
 
 #[derive(Debug, Default)]
-struct Gather {
+struct ExitSeries {
     groups: FxHashMap<Key, (Series, Flags)>,
     span: Span,
 }
@@ -100,7 +100,7 @@ impl Span {
     }
 }
 
-impl ExitSink for Gather {
+impl ExitSink for ExitSeries {
     fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
         self.span.include(span);
         let key = (vcpu, span.level, span.isa, span.code);
@@ -124,7 +124,7 @@ impl ExitSink for Gather {
 
 fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) + Sync)) -> Run {
     let Some(recording) = recordings.first() else { return Run::empty() };
-    let pass = each_exit(recording, false, Gather::default(), tick);
+    let pass = each_exit(recording, false, ExitSeries::default(), tick);
     let vms = group_vms(recording, &pass.vcpus);
     let recorded = Recorded::new(pass.seen);
     let mut names = ReasonNames::new(recording);

@@ -71,12 +71,12 @@ struct OneVcpu {
 }
 
 #[derive(Debug, Default)]
-struct Gather {
+struct NestedSeries {
     vcpus: FxHashMap<usize, OneVcpu>,
     span: Span,
 }
 
-impl ExitSink for Gather {
+impl ExitSink for NestedSeries {
     fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
         self.span.include(span);
         let vcpu = self.vcpus.entry(vcpu).or_default();
@@ -121,7 +121,7 @@ fn take(reasons: &mut BTreeMap<RawReason, Reason>, span: &ExitSpan, step: Step) 
 
 fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) + Sync)) -> Run {
     let Some(recording) = recordings.first() else { return Run::empty() };
-    let pass = each_exit(recording, false, Gather::default(), tick);
+    let pass = each_exit(recording, false, NestedSeries::default(), tick);
     let vms = group_vms(recording, &pass.vcpus);
     let mut names = ReasonNames::new(recording);
     let mut groups: BTreeMap<Vec<KeyValue>, Series> = BTreeMap::new();

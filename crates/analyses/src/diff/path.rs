@@ -8,7 +8,7 @@ use super::exits::metric;
 use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
 use super::series::{Series, Sums};
 use crate::GuestAlignment;
-use crate::path::{Actor, Followed, Label, Request, RequestSink, each_request};
+use crate::path::{Actor, Label, Request, RequestPass, RequestSink, each_request};
 
 const COUNT: usize = 0;
 const TIME: usize = 1;
@@ -41,12 +41,12 @@ const MOST_GROUPS: usize = 1024;
 type Key = (Option<u16>, Label, Option<(Label, Actor)>);
 
 #[derive(Debug, Default)]
-struct Gather {
+struct RequestSeries {
     groups: FxHashMap<Key, Series>,
     span_ns: Option<(u64, u64)>,
 }
 
-impl RequestSink for Gather {
+impl RequestSink for RequestSeries {
     fn request(&mut self, request: &Request<'_>) {
         let [first, .., last] = request.steps else { return };
         let (from_ns, to_ns) = self.span_ns.unwrap_or((first.stamp_ns, last.stamp_ns));
@@ -62,7 +62,7 @@ impl RequestSink for Gather {
     }
 }
 
-impl Gather {
+impl RequestSeries {
     fn add(&mut self, key: Key, from_ns: u64, to_ns: u64) {
         if self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&key) {
             return;
@@ -76,7 +76,7 @@ impl Gather {
 
 fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) + Sync)) -> Run {
     let Some(recording) = recordings.first() else { return Run::empty() };
-    let (found, vms) = each_request(recording, Gather::default(), tick);
+    let (found, vms) = each_request(recording, RequestSeries::default(), tick);
     let lost = found.losses.iter().map(|one| one.events_lost.saturating_add(one.uncounted_losses));
     Run {
         vms: vms.iter().map(RunVm::of).collect(),
@@ -88,7 +88,7 @@ fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) +
     }
 }
 
-fn groups(found: &Followed<Gather>, vms: &[Vm]) -> Vec<MeasuredGroup> {
+fn groups(found: &RequestPass<RequestSeries>, vms: &[Vm]) -> Vec<MeasuredGroup> {
     let text = |label| KeyValue::Text(found.labels.text(label).to_owned());
     let group = |((vm, start, step), series): (&Key, &Series)| {
         let vm = vm.map(usize::from).filter(|vm| *vm < vms.len());

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use hypertrace::{Decoder, Event, Stored, StoredCpu};
 use sources::Recording;
 
-use super::{Carrier, Route, StreamSummary, Told, ToldSink, VcpuThread};
+use super::{Carrier, GuestEvent, GuestEventSink, Route, StreamSummary, VcpuThread};
 
 /// A file of frames.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl<'a> Ordered<'a> {
     }
 
     /// Hands out all events up to a time, or all.
-    pub(super) fn up_to(&mut self, until_ns: Option<u64>, sink: &mut dyn ToldSink) {
+    pub(super) fn up_to(&mut self, until_ns: Option<u64>, sink: &mut dyn GuestEventSink) {
         while let Some(&Reverse((stamp_ns, at))) = self.order.peek() {
             if until_ns.is_some_and(|until_ns| stamp_ns > until_ns) {
                 return;
@@ -83,7 +83,7 @@ impl<'a> Ordered<'a> {
             if let Some(cpu) = self.cpus.get_mut(at)
                 && let Some(event) = cpu.waiting.pop_front()
             {
-                sink.told(cpu.from, &Told::Event(event), &Carrier::default());
+                sink.event(cpu.from, &GuestEvent::Event(event), &Carrier::default());
             }
             self.queue(at);
         }

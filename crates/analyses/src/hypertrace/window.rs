@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::{Carrier, Told, VcpuThread};
+use super::{Carrier, GuestEvent, VcpuThread};
 
 /// The guest's module lets events wait for half a second at most.
 const WINDOW_NS: u64 = 1_000_000_000;
@@ -11,25 +11,25 @@ const WINDOW_NS: u64 = 1_000_000_000;
 const MOST: usize = 1 << 20;
 
 /// What takes things in their order.
-type Sink<'s> = &'s mut dyn FnMut(VcpuThread, &Told, &Carrier);
+type Sink<'s> = &'s mut dyn FnMut(VcpuThread, &GuestEvent, &Carrier);
 
 /// What waits for its turn.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     /// Times, and the order of coming among equal ones.
     order: BinaryHeap<Reverse<(u64, u64)>>,
-    waiting: BTreeMap<u64, (VcpuThread, Told, Carrier)>,
+    waiting: BTreeMap<u64, (VcpuThread, GuestEvent, Carrier)>,
     next: u64,
     released_ns: u64,
     late: u64,
 }
 
 impl Window {
-    pub(super) fn add(&mut self, from: VcpuThread, told: Told, by: Carrier) {
-        let stamp_ns = told.stamp_ns();
+    pub(super) fn add(&mut self, from: VcpuThread, event: GuestEvent, by: Carrier) {
+        let stamp_ns = event.stamp_ns();
         self.late += u64::from(stamp_ns < self.released_ns);
         self.order.push(Reverse((stamp_ns, self.next)));
-        self.waiting.insert(self.next, (from, told, by));
+        self.waiting.insert(self.next, (from, event, by));
         self.next += 1;
     }
 
@@ -59,8 +59,8 @@ impl Window {
     fn first(&mut self, to: Sink<'_>) {
         let Some(Reverse((stamp_ns, key))) = self.order.pop() else { return };
         self.released_ns = self.released_ns.max(stamp_ns);
-        if let Some((from, told, by)) = self.waiting.remove(&key) {
-            to(from, &told, &by);
+        if let Some((from, event, by)) = self.waiting.remove(&key) {
+            to(from, &event, &by);
         }
     }
 }
@@ -74,7 +74,7 @@ mod tests {
     fn add(window: &mut Window, stamp_ns: u64) {
         let mark = Mark { stamp_ns, text: String::new() };
         let from = VcpuThread { recording: 0, thread: 1 };
-        window.add(from, Told::Mark(mark, None), Carrier::default());
+        window.add(from, GuestEvent::Mark(mark, None), Carrier::default());
     }
 
     #[test]
@@ -82,11 +82,11 @@ mod tests {
         let (mut window, mut seen) = (Window::default(), Vec::new());
         for stamp_ns in [5, 3, 4, 900_000_000, 1_000_000_004] {
             add(&mut window, stamp_ns);
-            window.release(stamp_ns, &mut |_, told, _| seen.push(told.stamp_ns()));
+            window.release(stamp_ns, &mut |_, event, _| seen.push(event.stamp_ns()));
         }
         assert_eq!(seen, [3, 4]);
         add(&mut window, 2);
-        window.rest(&mut |_, told, _| seen.push(told.stamp_ns()));
+        window.rest(&mut |_, event, _| seen.push(event.stamp_ns()));
         assert_eq!(seen, [3, 4, 2, 5, 900_000_000, 1_000_000_004]);
         assert_eq!(window.late(), 1);
     }

@@ -10,7 +10,7 @@ use super::events::{Event, Events, Meaning};
 use super::io::DiskRequests;
 use super::labels::{Label, Labels};
 use super::machines::{Machines, Thread};
-use super::requests::{Followed, RequestSink, Requests};
+use super::requests::{RequestPass, RequestSink, Requests};
 use super::vcpus::{Reasons, VcpuState};
 
 /// Bits of `common_flags` (`enum trace_flag_type`, include/linux/trace_events.h): the event
@@ -125,9 +125,9 @@ impl<'e, S: RequestSink> Follower<'e, S> {
     }
 
     /// What was found, and how many requests were not.
-    pub(super) fn finish(self, nanoseconds: bool, losses: Vec<Losses>) -> Followed<S> {
+    pub(super) fn finish(self, nanoseconds: bool, losses: Vec<Losses>) -> RequestPass<S> {
         let (sink, unfinished, interrupted) = self.requests.finish();
-        Followed { sink, unfinished, interrupted, labels: self.labels, nanoseconds, losses }
+        RequestPass { sink, unfinished, interrupted, labels: self.labels, nanoseconds, losses }
     }
 
     /// Who a thread is; one that was seen first without a name stays what it was.
@@ -152,7 +152,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
     }
 
     /// A request begins at this event because the user says so.
-    fn begin_asked(&mut self, event: &Event, trace_event: &TraceEvent) {
+    fn begin_requested(&mut self, event: &Event, trace_event: &TraceEvent) {
         let thread = (trace_event.recording, trace_event.thread);
         let on = self.role(thread);
         let vm = self.machines.vcpu_of(thread).map(|vcpu| vcpu.vm);
@@ -225,7 +225,7 @@ impl<S: RequestSink> TraceEventSink for Follower<'_, S> {
             Meaning::Work => self.work(event, trace_event),
         }
         if event.starts {
-            self.begin_asked(event, trace_event);
+            self.begin_requested(event, trace_event);
         }
         if event.ends {
             self.end_asked(event, trace_event);

@@ -20,14 +20,14 @@ pub(super) struct VcpuOf {
 
 /// A vCPU: its VM, its id there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct VcpuPlace {
+pub(super) struct VcpuId {
     pub(super) vm: u16,
     pub(super) id: u32,
 }
 
 /// A VM and its recording.
 #[derive(Clone, Debug)]
-struct VmPlace {
+struct RecordedVm {
     recording: u16,
     vm: Vm,
     /// How its VMM's threads are called, without digits.
@@ -38,8 +38,8 @@ struct VmPlace {
 #[derive(Debug, Default)]
 pub(super) struct Machines<'r> {
     pub(super) recordings: &'r [Recording],
-    pub(super) vcpus: Vec<VcpuPlace>,
-    vms: Vec<VmPlace>,
+    pub(super) vcpus: Vec<VcpuId>,
+    vms: Vec<RecordedVm>,
     by_thread: FxHashMap<Thread, VcpuOf>,
     /// By guest recording and CPU there, the vCPU.
     guest_cpus: FxHashMap<(u16, u16), usize>,
@@ -66,22 +66,22 @@ impl<'r> Machines<'r> {
             for vcpu in &vm.vcpus {
                 let index = self.vcpus.len();
                 let thread = (recording, vcpu.thread);
-                self.vcpus.push(VcpuPlace { vm: number, id: vcpu.vcpu });
+                self.vcpus.push(VcpuId { vm: number, id: vcpu.vcpu });
                 // A thread that runs several vCPUs, one after the other, is followed as one.
                 self.by_thread.entry(thread).or_insert(VcpuOf { index, vm: number });
             }
             let comm = vm.comm.as_deref().map(without_digits);
-            self.vms.push(VmPlace { recording, vm, comm });
+            self.vms.push(RecordedVm { recording, vm, comm });
         }
     }
 
     fn add_guest(&mut self, guest: &GuestAlignment) {
         let is_it =
-            |vm: &VmPlace| usize::from(vm.recording) == guest.host && vm.vm.name == guest.vm;
+            |vm: &RecordedVm| usize::from(vm.recording) == guest.host && vm.vm.name == guest.vm;
         let Some(vm) = self.vms.iter().position(is_it) else { return };
         let Ok(recording) = u16::try_from(guest.guest) else { return };
         for row in guest.result().into_iter().flat_map(|result| &result.rows) {
-            let is_it = |vcpu: &VcpuPlace| usize::from(vcpu.vm) == vm && vcpu.id == row.vcpu;
+            let is_it = |vcpu: &VcpuId| usize::from(vcpu.vm) == vm && vcpu.id == row.vcpu;
             if let (Some(index), Ok(cpu)) =
                 (self.vcpus.iter().position(is_it), u16::try_from(row.guest_cpu))
             {
@@ -139,7 +139,7 @@ impl<'r> Machines<'r> {
         }
         let recording = self.recordings.get(usize::from(thread.0));
         let Some(comm) = recording.and_then(|one| one.comm(thread.1)) else { return Actor::Host };
-        let is_vmms = |vm: &VmPlace| {
+        let is_vmms = |vm: &RecordedVm| {
             vm.recording == thread.0 && vm.comm.as_deref() == Some(&without_digits(comm))
         };
         match comm {

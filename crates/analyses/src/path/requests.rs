@@ -35,7 +35,7 @@ pub(crate) trait RequestSink: Send {
 
 /// What following requests leaves.
 #[derive(Debug)]
-pub(crate) struct Followed<S> {
+pub(crate) struct RequestPass<S> {
     pub(crate) sink: S,
     /// Requests that were handed on, and whose end was not seen.
     pub(crate) unfinished: u64,

@@ -71,7 +71,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let woken = (trace_event.recording, woken);
         if self.thread(woken).asleep == Some(false) {
             // Not asleep: there is nothing to wake. It will see to it when it comes to it.
-            self.tell_awake(trace_event, woken);
+            self.wake_running(trace_event, woken);
             return;
         }
         let chains = self.causes(trace_event, woken);
@@ -107,7 +107,7 @@ impl<S: RequestSink> Follower<'_, S> {
         self.thread(woken).pending = step;
     }
 
-    fn tell_awake(&mut self, trace_event: &TraceEvent, woken: Thread) {
+    fn wake_running(&mut self, trace_event: &TraceEvent, woken: Thread) {
         let flags = trace_event.value(1).unwrap_or(0);
         let waker = (trace_event.recording, trace_event.thread);
         if Self::in_hardirq(flags) || waker == woken {

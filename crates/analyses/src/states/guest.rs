@@ -36,7 +36,7 @@ struct Cpu {
     task: Option<u32>,
     irqs: u32,
     in_softirq: bool,
-    told: Option<Context>,
+    last: Option<Context>,
 }
 
 /// All CPUs of one guest.
@@ -44,12 +44,12 @@ struct Cpu {
 pub(super) struct GuestContexts {
     cpus: FxHashMap<u16, Cpu>,
     modes: FxHashMap<u32, Mode>,
-    told: GuestTold,
+    event_kinds: GuestEventKinds,
 }
 
 /// What a guest's recording has events for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GuestTold {
+pub struct GuestEventKinds {
     /// System calls or the like: user space is told from the kernel.
     pub modes: bool,
     /// Interrupts, or soft ones.
@@ -63,9 +63,9 @@ impl GuestContexts {
         cpu.task = Some(event.thread);
         if event.tag == SWITCH_TAG {
             // No handler of an interrupt goes on beyond a switch: what seems so has lost its end.
-            *cpu = Cpu { task: event.thread_value(2), told: cpu.told, ..Cpu::default() };
+            *cpu = Cpu { task: event.thread_value(2), last: cpu.last, ..Cpu::default() };
         } else if let Some(sign) = sign_of(event.tag) {
-            self.told.add(sign);
+            self.event_kinds.add(sign);
             match sign {
                 Sign::IrqBegins => cpu.irqs = cpu.irqs.saturating_add(1),
                 Sign::IrqEnds => cpu.irqs = cpu.irqs.saturating_sub(1),
@@ -81,26 +81,26 @@ impl GuestContexts {
             }
         }
         let next = context(cpu, &self.modes);
-        let changes = cpu.told != Some(next);
-        cpu.told = Some(next);
+        let changes = cpu.last != Some(next);
+        cpu.last = Some(next);
         changes.then_some(next)
     }
 
     /// What there were events for.
-    pub(super) fn told(&self) -> GuestTold {
-        self.told
+    pub(super) fn event_kinds(&self) -> GuestEventKinds {
+        self.event_kinds
     }
 
     /// Events of a CPU were lost; where its threads are is unknown until events tell.
     pub(super) fn lost(&mut self, cpu: u16) -> Context {
         self.modes.clear();
-        let told = Some(Context::UNKNOWN);
-        self.cpus.insert(cpu, Cpu { told, ..Cpu::default() });
+        let last = Some(Context::UNKNOWN);
+        self.cpus.insert(cpu, Cpu { last, ..Cpu::default() });
         Context::UNKNOWN
     }
 }
 
-impl GuestTold {
+impl GuestEventKinds {
     fn add(&mut self, sign: Sign) {
         match sign {
             Sign::IrqBegins | Sign::IrqEnds | Sign::SoftIrqBegins | Sign::SoftIrqEnds => {

@@ -23,7 +23,7 @@ pub(super) struct Occupancy {
 
 impl Occupancy {
     /// Takes the next event; `tell` hears which thread had its CPU, as far as that is over.
-    pub(super) fn event(&mut self, event: &TraceEvent, tell: impl FnMut(u16, &OccupantSpan)) {
+    pub(super) fn event(&mut self, event: &TraceEvent, emit: impl FnMut(u16, &OccupantSpan)) {
         let (thread, now_ns) = (Some(event.thread), event.stamp_ns);
         let first = Cpu { from_ns: now_ns, thread, switches: false };
         let cpu = self.cpus.entry(event.cpu).or_insert(first);
@@ -34,23 +34,23 @@ impl Occupancy {
         // Where another thread runs than the one that came last, a switch was not seen.
         let had = cpu.thread.filter(|_| cpu.thread == thread && (is_switch || cpu.switches));
         let next = if is_switch { event.thread_value(2) } else { thread };
-        cpu.change(event.cpu, now_ns, had, next, tell);
+        cpu.change(event.cpu, now_ns, had, next, emit);
         cpu.switches |= is_switch;
     }
 
     /// Events of a CPU were lost.
-    pub(super) fn gap(&mut self, gap: &Gap, tell: impl FnMut(u16, &OccupantSpan)) {
+    pub(super) fn gap(&mut self, gap: &Gap, emit: impl FnMut(u16, &OccupantSpan)) {
         if let Some(cpu) = self.cpus.get_mut(&gap.cpu) {
-            cpu.change(gap.cpu, gap.from_ns, cpu.thread.filter(|_| cpu.switches), None, tell);
+            cpu.change(gap.cpu, gap.from_ns, cpu.thread.filter(|_| cpu.switches), None, emit);
         }
     }
 
     /// The recording ends. A CPU without further events went on as it did.
-    pub(super) fn finish(self, end_ns: u64, mut tell: impl FnMut(u16, &OccupantSpan)) {
+    pub(super) fn finish(self, end_ns: u64, mut emit: impl FnMut(u16, &OccupantSpan)) {
         let mut cpus: Vec<(u16, Cpu)> = self.cpus.into_iter().collect();
         cpus.sort_by_key(|(number, _)| *number);
         for (number, mut cpu) in cpus {
-            cpu.change(number, end_ns, cpu.thread.filter(|_| cpu.switches), None, &mut tell);
+            cpu.change(number, end_ns, cpu.thread.filter(|_| cpu.switches), None, &mut emit);
         }
     }
 }
@@ -62,10 +62,10 @@ impl Cpu {
         now_ns: u64,
         had: Option<u32>,
         next: Option<u32>,
-        mut tell: impl FnMut(u16, &OccupantSpan),
+        mut emit: impl FnMut(u16, &OccupantSpan),
     ) {
         if now_ns > self.from_ns {
-            tell(number, &OccupantSpan { from_ns: self.from_ns, to_ns: now_ns, thread: had });
+            emit(number, &OccupantSpan { from_ns: self.from_ns, to_ns: now_ns, thread: had });
             self.from_ns = now_ns;
         }
         self.thread = next;

@@ -6,11 +6,11 @@ use timeline::cycles::{CycleSink, VcpuCycle, VcpuCycles};
 use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
 use timeline::{KindSet, VcpuInfo};
 
-use super::guest::{Context, GuestContexts, GuestTold};
+use super::guest::{Context, GuestContexts, GuestEventKinds};
 use super::occupancy::Occupancy;
 use super::span::{GuestCpu, StateSink, StateSpan, VcpuRef};
 use super::wanted::{FORK_TAG, concerns_cycles};
-use super::weave::{Placed, Weave};
+use super::weave::{GuestFit, Weave};
 use crate::GuestAlignment;
 use crate::reasons::ReasonNames;
 
@@ -56,19 +56,19 @@ pub(super) struct Pass<'s, S> {
 /// What the pass leaves.
 pub(super) struct Left {
     pub(super) vcpus: Vec<Vec<VcpuInfo>>,
-    pub(super) placed: Vec<(usize, Placed)>,
+    pub(super) placed: Vec<(usize, GuestFit)>,
     pub(super) makers: Vec<FxHashMap<u32, u32>>,
     pub(super) seen: Vec<KindSet>,
-    pub(super) told: Vec<Option<GuestTold>>,
+    pub(super) guest_events: Vec<Option<GuestEventKinds>>,
 }
 
 /// Gives cycles to the weaves of one host.
-struct Telling<'p, S> {
+struct CycleWeaver<'p, S> {
     weaves: &'p mut Weaves,
     sink: &'p mut S,
 }
 
-impl<S: StateSink> CycleSink for Telling<'_, S> {
+impl<S: StateSink> CycleSink for CycleWeaver<'_, S> {
     fn cycle(&mut self, cycle: &VcpuCycle<'_>) {
         let isa = self.weaves.reasons.isa(cycle.exit.map_or(0, |exit| exit.isa));
         let index = u32::try_from(cycle.vcpu).unwrap_or(u32::MAX);
@@ -133,11 +133,11 @@ impl<'s, S: StateSink> Pass<'s, S> {
             let end_ns = span_ns.map_or(0, |(_, end_ns)| end_ns);
             occupancy.finish(end_ns, |cpu, span| sink.cpu(GuestCpu { recording, cpu }, span));
         }
-        let mut placed: Vec<(usize, Placed)> = Vec::new();
+        let mut placed: Vec<(usize, GuestFit)> = Vec::new();
         let (mut vcpus, mut seen) = (Vec::new(), Vec::new());
         for Host { cycles, mut weaves, .. } in self.hosts {
             seen.push(cycles.seen());
-            vcpus.push(cycles.finish(&mut Telling { weaves: &mut weaves, sink }));
+            vcpus.push(cycles.finish(&mut CycleWeaver { weaves: &mut weaves, sink }));
             for weave in weaves.by_thread.values() {
                 let Some((guest, _)) = weave.guest else { continue };
                 let at = usize::from(guest.recording);
@@ -148,9 +148,9 @@ impl<'s, S: StateSink> Pass<'s, S> {
             }
         }
         placed.sort_by_key(|(at, _)| *at);
-        let mut told = Vec::new();
+        let mut guest_events = Vec::new();
         for (recording, guest) in (0..).zip(self.guests) {
-            told.push(guest.as_ref().map(|guest| guest.contexts.told()));
+            guest_events.push(guest.as_ref().map(|guest| guest.contexts.event_kinds()));
             let Some(guest) = guest else { continue };
             let mut cpus: Vec<_> = guest.alone.into_iter().collect();
             cpus.sort_by_key(|(cpu, _)| *cpu);
@@ -158,7 +158,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
                 tell_alone(GuestCpu { recording, cpu }, since, guest.last_ns, sink);
             }
         }
-        Left { vcpus, placed, makers: self.makers, seen, told }
+        Left { vcpus, placed, makers: self.makers, seen, guest_events }
     }
 
     /// A guest's CPU does something else from a moment on.
@@ -173,7 +173,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
         let Some(Host { cycles, weaves, .. }) = self.hosts.get_mut(host) else { return };
         let weave = weaves.by_thread.entry(thread).or_default();
         if weave.change(now_ns, context) {
-            let mut telling = Telling { weaves, sink: self.sink };
+            let mut telling = CycleWeaver { weaves, sink: self.sink };
             if !cycles.emit_guest(thread, now_ns, &mut telling) {
                 weaves.by_thread.entry(thread).or_default().give_up();
             }
@@ -227,7 +227,7 @@ impl<S: StateSink> TraceEventSink for Pass<'_, S> {
         if concerns_cycles(event.tag)
             && let Some(Host { cycles, weaves, .. }) = self.hosts.get_mut(at)
         {
-            cycles.event(event, &mut Telling { weaves, sink: self.sink });
+            cycles.event(event, &mut CycleWeaver { weaves, sink: self.sink });
         }
     }
 

@@ -14,7 +14,7 @@ pub(super) const MOST_WAITING: usize = 1 << 12;
 
 /// How well the events of a guest fit the times at which its vCPUs ran it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Placed {
+pub struct GuestFit {
     /// Changes of what the guest did: a thread or an interrupt began or ended.
     pub changes: u64,
     /// Of those, how many lay outside the nearest time in the guest by no more than the clocks'
@@ -26,7 +26,7 @@ pub struct Placed {
     pub outside: u64,
 }
 
-impl Placed {
+impl GuestFit {
     /// Adds another CPU's.
     pub(super) fn add(&mut self, other: &Self) {
         self.changes += other.changes;
@@ -48,11 +48,11 @@ pub(super) struct Weave {
     now: Option<Context>,
     /// The host has told of the vCPU.
     begun: bool,
-    pub(super) placed: Placed,
+    pub(super) placed: GuestFit,
 }
 
 /// Where spans of a cycle go.
-struct Out<'s, S> {
+struct SpanOut<'s, S> {
     sink: &'s mut S,
     vcpu: VcpuRef,
     guest: Option<GuestCpu>,
@@ -60,7 +60,7 @@ struct Out<'s, S> {
     last: Option<StateSpan>,
 }
 
-impl<S: StateSink> Out<'_, S> {
+impl<S: StateSink> SpanOut<'_, S> {
     fn push(&mut self, span: StateSpan) {
         if span.from_ns >= span.to_ns {
             return;
@@ -129,7 +129,7 @@ impl Weave {
             self.waiting.push_back((until_ns, Context::UNKNOWN));
         }
         let guest = self.guest.map(|(guest, _)| guest);
-        let mut out = Out { sink, vcpu, guest, last: None };
+        let mut out = SpanOut { sink, vcpu, guest, last: None };
         let ends_in_entry = matches!(cycle.end, CycleEnd::Entry | CycleEnd::Lost);
         let entry_ns = ends_in_entry.then_some(last.to_ns);
         for (at, interval) in cycle.intervals.iter().enumerate() {
@@ -160,7 +160,7 @@ impl Weave {
         interval: &Interval,
         state: VcpuState,
         again_ns: Option<u64>,
-        out: &mut Out<'_, S>,
+        out: &mut SpanOut<'_, S>,
     ) {
         let mut from_ns = interval.from_ns;
         while let Some(&(stamp_ns, context)) = self.waiting.front() {

@@ -5,10 +5,10 @@
 #[path = "../made_up/machinery.rs"]
 mod machinery;
 
+mod guest_calls;
 mod losses;
 mod random;
 mod real;
-mod told;
 
 use analyses::{CallQuestion, Function, RecordedCalls, calls};
 use machinery::Machinery;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use analyses::{CallQuestion, CallTracer, Place, RecordedCalls, calls};
+use analyses::{CallNodeKind, CallQuestion, CallTracer, RecordedCalls, calls};
 use serde_json::Value;
 
 fn read(name: &str) -> (RecordedCalls, BTreeMap<String, Value>) {
@@ -24,7 +24,7 @@ fn every_call_and_every_nanosecond_is_found() {
     // Of recursive calls, which totals count once, the tree has all.
     let mut all_ns = vec![0; calls.functions.len()];
     for node in calls.tree.nodes() {
-        if let Place::Function(number) = node.place {
+        if let CallNodeKind::Function(number) = node.kind {
             all_ns[number as usize] += node.total_ns;
         }
     }

@@ -6,7 +6,7 @@
 mod machinery;
 
 use analyses::{
-    BesideRecordings, Carrier, HypertraceSummary, Told, ToldSink, VcpuThread, hypertrace,
+    Carrier, GuestEvent, GuestEventSink, HypertraceFiles, HypertraceSummary, VcpuThread, hypertrace,
 };
 use collected::{Begin, ClockPair, Entry, Hypercall, VERSION, Words};
 use hypertrace::{Kind, MARK_NUMBER, NUMBER, mark_words};
@@ -22,11 +22,11 @@ const FRAMES: [[u64; 4]; 2] = [
 const AGE_NS: u64 = 2_518_319;
 
 #[derive(Default)]
-struct Seen(Vec<(u32, u64, Told)>, Vec<Carrier>);
+struct Seen(Vec<(u32, u64, GuestEvent)>, Vec<Carrier>);
 
-impl ToldSink for Seen {
-    fn told(&mut self, from: VcpuThread, told: &Told, by: &Carrier) {
-        self.0.push((from.thread, told.stamp_ns(), told.clone()));
+impl GuestEventSink for Seen {
+    fn event(&mut self, from: VcpuThread, event: &GuestEvent, by: &Carrier) {
+        self.0.push((from.thread, event.stamp_ns(), event.clone()));
         self.1.push(*by);
     }
 }
@@ -37,10 +37,10 @@ fn hypercall(host: &mut Machinery, cpu: u32, ns: u64, thread: i32, number: u64, 
     host.event(cpu, ns, thread, "kvm_hypercall", &fields);
 }
 
-fn read(host: Machinery) -> (Vec<(u32, u64, Told)>, HypertraceSummary) {
+fn read(host: Machinery) -> (Vec<(u32, u64, GuestEvent)>, HypertraceSummary) {
     let mut seen = Seen::default();
     let summary =
-        hypertrace(&[host.recording()], BesideRecordings::default(), NUMBER, &mut seen, &|_| ());
+        hypertrace(&[host.recording()], HypertraceFiles::default(), NUMBER, &mut seen, &|_| ());
     (seen.0, summary)
 }
 
@@ -77,9 +77,9 @@ fn what_the_host_lost_is_not_guessed() {
     host.lose(0);
     hypercall(&mut host, 0, 14_000_000, 100, NUMBER, FRAMES[1]);
     let (seen, summary) = read(host);
-    let Told::Event(event) = &seen[0].2 else { panic!("{seen:?}") };
+    let GuestEvent::Event(event) = &seen[0].2 else { panic!("{seen:?}") };
     assert_eq!(event.running, None);
-    let Told::Event(event) = &seen[1].2 else { panic!("{seen:?}") };
+    let GuestEvent::Event(event) = &seen[1].2 else { panic!("{seen:?}") };
     // The second frame says who the worker is, and not who task 1 is.
     assert_eq!(event.running.map(|task| task.pid), Some(17));
     assert!(matches!(event.kind, Kind::Switch { next: None, .. }), "{event:?}");
@@ -94,7 +94,7 @@ fn marks_are_put_together_across_vcpus() {
     hypercall(&mut host, 0, 10_000_000, 100, MARK_NUMBER, pieces[0]);
     hypercall(&mut host, 1, 10_000_900, 101, MARK_NUMBER, pieces[1]);
     let (seen, summary) = read(host);
-    let Told::Mark(mark, None) = &seen[0].2 else { panic!("{seen:?}") };
+    let GuestEvent::Mark(mark, None) = &seen[0].2 else { panic!("{seen:?}") };
     assert_eq!((mark.text.as_str(), mark.stamp_ns), (text, 10_000_000));
     assert_eq!(summary.marks_damaged, 0);
 }
@@ -137,7 +137,7 @@ fn the_collector_tells_what_events_tell_and_what_that_has_cost() {
     let host = host.recording();
     let (mut by_events, mut by_collector) = (Seen::default(), Seen::default());
     let recordings = [host];
-    hypertrace(&recordings, BesideRecordings::default(), NUMBER, &mut by_events, &|_| ());
+    hypertrace(&recordings, HypertraceFiles::default(), NUMBER, &mut by_events, &|_| ());
     let beside = [collected(&all)];
     let summary =
         hypertrace(&recordings, of_collector(&beside), NUMBER, &mut by_collector, &|_| ());
@@ -155,11 +155,11 @@ fn what_the_collector_lost_is_not_guessed() {
     let (mut seen, host) = (Seen::default(), Machinery::new("local").recording());
     let beside = [collected(&all)];
     hypertrace(&[host], of_collector(&beside), NUMBER, &mut seen, &|_| ());
-    let Told::Event(event) = &seen.0[0].2 else { panic!("{:?}", seen.0) };
+    let GuestEvent::Event(event) = &seen.0[0].2 else { panic!("{:?}", seen.0) };
     assert_eq!((event.running, seen.0.len()), (None, 2));
 }
 
 /// What collectors wrote, and nothing else.
-fn of_collector(collected: &[Option<Collected>]) -> BesideRecordings<'_> {
-    BesideRecordings { collected, ..BesideRecordings::default() }
+fn of_collector(collected: &[Option<Collected>]) -> HypertraceFiles<'_> {
+    HypertraceFiles { collected, ..HypertraceFiles::default() }
 }

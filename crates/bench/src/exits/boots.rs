@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use exitcost::{AblationPlan, AblationSheet, StepSheet, Toggle};
+use exitcost::{AblationOptions, AblationSheet, StepSheet, Toggle};
 
 use crate::error::Result;
 use crate::exits::ladder::{Ablation, Ladders};
@@ -89,11 +89,11 @@ fn by_line<'l>(order: &[usize], lines: &'l [String]) -> Vec<(&'l str, Vec<usize>
 }
 
 /// One round of these steps, in a machine that was booted for them.
-fn part(whole: &AblationPlan, steps: Vec<usize>) -> AblationPlan {
+fn part(whole: &AblationOptions, steps: Vec<usize>) -> AblationOptions {
     let in_force = |step: &Vec<Toggle>| {
         step.iter().filter(|toggle| toggle.boot().is_none()).cloned().collect()
     };
-    AblationPlan {
+    AblationOptions {
         kinds: whole.kinds.clone(),
         rounds: 1,
         operations: whole.operations,
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn machines_are_not_asked_to_boot_themselves() {
-        let whole = AblationPlan {
+        let whole = AblationOptions {
             kinds: Vec::new(),
             rounds: 4,
             operations: 5,

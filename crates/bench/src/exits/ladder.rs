@@ -1,6 +1,6 @@
 //! Ladders: a kind of exit, step by step with one thing switched, and which steps matter.
 
-use exitcost::{AblationPlan, AblationSheet, Kind, StepSheet, System, Toggle};
+use exitcost::{AblationOptions, AblationSheet, Kind, StepSheet, System, Toggle};
 use serde::Serialize;
 use stats::{Chance, Estimate, holm, student_two_sided};
 
@@ -69,7 +69,7 @@ pub struct Rung {
 
 impl Ablation {
     /// The plan of its steps, in orders left to chance.
-    pub(crate) fn plan(&self, kinds: &[Kind], rounds: u32) -> AblationPlan {
+    pub(crate) fn plan(&self, kinds: &[Kind], rounds: u32) -> AblationOptions {
         let mut steps = vec![Vec::new()];
         for (at, toggle) in self.toggles.iter().enumerate() {
             let before = if self.is_cumulative { self.toggles.get(..at) } else { None };
@@ -82,7 +82,7 @@ impl Ablation {
             order
         });
         let orders = orders.collect();
-        AblationPlan { kinds: kinds.into(), rounds, operations: self.operations, steps, orders }
+        AblationOptions { kinds: kinds.into(), rounds, operations: self.operations, steps, orders }
     }
 }
 

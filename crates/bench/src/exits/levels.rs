@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use exitcost::{Sheet, Way};
+use exitcost::{ExitSource, Sheet};
 use lab::{Arch, Description, Lab, LabError, Session};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -65,13 +65,13 @@ pub(super) struct Levels<'a> {
 
 impl Levels<'_> {
     fn places(&mut self) -> Result<Vec<MeasuredSystem>> {
-        let vms = (1..=self.plan.levels).map(|level| (Way::Vm, level));
-        let guests = (2..=self.plan.levels).map(|level| (Way::Guest, level));
+        let vms = (1..=self.plan.levels).map(|level| (ExitSource::Vm, level));
+        let guests = (2..=self.plan.levels).map(|level| (ExitSource::Guest, level));
         let mut places = Vec::new();
         for (way, level) in vms.chain(guests) {
             let (name, what) = match way {
-                Way::Vm => (format!("vm in level {level}"), "a machine"),
-                Way::Guest => (format!("in level {level}"), "a program"),
+                ExitSource::Vm => (format!("vm in level {level}"), "a machine"),
+                ExitSource::Guest => (format!("in level {level}"), "a program"),
             };
             (self.restarting_lab.report)(format!("{what} in level {level}"));
             let sheet: Sheet = self.ask(level, "exit-costs", &self.plan.of(way))?;

@@ -1,6 +1,6 @@
 //! What was measured, as it is reported.
 
-use exitcost::{HandledBy, Kind, Sheet, System, Way};
+use exitcost::{ExitSource, HandledBy, Kind, Sheet, System};
 use serde::Serialize;
 
 use crate::exits::ExitsPlan;
@@ -39,7 +39,7 @@ pub struct MeasuredSystem {
     /// Its name in tables.
     pub name: String,
     /// How.
-    pub way: Way,
+    pub way: ExitSource,
     /// The lab's number of the machine in which the program ran; none outside of a lab.
     pub level: Option<u8>,
     /// What there is to know of the program's system.

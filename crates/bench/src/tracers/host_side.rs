@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use analyses::{BesideRecordings, Carrier, Told, ToldSink, VcpuThread, contents, hypertrace};
+use analyses::{
+    Carrier, GuestEvent, GuestEventSink, HypertraceFiles, VcpuThread, contents, hypertrace,
+};
 use hypertrace::{Event, Kind, NUMBER};
 
 use super::Subject;
@@ -144,7 +146,7 @@ fn inspect(subject: Subject, file: &Path) -> Result<HostRecording> {
     let host = sources::open(file).map_err(unreadable)?;
     let contents = contents(&host, &|_| {});
     let mut own = SubjectCounter { subject, count: 0 };
-    hypertrace(std::slice::from_ref(&host), BesideRecordings::default(), NUMBER, &mut own, &|_| {});
+    hypertrace(std::slice::from_ref(&host), HypertraceFiles::default(), NUMBER, &mut own, &|_| {});
     Ok(HostRecording {
         events: contents.total(),
         bytes: contents.cpus.iter().map(|cpu| cpu.pages * PAGE_BYTES).sum(),
@@ -159,9 +161,9 @@ struct SubjectCounter {
     count: u64,
 }
 
-impl ToldSink for SubjectCounter {
-    fn told(&mut self, _: VcpuThread, told: &Told, _: &Carrier) {
-        if let Told::Event(event) = told {
+impl GuestEventSink for SubjectCounter {
+    fn event(&mut self, _: VcpuThread, event: &GuestEvent, _: &Carrier) {
+        if let GuestEvent::Event(event) = event {
             self.count += u64::from(is_of_subject(self.subject, event));
         }
     }

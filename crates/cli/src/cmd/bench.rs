@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bench::channels::{ChannelsPlan, Variant};
-use bench::{ExitKind, Way, exits};
+use bench::{ExitKind, ExitSource, exits};
 use lab::{Cache, Description, Lab, Step, UpOptions};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -54,7 +54,7 @@ fn exits(args: &BenchExitsArgs) -> anyhow::Result<()> {
                 signal_hook::flag::register(signal, Arc::clone(&stop))?;
             }
         }
-        let way = if args.vm { Way::Vm } else { Way::Guest };
+        let way = if args.vm { ExitSource::Vm } else { ExitSource::Guest };
         exits::run_here(&plan, way, &stop)?
     };
     output::write(&outcome, &args.output, out)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 
-use analyses::{BesideRecordings, CallQuestion, ToldCalls, calls, told_calls};
+use analyses::{CallQuestion, GuestCalls, HypertraceFiles, calls, guest_calls};
 use anyhow::Context;
 use report::{CallsReport, CallsSource, TreeLimits};
 use sources::Recording;
@@ -74,15 +74,15 @@ fn told_by_guests(
 ) -> anyhow::Result<Vec<CallsSource>> {
     let stored = frames.iter().map(|one| one.read(recordings)).collect::<Result<Vec<_>, _>>()?;
     let collected = collected(None, recordings)?;
-    let beside = BesideRecordings { collected: &collected, stored: &stored };
-    if !beside.may_tell(recordings) {
+    let files = HypertraceFiles { collected: &collected, stored: &stored };
+    if !files.may_have_events(recordings) {
         return Ok(Vec::new());
     }
     let names: HashMap<_, _> = machines(recordings, frames, &stored).into_iter().collect();
     let guest_of = |from| names.get(&from).cloned().unwrap_or_else(|| "guest".to_owned());
-    let told = told_calls(recordings, beside, args.number, &guest_of, question, tick);
+    let told = guest_calls(recordings, files, args.number, &guest_of, question, tick);
     let paths: Vec<String> = args.files.iter().map(|one| one.display().to_string()).collect();
-    let source = |ToldCalls { guest, calls }| CallsSource {
+    let source = |GuestCalls { guest, calls }| CallsSource {
         path: paths.join(", "),
         machine: guest,
         is_guest: true,

@@ -3,12 +3,12 @@
 use std::io::{BufWriter, Write};
 
 use analyses::{
-    BesideRecordings, HypertraceSummary, Route, StoredFrames, StreamSummary, VcpuThread, find_vms,
+    HypertraceFiles, HypertraceSummary, Route, StoredFrames, StreamSummary, VcpuThread, find_vms,
     hypertrace,
 };
 use anyhow::{Context, bail};
 use printable::messages;
-use report::events::{ToldStyle, ToldWriter};
+use report::events::{GuestEventStyle, GuestEventWriter};
 use report::{count, time};
 use sources::{Collected, Recording};
 
@@ -24,24 +24,27 @@ pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
     let recordings = open_all(&files)?;
     let stored = frames.iter().map(|one| one.read(&recordings)).collect::<Result<Vec<_>, _>>()?;
     let collected = collected(args.source, &recordings)?;
-    let beside = BesideRecordings { collected: &collected, stored: &stored };
-    if !beside.may_tell(&recordings) {
+    let files = HypertraceFiles { collected: &collected, stored: &stored };
+    if !files.may_have_events(&recordings) {
         bail!(nothing_tells(&recordings));
     }
     let style = match args.format {
-        EventsFormatArg::Text => ToldStyle::Text,
-        EventsFormatArg::Jsonl => ToldStyle::Jsonl,
+        EventsFormatArg::Text => GuestEventStyle::Text,
+        EventsFormatArg::Jsonl => GuestEventStyle::Jsonl,
     };
     let mut out = output::open(args.output.as_deref(), &recordings)?;
-    let mut writer =
-        ToldWriter::new(BufWriter::new(&mut out), style, machines(&recordings, &frames, &stored));
+    let mut writer = GuestEventWriter::new(
+        BufWriter::new(&mut out),
+        style,
+        machines(&recordings, &frames, &stored),
+    );
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let tick = |bytes| {
         if args.output.is_some() {
             progress.advance(bytes);
         }
     };
-    let summary = hypertrace(&recordings, beside, args.number, &mut writer, &tick);
+    let summary = hypertrace(&recordings, files, args.number, &mut writer, &tick);
     progress.finish();
     writer.finish().context("cannot write the events")?;
     out.complete()?;
@@ -75,7 +78,7 @@ pub(crate) fn collected(
     }
     let all = recordings.iter().map(Collected::beside).collect::<Result<Vec<_>, _>>()?;
     if source == Some(SourceArg::Collector) && all.iter().all(Option::is_none) {
-        bail!("no recording has a host.collected beside it; record the host with --hypercalls");
+        bail!("no recording has a host.collected next to it; record the host with --hypercalls");
     }
     Ok(all)
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use printable::messages;
-use publish::{Plan, Publisher, Summary};
+use publish::{PublishOptions, Publisher, Summary};
 
 use crate::args::publish::PublishArgs;
 use crate::cmd::record::{Guard, stop_at_signals};
@@ -17,9 +17,9 @@ const LOOK: Duration = Duration::from_millis(200);
 pub(crate) fn run(args: &PublishArgs) -> anyhow::Result<()> {
     let (over, is_over) = mpsc::channel();
     stop_at_signals(over)?;
-    let plan = Plan { guests: args.guests.clone(), interval: args.interval };
+    let options = PublishOptions { guests: args.guests.clone(), interval: args.interval };
     let _guard = Guard::start();
-    let publisher = Publisher::begin(&plan)?;
+    let publisher = Publisher::begin(&options)?;
     let names: Vec<&str> = publisher.names().collect();
     say(&format!("telling {} what happens to their vCPUs", names.join(", ")));
     let begun = Instant::now();

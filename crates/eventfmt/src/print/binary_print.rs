@@ -95,7 +95,7 @@ impl Arguments<'_> {
                         self.conversion(&spec, out)?;
                         rest = tail;
                     }
-                    // What is no conversion is shown as it stands.
+                    // ConversionKind is no conversion is shown as it stands.
                     Err(_) => out.push(b'%'),
                 },
                 byte => out.push(byte),

@@ -2,7 +2,7 @@
 
 use abi::{Abi, ByteOrder, LongSize};
 
-use super::ir::{Binary, Element, Kind, Num, Op, Place};
+use super::ir::{Binary, ByteRange, Element, Kind, Num, Op};
 use crate::error::WriteError;
 use crate::field::located;
 use crate::number::NumberAt;
@@ -21,24 +21,24 @@ impl<'r> Record<'r> {
     }
 
     /// The bytes at a place.
-    pub(super) fn at(self, place: Place) -> Result<&'r [u8], WriteError> {
+    pub(super) fn at(self, place: ByteRange) -> Result<&'r [u8], WriteError> {
         let bytes = match place {
-            Place::Fixed { offset, len: 0 } => self.bytes.get(offset as usize..),
-            Place::Fixed { offset, len } => {
+            ByteRange::Fixed { offset, len: 0 } => self.bytes.get(offset as usize..),
+            ByteRange::Fixed { offset, len } => {
                 self.bytes.get(offset as usize..offset.saturating_add(len) as usize)
             }
-            Place::Located { at, base } => located(self.bytes, self.order, at, base),
+            ByteRange::Located { at, base } => located(self.bytes, self.order, at, base),
         };
         bytes.ok_or(WriteError::Short)
     }
 
     /// The first `len` bytes at a place, even past what lies there as long as the record has them.
-    pub(super) fn first(self, place: Place, len: usize) -> Result<&'r [u8], WriteError> {
+    pub(super) fn first(self, place: ByteRange, len: usize) -> Result<&'r [u8], WriteError> {
         let bytes = match place {
-            Place::Fixed { offset, .. } => {
+            ByteRange::Fixed { offset, .. } => {
                 self.bytes.get(offset as usize..).ok_or(WriteError::Short)?
             }
-            Place::Located { .. } => self.at(place)?,
+            ByteRange::Located { .. } => self.at(place)?,
         };
         bytes.get(..len).ok_or(WriteError::Short)
     }

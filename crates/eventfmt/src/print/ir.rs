@@ -55,7 +55,7 @@ pub(super) enum Num {
     /// An element of an array.
     Element(Box<Element>),
     /// Length in bytes of what a `__data_loc` field points at.
-    Length(Place),
+    Length(ByteRange),
     Not(Box<Num>),
     Binary(Box<Binary>),
     /// Condition, value if it holds, value if not.
@@ -72,7 +72,7 @@ pub(super) enum Num {
 /// An element of an array, its index in elements.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Element {
-    pub(super) place: Place,
+    pub(super) place: ByteRange,
     pub(super) kind: Kind,
     pub(super) index: Num,
 }
@@ -86,7 +86,7 @@ pub(super) struct Binary {
     pub(super) right: Num,
 }
 
-/// What is done with two numbers.
+/// ConversionKind is done with two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
     Add,
@@ -109,7 +109,7 @@ pub(super) enum Op {
 
 /// Where bytes lie in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ByteRange {
     /// In the record itself; a length of 0 means up to its end.
     Fixed { offset: u32, len: u32 },
     /// Where the word at `at` says, counted from `base`.
@@ -121,7 +121,7 @@ pub(super) enum Place {
 pub(super) enum Text {
     Literal(Box<[u8]>),
     /// A NUL-terminated string in the record.
-    Chars(Place),
+    Chars(ByteRange),
     /// A pointer to a string of the kernel, which only its recorded strings can resolve.
     Pointer(Num),
     Symbol(Box<Symbolic>),
@@ -130,13 +130,13 @@ pub(super) enum Text {
     Array(Box<Array>),
     HexDump(Box<HexDump>),
     /// Hex words of a bitmask, separated by commas.
-    Mask(Place),
+    Mask(ByteRange),
     /// Numbers of the bits that are set, as ranges.
-    List(Place),
+    List(ByteRange),
     Choice(Box<(Num, Text, Text)>),
     /// One of a table of strings.
     Indexed(Arc<[Box<[u8]>]>, Num),
-    /// What a block of statements prints.
+    /// ConversionKind a block of statements prints.
     Printed(Box<[Piece]>),
 }
 
@@ -189,7 +189,7 @@ pub(super) struct Flags {
 /// `__print_hex` and its like.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HexBytes {
-    pub(super) place: Place,
+    pub(super) place: ByteRange,
     pub(super) len: Num,
     pub(super) separator: Option<u8>,
 }
@@ -197,7 +197,7 @@ pub(super) struct HexBytes {
 /// `__print_array`; without a count, all elements.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Array {
-    pub(super) place: Place,
+    pub(super) place: ByteRange,
     pub(super) count: Option<Num>,
     pub(super) element: Num,
 }
@@ -209,7 +209,7 @@ pub(super) struct HexDump {
     pub(super) offsets: bool,
     pub(super) row: Num,
     pub(super) group: Num,
-    pub(super) place: Place,
+    pub(super) place: ByteRange,
     pub(super) len: Num,
     pub(super) ascii: Num,
 }
@@ -230,16 +230,16 @@ pub(super) struct Conversion {
     pub(super) precision: Option<Num>,
     /// No flag, width or precision at all.
     pub(super) plain: bool,
-    pub(super) what: What,
+    pub(super) what: ConversionKind,
     /// The same in short, if there is a short form.
     pub(super) quick: Option<Quick>,
     /// The field that is the argument, when it is nothing else: an index in the own fields.
     pub(super) field: Option<u32>,
 }
 
-/// What a conversion shows.
+/// ConversionKind a conversion shows.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum What {
+pub(super) enum ConversionKind {
     Signed(Num, Kind),
     Unsigned(Num, Kind, Radix),
     Character(Num),
@@ -250,10 +250,10 @@ pub(super) enum What {
         address: Num,
         offset: bool,
     },
-    Pointed(Pointed, Place),
+    Pointed(Pointed, ByteRange),
 }
 
-/// What a conversion of `%p` shows of the bytes its argument points at.
+/// ConversionKind a conversion of `%p` shows of the bytes its argument points at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointed {
     Ip4 { zeros: bool, reversed: bool },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use abi::{Abi, LongSize};
 
 use super::block::Local;
-use super::ir::{Kind, Num, Place, Text};
+use super::ir::{ByteRange, Kind, Num, Text};
 use super::lexer::{Token, TokenKind};
 use super::value::{self, Typed};
 use crate::ctype::CType;
@@ -19,7 +19,7 @@ const MAX_NESTING: u32 = 80;
 /// The longest print fmts of kernels have some 40.
 const MAX_CONVERSIONS: usize = 512;
 
-/// What an expression stands for.
+/// ConversionKind an expression stands for.
 #[derive(Clone, Debug)]
 pub(super) enum Operand {
     Number(Typed),
@@ -28,14 +28,14 @@ pub(super) enum Operand {
     Bytes(Bytes),
     /// A table of strings declared in a block.
     Strings(Arc<[Box<[u8]>]>),
-    /// What the statements of a block have printed.
+    /// ConversionKind the statements of a block have printed.
     Output,
 }
 
 /// Bytes of the record and the type of their elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes {
-    pub(super) place: Place,
+    pub(super) place: ByteRange,
     pub(super) element: Kind,
 }
 
@@ -184,7 +184,7 @@ impl<'t> Parser<'t> {
         self.as_number(operand)
     }
 
-    // What an operand is good for.
+    // ConversionKind an operand is good for.
 
     pub(super) fn as_number(&self, operand: Operand) -> Result<Typed, PrintError> {
         match operand {
@@ -228,7 +228,7 @@ impl<'t> Parser<'t> {
         let field = self.format.field(name).ok_or_else(unknown)?;
         let Some(at) = field.number() else { return Ok(Operand::Bytes(self.bytes_of(field))) };
         let own = self.format.fields().iter().position(|own| std::ptr::eq(own, field));
-        let place = Place::Fixed { offset: at.offset, len: u32::from(at.size) };
+        let place = ByteRange::Fixed { offset: at.offset, len: u32::from(at.size) };
         let kind = Kind { size: at.size, signed: at.signed };
         let index = own.and_then(|own| u32::try_from(own).ok()).unwrap_or(u32::MAX);
         let number = Typed::leaf(Num::Field(at), kind);
@@ -238,9 +238,9 @@ impl<'t> Parser<'t> {
     /// The bytes of an array, wherever they lie.
     pub(super) fn bytes_of(&self, field: &Field) -> Bytes {
         let place = match field.kind {
-            FieldKind::Dynamic(_) => Place::Located { at: field.offset, base: 0 },
-            FieldKind::Relative(_) => Place::Located { at: field.offset, base: field.end() },
-            _ => Place::Fixed { offset: field.offset, len: field.size },
+            FieldKind::Dynamic(_) => ByteRange::Located { at: field.offset, base: 0 },
+            FieldKind::Relative(_) => ByteRange::Located { at: field.offset, base: field.end() },
+            _ => ByteRange::Fixed { offset: field.offset, len: field.size },
         };
         let size = match field.kind {
             FieldKind::Array(element)

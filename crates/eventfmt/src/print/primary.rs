@@ -105,8 +105,8 @@ impl Parser<'_> {
             _ => match self.expression()? {
                 Operand::Number(number) => u64::from(number.kind.size),
                 Operand::Bytes(bytes) => match bytes.place {
-                    super::ir::Place::Fixed { len, .. } => u64::from(len),
-                    super::ir::Place::Located { .. } => self.long().bytes() as u64,
+                    super::ir::ByteRange::Fixed { len, .. } => u64::from(len),
+                    super::ir::ByteRange::Located { .. } => self.long().bytes() as u64,
                 },
                 _ => return Err(PrintError::unsupported("the function", "sizeof of a string")),
             },

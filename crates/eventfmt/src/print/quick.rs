@@ -2,7 +2,7 @@
 //! that lines are made of, and no step more than they need.
 
 use super::eval::Record;
-use super::ir::{Kind, Num, What};
+use super::ir::{ConversionKind, Kind, Num};
 use crate::digits::{self, Radix, Shape};
 use crate::number::NumberAt;
 
@@ -23,18 +23,19 @@ enum Form {
 
 impl Quick {
     /// The conversion in short, if it is one of these. Its width and precision are fixed.
-    pub(super) fn of(what: &What, shape: Shape) -> Option<Self> {
-        let (What::Signed(Num::Field(at), kind) | What::Unsigned(Num::Field(at), kind, _)) = *what
+    pub(super) fn of(what: &ConversionKind, shape: Shape) -> Option<Self> {
+        let (ConversionKind::Signed(Num::Field(at), kind)
+        | ConversionKind::Unsigned(Num::Field(at), kind, _)) = *what
         else {
             return None;
         };
         let zeros = Shape { zero: true, width: shape.width, ..Shape::default() };
         let form = match what {
-            What::Unsigned(_, _, Radix::Hex) if shape == Shape::default() => Form::Hex(1),
-            What::Unsigned(_, _, Radix::Hex) if shape == zeros => {
+            ConversionKind::Unsigned(_, _, Radix::Hex) if shape == Shape::default() => Form::Hex(1),
+            ConversionKind::Unsigned(_, _, Radix::Hex) if shape == zeros => {
                 Form::Hex(u8::try_from(shape.width).ok().filter(|&width| width <= 16)?)
             }
-            What::Unsigned(_, _, Radix::Decimal) | What::Signed(..)
+            ConversionKind::Unsigned(_, _, Radix::Decimal) | ConversionKind::Signed(..)
                 if shape == Shape::default() =>
             {
                 Form::Decimal

@@ -2,7 +2,7 @@
 
 use super::PrintProgram;
 use super::eval::Record;
-use super::ir::{Num, Piece, Symbolic, Text, What};
+use super::ir::{ConversionKind, Num, Piece, Symbolic, Text};
 use crate::format::EventFormat;
 use crate::number::NumberAt;
 
@@ -33,7 +33,7 @@ impl PrintProgram {
     fn texts(&self) -> impl Iterator<Item = &Text> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Conversion(conversion) => match &conversion.what {
-                What::Text(text) => Some(text),
+                ConversionKind::Text(text) => Some(text),
                 _ => None,
             },
             Piece::Literal(_) => None,

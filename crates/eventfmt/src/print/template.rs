@@ -1,6 +1,6 @@
 //! Format strings with their arguments, as in `"%d %s", REC->a, REC->b`.
 
-use super::ir::{Conversion, Kind, Num, Piece, What};
+use super::ir::{Conversion, ConversionKind, Kind, Num, Piece};
 use super::parser::{Operand, Parser};
 use super::pointer;
 use super::quick::Quick;
@@ -79,30 +79,34 @@ impl Parser<'_> {
         Ok(Conversion { shape, width, precision, plain, what, quick, field })
     }
 
-    fn what(&mut self, spec: &Spec<'_>, operand: Operand) -> Result<What, PrintError> {
+    fn what(&mut self, spec: &Spec<'_>, operand: Operand) -> Result<ConversionKind, PrintError> {
         let unsigned = self.shown_kind(spec.length);
         let signed = Kind { signed: true, ..unsigned };
         Ok(match spec.conversion {
-            b's' => What::Text(self.as_text(operand)?),
+            b's' => ConversionKind::Text(self.as_text(operand)?),
             b'p' => return self.pointer(spec, operand),
-            b'c' => What::Character(self.as_number(operand)?.num),
-            b'd' | b'i' => What::Signed(self.as_number(operand)?.num, signed),
-            b'u' => What::Unsigned(self.as_number(operand)?.num, unsigned, Radix::Decimal),
-            b'x' => What::Unsigned(self.as_number(operand)?.num, unsigned, Radix::Hex),
-            b'X' => What::Unsigned(self.as_number(operand)?.num, unsigned, Radix::UpperHex),
-            b'o' => What::Unsigned(self.as_number(operand)?.num, unsigned, Radix::Octal),
+            b'c' => ConversionKind::Character(self.as_number(operand)?.num),
+            b'd' | b'i' => ConversionKind::Signed(self.as_number(operand)?.num, signed),
+            b'u' => {
+                ConversionKind::Unsigned(self.as_number(operand)?.num, unsigned, Radix::Decimal)
+            }
+            b'x' => ConversionKind::Unsigned(self.as_number(operand)?.num, unsigned, Radix::Hex),
+            b'X' => {
+                ConversionKind::Unsigned(self.as_number(operand)?.num, unsigned, Radix::UpperHex)
+            }
+            b'o' => ConversionKind::Unsigned(self.as_number(operand)?.num, unsigned, Radix::Octal),
             _ => return Err(unknown_conversion(spec.text)),
         })
     }
 
-    fn pointer(&mut self, spec: &Spec<'_>, operand: Operand) -> Result<What, PrintError> {
+    fn pointer(&mut self, spec: &Spec<'_>, operand: Operand) -> Result<ConversionKind, PrintError> {
         Ok(match pointer::parse(spec.suffix) {
             pointer::Meaning::Function { offset } => {
-                What::Function { address: self.as_number(operand)?.num, offset }
+                ConversionKind::Function { address: self.as_number(operand)?.num, offset }
             }
-            pointer::Meaning::Address => What::Address(self.as_number(operand)?.num),
+            pointer::Meaning::Address => ConversionKind::Address(self.as_number(operand)?.num),
             pointer::Meaning::Bytes(pointed) => {
-                What::Pointed(pointed, self.as_bytes(operand)?.place)
+                ConversionKind::Pointed(pointed, self.as_bytes(operand)?.place)
             }
         })
     }

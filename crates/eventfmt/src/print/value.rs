@@ -3,7 +3,7 @@
 use abi::{Abi, ByteOrder, LongSize};
 
 use super::eval::Record;
-use super::ir::{Binary, Kind, Num, Op, Place};
+use super::ir::{Binary, ByteRange, Kind, Num, Op};
 use crate::ctype::CType;
 use crate::error::PrintError;
 
@@ -18,7 +18,7 @@ pub(super) struct Typed {
     /// Height of the tree, to bound recursion.
     pub(super) depth: u16,
     /// The own field this is, when it is nothing else: its index and place.
-    pub(super) field: Option<(u32, Place)>,
+    pub(super) field: Option<(u32, ByteRange)>,
 }
 
 impl Typed {

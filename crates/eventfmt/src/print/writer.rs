@@ -2,7 +2,7 @@
 
 use super::PrintContext;
 use super::eval::Record;
-use super::ir::{Conversion, Kind, Num, Piece, Pointed, Text, What};
+use super::ir::{Conversion, ConversionKind, Kind, Num, Piece, Pointed, Text};
 use super::{masks, pointer, texts};
 use crate::digits::{self, Radix, Shape};
 use crate::error::WriteError;
@@ -39,14 +39,14 @@ impl Writer<'_> {
         }
         let shape = self.shape(conversion)?;
         match &conversion.what {
-            What::Signed(num, kind) => {
+            ConversionKind::Signed(num, kind) => {
                 let value = kind.fit(self.record.eval(num)?);
                 digits::signed(out, value.cast_signed(), shape);
             }
-            What::Unsigned(num, kind, radix) => {
+            ConversionKind::Unsigned(num, kind, radix) => {
                 digits::unsigned(out, kind.fit(self.record.eval(num)?), *radix, shape);
             }
-            What::Pointed(pointed, place) => {
+            ConversionKind::Pointed(pointed, place) => {
                 let width = shape.width;
                 self.pointed(*pointed, *place, width, out)?;
             }
@@ -74,26 +74,26 @@ impl Writer<'_> {
         Ok(shape)
     }
 
-    fn plain(self, what: &What, out: &mut Vec<u8>) -> Result<(), WriteError> {
+    fn plain(self, what: &ConversionKind, out: &mut Vec<u8>) -> Result<(), WriteError> {
         match what {
-            What::Signed(num, kind) => {
+            ConversionKind::Signed(num, kind) => {
                 let value = kind.fit(self.record.eval(num)?).cast_signed();
                 if value < 0 {
                     out.push(b'-');
                 }
                 digits::plain(out, value.unsigned_abs(), Radix::Decimal);
             }
-            What::Unsigned(num, kind, radix) => {
+            ConversionKind::Unsigned(num, kind, radix) => {
                 digits::plain(out, kind.fit(self.record.eval(num)?), *radix);
             }
-            What::Character(num) => out.extend(self.character(num)?),
-            What::Text(text) => self.text(text, out)?,
-            What::Address(num) => match self.record.eval(num)? {
+            ConversionKind::Character(num) => out.extend(self.character(num)?),
+            ConversionKind::Text(text) => self.text(text, out)?,
+            ConversionKind::Address(num) => match self.record.eval(num)? {
                 0 => out.extend_from_slice(b"(nil)"),
                 address => digits::address(out, address),
             },
-            What::Function { address, offset } => self.function(address, *offset, out)?,
-            What::Pointed(pointed, place) => self.pointed(*pointed, *place, 0, out)?,
+            ConversionKind::Function { address, offset } => self.function(address, *offset, out)?,
+            ConversionKind::Pointed(pointed, place) => self.pointed(*pointed, *place, 0, out)?,
         }
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Writer<'_> {
     fn pointed(
         self,
         pointed: Pointed,
-        place: super::ir::Place,
+        place: super::ir::ByteRange,
         width: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), WriteError> {

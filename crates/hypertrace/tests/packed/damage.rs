@@ -3,11 +3,11 @@
 use hypertrace::{Decoder, Kind, Losses};
 use proptest::prelude::*;
 
+use crate::expected::{ExpectedEvent, history};
 use crate::packer::{Sent, UNIT_NS, decode, pack};
-use crate::told::{Told, history};
 
 /// Frames of a history, and the event numbers at which each begins.
-fn frames(history: &[Told]) -> Vec<Sent> {
+fn frames(history: &[ExpectedEvent]) -> Vec<Sent> {
     let mut unit = 0;
     let mut lines = Vec::new();
     for told in history {
@@ -21,7 +21,7 @@ fn frames(history: &[Told]) -> Vec<Sent> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// What comes in spite of missing frames is what was, and what is missing is counted.
+    /// ExpectedKind comes in spite of missing frames is what was, and what is missing is counted.
     #[test]
     fn nothing_is_guessed_across_missing_frames(
         history in history(200),

@@ -1,4 +1,4 @@
-//! What the guest module's own code packs comes back as it was.
+//! ExpectedKind the guest module's own code packs comes back as it was.
 //!
 //! `kmod/hyperscope_guest/pack.h` is compiled as a program, given events, and the frames it makes
 //! are decoded: events in, events out.
@@ -8,6 +8,6 @@
 mod damage;
 mod density;
 mod documented;
+mod expected;
 mod packer;
 mod round_trip;
-mod told;

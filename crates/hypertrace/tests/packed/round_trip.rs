@@ -3,8 +3,8 @@
 use hypertrace::{Kind, Losses};
 use proptest::prelude::*;
 
+use crate::expected::{assert_name, history};
 use crate::packer::{UNIT_NS, decode, pack};
-use crate::told::{assert_name, history};
 
 /// Between the event that fills a frame and its hypercall.
 const CPU: u16 = 3;

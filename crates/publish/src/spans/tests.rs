@@ -22,14 +22,14 @@ const PAGE: usize = 4096;
 const THREADS: [i32; 2] = [50, 51];
 const AHEAD: u64 = 1_000_000;
 
-struct Told {
+struct Publishing {
     formats: KernelFormats,
     live: LiveTraceEvents,
     spans: Spans,
     reader: SpanReader,
 }
 
-impl Told {
+impl Publishing {
     fn new() -> Self {
         let formats = KernelFormats::new(Machine::X86, ABI);
         let table: FormatTable = formats
@@ -62,25 +62,27 @@ impl Told {
         Self { formats, live, spans, reader }
     }
 
-    fn event(&self, what: &What, tid: i32, vcpu: u32) -> Vec<u8> {
+    fn event(&self, what: &HostEvent, tid: i32, vcpu: u32) -> Vec<u8> {
         let event = |name: &str| self.formats.event(name).pid(tid);
         let switch = |prev: i32, state: u64, next: i32| {
             let switch = self.formats.event("sched_switch").pid(prev).set("prev_pid", prev);
             switch.set("prev_state", state).set("next_pid", next).build()
         };
         match *what {
-            What::Exit(code) => event("kvm_exit").set("exit_reason", code).set("isa", 2).build(),
-            What::Entry => event("kvm_entry").set("vcpu_id", vcpu).build(),
-            What::User => event("kvm_userspace_exit").build(),
-            What::Back => event("kvm_fpu").set("load", 1).build(),
-            What::Preempted(by) => switch(tid, 0, by),
-            What::Sleeps => switch(tid, 1, 0),
-            What::Woken => self.formats.event("sched_waking").pid(0).set("pid", tid).build(),
-            What::Runs => switch(0, 0, tid),
+            HostEvent::Exit(code) => {
+                event("kvm_exit").set("exit_reason", code).set("isa", 2).build()
+            }
+            HostEvent::Entry => event("kvm_entry").set("vcpu_id", vcpu).build(),
+            HostEvent::User => event("kvm_userspace_exit").build(),
+            HostEvent::Back => event("kvm_fpu").set("load", 1).build(),
+            HostEvent::Preempted(by) => switch(tid, 0, by),
+            HostEvent::Sleeps => switch(tid, 1, 0),
+            HostEvent::Woken => self.formats.event("sched_waking").pid(0).set("pid", tid).build(),
+            HostEvent::Runs => switch(0, 0, tid),
         }
     }
 
-    fn page(&mut self, cpu: u16, events: &[(u64, What)], missed: Option<MissedEvents>) {
+    fn page(&mut self, cpu: u16, events: &[(u64, HostEvent)], missed: Option<MissedEvents>) {
         let Some(&(begin, _)) = events.first() else { return };
         let mut page = PageBuilder::new(ABI, PAGE, begin);
         if let Some(missed) = missed {
@@ -95,14 +97,14 @@ impl Told {
         self.live.page(cpu.into(), cpu, &page.build().bytes);
     }
 
-    fn tell(&mut self, until: u64) {
+    fn publish_until(&mut self, until: u64) {
         self.live.give(until, &mut self.spans);
-        assert!(self.spans.tell(until, self.live.lost()));
+        assert!(self.spans.publish(until, self.live.lost()));
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum HostEvent {
     Exit(u32),
     Entry,
     User,
@@ -124,26 +126,26 @@ fn plain(news: News) -> Vec<(u64, u64, Did, By, bool, Option<u32>)> {
 
 #[test]
 fn exits_sleep_and_preemptions_are_told_as_they_happen() {
-    let mut told = Told::new();
-    told.page(
+    let mut publishing = Publishing::new();
+    publishing.page(
         0,
         &[
-            (100, What::Entry),
-            (200, What::Exit(0x60)),
-            (210, What::Preempted(99)),
-            (400, What::Runs),
-            (420, What::Entry),
-            (500, What::Exit(0x7b)),
-            (510, What::User),
-            (600, What::Back),
-            (650, What::Entry),
-            (700, What::Exit(0x78)),
-            (710, What::Sleeps),
+            (100, HostEvent::Entry),
+            (200, HostEvent::Exit(0x60)),
+            (210, HostEvent::Preempted(99)),
+            (400, HostEvent::Runs),
+            (420, HostEvent::Entry),
+            (500, HostEvent::Exit(0x7b)),
+            (510, HostEvent::User),
+            (600, HostEvent::Back),
+            (650, HostEvent::Entry),
+            (700, HostEvent::Exit(0x78)),
+            (710, HostEvent::Sleeps),
         ],
         None,
     );
-    told.tell(800);
-    let news = told.reader.read(0);
+    publishing.publish_until(800);
+    let news = publishing.reader.read(0);
     assert_eq!((news.told.from_tsc, news.told.to_tsc), (AHEAD + 100, AHEAD + 800));
     let (kernel, user, asleep) = (Did::Kernel, Did::User, Did::Asleep);
     let none = By::Unknown;
@@ -161,19 +163,19 @@ fn exits_sleep_and_preemptions_are_told_as_they_happen() {
         ]
     );
     // The same exit goes on, and is not told to begin again.
-    told.page(
+    publishing.page(
         0,
         &[
-            (900, What::Woken),
-            (910, What::Runs),
-            (950, What::Entry),
-            (960, What::Exit(0x60)),
-            (970, What::Preempted(THREADS[1])),
+            (900, HostEvent::Woken),
+            (910, HostEvent::Runs),
+            (950, HostEvent::Entry),
+            (960, HostEvent::Exit(0x60)),
+            (970, HostEvent::Preempted(THREADS[1])),
         ],
         None,
     );
-    told.tell(1000);
-    let news = told.reader.read(0);
+    publishing.publish_until(1000);
+    let news = publishing.reader.read(0);
     assert_eq!(
         plain(news),
         [
@@ -184,20 +186,27 @@ fn exits_sleep_and_preemptions_are_told_as_they_happen() {
             (970, 1000, Did::Preempted, By::OwnVcpu, false, Some(0x60)),
         ]
     );
-    assert_eq!(told.reader.read(1), News { told: told.reader.read(1).told, ..News::default() });
-    let names: Vec<String> = told.reader.names().into_iter().map(|(_, name)| name).collect();
+    assert_eq!(
+        publishing.reader.read(1),
+        News { told: publishing.reader.read(1).told, ..News::default() }
+    );
+    let names: Vec<String> = publishing.reader.names().into_iter().map(|(_, name)| name).collect();
     assert_eq!(names, ["interrupt", "io", "hlt"]);
 }
 
 #[test]
 fn what_was_lost_is_told_as_unknown() {
-    let mut told = Told::new();
-    told.page(0, &[(100, What::Entry), (200, What::Exit(0x60))], None);
-    told.tell(250);
+    let mut publishing = Publishing::new();
+    publishing.page(0, &[(100, HostEvent::Entry), (200, HostEvent::Exit(0x60))], None);
+    publishing.publish_until(250);
     let lost = Some(MissedEvents::Counted(7));
-    told.page(0, &[(400, What::Entry), (450, What::Exit(0x60)), (460, What::Entry)], lost);
-    told.tell(500);
-    let news = told.reader.read(0);
+    publishing.page(
+        0,
+        &[(400, HostEvent::Entry), (450, HostEvent::Exit(0x60)), (460, HostEvent::Entry)],
+        lost,
+    );
+    publishing.publish_until(500);
+    let news = publishing.reader.read(0);
     assert_eq!(news.told.lost_events, 7);
     let unknown: u64 =
         news.spans.iter().filter(|span| span.did == Did::Unknown).map(|span| span.ticks).sum();
@@ -205,29 +214,29 @@ fn what_was_lost_is_told_as_unknown() {
     assert_eq!(plain(news).last(), Some(&(450, 460, Did::Kernel, By::Unknown, true, Some(0x60))));
 }
 
-/// What may follow what, step by step: a vCPU's life.
-fn life(picks: &[(u8, u32)]) -> Vec<(u64, What)> {
-    let (mut now, mut events) = (100, vec![(100, What::Entry)]);
+/// HostEvent may follow what, step by step: a vCPU's life.
+fn life(picks: &[(u8, u32)]) -> Vec<(u64, HostEvent)> {
+    let (mut now, mut events) = (100, vec![(100, HostEvent::Entry)]);
     let mut put = |step: u32, what| {
         now += u64::from(step) + 1;
         events.push((now, what));
     };
     for &(pick, step) in picks {
-        put(step, What::Exit(0x60 + u32::from(pick >> 4)));
+        put(step, HostEvent::Exit(0x60 + u32::from(pick >> 4)));
         if pick & 1 != 0 {
-            put(step / 3, What::Preempted(99));
-            put(step, What::Runs);
+            put(step / 3, HostEvent::Preempted(99));
+            put(step, HostEvent::Runs);
         }
         if pick & 2 != 0 {
-            put(step / 5, What::User);
-            put(step / 2, What::Back);
+            put(step / 5, HostEvent::User);
+            put(step / 2, HostEvent::Back);
         }
         if pick & 4 != 0 {
-            put(step, What::Sleeps);
-            put(step / 7, What::Woken);
-            put(step, What::Runs);
+            put(step, HostEvent::Sleeps);
+            put(step / 7, HostEvent::Woken);
+            put(step, HostEvent::Runs);
         }
-        put(step / 4, What::Entry);
+        put(step / 4, HostEvent::Entry);
     }
     events
 }
@@ -250,18 +259,18 @@ proptest! {
         let lives = lives.map(|picks| life(&picks));
         let end = lives.iter().filter_map(|life| Some(life.last()?.0)).max().unwrap() + 1;
         let tell = |until: &[u64]| {
-            let (mut told, mut from) = (Told::new(), 0);
+            let (mut publishing, mut from) = (Publishing::new(), 0);
             for &until in until {
                 for (cpu, life) in (0..).zip(&lives) {
                     let part: Vec<_> =
                         life.iter().filter(|(at, _)| (from..until).contains(at)).copied().collect();
                     // Full pages and the rest, as the kernel gives them.
-                    part.chunks(7).for_each(|page| told.page(cpu, page, None));
+                    part.chunks(7).for_each(|page| publishing.page(cpu, page, None));
                 }
-                told.tell(until);
+                publishing.publish_until(until);
                 from = until;
             }
-            [0, 1].map(|vcpu| sums(&told.reader.read(vcpu).spans))
+            [0, 1].map(|vcpu| sums(&publishing.reader.read(vcpu).spans))
         };
         let mut cuts: Vec<u64> = looks.iter().scan(0, |at, step| {
             *at += step;

@@ -1,6 +1,6 @@
 //! The call tree made ready to be shown: names, what is in each stack, callees by weight.
 
-use analyses::{CallNode, Place};
+use analyses::{CallNode, CallNodeKind};
 
 use super::CallsSource;
 
@@ -87,27 +87,27 @@ impl Stacks {
 
 /// A stack with what is its own.
 fn stack(source: &CallsSource, node: &CallNode) -> Stack {
-    let is_function = matches!(node.place, Place::Function(_));
+    let is_function = matches!(node.kind, CallNodeKind::Function(_));
     // Of a recording without times, callers are a level of the tree, and counted with whom they call.
     let own = if source.has_times() { node.self_ns } else { node.count };
-    let own = if is_function || node.place == Place::Rest { own } else { 0 };
-    let name = name(source, node.place);
+    let own = if is_function || node.kind == CallNodeKind::Rest { own } else { 0 };
+    let name = name(source, node.kind);
     let off_cpu = node.off_cpu_ns;
     let total = own.saturating_add(off_cpu);
     Stack { name, is_function, count: node.count, total, own, off_cpu, callees: Vec::new() }
 }
 
-fn name(source: &CallsSource, place: Place) -> String {
-    match place {
-        Place::Thread(number) => {
+fn name(source: &CallsSource, kind: CallNodeKind) -> String {
+    match kind {
+        CallNodeKind::Thread(number) => {
             let thread = source.calls.threads.get(number as usize);
             thread.map_or_else(String::new, analyses::ThreadCalls::title)
         }
-        Place::Function(number) => {
+        CallNodeKind::Function(number) => {
             let function = source.calls.functions.get(number as usize);
             function.map_or_else(String::new, analyses::Function::title)
         }
-        Place::Unseen => "[callers not recorded]".to_owned(),
-        Place::Rest => "[stacks not kept apart]".to_owned(),
+        CallNodeKind::Unseen => "[callers not recorded]".to_owned(),
+        CallNodeKind::Rest => "[stacks not kept apart]".to_owned(),
     }
 }

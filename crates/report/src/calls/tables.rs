@@ -21,7 +21,7 @@ impl CallsReport {
         };
         let functions = self.sorted(calls);
         let shown = functions.get(..self.top.min(functions.len())).unwrap_or(&[]);
-        let timed = tracer.tells_returns();
+        let timed = tracer.records_returns();
         let table = if timed { self.timed(calls, shown) } else { counted(calls, shown) };
         out += &format!("\n{}", table.draw(width).0);
         let more = functions.len() - shown.len();

@@ -1,6 +1,6 @@
 //! Which states a recording has events for: what it has none for is null, not zero.
 
-use analyses::{GuestTold, Recorded, StateTimes, VcpuState};
+use analyses::{GuestEventKinds, Recorded, StateTimes, VcpuState};
 use serde_json::Value;
 
 use crate::json::Object;
@@ -11,7 +11,7 @@ pub(super) struct Known {
     /// What the host's recording has events for; `None`: there is none.
     pub(super) host: Option<Recorded>,
     /// What the guest's recording has events for; `None`: there is none.
-    pub(super) guest: Option<GuestTold>,
+    pub(super) guest: Option<GuestEventKinds>,
 }
 
 impl Known {

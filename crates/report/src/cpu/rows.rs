@@ -1,6 +1,6 @@
 //! Rows of the CPU report for scripts.
 
-use analyses::{HostCpuUse, Part, Placed, TaskUse, ThreadUse, VcpuState, VcpuUse, VmUse};
+use analyses::{GuestFit, HostCpuUse, Part, TaskUse, ThreadUse, VcpuState, VcpuUse, VmUse};
 use serde_json::Value;
 
 use super::known::Known;
@@ -13,7 +13,7 @@ pub(super) const PARTS: [Part; 4] = [Part::Vcpu, Part::Vmm, Part::Vhost, Part::K
 pub(super) fn guest_json(report: &CpuReport, guest: &(usize, usize, String)) -> Value {
     let (recording, host, name) = guest;
     let placed = report.cpu.placed.iter().find(|(at, _)| at == recording);
-    let placed = placed.map_or_else(Placed::default, |(_, placed)| *placed);
+    let placed = placed.map_or_else(GuestFit::default, |(_, placed)| *placed);
     Object::default()
         .set("source", report.source(*recording))
         .set("host", report.source(*host))
@@ -27,12 +27,12 @@ pub(super) fn guest_json(report: &CpuReport, guest: &(usize, usize, String)) -> 
 
 pub(super) fn known_of_vm(report: &CpuReport, vm: &VmUse) -> Known {
     let host = report.cpu.recorded.get(vm.recording).copied();
-    Known { host, guest: vm.told_ns.map(|_| vm.told) }
+    Known { host, guest: vm.guest_known_ns.map(|_| vm.guest_events) }
 }
 
 pub(super) fn known_of_vcpu(report: &CpuReport, vcpu: &VcpuUse) -> Known {
     let host = report.cpu.recorded.get(vcpu.recording).copied();
-    Known { host, guest: vcpu.told_ns.map(|_| vcpu.told) }
+    Known { host, guest: vcpu.guest_known_ns.map(|_| vcpu.guest_events) }
 }
 
 /// A guest's thread is known by its guest; by the host as well if that was recorded.
@@ -40,7 +40,7 @@ pub(super) fn known_of_task(report: &CpuReport, task: &TaskUse) -> Known {
     let pair = report.cpu.guests.iter().find(|(guest, ..)| *guest == task.recording);
     let placed = report.cpu.placed.iter().any(|(guest, _)| *guest == task.recording);
     let host = pair.filter(|_| placed).and_then(|(_, host, _)| report.cpu.recorded.get(*host));
-    Known { host: host.copied(), guest: Some(task.told) }
+    Known { host: host.copied(), guest: Some(task.guest_events) }
 }
 
 pub(super) fn vm_json(report: &CpuReport, vm: &VmUse) -> Value {
@@ -51,7 +51,7 @@ pub(super) fn vm_json(report: &CpuReport, vm: &VmUse) -> Value {
         .set("vm", vm.name.as_str())
         .set("vcpus", vm.vcpus)
         .time("time", ns, Some(vm.times.total()))
-        .time("guest_recorded", ns, vm.told_ns)
+        .time("guest_recorded", ns, vm.guest_known_ns)
         .time("on_cpu", ns, Some(vm.times.on_cpu()))
         .time("busy", ns, Some(vm.times.busy()))
         .set("states", known.json(&vm.times, ns));
@@ -72,7 +72,7 @@ pub(super) fn vcpu_json(report: &CpuReport, vcpu: &VcpuUse) -> Value {
         .set("vcpu", vcpu.vcpu)
         .set("tid", vcpu.thread)
         .time("time", ns, Some(vcpu.times.total()))
-        .time("guest_recorded", ns, vcpu.told_ns)
+        .time("guest_recorded", ns, vcpu.guest_known_ns)
         .time("on_cpu", ns, Some(vcpu.times.on_cpu()))
         .time("busy", ns, Some(vcpu.times.busy()))
         .time("level2", ns, nested.then_some(vcpu.level_two_ns))

@@ -267,10 +267,12 @@ fn notes(report: &CpuReport, left_out: &[String]) -> String {
     let cpu = &report.cpu;
     let mut notes = Vec::new();
     for vm in &cpu.vms {
-        let Some(told_ns) = vm.told_ns.filter(|told_ns| *told_ns < vm.times.total()) else {
+        let Some(guest_known_ns) =
+            vm.guest_known_ns.filter(|guest_known_ns| *guest_known_ns < vm.times.total())
+        else {
             continue;
         };
-        let part = share(told_ns, vm.times.total());
+        let part = share(guest_known_ns, vm.times.total());
         notes.push(format!("{}: its guest tells of {part} of the time of its vCPUs", vm.name));
     }
     for (recording, placed) in &cpu.placed {

@@ -1,6 +1,6 @@
 //! Rows of a comparison as JSON objects, as lines of a spreadsheet, and as words.
 
-use analyses::diff::{Condition, Diff, DiffRow, Found, KeyValue, Metric, Scale, Unit};
+use analyses::diff::{Condition, Diff, DiffRow, KeyValue, MatchingRow, Metric, Scale, Unit};
 use serde_json::{Value, json};
 
 use super::table::{change, number};
@@ -111,7 +111,7 @@ pub(super) fn group_name(diff: &Diff, row: &DiffRow) -> String {
 
 /// What a condition found, in a line: the row, both values, the change and how sure it is.
 #[must_use]
-pub fn verdict(diff: &Diff, condition: &Condition, found: &Found<'_>) -> String {
+pub fn verdict(diff: &Diff, condition: &Condition, found: &MatchingRow<'_>) -> String {
     let row = found.row;
     let unit = metric_of(diff, row).map_or(Unit::Times, |metric| metric.unit);
     let name = metric_of(diff, row).map_or_else(String::new, |metric| metric_name(diff, metric));

@@ -15,7 +15,7 @@ const ENOUGH: usize = 64 << 10;
 
 /// Where the vCPU's thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum VcpuLocation {
     /// Nothing tells.
     Unknown,
     Guest,
@@ -29,7 +29,7 @@ pub(super) struct VcpuPages {
     file: File,
     writer: PageWriter,
     ready: Vec<u8>,
-    place: Place,
+    place: VcpuLocation,
     /// It is off its CPU, in place of whom, and asleep.
     off: Option<(By, bool)>,
     /// All before is written.
@@ -48,7 +48,7 @@ impl VcpuPages {
             file,
             writer: PageWriter::new(layout),
             ready: Vec::new(),
-            place: Place::Unknown,
+            place: VcpuLocation::Unknown,
             off: None,
             reached: 0,
         }
@@ -62,7 +62,7 @@ impl VcpuPages {
         }
         self.reached = span.end_tsc();
         if span.did == Did::Unknown {
-            (self.place, self.off) = (Place::Unknown, None);
+            (self.place, self.off) = (VcpuLocation::Unknown, None);
             self.writer.missed(Missed::Unknown);
             if !span.begins_exit {
                 return Ok(());
@@ -70,20 +70,20 @@ impl VcpuPages {
         }
         if span.begins_exit {
             self.put(at, &events::exit(self.vcpu, span.code.unwrap_or(0), span.isa))?;
-            self.place = Place::Kernel;
+            self.place = VcpuLocation::Kernel;
         }
         match span.did {
             // The hardware has left the guest, and the exit is yet to come.
             Did::Kernel | Did::User if span.code.is_none() => self.on_cpu(at)?,
             Did::Kernel => {
                 self.on_cpu(at)?;
-                if std::mem::replace(&mut self.place, Place::Kernel) == Place::User {
+                if std::mem::replace(&mut self.place, VcpuLocation::Kernel) == VcpuLocation::User {
                     self.put(at, &events::back(self.vcpu))?;
                 }
             }
             Did::User => {
                 self.on_cpu(at)?;
-                if std::mem::replace(&mut self.place, Place::User) != Place::User {
+                if std::mem::replace(&mut self.place, VcpuLocation::User) != VcpuLocation::User {
                     self.put(at, &events::user_exit(self.vcpu))?;
                 }
             }
@@ -119,9 +119,9 @@ impl VcpuPages {
 
     fn enter(&mut self, at: u64) -> io::Result<()> {
         self.on_cpu(at)?;
-        if matches!(self.place, Place::Kernel | Place::User) {
+        if matches!(self.place, VcpuLocation::Kernel | VcpuLocation::User) {
             self.put(at, &events::entry(self.vcpu))?;
-            self.place = Place::Guest;
+            self.place = VcpuLocation::Guest;
         }
         Ok(())
     }

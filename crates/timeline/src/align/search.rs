@@ -32,7 +32,7 @@ pub(super) const MOST_STEPS: u64 = 1 << 29;
 
 /// What came of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Found {
+pub(super) enum SearchResult {
     /// At this event the offset lies between these two.
     At { event: usize, low: i64, high: i64 },
     /// At this event the last offset was ruled out.
@@ -101,8 +101,8 @@ pub(super) fn search(
     away: &Away,
     candidates: &[(i64, i64)],
     steps: &mut u64,
-) -> Found {
-    let Some(&first) = stamps.first() else { return Found::Several };
+) -> SearchResult {
+    let Some(&first) = stamps.first() else { return SearchResult::Several };
     let mut offsets = candidates.to_vec();
     let (mut spare, mut before) = (Vec::new(), first);
     let mut evidence = Evidence::new(away, candidates);
@@ -113,23 +113,23 @@ pub(super) fn search(
         std::mem::swap(&mut offsets, &mut spare);
         *steps = steps.saturating_sub(spare.len().max(offsets.len()) as u64);
         if *steps == 0 {
-            return Found::Several;
+            return SearchResult::Several;
         }
         let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else {
-            return Found::Nothing { event };
+            return SearchResult::Nothing { event };
         };
         let (low, high) = (first.0, last.1);
         if high.saturating_sub(low) <= NARROW_NS
             && evidence.is_enough(stamps.get(..=event).unwrap_or_default(), low, high)
         {
-            return Found::At { event, low, high };
+            return SearchResult::At { event, low, high };
         }
     }
     choose(stamps, &offsets, &evidence)
 }
 
 /// Of the places left after all events, the one that is no coincidence while all others would be.
-fn choose(stamps: &[i64], offsets: &[(i64, i64)], evidence: &Evidence<'_>) -> Found {
+fn choose(stamps: &[i64], offsets: &[(i64, i64)], evidence: &Evidence<'_>) -> SearchResult {
     let mut places: Vec<(i64, i64)> = Vec::new();
     for &(low, high) in offsets {
         match places.last_mut() {
@@ -138,7 +138,7 @@ fn choose(stamps: &[i64], offsets: &[(i64, i64)], evidence: &Evidence<'_>) -> Fo
         }
     }
     if places.len() > MOST_PLACES {
-        return Found::Several;
+        return SearchResult::Several;
     }
     let bits = |&(low, high): &(i64, i64)| evidence.now(stamps, low, high);
     let mut weighed: Vec<(f64, (i64, i64))> =
@@ -148,12 +148,12 @@ fn choose(stamps: &[i64], offsets: &[(i64, i64)], evidence: &Evidence<'_>) -> Fo
     match weighed.first() {
         Some(&(bits, (low, high))) if bits - others >= ENOUGH_BITS => {
             if high.saturating_sub(low) > WIDEST_NS {
-                return Found::Several;
+                return SearchResult::Several;
             }
-            Found::At { event: stamps.len().saturating_sub(1), low, high }
+            SearchResult::At { event: stamps.len().saturating_sub(1), low, high }
         }
-        Some(_) if weighed.len() > 1 => Found::Several,
-        _ => Found::Weak,
+        Some(_) if weighed.len() > 1 => SearchResult::Several,
+        _ => SearchResult::Weak,
     }
 }
 

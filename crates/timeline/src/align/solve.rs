@@ -3,7 +3,7 @@
 
 use super::Away;
 use super::piece::{Piece, Possible};
-use super::search::{ENOUGH_BITS, Found, MOST_STEPS, overlapping, search};
+use super::search::{ENOUGH_BITS, MOST_STEPS, SearchResult, overlapping, search};
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl Solver<'_> {
         };
         if let Some(near) = near {
             let nearby = [(near.saturating_sub(NEARBY_NS), near.saturating_add(NEARBY_NS))];
-            if let Found::At { event, low, high } =
+            if let SearchResult::At { event, low, high } =
                 search(events, self.away, &nearby, &mut self.steps)
             {
                 return Ok(Seed { from: begin, event: begin + event, low, high });
@@ -135,19 +135,19 @@ impl Solver<'_> {
             let Some(rest) = rest else { break };
             let contradicted =
                 match search(rest, self.away, &overlapping(rest, extent), &mut self.steps) {
-                    Found::At { event, low, high } => {
+                    SearchResult::At { event, low, high } => {
                         let from = begin + from;
                         return Ok(Seed { from, event: from + event, low, high });
                     }
-                    Found::Several => {
+                    SearchResult::Several => {
                         why = Unsolved::SeveralOffsetsFit;
                         0
                     }
-                    Found::Weak => {
+                    SearchResult::Weak => {
                         why = Unsolved::TooFewEvents;
                         0
                     }
-                    Found::Nothing { event } => event + 1,
+                    SearchResult::Nothing { event } => event + 1,
                 };
             from = (from + contradicted).max(attempt * events.len() / MOST_TRIES);
         }

@@ -29,7 +29,7 @@ impl Next<'_> {
 
 /// Batches of one stream that have not been given to the sink yet.
 #[derive(Debug, Default)]
-struct Lane {
+struct StreamQueue {
     batches: VecDeque<TraceEventBatch>,
     /// Moments and gaps of the first batch that have been given.
     given: usize,
@@ -45,7 +45,7 @@ struct Lane {
     open_gap: bool,
 }
 
-impl Lane {
+impl StreamQueue {
     /// What the first batch has to give next.
     fn next(&self) -> Option<Next<'_>> {
         let batch = self.batches.front()?;
@@ -68,14 +68,14 @@ impl Lane {
 }
 
 /// Of which buffer a thread's events are taken: by recording, thread and tag.
-type Givers = FxHashMap<(u16, u32, u16), usize>;
+type EventSources = FxHashMap<(u16, u32, u16), usize>;
 
 /// Gives moments to the sink in the order of their times.
 pub(super) struct Merger<'s, S> {
-    lanes: Vec<Lane>,
+    lanes: Vec<StreamQueue>,
     /// By recording: whether it has several buffers.
     several: Vec<bool>,
-    givers: Givers,
+    sources: EventSources,
     pass: TraceEventPass,
     sink: &'s mut S,
 }
@@ -87,13 +87,13 @@ impl<'s, S: TraceEventSink> Merger<'s, S> {
         pass: TraceEventPass,
         sink: &'s mut S,
     ) -> Self {
-        let lane = |(input, &recording): (&Input<'_>, &u16)| Lane {
+        let lane = |(input, &recording): (&Input<'_>, &u16)| StreamQueue {
             recording,
             buffer: input.stream.buffer(),
             cpu: u16::try_from(input.stream.cpu()).unwrap_or(u16::MAX),
-            ..Lane::default()
+            ..StreamQueue::default()
         };
-        let lanes: Vec<Lane> = inputs.iter().zip(owners).map(lane).collect();
+        let lanes: Vec<StreamQueue> = inputs.iter().zip(owners).map(lane).collect();
         let several = (0u16..)
             .zip(&pass.losses)
             .map(|(recording, _)| {
@@ -102,7 +102,7 @@ impl<'s, S: TraceEventSink> Merger<'s, S> {
                 buffers.any(|lane| Some(lane.buffer) != first)
             })
             .collect();
-        Self { lanes, several, givers: Givers::default(), pass, sink }
+        Self { lanes, several, sources: EventSources::default(), pass, sink }
     }
 
     /// What the pass leaves, after losses at the very end have been told.
@@ -117,8 +117,8 @@ impl<'s, S: TraceEventSink> Merger<'s, S> {
 }
 
 /// Whether `buffer` is the one that the thread's events of this kind are taken from.
-fn gives(givers: &mut Givers, buffer: usize, event: &TraceEvent) -> bool {
-    *givers.entry((event.recording, event.thread, event.tag)).or_insert(buffer) == buffer
+fn is_source(sources: &mut EventSources, buffer: usize, event: &TraceEvent) -> bool {
+    *sources.entry((event.recording, event.thread, event.tag)).or_insert(buffer) == buffer
 }
 
 impl<S: TraceEventSink> Lanes<TraceEventBatch> for Merger<'_, S> {
@@ -144,7 +144,7 @@ impl<S: TraceEventSink> Lanes<TraceEventBatch> for Merger<'_, S> {
             match next {
                 Next::Gap(gap) => self.sink.gap(gap),
                 Next::Event(event) => {
-                    if !several || gives(&mut self.givers, lane.buffer, event) {
+                    if !several || is_source(&mut self.sources, lane.buffer, event) {
                         self.sink.event(event);
                     }
                 }
@@ -190,7 +190,7 @@ impl<S: TraceEventSink> Consume<TraceEventBatch> for Merger<'_, S> {
     }
 }
 
-impl Lane {
+impl StreamQueue {
     /// Puts a loss between this lane's last batch and the next one, where there was one.
     fn join_gap(&mut self, batch: &mut TraceEventBatch, first_ns: u64) {
         let from_ns = self.reached_ns;

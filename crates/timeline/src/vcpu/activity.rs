@@ -1,6 +1,6 @@
 //! What a vCPU's thread does at a moment: asked between its events.
 
-use super::{Cpu, Place, VcpuThread};
+use super::{Cpu, Handling, VcpuThread};
 use crate::exit_span::ExitSpan;
 
 /// What a vCPU's thread is doing at some time.
@@ -33,14 +33,14 @@ impl VcpuThread {
         if !self.open && !in_guest {
             return VcpuActivity::Unknown;
         }
-        match (self.cpu, self.place) {
+        match (self.cpu, self.handling) {
             _ if !self.open && self.host_since_ns.is_none() => VcpuActivity::Guest,
             (Cpu::OffBlocked, _) => VcpuActivity::Blocked,
             (Cpu::OffRunnable, _) if self.woken => VcpuActivity::Waiting,
             (Cpu::OffRunnable, _) => VcpuActivity::Preempted,
             (Cpu::Running, _) if !self.open => VcpuActivity::BeforeExit,
-            (Cpu::Running, Place::Kernel) => VcpuActivity::Kernel,
-            (Cpu::Running, Place::User) => VcpuActivity::User,
+            (Cpu::Running, Handling::Kernel) => VcpuActivity::Kernel,
+            (Cpu::Running, Handling::User) => VcpuActivity::User,
         }
     }
 
@@ -51,7 +51,7 @@ impl VcpuThread {
 
     /// Whether the VMM has the open exit in hand.
     pub(crate) fn is_in_user_space(&self) -> bool {
-        self.open && self.place == Place::User
+        self.open && self.handling == Handling::User
     }
 
     /// Whether its guest was entered, and no exit seen since.

@@ -18,7 +18,7 @@ const OTHER: i32 = 7;
 
 /// A cycle, kept.
 #[derive(Clone, Debug)]
-struct Kept {
+struct KeptCycle {
     vcpu: usize,
     thread: u32,
     intervals: Vec<Interval>,
@@ -27,14 +27,14 @@ struct Kept {
 }
 
 #[derive(Default)]
-struct Cycles(Vec<Kept>);
+struct Cycles(Vec<KeptCycle>);
 
 impl CycleSink for Cycles {
     fn cycle(&mut self, cycle: &VcpuCycle<'_>) {
         let exit_ns = cycle.exit.map(|exit| exit.start_ns);
         let (vcpu, thread, end) = (cycle.vcpu, cycle.thread, cycle.end);
         let intervals = cycle.intervals.to_vec();
-        self.0.push(Kept { vcpu, thread, intervals, exit_ns, end });
+        self.0.push(KeptCycle { vcpu, thread, intervals, exit_ns, end });
     }
 }
 
@@ -54,7 +54,7 @@ impl TraceEventSink for Pass {
     }
 }
 
-fn cycles(host: &Host) -> Vec<Kept> {
+fn cycles(host: &Host) -> Vec<KeptCycle> {
     let recording: Recording = sources::open_bytes(Path::new("made.dat"), host.file()).unwrap();
     let mut pass = Pass::default();
     let wanted = |_: usize, format: &EventFormat| -> Option<Wanted> {
@@ -66,12 +66,12 @@ fn cycles(host: &Host) -> Vec<Kept> {
     told.0
 }
 
-fn spent(cycle: &Kept, counts: impl Fn(&Interval) -> bool) -> u64 {
+fn spent(cycle: &KeptCycle, counts: impl Fn(&Interval) -> bool) -> u64 {
     let counted = cycle.intervals.iter().filter(|interval| counts(interval));
     counted.map(|interval| interval.to_ns - interval.from_ns).sum()
 }
 
-fn parts(cycle: &Kept) -> Parts {
+fn parts(cycle: &KeptCycle) -> Parts {
     let all = |activity: &[VcpuActivity]| {
         spent(cycle, |one| one.in_exit && activity.contains(&one.activity))
     };
@@ -85,7 +85,7 @@ fn parts(cycle: &Kept) -> Parts {
 }
 
 /// Guest, and before `kvm_exit`.
-fn window(cycle: &Kept) -> (u64, u64) {
+fn window(cycle: &KeptCycle) -> (u64, u64) {
     let guest_ns = spent(cycle, |one| !one.in_exit && one.activity == VcpuActivity::Guest);
     let known = |one: &Interval| {
         one.activity != VcpuActivity::Guest && one.activity != VcpuActivity::Unknown
@@ -94,7 +94,7 @@ fn window(cycle: &Kept) -> (u64, u64) {
 }
 
 /// Stretches of a vCPU follow one another.
-fn check_partition(cycles: &[Kept]) -> Result<(), TestCaseError> {
+fn check_partition(cycles: &[KeptCycle]) -> Result<(), TestCaseError> {
     let mut ends: BTreeMap<usize, u64> = BTreeMap::new();
     for cycle in cycles {
         for interval in &cycle.intervals {
@@ -107,7 +107,7 @@ fn check_partition(cycles: &[Kept]) -> Result<(), TestCaseError> {
 }
 
 /// Every exit that has a time has a cycle with the same parts, and the other way round.
-fn check_exits(cycles: &[Kept], exits: &[Seen]) -> Result<(), TestCaseError> {
+fn check_exits(cycles: &[KeptCycle], exits: &[Seen]) -> Result<(), TestCaseError> {
     let key = |thread: u32, start_ns: u64| (thread, start_ns);
     let ended = cycles.iter().filter(|cycle| cycle.end == CycleEnd::Entry);
     let by_cycle: BTreeMap<_, _> = ended
@@ -151,7 +151,7 @@ proptest! {
 }
 
 /// What was done, in order, with durations.
-fn told(cycles: &[Kept]) -> Vec<(VcpuActivity, u64)> {
+fn told(cycles: &[KeptCycle]) -> Vec<(VcpuActivity, u64)> {
     let intervals = cycles.iter().flat_map(|cycle| &cycle.intervals);
     intervals.map(|one| (one.activity, one.to_ns - one.from_ns)).collect()
 }
@@ -231,7 +231,7 @@ fn a_thread_that_runs_several_vcpus_is_each_of_them_in_turn() {
         .exit(0, 1_500, V, 0x7b)
         .entry(0, 1_600, V, 0);
     let cycles = cycles(&host);
-    let of = |vcpu: usize| -> Vec<Kept> {
+    let of = |vcpu: usize| -> Vec<KeptCycle> {
         cycles.iter().filter(|cycle| cycle.vcpu == vcpu).cloned().collect()
     };
     let (guest, unknown, kernel) =

@@ -54,7 +54,7 @@ pub(crate) struct Round {
 
 /// An event: CPU, time, thread that ran, name, fields.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct RecordedEvent {
     pub(crate) cpu: u32,
     pub(crate) ns: u64,
     pub(crate) ran: i32,
@@ -92,7 +92,7 @@ pub(crate) struct Life {
     cpu: u32,
     now_ns: u64,
     exit: TrueExit,
-    pub(crate) events: Vec<Told>,
+    pub(crate) events: Vec<RecordedEvent>,
     pub(crate) exits: Vec<TrueExit>,
 }
 
@@ -186,7 +186,7 @@ impl Life {
                 self.spend(asleep, blocked);
                 let fields = vec![("pid", self.thread as u64)];
                 let (ns, name) = (self.now_ns, "sched_waking");
-                self.events.push(Told { cpu: waker, ns, ran: OTHER, name, fields });
+                self.events.push(RecordedEvent { cpu: waker, ns, ran: OTHER, name, fields });
                 self.spend(woken, runnable);
                 to
             }
@@ -199,12 +199,12 @@ impl Life {
         let fields =
             vec![("prev_pid", prev as u64), ("prev_state", state), ("next_pid", next as u64)];
         let (cpu, ns, name) = (self.cpu, self.now_ns, "sched_switch");
-        self.events.push(Told { cpu, ns, ran: prev, name, fields });
+        self.events.push(RecordedEvent { cpu, ns, ran: prev, name, fields });
     }
 
     fn tell(&mut self, name: &'static str, fields: &[(&'static str, u64)]) {
         let (cpu, ns, ran) = (self.cpu, self.now_ns, self.thread);
-        self.events.push(Told { cpu, ns, ran, name, fields: fields.to_vec() });
+        self.events.push(RecordedEvent { cpu, ns, ran, name, fields: fields.to_vec() });
     }
 
     fn spend(&mut self, steps: u64, state: State) {

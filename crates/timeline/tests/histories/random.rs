@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use timeline::Outcome;
 use tracedat::{Compression, Version};
 
-use crate::history::{Life, Off, Round, STEP_NS, Segment, Told, TrueExit};
+use crate::history::{Life, Off, RecordedEvent, Round, STEP_NS, Segment, TrueExit};
 use crate::host::{Host, Seen, Shape};
 
 const CPUS: u32 = 3;
@@ -78,7 +78,7 @@ pub(crate) fn losses() -> impl Strategy<Value = Vec<(u32, usize, usize)>> {
 /// What happened, and the events that are left to tell of it.
 pub(crate) struct Case {
     truth: BTreeMap<(u32, u64), TrueExit>,
-    cpus: BTreeMap<u32, Vec<Option<Told>>>,
+    cpus: BTreeMap<u32, Vec<Option<RecordedEvent>>>,
 }
 
 impl Case {
@@ -94,7 +94,7 @@ impl Case {
         }
         all.retain(|told| scheduler || !told.name.starts_with("sched"));
         all.sort_by_key(|told| told.ns);
-        let mut cpus: BTreeMap<u32, Vec<Option<Told>>> = BTreeMap::new();
+        let mut cpus: BTreeMap<u32, Vec<Option<RecordedEvent>>> = BTreeMap::new();
         for told in all {
             cpus.entry(told.cpu).or_default().push(Some(told));
         }

@@ -8,12 +8,12 @@ use super::*;
 use crate::states::span::OccupantSpan;
 
 #[derive(Default)]
-struct Kept {
+struct KeptSpans {
     vcpu: Vec<StateSpan>,
     tasks: Vec<(u32, u64, u64)>,
 }
 
-impl StateSink for Kept {
+impl StateSink for KeptSpans {
     fn vcpu(&mut self, _: VcpuRef, span: &StateSpan) {
         self.vcpu.push(*span);
     }
@@ -48,8 +48,8 @@ fn runs(task: u32) -> Context {
 }
 
 /// Two cycles, each 100 ns in the guest and 100 ns away.
-fn tell(weave: &mut Weave, level: u8) -> Kept {
-    let mut kept = Kept::default();
+fn tell(weave: &mut Weave, level: u8) -> KeptSpans {
+    let mut kept = KeptSpans::default();
     for from in [1_000, 1_200] {
         let intervals = [
             interval(from, from + 100, VcpuActivity::Guest),
@@ -60,7 +60,7 @@ fn tell(weave: &mut Weave, level: u8) -> Kept {
     kept
 }
 
-fn of_guest(kept: &Kept) -> Vec<(Option<u32>, u64, u64)> {
+fn of_guest(kept: &KeptSpans) -> Vec<(Option<u32>, u64, u64)> {
     let guest = kept.vcpu.iter().filter(|span| span.state.is_guest());
     guest.map(|span| (span.task, span.from_ns, span.to_ns)).collect()
 }
@@ -81,7 +81,7 @@ fn what_lies_just_outside_is_moved_to_the_nearest_time_in_the_guest() {
     assert_eq!(of_guest(&kept), expected);
     // Thread 3 began before the exit: the exit is its.
     assert!(kept.tasks.contains(&(3, 1_100, 1_200)), "{:?}", kept.tasks);
-    let placed = Placed { changes: 4, moved: 2, most_moved_ns: 8, outside: 0 };
+    let placed = GuestFit { changes: 4, moved: 2, most_moved_ns: 8, outside: 0 };
     assert_eq!(weave.placed, placed, "what came before the vCPU is no change to be placed");
 }
 
@@ -143,7 +143,7 @@ proptest! {
     ) {
         changes.sort_by_key(|(at, _)| *at);
         let mut weave = weave();
-        let (mut kept, mut now_ns, mut given) = (Kept::default(), 500, 0);
+        let (mut kept, mut now_ns, mut given) = (KeptSpans::default(), 500, 0);
         let mut expected = std::collections::BTreeMap::new();
         for (kind, length) in lengths {
             let activity = [VcpuActivity::Guest, VcpuActivity::Unknown, VcpuActivity::Kernel][usize::from(kind)];

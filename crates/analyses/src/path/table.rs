@@ -6,17 +6,17 @@ use rustc_hash::FxHashMap;
 
 use super::labels::{Label, Labels};
 use super::machines::Machines;
-use super::requests::{Followed, Request, RequestSink};
+use super::requests::{Request, RequestPass, RequestSink};
 use super::{Actor, ExampleStep, Hop, Path, Paths};
 use crate::Distribution;
 
 /// Ways that are kept apart.
 const MOST_PATHS: usize = 4096;
 
-/// Requests of a way that are kept to choose an example from.
+/// Requests of a path that are kept to choose an example from.
 const MOST_EXAMPLES: usize = 64;
 
-/// A way.
+/// A path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     vm: Option<u16>,
@@ -24,9 +24,9 @@ struct Key {
     steps: Vec<(Label, Actor)>,
 }
 
-/// Requests that went one way.
+/// Requests that went one path.
 #[derive(Debug)]
-struct Way {
+struct PathStats {
     total: Distribution,
     /// One less than there are steps.
     hops: Vec<Distribution>,
@@ -34,7 +34,7 @@ struct Way {
     examples: Vec<Vec<u64>>,
 }
 
-impl Way {
+impl PathStats {
     fn new(steps: usize) -> Self {
         let hops = vec![Distribution::default(); steps.saturating_sub(1)];
         Self { total: Distribution::default(), hops, examples: Vec::new() }
@@ -66,32 +66,32 @@ fn length(stamps_ns: &[u64]) -> u64 {
     }
 }
 
-/// All ways so far.
+/// All paths so far.
 #[derive(Debug, Default)]
-pub(super) struct Gather {
-    ways: FxHashMap<Key, Way>,
+pub(super) struct PathTable {
+    paths: FxHashMap<Key, PathStats>,
     others: u64,
 }
 
-impl RequestSink for Gather {
+impl RequestSink for PathTable {
     fn request(&mut self, request: &Request<'_>) {
         let steps = request.steps.iter().map(|step| (step.label, step.on)).collect();
         let key = Key { vm: request.vm, returns: request.returns, steps };
-        if self.ways.len() >= MOST_PATHS && !self.ways.contains_key(&key) {
+        if self.paths.len() >= MOST_PATHS && !self.paths.contains_key(&key) {
             self.others += 1;
             return;
         }
         let stamps_ns = request.steps.iter().map(|step| step.stamp_ns).collect();
         let length = key.steps.len();
-        self.ways.entry(key).or_insert_with(|| Way::new(length)).add(stamps_ns);
+        self.paths.entry(key).or_insert_with(|| PathStats::new(length)).add(stamps_ns);
     }
 }
 
 /// The paths that requests were found to take.
-pub(super) fn gathered(found: Followed<Gather>, machines: &Machines<'_>) -> Paths {
-    let ways = found.sink.ways.iter();
+pub(super) fn paths(found: RequestPass<PathTable>, machines: &Machines<'_>) -> Paths {
+    let paths = found.sink.paths.iter();
     let mut paths: Vec<Path> =
-        ways.map(|(key, way)| path(key, way, &found.labels, machines)).collect();
+        paths.map(|(key, stats)| path(key, stats, &found.labels, machines)).collect();
     let order = |path: &Path| {
         let steps: Vec<_> = path.hops.iter().map(|hop| (hop.to.clone(), hop.on)).collect();
         (Reverse(path.total.sum()), path.vm.clone(), path.name.clone(), steps)
@@ -107,7 +107,7 @@ pub(super) fn gathered(found: Followed<Gather>, machines: &Machines<'_>) -> Path
     }
 }
 
-fn path(key: &Key, way: &Way, labels: &Labels, machines: &Machines<'_>) -> Path {
+fn path(key: &Key, path: &PathStats, labels: &Labels, machines: &Machines<'_>) -> Path {
     let Key { vm, returns, steps } = key;
     let text = |step: &(Label, Actor)| labels.text(step.0).to_owned();
     let hop = |(two, times): (&[(Label, Actor)], &Distribution)| match two {
@@ -117,14 +117,14 @@ fn path(key: &Key, way: &Way, labels: &Labels, machines: &Machines<'_>) -> Path 
     let start = steps.first().map(text).unwrap_or_default();
     let one_way = if *returns { "" } else { ", one way" };
     let name = format!("{start}: {}{one_way}", actors(steps));
-    let example = way.example().into_iter().flatten().zip(steps);
+    let example = path.example().into_iter().flatten().zip(steps);
     Path {
         name,
         start,
         returns: *returns,
         vm: vm.and_then(|vm| machines.vm_name(vm)).map(str::to_owned),
-        total: way.total.clone(),
-        hops: steps.windows(2).zip(&way.hops).filter_map(hop).collect(),
+        total: path.total.clone(),
+        hops: steps.windows(2).zip(&path.hops).filter_map(hop).collect(),
         example: example
             .map(|(ts_ns, step)| ExampleStep { ts_ns: *ts_ns, what: text(step), on: step.1 })
             .collect(),

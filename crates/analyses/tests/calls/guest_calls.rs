@@ -1,6 +1,6 @@
 //! Calls that a guest's module told of, packed here as `docs/formats/hypertrace.md` says.
 
-use analyses::{BesideRecordings, CallQuestion, CallTracer, RecordedCalls, told_calls};
+use analyses::{CallQuestion, CallTracer, HypertraceFiles, RecordedCalls, guest_calls};
 use hypertrace::NUMBER;
 
 use crate::machinery::Machinery;
@@ -88,9 +88,9 @@ fn told(frames: &[[u64; 4]]) -> Vec<RecordedCalls> {
         host.event(0, at * 1_000_000, 100, "kvm_hypercall", &fields);
     }
     let recordings = [host.recording()];
-    let (beside, question) = (BesideRecordings::default(), CallQuestion::default());
+    let (files, question) = (HypertraceFiles::default(), CallQuestion::default());
     let guest_of = |_| "web".to_owned();
-    let told = told_calls(&recordings, beside, NUMBER, &guest_of, &question, &|_| ());
+    let told = guest_calls(&recordings, files, NUMBER, &guest_of, &question, &|_| ());
     told.into_iter().map(|one| one.calls).collect()
 }
 

@@ -7,7 +7,7 @@ use super::events::{CALL, CALLTIME, ENTRY, EXIT, OVERRUN, RETTIME, SWITCH};
 use super::functions::Functions;
 use super::stack::{Measured, Returned, SleepTime};
 use super::thread::Thread;
-use super::tree::{CallTree, Place};
+use super::tree::{CallNodeKind, CallTree};
 use super::{CallSink, CallTracer, Called, Function, ThreadCalls, TracerCost};
 
 /// Threads that are kept: more than a kernel has ids for.
@@ -25,8 +25,8 @@ fn add(sum_ns: &mut u64, ns: u64) {
     *sum_ns = sum_ns.saturating_add(ns);
 }
 
-/// What was gathered of a recording; see [`super::RecordedCalls`].
-pub(super) struct Gathered {
+/// What was totals of a recording; see [`super::RecordedCalls`].
+pub(super) struct CallTotals {
     pub tracer: Option<CallTracer>,
     pub switches: bool,
     pub functions: Vec<Function>,
@@ -37,7 +37,7 @@ pub(super) struct Gathered {
 }
 
 /// Gathers the calls of one recording.
-pub(super) struct Gather<'k, S> {
+pub(super) struct CallFollower<'k, S> {
     pub(super) functions: Functions<'k>,
     tree: CallTree,
     pub(super) threads: Vec<Thread>,
@@ -56,7 +56,7 @@ pub(super) struct Gather<'k, S> {
     sink: S,
 }
 
-impl<'k, S: CallSink> Gather<'k, S> {
+impl<'k, S: CallSink> CallFollower<'k, S> {
     pub(super) fn new(
         functions: Functions<'k>,
         tree: CallTree,
@@ -91,7 +91,7 @@ impl<'k, S: CallSink> Gather<'k, S> {
                     return None;
                 }
                 let number = u32::try_from(self.threads.len()).ok()?;
-                let root = self.tree.root(Place::Thread(number));
+                let root = self.tree.root(CallNodeKind::Thread(number));
                 self.threads.push(Thread::new(thread, cpu, stamp_ns, root));
                 self.numbers.insert(key, number);
                 number
@@ -154,10 +154,10 @@ impl<'k, S: CallSink> Gather<'k, S> {
         let Some(thread) = self.threads.get_mut(at) else { return };
         let parent = match thread.stack.frames().last() {
             Some(caller) => caller.node,
-            None if depth > 0 => self.tree.child(thread.root, Place::Unseen),
+            None if depth > 0 => self.tree.child(thread.root, CallNodeKind::Unseen),
             None => thread.root,
         };
-        let node = self.tree.child(parent, Place::Function(number));
+        let node = self.tree.child(parent, CallNodeKind::Function(number));
         if let Some(function) = self.functions.get_mut(number) {
             function.events += 1;
         }
@@ -256,10 +256,10 @@ impl<'k, S: CallSink> Gather<'k, S> {
         thread.calls.count += 1;
         let mut node = thread.root;
         if let Some(caller) = caller {
-            node = self.tree.child(node, Place::Function(caller));
+            node = self.tree.child(node, CallNodeKind::Function(caller));
             *self.callers.entry((number, caller)).or_default() += 1;
         }
-        node = self.tree.child(node, Place::Function(number));
+        node = self.tree.child(node, CallNodeKind::Function(number));
         if let Some(node) = self.tree.node_mut(node) {
             node.count += 1;
         }
@@ -295,8 +295,8 @@ impl<'k, S: CallSink> Gather<'k, S> {
         }
     }
 
-    pub(super) fn gathered(self) -> Gathered {
-        Gathered {
+    pub(super) fn totals(self) -> CallTotals {
+        CallTotals {
             tracer: self.tracer,
             switches: self.switches,
             functions: self.functions.all,
@@ -323,7 +323,7 @@ impl<'k, S: CallSink> Gather<'k, S> {
     }
 }
 
-impl<S: CallSink> TraceEventSink for Gather<'_, S> {
+impl<S: CallSink> TraceEventSink for CallFollower<'_, S> {
     fn event(&mut self, event: &TraceEvent) {
         match event.tag {
             ENTRY | EXIT => {

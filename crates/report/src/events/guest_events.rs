@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use analyses::{Carrier, Told, ToldSink, VcpuThread};
+use analyses::{Carrier, GuestEvent, GuestEventSink, VcpuThread};
 use hypertrace::{Call, Event, Interrupt, Kind, Mark, Syscall, Task, Wake};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use super::text::{name_part, thread_part};
 
 /// How events are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToldStyle {
+pub enum GuestEventStyle {
     /// A line for people, laid out as those of other events, to the nanosecond.
     Text,
     /// An object a line.
@@ -21,9 +21,9 @@ pub enum ToldStyle {
 
 /// Writes what guests told, a line each.
 #[derive(Debug)]
-pub struct ToldWriter<W> {
+pub struct GuestEventWriter<W> {
     out: W,
-    style: ToldStyle,
+    style: GuestEventStyle,
     /// What the guest of each thread is called.
     machines: FxHashMap<VcpuThread, String>,
     /// The first that went wrong; nothing is written after it.
@@ -31,11 +31,11 @@ pub struct ToldWriter<W> {
     written: u64,
 }
 
-impl<W: Write> ToldWriter<W> {
+impl<W: Write> GuestEventWriter<W> {
     /// Writes to `out`; a guest of none of `machines` is called `guest`.
     pub fn new(
         out: W,
-        style: ToldStyle,
+        style: GuestEventStyle,
         machines: impl IntoIterator<Item = (VcpuThread, String)>,
     ) -> Self {
         Self { out, style, machines: machines.into_iter().collect(), error: None, written: 0 }
@@ -53,11 +53,11 @@ impl<W: Write> ToldWriter<W> {
         Ok(self.written)
     }
 
-    fn write(&mut self, from: VcpuThread, told: &Told, by: &Carrier) -> io::Result<()> {
-        let line = Line::new(told);
+    fn write(&mut self, from: VcpuThread, event: &GuestEvent, by: &Carrier) -> io::Result<()> {
+        let line = Line::new(event);
         match self.style {
-            ToldStyle::Text => line.text(&mut self.out),
-            ToldStyle::Jsonl => {
+            GuestEventStyle::Text => line.text(&mut self.out),
+            GuestEventStyle::Jsonl => {
                 let machine = self.machines.get(&from).map_or("guest", String::as_str);
                 line.json(machine, by, &mut self.out)
             }
@@ -65,12 +65,12 @@ impl<W: Write> ToldWriter<W> {
     }
 }
 
-impl<W: Write + Send> ToldSink for ToldWriter<W> {
-    fn told(&mut self, from: VcpuThread, told: &Told, by: &Carrier) {
+impl<W: Write + Send> GuestEventSink for GuestEventWriter<W> {
+    fn event(&mut self, from: VcpuThread, event: &GuestEvent, by: &Carrier) {
         if self.error.is_some() {
             return;
         }
-        match self.write(from, told, by) {
+        match self.write(from, event, by) {
             Ok(()) => self.written += 1,
             Err(error) => self.error = Some(error),
         }
@@ -91,10 +91,10 @@ struct Line {
 }
 
 impl Line {
-    fn new(told: &Told) -> Self {
-        match told {
-            Told::Event(event) => Self::of_event(event),
-            Told::Mark(Mark { stamp_ns, text }, cpu) => Self {
+    fn new(event: &GuestEvent) -> Self {
+        match event {
+            GuestEvent::Event(event) => Self::of_event(event),
+            GuestEvent::Mark(Mark { stamp_ns, text }, cpu) => Self {
                 stamp_ns: *stamp_ns,
                 cpu: *cpu,
                 running: None,
@@ -132,9 +132,9 @@ impl Line {
                 ("irq:irq_handler_entry", vec![("irq", json!(irq)), ("name", json!(name))], text)
             }
             Kind::Interrupt { irq, what: Interrupt::Exit { handled } } => {
-                let told = if *handled { "handled" } else { "unhandled" };
+                let event = if *handled { "handled" } else { "unhandled" };
                 let fields = vec![("irq", json!(irq)), ("ret", json!(u8::from(*handled)))];
-                ("irq:irq_handler_exit", fields, format!("irq={irq} ret={told}"))
+                ("irq:irq_handler_exit", fields, format!("irq={irq} ret={event}"))
             }
             Kind::Syscall { number, what: Syscall::Enter } => {
                 ("raw_syscalls:sys_enter", vec![("id", json!(number))], format!("NR {number}"))

@@ -12,12 +12,12 @@ use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::Losses;
 
+use super::follower::CallFollower;
 use super::functions::Functions;
-use super::gather::Gather;
 use super::tree::CallTree;
 use super::{CallQuestion, CallTracer, RecordedCalls};
 use crate::hypertrace::{
-    BesideRecordings, Carrier, HypertraceSummary, Told, ToldSink, VcpuThread, hypertrace,
+    Carrier, GuestEvent, GuestEventSink, HypertraceFiles, HypertraceSummary, VcpuThread, hypertrace,
 };
 
 /// What a guest is called whose vCPU has this thread.
@@ -25,7 +25,7 @@ type GuestOf<'g> = &'g (dyn Fn(VcpuThread) -> String + Sync);
 
 /// Calls of one guest.
 #[derive(Debug)]
-pub struct ToldCalls {
+pub struct GuestCalls {
     /// What it is called.
     pub guest: String,
     /// Its calls; their losses are those of its streams and of its host's recorder.
@@ -34,17 +34,17 @@ pub struct ToldCalls {
 
 /// The calls that guests told of in `recordings` and `beside`, as [`hypertrace`](hypertrace()) reads
 /// them; `guest_of` names the guest of each vCPU's thread.
-pub fn told_calls(
+pub fn guest_calls(
     recordings: &[Recording],
-    beside: BesideRecordings<'_>,
+    files: HypertraceFiles<'_>,
     number: u64,
     guest_of: GuestOf<'_>,
     question: &CallQuestion,
     tick: &(dyn Fn(u64) + Sync),
-) -> Vec<ToldCalls> {
+) -> Vec<GuestCalls> {
     let nanoseconds = recordings.iter().all(Recording::is_nanoseconds);
     let mut kinds = Kinds::default();
-    hypertrace(recordings, beside, number, &mut kinds, tick);
+    hypertrace(recordings, files, number, &mut kinds, tick);
     if kinds.returns.is_empty() {
         return Vec::new();
     }
@@ -53,24 +53,25 @@ pub fn told_calls(
         *by_guest.entry(guest_of(from)).or_default() |= returns;
     }
     let symbols = Kallsyms::default();
-    let gather = |(guest, returns)| {
+    let follower = |(guest, returns)| {
         let (functions, tree) = (Functions::new(&symbols), CallTree::new(question.most_stacks));
-        let mut gather = Gather::new(functions, tree, nanoseconds, ());
-        gather.tracer = Some(CallTracer::Module { returns });
-        Guest { name: guest, gather, returns }
+        let mut follower = CallFollower::new(functions, tree, nanoseconds, ());
+        follower.tracer = Some(CallTracer::Module { returns });
+        Guest { name: guest, follower, returns }
     };
-    let guests = by_guest.into_iter().map(gather).collect();
+    let guests = by_guest.into_iter().map(follower).collect();
     let mut guests = Guests { guest_of, guests, of_thread: FxHashMap::default() };
-    let summary = hypertrace(recordings, beside, number, &mut guests, &|_| ());
-    let told = guests.guests.into_iter().map(|Guest { name: guest, mut gather, .. }| {
-        gather.finish();
-        let names: Vec<_> = gather.threads.iter().map(|thread| thread.calls.name.clone()).collect();
+    let summary = hypertrace(recordings, files, number, &mut guests, &|_| ());
+    let calls = guests.guests.into_iter().map(|Guest { name: guest, mut follower, .. }| {
+        follower.finish();
+        let names: Vec<_> =
+            follower.threads.iter().map(|thread| thread.calls.name.clone()).collect();
         let losses = losses_of(&guest, &summary, guest_of);
-        let mut calls = gather.gathered().told(nanoseconds, &question.patterns, losses);
+        let mut calls = follower.totals().named(nanoseconds, &question.patterns, losses);
         calls.threads.iter_mut().zip(names).for_each(|(thread, name)| thread.name = name);
-        ToldCalls { guest, calls }
+        GuestCalls { guest, calls }
     });
-    told.collect()
+    calls.collect()
 }
 
 /// What is missing of a guest's streams: what nobody counted are frames.
@@ -96,9 +97,9 @@ struct Kinds {
     returns: BTreeMap<VcpuThread, bool>,
 }
 
-impl ToldSink for Kinds {
-    fn told(&mut self, from: VcpuThread, told: &Told, _: &Carrier) {
-        if let Told::Event(Event { kind: Kind::Call { what, .. }, .. }) = told {
+impl GuestEventSink for Kinds {
+    fn event(&mut self, from: VcpuThread, event: &GuestEvent, _: &Carrier) {
+        if let GuestEvent::Event(Event { kind: Kind::Call { what, .. }, .. }) = event {
             *self.returns.entry(from).or_default() |= *what == Call::Exit;
         }
     }
@@ -114,13 +115,13 @@ struct Guests<'g, 'k> {
 
 struct Guest<'k> {
     name: String,
-    gather: Gather<'k, ()>,
+    follower: CallFollower<'k, ()>,
     returns: bool,
 }
 
-impl ToldSink for Guests<'_, '_> {
-    fn told(&mut self, from: VcpuThread, told: &Told, _: &Carrier) {
-        let Told::Event(event) = told else { return };
+impl GuestEventSink for Guests<'_, '_> {
+    fn event(&mut self, from: VcpuThread, event: &GuestEvent, _: &Carrier) {
+        let GuestEvent::Event(event) = event else { return };
         let Self { guest_of, guests, of_thread } = self;
         let at = of_thread.entry(from).or_insert_with(|| {
             let name = guest_of(from);
@@ -135,15 +136,15 @@ impl ToldSink for Guests<'_, '_> {
 impl Guest<'_> {
     fn event(&mut self, event: &Event) {
         if event.after_loss {
-            self.gather.lost(event.cpu, event.stamp_ns);
+            self.follower.lost(event.cpu, event.stamp_ns);
         }
         match &event.kind {
             Kind::Switch { next, .. } => {
                 let [prev, next] = [event.running, *next].map(|task| Some(task?.pid));
-                self.gather.switched(event.cpu, event.stamp_ns, prev, next);
+                self.follower.switched(event.cpu, event.stamp_ns, prev, next);
             }
             Kind::Call { address: Some(address), name, what } => {
-                let Some(number) = self.gather.functions.named(*address, name.as_deref()) else {
+                let Some(number) = self.follower.functions.named(*address, name.as_deref()) else {
                     return;
                 };
                 match event.running {
@@ -152,27 +153,27 @@ impl Guest<'_> {
                 }
             }
             // Which function it is was lost, and with it what the next ones lie within.
-            Kind::Call { address: None, .. } => self.gather.lost(event.cpu, event.stamp_ns),
+            Kind::Call { address: None, .. } => self.follower.lost(event.cpu, event.stamp_ns),
             _ => {}
         }
     }
 
     fn call(&mut self, event: &Event, task: Task, number: u32, what: Call) {
-        let Some(at) = self.gather.thread(task.pid, event.cpu, event.stamp_ns) else { return };
-        let Some(thread) = self.gather.threads.get_mut(at) else { return };
+        let Some(at) = self.follower.thread(task.pid, event.cpu, event.stamp_ns) else { return };
+        let Some(thread) = self.follower.threads.get_mut(at) else { return };
         if thread.calls.name.as_ref().is_none_or(|name| name.as_bytes() != task.comm()) {
             thread.calls.name = Some(String::from_utf8_lossy(task.comm()).into_owned());
         }
         let frames = thread.stack.frames();
         let depth_of = |number| frames.iter().rev().find(|one| one.function == number);
         match what {
-            Call::Entry if !self.returns => self.gather.called(at, number, None),
+            Call::Entry if !self.returns => self.follower.called(at, number, None),
             Call::Entry => {
                 let depth = frames.last().map_or(0, |caller| caller.depth.saturating_add(1));
-                self.gather.enter(at, number, depth, event.stamp_ns);
+                self.follower.enter(at, number, depth, event.stamp_ns);
             }
             Call::Exit => match depth_of(number).map(|call| call.depth) {
-                Some(depth) => self.gather.leave(at, number, depth, event.stamp_ns, None),
+                Some(depth) => self.follower.leave(at, number, depth, event.stamp_ns, None),
                 None => self.of_nobody(number, what),
             },
         }
@@ -180,7 +181,7 @@ impl Guest<'_> {
 
     /// A call or a return without its thread, or without its other end.
     fn of_nobody(&mut self, number: u32, what: Call) {
-        let Some(function) = self.gather.functions.get_mut(number) else { return };
+        let Some(function) = self.follower.functions.get_mut(number) else { return };
         function.events += 1;
         match what {
             Call::Entry if !self.returns => function.count += 1,

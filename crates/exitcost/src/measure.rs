@@ -5,13 +5,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::kind::Kind;
-use crate::sheet::{Sheet, Way};
+use crate::sheet::{ExitSource, Sheet};
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct MeasureOptions {
     /// How.
-    pub way: Way,
+    pub way: ExitSource,
     /// Which kinds; in the order of [`Kind::ALL`] whatever order they are in.
     pub kinds: Vec<Kind>,
     /// Runs of each.
@@ -20,7 +20,7 @@ pub struct Plan {
     pub run_ms: u64,
 }
 
-impl Plan {
+impl MeasureOptions {
     pub(crate) fn run(&self) -> Duration {
         Duration::from_millis(self.run_ms)
     }
@@ -30,15 +30,15 @@ impl Plan {
 ///
 /// # Errors
 /// When nothing can be measured: on another processor, or when a machine stops in the midst of it.
-pub fn measure(plan: &Plan) -> Result<Sheet, String> {
+pub fn measure(options: &MeasureOptions) -> Result<Sheet, String> {
     #[cfg(target_arch = "x86_64")]
-    return match plan.way {
-        Way::Vm => crate::vm::measure(plan),
-        Way::Guest => Ok(crate::guest::measure(plan)),
+    return match options.way {
+        ExitSource::Vm => crate::vm::measure(options),
+        ExitSource::Guest => Ok(crate::guest::measure(options)),
     };
     #[cfg(not(target_arch = "x86_64"))]
     {
-        let _ = plan.run();
+        let _ = options.run();
         Err(REFUSED.into())
     }
 }

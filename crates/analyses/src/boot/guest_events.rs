@@ -9,15 +9,17 @@ use timeline::{VcpuInfo, Vm};
 
 use super::events::shown;
 use super::{BootMarks, BootedMachine, PhaseKind, phases};
-use crate::hypertrace::{BesideRecordings, Carrier, Told, ToldSink, VcpuThread, hypertrace};
+use crate::hypertrace::{
+    Carrier, GuestEvent, GuestEventSink, HypertraceFiles, VcpuThread, hypertrace,
+};
 
 /// What guests have told, by thread of the host.
 #[derive(Debug, Default)]
-pub(super) struct Words(BTreeMap<u32, Heard>);
+pub(super) struct GuestReports(BTreeMap<u32, VcpuReport>);
 
 /// What one vCPU has told.
 #[derive(Debug)]
-struct Heard {
+struct VcpuReport {
     first_ns: u64,
     last_ns: u64,
     /// The first two marks that may end a boot: one of them may begin a shutdown.
@@ -26,7 +28,7 @@ struct Heard {
     down: Vec<(u64, String)>,
 }
 
-impl Words {
+impl GuestReports {
     /// Listens to all guests of a host at once.
     pub(super) fn hear(
         host: &Recording,
@@ -34,13 +36,13 @@ impl Words {
         marks: &BootMarks,
         tick: &(dyn Fn(u64) + Sync),
     ) -> Self {
-        let mut listener = Listener { marks, words: Self::default() };
+        let mut listener = ReportSink { marks, reports: Self::default() };
         let (host, collected) = (std::slice::from_ref(host), std::slice::from_ref(collected));
-        let beside = BesideRecordings { collected, ..BesideRecordings::default() };
-        if beside.may_tell(host) {
-            hypertrace(host, beside, ::hypertrace::NUMBER, &mut listener, tick);
+        let files = HypertraceFiles { collected, ..HypertraceFiles::default() };
+        if files.may_have_events(host) {
+            hypertrace(host, files, ::hypertrace::NUMBER, &mut listener, tick);
         }
-        listener.words
+        listener.reports
     }
 
     /// All times at which a phase may begin or end.
@@ -53,7 +55,7 @@ impl Words {
 
     /// vCPUs as what they tell shows them, for a host whose exits were not recorded.
     pub(super) fn vcpus(&self) -> Vec<VcpuInfo> {
-        let info = |(thread, heard): (&u32, &Heard)| VcpuInfo {
+        let info = |(thread, heard): (&u32, &VcpuReport)| VcpuInfo {
             thread: *thread,
             vcpu_id: None,
             first_ns: heard.first_ns,
@@ -69,14 +71,14 @@ impl Words {
         let first_ns = vcpus().map(|heard| heard.first_ns).min();
         let last_ns = vcpus().map(|heard| heard.last_ns).max();
         let Some((first_ns, last_ns)) = first_ns.zip(last_ns) else { return machine };
-        let mut told: Vec<&(u64, String)> =
+        let mut event: Vec<&(u64, String)> =
             vcpus().flat_map(|heard| heard.until.iter().chain(&heard.down)).collect();
         // One that is both is told once.
-        told.sort_unstable();
-        told.dedup();
+        event.sort_unstable();
+        event.dedup();
         let mut begins = vec![(first_ns, PhaseKind::User, "tells by hypercall".to_owned())];
         let mut goes_down = false;
-        for (ns, text) in told {
+        for (ns, text) in event {
             if marks.is_down(text) && !goes_down {
                 goes_down = true;
                 begins.push((*ns, PhaseKind::Shutdown, text.clone()));
@@ -90,15 +92,15 @@ impl Words {
     }
 }
 
-struct Listener<'m> {
+struct ReportSink<'m> {
     marks: &'m BootMarks,
-    words: Words,
+    reports: GuestReports,
 }
 
-impl ToldSink for Listener<'_> {
-    fn told(&mut self, from: VcpuThread, told: &Told, _by: &Carrier) {
-        let ns = told.stamp_ns();
-        let heard = self.words.0.entry(from.thread).or_insert_with(|| Heard {
+impl GuestEventSink for ReportSink<'_> {
+    fn event(&mut self, from: VcpuThread, event: &GuestEvent, _by: &Carrier) {
+        let ns = event.stamp_ns();
+        let heard = self.reports.0.entry(from.thread).or_insert_with(|| VcpuReport {
             first_ns: ns,
             last_ns: ns,
             until: Vec::new(),
@@ -106,7 +108,7 @@ impl ToldSink for Listener<'_> {
         });
         heard.first_ns = heard.first_ns.min(ns);
         heard.last_ns = heard.last_ns.max(ns);
-        let Told::Mark(mark, _) = told else { return };
+        let GuestEvent::Mark(mark, _) = event else { return };
         let text = shown(&mark.text);
         if self.marks.is_until(&text) {
             keep(&mut heard.until, 2, (ns, text.clone()));

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 /// A task: pid, priority, name.
 pub(crate) type Who = (u32, i16, String);
 
-/// What happened, with all its content.
+/// ExpectedKind happened, with all its content.
 #[derive(Clone, Debug)]
-pub(crate) enum What {
+pub(crate) enum ExpectedKind {
     Switch(u8, Who),
     Wake(u8, Who, u16),
     IrqEntry(u32, String),
@@ -20,17 +20,17 @@ pub(crate) enum What {
 
 /// An event, some units after the one before.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct ExpectedEvent {
     pub(crate) after: u64,
     pub(crate) running: Who,
-    pub(crate) what: What,
+    pub(crate) what: ExpectedKind,
 }
 
 /// A task whose pid shares its place in tables with others.
 pub(crate) fn who() -> impl Strategy<Value = Who> {
     let pid =
         prop_oneof![Just(0_u32), 1..40_u32, (1..6_u32).prop_map(|at| at * 32), 1..1_u32 << 22];
-    // What a task with a pid is called seldom changes.
+    // ExpectedKind a task with a pid is called seldom changes.
     (pid, prop_oneof![9 => Just(120_i16), 1 => -1..140_i16], 0..10_u8).prop_map(
         |(pid, prio, new)| match pid {
             0 => (0, 120, "swapper/3".into()),
@@ -40,25 +40,25 @@ pub(crate) fn who() -> impl Strategy<Value = Who> {
     )
 }
 
-fn what() -> impl Strategy<Value = What> {
+fn what() -> impl Strategy<Value = ExpectedKind> {
     let result = prop_oneof![Just(0_i64), 1..70_000_i64, -5000..0_i64, any::<i64>()];
     let number = || prop_oneof![0..700_i32, any::<i32>()];
     let irq = || prop_oneof![0..30_u32, any::<u32>()];
     prop_oneof![
-        4 => (prop_oneof![0..9_u8, Just(15)], who()).prop_map(|(state, next)| What::Switch(state, next)),
+        4 => (prop_oneof![0..9_u8, Just(15)], who()).prop_map(|(state, next)| ExpectedKind::Switch(state, next)),
         2 => (0..3_u8, who(), prop_oneof![Just(3_u16), any::<u16>()])
-            .prop_map(|(wake, woken, cpu)| What::Wake(wake, woken, cpu)),
-        1 => irq().prop_map(|irq| What::IrqEntry(irq, format!("irq-{}", irq % 1000))),
-        1 => (irq(), any::<bool>()).prop_map(|(irq, handled)| What::IrqExit(irq, handled)),
-        1 => number().prop_map(What::SysEnter),
-        1 => (number(), result).prop_map(|(number, result)| What::SysExit(number, result)),
+            .prop_map(|(wake, woken, cpu)| ExpectedKind::Wake(wake, woken, cpu)),
+        1 => irq().prop_map(|irq| ExpectedKind::IrqEntry(irq, format!("irq-{}", irq % 1000))),
+        1 => (irq(), any::<bool>()).prop_map(|(irq, handled)| ExpectedKind::IrqExit(irq, handled)),
+        1 => number().prop_map(ExpectedKind::SysEnter),
+        1 => (number(), result).prop_map(|(number, result)| ExpectedKind::SysExit(number, result)),
         1 => (any::<bool>(), 0..400_u64)
-            .prop_map(|(exit, at)| What::Call(exit, 0xffff_ffff_8100_0000 + at * 0x30)),
+            .prop_map(|(exit, at)| ExpectedKind::Call(exit, 0xffff_ffff_8100_0000 + at * 0x30)),
     ]
 }
 
 /// A history of events.
-pub(crate) fn history(most: usize) -> impl Strategy<Value = Vec<Told>> {
+pub(crate) fn history(most: usize) -> impl Strategy<Value = Vec<ExpectedEvent>> {
     let after = prop_oneof![
         4 => 0..100_u64,
         4 => 0..5_000_u64,
@@ -67,33 +67,33 @@ pub(crate) fn history(most: usize) -> impl Strategy<Value = Vec<Told>> {
         1 => 0..200_000_000_u64,
     ];
     let told = (after, who(), what());
-    let told = told.prop_map(|(after, running, what)| Told { after, running, what });
+    let told = told.prop_map(|(after, running, what)| ExpectedEvent { after, running, what });
     proptest::collection::vec(told, 0..most)
 }
 
-impl Told {
+impl ExpectedEvent {
     /// The line for the packing program.
     pub(crate) fn line(&self, unit: u64) -> String {
         let running = spelled(&self.running);
         match &self.what {
-            What::Switch(state, next) => {
+            ExpectedKind::Switch(state, next) => {
                 format!("switch {unit} {running} {state} {}", spelled(next))
             }
-            What::Wake(wake, woken, cpu) => {
+            ExpectedKind::Wake(wake, woken, cpu) => {
                 format!("wake {unit} {running} {wake} {} {cpu}", spelled(woken))
             }
-            What::IrqEntry(irq, name) => format!("irq_entry {unit} {running} {irq} {name}"),
-            What::IrqExit(irq, handled) => {
+            ExpectedKind::IrqEntry(irq, name) => format!("irq_entry {unit} {running} {irq} {name}"),
+            ExpectedKind::IrqExit(irq, handled) => {
                 format!("irq_exit {unit} {running} {irq} {}", u8::from(*handled))
             }
-            What::SysEnter(number) => {
+            ExpectedKind::SysEnter(number) => {
                 format!("sys_enter {unit} {running} {}", number.cast_unsigned())
             }
-            What::SysExit(number, result) => {
+            ExpectedKind::SysExit(number, result) => {
                 let (number, result) = (number.cast_unsigned(), result.cast_unsigned());
                 format!("sys_exit {unit} {running} {number} {result}")
             }
-            What::Call(exit, address) => {
+            ExpectedKind::Call(exit, address) => {
                 format!("call {unit} {running} {} {address}", u8::from(*exit))
             }
         }
@@ -103,7 +103,7 @@ impl Told {
     pub(crate) fn assert_is(&self, event: &Event) {
         assert_eq!(event.running, Some(task(&self.running)), "{self:?}");
         match (&self.what, event.kind.clone()) {
-            (What::Switch(told, who), Kind::Switch { state, next }) => {
+            (ExpectedKind::Switch(told, who), Kind::Switch { state, next }) => {
                 assert_eq!(next, Some(task(who)));
                 let raw = match told {
                     0 => 0,
@@ -112,27 +112,27 @@ impl Told {
                 };
                 assert_eq!((state.raw(), state.is_preempted()), (raw, *told == 15));
             }
-            (What::Wake(told, who, cpu), Kind::Wake { wake, task: woken, target_cpu }) => {
+            (ExpectedKind::Wake(told, who, cpu), Kind::Wake { wake, task: woken, target_cpu }) => {
                 assert_eq!(wake, [Wake::Waking, Wake::Wakeup, Wake::New][usize::from(*told)]);
                 assert_eq!((woken, target_cpu), (Some(task(who)), *cpu));
             }
-            (What::IrqEntry(told, name), Kind::Interrupt { irq, what }) => {
+            (ExpectedKind::IrqEntry(told, name), Kind::Interrupt { irq, what }) => {
                 let mut named = [0; 16];
                 if *told < 256 {
                     named[..name.len()].copy_from_slice(name.as_bytes());
                 }
                 assert_eq!((irq, what), (*told, Interrupt::Entry(named)));
             }
-            (What::IrqExit(told, handled), Kind::Interrupt { irq, what }) => {
+            (ExpectedKind::IrqExit(told, handled), Kind::Interrupt { irq, what }) => {
                 assert_eq!((irq, what), (*told, Interrupt::Exit { handled: *handled }));
             }
-            (What::SysEnter(told), Kind::Syscall { number, what }) => {
+            (ExpectedKind::SysEnter(told), Kind::Syscall { number, what }) => {
                 assert_eq!((number, what), (*told, Syscall::Enter));
             }
-            (What::SysExit(told, result), Kind::Syscall { number, what }) => {
+            (ExpectedKind::SysExit(told, result), Kind::Syscall { number, what }) => {
                 assert_eq!((number, what), (*told, Syscall::Exit(*result)));
             }
-            (What::Call(exit, told), Kind::Call { address, name, what }) => {
+            (ExpectedKind::Call(exit, told), Kind::Call { address, name, what }) => {
                 assert_name(*told, name.as_deref());
                 let told_what = if *exit { Call::Exit } else { Call::Entry };
                 assert_eq!((address, what), (Some(*told), told_what));

@@ -8,12 +8,12 @@ use sources::{Collected, Recording};
 
 use super::VcpuThread;
 
-type Hypercalls<'c> = Peekable<Box<dyn Iterator<Item = (Option<u64>, Hypercall)> + Send + 'c>>;
+type OfOneCollector<'c> = Peekable<Box<dyn Iterator<Item = (Option<u64>, Hypercall)> + Send + 'c>>;
 
 /// All collectors' hypercalls.
-pub(super) struct Beside<'c>(Vec<(u16, Hypercalls<'c>)>);
+pub(super) struct Hypercalls<'c>(Vec<(u16, OfOneCollector<'c>)>);
 
-impl<'c> Beside<'c> {
+impl<'c> Hypercalls<'c> {
     /// Those of the recordings that have one, at their own index.
     pub(super) fn new(recordings: &'c [Recording], collected: &'c [Option<Collected>]) -> Self {
         let all = (0_u16..).zip(recordings).zip(collected);
@@ -35,7 +35,7 @@ impl<'c> Beside<'c> {
         &mut self,
         now_ns: u64,
     ) -> Option<(VcpuThread, Option<u64>, Hypercall)> {
-        let next = |(at, one): (usize, &mut (u16, Hypercalls<'c>))| {
+        let next = |(at, one): (usize, &mut (u16, OfOneCollector<'c>))| {
             Some((one.1.peek()?.0.unwrap_or(0), at))
         };
         let (stamp_ns, at) = self.0.iter_mut().enumerate().filter_map(next).min()?;
@@ -49,7 +49,7 @@ impl<'c> Beside<'c> {
     }
 }
 
-impl fmt::Debug for Beside<'_> {
+impl fmt::Debug for Hypercalls<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.iter().map(|(at, _)| at)).finish()
     }
