@@ -7,7 +7,7 @@ use sources::Recording;
 use timeline::{Detail, ExitSink, ExitSpan, KindSet, Losses, VcpuInfo, Vm, each_exit, group_vms};
 
 use crate::group::{By, Group};
-use crate::reasons::{Code, ReasonNames, is_waiting};
+use crate::reasons::{Code, ReasonNames};
 use crate::tally::Tally;
 
 /// What exits are told apart by while they are gathered: the finest grouping a request needs.
@@ -201,7 +201,7 @@ fn rows(
     let mut groups: BTreeMap<(Group, bool), Tally> = BTreeMap::new();
     for (key, tally) in tallies {
         let mut group = Group::default();
-        let waiting = is_waiting(names.isa(key.isa), key.code);
+        let waiting = names.isa(key.isa).waits(key.code);
         for by in by {
             label(&mut group, *by, key, recording, vms, vcpus, &mut names);
         }

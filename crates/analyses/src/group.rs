@@ -1,8 +1,9 @@
 //! What reports about exits can be grouped by, and the name of one group.
 
 use timeline::Detail;
+use timeline::arch::Isa;
 
-use crate::reasons::{Code, Isa};
+use crate::reasons::Code;
 
 /// A property exits can be grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

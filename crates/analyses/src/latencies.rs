@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
+use timeline::arch::Isa;
 use timeline::{ExitSink, ExitSpan, Outcome, each_exit, group_vms};
 
-use crate::reasons::{Code, Isa, ReasonNames};
+use crate::reasons::{Code, ReasonNames};
 
 pub use grid::{Heat, HeatCell, HeatKey, LATENCY_ROWS_PER_OCTAVE, latency_row};
 

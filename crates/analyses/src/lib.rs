@@ -57,10 +57,11 @@ pub use msr_names::msr_name;
 pub use nested::{AncillaryRow, LevelCount, Nested, NestedRow, nested};
 pub use nested_touches::VmcbWrites;
 pub use path::{Actor, ExampleStep, Hop, NoSuchEvent, Path, PathEnds, Paths, paths};
-pub use reasons::{Code, Isa, ReasonNames, is_waiting};
+pub use reasons::{Code, ReasonNames};
 pub use states::{
     ExitOf, GuestCpu, GuestEventKinds, GuestFit, OccupantSpan, Part, Role, Roles, StateSink,
     StateSpan, States, VcpuRef, VcpuState, states,
 };
 pub use tally::Tally;
+pub use timeline::arch::Isa;
 pub use vms::find_vms;

@@ -11,12 +11,13 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
+use timeline::arch::Isa;
 use timeline::{ExitSink, ExitSpan, Losses, Outcome, Vm, each_exit, group_vms};
 
 use crate::distribution::Distribution;
 use crate::nested_steps::{Follower, RawReason, Step};
 use crate::nested_touches::{Touches, VmcbWrites};
-use crate::reasons::{Code, Isa, ReasonNames};
+use crate::reasons::{Code, ReasonNames};
 
 /// Exits of one reason of level 2 on one vCPU.
 #[derive(Clone, Debug, Default)]

@@ -41,6 +41,10 @@ pub enum Machine {
     S390,
     /// RISC-V.
     Riscv,
+    /// POWER, book3s HV.
+    Powerpc,
+    /// LoongArch.
+    Loongarch,
 }
 
 /// Every format of a kernel made for tests: KVM's of one machine, sched, irq.

@@ -89,10 +89,13 @@ fn every_machine_has_an_exit_and_groups_its_systems() {
         (Machine::Arm64, "kvm_exit"),
         (Machine::S390, "kvm_s390_sie_exit"),
         (Machine::Riscv, "kvm_exit"),
+        (Machine::Loongarch, "kvm_exit"),
     ] {
         let formats = KernelFormats::new(machine, LITTLE_64);
         assert_eq!(formats.get(exit).system, "kvm");
         let systems: Vec<_> = formats.systems().into_iter().map(|(name, _)| name).collect();
         assert_eq!(systems, ["kvm", "sched", "irq", "block", "syscalls", "ftrace", "initcall"]);
     }
+    let formats = KernelFormats::new(Machine::Powerpc, LITTLE_64);
+    assert_eq!(formats.get("kvm_guest_exit").system, "kvm_hv");
 }

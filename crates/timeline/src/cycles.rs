@@ -18,7 +18,7 @@ use crate::vcpus::{VcpuInfo, Vcpus};
 
 use self::journal::Journal;
 
-pub use events::{HOST_WORK_TAG, OWN_TAGS, SWITCH_FIELDS, SWITCH_TAG, is_host_work};
+pub use events::{HOST_WORK_TAG, OWN_TAGS, SWITCH_FIELDS, SWITCH_TAG, exit_code, is_host_work};
 
 /// An interval in which a vCPU's thread did one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

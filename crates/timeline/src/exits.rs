@@ -2,9 +2,9 @@
 
 use sources::Recording;
 
+use crate::arch;
 use crate::exit_span::Detail;
 use crate::extract::Extractor;
-use crate::kvm_events::DETAIL_RULES;
 use crate::lanes::Lanes;
 use crate::losses::Losses;
 use crate::rounds::{self, Consume, Decode, Input};
@@ -60,6 +60,6 @@ pub fn each_exit_and<S: ExitSink + Send, D: Decode, C: Consume<D::Batch>>(
 /// Whether `recording` has events that tell this detail of exits.
 #[must_use]
 pub fn has_detail(recording: &Recording, detail: Detail) -> bool {
-    let rules = || DETAIL_RULES.iter().filter(|(of, _)| *of == detail);
-    recording.formats().iter().any(|(_, format)| rules().any(|(_, rule)| rule.is_for(format)))
+    let is_of = |format| arch::detail_for(format).is_some_and(|(of, _)| of == detail);
+    recording.formats().iter().any(|(_, format)| is_of(format))
 }

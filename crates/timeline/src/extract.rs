@@ -1,6 +1,6 @@
 //! Pages of a recording to [`ThreadEvent`]s: the hot loop of every report about exits.
 //!
-//! The rules of [`crate::kvm_events`] are compiled against the recording's own formats; reading an
+//! The rules of [`crate::arch`] are compiled against the recording's own formats; reading an
 //! event is then a look-up by its id and a few loads at known offsets.
 
 mod action;

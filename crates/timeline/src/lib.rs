@@ -6,13 +6,13 @@
 #![forbid(unsafe_code)]
 
 pub mod align;
+pub mod arch;
 mod buffers;
 pub mod cycles;
 mod exit_span;
 mod exits;
 mod extract;
 mod gaps;
-mod kvm_events;
 mod lanes;
 mod losses;
 mod poll;

@@ -8,9 +8,11 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// `kvm_exit`, `kvm_s390_sie_exit`: `value` the raw code, `flag` the `isa` field.
+    /// `kvm_exit` and its like ([`crate::arch`]): `value` the raw code, `flag` the `isa` field.
     Exit,
-    /// `kvm_entry`, `kvm_s390_sie_enter`: `value` the vCPU id plus one (0: not in the event).
+    /// The exit just seen has a finer reason (LoongArch: `kvm_exit_idle`): `value` its code.
+    FinerReason,
+    /// `kvm_entry` and its like: `value` the vCPU id plus one (0: not in the event).
     Entry,
     /// `kvm_userspace_exit`: the thread is about to return to the VMM; `value` the exit reason.
     UserExit,

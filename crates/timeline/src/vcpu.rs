@@ -281,6 +281,7 @@ impl VcpuThread {
             Kind::VcpuWakeup => self.wakeup(event),
             Kind::Detail => self.detail(event),
             Kind::GuestPc => self.span.guest_pc = event.value,
+            Kind::FinerReason => self.span.code = event.value,
             _ => {}
         }
     }

@@ -34,7 +34,8 @@ const SCHED: &[&str] = &[
 ];
 /// Interrupts: work of the host between a guest's instructions and `kvm_exit`.
 const IRQ: &[&str] = &["irq", "irq_vectors"];
-const KVM: &[&str] = &["kvm", "kvmmmu"];
+/// KVM of every architecture: s390 and POWER have systems of their own.
+const KVM: &[&str] = &["kvm", "kvmmmu", "kvm-s390", "kvm_hv"];
 const NET: &[&str] = &["net", "napi", "vhost"];
 const DISK: &[&str] = &["block", "io_uring"];
 

@@ -65,7 +65,5 @@ fn told(host: &Recording, guest: &Recording, host_at: usize, guest_at: usize) ->
 
 /// Whether it can hold exits at all: spares reading one without.
 fn has_exits(recording: &Recording) -> bool {
-    ["kvm:kvm_exit", "kvm-s390:kvm_s390_sie_exit", "kvm:kvm_s390_sie_exit"]
-        .iter()
-        .any(|name| recording.formats().by_name(name).is_some())
+    timeline::arch::exit_event(recording.formats()).is_some()
 }

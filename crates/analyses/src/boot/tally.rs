@@ -6,7 +6,7 @@ use timeline::{ExitSpan, Outcome, Parts};
 
 use super::sums::Add;
 use super::{HostCost, ReasonCost};
-use crate::reasons::{Code, ReasonNames, is_waiting};
+use crate::reasons::{Code, ReasonNames};
 use crate::{KnownParts, Recorded};
 
 /// Costs in the making: by raw code.
@@ -40,7 +40,7 @@ impl Tally {
         let mut reasons = Vec::new();
         for ((isa, code), (exits, time_ns)) in &self.codes {
             let (exits, time_ns) = (*exits, *time_ns);
-            let waiting = is_waiting(names.isa(*isa), *code);
+            let waiting = names.isa(*isa).waits(*code);
             if waiting {
                 waiting_ns = waiting_ns.saturating_add(time_ns);
             }

@@ -11,7 +11,7 @@ use super::series::{Series, Sums};
 use crate::GuestAlignment;
 use crate::exits::Recorded;
 use crate::known_parts::KnownParts;
-use crate::reasons::{ReasonNames, is_waiting};
+use crate::reasons::ReasonNames;
 use crate::tally::Tally;
 
 const COUNT: usize = 0;
@@ -137,7 +137,7 @@ fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) +
         let (vcpu, level, isa, code) = *key;
         let Some((series, flags)) = pass.sink.groups.get(key) else { continue };
         let Some(vm) = vm_of(&vms, vcpu) else { continue };
-        let waiting = is_waiting(names.isa(isa), code);
+        let waiting = names.isa(isa).waits(code);
         let isa_name = names.isa(isa).name().to_owned();
         let reason = names.name(isa, code);
         let key = vec![

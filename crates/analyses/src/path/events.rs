@@ -3,6 +3,8 @@
 use eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
 use sources::Recording;
+use timeline::Kind;
+use timeline::arch::{self, AccessKind};
 use timeline::trace_events::Wanted;
 
 use super::labels::{Label, Labels};
@@ -12,24 +14,14 @@ use crate::GuestAlignment;
 /// What an event means; the comments tell which fields are read, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Meaning {
-    /// `kvm_exit`: code (arm64: its upper half), arm64's lower half, instruction set.
+    /// `kvm_exit` and its like: the fields of its rule ([`arch::Rule`]).
     Exit,
-    /// `kvm_entry`.
+    /// `kvm_entry` and its like.
     Entry,
     /// `kvm_userspace_exit`.
     ToUser,
-    /// `kvm_mmio`: type, address.
-    Mmio,
-    /// `kvm_fast_mmio`: address.
-    FastMmio,
-    /// `kvm_pio`: direction, port.
-    Pio,
-    /// `kvm_msr`: direction, number.
-    Msr,
-    /// `kvm_hypercall` and its like: number.
-    Hypercall,
-    /// `kvm_apic_ipi`.
-    Ipi,
+    /// The guest reaches for something outside itself: see [`AccessKind`].
+    Access(AccessKind),
     /// An interrupt is raised for a guest: vCPU, level, `common_flags`.
     Inject,
     /// `sched_switch`: previous thread, its state, next thread.
@@ -50,31 +42,8 @@ pub(super) enum Meaning {
 
 use Meaning as M;
 
-/// One event of a kernel's.
+/// One event of a kernel, whatever its architecture.
 type Rule = (&'static str, Meaning, &'static [&'static str]);
-
-/// Events of hosts. What stands in no event of a kernel is not read.
-const HOST: &[Rule] = &[
-    ("kvm:kvm_exit", M::Exit, &["exit_reason|exit_code|scause|ret", "esr_ec", "isa"]),
-    ("kvm-s390:kvm_s390_sie_exit", M::Exit, &["icptcode"]),
-    ("kvm:kvm_entry", M::Entry, &[]),
-    ("kvm-s390:kvm_s390_sie_enter", M::Entry, &[]),
-    ("kvm:kvm_userspace_exit", M::ToUser, &[]),
-    ("kvm:kvm_mmio", M::Mmio, &["type", "gpa"]),
-    ("kvm:kvm_fast_mmio", M::FastMmio, &["gpa|fast_mmio"]),
-    ("kvm:kvm_pio", M::Pio, &["rw", "port"]),
-    ("kvm:kvm_msr", M::Msr, &["write", "ecx"]),
-    ("kvm:kvm_hypercall", M::Hypercall, &["nr"]),
-    ("kvm:kvm_hv_hypercall", M::Hypercall, &["code"]),
-    ("kvm:kvm_xen_hypercall", M::Hypercall, &["nr"]),
-    ("kvm:kvm_hvc_arm64", M::Hypercall, &["r0"]),
-    ("kvm:kvm_apic_ipi", M::Ipi, &[]),
-    ("kvm:kvm_set_irq", M::Inject, &["none", "level", "common_flags"]),
-    ("kvm:kvm_msi_set_irq", M::Inject, &["none", "none", "common_flags"]),
-    ("kvm:kvm_apic_accept_irq", M::Inject, &["apicid", "none", "common_flags"]),
-    ("kvm:kvm_irq_line", M::Inject, &["none", "level", "common_flags"]),
-    ("kvm:vgic_update_irq_pending", M::Inject, &["vcpu_id", "level", "common_flags"]),
-];
 
 /// Events of any kernel.
 const ANY: &[Rule] = &[
@@ -177,16 +146,10 @@ impl Events {
         let is_end =
             |asked: &Option<String>| asked.as_ref().is_some_and(|pattern| format.is_named(pattern));
         let (starts, ends) = (is_end(&ends.start), is_end(&ends.end));
-        let own = if is_guest { GUEST } else { HOST };
-        let name = format.full_name();
-        let rule = own.iter().chain(ANY).find(|(event, ..)| *event == name);
-        let is_work =
-            starts || ends || WORK.iter().any(|one| [format.system(), &name].contains(one));
-        let (meaning, fields) = match rule {
-            Some((_, meaning, fields)) => (*meaning, *fields),
-            None if is_work => (Meaning::Work, WORK_FIELDS),
-            None => return None,
-        };
+        let of_kvm = if is_guest { None } else { of_host(format) };
+        let (meaning, fields) = of_kvm
+            .or_else(|| of_any(format, is_guest))
+            .or_else(|| (starts || ends || is_work(format)).then_some((M::Work, WORK_FIELDS)))?;
         let label = self.labels.of(format.name());
         Some(Event { meaning, label, starts, ends, fields })
     }
@@ -207,4 +170,33 @@ impl Events {
     pub(super) fn of(&self, tag: u16) -> Option<&Event> {
         self.list.get(usize::from(tag))
     }
+}
+
+/// What an event of a host's KVM means, and its fields.
+fn of_host(format: &EventFormat) -> Option<(Meaning, &'static [&'static str])> {
+    if let Some((_, rule)) = arch::rule_for(format) {
+        let meaning = match rule.kind() {
+            Kind::Exit => M::Exit,
+            Kind::Entry => M::Entry,
+            Kind::UserExit => M::ToUser,
+            _ => return None,
+        };
+        return Some((meaning, rule.fields()));
+    }
+    let access = arch::access_for(format).map(|access| (M::Access(access.kind), access.fields));
+    access.or_else(|| arch::injection_for(format).map(|one| (M::Inject, one.fields)))
+}
+
+/// What an event of a kernel means that any machine has, or a guest alone; and its fields.
+fn of_any(format: &EventFormat, is_guest: bool) -> Option<(Meaning, &'static [&'static str])> {
+    let name = format.full_name();
+    let own = if is_guest { GUEST } else { &[] };
+    let rule = own.iter().chain(ANY).find(|(event, ..)| *event == name);
+    rule.map(|(_, meaning, fields)| (*meaning, *fields))
+}
+
+/// Whether an event is worth a step wherever it is recorded.
+fn is_work(format: &EventFormat) -> bool {
+    let name = format.full_name();
+    WORK.iter().any(|one| [format.system(), &name].contains(one))
 }

@@ -2,6 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use timeline::Losses;
+use timeline::arch::AccessKind;
 use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
 
 use super::Actor;
@@ -66,7 +67,7 @@ pub(super) struct Follower<'e, S> {
     pub(super) disk: DiskRequests,
     pub(super) reasons: Vec<Reasons>,
     /// By what is accessed, how, and where: its name.
-    pub(super) accesses: FxHashMap<(Meaning, u64, u64), Label>,
+    pub(super) accesses: FxHashMap<(AccessKind, u64, u64), Label>,
     pub(super) requests: Requests<S>,
 }
 
@@ -212,12 +213,7 @@ impl<S: RequestSink> TraceEventSink for Follower<'_, S> {
             Meaning::Exit => self.exit(trace_event),
             Meaning::Entry => self.entry(trace_event),
             Meaning::ToUser => self.user_exit(trace_event),
-            Meaning::Mmio
-            | Meaning::FastMmio
-            | Meaning::Pio
-            | Meaning::Msr
-            | Meaning::Hypercall
-            | Meaning::Ipi => self.access(event.meaning, trace_event),
+            Meaning::Access(kind) => self.access(kind, trace_event),
             Meaning::Inject => self.inject(event, trace_event),
             Meaning::BlockIssue => self.block_issue(event, trace_event),
             Meaning::BlockComplete => self.block_complete(event, trace_event),

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
+use timeline::arch::{AccessKind, FLAG};
+use timeline::cycles::exit_code;
 use timeline::trace_events::TraceEvent;
 
 use super::Actor;
 use super::chain::{self, Chain, Chains, Device, Root};
-use super::events::Meaning;
 use super::follow::Follower;
 use super::labels::{Label, Labels};
 use super::machines::{Thread, VcpuOf};
 use super::requests::RequestSink;
-use crate::reasons::{ReasonNames, is_waiting};
+use crate::reasons::ReasonNames;
 
 /// `KVM_TRACE_MMIO_WRITE` (include/trace/events/kvm.h).
 const MMIO_WRITE: u64 = 2;
@@ -40,7 +41,7 @@ impl Reasons {
             self.known.clear();
         }
         *self.known.entry((isa, code)).or_insert_with(|| {
-            let waits = is_waiting(names.isa(isa), code);
+            let waits = names.isa(isa).waits(code);
             (waits, labels.of(&format!("exit {}", names.name(isa, code))))
         })
     }
@@ -75,7 +76,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let Some(reasons) = self.reasons.get_mut(usize::from(trace_event.recording)) else {
             return;
         };
-        let (waits, label) = reasons.of(exit_code(trace_event), &mut self.labels);
+        let (waits, label) = reasons.of(isa_and_code(trace_event), &mut self.labels);
         let on = (self.names.exit, Actor::Vcpu, trace_event.stamp_ns);
         let Some(state) = self.vcpus.get_mut(vcpu.index) else { return };
         let was_in_guest = std::mem::take(&mut state.in_guest);
@@ -101,7 +102,7 @@ impl<S: RequestSink> Follower<'_, S> {
     }
 
     /// The guest accesses a device, a register, another vCPU.
-    pub(super) fn access(&mut self, meaning: Meaning, trace_event: &TraceEvent) {
+    pub(super) fn access(&mut self, kind: AccessKind, trace_event: &TraceEvent) {
         let who = (trace_event.recording, trace_event.thread);
         let Some(vcpu) = self.machines.vcpu_of(who) else { return };
         let Some(state) = self.vcpus.get(vcpu.index) else { return };
@@ -109,9 +110,9 @@ impl<S: RequestSink> Follower<'_, S> {
         if state.accessed.is_some() || state.in_guest {
             return;
         }
-        let label = self.access_label(meaning, trace_event);
+        let label = self.access_label(kind, trace_event);
         let step = (label, Actor::Vcpu, trace_event.stamp_ns);
-        let device = device(meaning, trace_event);
+        let device = device(kind, trace_event);
         if let Some(state) = self.vcpus.get_mut(vcpu.index) {
             state.accessed = Some(label);
             if device.is_some() {
@@ -130,9 +131,9 @@ impl<S: RequestSink> Follower<'_, S> {
         self.begin_own(who, vcpu.index, chain);
     }
 
-    fn access_label(&mut self, meaning: Meaning, trace_event: &TraceEvent) -> Label {
+    fn access_label(&mut self, kind: AccessKind, trace_event: &TraceEvent) -> Label {
         let number = |at| trace_event.value(at).unwrap_or(0);
-        let key = (meaning, number(0), number(1));
+        let key = (kind, number(0), number(1));
         if let Some(&label) = self.accesses.get(&key) {
             return label;
         }
@@ -237,45 +238,41 @@ fn stayed(chain: &Chain) -> bool {
     }
 }
 
-/// The instruction set and the code of an exit, as `timeline` has them.
-fn exit_code(trace_event: &TraceEvent) -> (u8, u64) {
-    let code = trace_event.value(0).unwrap_or(0);
-    match trace_event.value(1) {
-        Some(low) => (0, (code << 32) | (low & u64::from(u32::MAX))),
-        None => (trace_event.value(2).unwrap_or(0) as u8, code & u64::from(u32::MAX)),
-    }
+/// The `isa` field and the code of an exit, as `timeline` has them.
+fn isa_and_code(trace_event: &TraceEvent) -> (u8, u64) {
+    (trace_event.value(FLAG).unwrap_or(0) as u8, exit_code(trace_event))
 }
 
 /// The device that is accessed; registers of the vCPU and calls are none.
-fn device(meaning: Meaning, trace_event: &TraceEvent) -> Option<Device> {
+fn device(kind: AccessKind, trace_event: &TraceEvent) -> Option<Device> {
     /// A page of the smallest size that architectures have.
     const PAGE_BITS: u32 = 12;
     const PORT_BITS: u32 = 3;
-    match meaning {
-        Meaning::Mmio | Meaning::Pio => {
+    match kind {
+        AccessKind::Mmio | AccessKind::Pio => {
             let address = trace_event.value(1)?;
-            Some(match meaning {
-                Meaning::Pio => Device::Ports(address >> PORT_BITS),
+            Some(match kind {
+                AccessKind::Pio => Device::Ports(address >> PORT_BITS),
                 _ => Device::Page(address >> PAGE_BITS),
             })
         }
-        Meaning::FastMmio => Some(Device::Page(trace_event.value(0)? >> PAGE_BITS)),
+        AccessKind::FastMmio => Some(Device::Page(trace_event.value(0)? >> PAGE_BITS)),
         _ => None,
     }
 }
 
 /// The name of an access, by the first two numbers of its event.
-fn access_name((meaning, first, second): (Meaning, u64, u64)) -> String {
-    match meaning {
-        Meaning::Mmio if first == MMIO_WRITE => format!("mmio write {second:#x}"),
-        Meaning::Mmio => format!("mmio read {second:#x}"),
-        Meaning::FastMmio => format!("mmio write {first:#x}"),
+fn access_name((kind, first, second): (AccessKind, u64, u64)) -> String {
+    match kind {
+        AccessKind::Mmio if first == MMIO_WRITE => format!("mmio write {second:#x}"),
+        AccessKind::Mmio => format!("mmio read {second:#x}"),
+        AccessKind::FastMmio => format!("mmio write {first:#x}"),
         // `rw` of `kvm_pio`: 1 is out (`KVM_PIO_OUT`, arch/x86/kvm/trace.h).
-        Meaning::Pio if first == 1 => format!("port out {second:#x}"),
-        Meaning::Pio => format!("port in {second:#x}"),
-        Meaning::Msr if first == 1 => format!("msr write {second:#x}"),
-        Meaning::Msr => format!("msr read {second:#x}"),
-        Meaning::Hypercall => format!("hypercall {first:#x}"),
-        _ => "interrupt to a vCPU".to_owned(),
+        AccessKind::Pio if first == 1 => format!("port out {second:#x}"),
+        AccessKind::Pio => format!("port in {second:#x}"),
+        AccessKind::Msr if first == 1 => format!("msr write {second:#x}"),
+        AccessKind::Msr => format!("msr read {second:#x}"),
+        AccessKind::Hypercall => format!("hypercall {first:#x}"),
+        AccessKind::Ipi => "interrupt to a vCPU".to_owned(),
     }
 }

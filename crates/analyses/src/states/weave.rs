@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use timeline::VcpuActivity;
+use timeline::arch::Isa;
 use timeline::cycles::{CycleEnd, Interval, VcpuCycle};
 
 use super::guest::Context;
 use super::span::{ExitOf, GuestCpu, StateSink, StateSpan, VcpuRef, VcpuState};
-use crate::reasons::{Isa, is_waiting};
 
 /// Changes in a guest that wait for the next entry of their vCPU, at most.
 pub(super) const MOST_WAITING: usize = 1 << 12;
@@ -229,7 +229,7 @@ fn may_run(interval: &Interval) -> bool {
 }
 
 fn state(cycle: &VcpuCycle<'_>, interval: &Interval, isa: Isa) -> VcpuState {
-    let halts = || cycle.halted || cycle.exit.is_some_and(|exit| is_waiting(isa, exit.code));
+    let halts = || cycle.halted || cycle.exit.is_some_and(|exit| isa.waits(exit.code));
     match interval.activity {
         VcpuActivity::Guest => VcpuState::Guest,
         VcpuActivity::BeforeExit => VcpuState::BeforeExit,

@@ -26,9 +26,13 @@ pub(crate) struct Machinery {
 
 impl Machinery {
     pub(crate) fn new(clock: &'static str) -> Self {
-        let formats = KernelFormats::new(Machine::X86, LITTLE_64);
+        Self::of(Machine::X86, clock)
+    }
+
+    /// That of a machine of this architecture.
+    pub(crate) fn of(machine: Machine, clock: &'static str) -> Self {
         Self {
-            formats,
+            formats: KernelFormats::new(machine, LITTLE_64),
             clock,
             options: Vec::new(),
             cmdlines: String::new(),

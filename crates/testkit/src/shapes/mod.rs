@@ -5,6 +5,8 @@ mod ftrace;
 mod initcall;
 mod irq;
 mod kvm;
+mod loongarch;
+mod powerpc;
 mod riscv;
 mod s390;
 mod sched;
@@ -30,6 +32,8 @@ pub(crate) fn of(machine: Machine) -> impl Iterator<Item = &'static Shape> {
         Machine::Arm64 => arm64::SHAPES,
         Machine::S390 => s390::SHAPES,
         Machine::Riscv => riscv::SHAPES,
+        Machine::Powerpc => powerpc::SHAPES,
+        Machine::Loongarch => loongarch::SHAPES,
     };
     let common = [
         kvm::SHAPES,

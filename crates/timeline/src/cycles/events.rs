@@ -2,8 +2,9 @@
 
 use eventfmt::EventFormat;
 
-use crate::kvm_events::{
-    ARM64_EXIT, FLAG, HOST_WORK_SYSTEMS, ONLY_IF, RULES, SCHED_SWITCH, SLEEP_STATES, THREAD, VALUE,
+use crate::arch::{
+    self, FLAG, HIGH, HOST_WORK_SYSTEMS, ONLY_IF, RULE_TAGS, SCHED_SWITCH, SLEEP_STATES, THREAD,
+    VALUE,
 };
 use crate::thread_event::{Kind, ThreadEvent};
 use crate::trace_events::{TraceEvent, Wanted};
@@ -17,12 +18,7 @@ pub const HOST_WORK_TAG: u16 = 0xff;
 /// Tags from here on are for callers.
 pub const OWN_TAGS: u16 = 0x100;
 
-/// Fields of arm64's `kvm_exit`, the code's low half first.
-const ARM64_FIELDS: &[&str] = &[ARM64_EXIT.1, "isa", ARM64_EXIT.0];
-/// Place of the code's high half among them.
-const HIGH: usize = 2;
-
-const _: () = assert!(RULES.len() < SWITCH_TAG as usize);
+const _: () = assert!(RULE_TAGS <= SWITCH_TAG);
 
 /// Whether the event, in a vCPU thread's context, shows that the hardware has left the guest.
 #[must_use]
@@ -31,18 +27,13 @@ pub fn is_host_work(format: &EventFormat) -> bool {
 }
 
 pub(super) fn wanted(format: &EventFormat, is_nanoseconds: bool) -> Option<Wanted> {
-    let name = format.full_name();
-    if name == SCHED_SWITCH {
+    if format.full_name() == SCHED_SWITCH {
         return Some(Wanted { tag: SWITCH_TAG, fields: SWITCH_FIELDS });
     }
-    if let Some((tag, rule)) = (0..).zip(RULES).find(|(_, rule)| rule.event == name) {
-        if rule.kind == Kind::VcpuWakeup && !is_nanoseconds {
-            // Its duration is in nanoseconds and can't be laid over stamps that are not.
-            return None;
-        }
-        let has_code = rule.fields[VALUE].split('|').any(|name| format.field(name).is_some());
-        let pair = rule.kind == Kind::Exit && !has_code;
-        return Some(Wanted { tag, fields: if pair { ARM64_FIELDS } else { &rule.fields } });
+    if let Some((tag, rule)) = arch::rule_for(format) {
+        // The duration of a wake-up is in nanoseconds and can't be laid over stamps that are not.
+        let fits = rule.kind != Kind::VcpuWakeup || is_nanoseconds;
+        return fits.then_some(Wanted { tag, fields: rule.fields() });
     }
     is_host_work(format).then_some(Wanted { tag: HOST_WORK_TAG, fields: &[] })
 }
@@ -60,12 +51,12 @@ pub(super) fn of(trace_event: &TraceEvent) -> [Option<ThreadEvent>; 2] {
     if trace_event.tag == SWITCH_TAG {
         return switch(trace_event, ran).map_or([None; 2], |both| both.map(Some));
     }
-    let Some(rule) = RULES.get(usize::from(trace_event.tag)) else { return [Some(ran), None] };
-    if !rule.fields[ONLY_IF].is_empty() && trace_event.value(ONLY_IF) != Some(rule.only_if) {
+    let Some(rule) = arch::rule(trace_event.tag) else { return [Some(ran), None] };
+    if !rule.field(ONLY_IF).is_empty() && trace_event.value(ONLY_IF) != Some(rule.only_if) {
         return [None; 2];
     }
     let mut event = ThreadEvent { kind: rule.kind, ..ran };
-    if !rule.fields[THREAD].is_empty() {
+    if !rule.field(THREAD).is_empty() {
         let Some(thread) = trace_event.value(THREAD) else { return [None; 2] };
         event.thread = thread as u32;
     }
@@ -73,14 +64,18 @@ pub(super) fn of(trace_event: &TraceEvent) -> [Option<ThreadEvent>; 2] {
     match (rule.kind, trace_event.value(VALUE)) {
         // 1 tells "vCPU 0" from "no vCPU id".
         (Kind::Entry, Some(id)) => event.value = (id & u64::from(u32::MAX)) + 1,
-        (Kind::Exit, Some(code)) => {
-            let pair = |high: u64| high << 32 | (code & u64::from(u32::MAX));
-            event.value = trace_event.value(HIGH).map_or(code, pair);
-        }
+        (Kind::Exit, Some(_)) => event.value = exit_code(trace_event),
         (_, value) => event.value = value.unwrap_or(0),
     }
     let work = (rule.kind == Kind::Wake).then_some(ran);
     [work, Some(event)]
+}
+
+/// The code of an exit whose trace_event has the [fields of its rule](arch::Rule::fields).
+#[must_use]
+pub fn exit_code(trace_event: &TraceEvent) -> u64 {
+    let code = trace_event.value(VALUE).unwrap_or(0);
+    trace_event.value(HIGH).map_or(code, |high| high << 32 | (code & u64::from(u32::MAX)))
 }
 
 fn switch(trace_event: &TraceEvent, ran: ThreadEvent) -> Option<[ThreadEvent; 2]> {

@@ -1,11 +1,10 @@
-//! What is done with an event of some id: the rules of `kvm_events`, compiled.
+//! What is done with an event of some id: the rules of [`crate::arch`], compiled.
 
 use eventfmt::EventFormat;
 
 use super::load::Load;
-use crate::kvm_events::{
-    ARM64_EXIT, DETAIL_RULES, FLAG, HOST_WORK_SYSTEMS, ONLY_IF, RULES, Rule, SCHED_SWITCH,
-    SLEEP_STATES, THREAD, VALUE,
+use crate::arch::{
+    self, FLAG, HIGH, HOST_WORK_SYSTEMS, ONLY_IF, Rule, SCHED_SWITCH, SLEEP_STATES, THREAD, VALUE,
 };
 use crate::thread_batch::ThreadBatch;
 use crate::thread_event::{Kind, ThreadEvent};
@@ -165,16 +164,15 @@ impl SwitchAction {
 
 /// The action for events of a format; `None` for those that concern no vCPU.
 pub(super) fn compile(format: &EventFormat, details: bool) -> Option<Action> {
-    let name = format.full_name();
-    if name == SCHED_SWITCH {
+    if format.full_name() == SCHED_SWITCH {
         return compile_switch(format).map(Action::Switch);
     }
-    if let Some(rule) = RULES.iter().find(|rule| rule.event == name) {
+    if let Some((_, rule)) = arch::rule_for(format) {
         return compile_rule(format, rule, details);
     }
-    if let Some((detail, rule)) = DETAIL_RULES.iter().find(|(_, rule)| rule.is_for(format)) {
+    if let Some((detail, rule)) = arch::detail_for(format) {
         let mut action = compile_thread(format, rule).filter(|_| details)?;
-        action.fixed_flag = *detail as u8;
+        action.fixed_flag = detail as u8;
         return Some(Action::Thread(action));
     }
     if HOST_WORK_SYSTEMS.contains(&format.system()) {
@@ -192,22 +190,19 @@ fn compile_switch(format: &EventFormat) -> Option<SwitchAction> {
 }
 
 fn compile_rule(format: &EventFormat, rule: &Rule, details: bool) -> Option<Action> {
-    let mut action = compile_thread(format, rule)?;
+    let action = compile_thread(format, rule)?;
     if rule.kind == Kind::Wake {
         let waker = compile_thread(format, &Rule::HOST_WORK)?;
         return Some(Action::Wake { waker, woken: action });
     }
     let mut special = Special {
-        guest_pc: first(format, rule.guest_pc).filter(|_| details),
-        ..Special::default()
+        guest_pc: first(format, rule.guest_pc()).filter(|_| details),
+        high: first(format, rule.field(HIGH)),
+        only_if: None,
     };
-    let condition = rule.fields[ONLY_IF];
+    let condition = rule.field(ONLY_IF);
     if !condition.is_empty() {
         special.only_if = Some((first(format, condition)?, rule.only_if));
-    }
-    if rule.kind == Kind::Exit && first(format, rule.fields[VALUE]).is_none() {
-        special.high = Some(first(format, ARM64_EXIT.0)?);
-        action.value = first(format, ARM64_EXIT.1)?;
     }
     let Special { only_if, high, guest_pc } = &special;
     let plain = only_if.is_none() && high.is_none() && guest_pc.is_none();
@@ -215,13 +210,13 @@ fn compile_rule(format: &EventFormat, rule: &Rule, details: bool) -> Option<Acti
 }
 
 fn compile_thread(format: &EventFormat, rule: &Rule) -> Option<ThreadAction> {
-    let thread = rule.fields[THREAD];
+    let thread = rule.field(THREAD);
     let thread = if thread.is_empty() { "common_pid" } else { thread };
-    let value = first(format, rule.fields[VALUE]);
+    let value = first(format, rule.field(VALUE));
     Some(ThreadAction {
         thread: first(format, thread)?,
         value: value.unwrap_or(Load::ABSENT),
-        flag: first(format, rule.fields[FLAG]).unwrap_or(Load::ABSENT),
+        flag: first(format, rule.field(FLAG)).unwrap_or(Load::ABSENT),
         value_bias: u64::from(rule.kind == Kind::Entry && value.is_some()),
         kind: rule.kind,
         fixed_flag: 0,

@@ -2,6 +2,7 @@
 
 use abi::{Abi, ByteOrder, LongSize};
 use testkit::{KernelFormats, Machine};
+use timeline::Detail;
 
 use crate::host::{Host, LITTLE_64, windows};
 
@@ -60,6 +61,45 @@ fn arm64() {
     assert_eq!(codes(&host), [2 << 32 | 0x24, 0]);
     assert_eq!(exits[0].span.parts.user_ns, 300);
     assert_eq!(exits[0].span.guest_pc, 0xffff_8000_1000);
+}
+
+#[test]
+fn powerpc() {
+    let mut host = Host::new(KernelFormats::new(Machine::Powerpc, BIG_64));
+    let (hypercall, storage) = (0xc00, 0xe00);
+    host.event(0, 1_000, 100, "kvm_guest_enter", &[("vcpu_id", 2), ("pc", 0x10_0000)]);
+    let exit = [("vcpu_id", 2), ("trap", storage), ("pc", 0xc000_1234)];
+    host.event(0, 1_400, 100, "kvm_guest_exit", &exit);
+    host.event(0, 1_500, 100, "kvm_guest_enter", &[("vcpu_id", 2)]);
+    let exit = [("vcpu_id", 2), ("trap", hypercall), ("ceded", 1)];
+    host.event(0, 1_700, 100, "kvm_guest_exit", &exit);
+    host.event(0, 1_710, 100, "kvm_hcall_enter", &[("vcpu_id", 2), ("req", 0xe0)]);
+    host.event(0, 2_000, 100, "kvm_guest_enter", &[("vcpu_id", 2)]);
+    let found = host.read();
+    assert_eq!(windows(&found.exits), [(1_400, Some(1_500)), (1_700, Some(2_000))]);
+    assert_eq!(codes(&host), [storage, 1 << 32 | hypercall]);
+    assert_eq!(found.exits[0].span.guest_ns, 400);
+    assert_eq!(found.exits[0].span.guest_pc, 0xc000_1234);
+    assert_eq!(found.exits[1].span.detail, Some((Detail::Hypercall, 0xe0)));
+    assert_eq!(found.pass.vcpus[0].vcpu_id, Some(2));
+}
+
+#[test]
+fn loongarch() {
+    let mut host = Host::new(KernelFormats::new(Machine::Loongarch, LITTLE_64));
+    let (interrupt, privileged, idle) = (0, 22, 64);
+    host.event(0, 1_000, 100, "kvm_enter", &[("pc", 0x9000_0000)]);
+    host.event(0, 1_400, 100, "kvm_exit", &[("reason", privileged), ("pc", 0x9000_0040)]);
+    host.event(0, 1_450, 100, "kvm_exit_idle", &[("reason", idle)]);
+    host.event(0, 1_900, 100, "kvm_reenter", &[]);
+    host.event(0, 2_000, 100, "kvm_exit", &[("reason", interrupt)]);
+    // The thread leaves KVM's loop, and comes back to it.
+    host.event(0, 2_050, 100, "kvm_out", &[]);
+    host.event(0, 2_300, 100, "kvm_enter", &[]);
+    let exits = host.exits();
+    assert_eq!(windows(&exits), [(1_400, Some(1_900)), (2_000, Some(2_300))]);
+    assert_eq!(codes(&host), [idle, interrupt]);
+    assert_eq!((exits[0].span.guest_ns, exits[0].span.guest_pc), (400, 0x9000_0040));
 }
 
 #[test]

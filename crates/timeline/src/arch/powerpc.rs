@@ -1,0 +1,24 @@
+//! POWER, book3s HV: `arch/powerpc/kvm/trace_hv.h`. From the header; not tested on a real recording yet.
+//!
+//! Events of a vCPU come from its own thread on POWER9 and later. Before that one thread ran all
+//! vCPUs of a core, and the times of those can't be told apart by thread.
+
+use super::{Access, AccessKind, Arch, Isa, IsaCodes, Rule};
+use crate::exit_span::Detail;
+use crate::thread_event::Kind;
+
+pub(super) const ARCH: Arch = Arch {
+    rules: &[
+        Rule::new("kvm_hv:kvm_guest_exit", Kind::Exit).value("trap").high("ceded"),
+        Rule::new("kvm_hv:kvm_guest_enter", Kind::Entry).value("vcpu_id"),
+    ],
+    details: &[(Detail::Hypercall, Rule::detail("kvm_hv:kvm_hcall_enter", "req"))],
+    accesses: &[Access::new("kvm_hv:kvm_hcall_enter", AccessKind::Hypercall, &["req"])],
+    injections: &[],
+    isas: &[IsaCodes {
+        waits: |code| code >> 32 != 0,
+        symbol_in: |_| "trap",
+        suffix: |code| if code >> 32 != 0 { " (ceded)" } else { "" },
+        ..IsaCodes::new(Isa::Powerpc, "powerpc")
+    }],
+};

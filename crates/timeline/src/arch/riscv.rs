@@ -1,0 +1,16 @@
+//! RISC-V: `arch/riscv/kvm/trace.h`. From the header; not tested on a real recording yet.
+
+use super::{Arch, Isa, IsaCodes, Rule};
+use crate::thread_event::Kind;
+
+pub(super) const ARCH: Arch = Arch {
+    rules: &[
+        Rule::new("kvm:kvm_exit", Kind::Exit).value("scause"),
+        Rule::new("kvm:kvm_entry", Kind::Entry),
+    ],
+    details: &[],
+    accesses: &[],
+    injections: &[],
+    // WFI traps as a virtual instruction, as others do: the code alone doesn't show a wait.
+    isas: &[IsaCodes::new(Isa::Riscv, "riscv")],
+};

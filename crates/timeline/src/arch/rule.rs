@@ -1,0 +1,113 @@
+//! What one event becomes, and which of its fields say it.
+
+use eventfmt::EventFormat;
+
+use crate::thread_event::Kind;
+
+/// Place of the field that becomes the event's `value`: an exit's code, an entry's vCPU id, a time.
+pub const VALUE: usize = 0;
+/// Place of the field that becomes the event's `flag`: an exit's `isa`.
+pub const FLAG: usize = 1;
+/// Place of the field with the id of the thread concerned. Without one it is the thread that ran
+/// (`common_pid`).
+pub const THREAD: usize = 2;
+/// Place of the field that decides whether the event counts.
+pub const ONLY_IF: usize = 3;
+/// Place of the field that goes above the low 32 bits of `value`.
+pub const HIGH: usize = 4;
+
+/// Names under which kernels give the guest's program counter: x86 (`guest_rip`, before 5.10 `rip`),
+/// arm64, RISC-V, IBM Z, and the others.
+const GUEST_PC: &str = "guest_rip|rip|vcpu_pc|sepc|pswaddr|pc";
+
+/// What one event becomes. Of names with `|` between them the first that the recording's own format
+/// has is taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// `system:name`, or the name alone: of any system.
+    pub(super) event: &'static str,
+    pub(crate) kind: Kind,
+    fields: [&'static str; 5],
+    /// The event counts only when the field at [`ONLY_IF`] has this value.
+    pub(crate) only_if: u64,
+}
+
+impl Rule {
+    /// Whatever the host does in a thread's context.
+    pub(crate) const HOST_WORK: Self = Self::new("", Kind::HostWork);
+
+    pub(super) const fn new(event: &'static str, kind: Kind) -> Self {
+        Self { event, kind, fields: [""; 5], only_if: 0 }
+    }
+
+    /// An event whose field `value` tells exits of one reason apart.
+    pub(super) const fn detail(event: &'static str, value: &'static str) -> Self {
+        Self::new(event, Kind::Detail).value(value)
+    }
+
+    pub(super) const fn value(self, names: &'static str) -> Self {
+        self.with(VALUE, names)
+    }
+
+    pub(super) const fn flag(self, names: &'static str) -> Self {
+        self.with(FLAG, names)
+    }
+
+    pub(super) const fn thread(self, names: &'static str) -> Self {
+        self.with(THREAD, names)
+    }
+
+    pub(super) const fn high(self, names: &'static str) -> Self {
+        self.with(HIGH, names)
+    }
+
+    pub(super) const fn only_if(self, names: &'static str, value: u64) -> Self {
+        Self { only_if: value, ..self.with(ONLY_IF, names) }
+    }
+
+    const fn with(mut self, place: usize, names: &'static str) -> Self {
+        self.fields[place] = names;
+        self
+    }
+
+    /// What the event says of its thread.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Names of the field at a place, empty where it needs none.
+    #[must_use]
+    pub fn field(&self, place: usize) -> &'static str {
+        self.fields.get(place).copied().unwrap_or("")
+    }
+
+    /// Names of its fields, by place.
+    #[must_use]
+    pub const fn fields(&self) -> &[&'static str] {
+        &self.fields
+    }
+
+    /// Names of the field with the guest's program counter, of an exit.
+    pub(crate) fn guest_pc(&self) -> &'static str {
+        if self.kind == Kind::Exit { GUEST_PC } else { "" }
+    }
+
+    /// Whether events of this format are what it is about: they have the name, and the fields that
+    /// make up the value.
+    pub(super) fn is_for(&self, format: &EventFormat) -> bool {
+        let has = |place| {
+            let wanted = self.field(place);
+            wanted.is_empty() || wanted.split('|').any(|name| format.field(name).is_some())
+        };
+        names(self.event, format) && has(VALUE) && has(HIGH)
+    }
+}
+
+/// Whether `system:name`, or a name alone, is that of the format.
+pub(super) fn names(event: &str, format: &EventFormat) -> bool {
+    match event.split_once(':') {
+        Some((system, name)) => system == format.system() && name == format.name(),
+        None => event == format.name(),
+    }
+}

@@ -1,0 +1,58 @@
+//! Intel and AMD: `arch/x86/kvm/trace.h`.
+
+use super::{Access, AccessKind, Arch, Injection, Isa, IsaCodes, Rule};
+use crate::exit_span::Detail;
+use crate::thread_event::Kind;
+
+pub(super) const ARCH: Arch = Arch {
+    rules: &[
+        // Nested events had `exit_code` before 5.10.
+        Rule::new("kvm:kvm_exit", Kind::Exit).value("exit_reason|exit_code").flag("isa"),
+        Rule::new("kvm:kvm_entry", Kind::Entry).value("vcpu_id"),
+        Rule::new("kvm:kvm_nested_vmenter", Kind::NestedEnter),
+        Rule::new("kvm:kvm_nested_vmrun", Kind::NestedEnter),
+        Rule::new("kvm:kvm_nested_vmenter_failed", Kind::NestedEnterFailed),
+        Rule::new("kvm:kvm_nested_vmexit", Kind::NestedExit),
+        Rule::new("kvm:kvm_nested_vmexit_inject", Kind::NestedInject)
+            .value("exit_reason|exit_code"),
+    ],
+    details: &[
+        (Detail::Msr, Rule::detail("kvm:kvm_msr", "ecx")),
+        (Detail::Port, Rule::detail("kvm:kvm_pio", "port")),
+        (Detail::Gpa, Rule::detail("kvm:kvm_page_fault", "fault_address|address")),
+        (Detail::Gpa, Rule::detail("kvm:kvm_fast_mmio", "gpa|fast_mmio")),
+        (Detail::Hypercall, Rule::detail("kvm:kvm_hypercall", "nr")),
+        (Detail::Hypercall, Rule::detail("kvm:kvm_hv_hypercall", "code")),
+        (Detail::Hypercall, Rule::detail("kvm:kvm_xen_hypercall", "nr")),
+        (Detail::CpuidLeaf, Rule::detail("kvm:kvm_cpuid", "function")),
+        // A probe, whose system is the group that whoever set it gave it.
+        (Detail::VmcbClean, Rule::detail("enter_svm_guest_mode", "clean")),
+    ],
+    accesses: &[
+        Access::new("kvm:kvm_fast_mmio", AccessKind::FastMmio, &["gpa|fast_mmio"]),
+        Access::new("kvm:kvm_pio", AccessKind::Pio, &["rw", "port"]),
+        Access::new("kvm:kvm_msr", AccessKind::Msr, &["write", "ecx"]),
+        Access::new("kvm:kvm_hypercall", AccessKind::Hypercall, &["nr"]),
+        Access::new("kvm:kvm_hv_hypercall", AccessKind::Hypercall, &["code"]),
+        Access::new("kvm:kvm_xen_hypercall", AccessKind::Hypercall, &["nr"]),
+        Access::new("kvm:kvm_apic_ipi", AccessKind::Ipi, &[]),
+    ],
+    injections: &[
+        Injection::new("kvm:kvm_msi_set_irq", &["none", "none", "common_flags"]),
+        Injection::new("kvm:kvm_apic_accept_irq", &["apicid", "none", "common_flags"]),
+    ],
+    isas: &[
+        IsaCodes { flag: 1, waits: vmx_waits, ..IsaCodes::new(Isa::Vmx, "vmx") },
+        IsaCodes { flag: 2, waits: svm_waits, ..IsaCodes::new(Isa::Svm, "svm") },
+    ],
+};
+
+/// `EXIT_REASON_HLT` and `EXIT_REASON_MWAIT_INSTRUCTION` (`arch/x86/include/uapi/asm/vmx.h`).
+fn vmx_waits(code: u64) -> bool {
+    matches!(code & 0xffff, 12 | 36)
+}
+
+/// `SVM_EXIT_HLT`, `SVM_EXIT_MWAIT`, `SVM_EXIT_MWAIT_COND` (`arch/x86/include/uapi/asm/svm.h`).
+fn svm_waits(code: u64) -> bool {
+    matches!(code, 0x078 | 0x08b | 0x08c)
+}
