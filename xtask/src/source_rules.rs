@@ -155,7 +155,7 @@ mod tests {
     fn each_rule_has_its_fault() {
         let path = Path::new("crates/ringbuf/src/page.rs");
         assert_eq!(faults_of(path, "//! Pages.\n"), Vec::<String>::new());
-        assert_eq!(faults_of(path, "use abi::Abi;\n").len(), 1);
+        assert_eq!(faults_of(path, "use raw_bytes::Abi;\n").len(), 1);
         assert_eq!(faults_of(path, &format!("//! Pages.\n{}", "\n".repeat(600))).len(), 1);
         let text = ["//! Pages.\n", "unsafe", " {}\n"].concat();
         assert_eq!(faults_of(path, &text).len(), 1);

@@ -22,7 +22,7 @@ pub enum AgentError {
     Io(#[from] std::io::Error),
     /// What the host does with this guest's vCPUs can't be shown.
     #[error(transparent)]
-    Steal(#[from] steal::StealError),
+    Steal(#[from] steal_viewer::StealError),
     /// The host asks for what makes no sense.
     #[error("{0}")]
     Refused(String),

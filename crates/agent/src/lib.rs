@@ -31,4 +31,4 @@ pub use files::record;
 pub use guard::{Guard, guard};
 pub use link::Link;
 pub use shown::show_steal;
-pub use steal::{Format, Options};
+pub use steal_viewer::{Format, Options};

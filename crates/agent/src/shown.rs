@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use channel::Signal;
-use steal::{Options, watch};
+use steal_viewer::{Options, watch};
 
 use crate::error::Result;
 use crate::leave::{Busy, leave_at_signals};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use abi::ByteOrder;
 use eventfmt::{EventFormat, NumberAt};
+use raw_bytes::ByteOrder;
 use ringbuf::{Missed, Page, PageTime, RecordDamage};
 use sources::{Block, Damage, Damages, Ending, Recording, Stream};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use abi::Abi;
 use eventfmt::{EventFormat, PrintProgram};
+use raw_bytes::Abi;
 use sources::{FormatTable, Recording};
 use timeline::arch::{self, Arch, HIGH, Isa, Rule, VALUE};
 

@@ -1,6 +1,6 @@
 //! C types by name: their size and signedness, which decide how the kernel computes with a value.
 
-use abi::LongSize;
+use raw_bytes::LongSize;
 
 /// An integer type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! One field of an event: where it lies, what it is, and how it is read from a record.
 
-use abi::ByteOrder;
+use raw_bytes::ByteOrder;
 
 use crate::declaration::{self, Declaration, Mark};
 use crate::error::FormatError;

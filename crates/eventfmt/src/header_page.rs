@@ -1,6 +1,6 @@
 //! `header_page`: how the pages of the recorded ring buffer begin.
 
-use abi::LongSize;
+use raw_bytes::LongSize;
 
 use crate::error::FormatError;
 use crate::field::Field;

@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use hyperscope_eventfmt::{EventFormat, Kallsyms, PrintContext, PrintProgram, PrintkFormats};
-//! use abi::{Abi, ByteOrder, LongSize};
+//! use raw_bytes::{Abi, ByteOrder, LongSize};
 //!
 //! let format = EventFormat::parse("kvm", b"name: kvm_fpu\nID: 67\nformat:\n\
 //!     \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\

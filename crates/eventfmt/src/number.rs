@@ -1,6 +1,6 @@
 //! Reading one number of a record at a place that was worked out before.
 
-use abi::ByteOrder;
+use raw_bytes::ByteOrder;
 
 /// Where a number lies in every record of one event: all a hot loop needs to know of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

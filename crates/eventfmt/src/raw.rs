@@ -1,6 +1,6 @@
 //! Records as `name=value` pairs, for events whose print fmt cannot be used.
 
-use abi::ByteOrder;
+use raw_bytes::ByteOrder;
 
 use crate::digits::{self, Radix, Shape};
 use crate::field::{ElementForm, Field, FieldKind, NumberForm, until_nul};

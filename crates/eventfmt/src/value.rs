@@ -1,6 +1,6 @@
 //! What a field holds in one record.
 
-use abi::ByteOrder;
+use raw_bytes::ByteOrder;
 
 use crate::number::NumberAt;
 

@@ -5,11 +5,11 @@
 use std::fs;
 use std::path::Path;
 
-use abi::{Abi, ByteOrder, LongSize};
 use hyperscope_eventfmt::{
     ElementForm, EventFormat, FieldKind, HeaderPage, Kallsyms, NumberForm, PrintContext,
     PrintProgram, PrintkFormats, write_raw,
 };
+use raw_bytes::{Abi, ByteOrder, LongSize};
 
 const ABI: Abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };
 

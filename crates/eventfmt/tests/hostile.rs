@@ -5,12 +5,12 @@
 use std::fs;
 use std::path::Path;
 
-use abi::{Abi, ByteOrder, LongSize};
 use hyperscope_eventfmt::{
     EventFormat, HeaderPage, Kallsyms, PrintContext, PrintProgram, PrintkFormats, write_raw,
 };
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
+use raw_bytes::{Abi, ByteOrder, LongSize};
 
 fn texts() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats-6.18");

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use abi::{Abi, ByteOrder, LongSize};
 use hyperscope_eventfmt::{
     EventFormat, Kallsyms, PrintContext, PrintError, PrintProgram, PrintkFormats, WriteError,
 };
+use raw_bytes::{Abi, ByteOrder, LongSize};
 
 const FIELDS: &str = "\
 \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use abi::{Abi, ByteOrder, LongSize};
 use hyperscope_eventfmt::{EventFormat, Kallsyms, PrintContext, PrintProgram, PrintkFormats};
+use raw_bytes::{Abi, ByteOrder, LongSize};
 
 const ABI: Abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };
 

@@ -3,8 +3,8 @@
 
 use std::ops::ControlFlow;
 
-use abi::ByteOrder;
 use eventfmt::{EventFormat, Value};
+use raw_bytes::ByteOrder;
 use ringbuf::{Missed, Record};
 use rustc_hash::FxHashSet;
 use sources::{Block, Damage, Recording};

@@ -1,7 +1,7 @@
 //! What makes pages readable: event formats, symbols, names, the clock; beside the pages, in a
 //! folder that is a recording by itself. A recorder that is killed leaves that.
 
-use abi::{ByteOrder, LongSize};
+use raw_bytes::{ByteOrder, LongSize};
 use tracedat::{Compression, EventFormat, Formats, Header, Version};
 use tracefs::{EventText, Texts};
 

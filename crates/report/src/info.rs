@@ -1,8 +1,8 @@
 //! The report of `hyperscope info`: what a recording is and what it holds.
 
-use abi::ByteOrder;
 use analyses::{Contents, CpuContents};
 use printable::line;
+use raw_bytes::ByteOrder;
 use serde_json::{Map, Value, json};
 use sources::{Container, Recording};
 use timeline::Vm;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::Path;
 
-use abi::{Abi, ByteOrder, LongSize};
+use raw_bytes::{Abi, ByteOrder, LongSize};
 use report::events::{Filter, Machine, Style, write_events};
 use sources::Recording;
 use testkit::{HEADER_EVENT, KernelFormats, StreamBuilder, Value};

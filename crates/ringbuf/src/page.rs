@@ -1,6 +1,6 @@
 //! The head of a ring-buffer page: time stamp, committed size, and what was lost before it.
 
-use abi::{ByteOrder, LongSize};
+use raw_bytes::{ByteOrder, LongSize};
 
 use crate::record::{Record, RecordDamage, Records, walk};
 

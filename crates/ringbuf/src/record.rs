@@ -1,6 +1,6 @@
 //! The records of a page: data, time extends, absolute stamps, discarded events, padding.
 
-use abi::ByteOrder;
+use raw_bytes::ByteOrder;
 
 use crate::order::StepBack;
 

@@ -3,7 +3,7 @@
 //! A page begins with the time of its first record, so times may go back from page to page; a record
 //! before the one before it begins a new page.
 
-use abi::{ByteOrder, LongSize};
+use raw_bytes::{ByteOrder, LongSize};
 
 use crate::page::{MISSED_EVENTS, MISSED_STORED, Missed, PageLayout};
 use crate::record::{DATA_TYPE_LEN_MAX, DELTA_BITS, TIME_EXTEND};

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
-use abi::{ByteOrder, LongSize};
 use proptest::prelude::*;
+use raw_bytes::{ByteOrder, LongSize};
 use ringbuf::{Missed, Page, PageLayout, PageWriter};
 
 /// A record with what was lost before it.

@@ -13,8 +13,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use abi::{Abi, ByteOrder, LongSize};
 use eventfmt::{EventFormat, HeaderPage};
+use raw_bytes::{Abi, ByteOrder, LongSize};
 use ringbuf::{Page, PageLayout};
 use sys::FileMap;
 use tracedat::{Chunk, Cmdlines, Compression, Correction};

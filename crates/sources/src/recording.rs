@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use abi::Abi;
 use eventfmt::{Kallsyms, PrintkFormats};
+use raw_bytes::Abi;
 use sys::FileMap;
 use tracedat::{ClockPieces, Cmdlines, Correction, TimeUnit, TraceDat};
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use abi::Abi;
 use eventfmt::EventFormat;
+use raw_bytes::Abi;
 use ringbuf::PageLayout;
 use sys::FileMap;
 use tracedat::{Align, Buffer, Cmdlines, Correction, TraceDat};

@@ -1,6 +1,6 @@
 //! Writes numbers in the byte order and long size of a recorded machine.
 
-use abi::{Abi, ByteOrder, LongSize};
+use raw_bytes::{Abi, ByteOrder, LongSize};
 
 /// The low `size` bytes of `value` in the machine's order.
 pub(crate) fn uint(order: ByteOrder, value: u64, size: usize) -> Vec<u8> {

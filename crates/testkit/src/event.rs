@@ -1,6 +1,6 @@
 //! Encodes a record of an event from values given by field name.
 
-use abi::Abi;
+use raw_bytes::Abi;
 
 use crate::bytes;
 use crate::format::{Field, Format};

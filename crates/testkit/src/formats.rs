@@ -1,6 +1,6 @@
 //! The formats that a kernel of a given machine would export.
 
-use abi::Abi;
+use raw_bytes::Abi;
 
 use crate::event::EventBuilder;
 use crate::format::Format;

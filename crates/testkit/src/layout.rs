@@ -1,6 +1,6 @@
 //! Sizes, alignments and offsets of the C types that trace events are made of.
 
-use abi::{Abi, LongSize};
+use raw_bytes::{Abi, LongSize};
 
 use crate::format::Field;
 use crate::formats::Machine;

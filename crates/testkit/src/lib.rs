@@ -5,7 +5,7 @@
 //! `[dev-dependencies]` only; it panics where a test would be wrong.
 //!
 //! ```
-//! use abi::{Abi, ByteOrder, LongSize};
+//! use raw_bytes::{Abi, ByteOrder, LongSize};
 //! use testkit::{KernelFormats, Machine, PageBuilder, naive};
 //!
 //! let abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };

@@ -1,6 +1,6 @@
 //! Decodes a ring-buffer page slowly and obviously: the oracle for the fast decoder.
 
-use abi::{Abi, ByteOrder, LongSize};
+use raw_bytes::{Abi, ByteOrder, LongSize};
 
 use crate::page::{ExpectedRecord, MissedEvents};
 

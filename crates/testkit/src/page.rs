@@ -1,6 +1,6 @@
 //! Builds a ring-buffer page record by record and remembers what a reader must find on it.
 
-use abi::Abi;
+use raw_bytes::Abi;
 
 use crate::{bytes, record_head};
 

@@ -1,6 +1,6 @@
 //! The first word of a ring-buffer record: what kind it is and how much time has passed.
 
-use abi::ByteOrder;
+use raw_bytes::ByteOrder;
 
 use crate::bytes;
 

@@ -1,6 +1,6 @@
 //! Spreads events over as many pages as they need, as the kernel's writer does.
 
-use abi::Abi;
+use raw_bytes::Abi;
 
 use crate::page::{BuiltPage, MissedEvents, PageBuilder};
 use crate::record_head::MAX_DELTA;

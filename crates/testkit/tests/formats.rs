@@ -1,6 +1,6 @@
 //! Format texts have the kernel's offsets, and records follow them.
 
-use abi::{Abi, ByteOrder, LongSize};
+use raw_bytes::{Abi, ByteOrder, LongSize};
 use testkit::{KernelFormats, Machine};
 
 const LITTLE_64: Abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };

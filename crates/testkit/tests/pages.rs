@@ -1,7 +1,7 @@
 //! The page builder and the naive decoder, written apart from each other, agree on every page.
 
-use abi::{Abi, ByteOrder, LongSize};
 use proptest::prelude::*;
+use raw_bytes::{Abi, ByteOrder, LongSize};
 use testkit::{MAX_DELTA, MissedEvents, PageBuilder, StreamBuilder, naive};
 
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@
 mod action;
 mod load;
 
-use abi::ByteOrder;
+use raw_bytes::ByteOrder;
 use ringbuf::{Page, PageTime, Record, RecordDamage};
 use sources::{Block, Recording};
 

@@ -5,7 +5,7 @@ use crate::damage::Damages;
 use crate::header::Header;
 use crate::options::{RawOption, SectionHeader, id};
 use crate::{Damage, slice};
-use abi::{ByteOrder, Cursor};
+use raw_bytes::{ByteOrder, Cursor};
 use std::collections::HashSet;
 
 /// A ring buffer of the recording: the top one or an instance.

@@ -3,7 +3,7 @@
 use crate::buffers::{CpuData, DataRange};
 use crate::compression::{Compression, Inflate};
 use crate::{Damage, slice};
-use abi::Cursor;
+use raw_bytes::Cursor;
 
 /// Some consecutive pages of one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]

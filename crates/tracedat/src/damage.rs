@@ -1,6 +1,6 @@
 //! What goes wrong: the few errors that end reading, and damage that does not.
 
-use abi::Truncated;
+use raw_bytes::Truncated;
 
 /// The file can't be read as a trace.dat at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use crate::Damage;
 use crate::damage::Damages;
-use abi::{Cursor, LongSize, Truncated};
+use raw_bytes::{Cursor, LongSize, Truncated};
 use std::sync::Arc;
 
 /// The `format` text of one event.

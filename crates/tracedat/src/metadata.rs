@@ -6,7 +6,7 @@ use crate::damage::Damages;
 use crate::options::{RawOption, id};
 use crate::peers::{Guest, Tsc2Nsec};
 use crate::time_shift::TimeShift;
-use abi::ByteOrder;
+use raw_bytes::ByteOrder;
 
 /// What the options of a recording say.
 ///

@@ -3,7 +3,7 @@
 use crate::peers::{Guest, Tsc2Nsec};
 use crate::time_shift::TimeShift;
 use crate::writer::Encoder;
-use abi::ByteOrder;
+use raw_bytes::ByteOrder;
 
 /// TRACEID: the identity of a recording.
 #[must_use]

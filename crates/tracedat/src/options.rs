@@ -4,7 +4,7 @@ use crate::compression::Compression;
 use crate::damage::Damages;
 use crate::section::{Framing, Section};
 use crate::{Damage, slice};
-use abi::{ByteOrder, Cursor};
+use raw_bytes::{ByteOrder, Cursor};
 use std::borrow::Cow;
 use std::collections::HashSet;
 

@@ -2,7 +2,7 @@
 
 use crate::options::RawOption;
 use crate::{Damage, slice};
-use abi::{ByteOrder, Cursor, Truncated};
+use raw_bytes::{ByteOrder, Cursor, Truncated};
 
 /// A guest recorded together with this host: a GUEST option.
 #[derive(Clone, Debug, PartialEq, Eq)]

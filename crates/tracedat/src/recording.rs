@@ -8,7 +8,7 @@ use crate::metadata::Metadata;
 use crate::options::RawOption;
 use crate::section::Section;
 use crate::{Damage, TraceDatError, v6, v7};
-use abi::Abi;
+use raw_bytes::Abi;
 
 /// A recording: all of a trace.dat but the pages and the large texts, of which it knows the place.
 #[derive(Clone, Debug, PartialEq, Eq)]

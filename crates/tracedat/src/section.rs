@@ -2,7 +2,7 @@
 
 use crate::compression::{Compression, inflate_section};
 use crate::{Damage, slice};
-use abi::{ByteOrder, Cursor};
+use raw_bytes::{ByteOrder, Cursor};
 use std::borrow::Cow;
 
 /// How the text of a section says where it ends.

@@ -2,7 +2,7 @@
 
 use crate::Damage;
 use crate::options::RawOption;
-use abi::{ByteOrder, Cursor, Truncated};
+use raw_bytes::{ByteOrder, Cursor, Truncated};
 
 /// How to bring a guest's times to its host's clock: a TIME_SHIFT option.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use crate::metadata::{Metadata, selected};
 use crate::options::{OptionReader, RawOption, id};
 use crate::section::{Framing, Section};
 use crate::{Compression, Damage, TraceDat, TraceDatError, slice};
-use abi::{ByteOrder, Cursor};
+use raw_bytes::{ByteOrder, Cursor};
 
 /// Reads what follows the header into `out`. There is no way past a damaged part: what follows it
 /// stays unread.

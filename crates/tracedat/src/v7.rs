@@ -8,7 +8,7 @@ use crate::metadata::Metadata;
 use crate::options::{OptionReader, RawOption, SectionHeader, id};
 use crate::section::{Framing, Section};
 use crate::{Damage, TraceDat, TraceDatError};
-use abi::Cursor;
+use raw_bytes::Cursor;
 
 /// Reads what follows the header into `out`.
 pub(crate) fn read(

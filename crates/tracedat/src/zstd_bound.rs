@@ -3,7 +3,7 @@
 //! A frame may declare its size, and so may the file that holds it; both can lie. What each block
 //! can give is bounded by the format.
 
-use abi::{ByteOrder, Cursor, Truncated};
+use raw_bytes::{ByteOrder, Cursor, Truncated};
 
 const FRAME: u32 = 0xfd2f_b528;
 /// Frames to be skipped have any of sixteen numbers.

@@ -3,8 +3,8 @@
 //! The first byte picks byte order and long size; the text goes to the first NUL, and what follows
 //! is the record.
 
-use abi::{Abi, ByteOrder, LongSize};
 use eventfmt::EventFormat;
+use raw_bytes::{Abi, ByteOrder, LongSize};
 
 use crate::printing::Kernel;
 

@@ -1,6 +1,6 @@
 //! A ring-buffer page in every layout, read in all ways there are.
 
-use abi::{Abi, ByteOrder, LongSize};
+use raw_bytes::{Abi, ByteOrder, LongSize};
 use ringbuf::{Missed, Page, PageLayout, RecordDamage};
 use testkit::{ExpectedRecord, MissedEvents, naive};
 

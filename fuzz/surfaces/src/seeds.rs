@@ -5,8 +5,8 @@ use std::io::{self, Cursor};
 use std::path::Path;
 use std::sync::Arc;
 
-use abi::{Abi, ByteOrder, LongSize};
 use eventfmt::{ElementForm, EventFormat, FieldKind, NumberForm};
+use raw_bytes::{Abi, ByteOrder, LongSize};
 use shmring::{GuestSide, Mode, Plan, SharedMap};
 use testkit::{KernelFormats, Machine, MissedEvents, PageBuilder, StreamBuilder};
 use tracedat::{

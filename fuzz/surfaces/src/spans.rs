@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use shmring::SharedMap;
 use shmring::spans::{By, Did, Span, SpanReader, SpanWriter, Told, spans_part};
-use steal::Follower;
+use steal_viewer::Follower;
 
 /// The smallest memory that has an area.
 const MEMORY_BYTES: usize = 512 << 10;

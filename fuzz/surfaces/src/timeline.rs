@@ -6,7 +6,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use abi::{Abi, ByteOrder, LongSize};
+use raw_bytes::{Abi, ByteOrder, LongSize};
 use testkit::{EventBuilder, HEADER_EVENT, KernelFormats, Machine, MissedEvents, StreamBuilder};
 use tracedat::{
     BufferSpec, Compression, Contents, EventFormat, Formats, Header, TraceDatWriter, Version,

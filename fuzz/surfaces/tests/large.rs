@@ -7,8 +7,8 @@ use std::io::Cursor;
 use std::path::Path;
 use std::time::Duration;
 
-use abi::{Abi, ByteOrder, LongSize};
 use analyses::{By, exits};
+use raw_bytes::{Abi, ByteOrder, LongSize};
 use testkit::{KernelFormats, Machine, MissedEvents, PageBuilder, StreamBuilder};
 use tracedat::{
     BufferSpec, Compression, Contents, EventFormat, Formats, Header, TraceDat, TraceDatWriter,

@@ -1,7 +1,7 @@
 //! Ring-buffer pages that can be copied to a later time.
 
-use abi::{Abi, ByteOrder, LongSize};
 use anyhow::{Context, Result, ensure};
+use raw_bytes::{Abi, ByteOrder, LongSize};
 use tracedat::{ChunkReader, TraceDat};
 
 const COMMIT_SIZE_MASK: u64 = (1 << 27) - 1;

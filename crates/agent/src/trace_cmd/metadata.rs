@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Cursor};
 
-use abi::{ByteOrder, LongSize};
+use raw_bytes::{ByteOrder, LongSize};
 use tracedat::{
     Compression, Contents, EventFormat, Formats, Header, TraceDatWriter, Version, id, option,
 };

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use abi::ByteOrder;
 use eventfmt::NumberAt;
+use raw_bytes::ByteOrder;
 use sources::{Block, Damage, Recording};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
 

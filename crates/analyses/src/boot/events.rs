@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use abi::ByteOrder;
 use eventfmt::{EventFormat, NumberAt, Value};
+use raw_bytes::ByteOrder;
 use ringbuf::Missed;
 use sources::{Block, Damage, Recording};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};

@@ -12,8 +12,8 @@ use sources::Recording;
 use testkit::Random;
 use tracedat::{Guest, GuestCpu, ShiftSample, TimeShift, Tsc2Nsec, id, option};
 
-use abi::ByteOrder::Little;
 use machinery::Machinery;
+use raw_bytes::ByteOrder::Little;
 
 /// A guest with two CPUs; CPU 0 is vCPU 1 and the other way round.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use abi::ByteOrder;
 use eventfmt::EventFormat;
+use raw_bytes::ByteOrder;
 use ringbuf::Page;
 use sources::{BlockReader, Recording};
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use printable::messages;
-use publish::{PublishOptions, Publisher, Summary};
+use steal_publisher::{PublishOptions, Publisher, Summary};
 
 use crate::args::publish::PublishArgs;
 use crate::cmd::record::{Guard, stop_at_signals};

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use steal::{Format, Options, StealError, watch};
+use steal_viewer::{Format, Options, StealError, watch};
 
 use crate::args::top::{TopArgs, TopFormatArg};
 use crate::cmd::record::stop_at_signals;

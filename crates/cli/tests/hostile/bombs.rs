@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Cursor, Read};
 
-use abi::{Abi, ByteOrder, LongSize};
+use raw_bytes::{Abi, ByteOrder, LongSize};
 use tempfile::TempDir;
 use testkit::{KernelFormats, Machine, PageBuilder};
 use tracedat::{

@@ -1,6 +1,6 @@
 //! `trace_printk`: records that hold the address of a format string and its arguments.
 
-use abi::Abi;
+use raw_bytes::Abi;
 
 use super::pointer::{self, Meaning};
 use super::spec::{self, Amount, Length, Spec};

@@ -1,6 +1,6 @@
 //! Numbers of a print fmt, computed for one record.
 
-use abi::{Abi, ByteOrder, LongSize};
+use raw_bytes::{Abi, ByteOrder, LongSize};
 
 use super::ir::{Binary, ByteRange, Element, Kind, Num, Op};
 use crate::error::WriteError;

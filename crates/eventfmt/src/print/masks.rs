@@ -1,6 +1,6 @@
 //! Bitmasks and cpumasks as text.
 
-use abi::ByteOrder;
+use raw_bytes::ByteOrder;
 
 use super::eval::Record;
 use crate::digits::{self, Radix};
@@ -56,7 +56,7 @@ pub(super) fn list(out: &mut Vec<u8>, record: Record<'_>, bytes: &[u8], bits: us
 
 #[cfg(test)]
 mod tests {
-    use abi::{Abi, LongSize};
+    use raw_bytes::{Abi, LongSize};
 
     use super::*;
 

@@ -24,7 +24,7 @@ mod texts;
 mod value;
 mod writer;
 
-use abi::Abi;
+use raw_bytes::Abi;
 
 use crate::error::{PrintError, WriteError};
 use crate::format::EventFormat;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use abi::{Abi, LongSize};
+use raw_bytes::{Abi, LongSize};
 
 use super::block::Local;
 use super::ir::{ByteRange, Kind, Num, Text};

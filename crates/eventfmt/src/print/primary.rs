@@ -156,7 +156,7 @@ impl Parser<'_> {
         if let Some((size, always)) = byte_order_call(name) {
             let kind = Kind { size, signed: false };
             let number = number.cast(kind)?;
-            let little = self.abi.order == abi::ByteOrder::Little;
+            let little = self.abi.order == raw_bytes::ByteOrder::Little;
             let big_named = name.contains("be") || name.contains("ton") || name.contains("toh");
             if always || little == big_named {
                 return Typed::node(Num::Swap(Box::new(number.num), size), kind, depth);

@@ -1,6 +1,6 @@
 //! Building numbers while a print fmt is parsed: C's conversions, folding of constants.
 
-use abi::{Abi, ByteOrder, LongSize};
+use raw_bytes::{Abi, ByteOrder, LongSize};
 
 use super::eval::Record;
 use super::ir::{Binary, ByteRange, Kind, Num, Op};

@@ -1,7 +1,7 @@
 //! What came of a guest: its file, what is missing in it, and what recording it cost.
 
-use abi::{ByteOrder, LongSize};
 use folder::Folder;
+use raw_bytes::{ByteOrder, LongSize};
 use serde::Serialize;
 use tracedat::{Compression, Header, TimeShift, Version};
 use tracefs::{CpuStats, FunctionTracer, TscConversion};

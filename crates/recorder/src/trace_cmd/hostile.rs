@@ -5,9 +5,9 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use abi::{ByteOrder, LongSize};
 use channel::{Deadline, HostAddress, Signal, Stream, TraceCmd, Wait};
 use folder::{Folder, Modes};
+use raw_bytes::{ByteOrder, LongSize};
 use tracedat::{Compression, Contents, EventFormat, Formats, Header, TraceDatWriter, Version};
 use wire::trace_cmd::{MOST_DATA_BYTES, Message, Response};
 

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use abi::{ByteOrder, LongSize};
 use channel::{TraceCmd, Wait};
+use raw_bytes::{ByteOrder, LongSize};
 use tracedat::{Section, TraceDat};
 use tracefs::{EventText, Texts, page_size};
 use wire::trace_cmd::{Message, ReadError};

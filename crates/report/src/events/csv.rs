@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use abi::ByteOrder;
 use eventfmt::{EventFormat, Value};
+use raw_bytes::ByteOrder;
 
 use super::jsonl;
 use super::text::decimal;

@@ -1,7 +1,7 @@
 //! Which events are printed: by name, CPU, thread, time and field values.
 
-use abi::ByteOrder;
 use eventfmt::{EventFormat, NumberAt, Value, glob};
+use raw_bytes::ByteOrder;
 
 /// A filter that can't be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! One JSON object per event, written without building it in memory first.
 
-use abi::ByteOrder;
 use eventfmt::{EventFormat, Value};
+use raw_bytes::ByteOrder;
 
 use super::text::decimal;
 

@@ -12,8 +12,8 @@
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
-use abi::ByteOrder;
 use eventfmt::{EventFormat, Field, FieldKind, NumberAt, Value};
+use raw_bytes::ByteOrder;
 use rustc_hash::FxHashMap;
 use sources::Recording;
 

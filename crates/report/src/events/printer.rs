@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use abi::ByteOrder;
 use eventfmt::{EventFormat, NumberAt, PrintContext, PrintProgram, write_raw};
+use raw_bytes::ByteOrder;
 use ringbuf::{Missed, Page, PageTime, Record, RecordDamage};
 use sources::{Block, Recording};
 use timeline::rounds::{Decode, Input};

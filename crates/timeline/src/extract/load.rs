@@ -1,7 +1,7 @@
 //! Reading a number at a known place with one load and one mask, whatever its size.
 
-use abi::ByteOrder;
 use eventfmt::NumberAt;
+use raw_bytes::ByteOrder;
 
 /// Where a number lies in a record, made ready for the hot loop: eight bytes are loaded and what
 /// does not belong to the number is masked (little endian) or shifted (big endian) away.

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use abi::ByteOrder;
 use eventfmt::{EventFormat, NumberAt};
+use raw_bytes::ByteOrder;
 use ringbuf::{Page, PageTime, Record};
 use rustc_hash::FxHashMap;
 use sources::{Block, Damage, FormatTable, Recording};

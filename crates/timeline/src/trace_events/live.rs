@@ -151,7 +151,7 @@ impl LiveTraceEvents {
 
 #[cfg(test)]
 mod tests {
-    use abi::{Abi, ByteOrder, LongSize};
+    use raw_bytes::{Abi, ByteOrder, LongSize};
     use testkit::{KernelFormats, Machine, PageBuilder};
 
     use super::*;

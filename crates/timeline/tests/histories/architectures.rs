@@ -1,6 +1,6 @@
 //! Other machines, byte orders, long sizes, and older kernels.
 
-use abi::{Abi, ByteOrder, LongSize};
+use raw_bytes::{Abi, ByteOrder, LongSize};
 use testkit::{KernelFormats, Machine};
 use timeline::Detail;
 

@@ -1,6 +1,6 @@
 //! The same events however the file holds them.
 
-use abi::ByteOrder;
+use raw_bytes::ByteOrder;
 use tracedat::{Compression, Tsc2Nsec, Version, id, option};
 
 use crate::host::{Host, Seen, Shape, windows};

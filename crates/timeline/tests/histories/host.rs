@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
-use abi::{Abi, ByteOrder, LongSize};
+use raw_bytes::{Abi, ByteOrder, LongSize};
 use sources::Recording;
 use testkit::{HEADER_EVENT, KernelFormats, Machine, MissedEvents, StreamBuilder};
 use timeline::{ExitPass, ExitSink, ExitSpan, Outcome, Parts, each_exit};

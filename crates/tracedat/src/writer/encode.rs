@@ -3,7 +3,7 @@
 use super::{Contents, invalid};
 use crate::formats::Formats;
 use crate::header::{Header, MAGIC, Version};
-use abi::ByteOrder;
+use raw_bytes::ByteOrder;
 use std::io;
 
 /// Writes numbers in the byte order of a file.
@@ -49,7 +49,7 @@ impl Encoder {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(format!("{}\0", header.version.number()).into_bytes());
         bytes.push(u8::from(header.order == ByteOrder::Big));
-        bytes.push(if header.user_long == abi::LongSize::Four { 4 } else { 8 });
+        bytes.push(if header.user_long == raw_bytes::LongSize::Four { 4 } else { 8 });
         bytes.extend(self.u32(header.page_size));
         if header.version == Version::V7 {
             let (name, version) = (header.compression.name(), &header.compression_version);

@@ -1,7 +1,7 @@
 //! Times of whole files: options that shift, scale and add.
 
 use crate::support::{fixture, header, small, write};
-use abi::ByteOrder;
+use raw_bytes::ByteOrder;
 use tracedat::{
     Align, Compression, Correction, Guest, GuestCpu, ShiftSample, TimeShift, TimeUnit, TraceDat,
     Tsc2Nsec, Version, id, option,

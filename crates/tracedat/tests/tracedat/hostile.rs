@@ -1,8 +1,8 @@
 //! Damaged and hostile files: no panic, no hang, and what is sound is still given.
 
 use crate::support::{fixture, header, read_all, small, write};
-use abi::ByteOrder;
 use flate2::write::ZlibEncoder;
+use raw_bytes::ByteOrder;
 use std::io::Write;
 use std::time::{Duration, Instant};
 use tracedat::{Chunk, ChunkReader, Compression, TraceDat, TraceDatError, Version, id};

@@ -1,7 +1,7 @@
 //! What the writer writes, the reader reads: both versions, byte orders, sizes, compressions.
 
 use crate::support::{PAGES, header, pages, small, write};
-use abi::{ByteOrder, LongSize};
+use raw_bytes::{ByteOrder, LongSize};
 use std::io::Cursor;
 use tracedat::{ChunkReader, Compression, Contents, TraceDat, TraceDatWriter, Version};
 

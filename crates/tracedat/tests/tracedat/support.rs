@@ -1,6 +1,6 @@
 //! Files to test with: the bundled recordings, and small ones made by the writer.
 
-use abi::{ByteOrder, LongSize};
+use raw_bytes::{ByteOrder, LongSize};
 use std::io::Cursor;
 use std::path::PathBuf;
 use tracedat::{

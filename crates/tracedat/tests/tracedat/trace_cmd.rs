@@ -1,7 +1,7 @@
 //! The reference tool reads what the writer writes, and says the same as of the original.
 
 use crate::support::{fixture, header, small, write};
-use abi::ByteOrder;
+use raw_bytes::ByteOrder;
 use std::io::Cursor;
 use std::path::Path;
 use std::process::Command;

@@ -2,7 +2,7 @@
 
 use crate::support::{fixture, header};
 use crate::trace_cmd::{contents, trace_cmd, with_pages_of};
-use abi::ByteOrder;
+use raw_bytes::ByteOrder;
 use std::path::Path;
 use tracedat::{
     Align, Compression, Correction, ShiftSample, TimeShift, TraceDat, Tsc2Nsec, Version, id, option,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use abi::{Abi, ByteOrder, LongSize};
 use analyses::ReasonNames;
 use eventfmt::EventFormat;
 use proptest::prelude::*;
+use raw_bytes::{Abi, ByteOrder, LongSize};
 use recorder::{Vcpu as RunningVcpu, Vm};
 use ringbuf::PageLayout;
 use shmring::SharedMap;

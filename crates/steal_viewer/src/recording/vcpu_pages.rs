@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-use abi::{ByteOrder, LongSize};
+use raw_bytes::{ByteOrder, LongSize};
 use ringbuf::{Missed, PageLayout, PageWriter};
 use shmring::spans::{By, Did, Span};
 

@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Seek};
 use std::path::{Path, PathBuf};
 
-use abi::{ByteOrder, LongSize};
+use raw_bytes::{ByteOrder, LongSize};
 use shmring::spans::{Span, SpanReader};
 use tracedat::{
     BufferSpec, Compression, Contents, Guest, GuestCpu, Header, TraceDatWriter, Tsc2Nsec, Version,

@@ -1,8 +1,8 @@
 //! The kernel's trace of one VM's vCPU threads, and of nobody else's.
 
-use abi::{Abi, ByteOrder, LongSize};
 use analyses::ReasonNames;
 use eventfmt::EventFormat;
+use raw_bytes::{Abi, ByteOrder, LongSize};
 use recorder::Vm;
 use ringbuf::PageLayout;
 use sources::FormatTable;
