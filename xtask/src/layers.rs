@@ -18,23 +18,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("ringbuf", &["raw-bytes"]),
     ("eventfmt", &["raw-bytes"]),
     ("tracedat", &["raw-bytes", "sys"]),
-    ("collected", &[]),
-    ("sources", &["raw-bytes", "collected", "ringbuf", "eventfmt", "tracedat", "sys"]),
     ("hypertrace", &[]),
+    ("sources", &["raw-bytes", "hypertrace", "ringbuf", "eventfmt", "tracedat", "sys"]),
     ("timeline", &["raw-bytes", "ringbuf", "eventfmt", "sources"]),
     ("stats", &[]),
     (
         "analyses",
-        &[
-            "raw-bytes",
-            "collected",
-            "eventfmt",
-            "hypertrace",
-            "ringbuf",
-            "sources",
-            "stats",
-            "timeline",
-        ],
+        &["raw-bytes", "eventfmt", "hypertrace", "ringbuf", "sources", "stats", "timeline"],
     ),
     (
         "report",
@@ -108,7 +98,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("steal-viewer", &["raw-bytes", "ringbuf", "shmring", "sys", "tracedat"]),
-    ("collector", &["channel", "collected", "folder", "sys", "tracefs"]),
+    ("collector", &["channel", "folder", "hypertrace", "sys", "tracefs"]),
     (
         "recorder",
         &[

@@ -40,7 +40,7 @@ pub fn serve(link: &Link, guard: &mut Guard) -> Result<()> {
             Ok(host) => host,
             // A port that is unplugged may come back.
             Err(AgentError::Io(error)) => {
-                printable::tell(format_args!("hyperscope-agent: {error}"));
+                printable::print_message(format_args!("hyperscope-agent: {error}"));
                 std::thread::sleep(BEFORE_NEXT_TRY);
                 continue;
             }
@@ -52,7 +52,7 @@ pub fn serve(link: &Link, guard: &mut Guard) -> Result<()> {
             Session { host: &mut host, hello: &hello, number: 0, goes_on: None, guard };
         // A host that went away has ended a session, not the agent's work.
         if let Err(error) = session.run() {
-            printable::tell(format_args!("hyperscope-agent: {error}"));
+            printable::print_message(format_args!("hyperscope-agent: {error}"));
         }
         session.guard.note(0);
         busy.set(false);

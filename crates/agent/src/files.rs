@@ -44,12 +44,12 @@ pub fn record(folder: &Path, start: &Start, time: Option<Duration>) -> Result<St
     wait(&leave, time);
     let Ended { cpus, names, status, .. } = recording.end()?;
     let file = "saved_cmdlines";
-    to.write_anew(file, &names).map_err(failed(file))?;
+    to.overwrite(file, &names).map_err(failed(file))?;
     // Whoever reads the folder learns from these what the kernel dropped.
     for end in cpus.iter().filter(|end| !end.stats.is_empty()) {
         let of_cpu =
             to.subfolder("per_cpu").and_then(|all| all.subfolder(&format!("cpu{}", end.cpu)));
-        let written = of_cpu.and_then(|folder| folder.write_anew("stats", end.stats.as_bytes()));
+        let written = of_cpu.and_then(|folder| folder.overwrite("stats", end.stats.as_bytes()));
         written.map_err(failed("per_cpu"))?;
     }
     if let Some(fault) = cpus.iter().find_map(|cpu| cpu.fault.as_ref()) {

@@ -43,7 +43,7 @@ impl Guard {
             .spawn();
         if let Err(error) = &child {
             let what = "hyperscope-agent: no guard, so a killed agent leaves tracing on";
-            printable::tell(format_args!("{what}: {error}"));
+            printable::print_message(format_args!("{what}: {error}"));
         }
         Self(child.ok().and_then(|mut child| child.stdin.take()))
     }

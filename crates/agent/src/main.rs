@@ -68,14 +68,14 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Usage(text)) => {
-            printable::tell(format_args!("hyperscope-agent: {text}"));
-            printable::tell(format_args!("Try: hyperscope-agent --help"));
+            printable::print_message(format_args!("hyperscope-agent: {text}"));
+            printable::print_message(format_args!("Try: hyperscope-agent --help"));
             ExitCode::from(2)
         }
         Err(Failure::Agent(error)) => {
             let cause = std::error::Error::source(&error);
             let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-            printable::tell(format_args!("hyperscope-agent: {error}{cause}"));
+            printable::print_message(format_args!("hyperscope-agent: {error}{cause}"));
             ExitCode::FAILURE
         }
     }
@@ -104,13 +104,13 @@ fn run() -> Result<(), Failure> {
         Asked::ServeTraceCmd(address) => {
             let server = Server::bind(&address).map_err(Failure::Agent)?;
             let _guard = Guard::start(None);
-            tell(&format!("waiting on {address} for trace-cmd record -A"));
-            return server.run(&tell).map_err(Failure::Agent);
+            report(&format!("waiting on {address} for trace-cmd record -A"));
+            return server.run(&report).map_err(Failure::Agent);
         }
         Asked::Record(folder, start, time) => {
             let _guard = Guard::start(None);
-            let told = agent::record(&folder, &start, time).map_err(Failure::Agent)?;
-            tell(&told);
+            let shown = agent::record(&folder, &start, time).map_err(Failure::Agent)?;
+            report(&shown);
             return Ok(());
         }
         Asked::ShowSteal(options) => return agent::show_steal(&options).map_err(Failure::Agent),
@@ -121,12 +121,12 @@ fn run() -> Result<(), Failure> {
     };
     let link = Link::open(&address, allowed).map_err(Failure::Agent)?;
     let mut guard = Guard::start(Some(&address));
-    printable::tell(format_args!("hyperscope-agent: waiting on {address}"));
+    printable::print_message(format_args!("hyperscope-agent: waiting on {address}"));
     agent::serve(&link, &mut guard).map_err(Failure::Agent)
 }
 
-fn tell(text: &str) {
-    printable::tell(format_args!("hyperscope-agent: {text}"));
+fn report(text: &str) {
+    printable::print_message(format_args!("hyperscope-agent: {text}"));
 }
 
 #[derive(Default)]

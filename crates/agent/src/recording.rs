@@ -64,10 +64,10 @@ impl Ended {
         let tracefs = self.is_boot.then(Tracefs::find)?;
         let cost = tracefs.map_err(AgentError::from);
         let cost = cost.and_then(|tracefs| event_cost::measure(&tracefs, &self.clock));
-        let told = |error: &AgentError| {
-            printable::tell(format_args!("hyperscope-agent: cost of an event: {error}"))
+        let print_error = |error: &AgentError| {
+            printable::print_message(format_args!("hyperscope-agent: cost of an event: {error}"))
         };
-        cost.inspect_err(told).ok()
+        cost.inspect_err(print_error).ok()
     }
 }
 
@@ -133,7 +133,7 @@ impl Prepared {
         let (events, without): (Vec<_>, Vec<_>) =
             instance.enabled()?.into_iter().partition(has_format);
         for event in without {
-            printable::tell(format_args!(
+            printable::print_message(format_args!(
                 "hyperscope-agent: {event} has no format: its events will have no names"
             ));
         }

@@ -108,7 +108,7 @@ device 0000:00:10.0 0x1af4 0x1110 - -
 ";
 
     #[test]
-    fn devices_are_told_apart_with_their_addresses() {
+    fn devices_are_distinct_with_their_addresses() {
         let devices = Device::parse(SAID);
         assert_eq!(devices.len(), 2);
         assert!(devices[0].carries(Variant::VirtioSerial) && !devices[0].carries(Variant::Shm));

@@ -64,13 +64,14 @@ fn ranges_of(devices: &[PathBuf], iomem: &str) -> Vec<DeviceRange> {
 /// device is on a PCI device, or on one of the platform's.
 fn ranges(folder: &Path, iomem: &str) -> Vec<DeviceRange> {
     let Ok(folder) = fs::canonicalize(folder) else { return Vec::new() };
-    let told = folder.ancestors().map(|folder| match fs::read_to_string(folder.join("resource")) {
-        Ok(text) => of_pci(&text),
-        Err(_) => folder
-            .file_name()
-            .map_or_else(Vec::new, |name| of_platform(iomem, &name.to_string_lossy())),
-    });
-    told.into_iter().find(|ranges| !ranges.is_empty()).unwrap_or_default()
+    let by_folder =
+        folder.ancestors().map(|folder| match fs::read_to_string(folder.join("resource")) {
+            Ok(text) => of_pci(&text),
+            Err(_) => folder
+                .file_name()
+                .map_or_else(Vec::new, |name| of_platform(iomem, &name.to_string_lossy())),
+        });
+    by_folder.into_iter().find(|ranges| !ranges.is_empty()).unwrap_or_default()
 }
 
 /// A line for each range: first, last, flags. Those that are not there are zeros.
@@ -180,7 +181,7 @@ d0000000-d0000fff : virtio-mmio.0
     }
 
     #[test]
-    fn senseless_texts_have_no_ranges() {
+    fn malformed_texts_have_no_ranges() {
         for text in ["", "x", "0x1 0x2", "0x5 0x4 0x200", "0x1 0x2 0x0\n\u{7f} - :", "-1 2 0x200"] {
             assert_eq!(of_pci(text), [], "{text}");
             assert_eq!(of_platform(text, "x"), [], "{text}");

@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::pipe::{PipeFlags, pipe_with};
 use shmring::{
     Access, ByteConsumer, ByteProducer, Filled, GuestSide, HostSide, Mode, PCI_DEVICES,
-    PageConsumer, PageProducer, Plan, Pulse, Received, Sent as Written, SharedMap,
+    PageConsumer, PageProducer, Pulse, Received, RegionPlan, Sent as Written, SharedMap,
     SharedMemoryDevice, Watch, agent_bytes, shared_memory_devices,
 };
 use tracefs::RawPages;
@@ -142,7 +142,7 @@ impl GuestMemory {
         page_bytes: usize,
         boot_id: [u8; 16],
     ) -> io::Result<(ControlRings, Vec<PageProducer>)> {
-        let plan = Plan {
+        let plan = RegionPlan {
             cpus,
             page_bytes,
             slots_per_cpu: 2,

@@ -3,7 +3,7 @@
 use rustix::time::{ClockId, clock_gettime};
 use tracefs::{Marks, Tracefs};
 
-use collected::ClockPair;
+use hypertrace::collected::ClockPair;
 
 use crate::error::{CollectError, Result};
 

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_locked_down_kernel_is_told_as_one() {
+    fn only_a_locked_down_kernel_is_reported_as_one() {
         assert_eq!(lockdown("none integrity [confidentiality]\n"), Some("confidentiality"));
         assert_eq!(lockdown("none [integrity] confidentiality\n"), None);
         assert_eq!(lockdown("[none] integrity confidentiality\n"), None);

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_come_behind_each_other() {
+    fn sections_follow_each_other() {
         let all = joined(&btf(b"kernel-types", b"\0kernel\0"), &btf(b"module", b"kvm\0")).unwrap();
         assert_eq!(all, btf(b"kernel-typesmodule", b"\0kernel\0kvm\0"));
         assert!(joined(&btf(b"", b""), b"\x9f\xeb\x01\0").is_none());
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn this_kernel_tells_of_its_types() {
+    fn this_kernel_describes_its_types() {
         match kernel_types() {
             Ok(_) => {}
             Err(error) => eprintln!("skipped: {error}"),

@@ -20,8 +20,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use channel::Signal;
-use collected::{Begin, Counts, VERSION};
 use folder::OutFile;
+use hypertrace::collected::{Begin, Counts, VERSION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::clock::TraceClock;
@@ -30,13 +30,13 @@ use crate::programs::Programs;
 use crate::writer::Writer;
 
 /// How often clocks are compared, and what is in the ring goes to the file.
-const TURN: Duration = Duration::from_secs(1);
+const INTERVAL: Duration = Duration::from_secs(1);
 /// The second comparison comes earlier: one alone doesn't tell how fast the clocks go.
-const FIRST_TURN: Duration = Duration::from_millis(50);
+const FIRST_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What is collected.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct CollectorPlan {
     /// The recording's trace clock.
     pub clock: String,
     /// The recording's identity.
@@ -62,7 +62,7 @@ pub struct Collected {
 /// kernel or a user may not be up to.
 #[derive(Debug)]
 pub struct Loaded {
-    plan: Plan,
+    plan: CollectorPlan,
     clock: TraceClock,
     programs: Programs,
 }
@@ -72,7 +72,7 @@ impl Loaded {
     ///
     /// # Errors
     /// When this kernel or this user has no way to it.
-    pub fn load(plan: Plan) -> Result<Self> {
+    pub fn load(plan: CollectorPlan) -> Result<Self> {
         let clock = TraceClock::open(&plan.clock)?;
         let programs = Programs::load(plan.number, plan.words)?;
         Ok(Self { plan, clock, programs })
@@ -147,10 +147,10 @@ struct Mover {
 
 impl Mover {
     fn run(mut self) -> Result<Collected> {
-        let mut turn = FIRST_TURN;
-        while !self.wait(turn)? {
-            self.turn()?;
-            turn = TURN;
+        let mut interval = FIRST_INTERVAL;
+        while !self.wait(interval)? {
+            self.move_records()?;
+            interval = INTERVAL;
         }
         // What is still outside a guest has no entry any more that would be seen.
         self.programs.detach();
@@ -158,13 +158,13 @@ impl Mover {
         for record in self.programs.waiting()? {
             self.writer.hypercall(&record)?;
         }
-        self.turn()?;
+        self.move_records()?;
         let (written, bytes) = (self.writer.hypercalls(), self.writer.written());
         Ok(Collected { counts: self.programs.counts()?, written, bytes })
     }
 
     /// Moves what is there, and notes where clocks and counts are.
-    fn turn(&mut self) -> Result<()> {
+    fn move_records(&mut self) -> Result<()> {
         self.programs.records(&mut |record| self.writer.hypercall(record))?;
         self.writer.pair(self.clock.pair()?)?;
         self.writer.counts(self.programs.counts()?)?;
@@ -172,8 +172,8 @@ impl Mover {
     }
 
     /// Waits until the ring is so full that it has to be emptied, or the turn is over; whether all is.
-    fn wait(&self, turn: Duration) -> Result<bool> {
-        let most = Timespec::try_from(turn).ok();
+    fn wait(&self, interval: Duration) -> Result<bool> {
+        let most = Timespec::try_from(interval).ok();
         let ring = self.programs.ring();
         let stop = self.stop.fd();
         let mut fds = [PollFd::new(&ring, PollFlags::IN), PollFd::new(&stop, PollFlags::IN)];

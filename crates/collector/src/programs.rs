@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::RawTracePoint;
 use aya::{Ebpf, EbpfLoader};
-use collected::{Counts, HEAD_BYTES, MOST_WORDS};
+use hypertrace::collected::{Counts, HEAD_BYTES, MOST_WORDS};
 
 use crate::error::{CollectError, Result};
 use crate::kernel_types::kernel_types;
@@ -187,13 +187,13 @@ mod tests {
             Ok(programs) => programs,
             Err(why) => return eprintln!("skipped: {why}"),
         };
-        let (tell, told) = mpsc::channel();
+        let (send_tid, tids) = mpsc::channel();
         let (end, is_to_end) = mpsc::channel::<()>();
         let vcpu = thread::spawn(move || {
-            tell.send(rustix::thread::gettid().as_raw_pid().cast_unsigned()).unwrap();
+            send_tid.send(rustix::thread::gettid().as_raw_pid().cast_unsigned()).unwrap();
             let _ = is_to_end.recv();
         });
-        let thread = told.recv().unwrap();
+        let thread = tids.recv().unwrap();
         // As its first exit would.
         programs.states.insert(thread, [0; STATE_BYTES], 0).unwrap();
         assert!(programs.states.get(&thread, 0).is_ok());

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use collected::{Begin, ClockPair, Counts, Entry};
 use folder::OutFile;
+use hypertrace::collected::{Begin, ClockPair, Counts, Entry};
 
 use crate::error::{CollectError, Result};
 

@@ -20,7 +20,7 @@ impl Folder {
     ///
     /// # Errors
     /// When it can't be written.
-    pub fn write_anew(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    pub fn overwrite(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.remove_if_there(name)?;
         self.write_new(name, bytes)
     }

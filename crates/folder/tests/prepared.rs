@@ -34,8 +34,8 @@ fn links_are_not_written_through() {
     assert!(folder.create_new("file").is_err());
     assert!(folder.create_new("dangling").is_err());
     assert!(folder.read("file").is_err() && folder.read_write("file").is_err());
-    let told = folder.append("file").unwrap_err().to_string();
-    assert!(told.contains("symbolic link"), "{told}");
+    let error = folder.append("file").unwrap_err().to_string();
+    assert!(error.contains("symbolic link"), "{error}");
     assert!(folder.subfolder("sub").is_err());
     assert!(folder.remove_all("sub").is_err());
     // The names are this program's to give: links that have them go, what they lead to stays.
@@ -52,8 +52,8 @@ fn a_file_with_a_second_name_is_not_written() {
     fs::create_dir(&session).unwrap();
     fs::write(place.path().join("other"), "kept").unwrap();
     fs::hard_link(place.path().join("other"), session.join("cpu0")).unwrap();
-    let told = open(&session).append("cpu0").unwrap_err().to_string();
-    assert!(told.contains("hard link"), "{told}");
+    let error = open(&session).append("cpu0").unwrap_err().to_string();
+    assert!(error.contains("hard link"), "{error}");
 }
 
 #[test]
@@ -62,16 +62,16 @@ fn folders_of_others_are_refused() {
     let session = place.path().join("s");
     fs::create_dir(&session).unwrap();
     fs::set_permissions(&session, fs::Permissions::from_mode(0o777)).unwrap();
-    let told = Folder::open(&session, Modes::default()).unwrap_err().to_string();
-    assert!(told.contains("others may write"), "{told}");
+    let error = Folder::open(&session, Modes::default()).unwrap_err().to_string();
+    assert!(error.contains("others may write"), "{error}");
     fs::set_permissions(&session, fs::Permissions::from_mode(0o755)).unwrap();
     symlink(&session, place.path().join("link")).unwrap();
     assert!(Folder::open(&place.path().join("link"), Modes::default()).is_err());
     if std::os::unix::fs::chown(&session, Some(65534), None).is_err() {
         return eprintln!("skipped: only root gives folders away");
     }
-    let told = Folder::open(&session, Modes::default()).unwrap_err().to_string();
-    assert!(told.contains("belongs to user 65534"), "{told}");
+    let error = Folder::open(&session, Modes::default()).unwrap_err().to_string();
+    assert!(error.contains("belongs to user 65534"), "{error}");
     // The folder above is anybody's.
     let (_, made) = Folder::open_or_make(&session.join("in"), Modes::default(), None).unwrap();
     assert_eq!(made, Made::New);

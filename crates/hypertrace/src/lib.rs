@@ -17,6 +17,7 @@
 
 mod bits;
 mod clock;
+pub mod collected;
 mod decoder;
 mod event;
 mod frame;

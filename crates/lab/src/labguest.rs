@@ -23,7 +23,7 @@ pub(crate) fn find(arch: Arch) -> Result<PathBuf> {
     }
     let own =
         std::env::current_exe().map_err(LabError::io("cannot find", Path::new("this program")))?;
-    beside(&own, NAME, arch).ok_or_else(|| {
+    next_to(&own, NAME, arch).ok_or_else(|| {
         let mend = format!(
             "`make labguest` builds it; {VARIABLE} names it when it is not beside this program"
         );
@@ -34,12 +34,12 @@ pub(crate) fn find(arch: Arch) -> Result<PathBuf> {
 /// This program for an architecture, if it was built.
 pub(crate) fn own(arch: Arch) -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
-    if arch == Arch::native() { Some(own) } else { beside(&own, OWN, arch) }
+    if arch == Arch::native() { Some(own) } else { next_to(&own, OWN, arch) }
 }
 
 /// The agent for an architecture, if it was built.
 pub(crate) fn agent(arch: Arch) -> Option<PathBuf> {
-    beside(&std::env::current_exe().ok()?, AGENT, arch)
+    next_to(&std::env::current_exe().ok()?, AGENT, arch)
 }
 
 /// The module by which a guest tells its host, for a kernel, if it was built.
@@ -66,7 +66,7 @@ pub(crate) fn has_lttng_modules() -> bool {
     releases.any(|release| lttng_modules(&release).is_some())
 }
 
-fn beside(own: &Path, name: &str, arch: Arch) -> Option<PathBuf> {
+fn next_to(own: &Path, name: &str, arch: Arch) -> Option<PathBuf> {
     let found = installed(own, name, arch).into_iter().find(|path| path.is_file());
     found.or_else(|| newest(built(own, name, arch)))
 }

@@ -10,7 +10,7 @@ use rustix::system::finit_module;
 
 /// Loads all that are its own, in their order; a module that doesn't load is told of on the console.
 pub(crate) fn load(config: &GuestConfig) {
-    config.modules.iter().for_each(load_or_tell);
+    config.modules.iter().for_each(load_or_report);
     if config.hosts {
         load_for_hosts(config);
     }
@@ -23,7 +23,7 @@ pub(crate) fn host() -> io::Result<()> {
 }
 
 fn load_for_hosts(config: &GuestConfig) {
-    config.for_hosts.iter().for_each(load_or_tell);
+    config.for_hosts.iter().for_each(load_or_report);
     // One of these is for another processor, and fails.
     let loads = |path: &String| load_one(path).is_ok();
     if !config.one_of.is_empty() && !config.one_of.iter().any(loads) {
@@ -31,7 +31,7 @@ fn load_for_hosts(config: &GuestConfig) {
     }
 }
 
-fn load_or_tell(path: &String) {
+fn load_or_report(path: &String) {
     if let Err(error) = load_one(path) {
         println!("hyperscope-lab: {path} doesn't load: {error}");
     }

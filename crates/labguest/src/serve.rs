@@ -52,7 +52,7 @@ fn session(port: &Port) -> Result<(), FrameError> {
     loop {
         let message = match next.take().map_or_else(|| labwire::read(&mut &*port), Ok) {
             // A client died within a message, and the next one came before that was seen.
-            Err(FrameError::Senseless { .. }) => Message::Open(labwire::skip_to_open(&mut &*port)?),
+            Err(FrameError::Malformed { .. }) => Message::Open(labwire::skip_to_open(&mut &*port)?),
             other => other?,
         };
         next = answer(port, message)?;

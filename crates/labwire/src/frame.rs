@@ -48,7 +48,7 @@ pub enum FrameError {
     Io(io::Error),
     /// The bytes are no frame: both ends speak of different versions, or a client died midway.
     #[error("a frame of kind {kind} and {bytes} bytes makes no sense")]
-    Senseless {
+    Malformed {
         /// The first byte.
         kind: u8,
         /// The length that follows it.
@@ -89,13 +89,13 @@ pub fn read(from: &mut impl Read) -> Result<Message, FrameError> {
     fill(from, &mut head)?;
     let [kind, length @ ..] = head;
     let bytes = u32::from_le_bytes(length);
-    let senseless = FrameError::Senseless { kind, bytes };
+    let malformed = FrameError::Malformed { kind, bytes };
     let Some(length) = usize::try_from(bytes).ok().filter(|&n| n <= MAX_PAYLOAD_BYTES) else {
-        return Err(senseless);
+        return Err(malformed);
     };
     let mut payload = vec![0; length];
     fill(from, &mut payload)?;
-    decode(kind, payload).ok_or(senseless)
+    decode(kind, payload).ok_or(malformed)
 }
 
 /// Skips bytes up to and with the `Opened` of this number.
@@ -259,11 +259,11 @@ mod tests {
     #[test]
     fn lengths_and_kinds_are_checked_before_anything_is_read() {
         let mut long = [DATA, 0xff, 0xff, 0xff, 0xff].as_slice();
-        assert!(matches!(read(&mut long), Err(FrameError::Senseless { bytes: u32::MAX, .. })));
+        assert!(matches!(read(&mut long), Err(FrameError::Malformed { bytes: u32::MAX, .. })));
         let mut unknown = [99, 0, 0, 0, 0].as_slice();
-        assert!(matches!(read(&mut unknown), Err(FrameError::Senseless { kind: 99, .. })));
+        assert!(matches!(read(&mut unknown), Err(FrameError::Malformed { kind: 99, .. })));
         let mut short_number = [OPEN, 1, 0, 0, 0, 5].as_slice();
-        assert!(matches!(read(&mut short_number), Err(FrameError::Senseless { .. })));
+        assert!(matches!(read(&mut short_number), Err(FrameError::Malformed { .. })));
         let too_long = Message::Data(vec![0; MAX_PAYLOAD_BYTES + 1]);
         assert!(write(&mut Vec::new(), &too_long).is_err());
     }

@@ -22,4 +22,4 @@ mod messages;
 
 pub use forms::{csv_cell, json, line, line_of_bytes, lines};
 pub use hidden::escape_event;
-pub use messages::{Messages, messages, tell};
+pub use messages::{Messages, messages, print_message};

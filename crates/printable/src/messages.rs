@@ -16,7 +16,7 @@ pub fn messages() -> Messages<io::StderrLock<'static>> {
 }
 
 /// Writes a message to standard error. When that is gone, nobody is left to be told.
-pub fn tell(message: fmt::Arguments<'_>) {
+pub fn print_message(message: fmt::Arguments<'_>) {
     let _ = writeln!(messages(), "{message}");
 }
 

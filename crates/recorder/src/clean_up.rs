@@ -32,15 +32,15 @@ const MOST_FOLDERS: u32 = 100;
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
 /// Finishes what recorders left that were killed together with their guards. What is still in the
-/// kernel goes to their sessions; where one is gone or not this user's, to a new folder in `beside`.
+/// kernel goes to their sessions; where one is gone or not this user's, to a new folder in `fallback`.
 /// Instances and probes go, but those whose events can't be written anywhere.
 ///
 /// # Errors
 /// When this system does not let this user trace.
-pub fn finish_left_overs(beside: &Path) -> Result<Vec<Finished>> {
+pub fn finish_left_overs(fallback: &Path) -> Result<Vec<Finished>> {
     let tracefs = Tracefs::find()?;
     let left = LeftOver::all(&tracefs)?;
-    Ok(left.into_iter().filter_map(|left| finish(&tracefs, left, Some(beside))).collect())
+    Ok(left.into_iter().filter_map(|left| finish(&tracefs, left, Some(fallback))).collect())
 }
 
 /// Finishes what the recorder with this process id left, once it is gone: this waits for that.
@@ -54,7 +54,7 @@ pub fn clean_up(pid: u32) -> Result<()> {
     finished.map_or(Ok(()), |finished| finished.result.map(drop))
 }
 
-fn finish(tracefs: &Tracefs, left: LeftOver, beside: Option<&Path>) -> Option<Finished> {
+fn finish(tracefs: &Tracefs, left: LeftOver, fallback: Option<&Path>) -> Option<Finished> {
     if !left.is_noted() && (left.is_in_use() || !is_first_namespace()) {
         // An earlier version's, or one of another namespace that may well live.
         return None;
@@ -69,7 +69,7 @@ fn finish(tracefs: &Tracefs, left: LeftOver, beside: Option<&Path>) -> Option<Fi
             None if left.session().is_none() && left.is_noted() => None,
             None => {
                 let above = left.session().and_then(|note| note.path.parent());
-                rest.save_in_new([above, beside].into_iter().flatten())
+                rest.save_in_new([above, fallback].into_iter().flatten())
             }
         }
     });
@@ -151,7 +151,7 @@ impl Rest<'_> {
         let result = folder(&self).and_then(|folder| {
             let bytes = drain(&self.instance, &folder)?;
             let names = fs::read(self.tracefs.root().join("saved_cmdlines")).unwrap_or_default();
-            let named = folder.write_anew("saved_cmdlines", &names).and_then(|()| folder.sync());
+            let named = folder.overwrite("saved_cmdlines", &names).and_then(|()| folder.sync());
             named.map_err(RecordError::io("write", folder.path()))?;
             Ok(bytes)
         });

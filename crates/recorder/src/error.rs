@@ -86,7 +86,7 @@ pub enum RecordError {
     Interrupted,
     /// Somebody had it leave what it wrote, a second time.
     #[error("stopped a second time: the recording is left as it was written")]
-    Left,
+    StoppedAgain,
     /// Something that makes no sense.
     #[error("{0}")]
     Usage(String),

@@ -30,7 +30,7 @@ use crate::vms::Vm;
 
 pub(crate) use self::address::{GuestAddress, file_name};
 use self::conversation::Conversation;
-pub(crate) use self::conversation::Going;
+pub(crate) use self::conversation::GuestStatus;
 pub(crate) use self::files::{GuestFiles, PageShape};
 pub(crate) use self::quota::Quota;
 pub(crate) use self::receiver::Receivers;
@@ -213,8 +213,8 @@ impl Ready {
 
 impl Recorded {
     /// How it is going.
-    pub(crate) fn going(&self) -> Going {
-        self.conversation.going()
+    pub(crate) fn status(&self) -> GuestStatus {
+        self.conversation.status()
     }
 
     /// The name that the guest is recorded under.
@@ -238,8 +238,8 @@ impl Recorded {
         let ended = self.conversation.end(self.ending.threads_until());
         let mut faults = ended.faults;
         let failed = self.receivers.end(self.ending.threads_until());
-        let told = |error| format!("its pages were not written to the end: {error}");
-        faults.extend(failed.into_iter().map(told));
+        let write_error = |error| format!("its pages were not written to the end: {error}");
+        faults.extend(failed.into_iter().map(write_error));
         for cpu in &ended.status.cpus {
             self.files.sent(cpu.cpu, cpu.sent_bytes);
         }
@@ -254,7 +254,7 @@ impl Recorded {
             hello: self.hello,
             folder: self.folder,
             received: self.files.received(),
-            senseless: self.files.senseless(),
+            malformed: self.files.malformed(),
             started: ended.started,
             texts: ended.texts,
             cpus: ended.cpus,

@@ -14,7 +14,7 @@ use wire::{EventFilter, Start};
 use crate::assemble::Tick;
 use crate::ending::{Ending, StartLimit, USUAL_GUEST_WAIT};
 use crate::error::{RecordError, Result};
-use crate::guest::{self, Going, GuestAddress, GuestRecorded, HostClock, TSC};
+use crate::guest::{self, GuestAddress, GuestRecorded, GuestStatus, HostClock, TSC};
 use crate::session_number;
 use crate::task::{Outcome, Task};
 use crate::trace_cmd;
@@ -108,10 +108,10 @@ impl Recorded {
         }
     }
 
-    fn going(&self) -> Going {
+    fn status(&self) -> GuestStatus {
         match self {
-            Self::Own(guest) => guest.going(),
-            Self::TraceCmd(guest) => guest.going(),
+            Self::Own(guest) => guest.status(),
+            Self::TraceCmd(guest) => guest.status(),
         }
     }
 
@@ -260,7 +260,7 @@ impl Guests {
                 return Err(RecordError::Interrupted);
             }
             if limit.until.has_passed() {
-                let late = self.0.iter().find(|guest| !guest.going().started);
+                let late = self.0.iter().find(|guest| !guest.status().started);
                 let name = late.map(|guest| guest.name().to_owned()).unwrap_or_default();
                 let source = io::Error::other("it does not begin to record");
                 return Err(RecordError::Guest { name, source });
@@ -272,19 +272,19 @@ impl Guests {
     fn have_begun(&self) -> Result<bool> {
         let mut all = true;
         for guest in &self.0 {
-            let going = guest.going();
-            if let Some(why) = going.over {
+            let status = guest.status();
+            if let Some(why) = status.over {
                 let source = io::Error::other(why);
                 return Err(RecordError::Guest { name: guest.name().to_owned(), source });
             }
-            all &= going.started;
+            all &= status.started;
         }
         Ok(all)
     }
 
     /// How each is going.
-    pub(crate) fn going(&self) -> Vec<Going> {
-        self.0.iter().map(Recorded::going).collect()
+    pub(crate) fn status(&self) -> Vec<GuestStatus> {
+        self.0.iter().map(Recorded::status).collect()
     }
 
     /// Whether all of them have said all that they will, waiting for that until then.

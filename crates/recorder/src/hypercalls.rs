@@ -1,6 +1,6 @@
 //! Hypercalls that BPF programs collect while the host is recorded.
 
-use collector::{Collector, Loaded, Plan};
+use collector::{Collector, CollectorPlan, Loaded};
 use folder::Folder;
 use serde::Serialize;
 
@@ -48,7 +48,7 @@ pub(crate) const FILE: &str = "host.collected";
 /// Loads what collects, before anything is recorded.
 pub(crate) fn load(what: Hypercalls, clock: &str, trace_id: u64) -> Result<Loaded> {
     let Hypercalls { number, words } = what;
-    Ok(Loaded::load(Plan { clock: clock.to_owned(), trace_id, number, words })?)
+    Ok(Loaded::load(CollectorPlan { clock: clock.to_owned(), trace_id, number, words })?)
 }
 
 /// Begins to collect, into the session's folder.

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
-mod awaited;
 mod clean_up;
 mod ending;
 mod error;
@@ -19,6 +18,7 @@ mod listen;
 mod losses;
 mod module;
 mod pages_folder;
+mod pending_guests;
 mod plan;
 mod pump;
 mod quota;
@@ -40,10 +40,10 @@ pub use folder::{Modes, Observer, Operation};
 pub use guest::{EventCostSummary, GuestCpu, GuestSummary};
 pub use guests::{InGuests, USUAL_QUOTA_BYTES};
 pub use hypercalls::{CollectorSummary, Hypercalls};
-pub use listen::{ListenPlan, Listening, Told};
+pub use listen::{ListenEvent, ListenPlan, Listening};
 pub use losses::CpuLosses;
 pub use module::ModuleSummary;
-pub use plan::{NESTED_WRITES, Plan};
+pub use plan::{NESTED_WRITES, RecordPlan};
 pub use recording::{Progress, Recording};
 pub use session::Recorded;
 pub use session_folder::SessionFolder;

@@ -4,10 +4,10 @@
 //! Guests are kept apart: each has a number that others can't guess, a folder, a quota, threads. A
 //! page stream is taken only from whoever made the control stream.
 
-mod door;
+mod acceptor;
 mod held;
 mod identity;
-mod places;
+mod slots;
 
 use std::collections::HashMap;
 use std::fs;
@@ -32,7 +32,7 @@ use crate::vms;
 
 use self::held::held_bytes;
 use self::identity::Identity;
-use self::places::Places;
+use self::slots::GuestSlots;
 use crate::session_number;
 
 /// Where guests are waited for, and what is recorded of them.
@@ -50,7 +50,7 @@ pub struct ListenPlan {
 
 /// What happened.
 #[derive(Clone, Debug)]
-pub enum Told {
+pub enum ListenEvent {
     /// A guest is recorded from now on.
     Joined {
         /// The name that it is recorded under.
@@ -83,18 +83,18 @@ pub enum Told {
 struct Shared {
     plan: ListenPlan,
     stop: Signal,
-    told: Mutex<Sender<Told>>,
+    events: Mutex<Sender<ListenEvent>>,
     /// Who takes page streams, by whom they must come from and the session's number.
     takers: Mutex<HashMap<(Peer, u64), Arc<Receivers>>>,
     guests: Mutex<Vec<JoinHandle<()>>>,
-    places: Mutex<Places>,
+    slots: Mutex<GuestSlots>,
 }
 
 /// Agents are waited for.
 #[derive(Debug)]
 pub struct Listening {
     shared: Arc<Shared>,
-    doors: Vec<JoinHandle<()>>,
+    acceptors: Vec<JoinHandle<()>>,
 }
 
 /// How often it is looked whether a guest has left.
@@ -105,8 +105,8 @@ impl Listening {
     ///
     /// # Errors
     /// When one of the addresses can't be listened on.
-    pub fn begin(plan: ListenPlan) -> Result<(Self, Receiver<Told>)> {
-        let (told, hears) = mpsc::channel();
+    pub fn begin(plan: ListenPlan) -> Result<(Self, Receiver<ListenEvent>)> {
+        let (events, received) = mpsc::channel();
         let mut listeners = Vec::new();
         for address in &plan.at {
             let failed = |source| RecordError::Listen { address: address.to_string(), source };
@@ -120,30 +120,30 @@ impl Listening {
         let shared = Arc::new(Shared {
             plan,
             stop: stop_signal()?,
-            told: Mutex::new(told),
+            events: Mutex::new(events),
             takers: Mutex::default(),
             guests: Mutex::default(),
-            places: Mutex::new(Places::new(most_guests)),
+            slots: Mutex::new(GuestSlots::new(most_guests)),
         });
-        let door = |arrivals| {
+        let acceptor = |arrivals| {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || door::watch(arrivals, &shared))
+            thread::spawn(move || acceptor::watch(arrivals, &shared))
         };
-        let doors = listeners.into_iter().map(door).collect();
-        Ok((Self { shared, doors }, hears))
+        let acceptors = listeners.into_iter().map(acceptor).collect();
+        Ok((Self { shared, acceptors }, received))
     }
 
     /// Guests that are recorded now.
     #[must_use]
     pub fn guests(&self) -> usize {
-        lock(&self.shared.places).count()
+        lock(&self.shared.slots).count()
     }
 
     /// Ends all recordings; what comes of them is told before this returns.
     pub fn end(self) {
         self.shared.stop.give();
-        for door in self.doors {
-            let _ = door.join();
+        for acceptor in self.acceptors {
+            let _ = acceptor.join();
         }
         let guests = std::mem::take(&mut *lock(&self.shared.guests));
         for guest in guests {
@@ -153,23 +153,23 @@ impl Listening {
 }
 
 impl Shared {
-    fn tell(&self, told: Told) {
+    fn publish(&self, event: ListenEvent) {
         // Whoever listened may be gone.
-        let _ = lock(&self.told).send(told);
+        let _ = lock(&self.events).send(event);
     }
 
     /// Says that somebody was refused, unless that was said of it often enough.
     fn refuse(&self, from: &Peer, why: impl Into<String>) {
-        if lock(&self.places).tells_refusal(&from.party()) {
-            self.tell(Told::Refused { from: from.to_string(), why: why.into() });
+        if lock(&self.slots).reports_refusal(&from.party()) {
+            self.publish(ListenEvent::Refused { from: from.to_string(), why: why.into() });
         }
     }
 
     /// Records a guest whose agent has connected, until it leaves or all is over.
     fn record(&self, control: Control, peer: Peer) {
         let party = peer.party();
-        let place = lock(&self.places).take(&party);
-        if let Err(why) = place {
+        let slot = lock(&self.slots).take(&party);
+        if let Err(why) = slot {
             return self.refuse(&peer, why);
         }
         if let Err(error) = self.try_record(control, &peer) {
@@ -177,18 +177,18 @@ impl Shared {
             let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
             self.refuse(&peer, format!("{error}{cause}"));
         }
-        lock(&self.places).give_back(&party);
+        lock(&self.slots).give_back(&party);
     }
 
     /// What a guest that has a place may still write: its identity's quota without what its sessions
     /// hold. Guests of one identity that are recorded at a time share it.
     fn quota(&self, party: &Peer) -> std::result::Result<Quota, String> {
-        lock(&self.places).begin_session(party)?;
+        lock(&self.slots).begin_session(party)?;
         let quota = self.plan.in_guests.quota();
-        let shared = lock(&self.places).quota(party);
+        let shared = lock(&self.slots).quota(party);
         let left = shared.unwrap_or_else(|| {
             let left = quota.saturating_sub(held_bytes(&self.plan.to, party));
-            lock(&self.places).share(party, left)
+            lock(&self.slots).share(party, left)
         });
         if left.is_used_up() {
             return Err(format!(
@@ -217,8 +217,8 @@ impl Shared {
         let recorded = ready.begin_with(what, None, &folder, &limit, &ending, |receivers| {
             lock(&self.takers).insert(key.clone(), Arc::clone(receivers));
         })?;
-        self.tell(Told::Joined { name, from: peer.to_string(), label, doubt });
-        while recorded.going().over.is_none() && !self.stop.is_given() {
+        self.publish(ListenEvent::Joined { name, from: peer.to_string(), label, doubt });
+        while recorded.status().over.is_none() && !self.stop.is_given() {
             thread::sleep(LOOK);
         }
         lock(&self.takers).remove(&key);
@@ -240,7 +240,7 @@ impl Shared {
             folder.give_to(user, group).map_err(RecordError::io("give away", folder.path()))?;
         }
         let session = folder.path().to_owned();
-        self.tell(Told::Left { session, summary: Box::new(summary) });
+        self.publish(ListenEvent::Left { session, summary: Box::new(summary) });
         Ok(())
     }
 }

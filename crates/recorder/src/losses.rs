@@ -42,5 +42,5 @@ impl CpuLosses {
 /// with them it is known what was lost.
 pub(crate) fn keep_counts(pages_folder: &Folder, cpu: u32, text: &str) -> io::Result<()> {
     let of_cpu = pages_folder.subfolder("per_cpu")?.subfolder(&format!("cpu{cpu}"))?;
-    of_cpu.write_anew("stats", text.as_bytes())
+    of_cpu.overwrite("stats", text.as_bytes())
 }

@@ -14,7 +14,7 @@ pub const NESTED_WRITES: &str = "enter_svm_guest_mode clean=+0xc0($arg3):x32";
 
 /// What is recorded.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct RecordPlan {
     /// Events, systems and patterns.
     pub events: Vec<String>,
     /// A choice of events, beside those.

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quota_that_is_used_up_ends_the_recording_and_is_told_of() {
+    fn a_quota_that_is_used_up_ends_the_recording_and_is_reported() {
         let stop = Stop::new().unwrap();
         let quota = Quota::new(Some(8192), &stop);
         assert!(quota.take(4096) && quota.clone().take(8192 - 4096));
@@ -91,8 +91,8 @@ mod tests {
         quota.give_back(1);
         assert!(quota.take(1) && !quota.take(1) && stop.wait(Duration::ZERO));
         quota.leave_out(5000);
-        let told = quota.fault().unwrap();
-        assert!(told.contains("8 KiB (--quota)") && told.contains("5 KiB"), "{told}");
+        let faults = quota.fault().unwrap();
+        assert!(faults.contains("8 KiB (--quota)") && faults.contains("5 KiB"), "{faults}");
         assert!(Quota::default().take(u64::MAX));
     }
 }

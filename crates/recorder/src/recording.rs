@@ -1,7 +1,7 @@
 //! A recording: begun, going on, ended.
 
 mod end;
-mod going;
+mod progress;
 
 use std::fs;
 use std::sync::Arc;
@@ -16,7 +16,6 @@ use tracefs::{
     usual_buffer_kib,
 };
 
-use crate::awaited::Awaited;
 use crate::ending::{Ending, Stop};
 use crate::error::{RecordError, Result};
 use crate::flusher::{self, Flusher};
@@ -24,7 +23,8 @@ use crate::guests::{self, Ready, SharedGuests};
 use crate::hypercalls;
 use crate::label;
 use crate::module::{self, Module};
-use crate::plan::Plan;
+use crate::pending_guests::PendingGuests;
+use crate::plan::RecordPlan;
 use crate::pump::{Pump, stop_signal};
 use crate::quota::Quota;
 use crate::session;
@@ -32,7 +32,7 @@ use crate::session_folder::{PAGES_FOLDER, SessionFolder};
 use crate::session_number;
 use crate::vms::{self, Vm};
 
-pub use self::going::Progress;
+pub use self::progress::Progress;
 
 /// A recording that goes on. Dropped before [`Recording::end`], it leaves its pages in a folder.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ pub struct Recording {
     guests: SharedGuests,
     guests_asked: usize,
     /// Guests that are not up yet.
-    awaited: Option<Awaited>,
+    pending_guests: Option<PendingGuests>,
     modules: Vec<module::Recorded>,
     collector: Option<Collector>,
     to: SessionFolder,
@@ -85,7 +85,7 @@ impl Recording {
     ///
     /// # Errors
     /// When the plan names what is not there, or the system allows no tracing.
-    pub fn begin(plan: &Plan, to: &SessionFolder, outside: &Stop) -> Result<Self> {
+    pub fn begin(plan: &RecordPlan, to: &SessionFolder, outside: &Stop) -> Result<Self> {
         let tracefs = Tracefs::find()?;
         let vms = chosen_vms(plan.vm.as_deref())?;
         let owner = to.own()?;
@@ -129,7 +129,7 @@ impl Recording {
             of_vm: plan.vm.is_some(),
             guests: SharedGuests::default(),
             guests_asked: plan.guests.len(),
-            awaited: None,
+            pending_guests: None,
             modules: Vec::new(),
             collector: None,
             to: to.clone(),
@@ -174,7 +174,7 @@ impl Recording {
         cpus: &[u32],
         ready: Vec<Ready>,
         modules: Vec<Module>,
-        plan: &Plan,
+        plan: &RecordPlan,
     ) -> Result<()> {
         let load = |what| hypercalls::load(what, &self.clock.name, self.trace_id);
         let loaded = plan.hypercalls.map(load).transpose()?;
@@ -188,12 +188,13 @@ impl Recording {
     }
 
     /// Takes guests in as they come up, where what they record began without this.
-    fn await_guests(&mut self, plan: &Plan) -> Result<()> {
+    fn await_guests(&mut self, plan: &RecordPlan) -> Result<()> {
         if plan.in_guests.boot && !plan.guests.is_empty() {
             let (clock, trace_id) = (self.clock.name.clone(), self.trace_id);
             let guests = self.guests.clone();
-            let awaited = Awaited::begin(plan, &self.to, clock, trace_id, guests, &self.ending);
-            self.awaited = Some(awaited?);
+            let pending_guests =
+                PendingGuests::begin(plan, &self.to, clock, trace_id, guests, &self.ending);
+            self.pending_guests = Some(pending_guests?);
         }
         Ok(())
     }

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fraction_that_no_processor_has_tells_nothing() {
+    fn a_fraction_that_no_processor_has_is_refused() {
         for bits in [64, 65, 127, 128, u32::MAX] {
             assert_eq!(to_host(&vcpu(-5000, Some(3 << 30), Some(bits)), 9), None, "{bits}");
         }

@@ -82,12 +82,12 @@ impl Default for Recorded {
 struct Session<'a> {
     schema: &'static str,
     title: String,
-    machines: Vec<Machine>,
+    machines: Vec<SessionMachine>,
     recorded: &'a Recorded,
 }
 
 #[derive(Serialize)]
-struct Machine {
+struct SessionMachine {
     file: String,
     role: &'static str,
     name: Option<String>,
@@ -147,9 +147,9 @@ fn with_label(guest: &GuestSummary) -> String {
 }
 
 /// Machines whose files are there.
-fn machines(recorded: &Recorded) -> Vec<Machine> {
-    let host = Machine { file: "host.dat".into(), role: "host", name: None, origin: None };
-    let guest = |guest: &GuestSummary| Machine {
+fn machines(recorded: &Recorded) -> Vec<SessionMachine> {
+    let host = SessionMachine { file: "host.dat".into(), role: "host", name: None, origin: None };
+    let guest = |guest: &GuestSummary| SessionMachine {
         file: guest.file.clone(),
         role: "guest",
         name: Some(guest.name.clone()),

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn no_guest_can_tell_anothers_number_from_its_own_or_from_the_time() {
+    fn no_guest_can_guess_anothers_number_from_its_own_or_from_the_time() {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["a", "b"].map(|name| folder.path().join(name));
         let agents = paths.clone().map(agent);

@@ -7,13 +7,13 @@
 
 mod address;
 mod arguments;
+mod control_loop;
 #[cfg(test)]
 mod hostile;
 mod metadata;
 mod pages;
 mod ptp;
 mod samples;
-mod talk;
 mod time_sync;
 
 use std::io;
@@ -28,15 +28,15 @@ use wire::trace_cmd::{Message, ReadError, Request, Response};
 
 use crate::ending::{Ending, StartLimit};
 use crate::error::{RecordError, Result};
-use crate::guest::{self, Going, GuestAddress, GuestFiles, GuestRecorded, PageShape, Parts};
+use crate::guest::{self, GuestAddress, GuestFiles, GuestRecorded, GuestStatus, PageShape, Parts};
 use crate::guests::InGuests;
 use crate::pump::stop_signal;
 
 pub(crate) use self::address::find;
+use self::control_loop::ControlLoop;
 use self::metadata::Metadata;
 use self::pages::{PageStream, PageTaker};
 pub(crate) use self::samples::Samples;
-use self::talk::Talk;
 use self::time_sync::{Offered, TimeSync};
 
 /// How long connections may take.
@@ -72,7 +72,7 @@ pub(crate) struct Recorded {
     files: Arc<GuestFiles>,
     stop_pages: Signal,
     streams: Vec<PageStream>,
-    talk: Talk,
+    control_loop: ControlLoop,
     ending: Ending,
     tracer: Option<FunctionTracer>,
     faults: Vec<String>,
@@ -113,7 +113,7 @@ impl Ready {
         let sync = match offered.chosen(&response.time_sync_protocol).map_err(failed)? {
             Some(protocol) => {
                 let port = response.time_sync_port;
-                let stream = beside(&address.channel, port, limit).map_err(failed)?;
+                let stream = connect_to_port(&address.channel, port, limit).map_err(failed)?;
                 let cpus = response.ports.len();
                 let sync = limit.wait(|wait| TimeSync::begin(protocol, stream, cpus, wait));
                 Some(sync.map_err(ended).map_err(failed)?)
@@ -156,7 +156,7 @@ impl Ready {
         let stop_pages = stop_signal()?;
         let mut streams = Vec::new();
         for (cpu, &port) in (0..).zip(&self.response.ports) {
-            let stream = beside(&self.address.channel, port, limit).map_err(failed)?;
+            let stream = connect_to_port(&self.address.channel, port, limit).map_err(failed)?;
             let taker = PageTaker {
                 files: Arc::clone(&files),
                 stop: stop_pages.clone(),
@@ -166,7 +166,7 @@ impl Ready {
             streams.push(PageStream::start(cpu, stream, taker).map_err(failed)?);
         }
         let faults = metadata.missing(&self.events);
-        let talk = Talk::begin(self.agent, self.sync, ending).map_err(failed)?;
+        let control_loop = ControlLoop::begin(self.agent, self.sync, ending).map_err(failed)?;
         std::thread::sleep(SETTLE);
         Ok(Recorded {
             address: self.address,
@@ -176,7 +176,7 @@ impl Ready {
             files,
             stop_pages,
             streams,
-            talk,
+            control_loop,
             ending: ending.clone(),
             tracer: self.tracer,
             faults,
@@ -186,11 +186,11 @@ impl Ready {
 
 impl Recorded {
     /// How it is going.
-    pub(crate) fn going(&self) -> Going {
+    pub(crate) fn status(&self) -> GuestStatus {
         let received = self.files.received();
-        Going {
+        GuestStatus {
             started: true,
-            over: self.talk.over(),
+            over: self.control_loop.over(),
             lost: 0,
             sent_bytes: received.iter().map(|cpu| cpu.written).fold(0, u64::saturating_add),
         }
@@ -203,13 +203,13 @@ impl Recorded {
 
     /// Whether it has said all that it will, waiting for that as long as `wait` says.
     pub(crate) fn is_over(&self, wait: Wait<'_>) -> bool {
-        self.talk.is_over(wait)
+        self.control_loop.is_over(wait)
     }
 
     /// Waits for what it still has to send, once the end has begun.
     pub(crate) fn end(mut self) -> GuestRecorded {
-        let talked = self.talk.end(self.ending.threads_until());
-        self.faults.extend(talked.faults);
+        let result = self.control_loop.end(self.ending.threads_until());
+        self.faults.extend(result.faults);
         self.stop_pages.give();
         let mut cpus = Vec::new();
         for stream in self.streams {
@@ -234,14 +234,14 @@ impl Recorded {
             hello: metadata.hello(response.ports.len()),
             folder,
             received: files.received(),
-            senseless: files.senseless(),
+            malformed: files.malformed(),
             started: Some(started),
             texts: metadata.texts,
             cpus,
             status: None,
             device: Vec::new(),
             event_cost: None,
-            samples: talked.samples,
+            samples: result.samples,
             tracer,
             faults,
         })
@@ -249,7 +249,11 @@ impl Recorded {
 }
 
 /// Another port of the agent's machine.
-fn beside(channel: &HostAddress, port: u32, limit: &StartLimit) -> io::Result<channel::Stream> {
+fn connect_to_port(
+    channel: &HostAddress,
+    port: u32,
+    limit: &StartLimit,
+) -> io::Result<channel::Stream> {
     if limit.wait(|wait| wait.is_over()) {
         let text = "its ports were not connected to in time";
         return Err(io::Error::new(io::ErrorKind::TimedOut, text));

@@ -71,7 +71,7 @@ impl Memory {
     }
 
     /// What CPU 1 told, through a file as a recorder writes it; and frames missed.
-    fn told(&self) -> (Vec<Event>, Losses, u64) {
+    fn read_back(&self) -> (Vec<Event>, Losses, u64) {
         let mut rings = frame_rings(&self.map(), TakeFrom::Oldest).unwrap();
         assert_eq!((rings.len(), rings[0].take()), (2, None));
         let mut writer = StoredWriter::new();
@@ -108,7 +108,7 @@ fn every_event_is_there_at_once_at_its_time() {
         for count in [1, 2, 30, 40, 1000] {
             let memory = Memory::new();
             memory.store(0, count, end);
-            let (events, losses, missed) = memory.told();
+            let (events, losses, missed) = memory.read_back();
             assert_eq!((losses, missed), (Losses::default(), 0), "{count} {end}");
             assert_eq!(events.len() as u64, count, "{end}");
             (0..).zip(&events).for_each(|(number, event)| assert_switch(event, number));
@@ -122,7 +122,7 @@ fn a_module_that_starts_again_leaves_what_was_there() {
     memory.store(0, 45, "killed");
     memory.store(45, 45, "end");
     memory.store(90, 10, "killed");
-    let (events, losses, missed) = memory.told();
+    let (events, losses, missed) = memory.read_back();
     assert_eq!((events.len(), losses, missed), (100, Losses::default(), 0));
     (0..).zip(&events).for_each(|(number, event)| assert_switch(event, number));
 }
@@ -135,7 +135,7 @@ fn a_full_ring_holds_the_last_and_counts_the_rest() {
         frame_rings(&memory.map(), TakeFrom::Oldest).unwrap().remove(1)
     };
     memory.store(1, 9999, "killed");
-    let (events, losses, _) = memory.told();
+    let (events, losses, _) = memory.read_back();
     // How they are to be read stands in one of those that are gone: it comes again after 1024.
     assert_eq!((events.len(), losses.frames_early), (0, SLOTS));
     let taken = std::iter::from_fn(|| early.take()).collect::<Vec<_>>();
@@ -146,7 +146,7 @@ fn a_full_ring_holds_the_last_and_counts_the_rest() {
 }
 
 #[test]
-fn memory_without_a_module_is_told_from_one_that_is_not_understood() {
+fn memory_without_a_module_differs_from_one_that_is_not_understood() {
     let memory = Memory::new();
     let none = |memory: &Memory| frame_rings(&memory.map(), TakeFrom::Oldest).unwrap_err();
     assert_eq!(none(&memory), NoFrames::NotReady);

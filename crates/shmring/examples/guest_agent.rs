@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use shmring::{
-    Access, ByteProducer, Filled, GuestSide, Mode, PCI_DEVICES, PageProducer, Plan, Sent,
+    Access, ByteProducer, Filled, GuestSide, Mode, PCI_DEVICES, PageProducer, RegionPlan, Sent,
     SharedMap, shared_memory_devices,
 };
 
@@ -59,8 +59,13 @@ fn region() -> io::Result<GuestSide> {
     println!("agent: {} bytes in {}", device.memory_bytes, memory.display());
     let map = Arc::new(SharedMap::open(memory, Access::ReadWrite)?);
     let cpus = thread::available_parallelism()?.get();
-    let plan =
-        Plan { cpus, page_bytes: 4096, slots_per_cpu: 2, mode: Mode::Keep, control_bytes: 65536 };
+    let plan = RegionPlan {
+        cpus,
+        page_bytes: 4096,
+        slots_per_cpu: 2,
+        mode: Mode::Keep,
+        control_bytes: 65536,
+    };
     let plan = plan.filling(map.len_bytes()).map_err(io::Error::other)?;
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().replace('-', "");
     let boot_id = u128::from_str_radix(&boot_id, 16).map_err(io::Error::other)?;

@@ -48,7 +48,7 @@ fn main() -> io::Result<()> {
             break;
         }
         poller.pause(found);
-        host.watch.tell(&poller);
+        host.watch.publish_polls(&poller);
     }
     write_texts(&folder, &text)?;
     for ring in &host.pages {

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use shmring::{Access, Filled, GuestSide, HostSide, Mode, Plan, SharedMap, Written};
+use shmring::{Access, Filled, GuestSide, HostSide, Mode, RegionPlan, SharedMap, Written};
 
 const PAGE_BYTES: usize = 4096;
 const SLOTS: usize = 256;
@@ -24,14 +24,19 @@ fn sides(mode: Mode) -> io::Result<(GuestSide, HostSide)> {
     let file = tempfile::tempfile_in("/dev/shm")?;
     file.set_len(4 << 20)?;
     let map = || SharedMap::of_file(&file, Access::ReadWrite).map(Arc::new);
-    let plan =
-        Plan { cpus: 1, page_bytes: PAGE_BYTES, slots_per_cpu: SLOTS, mode, control_bytes: 4096 };
+    let plan = RegionPlan {
+        cpus: 1,
+        page_bytes: PAGE_BYTES,
+        slots_per_cpu: SLOTS,
+        mode,
+        control_bytes: 4096,
+    };
     let guest = GuestSide::create(map()?, &plan, [0; 16]).map_err(io::Error::other)?;
     let host = HostSide::attach(map()?).map_err(io::Error::other)?;
     Ok((guest, host))
 }
 
-fn tell(what: &str, pages: u64, took: Duration) {
+fn print_rate(what: &str, pages: u64, took: Duration) {
     let ns = took.as_nanos() as f64 / pages as f64;
     let per_second = 1e9 / ns;
     let gib = per_second * PAGE_BYTES as f64 / f64::from(1 << 30);
@@ -77,11 +82,11 @@ fn alone(mode: Mode) -> io::Result<()> {
     }
     let pages = rounds * SLOTS as u64;
     let [empty, copied, read, taken, written] = costs;
-    tell(&format!("{mode:?}: fill, nothing copied"), pages, empty);
-    tell(&format!("{mode:?}: fill by a copy"), pages, copied);
-    tell(&format!("{mode:?}: fill by read(2) of /dev/zero"), pages, read);
-    tell(&format!("{mode:?}: take by a copy"), pages, taken);
-    tell(&format!("{mode:?}: take by write(2) to a file in memory"), pages, written);
+    print_rate(&format!("{mode:?}: fill, nothing copied"), pages, empty);
+    print_rate(&format!("{mode:?}: fill by a copy"), pages, copied);
+    print_rate(&format!("{mode:?}: fill by read(2) of /dev/zero"), pages, read);
+    print_rate(&format!("{mode:?}: take by a copy"), pages, taken);
+    print_rate(&format!("{mode:?}: take by write(2) to a file in memory"), pages, written);
     Ok(())
 }
 
@@ -111,6 +116,6 @@ fn together() -> io::Result<()> {
             }
         }
     });
-    tell("Keep: two threads, read(2) in, copy out", PAGES, start.elapsed());
+    print_rate("Keep: two threads, read(2) in, copy out", PAGES, start.elapsed());
     Ok(())
 }

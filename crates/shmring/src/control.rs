@@ -13,14 +13,14 @@ use crate::layout::control;
 
 /// One way: where its ring is and where the starts of both sides are counted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
+pub(crate) struct ByteRing {
     pub(crate) ring_at: usize,
     pub(crate) len_bytes: usize,
     /// Word of the header that counts the starts of the other side.
     pub(crate) peer: usize,
 }
 
-impl Way {
+impl ByteRing {
     fn word(&self, offset: usize) -> usize {
         self.ring_at + offset
     }
@@ -49,7 +49,7 @@ pub enum Sent {
 #[derive(Debug)]
 pub struct ByteProducer {
     map: Arc<SharedMap>,
-    way: Way,
+    ring: ByteRing,
     head: u64,
     stream: u64,
     peer: u64,
@@ -57,16 +57,16 @@ pub struct ByteProducer {
 
 impl ByteProducer {
     /// Begins a new stream.
-    pub(crate) fn new(map: Arc<SharedMap>, way: Way) -> Self {
-        let tail = map.load(way.word(control::TAIL));
-        let mut head = map.load(way.word(control::HEAD));
-        if head.wrapping_sub(tail) > way.len_bytes as u64 {
+    pub(crate) fn new(map: Arc<SharedMap>, ring: ByteRing) -> Self {
+        let tail = map.load(ring.word(control::TAIL));
+        let mut head = map.load(ring.word(control::HEAD));
+        if head.wrapping_sub(tail) > ring.len_bytes as u64 {
             // No two positions that a ring can have.
             head = tail;
-            map.store(way.word(control::HEAD), head);
+            map.store(ring.word(control::HEAD), head);
         }
-        let (stream, peer) = (map.load(way.word(control::STREAM)), map.load(way.peer));
-        let mut producer = Self { map, way, head, stream, peer };
+        let (stream, peer) = (map.load(ring.word(control::STREAM)), map.load(ring.peer));
+        let mut producer = Self { map, ring, head, stream, peer };
         producer.begin(peer);
         producer
     }
@@ -74,10 +74,10 @@ impl ByteProducer {
     fn begin(&mut self, peer: u64) {
         self.peer = peer;
         self.stream = self.stream.wrapping_add(1).max(1);
-        self.map.store(self.way.word(control::START), self.head);
-        self.map.store(self.way.word(control::PEER), peer);
+        self.map.store(self.ring.word(control::START), self.head);
+        self.map.store(self.ring.word(control::PEER), peer);
         SharedMap::publish();
-        self.map.store(self.way.word(control::STREAM), self.stream);
+        self.map.store(self.ring.word(control::STREAM), self.stream);
         SharedMap::publish();
     }
 
@@ -91,24 +91,24 @@ impl ByteProducer {
 
     /// Writes as many of the bytes as there is room for. Never waits.
     pub fn write(&mut self, bytes: &[u8]) -> Sent {
-        let peer = self.map.load(self.way.peer);
+        let peer = self.map.load(self.ring.peer);
         if peer != self.peer {
             self.begin(peer);
             return Sent::NewPeer;
         }
-        let tail = self.map.load(self.way.word(control::TAIL));
+        let tail = self.map.load(self.ring.word(control::TAIL));
         let used = self.head.wrapping_sub(tail);
         // More than the ring holds is no position of a reader: there is no room until it is sane.
-        let room = (self.way.len_bytes as u64).saturating_sub(used);
+        let room = (self.ring.len_bytes as u64).saturating_sub(used);
         let len = bytes.len().min(usize::try_from(room).unwrap_or(0));
-        let [(at, first), (again_at, _)] = self.way.pieces(self.head, len);
+        let [(at, first), (again_at, _)] = self.ring.pieces(self.head, len);
         let bytes = bytes.get(..len).unwrap_or_default();
         let (one, other) = bytes.split_at_checked(first).unwrap_or_default();
         self.map.bytes_in(at, one);
         self.map.bytes_in(again_at, other);
         SharedMap::publish();
         self.head = self.head.wrapping_add(len as u64);
-        self.map.store(self.way.word(control::HEAD), self.head);
+        self.map.store(self.ring.word(control::HEAD), self.head);
         Sent::Bytes(len)
     }
 }
@@ -137,7 +137,7 @@ pub(crate) enum Listen {
 #[derive(Debug)]
 pub struct ByteConsumer {
     map: Arc<SharedMap>,
-    way: Way,
+    ring: ByteRing,
     listen: Listen,
     tail: u64,
     stream: u64,
@@ -146,9 +146,9 @@ pub struct ByteConsumer {
 }
 
 impl ByteConsumer {
-    pub(crate) fn new(map: Arc<SharedMap>, way: Way, listen: Listen) -> Self {
-        let tail = map.load(way.word(control::TAIL));
-        Self { map, way, listen, tail, stream: 0, is_ours: false }
+    pub(crate) fn new(map: Arc<SharedMap>, ring: ByteRing, listen: Listen) -> Self {
+        let tail = map.load(ring.word(control::TAIL));
+        Self { map, ring, listen, tail, stream: 0, is_ours: false }
     }
 
     /// Whether the memory still reaches the other side.
@@ -162,17 +162,17 @@ impl ByteConsumer {
     /// Reads what there is, as far as `into` has room. Never waits.
     pub fn read(&mut self, into: &mut [u8]) -> Received {
         // The position first: the stream of all bytes before it is then at most one of the future.
-        let head = self.map.load(self.way.word(control::HEAD));
-        let stream = self.map.load(self.way.word(control::STREAM));
+        let head = self.map.load(self.ring.word(control::HEAD));
+        let stream = self.map.load(self.ring.word(control::STREAM));
         let end = if stream == self.stream {
             head
         } else {
-            let start = self.map.load(self.way.word(control::START));
+            let start = self.map.load(self.ring.word(control::START));
             let left = start.wrapping_sub(self.tail);
             // What is left of our stream ends where the next one starts; behind a stream that was
             // begun and left unseen nobody knows where ours ended.
             let is_next = stream == self.stream.wrapping_add(1);
-            if !(self.is_ours && is_next && (1..=self.way.len_bytes as u64).contains(&left)) {
+            if !(self.is_ours && is_next && (1..=self.ring.len_bytes as u64).contains(&left)) {
                 return self.change(stream);
             }
             start
@@ -182,13 +182,13 @@ impl ByteConsumer {
             return Received::Bytes(0);
         }
         let have = end.wrapping_sub(self.tail);
-        if have > self.way.len_bytes as u64 {
+        if have > self.ring.len_bytes as u64 {
             self.is_ours = false;
             self.go_to(head);
             return Received::Damage;
         }
         let len = into.len().min(usize::try_from(have).unwrap_or(0));
-        let [(at, first), (again_at, _)] = self.way.pieces(self.tail, len);
+        let [(at, first), (again_at, _)] = self.ring.pieces(self.tail, len);
         let into = into.get_mut(..len).unwrap_or_default();
         let (one, other) = into.split_at_mut_checked(first).unwrap_or_default();
         self.map.bytes_out(at, one);
@@ -200,10 +200,10 @@ impl ByteConsumer {
 
     /// Leaves the stream for a new one, if what is said of that one is all of one moment.
     fn change(&mut self, stream: u64) -> Received {
-        let start = self.map.load(self.way.word(control::START));
-        let peer = self.map.load(self.way.word(control::PEER));
+        let start = self.map.load(self.ring.word(control::START));
+        let peer = self.map.load(self.ring.word(control::PEER));
         SharedMap::settle();
-        if self.map.load(self.way.word(control::STREAM)) != stream {
+        if self.map.load(self.ring.word(control::STREAM)) != stream {
             return Received::Bytes(0);
         }
         self.stream = stream;
@@ -214,8 +214,8 @@ impl ByteConsumer {
         if !self.is_ours {
             return Received::Bytes(0);
         }
-        let head = self.map.load(self.way.word(control::HEAD));
-        let len = self.way.len_bytes as u64;
+        let head = self.map.load(self.ring.word(control::HEAD));
+        let len = self.ring.len_bytes as u64;
         match (head.wrapping_sub(start) <= len, self.listen) {
             (true, _) => self.go_to(start),
             // What was read by another before is overwritten.
@@ -231,7 +231,7 @@ impl ByteConsumer {
     fn go_to(&mut self, position: u64) {
         if self.tail != position {
             self.tail = position;
-            self.map.store(self.way.word(control::TAIL), position);
+            self.map.store(self.ring.word(control::TAIL), position);
         }
     }
 }

@@ -164,9 +164,9 @@ impl FrameRing {
             let found = self.look();
             self.next += 1;
             match found {
-                Found::Frame(frame) => return Some(frame),
-                Found::Overwritten => self.missed += 1,
-                Found::Nonsense => self.damage += 1,
+                SlotRead::Frame(frame) => return Some(frame),
+                SlotRead::Overwritten => self.missed += 1,
+                SlotRead::Nonsense => self.damage += 1,
             }
         }
         None
@@ -180,7 +180,7 @@ impl FrameRing {
         }
         self.is_over = true;
         match self.look() {
-            Found::Frame(frame) if frame.filled > 0 => Some(frame),
+            SlotRead::Frame(frame) if frame.filled > 0 => Some(frame),
             _ => None,
         }
     }
@@ -203,16 +203,16 @@ impl FrameRing {
     }
 
     /// Copies the slot of the next frame, if it holds that.
-    fn look(&self) -> Found {
+    fn look(&self) -> SlotRead {
         // The remainder is less than the slots, which fit the memory.
         let slot = self.at + (1 + (self.next % self.slots) as usize) * SLOT_BYTES;
         let (open, whole) = (filling(self.next), complete(self.next));
         let sequence = self.map.load(slot);
         if sequence > whole {
-            return Found::Overwritten;
+            return SlotRead::Overwritten;
         }
         if sequence < open {
-            return Found::Nonsense;
+            return SlotRead::Nonsense;
         }
         let mut bytes = [0; 8 * (CONTENT_WORDS - 1)];
         // An open frame's words are stored before the one that tells of them.
@@ -220,17 +220,17 @@ impl FrameRing {
         self.map.copy_out(slot + 16, &mut bytes);
         SharedMap::settle();
         if self.map.load(slot) != sequence {
-            return Found::Overwritten;
+            return SlotRead::Overwritten;
         }
         let (words, _) = bytes.as_chunks::<8>();
         let words =
             std::array::from_fn(|at| words.get(at).map_or(0, |bytes| u64::from_le_bytes(*bytes)));
-        Found::Frame(Frame { position: self.next, is_whole: sequence == whole, filled, words })
+        SlotRead::Frame(Frame { position: self.next, is_whole: sequence == whole, filled, words })
     }
 }
 
 /// What a slot holds.
-enum Found {
+enum SlotRead {
     Frame(Frame),
     /// A later frame.
     Overwritten,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use sys::SharedMap;
 
-use crate::control::{ByteConsumer, ByteProducer, Listen, Way};
-use crate::layout::{Layout, MAGIC, Plan, PlanError, control, header, pages, slot};
+use crate::control::{ByteConsumer, ByteProducer, ByteRing, Listen};
+use crate::layout::{Layout, MAGIC, RegionPlan, RegionPlanError, control, header, pages, slot};
 use crate::page_producer::PageProducer;
 use crate::slots::Slots;
 
@@ -30,7 +30,11 @@ impl GuestSide {
     ///
     /// # Errors
     /// When the plan is out of bounds, or the memory too small for it.
-    pub fn create(map: Arc<SharedMap>, plan: &Plan, boot_id: [u8; 16]) -> Result<Self, PlanError> {
+    pub fn create(
+        map: Arc<SharedMap>,
+        plan: &RegionPlan,
+        boot_id: [u8; 16],
+    ) -> Result<Self, RegionPlanError> {
         let layout = Layout::of(plan)?.within(map.len_bytes())?;
         if !can_go_on(&map, &layout) {
             lay_out(&map, &layout);
@@ -43,7 +47,7 @@ impl GuestSide {
         map.store(header::EPOCH, epoch);
         let producer = |cpu| PageProducer::new(Arc::clone(&map), &layout, cpu, epoch);
         let pages = (0..plan.cpus).map(producer).collect();
-        let (to_host, to_guest) = ways(&layout);
+        let (to_host, to_guest) = byte_rings(&layout);
         let side = Self {
             pages,
             to_host: ByteProducer::new(Arc::clone(&map), to_host),
@@ -62,11 +66,11 @@ pub(crate) const RUNNING: u64 = 1;
 const ENDED: u64 = 2;
 
 /// The ways to the host and to the guest.
-pub(crate) fn ways(layout: &Layout) -> (Way, Way) {
+pub(crate) fn byte_rings(layout: &Layout) -> (ByteRing, ByteRing) {
     let len_bytes = layout.plan.control_bytes;
     (
-        Way { ring_at: layout.to_host_at, len_bytes, peer: header::ATTACHES },
-        Way { ring_at: layout.to_guest_at, len_bytes, peer: header::EPOCH },
+        ByteRing { ring_at: layout.to_host_at, len_bytes, peer: header::ATTACHES },
+        ByteRing { ring_at: layout.to_guest_at, len_bytes, peer: header::EPOCH },
     )
 }
 
@@ -91,9 +95,9 @@ fn lay_out(map: &SharedMap, layout: &Layout) {
     for at in [header::HEARTBEATS, header::WAKE_UPS, header::AGENT_NS, header::STATE] {
         map.store(at, 0);
     }
-    let (to_host, to_guest) = ways(layout);
-    for way in [to_host, to_guest] {
-        wipe_words(map, way.ring_at, control::TAIL + 8);
+    let (to_host, to_guest) = byte_rings(layout);
+    for ring in [to_host, to_guest] {
+        wipe_words(map, ring.ring_at, control::TAIL + 8);
     }
     for cpu in 0..layout.plan.cpus {
         wipe_words(map, layout.page_ring_at(cpu), pages::SLOTS);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use sys::SharedMap;
 
 use crate::control::{ByteConsumer, ByteProducer, Listen};
-use crate::guest::{RUNNING, ways};
-use crate::layout::{ALIGN, Layout, LayoutError, MAGIC, Plan, header};
+use crate::guest::{RUNNING, byte_rings};
+use crate::layout::{ALIGN, Layout, LayoutError, MAGIC, RegionPlan, header};
 use crate::page_consumer::{Begin, PageConsumer};
 use crate::poll::Poller;
 
@@ -72,7 +72,7 @@ impl HostSide {
         listen: Listen,
     ) -> Self {
         let consumer = |cpu| PageConsumer::new(Arc::clone(map), layout, cpu, generation, begin);
-        let (to_host, to_guest) = ways(layout);
+        let (to_host, to_guest) = byte_rings(layout);
         let epoch = map.load(header::EPOCH);
         map.store(header::FOLLOWED, epoch);
         Self {
@@ -139,7 +139,7 @@ pub enum Change {
 #[derive(Debug)]
 pub struct Watch {
     map: Arc<SharedMap>,
-    plan: Plan,
+    plan: RegionPlan,
     generation: u64,
     epoch: u64,
 }
@@ -147,7 +147,7 @@ pub struct Watch {
 impl Watch {
     /// The region's plan, as checked when it was attached to.
     #[must_use]
-    pub fn plan(&self) -> Plan {
+    pub fn plan(&self) -> RegionPlan {
         self.plan
     }
 
@@ -182,7 +182,7 @@ impl Watch {
     }
 
     /// Tells the guest how often the host has looked and slept.
-    pub fn tell(&self, poller: &Poller) {
+    pub fn publish_polls(&self, poller: &Poller) {
         self.map.store(header::POLLS, poller.polls());
         self.map.store(header::SLEEPS, poller.sleeps());
     }

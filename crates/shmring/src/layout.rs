@@ -92,7 +92,7 @@ impl Mode {
 
 /// What an agent wants a region to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct RegionPlan {
     /// One page ring for each.
     pub cpus: usize,
     /// Bytes of a page: a sub-buffer of the kernel's.
@@ -107,7 +107,7 @@ pub struct Plan {
 
 /// A plan that can't be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
+pub enum RegionPlanError {
     /// A number is out of its bounds.
     #[error("a region can't have {value} {what}")]
     OutOfBounds {
@@ -126,12 +126,12 @@ pub enum PlanError {
     },
 }
 
-impl Plan {
+impl RegionPlan {
     /// The plan with as many slots as memory of a size has room for.
     ///
     /// # Errors
     /// When there is no room for two slots a CPU, or a number is out of its bounds.
-    pub fn filling(mut self, memory_bytes: usize) -> Result<Self, PlanError> {
+    pub fn filling(mut self, memory_bytes: usize) -> Result<Self, RegionPlanError> {
         self.slots_per_cpu = 2;
         let smallest = Layout::of(&self)?;
         let room = memory_bytes.saturating_sub(smallest.page_rings_at) / self.cpus;
@@ -146,7 +146,7 @@ impl Plan {
 /// stay far below 2^63.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    pub(crate) plan: Plan,
+    pub(crate) plan: RegionPlan,
     pub(crate) region_bytes: usize,
     pub(crate) to_host_at: usize,
     pub(crate) to_guest_at: usize,
@@ -158,11 +158,11 @@ pub(crate) struct Layout {
 const LAYOUT_WORDS: usize = 11;
 
 impl Layout {
-    pub(crate) fn of(plan: &Plan) -> Result<Self, PlanError> {
+    pub(crate) fn of(plan: &RegionPlan) -> Result<Self, RegionPlanError> {
         let check = |fine: bool, what, value| {
-            if fine { Ok(()) } else { Err(PlanError::OutOfBounds { what, value }) }
+            if fine { Ok(()) } else { Err(RegionPlanError::OutOfBounds { what, value }) }
         };
-        let Plan { cpus, page_bytes, slots_per_cpu, control_bytes, .. } = *plan;
+        let RegionPlan { cpus, page_bytes, slots_per_cpu, control_bytes, .. } = *plan;
         let page = page_bytes.is_power_of_two() && PAGE_BYTES.contains(&page_bytes);
         let control = control_bytes.is_power_of_two() && CONTROL_BYTES.contains(&control_bytes);
         check((1..=MOST_CPUS).contains(&cpus), "CPUs", cpus)?;
@@ -178,9 +178,12 @@ impl Layout {
         Ok(Self { plan, region_bytes, to_host_at, to_guest_at, page_rings_at, page_ring_bytes })
     }
 
-    pub(crate) fn within(self, memory_bytes: usize) -> Result<Self, PlanError> {
+    pub(crate) fn within(self, memory_bytes: usize) -> Result<Self, RegionPlanError> {
         if self.region_bytes > memory_bytes {
-            return Err(PlanError::TooSmall { wanted: self.region_bytes, have: memory_bytes });
+            return Err(RegionPlanError::TooSmall {
+                wanted: self.region_bytes,
+                have: memory_bytes,
+            });
         }
         Ok(self)
     }
@@ -225,7 +228,7 @@ impl Layout {
             return Err(LayoutError::Version(version));
         }
         let size = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
-        let plan = Plan {
+        let plan = RegionPlan {
             cpus: size(cpus),
             page_bytes: size(page_bytes),
             slots_per_cpu: size(slots_per_cpu),
@@ -256,7 +259,7 @@ pub enum LayoutError {
     Mode(u64),
     /// Sizes out of bounds, or larger than the memory.
     #[error(transparent)]
-    Sizes(#[from] PlanError),
+    Sizes(#[from] RegionPlanError),
     /// Offsets that don't follow from the sizes.
     #[error("offsets and sizes contradict each other")]
     Offsets,
@@ -268,8 +271,8 @@ mod tests {
 
     use super::*;
 
-    fn plan(cpus: usize, page_bytes: usize, control_bytes: usize) -> Plan {
-        Plan { cpus, page_bytes, slots_per_cpu: 2, mode: Mode::Keep, control_bytes }
+    fn plan(cpus: usize, page_bytes: usize, control_bytes: usize) -> RegionPlan {
+        RegionPlan { cpus, page_bytes, slots_per_cpu: 2, mode: Mode::Keep, control_bytes }
     }
 
     proptest! {
@@ -325,7 +328,7 @@ mod tests {
             assert!(Layout::of(&wrong).is_err(), "{wrong:?}");
         }
         let largest =
-            Plan { slots_per_cpu: MOST_SLOTS, ..plan(MOST_CPUS, *PAGE_BYTES.end(), 1 << 20) };
+            RegionPlan { slots_per_cpu: MOST_SLOTS, ..plan(MOST_CPUS, *PAGE_BYTES.end(), 1 << 20) };
         assert!(Layout::of(&largest).unwrap().region_bytes < 1 << 54);
     }
 }

@@ -28,7 +28,7 @@ pub(crate) enum Begin {
 
 /// A page that was taken, and what happened since the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct TakenPage {
     /// Its place in the order of all pages of this CPU.
     pub position: u64,
     /// The agent's start in which it was filled.
@@ -48,7 +48,7 @@ pub enum Written {
     /// There is no page.
     Nothing,
     /// The page is in the file, whole.
-    Page(Taken),
+    Page(TakenPage),
     /// The page was overwritten while it was written: the last bytes of the file are to be cut off.
     Overtaken {
         /// How many.
@@ -78,7 +78,7 @@ pub struct ProducerLosses {
 
 /// A page that is there, as far as the first look says.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct PendingPage {
     epoch: u64,
     len_bytes: usize,
 }
@@ -189,7 +189,7 @@ impl PageConsumer {
 
     /// Copies the next page to the front of `into`, which has room for [`PageConsumer::page_bytes`]
     /// (a longer page is cut). None where there is no page; never waits.
-    pub fn next_into(&mut self, into: &mut [u8]) -> Option<Taken> {
+    pub fn next_into(&mut self, into: &mut [u8]) -> Option<TakenPage> {
         for _ in 0..ATTEMPTS {
             let found = self.find()?;
             let len_bytes = found.len_bytes.min(into.len());
@@ -215,7 +215,7 @@ impl PageConsumer {
     }
 
     /// Looks for the next page. Ends after a bounded number of slots, whatever is in the region.
-    fn find(&mut self) -> Option<Found> {
+    fn find(&mut self) -> Option<PendingPage> {
         for attempt in 0..ATTEMPTS {
             if self.is_replaced() {
                 return None;
@@ -270,12 +270,12 @@ impl PageConsumer {
 
     /// The words of the next slot, which has the right sequence number. A length that no producer
     /// writes makes the page a damaged one, which is left out.
-    fn look(&mut self) -> Option<Found> {
+    fn look(&mut self) -> Option<PendingPage> {
         let word = |offset| self.map.load(self.slots.word(self.tail, offset));
         let (len_bytes, epoch) = (word(slot::LEN), word(slot::EPOCH));
         let len_bytes = usize::try_from(len_bytes).unwrap_or(usize::MAX);
         if (1..=self.slots.page_bytes()).contains(&len_bytes) {
-            return Some(Found { epoch, len_bytes });
+            return Some(PendingPage { epoch, len_bytes });
         }
         if self.is_intact() {
             self.count_damage();
@@ -287,12 +287,12 @@ impl PageConsumer {
     }
 
     /// Ends the taking of a page that was found and copied; none if it was overwritten meanwhile.
-    fn take(&mut self, found: Found) -> Option<Taken> {
+    fn take(&mut self, found: PendingPage) -> Option<TakenPage> {
         if !self.is_intact() {
             self.miss(1);
             return None;
         }
-        let taken = Taken {
+        let taken = TakenPage {
             position: self.tail,
             epoch: found.epoch,
             len_bytes: found.len_bytes,

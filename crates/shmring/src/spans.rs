@@ -16,5 +16,5 @@ mod tests;
 pub use crate::parts::spans_part;
 pub use area::{MOST_VCPUS, SpansError};
 pub use reader::{News, SpanReader};
-pub use span::{By, Did, Span};
-pub use writer::{SpanWriter, Told};
+pub use span::{Activity, By, Span};
+pub use writer::{Coverage, SpanWriter};

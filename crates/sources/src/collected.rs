@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use collected::{Begin, ClockPair, Conversion, Counts, Entries, Entry, Hypercall, VERSION};
+use hypertrace::collected::{
+    Begin, ClockPair, Conversion, Counts, Entries, Entry, Hypercall, VERSION,
+};
 use sys::FileMap;
 
 use crate::open::OpenError;

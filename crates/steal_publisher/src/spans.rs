@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
 use recorder::Vm;
-use shmring::spans::{By, Did, Span, SpanWriter, Told};
+use shmring::spans::{Activity, By, Coverage, Span, SpanWriter};
 use timeline::VcpuActivity;
 use timeline::cycles::{CycleSink, Interval, SWITCH_TAG, VcpuCycle, VcpuCycles};
 use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
@@ -29,7 +29,7 @@ struct Vcpu {
     switched: VecDeque<(u64, By)>,
     /// The exit whose beginning was told last.
     last_exit_ns: Option<u64>,
-    told: Told,
+    coverage: Coverage,
 }
 
 /// Everything that is told of one VM.
@@ -56,7 +56,7 @@ impl Spans {
             clock: *clock,
             switched: VecDeque::new(),
             last_exit_ns: None,
-            told: Told::default(),
+            coverage: Coverage::default(),
         };
         let vcpus: Vec<Vcpu> = vm.vcpus.iter().zip(clocks).map(vcpu).collect();
         let by_thread: HashMap<u32, usize> =
@@ -70,11 +70,11 @@ impl Spans {
     pub(crate) fn publish(&mut self, host_tsc: u64, lost_events: u64) -> bool {
         self.cycles.emit_all(host_tsc, &mut self.sender);
         for (index, vcpu) in self.sender.vcpus.iter_mut().enumerate() {
-            if vcpu.told.from_tsc != 0 {
-                vcpu.told.to_tsc = vcpu.clock.guest_tsc(host_tsc);
+            if vcpu.coverage.from_tsc != 0 {
+                vcpu.coverage.to_tsc = vcpu.clock.guest_tsc(host_tsc);
             }
-            vcpu.told.lost_events = lost_events;
-            self.sender.writer.tell(index, vcpu.told);
+            vcpu.coverage.lost_events = lost_events;
+            self.sender.writer.announce(index, vcpu.coverage);
         }
         self.sender.writer.beat()
     }
@@ -142,18 +142,19 @@ impl Vcpu {
     }
 
     fn span(&mut self, interval: &Interval, cycle: &VcpuCycle<'_>) -> Option<Span> {
-        let did = did(interval.activity)?;
+        let activity = activity(interval.activity)?;
         let exit = cycle.exit.filter(|_| interval.in_exit);
         let begins_exit = exit.is_some_and(|exit| self.last_exit_ns != Some(exit.start_ns));
         if let Some(exit) = exit {
             self.last_exit_ns = Some(exit.start_ns);
         }
-        let by = if did == Did::Preempted { self.by(interval.from_ns) } else { By::Unknown };
+        let by =
+            if activity == Activity::Preempted { self.by(interval.from_ns) } else { By::Unknown };
         let start_tsc = self.clock.guest_tsc(interval.from_ns);
         Some(Span {
             start_tsc,
             ticks: self.clock.guest_tsc(interval.to_ns).saturating_sub(start_tsc),
-            did,
+            activity,
             by,
             begins_exit,
             code: exit.map(|exit| exit.code as u32),
@@ -164,15 +165,17 @@ impl Vcpu {
 }
 
 /// What is told of an interval; nothing while the vCPU runs its guest.
-fn did(activity: VcpuActivity) -> Option<Did> {
+fn activity(activity: VcpuActivity) -> Option<Activity> {
     Some(match activity {
         VcpuActivity::Guest => return None,
-        VcpuActivity::BeforeExit | VcpuActivity::Kernel | VcpuActivity::HaltPoll => Did::Kernel,
-        VcpuActivity::User => Did::User,
-        VcpuActivity::Preempted => Did::Preempted,
-        VcpuActivity::Waiting => Did::Waiting,
-        VcpuActivity::Blocked => Did::Asleep,
-        VcpuActivity::Unknown => Did::Unknown,
+        VcpuActivity::BeforeExit | VcpuActivity::Kernel | VcpuActivity::HaltPoll => {
+            Activity::Kernel
+        }
+        VcpuActivity::User => Activity::User,
+        VcpuActivity::Preempted => Activity::Preempted,
+        VcpuActivity::Waiting => Activity::Waiting,
+        VcpuActivity::Blocked => Activity::Asleep,
+        VcpuActivity::Unknown => Activity::Unknown,
     })
 }
 
@@ -181,8 +184,8 @@ impl CycleSink for SpanSender {
         let Some(&index) = self.by_thread.get(&cycle.thread) else { return };
         let Some(vcpu) = self.vcpus.get_mut(index) else { return };
         for interval in cycle.intervals {
-            if vcpu.told.from_tsc == 0 {
-                vcpu.told.from_tsc = vcpu.clock.guest_tsc(interval.from_ns).max(1);
+            if vcpu.coverage.from_tsc == 0 {
+                vcpu.coverage.from_tsc = vcpu.clock.guest_tsc(interval.from_ns).max(1);
             }
             let Some(span) = vcpu.span(interval, cycle) else { continue };
             if let Some(code) = span.code {

@@ -1,6 +1,6 @@
 //! The longest times that a vCPU was away though it had something to do.
 
-use shmring::spans::{Did, Span};
+use shmring::spans::{Activity, Span};
 
 use crate::shares::{ExitKey, Exits};
 
@@ -32,7 +32,7 @@ impl Absence {
     fn add(&mut self, span: &Span) {
         self.end_tsc = span.end_tsc();
         self.exit = self.exit.or(span.code.map(|code| (span.level, span.isa, code)));
-        let at = Did::ALL.iter().position(|did| *did == span.did);
+        let at = Activity::ALL.iter().position(|activity| *activity == span.activity);
         if let Some(ticks) = at.and_then(|at| self.parts.ticks.get_mut(at)) {
             *ticks = ticks.saturating_add(span.ticks);
         }
@@ -42,7 +42,7 @@ impl Absence {
     /// been time in the guest.
     #[must_use]
     pub fn missed(&self) -> u64 {
-        let idle = self.parts.of(Did::Asleep).saturating_add(self.parts.of(Did::Unknown));
+        let idle = self.parts.of(Activity::Asleep).saturating_add(self.parts.of(Activity::Unknown));
         self.parts.total().saturating_sub(idle)
     }
 }

@@ -1,6 +1,6 @@
 //! Follows what the host tells, and cuts it into intervals without gaps or overlaps.
 
-use shmring::spans::{By, Did, News, Span, SpanReader};
+use shmring::spans::{Activity, By, News, Span, SpanReader};
 
 use crate::absences::{Absence, Absences, keep_longest};
 use crate::shares::{Interval, VcpuShares};
@@ -70,7 +70,7 @@ impl Follower {
 
 impl FollowedVcpu {
     fn take(&mut self, news: News, longest: &mut Vec<Absence>, seen: &mut impl FnMut(&Span)) {
-        let told_to = news.told.to_tsc;
+        let known_to_tsc = news.coverage.to_tsc;
         if self.known_to == 0 {
             self.begin(&news);
             return;
@@ -82,26 +82,26 @@ impl FollowedVcpu {
         // Positions of the ring go on also while nothing more is told: what was missed then counts.
         self.shares.missed = self.shares.missed.saturating_add(news.missed);
         self.shares.damage = self.shares.damage.saturating_add(news.damage);
-        let lost = news.told.lost_events.saturating_sub(self.lost_events);
+        let lost = news.coverage.lost_events.saturating_sub(self.lost_events);
         self.shares.lost_events = self.shares.lost_events.saturating_add(lost);
-        self.lost_events = news.told.lost_events;
+        self.lost_events = news.coverage.lost_events;
         let from = self.known_to;
         let mut spans = std::mem::take(&mut self.waiting);
         if news.missed > 0 || news.damage > 0 {
             // Where what is missing was, nobody knows: up to the first span behind it, if none was damaged.
             let reached = spans.last().map_or(from, Span::end_tsc);
             let first = news.spans.first().filter(|_| news.damage == 0);
-            let until = first.map_or(told_to, |span| span.start_tsc).max(reached);
+            let until = first.map_or(known_to_tsc, |span| span.start_tsc).max(reached);
             spans.push(unknown(reached, until));
         }
         spans.extend(news.spans);
-        if told_to <= from {
+        if known_to_tsc <= from {
             self.waiting = spans;
             return;
         }
         let mut reached = from;
         for span in spans {
-            let (certain, rest) = cut(&span, reached, told_to);
+            let (certain, rest) = cut(&span, reached, known_to_tsc);
             self.waiting.extend(rest);
             let Some(certain) = certain else { continue };
             reached = certain.end_tsc();
@@ -109,21 +109,21 @@ impl FollowedVcpu {
             self.absences.take(self.shares.vcpu, &certain, longest);
             seen(&certain);
         }
-        self.absences.until(told_to, longest);
-        self.known_to = told_to;
-        self.shares.to_tsc = told_to;
+        self.absences.until(known_to_tsc, longest);
+        self.known_to = known_to_tsc;
+        self.shares.to_tsc = known_to_tsc;
     }
 
     /// The first time that something is told: intervals begin there.
     fn begin(&mut self, news: &News) {
-        let told = news.told;
-        self.lost_events = told.lost_events;
-        if told.from_tsc == 0 || told.to_tsc == 0 {
+        let coverage = news.coverage;
+        self.lost_events = coverage.lost_events;
+        if coverage.from_tsc == 0 || coverage.to_tsc == 0 {
             return;
         }
-        self.known_to = told.to_tsc;
-        (self.shares.from_tsc, self.shares.to_tsc) = (told.to_tsc, told.to_tsc);
-        let open = news.spans.iter().filter(|span| span.end_tsc() > told.to_tsc);
+        self.known_to = coverage.to_tsc;
+        (self.shares.from_tsc, self.shares.to_tsc) = (coverage.to_tsc, coverage.to_tsc);
+        let open = news.spans.iter().filter(|span| span.end_tsc() > coverage.to_tsc);
         self.waiting.extend(open.copied());
     }
 }
@@ -132,7 +132,7 @@ fn unknown(from: u64, to: u64) -> Span {
     Span {
         start_tsc: from,
         ticks: to.saturating_sub(from),
-        did: Did::Unknown,
+        activity: Activity::Unknown,
         by: By::Unknown,
         begins_exit: false,
         code: None,
@@ -155,18 +155,18 @@ fn cut(span: &Span, from: u64, to: u64) -> (Option<Span>, Option<Span>) {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use shmring::spans::Told;
+    use shmring::spans::Coverage;
 
     use super::*;
 
-    fn span(start_tsc: u64, ticks: u64, did: Did, begins_exit: bool) -> Span {
+    fn span(start_tsc: u64, ticks: u64, activity: Activity, begins_exit: bool) -> Span {
         let code = Some(0x78);
-        Span { start_tsc, ticks, did, by: By::Others, begins_exit, code, isa: 2, level: 1 }
+        Span { start_tsc, ticks, activity, by: By::Others, begins_exit, code, isa: 2, level: 1 }
     }
 
     fn news(spans: Vec<Span>, to_tsc: u64) -> News {
-        let told = Told { from_tsc: 1, to_tsc, lost_events: 0 };
-        News { spans, told, missed: 0, damage: 0 }
+        let coverage = Coverage { from_tsc: 1, to_tsc, lost_events: 0 };
+        News { spans, coverage, missed: 0, damage: 0 }
     }
 
     fn follow(all: Vec<News>) -> (VcpuShares, Vec<Span>, Vec<Absence>) {
@@ -182,13 +182,19 @@ mod tests {
     fn spans_are_cut_where_intervals_end() {
         let (shares, seen, longest) = follow(vec![
             news(vec![], 100),
-            news(vec![span(120, 10, Did::Kernel, true), span(130, 40, Did::Preempted, false)], 150),
-            news(vec![span(190, 5, Did::Kernel, true)], 200),
+            news(
+                vec![
+                    span(120, 10, Activity::Kernel, true),
+                    span(130, 40, Activity::Preempted, false),
+                ],
+                150,
+            ),
+            news(vec![span(190, 5, Activity::Kernel, true)], 200),
         ]);
         assert_eq!((shares.from_tsc, shares.to_tsc, shares.running()), (100, 200, 45));
-        assert_eq!((shares.away.of(Did::Preempted), shares.stolen()), (40, 40));
+        assert_eq!((shares.away.of(Activity::Preempted), shares.stolen()), (40, 40));
         assert_eq!(shares.preempted_by, [0, 0, 0, 40]);
-        assert_eq!((shares.away.count, shares.away.of(Did::Kernel)), (2, 15));
+        assert_eq!((shares.away.count, shares.away.of(Activity::Kernel)), (2, 15));
         assert_eq!(seen.len(), 4, "{seen:?}");
         // The cut does not make two absences of one.
         assert_eq!((longest[0].start_tsc, longest[0].end_tsc, longest.len()), (120, 170, 2));
@@ -196,25 +202,28 @@ mod tests {
 
     #[test]
     fn what_was_missed_is_unknown() {
-        let mut gap = news(vec![span(180, 5, Did::Kernel, true)], 200);
+        let mut gap = news(vec![span(180, 5, Activity::Kernel, true)], 200);
         gap.missed = 3;
         let (shares, ..) = follow(vec![news(vec![], 100), gap]);
-        assert_eq!((shares.missed, shares.away.of(Did::Unknown), shares.running()), (3, 80, 15));
-        let mut bad = news(vec![span(180, 5, Did::Kernel, true)], 200);
+        assert_eq!(
+            (shares.missed, shares.away.of(Activity::Unknown), shares.running()),
+            (3, 80, 15)
+        );
+        let mut bad = news(vec![span(180, 5, Activity::Kernel, true)], 200);
         bad.damage = 1;
         let (shares, ..) = follow(vec![news(vec![], 100), bad]);
-        assert_eq!((shares.away.of(Did::Unknown), shares.running()), (100, 0));
+        assert_eq!((shares.away.of(Activity::Unknown), shares.running()), (100, 0));
     }
 
     proptest! {
         /// Whatever is told, parts add up to the interval, and what is seen is in order.
         #[test]
-        fn parts_add_up(told in prop::collection::vec((
+        fn parts_add_up(coverage in prop::collection::vec((
             prop::collection::vec((0..2000_u64, 0..300_u64, 0..6_usize, any::<bool>()), 0..8),
             prop_oneof![0..2500_u64, any::<u64>()], 0..2_u64, 0..2_u64), 1..8)) {
-            let all = told.into_iter().map(|(spans, to_tsc, missed, damage)| {
-                let spans = spans.into_iter().map(|(start, ticks, did, begins)| {
-                    span(start, ticks, Did::ALL[did], begins)
+            let all = coverage.into_iter().map(|(spans, to_tsc, missed, damage)| {
+                let spans = spans.into_iter().map(|(start, ticks, activity, begins)| {
+                    span(start, ticks, Activity::ALL[activity], begins)
                 });
                 News { missed, damage, ..news(spans.collect(), to_tsc) }
             });

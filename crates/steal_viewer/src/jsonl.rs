@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use shmring::spans::{By, Did};
+use shmring::spans::{Activity, By};
 
 use crate::absences::Absence;
 use crate::shares::{Exits, Interval, VcpuShares};
@@ -36,8 +36,8 @@ fn joined<T>(out: &mut String, all: &[T], one: impl Fn(&mut String, &T)) {
 
 /// The parts of some time; they and the time in the guest add up to the interval, as those of ticks do.
 fn parts(out: &mut String, exits: &Exits, context: &TableContext<'_>) {
-    for did in Did::ALL {
-        let _ = write!(out, "\"{}_ns\":{},", did.name(), context.rate.ns(exits.of(did)));
+    for activity in Activity::ALL {
+        let _ = write!(out, "\"{}_ns\":{},", activity.name(), context.rate.ns(exits.of(activity)));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shmring::spans::{By, Did, Span};
+use shmring::spans::{Activity, By, Span};
 
 use crate::absences::Absence;
 
@@ -11,15 +11,15 @@ use crate::absences::Absence;
 pub struct Exits {
     /// How many began.
     pub count: u64,
-    /// Ticks by what the vCPU's thread did, in the order of [`Did::ALL`].
-    pub ticks: [u64; Did::ALL.len()],
+    /// Ticks by what the vCPU's thread did, in the order of [`Activity::ALL`].
+    pub ticks: [u64; Activity::ALL.len()],
 }
 
 impl Exits {
     /// Ticks of one kind.
     #[must_use]
-    pub fn of(&self, did: Did) -> u64 {
-        place(did).map_or(0, |at| self.ticks.get(at).copied().unwrap_or(0))
+    pub fn of(&self, activity: Activity) -> u64 {
+        place(activity).map_or(0, |at| self.ticks.get(at).copied().unwrap_or(0))
     }
 
     /// All ticks of these exits.
@@ -47,7 +47,7 @@ pub struct VcpuShares {
     pub preempted_by: [u64; By::ALL.len()],
     /// By level, `isa` and code of the exit.
     pub exits: BTreeMap<ExitKey, Exits>,
-    /// Events that the host lost: the time is in [`Did::Unknown`].
+    /// Events that the host lost: the time is in [`Activity::Unknown`].
     pub lost_events: u64,
     /// Spans that were overwritten before they were read: the time is there, too.
     pub missed: u64,
@@ -71,13 +71,17 @@ impl VcpuShares {
     /// Ticks that it wanted to run and did not.
     #[must_use]
     pub fn stolen(&self) -> u64 {
-        Did::ALL.into_iter().filter(|did| did.is_stolen()).map(|did| self.away.of(did)).sum()
+        Activity::ALL
+            .into_iter()
+            .filter(|activity| activity.is_stolen())
+            .map(|activity| self.away.of(activity))
+            .sum()
     }
 
     /// Adds a span, which lies within the interval.
     pub(crate) fn add(&mut self, span: &Span) {
         add(&mut self.away, span, span.begins_exit);
-        if span.did == Did::Preempted {
+        if span.activity == Activity::Preempted {
             let place = self.preempted_by.get_mut(span.by as usize);
             place.into_iter().for_each(|ticks| *ticks = ticks.saturating_add(span.ticks));
         }
@@ -90,13 +94,13 @@ impl VcpuShares {
 
 fn add(exits: &mut Exits, span: &Span, begins: bool) {
     exits.count += u64::from(begins);
-    if let Some(ticks) = place(span.did).and_then(|at| exits.ticks.get_mut(at)) {
+    if let Some(ticks) = place(span.activity).and_then(|at| exits.ticks.get_mut(at)) {
         *ticks = ticks.saturating_add(span.ticks);
     }
 }
 
-fn place(did: Did) -> Option<usize> {
-    Did::ALL.iter().position(|one| *one == did)
+fn place(activity: Activity) -> Option<usize> {
+    Activity::ALL.iter().position(|one| *one == activity)
 }
 
 /// All vCPUs over one interval.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use shmring::spans::{By, Did};
+use shmring::spans::{Activity, By};
 
 use crate::absences::Absence;
 use crate::rate::Rate;
@@ -58,7 +58,7 @@ fn vcpu(one: &VcpuShares, context: &TableContext<'_>) -> String {
         return format!("{:>4}  nothing is told of it", one.vcpu);
     }
     let share = |part: u64| percent(part, ticks);
-    let of = |did| share(one.away.of(did));
+    let of = |activity| share(one.away.of(activity));
     let ns = context.rate.ns(ticks);
     let own = context.own_steal_ns.get(&one.vcpu).map_or("-".into(), |own| percent(*own, ns));
     let mut line = format!(
@@ -66,10 +66,10 @@ fn vcpu(one: &VcpuShares, context: &TableContext<'_>) -> String {
         one.vcpu,
         share(one.running()),
         share(one.stolen()),
-        of(Did::Kernel),
-        of(Did::User),
-        of(Did::Asleep),
-        of(Did::Unknown),
+        of(Activity::Kernel),
+        of(Activity::User),
+        of(Activity::Asleep),
+        of(Activity::Unknown),
         per_second(one.away.count, ns),
     );
     let (lost, missed) = (one.lost_events, one.missed.saturating_add(one.damage));
@@ -91,7 +91,7 @@ fn reasons(interval: &Interval, context: &TableContext<'_>) -> Vec<String> {
     }
     let mut all: Vec<(ExitKey, Exits)> = all.into_iter().collect();
     all.sort_by_key(|(key, exits)| {
-        (std::cmp::Reverse(exits.total().saturating_sub(exits.of(Did::Asleep))), *key)
+        (std::cmp::Reverse(exits.total().saturating_sub(exits.of(Activity::Asleep))), *key)
     });
     if all.is_empty() {
         return Vec::new();
@@ -99,15 +99,15 @@ fn reasons(interval: &Interval, context: &TableContext<'_>) -> Vec<String> {
     let longest = interval.vcpus.iter().map(VcpuShares::ticks).max().unwrap_or(0);
     let ns = context.rate.ns(longest);
     let row = |(key, exits): &(ExitKey, Exits)| {
-        let stolen = exits.of(Did::Preempted).saturating_add(exits.of(Did::Waiting));
+        let stolen = exits.of(Activity::Preempted).saturating_add(exits.of(Activity::Waiting));
         format!(
             "{:<24} {:>9} {:>10} {:>10} {:>10} {:>10}",
             reason(context.names, Some(*key)),
             per_second(exits.count, ns),
-            time(context.rate.ns(exits.of(Did::Kernel))),
-            time(context.rate.ns(exits.of(Did::User))),
+            time(context.rate.ns(exits.of(Activity::Kernel))),
+            time(context.rate.ns(exits.of(Activity::User))),
             time(context.rate.ns(stolen)),
-            time(context.rate.ns(exits.of(Did::Asleep))),
+            time(context.rate.ns(exits.of(Activity::Asleep))),
         )
     };
     let head = "exit                       count/s     kernel       user     stolen     asleep";
@@ -139,7 +139,8 @@ fn longest(interval: &Interval, context: &TableContext<'_>) -> Vec<String> {
     let ns = |ticks| context.rate.ns(ticks);
     let worth = interval.longest.iter().filter(|one| one.missed() > 0);
     let row = |one: &Absence| {
-        let stolen = one.parts.of(Did::Preempted).saturating_add(one.parts.of(Did::Waiting));
+        let stolen =
+            one.parts.of(Activity::Preempted).saturating_add(one.parts.of(Activity::Waiting));
         format!(
             "vCPU {:<3} {:>10} away, {:>9} of it stolen  {:<22} from {:.6} s",
             one.vcpu,
@@ -199,18 +200,18 @@ mod tests {
     fn a_table_of_one_vcpu() {
         let mut shares =
             VcpuShares { vcpu: 3, from_tsc: 0, to_tsc: 1_000_000_000, ..VcpuShares::default() };
-        let span = |did, ticks, begins_exit| Span {
+        let span = |activity, ticks, begins_exit| Span {
             start_tsc: 0,
             ticks,
-            did,
+            activity,
             by: By::Others,
             begins_exit,
             code: Some(0x60),
             isa: 2,
             level: 1,
         };
-        shares.add(&span(Did::Kernel, 10_000_000, true));
-        shares.add(&span(Did::Preempted, 400_000_000, false));
+        shares.add(&span(Activity::Kernel, 10_000_000, true));
+        shares.add(&span(Activity::Preempted, 400_000_000, false));
         let interval = Interval { vcpus: vec![shares, VcpuShares::default()], longest: Vec::new() };
         let names = Names::from([((2, 0x60), "interrupt".to_owned())]);
         let own_steal_ns = BTreeMap::from([(3, 390_000_000)]);

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_has_lost_reads_as_zero_and_is_told() {
+    fn what_a_file_has_lost_reads_as_zero_and_is_reported() {
         let (file, map) = mapped(64 << 10);
         // SAFETY: the mapping is of this test, and outlives the value.
         let watched = unsafe { Watched::new(map.as_ptr(), map.len(), true) }.unwrap();

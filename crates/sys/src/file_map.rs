@@ -220,19 +220,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_cut_while_it_is_mapped_is_told() {
+    fn a_file_that_is_cut_while_it_is_mapped_is_reported() {
         let file = tempfile::NamedTempFile::new().unwrap();
         for (to, offset) in [(0, 0), (5000, 5000), (99_999, 99_999)] {
             std::fs::write(file.path(), vec![7; 100_000]).unwrap();
             let map = FileMap::open(file.path()).unwrap();
-            let told = |map: &FileMap| match &map.bytes {
+            let cut_of = |map: &FileMap| match &map.bytes {
                 Bytes::Mapped(mapped) => mapped.cut_short(),
                 Bytes::Read(_) => None,
             };
-            assert_eq!((map.last(), told(&map)), (Some(&7), None));
+            assert_eq!((map.last(), cut_of(&map)), (Some(&7), None));
             file.as_file().set_len(to).unwrap();
             assert_eq!((map.len(), map.last()), (100_000, Some(&0)));
-            let cut = told(&map).unwrap();
+            let cut = cut_of(&map).unwrap();
             assert_eq!((cut.offset, cut.was_bytes, cut.is_bytes), (offset, 100_000, to));
             drop(map);
             assert_eq!(check_mapped_files().unwrap_err().path, file.path());

@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_cut_is_told_and_ends_nothing() {
+    fn memory_that_is_cut_is_reported_and_ends_nothing() {
         for access in [Access::Read, Access::ReadWrite] {
             let file = tempfile::NamedTempFile::new().unwrap();
             file.as_file().set_len(1 << 20).unwrap();
@@ -391,9 +391,9 @@ mod tests {
             map.check().unwrap();
             map.store(0x80_000, 1);
             assert_eq!(map.load(0x80_000), u64::from(access == Access::ReadWrite));
-            let told = map.check().unwrap_err().to_string();
+            let error = map.check().unwrap_err().to_string();
             let name = file.path().to_str().unwrap();
-            assert!(told.contains(name) && told.contains("0x80000"), "{told}");
+            assert!(error.contains(name) && error.contains("0x80000"), "{error}");
         }
     }
 

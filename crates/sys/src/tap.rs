@@ -71,7 +71,7 @@ impl AsFd for Tap {
 /// Sets the device up that a request names.
 fn set_up(request: &mut Request) -> io::Result<()> {
     // SAFETY: the arguments are constants, and none of this process's memory is touched.
-    let socket = told(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM, 0) })?;
+    let socket = checked(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM, 0) })?;
     // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     request.flags = UP;
@@ -80,11 +80,11 @@ fn set_up(request: &mut Request) -> io::Result<()> {
 
 fn ask(fd: BorrowedFd<'_>, request: c_ulong, argument: &mut Request) -> io::Result<()> {
     // SAFETY: both requests read and write a `struct ifreq`, which `Request` is as long as.
-    told(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, std::ptr::from_mut(argument)) })
+    checked(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, std::ptr::from_mut(argument)) })
         .map(drop)
 }
 
-fn told(answer: c_int) -> io::Result<c_int> {
+fn checked(answer: c_int) -> io::Result<c_int> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 

@@ -102,7 +102,7 @@ fn subfolder(folder: &Folder, name: &str) -> Result<Folder> {
 }
 
 fn write(folder: &Folder, name: &str, bytes: &[u8]) -> Result<()> {
-    folder.write_anew(name, bytes).map_err(TracefsError::io("write", &folder.path().join(name)))
+    folder.overwrite(name, bytes).map_err(TracefsError::io("write", &folder.path().join(name)))
 }
 
 /// The size of a page of the ring buffer: where its data begins, and how long that is.

@@ -1,6 +1,6 @@
 //! Where in a guest's memory, and among its ports, the device behind its channel is.
 
-use crate::fields::{Fields, Payload, Senseless};
+use crate::fields::{Fields, Malformed, Payload};
 
 /// Ranges that a message has at most; a PCI device has seven.
 pub const MAX_DEVICE_RANGES: usize = 64;
@@ -23,13 +23,13 @@ pub(crate) fn write(ranges: &[DeviceRange], to: &mut Payload) {
     });
 }
 
-pub(crate) fn read(from: &mut Fields<'_>) -> Result<Vec<DeviceRange>, Senseless> {
+pub(crate) fn read(from: &mut Fields<'_>) -> Result<Vec<DeviceRange>, Malformed> {
     let ranges = from.list(|from| {
         let (ports, first, last) = (from.flag()?, from.u64()?, from.u64()?);
         if first > last {
-            return Err(Senseless);
+            return Err(Malformed);
         }
         Ok(DeviceRange { ports, first, last })
     })?;
-    if ranges.len() > MAX_DEVICE_RANGES { Err(Senseless) } else { Ok(ranges) }
+    if ranges.len() > MAX_DEVICE_RANGES { Err(Malformed) } else { Ok(ranges) }
 }

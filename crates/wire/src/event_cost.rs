@@ -1,6 +1,6 @@
 //! What an event costs a guest that records it, as its agent has measured it.
 
-use crate::fields::{Fields, Payload, Senseless};
+use crate::fields::{Fields, Malformed, Payload};
 
 /// Rounds that a message has at most.
 pub const MAX_COST_ROUNDS: usize = 64;
@@ -32,11 +32,11 @@ pub(crate) fn write(cost: &EventCost, to: &mut Payload) {
     });
 }
 
-pub(crate) fn read(from: &mut Fields<'_>) -> Result<EventCost, Senseless> {
+pub(crate) fn read(from: &mut Fields<'_>) -> Result<EventCost, Malformed> {
     let (event, repeats) = (from.text()?, from.u32()?);
     let rounds = from.list(|from| Ok(CostRound { off_ns: from.u64()?, on_ns: from.u64()? }))?;
     if repeats == 0 || rounds.len() > MAX_COST_ROUNDS {
-        return Err(Senseless);
+        return Err(Malformed);
     }
     Ok(EventCost { event, repeats, rounds })
 }

@@ -2,7 +2,7 @@
 
 /// The message ends early, or holds what can't be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Senseless;
+pub(crate) struct Malformed;
 
 /// Takes fields off the front of a payload.
 #[derive(Clone, Copy, Debug)]
@@ -13,41 +13,41 @@ impl<'a> Fields<'a> {
         Self(payload)
     }
 
-    pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], Senseless> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(Senseless)?;
+    pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Senseless> {
-        self.take(N)?.try_into().map_err(|_| Senseless)
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        self.take(N)?.try_into().map_err(|_| Malformed)
     }
 
-    pub(crate) fn u8(&mut self) -> Result<u8, Senseless> {
+    pub(crate) fn u8(&mut self) -> Result<u8, Malformed> {
         self.array().map(|[byte]| byte)
     }
 
-    pub(crate) fn u16(&mut self) -> Result<u16, Senseless> {
+    pub(crate) fn u16(&mut self) -> Result<u16, Malformed> {
         self.array().map(u16::from_le_bytes)
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32, Senseless> {
+    pub(crate) fn u32(&mut self) -> Result<u32, Malformed> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(crate) fn u64(&mut self) -> Result<u64, Senseless> {
+    pub(crate) fn u64(&mut self) -> Result<u64, Malformed> {
         self.array().map(u64::from_le_bytes)
     }
 
-    pub(crate) fn flag(&mut self) -> Result<bool, Senseless> {
+    pub(crate) fn flag(&mut self) -> Result<bool, Malformed> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(Senseless),
+            _ => Err(Malformed),
         }
     }
 
-    pub(crate) fn text(&mut self) -> Result<String, Senseless> {
+    pub(crate) fn text(&mut self) -> Result<String, Malformed> {
         let length = self.u16()?;
         let bytes = self.take(length.into())?;
         Ok(String::from_utf8_lossy(bytes).into_owned())
@@ -57,19 +57,19 @@ impl<'a> Fields<'a> {
     /// longer than the message.
     pub(crate) fn list<T>(
         &mut self,
-        mut member: impl FnMut(&mut Self) -> Result<T, Senseless>,
-    ) -> Result<Vec<T>, Senseless> {
+        mut member: impl FnMut(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<Vec<T>, Malformed> {
         let length = usize::from(self.u16()?);
         if length > self.0.len() {
-            return Err(Senseless);
+            return Err(Malformed);
         }
         (0..length).map(|_| member(self)).collect()
     }
 
     pub(crate) fn option<T>(
         &mut self,
-        value: impl FnOnce(&mut Self) -> Result<T, Senseless>,
-    ) -> Result<Option<T>, Senseless> {
+        value: impl FnOnce(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<Option<T>, Malformed> {
         if self.flag()? { value(self).map(Some) } else { Ok(None) }
     }
 
@@ -79,8 +79,8 @@ impl<'a> Fields<'a> {
     }
 
     /// A payload ends with its last field: later versions have another number.
-    pub(crate) fn end(self) -> Result<(), Senseless> {
-        if self.0.is_empty() { Ok(()) } else { Err(Senseless) }
+    pub(crate) fn end(self) -> Result<(), Malformed> {
+        if self.0.is_empty() { Ok(()) } else { Err(Malformed) }
     }
 }
 

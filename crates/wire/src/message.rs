@@ -2,7 +2,7 @@
 
 use crate::device::{self, DeviceRange};
 use crate::event_cost::{self, EventCost};
-use crate::fields::{Fields, Payload, Senseless};
+use crate::fields::{Fields, Malformed, Payload};
 use crate::text::Text;
 
 /// One message of a control stream.
@@ -216,7 +216,7 @@ impl Message {
         }
     }
 
-    pub(crate) fn read(kind: u16, payload: &[u8]) -> Result<Self, Senseless> {
+    pub(crate) fn read(kind: u16, payload: &[u8]) -> Result<Self, Malformed> {
         let mut fields = Fields::new(payload);
         let from = &mut fields;
         let message = match kind {
@@ -235,7 +235,7 @@ impl Message {
             13 => Self::Filter(read_filters(from)?),
             14 => Self::Device(device::read(from)?),
             15 => Self::EventCost(event_cost::read(from)?),
-            _ => return Err(Senseless),
+            _ => return Err(Malformed),
         };
         fields.end()?;
         Ok(message)
@@ -250,7 +250,7 @@ impl GuestHello {
         to.u32(self.page_bytes).u32(self.cpus).u32(self.streams);
     }
 
-    fn read(from: &mut Fields<'_>) -> Result<Self, Senseless> {
+    fn read(from: &mut Fields<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             version: from.u16()?,
             boot_id: from.array()?,
@@ -287,7 +287,7 @@ impl Start {
         to.option(self.tracer.as_ref(), |to, tracer| tracer.write(to));
     }
 
-    fn read(from: &mut Fields<'_>) -> Result<Self, Senseless> {
+    fn read(from: &mut Fields<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             events: from.list(Fields::text)?,
             optional: from.list(Fields::text)?,
@@ -315,7 +315,7 @@ impl TracedFunctions {
         to.u32(self.depth);
     }
 
-    fn read(from: &mut Fields<'_>) -> Result<Self, Senseless> {
+    fn read(from: &mut Fields<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             returns: from.flag()?,
             functions: from.list(Fields::text)?,
@@ -332,7 +332,7 @@ fn write_filters(filters: &[EventFilter], to: &mut Payload) {
     });
 }
 
-fn read_filters(from: &mut Fields<'_>) -> Result<Vec<EventFilter>, Senseless> {
+fn read_filters(from: &mut Fields<'_>) -> Result<Vec<EventFilter>, Malformed> {
     from.list(|from| Ok(EventFilter { event: from.text()?, filter: from.text()? }))
 }
 
@@ -351,7 +351,7 @@ impl Started {
         });
     }
 
-    fn read(from: &mut Fields<'_>) -> Result<Self, Senseless> {
+    fn read(from: &mut Fields<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             events: from.u32()?,
             clock: from.text()?,
@@ -372,7 +372,7 @@ impl Status {
         });
     }
 
-    fn read(from: &mut Fields<'_>) -> Result<Self, Senseless> {
+    fn read(from: &mut Fields<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             agent_cpu_ns: from.u64()?,
             wakeups: from.u64()?,
@@ -391,7 +391,7 @@ impl CpuEnd {
         });
     }
 
-    fn read(from: &mut Fields<'_>) -> Result<Self, Senseless> {
+    fn read(from: &mut Fields<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             cpu: from.u32()?,
             sent_bytes: from.u64()?,

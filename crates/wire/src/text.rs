@@ -1,6 +1,6 @@
 //! Texts that pages are read with, in parts.
 
-use crate::fields::{Fields, Payload, Senseless};
+use crate::fields::{Fields, Malformed, Payload};
 
 /// What a text is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,8 +36,8 @@ impl TextKind {
         self as u8
     }
 
-    fn of(number: u8) -> Result<Self, Senseless> {
-        Self::ALL.get(usize::from(number)).copied().ok_or(Senseless)
+    fn of(number: u8) -> Result<Self, Malformed> {
+        Self::ALL.get(usize::from(number)).copied().ok_or(Malformed)
     }
 }
 
@@ -57,7 +57,7 @@ impl Text {
         to.u8(self.kind.number()).flag(self.last).bytes(&self.bytes);
     }
 
-    pub(crate) fn read(from: &mut Fields<'_>) -> Result<Self, Senseless> {
+    pub(crate) fn read(from: &mut Fields<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             kind: TextKind::of(from.u8()?)?,
             last: from.flag()?,

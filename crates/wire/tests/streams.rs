@@ -254,14 +254,14 @@ proptest! {
     }
 
     #[test]
-    fn every_byte_of_a_page_stream_is_told_of(
+    fn every_byte_of_a_page_stream_is_accounted_for(
         bytes in proptest::collection::vec(prop_oneof![Just(b'H'), Just(b'S'), any::<u8>()], 0..200),
         at_once in 1_usize..50,
     ) {
         let whole = [&bytes[..], &head(5, 0).encode()].concat();
-        let told = pages(&whole, at_once);
-        let heads = told.heads.len() * PAGE_HEAD_BYTES;
-        prop_assert_eq!(told.heads.last(), Some(&head(5, 0)));
-        prop_assert_eq!(heads as u64 + told.bytes.len() as u64 + told.skipped, whole.len() as u64);
+        let found = pages(&whole, at_once);
+        let heads = found.heads.len() * PAGE_HEAD_BYTES;
+        prop_assert_eq!(found.heads.last(), Some(&head(5, 0)));
+        prop_assert_eq!(heads as u64 + found.bytes.len() as u64 + found.skipped, whole.len() as u64);
     }
 }

@@ -1,6 +1,6 @@
 //! What a BPF collector wrote beside a host's recording.
 
-use collected::{Begin, ClockPair, Counts, Entries, Entry, Hypercall, VERSION, Words};
+use hypertrace::collected::{Begin, ClockPair, Counts, Entries, Entry, Hypercall, VERSION, Words};
 use sources::Collected;
 
 /// Reads `bytes` as a collector's file.

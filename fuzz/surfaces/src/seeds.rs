@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use eventfmt::{ElementForm, EventFormat, FieldKind, NumberForm};
 use raw_bytes::{Abi, ByteOrder, LongSize};
-use shmring::{GuestSide, Mode, Plan, SharedMap};
+use shmring::{GuestSide, Mode, RegionPlan, SharedMap};
 use testkit::{KernelFormats, Machine, MissedEvents, PageBuilder, StreamBuilder};
 use tracedat::{
     BufferSpec, ChunkReader, Compression, Contents, Header, TraceDat, TraceDatWriter, Version, id,
@@ -98,7 +98,8 @@ fn regions() -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut seeds = Vec::new();
     for (name, mode) in [("keep", Mode::Keep), ("overwrite", Mode::Overwrite)] {
         let map = Arc::new(SharedMap::of_bytes(&[0; 9 * 4096])?);
-        let plan = Plan { cpus: 1, page_bytes: 4096, slots_per_cpu: 2, mode, control_bytes: 4096 };
+        let plan =
+            RegionPlan { cpus: 1, page_bytes: 4096, slots_per_cpu: 2, mode, control_bytes: 4096 };
         let mut guest =
             GuestSide::create(Arc::clone(&map), &plan, [2; 16]).map_err(io::Error::other)?;
         for ring in &mut guest.pages {

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use shmring::{
-    ByteConsumer, GuestSide, HostSide, Mode, PageConsumer, Plan, Received, SharedMap, Taken,
+    ByteConsumer, GuestSide, HostSide, Mode, PageConsumer, Received, RegionPlan, SharedMap,
+    TakenPage,
 };
 
 /// Room for two CPUs with four slots each.
@@ -68,7 +69,7 @@ impl Checked {
         Self { next: ring.position() }
     }
 
-    fn take(&mut self, ring: &mut PageConsumer, page: &mut [u8]) -> Option<Taken> {
+    fn take(&mut self, ring: &mut PageConsumer, page: &mut [u8]) -> Option<TakenPage> {
         let taken = ring.next_into(page)?;
         assert!((1..=ring.page_bytes()).contains(&taken.len_bytes));
         if taken.damage_before == 0 {
@@ -80,7 +81,7 @@ impl Checked {
 }
 
 struct Story {
-    plan: Plan,
+    plan: RegionPlan,
     map: Arc<SharedMap>,
     guest: GuestSide,
     host: Option<(HostSide, Vec<Checked>)>,
@@ -89,7 +90,7 @@ struct Story {
 
 impl Story {
     fn new(mode: Mode) -> Self {
-        let plan = Plan {
+        let plan = RegionPlan {
             cpus: 2,
             page_bytes: PAGE_BYTES,
             slots_per_cpu: SLOTS,
@@ -183,7 +184,7 @@ impl Story {
     }
 }
 
-fn create(map: &Arc<SharedMap>, plan: &Plan) -> GuestSide {
+fn create(map: &Arc<SharedMap>, plan: &RegionPlan) -> GuestSide {
     match GuestSide::create(Arc::clone(map), plan, [1; 16]) {
         Ok(guest) => guest,
         Err(error) => panic!("a sound plan is refused: {error}"),

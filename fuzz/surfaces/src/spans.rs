@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use shmring::SharedMap;
-use shmring::spans::{By, Did, Span, SpanReader, SpanWriter, Told, spans_part};
+use shmring::spans::{Activity, By, Coverage, Span, SpanReader, SpanWriter, spans_part};
 use steal_viewer::Follower;
 
 /// The smallest memory that has an area.
@@ -26,7 +26,7 @@ pub fn run(bytes: &[u8]) {
         let place = usize::from(u16::from_le_bytes([low, high]));
         match what % 8 {
             0 | 1 => story.push(place, value),
-            2 => story.tell(value),
+            2 => story.announce(value),
             3 | 4 => story.read(),
             5 => story.start(value),
             _ => story.scribble(place, value),
@@ -49,12 +49,13 @@ struct Story {
 impl Story {
     fn push(&mut self, ticks: usize, value: u8) {
         let pick = |count: usize| usize::from(value) % count;
-        let did = Did::ALL.get(pick(Did::ALL.len())).copied().unwrap_or(Did::Unknown);
+        let activity =
+            Activity::ALL.get(pick(Activity::ALL.len())).copied().unwrap_or(Activity::Unknown);
         let by = By::ALL.get(pick(By::ALL.len())).copied().unwrap_or_default();
         let span = Span {
             start_tsc: self.now,
             ticks: ticks as u64,
-            did,
+            activity,
             by,
             begins_exit: value & 8 != 0,
             code: (value & 16 != 0).then_some(value.into()),
@@ -68,10 +69,10 @@ impl Story {
         }
     }
 
-    fn tell(&mut self, lost: u8) {
-        let told = Told { from_tsc: 1, to_tsc: self.now, lost_events: lost.into() };
+    fn announce(&mut self, lost: u8) {
+        let coverage = Coverage { from_tsc: 1, to_tsc: self.now, lost_events: lost.into() };
         if let Some(writer) = &mut self.writer {
-            (0..VCPUS.len()).for_each(|index| writer.tell(index, told));
+            (0..VCPUS.len()).for_each(|index| writer.announce(index, coverage));
             let _ = writer.beat();
         }
     }

@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::vsock::PORT_ANY;
 
 /// A port on the same network as a listener, and its number.
-pub(super) fn beside(listener: &Listener) -> io::Result<(Listener, u32)> {
+pub(super) fn on_same_network(listener: &Listener) -> io::Result<(Listener, u32)> {
     let other = match listener {
         Listener::Tcp(tcp) => {
             let any = SocketAddr::new(tcp.local_addr()?.ip(), 0);

@@ -35,12 +35,12 @@ impl Server {
         Ok(Self { arrivals: RefCell::new(arrivals) })
     }
 
-    /// Serves until it is told to leave, one host at a time; others wait. `tell` is given what is of
+    /// Serves until it is told to leave, one host at a time; others wait. `report` is given what is of
     /// interest to whoever runs it.
     ///
     /// # Errors
     /// When signals can't be heeded.
-    pub fn run(&self, tell: &dyn Fn(&str)) -> Result<()> {
+    pub fn run(&self, report: &dyn Fn(&str)) -> Result<()> {
         let (busy, leave) = (Busy::default(), Signal::new()?);
         leave_at_signals(&busy, &leave)?;
         let stop = [leave.fd()];
@@ -49,12 +49,12 @@ impl Server {
             match next {
                 Ok(Some(arrival)) => {
                     busy.set(true);
-                    self.serve(arrival, &leave, tell);
+                    self.serve(arrival, &leave, report);
                     busy.set(false);
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    tell(&format!("cannot take connections: {error}"));
+                    report(&format!("cannot take connections: {error}"));
                     std::thread::sleep(PAUSE);
                 }
             }
@@ -63,11 +63,11 @@ impl Server {
     }
 
     /// Serves a host. What goes wrong with it is told.
-    fn serve(&self, arrival: Arrival<TraceCmd>, leave: &Signal, tell: &dyn Fn(&str)) {
-        match session::serve(arrival, self.arrivals.borrow().listener(), leave, tell) {
-            Ok(true) => tell("recording ended"),
+    fn serve(&self, arrival: Arrival<TraceCmd>, leave: &Signal, report: &dyn Fn(&str)) {
+        match session::serve(arrival, self.arrivals.borrow().listener(), leave, report) {
+            Ok(true) => report("recording ended"),
             Ok(false) => {}
-            Err(error) => tell(&format!("recording failed: {error}")),
+            Err(error) => report(&format!("recording failed: {error}")),
         }
     }
 }

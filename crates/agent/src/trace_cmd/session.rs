@@ -31,12 +31,12 @@ pub(super) fn serve(
     arrival: Arrival<TraceCmd>,
     listener: &Listener,
     leave: &Signal,
-    tell: &dyn Fn(&str),
+    report: &dyn Fn(&str),
 ) -> Result<bool> {
     let Arrival { control: mut host, first, peer, .. } = arrival;
     let peer = &peer;
     let Some(request) = request(&mut host, first)? else { return Ok(false) };
-    tell(&format!("{} asks for: {}", name(peer), request.arguments.join(" ")));
+    report(&format!("{} asks for: {}", name(peer), request.arguments.join(" ")));
     let session = match Session::prepare(&request, listener) {
         Ok(session) => session,
         Err(error) => {
@@ -48,7 +48,7 @@ pub(super) fn serve(
     let ends = session.run(&mut host, peer, leave)?;
     for end in ends {
         if let Some(fault) = end.fault {
-            tell(&format!("CPU {}: its pages were not sent to the end: {fault}", end.cpu));
+            report(&format!("CPU {}: its pages were not sent to the end: {fault}", end.cpu));
         }
     }
     Ok(true)
@@ -119,7 +119,7 @@ impl Session {
         prepared.keep_cpus(configured_cpus(prepared.cpus()));
         let clock = prepared.clock().name.clone();
         let sync = Protocol::choose(&request.time_sync_protocols, &clock).map(|protocol| {
-            let (listener, port) = ports::beside(listener)?;
+            let (listener, port) = ports::on_same_network(listener)?;
             Ok::<_, AgentError>(Sync {
                 guest: Guest::new(protocol, &clock)?,
                 protocol,
@@ -127,7 +127,7 @@ impl Session {
                 port,
             })
         });
-        let pages = prepared.cpus().iter().map(|_| ports::beside(listener));
+        let pages = prepared.cpus().iter().map(|_| ports::on_same_network(listener));
         let pages = pages.collect::<io::Result<_>>()?;
         Ok(Self { prepared, trace_id: trace_id(), pages, sync: sync.transpose()? })
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::iter::Peekable;
 
-use collected::Hypercall;
+use ::hypertrace::collected::Hypercall;
 use sources::{Collected, Recording};
 
 use super::VcpuThread;

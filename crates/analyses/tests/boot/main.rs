@@ -8,7 +8,7 @@ mod machinery;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use analyses::{Boot, BootMarks, BootedMachine, PhaseKind, boot};
-use collected::{Begin, ClockPair, Entry, Hypercall, VERSION, Words};
+use hypertrace::collected::{Begin, ClockPair, Entry, Hypercall, VERSION, Words};
 use hypertrace::{MARK_NUMBER, mark_words};
 use machinery::Machinery;
 use sources::{Collected, Recording};

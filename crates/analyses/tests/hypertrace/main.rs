@@ -8,7 +8,7 @@ mod machinery;
 use analyses::{
     Carrier, GuestEvent, GuestEventSink, HypertraceFiles, HypertraceSummary, VcpuThread, hypertrace,
 };
-use collected::{Begin, ClockPair, Entry, Hypercall, VERSION, Words};
+use hypertrace::collected::{Begin, ClockPair, Entry, Hypercall, VERSION, Words};
 use hypertrace::{Kind, MARK_NUMBER, NUMBER, mark_words};
 use machinery::Machinery;
 use sources::Collected;

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn vcpus_are_told_from_qemus_other_threads() {
+    fn vcpus_are_distinguished_from_qemus_other_threads() {
         let of = |name: &str| ThreadUsage { thread: name.into(), ..ThreadUsage::default() };
         assert!(is_vcpu(&of("CPU 0/KVM")));
         assert!(!is_vcpu(&of("qemu-system-x86")) && !is_vcpu(&of("vhost-98")));

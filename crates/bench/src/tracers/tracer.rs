@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_told_apart() {
+    fn names_are_distinct() {
         let names: BTreeSet<&str> = Tracer::ALL.into_iter().map(Tracer::name).collect();
         assert_eq!(names.len(), Tracer::ALL.len());
     }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use printable::messages;
-use recorder::{GuestSummary, InGuests, ListenPlan, Listening, Profile, Told};
+use recorder::{GuestSummary, InGuests, ListenEvent, ListenPlan, Listening, Profile};
 
 use crate::args::listen::ListenArgs;
 use crate::cmd::record::{conclude_guest, stop_at_signals};
@@ -16,13 +16,13 @@ const LOOK: Duration = Duration::from_millis(200);
 pub(crate) fn run(args: &ListenArgs) -> anyhow::Result<()> {
     let (over, is_over) = mpsc::channel();
     stop_at_signals(over)?;
-    let (listening, told) = Listening::begin(plan(args)?)?;
+    let (listening, event) = Listening::begin(plan(args)?)?;
     let places: Vec<String> = args.at.iter().map(ToString::to_string).collect();
     say(&format!("waiting for agents on {}", places.join(", ")));
     let end = args.time.map(|time| Instant::now() + time);
     loop {
-        match told.recv_timeout(LOOK) {
-            Ok(what) => tell(&what)?,
+        match event.recv_timeout(LOOK) {
+            Ok(what) => print(&what)?,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &ListenArgs) -> anyhow::Result<()> {
         say("ending the recordings of guests");
     }
     listening.end();
-    told.try_iter().try_for_each(|what| tell(&what))
+    event.try_iter().try_for_each(|what| print(&what))
 }
 
 fn plan(args: &ListenArgs) -> anyhow::Result<ListenPlan> {
@@ -59,16 +59,16 @@ fn say(text: &str) {
     let _ = writeln!(messages(), "hyperscope: {text}");
 }
 
-fn tell(told: &Told) -> anyhow::Result<()> {
-    match told {
-        Told::Joined { name, from, label, doubt } => {
+fn print(event: &ListenEvent) -> anyhow::Result<()> {
+    match event {
+        ListenEvent::Joined { name, from, label, doubt } => {
             say(&format!("guest {name} ({from}, calls itself {label}) is recorded"));
             if let Some(doubt) = doubt {
                 say(&format!("guest {name}: its VM's name is not used: {doubt}"));
             }
         }
-        Told::Refused { from, why } => say(&format!("{from}: {why}")),
-        Told::Left { session, summary } => {
+        ListenEvent::Refused { from, why } => say(&format!("{from}: {why}")),
+        ListenEvent::Left { session, summary } => {
             let summary: &GuestSummary = summary;
             conclude_guest(summary, &mut messages())?;
             say(&format!("session: {}", session.display()));

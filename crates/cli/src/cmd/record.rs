@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use printable::messages;
 use recorder::{
-    Finished, GuestSummary, Hypercalls, InGuests, ModuleSummary, Plan, Profile, Recorded,
+    Finished, GuestSummary, Hypercalls, InGuests, ModuleSummary, Profile, RecordPlan, Recorded,
     Recording, SessionFolder, Stop,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -82,7 +82,7 @@ fn tell_finished(finished: &Finished) {
     };
 }
 
-fn record(args: &RecordArgs, plan: &Plan, session: &SessionFolder) -> anyhow::Result<()> {
+fn record(args: &RecordArgs, plan: &RecordPlan, session: &SessionFolder) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let phase = stops::heed_signals(&stop, session.path())?;
     let recording = Recording::begin(plan, session, &stop).inspect_err(|_| session.abandon())?;
@@ -115,10 +115,10 @@ fn refuse_nested_writes(args: &RecordArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn plan(args: &RecordArgs) -> anyhow::Result<Plan> {
+fn plan(args: &RecordArgs) -> anyhow::Result<RecordPlan> {
     let usual = (args.events.is_empty() && !args.hypercalls).then_some(Profile::Exits);
     let (number, words) = (args.hypercall_number, args.hypercall_words);
-    Ok(Plan {
+    Ok(RecordPlan {
         hypercalls: args.hypercalls.then_some(Hypercalls { number, words }),
         events: args.events.clone(),
         profile: args.profile.map(Profile::from).or(usual),

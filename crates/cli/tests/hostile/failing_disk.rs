@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use folder::{Observer, Operation};
 use nix::errno::Errno;
-use recorder::{Modes, Plan, Profile, Recording, SessionFolder, Stop};
+use recorder::{Modes, Profile, RecordPlan, Recording, SessionFolder, Stop};
 
 use crate::extent::extent;
 use crate::marks::{instance, is_told, marks, recording, write_marks};
@@ -30,12 +30,12 @@ fn record(
 ) -> (u64, Result<bool, String>) {
     let recorded = || -> recorder::Result<(u64, bool)> {
         let folder = SessionFolder::take_observed(session, Modes::default(), Some(observer))?;
-        let plan = Plan {
+        let plan = RecordPlan {
             events: vec!["sched_process_exec".into()],
             profile: None::<Profile>,
             buffer_kib: Some(64),
             flush: Some(Duration::from_millis(100)),
-            ..Plan::default()
+            ..RecordPlan::default()
         };
         let recording =
             Recording::begin(&plan, &folder, &Stop::new()?).inspect_err(|_| folder.abandon())?;

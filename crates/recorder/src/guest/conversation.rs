@@ -35,7 +35,7 @@ const MOST_FAULTS: usize = 100;
 
 /// How the recording of a guest is going.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Going {
+pub(crate) struct GuestStatus {
     /// It records.
     pub(crate) started: bool,
     /// It does not any more, and why.
@@ -63,7 +63,7 @@ pub(crate) struct Ended {
 /// A conversation that goes on.
 #[derive(Debug)]
 pub(crate) struct Conversation {
-    going: Arc<Mutex<Going>>,
+    guest_status: Arc<Mutex<GuestStatus>>,
     task: Task<Ended>,
 }
 
@@ -78,15 +78,15 @@ impl Conversation {
         vmm: Option<u32>,
         ending: &Ending,
     ) -> io::Result<Self> {
-        let going = Arc::new(Mutex::new(Going::default()));
-        let mut talk = Talk {
+        let guest_status = Arc::new(Mutex::new(GuestStatus::default()));
+        let mut control_loop = ControlLoop {
             control,
             session,
             folder,
             files: Arc::clone(files),
             vmm,
             ending: ending.clone(),
-            going: Arc::clone(&going),
+            guest_status: Arc::clone(&guest_status),
             ended: Ended::default(),
             heard: Instant::now(),
             said: Instant::now(),
@@ -94,16 +94,16 @@ impl Conversation {
             messages: (Instant::now(), 0),
         };
         let task = Task::spawn("guest".into(), move || {
-            talk.run();
-            let fault = talk.ended.texts.fault();
-            talk.ended.faults.extend(fault);
-            talk.ended
+            control_loop.run();
+            let fault = control_loop.ended.texts.fault();
+            control_loop.ended.faults.extend(fault);
+            control_loop.ended
         })?;
-        Ok(Self { going, task })
+        Ok(Self { guest_status, task })
     }
 
-    pub(crate) fn going(&self) -> Going {
-        lock(&self.going).clone()
+    pub(crate) fn status(&self) -> GuestStatus {
+        lock(&self.guest_status).clone()
     }
 
     /// Whether nothing more is said, waiting for that as long as `wait` says.
@@ -122,7 +122,7 @@ impl Conversation {
     }
 }
 
-struct Talk {
+struct ControlLoop {
     control: Control,
     session: u64,
     /// Where its pages go.
@@ -131,7 +131,7 @@ struct Talk {
     /// The process that it lives in.
     vmm: Option<u32>,
     ending: Ending,
-    going: Arc<Mutex<Going>>,
+    guest_status: Arc<Mutex<GuestStatus>>,
     ended: Ended,
     heard: Instant,
     said: Instant,
@@ -141,7 +141,7 @@ struct Talk {
     messages: (Instant, u32),
 }
 
-impl Talk {
+impl ControlLoop {
     fn run(&mut self) {
         let why = loop {
             if let Err(why) = self.say() {
@@ -165,7 +165,7 @@ impl Talk {
         };
         if let Some(why) = why {
             self.fault(format!("its recording ended early: {why}"));
-            lock(&self.going).over = Some(why);
+            lock(&self.guest_status).over = Some(why);
         }
     }
 
@@ -259,13 +259,13 @@ impl Talk {
                 self.ended.status = status;
                 if self.stopping.is_none() {
                     let why = "its agent was told to go".to_owned();
-                    lock(&self.going).over = Some(why.clone());
+                    lock(&self.guest_status).over = Some(why.clone());
                     self.fault(format!("its recording ended early: {why}"));
                 }
                 return true;
             }
             Message::Refused(why) => {
-                lock(&self.going).over = Some(why.clone());
+                lock(&self.guest_status).over = Some(why.clone());
                 self.fault(why);
                 return true;
             }
@@ -285,7 +285,7 @@ impl Talk {
             }
         }
         self.ended.started = Some(started);
-        lock(&self.going).started = true;
+        lock(&self.guest_status).started = true;
     }
 
     /// Whether more comes than any guest has to say.
@@ -299,11 +299,11 @@ impl Talk {
     }
 
     fn note(&mut self, status: Status) {
-        let mut going = lock(&self.going);
-        going.lost = status.cpus.iter().map(|cpu| cpu.lost).fold(0, u64::saturating_add);
+        let mut guest_status = lock(&self.guest_status);
+        guest_status.lost = status.cpus.iter().map(|cpu| cpu.lost).fold(0, u64::saturating_add);
         let sent = status.cpus.iter().map(|cpu| cpu.sent_bytes);
-        going.sent_bytes = sent.fold(0, u64::saturating_add);
-        drop(going);
+        guest_status.sent_bytes = sent.fold(0, u64::saturating_add);
+        drop(guest_status);
         self.ended.status = status;
     }
 
@@ -315,6 +315,6 @@ impl Talk {
 }
 
 /// What is said of it is whole whatever happened while the lock was held.
-fn lock(going: &Mutex<Going>) -> MutexGuard<'_, Going> {
-    going.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(guest_status: &Mutex<GuestStatus>) -> MutexGuard<'_, GuestStatus> {
+    guest_status.lock().unwrap_or_else(PoisonError::into_inner)
 }

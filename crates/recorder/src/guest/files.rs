@@ -86,7 +86,7 @@ pub(crate) struct GuestFiles {
     /// Bytes of those that texts may have: half of them, so that pages have room, too.
     text_quota: AtomicU64,
     /// Bytes that belong to no page of this guest.
-    senseless: AtomicU64,
+    malformed: AtomicU64,
     /// Why a page could not be written, the first time: a full disk.
     failure: Mutex<Option<io::Error>>,
 }
@@ -114,7 +114,7 @@ impl GuestFiles {
             cpus,
             text_quota: AtomicU64::new(quota.left() / 2),
             quota,
-            senseless: AtomicU64::new(0),
+            malformed: AtomicU64::new(0),
             failure: Mutex::default(),
         }
     }
@@ -135,12 +135,12 @@ impl GuestFiles {
     }
 
     /// Bytes that were no pages of this guest.
-    pub(crate) fn senseless(&self) -> u64 {
-        self.senseless.load(Ordering::Relaxed)
+    pub(crate) fn malformed(&self) -> u64 {
+        self.malformed.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn note_senseless(&self, bytes: u64) {
-        self.senseless.fetch_add(bytes, Ordering::Relaxed);
+    pub(crate) fn note_malformed(&self, bytes: u64) {
+        self.malformed.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Whether a head makes sense for this guest.
@@ -158,7 +158,7 @@ impl GuestFiles {
         let mut cpu = lock(cpu);
         if head.offset < cpu.expected {
             // It has sent these before, or says so: they are told of as damage.
-            self.note_senseless(pages.len() as u64);
+            self.note_malformed(pages.len() as u64);
             return;
         }
         cpu.skip_to(head.offset);
@@ -187,14 +187,14 @@ impl GuestFiles {
     /// Adds a page that comes after the last one of its CPU and so many that are missing.
     pub(crate) fn add_in_order(&self, cpu: u32, missed: u64, page: &mut [u8]) {
         let Some(expected) = self.cpus.get(cpu as usize).map(|cpu| lock(cpu).expected) else {
-            self.note_senseless(page.len() as u64);
+            self.note_malformed(page.len() as u64);
             return;
         };
         let bytes = u32::try_from(page.len()).unwrap_or(u32::MAX);
         let offset = expected.saturating_add(missed.saturating_mul(page.len() as u64));
         let head = PageHead { cpu, session: 0, offset, bytes };
         if !self.admits(&head) {
-            self.note_senseless(page.len() as u64);
+            self.note_malformed(page.len() as u64);
             return;
         }
         self.add(&head, page);
@@ -286,7 +286,7 @@ impl<'f> Arriving<'f> {
         self.forget();
         self.refused = !self.files.admits(&head);
         if self.refused {
-            self.files.note_senseless(head.bytes.into());
+            self.files.note_malformed(head.bytes.into());
             return;
         }
         if head.bytes == 0 {
@@ -306,8 +306,8 @@ impl<'f> Arriving<'f> {
 
     /// Bytes came that are no head where one should be: whoever sent the pages before was cut off in
     /// the middle, and what seems to be their end is something else.
-    pub(crate) fn senseless(&mut self, bytes: u64) {
-        self.files.note_senseless(bytes);
+    pub(crate) fn malformed(&mut self, bytes: u64) {
+        self.files.note_malformed(bytes);
         self.forget();
     }
 
@@ -456,7 +456,7 @@ mod tests {
         ];
         setup.send(&absurd);
         assert!(setup.pages(0).is_empty());
-        assert_eq!(setup.files.senseless(), 64 + 64 + 63 + 64 * 17);
+        assert_eq!(setup.files.malformed(), 64 + 64 + 63 + 64 * 17);
         // What was sent before is not taken again.
         setup.send(&[(head(0, 64, 64), &page(1)), (head(0, 0, 64), &page(2))]);
         assert_eq!(setup.pages(0).len(), 1);
@@ -473,10 +473,10 @@ mod tests {
         let mut arriving = Arriving::new(&setup.files);
         arriving.head(head(1, 0, 64));
         arriving.pages(&page(3));
-        arriving.senseless(10);
+        arriving.malformed(10);
         arriving.end();
         assert!(setup.pages(1).is_empty());
-        assert_eq!((setup.files.received()[1].lost, setup.files.senseless()), (64, 10));
+        assert_eq!((setup.files.received()[1].lost, setup.files.malformed()), (64, 10));
     }
 
     #[test]

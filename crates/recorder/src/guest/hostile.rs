@@ -139,8 +139,8 @@ fn texts_have_an_end() {
         while control.send(SESSION, &text).is_ok() {}
     };
     let played = play(hello(), flood, Duration::from_secs(3));
-    let told = faults(&played);
-    assert!(told.contains("more texts") || told.contains("floods"), "{told}");
+    let faults = faults(&played);
+    assert!(faults.contains("more texts") || faults.contains("floods"), "{faults}");
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn garbage_among_pages_is_counted_and_the_rest_is_kept() {
 }
 
 #[test]
-fn a_guest_that_goes_away_is_told_of_at_once() {
+fn a_guest_that_goes_away_is_reported_at_once() {
     let played = play(hello(), |_, _, _| {}, Duration::from_millis(200));
     assert!(faults(&played).contains("it closed the channel"), "{}", faults(&played));
     assert!(played.took < Duration::from_secs(5), "{:?}", played.took);
@@ -217,7 +217,7 @@ const STALLS: &[(&str, Act)] = &[
     }),
     ("a byte now and then on a page stream", |control, mut pages, _| {
         control.send(SESSION, &Message::Started(Started::default())).unwrap();
-        until_told(control);
+        until_asked_to_stop(control);
         end(control);
         again_and_again(DRIP, || pages.write_all(b"x"));
     }),
@@ -229,7 +229,7 @@ const STALLS: &[(&str, Act)] = &[
     }),
     ("pages without end, after it said that there are no more", |control, mut pages, _| {
         control.send(SESSION, &Message::Started(Started::default())).unwrap();
-        until_told(control);
+        until_asked_to_stop(control);
         end(control);
         again_and_again(Duration::ZERO, || pages.write_all(&[0; 4096]));
     }),
@@ -242,7 +242,7 @@ fn drip(raw: &UnixStream, pause: Duration, bytes: &[u8]) {
     again_and_again(pause, || stream.write_all(bytes, Wait::at_most(LONG)));
 }
 
-fn until_told(control: &mut Control) {
+fn until_asked_to_stop(control: &mut Control) {
     while !matches!(control.receive(Wait::at_most(LONG)), Ok(Heard::Message(_, Message::Stop))) {}
 }
 
@@ -287,7 +287,7 @@ proptest! {
             let fits = pages.len().min(head.bytes as usize);
             arriving.pages(&pages[..fits]);
             if at % 7 == 6 {
-                arriving.senseless(5);
+                arriving.malformed(5);
             }
         }
         arriving.end();

@@ -153,7 +153,7 @@ impl Taker {
                 match piece {
                     Piece::Head(head) => arriving.head(head),
                     Piece::Pages(bytes) => arriving.pages(bytes),
-                    Piece::Skipped(bytes) => arriving.senseless(bytes),
+                    Piece::Skipped(bytes) => arriving.malformed(bytes),
                 }
                 Ok::<(), Infallible>(())
             });

@@ -30,7 +30,7 @@ pub(crate) struct Parts {
     pub(crate) hello: GuestHello,
     pub(crate) folder: Folder,
     pub(crate) received: Vec<CpuReceived>,
-    pub(crate) senseless: u64,
+    pub(crate) malformed: u64,
     pub(crate) started: Option<Started>,
     pub(crate) texts: GuestTexts,
     pub(crate) cpus: Vec<CpuEnd>,
@@ -177,8 +177,9 @@ impl GuestRecorded {
         let time_shift = self.time_shift(host, started);
         let is_related = time_shift.is_some();
         // trace-cmd's agent tells of no counts.
-        let told = self.parts.cpus.iter().filter(|end| !end.stats.is_empty());
-        let stats: Vec<(u32, String)> = told.map(|end| (end.cpu, end.stats.clone())).collect();
+        let with_stats = self.parts.cpus.iter().filter(|end| !end.stats.is_empty());
+        let stats: Vec<(u32, String)> =
+            with_stats.map(|end| (end.cpu, end.stats.clone())).collect();
         let about = About {
             header: header(hello),
             clock: &started.clock,
@@ -248,8 +249,8 @@ fn header(hello: &GuestHello) -> Header {
 
 fn summary(parts: &Parts) -> GuestSummary {
     let started = parts.started.clone().unwrap_or_default();
-    let told = |cpu: u32, end: &CpuEnd| end.cpu == cpu && !end.stats.is_empty();
-    let end_of = |cpu: u32| parts.cpus.iter().find(|end| told(cpu, end));
+    let has_stats = |cpu: u32, end: &CpuEnd| end.cpu == cpu && !end.stats.is_empty();
+    let end_of = |cpu: u32| parts.cpus.iter().find(|end| has_stats(cpu, end));
     let counts = |cpu: u32| end_of(cpu).map(|end| CpuStats::parse(cpu, &end.stats));
     let cpus = (0..).zip(&parts.received).map(|(cpu, received)| GuestCpu {
         cpu,
@@ -274,7 +275,7 @@ fn summary(parts: &Parts) -> GuestSummary {
         events: started.events,
         buffer_kib: started.buffer_kib,
         cpus: cpus.filter(is_of_use).collect(),
-        senseless_bytes: parts.senseless,
+        senseless_bytes: parts.malformed,
         agent_cpu_ns: parts.status.as_ref().map(|status| status.agent_cpu_ns),
         agent_wakeups: parts.status.as_ref().map(|status| status.wakeups),
         channel_exits: None,
@@ -288,8 +289,8 @@ impl GuestSummary {
     /// Events that the guest's kernel did not keep, as far as the agent has told.
     #[must_use]
     pub fn events_lost(&self) -> Option<u64> {
-        let told = self.cpus.iter().filter_map(|cpu| cpu.events_lost);
-        told.reduce(u64::saturating_add)
+        let lost = self.cpus.iter().filter_map(|cpu| cpu.events_lost);
+        lost.reduce(u64::saturating_add)
     }
 
     /// Bytes that came.

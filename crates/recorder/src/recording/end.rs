@@ -29,7 +29,7 @@ impl Recording {
     /// # Errors
     /// When something can't be written; the pages stay in their folder then.
     pub fn end(mut self, tick: &dyn Fn(u64)) -> Result<Recorded> {
-        let mut faults = self.tell_guests();
+        let mut faults = self.stop_guests();
         let collector = self.collector.take().and_then(|one| hypercalls::end(one, &mut faults));
         self.instance.set("tracing_on", "0")?;
         let duration = self.begun.elapsed();
@@ -53,7 +53,7 @@ impl Recording {
         let recorder_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_ns);
         let cmdlines = fs::read(self.tracefs.root().join("saved_cmdlines")).unwrap_or_default();
         // A recording that is read from its folder has names, too.
-        let _ = folder.write_anew("saved_cmdlines", &cmdlines);
+        let _ = folder.overwrite("saved_cmdlines", &cmdlines);
         for (cpu, text) in &stats {
             // A recorder that is killed from here on leaves them beside the pages; without them it is
             // unknown what was lost, and readers say so.
@@ -99,10 +99,10 @@ impl Recording {
         let outside = self.outside.clone();
         let tick: Tick<'_> = &|bytes| {
             tick(bytes);
-            if outside.leaves() { Err(left()) } else { Ok(()) }
+            if outside.leaves() { Err(stopped_again()) } else { Ok(()) }
         };
         if outside.leaves() {
-            return Err(RecordError::Left);
+            return Err(RecordError::StoppedAgain);
         }
         assemble::write(&self.texts, &about, &folder, (&self.to, HOST_FILE), tick)?;
         self.to.remove_all(FOLDER).map_err(RecordError::io("remove", folder.path()))?;
@@ -117,20 +117,23 @@ impl Recording {
     /// Tells guests to stop. The host is recorded on until all of them have, for what their last
     /// events cause on it, but no longer than for a moment: then they send the rest beside what is
     /// done here. What went wrong with guests that never came.
-    fn tell_guests(&mut self) -> Vec<String> {
+    fn stop_guests(&mut self) -> Vec<String> {
         self.outside.end();
-        let (told, until) = (Deadline::after(TOLD), Deadline::after(self.guest_wait));
+        let (stop_sent, until) = (Deadline::after(TOLD), Deadline::after(self.guest_wait));
         self.ending.begin(until);
-        let told = told.min(until);
-        let faults = self.awaited.take().map_or_else(Vec::new, |awaited| awaited.end(told));
-        self.guests.lock().are_over(told, &self.ending);
+        let stop_sent = stop_sent.min(until);
+        let faults = self
+            .pending_guests
+            .take()
+            .map_or_else(Vec::new, |pending_guests| pending_guests.end(stop_sent));
+        self.guests.lock().are_over(stop_sent, &self.ending);
         faults
     }
 }
 
 /// Why a file is not put together to its end.
-fn left() -> io::Error {
-    io::Error::other(RecordError::Left.to_string())
+fn stopped_again() -> io::Error {
+    io::Error::other(RecordError::StoppedAgain.to_string())
 }
 
 /// Waits for what pumps still have to write: what each CPU lost, and the kernel's own text of that.

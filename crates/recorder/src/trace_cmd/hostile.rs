@@ -184,12 +184,12 @@ fn programs_that_are_no_agents_are_recognized() {
         let error = Ready::connect(address, &what, "local", 7, &limit()).unwrap_err();
         std::error::Error::source(&error).unwrap().to_string()
     };
-    let told = connect(to.clone());
-    assert!(told.contains("not trace-cmd's protocol, version 3"), "{told}");
+    let faults = connect(to.clone());
+    assert!(faults.contains("not trace-cmd's protocol, version 3"), "{faults}");
     server.join().unwrap();
     // Nobody listens there any more.
-    let told = connect(to.clone());
-    assert!(told.contains(&to) && told.contains("start `trace-cmd agent`"), "{told}");
+    let faults = connect(to.clone());
+    assert!(faults.contains(&to) && faults.contains("start `trace-cmd agent`"), "{faults}");
 }
 
 #[test]
@@ -246,8 +246,8 @@ fn pages_of_an_agent_that_vanished_are_kept() {
         pages.write_all(&[0; 3 * PAGE]).unwrap();
     };
     let played = play(act, Duration::from_secs(1));
-    let told = faults(&played);
-    assert!(told.contains("its agent, or the guest, is gone"), "{told}");
+    let faults = faults(&played);
+    assert!(faults.contains("its agent, or the guest, is gone"), "{faults}");
     let recorded = played.result.unwrap();
     assert_eq!(recorded.summary().cpus[0].bytes, 3 * PAGE as u64);
     assert!(recorded.is_readable() && played.took < LONG);
@@ -273,8 +273,8 @@ fn an_agent_that_never_ends_holds_nobody_up() {
         drop(pages);
     };
     let played = play(act, Duration::from_millis(100));
-    let told = faults(&played);
-    assert!(told.contains("did not say"), "{told}");
+    let faults = faults(&played);
+    assert!(faults.contains("did not say"), "{faults}");
     assert!(played.took < LONG, "{:?}", played.took);
 }
 

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn events_that_are_not_recorded_are_told() {
+    fn events_that_are_not_recorded_are_reported() {
         let metadata =
             metadata(vec![event("sched", "sched_switch"), event("irq", "softirq_entry")]);
         let missing = |asked: &str| !metadata.missing(&[asked.to_owned()]).is_empty();

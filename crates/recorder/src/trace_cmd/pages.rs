@@ -84,7 +84,7 @@ impl PageTaker {
                 used -= whole;
             }
         };
-        self.files.note_senseless(used as u64);
+        self.files.note_malformed(used as u64);
         ended
     }
 

@@ -6,7 +6,7 @@ use sys::SharedMap;
 
 use super::area::{Area, SpansError, head, names, ring, slot};
 use super::span::Span;
-use super::writer::{RUNNING, Told};
+use super::writer::{Coverage, RUNNING};
 use crate::slots::complete;
 
 /// One reader; there may be any number.
@@ -29,10 +29,10 @@ struct Vcpu {
 /// What there was to read of a vCPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// Spans in order. Those from [`Told::to_tsc`] on may not be all there are.
+    /// Spans in order. Those from [`Coverage::to_tsc`] on may not be all there are.
     pub spans: Vec<Span>,
     /// How far the host has come.
-    pub told: Told,
+    pub coverage: Coverage,
     /// Spans directly before the first one that were overwritten before they were read.
     pub missed: u64,
     /// Slots that held what no host writes.
@@ -95,10 +95,10 @@ impl SpanReader {
         let Some(vcpu) = self.vcpus.get_mut(index) else { return news };
         let load = |offset| self.map.load(self.area.ring(index, offset));
         // Spans are there before the position, and that before this.
-        news.told.to_tsc = load(ring::KNOWN_TO);
+        news.coverage.to_tsc = load(ring::KNOWN_TO);
         SharedMap::settle();
-        news.told.from_tsc = load(ring::KNOWN_FROM);
-        news.told.lost_events = load(ring::LOST_EVENTS);
+        news.coverage.from_tsc = load(ring::KNOWN_FROM);
+        news.coverage.lost_events = load(ring::LOST_EVENTS);
         let position = load(ring::POSITION);
         if position < vcpu.position {
             // No writer goes back.
@@ -112,13 +112,13 @@ impl SpanReader {
         }
         while vcpu.position < position {
             match slot(&self.map, &self.area, index, vcpu.position) {
-                Found::Span(span) => news.spans.push(span),
+                SlotRead::Span(span) => news.spans.push(span),
                 // What was read before it is too old, too.
-                Found::Overwritten => {
+                SlotRead::Overwritten => {
                     news.missed += 1 + news.spans.len() as u64;
                     news.spans.clear();
                 }
-                Found::Damage => news.damage += 1,
+                SlotRead::Damage => news.damage += 1,
             }
             vcpu.position += 1;
         }
@@ -145,25 +145,25 @@ impl SpanReader {
     }
 }
 
-enum Found {
+enum SlotRead {
     Span(Span),
     Overwritten,
     Damage,
 }
 
-fn slot(map: &SharedMap, area: &Area, index: usize, position: u64) -> Found {
+fn slot(map: &SharedMap, area: &Area, index: usize, position: u64) -> SlotRead {
     let word = |offset| map.load(area.slot(index, position, offset));
     let wanted = complete(position);
     let sequence = word(slot::SEQUENCE);
     if sequence != wanted {
-        return if sequence > wanted { Found::Overwritten } else { Found::Damage };
+        return if sequence > wanted { SlotRead::Overwritten } else { SlotRead::Damage };
     }
     SharedMap::settle();
     let span = Span::of_words(word(slot::START), word(slot::TICKS), word(slot::WHAT));
     SharedMap::settle();
     match span {
-        _ if word(slot::SEQUENCE) != wanted => Found::Overwritten,
-        Some(span) => Found::Span(span),
-        None => Found::Damage,
+        _ if word(slot::SEQUENCE) != wanted => SlotRead::Overwritten,
+        Some(span) => SlotRead::Span(span),
+        None => SlotRead::Damage,
     }
 }

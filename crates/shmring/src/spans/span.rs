@@ -3,7 +3,7 @@
 /// What a vCPU's thread did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Did {
+pub enum Activity {
     /// It handled an exit in the host's kernel.
     Kernel = 1,
     /// It handled an exit in the VMM.
@@ -18,7 +18,7 @@ pub enum Did {
     Unknown = 6,
 }
 
-impl Did {
+impl Activity {
     /// All, in the order of their numbers.
     pub const ALL: [Self; 6] =
         [Self::Kernel, Self::User, Self::Preempted, Self::Waiting, Self::Asleep, Self::Unknown];
@@ -43,7 +43,7 @@ impl Did {
     }
 
     fn of_number(number: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|did| *did as u8 == number)
+        Self::ALL.into_iter().find(|activity| *activity as u8 == number)
     }
 }
 
@@ -86,7 +86,7 @@ pub struct Span {
     /// Its length, in ticks of the guest's TSC.
     pub ticks: u64,
     /// What the vCPU's thread did.
-    pub did: Did,
+    pub activity: Activity,
     /// Who ran in its place, while it was preempted.
     pub by: By,
     /// An exit begins with it. Those after it, without a gap, belong to that exit.
@@ -114,7 +114,7 @@ impl Span {
         let flags = if self.begins_exit { BEGINS_EXIT } else { 0 }
             | if self.code.is_some() { IN_EXIT } else { 0 };
         u64::from(self.code.unwrap_or(0))
-            | u64::from(self.did as u8) << 32
+            | u64::from(self.activity as u8) << 32
             | flags << 40
             | u64::from(self.level & 0xf) << 48
             | u64::from(self.isa & 0xf) << 52
@@ -130,7 +130,7 @@ impl Span {
         Some(Self {
             start_tsc,
             ticks,
-            did: Did::of_number(byte(32))?,
+            activity: Activity::of_number(byte(32))?,
             by,
             begins_exit: flags & BEGINS_EXIT != 0,
             code: (flags & IN_EXIT != 0).then_some(word as u32),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::area::{Area, MAGIC, head, ring, slot};
 use super::*;
-use crate::{GuestSide, Mode, Plan, SharedMap, agent_bytes};
+use crate::{GuestSide, Mode, RegionPlan, SharedMap, agent_bytes};
 
 const MEMORY: usize = 1 << 20;
 
@@ -22,7 +22,7 @@ fn span(start_tsc: u64, ticks: u64) -> Span {
     Span {
         start_tsc,
         ticks,
-        did: Did::Preempted,
+        activity: Activity::Preempted,
         by: By::Others,
         begins_exit: start_tsc.is_multiple_of(2),
         code: Some(0x60),
@@ -32,13 +32,22 @@ fn span(start_tsc: u64, ticks: u64) -> Span {
 }
 
 fn any_span() -> impl Strategy<Value = Span> {
-    let did = prop::sample::select(&Did::ALL[..]);
+    let activity = prop::sample::select(&Activity::ALL[..]);
     let by = prop::sample::select(&By::ALL[..]);
-    (any::<u32>(), 0..1_u64 << 40, did, by, any::<bool>(), any::<Option<u32>>(), 0..3_u8, 1..3_u8)
-        .prop_map(|(start, ticks, did, by, begins_exit, code, isa, level)| Span {
+    (
+        any::<u32>(),
+        0..1_u64 << 40,
+        activity,
+        by,
+        any::<bool>(),
+        any::<Option<u32>>(),
+        0..3_u8,
+        1..3_u8,
+    )
+        .prop_map(|(start, ticks, activity, by, begins_exit, code, isa, level)| Span {
             start_tsc: start.into(),
             ticks,
-            did,
+            activity,
             by,
             begins_exit,
             code,
@@ -48,7 +57,7 @@ fn any_span() -> impl Strategy<Value = Span> {
 }
 
 #[test]
-fn what_is_written_is_read_once_it_is_told() {
+fn what_is_written_is_read_once_it_is_announced() {
     let map = memory();
     let mut writer = writer(&map);
     let mut reader = SpanReader::attach(Arc::clone(&map), false).unwrap();
@@ -59,11 +68,11 @@ fn what_is_written_is_read_once_it_is_told() {
     );
     writer.push(1, &span(10, 5));
     assert_eq!(reader.read(1), News::default());
-    let told = Told { from_tsc: 3, to_tsc: 20, lost_events: 7 };
-    writer.tell(1, told);
-    let news = News { spans: vec![span(10, 5)], told, ..News::default() };
+    let coverage = Coverage { from_tsc: 3, to_tsc: 20, lost_events: 7 };
+    writer.announce(1, coverage);
+    let news = News { spans: vec![span(10, 5)], coverage, ..News::default() };
     assert_eq!(reader.read(1), news);
-    assert_eq!(reader.read(1), News { told, ..News::default() });
+    assert_eq!(reader.read(1), News { coverage, ..News::default() });
     assert_eq!(reader.read(0), News::default());
     assert_eq!(reader.read(9), News::default());
     // Another reader begins behind what was told, or with all of it.
@@ -74,7 +83,7 @@ fn what_is_written_is_read_once_it_is_told() {
 }
 
 #[test]
-fn a_slow_reader_is_told_what_it_missed() {
+fn a_slow_reader_learns_what_it_missed() {
     let map = memory();
     let mut writer = writer(&map);
     let slots = Area::load(&map).unwrap().slots();
@@ -82,7 +91,7 @@ fn a_slow_reader_is_told_what_it_missed() {
     for start in 0..slots + 10 {
         writer.push(0, &span(start, 1));
     }
-    writer.tell(0, Told { to_tsc: slots + 20, ..Told::default() });
+    writer.announce(0, Coverage { to_tsc: slots + 20, ..Coverage::default() });
     let news = reader.read(0);
     assert_eq!((news.missed, news.damage), (10, 0));
     assert_eq!(news.spans.len() as u64, slots);
@@ -91,14 +100,14 @@ fn a_slow_reader_is_told_what_it_missed() {
     for start in 0..slots {
         writer.push(0, &span(start, 1));
     }
-    writer.tell(0, Told::default());
+    writer.announce(0, Coverage::default());
     writer.push(0, &span(0, 1));
     let news = reader.read(0);
     assert_eq!((news.missed, news.spans.len() as u64), (1, slots - 1));
 }
 
 #[test]
-fn names_lives_and_ends_are_told() {
+fn names_beats_and_ends_arrive() {
     let map = memory();
     let mut writer = writer(&map);
     writer.name(2, 0x60, "interrupt");
@@ -124,8 +133,13 @@ fn names_lives_and_ends_are_told() {
 #[test]
 fn an_agents_region_and_the_area_do_not_meet() {
     let map = memory();
-    let plan =
-        Plan { cpus: 2, page_bytes: 4096, slots_per_cpu: 2, mode: Mode::Keep, control_bytes: 4096 };
+    let plan = RegionPlan {
+        cpus: 2,
+        page_bytes: 4096,
+        slots_per_cpu: 2,
+        mode: Mode::Keep,
+        control_bytes: 4096,
+    };
     // One that takes all there is, as agents did before there were spans.
     let whole = plan.filling(MEMORY).unwrap();
     let side = GuestSide::create(Arc::clone(&map), &whole, [0; 16]).unwrap();
@@ -140,7 +154,7 @@ fn an_agents_region_and_the_area_do_not_meet() {
         writer.push(1, &span(start, 1));
         side.pages[1].fill(|slot| Ok(slot.copy_from(&[0xff; 4096]))).unwrap();
     }
-    writer.tell(1, Told::default());
+    writer.announce(1, Coverage::default());
     assert_eq!(SpanReader::attach(map, true).unwrap().read(1).spans.len() as u64, slots);
 }
 

@@ -16,7 +16,7 @@ pub(super) const ENDED: u64 = 2;
 
 /// What is told of a vCPU up to a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct Coverage {
     /// All spans that begin from here on are in the ring, on the guest's TSC.
     pub from_tsc: u64,
     /// All before this are.
@@ -86,7 +86,7 @@ impl SpanWriter {
     }
 
     /// Adds a span of the vCPU at `index` of those laid out; the oldest one goes. Readers see it with
-    /// the next [`SpanWriter::tell`].
+    /// the next [`SpanWriter::announce`].
     pub fn push(&mut self, index: usize, span: &Span) {
         let Some(position) = self.positions.get_mut(index) else { return };
         let word = |offset| self.area.slot(index, *position, offset);
@@ -101,15 +101,15 @@ impl SpanWriter {
     }
 
     /// Says up to when all is told of a vCPU.
-    pub fn tell(&self, index: usize, told: Told) {
+    pub fn announce(&self, index: usize, coverage: Coverage) {
         let Some(position) = self.positions.get(index) else { return };
         let store = |offset, word| self.map.store(self.area.ring(index, offset), word);
         SharedMap::publish();
         store(ring::POSITION, *position);
-        store(ring::LOST_EVENTS, told.lost_events);
-        store(ring::KNOWN_FROM, told.from_tsc);
+        store(ring::LOST_EVENTS, coverage.lost_events);
+        store(ring::KNOWN_FROM, coverage.from_tsc);
         SharedMap::publish();
-        store(ring::KNOWN_TO, told.to_tsc);
+        store(ring::KNOWN_TO, coverage.to_tsc);
     }
 
     /// Adds the name of an exit, as far as there is room for it.

@@ -66,7 +66,7 @@ fn a_page_that_could_not_be_written_is_not_taken() {
 
 /// The slot's head, of the old layout, is not touched by the new one.
 #[test]
-fn a_region_laid_out_anew_while_a_page_is_written_is_told() {
+fn a_region_laid_out_again_while_a_page_is_written_is_noticed() {
     let memory = Memory::new(1 << 20);
     let mut guest = memory.guest(&plan(1, 4, Mode::Keep));
     let mut host = memory.host();
@@ -77,7 +77,7 @@ fn a_region_laid_out_anew_while_a_page_is_written_is_told() {
         let written = scope.spawn(|| host.pages[0].next_to(into.as_fd()).unwrap());
         std::thread::sleep(std::time::Duration::from_millis(50));
         assert!(!written.is_finished());
-        memory.guest(&shmring::Plan { control_bytes: 65536, ..plan(1, 4, Mode::Keep) });
+        memory.guest(&shmring::RegionPlan { control_bytes: 65536, ..plan(1, 4, Mode::Keep) });
         let mut drained = [0; 65536];
         out.read_exact(&mut drained).unwrap();
         assert!(matches!(written.join().unwrap(), Written::Overtaken { .. }));
@@ -86,7 +86,7 @@ fn a_region_laid_out_anew_while_a_page_is_written_is_told() {
 
 /// The pipe is full, so the host waits in write(2) while its page is overwritten.
 #[test]
-fn a_page_overwritten_while_it_is_written_is_told() {
+fn a_page_overwritten_while_it_is_written_is_noticed() {
     let memory = Memory::new(1 << 20);
     let mut guest = memory.guest(&plan(1, 4, Mode::Overwrite));
     let mut host = memory.host();

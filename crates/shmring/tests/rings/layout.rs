@@ -68,7 +68,7 @@ fn a_host_writes_only_what_is_the_hosts() {
     let mut host = memory.host();
     let mut poller = shmring::Poller::default();
     poller.looked(take(&mut host.pages[0]).is_some());
-    host.watch.tell(&poller);
+    host.watch.publish_polls(&poller);
     host.to_guest.write(b"stop");
     host.from_guest.read(&mut [0; 8]);
     let after = read();

@@ -4,13 +4,14 @@ use std::fs::File;
 use std::sync::Arc;
 
 use shmring::{
-    Access, Filled, GuestSide, HostSide, Mode, PageConsumer, PageProducer, Plan, SharedMap, Taken,
+    Access, Filled, GuestSide, HostSide, Mode, PageConsumer, PageProducer, RegionPlan, SharedMap,
+    TakenPage,
 };
 
 pub(crate) const BOOT: [u8; 16] = *b"boot of the test";
 
-pub(crate) fn plan(cpus: usize, slots_per_cpu: usize, mode: Mode) -> Plan {
-    Plan { cpus, page_bytes: 4096, slots_per_cpu, mode, control_bytes: 4096 }
+pub(crate) fn plan(cpus: usize, slots_per_cpu: usize, mode: Mode) -> RegionPlan {
+    RegionPlan { cpus, page_bytes: 4096, slots_per_cpu, mode, control_bytes: 4096 }
 }
 
 /// The memory: dropping and making sides anew is what restarts of their programs do.
@@ -33,7 +34,7 @@ impl Memory {
         Arc::new(SharedMap::of_file(&self.file, Access::Read).unwrap())
     }
 
-    pub(crate) fn guest(&self, plan: &Plan) -> GuestSide {
+    pub(crate) fn guest(&self, plan: &RegionPlan) -> GuestSide {
         GuestSide::create(self.map(), plan, BOOT).unwrap()
     }
 
@@ -68,7 +69,7 @@ pub(crate) fn put(ring: &mut PageProducer, position: u64) -> bool {
 }
 
 /// Takes the next page and checks each of its bytes.
-pub(crate) fn take(ring: &mut PageConsumer) -> Option<Taken> {
+pub(crate) fn take(ring: &mut PageConsumer) -> Option<TakenPage> {
     let mut page = [0xEE; 4096];
     let taken = ring.next_into(&mut page)?;
     let mut expected = Vec::new();

@@ -1,6 +1,6 @@
 //! Agents and hosts that end at any point and start again, and regions whose guest is gone.
 
-use shmring::{Access, AttachError, Change, Filled, HostSide, Mode, Plan, SharedMap};
+use shmring::{Access, AttachError, Change, Filled, HostSide, Mode, RegionPlan, SharedMap};
 
 use crate::region::{BOOT, Memory, plan, put, take, take_all};
 
@@ -25,7 +25,7 @@ fn a_host_goes_on_where_the_one_before_stood() {
 }
 
 #[test]
-fn a_host_that_was_away_is_told_what_a_flight_recorder_overwrote() {
+fn a_host_that_was_away_learns_what_a_flight_recorder_overwrote() {
     let memory = Memory::new(1 << 20);
     let mut guest = memory.guest(&plan(1, 8, Mode::Overwrite));
     (0..5).for_each(|position| assert!(put(&mut guest.pages[0], position)));
@@ -87,7 +87,7 @@ fn another_plan_replaces_the_region() {
     (0..2).for_each(|position| assert!(put(&mut guest.pages[0], position)));
     assert_eq!(take(&mut host.pages[0]).unwrap().position, 0);
     drop(guest);
-    let mut guest = memory.guest(&Plan { page_bytes: 8192, ..plan(2, 4, Mode::Keep) });
+    let mut guest = memory.guest(&RegionPlan { page_bytes: 8192, ..plan(2, 4, Mode::Keep) });
     put(&mut guest.pages[1], 0);
     assert_eq!(take_all(&mut host.pages[0]), [], "a consumer of the old layout reads nothing");
     assert_eq!(host.pages[0].totals().damage, 0, "it looked where nothing is any more");
@@ -174,7 +174,7 @@ fn an_agent_shows_that_it_lives_and_ends() {
 }
 
 #[test]
-fn what_was_dropped_is_told() {
+fn what_was_dropped_is_counted() {
     let memory = Memory::new(1 << 20);
     let mut guest = memory.guest(&plan(1, 2, Mode::Keep));
     let host = memory.host();

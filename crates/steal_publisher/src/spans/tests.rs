@@ -116,10 +116,10 @@ enum HostEvent {
 }
 
 /// Times on the host's TSC, as they were written.
-fn plain(news: News) -> Vec<(u64, u64, Did, By, bool, Option<u32>)> {
+fn plain(news: News) -> Vec<(u64, u64, Activity, By, bool, Option<u32>)> {
     let of = |span: &Span| {
         let (from, to) = (span.start_tsc - AHEAD, span.end_tsc() - AHEAD);
-        (from, to, span.did, span.by, span.begins_exit, span.code)
+        (from, to, span.activity, span.by, span.begins_exit, span.code)
     };
     news.spans.iter().map(of).collect()
 }
@@ -146,14 +146,14 @@ fn exits_sleep_and_preemptions_are_told_as_they_happen() {
     );
     publishing.publish_until(800);
     let news = publishing.reader.read(0);
-    assert_eq!((news.told.from_tsc, news.told.to_tsc), (AHEAD + 100, AHEAD + 800));
-    let (kernel, user, asleep) = (Did::Kernel, Did::User, Did::Asleep);
+    assert_eq!((news.coverage.from_tsc, news.coverage.to_tsc), (AHEAD + 100, AHEAD + 800));
+    let (kernel, user, asleep) = (Activity::Kernel, Activity::User, Activity::Asleep);
     let none = By::Unknown;
     assert_eq!(
         plain(news),
         [
             (200, 210, kernel, none, true, Some(0x60)),
-            (210, 400, Did::Preempted, By::Others, false, Some(0x60)),
+            (210, 400, Activity::Preempted, By::Others, false, Some(0x60)),
             (400, 420, kernel, none, false, Some(0x60)),
             (500, 510, kernel, none, true, Some(0x7b)),
             (510, 600, user, none, false, Some(0x7b)),
@@ -180,15 +180,15 @@ fn exits_sleep_and_preemptions_are_told_as_they_happen() {
         plain(news),
         [
             (800, 900, asleep, none, false, Some(0x78)),
-            (900, 910, Did::Waiting, none, false, Some(0x78)),
+            (900, 910, Activity::Waiting, none, false, Some(0x78)),
             (910, 950, kernel, none, false, Some(0x78)),
             (960, 970, kernel, none, true, Some(0x60)),
-            (970, 1000, Did::Preempted, By::OwnVcpu, false, Some(0x60)),
+            (970, 1000, Activity::Preempted, By::OwnVcpu, false, Some(0x60)),
         ]
     );
     assert_eq!(
         publishing.reader.read(1),
-        News { told: publishing.reader.read(1).told, ..News::default() }
+        News { coverage: publishing.reader.read(1).coverage, ..News::default() }
     );
     let names: Vec<String> = publishing.reader.names().into_iter().map(|(_, name)| name).collect();
     assert_eq!(names, ["interrupt", "io", "hlt"]);
@@ -207,11 +207,18 @@ fn what_was_lost_is_told_as_unknown() {
     );
     publishing.publish_until(500);
     let news = publishing.reader.read(0);
-    assert_eq!(news.told.lost_events, 7);
-    let unknown: u64 =
-        news.spans.iter().filter(|span| span.did == Did::Unknown).map(|span| span.ticks).sum();
+    assert_eq!(news.coverage.lost_events, 7);
+    let unknown: u64 = news
+        .spans
+        .iter()
+        .filter(|span| span.activity == Activity::Unknown)
+        .map(|span| span.ticks)
+        .sum();
     assert_eq!(unknown, 150, "{:?}", news.spans);
-    assert_eq!(plain(news).last(), Some(&(450, 460, Did::Kernel, By::Unknown, true, Some(0x60))));
+    assert_eq!(
+        plain(news).last(),
+        Some(&(450, 460, Activity::Kernel, By::Unknown, true, Some(0x60)))
+    );
 }
 
 /// HostEvent may follow what, step by step: a vCPU's life.
@@ -242,11 +249,13 @@ fn life(picks: &[(u8, u32)]) -> Vec<(u64, HostEvent)> {
 }
 
 /// Ticks by what was done, exits that begin, and that spans are in order and don't overlap.
-fn sums(spans: &[Span]) -> (Vec<(Did, u64)>, usize) {
+fn sums(spans: &[Span]) -> (Vec<(Activity, u64)>, usize) {
     assert!(spans.windows(2).all(|two| two[0].end_tsc() <= two[1].start_tsc));
-    let of = |did| spans.iter().filter(|span| span.did == did).map(|span| span.ticks).sum();
+    let of = |activity| {
+        spans.iter().filter(|span| span.activity == activity).map(|span| span.ticks).sum()
+    };
     let begun = spans.iter().filter(|span| span.begins_exit).count();
-    (Did::ALL.into_iter().map(|did| (did, of(did))).collect(), begun)
+    (Activity::ALL.into_iter().map(|activity| (activity, of(activity))).collect(), begun)
 }
 
 proptest! {
@@ -258,7 +267,7 @@ proptest! {
     ) {
         let lives = lives.map(|picks| life(&picks));
         let end = lives.iter().filter_map(|life| Some(life.last()?.0)).max().unwrap() + 1;
-        let tell = |until: &[u64]| {
+        let publish_until = |until: &[u64]| {
             let (mut publishing, mut from) = (Publishing::new(), 0);
             for &until in until {
                 for (cpu, life) in (0..).zip(&lives) {
@@ -277,6 +286,6 @@ proptest! {
             Some(*at)
         }).filter(|at| *at < end).collect();
         cuts.push(end);
-        prop_assert_eq!(tell(&cuts), tell(&[end]));
+        prop_assert_eq!(publish_until(&cuts), publish_until(&[end]));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringbuf::{Missed, Page, PageLayout};
 use shmring::SharedMap;
-use shmring::spans::{By, Did, SpanWriter};
+use shmring::spans::{Activity, By, SpanWriter};
 use tracedat::TraceDat;
 
 use super::*;
@@ -27,10 +27,10 @@ fn a_recording_has_the_events_that_spans_are_made_of() {
     let reader = SpanReader::attach(map, false).unwrap();
     let rate = Rate::new(Some(1_000_000_000)).unwrap();
     let mut recording = Recording::begin(&path, &reader, rate).unwrap();
-    let exit = |start_tsc, end, did, begins_exit| Span {
+    let exit = |start_tsc, end, activity, begins_exit| Span {
         start_tsc,
         ticks: end - start_tsc,
-        did,
+        activity,
         by: By::Others,
         begins_exit,
         code: Some(0x60),
@@ -38,21 +38,21 @@ fn a_recording_has_the_events_that_spans_are_made_of() {
         level: 1,
     };
     let spans = [
-        exit(200, 210, Did::Kernel, true),
-        exit(210, 400, Did::Preempted, false),
-        exit(400, 420, Did::Kernel, false),
-        exit(500, 510, Did::Kernel, true),
-        exit(510, 600, Did::User, false),
-        exit(600, 650, Did::Kernel, false),
+        exit(200, 210, Activity::Kernel, true),
+        exit(210, 400, Activity::Preempted, false),
+        exit(400, 420, Activity::Kernel, false),
+        exit(500, 510, Activity::Kernel, true),
+        exit(510, 600, Activity::User, false),
+        exit(600, 650, Activity::Kernel, false),
         // Another exit at once, which is cut where something is unknown.
-        exit(650, 660, Did::Kernel, true),
-        Span { code: None, ..exit(660, 800, Did::Unknown, false) },
+        exit(650, 660, Activity::Kernel, true),
+        Span { code: None, ..exit(660, 800, Activity::Unknown, false) },
         // The host is seen at work before the exit.
-        Span { code: None, ..exit(840, 850, Did::Kernel, false) },
-        exit(850, 860, Did::Kernel, true),
-        exit(860, 900, Did::Asleep, false),
-        exit(900, 910, Did::Waiting, false),
-        exit(910, 920, Did::Kernel, false),
+        Span { code: None, ..exit(840, 850, Activity::Kernel, false) },
+        exit(850, 860, Activity::Kernel, true),
+        exit(860, 900, Activity::Asleep, false),
+        exit(900, 910, Activity::Waiting, false),
+        exit(910, 920, Activity::Kernel, false),
     ];
     for span in &spans {
         recording.span(1, span).unwrap();

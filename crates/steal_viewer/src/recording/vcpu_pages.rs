@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use raw_bytes::{ByteOrder, LongSize};
 use ringbuf::{Missed, PageLayout, PageWriter};
-use shmring::spans::{By, Did, Span};
+use shmring::spans::{Activity, By, Span};
 
 use super::PAGE_BYTES;
 use super::events;
@@ -61,7 +61,7 @@ impl VcpuPages {
             self.enter(at.min(self.reached))?;
         }
         self.reached = span.end_tsc();
-        if span.did == Did::Unknown {
+        if span.activity == Activity::Unknown {
             (self.place, self.off) = (VcpuLocation::Unknown, None);
             self.writer.missed(Missed::Unknown);
             if !span.begins_exit {
@@ -72,28 +72,28 @@ impl VcpuPages {
             self.put(at, &events::exit(self.vcpu, span.code.unwrap_or(0), span.isa))?;
             self.place = VcpuLocation::Kernel;
         }
-        match span.did {
+        match span.activity {
             // The hardware has left the guest, and the exit is yet to come.
-            Did::Kernel | Did::User if span.code.is_none() => self.on_cpu(at)?,
-            Did::Kernel => {
+            Activity::Kernel | Activity::User if span.code.is_none() => self.on_cpu(at)?,
+            Activity::Kernel => {
                 self.on_cpu(at)?;
                 if std::mem::replace(&mut self.place, VcpuLocation::Kernel) == VcpuLocation::User {
                     self.put(at, &events::back(self.vcpu))?;
                 }
             }
-            Did::User => {
+            Activity::User => {
                 self.on_cpu(at)?;
                 if std::mem::replace(&mut self.place, VcpuLocation::User) != VcpuLocation::User {
                     self.put(at, &events::user_exit(self.vcpu))?;
                 }
             }
-            Did::Preempted => self.off_cpu(at, span.by, false)?,
-            Did::Asleep => self.off_cpu(at, By::Unknown, true)?,
-            Did::Waiting => {
+            Activity::Preempted => self.off_cpu(at, span.by, false)?,
+            Activity::Asleep => self.off_cpu(at, By::Unknown, true)?,
+            Activity::Waiting => {
                 self.off_cpu(at, By::Unknown, true)?;
                 self.put(at, &events::waking(self.vcpu))?;
             }
-            Did::Unknown => self.writer.missed(Missed::Unknown),
+            Activity::Unknown => self.writer.missed(Missed::Unknown),
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The entries of a file, those that are whole.
 
-use crate::entry::{ENTRY_HEAD_BYTES, Entry, MARK, sum};
-use crate::fields::Fields;
+use super::entry::{ENTRY_HEAD_BYTES, Entry, MARK, sum};
+use super::fields::Fields;
 
 /// Entries begin at multiples of this.
 const STEP: usize = 8;
@@ -26,17 +26,17 @@ impl<'b> Entries<'b> {
         self.damaged_bytes
     }
 
-    /// The entry that begins here, and what is behind it.
+    /// The entry that begins here, and what follows it.
     fn first(&self) -> Option<(Entry, &'b [u8])> {
         let mut fields = Fields(self.rest);
         let head: [u8; 4] = fields.array()?;
         let [mark, other, kind, words] = head;
-        let told = fields.u32()?;
-        let (content, behind) = fields.0.split_at_checked(usize::from(words).checked_mul(8)?)?;
-        if [mark, other] != MARK || sum(head, content) != told {
+        let stored_sum = fields.u32()?;
+        let (content, rest) = fields.0.split_at_checked(usize::from(words).checked_mul(8)?)?;
+        if [mark, other] != MARK || sum(head, content) != stored_sum {
             return None;
         }
-        Some((Entry::parse(kind, content)?, behind))
+        Some((Entry::parse(kind, content)?, rest))
     }
 }
 
@@ -46,8 +46,8 @@ impl Iterator for Entries<'_> {
     fn next(&mut self) -> Option<Entry> {
         const { assert!(ENTRY_HEAD_BYTES.is_multiple_of(STEP)) }
         while !self.rest.is_empty() {
-            if let Some((entry, behind)) = self.first() {
-                self.rest = behind;
+            if let Some((entry, rest)) = self.first() {
+                self.rest = rest;
                 return Some(entry);
             }
             let step = STEP.min(self.rest.len());
@@ -64,7 +64,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Begin, ClockPair, Counts, Hypercall, VERSION, Words};
+    use crate::collected::{Begin, ClockPair, Counts, Hypercall, VERSION, Words};
 
     fn entries(hypercalls: u64) -> Vec<Entry> {
         let begin = Begin { version: VERSION, clock: "x86-tsc".into(), ..Begin::default() };

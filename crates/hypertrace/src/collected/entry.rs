@@ -1,7 +1,7 @@
 //! What there is in a file, entry for entry.
 
-use crate::fields::Fields;
-use crate::hypercall::Hypercall;
+use super::fields::Fields;
+use super::hypercall::Hypercall;
 
 /// The version that this program writes and reads.
 pub const VERSION: u32 = 1;
@@ -104,7 +104,7 @@ impl Entry {
         wrapped(HYPERCALL, record)
     }
 
-    /// Reads what stands behind an entry's head; `None` if it is too short.
+    /// Reads what follows an entry's head; `None` if it is too short.
     pub(crate) fn parse(kind: u8, content: &[u8]) -> Option<Self> {
         let mut fields = Fields(content);
         Some(match kind {

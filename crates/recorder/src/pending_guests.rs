@@ -8,7 +8,7 @@ use channel::{Deadline, Signal, Wait};
 use crate::ending::Ending;
 use crate::error::{RecordError, Result, with_causes};
 use crate::guests::{self, Guests, SharedGuests};
-use crate::plan::Plan;
+use crate::plan::RecordPlan;
 use crate::pump::stop_signal;
 use crate::session_folder::SessionFolder;
 use crate::task::{Outcome, Task};
@@ -18,14 +18,14 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(500);
 
 /// Guests that are waited for, by a thread.
 #[derive(Debug)]
-pub(crate) struct Awaited {
+pub(crate) struct PendingGuests {
     stop: Signal,
     task: Task<Vec<String>>,
 }
 
 /// What the thread knows.
 struct Waiter {
-    plan: Plan,
+    plan: RecordPlan,
     folder: SessionFolder,
     host_clock: String,
     /// The host's.
@@ -42,10 +42,10 @@ struct Absent {
     why: String,
 }
 
-impl Awaited {
+impl PendingGuests {
     /// Begins to wait for the guests of a plan; the host's recording has this `trace_id`.
     pub(crate) fn begin(
-        plan: &Plan,
+        plan: &RecordPlan,
         folder: &SessionFolder,
         host_clock: String,
         trace_id: u64,
@@ -62,7 +62,7 @@ impl Awaited {
             stop: stop.clone(),
             ending: ending.clone(),
         };
-        let task = Task::spawn("awaited".into(), move || waiter.run());
+        let task = Task::spawn("pending".into(), move || waiter.run());
         let task = task.map_err(RecordError::io("wait for the guests of", folder.path()))?;
         Ok(Self { stop, task })
     }
@@ -88,8 +88,8 @@ impl Waiter {
         while !absent.is_empty() && !self.stop.wait(BETWEEN_TRIES) {
             absent.retain_mut(|guest| self.is_absent(guest, &mut faults));
         }
-        let told = |guest: Absent| format!("{} is not recorded: {}", guest.asked, guest.why);
-        faults.extend(absent.into_iter().map(told));
+        let fault = |guest: Absent| format!("{} is not recorded: {}", guest.asked, guest.why);
+        faults.extend(absent.into_iter().map(fault));
         faults
     }
 

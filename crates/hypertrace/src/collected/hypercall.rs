@@ -1,18 +1,18 @@
-//! A hypercall as the BPF program tells of it: exit, hypercall and entry in one.
+//! A hypercall as the BPF program records it: exit, hypercall and entry in one.
 
-use crate::fields::Fields;
+use super::fields::Fields;
 
 /// Bytes before the words.
 pub const HEAD_BYTES: usize = 48;
 /// Registers that carry something, at most.
 pub const MOST_WORDS: usize = 13;
 
-/// In place of the time to the entry: none was seen, or it was later than can be told.
+/// In place of the time to the entry: no entry was seen, or it came too late to be stored.
 const NO_ENTRY: u32 = u32::MAX;
 /// The guest's address is known.
 const RIP_KNOWN: u8 = 1;
-/// It is the one behind the instruction, whose length is the same for `vmcall` and `vmmcall`.
-const RIP_BEHIND: u8 = 2;
+/// It is the address after the instruction, whose length is the same for `vmcall` and `vmmcall`.
+const RIP_AFTER: u8 = 2;
 const INSTRUCTION_BYTES: u64 = 3;
 
 /// One hypercall of a guest.
@@ -51,7 +51,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// These; those behind the thirteenth are left out.
+    /// These; words after the thirteenth are left out.
     #[must_use]
     pub fn new(words: &[u64]) -> Self {
         let count = u8::try_from(words.len().min(MOST_WORDS)).unwrap_or(0);
@@ -92,9 +92,9 @@ impl Hypercall {
             words: Words { count: fields.u8()?, words: [0; MOST_WORDS] },
         };
         let flags = fields.u8()?;
-        let behind = if flags & RIP_BEHIND == 0 { 0 } else { INSTRUCTION_BYTES };
-        let known = |rip: &u64| flags & RIP_KNOWN != 0 && *rip >= behind;
-        read.guest_rip = read.guest_rip.filter(known).map(|rip| rip.wrapping_sub(behind));
+        let length = if flags & RIP_AFTER == 0 { 0 } else { INSTRUCTION_BYTES };
+        let known = |rip: &u64| flags & RIP_KNOWN != 0 && *rip >= length;
+        read.guest_rip = read.guest_rip.filter(known).map(|rip| rip.wrapping_sub(length));
         let Words { count, words } = &mut read.words;
         if usize::from(*count) > MOST_WORDS {
             return None;
@@ -132,14 +132,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_behind_the_instruction_is_turned_into_its_own() {
+    fn an_address_after_the_instruction_becomes_the_instructions_own() {
         let one = Hypercall { guest_rip: Some(0x1003), ..Hypercall::default() };
         let mut bytes = one.to_bytes();
         assert_eq!(bytes.len(), HEAD_BYTES);
         assert_eq!(Hypercall::parse(&bytes), Some(one));
-        *bytes.last_mut().unwrap() = RIP_KNOWN | RIP_BEHIND;
+        *bytes.last_mut().unwrap() = RIP_KNOWN | RIP_AFTER;
         assert_eq!(Hypercall::parse(&bytes).unwrap().guest_rip, Some(0x1000));
-        *bytes.last_mut().unwrap() = RIP_BEHIND;
+        *bytes.last_mut().unwrap() = RIP_AFTER;
         assert_eq!(Hypercall::parse(&bytes).unwrap().guest_rip, None);
     }
 

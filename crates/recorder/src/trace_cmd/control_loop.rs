@@ -20,27 +20,27 @@ const MOST_UNASKED: u32 = 1000;
 
 /// What came of it.
 #[derive(Debug, Default)]
-pub(super) struct Talked {
+pub(super) struct LoopResult {
     pub(super) samples: Option<Samples>,
     pub(super) faults: Vec<String>,
 }
 
 /// A conversation that goes on.
 #[derive(Debug)]
-pub(super) struct Talk {
+pub(super) struct ControlLoop {
     over: Arc<Mutex<Option<String>>>,
-    task: Task<Talked>,
+    task: Task<LoopResult>,
 }
 
-impl Talk {
+impl ControlLoop {
     pub(super) fn begin(
         agent: TraceCmd,
         sync: Option<TimeSync>,
         ending: &Ending,
     ) -> io::Result<Self> {
         let over = Arc::new(Mutex::new(None));
-        let (ending, told) = (ending.clone(), Arc::clone(&over));
-        let task = Task::spawn("guest".into(), move || talk(agent, sync, &ending, &told))?;
+        let (ending, reason) = (ending.clone(), Arc::clone(&over));
+        let task = Task::spawn("guest".into(), move || run(agent, sync, &ending, &reason))?;
         Ok(Self { over, task })
     }
 
@@ -55,43 +55,43 @@ impl Talk {
     }
 
     /// What came of it, once the end has begun.
-    pub(super) fn end(self, until: Deadline) -> Talked {
+    pub(super) fn end(self, until: Deadline) -> LoopResult {
         let fault = match self.task.end(Wait::until(until)) {
-            Outcome::Done(talked) => return talked,
+            Outcome::Done(result) => return result,
             Outcome::Panicked => "the thread that listened to it panicked",
             Outcome::StillBusy => "the thread that listens to it does not end, and is left alone",
         };
-        Talked { faults: vec![fault.into()], ..Talked::default() }
+        LoopResult { faults: vec![fault.into()], ..LoopResult::default() }
     }
 }
 
-fn talk(
+fn run(
     mut agent: TraceCmd,
     sync: Option<TimeSync>,
     ending: &Ending,
     over: &Mutex<Option<String>>,
-) -> Talked {
-    let mut talked = Talked::default();
+) -> LoopResult {
+    let mut result = LoopResult::default();
     let gone = until_stopped(&mut agent, ending).err();
     let until = ending.until().unwrap_or_else(|| Deadline::after(TOLD));
     let cut = [ending.cut().fd()];
     let wait = Wait::until(until).or(&cut);
     if let Some(why) = &gone {
-        talked.faults.push(format!("its recording ended early: {why}"));
+        result.faults.push(format!("its recording ended early: {why}"));
         *over.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.clone());
     } else {
-        let told = Wait::until(until.min(Deadline::after(TOLD))).or(&cut);
-        if let Err(error) = agent.send_within(&Message::Close, told) {
-            talked.faults.push(format!("it could not be told to stop: {error}"));
+        let send_wait = Wait::until(until.min(Deadline::after(TOLD))).or(&cut);
+        if let Err(error) = agent.send_within(&Message::Close, send_wait) {
+            result.faults.push(format!("it could not be told to stop: {error}"));
         }
     }
     // The samples of the first round are good whatever comes of the last.
     if let Some(sync) = sync {
         let (samples, ended) =
             if gone.is_some() { (sync.abandon(), Ok(())) } else { sync.end(wait) };
-        talked.samples = Some(samples);
+        result.samples = Some(samples);
         if let Err(error) = ended {
-            talked
+            result
                 .faults
                 .push(format!("its clock was not related to the host's at the end: {error}"));
         }
@@ -99,9 +99,9 @@ fn talk(
     if gone.is_none()
         && let Err(why) = until_closed(&mut agent, wait)
     {
-        talked.faults.push(why);
+        result.faults.push(why);
     }
-    talked
+    result
 }
 
 /// Waits until the recording is to end; why the agent is not there any more, if so.

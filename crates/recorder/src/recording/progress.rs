@@ -43,16 +43,16 @@ impl Recording {
     pub fn progress(&self) -> Progress {
         let stats =
             self.pumps.iter().filter_map(|pump| CpuStats::now(&self.instance, pump.cpu).ok());
-        let guests = self.guests.lock().going();
-        let of_guests = guests.iter().map(|going| going.lost);
+        let guests = self.guests.lock().status();
+        let of_guests = guests.iter().map(|status| status.lost);
         Progress {
             time: self.begun.elapsed(),
             bytes: self.pumps.iter().map(Pump::bytes).sum::<u64>()
                 + self.collector.as_ref().map_or(0, Collector::bytes),
             lost: stats.map(|(stats, _)| stats.events()).chain(of_guests).sum(),
-            guest_bytes: guests.iter().map(|going| going.sent_bytes).sum::<u64>()
+            guest_bytes: guests.iter().map(|status| status.sent_bytes).sum::<u64>()
                 + self.modules.iter().map(module::Recorded::bytes).sum::<u64>(),
-            guests_over: guests.iter().filter(|going| going.over.is_some()).count(),
+            guests_over: guests.iter().filter(|status| status.over.is_some()).count(),
         }
     }
 }

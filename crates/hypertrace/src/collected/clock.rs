@@ -1,6 +1,6 @@
 //! Times of the monotonic clock to those of the recording's trace clock.
 
-use crate::entry::ClockPair;
+use super::entry::ClockPair;
 
 /// The trace clock at one moment of the monotonic one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

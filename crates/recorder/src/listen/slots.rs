@@ -12,92 +12,92 @@ use crate::guest::Quota;
 const OF_ONE_ADDRESS: usize = 8;
 /// Sessions that an identity may begin at once, and how long until it may begin another: one that is
 /// begun anew again and again makes files each time.
-const SESSIONS: Allowance = Allowance { at_once: 10, every: Duration::from_secs(30) };
+const SESSIONS: RateLimit = RateLimit { at_once: 10, every: Duration::from_secs(30) };
 /// Refusals that are told of an identity at once, and how long until another is.
-const REFUSALS: Allowance = Allowance { at_once: 5, every: Duration::from_secs(10) };
+const REFUSALS: RateLimit = RateLimit { at_once: 5, every: Duration::from_secs(10) };
 /// Identities that are remembered; those that have done nothing for long are not.
 const MOST_REMEMBERED: usize = 4096;
 
 /// How often something may happen.
 #[derive(Clone, Copy, Debug)]
-struct Allowance {
+struct RateLimit {
     at_once: u32,
     every: Duration,
 }
 
 /// How often it may happen now.
 #[derive(Clone, Copy, Debug)]
-struct Left {
+struct Remaining {
     times: u32,
     since: Instant,
 }
 
-impl Allowance {
+impl RateLimit {
     /// What is left at a time.
-    fn at(self, left: Left, now: Instant) -> Left {
-        let passed = now.saturating_duration_since(left.since);
+    fn at(self, remaining: Remaining, now: Instant) -> Remaining {
+        let passed = now.saturating_duration_since(remaining.since);
         let more = u32::try_from(passed.as_nanos() / self.every.as_nanos().max(1));
         let more = more.unwrap_or(u32::MAX);
-        let times = left.times.saturating_add(more);
+        let times = remaining.times.saturating_add(more);
         if times >= self.at_once {
-            return Left { times: self.at_once, since: now };
+            return Remaining { times: self.at_once, since: now };
         }
-        Left { times, since: left.since + self.every * more }
+        Remaining { times, since: remaining.since + self.every * more }
     }
 }
 
 /// How often each identity may do something.
 #[derive(Debug)]
-struct Rates {
-    allowance: Allowance,
-    left: HashMap<Peer, Left>,
+struct RateLimits {
+    limit: RateLimit,
+    remaining: HashMap<Peer, Remaining>,
 }
 
-impl Rates {
-    fn new(allowance: Allowance) -> Self {
-        Self { allowance, left: HashMap::new() }
+impl RateLimits {
+    fn new(limit: RateLimit) -> Self {
+        Self { limit, remaining: HashMap::new() }
     }
 
     /// Takes one of the times that are left; false when none is.
     fn take(&mut self, party: &Peer, now: Instant) -> bool {
-        let allowance = self.allowance;
-        if self.left.len() >= MOST_REMEMBERED {
-            self.left.retain(|_, left| allowance.at(*left, now).times < allowance.at_once);
+        let limit = self.limit;
+        if self.remaining.len() >= MOST_REMEMBERED {
+            self.remaining.retain(|_, remaining| limit.at(*remaining, now).times < limit.at_once);
         }
-        let left = self.left.get(party).copied();
-        let left = left.unwrap_or(Left { times: allowance.at_once, since: now });
+        let remaining = self.remaining.get(party).copied();
+        let remaining = remaining.unwrap_or(Remaining { times: limit.at_once, since: now });
         // So many at once are one party that has many names.
-        let is_known = self.left.contains_key(party) || self.left.len() < MOST_REMEMBERED;
-        let left = allowance.at(left, now);
-        let Some(times) = left.times.checked_sub(1).filter(|_| is_known) else { return false };
-        self.left.insert(party.clone(), Left { times, ..left });
+        let is_known = self.remaining.contains_key(party) || self.remaining.len() < MOST_REMEMBERED;
+        let remaining = limit.at(remaining, now);
+        let Some(times) = remaining.times.checked_sub(1).filter(|_| is_known) else { return false };
+        self.remaining.insert(party.clone(), Remaining { times, ..remaining });
         true
     }
 }
 
 /// Guests that are recorded, by identity.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct GuestSlots {
     most: usize,
-    taken: HashMap<Peer, Taken>,
-    sessions: Rates,
-    refusals: Rates,
+    taken: HashMap<Peer, PartySlots>,
+    sessions: RateLimits,
+    refusals: RateLimits,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct PartySlots {
     guests: usize,
     /// What is left of its quota, once a session of it has begun.
     quota: Option<Quota>,
 }
 
-impl Places {
+impl GuestSlots {
     pub(super) fn new(most: usize) -> Self {
         Self {
             most,
             taken: HashMap::new(),
-            sessions: Rates::new(SESSIONS),
-            refusals: Rates::new(REFUSALS),
+            sessions: RateLimits::new(SESSIONS),
+            refusals: RateLimits::new(REFUSALS),
         }
     }
 
@@ -160,7 +160,7 @@ impl Places {
     }
 
     /// Whether a refusal is told: an identity that is refused again and again is told of now and then.
-    pub(super) fn tells_refusal(&mut self, party: &Peer) -> bool {
+    pub(super) fn reports_refusal(&mut self, party: &Peer) -> bool {
         self.refusals.take(party, Instant::now())
     }
 }
@@ -174,26 +174,26 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_takes_one_place_and_an_address_a_share() {
-        let mut places = Places::new(12);
-        assert!(places.take(&Peer::Vsock(3)).is_ok());
-        assert!(places.take(&Peer::Vsock(3)).unwrap_err().contains("already"));
-        assert!(places.take(&Peer::Vsock(4)).is_ok());
+    fn an_identity_takes_one_slot_and_an_address_a_share() {
+        let mut slots = GuestSlots::new(12);
+        assert!(slots.take(&Peer::Vsock(3)).is_ok());
+        assert!(slots.take(&Peer::Vsock(3)).unwrap_err().contains("already"));
+        assert!(slots.take(&Peer::Vsock(4)).is_ok());
         for _ in 0..OF_ONE_ADDRESS {
-            assert!(places.take(&address(1)).is_ok());
+            assert!(slots.take(&address(1)).is_ok());
         }
-        assert!(places.take(&address(1)).unwrap_err().contains("of this address"));
-        assert!(places.take(&address(2)).is_ok());
-        assert!(places.take(&address(3)).is_ok());
-        assert!(places.take(&address(4)).unwrap_err().contains("12 guests are recorded already"));
-        places.give_back(&Peer::Vsock(3));
-        assert!(places.take(&Peer::Vsock(3)).is_ok());
-        assert_eq!(places.count(), 12);
+        assert!(slots.take(&address(1)).unwrap_err().contains("of this address"));
+        assert!(slots.take(&address(2)).is_ok());
+        assert!(slots.take(&address(3)).is_ok());
+        assert!(slots.take(&address(4)).unwrap_err().contains("12 guests are recorded already"));
+        slots.give_back(&Peer::Vsock(3));
+        assert!(slots.take(&Peer::Vsock(3)).is_ok());
+        assert_eq!(slots.count(), 12);
     }
 
     #[test]
     fn a_guest_that_comes_again_and_again_is_recorded_now_and_then() {
-        let mut rates = Rates::new(SESSIONS);
+        let mut rates = RateLimits::new(SESSIONS);
         let begun = Instant::now();
         // Ten thousand times in an hour.
         let times = (0..10_000)
@@ -207,31 +207,31 @@ mod tests {
 
     #[test]
     fn no_more_identities_are_remembered_than_there_is_room_for() {
-        let mut rates = Rates::new(SESSIONS);
+        let mut rates = RateLimits::new(SESSIONS);
         let now = Instant::now();
         let party = |number: usize| Peer::Vsock(u32::try_from(number).unwrap());
         for number in 0..2 * MOST_REMEMBERED {
             rates.take(&party(number), now);
         }
-        assert_eq!(rates.left.len(), MOST_REMEMBERED);
+        assert_eq!(rates.remaining.len(), MOST_REMEMBERED);
         // They are forgotten when they may begin as many as if they were new.
         assert!(rates.take(&party(0), now + SESSIONS.every));
-        assert!(rates.left.len() <= 2);
+        assert!(rates.remaining.len() <= 2);
     }
 
     #[test]
     fn guests_of_one_identity_share_its_quota() {
-        let mut places = Places::new(4);
+        let mut slots = GuestSlots::new(4);
         let (one, other) = (address(1), address(2));
-        assert!(places.take(&one).is_ok() && places.take(&one).is_ok());
-        assert!(places.take(&other).is_ok() && places.quota(&one).is_none());
-        let (first, second) = (places.share(&one, 600_000), places.share(&one, 600_000));
+        assert!(slots.take(&one).is_ok() && slots.take(&one).is_ok());
+        assert!(slots.take(&other).is_ok() && slots.quota(&one).is_none());
+        let (first, second) = (slots.share(&one, 600_000), slots.share(&one, 600_000));
         assert!(first.take(500_000) && !second.take(200_000) && second.take(100_000));
-        assert!(places.quota(&one).unwrap().is_used_up());
-        assert!(!places.share(&other, 600_000).is_used_up());
+        assert!(slots.quota(&one).unwrap().is_used_up());
+        assert!(!slots.share(&other, 600_000).is_used_up());
         // It is computed anew once none of them is recorded.
-        places.give_back(&one);
-        places.give_back(&one);
-        assert!(places.quota(&one).is_none());
+        slots.give_back(&one);
+        slots.give_back(&one);
+        assert!(slots.quota(&one).is_none());
     }
 }
