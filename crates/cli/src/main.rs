@@ -1,4 +1,13 @@
 //! The `hyperscope` command: parses the line, runs a verb, turns its end into an exit code.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | done; losses are in the result. A reader that leaves the pipe has seen enough, as after `head` |
+//! | 1 | failed: nothing readable, a device full, a file cut while it was read |
+//! | 2 | wrong arguments |
+//! | 3 | a condition of `diff --fail-if` held |
+//!
+//! `lab exec` ends with the code of the command that ran.
 
 #![forbid(unsafe_code)]
 

@@ -6,10 +6,19 @@
 //! next is decoded.
 //!
 //! ```text
-//!  stream 0  ████████████████░░░░            █ decoded   ░ to be decoded this round
-//!  stream 1  ██████████░░░░
-//!                      ^ horizon
+//!  round 1   stream 0  ██████████                 █ decoded before   ▓ decoded in this round
+//!            stream 1  ██████                     · consumed
+//!                            ^ horizon: stream 1 may still have items from here on
+//!  round 2   stream 0  ······████                 stream 1 lags behind, and is read on
+//!            stream 1  ······▓▓▓▓▓▓▓▓
+//!                                ^ horizon: stream 0 may still have items from here on
+//!  round 3   stream 0  ··········▓▓▓▓▓▓
+//!            stream 1  ··········████
+//!                                    ^ horizon
 //! ```
+//!
+//! The contract: items of a stream come in time order, so a consumer that holds back what is not
+//! before the horizon, and merges what is, sees every item of the recording once and in time order.
 //!
 //! Memory is bounded by the blocks of one round and what runs ahead of the horizon: streams that
 //! are ahead are not decoded further until the others have caught up.

@@ -48,3 +48,57 @@ pub fn in_order<B>(
     }
     ControlFlow::Continue(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    /// Two streams of times, and what came out of them.
+    #[derive(Default)]
+    struct Times {
+        waiting: [VecDeque<u64>; 2],
+        given: Vec<u64>,
+    }
+
+    impl Lanes<()> for Times {
+        fn count(&self) -> usize {
+            self.waiting.len()
+        }
+
+        fn next_stamp_ns(&self, lane: usize) -> Option<u64> {
+            self.waiting[lane].front().copied()
+        }
+
+        fn release(&mut self, _: usize, _: &mut Vec<()>) {}
+
+        fn give(&mut self, lane: usize, until_ns: u64) -> ControlFlow<()> {
+            while self.waiting[lane].front().is_some_and(|stamp_ns| *stamp_ns < until_ns) {
+                self.given.extend(self.waiting[lane].pop_front());
+            }
+            ControlFlow::Continue(())
+        }
+    }
+
+    impl Times {
+        /// A round brings items of both streams, and is complete before the horizon.
+        fn round(&mut self, items: [&[u64]; 2], horizon_ns: u64) -> Vec<u64> {
+            for (waiting, items) in self.waiting.iter_mut().zip(items) {
+                waiting.extend(items);
+            }
+            assert!(in_order(self, horizon_ns, &mut Vec::new()).is_continue());
+            std::mem::take(&mut self.given)
+        }
+    }
+
+    /// The three rounds of the picture in `rounds`.
+    #[test]
+    fn items_wait_for_the_horizon_and_come_in_order() {
+        let mut times = Times::default();
+        assert_eq!(times.round([&[1, 4, 7, 10], &[2, 6]], 6), [1, 2, 4]);
+        assert_eq!(times.round([&[], &[8, 9, 13]], 10), [6, 7, 8, 9]);
+        assert_eq!(times.round([&[12, 15], &[]], 13), [10, 12]);
+        assert_eq!(times.round([&[], &[]], u64::MAX), [13, 15]);
+    }
+}
