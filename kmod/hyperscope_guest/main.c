@@ -6,8 +6,11 @@
  * The parameter "probes" says what is traced, at load and at any time; nothing is in the kernel's
  * way while it is empty.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/module.h>
 #include <linux/moduleparam.h>
+#include <linux/printk.h>
 #include <linux/string.h>
 
 #include "probes.h"
@@ -80,6 +83,19 @@ static int apply(void)
 	if (less && !error)
 		turn_off(less);
 	return error;
+}
+
+void hsg_channel_is_gone(void)
+{
+	if (on)
+		turn_off(on);
+}
+
+void hsg_channel_is_back(void)
+{
+	/* At load, what is asked for is done once all is ready. */
+	if (ready && apply())
+		pr_warn("probes are off: the channel came back, and can't be used\n");
 }
 
 static int parse(const char *text, unsigned int *mask)

@@ -2,8 +2,14 @@
 /*
  * Frames in memory that is shared with the host: the last quarter of an ivshmem device's. The host
  * maps the same memory and looks; nothing makes an exit.
+ *
+ * The module is the device's driver, so that it learns of it before the device goes. It claims its
+ * quarter alone: the kernel refuses to map a PCI resource into a program whose first page is
+ * claimed (CONFIG_IO_STRICT_DEVMEM), and the agent maps the rest of this one.
  */
 #include <linux/io.h>
+#include <linux/ioport.h>
+#include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/pci.h>
 #include <linux/percpu.h>
@@ -27,23 +33,15 @@ module_param_string(device, device, sizeof(device), 0444);
 MODULE_PARM_DESC(device, "PCI address of the ivshmem device for channel=shm (the first that is there)");
 
 static DEFINE_PER_CPU(struct ht_ring, ring);
+/* These change under the lock of the module's parameters. */
 static struct pci_dev *pci;
 static void *memory;
+static resource_size_t claimed_at, claimed_bytes;
 
 static void ht_ordered(void)
 {
 	/* Memory may be mapped write-combining, where x86 orders stores by sfence only. */
 	wmb();
-}
-
-static struct pci_dev *find(void)
-{
-	struct pci_dev *one = NULL;
-
-	while ((one = pci_get_device(PCI_VENDOR_ID_REDHAT_QUMRANET, IVSHMEM_DEVICE, one)))
-		if (!device[0] || !strcmp(pci_name(one), device))
-			break;
-	return one;
 }
 
 /* An agent that doesn't know of this module takes all of the memory. */
@@ -59,53 +57,109 @@ static bool is_taken(resource_size_t at, resource_size_t ours)
 	return taken;
 }
 
-static int map(void)
+static int map(resource_size_t at, resource_size_t bytes)
 {
-	resource_size_t at = pci_resource_start(pci, IVSHMEM_BAR);
-	resource_size_t bytes = pci_resource_len(pci, IVSHMEM_BAR);
-	resource_size_t ours = bytes / 4 * 3;
-	u64 slots = ht_region_slots(bytes - ours, nr_cpu_ids);
+	u64 slots = ht_region_slots(bytes, nr_cpu_ids);
 	int cpu;
 
-	if (bytes % SZ_16K || !slots)
+	if (!slots)
 		return -ENOSPC;
-	if (is_taken(at, ours))
+	if (!request_mem_region(at, bytes, KBUILD_MODNAME))
 		return -EBUSY;
-	memory = memremap(at + ours, bytes - ours, MEMREMAP_WC);
-	if (!memory)
+	memory = memremap(at, bytes, MEMREMAP_WC);
+	if (!memory) {
+		release_mem_region(at, bytes);
 		return -ENOMEM;
-	ht_region_start(memory, bytes - ours, nr_cpu_ids, slots);
+	}
+	claimed_at = at;
+	claimed_bytes = bytes;
+	ht_region_start(memory, bytes, nr_cpu_ids, slots);
 	for_each_possible_cpu(cpu)
 		ht_ring_start(per_cpu_ptr(&ring, cpu), memory, slots, cpu);
 	return 0;
 }
 
-static void memory_stop(void)
+static int memory_start(void)
 {
-	if (memory)
-		memunmap(memory);
-	memory = NULL;
-	pci_disable_device(pci);
-	pci_dev_put(pci);
-	pci = NULL;
+	resource_size_t at, bytes, ours;
+
+	if (!pci)
+		return -ENODEV;
+	at = pci_resource_start(pci, IVSHMEM_BAR);
+	bytes = pci_resource_len(pci, IVSHMEM_BAR);
+	ours = bytes / 4 * 3;
+	if (bytes % SZ_16K)
+		return -ENOSPC;
+	if (is_taken(at, ours))
+		return -EBUSY;
+	return map(at + ours, bytes - ours);
 }
 
-static int memory_start(void)
+static void memory_stop(void)
+{
+	memunmap(memory);
+	memory = NULL;
+	release_mem_region(claimed_at, claimed_bytes);
+}
+
+/* Takes the device that was named, else the first. Others are no fault: -ENODEV is not logged. */
+static int memory_probe(struct pci_dev *dev, const struct pci_device_id *id)
 {
 	int error;
 
-	pci = find();
-	if (!pci)
+	if (device[0] && strcmp(pci_name(dev), device))
 		return -ENODEV;
-	error = pci_enable_device(pci);
-	if (error) {
-		pci_dev_put(pci);
-		return error;
-	}
-	error = map();
+	/* The agent can't do it while the device has a driver, nor need it. */
+	error = pci_enable_device(dev);
 	if (error)
-		memory_stop();
+		return error;
+	kernel_param_lock(THIS_MODULE);
+	if (pci) {
+		error = -ENODEV;
+	} else {
+		pci = dev;
+		hsg_channel_is_back();
+	}
+	kernel_param_unlock(THIS_MODULE);
+	if (error)
+		pci_disable_device(dev);
 	return error;
+}
+
+/* The device is unplugged, or taken from this driver: nothing writes there when this returns. */
+static void memory_remove(struct pci_dev *dev)
+{
+	kernel_param_lock(THIS_MODULE);
+	hsg_channel_is_gone();
+	pci = NULL;
+	kernel_param_unlock(THIS_MODULE);
+	/* Memory stays decoded: the agent goes on where the device is still there. */
+	pci_disable_device(dev);
+}
+
+/* Not for modprobe to find: whether the module is loaded is the owner's decision. */
+static const struct pci_device_id ids[] = {
+	{ PCI_DEVICE(PCI_VENDOR_ID_REDHAT_QUMRANET, IVSHMEM_DEVICE) },
+	{ }
+};
+
+static struct pci_driver driver = {
+	.name = KBUILD_MODNAME,
+	.id_table = ids,
+	.probe = memory_probe,
+	.remove = memory_remove,
+	/* Probes that are asked for at load need the device then. */
+	.driver.probe_type = PROBE_FORCE_SYNCHRONOUS,
+};
+
+static int memory_init(void)
+{
+	return pci_register_driver(&driver);
+}
+
+static void memory_exit(void)
+{
+	pci_unregister_driver(&driver);
 }
 
 static void notrace memory_update(const struct ht_pack *p)
@@ -120,6 +174,8 @@ static void notrace memory_send(const struct ht_pack *p)
 
 struct hsg_channel hsg_memory = {
 	.words = HT_MOST_WORDS,
+	.init = memory_init,
+	.exit = memory_exit,
 	.start = memory_start,
 	.update = memory_update,
 	.send = memory_send,

@@ -10,7 +10,7 @@
 #include "kernels.h"
 #include "stream.h"
 
-/* An age is told in 28 bits: 858 ms in units of 16 cycles at 5 GHz. */
+/* An age has 28 bits: 858 ms in units of 16 cycles at 5 GHz. */
 #define MOST_AGE_MS	500
 #define MOST_SHIFT	16
 /* Units are 20 ns at most by themselves, unless the counter has only longer ones. */
@@ -180,11 +180,16 @@ int hsg_streams_init(void)
 	if (error < 0)
 		return error;
 	hotplug_state = error;
-	return 0;
+	error = hsg_channel->init ? hsg_channel->init() : 0;
+	if (error)
+		cpuhp_remove_state(hotplug_state);
+	return error;
 }
 
 void hsg_streams_exit(void)
 {
+	if (hsg_channel->exit)
+		hsg_channel->exit();
 	cpuhp_remove_state(hotplug_state);
 }
 

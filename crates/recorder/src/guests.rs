@@ -241,7 +241,8 @@ impl Guests {
     ) -> Result<()> {
         let by_trace_cmd = ready.iter().any(|ready| matches!(ready, Ready::TraceCmd(_)));
         let most = if by_trace_cmd { GUESTS_BEGIN_BY_TRACE_CMD } else { GUESTS_BEGIN };
-        let limit = StartLimit::within(most, stop);
+        // Who waits for slow guests at the end does so at the start, too.
+        let limit = StartLimit::within(most.max(what.wait.unwrap_or_default()), stop);
         for ready in ready {
             self.0.push(match ready {
                 Ready::Own(ready) => {

@@ -28,3 +28,4 @@ mod scenarios;
 mod tool;
 mod trace_cmd;
 mod tracers;
+mod unplugged;
