@@ -115,7 +115,13 @@ impl<'a, M> RestartingLab<'a, M> {
 
 /// Whether a machine is there no more.
 fn is_gone(error: &LabError) -> bool {
-    matches!(error, LabError::Channel { .. } | LabError::Machine { .. } | LabError::Io { .. })
+    matches!(
+        error,
+        LabError::Channel { .. }
+            | LabError::Machine { .. }
+            | LabError::Hangs { .. }
+            | LabError::Io { .. }
+    )
 }
 
 /// A folder for files on their way; gone when dropped.

@@ -80,6 +80,19 @@ impl BootArtifacts {
         Ok(wanted.guest.tools.iter().filter_map(why).collect())
     }
 
+    /// The release of the guests' kernel.
+    pub(crate) fn guest_release(
+        cache: &Cache,
+        wanted: &Description,
+        options: &UpOptions,
+        report: ProgressFn<'_>,
+    ) -> Result<String> {
+        let said = |text: &str| report(Step { text: text.to_owned(), usual: None });
+        let (_, root) = roots(cache, wanted, options, &said)?;
+        let (_, kernel) = kernels(wanted, &root)?;
+        Ok(release(&kernel))
+    }
+
     /// What runs the first machine: what was asked for, else hardware where a kernel boots in it.
     pub(crate) fn accelerator(
         &self,
@@ -198,14 +211,18 @@ fn tool_files(
     (own, kernel): (&Root, &Kernel),
     progress: &dyn Fn(&str),
 ) -> Result<Vec<ToolFile>> {
-    let release = kernel.modules.file_name().map(|name| name.to_string_lossy().into_owned());
     let root = if wanted.root.is_some() {
         own.clone()
     } else {
         let set = PackageSet { architecture: wanted.arch.debian(), names: vec![tool.package()] };
         Root::new(set.unpacked(cache, options.offline, progress)?, wanted.arch)
     };
-    tool.files(&root, wanted.arch, &release.unwrap_or_default())
+    tool.files(&root, wanted.arch, &release(kernel))
+}
+
+/// A kernel's release, which its folder of modules is called after.
+fn release(kernel: &Kernel) -> String {
+    kernel.modules.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Changes when a program is replaced by another one.
@@ -226,8 +243,10 @@ fn roots(
 ) -> Result<(Root, Root)> {
     let arch = wanted.arch;
     if let Some(path) = &wanted.root {
-        let own = Root::new(PathBuf::from("/"), Arch::native());
-        return Ok((own, Root::new(path.clone(), arch)));
+        let inside = Root::new(path.clone(), arch);
+        let serves = arch == Arch::native() && inside.program(arch.qemu()).is_ok();
+        let own = || Root::new(PathBuf::from("/"), Arch::native());
+        return Ok((if serves { inside.clone() } else { own() }, inside));
     }
     let mut names = vec!["busybox-static", "trace-cmd", "iperf3", arch.qemu_package()];
     if wanted.kernel.is_none() {

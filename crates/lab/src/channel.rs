@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::cache::Lock;
+use crate::watch::Watch;
 use labwire::{FrameError, MAX_PAYLOAD_BYTES, Message};
 
 /// Both directions of a stream, and how long its reader waits.
@@ -15,6 +16,7 @@ pub(crate) struct Channel {
     pub(crate) reader: Box<dyn Read + Send>,
     pub(crate) writer: Box<dyn Write + Send>,
     pub(crate) patience: Patience,
+    pub(crate) watched: Watched,
     /// Kept from others as long as the stream is open.
     pub(crate) lock: Option<Lock>,
 }
@@ -23,6 +25,29 @@ pub(crate) struct Channel {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Patience {
     until: Arc<Mutex<Option<Instant>>>,
+}
+
+/// Who looks after a silent machine for the reader that waits for it, once somebody does; shared as
+/// [`Patience`] is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watched {
+    watch: Arc<Mutex<Option<Watch>>>,
+}
+
+impl Watched {
+    /// Has the machines watched from now on.
+    pub(crate) fn set(&self, watch: Watch) {
+        if let Ok(mut to) = self.watch.lock() {
+            *to = Some(watch);
+        }
+    }
+
+    /// An error once one of them stands still.
+    fn check(&self, silence: Duration) -> io::Result<()> {
+        let mut watch = self.watch.lock().map_err(|_| io::ErrorKind::Other)?;
+        let found = watch.as_mut().and_then(|watch| watch.look(silence));
+        found.map_or(Ok(()), |still| Err(io::Error::new(io::ErrorKind::TimedOut, still)))
+    }
 }
 
 /// How often a waiting reader looks at the clock.
@@ -46,9 +71,14 @@ impl Channel {
     pub(crate) fn connect(path: &Path) -> io::Result<Self> {
         let socket = UnixStream::connect(path)?;
         socket.set_read_timeout(Some(LOOK))?;
-        let patience = Patience::default();
-        let reader = Patient { socket: socket.try_clone()?, patience: patience.clone() };
-        Ok(Self { reader: Box::new(reader), writer: Box::new(socket), patience, lock: None })
+        let (patience, watched) = (Patience::default(), Watched::default());
+        let reader = Patient {
+            socket: socket.try_clone()?,
+            patience: patience.clone(),
+            watched: watched.clone(),
+        };
+        let (reader, writer) = (Box::new(reader), Box::new(socket));
+        Ok(Self { reader, writer, patience, watched, lock: None })
     }
 
     /// The stream that a session carries, after its machine has connected to a socket.
@@ -59,6 +89,7 @@ impl Channel {
             reader: Box::new(reader),
             writer: Box::new(writer),
             patience: outer.patience,
+            watched: outer.watched,
             lock: outer.lock,
         }
     }
@@ -69,20 +100,23 @@ impl Channel {
     }
 }
 
-/// Reads from a socket until patience is over.
+/// Reads from a socket until patience is over, or a machine stands still.
 struct Patient {
     socket: UnixStream,
     patience: Patience,
+    watched: Watched,
 }
 
 impl Read for Patient {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let begun = Instant::now();
         loop {
             match self.socket.read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if self.patience.is_over() {
                         return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time"));
                     }
+                    self.watched.check(begun.elapsed())?;
                 }
                 other => return other,
             }

@@ -3,6 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use labwire::FrameError;
+
+use crate::watch::StandsStill;
+
 /// The lab's errors. Their texts end with what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
@@ -54,6 +58,16 @@ pub enum LabError {
         /// The end of its console.
         console: String,
     },
+    /// A guest stands still, as emulated ones do now and then, or is gone: docs/lab.md.
+    #[error("level {level} {what}{}", tail(console))]
+    Hangs {
+        /// Which.
+        level: u8,
+        /// How.
+        what: String,
+        /// The end of its console.
+        console: String,
+    },
     /// The session with a machine broke.
     #[error("level {level} does not answer")]
     Channel {
@@ -82,6 +96,24 @@ pub enum LabError {
 pub type Result<T> = std::result::Result<T, LabError>;
 
 impl LabError {
+    /// Whether a guest hangs: what was done may go well in one that is begun again.
+    #[must_use]
+    pub fn is_hang(&self) -> bool {
+        matches!(self, Self::Hangs { .. })
+    }
+
+    /// Why the session with a machine broke.
+    pub(crate) fn of_channel(level: u8, source: FrameError) -> Self {
+        let FrameError::Io(error) = &source else { return Self::Channel { level, source } };
+        let found = error.get_ref().and_then(|error| error.downcast_ref::<StandsStill>());
+        match found.cloned() {
+            Some(StandsStill { level, what }) => {
+                Self::Hangs { level, what, console: String::new() }
+            }
+            None => Self::Channel { level, source },
+        }
+    }
+
     /// For `map_err`: a failed operation on a file.
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();

@@ -14,6 +14,7 @@ use crate::machine;
 use crate::monitor::Monitor;
 use crate::processes;
 use crate::session::Session;
+use crate::watch::Watch;
 
 /// A lab that is up, or was.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub struct Status {
 const QUITTING: Duration = Duration::from_secs(3);
 /// How long a machine that is up may take to answer.
 const ANSWER: Duration = Duration::from_secs(30);
+/// The same for one that is asked for its guest's counters.
+const WATCHING: Duration = Duration::from_secs(10);
 /// How often a session is tried.
 const TRIES: u32 = 4;
 /// Lines of a console that an error shows.
@@ -172,6 +175,29 @@ impl Lab {
 
     fn try_session(&self, level: u8, wait: Duration) -> Result<Session> {
         let (at, channel) = self.free_port()?;
+        if level > 1 {
+            channel.watched.set(Watch::new(self, level));
+        }
+        self.through((at, channel), level, wait)
+    }
+
+    /// A session to look after a machine's guest; none while all ports are in use.
+    pub(crate) fn watching_session(&self, level: u8) -> Result<Option<Session>> {
+        for at in 0..labwire::PORTS {
+            if let Some(lock) = self.cache.try_lock(&self.port_lock(at))? {
+                let channel = self.port(at)?.holding(lock);
+                return self.through((at, channel), level, WATCHING).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn through(
+        &self,
+        (at, channel): (usize, Channel),
+        level: u8,
+        wait: Duration,
+    ) -> Result<Session> {
         let mut session = Session::open(1, channel, wait)?;
         for inner in 2..=level {
             let channel = session.connect(&machine::control_socket(&guest_run(inner), at))?;
@@ -182,15 +208,17 @@ impl Lab {
 
     /// A control port that nobody uses; waits for the first one when all are in use.
     fn free_port(&self) -> Result<(usize, Channel)> {
-        let locks: Vec<String> =
-            (0..labwire::PORTS).map(|at| format!("{}-control-{at}", self.name)).collect();
-        for (at, lock) in locks.iter().enumerate() {
-            if let Some(lock) = self.cache.try_lock(lock)? {
+        for at in 0..labwire::PORTS {
+            if let Some(lock) = self.cache.try_lock(&self.port_lock(at))? {
                 return Ok((at, self.port(at)?.holding(lock)));
             }
         }
-        let lock = self.cache.lock(locks.first().map_or("", String::as_str))?;
+        let lock = self.cache.lock(&self.port_lock(0))?;
         Ok((0, self.port(0)?.holding(lock)))
+    }
+
+    fn port_lock(&self, at: usize) -> String {
+        format!("{}-control-{at}", self.name)
     }
 
     pub(crate) fn port(&self, at: usize) -> Result<Channel> {
@@ -240,15 +268,18 @@ impl Lab {
 
     /// Adds what the console said last to an error.
     pub(crate) fn explain(&self, what: &str, error: LabError) -> LabError {
-        let LabError::Channel { source, level } = error else { return error };
+        let (level, what) = match error {
+            LabError::Channel { source, level } => (level, Err(format!("{what} ({source})"))),
+            LabError::Hangs { level, what, .. } => (level, Ok(what)),
+            other => return other,
+        };
         let console = self.console(level).unwrap_or_default();
         let console = last_lines(&String::from_utf8_lossy(&console), CONSOLE_LINES);
         let qemu = fs::read_to_string(self.run.join("qemu.log")).unwrap_or_default();
-        let said = [last_lines(&qemu, CONSOLE_LINES), console].join("\n");
-        LabError::Machine {
-            level,
-            what: format!("{what} ({source})"),
-            console: said.trim().to_owned(),
+        let console = [last_lines(&qemu, CONSOLE_LINES), console].join("\n").trim().to_owned();
+        match what {
+            Ok(what) => LabError::Hangs { level, what, console },
+            Err(what) => LabError::Machine { level, what, console },
         }
     }
 

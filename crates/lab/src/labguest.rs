@@ -42,8 +42,15 @@ pub(crate) fn agent(arch: Arch) -> Option<PathBuf> {
     next_to(&std::env::current_exe().ok()?, AGENT, arch)
 }
 
-/// The module by which a guest tells its host, for a kernel, if it was built.
-pub(crate) fn kernel_module(release: &str) -> Option<PathBuf> {
+/// The module that sends a guest's events to its host, for a kernel it was built for.
+pub(crate) fn kernel_module(release: &str) -> Result<PathBuf> {
+    built_module(release).ok_or_else(|| {
+        let what = format!("the module hyperscope_guest for the kernel {release}");
+        LabError::missing(what, "`make kmod` builds it")
+    })
+}
+
+fn built_module(release: &str) -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     let file = format!("kmod/{release}/{MODULE}");
     let places = |folder: &Path| [folder.join(&file), folder.join("../lib/hyperscope").join(&file)];

@@ -35,6 +35,7 @@ mod timers;
 mod tool;
 mod trace_cmd;
 mod up;
+mod watch;
 
 pub use arch::Arch;
 pub use cache::Cache;
@@ -48,4 +49,4 @@ pub use scenario::Scenario;
 pub use session::{Input, Outputs, Said, Session};
 pub use tool::Tool;
 pub use trace_cmd::until_it_accepts;
-pub use up::{ProgressFn, Step, UpOptions, fetch, missing_tools};
+pub use up::{ProgressFn, Step, UpOptions, fetch, missing_tools, need_module};

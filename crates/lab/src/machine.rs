@@ -181,6 +181,12 @@ impl LabMachine {
         };
         let cpus = self.cpus.to_string();
         let mut words = strings(["-accel", accelerator, "-cpu", model, "-smp", &cpus]);
+        if self.board == Board::Pc && self.accelerator == Accelerator::Kvm {
+            // With it QEMU writes the task register back as KVM shows it, of the type "busy". Its own emulator, where
+            // that runs this guest's host, then refuses the guest's programs all ports (helper_check_io wants the
+            // type "available"): they die by SIGSEGV.
+            words.extend(strings(["-global", "apic-common.vapic=off"]));
+        }
         if let Some(ns) = self.instruction_ns {
             // While nothing is executed, time goes by as everywhere: else it would run away from
             // whoever works with the machine from outside.
@@ -229,6 +235,9 @@ impl LabMachine {
             // The emulator's counter is one for all processors and never stops, but doesn't say so.
             // Without it the kernel reads a device for the time, and its guests' clocks suffer.
             line.push_str(" tsc=reliable");
+            // It waits for a number of ticks in a loop of fixed length, and panics where the emulator got no
+            // processor meanwhile: "IO-APIC + timer doesn't work".
+            line.push_str(" no_timer_check");
         }
         if self.board == Board::Microvm {
             // It has no CMOS clock (rtc=off), and the kernel waits for one for half of its boot.

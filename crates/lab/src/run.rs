@@ -70,10 +70,7 @@ impl Lab {
         let mut session = self.session(level)?;
         let said = session.said(&command(&["uname", "-r"], COMMAND))?;
         let release = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-        let path = labguest::kernel_module(&release).ok_or_else(|| {
-            let what = format!("the module hyperscope_guest for the kernel {release}");
-            LabError::missing(what, "`make kmod` builds it")
-        })?;
+        let path = labguest::kernel_module(&release)?;
         let mut file = File::open(&path).map_err(LabError::io("cannot read", &path))?;
         session.put(&Put { path: MODULE.into(), mode: 0o644 }, &mut file)
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use labwire::{Ended, Exec, FrameError, MAX_PAYLOAD_BYTES, Message, Put};
 
 use crate::cache::Lock;
-use crate::channel::{Channel, Patience};
+use crate::channel::{Channel, Patience, Watched};
 use crate::error::{LabError, Result};
 
 /// A session with one machine.
@@ -18,6 +18,7 @@ pub struct Session {
     reader: Box<dyn Read + Send>,
     writer: Arc<Mutex<Box<dyn Write + Send>>>,
     patience: Patience,
+    watched: Watched,
     lock: Option<Lock>,
 }
 
@@ -77,13 +78,14 @@ impl Session {
         labwire::write(&mut channel.writer, &Message::Open(number))
             .map_err(|error| LabError::Channel { level, source: error.into() })?;
         labwire::skip_to_opened(&mut channel.reader, number)
-            .map_err(|source| LabError::Channel { level, source })?;
+            .map_err(|source| LabError::of_channel(level, source))?;
         channel.patience.set(None);
         Ok(Self {
             level,
             reader: channel.reader,
             writer: Arc::new(Mutex::new(channel.writer)),
             patience: channel.patience,
+            watched: channel.watched,
             lock: channel.lock,
         })
     }
@@ -228,8 +230,8 @@ impl Session {
         let writer = Arc::into_inner(self.writer)
             .ok_or_else(|| LabError::Refused { level, text: "the session is in use".into() })?;
         let writer = writer.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let (reader, patience, lock) = (self.reader, self.patience, self.lock);
-        Ok(Channel::through(Channel { reader, writer, patience, lock }))
+        let Self { reader, patience, watched, lock, .. } = self;
+        Ok(Channel::through(Channel { reader, writer, patience, watched, lock }))
     }
 
     fn send(&self, message: &Message) -> Result<()> {
@@ -247,7 +249,7 @@ impl Session {
     }
 
     fn broken(&self, source: FrameError) -> LabError {
-        LabError::Channel { level: self.level, source }
+        LabError::of_channel(self.level, source)
     }
 
     fn local(&self, error: &std::io::Error) -> LabError {

@@ -8,10 +8,15 @@ use crate::cache::Cache;
 use crate::description::Description;
 use crate::error::{LabError, Result};
 use crate::lab::Lab;
+use crate::labguest;
 use crate::machine::Memory;
+use crate::scenario::Scenario;
 use crate::share;
 use crate::start::{BOOT, SHORT};
 use crate::tool::Tool;
+
+/// How often machines are begun again because one of them hangs.
+const BEGUN_AGAIN: u32 = 2;
 
 /// How a lab is brought up.
 #[derive(Clone, Debug)]
@@ -56,7 +61,16 @@ impl Lab {
         let mut description = wanted.clone();
         description.accelerator = Some(artifacts.accelerator(self.cache(), wanted, report)?);
         need_memory(&description)?;
-        let began = self.begin(&artifacts, &description, options, report);
+        let mut began = self.begin(&artifacts, &description, options, report);
+        for _ in 0..BEGUN_AGAIN {
+            let Err(hangs) = &began else { break };
+            if !hangs.is_hang() {
+                break;
+            }
+            report(Step { text: format!("{hangs}\n  once more"), usual: None });
+            self.end()?;
+            began = self.begin(&artifacts, &description, options, report);
+        }
         if began.is_err() {
             // The error is what matters.
             let _ = self.end();
@@ -167,6 +181,25 @@ pub fn missing_tools(
     report: ProgressFn<'_>,
 ) -> Result<Vec<(Tool, LabError)>> {
     BootArtifacts::missing_tools(cache, wanted, options, report)
+}
+
+/// Checks that a scenario's guest can have the module that it needs, before anything is booted; what it takes to
+/// know the guest's kernel is fetched, unless the options are to fetch nothing.
+///
+/// # Errors
+/// When the module was not built for that kernel.
+pub fn need_module(
+    cache: &Cache,
+    scenario: &Scenario,
+    wanted: &Description,
+    options: &UpOptions,
+    report: ProgressFn<'_>,
+) -> Result<()> {
+    if !scenario.needs_module() {
+        return Ok(());
+    }
+    let release = BootArtifacts::guest_release(cache, wanted, options, report)?;
+    labguest::kernel_module(&release).map(drop)
 }
 
 /// Gets everything a lab needs from the network.

@@ -116,7 +116,8 @@ pub(crate) struct LabShapeArgs {
     /// Its folder of modules
     #[arg(long, value_name = "DIR", requires = "guest_kernel")]
     pub(crate) guest_modules: Option<PathBuf>,
-    /// Take programs from this file tree (/ is this system) in place of Debian packages
+    /// Take programs from this file tree (/ is this system) in place of Debian packages; also the QEMU of
+    /// level 1, where one is there that runs here, else that of this system
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
 }

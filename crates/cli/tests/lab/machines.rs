@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 use crate::patience::Patient;
-use crate::tool::{TestLab, WORKING, can_run};
+use crate::tool::{TestLab, WORKING, can_run, can_run_all, folder};
 
 #[test]
 fn level_1_runs_commands_and_takes_files() {
@@ -76,4 +76,35 @@ fn two_commands_run_at_once(lab: &TestLab) {
     let second = lab.shell(1, "until [ -p /tmp/meet ]; do sleep 0.1; done; cat /tmp/meet");
     assert_eq!(second.done().stdout, "met\n");
     first.finish(WORKING).done();
+}
+
+#[test]
+fn a_file_tree_serves_the_first_machines_qemu_too() {
+    if !can_run() {
+        return;
+    }
+    let lab = TestLab::new("root");
+    lab.run(&["fetch"]).done();
+    let packages = std::fs::read_dir(folder().join("packages")).unwrap();
+    let mut trees = packages.map(|entry| entry.unwrap().path());
+    let tree = trees.find(|path| path.join("usr/bin/qemu-system-x86_64").exists()).unwrap();
+    let tree = tree.to_str().unwrap();
+    lab.run(&["up", "--levels", "1", "--no-snapshot", "--root", tree]).done();
+    let machines = lab.processes();
+    let qemu = format!("{tree}/usr/bin/qemu-system-x86_64");
+    assert!(machines.iter().any(|line| line.contains(&qemu)), "{machines:?}");
+    assert_eq!(lab.shell(1, "echo up").done().stdout, "up\n");
+}
+
+/// On this board the emulator refused programs all ports, so that the workload died.
+#[test]
+fn a_guest_on_a_pc_makes_exits_of_all_kinds() {
+    if !can_run_all() {
+        return;
+    }
+    let lab = TestLab::new("pc");
+    lab.run(&["up", "--levels", "2", "--guest-shm", "8"]).done();
+    let made = lab.shell(2, "hyperscope-labguest exits port=5 cpuid=5 hypercall=5").done().stdout;
+    assert_eq!(made.lines().count(), 3, "{made}");
+    assert!(made.contains("OUT to port"), "{made}");
 }

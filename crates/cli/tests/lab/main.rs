@@ -25,6 +25,7 @@ mod recorded;
 mod recorder;
 mod refusals;
 mod scenarios;
+mod stands_still;
 mod tool;
 mod trace_cmd;
 mod tracers;

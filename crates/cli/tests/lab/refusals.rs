@@ -1,7 +1,7 @@
 //! A lab that can't start says what is missing and what would mend it.
 
 use crate::patience::run;
-use crate::tool::{Ran, can_run, command, folder};
+use crate::tool::{Ran, TestLab, can_run, command, folder};
 
 /// `hyperscope lab` in an empty folder.
 fn in_empty_folder(arguments: &[&str]) -> Ran {
@@ -79,4 +79,23 @@ fn slips_of_the_pen() {
     assert_eq!(in_empty_folder(&["up", "--levels", "4"]).code, Some(2));
     assert_eq!(in_empty_folder(&["exec", "1"]).code, Some(2));
     assert_eq!(in_empty_folder(&["status"]).stdout, "no lab is up\n");
+}
+
+/// The module is looked for where the program is, so a copy of that elsewhere has none.
+#[test]
+fn a_scenario_whose_module_is_missing_boots_nothing() {
+    if !can_run() {
+        return;
+    }
+    TestLab::new("no-module").run(&["fetch"]).done();
+    let temporary = tempfile::tempdir().unwrap();
+    let copy = temporary.path().join("hyperscope");
+    std::fs::copy(env!("CARGO_BIN_EXE_hyperscope"), &copy).unwrap();
+    let mut scenario = std::process::Command::new(&copy);
+    let session = temporary.path().join("out");
+    scenario.args(["lab", "run", "hypertrace", "-o"]).arg(&session);
+    scenario.env("HYPERSCOPE_LAB_DIR", folder());
+    let ran = run(scenario);
+    refused(&ran, &["the module hyperscope_guest for the kernel", "make kmod"]);
+    assert!(!ran.stderr.contains("booting") && !session.exists(), "{}", ran.stderr);
 }

@@ -1,15 +1,19 @@
 //! `hyperscope lab run`: a scenario, its recordings, and whether they hold what they must.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use anyhow::bail;
-use lab::{Arch, Cache, Description, Lab, Scenario, Truth, UpOptions};
+use lab::{Arch, Cache, Description, Lab, Scenario, Step, Truth, UpOptions};
 use printable::messages;
 
 use super::{asked, interrupted, truth};
 use crate::args::lab::LabRunArgs;
 use crate::inputs::open_all;
 use crate::lab_steps::LabSteps;
+
+/// How often a scenario is run again because a machine hangs.
+const RUN_AGAIN: u32 = 2;
 
 /// Runs a scenario in the lab of this name where that is up and fits, else in one of its own.
 ///
@@ -26,6 +30,7 @@ pub(crate) fn run(cache: &Cache, named: &Lab, args: &LabRunArgs) -> anyhow::Resu
     }
     let options = UpOptions { offline: args.offline, snapshot: !args.no_snapshot };
     let steps = LabSteps::new();
+    lab::need_module(cache, &scenario, &wanted, &options, &|step| steps.show(&step))?;
     let up = !scenario.changes_machines() && named.is_up() && fits(named, &wanted);
     // Another's lab is left as it is.
     let own =
@@ -33,9 +38,7 @@ pub(crate) fn run(cache: &Cache, named: &Lab, args: &LabRunArgs) -> anyhow::Resu
     let guard = own.as_ref().map(interrupted::end_when_interrupted).transpose()?;
     let ran = match &own {
         None => named.run(&scenario, &to, &|step| steps.show(&step)),
-        Some(own) => own
-            .up(&wanted, &options, &|step| steps.show(&step))
-            .and_then(|_| own.run(&scenario, &to, &|step| steps.show(&step))),
+        Some(own) => in_own(own, &scenario, (&wanted, &options), &to, &steps),
     };
     steps.finish();
     drop(guard);
@@ -45,12 +48,35 @@ pub(crate) fn run(cache: &Cache, named: &Lab, args: &LabRunArgs) -> anyhow::Resu
     check(&ran?, &wanted.guest.append, &to)
 }
 
+/// Runs it in a lab that is brought up for it, and in another one where a machine hangs.
+fn in_own(
+    own: &Lab,
+    scenario: &Scenario,
+    (wanted, options): (&Description, &UpOptions),
+    to: &Path,
+    steps: &LabSteps,
+) -> lab::Result<Vec<Truth>> {
+    let mut again = 0;
+    loop {
+        let ran = own
+            .up(wanted, options, &|step| steps.show(&step))
+            .and_then(|_| own.run(scenario, to, &|step| steps.show(&step)));
+        let Err(hangs) = &ran else { return ran };
+        if again == RUN_AGAIN || !hangs.is_hang() {
+            return ran;
+        }
+        again += 1;
+        steps.show(&Step { text: format!("{hangs}\n  once more, in other machines"), usual: None });
+        own.down()?;
+    }
+}
+
 fn fits(lab: &Lab, wanted: &Description) -> bool {
     lab.description().is_ok_and(|description| description.fits(wanted))
 }
 
 /// Shows what was made and what was recorded.
-fn check(truths: &[Truth], command_line: &str, folder: &std::path::Path) -> anyhow::Result<()> {
+fn check(truths: &[Truth], command_line: &str, folder: &Path) -> anyhow::Result<()> {
     let recordings = open_all(&[folder.to_owned()])?;
     let mut err = messages();
     for event in asked::missing(command_line, &recordings) {

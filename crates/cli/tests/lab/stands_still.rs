@@ -1,0 +1,43 @@
+//! A guest that stands still is found while somebody waits for it, within half a minute; one that does nothing is let be.
+
+use std::time::{Duration, Instant};
+
+use crate::patience::Patient;
+use crate::tool::{TestLab, can_run};
+
+/// How soon it must be found, from the last that was heard of it.
+const FOUND: Duration = Duration::from_secs(30);
+/// What a loaded system may take on top to start programs and to end them.
+const SLACK: Duration = Duration::from_secs(15);
+/// Longer than it takes to find one that stands still.
+const IDLE: &str = "sleep 40; echo slept";
+
+#[test]
+fn a_guest_that_stands_still_is_found_within_half_a_minute() {
+    if !can_run() {
+        return;
+    }
+    let lab = TestLab::new("still");
+    lab.run(&["up", "--levels", "2"]).done();
+    assert_eq!(lab.shell(2, IDLE).done().stdout, "slept\n");
+
+    let waits = Patient::start(lab.command(&["exec", "2", "--", "sleep", "1000"]));
+    lab.shell(2, "until pidof sleep; do sleep 0.1; done").done();
+    lab.shell(1, "killall -STOP qemu-system-x86_64").done();
+    let begun = Instant::now();
+    let ran = waits.finish(FOUND + SLACK);
+    eprintln!("found after {:.1} s: {}", begun.elapsed().as_secs_f64(), ran.stderr);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("level 2 stands still"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("stopped by a signal"), "{}", ran.stderr);
+
+    lab.shell(1, "killall -CONT qemu-system-x86_64").done();
+    assert_eq!(lab.shell(2, "echo alive").done().stdout, "alive\n");
+
+    // Who begins to wait for it later learns of it as soon.
+    lab.run(&["monitor", "2", "stop"]).done();
+    let begun = Instant::now();
+    let ran = Patient::start(lab.command(&["exec", "2", "--", "true"])).finish(FOUND + SLACK);
+    eprintln!("found after {:.1} s: {}", begun.elapsed().as_secs_f64(), ran.stderr);
+    assert!(ran.stderr.contains("its vCPUs don't run"), "{}", ran.stderr);
+}

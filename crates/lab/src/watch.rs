@@ -1,0 +1,228 @@
+//! Finds a guest that stands still while a program waits for it, by what KVM counts of it on the machine below.
+//!
+//! KVM counts what a guest does (exits for devices, halts, faults of its memory) and the interrupts that it takes. A
+//! kernel that lives takes some every few seconds, also an idle one: its watchdog's timer is due every 4 s. Exits that
+//! the machine below causes by its own interrupts go on in a guest that spins, and don't count here.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use crate::error::{LabError, Result};
+use crate::lab::Lab;
+use crate::session::Session;
+
+/// How long nothing is heard of a level before its counters are read.
+const SILENCE: Duration = Duration::from_secs(8);
+/// How often they are read then.
+const EVERY: Duration = Duration::from_secs(4);
+/// Equal readings that make a guest one that stands still: 24 s after the last that was heard of it.
+const SAME: u32 = 5;
+/// How often level 1 may say nothing when it is asked.
+const UNANSWERED: u32 = 2;
+/// How long a machine may take to read counters; it is busy with its guest.
+const READING: Duration = Duration::from_secs(10);
+/// `sysconf(_SC_CLK_TCK)`, in which /proc counts CPU time, on all of Linux's architectures but Alpha.
+const TICKS_PER_SECOND: u64 = 100;
+
+/// Prints what KVM counts of each guest, and its threads. Arm's KVM counts no interrupts: there only a guest that is
+/// not run at all is found.
+const READ: &str = "cd /sys/kernel/debug/kvm || exit 1
+    for vm in [0-9]*-*; do
+        [ -d $vm ] || continue
+        counts='halt_exits io_exits mmio_exits hypercalls insn_emulation irq_injections nmi_injections pf_taken pf_fixed'
+        [ -e $vm/irq_injections ] || counts=exits
+        for one in $counts; do echo count $one $(cat $vm/$one); done
+        for task in /proc/${vm%%-*}/task/*; do echo thread $(cat $task/stat); done
+    done";
+
+/// What is known of a guest at one time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Reading {
+    /// What it has done by then; nothing where it has no QEMU.
+    counts: Vec<String>,
+    /// CPU time of its vCPUs, in ticks.
+    cpu_ticks: u64,
+    /// Whether all of them are stopped by a signal.
+    is_stopped: bool,
+}
+
+/// The readings that are the same.
+#[derive(Debug)]
+struct Same {
+    first: Reading,
+    since: Instant,
+    count: u32,
+}
+
+/// Watches the levels that somebody waits for.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    lab: Lab,
+    deepest: u8,
+    next: Option<Instant>,
+    /// How often level 1 has said nothing.
+    unanswered: u32,
+    /// Of level 2, 3, and so on.
+    same: Vec<Option<Same>>,
+}
+
+/// A level that stands still.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StandsStill {
+    pub(crate) level: u8,
+    pub(crate) what: String,
+}
+
+impl fmt::Display for StandsStill {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "level {} {}", self.level, self.what)
+    }
+}
+
+impl std::error::Error for StandsStill {}
+
+impl Watch {
+    /// Of all guests down to this level.
+    pub(crate) fn new(lab: &Lab, deepest: u8) -> Self {
+        let same = (2..=deepest).map(|_| None).collect();
+        Self { lab: lab.clone(), deepest, next: None, unanswered: 0, same }
+    }
+
+    /// Level 1 was asked and said nothing.
+    fn unanswered(&mut self) -> Option<StandsStill> {
+        self.unanswered += 1;
+        let is_dead = self.unanswered >= UNANSWERED;
+        is_dead.then(|| StandsStill { level: 1, what: "doesn't answer".into() })
+    }
+
+    /// Reads counters where it is time to: the level that stands still, once it has for long enough.
+    pub(crate) fn look(&mut self, silence: Duration) -> Option<StandsStill> {
+        let now = Instant::now();
+        if silence < SILENCE {
+            self.same.fill_with(|| None);
+            return None;
+        }
+        if self.next.is_some_and(|next| now < next) {
+            return None;
+        }
+        self.next = Some(now + EVERY);
+        for (level, same) in (2..=self.deepest).zip(&mut self.same) {
+            let reading = match self.lab.watching_session(level - 1) {
+                Ok(Some(mut below)) => read(&mut below),
+                Ok(None) => return None,
+                Err(error) => Err(error),
+            };
+            let reading = match reading {
+                Ok(reading) => reading,
+                Err(LabError::Channel { .. }) if level == 2 => return self.unanswered(),
+                // A guest that can't be asked of its own guest: its own counters say enough.
+                Err(_) => return None,
+            };
+            if !goes_on(same, reading.clone()) {
+                return Some(StandsStill { level, what: still(same.as_ref()?, &reading)? });
+            }
+            // No need to ask one that stands still of its guests.
+            if same.as_ref().is_some_and(|same| same.count > 1) {
+                return None;
+            }
+        }
+        None
+    }
+}
+
+fn read(below: &mut Session) -> Result<Reading> {
+    below.check(&["sh", "-c", READ], READING).map(|text| Reading::parse(&text))
+}
+
+/// Keeps a reading; whether the guest may still be alive.
+fn goes_on(same: &mut Option<Same>, reading: Reading) -> bool {
+    match same {
+        Some(same) if same.first.counts == reading.counts => same.count += 1,
+        _ => *same = Some(Same { first: reading, since: Instant::now(), count: 1 }),
+    }
+    same.as_ref().is_some_and(|same| same.count < SAME)
+}
+
+/// How it stands still.
+fn still(same: &Same, last: &Reading) -> Option<String> {
+    let seconds = same.since.elapsed().as_secs().max(1);
+    let used =
+        last.cpu_ticks.saturating_sub(same.first.cpu_ticks) * 100 / TICKS_PER_SECOND / seconds;
+    if last.counts.is_empty() {
+        return Some("is gone: no QEMU runs it".into());
+    }
+    let how = if last.is_stopped {
+        "its QEMU is stopped by a signal".into()
+    } else if used >= 50 {
+        format!("its vCPUs spin, at {used}% of a processor")
+    } else {
+        "its vCPUs don't run".into()
+    };
+    Some(format!(
+        "stands still: for {seconds} s it took no interrupt and made no exit of its own; {how}"
+    ))
+}
+
+impl Reading {
+    fn parse(text: &str) -> Self {
+        let counts = text.lines().filter_map(|line| line.strip_prefix("count "));
+        let threads = text.lines().filter_map(|line| line.strip_prefix("thread "));
+        // As QEMU names them with debug-threads=on: "(CPU 0/KVM)".
+        let vcpus: Vec<Vec<&str>> = threads
+            .filter_map(|line| line.rsplit_once(')').filter(|(name, _)| name.contains("(CPU ")))
+            .map(|(_, rest)| rest.split_whitespace().collect())
+            .collect();
+        // After the name: the state, and 11 and 12 fields on utime and stime (proc_pid_stat(5)).
+        let ticks = |fields: &Vec<&str>| -> u64 {
+            fields.iter().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+        };
+        Self {
+            counts: counts.map(str::to_owned).collect(),
+            cpu_ticks: vcpus.iter().map(ticks).sum(),
+            is_stopped: !vcpus.is_empty()
+                && vcpus.iter().all(|fields| fields.first() == Some(&"T")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A guest in the lab, its vCPU with so much CPU time.
+    fn reading(interrupts: u32, state: &str, ticks: u32) -> Reading {
+        Reading::parse(&format!(
+            "count halt_exits 120\ncount irq_injections {interrupts}\n\
+             thread 98 (qemu-system-x86) S 1 98 98 0 -1 4194624 9 0 0 0 700 800 0 0 20 0 4 0 1 9 9\n\
+             thread 104 (CPU 0/KVM) {state} 1 98 98 0 -1 4194368 1 0 0 0 {ticks} 100 0 0 20 0 4 0 1 9 9\n"
+        ))
+    }
+
+    fn after(readings: impl IntoIterator<Item = Reading>) -> Option<String> {
+        let mut same = None;
+        for one in readings {
+            if !goes_on(&mut same, one.clone()) {
+                return still(same.as_ref().unwrap(), &one);
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn a_guest_that_takes_interrupts_is_alive() {
+        assert_eq!(after((0..100).map(|at| reading(at / 3, "R", at * 400))), None);
+        assert_eq!(reading(7, "S", 50).cpu_ticks, 150);
+    }
+
+    #[test]
+    fn one_that_takes_none_stands_still_and_it_is_said_how() {
+        let spins = after((0..SAME).map(|at| reading(7, "R", at * 400))).unwrap();
+        assert!(spins.contains("vCPUs spin"), "{spins}");
+        let stopped = after((0..SAME).map(|_| reading(7, "T", 0))).unwrap();
+        assert!(stopped.contains("stopped by a signal"), "{stopped}");
+        let asleep = after((0..SAME).map(|_| reading(7, "S", 0))).unwrap();
+        assert!(asleep.contains("don't run"), "{asleep}");
+        assert!(after((0..SAME).map(|_| Reading::default())).unwrap().contains("is gone"));
+        assert_eq!(after((1..SAME).map(|_| reading(7, "S", 0))), None);
+    }
+}
