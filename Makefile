@@ -4,6 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+# Tests that could not run, a line each.
+SKIPPED := $(abspath $(TARGET_DIR))/skipped-tests.txt
 HYPERSCOPE := $(TARGET_DIR)/release/hyperscope
 XTASK := cargo run --locked --quiet --package xtask --
 NESTED := fixtures/x86-svm/nested.dat
@@ -78,9 +80,11 @@ demo-bundled:
 	@echo 'A host whose guest runs a guest of its own: "exits" says where the time of all exits went, "nested" that one'
 	@echo 'exit of the innermost guest costs the host ten.'
 
-# The order is from what fails fast to what takes long; cargo test comes last and ends the output.
+# The order is from what fails fast to what takes long; cargo test comes last, and after it what it
+# could not run here.
 .PHONY: test
 test: tools
+	@mkdir -p $(TARGET_DIR) && rm -f $(SKIPPED)
 	cargo fmt --all --check
 	$(XTASK) layers
 	$(XTASK) fixtures
@@ -92,7 +96,9 @@ test: tools
 	.ci/deny offline
 	@$(MAKE) --no-print-directory test-page
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	cargo test --locked --workspace
+	HYPERSCOPE_SKIPPED=$(SKIPPED) cargo test --locked --workspace
+	@touch $(SKIPPED); sort -u $(SKIPPED) | sed 's/^/skipped: /'; \
+		echo "$$(sort -u $(SKIPPED) | wc -l) tests did not run here, all others passed"
 
 # The page of hyperscope report. web/dist/report.html is kept in the repository, so that building
 # hyperscope needs no npm.
@@ -107,8 +113,8 @@ web:
 # Its functions; where npm or the packages can't be had they are left out: nothing else needs them.
 .PHONY: test-page
 test-page:
-	@if ! command -v npm >/dev/null; then echo 'npm is missing: tests of the page are skipped'; \
-	elif ! $(NPM_CI) >/dev/null; then echo 'npm finds no packages: tests of the page are skipped'; \
+	@if ! command -v npm >/dev/null; then echo 'tests of the page: npm is missing' | tee -a $(SKIPPED); \
+	elif ! $(NPM_CI) >/dev/null; then echo 'tests of the page: npm finds no packages' | tee -a $(SKIPPED); \
 	else npm run --prefix web check && npm run --prefix web test; fi
 
 # In a real browser. Only root can install it; without it the pages are not opened.

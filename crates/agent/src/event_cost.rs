@@ -77,7 +77,7 @@ mod tests {
         });
         let cost = match measured {
             Ok(cost) => cost,
-            Err(error) => return eprintln!("skipped: {error}"),
+            Err(error) => return testkit::skip!("{error}"),
         };
         assert_eq!((cost.repeats, &*cost.event), (REPEATS, EVENT));
         let longer = cost.rounds.iter().filter(|round| round.on_ns > round.off_ns).count();

@@ -112,7 +112,7 @@ mod tests {
             let mut clock = match TraceClock::open(name) {
                 Ok(clock) => clock,
                 Err(error) => {
-                    eprintln!("skipped: {name}: {error}");
+                    testkit::skip!("{name}: {error}");
                     continue;
                 }
             };

@@ -185,7 +185,7 @@ mod tests {
     fn a_thread_that_ends_leaves_its_room_to_others() {
         let mut programs = match attached() {
             Ok(programs) => programs,
-            Err(why) => return eprintln!("skipped: {why}"),
+            Err(why) => return testkit::skip!("{why}"),
         };
         let (send_tid, tids) = mpsc::channel();
         let (end, is_to_end) = mpsc::channel::<()>();

@@ -10,7 +10,7 @@ use hyperscope_exitcost::{ExitSource, HandledBy, Kind, MeasureOptions, measure};
 #[test]
 fn every_kind_has_a_row_and_user_space_sees_what_is_its_own() {
     if OpenOptions::new().read(true).write(true).open("/dev/kvm").is_err() {
-        eprintln!("skipped: no KVM that this process may use");
+        testkit::skip!("no KVM that this process may use");
         return;
     }
     let plan =
@@ -32,7 +32,7 @@ fn every_kind_has_a_row_and_user_space_sees_what_is_its_own() {
 #[test]
 fn without_kvm_every_row_says_so() {
     if OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok() {
-        eprintln!("skipped: there is a KVM that this process may use");
+        testkit::skip!("there is a KVM that this process may use");
         return;
     }
     let plan = MeasureOptions {

@@ -68,7 +68,7 @@ fn folders_of_others_are_refused() {
     symlink(&session, place.path().join("link")).unwrap();
     assert!(Folder::open(&place.path().join("link"), Modes::default()).is_err());
     if std::os::unix::fs::chown(&session, Some(65534), None).is_err() {
-        return eprintln!("skipped: only root gives folders away");
+        return testkit::skip!("only root gives folders away");
     }
     let error = Folder::open(&session, Modes::default()).unwrap_err().to_string();
     assert!(error.contains("belongs to user 65534"), "{error}");

@@ -126,7 +126,7 @@ mod tests {
         drop(only_read);
         let _map = SharedMap::open(path, Access::ReadWrite).unwrap();
         if !is_mapped_by(own.pid, path) {
-            return eprintln!("skipped: this user may not look at map_files");
+            return testkit::skip!("this user may not look at map_files");
         }
         assert_eq!(open_memory(path, Some(&own), true).unwrap().metadata().unwrap().len(), 1 << 20);
         assert!(refusal(path, Some(&vm(1))).contains("process 1"));

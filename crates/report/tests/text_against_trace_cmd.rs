@@ -52,7 +52,7 @@ fn our_text(path: &Path, style: Style) -> String {
 fn their_text(path: &Path, options: &[&str]) -> Option<String> {
     let output = Command::new("trace-cmd").arg("report").args(options).arg(path).output();
     let Ok(output) = output else {
-        eprintln!("skipped: trace-cmd is not installed (make tools)");
+        testkit::skip!("trace-cmd is not installed (make tools)");
         return None;
     };
     assert!(output.status.success(), "trace-cmd failed on {}", path.display());
@@ -227,7 +227,7 @@ fn version_6_reads_the_same() {
         let mut convert = Command::new("trace-cmd");
         convert.args(["convert", "--file-version", "6", "--compression", "none", "-i"]);
         let Ok(output) = convert.arg(&from).arg("-o").arg(&to).output() else {
-            eprintln!("skipped: trace-cmd is not installed (make tools)");
+            testkit::skip!("trace-cmd is not installed (make tools)");
             return;
         };
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));

@@ -93,7 +93,7 @@ mod tests {
         assert!(matches!(not_its, Err(PublishError::NotItsMemory { .. })), "{not_its:?}");
         let map = shmring::SharedMap::open(path, shmring::Access::ReadWrite).unwrap();
         if !maps(own, path) {
-            eprintln!("skipped: this user may not look at map_files");
+            testkit::skip!("this user may not look at map_files");
             return;
         }
         for asked in ["web".to_owned(), asked("web"), format!("shm:{}", path.display())] {
@@ -117,7 +117,7 @@ mod tests {
         let _map = shmring::SharedMap::open(file.path(), shmring::Access::ReadWrite).unwrap();
         let own = std::process::id();
         if !maps(own, file.path()) {
-            eprintln!("skipped: this user may not look at map_files");
+            testkit::skip!("this user may not look at map_files");
             return;
         }
         // The process is the same under another number: its thread group's, by way of /proc/thread-self.

@@ -1,7 +1,7 @@
 //! Test material: ring-buffer pages and kernel formats built byte by byte, and a naive decoder.
 //!
 //! Nothing here shares code with the readers under test, so that a mistake in one is not repeated
-//! in the other. Only the names for byte order and long size come from `abi`. Use it from
+//! in the other. Only the names for byte order and long size come from `raw_bytes`. Use it from
 //! `[dev-dependencies]` only; it panics where a test would be wrong.
 //!
 //! ```
@@ -32,6 +32,7 @@ mod page;
 mod random;
 mod record_head;
 mod shapes;
+mod skipped;
 mod stream;
 
 pub use event::{EventBuilder, Value};
@@ -41,4 +42,5 @@ pub use golden::assert_golden;
 pub use page::{BuiltPage, ExpectedRecord, MissedEvents, PageBuilder};
 pub use random::Random;
 pub use record_head::MAX_DELTA;
+pub use skipped::skipped;
 pub use stream::StreamBuilder;

@@ -122,7 +122,7 @@ mod tests {
         });
         let (mut marks, tracefs) = match made {
             Ok(made) => made,
-            Err(error) => return eprintln!("skipped: {error}"),
+            Err(error) => return testkit::skip!("{error}"),
         };
         assert!(Marks::make(&tracefs, "no such clock").is_err());
         for number in [7, 5, u32::MAX] {

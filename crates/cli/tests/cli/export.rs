@@ -40,7 +40,7 @@ fn read(format: &str, file: &Path) -> Option<Value> {
     let python = if format == "perfetto" { perfetto_python()? } else { "python3".to_owned() };
     let output = Command::new(&python).arg(reader).arg(format).arg(file).output();
     let Ok(output) = output else {
-        eprintln!("skipped: {python} is not installed");
+        testkit::skip!("{python} is not installed");
         return None;
     };
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -63,7 +63,7 @@ fn perfetto_python() -> Option<String> {
     if has(told) || (run("python3", &["-m", "venv", folder]) && run(told, &install) && has(told)) {
         return Some(told.to_owned());
     }
-    eprintln!("skipped: pip can't install {PACKAGE}, whose messages decode Perfetto's format");
+    testkit::skip!("pip can't install {PACKAGE}, whose messages decode Perfetto's format");
     None
 }
 

@@ -28,7 +28,7 @@ impl Place {
         fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
         if chown(folder.path(), Some(NOBODY), Some(NOBODY)).is_err() {
-            eprintln!("skipped: only root gives folders away");
+            testkit::skip!("only root gives folders away");
             return None;
         }
         Some(Self { folder, secret })

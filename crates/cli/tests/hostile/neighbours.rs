@@ -40,7 +40,7 @@ impl Neighbour {
         command.args(["-c", NEIGHBOUR, what, folder.to_str().unwrap()]).args(words);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let Ok(mut child) = child else {
-            eprintln!("skipped: there is no python3");
+            testkit::skip!("there is no python3");
             return None;
         };
         let mut line = String::new();
@@ -49,7 +49,7 @@ impl Neighbour {
         if line.trim() == "ready" {
             return Some(neighbour);
         }
-        eprintln!("skipped: no VM can be made here");
+        testkit::skip!("no VM can be made here");
         None
     }
 

@@ -18,7 +18,7 @@ const LOADING: Duration = Duration::from_secs(30);
 
 fn asked_for() -> bool {
     if std::env::var_os("HYPERSCOPE_LAB_AARCH64").is_none() {
-        eprintln!("skipped: `make test-lab-aarch64` runs it");
+        testkit::skip!("`make test-lab-aarch64` runs it");
         return false;
     }
     is_built("hyperscope-labguest")
@@ -32,7 +32,7 @@ fn is_built(program: &str) -> bool {
     if cfg!(target_arch = "aarch64") || profiles.any(|one| folder(one).join(program).exists()) {
         return true;
     }
-    eprintln!("skipped: {program} is not built for aarch64 (`make test-lab-aarch64` does)");
+    testkit::skip!("{program} is not built for aarch64 (`make test-lab-aarch64` does)");
     false
 }
 

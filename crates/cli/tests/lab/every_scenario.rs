@@ -72,7 +72,7 @@ fn ran(lab: &TestLab, name: &str) -> (Ran, tempfile::TempDir) {
 fn asked_for() -> bool {
     let asked = std::env::var_os("HYPERSCOPE_LAB_ALL").is_some();
     if !asked {
-        eprintln!("skipped: `make test-lab` runs it");
+        testkit::skip!("`make test-lab` runs it");
     }
     asked
 }

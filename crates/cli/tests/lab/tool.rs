@@ -26,11 +26,11 @@ pub(crate) struct TestLab {
 /// Whether labs can run here; says why not.
 pub(crate) fn can_run() -> bool {
     if std::env::var_os("HYPERSCOPE_SKIP_LAB").is_some() {
-        eprintln!("skipped: HYPERSCOPE_SKIP_LAB is set");
+        testkit::skip!("HYPERSCOPE_SKIP_LAB is set");
         return false;
     }
     if !Path::new("/usr/bin/apt-get").exists() {
-        eprintln!("skipped: no apt-get to fetch a kernel and QEMU with");
+        testkit::skip!("no apt-get to fetch a kernel and QEMU with");
         return false;
     }
     true
@@ -40,7 +40,7 @@ pub(crate) fn can_run() -> bool {
 /// work take minutes, and under emulation a nested machine hangs now and then.
 pub(crate) fn can_run_all() -> bool {
     if std::env::var_os("HYPERSCOPE_LAB_ALL").is_none() {
-        eprintln!("skipped: HYPERSCOPE_LAB_ALL=1 (make test-lab) tries it");
+        testkit::skip!("HYPERSCOPE_LAB_ALL=1 (make test-lab) tries it");
         return false;
     }
     can_run()

@@ -458,7 +458,7 @@ fn what_a_kernel_recorded_before_is_taken() {
     let events = fs::read_to_string(file("set_event")).unwrap();
     let tracer = fs::read_to_string(file("current_tracer")).unwrap();
     if !events.trim().is_empty() || tracer.trim() != "nop" {
-        return eprintln!("skipped: somebody traces with the kernel's own buffers");
+        return testkit::skip!("somebody traces with the kernel's own buffers");
     }
     let was_on = fs::read_to_string(file("tracing_on")).unwrap();
     fs::write(file("trace"), "").unwrap();

@@ -34,7 +34,7 @@ impl Ports {
     pub(crate) fn with_agent() -> Option<(Self, Agent)> {
         let unshared = Command::new("unshare").args(["-m", "true"]).status();
         if !unshared.is_ok_and(|status| status.success()) {
-            eprintln!("skipped: no mounts of one's own here");
+            testkit::skip!("no mounts of one's own here");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();

@@ -151,7 +151,7 @@ fn what_is_wrong_is_said_before_anything_is_recorded() {
 fn trace_cmd_records_this_agent() {
     let Some(_turn) = turn() else { return };
     if Command::new("trace-cmd").arg("--version").output().is_err() {
-        return eprintln!("skipped: trace-cmd is not installed");
+        return testkit::skip!("trace-cmd is not installed");
     }
     let dumps: Vec<String> = (0..5).map_while(|_| recorded_by_trace_cmd().err()).collect();
     assert!(dumps.len() < 5, "never a TimeShift: {dumps:?}");

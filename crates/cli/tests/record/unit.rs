@@ -21,7 +21,7 @@ fn setting(name: &str) -> Vec<&'static str> {
 fn is_there(tool: &str) -> bool {
     let is_there = Command::new(tool).arg("--version").output().is_ok();
     if !is_there {
-        eprintln!("skipped: {tool} is not installed");
+        testkit::skip!("{tool} is not installed");
     }
     is_there
 }

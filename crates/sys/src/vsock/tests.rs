@@ -12,7 +12,7 @@ fn pair() -> Option<(Stream, Stream, Address)> {
     let listener = match Listener::bind(PORT_ANY) {
         Ok(listener) => listener,
         Err(error) => {
-            eprintln!("skipped: no vsock here: {error}");
+            testkit::skip!("no vsock here: {error}");
             return None;
         }
     };
@@ -21,7 +21,7 @@ fn pair() -> Option<(Stream, Stream, Address)> {
     let client = match Stream::connect(Address { cid: CID_LOCAL, port }, WAIT) {
         Ok(client) => client,
         Err(error) => {
-            eprintln!("skipped: no loopback for vsock here: {error}");
+            testkit::skip!("no loopback for vsock here: {error}");
             return None;
         }
     };
@@ -70,20 +70,20 @@ fn a_connection_to_nobody_fails_in_time() {
 fn this_machines_id_is_no_reserved_one() {
     match local_cid() {
         Ok(cid) => assert!(cid > CID_HOST, "{cid}"),
-        Err(error) => eprintln!("skipped: no CID here: {error}"),
+        Err(error) => testkit::skip!("no CID here: {error}"),
     }
 }
 
 #[test]
 fn connections_come_from_the_highest_free_privileged_ports() {
     let Ok(sockets) = (0..3).map(|_| socket(0)).collect::<io::Result<Vec<_>>>() else {
-        return eprintln!("skipped: no vsock here");
+        return testkit::skip!("no vsock here");
     };
     let mut ports = Vec::new();
     for socket in &sockets {
         match bind_privileged(socket.as_fd()) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return eprintln!("skipped: no privileges here");
+                return testkit::skip!("no privileges here");
             }
             bound => bound.unwrap(),
         }

@@ -13,7 +13,7 @@ use tracedat::{
 pub(crate) fn trace_cmd(arguments: &[&str], file: &Path) -> Option<String> {
     let output = Command::new("trace-cmd").args(arguments).arg("-i").arg(file).output();
     let Ok(output) = output else {
-        println!("skipped: trace-cmd is not installed (apt install trace-cmd)");
+        testkit::skip!("trace-cmd is not installed (apt install trace-cmd)");
         return None;
     };
     let errors = String::from_utf8_lossy(&output.stderr);

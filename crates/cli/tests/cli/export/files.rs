@@ -16,7 +16,7 @@ fn report(files: &[&Path]) -> Option<String> {
         command.arg("-i").arg(file);
     }
     let Ok(output) = command.output() else {
-        eprintln!("skipped: trace-cmd is not installed (make tools)");
+        testkit::skip!("trace-cmd is not installed (make tools)");
         return None;
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
