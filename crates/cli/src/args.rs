@@ -31,6 +31,7 @@ pub(crate) mod page;
 pub(crate) mod path;
 pub(crate) mod publish;
 pub(crate) mod record;
+pub(crate) mod size;
 pub(crate) mod top;
 pub(crate) mod tracer;
 

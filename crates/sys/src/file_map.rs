@@ -1,19 +1,17 @@
-//! A whole file as a byte slice, mapped where the system can, read where it can't (pipes).
+//! A whole file as a byte slice, mapped where the system can; what comes out of a pipe is put into a
+//! file first.
 //!
 //! Whoever may write to a file may cut it short while it is read. The process survives that, and
 //! [`check_mapped_files`] tells.
 
 use std::fs::File;
-use std::io::Read;
 use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cut::Watched;
-
-/// Pipes and other inputs that can't be mapped are read into memory up to this many bytes.
-const MAX_UNMAPPED_BYTES: u64 = 4 << 30;
+use crate::spool::{Spooled, spool};
 
 /// A file could not be opened for reading.
 #[derive(Debug, thiserror::Error)]
@@ -32,11 +30,17 @@ pub enum OpenError {
         /// The directory.
         path: PathBuf,
     },
-    /// A pipe delivered more than fits in memory.
-    #[error("{} holds more than {MAX_UNMAPPED_BYTES} bytes and is not a regular file; save it to one first", path.display())]
+    /// A pipe delivered more than [`bound_spool`](crate::bound_spool) allows.
+    #[error(
+        "{} is no regular file and delivers more than the {limit} bytes that --max-spool allows: save it \
+         to a file, or give a larger --max-spool",
+        path.display()
+    )]
     TooLong {
         /// The pipe.
         path: PathBuf,
+        /// What it may deliver, in bytes.
+        limit: u64,
     },
 }
 
@@ -124,7 +128,8 @@ impl Drop for FileMap {
 }
 
 impl FileMap {
-    /// Maps the file at `path`; what can't be mapped (a pipe, an empty file) is read.
+    /// Maps the file at `path`; what can't be mapped (a pipe) is spooled to a file without a name in the
+    /// folder for temporary files (`TMPDIR`), if it is more than a megabyte.
     ///
     /// # Errors
     /// When the file can't be opened or read, or is a directory.
@@ -135,10 +140,18 @@ impl FileMap {
         if metadata.is_dir() {
             return Err(OpenError::Directory { path: path.to_owned() });
         }
-        if !metadata.is_file() || metadata.len() == 0 {
-            let bytes = read_all(file, path)?;
-            return Ok(Self { bytes: Bytes::Read(bytes) });
+        if metadata.is_file() && metadata.len() > 0 {
+            return Self::map(file, path);
         }
+        match spool(file).map_err(io)? {
+            Spooled::Bytes(bytes) => Ok(Self { bytes: Bytes::Read(bytes) }),
+            Spooled::File(file) => Self::map(file, path),
+            Spooled::TooMuch(limit) => Err(OpenError::TooLong { path: path.to_owned(), limit }),
+        }
+    }
+
+    fn map(file: File, path: &Path) -> Result<Self, OpenError> {
+        let io = |source| OpenError::Io { path: path.to_owned(), source };
         // SAFETY: the mapping is private and read-only: this process can't change it. Others that
         // write to the file may, which no mapping prevents: bytes read twice may then differ. They are
         // only ever lent as `&[u8]`, nothing that is unsafe depends on their values, and every reader
@@ -191,17 +204,6 @@ impl From<Vec<u8>> for FileMap {
     fn from(bytes: Vec<u8>) -> Self {
         Self { bytes: Bytes::Read(bytes) }
     }
-}
-
-fn read_all(file: File, path: &Path) -> Result<Vec<u8>, OpenError> {
-    let mut bytes = Vec::new();
-    file.take(MAX_UNMAPPED_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
-    if bytes.len() as u64 > MAX_UNMAPPED_BYTES {
-        return Err(OpenError::TooLong { path: path.to_owned() });
-    }
-    Ok(bytes)
 }
 
 impl Deref for FileMap {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::record::{ProfileArg, duration, size};
+use super::record::{ProfileArg, duration};
+use super::size::size;
 use super::tracer::TracerArgs;
 
 /// Arguments of `listen`.

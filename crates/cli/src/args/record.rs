@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use recorder::Modes;
 
+use super::size::size;
 use super::tracer::{GuestTracerArgs, TracerArgs};
 
 /// Arguments of `record`.
@@ -184,35 +185,9 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text:?} is no time that can pass"))
 }
 
-/// Reads a size with its unit; without one it is bytes.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is no size: write 500M or 16G");
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match text.get(digits.len()..).unwrap_or_default().trim_end_matches("iB") {
-        "" => 0,
-        "K" | "k" => 10,
-        "M" => 20,
-        "G" => 30,
-        "T" => 40,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = digits.parse().map_err(|_| wrong())?;
-    number.checked_mul(1 << shift).ok_or_else(wrong)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_have_units() {
-        assert_eq!(size("4096"), Ok(4096));
-        assert_eq!(size("16G"), Ok(16 << 30));
-        assert_eq!(size("2MiB"), Ok(2 << 20));
-        for wrong in ["", "x", "1Y", "-1", "99999999T"] {
-            assert!(size(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn times_have_units() {

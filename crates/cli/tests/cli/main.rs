@@ -23,4 +23,5 @@ mod printed;
 mod readme;
 mod reports;
 mod schemas;
+mod spool;
 mod tool;
