@@ -7,6 +7,7 @@
 mod merge;
 mod of_calls;
 mod of_states;
+mod packed;
 mod state;
 
 pub use merge::{Item, Merged};
@@ -14,6 +15,8 @@ pub use of_states::{LaneMachine, lanes};
 pub use state::State;
 
 use std::collections::HashMap;
+
+use merge::Items;
 
 /// What a lane is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -57,8 +60,7 @@ pub struct Lane {
     pub vm: Option<String>,
     /// Of a lane of calls: how many calls are around them.
     pub depth: Option<u32>,
-    items: Vec<Item>,
-    merged: Vec<Merged>,
+    items: Items,
 }
 
 impl Lane {
@@ -71,26 +73,40 @@ impl Lane {
             name: name.to_owned(),
             vm: None,
             depth: None,
-            items: Vec::new(),
-            merged: Vec::new(),
+            items: Items::default(),
         }
     }
 
     /// How much time its spans cover.
     fn covered_ns(&self) -> u64 {
-        self.items.iter().map(|item| item.length_ns).fold(0, u64::saturating_add)
+        self.items().map(|item| item.length_ns).fold(0, u64::saturating_add)
+    }
+
+    /// How many spans it has, neighbours that were merged as one.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Its spans in time order, neighbours that were merged as one.
-    #[must_use]
-    pub fn items(&self) -> &[Item] {
-        &self.items
+    pub fn items(&self) -> impl Iterator<Item = Item> {
+        self.items.iter()
     }
 
     /// What is in those that were merged, in their order.
-    #[must_use]
-    pub fn merged(&self) -> &[Merged] {
-        &self.merged
+    pub fn merged(&self) -> impl Iterator<Item = Merged> {
+        self.items.merged()
+    }
+
+    /// First and last moment; `None` without spans.
+    fn range_ns(&self) -> Option<(u64, u64)> {
+        Some((self.items().next()?.from_ns, self.items.last()?.to_ns()))
     }
 }
 
@@ -107,14 +123,23 @@ pub struct Span {
     pub label: u32,
 }
 
-/// Lanes that hold a bounded number of spans between them.
+/// What the lanes of a recording may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneRoom {
+    /// Spans in all, neighbours that were merged as one.
+    pub spans: usize,
+    /// Bytes of memory that those take.
+    pub bytes: usize,
+}
+
+/// Lanes that hold a bounded number of spans between them, in a bounded number of bytes.
 #[derive(Debug)]
 pub struct LaneSet {
     lanes: Vec<Lane>,
     labels: Vec<String>,
     label_numbers: HashMap<String, u32>,
-    most: usize,
-    kept: usize,
+    room: LaneRoom,
+    taken: LaneRoom,
     /// Spans shorter than this are merged with short neighbours; 0: none are.
     merged_below_ns: u64,
     spans: u64,
@@ -127,19 +152,25 @@ const MOST_LANES: usize = 1 << 16;
 /// Labels that are kept: more threads than a host runs in a day.
 const MOST_LABELS: usize = 1 << 20;
 
+/// Room that there is at least: a page with less shows nothing.
+const LEAST_ROOM: LaneRoom = LaneRoom { spans: 1000, bytes: 1 << 20 };
+
 /// What spans are merged below at first, once there are too many.
 const FIRST_MERGE_NS: u64 = 64;
 
 impl LaneSet {
-    /// No lanes, and room for `most` spans in all.
+    /// No lanes, and some room for their spans.
     #[must_use]
-    pub fn new(most: usize) -> Self {
+    pub fn new(room: LaneRoom) -> Self {
         Self {
             lanes: Vec::new(),
             labels: vec![String::new()],
             label_numbers: HashMap::new(),
-            most: most.max(1000),
-            kept: 0,
+            room: LaneRoom {
+                spans: room.spans.max(LEAST_ROOM.spans),
+                bytes: room.bytes.max(LEAST_ROOM.bytes),
+            },
+            taken: LaneRoom { spans: 0, bytes: 0 },
             merged_below_ns: 0,
             spans: 0,
             left_out: 0,
@@ -180,26 +211,31 @@ impl LaneSet {
     /// overlaps another one is cut off, what is empty is left out.
     pub fn push(&mut self, at: usize, span: Span) {
         let Some(lane) = self.lanes.get_mut(at) else { return };
-        let before = lane.items.len();
-        if !lane.push(span, self.merged_below_ns) {
+        let before = (lane.items.len(), lane.items.bytes());
+        if !lane.items.push(span, self.merged_below_ns) {
             return;
         }
         self.spans += 1;
-        self.kept += lane.items.len() - before;
-        if self.kept > self.most {
-            self.merge_more();
+        self.taken.spans += lane.items.len() - before.0;
+        // A lane that packs what it had can take less than before.
+        self.taken.bytes = self.taken.bytes + lane.items.bytes() - before.1;
+        if self.taken.spans > self.room.spans {
+            self.merge_to(LaneRoom { spans: self.room.spans / 2, ..self.room });
+        }
+        if self.taken.bytes > self.room.bytes {
+            self.merge_to(LaneRoom { bytes: self.room.bytes / 2, ..self.room });
         }
     }
 
-    /// Merges longer spans, until half of the room is free.
-    fn merge_more(&mut self) {
-        while self.kept > self.most / 2 {
+    /// Merges longer spans, until no more than `goal` is taken.
+    fn merge_to(&mut self, goal: LaneRoom) {
+        while self.taken.spans > goal.spans || self.taken.bytes > goal.bytes {
             let Some(next_ns) = self.next_merge_ns() else { return };
             self.merged_below_ns = next_ns;
             for lane in &mut self.lanes {
-                lane.compact(next_ns);
+                lane.items.compact(next_ns);
             }
-            self.count_kept();
+            self.count_taken();
         }
     }
 
@@ -232,7 +268,7 @@ impl LaneSet {
     /// Takes out the lanes that `keep` does not want.
     fn retain(&mut self, keep: impl Fn(&Lane) -> bool) {
         self.lanes.retain(keep);
-        self.count_kept();
+        self.count_taken();
     }
 
     /// Keeps of the lanes from `first` on those that `order` tells, in that order; `left_out` is what
@@ -242,11 +278,14 @@ impl LaneSet {
         let wanted = order.iter().filter_map(|at| added.get_mut(at.checked_sub(first)?)?.take());
         self.lanes.extend(wanted);
         self.left_out += left_out;
-        self.count_kept();
+        self.count_taken();
     }
 
-    fn count_kept(&mut self) {
-        self.kept = self.lanes.iter().map(|lane| lane.items.len()).sum();
+    fn count_taken(&mut self) {
+        self.taken = LaneRoom {
+            spans: self.lanes.iter().map(Lane::len).sum(),
+            bytes: self.lanes.iter().map(|lane| lane.items.bytes()).sum(),
+        };
     }
 
     /// Takes out all lanes of a kind but the `most` of each machine that say most.
@@ -266,7 +305,7 @@ impl LaneSet {
             lane.kind != kind || lane.covered_ns() >= least_ns
         });
         self.left_out += (before - self.lanes.len()) as u64;
-        self.count_kept();
+        self.count_taken();
     }
 
     /// Puts lanes in an order to be read: by kind, machine and number, busy threads first.
@@ -300,10 +339,7 @@ impl LaneSet {
     /// First and last moment of all lanes.
     #[must_use]
     pub fn range_ns(&self) -> Option<(u64, u64)> {
-        let ends = self
-            .lanes
-            .iter()
-            .filter_map(|lane| Some((lane.items.first()?.from_ns, lane.items.last()?.to_ns())));
+        let ends = self.lanes.iter().filter_map(Lane::range_ns);
         ends.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
     }
 }

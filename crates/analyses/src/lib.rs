@@ -49,7 +49,7 @@ pub use hypertrace::{
     StreamSummary, VcpuThread, hypertrace,
 };
 pub use known_parts::KnownParts;
-pub use lanes::{Item, Lane, LaneKind, LaneMachine, LaneSet, Merged, Span, State, lanes};
+pub use lanes::{Item, Lane, LaneKind, LaneMachine, LaneRoom, LaneSet, Merged, Span, State, lanes};
 pub use latencies::{
     Heat, HeatCell, HeatKey, HeatName, LATENCY_ROWS_PER_OCTAVE, Latencies, latency_row,
 };

@@ -69,7 +69,8 @@ impl PageReport {
         let origin_ns = self.origin_ns();
         let document = document::json(self, origin_ns);
         write!(out, "<script type=\"application/json\" id=\"hyperscope-report\">")?;
-        out.write_all(harmless(&document.to_string()).as_bytes())?;
+        serde_json::to_writer(io::BufWriter::new(Harmless(&mut *out)), &document)?;
+        drop(document);
         writeln!(out, "</script>")?;
         heat::write(&self.latencies, out)?;
         for (at, lane) in self.lanes.lanes().iter().enumerate() {
@@ -84,9 +85,27 @@ impl PageReport {
     }
 }
 
-/// JSON in which no character means anything to a reader of HTML.
-fn harmless(json: &str) -> String {
-    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+/// Writes JSON in which no character means anything to a reader of HTML.
+struct Harmless<'o>(&'o mut dyn Write);
+
+impl Write for Harmless<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let is_harmful = |byte: &u8| matches!(byte, b'<' | b'>' | b'&');
+        for piece in bytes.split_inclusive(is_harmful) {
+            match piece.split_last() {
+                Some((last, before)) if is_harmful(last) => {
+                    self.0.write_all(before)?;
+                    write!(self.0, "\\u{last:04x}")?;
+                }
+                _ => self.0.write_all(piece)?,
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 #[cfg(test)]
@@ -113,8 +132,11 @@ mod tests {
     #[test]
     fn names_of_threads_stay_data() {
         let name = serde_json::json!({"comm": "</script><script>alert(1)</script>&<!--"});
-        let text = harmless(&name.to_string());
+        let mut text = Vec::new();
+        serde_json::to_writer(Harmless(&mut text), &name).unwrap();
+        let text = String::from_utf8(text).unwrap();
         assert!(!text.contains(['<', '>', '&']));
+        assert!(text.contains("\\u003c/script\\u003e"), "{text}");
         assert_eq!(serde_json::from_str::<Value>(&text).ok(), Some(name));
     }
 }

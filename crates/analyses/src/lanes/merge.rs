@@ -1,7 +1,10 @@
 //! How a lane keeps its spans few: short neighbours become one, and what was in them is summed.
 
+use std::collections::VecDeque;
+
+use super::Span;
+use super::packed::{Packed, Sums};
 use super::state::State;
-use super::{Lane, Span};
 
 /// A span, or several that were merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +15,7 @@ pub struct Item {
     pub length_ns: u64,
     /// The state; `None`: several spans, see the lane's [`Lane::merged`].
     pub state: Option<State>,
-    /// Number of the label of a span; of merged ones its place among the lane's.
+    /// Number of the label of a span; 0 of merged ones.
     pub label: u32,
 }
 
@@ -24,9 +27,6 @@ impl Item {
     }
 }
 
-/// A span may come so many spans late.
-const LATEST: usize = 4096;
-
 /// What was merged into one item. Where its states don't add up to its length there were gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
@@ -37,7 +37,8 @@ pub struct Merged {
 }
 
 impl Merged {
-    fn add(&mut self, item: &Item, of: &[Self]) {
+    /// Adds what another item holds; `sums` is what was merged into that, if it is not a single span.
+    fn add(&mut self, item: &Item, sums: Sums<'_>) {
         match item.state {
             Some(state) => {
                 self.count += 1;
@@ -46,7 +47,7 @@ impl Merged {
                 }
             }
             None => {
-                let Some(other) = of.get(item.label as usize) else { return };
+                let other = Self::unpacked(sums);
                 self.count += other.count;
                 for (sum, more) in self.state_ns.iter_mut().zip(other.state_ns) {
                     *sum += more;
@@ -56,13 +57,60 @@ impl Merged {
     }
 }
 
-impl Lane {
+/// A span may come this many spans late: that many of a lane are not packed yet.
+const LATEST: usize = 4096;
+
+/// So many are packed at a time.
+const PACKED_AT_ONCE: usize = 512;
+
+/// The items of a lane in time order: the newest as they are, among which late ones are put, those
+/// before packed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Items {
+    packed: Packed,
+    recent: VecDeque<Item>,
+    /// What was merged into each recent item that is not a single span, but for the last item.
+    recent_sums: VecDeque<Box<[u8]>>,
+    /// Bytes of those.
+    sums_bytes: usize,
+    /// What was merged into the last item.
+    last_sums: Option<Box<Merged>>,
+}
+
+impl Items {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.packed.len() + self.recent.len()
+    }
+
+    /// Bytes of memory that they take.
+    pub(super) fn bytes(&self) -> usize {
+        self.packed.bytes() + self.recent.capacity() * size_of::<Item>() + self.sums_bytes
+    }
+
+    /// The last one.
+    pub(super) fn last(&self) -> Option<&Item> {
+        self.recent.back()
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Item> {
+        self.packed.iter().map(|(item, _)| item).chain(self.recent.iter().copied())
+    }
+
+    /// What was merged into those that are not single spans.
+    pub(super) fn merged(&self) -> impl Iterator<Item = Merged> {
+        let packed = self.packed.iter().filter(|(item, _)| item.state.is_none());
+        let sums = packed.map(|(_, sums)| sums).chain(self.recent_sums.iter().map(|one| &**one));
+        sums.map(Merged::unpacked).chain(self.last_sums.as_deref().copied())
+    }
+
     /// Adds a span, merged with the one before if both are short; false if it is empty.
     pub(super) fn push(&mut self, span: Span, merge_below_ns: u64) -> bool {
-        if self.items.last().is_some_and(|last| span.from_ns < last.from_ns) {
+        if self.last().is_some_and(|last| span.from_ns < last.from_ns) {
             return self.insert(span);
         }
-        let end_ns = self.items.last().map_or(0, Item::to_ns);
+        let end_ns = self.last().map_or(0, Item::to_ns);
         let from_ns = span.from_ns.max(end_ns);
         if span.to_ns <= from_ns {
             return false;
@@ -76,61 +124,81 @@ impl Lane {
     /// Adds a span that comes late: a task that moved is told of by one vCPU before the other. It
     /// is put in its place whole or, where there is no room, in part.
     fn insert(&mut self, span: Span) -> bool {
-        let reached = self.items.len().saturating_sub(LATEST);
-        let late = self.items.get(reached..).unwrap_or(&[]);
-        let at = reached + late.partition_point(|item| item.from_ns <= span.from_ns);
-        if at == reached && reached > 0 {
+        let reached = self.recent.len().saturating_sub(LATEST);
+        let at = self.recent.partition_point(|item| item.from_ns <= span.from_ns).max(reached);
+        if at == reached && reached + self.packed.len() > 0 {
             return false;
         }
-        let before = at.checked_sub(1).and_then(|before| self.items.get(before));
+        let before = at.checked_sub(1).and_then(|before| self.recent.get(before));
         let from_ns = span.from_ns.max(before.map_or(0, Item::to_ns));
-        let to_ns = span.to_ns.min(self.items.get(at).map_or(u64::MAX, |item| item.from_ns));
+        let to_ns = span.to_ns.min(self.recent.get(at).map_or(u64::MAX, |item| item.from_ns));
         if to_ns <= from_ns {
             return false;
         }
         let (length_ns, state) = (to_ns - from_ns, Some(span.state));
-        self.items.insert(at, Item { from_ns, length_ns, state, label: span.label });
+        self.recent.insert(at, Item { from_ns, length_ns, state, label: span.label });
+        self.pack_old();
         true
     }
 
-    /// Appends an item; `theirs` holds what is in it if it was merged before.
-    fn append(&mut self, item: Item, theirs: &[Merged], merge_below_ns: u64) {
+    /// Appends an item; `sums` is what is in it if it was merged before.
+    fn append(&mut self, item: Item, sums: Sums<'_>, merge_below_ns: u64) {
         let short = |length_ns| length_ns < merge_below_ns;
-        if let Some(last) = self.items.last_mut()
+        if let Some(last) = self.recent.back_mut()
             && short(last.length_ns)
             && short(item.length_ns)
             && short(item.from_ns.saturating_sub(last.to_ns()))
         {
-            if last.state.is_some() {
+            let merged = self.last_sums.get_or_insert_with(|| {
                 let mut first = Merged::default();
                 first.add(last, &[]);
-                last.label = self.merged.len() as u32;
-                last.state = None;
-                self.merged.push(first);
-            }
-            if let Some(sums) = self.merged.get_mut(last.label as usize) {
-                sums.add(&item, theirs);
-            }
+                Box::new(first)
+            });
+            merged.add(&item, sums);
+            (last.state, last.label) = (None, 0);
             last.length_ns = item.to_ns().saturating_sub(last.from_ns);
             return;
         }
-        let mut item = item;
-        if item.state.is_none() {
-            let mut sums = Merged::default();
-            sums.add(&item, theirs);
-            item.label = self.merged.len() as u32;
-            self.merged.push(sums);
+        if let Some(merged) = self.last_sums.take() {
+            let packed = merged.packed();
+            self.sums_bytes += sums_cost(&packed);
+            self.recent_sums.push_back(packed);
         }
-        self.items.push(item);
+        self.last_sums = item.state.is_none().then(|| Box::new(Merged::unpacked(sums)));
+        if self.recent.len() == self.recent.capacity() && self.recent.len() > LATEST / 2 {
+            self.recent.reserve_exact(LATEST + PACKED_AT_ONCE - self.recent.len());
+        }
+        self.recent.push_back(item);
+        self.pack_old();
+    }
+
+    /// Packs those that nothing can be put among any more.
+    fn pack_old(&mut self) {
+        if self.recent.len() < LATEST + PACKED_AT_ONCE {
+            return;
+        }
+        for item in self.recent.drain(..PACKED_AT_ONCE) {
+            let sums = if item.state.is_none() { self.recent_sums.pop_front() } else { None };
+            self.sums_bytes -= sums.as_deref().map_or(0, sums_cost);
+            self.packed.push(&item, sums.as_deref().unwrap_or(&[]));
+        }
     }
 
     /// Merges what is shorter than this now. Of two neighbours one is long afterwards, or the gap
     /// between them is, so that a lane of a length has a bounded number of items.
     pub(super) fn compact(&mut self, merge_below_ns: u64) {
-        let items = std::mem::take(&mut self.items);
-        let merged = std::mem::take(&mut self.merged);
-        for item in items {
-            self.append(item, &merged, merge_below_ns);
+        let Self { packed, recent, mut recent_sums, last_sums, .. } = std::mem::take(self);
+        recent_sums.extend(last_sums.map(|merged| merged.packed()));
+        packed.drain(|item, sums| self.append(item, sums, merge_below_ns));
+        for item in recent {
+            let sums = if item.state.is_none() { recent_sums.pop_front() } else { None };
+            self.append(item, sums.as_deref().unwrap_or(&[]), merge_below_ns);
         }
     }
+}
+
+/// Memory of what was merged into an item that is not packed yet: its bytes, the pointer to them, and
+/// what the allocator adds.
+fn sums_cost(sums: &[u8]) -> usize {
+    sums.len() + 32
 }

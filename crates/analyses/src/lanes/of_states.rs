@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use sources::Recording;
 
 use super::of_calls::add_calls;
-use super::{Lane, LaneKind, LaneSet, Span, State};
+use super::{Lane, LaneKind, LaneRoom, LaneSet, Span, State};
 use crate::reasons::ReasonNames;
 use crate::states::{
     GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState, states,
@@ -29,7 +29,7 @@ pub struct LaneMachine {
     pub vcpu_threads: HashSet<u32>,
 }
 
-/// The lanes of all `recordings`, `most` spans at most, and the calls of those recordings that tell
+/// The lanes of all `recordings` within `room`, and the calls of those recordings that tell
 /// of any, by their index; `tick` hears of the bytes done. `guests` are as [`crate::align`] gave
 /// them, applied.
 #[must_use]
@@ -37,11 +37,11 @@ pub fn lanes(
     recordings: &[Recording],
     guests: &[GuestAlignment],
     machines: &[LaneMachine],
-    most: usize,
+    room: LaneRoom,
     tick: &(dyn Fn(u64) + Sync),
 ) -> (LaneSet, Vec<(usize, RecordedCalls)>) {
     let mut sink = LaneSink {
-        set: LaneSet::new(most),
+        set: LaneSet::new(room),
         reasons: recordings.iter().map(ReasonNames::new).collect(),
         machines,
         only_guest: only_guests(guests),

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 fn sums(lane: &Lane) -> ([u64; State::COUNT], u64) {
     let (mut sums, mut count) = ([0; State::COUNT], 0);
+    let mut all_merged = lane.merged();
     for item in lane.items() {
         match item.state {
             Some(state) => {
@@ -12,7 +13,7 @@ fn sums(lane: &Lane) -> ([u64; State::COUNT], u64) {
                 count += 1;
             }
             None => {
-                let merged = &lane.merged()[item.label as usize];
+                let merged = all_merged.next().unwrap();
                 count += merged.count;
                 for (sum, more) in sums.iter_mut().zip(merged.state_ns) {
                     *sum += more;
@@ -20,6 +21,7 @@ fn sums(lane: &Lane) -> ([u64; State::COUNT], u64) {
             }
         }
     }
+    assert_eq!(all_merged.next(), None);
     (sums, count)
 }
 
@@ -29,7 +31,7 @@ proptest! {
         steps in prop::collection::vec((0u64..300, 1u64..5000, 0usize..State::COUNT), 1..6000),
         most in 1000usize..3000,
     ) {
-        let mut set = LaneSet::new(most);
+        let mut set = LaneSet::new(LaneRoom { spans: most, bytes: usize::MAX });
         let lane = set.add(Lane::new("host", LaneKind::Vcpu, "vCPU 0"));
         let (mut at_ns, mut expected) = (0, [0; State::COUNT]);
         for (gap_ns, length_ns, state) in &steps {
@@ -39,16 +41,16 @@ proptest! {
             expected[*state] += length_ns;
         }
         let lane = &set.lanes()[0];
-        prop_assert!(lane.items().len() <= most);
+        prop_assert!(lane.len() <= most);
         prop_assert_eq!(sums(lane), (expected, steps.len() as u64));
         prop_assert_eq!(set.spans(), steps.len() as u64);
-        let ends: Vec<_> = lane.items().iter().map(|item| (item.from_ns, item.to_ns())).collect();
+        let ends: Vec<_> = lane.items().map(|item| (item.from_ns, item.to_ns())).collect();
         prop_assert!(ends.windows(2).all(|pair| pair[0].1 <= pair[1].0));
         let below_ns = set.merged_below_ns();
-        let whole = |item: &&Item| item.state.is_some();
+        let whole = |item: &Item| item.state.is_some();
         let long = steps.iter().filter(|(_, length_ns, _)| *length_ns >= below_ns).count();
         prop_assert_eq!(
-            lane.items().iter().filter(whole).filter(|item| item.length_ns >= below_ns).count(),
+            lane.items().filter(whole).filter(|item| item.length_ns >= below_ns).count(),
             long,
             "spans that are long enough are kept as they were"
         );
@@ -57,7 +59,7 @@ proptest! {
 
 #[test]
 fn what_overlaps_is_cut_off() {
-    let mut set = LaneSet::new(1000);
+    let mut set = LaneSet::new(LaneRoom { spans: 1000, bytes: usize::MAX });
     let lane = set.add(Lane::new("host", LaneKind::Cpu, "CPU 0"));
     let span = |from_ns, to_ns| Span { from_ns, to_ns, state: State::CpuOther, label: 0 };
     set.push(lane, span(10, 20));
@@ -65,8 +67,57 @@ fn what_overlaps_is_cut_off() {
     set.push(lane, span(12, 18));
     set.push(lane, span(2, 14));
     set.push(lane, span(0, 1));
-    let ends: Vec<_> =
-        set.lanes()[0].items().iter().map(|item| (item.from_ns, item.to_ns())).collect();
+    let ends: Vec<_> = set.lanes()[0].items().map(|item| (item.from_ns, item.to_ns())).collect();
     assert_eq!(ends, [(0, 1), (2, 10), (10, 20), (20, 30)], "and what comes late is put in place");
     assert_eq!((set.spans(), set.range_ns()), (4, Some((0, 30))));
+}
+
+/// However long a recording is and however its spans lie, their lanes take no more bytes, and no time
+/// is lost.
+#[test]
+fn lanes_stay_within_their_bytes() {
+    const BYTES: usize = 1 << 20;
+    let mut set = LaneSet::new(LaneRoom { spans: usize::MAX, bytes: BYTES });
+    let (mut expected, mut most_taken) = ([0; State::COUNT], 0);
+    let lanes: Vec<usize> =
+        (0..4).map(|_| set.add(Lane::new("host", LaneKind::Thread, "thread"))).collect();
+    for at in 0..400_000u64 {
+        let state = State::ALL[(at * 7 % State::COUNT as u64) as usize];
+        let from_ns = at * 1_000;
+        let to_ns = from_ns + 1 + at * 13 % 900;
+        expected[usize::from(state.number())] += to_ns - from_ns;
+        set.push(lanes[at as usize % 4], Span { from_ns, to_ns, state, label: 3 });
+        most_taken = most_taken.max(set.taken.bytes);
+    }
+    assert!(most_taken <= BYTES + 32 * 1024, "{most_taken} bytes");
+    assert!(set.merged_below_ns() > 0);
+    let mut all = [0; State::COUNT];
+    for lane in set.lanes() {
+        assert!(lane.len() > 100, "{}", lane.len());
+        for (all, one) in all.iter_mut().zip(sums(lane).0) {
+            *all += one;
+        }
+    }
+    assert_eq!(all, expected);
+}
+
+/// What comes late is put among the newest spans, also when those before are packed.
+#[test]
+fn late_spans_find_their_place_among_many() {
+    let mut set = LaneSet::new(LaneRoom { spans: usize::MAX, bytes: usize::MAX });
+    let lane = set.add(Lane::new("guest", LaneKind::Task, "task"));
+    let span = |from_ns, to_ns| Span { from_ns, to_ns, state: State::Running, label: 0 };
+    for at in 1..=20_000u64 {
+        set.push(lane, span(at * 100, at * 100 + 50));
+        // A quarter of them leaves a hole; some are filled later.
+        if at > 4_000 && at.is_multiple_of(4) {
+            let late = (at - 3_000) * 100 + 50;
+            set.push(lane, span(late, late + 40));
+        }
+    }
+    set.push(lane, span(160, 190));
+    let items: Vec<_> = set.lanes()[0].items().map(|item| (item.from_ns, item.to_ns())).collect();
+    assert_eq!(items.len(), 20_000 + 4_000, "the last came too late");
+    assert!(items.windows(2).all(|pair| pair[0].1 <= pair[1].0));
+    assert!(items.contains(&(17_000 * 100 + 50, 17_000 * 100 + 90)));
 }

@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use analyses::diff::{Options, QUESTIONS, diff};
 use analyses::{
-    By, GuestAlignment, LaneMachine, Latencies, PathEnds, RecordedCalls, cpu, exits, lanes, nested,
-    paths,
+    By, GuestAlignment, LaneMachine, LaneRoom, Latencies, PathEnds, RecordedCalls, cpu, exits,
+    lanes, nested, paths,
 };
 use anyhow::{Context, bail};
 use printable::messages;
@@ -31,6 +31,10 @@ const ALPHA: f64 = 0.05;
 
 /// Of the call tree, what is wide enough to be seen in a picture.
 const FLAME: TreeLimits = TreeLimits { depth: 128, least_percent: 0.1 };
+
+/// Of the memory that may be taken, the part (one of this many) for spans of the timeline. By default it
+/// holds as many as `--spans` asks for, at 7 to 20 bytes each.
+const LANES_PART: u64 = 3;
 
 /// Times that a recording is read.
 const PASSES: u64 = 6;
@@ -60,7 +64,8 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let boot = boots::of(&recordings, &guests, &tick)?;
     let latencies = recordings.iter().fold(Latencies::default(), |all, one| all.with(one, &tick));
     let machines = machines(&recordings, &guests, &exits);
-    let (lanes, calls) = lanes(&recordings, &guests, &machines, args.spans, &tick);
+    let room = LaneRoom { spans: args.spans, bytes: args.memory.max_memory.part(LANES_PART) };
+    let (lanes, calls) = lanes(&recordings, &guests, &machines, room, &tick);
     let calls = calls_of(&recordings, &machines, calls);
     progress.finish();
     let sources = recordings.iter().map(shown_path).collect();
@@ -222,7 +227,7 @@ fn tell(args: &PageArgs, page: &PageReport) {
         let below = report::time(page.lanes.merged_below_ns(), true);
         let _ = writeln!(
             err,
-            "hyperscope: neighbours below {below} are merged in the timeline; --spans keeps more"
+            "hyperscope: neighbours below {below} are merged in the timeline; --spans keeps more, as far as --max-memory allows"
         );
     }
 }

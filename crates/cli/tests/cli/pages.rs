@@ -260,3 +260,14 @@ fn a_page_goes_to_the_file_named() {
     let written = std::fs::read_to_string(path).unwrap();
     assert_eq!(written, Page::of(&["fixtures/arm64/D.dat"]).text);
 }
+
+/// A page of 700,000 spans is made in the least memory that may be asked for, and none of them is merged
+/// for it: 8 MB of recording in 16 MiB as 438 MB in 256 MiB.
+#[test]
+fn a_page_fits_into_its_memory() {
+    let file = "fixtures/x86-svm/nested.dat";
+    let (whole, small) = (Page::of(&[file]), Page::of(&[file, "--max-memory", "16M"]));
+    assert!(small.report["timeline"]["spans"].as_u64().unwrap() > 600_000);
+    assert_eq!(small.report["timeline"]["merged_below_ns"], 0);
+    assert!(small.text == whole.text, "pages differ");
+}

@@ -2,37 +2,52 @@
 
 use std::io::{self, Write};
 
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{GeneralPurpose, STANDARD};
 use base64::write::EncoderWriter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// Bytes in the making.
-#[derive(Debug, Default)]
-pub(super) struct Columns(Vec<u8>);
+/// An element of the page in the making: what is put is packed at once.
+pub(super) struct Columns<'o> {
+    packed: GzEncoder<EncoderWriter<'static, GeneralPurpose, &'o mut dyn Write>>,
+    /// What is yet to be packed: many numbers at a time.
+    bytes: Vec<u8>,
+}
 
-impl Columns {
+/// Bytes that are packed at a time.
+const AT_ONCE: usize = 32 << 10;
+
+impl<'o> Columns<'o> {
+    /// Begins the element of that name.
+    pub(super) fn begin(id: &str, out: &'o mut dyn Write) -> io::Result<Self> {
+        write!(out, "<script type=\"application/gzip;base64\" id=\"{id}\">")?;
+        let packed = GzEncoder::new(EncoderWriter::new(out, &STANDARD), Compression::default());
+        Ok(Self { packed, bytes: Vec::with_capacity(AT_ONCE) })
+    }
+
     /// A number of one byte.
-    pub(super) fn byte(&mut self, value: u8) {
-        self.0.push(value);
+    pub(super) fn byte(&mut self, value: u8) -> io::Result<()> {
+        self.bytes.push(value);
+        if self.bytes.len() >= AT_ONCE {
+            self.packed.write_all(&self.bytes)?;
+            self.bytes.clear();
+        }
+        Ok(())
     }
 
     /// A number of any size: seven bits a byte, the lowest first, the eighth says that more follow.
-    pub(super) fn number(&mut self, mut value: u64) {
+    pub(super) fn number(&mut self, mut value: u64) -> io::Result<()> {
         while value >= 0x80 {
-            self.0.push((value & 0x7f) as u8 | 0x80);
+            self.byte((value & 0x7f) as u8 | 0x80)?;
             value >>= 7;
         }
-        self.0.push(value as u8);
+        self.byte(value as u8)
     }
 
-    /// Writes them as an element of the page.
-    pub(super) fn write(&self, id: &str, out: &mut dyn Write) -> io::Result<()> {
-        write!(out, "<script type=\"application/gzip;base64\" id=\"{id}\">")?;
-        let text = EncoderWriter::new(&mut *out, &STANDARD);
-        let mut packed = GzEncoder::new(text, Compression::default());
-        packed.write_all(&self.0)?;
-        packed.finish()?.finish()?;
+    /// Ends the element.
+    pub(super) fn end(mut self) -> io::Result<()> {
+        self.packed.write_all(&self.bytes)?;
+        let out = self.packed.finish()?.finish()?;
         writeln!(out, "</script>")
     }
 }
@@ -44,13 +59,13 @@ mod tests {
 
     #[test]
     fn columns_come_back() {
-        let mut columns = Columns::default();
-        for value in [0, 127, 128, 300, u64::MAX] {
-            columns.number(value);
-        }
-        columns.byte(255);
         let mut out = Vec::new();
-        columns.write("x", &mut out).unwrap();
+        let mut columns = Columns::begin("x", &mut out).unwrap();
+        for value in [0, 127, 128, 300, u64::MAX] {
+            columns.number(value).unwrap();
+        }
+        columns.byte(255).unwrap();
+        columns.end().unwrap();
         let text = String::from_utf8(out).unwrap();
         let inner = text.split_once('>').unwrap().1.split_once('<').unwrap().0;
         let mut bytes = Vec::new();

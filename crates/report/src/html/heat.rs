@@ -44,15 +44,15 @@ pub(super) fn json(latencies: &Latencies, sources: &[&str], origin_ns: u64) -> V
 /// The cells of all groups, one group after the other.
 pub(super) fn write(latencies: &Latencies, out: &mut dyn Write) -> io::Result<()> {
     let Some((first, _)) = latencies.heat.columns() else { return Ok(()) };
-    let mut columns = Columns::default();
+    let mut columns = Columns::begin(ID, out)?;
     for cells in latencies.by_row().values() {
         let mut before = first;
         for cell in cells {
-            columns.number(cell.column - before);
-            columns.byte(cell.row);
-            columns.number(cell.count);
+            columns.number(cell.column - before)?;
+            columns.byte(cell.row)?;
+            columns.number(cell.count)?;
             before = cell.column;
         }
     }
-    columns.write(ID, out)
+    columns.end()
 }
