@@ -174,8 +174,7 @@ impl Guest {
     fn look(&mut self, behind: u64) -> Result<Option<&'static str>> {
         let until = sys::tsc().unwrap_or(0).saturating_sub(behind);
         self.trace.take(until, &mut self.spans)?;
-        let goes_on = self.spans.publish(until, self.trace.lost());
-        Ok((!goes_on).then_some("somebody else has written to its memory"))
+        Ok(self.spans.publish(until, self.trace.lost()).err())
     }
 
     /// Clocks may have been set, by the guest or by a migration.

@@ -66,8 +66,11 @@ impl Spans {
         Self { cycles: VcpuCycles::default(), sender }
     }
 
-    /// Tells all up to a moment of the host's TSC. False when somebody else uses the memory.
-    pub(crate) fn publish(&mut self, host_tsc: u64, lost_events: u64) -> bool {
+    /// Publishes all up to a moment of the host's TSC.
+    ///
+    /// # Errors
+    /// Why nothing more reaches the guest.
+    pub(crate) fn publish(&mut self, host_tsc: u64, lost_events: u64) -> Result<(), &'static str> {
         self.cycles.emit_all(host_tsc, &mut self.sender);
         for (index, vcpu) in self.sender.vcpus.iter_mut().enumerate() {
             if vcpu.coverage.from_tsc != 0 {
@@ -76,7 +79,10 @@ impl Spans {
             vcpu.coverage.lost_events = lost_events;
             self.sender.writer.announce(index, vcpu.coverage);
         }
-        self.sender.writer.beat()
+        let goes_on = self.sender.writer.beat();
+        // What was cut holds zeros, which look as if somebody had written them.
+        self.sender.writer.check().map_err(|_| "its memory was cut while it was in use")?;
+        if goes_on { Ok(()) } else { Err("somebody else has written to its memory") }
     }
 
     /// KVM may have set a vCPU's clock anew.

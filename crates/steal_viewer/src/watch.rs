@@ -139,6 +139,13 @@ impl Watched {
     }
 
     fn look(&mut self) -> Result<()> {
+        let looked = self.look_at_memory();
+        // What was cut holds zeros, which read as a host that has ended.
+        self.map.check().map_err(StealError::Memory)?;
+        looked
+    }
+
+    fn look_at_memory(&mut self) -> Result<()> {
         if self.reader.is_replaced() {
             self.warning = Some("the host has begun to tell anew");
             match SpanReader::attach(Arc::clone(&self.map), false) {
@@ -217,4 +224,46 @@ fn draw(lines: &[String], out: &mut impl Write) -> std::io::Result<()> {
     }
     text.push_str("\u{1b}[J");
     out.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+    use std::fs::File;
+
+    use shmring::spans::SpanWriter;
+
+    use super::*;
+
+    #[test]
+    fn memory_that_is_cut_is_an_error_that_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, recording) = (folder.path().join("memory"), folder.path().join("steal.dat"));
+        for to_bytes in [0, 4096, 1 << 19] {
+            let file = File::create(&path).unwrap();
+            file.set_len(1 << 20).unwrap();
+            let map = Arc::new(SharedMap::open(&path, Access::ReadWrite).unwrap());
+            let _writer = SpanWriter::lay_out(map, &[0, 1], 1_000_000_000, 0).unwrap();
+            let options = Options {
+                at: Some(path.to_str().unwrap().to_owned()),
+                interval: Duration::from_millis(10),
+                time: Some(Duration::from_secs(60)),
+                format: Format::Jsonl,
+                record: Some(recording.clone()),
+            };
+            let (mut out, mut waits) = (Vec::new(), 0);
+            let mut wait = |_: Duration| {
+                waits += 1;
+                if waits == 3 {
+                    file.set_len(to_bytes).unwrap();
+                }
+                false
+            };
+            let error = watch(&options, &mut out, &mut wait).unwrap_err();
+            let cause = error.source().map(ToString::to_string).unwrap_or_default();
+            assert!(cause.contains("was cut while it was mapped"), "{to_bytes}: {error}: {cause}");
+            assert_eq!(waits, 3, "{to_bytes}: at once");
+            assert!(std::fs::metadata(&recording).unwrap().len() > 0);
+        }
+    }
 }

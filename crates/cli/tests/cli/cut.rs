@@ -1,14 +1,17 @@
 //! Recordings that somebody cuts short while they are read.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::inputs::write_raw_pages;
 use crate::tool::{command, repository};
 
 const LARGE: &str = "fixtures/x86-svm/nested.dat";
+const SMALL: &str = "fixtures/x86-svm/hypertrace.dat";
 
 /// Runs with an output that nobody reads at first, so that it stops in the middle of its input; cuts
 /// the file then, and lets it go on.
@@ -26,6 +29,58 @@ fn cut_amid(args: &[&str], input: &Path, cut: &Path, to_bytes: u64) -> (Option<i
     File::options().write(true).open(cut).unwrap().set_len(to_bytes).unwrap();
     std::io::copy(&mut out, &mut std::io::sink()).unwrap();
     let ended = child.wait_with_output().unwrap();
+    (ended.status.code(), String::from_utf8(ended.stderr).unwrap())
+}
+
+/// A pipe with a name; who reads it waits until somebody writes to it.
+fn named_pipe(folder: &Path) -> PathBuf {
+    let path = folder.join("pipe");
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    path
+}
+
+/// Gives a second input by a pipe: when that is opened, `input` is mapped, and nothing but its head has
+/// been read. It is cut then.
+#[track_caller]
+fn cut_once_mapped(
+    verb: &str,
+    (input, cut): (&Path, &Path),
+    to_bytes: u64,
+) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let (pipe, out) = (named_pipe(folder.path()), folder.path().join("out"));
+    let mut child = command()
+        .args([verb, "-o", out.to_str().unwrap()])
+        .args([input, &pipe])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Opening to write waits for who reads; a reader that has ended instead must not be waited for.
+    let begun = Instant::now();
+    let mut to = loop {
+        let nonblocking = 0o4000;
+        if let Ok(to) = File::options().write(true).custom_flags(nonblocking).open(&pipe) {
+            break to;
+        }
+        assert!(child.try_wait().unwrap().is_none(), "{verb} did not read the pipe");
+        assert!(begun.elapsed() < Duration::from_secs(60), "{verb} does not open the pipe");
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    File::options().write(true).open(cut).unwrap().set_len(to_bytes).unwrap();
+    let bytes = fs::read(repository().join(SMALL)).unwrap();
+    let mut rest = bytes.as_slice();
+    while !rest.is_empty() {
+        match to.write(rest) {
+            Ok(count) => rest = rest.get(count..).unwrap(),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(error) => panic!("{verb}: {error}"),
+        }
+    }
+    drop(to);
+    let ended = child.wait_with_output().unwrap();
+    assert!(!out.exists(), "{verb} left what it had written");
     (ended.status.code(), String::from_utf8(ended.stderr).unwrap())
 }
 
@@ -47,11 +102,32 @@ fn a_recording_that_is_cut_while_it_is_read_is_an_error_that_names_file_and_offs
     let pages = folder.path().join("pages");
     fs::create_dir(&pages).unwrap();
     write_raw_pages(LARGE, &pages, |cpu| format!("cpu{cpu}"));
-    let largest: PathBuf = fs::read_dir(&pages)
+    let largest = largest_of(&pages);
+    is_told(cut_amid(&["events"], &pages, &largest, 8192), &largest, 8192);
+}
+
+/// The file with the most pages.
+fn largest_of(pages: &Path) -> PathBuf {
+    fs::read_dir(pages)
         .unwrap()
         .map(|one| one.unwrap().path())
         .filter(|one| one.file_name().unwrap().to_str().unwrap().starts_with("cpu"))
         .max_by_key(|one| fs::metadata(one).unwrap().len())
-        .unwrap();
-    is_told(cut_amid(&["events"], &pages, &largest, 8192), &largest, 8192);
+        .unwrap()
+}
+
+/// Bare pages are read where they are mapped: those that are gone raise SIGBUS.
+#[test]
+fn reports_on_a_recording_that_is_cut_once_it_is_open_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let (chunks, pages) = (folder.path().join("chunks.dat"), folder.path().join("pages"));
+    for verb in ["exits", "report", "cpu"] {
+        fs::copy(repository().join(LARGE), &chunks).unwrap();
+        is_told(cut_once_mapped(verb, (&chunks, &chunks), 5000), &chunks, 5000);
+        let _ = fs::remove_dir_all(&pages);
+        fs::create_dir(&pages).unwrap();
+        write_raw_pages(LARGE, &pages, |cpu| format!("cpu{cpu}"));
+        let largest = largest_of(&pages);
+        is_told(cut_once_mapped(verb, (&pages, &largest), 8192), &largest, 8192);
+    }
 }

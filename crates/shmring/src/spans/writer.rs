@@ -1,6 +1,7 @@
 //! The host's side: lays the area out, and writes spans. It reads two words of what a guest can write,
 //! and believes neither.
 
+use std::io;
 use std::sync::Arc;
 
 use sys::SharedMap;
@@ -137,6 +138,14 @@ impl SpanWriter {
         self.beats += 1;
         self.map.store(self.area.head(head::BEATS), self.beats);
         self.map.load(self.area.head(head::EPOCH)) == self.epoch
+    }
+
+    /// Whether the memory still reaches the guest.
+    ///
+    /// # Errors
+    /// When its file was cut while it was mapped.
+    pub fn check(&self) -> io::Result<()> {
+        self.map.check()
     }
 
     /// Says that nothing more will come.

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use raw_bytes::{Abi, ByteOrder, LongSize};
 use recorder::{Vcpu as RunningVcpu, Vm};
 use ringbuf::PageLayout;
-use shmring::SharedMap;
 use shmring::spans::{News, SpanReader};
+use shmring::{Access, SharedMap};
 use sources::FormatTable;
 use testkit::{KernelFormats, Machine, MissedEvents, PageBuilder};
 use timeline::trace_events::LiveTraceEvents;
@@ -31,6 +31,10 @@ struct Publishing {
 
 impl Publishing {
     fn new() -> Self {
+        Self::over(SharedMap::of_bytes(&vec![0; 1 << 20]).unwrap())
+    }
+
+    fn over(map: SharedMap) -> Self {
         let formats = KernelFormats::new(Machine::X86, ABI);
         let table: FormatTable = formats
             .systems()
@@ -54,7 +58,7 @@ impl Publishing {
         // No such process: nobody but vCPUs is the VM's own.
         let (name, program, pid) = ("web".into(), "qemu".into(), u32::MAX);
         let vm = Vm { name, pid, program, vcpus, vsock_cid: None, channels: Vec::new() };
-        let map = Arc::new(SharedMap::of_bytes(&vec![0; 1 << 20]).unwrap());
+        let map = Arc::new(map);
         let writer = SpanWriter::lay_out(Arc::clone(&map), &[0, 1], 0, 0).unwrap();
         let names = Names::new(ReasonNames::of_formats(&table, ABI));
         let spans = Spans::new(&vm, &clocks, writer, names);
@@ -99,7 +103,7 @@ impl Publishing {
 
     fn publish_until(&mut self, until: u64) {
         self.live.give(until, &mut self.spans);
-        assert!(self.spans.publish(until, self.live.lost()));
+        assert_eq!(self.spans.publish(until, self.live.lost()), Ok(()));
     }
 }
 
@@ -256,6 +260,21 @@ fn sums(spans: &[Span]) -> (Vec<(Activity, u64)>, usize) {
     };
     let begun = spans.iter().filter(|span| span.begins_exit).count();
     (Activity::ALL.into_iter().map(|activity| (activity, of(activity))).collect(), begun)
+}
+
+#[test]
+fn memory_that_is_cut_ends_it_and_is_named() {
+    for to_bytes in [0, 4096, (1 << 20) - 4096] {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        let mut publishing =
+            Publishing::over(SharedMap::open(file.path(), Access::ReadWrite).unwrap());
+        publishing.publish_until(100);
+        file.as_file().set_len(to_bytes).unwrap();
+        let ended = publishing.spans.publish(200, 0).err();
+        assert_eq!(ended, Some("its memory was cut while it was in use"), "{to_bytes} bytes left");
+        publishing.spans.end();
+    }
 }
 
 proptest! {
