@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
+use std::mem;
 
 use folder::Folder;
 use tracedat::{
@@ -42,8 +43,8 @@ pub(crate) type Tick<'a> = &'a dyn Fn(u64) -> io::Result<()>;
 /// Writes a trace.dat of this name into a folder, from the pages in another. It is on the disk when
 /// this returns: pages can be removed then.
 pub(crate) fn write(
-    texts: &Texts,
-    about: &About<'_>,
+    texts: Texts,
+    about: About<'_>,
     from: &Folder,
     (to, name): (&Folder, &str),
     tick: Tick<'_>,
@@ -60,8 +61,8 @@ pub(crate) fn write(
 }
 
 fn write_new(
-    texts: &Texts,
-    about: &About<'_>,
+    texts: Texts,
+    mut about: About<'_>,
     from: &Folder,
     (to, unfinished): (&Folder, &str),
     tick: Tick<'_>,
@@ -69,9 +70,9 @@ fn write_new(
     let path = to.path().join(unfinished);
     let file = to.create_new(unfinished).map_err(RecordError::io("make", &path))?;
     let out = BufWriter::with_capacity(1 << 20, file);
-    let contents = contents(texts, about);
     let failed = || RecordError::io("write", &path);
-    let mut writer = TraceDatWriter::new(out, &contents).map_err(failed())?;
+    // Texts go to the file and are freed before pages are copied: a guest's have tens of megabytes.
+    let mut writer = TraceDatWriter::new(out, &contents(texts, &mut about)).map_err(failed())?;
     for cpu in &about.cpus {
         let name = pages(*cpu);
         let file = from.read(&name).map_err(RecordError::io("read", &from.path().join(name)))?;
@@ -95,22 +96,20 @@ impl Read for Ticking<'_> {
     }
 }
 
-fn contents(texts: &Texts, about: &About<'_>) -> Contents {
+/// What the file holds before its pages; texts are moved there, not copied.
+fn contents(mut texts: Texts, about: &mut About<'_>) -> Contents {
     // trace-cmd's name for a TSC with its conversion to nanoseconds.
     let clock = if about.tsc_conversion.is_some() { "tsc2nsec" } else { about.clock };
+    let page_size = texts.page_size();
     Contents {
         header: about.header.clone(),
+        kallsyms: mem::take(&mut texts.kallsyms),
+        printk: mem::take(&mut texts.printk),
         formats: formats(texts),
-        kallsyms: texts.kallsyms.clone(),
-        printk: texts.printk.clone(),
-        cmdlines: about.cmdlines.clone(),
+        cmdlines: mem::take(&mut about.cmdlines),
         options: options(about),
         cpus: about.cpu_count(),
-        buffers: vec![BufferSpec {
-            name: String::new(),
-            clock: clock.into(),
-            page_size: texts.page_size(),
-        }],
+        buffers: vec![BufferSpec { name: String::new(), clock: clock.into(), page_size }],
     }
 }
 

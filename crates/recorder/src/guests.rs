@@ -310,7 +310,7 @@ pub(crate) fn forget(names: &[String], to: &Folder) {
 /// Writes the file of a guest; its folder goes then. One that never said how its pages are to be
 /// read has no file, and keeps its folder if there is something in it.
 pub(crate) fn write(
-    guest: &GuestRecorded,
+    guest: &mut GuestRecorded,
     host: &HostClock,
     to: &Folder,
     tick: Tick<'_>,

@@ -222,9 +222,9 @@ impl Shared {
             thread::sleep(LOOK);
         }
         lock(&self.takers).remove(&key);
-        let guest = recorded.end_by(Deadline::after(what.wait()));
+        let mut guest = recorded.end_by(Deadline::after(what.wait()));
         let no_clock = HostClock { name: String::new(), tsc_conversion: None, trace_id: 0 };
-        guests::write(&guest, &no_clock, &folder, &|_| Ok(()))?;
+        guests::write(&mut guest, &no_clock, &folder, &|_| Ok(()))?;
         let mut summary = guest.summary().clone();
         summary.identity = Some(peer.to_string());
         let duration_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);

@@ -18,16 +18,13 @@ pub(crate) fn header(texts: &Texts) -> Header {
 }
 
 /// The texts as a trace.dat holds them.
-pub(crate) fn formats(texts: &Texts) -> Formats {
-    let format = |event: &EventText| EventFormat {
-        system: event.system.as_str().into(),
-        text: event.text.clone(),
-    };
+pub(crate) fn formats(texts: Texts) -> Formats {
+    let format = |EventText { system, text }| EventFormat { system: system.into(), text };
     Formats {
-        header_page: texts.header_page.clone(),
-        header_event: texts.header_event.clone(),
-        ftrace: texts.ftrace.clone(),
-        events: texts.events.iter().map(format).collect(),
+        header_page: texts.header_page,
+        header_event: texts.header_event,
+        ftrace: texts.ftrace,
+        events: texts.events.into_iter().map(format).collect(),
     }
 }
 

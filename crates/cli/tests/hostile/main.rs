@@ -21,6 +21,7 @@ mod neighbours;
 mod played_agent;
 mod recorders;
 mod stalling_guests;
+mod texts;
 #[path = "../record/tool.rs"]
 #[allow(dead_code, reason = "each test binary uses a part")]
 mod tool;

@@ -62,10 +62,16 @@ impl Agent {
 
     /// Does all that an agent does before it records; its page stream.
     pub(crate) fn begin(&mut self) -> UnixStream {
+        self.begin_with(|_| {})
+    }
+
+    /// The same, with more texts than those that make pages readable.
+    pub(crate) fn begin_with(&mut self, texts: impl FnOnce(&mut Self)) -> UnixStream {
         let mut pages = self.greet(1);
         self.until(|message| matches!(message, Message::Start(_)));
         self.text(TextKind::HeaderPage, &read("header_page"));
         self.text(TextKind::HeaderEvent, &read("header_event"));
+        texts(self);
         self.say(&Message::Started(Started { clock: "local".into(), ..Started::default() }))
             .unwrap();
         pages.remove(0)

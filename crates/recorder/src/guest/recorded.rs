@@ -1,5 +1,7 @@
 //! What came of a guest: its file, what is missing in it, and what recording it cost.
 
+use std::mem;
+
 use folder::Folder;
 use raw_bytes::{ByteOrder, LongSize};
 use serde::Serialize;
@@ -165,12 +167,13 @@ impl GuestRecorded {
         !self.parts.texts.texts.header_page.is_empty() && self.parts.started.is_some()
     }
 
-    /// Writes its file into the session: times are brought to the host's clock where the relation of both is known.
+    /// Writes its file into the session, and forgets its texts, which may be large: times are brought to the host's clock where the relation of both is known.
     ///
     /// # Errors
     /// When it can't be written.
-    pub(crate) fn write(&self, host: &HostClock, to: &Folder, tick: Tick<'_>) -> Result<()> {
-        let Parts { hello, texts, folder, trace_id, .. } = &self.parts;
+    pub(crate) fn write(&mut self, host: &HostClock, to: &Folder, tick: Tick<'_>) -> Result<()> {
+        let texts = mem::take(&mut self.parts.texts);
+        let Parts { hello, folder, trace_id, .. } = &self.parts;
         let Some(started) = &self.parts.started else { return Ok(()) };
         let own =
             started.conversion.map(|(mult, shift, zero_ns)| TscConversion { mult, shift, zero_ns });
@@ -192,9 +195,9 @@ impl GuestRecorded {
             time_shift,
             cpus: self.present(),
             stats: &stats,
-            cmdlines: texts.cmdlines.clone(),
+            cmdlines: texts.cmdlines,
         };
-        assemble::write(&texts.texts, &about, folder, (to, &self.summary.file), tick)
+        assemble::write(texts.texts, about, folder, (to, &self.summary.file), tick)
     }
 
     /// CPUs whose pages came.

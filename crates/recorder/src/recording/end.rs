@@ -38,7 +38,7 @@ impl Recording {
         let pumped = end_pumps(self.pumps, &self.instance, &mut faults)?;
         faults.extend(self.flusher.take().and_then(Flusher::end));
         faults.extend(self.quota.fault());
-        let guests = self.guests.lock().end();
+        let mut guests = self.guests.lock().end();
         let stats: Vec<(u32, String)> =
             pumped.iter().map(|(losses, text)| (losses.cpu, text.clone())).collect();
         let cpus = pumped.into_iter().map(|(losses, _)| losses).collect();
@@ -104,9 +104,9 @@ impl Recording {
         if outside.leaves() {
             return Err(RecordError::StoppedAgain);
         }
-        assemble::write(&self.texts, &about, &folder, (&self.to, HOST_FILE), tick)?;
+        assemble::write(self.texts, about, &folder, (&self.to, HOST_FILE), tick)?;
         self.to.remove_all(FOLDER).map_err(RecordError::io("remove", folder.path()))?;
-        for guest in &guests {
+        for guest in &mut guests {
             guests::write(guest, &host, &self.to, tick)?;
         }
         Ok(recorded)

@@ -91,14 +91,15 @@ impl Encoder {
         Ok(out)
     }
 
-    /// kallsyms, printk formats and command lines, each with its size.
-    pub(super) fn texts(self, contents: &Contents) -> io::Result<[Vec<u8>; 3]> {
-        let text32 = |text: &[u8]| -> io::Result<Vec<u8>> {
-            Ok([&self.len32(text.len())?[..], text].concat())
-        };
-        let mut names = Vec::new();
-        self.text64(&contents.cmdlines, &mut names);
-        Ok([text32(&contents.kallsyms)?, text32(&contents.printk)?, names])
+    /// The sizes of kallsyms, printk formats and command lines, each with the text that it is of: texts
+    /// are large, and are not copied.
+    pub(super) fn texts(self, contents: &Contents) -> io::Result<[(Vec<u8>, &[u8]); 3]> {
+        let Contents { kallsyms, printk, cmdlines, .. } = contents;
+        Ok([
+            (self.len32(kallsyms.len())?.to_vec(), kallsyms),
+            (self.len32(printk.len())?.to_vec(), printk),
+            (self.u64(cmdlines.len() as u64).to_vec(), cmdlines),
+        ])
     }
 
     /// An option with its number and size.

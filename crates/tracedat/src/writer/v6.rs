@@ -21,8 +21,9 @@ impl Tables {
         out.write(&encoder.header_info(&contents.formats))?;
         out.write(&encoder.ftrace(&contents.formats)?)?;
         out.write(&encoder.events(&contents.formats)?)?;
-        for text in encoder.texts(contents)? {
-            out.write(&text)?;
+        for (size, text) in encoder.texts(contents)? {
+            out.write(&size)?;
+            out.write(text)?;
         }
         out.write(&encoder.u32(contents.cpus))?;
         let places = Self::options(out, contents)?;

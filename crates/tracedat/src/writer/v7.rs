@@ -6,6 +6,9 @@ use crate::Compression;
 use crate::options::id;
 use std::io::{self, Seek, Write};
 
+/// A section has no second piece.
+const NONE: &[u8] = &[];
+
 /// What is known of the sections written so far.
 #[derive(Debug)]
 pub(super) struct Sections {
@@ -52,16 +55,16 @@ impl Sections {
         let formats = &contents.formats;
         let [kallsyms, printk, cmdlines] = encoder.texts(contents)?;
         let parts = [
-            (id::HEADER_INFO, "headers", encoder.header_info(formats)),
-            (id::FTRACE_EVENTS, "ftrace events", encoder.ftrace(formats)?),
-            (id::EVENT_FORMATS, "events format", encoder.events(formats)?),
+            (id::HEADER_INFO, "headers", (encoder.header_info(formats), NONE)),
+            (id::FTRACE_EVENTS, "ftrace events", (encoder.ftrace(formats)?, NONE)),
+            (id::EVENT_FORMATS, "events format", (encoder.events(formats)?, NONE)),
             (id::KALLSYMS, "kallsyms", kallsyms),
             (id::PRINTK, "printk", printk),
             (id::CMDLINES, "command lines", cmdlines),
         ];
         let mut options = Vec::new();
-        for (id, name, data) in parts {
-            let offset = sections.write(out, id, name, &data)?;
+        for (id, name, (data, text)) in parts {
+            let offset = sections.write(out, id, name, [&data, text])?;
             options.push((id, encoder.u64(offset).to_vec()));
         }
         options.extend(contents.options.iter().cloned());
@@ -93,20 +96,20 @@ impl Sections {
         out.patch_u64(section.data.saturating_sub(8), size)
     }
 
-    /// Writes a section that is known whole; returns where it is.
+    /// Writes a section of two pieces that are known whole; returns where it is.
     fn write<W: Write + Seek>(
         &mut self,
         out: &mut Output<W>,
         id: u16,
         name: &str,
-        data: &[u8],
+        data: [&[u8]; 2],
     ) -> io::Result<u64> {
         let compressed = self.compression != Compression::None;
         let section = self.header(out, id, name, compressed)?;
         if compressed {
-            write_block(out, &self.compression, data)?;
+            write_block(out, &self.compression, &data.concat())?;
         } else {
-            out.write(data)?;
+            data.iter().try_for_each(|piece| out.write(piece))?;
         }
         Self::close(out, section)?;
         Ok(section.offset)
