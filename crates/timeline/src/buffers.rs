@@ -121,7 +121,7 @@ impl EventSources {
             self.repeats.insert(buffer);
             return false;
         }
-        // Of one moment nothing tells which came first; what happened before is repeated after.
+        // At equal times the order is unknown; what happened before is repeated after.
         event.stamp_ns > self.last_ns
     }
 

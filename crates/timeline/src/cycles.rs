@@ -1,8 +1,8 @@
-//! What vCPU threads did when, to the nanosecond: from moments in the order of their times to the
+//! What vCPU threads did when, to the nanosecond: from trace events in the order of their times to the
 //! cycles that each vCPU takes, into its guest and back.
 //!
 //! The state machine is that of the exits (`vcpu`), so that the intervals of all cycles add up to
-//! what the exits report tells. A cycle ends with the next `kvm_entry`: only then is known whether
+//! what the exits report has. A cycle ends with the next `kvm_entry`: only then is known whether
 //! events were lost in it, and which of its time was spent polling.
 
 mod events;
@@ -44,11 +44,11 @@ pub enum CycleEnd {
     Entry,
     /// With an entry too, but events of its exit were lost: what happened in it is unknown.
     Lost,
-    /// With another exit: the guest was entered meanwhile, and no event tells when.
+    /// With another exit: the guest was entered meanwhile, and no event says when.
     Again,
     /// The recording or the thread ended.
     Ended,
-    /// It goes on: what is told so far is told in pieces.
+    /// It is not over: what is known so far is given in pieces.
     Partial,
 }
 
@@ -65,7 +65,7 @@ pub struct VcpuCycle<'t> {
     pub intervals: &'t [Interval],
     /// The exit of the cycle, if there was one.
     pub exit: Option<&'t ExitSpan>,
-    /// The vCPU gave up its CPU until it was woken (`kvm_vcpu_wakeup` tells that it had waited).
+    /// The vCPU gave up its CPU until it was woken (`waited` of `kvm_vcpu_wakeup`).
     pub halted: bool,
     /// How it ended.
     pub end: CycleEnd,
@@ -120,7 +120,7 @@ impl VcpuCycles {
         self.vcpus.lost(&ThreadEvent::lost(gap.cpu, gap.from_ns, gap.to_ns));
     }
 
-    /// Tells what a thread did up to `now_ns`, if it is in its guest: for callers that can't wait
+    /// Emits what a thread did up to `now_ns`, if it is in its guest: for callers that can't wait
     /// for the exit. Returns whether it is.
     pub fn emit_guest(&mut self, thread: u32, now_ns: u64, sink: &mut impl CycleSink) -> bool {
         let Some(vcpu) = self.vcpus.of_thread(thread) else { return false };
@@ -134,8 +134,8 @@ impl VcpuCycles {
         true
     }
 
-    /// Tells what every vCPU did up to `now_ns`, for callers that can't wait for exits to end: no
-    /// event before that trace_event may follow. Which of this time was lost or spent polling is judged by
+    /// Emits what every vCPU did up to `now_ns`, for callers that can't wait for exits to end: no
+    /// event before that time may follow. Which of this time was lost or spent polling is judged by
     /// what was seen until now.
     pub fn emit_all(&mut self, now_ns: u64, sink: &mut impl CycleSink) {
         for thread in self.vcpus.threads() {

@@ -15,7 +15,7 @@ use crate::vcpus::VcpuInfo;
 /// What a pass over the exits leaves besides what the sink gathered.
 #[derive(Debug)]
 pub struct ExitPass<S> {
-    /// The vCPU threads; an [`ExitSink`] is told the index.
+    /// The vCPU threads; an [`ExitSink`] gets the index.
     pub vcpus: Vec<VcpuInfo>,
     /// Kinds of events the recording has.
     pub seen: KindSet,
@@ -57,7 +57,7 @@ pub fn each_exit_and<S: ExitSink + Send, D: Decode, C: Consume<D::Batch>>(
     lanes.finish(recording)
 }
 
-/// Whether `recording` has events that tell this detail of exits.
+/// Whether `recording` has events with this detail of exits.
 #[must_use]
 pub fn has_detail(recording: &Recording, detail: Detail) -> bool {
     let is_of = |format| arch::detail_for(format).is_some_and(|(of, _)| of == detail);

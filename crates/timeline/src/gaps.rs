@@ -8,7 +8,7 @@
 use crate::lanes::Run;
 use crate::thread_event::ThreadEvent;
 
-/// So few losses are told to all threads as they are.
+/// Up to this many losses are given to all threads as they are.
 const FEW: usize = 32;
 
 /// Losses of one stream in the order of their batches.
@@ -34,7 +34,7 @@ impl Gaps {
         self.count == 0
     }
 
-    /// Adds a run of events that tell of losses.
+    /// Adds a run of events that stand for losses.
     pub(crate) fn push(&mut self, run: Run, events: &[ThreadEvent]) {
         if self.streams.len() <= run.lane {
             self.streams.resize_with(run.lane + 1, StreamGaps::default);
@@ -60,7 +60,7 @@ impl Gaps {
     }
 
     /// Adds to `out` the losses that a thread with these events has to hear of.
-    pub(crate) fn needed_beside<'e>(
+    pub(crate) fn needed_with<'e>(
         &self,
         events: impl Iterator<Item = &'e ThreadEvent> + Clone,
         out: &mut Vec<Run>,
@@ -150,7 +150,7 @@ mod tests {
             let mut lanes = vec![Vec::new(); STREAMS];
             let (mut all, mut needed, mut now_ns) = (Vec::new(), Vec::new(), 0);
             for _ in 0..4 {
-                let (mut gaps, mut own, mut told) = (Gaps::default(), Vec::new(), Vec::new());
+                let (mut gaps, mut own, mut runs) = (Gaps::default(), Vec::new(), Vec::new());
                 let often = 2 + random.below(60);
                 for _ in 0..400 {
                     now_ns += random.below(3);
@@ -166,13 +166,13 @@ mod tests {
                         let (first_ns, last_ns) = (now_ns, now_ns);
                         let run = Run { lane, batch: 0, from, to: from + 1, first_ns, last_ns };
                         gaps.push(run, &[gap]);
-                        told.push(run);
+                        runs.push(run);
                     }
                 }
                 let mut some = Vec::new();
-                gaps.needed_beside(own.iter(), &mut some);
-                left_out += told.len() - some.len();
-                all.push((told, own.clone()));
+                gaps.needed_with(own.iter(), &mut some);
+                left_out += runs.len() - some.len();
+                all.push((runs, own.clone()));
                 needed.push((some, own));
             }
             assert_eq!(spans(&all, &lanes), spans(&needed, &lanes));

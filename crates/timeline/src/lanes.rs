@@ -78,7 +78,7 @@ pub(crate) struct Run {
 #[derive(Debug)]
 struct ThreadRuns {
     /// By the low bits of a thread's id: whether some such thread is a vCPU's. Most runs are of
-    /// other threads, and a look here tells so sooner than the map.
+    /// other threads, and a look here finds that out sooner than the map.
     some: [bool; 256],
     places: FxHashMap<u32, usize>,
     threads: Vec<(u32, Vec<Run>)>,
@@ -217,7 +217,7 @@ impl<S: ExitSink> Lanes<S> {
         self.merged.clear();
         self.merging.clear();
         let own = runs.iter().flat_map(|run| events_of(&self.lanes, run));
-        self.gaps.needed_beside(own, &mut self.merging);
+        self.gaps.needed_with(own, &mut self.merging);
         self.merging.extend(runs);
         // Of one moment, events of one stream stay in their order: a loss has a before and an after.
         self.merging.sort_by_key(|run| (run.lane, run.batch, run.from));

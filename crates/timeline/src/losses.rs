@@ -1,4 +1,4 @@
-//! What a recording lost, counted: losses are data and stand beside every result.
+//! What a recording lost, counted: losses are data and stand next to every result.
 
 use ringbuf::Missed;
 use sources::{Damage, Damages, Doubt, Recording};
@@ -42,7 +42,7 @@ impl Losses {
         self.doubt.is_none() && self.damage.count() == 0
     }
 
-    /// Adds what a block told.
+    /// Adds the losses of a block.
     pub(crate) fn merge(&mut self, batch: BatchLosses) {
         self.events_lost = self.events_lost.saturating_add(batch.events_lost);
         self.uncounted_losses += batch.uncounted_losses;

@@ -68,7 +68,7 @@ impl<'r> Input<'r> {
         recording.streams().iter().map(|stream| Self { recording, stream }).collect()
     }
 
-    /// Those streams whose times are on the recording's own clock: others can't be put beside them.
+    /// Those streams whose times are on the recording's own clock: others can't be compared with them.
     #[must_use]
     pub fn on_clock_of(recording: &'r Recording) -> Vec<Self> {
         let is_on_it = |one: &Self| recording.correction(one.stream).is_on_recording_clock();
@@ -78,7 +78,7 @@ impl<'r> Input<'r> {
 
 /// Turns the pages of a block into a batch of items in time order.
 pub trait Decode: Sync {
-    /// What a block becomes; made anew with `Default`, or an old one used again.
+    /// What a block becomes; made with `Default`, or an old one used again.
     type Batch: Batch;
 
     /// Decodes `block`, which belongs to input number `index`.
@@ -136,7 +136,7 @@ impl Progress {
     }
 }
 
-/// Reads all of `inputs`; `tick` is told how many bytes of them each round took.
+/// Reads all of `inputs`; `tick` gets the bytes of them that each round took.
 pub fn run<D, C>(inputs: &[Input<'_>], decoder: &D, consumer: &mut C, tick: &(dyn Fn(u64) + Sync))
 where
     D: Decode,

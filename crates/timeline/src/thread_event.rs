@@ -41,7 +41,7 @@ pub enum Kind {
     /// An address, number or register that tells exits of one reason apart; `value` is it and
     /// `flag` the [`Detail`](crate::Detail) kind.
     Detail,
-    /// Guest program counter of the exit just seen: `value`; told only if asked for.
+    /// Guest program counter of the exit just seen: `value`; there only if asked for.
     GuestPc,
     /// Events were lost: `stamp_ns` is the last moment known before, `value` the first after.
     /// Concerns every thread.

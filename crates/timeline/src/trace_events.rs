@@ -104,12 +104,12 @@ pub struct TraceEventPass {
     /// By recording: first and last time of its pages; `None` if it has none that can be read.
     pub spans_ns: Vec<Option<(u64, u64)>>,
     /// By recording: ids of the events that it has, wanted or not, ascending; without those that no
-    /// format tells of.
+    /// format describes.
     pub event_ids: Vec<Vec<u16>>,
 }
 
-/// Gives `sink` every event of `recordings` for which `wanted` tells something (it is given the
-/// recording's index); `tick` hears of the bytes done.
+/// Gives `sink` every event of `recordings` for which `wanted` returns something (it is given the
+/// recording's index); `tick` gets the bytes done.
 ///
 /// Of an event that several buffers of a recording have, a thread's are taken from the buffer in
 /// which it is first seen. Streams on another clock than their recording's are left out.

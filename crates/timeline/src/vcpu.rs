@@ -362,7 +362,7 @@ impl VcpuThread {
         }
     }
 
-    /// `kvm_vcpu_wakeup` looks back: the polling it tells of was accounted to the kernel so far.
+    /// `kvm_vcpu_wakeup` looks back: the polling it reports was accounted to the kernel so far.
     fn wakeup(&mut self, event: &ThreadEvent) {
         self.account(event.stamp_ns);
         let span = &mut self.span;
@@ -384,12 +384,12 @@ impl VcpuThread {
 
     /// Events were lost from this moment on, up to another.
     pub(crate) fn lost(&mut self, event: &ThreadEvent) {
-        // Of a stream's gaps the one that ends last tells all: others are forgotten before it is.
+        // Of a stream's gaps the one that ends last covers all: others are forgotten before it is.
         match self.gaps.iter_mut().find(|gap| gap.stream == event.stream) {
             Some(gap) => gap.to_ns = gap.to_ns.max(event.value),
             None => self.gaps.push(Gap { to_ns: event.value, stream: event.stream }),
         }
-        // Which guest ran after the gap is unknown until an event tells.
+        // Which guest ran after the gap is unknown until an event says so.
         self.in_l2 = false;
     }
 

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::thread_event::{Kind, ThreadEvent};
 use crate::vcpu::{ExitSink, VcpuThread};
 
-/// A vCPU thread as far as its own events tell.
+/// A vCPU thread as far as its own events show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VcpuInfo {
     /// Thread id (the kernel's `pid`).
@@ -45,7 +45,7 @@ impl Vcpus {
         threads.into_iter().map(|(_, thread)| thread).collect()
     }
 
-    /// Tells all vCPUs of a loss, those not yet known too.
+    /// Informs all vCPUs of a loss, those not yet known too.
     pub(crate) fn lost(&mut self, gap: &ThreadEvent) {
         self.open_gaps.push(*gap);
         self.live.values_mut().for_each(|vcpu| vcpu.lost(gap));
@@ -94,7 +94,7 @@ impl Vcpus {
     }
 
     /// The index of the vCPU that the thread runs from this event on: a known one, if the event
-    /// tells an id the thread has run before.
+    /// has an id the thread has run before.
     fn index_of(&mut self, thread: u32, first: Option<&ThreadEvent>) -> usize {
         let next = self.infos.len();
         let id = first.filter(|event| event.kind == Kind::Entry && event.value != 0);

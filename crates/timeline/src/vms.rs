@@ -41,7 +41,7 @@ pub fn group_vms(recording: &Recording, infos: &[VcpuInfo]) -> Vec<Vm> {
         let guest = recording.guest_of_thread(info.thread);
         let comm = recording.comm(info.thread).map(str::to_owned);
         let id = guest.map(|(_, vcpu)| vcpu).or(info.vcpu_id);
-        // A guest can be told without a name: its vCPU ids count, its name doesn't.
+        // A guest can be identified without a name: its vCPU ids count, its name doesn't.
         let guest = guest.filter(|(name, _)| !name.is_empty());
         let name = match guest {
             Some((name, _)) => name.to_owned(),

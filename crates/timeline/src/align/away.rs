@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_stretches_lose_the_short_ones() {
+    fn too_many_spans_lose_the_short_ones() {
         let mut away = Away::default();
         for at in 0..=MOST_SPANS as u64 {
             away.push(100 * at, 100 * at + 1 + at % 50);

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cuts_at_two_moments_fix_offset_and_rate() {
+    fn cuts_at_two_times_fix_offset_and_rate() {
         let mut lines = Lines::between((-1000.0, 1000.0), (-500.0, 500.0));
         assert!(lines.cut(0.0, (10.0, 20.0)));
         assert!(lines.cut(10.0, (110.0, 120.0)));

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! `search` finds the offset with nothing known of it, [`solve`] follows it through time as a
-//! line with a drift, and tells where it breaks.
+//! line with a drift, and finds where it breaks.
 
 mod away;
 mod lines;

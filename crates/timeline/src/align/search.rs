@@ -17,13 +17,13 @@ const NARROW_NS: i64 = 200_000;
 /// Possible offsets so far apart are no answer.
 const WIDEST_NS: i64 = 50_000_000;
 
-/// So many places are weighed against one another.
+/// Places that are weighed against one another.
 const MOST_PLACES: usize = 32;
 
-/// An answer that so many bits speak for is no coincidence: one in a million.
+/// Bits that must speak for an answer before it is no coincidence: one in a million.
 pub(super) const ENOUGH_BITS: f64 = 20.0;
 
-/// Events looked at to tell evidence from chance; of more, evenly spread ones.
+/// Events looked at to separate evidence from chance; of more, evenly spread ones.
 const MOST_WEIGHED: usize = 1 << 16;
 
 /// Intervals looked at in all searches for one answer: some seconds. Clocks and windows that repeat
@@ -223,7 +223,7 @@ struct Evidence<'a> {
     away: &'a Away,
     /// How much the candidates are together.
     searched_ns: i64,
-    /// Looked at again when there are so many events: looking takes time.
+    /// Looked at again when there are this many events: looking takes time.
     next: usize,
 }
 

@@ -23,7 +23,7 @@ pub enum Unsolved {
 const MOST_TRIES: usize = 8;
 /// Behind a break the line most often goes on nearby.
 const NEARBY_NS: i64 = 2_000_000;
-/// Fewer events tell nothing.
+/// Fewer events prove nothing.
 const FEWEST_EVENTS: usize = 8;
 /// The beginning that the search gives is widened by this: the exact solution is to end where
 /// events make it end.
@@ -39,7 +39,7 @@ const MOST_PIECES: usize = 512;
 /// Pieces are in order and apart: a break lies somewhere between one's end and the next's begin.
 ///
 /// # Errors
-/// When the events do not tell.
+/// When the events do not determine the offset.
 pub fn solve(stamps: &[i64], away: &Away) -> Result<Vec<Piece>, Unsolved> {
     solve_in(MOST_STEPS, stamps, away)
 }

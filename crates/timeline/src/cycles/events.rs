@@ -1,4 +1,4 @@
-//! Which events make cycles, and what they say of threads: the rules of the exits, asked of moments.
+//! Which events make cycles, and what they say of threads: the rules of the exits, applied to trace events.
 
 use eventfmt::EventFormat;
 
@@ -62,7 +62,7 @@ pub(super) fn of(trace_event: &TraceEvent) -> [Option<ThreadEvent>; 2] {
     }
     event.flag = trace_event.value(FLAG).unwrap_or(0) as u8;
     match (rule.kind, trace_event.value(VALUE)) {
-        // 1 tells "vCPU 0" from "no vCPU id".
+        // 1 separates "vCPU 0" from "no vCPU id".
         (Kind::Entry, Some(id)) => event.value = (id & u64::from(u32::MAX)) + 1,
         (Kind::Exit, Some(_)) => event.value = exit_code(trace_event),
         (_, value) => event.value = value.unwrap_or(0),

@@ -4,22 +4,22 @@ use super::{CycleEnd, CycleSink, Interval, VcpuCycle, activity};
 use crate::exit_span::ExitSpan;
 use crate::vcpu::{VcpuActivity, VcpuThread};
 
-/// A cycle with more intervals than this is told in pieces.
+/// A cycle with more intervals than this is emitted in pieces.
 const MOST_INTERVALS: usize = 1 << 16;
 
-/// The intervals of one vCPU that are yet to be told.
+/// The intervals of one vCPU that are not emitted yet.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     /// The vCPU's.
     pub(super) index: usize,
     intervals: Vec<Interval>,
-    /// All before is told or written down; `None` before the vCPU's first event.
+    /// All before is emitted or written down; `None` before the vCPU's first event.
     last_ns: Option<u64>,
     /// Where its thread ran last.
     pub(super) cpu: u16,
     /// Stretches from here on belong to the exit.
     exit_at: Option<usize>,
-    /// Stretches before this are not cut any more by what they tell of polling.
+    /// Intervals before this are not cut any more by later reports of polling.
     poll_at: usize,
     halted: bool,
 }
@@ -33,7 +33,7 @@ impl Journal {
         self.last_ns.get_or_insert(now_ns);
     }
 
-    /// The vCPU went on as it did up to a trace_event.
+    /// The vCPU did the same up to `now_ns`.
     pub(super) fn continue_to(&mut self, vcpu: &VcpuThread, now_ns: u64) {
         self.push(now_ns, vcpu.activity(), vcpu.is_in_user_space());
     }
@@ -84,7 +84,7 @@ impl Journal {
         }
     }
 
-    /// Of what was written down, the kernel's part between two moments was spent polling.
+    /// Of what was written down, the kernel's part between two times was spent polling.
     pub(super) fn woke_up(&mut self, polled_ns: Option<(u64, u64)>, waited: bool) {
         self.halted |= waited;
         if let Some((from_ns, to_ns)) = polled_ns {
@@ -117,7 +117,7 @@ impl Journal {
         self.intervals.len() > MOST_INTERVALS
     }
 
-    /// Tells a cycle that is not at its end.
+    /// Emits a cycle that is not at its end.
     pub(super) fn emit_part(&mut self, vcpu: &VcpuThread, thread: u32, sink: &mut impl CycleSink) {
         if activity(vcpu) == VcpuActivity::Unknown {
             self.forget_last();
@@ -127,7 +127,7 @@ impl Journal {
         self.exit_at = in_exit.then_some(0);
     }
 
-    /// Tells the cycle, and begins anew.
+    /// Emits the cycle, and starts the next one.
     pub(super) fn emit(
         &mut self,
         thread: u32,

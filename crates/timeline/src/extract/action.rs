@@ -12,7 +12,7 @@ use crate::thread_event::{Kind, ThreadEvent};
 /// What to do with an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
-    /// It concerns one thread, and three numbers tell all.
+    /// It concerns one thread, and three numbers are all there is to it.
     Thread(ThreadAction),
     /// It concerns one thread, and there is more to it.
     Special(ThreadAction, Special),
@@ -27,7 +27,7 @@ pub(super) struct ThreadAction {
     thread: Load,
     value: Load,
     flag: Load,
-    /// Added to `value`: 1 tells "vCPU 0" from "no vCPU id".
+    /// Added to `value`: 1 separates "vCPU 0" from "no vCPU id".
     value_bias: u64,
     kind: Kind,
     fixed_flag: u8,

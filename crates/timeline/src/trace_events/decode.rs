@@ -14,7 +14,7 @@ use crate::losses::BatchLosses;
 use crate::rounds::{Batch, Decode, Input};
 use crate::stamps::{self, BlockStamps};
 
-/// Fields that tell a thread's name, each with the one that has its id.
+/// Fields with a thread's name, each with the one that has its id.
 const NAME_FIELDS: [(&str, &str); 5] = [
     ("prev_pid", "prev_comm"),
     ("next_pid", "next_comm"),
@@ -120,7 +120,7 @@ impl Reader {
         for (pid, comm) in &event.names {
             let comm = payload.get(*comm..).and_then(|bytes| bytes.first_chunk::<COMM_BYTES>());
             if let (Some(pid), Some(comm)) = (pid.read(payload, self.order), comm) {
-                batch.tell(pid as u32, comm);
+                batch.set_name(pid as u32, comm);
             }
         }
         batch.events.push(TraceEvent {
@@ -142,7 +142,7 @@ pub(crate) struct TraceEventBatch {
     pub(crate) events: Vec<TraceEvent>,
     /// In the order of the moments that come next, with the index of that one.
     pub(super) gaps: Vec<(usize, Gap)>,
-    /// By thread, the name told last.
+    /// By thread, its latest name.
     pub(super) names: FxHashMap<u32, Comm>,
     pub(super) first_ns: Option<u64>,
     pub(super) last_ns: Option<u64>,
@@ -154,7 +154,7 @@ pub(crate) struct TraceEventBatch {
 
 impl TraceEventBatch {
     #[inline]
-    fn tell(&mut self, thread: u32, comm: &Comm) {
+    fn set_name(&mut self, thread: u32, comm: &Comm) {
         self.names.insert(thread, *comm);
     }
 }

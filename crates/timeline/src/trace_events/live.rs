@@ -8,7 +8,7 @@ use sources::FormatTable;
 use super::decode::{Reader, TraceEventBatch};
 use super::{Gap, TraceEvent, TraceEventSink, Wanted};
 
-/// What waits for its turn.
+/// What waits to be given.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Gap(Gap),
@@ -36,7 +36,7 @@ struct Reached {
 }
 
 impl Reached {
-    /// What is missing up to a moment; it is told once.
+    /// What is missing up to a time; it is given once.
     fn gap_until(&mut self, until: u64) -> Option<Next> {
         let from_ns = self.missing_from.take()?;
         let to_ns = until.max(from_ns);
@@ -59,7 +59,7 @@ pub struct LiveTraceEvents {
 }
 
 impl LiveTraceEvents {
-    /// Begins with a machine's formats; pages of so many CPUs come in this layout.
+    /// Begins with a machine's formats; pages of `cpus` CPUs come in this layout.
     #[must_use]
     pub fn new(
         formats: &FormatTable,
@@ -84,7 +84,7 @@ impl LiveTraceEvents {
         let Some(reached) = self.cpus.get_mut(index) else { return };
         reached.cpu = cpu;
         let Ok(page) = Page::parse(bytes, &self.layout) else {
-            // Where it would have ended nobody knows: the next page tells.
+            // Where it would have ended is unknown: the next page shows.
             self.lost += 1;
             reached.missing_from.get_or_insert(reached.to);
             return;
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_while_it_goes_on() {
+    fn what_is_missing_is_reported_while_it_continues() {
         let formats = KernelFormats::new(Machine::X86, ABI);
         let (mut live, mut given) = (live(&formats), Given::default());
         live.page(0, 0, &page(&formats, 100));

@@ -1,4 +1,4 @@
-//! Puts the moments of all streams in the order of their times.
+//! Puts the events of all streams in the order of their times.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -70,7 +70,7 @@ impl StreamQueue {
 /// Of which buffer a thread's events are taken: by recording, thread and tag.
 type EventSources = FxHashMap<(u16, u32, u16), usize>;
 
-/// Gives moments to the sink in the order of their times.
+/// Gives events to the sink in the order of their times.
 pub(super) struct Merger<'s, S> {
     lanes: Vec<StreamQueue>,
     /// By recording: whether it has several buffers.
@@ -105,7 +105,7 @@ impl<'s, S: TraceEventSink> Merger<'s, S> {
         Self { lanes, several, sources: EventSources::default(), pass, sink }
     }
 
-    /// What the pass leaves, after losses at the very end have been told.
+    /// What the pass leaves, after losses at the very end have been given.
     pub(super) fn finish(mut self) -> TraceEventPass {
         self.pass.losses.iter_mut().for_each(Losses::finish);
         for lane in self.lanes.iter().filter(|lane| lane.open_gap) {
@@ -171,7 +171,7 @@ impl<S: TraceEventSink> Consume<TraceEventBatch> for Merger<'_, S> {
             losses.merge(std::mem::take(&mut batch.losses));
         }
         if let Some(names) = self.pass.names.get_mut(recording) {
-            batch.names.iter().for_each(|(thread, comm)| names.tell(*thread, comm));
+            batch.names.iter().for_each(|(thread, comm)| names.set(*thread, comm));
         }
         if let (Some(first_ns), Some(last_ns)) = (batch.first_ns, batch.last_ns) {
             if let Some(span_ns) = self.pass.spans_ns.get_mut(recording) {

@@ -1,4 +1,4 @@
-//! Names of threads: those the kernel saved, and those that events tell.
+//! Names of threads: those the kernel saved, and those that events carry.
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
@@ -29,8 +29,8 @@ impl ThreadNames {
         self.0.get(&thread).map(String::as_str)
     }
 
-    /// An event has told the name of a thread. Idle threads share the id 0.
-    pub(super) fn tell(&mut self, thread: u32, comm: &Comm) {
+    /// An event has the name of a thread. Idle threads share the id 0.
+    pub(super) fn set(&mut self, thread: u32, comm: &Comm) {
         let end = comm.iter().position(|&byte| byte == 0).unwrap_or(COMM_BYTES);
         let name = String::from_utf8_lossy(comm.get(..end).unwrap_or(&[]));
         let known = self.0.get(&thread).is_some_and(|known| *known == name);

@@ -1,4 +1,4 @@
-//! What a vCPU's thread does at a moment: asked between its events.
+//! What a vCPU's thread does at some time: asked between its events.
 
 use super::{Cpu, Handling, VcpuThread};
 use crate::exit_span::ExitSpan;
@@ -22,7 +22,7 @@ pub enum VcpuActivity {
     Waiting,
     /// It sleeps.
     Blocked,
-    /// Nothing tells: events were lost, or are missing.
+    /// Unknown: events were lost, or are missing.
     Unknown,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Spec {
     /// Mean time in the guest, and out of it.
     pub(crate) inside_ns: u64,
     pub(crate) away_ns: u64,
-    /// One in so many exits waits, for milliseconds.
+    /// One in this many exits waits, for milliseconds.
     pub(crate) idle_one_in: u64,
     /// Mean time of the guest between two events.
     pub(crate) event_ns: u64,

@@ -184,7 +184,7 @@ fn other_spec() -> Spec {
 /// Jumps by less may hide in a line that fits before and behind them.
 const LEAST_JUMP_NS: i64 = 2_000_000;
 
-/// So many events must contradict the offset before or behind a jump for it to be noticed.
+/// This many events must contradict the offset before or after a jump for it to be noticed.
 const CONTRADICTIONS: usize = 30;
 
 /// What clocks drift apart between two events, at most.

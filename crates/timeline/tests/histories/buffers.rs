@@ -23,7 +23,7 @@ const AWAY: Event =
 const BACK: Event =
     ("sched_switch", &[("prev_pid", OTHER as u64), ("prev_state", 0), ("next_pid", V as u64)]);
 
-/// Tells of an event of thread V in both buffers: first in `first`, 3 ns later in the other.
+/// Records an event of thread V in both buffers: first in `first`, 3 ns later in the other.
 fn twice(host: &mut Host, first: &'static str, cpu: u32, ns: u64, (name, fields): Event) {
     let second = other_than(first);
     host.event_in(first, cpu, ns, V, name, fields);
@@ -69,7 +69,7 @@ fn exits_between_two_instances_count_once() {
     assert_eq!(windows(&host.exits()), [(1_000, Some(1_700))]);
 }
 
-/// A wake-up looks back at what came before it: told twice, it would find no polling any more.
+/// A wake-up looks back at what came before it: recorded twice, it would find no polling any more.
 #[test]
 fn wake_ups_in_two_buffers_count_once() {
     let mut host = Host::x86();
@@ -240,7 +240,7 @@ proptest! {
 
     /// Whatever is enabled in two buffers and whatever in one of them.
     #[test]
-    fn events_happen_once_however_often_they_are_told(
+    fn events_happen_once_however_often_they_are_recorded(
         lives in lives(),
         in_top in any::<[bool; NAMES.len()]>(),
         in_both in any::<[bool; NAMES.len()]>(),
@@ -249,16 +249,16 @@ proptest! {
         let (in_top, in_both) = (enabled(in_top), enabled(in_both));
         let case = || Case::new(&lives, true);
         let mut host = Host::x86();
-        case().only(|name| in_top(name) || in_both(name)).tell(&mut host, TOP, 0);
+        case().only(|name| in_top(name) || in_both(name)).record(&mut host, TOP, 0);
         // What an instance has alone comes in time, what it repeats a little later.
-        case().only(|name| !in_top(name) && !in_both(name)).tell(&mut host, INSTANCE, 0);
-        case().only(in_both).tell(&mut host, "late", late_ns);
+        case().only(|name| !in_top(name) && !in_both(name)).record(&mut host, INSTANCE, 0);
+        case().only(in_both).record(&mut host, "late", late_ns);
         case().check_all(&host.exits())?;
     }
 
     /// Losses in either buffer, where the one has what the other has, or all of the scheduler's.
     #[test]
-    fn with_losses_what_is_told_twice_is_true(
+    fn with_losses_what_is_recorded_twice_is_true(
         lives in lives(),
         in_both in any::<[bool; NAMES.len()]>(),
         scheduler_apart in any::<bool>(),
@@ -270,10 +270,10 @@ proptest! {
         let case = || Case::new(&lives, true);
         let mut top = case().only(|name| !apart(name));
         top.lose(&in_top);
-        top.tell(&mut host, TOP, 0);
+        top.record(&mut host, TOP, 0);
         let mut instance = case().only(|name| apart(name) || in_both(name));
         instance.lose(&in_instance);
-        instance.tell(&mut host, INSTANCE, 0);
+        instance.record(&mut host, INSTANCE, 0);
         case().check_found(&host.exits(), true)?;
     }
 }

@@ -21,15 +21,15 @@ fn story() -> Host {
     host
 }
 
-fn told(host: &Host) -> Vec<String> {
-    let told = |exit: &Seen| format!("{} {:?}", exit.thread, exit.span);
-    host.exits().iter().map(told).collect()
+fn exit_lines(host: &Host) -> Vec<String> {
+    let line = |exit: &Seen| format!("{} {:?}", exit.thread, exit.span);
+    host.exits().iter().map(line).collect()
 }
 
 #[test]
 fn versions_compression_and_page_sizes() {
     let mut host = story();
-    let expected = told(&host);
+    let expected = exit_lines(&host);
     assert_eq!(expected.len(), 800);
     let shapes = [
         (Version::V6, Compression::None, 4096, usize::MAX),
@@ -42,7 +42,7 @@ fn versions_compression_and_page_sizes() {
     ];
     for (version, compression, page_size, events_per_page) in shapes {
         host.shape = Shape { version, compression, page_size, events_per_page };
-        assert_eq!(told(&host), expected, "{:?}", host.shape);
+        assert_eq!(exit_lines(&host), expected, "{:?}", host.shape);
     }
 }
 

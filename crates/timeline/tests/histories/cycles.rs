@@ -1,4 +1,4 @@
-//! What vCPU threads did when: no moment is missing or told twice, and all adds up to the exits.
+//! What vCPU threads did when: no time is missing or given twice, and all adds up to the exits.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,12 +41,12 @@ impl CycleSink for Cycles {
 #[derive(Default)]
 struct Pass {
     cycles: VcpuCycles,
-    told: Cycles,
+    emitted: Cycles,
 }
 
 impl TraceEventSink for Pass {
     fn event(&mut self, event: &TraceEvent) {
-        self.cycles.event(event, &mut self.told);
+        self.cycles.event(event, &mut self.emitted);
     }
 
     fn gap(&mut self, gap: &Gap) {
@@ -61,9 +61,9 @@ fn cycles(host: &Host) -> Vec<KeptCycle> {
         VcpuCycles::wanted(format, recording.is_nanoseconds())
     };
     each_trace_event(std::slice::from_ref(&recording), &wanted, &mut pass, &|_| ());
-    let Pass { cycles, mut told } = pass;
-    cycles.finish(&mut told);
-    told.0
+    let Pass { cycles, mut emitted } = pass;
+    cycles.finish(&mut emitted);
+    emitted.0
 }
 
 fn spent(cycle: &KeptCycle, counts: impl Fn(&Interval) -> bool) -> u64 {
@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn turns_add_up_without_the_scheduler(lives in lives(), losses in losses()) {
+    fn cycles_add_up_without_the_scheduler(lives in lives(), losses in losses()) {
         let mut case = Case::new(&lives, false);
         case.lose(&losses);
         let cycles = cycles(&case.host());
@@ -151,7 +151,7 @@ proptest! {
 }
 
 /// What was done, in order, with durations.
-fn told(cycles: &[KeptCycle]) -> Vec<(VcpuActivity, u64)> {
+fn durations(cycles: &[KeptCycle]) -> Vec<(VcpuActivity, u64)> {
     let intervals = cycles.iter().flat_map(|cycle| &cycle.intervals);
     intervals.map(|one| (one.activity, one.to_ns - one.from_ns)).collect()
 }
@@ -176,7 +176,7 @@ fn being_woken_and_being_preempted_are_told_apart() {
         (VcpuActivity::Preempted, 60),
         (VcpuActivity::Kernel, 10),
     ];
-    assert_eq!(told(&cycles(&host)), expected);
+    assert_eq!(durations(&cycles(&host)), expected);
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn polling_stands_where_it_was() {
         (VcpuActivity::Kernel, 10),
         (VcpuActivity::Kernel, 40),
     ];
-    assert_eq!(told(&cycles(&host)), expected);
+    assert_eq!(durations(&cycles(&host)), expected);
 }
 
 #[test]
@@ -217,11 +217,11 @@ fn what_a_loss_hides_is_unknown() {
         (VcpuActivity::Guest, 100),
         (VcpuActivity::Kernel, 100),
     ];
-    assert_eq!(told(&cycles(&host)), expected);
+    assert_eq!(durations(&cycles(&host)), expected);
 }
 
 #[test]
-fn a_thread_that_runs_several_vcpus_is_each_of_them_in_turn() {
+fn a_thread_that_runs_several_vcpus_is_each_of_them_alternately() {
     let mut host = Host::x86();
     host.entry(0, 1_000, V, 0)
         .exit(0, 1_100, V, 0x7b)
@@ -236,8 +236,8 @@ fn a_thread_that_runs_several_vcpus_is_each_of_them_in_turn() {
     };
     let (guest, unknown, kernel) =
         (VcpuActivity::Guest, VcpuActivity::Unknown, VcpuActivity::Kernel);
-    assert_eq!(told(&of(0)), [(guest, 100), (unknown, 300), (guest, 100), (kernel, 100)]);
-    assert_eq!(told(&of(1)), [(guest, 100)]);
+    assert_eq!(durations(&of(0)), [(guest, 100), (unknown, 300), (guest, 100), (kernel, 100)]);
+    assert_eq!(durations(&of(1)), [(guest, 100)]);
 }
 
 /// Asks what a thread did so far whenever another thread is seen.
@@ -251,8 +251,8 @@ impl TraceEventSink for Impatient {
     fn event(&mut self, event: &TraceEvent) {
         self.pass.event(event);
         if event.thread == OTHER as u32 {
-            let Pass { cycles, told } = &mut self.pass;
-            self.answers.push(cycles.emit_guest(V as u32, event.stamp_ns, told));
+            let Pass { cycles, emitted } = &mut self.pass;
+            self.answers.push(cycles.emit_guest(V as u32, event.stamp_ns, emitted));
         }
     }
 
@@ -262,7 +262,7 @@ impl TraceEventSink for Impatient {
 }
 
 #[test]
-fn who_cannot_wait_for_an_exit_is_told_so_far() {
+fn callers_that_cannot_wait_for_an_exit_get_the_time_so_far() {
     let mut host = Host::x86();
     host.entry(0, 1_000, V, 0)
         .wake(1, 1_300, OTHER, 55)
@@ -277,9 +277,9 @@ fn who_cannot_wait_for_an_exit_is_told_so_far() {
     };
     each_trace_event(std::slice::from_ref(&recording), &wanted, &mut pass, &|_| ());
     assert_eq!(pass.answers, [true, true, false], "while it is in its guest");
-    let ends: Vec<CycleEnd> = pass.pass.told.0.iter().map(|cycle| cycle.end).collect();
+    let ends: Vec<CycleEnd> = pass.pass.emitted.0.iter().map(|cycle| cycle.end).collect();
     assert_eq!(ends, [CycleEnd::Partial, CycleEnd::Partial, CycleEnd::Entry]);
     let guest = VcpuActivity::Guest;
     let expected = [(guest, 300), (guest, 200), (guest, 100), (VcpuActivity::Kernel, 100)];
-    assert_eq!(told(&pass.pass.told.0), expected);
+    assert_eq!(durations(&pass.pass.emitted.0), expected);
 }

@@ -1,4 +1,4 @@
-//! A vCPU thread's life, made up moment by moment: what happened, and the events that tell of it.
+//! A vCPU thread's life, made up step by step: what happened, and the events recorded of it.
 
 use timeline::Parts;
 
@@ -106,17 +106,17 @@ impl Life {
             by_entry = !round.fast_path;
         }
         if by_entry {
-            life.tell("kvm_entry", &[("vcpu_id", 0)]);
+            life.record("kvm_entry", &[("vcpu_id", 0)]);
         }
         life
     }
 
     fn round(&mut self, round: &Round, by_entry: bool) {
         if by_entry {
-            self.tell("kvm_entry", &[("vcpu_id", 0)]);
+            self.record("kvm_entry", &[("vcpu_id", 0)]);
             self.spend(round.guest, State::Guest);
             if let Some(steps) = round.interrupt {
-                self.tell("softirq_entry", &[("vec", 1)]);
+                self.record("softirq_entry", &[("vec", 1)]);
                 self.spend(steps, State::BeforeExit);
             }
             if let Some(off) = round.off {
@@ -125,7 +125,7 @@ impl Life {
             }
         }
         self.exit.start_ns = self.now_ns;
-        self.tell("kvm_exit", &[("exit_reason", 0x78), ("isa", 2)]);
+        self.record("kvm_exit", &[("exit_reason", 0x78), ("isa", 2)]);
         for segment in &round.handling {
             self.spend(1, State::Kernel);
             self.segment(segment);
@@ -140,7 +140,7 @@ impl Life {
             Segment::Kernel(steps) => self.spend(*steps, State::Kernel),
             Segment::Off(off) => self.off(*off, State::Runnable, State::Blocked),
             Segment::User(stays) => {
-                self.tell("kvm_userspace_exit", &[("reason", 2)]);
+                self.record("kvm_userspace_exit", &[("reason", 2)]);
                 for (steps, off) in stays {
                     self.spend(*steps, State::User);
                     if let Some(off) = off {
@@ -148,7 +148,7 @@ impl Life {
                     }
                 }
                 self.spend(1, State::User);
-                self.tell("kvm_fpu", &[("load", 1)]);
+                self.record("kvm_fpu", &[("load", 1)]);
             }
             Segment::Poll { steps, off, more } => {
                 let from_ns = self.now_ns;
@@ -171,7 +171,7 @@ impl Life {
     }
 
     fn wakeup(&mut self, from_ns: u64, waited: u64) {
-        self.tell("kvm_vcpu_wakeup", &[("ns", self.now_ns - from_ns), ("waited", waited)]);
+        self.record("kvm_vcpu_wakeup", &[("ns", self.now_ns - from_ns), ("waited", waited)]);
     }
 
     fn off(&mut self, off: Off, runnable: State, blocked: State) {
@@ -202,7 +202,7 @@ impl Life {
         self.events.push(RecordedEvent { cpu, ns, ran: prev, name, fields });
     }
 
-    fn tell(&mut self, name: &'static str, fields: &[(&'static str, u64)]) {
+    fn record(&mut self, name: &'static str, fields: &[(&'static str, u64)]) {
         let (cpu, ns, ran) = (self.cpu, self.now_ns, self.thread);
         self.events.push(RecordedEvent { cpu, ns, ran, name, fields: fields.to_vec() });
     }

@@ -19,7 +19,7 @@ pub(crate) struct Shape {
     pub(crate) version: Version,
     pub(crate) compression: Compression,
     pub(crate) page_size: usize,
-    /// A page ends after so many events, full or not.
+    /// A page ends after this many events, full or not.
     pub(crate) events_per_page: usize,
 }
 

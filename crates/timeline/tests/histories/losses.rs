@@ -71,7 +71,7 @@ fn a_loss_before_the_thread_was_first_seen_counts() {
 }
 
 #[test]
-fn a_loss_tells_nothing_of_other_times() {
+fn a_loss_leaves_other_times_known() {
     let mut host = Host::x86();
     host.event(1, 100, OTHER, "softirq_entry", &[]).lose(1);
     host.event(1, 999, OTHER, "softirq_entry", &[]).event(1, 1_600, OTHER, "softirq_entry", &[]);

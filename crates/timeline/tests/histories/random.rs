@@ -75,7 +75,7 @@ pub(crate) fn losses() -> impl Strategy<Value = Vec<(u32, usize, usize)>> {
     prop::collection::vec((0..CPUS, 0_usize..1000, 1_usize..200), 0..4)
 }
 
-/// What happened, and the events that are left to tell of it.
+/// What happened, and the events that are left of it.
 pub(crate) struct Case {
     truth: BTreeMap<(u32, u64), TrueExit>,
     cpus: BTreeMap<u32, Vec<Option<RecordedEvent>>>,
@@ -92,16 +92,16 @@ impl Case {
             truth.extend(exits.map(|exit| ((thread as u32, exit.start_ns), exit)));
             all.extend(life.events);
         }
-        all.retain(|told| scheduler || !told.name.starts_with("sched"));
-        all.sort_by_key(|told| told.ns);
+        all.retain(|event| scheduler || !event.name.starts_with("sched"));
+        all.sort_by_key(|event| event.ns);
         let mut cpus: BTreeMap<u32, Vec<Option<RecordedEvent>>> = BTreeMap::new();
-        for told in all {
-            cpus.entry(told.cpu).or_default().push(Some(told));
+        for event in all {
+            cpus.entry(event.cpu).or_default().push(Some(event));
         }
         Self { truth, cpus }
     }
 
-    /// Takes events out; never a CPU's last one, after which nothing could tell of the loss.
+    /// Takes events out; never a CPU's last one, after which nothing could show the loss.
     pub(crate) fn lose(&mut self, losses: &[(u32, usize, usize)]) {
         for &(cpu, from, count) in losses {
             let Some(events) = self.cpus.get_mut(&cpu) else { continue };
@@ -114,27 +114,27 @@ impl Case {
 
     pub(crate) fn host(&self) -> Host {
         let mut host = Host::x86();
-        self.tell(&mut host, "", 0);
+        self.record(&mut host, "", 0);
         host
     }
 
     /// Only the events that `wanted` names: what one buffer of several holds.
     pub(crate) fn only(mut self, wanted: impl Fn(&str) -> bool) -> Self {
         for events in self.cpus.values_mut() {
-            events.retain(|event| event.as_ref().is_none_or(|told| wanted(told.name)));
+            events.retain(|event| event.as_ref().is_none_or(|event| wanted(event.name)));
         }
         self.cpus.retain(|_, events| !events.is_empty());
         self
     }
 
     /// Puts the events into a buffer, each so much later than it happened.
-    pub(crate) fn tell(&self, host: &mut Host, buffer: &'static str, later_ns: u64) {
+    pub(crate) fn record(&self, host: &mut Host, buffer: &'static str, later_ns: u64) {
         for (&cpu, events) in &self.cpus {
             for (at, event) in events.iter().enumerate() {
                 match event {
-                    Some(told) => {
-                        let ns = told.ns + later_ns;
-                        host.event_in(buffer, cpu, ns, told.ran, told.name, &told.fields);
+                    Some(event) => {
+                        let ns = event.ns + later_ns;
+                        host.event_in(buffer, cpu, ns, event.ran, event.name, &event.fields);
                     }
                     None if at == 0 || events[at - 1].is_some() => {
                         host.lose_in(buffer, cpu);
@@ -156,7 +156,7 @@ impl Case {
         };
         let key = |seen: &Seen| (seen.thread, seen.span.start_ns);
         let exits: BTreeMap<_, _> = found.iter().map(|seen| (key(seen), as_it_was(seen))).collect();
-        prop_assert_eq!(exits.len(), found.len(), "told twice");
+        prop_assert_eq!(exits.len(), found.len(), "an exit is there twice");
         for (key, exit) in self.truth.iter_mut().filter(|(_, exit)| exit.end_ns.is_none()) {
             // Parts of an exit without an end are not accounted to its last moment.
             exit.parts = exits.get(key).map_or(exit.parts, |one| one.parts);
@@ -171,11 +171,11 @@ impl Case {
         for events in self.cpus.values() {
             let (mut last_ns, mut lost) = (0, false);
             for event in events {
-                if let Some(told) = event {
+                if let Some(event) = event {
                     if lost {
-                        gaps.push((last_ns, told.ns));
+                        gaps.push((last_ns, event.ns));
                     }
-                    (last_ns, lost) = (told.ns, false);
+                    (last_ns, lost) = (event.ns, false);
                 } else {
                     lost = true;
                 }
@@ -222,7 +222,7 @@ impl Case {
     }
 }
 
-pub(crate) fn told(exits: &[Seen]) -> Vec<String> {
+pub(crate) fn exit_lines(exits: &[Seen]) -> Vec<String> {
     exits.iter().map(|exit| format!("{} {:?}", exit.thread, exit.span)).collect()
 }
 
@@ -263,7 +263,7 @@ proptest! {
         let mut case = Case::new(&lives, true);
         case.lose(&losses);
         let mut host = case.host();
-        let expected = told(&host.exits());
+        let expected = exit_lines(&host.exits());
         let shapes = [
             (Version::V6, Compression::None, 4096, 1),
             (Version::V7, Compression::Zstd, 4096, 2),
@@ -273,7 +273,7 @@ proptest! {
         for (version, compression, page_size, events_per_page) in shapes {
             host.shape = Shape { version, compression, page_size, events_per_page };
             let found = host.exits();
-            prop_assert_eq!(told(&found), expected.clone(), "{:?}", host.shape);
+            prop_assert_eq!(exit_lines(&found), expected.clone(), "{:?}", host.shape);
             let lost = found.iter().filter(|seen| seen.span.outcome == Outcome::LostIn).count();
             prop_assert!(lost == 0 || !case.gaps().is_empty());
         }

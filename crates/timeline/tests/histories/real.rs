@@ -1,4 +1,4 @@
-//! Real recordings, written anew with all their events in two buffers.
+//! Real recordings, written again with all their events in two buffers.
 
 use std::fs;
 use std::io::Cursor;
@@ -46,22 +46,22 @@ fn in_buffers(input: &[u8], buffers: &[&str]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-fn told(found: &Found) -> Vec<String> {
-    let told = |exit: &Seen| format!("{} {:?}", exit.thread, exit.span);
-    found.exits.iter().map(told).collect()
+fn exit_lines(found: &Found) -> Vec<String> {
+    let line = |exit: &Seen| format!("{} {:?}", exit.thread, exit.span);
+    found.exits.iter().map(line).collect()
 }
 
 #[test]
 fn a_second_buffer_with_the_same_events_changes_nothing() {
     for name in ["x86-svm/host-guest.dat", "x86-vmx/nested.dat", "arm64/B-vhost-on.dat"] {
         let input = fs::read(fixture(name)).unwrap();
-        let expected = told(&Found::in_file(&in_buffers(&input, &[""])));
+        let expected = exit_lines(&Found::in_file(&in_buffers(&input, &[""])));
         assert!(expected.len() > 100, "{name}");
         for buffers in [["", "instance"], ["one", "two"]] {
             let found = Found::in_file(&in_buffers(&input, &buffers));
-            let told = told(&found);
-            let other = told.iter().zip(&expected).find(|(one, other)| one != other);
-            assert_eq!((told.len(), other), (expected.len(), None), "{name}");
+            let lines = exit_lines(&found);
+            let other = lines.iter().zip(&expected).find(|(one, other)| one != other);
+            assert_eq!((lines.len(), other), (expected.len(), None), "{name}");
             assert_eq!(found.pass.repeated_buffers, [buffers[1]], "{name}");
         }
     }

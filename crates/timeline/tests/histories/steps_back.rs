@@ -34,7 +34,7 @@ fn pages_of_cpu(file: &[u8], is_there: impl Fn(u64) -> bool) -> Vec<usize> {
     (0..file.len() / PAGE).map(|page| page * PAGE).filter(is_page).collect()
 }
 
-/// Time in the guest and in exits, as told of each vCPU, within the time it was there.
+/// Time in the guest and in exits, by vCPU, within the time it was there.
 fn assert_no_time_twice(found: &Found, what: &str) {
     let (mut sums, mut ends) = (BTreeMap::new(), BTreeMap::new());
     for exit in &found.exits {

@@ -60,7 +60,7 @@ fn two_exits_in_a_row_are_one_pair() {
 }
 
 #[test]
-fn two_entries_in_a_row_begin_the_guest_anew() {
+fn the_second_of_two_entries_in_a_row_restarts_the_guest() {
     let mut host = Host::x86();
     host.entry(0, 1_000, V, 0).entry(0, 1_200, V, 0).exit(0, 1_500, V, 1).entry(0, 1_600, V, 0);
     let exits = host.exits();
@@ -124,7 +124,7 @@ fn a_wake_up_before_the_first_exit_on_its_stream_counts() {
 
 /// A VMM may run several vCPUs in one thread: each keeps its place however often they take turns.
 #[test]
-fn one_thread_that_runs_two_vcpus_in_turn_is_two_vcpus() {
+fn one_thread_that_runs_two_vcpus_alternately_is_two_vcpus() {
     let mut host = Host::x86();
     for round in 0..10u64 {
         let start = 1_000 * (round + 1);

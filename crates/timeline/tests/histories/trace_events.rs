@@ -53,14 +53,14 @@ fn open(host: &Host) -> Recording {
 }
 
 #[test]
-fn moments_of_all_cpus_and_recordings_are_in_the_order_of_their_times() {
+fn events_of_all_cpus_and_recordings_are_in_the_order_of_their_times() {
     let (mut one, mut other) = (Host::x86(), Host::x86());
     one.exit(0, 1_000, V, 7).switch(0, 1_010, V, 1, OTHER).exit(1, 1_005, 101, 8);
     other.switch(3, 1_007, OTHER, 0, V);
     let (seen, pass) = read(&[open(&one), open(&other)]);
-    let told = |event: &TraceEvent| (event.stamp_ns, event.recording, event.cpu, event.thread);
+    let brief = |event: &TraceEvent| (event.stamp_ns, event.recording, event.cpu, event.thread);
     let order = [(1_000, 0, 0, 100), (1_005, 0, 1, 101), (1_007, 1, 3, 7), (1_010, 0, 0, 100)];
-    assert_eq!(seen.events.iter().map(told).collect::<Vec<_>>(), order);
+    assert_eq!(seen.events.iter().map(brief).collect::<Vec<_>>(), order);
     assert_eq!(seen.events[1].value(0), Some(8));
     let switch = seen.events[3];
     let values = [0, 1, 2, 3].map(|at| switch.value(at));
@@ -90,9 +90,9 @@ fn what_two_buffers_have_comes_once() {
         host.event_in("instance", 0, 1_000 * round + 5, OTHER, "kvm_exit", &fields);
     }
     let (seen, _) = read(&[open(&host)]);
-    let told: Vec<_> = seen.events.iter().map(|one| (one.stamp_ns, one.thread)).collect();
+    let given: Vec<_> = seen.events.iter().map(|one| (one.stamp_ns, one.thread)).collect();
     let of_round = |round: u64| [(1_000 * round, 100), (1_000 * round + 5, 7)];
-    assert_eq!(told, [1, 2, 3].map(of_round).concat());
+    assert_eq!(given, [1, 2, 3].map(of_round).concat());
 }
 
 /// Real recordings: as many as trace-cmd counts, none before another, and names that fit.
