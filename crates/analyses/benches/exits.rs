@@ -10,7 +10,7 @@ use criterion::{Criterion, SamplingMode, Throughput};
 
 const RECORDINGS: [&str; 2] = ["x86-svm/nested.dat", "arm64/A.dat"];
 
-/// A grouping that needs the events which tell what an exit was about.
+/// A grouping that needs the events with the details of exits.
 const BY_DETAIL: [By; 4] = [By::Reason, By::Msr, By::Port, By::Gpa];
 
 fn ask(criterion: &mut Criterion, name: &str) -> Result<(), Box<dyn Error>> {

@@ -126,7 +126,7 @@ pub struct GuestAlignment {
     /// Events of the guest that lie in no stretch of the windows' answer: near its breaks, or
     /// where it has none.
     pub unplaced: u64,
-    /// Whether the host tells windows to hold methods against.
+    /// Whether the host has windows to check methods against.
     pub checked: bool,
     relation: Option<Relation>,
 }
@@ -196,7 +196,7 @@ impl Question<'_> {
         let placed = methods.iter().find(|one| one.method == Method::Windows);
         let placed = placed.map_or(0, MethodResult::events);
         let events: u64 = solved.cpus.iter().map(|cpu| self.judged(cpu)).sum();
-        let tells =
+        let is_checked =
             |cpu: &CpuOnVcpu| self.host.away(cpu.index).is_some_and(|away| !away.is_empty());
         let by_method = Method::ALL.into_iter().zip(relations);
         let relation = by_method.filter(|(method, _)| Some(*method) == chosen);
@@ -208,7 +208,7 @@ impl Question<'_> {
             methods,
             chosen,
             unplaced: events.saturating_sub(placed),
-            checked: solved.cpus.iter().any(tells),
+            checked: solved.cpus.iter().any(is_checked),
             relation: relation.into_iter().find_map(|(_, relation)| relation.ok()),
         }
     }

@@ -5,7 +5,7 @@
 //!  host   first entry                                                          last exit
 //!  guest    │ before │ console │ … │ early │ … │ late │ … │ init … mark │ … │ down │ after │
 //! ```
-//! The guest tells by `initcall:*` events that its kernel records from its command line on, exits by
+//! The guest's part comes from `initcall:*` events that its kernel records from its command line on, exits from
 //! the host's recording of the same time, events in the guest by their bytes.
 
 mod events;
@@ -31,7 +31,7 @@ pub use events::{Weight, recorded_in as has_boot_events};
 pub use machine::{BootedMachine, HostCost, InPhase, Initcall, Phase, PhaseKind, ReasonCost};
 pub use tracing::{EventCost, TracingCost};
 
-/// Where phases begin that no event of a kernel's own tells.
+/// Where phases begin that no event of a kernel's own marks.
 #[derive(Clone, Debug, Default)]
 pub struct BootMarks {
     /// The boot is over at the first mark that has this in it; unset: at the first mark of all.
@@ -62,7 +62,7 @@ pub struct Boot {
     pub losses: Vec<Losses>,
 }
 
-/// How machines boot and go down. `collected` is what collectors wrote beside recordings, by recording;
+/// How machines boot and go down. `collected` is what collectors wrote next to recordings, by recording;
 /// `guests` says which recording is whose guest, and must have been applied; `tick` hears of the bytes
 /// done, and more than once of the same.
 #[must_use]

@@ -1,10 +1,10 @@
 //! Which kernel functions ran, how often and how long, and who called them.
 //!
-//! The function_graph tracer tells of each call and each return, with the depth on the thread's stack;
-//! interrupts nest into the stack of the thread that they interrupt. The function tracer tells of calls
+//! The function_graph tracer records each call and each return, with the depth on the thread's stack;
+//! interrupts nest into the stack of the thread that they interrupt. The function tracer records calls
 //! alone, with the address that they return to: those have counts and callers, and no times.
 //!
-//! Self times, the time off the CPU and what no call tells of add up to the time that a thread was
+//! Self times, the time off the CPU and the time outside recorded calls add up to the time that a thread was
 //! traced. A call counts only where both its ends were seen with no loss between them.
 
 mod events;
@@ -53,16 +53,16 @@ impl Default for CallQuestion {
     }
 }
 
-/// Which tracer told of calls.
+/// Which tracer recorded calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallTracer {
     /// Calls and returns: `function_graph`.
     Graph,
     /// Calls alone: `function`.
     Function,
-    /// The module in a guest, which tells of returns where the guest's kernel has fprobes.
+    /// The module in a guest, which records returns where the guest's kernel has fprobes.
     Module {
-        /// It told of some.
+        /// It recorded some.
         returns: bool,
     },
 }
@@ -111,9 +111,9 @@ pub struct Called {
     pub function: u32,
     /// Calls around it, as the kernel counts them.
     pub depth: i64,
-    /// When the recording tells of the call.
+    /// When the call was recorded.
     pub from_ns: u64,
-    /// When it tells of the return.
+    /// When the return was recorded.
     pub to_ns: u64,
 }
 
@@ -137,7 +137,7 @@ impl<S: CallSink> CallSink for &mut S {
 /// The calls in one recording.
 #[derive(Debug)]
 pub struct RecordedCalls {
-    /// Which tracer told of them; `None`: none did.
+    /// Which tracer recorded them; `None`: none did.
     pub tracer: Option<CallTracer>,
     /// Whether times are nanoseconds; else they are ticks.
     pub nanoseconds: bool,

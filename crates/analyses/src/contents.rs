@@ -73,7 +73,7 @@ impl Contents {
     /// Events the kernel dropped and counted.
     #[must_use]
     pub fn events_lost(&self) -> u64 {
-        // A damaged page may tell of any number.
+        // A damaged page may claim any number.
         self.cpus.iter().map(|cpu| cpu.events_lost).fold(0, u64::saturating_add)
     }
 
@@ -299,7 +299,7 @@ pub fn contents(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Contents 
     sums.finish(recording)
 }
 
-/// [`contents`] and the VMs, as [`find_vms`](crate::find_vms) tells them, reading once for both.
+/// [`contents`] and the VMs, as [`find_vms`](crate::find_vms) finds them, reading once for both.
 #[must_use]
 pub fn contents_and_vms(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> (Contents, Vec<Vm>) {
     let (counter, mut sums) = (Counter::new(recording), Sums::new(recording));

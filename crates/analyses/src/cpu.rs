@@ -29,7 +29,7 @@ pub struct VcpuUse {
     pub thread: u32,
     /// Where the time from its first event to its last went.
     pub times: StateTimes,
-    /// For so long the guest's own recording tells what it did; `None`: there is none.
+    /// How long the guest's own recording says what it did; `None`: there is none.
     pub guest_known_ns: Option<u64>,
     /// What that has events for.
     pub guest_events: GuestEventKinds,
@@ -50,7 +50,7 @@ pub struct VmUse {
     pub times: StateTimes,
     /// See [`VcpuUse::guest_known_ns`].
     pub guest_known_ns: Option<u64>,
-    /// See [`VcpuUse::told`].
+    /// See [`VcpuUse::guest_events`].
     pub guest_events: GuestEventKinds,
     /// CPU time of the host's threads by their part; `None`: switches were not recorded.
     pub by_part: Option<BTreeMap<Part, u64>>,
@@ -187,8 +187,8 @@ fn add(sum: &mut u64, ns: u64) {
 }
 
 /// The use of CPUs; `guests` says which recording is whose guest, and must have been applied.
-/// `processes` tells, by recording, the process of vCPU threads where the recorder did; `tick`
-/// hears of the bytes done.
+/// `processes` has, by recording, the process of vCPU threads where the recorder knew it; `tick`
+/// gets the bytes done.
 #[must_use]
 pub fn cpu(
     recordings: &[Recording],
@@ -258,7 +258,7 @@ fn vcpus(states: &States, guests: &[GuestAlignment], sums: &CpuUseSink) -> Vec<V
     vcpus
 }
 
-/// What the recording of the guest tells that has this thread as a CPU.
+/// The events in the recording of the guest that has this thread as a CPU.
 fn event_kinds(
     states: &States,
     guests: &[GuestAlignment],

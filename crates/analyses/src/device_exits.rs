@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use sources::Recording;
 use timeline::{Detail, ExitSink, ExitSpan, each_exit, has_detail};
 
-/// A device of a guest, as its exits tell of it.
+/// A device of a guest, as its exits show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceAddresses {
     /// Threads of the guest's vCPUs; unset: whatever guest it is.
@@ -27,7 +27,7 @@ pub struct DeviceExits {
     /// Of its guest's vCPUs, at whatever device and at none.
     pub all: u64,
     /// Whether that is all there were, as far as nothing was lost: exits of the guest are recorded,
-    /// with events that tell their addresses.
+    /// with events that have their addresses.
     pub is_known: bool,
 }
 

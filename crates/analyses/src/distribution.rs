@@ -217,7 +217,7 @@ fn value_of_rank(buckets: &[u64], rank: u64) -> u64 {
 }
 
 /// Values below `1 << PRECISION_BITS` have buckets of their own; above, the leading
-/// `PRECISION_BITS + 1` bits tell the bucket.
+/// `PRECISION_BITS + 1` bits give the bucket.
 #[inline]
 pub(crate) fn bucket(value: u64) -> usize {
     let exponent = (u64::BITS - value.leading_zeros()).saturating_sub(PRECISION_BITS + 1);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_of_known_values() {
+    fn mean_and_deviation_of_known_values() {
         let distribution = of(&[2, 4, 4, 4, 5, 5, 7, 9]);
         assert_eq!(distribution.mean(), Some(5.0));
         let sd = distribution.standard_deviation().unwrap();

@@ -127,19 +127,19 @@ pub struct Exits {
 /// Which parts of exits the recording has events for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Exits to user space are told (`kvm_userspace_exit`).
+    /// Exits to user space are recorded (`kvm_userspace_exit`).
     pub user: bool,
-    /// The return from there is told too.
+    /// The return from there is recorded too.
     pub user_return: bool,
-    /// Switches of threads are told.
+    /// Switches of threads are recorded.
     pub off_cpu: bool,
-    /// Wake-ups are told, so that waiting for a CPU is known from waiting for work.
+    /// Wake-ups are recorded, so that waiting for a CPU is known from waiting for work.
     pub wake: bool,
-    /// Halt-polling is told.
+    /// Halt-polling is recorded.
     pub halt_poll: bool,
-    /// Host work is told.
+    /// Host work is recorded.
     pub host_work: bool,
-    /// Nested guests' exits are told.
+    /// Nested guests' exits are recorded.
     pub nested: bool,
 }
 

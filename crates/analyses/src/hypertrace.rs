@@ -1,11 +1,11 @@
-//! What guests told by hypercall: their events on the host's clock, out of the host's recording.
+//! What guests reported by hypercall: their events on the host's clock, from the host's recording.
 //!
 //! Each vCPU's thread makes a stream of its own ([`hypertrace::Decoder`]). A frame comes after the
 //! events in it, by as long as the guest let them wait, so events of several vCPUs are put in order
 //! in a window that is longer than that.
 //!
 //! Hypercalls are found among the recording's events, four words of each, or in what the BPF
-//! collector wrote beside it: all words, and what the hypercall has cost. Both go the same way. What
+//! collector wrote next to it: all words, and what the hypercall has cost. Both are read the same way. What
 //! guests stored in shared memory instead has its own times, and is merged in at the end.
 
 mod hypercalls;
@@ -24,7 +24,7 @@ pub use self::stored::StoredFrames;
 use self::window::Window;
 use crate::distribution::Distribution;
 
-/// Something that a guest told.
+/// An event that a guest reported.
 #[derive(Clone, Debug)]
 pub enum GuestEvent {
     /// An event of its kernel.
@@ -62,7 +62,7 @@ pub struct Carrier {
     pub guest_rip: Option<u64>,
 }
 
-/// Takes what guests told, mostly in the order of time: see [`HypertraceSummary::late`].
+/// Takes guests' events, mostly in the order of time: see [`HypertraceSummary::late`].
 pub trait GuestEventSink: Send {
     /// Something from a vCPU.
     fn event(&mut self, from: VcpuThread, event: &GuestEvent, by: &Carrier);
@@ -129,7 +129,7 @@ impl HypertraceSummary {
 }
 
 impl HypertraceFiles<'_> {
-    /// Whether these recordings, or what is beside them, hold anything by which guests tell.
+    /// Whether these recordings, or the files next to them, hold any events of guests.
     #[must_use]
     pub fn may_have_events(&self, recordings: &[Recording]) -> bool {
         let has = |one: &Recording| one.formats().iter().any(|(_, format)| is_hypercall(format));
@@ -139,15 +139,15 @@ impl HypertraceFiles<'_> {
     }
 }
 
-/// Whether this is the event that tells of a hypercall's words.
+/// Whether this is the event with a hypercall's words.
 fn is_hypercall(format: &EventFormat) -> bool {
     format.name() == "kvm_hypercall"
 }
 
 const FRAME: u16 = 0;
 
-/// Gives `sink` what guests told by hypercalls of this number (marks: of the next one), and what they
-/// stored; `tick` hears of the bytes done. Hypercalls of a recording that a collector wrote beside are
+/// Gives `sink` the events that guests sent by hypercalls of this number (marks: of the next one), and what they
+/// stored; `tick` gets the bytes done. Hypercalls that a collector wrote to a file next to a recording are
 /// taken from there, and none from its events.
 pub fn hypertrace<S: GuestEventSink>(
     recordings: &[Recording],
@@ -156,10 +156,10 @@ pub fn hypertrace<S: GuestEventSink>(
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> HypertraceSummary {
-    let is_beside = |at: usize| files.collected.get(at).is_some_and(Option::is_some);
+    let is_collected = |at: usize| files.collected.get(at).is_some_and(Option::is_some);
     let wanted = |at: usize, format: &EventFormat| {
         let fields = &["nr", "a0", "a1", "a2", "a3"];
-        let is_wanted = is_hypercall(format) && !is_beside(at);
+        let is_wanted = is_hypercall(format) && !is_collected(at);
         is_wanted.then_some(Wanted { tag: FRAME, fields })
     };
     let mut reader = Reader {
@@ -175,7 +175,7 @@ pub fn hypertrace<S: GuestEventSink>(
     };
     let mut losses = Vec::new();
     // Pages with events that nobody wants are not read.
-    if !(0..recordings.len()).all(is_beside) {
+    if !(0..recordings.len()).all(is_collected) {
         losses = each_trace_event(recordings, &wanted, &mut reader, tick).losses;
     }
     reader.until(u64::MAX);
@@ -214,7 +214,7 @@ struct Stream {
     decoder: Decoder,
     hypercalls: u64,
     events: u64,
-    /// What the collector had lost of it, as it told last.
+    /// What the collector had lost of it, by its last count.
     lost: u16,
 }
 
@@ -312,7 +312,7 @@ impl<S: GuestEventSink> TraceEventSink for Reader<'_, S> {
         if self.files.has(gap.recording) {
             return;
         }
-        // A frame's number tells of missing frames only up to 255. Which threads ran there is not
+        // A frame's number shows missing frames only up to 255. Which threads ran there is not
         // known, so all streams of the recording start again with their next tables.
         for (from, stream) in &mut self.streams {
             if from.recording == gap.recording {

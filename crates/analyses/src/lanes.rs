@@ -1,7 +1,7 @@
 //! What happened when, small enough to be drawn: lanes of spans.
 //!
 //! A lane is a vCPU, a host CPU or a task with what it did from when to when. A recording of hours
-//! has more spans than a page can hold, so a [`LaneSet`] keeps no more than it was told to: beyond
+//! has more spans than a page can hold, so a [`LaneSet`] keeps no more than it was asked to: beyond
 //! that, neighbours that are short are merged, and the time that each state took in them is kept.
 
 mod merge;
@@ -258,7 +258,7 @@ impl LaneSet {
         &self.labels
     }
 
-    /// Gives a label another text, as when only the end of a recording tells it.
+    /// Gives a label another text, as when only the end of a recording has it.
     fn rename_label(&mut self, number: u32, text: String) {
         if let Some(label) = self.labels.get_mut(number as usize) {
             *label = text;
@@ -271,7 +271,7 @@ impl LaneSet {
         self.count_taken();
     }
 
-    /// Keeps of the lanes from `first` on those that `order` tells, in that order; `left_out` is what
+    /// Keeps of the lanes from `first` on those in `order`, in that order; `left_out` is what
     /// the others are of.
     fn keep_from(&mut self, first: usize, order: &[usize], left_out: u64) {
         let mut added: Vec<Option<Lane>> = self.lanes.drain(first..).map(Some).collect();

@@ -37,7 +37,7 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Takes the vCPU's next exit, and tells what it is.
+    /// Takes the vCPU's next exit, and emits what it is.
     pub(crate) fn exit(&mut self, span: &ExitSpan, mut emit: impl FnMut(Step)) {
         if span.level == 2 {
             self.abandon(&mut emit);

@@ -2,7 +2,7 @@
 //!
 //! A request is followed forwards, by cause: a guest accesses a device, its vCPU's thread wakes
 //! another one, that runs, works, raises an interrupt or wakes the vCPU, the guest goes on. Who
-//! caused what is told by who was on the CPU when it happened; nothing is matched by being near in
+//! caused what is decided by who was on the CPU when it happened; nothing is matched by being near in
 //! time. Requests that took the same steps are one path, and each step's times a distribution.
 
 mod chain;
@@ -141,7 +141,7 @@ pub struct NoSuchEvent(
     pub String,
 );
 
-/// The paths of requests in `recordings`, of which guests have been aligned as `guests` tells;
+/// The paths of requests in `recordings`, of which guests have been aligned as `guests` says;
 /// `tick` hears of the bytes done.
 ///
 /// # Errors

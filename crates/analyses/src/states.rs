@@ -39,13 +39,13 @@ pub struct States {
     pub vms: Vec<Vec<Vm>>,
     /// By recording: which states of vCPUs it has events for.
     pub recorded: Vec<Recorded>,
-    /// By recording made in a guest: what it tells.
+    /// By recording made in a guest: what it has events for.
     pub guest_events: Vec<Option<GuestEventKinds>>,
     /// By guest's recording that was laid over its host's, how well it fits.
     pub placed: Vec<(usize, GuestFit)>,
     /// By recording: threads made while it was recorded, each with the thread that made it.
     makers: Vec<FxHashMap<u32, u32>>,
-    /// What else the pass tells: losses, names of threads, times.
+    /// What else the pass gives: losses, names of threads, times.
     pub pass: TraceEventPass,
 }
 

@@ -23,7 +23,7 @@ pub struct Tally {
     pub by_l1: u64,
     /// Paired exits whose return from user space was not seen.
     pub user_return_unseen: u64,
-    /// Paired exits whose polling could not be told from the rest.
+    /// Paired exits whose polling could not be separated from the rest.
     pub poll_unknown: u64,
     /// Host work seen before `kvm_exit`.
     pub before_exit_ns: u64,

@@ -12,8 +12,8 @@ pub(super) struct GuestOf {
     /// Number of the guest's recording.
     pub(super) guest: usize,
     /// What the host's recording calls the guest, and per guest CPU the thread that runs it, where
-    /// it tells.
-    pub(super) told: Option<(String, Vec<(u32, u32)>)>,
+    /// it says so.
+    pub(super) named: Option<(String, Vec<(u32, u32)>)>,
 }
 
 /// Guests and their hosts. Recordings that name one another settle it; of others, a recording
@@ -25,12 +25,12 @@ pub(super) fn guests(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> V
     let mut pairs: Vec<GuestOf> = Vec::new();
     for (guest, recording) in recordings.iter().enumerate() {
         let hosts = recordings.iter().enumerate().filter(|(host, _)| *host != guest);
-        let pair = hosts.clone().find_map(|(host, one)| told(one, recording, host, guest));
+        let pair = hosts.clone().find_map(|(host, one)| named_pair(one, recording, host, guest));
         let by_peer = || {
             let aims =
                 |one: &Recording| recording.peer().is_some() && recording.peer() == one.trace_id();
             let (host, _) = hosts.clone().find(|(_, one)| aims(one))?;
-            Some(GuestOf { host, guest, told: None })
+            Some(GuestOf { host, guest, named: None })
         };
         pairs.extend(pair.or_else(by_peer));
     }
@@ -48,19 +48,24 @@ pub(super) fn guests(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> V
         hosts.dedup();
         if let [host] = hosts.as_slice() {
             let guests = unknown.iter().filter(|guest| *guest != host);
-            pairs.extend(guests.map(|&guest| GuestOf { host: *host, guest, told: None }));
+            pairs.extend(guests.map(|&guest| GuestOf { host: *host, guest, named: None }));
         }
     }
     pairs
 }
 
-fn told(host: &Recording, guest: &Recording, host_at: usize, guest_at: usize) -> Option<GuestOf> {
+fn named_pair(
+    host: &Recording,
+    guest: &Recording,
+    host_at: usize,
+    guest_at: usize,
+) -> Option<GuestOf> {
     let id = guest.trace_id()?;
     let Container::TraceDat(dat) = host.container() else { return None };
     let named = dat.metadata.guests.iter().find(|guest| guest.trace_id == id)?;
     let vcpus = named.vcpus.iter().filter(|vcpu| vcpu.pid != 0);
     let vcpus = vcpus.map(|vcpu| (vcpu.cpu, vcpu.pid)).collect();
-    Some(GuestOf { host: host_at, guest: guest_at, told: Some((named.name.clone(), vcpus)) })
+    Some(GuestOf { host: host_at, guest: guest_at, named: Some((named.name.clone(), vcpus)) })
 }
 
 /// Whether it can hold exits at all: spares reading one without.

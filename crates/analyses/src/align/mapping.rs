@@ -70,26 +70,26 @@ pub(super) fn solve(question: &Question<'_>, pair: &GuestOf, comparable: bool) -
     if comparable { solve_guest(question, pair) } else { by_number(question, pair) }
 }
 
-/// Numbers of the VMs the guest may be: the one that is told, else all.
+/// Numbers of the VMs the guest may be: the one that the host names, else all.
 fn candidates(question: &Question<'_>, pair: &GuestOf) -> Vec<usize> {
     let vms = question.host.vms.iter().enumerate();
-    let threads = pair.told.as_ref().map(|(_, vcpus)| vcpus.as_slice()).unwrap_or_default();
-    let is_named = |thread| threads.iter().any(|(_, told)| *told == thread);
-    let told: Vec<usize> = vms
+    let threads = pair.named.as_ref().map(|(_, vcpus)| vcpus.as_slice()).unwrap_or_default();
+    let is_named = |thread| threads.iter().any(|(_, named)| *named == thread);
+    let named: Vec<usize> = vms
         .clone()
         .filter(|(_, vm)| vm.vcpus.iter().any(|vcpu| is_named(vcpu.thread)))
         .map(|(at, _)| at)
         .collect();
-    if told.is_empty() { vms.map(|(at, _)| at).collect() } else { told }
+    if named.is_empty() { vms.map(|(at, _)| at).collect() } else { named }
 }
 
 /// vCPUs of a VM in the order in which they are likely to be a CPU of the guest.
 fn likely(question: &Question<'_>, pair: &GuestOf, vm: usize, cpu: u32) -> Vec<VmVcpu> {
     let vcpus = question.host.vms.get(vm).map(|vm| vm.vcpus.clone()).unwrap_or_default();
-    let threads = pair.told.as_ref().map(|(_, vcpus)| vcpus.as_slice()).unwrap_or_default();
-    let told = threads.iter().find(|(told, _)| *told == cpu).map(|(_, thread)| *thread);
+    let threads = pair.named.as_ref().map(|(_, vcpus)| vcpus.as_slice()).unwrap_or_default();
+    let named = threads.iter().find(|(named, _)| *named == cpu).map(|(_, thread)| *thread);
     let mut likely = vcpus;
-    likely.sort_by_key(|vcpu| (Some(vcpu.thread) != told, vcpu.vcpu != cpu));
+    likely.sort_by_key(|vcpu| (Some(vcpu.thread) != named, vcpu.vcpu != cpu));
     likely
 }
 
@@ -231,20 +231,20 @@ fn outside(cpu: &CpuStamps, away: &Away, pieces: &[Piece]) -> f64 {
     outside as f64 / events.max(1) as f64
 }
 
-/// CPUs and vCPUs matched by what is told or by number, in the VM that is told or the only one.
+/// CPUs and vCPUs matched as the host names them or by number, in the VM that it names or the only one.
 fn by_number(question: &Question<'_>, pair: &GuestOf) -> Solved {
     let empty = Solved { vm: String::new(), cpus: Vec::new(), unsolved: None, lonely: Vec::new() };
     let vms = candidates(question, pair);
     let [vm] = vms.as_slice() else {
-        let name = pair.told.as_ref().map(|(name, _)| name.clone());
+        let name = pair.named.as_ref().map(|(name, _)| name.clone());
         return Solved { vm: name.unwrap_or_default(), ..empty };
     };
     let name = question.host.vms.get(*vm).map(|vm| vm.name.clone()).unwrap_or_default();
-    let told = |cpu: &CpuStamps| {
+    let by_name = |cpu: &CpuStamps| {
         likely(question, pair, *vm, cpu.cpu)
             .into_iter()
             .next()
             .map(|vcpu| on(cpu.cpu, vcpu, Vec::new()))
     };
-    Solved { vm: name, cpus: question.guest.cpus().filter_map(told).collect(), ..empty }
+    Solved { vm: name, cpus: question.guest.cpus().filter_map(by_name).collect(), ..empty }
 }

@@ -16,7 +16,7 @@ pub(super) struct CpuStamps {
     pub(super) raw: Vec<u64>,
     /// On the guest's own clock, in its unit.
     pub(super) own_ns: Vec<i64>,
-    /// One in so many events is kept.
+    /// One in this many events is kept.
     pub(super) one_in: u64,
     /// Of the last event, and how many events had it.
     last: Option<(u64, u64)>,

@@ -1,5 +1,5 @@
 //! The relation that KVM set: a guest's TSC is its host's and an offset, which `kvm_write_tsc_offset`
-//! tells of whenever it changes. It holds where both sides stamped their events with `x86-tsc`.
+//! reports whenever it changes. It holds where both sides stamped their events with `x86-tsc`.
 
 use sources::{Container, Recording};
 use timeline::align::Away;
@@ -59,9 +59,9 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
         if own.is_empty() && question.host.vms.len() == 1 {
             own = of(&|write| write.vcpu == cpu.vcpu);
         }
-        let told = recorded.iter().find(|(told, ..)| *told == cpu.guest_cpu);
-        let scaling = told.map_or(Scaling::NONE, |(_, _, scaling)| *scaling);
-        let initial = own.first().map(|write| write.before).or(told.map(|(_, offset, _)| *offset));
+        let known = recorded.iter().find(|(guest_cpu, ..)| *guest_cpu == cpu.guest_cpu);
+        let scaling = known.map_or(Scaling::NONE, |(_, _, scaling)| *scaling);
+        let initial = own.first().map(|write| write.before).or(known.map(|(_, offset, _)| *offset));
         let Some(initial) = initial else { continue };
         let away = question.host.away(cpu.index);
         let created = creation(question, away, &own);
@@ -74,9 +74,7 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
         }
     }
     if related.is_empty() {
-        return Err(
-            "neither kvm_write_tsc_offset nor the guest's file tells a TSC offset".to_owned()
-        );
+        return Err("neither kvm_write_tsc_offset nor the guest's file has a TSC offset".to_owned());
     }
     Ok(Relation { cpus: related, recorded: false })
 }

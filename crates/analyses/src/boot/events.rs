@@ -1,4 +1,4 @@
-//! BootEventKind a guest's own recording tells of its boot and its end: the few events that matter, in order.
+//! What a guest's own recording has of its boot and its end: the few events that matter, in order.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ use super::sums::Add;
 /// The longest text that is kept of an event, in bytes.
 const MOST_TEXT: usize = 200;
 
-/// Something that a kernel told.
+/// Something that a kernel recorded of its boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BootEvent {
     pub(super) ns: u64,
@@ -44,14 +44,14 @@ pub(super) enum BootEventKind {
     Down(&'static str),
 }
 
-/// BootEventKind a kernel told, and what is missing of it.
+/// What a kernel recorded of its boot, and what is missing of it.
 #[derive(Debug, Default)]
 pub(super) struct BootEvents {
     /// In the order of time.
     pub(super) events: Vec<BootEvent>,
     /// First event and last, of whatever kind.
     pub(super) span_ns: Option<(u64, u64)>,
-    /// The buffer that the boot is in; all where no initcall was told.
+    /// The buffer that the boot is in; all where no initcall was recorded.
     pub(super) buffer: Option<usize>,
 }
 
@@ -77,14 +77,14 @@ pub(super) fn shown(text: &str) -> String {
     text.trim().replace(char::is_control, "\u{fffd}")
 }
 
-/// Whether a recording has events that tell how its machine boots or goes down.
+/// Whether a recording has events of its machine's boot or shutdown.
 #[must_use]
 pub fn recorded_in(recording: &Recording) -> bool {
     let mut formats = recording.formats().iter();
     formats.any(|(_, format)| matches!(Kind::of(format), Some(Kind::Start | Kind::Down(_))))
 }
 
-/// BootEventKind an event tells, by its name.
+/// What an event means, by its name.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Level,
@@ -173,7 +173,7 @@ impl Batch for BootEventBatch {
     }
 
     fn last_stamp_ns(&self) -> Option<u64> {
-        // BootEventKind is told is put in order when all of it is there.
+        // Events are put in order when all of them are there.
         None
     }
 
@@ -219,7 +219,7 @@ impl Consume<BootEventBatch> for BootEventConsumer {
     }
 }
 
-/// BootEventKind one phase's events weigh.
+/// What one phase's events weigh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
     /// Events.

@@ -1,4 +1,4 @@
-//! From what a kernel told to phases and initcalls.
+//! From a kernel's boot events to phases and initcalls.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ const DOWN: [&str; 4] = ["reboot", "poweroff", "halt", "shutdown"];
 /// Initcalls within each other: loading a module within one is as deep as it gets.
 const MOST_DEPTH: usize = 64;
 
-/// Follows what was told.
+/// Follows the boot events.
 pub(super) fn follow(guest: &Recording, events: &BootEvents, marks: &BootMarks) -> BootedMachine {
     let mut machine =
         BootedMachine { nanoseconds: guest.is_nanoseconds(), ..BootedMachine::default() };
@@ -143,7 +143,7 @@ impl<'g> Calls<'g> {
 #[derive(Debug, Default)]
 struct Boundaries {
     all: Vec<(u64, PhaseKind, String)>,
-    /// What the kernel does beside initcalls, and steps of a shutdown: each is recorded once.
+    /// What the kernel does besides initcalls, and steps of a shutdown: each is recorded once.
     events: Vec<&'static str>,
     goes_down: bool,
     /// Levels so far.

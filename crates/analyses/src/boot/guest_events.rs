@@ -1,4 +1,4 @@
-//! What machines without a recording of their own tell their host by hypercalls, from the moment their
+//! What machines without a recording of their own report to their host by hypercalls, from the time their
 //! modules are loaded: marks, and when there was a first word and a last. Nothing of their kernels'
 //! levels.
 
@@ -13,11 +13,11 @@ use crate::hypertrace::{
     Carrier, GuestEvent, GuestEventSink, HypertraceFiles, VcpuThread, hypertrace,
 };
 
-/// What guests have told, by thread of the host.
+/// What guests have reported, by thread of the host.
 #[derive(Debug, Default)]
 pub(super) struct GuestReports(BTreeMap<u32, VcpuReport>);
 
-/// What one vCPU has told.
+/// What one vCPU has reported.
 #[derive(Debug)]
 struct VcpuReport {
     first_ns: u64,
@@ -53,7 +53,7 @@ impl GuestReports {
         })
     }
 
-    /// vCPUs as what they tell shows them, for a host whose exits were not recorded.
+    /// vCPUs as their reports show them, for a host whose exits were not recorded.
     pub(super) fn vcpus(&self) -> Vec<VcpuInfo> {
         let info = |(thread, heard): (&u32, &VcpuReport)| VcpuInfo {
             thread: *thread,
@@ -63,7 +63,7 @@ impl GuestReports {
         self.0.iter().map(info).collect()
     }
 
-    /// A VM as its hypercalls tell of it; one without phases where it tells nothing.
+    /// A VM as its hypercalls show it; one without phases where there are none.
     pub(super) fn machine(&self, vm: &Vm, marks: &BootMarks, nanoseconds: bool) -> BootedMachine {
         let vcpus = || vm.vcpus.iter().filter_map(|vcpu| self.0.get(&vcpu.thread));
         let mut machine =
@@ -73,7 +73,7 @@ impl GuestReports {
         let Some((first_ns, last_ns)) = first_ns.zip(last_ns) else { return machine };
         let mut event: Vec<&(u64, String)> =
             vcpus().flat_map(|heard| heard.until.iter().chain(&heard.down)).collect();
-        // One that is both is told once.
+        // One that is both is counted once.
         event.sort_unstable();
         event.dedup();
         let mut begins = vec![(first_ns, PhaseKind::User, "tells by hypercall".to_owned())];
@@ -119,7 +119,7 @@ impl GuestEventSink for ReportSink<'_> {
     }
 }
 
-/// Keeps the earliest so many.
+/// Keeps the earliest `most`.
 fn keep(all: &mut Vec<(u64, String)>, most: usize, one: (u64, String)) {
     let at = all.partition_point(|(ns, _)| *ns <= one.0);
     if at < most {

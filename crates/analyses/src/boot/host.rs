@@ -26,7 +26,7 @@ pub(super) struct HostBoots {
 }
 
 /// Adds exits to machines that have a recording of their own, and the phases that the host alone knows
-/// of; finds the others by what they have told, if that was listened to.
+/// of; finds the others by their reports, if those were recorded.
 pub(super) fn add(
     host: &Recording,
     mut own: Vec<&mut BootedMachine>,
@@ -34,8 +34,8 @@ pub(super) fn add(
     marks: &BootMarks,
     tick: &(dyn Fn(u64) + Sync),
 ) -> HostBoots {
-    let told = reports.into_iter().flat_map(GuestReports::times);
-    let mut cuts: Vec<u64> = own.iter().flat_map(|one| edges(one)).chain(told).collect();
+    let reported = reports.into_iter().flat_map(GuestReports::times);
+    let mut cuts: Vec<u64> = own.iter().flat_map(|one| edges(one)).chain(reported).collect();
     cuts.sort_unstable();
     cuts.dedup();
     let mut pass = each_exit(host, false, SegmentExits::new(&cuts), tick);
@@ -45,11 +45,11 @@ pub(super) fn add(
     }
     let vms = group_vms(host, &pass.vcpus);
     let nameless = vms.iter().filter(|vm| own.iter().all(|one| one.vm.as_ref() != Some(&vm.name)));
-    let told = reports.map(|reports| {
+    let reporting = reports.map(|reports| {
         let machine = |vm| reports.machine(vm, marks, host.is_nanoseconds());
         nameless.map(machine).collect::<Vec<_>>()
     });
-    let mut others = told.unwrap_or_default();
+    let mut others = reporting.unwrap_or_default();
     let is_host = !own.is_empty() || !vms.is_empty();
     if has_exits {
         let mut exits = Exits::new(host, &pass);

@@ -28,7 +28,7 @@ const SECTIONS: [&str; 18] = [
 ];
 
 impl Table {
-    /// The table of the kernel that was recorded; empty where its symbols don't tell.
+    /// The table of the kernel that was recorded; empty where its symbols don't have it.
     pub(super) fn new(guest: &Recording) -> Self {
         let mut table = Self::default();
         // The table is in the order of the calls.
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn symbols_tell_part_function_and_section() {
+    fn symbols_give_part_function_and_section() {
         for (symbol, function, module, section) in [
             (
                 "__initcall__kmod_initramfs__341_777_populate_rootfsrootfs",

@@ -10,7 +10,7 @@ use crate::reasons::Code;
 pub enum PhaseKind {
     /// Before the guest's first event: firmware, and the kernel until it can trace.
     Before,
-    /// The kernel, beside initcalls.
+    /// The kernel, outside initcalls.
     Kernel,
     /// Initcalls of a level.
     Level,
@@ -51,7 +51,7 @@ pub struct Phase {
     pub from_ns: u64,
     /// When it ends.
     pub to_ns: u64,
-    /// What the guest tells of it; `None` where it tells nothing.
+    /// What the guest says of it; `None` where it says nothing.
     pub guest: Option<InPhase>,
     /// What it cost the host; `None` where that was not recorded.
     pub host: Option<HostCost>,
@@ -65,7 +65,7 @@ impl Phase {
     }
 }
 
-/// What a guest tells of a phase.
+/// What a guest says of a phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InPhase {
     /// Initcalls that begin in it, modules' among them.
@@ -75,7 +75,7 @@ pub struct InPhase {
     /// Time in initcalls, those within others left out.
     pub initcalls_ns: u64,
     /// The same by section of the kernel's table, with its number of initcalls, in order; empty where
-    /// symbols don't tell.
+    /// symbols don't show it.
     pub sections: Vec<(String, u64, u64)>,
     /// Threads that were made.
     pub forks: u64,
@@ -130,7 +130,7 @@ pub struct ReasonCost {
 /// A call of a function that initializes something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Initcall {
-    /// Its name; `None` where symbols don't tell.
+    /// Its name; `None` where symbols don't have it.
     pub function: Option<String>,
     /// The function.
     pub address: u64,
@@ -189,14 +189,14 @@ pub struct BootedMachine {
     pub exits: Option<u64>,
     /// Pages of its own recording that can't be read.
     pub damaged: u64,
-    /// What an event costs it; `None`: nobody has measured that. Recordings don't tell: whoever knows sets it.
+    /// What an event costs it; `None`: nobody has measured that. Recordings don't have it: whoever knows sets it.
     pub event_cost: Option<EventCost>,
     /// Whether times are nanoseconds.
     pub nanoseconds: bool,
 }
 
 impl BootedMachine {
-    /// Whether its own recording tells anything of it.
+    /// Whether its own recording has anything of it.
     pub(super) fn is_known(&self) -> bool {
         let is_step = |phase: &Phase| matches!(phase.kind, PhaseKind::Level | PhaseKind::Shutdown);
         !self.initcalls.is_empty() || self.phases.iter().any(is_step)

@@ -1,4 +1,4 @@
-//! What a guest's own recording tells of its boot, with what its events weigh between all moments at
+//! What a guest's own recording has of its boot, with what its events weigh between all times at
 //! which something begins or ends.
 
 use sources::Recording;
@@ -7,7 +7,7 @@ use super::events::{self, Weight};
 use super::sums::{Add, Sums};
 use super::{BootMarks, BootedMachine, Initcall, follow};
 
-/// A machine by its own recording; `None`: that tells nothing of a boot or a shutdown.
+/// A machine by its own recording; `None`: that has nothing of a boot or a shutdown.
 pub(super) fn machine(
     recording: &Recording,
     marks: &BootMarks,
@@ -38,7 +38,7 @@ pub(super) fn machine(
     Some(machine)
 }
 
-/// Initcalls whose costs are added up: those within no other, as far as a kernel has so many. In a
+/// Initcalls whose costs are added up: those within no other, up to as many as a kernel has. In a
 /// damaged recording all may be within all.
 const MOST_MEASURED: usize = 4096;
 

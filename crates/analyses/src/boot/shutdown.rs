@@ -1,4 +1,4 @@
-//! Steps of a shutdown, told by probes on the kernel's functions or by its system calls.
+//! Steps of a shutdown, from probes on the kernel's functions or from its system calls.
 
 /// Functions that a kernel goes through on its way down, each with what begins there.
 const STEPS: [(&str, &str); 8] = [

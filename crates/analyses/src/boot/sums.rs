@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn every_stretch_is_the_sum_of_its_values() {
+    fn every_range_is_the_sum_of_its_values() {
         for length in 0..20_usize {
             let values: Vec<u64> = (0..length as u64).map(|at| 1 << at).collect();
             let sums = Sums::new(values.clone());

@@ -7,7 +7,7 @@ use super::events::shown;
 
 /// Rounds that are looked at; an agent makes a dozen.
 const MOST_ROUNDS: usize = 256;
-/// Letters of the event's name that are kept: the guest has told it.
+/// Letters of the event's name that are kept: the guest has chosen it.
 const MOST_NAME: usize = 100;
 /// What the interval may leave out.
 const ALPHA: f64 = 0.05;
@@ -29,7 +29,7 @@ pub struct EventCost {
     pub high_ps: i64,
 }
 
-/// What so many events have cost, in nanoseconds; nothing costs less than nothing.
+/// What `events` events have cost, in nanoseconds; nothing costs less than nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TracingCost {
     /// By the median.
@@ -41,7 +41,7 @@ pub struct TracingCost {
 }
 
 impl EventCost {
-    /// From what a stretch of so many events took in each half of each round; `None` of too few rounds to say how sure that is.
+    /// From what a series of events took in each half of each round; `None` if there are too few rounds to say how sure that is.
     #[must_use]
     pub fn of_rounds(event: &str, repeats: u32, off_ns: &[u64], on_ns: &[u64]) -> Option<Self> {
         let repeats = Some(repeats).filter(|repeats| *repeats > 0)?;
@@ -64,7 +64,7 @@ impl EventCost {
         })
     }
 
-    /// What so many events have cost.
+    /// What this many events have cost.
     #[must_use]
     pub fn of(&self, events: u64) -> TracingCost {
         let ns = |ps: i64| {

@@ -1,4 +1,4 @@
-//! The events that tell of calls, and which of their fields.
+//! The events of calls, and which of their fields are read.
 
 use eventfmt::EventFormat;
 use sources::Recording;
@@ -36,7 +36,7 @@ pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
 }
 
 /// Which tracer's events are in the recording, as a pass over anything saw that had it as number
-/// `at`; `None`: it tells of no calls.
+/// `at`; `None`: it has no calls.
 #[must_use]
 pub fn tracer_recorded(
     recording: &Recording,

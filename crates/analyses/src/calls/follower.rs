@@ -46,7 +46,7 @@ pub(super) struct CallFollower<'k, S> {
     switches: bool,
     interrupted: u64,
     numbers: FxHashMap<ThreadKey, u32>,
-    /// The latest end of losses so far: by CPU, and of all. They are told as they begin, so none of
+    /// The latest end of losses so far: by CPU, and of all. They are given as they begin, so none of
     /// them begins later than what is seen next.
     lost_to_ns: FxHashMap<u16, u64>,
     all_lost_to_ns: u64,
@@ -130,7 +130,7 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
         }
     }
 
-    /// Ends calls at this depth or below it: they returned, and nothing tells of it.
+    /// Ends calls at this depth or below it: they returned, and no event says so.
     fn cut(&mut self, at: usize, depth: i64) {
         let Some(thread) = self.threads.get_mut(at) else { return };
         for frame in thread.stack.cut(depth) {

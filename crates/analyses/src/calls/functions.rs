@@ -16,7 +16,7 @@ const LONGEST_PROLOGUE: u64 = 64;
 /// A function, and all of its calls.
 #[derive(Clone, Debug, Default)]
 pub struct Function {
-    /// Its address, as symbols tell it; else the one recorded.
+    /// Its address, as symbols have it; else the one recorded.
     pub address: u64,
     /// Its name; `None` where no symbol is known.
     pub name: Option<String>,
@@ -77,7 +77,7 @@ impl<'k> Functions<'k> {
         self.find(address, LONGEST_PROLOGUE)
     }
 
-    /// The function at an address, whose name somebody told, or has not told yet.
+    /// The function at an address, whose name is known, or not yet.
     pub(super) fn named(&mut self, address: u64, name: Option<&str>) -> Option<u32> {
         let number = self.beginning(address)?;
         if let (Some(name), Some(function)) = (name, self.get_mut(number))
@@ -132,7 +132,7 @@ impl<'k> Functions<'k> {
 /// What the tracer itself costs for each call, as somebody measured it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerCall {
-    /// Of it within the time that is told of the call.
+    /// The part of it within the time of the call.
     pub inside_ns: u64,
     /// Of it before and after that, in the time of the caller.
     pub outside_ns: u64,

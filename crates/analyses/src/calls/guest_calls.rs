@@ -1,6 +1,6 @@
-//! Calls that guests' modules told their hosts of, by hypercall or in memory.
+//! Calls that guests' modules reported to their hosts, by hypercall or in memory.
 //!
-//! The module tells of no depth: a call is one deeper than the innermost that has not returned, and a
+//! The module gives no depth: a call is one deeper than the innermost that has not returned, and a
 //! return is that of the innermost call of its function. Where events of a CPU are missing, the calls of
 //! the threads that may have been on it end, as they do where a kernel lost events.
 
@@ -32,7 +32,7 @@ pub struct GuestCalls {
     pub calls: RecordedCalls,
 }
 
-/// The calls that guests told of in `recordings` and `beside`, as [`hypertrace`](hypertrace()) reads
+/// The calls that guests reported in `recordings` and `files`, as [`hypertrace`](hypertrace()) reads
 /// them; `guest_of` names the guest of each vCPU's thread.
 pub fn guest_calls(
     recordings: &[Recording],
@@ -91,7 +91,7 @@ fn losses_of(guest: &str, summary: &HypertraceSummary, guest_of: GuestOf<'_>) ->
     sum
 }
 
-/// Which vCPUs told of calls, and whether of returns, too: that is known at the end alone.
+/// Which vCPUs reported calls, and whether returns, too: that is known at the end alone.
 #[derive(Default)]
 struct Kinds {
     returns: BTreeMap<VcpuThread, bool>,
@@ -107,7 +107,7 @@ impl GuestEventSink for Kinds {
 
 struct Guests<'g, 'k> {
     guest_of: GuestOf<'g>,
-    /// Those that told of calls.
+    /// Those that reported calls.
     guests: Vec<Guest<'k>>,
     /// Which of them is whose: a name is made once for each thread, and not for each event.
     of_thread: FxHashMap<VcpuThread, Option<usize>>,

@@ -26,7 +26,7 @@ pub struct Saving {
 /// Patterns that are found at most.
 const MOST_FOUND: usize = 8;
 
-/// A pattern that is found spares one event in so many, at least.
+/// A pattern that is found saves one event in this many, at least.
 const LEAST: u64 = 100;
 
 /// Words that a run has at most.
@@ -174,13 +174,13 @@ mod tests {
             ("kfree", 5),
         ]);
         let found = savings(&all, &["k*".to_owned()]);
-        let told: Vec<(&str, bool, u64, u64)> = found
+        let savings: Vec<(&str, bool, u64, u64)> = found
             .iter()
             .map(|one| (one.pattern.as_str(), one.asked, one.events, one.cumulative_events))
             .collect();
         let expected =
             [("k*", true, 5, 5), ("*acpi*", false, 600, 600), ("*raw_spin*", false, 180, 780)];
-        assert_eq!(told, expected);
+        assert_eq!(savings, expected);
     }
 
     #[test]

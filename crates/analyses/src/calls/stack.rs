@@ -1,4 +1,4 @@
-//! One thread's calls: which functions it is in, and what is told when one returns.
+//! One thread's calls: which functions it is in, and what is known when one returns.
 //!
 //! Each call and return has the depth at which the kernel put it on the thread's stack. Calls at or
 //! below the depth of a new one have returned without telling; a return belongs to the innermost call
@@ -18,17 +18,19 @@ struct Recent {
 }
 
 impl Recent {
-    fn put(&mut self, told: Measured, total_ns: u64) {
+    fn put(&mut self, measured: Measured, total_ns: u64) {
         if let Some(place) = self.calls.get_mut(self.next) {
-            *place = Some((told, total_ns));
+            *place = Some((measured, total_ns));
         }
         self.next = (self.next + 1) % RECENT;
     }
 
     /// Takes out those for which `is_wanted` holds; their time.
     fn take(&mut self, is_wanted: impl Fn(Measured) -> bool) -> u64 {
-        let wanted =
-            self.calls.iter_mut().filter_map(|one| one.take_if(|(told, _)| is_wanted(*told)));
+        let wanted = self
+            .calls
+            .iter_mut()
+            .filter_map(|one| one.take_if(|(measured, _)| is_wanted(*measured)));
         wanted.fold(0, |sum_ns, (_, total_ns)| sum_ns.saturating_add(total_ns))
     }
 }
@@ -80,7 +82,7 @@ pub(super) struct Returned {
 }
 
 /// Whether the kernel leaves time off the CPU out of what it measures: its option `sleep-time`, of
-/// which a recording doesn't tell.
+/// which a recording says nothing.
 #[derive(Debug, Default)]
 pub(super) struct SleepTime {
     is_left_out: bool,
@@ -150,8 +152,8 @@ impl Stack {
         sleep: &mut SleepTime,
     ) -> Option<Returned> {
         let mut frame = self.frames.pop_if(|top| top.depth == depth && top.function == function)?;
-        if let Some(told) = measured {
-            frame.settle(told, self.frames.last_mut());
+        if let Some(measured) = measured {
+            frame.settle(measured, self.frames.last_mut());
         }
         let total_ns = frame.total_ns(to_ns, measured, sleep);
         let outermost = !self.frames.iter().any(|one| one.function == function);
@@ -162,8 +164,8 @@ impl Stack {
             caller.callee_left = measured.map(|now| now.return_ns);
             caller.calls_made += 1;
             caller.callees_ns = caller.callees_ns.saturating_add(total_ns);
-            if let Some(told) = measured {
-                caller.recent.put(told, total_ns);
+            if let Some(measured) = measured {
+                caller.recent.put(measured, total_ns);
             }
             caller.off_cpu_ns = caller.off_cpu_ns.saturating_add(frame.off_cpu_ns);
         }
@@ -196,12 +198,12 @@ impl Frame {
     /// Puts interrupts right that came while the tracer itself worked, between its reading of the
     /// clock and its event. Before the event of the call they seem to be the caller's; before that of
     /// the return they seem to be this call's, and are not in its time.
-    fn settle(&mut self, told: Measured, caller: Option<&mut Self>) {
-        let after_ns = self.recent.take(|one| one.call_ns >= told.return_ns);
+    fn settle(&mut self, own: Measured, caller: Option<&mut Self>) {
+        let after_ns = self.recent.take(|one| one.call_ns >= own.return_ns);
         self.callees_ns = self.callees_ns.saturating_sub(after_ns);
         let Some(caller) = caller else { return };
         let is_within =
-            |one: Measured| one.call_ns >= told.call_ns && one.return_ns <= told.return_ns;
+            |one: Measured| one.call_ns >= own.call_ns && one.return_ns <= own.return_ns;
         let within_ns = caller.recent.take(is_within);
         self.callees_ns = self.callees_ns.saturating_add(within_ns);
         let less_ns = caller.callees_ns.saturating_sub(within_ns);

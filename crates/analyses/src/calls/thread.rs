@@ -34,8 +34,8 @@ impl ThreadCalls {
         }
     }
 
-    /// Time of which no call tells: outside of traced functions, and in calls that did not return.
-    /// The kernel measures a call from a little before the event that tells of it, so that a thread
+    /// Time in no recorded call: outside of traced functions, and in calls that did not return.
+    /// The kernel measures a call from a little before its event, so that a thread
     /// that is in traced functions all the time may have a little less than nothing.
     #[must_use]
     pub fn unaccounted_ns(&self) -> i64 {
@@ -83,7 +83,7 @@ impl Thread {
         self.last_ns
     }
 
-    /// The CPU that it was on until it is seen again: it stays there until a switch tells otherwise.
+    /// The CPU that it was on until it is seen again: it stays there until a switch says otherwise.
     /// One that is off, or whose switches are not recorded, may have been on any.
     pub(super) fn last_cpu(&self) -> Option<u16> {
         (self.switches && self.off_since_ns.is_none()).then_some(self.cpu)

@@ -1,5 +1,5 @@
 //! Boots and shutdowns to be compared: how long each phase lasts, and what it costs the host. A run has
-//! each phase once: what varies is told by several runs a side.
+//! each phase once: several runs a side show what varies.
 
 use sources::{Collected, Recording};
 
@@ -61,7 +61,7 @@ fn measure(
     guests: &[GuestAlignment],
     tick: &(dyn Fn(u64) + Sync),
 ) -> Run {
-    // A file that can't be read tells nothing; `boot` says so.
+    // A file that can't be read adds nothing; `boot` says so.
     let collected: Vec<_> =
         recordings.iter().map(|one| Collected::beside(one).unwrap_or_default()).collect();
     let found = boot(recordings, &collected, guests, &BootMarks::default(), tick);

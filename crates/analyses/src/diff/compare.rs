@@ -46,13 +46,13 @@ pub struct DiffRow {
     pub b: Values,
     /// What b is of a; none where either is zero or has no value.
     pub ratio: Option<f64>,
-    /// The interval, and what it is of. None where the runs do not tell one.
+    /// The interval, and what it is of. None where the runs do not give one.
     pub interval: Option<(Scale, f64, f64)>,
     /// Chance of such a difference where there is none.
     pub p: Option<f64>,
     /// The same after Benjamini and Hochberg, over all rows that have one.
     pub p_adjusted: Option<f64>,
-    /// The same by parting the runs anew, where both sides have several.
+    /// The same by parting the runs again, where both sides have several.
     pub permutation: Option<Permutation>,
     /// The sides differ.
     pub significant: bool,
@@ -77,7 +77,7 @@ pub struct Diff {
     pub seconds: (Vec<f64>, Vec<f64>),
     /// Events lost on either side.
     pub lost: (u64, u64),
-    /// The smallest p that parting the runs anew can give.
+    /// The smallest p that parting the runs again can give.
     pub least_p: Option<f64>,
     /// Whether times are nanoseconds.
     pub nanoseconds: bool,
@@ -300,8 +300,8 @@ impl Values {
     }
 }
 
-/// Both sides by what varies between their runs. Two runs hardly tell how much runs vary, and one
-/// does not at all: a side with so few is held to vary as much, in proportion, as the other.
+/// Both sides by what varies between their runs. Two runs hardly show how much runs vary, and one
+/// does not at all: a side with one or two is assumed to vary as much, in proportion, as the other.
 fn between(of_a: &[f64], of_b: &[f64]) -> Option<(Side, Side)> {
     let (a, b) = (Side::of_runs(of_a)?, Side::of_runs(of_b)?);
     if a.freedom > 1.0 && b.freedom > 1.0 {
@@ -321,7 +321,7 @@ fn between(of_a: &[f64], of_b: &[f64]) -> Option<(Side, Side)> {
         .then_some((Side { error, freedom, ..a }, Side { error: 0.0, freedom: 1.0, ..b }))
 }
 
-/// Says which rows differ: those whose p stands all comparisons, and that parting the runs anew
+/// Says which rows differ: those whose p stands all comparisons, and that parting the runs again
 /// does not contradict, where there are enough runs for it to be able to agree.
 fn correct(rows: &mut [DiffRow], alpha: f64) {
     let p: Vec<f64> = rows.iter().filter_map(|row| row.p).collect();
@@ -337,7 +337,7 @@ fn correct(rows: &mut [DiffRow], alpha: f64) {
 }
 
 impl DiffRow {
-    /// Parting the runs anew agrees, or could not.
+    /// Parting the runs again agrees, or could not.
     #[must_use]
     pub fn not_contradicted(&self, alpha: f64) -> bool {
         self.permutation.is_none_or(|test| test.least > alpha || test.p <= alpha)

@@ -71,13 +71,13 @@ fn add(series: &mut Series, from_ns: u64, duration_ns: u64) {
 fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) + Sync)) -> Run {
     let Some(host) = recordings.first() else { return Run::empty() };
     let mut sums = CpuSeries::default();
-    let told = states(std::slice::from_ref(host), &[], &mut sums, tick);
-    let lost = told.pass.losses.iter();
+    let states = states(std::slice::from_ref(host), &[], &mut sums, tick);
+    let lost = states.pass.losses.iter();
     let lost = lost.map(|one| one.events_lost.saturating_add(one.uncounted_losses));
     Run {
-        vms: told.vms.first().map_or_else(Vec::new, |vms| vms.iter().map(RunVm::of).collect()),
-        span_ns: told.pass.spans_ns.first().copied().flatten().unwrap_or((0, 0)),
-        groups: groups(&told, &sums),
+        vms: states.vms.first().map_or_else(Vec::new, |vms| vms.iter().map(RunVm::of).collect()),
+        span_ns: states.pass.spans_ns.first().copied().flatten().unwrap_or((0, 0)),
+        groups: groups(&states, &sums),
         wholes: Vec::new(),
         nanoseconds: host.is_nanoseconds(),
         lost: lost.fold(0, u64::saturating_add),
@@ -87,16 +87,16 @@ fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) +
 /// Under which a vCPU's states and threads' running are put together.
 type Key = (Option<usize>, Part, &'static str);
 
-fn groups(told: &States, sums: &CpuSeries) -> Vec<MeasuredGroup> {
+fn groups(states: &States, sums: &CpuSeries) -> Vec<MeasuredGroup> {
     let mut groups: BTreeMap<Key, Series> = BTreeMap::new();
-    let vms = told.vms.first().map_or(&[][..], Vec::as_slice);
+    let vms = states.vms.first().map_or(&[][..], Vec::as_slice);
     for ((vcpu, state), series) in &sums.vcpus {
         let is_it = |index: usize| u32::try_from(index) == Ok(vcpu.index);
         let vm = vms.iter().position(|vm| vm.vcpus.iter().any(|one| is_it(one.index)));
         groups.entry((vm, Part::Vcpu, state.name())).or_default().merge(series);
     }
     let processes = HashMap::new();
-    let roles = Roles::new(told, 0, &processes, sums.threads.keys().copied());
+    let roles = Roles::new(states, 0, &processes, sums.threads.keys().copied());
     for (thread, series) in &sums.threads {
         let role = roles.of(*thread);
         groups.entry((role.vm, role.part, "runs")).or_default().merge(series);

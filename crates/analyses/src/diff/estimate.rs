@@ -1,4 +1,4 @@
-//! A metric of one group in one run, and how well one run tells it.
+//! A metric of one group in one run, and how well one run determines it.
 //!
 //! The run's slices of time are resampled in blocks; how much the metric varies over the resamples
 //! is its standard error. What the error itself is known from is counted in degrees of freedom:
@@ -15,11 +15,11 @@ use super::question::{Estimator, MeasuredGroup, Metric, Run};
 /// Resamples drawn: the error itself is known within 3%.
 const RESAMPLES: usize = 500;
 
-/// A quantile has an error only if at least so many values lie beyond it: what the greatest of a
-/// few values could as well have been, they do not tell.
+/// A quantile has an error only if at least this many values lie beyond it: what the greatest of a
+/// few values could as well have been, they do not show.
 const LEAST_BEYOND: f64 = 10.0;
 
-/// Slices that hold something, at least, for an error to be told.
+/// Slices that hold something, at least, for an error to be given.
 const LEAST_SLICES: usize = 4;
 
 /// A run that is resampled.
@@ -68,7 +68,7 @@ impl<'r> Resampled<'r> {
         }
     }
 
-    /// The same with its error, if the run tells one.
+    /// The same with its error, if the run gives one.
     pub(super) fn side(&mut self, metric: &Metric, group: Option<&MeasuredGroup>) -> Option<Side> {
         let value = self.value(metric, group)?;
         let Some(group) = group else {

@@ -180,7 +180,7 @@ pub(super) fn vm_of(vms: &[Vm], vcpu: usize) -> Option<usize> {
     vms.iter().position(|vm| vm.vcpus.iter().any(|one| one.index == vcpu))
 }
 
-/// A group, with the parts of its time that the recording tells.
+/// A group, with the parts of its time that the recording has.
 fn group(
     key: Vec<KeyValue>,
     (series, flags): (Series, Flags),

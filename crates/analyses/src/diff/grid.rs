@@ -81,7 +81,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_moment_keeps_its_slice(events in prop::collection::vec(any::<u64>(), 1..40)) {
+        fn every_time_keeps_its_slice(events in prop::collection::vec(any::<u64>(), 1..40)) {
             let mut grid = Grid::of(events[0]);
             for &event in &events {
                 let wider = grid.joined(&Grid::of(event));

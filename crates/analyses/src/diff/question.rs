@@ -55,7 +55,7 @@ pub enum Unit {
     CountPerSecond,
     /// A share of a whole, from 0 to 1.
     Share,
-    /// So many for each.
+    /// This many for each.
     Times,
 }
 

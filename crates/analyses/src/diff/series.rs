@@ -66,9 +66,9 @@ impl Series {
     }
 
     /// Makes room for a stretch of time.
-    fn widen(&mut self, stretch: &Grid) {
-        let old = self.grid.unwrap_or(*stretch);
-        let wider = old.joined(stretch);
+    fn widen(&mut self, range: &Grid) {
+        let old = self.grid.unwrap_or(*range);
+        let wider = old.joined(range);
         self.regrid(&old, &wider);
     }
 

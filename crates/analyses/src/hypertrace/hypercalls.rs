@@ -1,4 +1,4 @@
-//! What collectors wrote beside recordings, merged by time.
+//! What collectors wrote next to recordings, merged by time.
 
 use std::fmt;
 use std::iter::Peekable;

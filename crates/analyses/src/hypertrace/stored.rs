@@ -13,13 +13,13 @@ use super::{Carrier, GuestEvent, GuestEventSink, Route, StreamSummary, VcpuThrea
 pub struct StoredFrames<'b> {
     /// What it holds.
     pub stored: Stored<'b>,
-    /// The recording of the guest's host, on whose clock times are told; none: they are the guest's
+    /// The recording of the guest's host, on whose clock times are given; none: they are the guest's
     /// TSC, in nanoseconds.
     pub host: Option<u16>,
 }
 
 impl StoredFrames<'_> {
-    /// Whether the times of all its events can be told on its host's clock.
+    /// Whether the times of all its events can be given on its host's clock.
     #[must_use]
     pub fn is_on_host_clock(&self, recordings: &[Recording]) -> bool {
         host_clock(self, recordings).is_some()

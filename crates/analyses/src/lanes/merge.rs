@@ -121,7 +121,7 @@ impl Items {
         true
     }
 
-    /// Adds a span that comes late: a task that moved is told of by one vCPU before the other. It
+    /// Adds a span that comes late: one vCPU reports a task that moved before the other does. It
     /// is put in its place whole or, where there is no room, in part.
     fn insert(&mut self, span: Span) -> bool {
         let reached = self.recent.len().saturating_sub(LATEST);

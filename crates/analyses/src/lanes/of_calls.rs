@@ -18,7 +18,7 @@ const MOST_THREADS: usize = 12;
 /// Depths of a stack that are kept; the kernel follows some fifty at most.
 const MOST_DEPTHS: i64 = 128;
 
-/// Adds the calls of those recordings that have any, as `pass` saw; tells them by recording.
+/// Adds the calls of those recordings that have any, as `pass` saw; returns them by recording.
 pub(super) fn add_calls(
     set: &mut LaneSet,
     recordings: &[Recording],
@@ -40,10 +40,10 @@ pub(super) fn add_calls(
             numbers: FxHashMap::default(),
             labels: FxHashMap::default(),
         };
-        let told = calls(recording, &CallQuestion::default(), &mut stacks, tick);
+        let recorded = calls(recording, &CallQuestion::default(), &mut stacks, tick);
         let threads = stacks.threads;
-        keep_busiest(set, first, threads, &told);
-        all.push((at, told));
+        keep_busiest(set, first, threads, &recorded);
+        all.push((at, recorded));
     }
     all
 }
@@ -96,12 +96,12 @@ impl CallSink for Stacks<'_> {
 }
 
 /// Keeps the lanes from `first` on of those threads that made most calls, and names them.
-fn keep_busiest(set: &mut LaneSet, first: usize, mut threads: Vec<Thread>, told: &RecordedCalls) {
+fn keep_busiest(set: &mut LaneSet, first: usize, mut threads: Vec<Thread>, calls: &RecordedCalls) {
     threads.sort_by_key(|thread| (u64::MAX - thread.count, thread.key));
     let left_out = threads.len().saturating_sub(MOST_THREADS);
     threads.truncate(MOST_THREADS);
     let titles: FxHashMap<_, _> =
-        told.threads.iter().map(|one| ((one.thread, one.idle_cpu), one.title())).collect();
+        calls.threads.iter().map(|one| ((one.thread, one.idle_cpu), one.title())).collect();
     let mut order = Vec::new();
     for thread in &threads {
         for &lane in thread.lanes.iter().flatten() {

@@ -1,5 +1,5 @@
 //! Makes lanes of the states that vCPUs, CPUs and tasks were in: one pass over all recordings, and one
-//! more over each that tells of calls.
+//! more over each that has calls.
 
 use std::collections::HashSet;
 
@@ -29,8 +29,8 @@ pub struct LaneMachine {
     pub vcpu_threads: HashSet<u32>,
 }
 
-/// The lanes of all `recordings` within `room`, and the calls of those recordings that tell
-/// of any, by their index; `tick` hears of the bytes done. `guests` are as [`crate::align`] gave
+/// The lanes of all `recordings` within `room`, and the calls of those recordings that have
+/// any, by their index; `tick` hears of the bytes done. `guests` are as [`crate::align`] gave
 /// them, applied.
 #[must_use]
 pub fn lanes(
@@ -49,9 +49,9 @@ pub fn lanes(
         reason_labels: FxHashMap::default(),
         thread_labels: FxHashMap::default(),
     };
-    let told = states(recordings, guests, &mut sink, tick);
-    let mut set = sink.finish(&told);
-    let calls = add_calls(&mut set, recordings, machines, &told.pass, tick);
+    let states = states(recordings, guests, &mut sink, tick);
+    let mut set = sink.finish(&states);
+    let calls = add_calls(&mut set, recordings, machines, &states.pass, tick);
     (set, calls)
 }
 
@@ -146,9 +146,9 @@ impl LaneSink<'_> {
     }
 
     /// Names everything, and keeps those lanes that say most.
-    fn finish(mut self, told: &States) -> LaneSet {
+    fn finish(mut self, states: &States) -> LaneSet {
         let named = |recording: u16, thread: u32| {
-            let names = told.pass.names.get(usize::from(recording));
+            let names = states.pass.names.get(usize::from(recording));
             let comm = names.and_then(|names| names.of(thread)).unwrap_or("<...>");
             if thread == 0 { "idle".to_owned() } else { format!("{comm}-{thread}") }
         };
@@ -163,7 +163,7 @@ impl LaneSink<'_> {
                     lane.name = named(recording, thread);
                 }
                 Subject::Vcpu(vcpu) => {
-                    let vms = told.vms.get(usize::from(vcpu.recording));
+                    let vms = states.vms.get(usize::from(vcpu.recording));
                     let find = |vm: &timeline::Vm| {
                         let one = vm.vcpus.iter().find(|one| one.index == vcpu.index as usize)?;
                         Some((vm.name.clone(), one.vcpu))
@@ -175,7 +175,7 @@ impl LaneSink<'_> {
                 }
             }
         }
-        let vms: HashSet<String> = told.vms.iter().flatten().map(|vm| vm.name.clone()).collect();
+        let vms: HashSet<String> = states.vms.iter().flatten().map(|vm| vm.name.clone()).collect();
         // What a guest's CPU runs is in the lane of its vCPU, if its host was recorded.
         self.set.retain(|lane| lane.kind != LaneKind::Cpu || !vms.contains(&lane.machine));
         self.set.keep_busiest(LaneKind::Thread, MOST_THREADS);

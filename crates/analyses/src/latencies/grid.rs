@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Each power of two of a latency is cut into so many rows.
+/// Each power of two of a latency is cut into this many rows.
 pub const LATENCY_ROWS_PER_OCTAVE: u64 = 4;
 
 /// Columns at most; no fewer than half of them are in use once the recording is that long.

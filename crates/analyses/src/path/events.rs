@@ -11,7 +11,7 @@ use super::labels::{Label, Labels};
 use super::{NoSuchEvent, PathEnds};
 use crate::GuestAlignment;
 
-/// What an event means; the comments tell which fields are read, in order.
+/// What an event means; the comments say which fields are read, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Meaning {
     /// `kvm_exit` and its like: the fields of its rule ([`arch::Rule`]).

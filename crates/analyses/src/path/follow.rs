@@ -28,7 +28,7 @@ pub(super) struct ThreadState {
     pub(super) pending: Chains,
     /// Requests it is busy with.
     pub(super) current: Chains,
-    /// Requests told to it while it was awake: it takes them up when it next does something.
+    /// Requests handed to it while it was awake: it takes them up when it next does something.
     pub(super) queued: Chains,
 }
 
@@ -44,7 +44,7 @@ impl ThreadState {
 /// What is known of a CPU.
 #[derive(Debug, Default)]
 pub(super) struct CpuState {
-    /// The thread that runs, once a switch has told.
+    /// The thread that runs, once a switch has shown it.
     pub(super) running: Option<u32>,
     /// Requests that the interrupt being handled is for.
     pub(super) interrupt: Chains,

@@ -1,4 +1,4 @@
-//! Requests that a disk works on: from `block_rq_issue` to the interrupt that tells it is done.
+//! Requests that a disk works on: from `block_rq_issue` to the interrupt that reports it done.
 
 use rustc_hash::FxHashMap;
 use timeline::trace_events::TraceEvent;

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Label(u32);
 
-/// So many different names are kept: a guest may access any address, and each is a name.
+/// Different names that are kept: a guest may access any address, and each is a name.
 const MOST_LABELS: usize = 1 << 14;
 
 /// The name of all that are too many.

@@ -34,7 +34,7 @@ struct RecordedVm {
     comm: Option<String>,
 }
 
-/// What the recordings tell before the first event is followed.
+/// What the recordings say before the first event is followed.
 #[derive(Debug, Default)]
 pub(super) struct Machines<'r> {
     pub(super) recordings: &'r [Recording],
@@ -114,7 +114,7 @@ impl<'r> Machines<'r> {
         self.vms.get(usize::from(vm)).map(|vm| vm.vm.name.as_str())
     }
 
-    /// The vCPU with this id in a VM; the only one it has, when none is told.
+    /// The vCPU with this id in a VM; the only one it has, when no id is given.
     pub(super) fn vcpu_by_id(&self, vm: u16, id: Option<u64>) -> Option<usize> {
         let mut own = self.vcpus.iter().enumerate().filter(|(_, vcpu)| vcpu.vm == vm);
         match id {

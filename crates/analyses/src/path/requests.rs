@@ -70,7 +70,7 @@ impl<S: RequestSink> Requests<S> {
         }
     }
 
-    /// Events were lost while so many requests were under way.
+    /// Requests that were under way when events were lost.
     pub(super) fn interrupt(&mut self, requests: u64) {
         self.interrupted += requests;
     }

@@ -79,7 +79,7 @@ impl<S: RequestSink> Follower<'_, S> {
         self.hand_over(trace_event, woken, &chains);
     }
 
-    /// `sched_wakeup` tells what `sched_waking` has told, and in what context it happened less well:
+    /// `sched_wakeup` repeats what `sched_waking` has said, and in what context it happened less well:
     /// it may be another CPU's interrupt. It counts where the other was not recorded.
     pub(super) fn wakeup(&mut self, trace_event: &TraceEvent) {
         let Some(woken) = trace_event.thread_value(0) else { return };
@@ -113,11 +113,11 @@ impl<S: RequestSink> Follower<'_, S> {
         if Self::in_hardirq(flags) || waker == woken {
             return;
         }
-        let told = self.thread(waker).take_up().clone();
-        if !told.is_empty() {
+        let handed = self.thread(waker).take_up().clone();
+        if !handed.is_empty() {
             self.passed_on(waker, woken);
-            self.requests.began(&told);
-            self.thread(woken).queued.add(told);
+            self.requests.began(&handed);
+            self.thread(woken).queued.add(handed);
         }
     }
 

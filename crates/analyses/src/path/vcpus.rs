@@ -106,7 +106,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let who = (trace_event.recording, trace_event.thread);
         let Some(vcpu) = self.machines.vcpu_of(who) else { return };
         let Some(state) = self.vcpus.get(vcpu.index) else { return };
-        // One access may be told twice, as what was asked for and as what was answered.
+        // One access may be recorded twice, as what was asked for and as what was answered.
         if state.accessed.is_some() || state.in_guest {
             return;
         }
@@ -211,12 +211,12 @@ impl<S: RequestSink> Follower<'_, S> {
         if asked_user && accessed.is_some() {
             self.finish_all(&own.stepped(step));
         } else if let Some(access) = left_alone {
-            self.tell_worker(access, own);
+            self.notify_worker(access, own);
         }
     }
 
     /// The thread that is woken for such accesses was not, since it was awake: it will find it.
-    fn tell_worker(&mut self, access: Label, chains: Chains) {
+    fn notify_worker(&mut self, access: Label, chains: Chains) {
         let Some(&worker) = self.workers.get(&access) else { return };
         let thread = self.thread(worker);
         if thread.asleep == Some(false) {

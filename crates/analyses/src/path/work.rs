@@ -27,7 +27,7 @@ impl<S: RequestSink> Follower<'_, S> {
         }
     }
 
-    /// An interrupt is raised for a guest. Several events may tell of one, as it makes its way through
+    /// An interrupt is raised for a guest. Several events may record it, as it makes its way through
     /// the emulated controllers; the first is the step.
     pub(super) fn inject(&mut self, event: &Event, trace_event: &TraceEvent) {
         let lowered = trace_event.value(1) == Some(0);

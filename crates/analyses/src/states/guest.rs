@@ -20,7 +20,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Nothing tells.
+    /// Unknown.
     pub(super) const UNKNOWN: Self = Self { task: None, state: VcpuState::Guest };
 }
 
@@ -50,14 +50,14 @@ pub(super) struct GuestContexts {
 /// What a guest's recording has events for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GuestEventKinds {
-    /// System calls or the like: user space is told from the kernel.
+    /// System calls or the like: they separate user space from the kernel.
     pub modes: bool,
     /// Interrupts, or soft ones.
     pub irqs: bool,
 }
 
 impl GuestContexts {
-    /// Takes the next event; tells what its CPU does from then on, if that changes.
+    /// Takes the next event; returns what its CPU does from then on, if that changes.
     pub(super) fn event(&mut self, event: &TraceEvent) -> Option<Context> {
         let cpu = self.cpus.entry(event.cpu).or_default();
         cpu.task = Some(event.thread);
@@ -91,7 +91,7 @@ impl GuestContexts {
         self.event_kinds
     }
 
-    /// Events of a CPU were lost; where its threads are is unknown until events tell.
+    /// Events of a CPU were lost; where its threads are is unknown until events show it.
     pub(super) fn lost(&mut self, cpu: u16) -> Context {
         self.modes.clear();
         let last = Some(Context::UNKNOWN);

@@ -22,7 +22,7 @@ pub(super) struct Occupancy {
 }
 
 impl Occupancy {
-    /// Takes the next event; `tell` hears which thread had its CPU, as far as that is over.
+    /// Takes the next event; `emit` gets which thread had its CPU, as far as that is over.
     pub(super) fn event(&mut self, event: &TraceEvent, emit: impl FnMut(u16, &OccupantSpan)) {
         let (thread, now_ns) = (Some(event.thread), event.stamp_ns);
         let first = Cpu { from_ns: now_ns, thread, switches: false };

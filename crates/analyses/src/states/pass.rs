@@ -1,4 +1,4 @@
-//! Takes the events of all recordings in one order, and tells each machine's part of them.
+//! Takes the events of all recordings in one order, and gives each machine its part of them.
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
@@ -35,7 +35,7 @@ struct Guest {
     contexts: GuestContexts,
     /// Its CPUs: the host's recording and the thread there.
     vcpus: FxHashMap<u16, (usize, u32)>,
-    /// CPUs that no host tells of: what each does since when.
+    /// CPUs that no host knows: what each does since when.
     alone: FxHashMap<u16, (u64, Context)>,
     last_ns: u64,
 }
@@ -126,7 +126,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
         self.guests.iter().map(Option::is_some).collect()
     }
 
-    /// Ends all recordings; `spans_ns` tells when each began and ended.
+    /// Ends all recordings; `spans_ns` says when each began and ended.
     pub(super) fn finish(self, spans_ns: &[Option<(u64, u64)>]) -> Left {
         let sink = self.sink;
         for ((recording, occupancy), span_ns) in (0..).zip(self.occupancies).zip(spans_ns) {
@@ -155,7 +155,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
             let mut cpus: Vec<_> = guest.alone.into_iter().collect();
             cpus.sort_by_key(|(cpu, _)| *cpu);
             for (cpu, since) in cpus {
-                tell_alone(GuestCpu { recording, cpu }, since, guest.last_ns, sink);
+                emit_alone(GuestCpu { recording, cpu }, since, guest.last_ns, sink);
             }
         }
         Left { vcpus, placed, makers: self.makers, seen, guest_events }
@@ -166,7 +166,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
         let Some(Some(guest)) = self.guests.get_mut(usize::from(at.recording)) else { return };
         let Some(&(host, thread)) = guest.vcpus.get(&at.cpu) else {
             if let Some(since) = guest.alone.insert(at.cpu, (now_ns, context)) {
-                tell_alone(at, since, now_ns, self.sink);
+                emit_alone(at, since, now_ns, self.sink);
             }
             return;
         };
@@ -181,8 +181,8 @@ impl<'s, S: StateSink> Pass<'s, S> {
     }
 }
 
-/// What a CPU did of which only the guest tells.
-fn tell_alone(
+/// What a CPU did that only the guest knows.
+fn emit_alone(
     at: GuestCpu,
     (from_ns, context): (u64, Context),
     to_ns: u64,

@@ -1,4 +1,4 @@
-//! What a host's threads do for its VMs: told by who runs a guest, by names, and by who made whom.
+//! What a host's threads do for its VMs: known by who runs a guest, by names, and by who made whom.
 
 use std::collections::HashMap;
 
@@ -70,7 +70,7 @@ pub struct Roles<'s> {
 }
 
 impl<'s> Roles<'s> {
-    /// Those of a recording; `processes` tells the process of vCPU threads where the recorder did,
+    /// Those of a recording; `processes` has the process of vCPU threads where the recorder knew it,
     /// `threads` which threads there are.
     #[must_use]
     pub fn new(
@@ -83,13 +83,13 @@ impl<'s> Roles<'s> {
         let all = |vm: &'s Vm| vm.vcpus.iter().map(|vcpu| vcpu.thread);
         let pairs =
             || vms.iter().enumerate().flat_map(|(at, vm)| all(vm).map(move |one| (one, at)));
-        let told = pairs().filter_map(|(thread, vm)| Some((*processes.get(&thread)?, vm)));
+        let known = pairs().filter_map(|(thread, vm)| Some((*processes.get(&thread)?, vm)));
         let mut roles = Self {
             vms,
             names: states.pass.names.get(recording),
             makers: states.makers.get(recording),
             vcpus: pairs().collect(),
-            vmms: told.collect(),
+            vmms: known.collect(),
         };
         for thread in threads {
             if let Some((_, owner)) = roles.owned(thread)

@@ -1,6 +1,6 @@
 //! Spans of time and what somebody did in them.
 
-/// What a vCPU does, as far as host and guest tell.
+/// What a vCPU does, as far as host and guest show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum VcpuState {
     /// A thread of the guest runs in user space.

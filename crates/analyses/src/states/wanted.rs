@@ -1,11 +1,11 @@
-//! Which events tell what a guest does, and how.
+//! Which events show what a guest does, and how.
 
 use eventfmt::EventFormat;
 use sources::Recording;
 use timeline::cycles::{OWN_TAGS, VcpuCycles, is_host_work};
 use timeline::trace_events::Wanted;
 
-/// What an event tells of the CPU of a guest that it was recorded on.
+/// What an event says of the CPU of a guest that it was recorded on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub(super) enum Sign {
@@ -47,7 +47,7 @@ const FORK: &str = "sched:sched_process_fork";
 /// Fields of a moment tagged [`FORK_TAG`].
 const FORK_FIELDS: &[&str] = &["parent_pid", "child_pid"];
 
-/// What is wanted of an event: of a guest's, what tells what it does.
+/// What is wanted of an event: of a guest's, what shows what it does.
 pub(super) fn wanted(
     recording: &Recording,
     format: &EventFormat,

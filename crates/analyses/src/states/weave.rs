@@ -1,4 +1,4 @@
-//! Lays what a guest's recording tells over what the host tells of the vCPU.
+//! Lays what a guest's recording says over what the host says of the vCPU.
 
 use std::collections::VecDeque;
 
@@ -41,12 +41,12 @@ impl GuestFit {
 pub(super) struct Weave {
     /// The guest's CPU, and how far off its clock may be.
     pub(super) guest: Option<(GuestCpu, u64)>,
-    /// The guest's recording ends here, or has ended if `None`: what it told last goes on no further.
+    /// The guest's recording ends here, or has ended if `None`: its last state goes on no further.
     pub(super) until_ns: Option<u64>,
     /// What the guest does from some moments on, to be laid over the host's times.
     waiting: VecDeque<(u64, Context)>,
     now: Option<Context>,
-    /// The host has told of the vCPU.
+    /// The host has events of the vCPU.
     begun: bool,
     pub(super) placed: GuestFit,
 }
@@ -108,7 +108,7 @@ impl Weave {
         }
     }
 
-    /// Tells what the vCPU did in a cycle.
+    /// Adds what the vCPU did in a cycle.
     pub(super) fn cycle(
         &mut self,
         cycle: &VcpuCycle<'_>,

@@ -27,7 +27,7 @@ struct Story {
     /// Each has what makes nanoseconds of its ticks.
     rate: Option<Tsc2Nsec>,
     shift: Option<TimeShift>,
-    told: bool,
+    named: bool,
     /// Events of the host are lost now and then.
     lossy: bool,
     /// KVM sets the TSC back and ahead again in every third exit, a little further each time.
@@ -49,7 +49,7 @@ impl Default for Story {
             lie: 0,
             rate: Some(GHZ_2),
             shift: None,
-            told: false,
+            named: false,
             lossy: false,
             rewritten: false,
         }
@@ -72,7 +72,7 @@ impl Story {
         guest.options.extend(rate);
         host.options.push((id::TRACEID, option::trace_id(Little, HOST_ID)));
         guest.options.push((id::TRACEID, option::trace_id(Little, GUEST_ID)));
-        if self.told {
+        if self.named {
             let vcpus = vec![GuestCpu { cpu: 0, pid: 101 }, GuestCpu { cpu: 1, pid: 100 }];
             let guest = Guest { name: "web".to_owned(), trace_id: GUEST_ID, vcpus };
             host.options.push((id::GUEST, option::guest(Little, &guest)));
@@ -157,7 +157,7 @@ fn method(guest: &GuestAlignment, method: Method) -> &MethodResult {
     guest.methods.iter().find(|result| result.method == method).unwrap()
 }
 
-/// Applies the alignment and tells how far off each guest event is at most, in nanoseconds.
+/// Applies the alignment and returns how far off each guest event is at most, in nanoseconds.
 fn farthest_off((recordings, truth): &mut Recorded, guest: &GuestAlignment, per_tick: u64) -> u64 {
     guest.apply(&mut recordings[1]);
     let recording = &recordings[1];
@@ -170,16 +170,16 @@ fn farthest_off((recordings, truth): &mut Recorded, guest: &GuestAlignment, per_
 
 #[test]
 fn recorded_tsc_offsets_are_exact_with_their_jumps() {
-    for told in [false, true] {
-        let mut recorded = Story { told, ..Story::default() }.record();
+    for named in [false, true] {
+        let mut recorded = Story { named, ..Story::default() }.record();
         let guest = only(&recorded.0, None);
         assert_eq!(guest.chosen, Some(Method::TscOffset), "{guest:?}");
         let tsc = method(&guest, Method::TscOffset);
         assert_eq!((tsc.violations(), tsc.rows.len()), (0, 4), "{tsc:?}");
         // CPU 0 is KVM's vCPU 1; a host that names its guest's CPUs numbers them as the guest does.
-        let vcpu = |cpu: u32| if told { cpu } else { 1 - cpu };
+        let vcpu = |cpu: u32| if named { cpu } else { 1 - cpu };
         assert!(tsc.rows.iter().all(|row| row.vcpu == vcpu(row.guest_cpu)));
-        assert_eq!(guest.vm, if told { "web" } else { "vm-100" });
+        assert_eq!(guest.vm, if named { "web" } else { "vm-100" });
         assert!(farthest_off(&mut recorded, &guest, 2) <= 2);
     }
 }
@@ -263,7 +263,7 @@ fn a_time_shift_without_violations_is_taken() {
 #[test]
 fn nothing_is_judged_where_events_of_the_host_were_lost() {
     for seed in [false, true] {
-        let mut recorded = Story { lossy: true, told: seed, ..Story::default() }.record();
+        let mut recorded = Story { lossy: true, named: seed, ..Story::default() }.record();
         let guest = only(&recorded.0, None);
         for method in [Method::TscOffset, Method::Windows] {
             let result = self::method(&guest, method);

@@ -1,4 +1,4 @@
-//! Boots that no lab makes: of many machines at once, and of kernels that tell what can't be.
+//! Boots that no lab makes: of many machines at once, and of kernels that record what can't be.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -97,7 +97,7 @@ fn machines_of_a_host(vms: u64) -> u64 {
 }
 
 #[test]
-fn a_collector_alone_tells_of_a_boot() {
+fn a_collector_alone_shows_a_boot() {
     let begin = Begin { version: VERSION, clock: "local".into(), ..Begin::default() };
     let pair = |ns: u64| {
         let (mono_before_ns, mono_after_ns) = (ns - 10, ns + 10);

@@ -1,4 +1,4 @@
-//! Calls that a guest's module told of, packed here as `docs/formats/hypertrace.md` says.
+//! Calls that a guest's module reported, packed here as `docs/formats/hypertrace.md` says.
 
 use analyses::{CallQuestion, CallTracer, HypertraceFiles, RecordedCalls, guest_calls};
 use hypertrace::NUMBER;
@@ -63,7 +63,7 @@ impl Frame {
         }
     }
 
-    /// A call or a return, so many units after the one before.
+    /// A call or a return, this many units after the one before.
     fn call(&mut self, exit: bool, slot: u64, units: u64) {
         [(5, 3), (exit.into(), 1), (slot, 7)]
             .iter()
@@ -74,14 +74,14 @@ impl Frame {
         }
     }
 
-    /// The end, so many units after the last event.
+    /// The end, this many units after the last event.
     fn end(mut self, age: u64) -> [u64; 4] {
         [(0, 3), (0, 1), (age, 12)].iter().for_each(|&(value, bits)| self.put(value, bits));
         self.words
     }
 }
 
-fn told(frames: &[[u64; 4]]) -> Vec<RecordedCalls> {
+fn calls_in(frames: &[[u64; 4]]) -> Vec<RecordedCalls> {
     let mut host = Machinery::new("local");
     for (at, [a0, a1, a2, a3]) in (1_u64..).zip(frames) {
         let fields = [("nr", NUMBER), ("a0", *a0), ("a1", *a1), ("a2", *a2), ("a3", *a3)];
@@ -90,8 +90,8 @@ fn told(frames: &[[u64; 4]]) -> Vec<RecordedCalls> {
     let recordings = [host.recording()];
     let (files, question) = (HypertraceFiles::default(), CallQuestion::default());
     let guest_of = |_| "web".to_owned();
-    let told = guest_calls(&recordings, files, NUMBER, &guest_of, &question, &|_| ());
-    told.into_iter().map(|one| one.calls).collect()
+    let all = guest_calls(&recordings, files, NUMBER, &guest_of, &question, &|_| ());
+    all.into_iter().map(|one| one.calls).collect()
 }
 
 const OUTER: u64 = 0xffff_8000_0000;
@@ -111,14 +111,14 @@ fn nested() -> Frame {
 
 #[test]
 fn calls_and_returns_nest_and_add_up() {
-    let all = told(&[Frame::begin().end(0), nested().end(3)]);
+    let all = calls_in(&[Frame::begin().end(0), nested().end(3)]);
     let calls = &all[0];
     assert_eq!(calls.tracer, Some(CallTracer::Module { returns: true }));
     let times = |at: usize| {
         let one: &analyses::Function = &calls.functions[at];
         (one.address & 0xffff_ffff_ffff, one.count, one.total_ns, one.self_ns, one.without_return)
     };
-    // A unit is 16 cycles, at 1 GHz so many nanoseconds.
+    // A unit is 16 cycles, at 1 GHz as many nanoseconds.
     assert_eq!([times(0), times(1)], [(OUTER, 1, 35 * 16, 15 * 16, 0), (INNER, 1, 320, 320, 0)]);
     let thread = &calls.threads[0];
     assert_eq!((thread.title().as_str(), thread.count, thread.traced_ns), ("init-70", 2, 560));
@@ -130,7 +130,7 @@ fn what_was_under_way_at_a_missing_frame_is_not_guessed() {
     let mut begun = Frame::new(1);
     begun.function(0, OUTER);
     begun.call(false, 0, 0);
-    // Number 2 is missing; what stands for what is told again, and the function returns.
+    // Number 2 is missing; the tables are sent again, and the function returns.
     let mut later = Frame::new(3);
     for (value, bits) in [(6, 3), (1, 6), (70, 22), (121, 8), (0, 4)] {
         later.put(value, bits);
@@ -138,7 +138,7 @@ fn what_was_under_way_at_a_missing_frame_is_not_guessed() {
     later.runs(1);
     later.function(0, OUTER);
     later.call(true, 0, 0);
-    let all = told(&[Frame::begin().end(0), begun.end(0), later.end(0)]);
+    let all = calls_in(&[Frame::begin().end(0), begun.end(0), later.end(0)]);
     let one = &all[0].functions[0];
     assert_eq!((one.count, one.without_return, one.without_call), (0, 1, 1));
     assert_eq!((all[0].interrupted, all[0].losses.uncounted_losses), (1, 1));
@@ -152,7 +152,7 @@ fn entries_alone_are_counted() {
     for slot in [0, 1, 1, 0, 1] {
         frame.call(false, slot, 1);
     }
-    let calls = &told(&[Frame::begin().end(0), frame.end(0)])[0];
+    let calls = &calls_in(&[Frame::begin().end(0), frame.end(0)])[0];
     assert_eq!(calls.tracer, Some(CallTracer::Module { returns: false }));
     let counts: Vec<_> =
         calls.functions.iter().map(|one| (one.count, one.without_return)).collect();
@@ -161,7 +161,7 @@ fn entries_alone_are_counted() {
 }
 
 #[test]
-fn a_host_without_such_guests_tells_none() {
-    assert!(told(&[]).is_empty());
-    assert!(told(&[Frame::begin().end(0)]).is_empty());
+fn a_host_without_such_guests_has_none() {
+    assert!(calls_in(&[]).is_empty());
+    assert!(calls_in(&[Frame::begin().end(0)]).is_empty());
 }

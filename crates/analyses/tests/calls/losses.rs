@@ -1,4 +1,4 @@
-//! Calls beside losses: what may have been lost is not guessed, what can't have been is kept.
+//! Calls around losses: what may have been lost is not guessed, what can't have been is kept.
 
 use crate::{INNER, Kernel, OUTER, named, numbers};
 
@@ -18,10 +18,10 @@ fn a_loss_on_its_cpu_ends_all_calls_of_a_thread() {
 }
 
 #[test]
-fn a_loss_elsewhere_counts_unless_switches_tell_where_a_thread_was() {
-    for told in [false, true] {
+fn a_loss_elsewhere_counts_unless_switches_show_where_a_thread_was() {
+    for switches in [false, true] {
         let mut kernel = Kernel::new();
-        if told {
+        if switches {
             kernel.switch(0, 900, 8, 7);
         }
         kernel.enter(0, 1_000, 7, OUTER, 0);
@@ -31,8 +31,8 @@ fn a_loss_elsewhere_counts_unless_switches_tell_where_a_thread_was() {
         kernel.leave(0, 2_200, 7, OUTER, 0, 1_000);
         let calls = kernel.calls();
         let outer = named(&calls, "outer");
-        let expected = if told { (1, 0) } else { (0, 1) };
-        assert_eq!((outer.count, outer.without_return), expected, "switches: {told}");
+        let expected = if switches { (1, 0) } else { (0, 1) };
+        assert_eq!((outer.count, outer.without_return), expected, "switches: {switches}");
     }
 }
 
@@ -49,13 +49,13 @@ fn a_long_loss_is_remembered_behind_a_short_one() {
     kernel.leave(2, 1_600, 7, OUTER, 0, 1_500);
     kernel.enter(0, 9_000, 9, INNER, 0);
     let calls = kernel.calls();
-    // Where thread 7 was in between is not told: it may have been on CPU 0.
+    // Where thread 7 was in between is not recorded: it may have been on CPU 0.
     let outer = named(&calls, "outer");
     assert_eq!((outer.count, outer.without_return, outer.without_call), (0, 1, 1));
 }
 
 #[test]
-fn off_the_cpu_over_a_loss_is_not_told() {
+fn off_the_cpu_over_a_loss_is_unknown() {
     let mut kernel = Kernel::new();
     kernel.enter(0, 1_000, 7, OUTER, 0);
     kernel.switch(0, 1_100, 7, 8);

@@ -1,4 +1,4 @@
-//! Calls of made-up kernels, and of real ones against counts and durations that another program told.
+//! Calls of made-up kernels, and of real ones against counts and durations from another program.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -38,8 +38,8 @@ impl Kernel {
         self.measured(cpu, ns, thread, [func, depth, from_ns, ns]);
     }
 
-    fn measured(&mut self, cpu: u32, ns: u64, thread: i32, told: [u64; 4]) {
-        let [func, depth, calltime, rettime] = told;
+    fn measured(&mut self, cpu: u32, ns: u64, thread: i32, call: [u64; 4]) {
+        let [func, depth, calltime, rettime] = call;
         let fields = [
             ("func", func),
             ("depth", depth),

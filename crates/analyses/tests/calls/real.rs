@@ -32,20 +32,20 @@ fn every_call_and_every_nanosecond_is_found() {
     assert_eq!(calls.functions.len(), truth.len());
     for (one, all_ns) in calls.functions.iter().zip(all_ns) {
         let name = one.name.as_deref().unwrap();
-        let told = &truth[name];
-        assert_eq!(Some(one.count + one.without_return), told["entries"].as_u64(), "{name}");
-        assert_eq!(Some(one.count + one.without_call), told["exits"].as_u64(), "{name}");
+        let expected = &truth[name];
+        assert_eq!(Some(one.count + one.without_return), expected["entries"].as_u64(), "{name}");
+        assert_eq!(Some(one.count + one.without_call), expected["exits"].as_u64(), "{name}");
         assert_eq!(
             Some(one.events),
-            told["entries"]
+            expected["entries"]
                 .as_u64()
-                .zip(told["exits"].as_u64())
+                .zip(expected["exits"].as_u64())
                 .map(|(entries, exits)| entries + exits),
             "{name}"
         );
         if one.without_call + one.without_return == 0 {
             whole += 1;
-            assert_eq!(Some(all_ns), told["exit_ns"].as_u64(), "{name}");
+            assert_eq!(Some(all_ns), expected["exit_ns"].as_u64(), "{name}");
         }
     }
     assert!(whole > truth.len() * 9 / 10, "{whole} of {}", truth.len());
@@ -74,9 +74,9 @@ fn calls_of_the_function_tracer_are_counted() {
         .filter(|one| one.events > 0)
         .map(|one| (one.name.as_deref().unwrap(), one.count))
         .collect();
-    let told: BTreeMap<&str, u64> =
+    let expected: BTreeMap<&str, u64> =
         truth.iter().map(|(name, one)| (name.as_str(), one["calls"].as_u64().unwrap())).collect();
-    assert_eq!(found, told);
+    assert_eq!(found, expected);
     for one in calls.functions.iter().filter(|one| one.events > 0) {
         assert_eq!(one.callers.iter().map(|(_, count)| count).sum::<u64>(), one.count);
     }

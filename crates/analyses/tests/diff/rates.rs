@@ -49,7 +49,7 @@ fn phases_are_not_taken_for_differences() {
     check(World::IN_PHASES, 0.12);
 }
 
-/// Ten seconds hold a handful of phases as long as a second: too few to tell how they vary. This is
+/// Ten seconds hold a handful of phases as long as a second: too few to show how they vary. This is
 /// what docs/diff.md warns of.
 #[test]
 fn phases_as_long_as_a_second_need_longer_recordings() {
@@ -78,7 +78,7 @@ fn without_blocks_phases_would_be_differences() {
 }
 
 #[test]
-fn a_change_of_a_quarter_is_found_and_told() {
+fn a_change_of_a_quarter_is_found_and_reported() {
     let slower = World { median_ns: 62_500.0, ..World::INDEPENDENT };
     let mut inside = 0;
     for pair in 0..40 {

@@ -32,7 +32,7 @@ fn equal_sets_of_runs_are_seldom_called_different() {
 
 #[test]
 fn one_run_a_side_can_not_know_of_other_runs() {
-    // The reason to record several: within a run nothing tells that the next one is 20% off.
+    // The reason to record several: within a run nothing shows that the next one is 20% off.
     let world = World { between: 0.2, exits: 3000.0, ..WORLD };
     let alarms = (0..50).filter(|pair| {
         let diff = compared(&[world.run(2 * pair)], &[world.run(2 * pair + 1)], *pair);
@@ -52,13 +52,13 @@ fn a_change_beyond_what_runs_vary_is_found() {
     assert!(found.a.sd.unwrap() > 0.0 && found.b.sd.unwrap() > 0.0);
     let test = found.permutation.unwrap();
     assert!((test.p - 2.0 / 252.0).abs() < 1e-12 && test.least == test.p);
-    // The mean of runs is told, and the ratio is that of the means.
+    // The mean of runs is reported, and the ratio is that of the means.
     let (a, b) = (found.a.value.unwrap(), found.b.value.unwrap());
     assert!((found.ratio.unwrap() - b / a).abs() < 1e-12);
 }
 
 #[test]
-fn three_runs_a_side_are_judged_though_parting_them_anew_can_not() {
+fn three_runs_a_side_are_judged_though_parting_them_again_can_not() {
     let world = World { exits: 1000.0, ..WORLD };
     let slower = World { median_ns: 100_000.0, ..world };
     let diff = compared(&runs(world, 3, 1), &runs(slower, 3, 2), 1);

@@ -5,7 +5,7 @@ use stats::Chance;
 
 use crate::made::{add, compared, poisson, row, run};
 
-/// A run of ten seconds with an exit of 40 us at each of these moments, beside a steady other one.
+/// A run of ten seconds with an exit of 40 us at each of these times, next to a steady other one.
 fn with_exits(events: &[u64]) -> Run {
     let mut series = Series::default();
     events.iter().for_each(|at| add(&mut series, *at, 40_000));
@@ -64,7 +64,7 @@ fn exits_of_one_side_have_a_difference_and_no_ratio() {
 }
 
 #[test]
-fn what_a_few_values_can_not_tell_is_not_told() {
+fn what_a_few_values_can_not_show_is_not_reported() {
     let diff = compared(&[with_exits(&[5])], &[with_exits(&[7])], 1);
     for metric in ["mean", "p50", "p99"] {
         let rare: Vec<_> =

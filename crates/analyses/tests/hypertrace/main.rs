@@ -126,7 +126,7 @@ fn collected(hypercalls: &[(u64, u32, u64, [u64; 4], u16)]) -> Option<Collected>
 }
 
 #[test]
-fn the_collector_tells_what_events_tell_and_what_that_has_cost() {
+fn the_collector_has_what_events_have_and_what_that_has_cost() {
     let times = [(10_000_000, 100), (10_500_000, 101), (14_000_000, 101), (14_100_000, 100)];
     let mut host = Machinery::new("local");
     let mut all = Vec::new();
@@ -138,9 +138,9 @@ fn the_collector_tells_what_events_tell_and_what_that_has_cost() {
     let (mut by_events, mut by_collector) = (Seen::default(), Seen::default());
     let recordings = [host];
     hypertrace(&recordings, HypertraceFiles::default(), NUMBER, &mut by_events, &|_| ());
-    let beside = [collected(&all)];
+    let collected = [collected(&all)];
     let summary =
-        hypertrace(&recordings, of_collector(&beside), NUMBER, &mut by_collector, &|_| ());
+        hypertrace(&recordings, of_collector(&collected), NUMBER, &mut by_collector, &|_| ());
     assert_eq!(format!("{:?}", by_events.0), format!("{:?}", by_collector.0));
     assert_eq!(by_events.0.len(), 4);
     assert!(by_events.1.iter().all(|by| *by == Carrier::default()));
@@ -153,8 +153,8 @@ fn the_collector_tells_what_events_tell_and_what_that_has_cost() {
 fn what_the_collector_lost_is_not_guessed() {
     let all = [(10_000_000, 100, NUMBER, FRAMES[0], 0), (14_000_000, 100, NUMBER, FRAMES[1], 1)];
     let (mut seen, host) = (Seen::default(), Machinery::new("local").recording());
-    let beside = [collected(&all)];
-    hypertrace(&[host], of_collector(&beside), NUMBER, &mut seen, &|_| ());
+    let collected = [collected(&all)];
+    hypertrace(&[host], of_collector(&collected), NUMBER, &mut seen, &|_| ());
     let GuestEvent::Event(event) = &seen.0[0].2 else { panic!("{:?}", seen.0) };
     assert_eq!((event.running, seen.0.len()), (None, 2));
 }

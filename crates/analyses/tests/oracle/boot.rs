@@ -37,16 +37,16 @@ fn phase<'b>(machine: &'b BootedMachine, kind: PhaseKind, name: &str) -> &'b Pha
 
 /// trace-cmd and this program round ticks in their own ways: by two nanoseconds at most.
 #[track_caller]
-fn about(ns: u64, told: &Value, what: &str) {
-    assert!(ns.abs_diff(told.as_u64().unwrap()) <= 2, "{what}: {ns} {told}");
+fn about(ns: u64, expected: &Value, what: &str) {
+    assert!(ns.abs_diff(expected.as_u64().unwrap()) <= 2, "{what}: {ns} {expected}");
 }
 
 #[test]
-fn levels_are_those_that_trace_cmd_tells() {
+fn levels_are_those_of_trace_cmd() {
     let (_, boot) = found(&BootMarks::default());
     let machine = the_machine(&boot);
     let truth = &truth(GUEST)["boot"];
-    let told = truth["levels"].as_array().unwrap();
+    let all_expected = truth["levels"].as_array().unwrap();
     let is_level = |one: &&Phase| one.kind == PhaseKind::Level;
     let levels: Vec<&Phase> = machine.phases.iter().filter(is_level).collect();
     let names: Vec<&str> = levels.iter().map(|one| &*one.name).collect();
@@ -54,25 +54,28 @@ fn levels_are_those_that_trace_cmd_tells() {
         names,
         ["console", "early", "pure", "core", "postcore", "arch", "subsys", "fs", "device", "late"]
     );
-    for (level, told) in levels.iter().zip(told) {
+    for (level, expected) in levels.iter().zip(all_expected) {
         let name = level.name.as_str();
-        assert_eq!(name, told["level"]);
-        about(level.from_ns, &told["from_ns"], name);
+        assert_eq!(name, expected["level"]);
+        about(level.from_ns, &expected["from_ns"], name);
         let guest = level.guest.as_ref().unwrap();
-        assert_eq!(guest.initcalls, told["initcalls"], "{name}");
+        assert_eq!(guest.initcalls, expected["initcalls"], "{name}");
         // A rounding at both ends of each.
-        let sum_ns = told["in_ns"].as_u64().unwrap();
+        let sum_ns = expected["in_ns"].as_u64().unwrap();
         assert!(guest.initcalls_ns.abs_diff(sum_ns) <= 4 * guest.initcalls, "{name}");
         // trace-cmd's text knows of no phase between the first level and the second.
         let rest = (name == "console").then(|| phase(machine, PhaseKind::Kernel, "start_kernel"));
         let host = |one: &Phase| one.host.as_ref().unwrap().exits;
         let exits = host(level) + rest.map_or(0, host);
-        assert!(told["exits"].is_null() || told["exits"] == exits, "{name}: {exits} {told}");
+        assert!(
+            expected["exits"].is_null() || expected["exits"] == exits,
+            "{name}: {exits} {expected}"
+        );
     }
 }
 
 #[test]
-fn init_the_mark_and_the_way_down_are_those_that_trace_cmd_tells() {
+fn init_the_mark_and_the_shutdown_are_those_of_trace_cmd() {
     let (_, boot) = found(&BootMarks::default());
     let machine = the_machine(&boot);
     let truth = &truth(GUEST)["boot"];
@@ -85,31 +88,31 @@ fn init_the_mark_and_the_way_down_are_those_that_trace_cmd_tells() {
     let user = phase(machine, PhaseKind::User, "/init").host.as_ref().unwrap();
     assert_eq!(truth["exits_between_init_and_mark"], user.exits);
     let names = ["reboot", "devices", "other CPUs", "syscore", "machine"];
-    for (name, told) in names.iter().zip(truth["steps"].as_array().unwrap()) {
-        about(phase(machine, PhaseKind::Shutdown, name).from_ns, &told["at_ns"], name);
+    for (name, expected) in names.iter().zip(truth["steps"].as_array().unwrap()) {
+        about(phase(machine, PhaseKind::Shutdown, name).from_ns, &expected["at_ns"], name);
     }
     assert_eq!(machine.phases.last().map(|one| one.kind), Some(PhaseKind::After));
 }
 
 #[test]
-fn initcalls_are_those_that_trace_cmd_tells() {
+fn initcalls_are_those_of_trace_cmd() {
     let (_, boot) = found(&BootMarks::default());
     let machine = the_machine(&boot);
     let truth = &truth(GUEST)["boot"];
     assert_eq!(truth["initcalls"], machine.initcalls.len());
     assert_eq!((machine.strays, machine.damaged), (0, 0));
     let mut named = 0;
-    for told in truth["slowest"].as_array().unwrap() {
-        let from_ns = told["from_ns"].as_u64().unwrap();
+    for expected in truth["slowest"].as_array().unwrap() {
+        let from_ns = expected["from_ns"].as_u64().unwrap();
         let is_it = |one: &&Initcall| one.from_ns.abs_diff(from_ns) <= 2;
         let initcall = machine.initcalls.iter().find(is_it).unwrap();
-        about(initcall.duration_ns().unwrap(), &told["duration_ns"], "duration");
-        assert_eq!(told["result"], initcall.result.unwrap());
-        assert_eq!(told["level"].as_str(), initcall.level.as_deref());
-        assert_eq!(initcall.is_loaded, told["level"].is_null());
+        about(initcall.duration_ns().unwrap(), &expected["duration_ns"], "duration");
+        assert_eq!(expected["result"], initcall.result.unwrap());
+        assert_eq!(expected["level"].as_str(), initcall.level.as_deref());
+        assert_eq!(initcall.is_loaded, expected["level"].is_null());
         // What symbols call the functions of modules may be somebody else's by then.
         if !initcall.is_loaded {
-            assert_eq!(told["function"].as_str(), initcall.function.as_deref());
+            assert_eq!(expected["function"].as_str(), initcall.function.as_deref());
             named += 1;
         }
     }
@@ -150,9 +153,9 @@ fn phases_are_without_gaps_and_their_exits_are_all() {
     }
     let guest = machine.phases.iter().filter_map(|one| one.guest.as_ref());
     let events: u64 = guest.clone().map(|one| one.weight.events).sum();
-    let told: u64 =
+    let expected: u64 =
         truth(GUEST)["events"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
-    assert_eq!(events, told);
+    assert_eq!(events, expected);
     let sections = guest.flat_map(|one| &one.sections).map(|(_, count, _)| count).sum::<u64>();
     let of_table = machine.initcalls.iter().filter(|one| one.section.is_some()).count();
     assert_eq!(sections, of_table as u64);
@@ -170,7 +173,7 @@ fn marks_end_the_boot_and_begin_the_shutdown() {
 }
 
 #[test]
-fn either_side_alone_tells_its_part() {
+fn either_side_alone_gives_its_part() {
     let guest = [open(GUEST)];
     let alone = boot(&guest, &[], &[], &BootMarks::default(), &|_| ());
     let machine = the_machine(&alone);

@@ -6,7 +6,7 @@ use analyses::{By, exits};
 
 use crate::{open, truth};
 
-/// What the truth tells of one raw code: count, paired, sum, least and greatest duration.
+/// What the truth has for one raw code: count, paired, sum, least and greatest duration.
 type Numbers = (u64, u64, u64, Option<u64>, Option<u64>);
 
 fn expected(name: &str) -> BTreeMap<String, Numbers> {

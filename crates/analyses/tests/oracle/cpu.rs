@@ -13,8 +13,8 @@ fn use_of(names: &[&str]) -> (Vec<Recording>, CpuUse) {
     for guest in &guests {
         guest.apply(&mut recordings[guest.guest]);
     }
-    let told = cpu(&recordings, &guests, &[], &|_| ());
-    (recordings, told)
+    let cpu_use = cpu(&recordings, &guests, &[], &|_| ());
+    (recordings, cpu_use)
 }
 
 /// Time between switches, CPU by CPU; what came before the first is the first one's.
@@ -38,32 +38,33 @@ fn by_switches(recording: &Recording) -> BTreeMap<u64, u64> {
 }
 
 #[test]
-fn threads_had_what_switches_tell() {
+fn threads_had_what_switches_show() {
     for name in ["arm64/A.dat", "arm64/D.dat", "x86-svm/tsc.dat", "x86-vmx/smp.dat"] {
-        let (recordings, told) = use_of(&[name]);
+        let (recordings, cpu_use) = use_of(&[name]);
         let found: BTreeMap<u64, u64> =
-            told.threads.iter().map(|one| (u64::from(one.thread), one.cpu_ns)).collect();
+            cpu_use.threads.iter().map(|one| (u64::from(one.thread), one.cpu_ns)).collect();
         assert_eq!(found, by_switches(&recordings[0]), "{name}");
-        let on_cpus: u64 = told.cpus.iter().flat_map(|one| one.by_part.values()).sum();
-        assert_eq!(on_cpus, found.values().sum::<u64>(), "{name}: each event is somebody's");
-        assert!(told.cpus.iter().all(|one| one.unknown_ns == 0), "{name}");
+        let on_cpus: u64 = cpu_use.cpus.iter().flat_map(|one| one.by_part.values()).sum();
+        assert_eq!(on_cpus, found.values().sum::<u64>(), "{name}: all time is some thread's");
+        assert!(cpu_use.cpus.iter().all(|one| one.unknown_ns == 0), "{name}");
     }
 }
 
-/// `sched_stat_runtime` tells what the scheduler added to a thread's account. It does so when it
+/// `sched_stat_runtime` has what the scheduler added to a thread's account. It does so when it
 /// begins to look for the next thread, tens of microseconds before `sched_switch` where kernels are
 /// emulated: threads that come and go often differ most.
 #[test]
 fn threads_had_what_the_kernel_accounted() {
     for name in ["arm64/A.dat", "x86-svm/tsc.dat"] {
-        let (recordings, told) = use_of(&[name]);
+        let (recordings, cpu_use) = use_of(&[name]);
         let mut accounted: HashMap<u64, u64> = HashMap::new();
         for event in flat::events(&recordings[0]) {
             if let Some(ns) = event.get("runtime").filter(|_| event.is("sched_stat_runtime")) {
                 *accounted.entry(event.get("pid").unwrap()).or_default() += ns;
             }
         }
-        let large = told.threads.iter().filter(|one| one.thread != 0 && one.cpu_ns > 100_000_000);
+        let large =
+            cpu_use.threads.iter().filter(|one| one.thread != 0 && one.cpu_ns > 100_000_000);
         let mut checked = 0;
         for one in large {
             let kernel_ns = accounted[&u64::from(one.thread)];
@@ -78,8 +79,8 @@ fn threads_had_what_the_kernel_accounted() {
 #[test]
 fn threads_that_serve_a_vm_are_found() {
     let parts = |name: &str| -> Vec<(u32, Part)> {
-        let (_, told) = use_of(&[name]);
-        let serve = told.threads.iter().filter(|one| one.vm == Some(0));
+        let (_, cpu_use) = use_of(&[name]);
+        let serve = cpu_use.threads.iter().filter(|one| one.vm == Some(0));
         let mut parts: Vec<_> = serve.map(|one| (one.thread, one.part)).collect();
         parts.sort_unstable();
         parts
@@ -98,9 +99,9 @@ fn threads_that_serve_a_vm_are_found() {
 fn vcpus_were_on_cpus_as_their_threads_were() {
     for names in [&["arm64/A.dat", "arm64/A.guest.dat"][..], &["x86-svm/tsc.dat"], &["arm64/D.dat"]]
     {
-        let (_, told) = use_of(names);
-        for vcpu in &told.vcpus {
-            let thread = told.threads.iter().find(|one| one.thread == vcpu.thread).unwrap();
+        let (_, cpu_use) = use_of(names);
+        for vcpu in &cpu_use.vcpus {
+            let thread = cpu_use.threads.iter().find(|one| one.thread == vcpu.thread).unwrap();
             let states_ns = vcpu.times.on_cpu();
             let off = states_ns.abs_diff(thread.cpu_ns) as f64 / thread.cpu_ns as f64;
             assert!(off < 0.01, "{names:?}: {states_ns} and {}", thread.cpu_ns);

@@ -1,4 +1,4 @@
-//! Exits at addresses of devices, against the first event of each exit that tells where it was.
+//! Exits at addresses of devices, against the first event of each exit that has its address.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -9,7 +9,7 @@ use crate::flat::{Event, by_vcpu_thread, events};
 use crate::naive_exits::exits_of;
 use crate::open;
 
-/// Events that tell an exit's address, with the names of the field in kernels, and those that tell of
+/// Events with an exit's address, with the names of the field in kernels, and those of
 /// something else.
 const GPA: [(&str, &[&str]); 4] = [
     ("kvm_page_fault", &["fault_address", "address"]),
@@ -95,7 +95,7 @@ fn exits_at_devices_are_those_that_say_so() {
 }
 
 #[test]
-fn what_no_event_tells_is_not_known() {
+fn an_exit_without_an_event_for_its_address_is_not_known() {
     // Ports are x86's; a guest's own recording has no exits.
     let arm = open("arm64/A.dat");
     let [both, memory] = [PORTS.to_vec(), Vec::new()].map(|ports| {

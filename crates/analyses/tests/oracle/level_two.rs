@@ -85,19 +85,19 @@ fn amd_parents_pay_one_vmrun_stgi_and_clgi_per_exit() {
     }
 }
 
-/// Exits of level 1 for model-specific registers, and no others, tell which.
+/// Exits of level 1 for model-specific registers, and no others, name theirs.
 #[test]
-fn exits_for_registers_tell_which() {
+fn exits_for_registers_name_theirs() {
     for (name, codes) in
         [("x86-svm/nested.dat", &["124"][..]), ("x86-vmx/nested.dat", &["31", "32"])]
     {
         let report = nested(&open(name), &|_| ());
         let mut all = 0;
         for one in report.rows.iter().flat_map(|row| &row.ancillary) {
-            let told: u64 = one.msrs.iter().map(|(_, count)| count).sum();
+            let named: u64 = one.msrs.iter().map(|(_, count)| count).sum();
             let is_of_register = codes.contains(&one.code.to_string().as_str());
-            assert_eq!(told, if is_of_register { one.count } else { 0 }, "{name} {}", one.reason);
-            all += told;
+            assert_eq!(named, if is_of_register { one.count } else { 0 }, "{name} {}", one.reason);
+            all += named;
         }
         let events = truth(name)["events"]["kvm_msr"].as_u64().unwrap();
         assert!(all > 0 && all <= events, "{name}: {all} of {events}");

@@ -59,7 +59,7 @@ fn truth(name: &str) -> serde_json::Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// Every exit twice: by codes as told in the file, and one by one as counted here.
+/// Every exit twice: by codes as the file has them, and one by one as counted here.
 fn check(name: &str) {
     by_code::check(name);
     accounts::check(name);

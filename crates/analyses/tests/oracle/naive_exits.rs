@@ -211,7 +211,7 @@ fn is_return(event: &Event<'_>) -> bool {
         || (event.is("sys_enter_ioctl") && event.get("cmd") == Some(0xae80))
 }
 
-/// From when to when the thread polled before `wakeup`; `None` if that can't be told.
+/// From when to when the thread polled before `wakeup`; `None` if that can't be known.
 fn polled_until(
     thread: u64,
     seen: &[&Event<'_>],

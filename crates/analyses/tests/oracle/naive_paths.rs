@@ -203,7 +203,7 @@ fn doorbells_are_followed_to_who_sends() {
 }
 
 /// A request of an AMD guest, from its driver's write to the vhost worker, over QEMU, which raises
-/// the interrupt, to the guest's handler, which reads the device's status: as told by hand in talks.
+/// the interrupt, to the guest's handler, which reads the device's status: as described in talks.
 #[test]
 fn a_request_goes_over_vhost_and_qemu_and_comes_back() {
     let found = found(&mut [open("x86-svm/host-guest.dat"), open("x86-svm/host-guest.guest.dat")]);

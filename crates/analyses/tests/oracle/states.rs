@@ -1,4 +1,4 @@
-//! States of vCPUs over time: without gaps, and adding up to what the exits report tells.
+//! States of vCPUs over time: without gaps, and adding up to what the exits report has.
 
 use std::collections::BTreeMap;
 
@@ -48,8 +48,8 @@ pub(crate) fn kept(names: &[&str]) -> (Vec<Recording>, Kept, States) {
         guest.apply(&mut recordings[guest.guest]);
     }
     let mut kept = Kept::default();
-    let told = states(&recordings, &guests, &mut kept, &|_| ());
-    (recordings, kept, told)
+    let states = states(&recordings, &guests, &mut kept, &|_| ());
+    (recordings, kept, states)
 }
 
 fn sum(spans: &[StateSpan], counts: impl Fn(&StateSpan) -> bool) -> u64 {
@@ -57,11 +57,11 @@ fn sum(spans: &[StateSpan], counts: impl Fn(&StateSpan) -> bool) -> u64 {
 }
 
 /// Spans follow one another from the vCPU's first event to its last.
-fn partitions(recordings: &[Recording], kept: &Kept, told: &States) {
+fn partitions(recordings: &[Recording], kept: &Kept, states: &States) {
     for (at, recording) in recordings.iter().enumerate() {
         let all = flat::events(recording);
         let threads = flat::by_vcpu_thread(&all);
-        for (index, info) in told.vcpus[at].iter().enumerate() {
+        for (index, info) in states.vcpus[at].iter().enumerate() {
             let vcpu = VcpuRef { recording: at as u16, index: index as u32 };
             let Some(spans) = kept.vcpus.get(&vcpu) else { continue };
             for pair in spans.windows(2) {
@@ -69,12 +69,12 @@ fn partitions(recordings: &[Recording], kept: &Kept, told: &States) {
             }
             assert!(spans.iter().all(|span| span.from_ns < span.to_ns), "no empty span");
             let (thread, own) = (u64::from(info.thread), &threads[&u64::from(info.thread)]);
-            let tells = |one: &&&flat::Event<'_>| {
+            let is_edge = |one: &&&flat::Event<'_>| {
                 let edge = one.ran() == thread && (one.is("kvm_exit") || one.is("kvm_entry"));
                 edge || one.leaves(thread) || one.resumes(thread) || one.wakes(thread)
             };
-            let end = own.iter().rfind(tells).unwrap().ns..=own.last().unwrap().ns;
-            let all_on_thread = told.vcpus[at].iter().filter(|one| one.thread == info.thread);
+            let end = own.iter().rfind(is_edge).unwrap().ns..=own.last().unwrap().ns;
+            let all_on_thread = states.vcpus[at].iter().filter(|one| one.thread == info.thread);
             if all_on_thread.count() == 1 {
                 assert_eq!(spans.first().map(|span| span.from_ns), Some(info.first_ns));
                 assert!(end.contains(&spans.last().unwrap().to_ns), "up to the last event");
@@ -84,7 +84,7 @@ fn partitions(recordings: &[Recording], kept: &Kept, told: &States) {
 }
 
 /// Sums of states are the parts of exits.
-fn adds_up_to_exits(name: &str, recording: &Recording, kept: &Kept, told: &States) {
+fn adds_up_to_exits(name: &str, recording: &Recording, kept: &Kept, states: &States) {
     let report = exits(&open(name), &[By::Code], &|_| ());
     let spans: Vec<StateSpan> = kept.vcpus.values().flatten().copied().collect();
     for row in &report.rows {
@@ -118,7 +118,7 @@ fn adds_up_to_exits(name: &str, recording: &Recording, kept: &Kept, told: &State
     let all = flat::events(recording);
     let threads = flat::by_vcpu_thread(&all);
     for (vcpu, spans) in kept.vcpus.iter().filter(|(vcpu, _)| vcpu.recording == 0) {
-        let thread = u64::from(told.vcpus[0][vcpu.index as usize].thread);
+        let thread = u64::from(states.vcpus[0][vcpu.index as usize].thread);
         let edge = |one: &&&flat::Event<'_>| one.is("kvm_entry") || one.is("kvm_exit");
         let last = threads[&thread].iter().filter(|one| one.ran() == thread).rfind(edge).unwrap();
         // What comes after the last entry is in no exit's account.
@@ -139,10 +139,10 @@ fn adds_up_to_exits(name: &str, recording: &Recording, kept: &Kept, told: &State
 }
 
 fn check(names: &[&str]) -> (Vec<Recording>, Kept, States) {
-    let (recordings, kept, told) = kept(names);
-    partitions(&recordings, &kept, &told);
-    adds_up_to_exits(names[0], &recordings[0], &kept, &told);
-    (recordings, kept, told)
+    let (recordings, kept, states) = kept(names);
+    partitions(&recordings, &kept, &states);
+    adds_up_to_exits(names[0], &recordings[0], &kept, &states);
+    (recordings, kept, states)
 }
 
 #[test]
@@ -157,8 +157,8 @@ fn states_of_hosts_add_up_to_their_exits() {
 #[test]
 fn states_with_guests_add_up_to_the_same() {
     for (names, outside) in PAIRS {
-        let (_, _, told) = check(&names);
-        let [(1, placed)] = told.placed.as_slice() else { panic!("{:?}", told.placed) };
+        let (_, _, states) = check(&names);
+        let [(1, placed)] = states.placed.as_slice() else { panic!("{:?}", states.placed) };
         assert!(placed.changes > 2000, "{placed:?}");
         assert_eq!(placed.outside, outside, "{placed:?}");
     }
@@ -166,7 +166,7 @@ fn states_with_guests_add_up_to_the_same() {
 
 /// What each thread of a guest did with the time its vCPU ran: against a second way to count.
 #[test]
-fn guests_did_what_looking_back_tells() {
+fn guests_did_what_looking_back_shows() {
     for (names, outside) in PAIRS {
         if outside > 0 {
             continue;

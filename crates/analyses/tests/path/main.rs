@@ -18,11 +18,11 @@ const SLEEPS: u64 = 1;
 const WAITS: u64 = 2;
 /// `TRACE_FLAG_HARDIRQ`.
 const HARDIRQ: u64 = 8;
-const DOOR: u64 = 0xfe00_0010;
+const DOORBELL: u64 = 0xfe00_0010;
 const HLT: u64 = 0x78;
 const NPF: u64 = 0x400;
 
-/// A host with a VM of two vCPUs and an I/O thread, told of event by event.
+/// A host with a VM of two vCPUs and an I/O thread, made event by event.
 struct Host(Machinery);
 
 impl Host {
@@ -60,7 +60,7 @@ impl Host {
     /// The guest writes to its device.
     fn kick(&mut self, cpu: u32, ns: u64, thread: i32) -> &mut Self {
         self.exit(cpu, ns - 5, thread, NPF);
-        self.event(cpu, ns, thread, "kvm_mmio", &[("type", 2), ("gpa", DOOR)])
+        self.event(cpu, ns, thread, "kvm_mmio", &[("type", 2), ("gpa", DOORBELL)])
     }
 
     fn wake(&mut self, cpu: u32, ns: u64, waker: i32, woken: i32) -> &mut Self {
@@ -132,7 +132,9 @@ fn a_request_is_followed_until_its_guest_goes_on() {
 /// access to the same device is the guest's answer, whereas one to another is not.
 #[test]
 fn the_next_access_to_the_device_ends_a_request() {
-    for (address, last) in [(DOOR + 0x10, "mmio read 0xfe000020"), (DOOR + 0x4000, "kvm_entry")] {
+    for (address, last) in
+        [(DOORBELL + 0x10, "mmio read 0xfe000020"), (DOORBELL + 0x4000, "kvm_entry")]
+    {
         let mut host = Host::new();
         host.switch(1, 50, IOTHREAD, SLEEPS, IDLE);
         host.kick(0, 1_000, VCPU).wake(0, 1_010, VCPU, IOTHREAD).entry(0, 1_020, VCPU);

@@ -95,7 +95,7 @@ impl Arguments<'_> {
                         self.conversion(&spec, out)?;
                         rest = tail;
                     }
-                    // ConversionKind is no conversion is shown as it stands.
+                    // What is no conversion is shown as it stands.
                     Err(_) => out.push(b'%'),
                 },
                 byte => out.push(byte),

@@ -11,7 +11,7 @@ use crate::error::PrintError;
 /// A local of a block is used by copying it; larger ones would multiply the program.
 const MAX_LOCAL_DEPTH: u16 = 4;
 
-/// ConversionKind a name declared in a block stands for.
+/// What a name declared in a block stands for.
 #[derive(Clone, Debug)]
 pub(super) enum Local {
     /// A pointer to where the block prints.

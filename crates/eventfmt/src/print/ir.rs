@@ -86,7 +86,7 @@ pub(super) struct Binary {
     pub(super) right: Num,
 }
 
-/// ConversionKind is done with two numbers.
+/// What is done with two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
     Add,
@@ -136,7 +136,7 @@ pub(super) enum Text {
     Choice(Box<(Num, Text, Text)>),
     /// One of a table of strings.
     Indexed(Arc<[Box<[u8]>]>, Num),
-    /// ConversionKind a block of statements prints.
+    /// What a block of statements prints.
     Printed(Box<[Piece]>),
 }
 
@@ -237,7 +237,7 @@ pub(super) struct Conversion {
     pub(super) field: Option<u32>,
 }
 
-/// ConversionKind a conversion shows.
+/// What a conversion shows.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ConversionKind {
     Signed(Num, Kind),
@@ -253,7 +253,7 @@ pub(super) enum ConversionKind {
     Pointed(Pointed, ByteRange),
 }
 
-/// ConversionKind a conversion of `%p` shows of the bytes its argument points at.
+/// What a conversion of `%p` shows of the bytes its argument points at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointed {
     Ip4 { zeros: bool, reversed: bool },

@@ -12,7 +12,7 @@ pub(super) struct Token<'t> {
     pub(super) at: usize,
 }
 
-/// ConversionKind a token is.
+/// What a token is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind<'t> {
     /// A name or a keyword.

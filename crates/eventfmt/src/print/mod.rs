@@ -35,7 +35,7 @@ use ir::Piece;
 use parser::Parser;
 use writer::Writer;
 
-/// ConversionKind printing needs besides the record: names and strings of the recorded kernel.
+/// What printing needs besides the record: names and strings of the recorded kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct PrintContext<'a> {
     /// Names of its functions.

@@ -19,7 +19,7 @@ const MAX_NESTING: u32 = 80;
 /// The longest print fmts of kernels have some 40.
 const MAX_CONVERSIONS: usize = 512;
 
-/// ConversionKind an expression stands for.
+/// What an expression stands for.
 #[derive(Clone, Debug)]
 pub(super) enum Operand {
     Number(Typed),
@@ -28,7 +28,7 @@ pub(super) enum Operand {
     Bytes(Bytes),
     /// A table of strings declared in a block.
     Strings(Arc<[Box<[u8]>]>),
-    /// ConversionKind the statements of a block have printed.
+    /// What the statements of a block have printed.
     Output,
 }
 
@@ -184,7 +184,7 @@ impl<'t> Parser<'t> {
         self.as_number(operand)
     }
 
-    // ConversionKind an operand is good for.
+    // What an operand is good for.
 
     pub(super) fn as_number(&self, operand: Operand) -> Result<Typed, PrintError> {
         match operand {

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use super::ir::Pointed;
 use crate::digits::{self, Radix};
 
-/// ConversionKind a conversion of `%p` is about.
+/// What a conversion of `%p` is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// The address itself.
@@ -57,7 +57,7 @@ const SUFFIXES: &[(&[u8], Meaning)] = &[
     (b"f", Meaning::Function { offset: false }),
     (b"Bb", Meaning::Function { offset: true }),
     (b"B", Meaning::Function { offset: true }),
-    // ConversionKind these ask for is in the kernel's memory, not in the record: the address is all there is.
+    // What these ask for is in the kernel's memory, not in the record: the address is all there is.
     (b"K", Meaning::Address),
     (b"x", Meaning::Address),
     (b"e", Meaning::Address),

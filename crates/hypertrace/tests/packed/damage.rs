@@ -21,7 +21,7 @@ fn frames(history: &[ExpectedEvent]) -> Vec<Sent> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// ExpectedKind comes in spite of missing frames is what was, and what is missing is counted.
+    /// What comes in spite of missing frames is what was, and what is missing is counted.
     #[test]
     fn nothing_is_guessed_across_missing_frames(
         history in history(200),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 /// A task: pid, priority, name.
 pub(crate) type Who = (u32, i16, String);
 
-/// ExpectedKind happened, with all its content.
+/// What happened, with all its content.
 #[derive(Clone, Debug)]
 pub(crate) enum ExpectedKind {
     Switch(u8, Who),
@@ -30,7 +30,7 @@ pub(crate) struct ExpectedEvent {
 pub(crate) fn who() -> impl Strategy<Value = Who> {
     let pid =
         prop_oneof![Just(0_u32), 1..40_u32, (1..6_u32).prop_map(|at| at * 32), 1..1_u32 << 22];
-    // ExpectedKind a task with a pid is called seldom changes.
+    // What a task with a pid is called seldom changes.
     (pid, prop_oneof![9 => Just(120_i16), 1 => -1..140_i16], 0..10_u8).prop_map(
         |(pid, prio, new)| match pid {
             0 => (0, 120, "swapper/3".into()),

@@ -1,4 +1,4 @@
-//! ExpectedKind the guest module's own code packs comes back as it was.
+//! What the guest module's own code packs comes back as it was.
 //!
 //! `kmod/hyperscope_guest/pack.h` is compiled as a program, given events, and the frames it makes
 //! are decoded: events in, events out.

@@ -225,7 +225,7 @@ fn what_was_lost_is_told_as_unknown() {
     );
 }
 
-/// HostEvent may follow what, step by step: a vCPU's life.
+/// What may follow what, step by step: a vCPU's life.
 fn life(picks: &[(u8, u32)]) -> Vec<(u64, HostEvent)> {
     let (mut now, mut events) = (100, vec![(100, HostEvent::Entry)]);
     let mut put = |step: u32, what| {

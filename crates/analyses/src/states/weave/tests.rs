@@ -48,7 +48,7 @@ fn runs(task: u32) -> Context {
 }
 
 /// Two cycles, each 100 ns in the guest and 100 ns away.
-fn tell(weave: &mut Weave, level: u8) -> KeptSpans {
+fn weave_two_cycles(weave: &mut Weave, level: u8) -> KeptSpans {
     let mut kept = KeptSpans::default();
     for from in [1_000, 1_200] {
         let intervals = [
@@ -71,7 +71,7 @@ fn what_lies_just_outside_is_moved_to_the_nearest_time_in_the_guest() {
     for (at, task) in [(990, 1), (1_050, 2), (1_108, 3), (1_195, 4), (1_230, 5)] {
         weave.change(at, runs(task));
     }
-    let kept = tell(&mut weave, 1);
+    let kept = weave_two_cycles(&mut weave, 1);
     let expected = [
         (Some(1), 1_000, 1_050),
         (Some(2), 1_050, 1_100),
@@ -86,12 +86,12 @@ fn what_lies_just_outside_is_moved_to_the_nearest_time_in_the_guest() {
 }
 
 #[test]
-fn what_lies_further_outside_tells_nothing() {
+fn what_lies_further_outside_shows_nothing() {
     let mut weave = weave();
     for (at, task) in [(1_050, 1), (1_130, 2), (1_250, 3)] {
         weave.change(at, runs(task));
     }
-    let kept = tell(&mut weave, 1);
+    let kept = weave_two_cycles(&mut weave, 1);
     let expected = [
         (None, 1_000, 1_050),
         (Some(1), 1_050, 1_100),
@@ -104,20 +104,20 @@ fn what_lies_further_outside_tells_nothing() {
 }
 
 #[test]
-fn what_runs_inside_the_guest_is_not_told_by_it() {
+fn what_runs_inside_the_guest_is_not_known_by_it() {
     let mut weave = weave();
     weave.change(1_010, runs(1));
-    let kept = tell(&mut weave, 2);
+    let kept = weave_two_cycles(&mut weave, 2);
     let inside = kept.vcpu.iter().filter(|span| span.state.is_guest());
     assert!(inside.clone().all(|span| span.state == VcpuState::Guest && span.level == 2));
     assert!(kept.tasks.contains(&(1, 1_010, 1_100)), "{:?}", kept.tasks);
 }
 
 #[test]
-fn nothing_is_told_beyond_the_end_of_the_recording() {
+fn nothing_is_known_beyond_the_end_of_the_recording() {
     let mut weave = Weave { until_ns: Some(1_060), ..weave() };
     weave.change(1_050, runs(1));
-    let kept = tell(&mut weave, 1);
+    let kept = weave_two_cycles(&mut weave, 1);
     let expected = [(None, 1_000, 1_050), (Some(1), 1_050, 1_060), (None, 1_060, 1_100)];
     assert_eq!(of_guest(&kept)[..3], expected);
     assert_eq!(kept.tasks, [(1, 1_050, 1_060)]);
@@ -135,7 +135,7 @@ fn waiting_changes_are_bounded() {
 }
 
 proptest! {
-    /// Whatever the guest says, the vCPU's times are those that the host tells.
+    /// Whatever the guest says, the vCPU's times are those of the host.
     #[test]
     fn a_guest_changes_no_sum(
         lengths in prop::collection::vec((0_u8..3, 1_u64..50), 1..40),
@@ -174,7 +174,7 @@ proptest! {
         let contiguous = kept.vcpu.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns);
         prop_assert!(contiguous);
         let tasks: u64 = kept.tasks.iter().map(|(_, from, to)| to - from).sum();
-        let told: u64 = kept.vcpu.iter().filter(|one| one.task.is_some()).map(StateSpan::duration_ns).sum();
-        prop_assert_eq!(tasks, told);
+        let with_task: u64 = kept.vcpu.iter().filter(|one| one.task.is_some()).map(StateSpan::duration_ns).sum();
+        prop_assert_eq!(tasks, with_task);
     }
 }
