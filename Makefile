@@ -16,7 +16,7 @@ DEMO_PAGE := target/demo.html
 help:
 	@echo 'make demo    build hyperscope, record a KVM host and its guest live, and look at where the time went'
 	@echo 'make test    format, lints, layers, recordings and all tests'
-	@echo 'make web     build the page of hyperscope report anew, after a change in web/ (needs npm)'
+	@echo 'make web     rebuild the page of hyperscope report, after a change in web/ (needs npm)'
 	@echo 'make test-web  the page in a real browser: numbers, keyboard, dark mode, frame times'
 	@echo 'make test-hostile  guests, neighbours, files and crashes that mean harm, in full: an hour'
 	@echo 'make test-lab  all scenarios of the lab, nested guests among them: an hour'
@@ -27,7 +27,7 @@ help:
 	@echo 'make static  hyperscope itself, static, for Arm machines, too'
 	@echo 'make kmod    the kernel module inside guests, for the kernel of the lab (KERNEL=RELEASE: for another; KERNEL=arm64: for Arm)'
 	@echo 'make bpf     the programs in a host that collect hypercalls, after a change in bpf/ (needs clang)'
-	@echo 'make bless   write the expected outputs of the golden tests anew'
+	@echo 'make bless   write the expected outputs of the golden tests again'
 	@echo 'make deny    licences, origins and known vulnerabilities of the dependencies'
 ifneq ($(wildcard benches/run),)
 	@echo 'make bench   measure speed and memory'
@@ -93,6 +93,7 @@ test: tools
 	$(XTASK) limits
 	$(XTASK) promises
 	$(XTASK) words
+	$(XTASK) map
 	.ci/deny offline
 	@$(MAKE) --no-print-directory test-page
 	cargo clippy --locked --workspace --all-targets -- -D warnings
@@ -183,7 +184,7 @@ static:
 	@$(foreach arch,$(filter-out $(with_compiler),$(STATIC)),echo 'hyperscope for $(arch) is left out: no C compiler for it is found';)
 	@$(call static,hyperscope,$(with_compiler))
 
-# The module that guests tell their hosts by, for the lab's kernel; its headers are fetched.
+# The module by which guests send events to their hosts, for the lab's kernel; its headers are fetched.
 .PHONY: kmod
 kmod:
 	@kmod/build $(KERNEL)

@@ -1,5 +1,5 @@
 // The hash of everything the page is built from: it is stored in the page, so that a page that was
-// not built anew can be told (cargo xtask page does).
+// not built again can be found (cargo xtask page does).
 
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, statSync } from "node:fs";

@@ -63,7 +63,7 @@ async function none(browser) {
 
 export const boots = [
   ["boots: phases and initcalls are those of hyperscope boot", phases],
-  ["boots: a phase tells what it is, and leads to its place", pointerAndKeyboard],
+  ["boots: a phase says what it is, and leads to its place", pointerAndKeyboard],
   ["boots: phases and initcalls are found by words", search],
   ["boots: a recording without one has none", none],
 ];

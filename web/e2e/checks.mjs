@@ -62,7 +62,7 @@ async function timelineAddsUp(browser) {
   const titles = await page.$$eval(".selection thead th", (heads) => heads.map((head) => head.textContent));
   const lane = cells.find((row) => row[0].includes("vCPU 0"));
   const user = exitsOf(files).rows.reduce((sum, row) => sum + (row.user_ns ?? row.user_and_return_ns ?? 0), 0);
-  const shown = lane[titles.indexOf("VMM user space")];
+  const shown = lane[titles.indexOf("exit user")];
   const milliseconds = Number(shown.split(" ms")[0]);
   assert.ok(Math.abs(milliseconds - user / 1e6) <= 0.5, `${shown} but ${user}`);
 }
@@ -81,7 +81,7 @@ async function statesOfVcpus(browser) {
 }
 
 /** Numbers of functions are those of `hyperscope calls`; a call's own time and its callees' are the whole. */
-async function callsAreTold(browser) {
+async function callsMatchTheCommand(browser) {
   const [source] = JSON.parse(hyperscope("calls", "--format", "json", ...RECORDINGS.calls)).sources;
   const { page, faults } = await openReport(browser, report("calls", RECORDINGS.calls));
   await page.getByRole("button", { name: "All functions" }).click();
@@ -206,7 +206,7 @@ async function sortingAndFiltering(browser) {
   assert.ok((await column("level")).every((level) => level === 2));
 }
 
-async function hoverTells(browser) {
+async function hoverShowsWhatIsThere(browser) {
   const { page } = await openReport(browser, report("arm64", RECORDINGS.arm64));
   for (const selector of [".area", ".heat canvas"]) {
     const box = await page.locator(selector).boundingBox();
@@ -300,15 +300,15 @@ const perRecording = Object.entries(RECORDINGS).flatMap(([name, files]) => [
 
 export const checks = [
   ...perRecording,
-  ["calls are told as hyperscope calls does", callsAreTold],
+  ["calls are those of hyperscope calls", callsMatchTheCommand],
   ["times in the timeline add up to those of exits", timelineAddsUp],
-  ["vCPUs are drawn in the states that cpu tells", statesOfVcpus],
+  ["vCPUs are drawn in the states that cpu has", statesOfVcpus],
   ["everything works by keyboard", keyboard],
   ["dark and light", dark],
   ["narrow windows", narrow],
   ["findings lead to their place", findingsLead],
   ["tables are sorted and filtered", sortingAndFiltering],
-  ["the pointer is told what is under it", hoverTells],
+  ["the pointer shows what is under it", hoverShowsWhatIsThere],
   ["a drag selects and sums up", dragSelects],
   ["two runs are compared", compares],
   ["behind every figure there is a table", tablesBehind],

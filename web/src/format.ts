@@ -8,7 +8,7 @@ export const NOT_RECORDED = "–";
 const STEPS: [number, string][] = [
   [1e9, "s"],
   [1e6, "ms"],
-  [1e3, "µs"],
+  [1e3, "us"],
 ];
 
 function threeDigits(value: number): string {
@@ -43,8 +43,8 @@ export function factor(value: Known): string {
   return value === null ? NOT_RECORDED : `${value.toFixed(2)}×`;
 }
 
-/** A moment on the recording's clock in seconds, to the nanosecond. `offset` is from the origin. */
-export function moment(origin: string, offset: number, nanoseconds = true): string {
+/** A timestamp on the recording's clock in seconds, to the nanosecond. `offset` is from the origin. */
+export function timestamp(origin: string, offset: number, nanoseconds = true): string {
   const at = BigInt(origin) + BigInt(Math.round(offset));
   if (!nanoseconds) return at.toString();
   const digits = at.toString().padStart(10, "0");

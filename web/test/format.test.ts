@@ -1,11 +1,11 @@
 // Numbers are shown as the command line shows them, and what was not recorded is no number.
 
 import { expect, test } from "vitest";
-import { axisTime, count, factor, moment, niceStep, share, time } from "../src/format";
+import { axisTime, count, factor, timestamp, niceStep, share, time } from "../src/format";
 
 test("durations keep three digits", () => {
   expect([999, 1000, 12345, 999_499, 8_942_000_000, -1500].map((value) => time(value))).toEqual([
-    "999 ns", "1.00 µs", "12.3 µs", "999 µs", "8.94 s", "-1.50 µs",
+    "999 ns", "1.00 us", "12.3 us", "999 us", "8.94 s", "-1.50 us",
   ]);
   expect(time(123456, false)).toBe("123,456");
 });
@@ -16,9 +16,9 @@ test("what was not recorded is not zero", () => {
 });
 
 test("moments are exact past what a double holds", () => {
-  expect(moment("9007199254740993", 0)).toBe("9007199.254740993 s");
-  expect(moment("5", 10)).toBe("0.000000015 s");
-  expect(moment("5", 10, false)).toBe("15");
+  expect(timestamp("9007199254740993", 0)).toBe("9007199.254740993 s");
+  expect(timestamp("5", 10)).toBe("0.000000015 s");
+  expect(timestamp("5", 10, false)).toBe("15");
 });
 
 test("steps of an axis are 1, 2 or 5 times a power of ten, and never too small", () => {

@@ -136,7 +136,7 @@ describe("columns", () => {
     expect(one.states).toEqual([0, 1, 2, 4]);
   });
 
-  test("that end too early are told of", () => {
+  test("that end too early are reported", () => {
     expect(() => readLane(new Columns(Uint8Array.from([1, 2])), 2)).toThrow("too early");
     expect(() => new Columns(new Uint8Array(40).fill(255)).number()).toThrow("no end");
   });

@@ -1,4 +1,4 @@
-//! Checks that the BPF programs kept in `bpf/` were built from the sources beside them.
+//! Checks that the BPF programs kept in `bpf/` were built from the sources next to them.
 //!
 //! The build puts a hash of its sources into a section of the object; no clang is needed to hold it
 //! against that.
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_source_is_told() {
+    fn another_source_is_found() {
         let hash_of_one = hash(b"one");
         let object = format!("\x7fELF..{hash_of_one}\0..");
         assert!(holds(object.as_bytes(), &hash_of_one));

@@ -17,7 +17,7 @@ use table::{Row, render};
 
 use crate::{amplify, repository};
 
-/// How `cargo xtask compare` is told what to do.
+/// Arguments of `cargo xtask compare`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Size the bundled recordings are blown up to.
@@ -77,7 +77,7 @@ fn build() -> Result<PathBuf> {
     Ok(target.join("release/hyperscope"))
 }
 
-/// The recording at its size; made anew only when it is not there yet.
+/// The recording at its size; made again only when it is not there yet.
 fn blown_up(folder: &Path, seed: &str, size: &str) -> Result<PathBuf> {
     let name = seed.replace('/', "-").replace(".dat", &format!("-{size}.dat"));
     let path = folder.join(name);

@@ -27,7 +27,8 @@ struct Recording {
     /// Files that belong to it, with their sums: what its guest's module stored in memory meanwhile, what
     /// was collected, the session.
     #[serde(default)]
-    beside: BTreeMap<String, String>,
+    #[serde(rename = "beside")]
+    sidecars: BTreeMap<String, String>,
     machine: String,
     what: String,
     kernel: String,
@@ -83,17 +84,17 @@ fn check_recording(folder: &Path, entry: &Recording, faults: &mut Vec<String>) -
     if sum(&truth) != entry.truth_sha256 {
         fault(format!("sha256 of {} is another", entry.truth));
     }
-    for (beside, its_sum) in &entry.beside {
-        let bytes = fs::read(folder.join(beside)).with_context(|| beside.clone())?;
+    for (sidecar, its_sum) in &entry.sidecars {
+        let bytes = fs::read(folder.join(sidecar)).with_context(|| sidecar.clone())?;
         if *its_sum != sum(&bytes) {
-            fault(format!("sha256 of {beside} is another"));
+            fault(format!("sha256 of {sidecar} is another"));
         }
     }
     let truth: Truth = serde_json::from_slice(&truth).with_context(|| entry.truth.clone())?;
     let (events, exits) =
         (truth.events.values().sum::<u64>(), truth.events.get("kvm_exit").copied());
     if (events, exits.unwrap_or(0)) != (entry.events, entry.exits) {
-        fault(format!("{} tells of other numbers of events", entry.truth));
+        fault(format!("{} has other numbers of events", entry.truth));
     }
     for (name, text) in entry.facts() {
         if text.trim().is_empty() {
@@ -124,7 +125,7 @@ impl Recording {
 /// Recordings, and what belongs to them, that no entry names.
 fn unlisted(folder: &Path, provenance: &Provenance) -> Result<Vec<String>> {
     let of = |entry: &Recording| {
-        let all = [&entry.path, &entry.truth].into_iter().chain(entry.beside.keys());
+        let all = [&entry.path, &entry.truth].into_iter().chain(entry.sidecars.keys());
         all.map(|path| folder.join(path)).collect::<Vec<_>>()
     };
     let listed: BTreeSet<_> = provenance.recording.iter().flat_map(of).collect();

@@ -10,7 +10,7 @@ use crate::repository;
 
 /// Each crate with the crates it may use. A crate that stands in no row fails the check, so that
 /// whoever adds one says where it belongs. A dependency for tests may be on any crate below.
-const LAYERS: &[(&str, &[&str])] = &[
+pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("raw-bytes", &[]),
     ("sys", &[]),
     ("printable", &[]),
@@ -80,7 +80,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    // What a host tells guests of their vCPUs: made by the one, read by the other.
+    // What a host publishes to guests about their vCPUs: made by the one, read by the other.
     (
         "steal-publisher",
         &[
@@ -211,7 +211,7 @@ fn allowed(table: &BTreeMap<&str, &[&str]>, user: &str, used: &str, in_tests: bo
 }
 
 /// Every crate that `user` reaches through the table.
-fn below<'a>(table: &BTreeMap<&'a str, &'a [&'a str]>, user: &str) -> BTreeSet<&'a str> {
+pub(crate) fn below<'a>(table: &BTreeMap<&'a str, &'a [&'a str]>, user: &str) -> BTreeSet<&'a str> {
     let mut reached = BTreeSet::new();
     let mut open = vec![user];
     while let Some(next) = open.pop() {

@@ -1,6 +1,6 @@
 //! The table of limits in docs/limits.md: every `MOST_…` and `MAX_…` of the crates, as the code has it.
 //!
-//! A limit that is added, changed or removed fails the test here until the table is written anew:
+//! A limit that is added, changed or removed fails the test here until the table is written again:
 //! `cargo xtask limits --write`.
 
 use std::fs;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use crate::repository;
 
-/// Where the table goes, behind this line.
+/// Where the table goes, after this line.
 const PAGE: &str = "docs/limits.md";
 const HEAD: &str = "| Limit | Value | What it bounds |\n|---|---|---|\n";
 
@@ -28,8 +28,8 @@ fn rows(root: &Path) -> Result<Vec<String>> {
         let name = file.strip_prefix(root.join("crates")).unwrap_or(&file);
         let name = name.display().to_string().replace("src/", "");
         rows.extend(
-            limits(text).map(|(limit, value, told)| {
-                format!("| {name}: `{limit}` | `{value}` | {told} |\n")
+            limits(text).map(|(limit, value, meaning)| {
+                format!("| {name}: `{limit}` | `{value}` | {meaning} |\n")
             }),
         );
     }
@@ -65,15 +65,15 @@ fn limits(text: &str) -> impl Iterator<Item = (&str, &str, String)> {
         let value = rest.split_once('=')?.1.trim().trim_end_matches(';');
         let before = lines.get(..at)?;
         let first = before.iter().rposition(|line| !line.starts_with("///")).map_or(0, |at| at + 1);
-        let told: Vec<&str> =
+        let meaning: Vec<&str> =
             before.get(first..)?.iter().map(|line| line.trim_start_matches('/').trim()).collect();
-        let told = told.join(" ").replace('|', "\\|");
-        let told = told.split_inclusive(". ").next().unwrap_or_default().trim().to_owned();
-        Some((name, value, told))
+        let meaning = meaning.join(" ").replace('|', "\\|");
+        let meaning = meaning.split_inclusive(". ").next().unwrap_or_default().trim().to_owned();
+        Some((name, value, meaning))
     })
 }
 
-/// Holds the table against the code, or writes it anew.
+/// Holds the table against the code, or writes it again.
 ///
 /// # Errors
 /// When they differ, or can't be read.

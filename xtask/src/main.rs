@@ -8,6 +8,7 @@ mod compare;
 mod fixtures;
 mod layers;
 mod limits;
+mod map;
 mod page;
 mod promises;
 mod repository;
@@ -39,7 +40,13 @@ enum Chore {
     Bpf,
     /// Check that docs/limits.md has every limit of the code.
     Limits {
-        /// Write the table anew in place of checking it.
+        /// Write the table again in place of checking it.
+        #[arg(long)]
+        write: bool,
+    },
+    /// Check the map of crates, and the files that ARCHITECTURE.md names for each kind of change.
+    Map {
+        /// Draw the map again in place of checking it.
         #[arg(long)]
         write: bool,
     },
@@ -75,6 +82,7 @@ fn main() -> ExitCode {
         Chore::Page => page::check(),
         Chore::Bpf => bpf::check(),
         Chore::Limits { write } => limits::check(write),
+        Chore::Map { write } => map::check(write),
         Chore::Promises => promises::check(),
         Chore::Words { write, list } => words::check(write, list.as_deref()),
         Chore::Amplify(arguments) => amplify::run(&arguments),

@@ -1,4 +1,4 @@
-//! Checks that the page in `web/dist` was built from the sources beside it.
+//! Checks that the page in `web/dist` was built from the sources next to it.
 //!
 //! The build puts a hash of its sources into the page (`web/sources.ts`); no npm is needed to hold
 //! it against them.

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unsafe_code_is_told_from_talk_about_it() {
+    fn unsafe_code_is_distinguished_from_talk_about_it() {
         let block = ["unsafe", "{ *pointer }"].join(" ");
         assert!(uses_unsafe(&block));
         assert!(uses_unsafe(&["pub ", "unsafe", " fn read()"].concat()));

@@ -37,8 +37,8 @@ pub(crate) fn align_guests(
     Ok(guests)
 }
 
-/// Tells on standard error how guests were aligned, where the output has no place for it.
-pub(crate) fn tell(guests: &[GuestAlignment]) {
+/// Reports on standard error how guests were aligned, where the output has no place for it.
+pub(crate) fn report(guests: &[GuestAlignment]) {
     for guest in guests {
         let _ = writeln!(messages(), "hyperscope: {}", report::align_summary(guest));
     }

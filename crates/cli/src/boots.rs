@@ -1,4 +1,4 @@
-//! How guests boot and go down, with what only sessions tell of it.
+//! How guests boot and shut down, with what only sessions know of it.
 
 use analyses::{BootMarks, GuestAlignment, boot, has_boot_events};
 use report::{BootReport, align_summary};
@@ -12,7 +12,7 @@ pub(crate) const USUAL_TOP: usize = 10;
 /// How machines of these recordings boot and go down.
 ///
 /// # Errors
-/// When what a collector wrote beside one can't be read.
+/// When what a collector wrote next to one can't be read.
 pub(crate) fn found(
     recordings: &[Recording],
     guests: &[GuestAlignment],
@@ -33,7 +33,7 @@ pub(crate) fn found(
     })
 }
 
-/// Boots and shutdowns for a report of all that there is: only machines that tell of theirs. Nothing
+/// Boots and shutdowns for a report of all that there is: only machines that recorded theirs. Nothing
 /// is read where no recording holds events of one.
 pub(crate) fn of(
     recordings: &[Recording],

@@ -6,7 +6,7 @@ use recorder::{GuestSummary, Recorded, SessionFolder};
 
 use crate::progress::Progress;
 
-/// Counts them, and writes `session.json` anew with them. Nothing is read where no guest has told
+/// Counts them, and writes `session.json` again with them. Nothing is read where no guest has sent
 /// where its channel's device is, or none of them is a VM that is known.
 ///
 /// # Errors
@@ -33,7 +33,7 @@ pub(crate) fn count(recorded: &mut Recorded, session: &SessionFolder) -> anyhow:
     recorded.write(session).context(failed)
 }
 
-/// Where a guest's exits tell of its channel, if that can be known.
+/// Where a guest's exits show its channel, if that can be known.
 fn addresses(guest: &GuestSummary, recorded: &Recorded) -> Option<DeviceAddresses> {
     let vm = recorded.vms.iter().find(|vm| Some(vm.pid) == guest.pid)?;
     if guest.channel_device.is_empty() {

@@ -47,7 +47,7 @@ fn expand(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if recordings.is_empty() {
         bail!(
             "{}: no recording: a session folder holds {HOST} or guest-NAME.dat, a folder of \
-             ring-buffer pages an events folder beside them",
+             ring-buffer pages an events folder next to them",
             path.display()
         );
     }
@@ -72,11 +72,11 @@ fn once_each(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut seen = Vec::new();
     let mut kept = Vec::new();
     for path in paths {
-        // What can't be resolved can't be opened either, and is told of then.
+        // What can't be resolved can't be opened either: that error is reported then.
         let place = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
         if seen.contains(&place) {
-            let told = path.display();
-            let _ = writeln!(messages(), "hyperscope: {told} is named twice, read once");
+            let shown = path.display();
+            let _ = writeln!(messages(), "hyperscope: {shown} is named twice, read once");
         } else {
             seen.push(place);
             kept.push(path);
@@ -90,14 +90,14 @@ pub(crate) fn is_of_guest(recording: &Recording, all: &[Recording]) -> bool {
     recording.peer().is_some() || all.iter().any(|host| guest_of(recording, host).is_some())
 }
 
-/// What `host` tells of the guest that `recording` was made in.
+/// What `host` says of the guest that `recording` was made in.
 pub(crate) fn guest_of<'h>(recording: &Recording, host: &'h Recording) -> Option<&'h Guest> {
     let id = recording.trace_id()?;
     let Container::TraceDat(dat) = host.container() else { return None };
     dat.metadata.guests.iter().find(|guest| guest.trace_id == id)
 }
 
-/// A guest as a host's recording tells of it.
+/// A guest as a host's recording describes it.
 pub(crate) type Guest = tracedat::Guest;
 
 /// Gives each host's recording the symbols of the guest recorded with it.
@@ -130,7 +130,7 @@ pub(crate) fn name_guest_functions(recordings: &mut [Recording]) -> anyhow::Resu
     if pairs.is_empty() {
         let _ = writeln!(
             messages(),
-            "hyperscope: no guest's recording given: its functions are told by address"
+            "hyperscope: no guest's recording given: its functions are shown by address"
         );
     }
     for (host, guest) in pairs {

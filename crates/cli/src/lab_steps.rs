@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use lab::Step;
 use printable::messages;
 
-/// How often the bar is drawn anew.
+/// How often the bar is redrawn.
 const TICK: Duration = Duration::from_millis(100);
 /// Characters of the bar.
 const WIDTH: usize = 24;

@@ -24,9 +24,9 @@ pub(crate) fn machine_name(at: usize, all: &[Recording], guests: &[GuestAlignmen
 fn machine(at: usize, all: &[Recording], guests: &[GuestAlignment]) -> Machine {
     let guest = |name: String| Machine { name, level: 1, threads: None };
     let Some(recording) = all.get(at) else { return guest("guest".to_owned()) };
-    let told = all.iter().find_map(|host| guest_of(recording, host));
-    if let Some(told) = told {
-        return guest(guest_name(told));
+    let guest_info = all.iter().find_map(|host| guest_of(recording, host));
+    if let Some(guest_info) = guest_info {
+        return guest(guest_name(guest_info));
     }
     if let Some(found) = guests.iter().find(|one| one.guest == at && !one.vm.is_empty()) {
         return guest(found.vm.clone());

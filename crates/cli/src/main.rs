@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            tell(&error);
+            report(&error);
             ExitCode::FAILURE
         }
     }
@@ -96,8 +96,8 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     done.map(|()| ExitCode::SUCCESS)
 }
 
-/// Says on standard error what went wrong; nothing is left to tell when that is gone, too.
-fn tell(error: &anyhow::Error) {
+/// Says on standard error what went wrong; when that is gone, too, nothing can be said.
+fn report(error: &anyhow::Error) {
     let text = format!("hyperscope: {error:#}");
     // Only the lab shows several lines: of its own machines' consoles.
     let of_lab = |cause: &(dyn std::error::Error + 'static)| {
@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn a_channel_that_breaks_is_no_reader_that_has_seen_enough() {
         let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
-        let told = anyhow::Error::from(broken()).context("cannot write the report");
-        assert!(is_broken_pipe(&told));
+        let error = anyhow::Error::from(broken()).context("cannot write the report");
+        assert!(is_broken_pipe(&error));
         let guest = recorder::RecordError::Guest { name: "web".into(), source: broken() };
         assert!(!is_broken_pipe(&guest.into()));
     }

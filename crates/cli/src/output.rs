@@ -1,6 +1,6 @@
 //! Where results go: standard output or a file, in the format asked for.
 //!
-//! A file is written beside its place and put there when it is complete. A run that fails, or that is
+//! A file is written next to its place and put there when it is complete. A run that fails, or that is
 //! interrupted, leaves what was there before.
 
 mod replacement;

@@ -26,7 +26,7 @@ impl Progress {
         Self { bar, begun: std::time::Instant::now() }
     }
 
-    /// So many more bytes are done.
+    /// This number of bytes more is done.
     pub(crate) fn advance(&self, bytes: u64) {
         self.bar.inc(bytes);
         if self.bar.is_hidden() && self.begun.elapsed() > QUIET {

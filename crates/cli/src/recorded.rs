@@ -1,4 +1,4 @@
-//! What a session's recorder told of itself, in `session.json` beside the recording.
+//! What a session's recorder reported of itself, in `session.json` next to the recording.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,7 +14,7 @@ use crate::inputs::guest_named;
 /// A `session.json` longer than this is none.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// What a recorder told.
+/// What a recorder reported.
 #[derive(Debug, Default)]
 pub(crate) struct Recorded {
     /// What recording cost.
@@ -23,30 +23,30 @@ pub(crate) struct Recorded {
     pub(crate) processes: HashMap<u32, u32>,
 }
 
-/// What the recorder of this recording told, if it is one of a session and did.
+/// What the recorder of this recording reported, if it is one of a session and did.
 pub(crate) fn recorded(recording: &Path) -> Recorded {
-    read(recording).map_or_else(Recorded::default, |told| Recorded {
-        cost: cost(&told),
-        processes: processes(&told),
+    read(recording).map_or_else(Recorded::default, |reported| Recorded {
+        cost: cost(&reported),
+        processes: processes(&reported),
     })
 }
 
 /// What the recorder of this recording says went wrong with it.
 pub(crate) fn faults(recording: &Path) -> Vec<String> {
-    let told = read(recording).unwrap_or_default();
-    let told = match guest_named(recording) {
-        None => Some(&told),
-        Some(name) => of_guest(&told, &name),
+    let reported = read(recording).unwrap_or_default();
+    let reported = match guest_named(recording) {
+        None => Some(&reported),
+        Some(name) => of_guest(&reported, &name),
     };
-    let faults = told.and_then(|told| told.get("faults")?.as_array());
+    let faults = reported.and_then(|reported| reported.get("faults")?.as_array());
     let text = |fault: &Value| fault.as_str().map(str::to_owned);
     faults.map_or_else(Vec::new, |faults| faults.iter().filter_map(text).collect())
 }
 
 /// What an event costs the guest whose recording this is, as its agent has measured it.
 pub(crate) fn event_cost(recording: &Path) -> Option<EventCost> {
-    let told = read(recording)?;
-    let cost = of_guest(&told, &guest_named(recording)?)?.get("event_cost")?;
+    let reported = read(recording)?;
+    let cost = of_guest(&reported, &guest_named(recording)?)?.get("event_cost")?;
     let times = |key| {
         let times = cost.get(key)?.as_array()?.iter();
         times.map(Value::as_u64).collect::<Option<Vec<u64>>>()
@@ -55,8 +55,8 @@ pub(crate) fn event_cost(recording: &Path) -> Option<EventCost> {
     EventCost::of_rounds(cost.get("event")?.as_str()?, repeats, &times("off_ns")?, &times("on_ns")?)
 }
 
-fn of_guest<'t>(told: &'t Value, name: &str) -> Option<&'t Value> {
-    let mut guests = told.get("guests")?.as_array()?.iter();
+fn of_guest<'t>(reported: &'t Value, name: &str) -> Option<&'t Value> {
+    let mut guests = reported.get("guests")?.as_array()?.iter();
     guests.find(|guest| guest.get("name").and_then(Value::as_str) == Some(name))
 }
 

@@ -60,8 +60,8 @@ pub(crate) fn find(paths: &[PathBuf]) -> anyhow::Result<(Vec<PathBuf>, Vec<Frame
 impl Frames {
     /// Reads them; times are those of the host's recording in the same session, or of the only one.
     pub(crate) fn read(&self, recordings: &[Recording]) -> anyhow::Result<StoredFrames<'_>> {
-        let told = || format!("{}: of a version that is not known", self.path.display());
-        let stored = Stored::read(&self.bytes).with_context(told)?;
+        let unknown_version = || format!("{}: of a version that is not known", self.path.display());
+        let stored = Stored::read(&self.bytes).with_context(unknown_version)?;
         let is_its = |one: &&(u16, &Recording)| is_host_of(one.1.path(), &self.path);
         let all: Vec<(u16, &Recording)> = (0_u16..).zip(recordings).collect();
         let host = match all.as_slice() {

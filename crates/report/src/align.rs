@@ -21,7 +21,7 @@ pub struct AlignReport {
 impl Report for AlignReport {
     fn text(&self, width: Option<usize>) -> String {
         if self.guests.is_empty() {
-            return "no recording of a guest beside one of its host\n".to_owned();
+            return "no recording of a guest with one of its host\n".to_owned();
         }
         let texts: Vec<String> =
             self.guests.iter().map(|guest| self.guest_text(guest, width)).collect();

@@ -125,7 +125,7 @@ impl CallsSource {
 }
 
 impl CallsReport {
-    /// All functions that something is told of, in the order asked for.
+    /// All functions that have figures, in the order asked for.
     fn sorted<'c>(&self, calls: &'c RecordedCalls) -> Vec<&'c Function> {
         let mut functions: Vec<&Function> =
             calls.functions.iter().filter(|one| one.events > 0).collect();

@@ -57,7 +57,7 @@ pub struct CpuReport {
     pub idle: bool,
     /// Rows that tables show at most.
     pub top: Option<usize>,
-    /// What recording cost, where the recorder told.
+    /// What recording cost, where the recorder reported it.
     pub recorder_cost: Option<RecorderCost>,
 }
 

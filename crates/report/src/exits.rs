@@ -24,9 +24,9 @@ pub struct Source {
     pub exits: Exits,
     /// It was made inside a guest, whose exits are in its host's recording.
     pub of_guest: bool,
-    /// What recording cost, where the recorder told.
+    /// What recording cost, where the recorder reported it.
     pub recorder_cost: Option<RecorderCost>,
-    /// Processes of VMs by their vCPU threads, where the recorder told.
+    /// Processes of VMs by their vCPU threads, where the recorder reported them.
     pub processes: HashMap<u32, u32>,
 }
 
@@ -85,7 +85,7 @@ impl Report for ExitsReport {
 }
 
 impl ExitsReport {
-    /// That of the first recording that tells of it: guests are recorded by their hosts' recorder.
+    /// That of the first recording that has it: guests are recorded by their hosts' recorder.
     fn recorder_cost(&self) -> Value {
         let mut costs = self.sources.iter().filter_map(|source| source.recorder_cost.as_ref());
         costs.next().map_or(Value::Null, RecorderCost::json)

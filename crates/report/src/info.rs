@@ -10,7 +10,7 @@ use timeline::Vm;
 use crate::Report;
 use crate::json::{Object, threads_json};
 use crate::table::Table;
-use crate::units::{count, share, time, unit};
+use crate::units::{count, plural, share, time, unit};
 
 /// One recording and its contents.
 #[derive(Debug)]
@@ -192,7 +192,7 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
         ),
     )];
     facts.extend(recording.info().uname.clone().map(|uname| ("machine", uname)));
-    let clock = recording.info().clock.clone().unwrap_or_else(|| "not told".to_owned());
+    let clock = recording.info().clock.clone().unwrap_or_else(|| "unknown".to_owned());
     let unit = if ns { "" } else { ", raw ticks" };
     facts.push(("clock", format!("{clock}{unit}")));
     let with_events = contents.cpus.iter().filter(|cpu| cpu.events > 0).count();
@@ -211,7 +211,7 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
     };
     facts.extend(guests.iter().map(|guest| {
         let name = if guest.name.is_empty() { "(unnamed)" } else { &guest.name };
-        ("guest", format!("{name}, trace {:#x}, {} vCPUs told", guest.trace_id, guest.vcpus.len()))
+        ("guest", format!("{name}, trace {:#x}, {}", guest.trace_id, plural(guest.vcpus.len(), "vCPU")))
     }));
     facts
 }
@@ -278,7 +278,7 @@ fn warnings(file: &FileInfo) -> Vec<String> {
     }
     warnings.extend(file.contents.unmet.iter().map(|(cpu, claimed, found)| {
         format!(
-            "CPU {cpu}: its statistics tell of {} events, the file holds {}",
+            "CPU {cpu}: its statistics count {} events, the file holds {}",
             count(*claimed),
             count(*found)
         )

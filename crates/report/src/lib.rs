@@ -35,7 +35,7 @@ pub use nested::NestedReport;
 pub use path::PathReport;
 pub use recorder_cost::{AgentCost, RecorderCost};
 pub use table::{Column, Table};
-pub use units::{count, share, time};
+pub use units::{count, plural, share, time};
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Losses, and what was left out on purpose, beside every result.
+//! Losses, and what was left out on purpose, with every result.
 
 use printable::line;
 use serde_json::Value;

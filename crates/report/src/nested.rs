@@ -163,8 +163,8 @@ fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
     if nested.rows.is_empty() {
         return out
             + &format!(
-                "{path}: no exits of nested guests. They are told by kvm:kvm_nested_vmexit, \
-                 kvm:kvm_nested_vmexit_inject and kvm:kvm_nested_vmenter.\n"
+                "{path}: no exits of nested guests. Record kvm:kvm_nested_vmexit, \
+                 kvm:kvm_nested_vmexit_inject and kvm:kvm_nested_vmenter to see them.\n"
             );
     }
     let (text, left_out) = tree(nested).draw(width);
@@ -298,7 +298,7 @@ fn injected(row: &NestedRow) -> String {
     named.join(", ")
 }
 
-/// What stands in a line of the table; of the others their number is told.
+/// What stands in a line of the table; of the others only the number is shown.
 const MOST_TOUCHED: usize = 2;
 
 /// What the row's exits read or wrote, with the shares of exits: model-specific registers, and what
@@ -313,11 +313,11 @@ fn touches(one: &AncillaryRow) -> String {
     let groups = groups.map(|(group, of)| (group.to_owned(), of, one.vmcb.runs));
     let all: Vec<(String, u64, u64)> = msrs.chain(groups).collect();
     let shown = all.iter().take(MOST_TOUCHED);
-    let mut told: Vec<String> =
+    let mut named: Vec<String> =
         shown.map(|(name, of, all)| format!("{name} {}", share(*of, *all))).collect();
     match all.len().saturating_sub(MOST_TOUCHED) {
         0 => {}
-        more => told.push(format!("{more} more")),
+        more => named.push(format!("{more} more")),
     }
-    told.join(", ")
+    named.join(", ")
 }

@@ -134,7 +134,7 @@ impl PathReport {
         if paths.unfinished > 0 {
             notes.push(format!(
                 "{} requests were handed on, and their end was not seen: they were still under way, or \
-                 the events that would tell are not recorded",
+                 the events that end them were not recorded",
                 count(paths.unfinished)
             ));
         }
@@ -148,7 +148,7 @@ impl PathReport {
         if paths.paths.is_empty() {
             notes.push(
                 "no request was seen to come back: record at least kvm and sched_switch, \
-                 sched_waking; hyperscope info tells what there is"
+                 sched_waking; hyperscope info shows what there is"
                     .to_owned(),
             );
         }
@@ -160,7 +160,7 @@ fn quantiles(times: &Distribution, ns: bool) -> [String; 3] {
     times.percentiles(PER_MILLE).map(|value| time(value.unwrap_or(0), ns))
 }
 
-/// A line for each hop; the first one tells where it begins.
+/// A line for each hop; the first one says where it begins.
 fn hops(path: &Path, ns: bool) -> Table {
     let mut table = Table::default();
     let each = |of: &dyn Fn(&Hop) -> String| -> Vec<String> { path.hops.iter().map(of).collect() };

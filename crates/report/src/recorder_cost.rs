@@ -1,4 +1,4 @@
-//! What making a recording cost, shown beside what it says.
+//! What making a recording cost, shown with its results.
 
 use serde_json::Value;
 
@@ -23,9 +23,9 @@ pub struct RecorderCost {
 pub struct AgentCost {
     /// The guest's name.
     pub guest: String,
-    /// CPU time of the agent, if it told.
+    /// CPU time of the agent, if it reported it.
     pub cpu_ns: Option<u64>,
-    /// How often its threads were woken up, if it told.
+    /// How often its threads were woken up, if it reported that.
     pub wakeups: Option<u64>,
     /// Exits of the guest at the device that its channel goes through, where they are known.
     pub channel_exits: Option<u64>,
@@ -35,10 +35,10 @@ impl AgentCost {
     fn note(&self) -> String {
         let time = self.cpu_ns.map(|cpu_ns| format!("{} of CPU time", time(cpu_ns, true)));
         let wakeups = self.wakeups.map(|wakeups| format!("{wakeups} wake-ups"));
-        let told: Vec<String> = time.into_iter().chain(wakeups).collect();
-        let told = if told.is_empty() { "an unknown time".into() } else { told.join(" and ") };
+        let parts: Vec<String> = time.into_iter().chain(wakeups).collect();
+        let parts = if parts.is_empty() { "an unknown time".into() } else { parts.join(" and ") };
         let exits = self.channel_exits.map(|exits| format!(", and its channel {exits} exits"));
-        format!("its agent in {} took {told}{}", self.guest, exits.unwrap_or_default())
+        format!("its agent in {} took {parts}{}", self.guest, exits.unwrap_or_default())
     }
 
     fn json(&self) -> Value {

@@ -15,7 +15,7 @@ pub fn time(value: u64, nanoseconds: bool) -> String {
     format!("{value} ns")
 }
 
-/// The unit that times are in where they are told as plain numbers: `ns`, or ticks of the clock.
+/// The unit that times are in where they are plain numbers: `ns`, or ticks of the clock.
 pub(crate) const fn unit(nanoseconds: bool) -> &'static str {
     if nanoseconds { "ns" } else { "cycles" }
 }
@@ -35,6 +35,13 @@ pub fn share(part: u64, whole: u64) -> String {
         return "-".to_owned();
     }
     format!("{:.2}%", part as f64 * 100.0 / whole as f64)
+}
+
+/// A count of something that takes an `s` in the plural: "1 vCPU", "2 vCPUs".
+#[must_use]
+pub fn plural(number: usize, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", count(number as u64))
 }
 
 /// A count with its thousands apart.

@@ -1,9 +1,9 @@
-//! Compares text with the expected output that is kept beside a test.
+//! Compares text with the expected output that is kept next to a test.
 
 use std::fs;
 use std::path::Path;
 
-/// Set to `1` to write expected outputs anew: `make bless`.
+/// Set to `1` to write the expected outputs again: `make bless`.
 const BLESS: &str = "HYPERSCOPE_BLESS";
 
 /// Panics unless `actual` is what the file at `expected` holds; shows the first line that differs.

@@ -21,7 +21,7 @@ pub struct NaivePage {
 
 /// Decodes `page`; `None` when its head does not fit or claims more data than there is.
 ///
-/// One function from top to bottom, so that it can be read beside a description of the format.
+/// One function from top to bottom, so that it can be compared with a description of the format.
 #[must_use]
 pub fn decode(abi: Abi, page: &[u8]) -> Option<NaivePage> {
     let commit_bytes = if abi.long == LongSize::Four { 4 } else { 8 };
@@ -29,7 +29,7 @@ pub fn decode(abi: Abi, page: &[u8]) -> Option<NaivePage> {
     let commit = number(abi.order, page, 8, commit_bytes)?;
     let body = &page[8 + commit_bytes..];
 
-    // Bits 0 to 26 of the commit word are the size, 31 and 30 tell of losses.
+    // Bits 0 to 26 of the commit word are the size, 31 and 30 are set by losses.
     let size = (commit & 0x07ff_ffff) as usize;
     if size > body.len() {
         return None;

@@ -13,7 +13,7 @@ const SESSION: u64 = 7;
 /// Bytes of a control message's head.
 const HEAD_BYTES: usize = 24;
 
-/// The first byte says how the rest comes: so many bytes at a time, and on which stream.
+/// The first byte says how the rest comes: in pieces of this many bytes, and on which stream.
 pub fn run(bytes: &[u8]) {
     let Some((&first, bytes)) = bytes.split_first() else { return };
     let at_once = usize::from(first >> 1) + 1;
@@ -49,29 +49,29 @@ fn messages(bytes: &[u8], at_once: usize) -> (Vec<(u64, Message)>, u64) {
 /// Every byte is of a head, of pages or skipped; pages are as many as their head says.
 fn pages(bytes: &[u8], at_once: usize) {
     let mut decoder = PageDecoder::new(SESSION);
-    let (mut told, mut left) = (0_u64, 0_u64);
+    let (mut announced, mut left) = (0_u64, 0_u64);
     for piece in bytes.chunks(at_once) {
         let Ok(()) = decoder.push(piece, |piece| {
             match piece {
                 Piece::Head(head) => {
                     assert!(left == 0 && head.session == SESSION && head.bytes <= MAX_PAGES_BYTES);
                     left = head.bytes.into();
-                    told += PAGE_HEAD_BYTES as u64;
+                    announced += PAGE_HEAD_BYTES as u64;
                 }
                 Piece::Pages(pages) => {
                     assert!(pages.len() as u64 <= left, "more pages than the head says");
                     left -= pages.len() as u64;
-                    told += pages.len() as u64;
+                    announced += pages.len() as u64;
                 }
                 Piece::Skipped(count) => {
                     assert!(left == 0 && count > 0);
-                    told += count;
+                    announced += count;
                 }
             }
             Ok::<(), Infallible>(())
         });
     }
-    let kept = bytes.len() as u64 - told;
+    let kept = bytes.len() as u64 - announced;
     assert!(kept < PAGE_HEAD_BYTES as u64, "{kept} bytes are kept");
 }
 

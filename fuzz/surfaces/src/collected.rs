@@ -1,4 +1,4 @@
-//! What a BPF collector wrote beside a host's recording.
+//! What a BPF collector wrote next to a host's recording.
 
 use hypertrace::collected::{Begin, ClockPair, Counts, Entries, Entry, Hypercall, VERSION, Words};
 use sources::Collected;

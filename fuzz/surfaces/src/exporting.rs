@@ -57,7 +57,7 @@ fn repack(recording: &Recording, contents: &Contents) {
     let filter = Filter { from_ns: Some(0), ..Filter::default() };
     let export = TraceDatExport { recording, filter: &filter, on_clock: None };
     let mut file = Cursor::new(Vec::new());
-    // What no file can hold is refused: a CPU told twice, or a number that is none.
+    // What no file can hold is refused: a CPU given twice, or a number that is none.
     let Ok(written) = export.write(&mut file, &|_| ()) else { return };
     assert_eq!(written.events, contents.total(), "every event");
     let again = match sources::open_bytes(Path::new("again"), file.into_inner()) {

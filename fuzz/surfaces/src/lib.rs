@@ -47,7 +47,7 @@ pub const ALL: [(&str, Run); 14] = [
     ("collected", collected::run),
 ];
 
-/// How long `work` takes; what takes longer than `limit` is done twice and the shorter time is told,
+/// How long `work` takes; what takes longer than `limit` is done twice and the shorter time is reported,
 /// because a busy machine stops a process for seconds.
 pub fn time(limit: Duration, mut work: impl FnMut()) -> Duration {
     let mut once = || {

@@ -13,7 +13,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// The reader, its two loops and the naive decoder must tell the same.
+/// The reader, its two loops and the naive decoder must find the same.
 fn check(abi: Abi, bytes: &[u8]) {
     let layout = PageLayout { order: abi.order, commit: abi.long, page_size: bytes.len() };
     let expected = naive::decode(abi, bytes);
@@ -52,7 +52,7 @@ fn visit(page: &Page<'_>) -> (Vec<ExpectedRecord>, Result<(), RecordDamage>) {
         Err(RecordDamage::RunsBack(step)) => assert!(step.to < step.from, "{step}"),
         Ok(()) => {
             let stamps = records.iter().map(|record| record.stamp);
-            assert!(stamps.is_sorted(), "the clock runs back, and nothing tells of it");
+            assert!(stamps.is_sorted(), "the clock runs back, and nothing reports it");
         }
     }
     (records, result)

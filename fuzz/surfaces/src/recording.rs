@@ -194,9 +194,9 @@ fn check_paths(recording: &Recording, contents: &Contents) {
 
 /// What every vCPU did last: each of its spans begins where the one before ended.
 #[derive(Default)]
-struct InTurn(HashMap<VcpuRef, u64>);
+struct InOrder(HashMap<VcpuRef, u64>);
 
-impl StateSink for InTurn {
+impl StateSink for InOrder {
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         assert!(span.from_ns <= span.to_ns, "{span:?}");
         let before_ns = self.0.insert(vcpu, span.to_ns);
@@ -234,7 +234,7 @@ impl ExitSink for VcpuTime {
 
 fn check_states(recording: &Recording) {
     each_exit(recording, false, VcpuTime::default(), &|_| ());
-    states(std::slice::from_ref(recording), &[], &mut InTurn::default(), &|_| ());
+    states(std::slice::from_ref(recording), &[], &mut InOrder::default(), &|_| ());
     let cpu = cpu(std::slice::from_ref(recording), &[], &[], &|_| ());
     for vcpu in &cpu.vcpus {
         assert!(vcpu.times.busy() <= vcpu.times.on_cpu(), "{vcpu:?}");

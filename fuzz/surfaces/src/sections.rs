@@ -166,7 +166,7 @@ fn marked(file: &[u8]) -> Vec<Range<usize>> {
     starts.map(|at| at..(at + 120).min(file.len())).collect()
 }
 
-/// The first byte is how many of the others tell a story of threads, of which a recording is made; what
+/// The first byte is how many of the others make a story of threads, of which a recording is made; what
 /// is left says how that is damaged.
 pub fn run(bytes: &[u8]) {
     let Some((&first, bytes)) = bytes.split_first() else { return };

@@ -37,7 +37,7 @@ const PAGE_SIZE: usize = 512;
 /// All seeds; `recordings` are the bundled ones, by name.
 ///
 /// # Errors
-/// When a recording can't be written anew.
+/// When a recording can't be written again.
 pub fn all(recordings: &[(String, Vec<u8>)]) -> io::Result<Vec<Seed>> {
     let mut seeds = made()?;
     let mut known = BTreeSet::new();

@@ -17,14 +17,14 @@ const SLOTS: usize = 4;
 /// Steps beyond which nothing new can come.
 const MOST_STEPS: usize = 4096;
 
-/// Drains the region, or tells the story.
+/// Drains the region, or plays the story.
 pub fn run(bytes: &[u8]) {
     let Some((&flags, rest)) = bytes.split_first() else { return };
     if flags & 1 != 0 {
         drain(rest);
     } else {
         let mode = if flags & 2 == 0 { Mode::Keep } else { Mode::Overwrite };
-        Story::new(mode).tell(rest);
+        Story::new(mode).play(rest);
     }
 }
 
@@ -45,7 +45,7 @@ fn drain_all(host: &mut HostSide) {
     let mut page = vec![0; host.watch.plan().page_bytes];
     for ring in &mut host.pages {
         let mut checked = Checked::new(ring);
-        // A look that ends with damage tells of no page, though there may be more.
+        // A look that ends with damage reports no page, though there may be more.
         for _ in 0..most + 16 {
             checked.take(ring, &mut page);
         }
@@ -103,7 +103,7 @@ impl Story {
         Self { plan, map, guest, host: None, page: vec![0; PAGE_BYTES] }
     }
 
-    fn tell(&mut self, steps: &[u8]) {
+    fn play(&mut self, steps: &[u8]) {
         for step in steps.chunks_exact(4).take(MOST_STEPS) {
             let &[what, low, high, value] = step else { continue };
             let place = usize::from(u16::from_le_bytes([low, high]));

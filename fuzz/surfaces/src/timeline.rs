@@ -1,4 +1,4 @@
-//! The life of a few vCPU threads, told by bytes: any order of events, times and losses.
+//! The life of a few vCPU threads, made of bytes: any order of events, times and losses.
 //!
 //! Four bytes make a step on one of two CPUs, so that mutation changes what happens and not how it
 //! is written down; the recording around it is always sound.
@@ -20,40 +20,40 @@ const PAGE_SIZE: usize = 512;
 const MOST_STEPS: usize = 4096;
 const THREADS: [i32; 4] = [0, 10, 11, 12];
 
-/// Tells the story and accounts for it.
+/// Plays the story and accounts for it.
 pub fn run(story: &[u8]) {
-    let (file, told) = tell(story);
+    let (file, written) = recording_of(story);
     let recording = match sources::open_bytes(Path::new("story"), file) {
         Ok(recording) => recording,
         Err(error) => panic!("a sound recording is refused: {error}"),
     };
     let (found, contents) = recording::count(&recording);
-    assert_eq!((found.events, found.damaged), (told.events, 0));
-    assert!(found.exits <= told.exits, "{found:?} of {told:?}");
-    assert!(contents.is_some_and(|contents| contents.events_lost() == told.lost), "of {told:?}");
+    assert_eq!((found.events, found.damaged), (written.events, 0));
+    assert!(found.exits <= written.exits, "{found:?} of {written:?}");
+    assert!(contents.is_some_and(|contents| contents.events_lost() == written.lost), "of {written:?}");
 }
 
 /// The recording that a story makes.
 pub(crate) fn file_of(story: &[u8]) -> Vec<u8> {
-    tell(story).0
+    recording_of(story).0
 }
 
 /// What was put into the recording.
 #[derive(Debug, Default)]
-struct Told {
+struct Written {
     events: u64,
     exits: u64,
     /// Events lost, as far as counted and followed by an event on the same CPU.
     lost: u64,
 }
 
-fn tell(story: &[u8]) -> (Vec<u8>, Told) {
+fn recording_of(story: &[u8]) -> (Vec<u8>, Written) {
     let flags = story.first().copied().unwrap_or(0);
     let abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };
     let machine = if flags & 1 == 0 { Machine::X86 } else { Machine::Arm64 };
     let formats = KernelFormats::new(machine, abi);
     let mut streams = [StreamBuilder::new(abi, PAGE_SIZE), StreamBuilder::new(abi, PAGE_SIZE)];
-    let (mut now_ns, mut told) = ([1_000_000_u64; CPUS], Told::default());
+    let (mut now_ns, mut written) = ([1_000_000_u64; CPUS], Written::default());
     let mut lost = [0_u64; CPUS];
     for step in story.get(1..).unwrap_or_default().chunks_exact(4).take(MOST_STEPS) {
         let &[who, what, value, after] = step else { continue };
@@ -74,13 +74,13 @@ fn tell(story: &[u8]) -> (Vec<u8>, Told) {
                 let format = &formats.all()[usize::from(what) % formats.all().len()];
                 let event = fill(EventBuilder::new(abi, format).pid(thread), format, value);
                 stream.event(*now_ns, &event);
-                told.events += 1;
-                told.lost = told.lost.saturating_add(std::mem::take(&mut lost[cpu]));
-                told.exits += u64::from(matches!(format.name, "kvm_exit" | "kvm_nested_vmexit"));
+                written.events += 1;
+                written.lost = written.lost.saturating_add(std::mem::take(&mut lost[cpu]));
+                written.exits += u64::from(matches!(format.name, "kvm_exit" | "kvm_nested_vmexit"));
             }
         }
     }
-    (file(&formats, streams), told)
+    (file(&formats, streams), written)
 }
 
 /// Puts small numbers that matter into the fields.

@@ -23,16 +23,16 @@ use tracedat::{
 static MEMORY: PeakAlloc = PeakAlloc;
 
 /// Tests measure the memory of the process, so they take turns.
-static TURN: Mutex<()> = Mutex::new(());
+static LOCK: Mutex<()> = Mutex::new(());
 
-fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A small file takes milliseconds; a debug build on a busy machine ends in this.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// What a reader may take beside what grows with the file: the first room of decompressors, buffers
+/// What a reader may take besides what grows with the file: the first room of decompressors, buffers
 /// of output, formats.
 const BASE_MEMORY: usize = 4 << 20;
 /// Bytes taken per byte of file and of unpacked pages: copies of texts, printed lines (three styles,
@@ -198,7 +198,7 @@ fn small() -> Vec<Sound> {
 
 #[test]
 fn cuts_are_survived() {
-    let _turn = turn();
+    let _lock = one_at_a_time();
     let mut random = Random(0xC0_FFEE);
     for Sound { name, file, container, pages } in small() {
         let borders = container.iter().chain(&pages).flat_map(|range| [range.start, range.end]);
@@ -215,7 +215,7 @@ fn cuts_are_survived() {
 
 #[test]
 fn flips_are_survived() {
-    let _turn = turn();
+    let _lock = one_at_a_time();
     let mut random = Random(0x5EED);
     for mut sound in small() {
         for round in 0..rounds(160) {
@@ -231,7 +231,7 @@ fn flips_are_survived() {
 
 #[test]
 fn absurd_numbers_are_survived() {
-    let _turn = turn();
+    let _lock = one_at_a_time();
     let values = [0, u32::MAX, 0x7FFF_FFFF, 0x8000_0000, 0xFF].map(u32::to_le_bytes);
     let mut random = Random(0xBAD);
     for mut sound in small() {
@@ -260,7 +260,7 @@ fn place(sound: &Sound, random: &mut Random) -> usize {
 /// A size that a damaged file declares is not taken before that much is unpacked.
 #[test]
 fn damaged_chunks_take_no_memory_by_what_they_declare() {
-    let _turn = turn();
+    let _lock = one_at_a_time();
     for compression in [Compression::Zlib, Compression::Zstd] {
         let Sound { name, mut file, .. } =
             rewritten("arm64/A.guest.dat", 3, Version::V7, compression);
@@ -279,7 +279,7 @@ fn damaged_chunks_take_no_memory_by_what_they_declare() {
 /// Whole recordings as they are bundled: fewer rounds, because each takes longer.
 #[test]
 fn bundled_recordings_survive_damage() {
-    let _turn = turn();
+    let _lock = one_at_a_time();
     let mut random = Random(0xF1E1D);
     for name in ["x86-vmx/smp.dat", "arm64/A.guest.dat", "x86-svm/host-guest.guest.dat"] {
         let mut sound = sound(name.to_owned(), fixture(name));
@@ -297,7 +297,7 @@ fn bundled_recordings_survive_damage() {
 /// What is not damaged is all read: the checks of this file are not passed by reading nothing.
 #[test]
 fn sound_files_are_read() {
-    let _turn = turn();
+    let _lock = one_at_a_time();
     for Sound { name, file, .. } in small() {
         let found = recording::check(&file).unwrap();
         assert!(found.events > 100 && found.damaged == 0, "{name}: {found:?}");

@@ -73,7 +73,7 @@ fn survive(file: Vec<u8>, what: &str) -> u64 {
     count
 }
 
-/// Every page tells of a loss and of an exit on another thread.
+/// Every page has a loss and an exit on another thread.
 #[test]
 fn losses_between_exits_of_many_threads() {
     let formats = KernelFormats::new(Machine::Arm64, ABI);

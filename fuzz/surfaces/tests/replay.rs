@@ -48,8 +48,8 @@ fn what_once_crashed_does_not() {
     for (surface, _) in surfaces::ALL {
         for path in inputs("crashes", surface) {
             let name = path.file_name().unwrap().to_str().unwrap();
-            let told = format!("`{surface}/{name}`");
-            assert!(stories.contains(&told), "fuzz/crashes/README.md does not tell of {told}");
+            let name = format!("`{surface}/{name}`");
+            assert!(stories.contains(&name), "fuzz/crashes/README.md does not explain {name}");
         }
     }
     assert_eq!(count, stories.matches("\n- `").count(), "stories of inputs that are not there");

@@ -9,7 +9,7 @@ import type { Columns } from "./columns";
 /** In place of a state: several spans, merged where the page was made. */
 export const MERGED = 255;
 
-/** Running sums are kept for each so many spans: of lanes with few states more, they take less room. */
+/** Running sums are kept at every span of this many: of lanes with few states more, they take less room. */
 const [BLOCK, SMALL_BLOCK, FEW_STATES] = [16, 4, 4];
 
 export interface MergedSpans {

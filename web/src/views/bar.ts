@@ -17,7 +17,7 @@ export function known(parts: Part[]): (Part & { value: number })[] {
   return parts.filter((part): part is Part & { value: number } => (part.value ?? 0) > 0);
 }
 
-/** The bar of `name`; each part tells its share and its time. */
+/** The bar of `name`; each part shows its share and its time. */
 export function bar(name: string, parts: Part[], whole: number, nanoseconds = true): HTMLElement {
   const shown = known(parts);
   const words = shown.map((part) => `${part.title} ${share(part.value, whole, 1)}`);

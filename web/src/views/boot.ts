@@ -26,7 +26,7 @@ export function boot(context: Context): HTMLElement | null {
   return section(
     "boot",
     "Boots and shutdowns",
-    el("p", { class: "note" }, "Phases as the guest's kernel told of them, each with the exits that began in it. A phase leads to its place in the timeline."),
+    el("p", { class: "note" }, "Phases as the guest's kernel recorded them, each with the exits that began in it. A phase leads to its place in the timeline."),
     ...machines.map((machine) => figureOf(machine, context)),
   );
 }
@@ -77,7 +77,7 @@ function segment(phase: BootPart, colour: string, whole: number, ns: boolean, sh
   const length = time(phase.length, ns);
   const exits = phase.exits === null ? "exits not recorded" : `${count(phase.exits)} exits`;
   const lines = [phase.title, `${length}, ${share(phase.length, whole)}`, `from ${time(phase.from, ns)}`, exits];
-  const tell = (event: Event) => {
+  const describe = (event: Event) => {
     const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
     const [x, y] = event instanceof MouseEvent ? [event.clientX, event.clientY] : [box.left, box.bottom];
     showTooltip(x, y, lines);
@@ -88,9 +88,9 @@ function segment(phase: BootPart, colour: string, whole: number, ns: boolean, sh
     style: `flex: ${phase.length ?? 0} 0 0; background: var(${colour})`,
     "aria-label": lines.join(", "),
     onclick: show,
-    onpointermove: tell,
+    onpointermove: describe,
     onpointerleave: hideTooltip,
-    onfocus: tell,
+    onfocus: describe,
     onblur: hideTooltip,
   });
 }

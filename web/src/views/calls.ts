@@ -29,7 +29,7 @@ class Calls {
   private readonly flame: Flame | null;
   private readonly columns: Column[];
   private readonly table = el("table", { class: "exits called" });
-  private readonly told = el("span", { class: "found", role: "status" });
+  private readonly found = el("span", { class: "found", role: "status" });
   private words = "";
   private sortBy: string;
   private all = false;
@@ -46,7 +46,7 @@ class Calls {
     const many = `${count(source.count)} calls`;
     const about = timed
       ? `${source.path}: ${many} on ${source.machine}. What takes less than 0.1% is not drawn. The tracer's own cost is in all times.`
-      : `${source.path}: ${many} on ${source.machine}. The function tracer tells of calls alone: there are no times, and no stacks.`;
+      : `${source.path}: ${many} on ${source.machine}. The function tracer records calls only: there are no times and no stacks.`;
     this.element = el("div", {}, el("p", { class: "note" }, about), this.controls(), this.flame?.element,
       el("div", { class: "scroll most", tabindex: 0, role: "region", "aria-label": `Functions in ${source.path}` }, this.table), this.note());
     this.draw();
@@ -59,13 +59,13 @@ class Calls {
       more.setAttribute("aria-pressed", String(this.all));
       this.draw();
     } }, "All functions");
-    return el("div", { class: "controls" }, field, this.told, more);
+    return el("div", { class: "controls" }, field, this.found, more);
   }
 
   private find(words: string): void {
     this.words = words.trim().toLowerCase();
     const found = this.flame?.mark(this.words) ?? null;
-    this.told.textContent = found === null ? "" : `${share(found, 1, 1)} of the time, callees included`;
+    this.found.textContent = found === null ? "" : `${share(found, 1, 1)} of the time, callees included`;
     this.draw();
   }
 

@@ -37,7 +37,7 @@ export function clocks({ report }: Context): HTMLElement | null {
     ...report.align_summaries.map((words) => el("p", {}, `${words}.`)),
     el("div", { class: "scroll" }, plainTable("Each method, held against the times at which vCPUs ran their guests", ["method", "usable", "events", "outside", "worst", "why not"], methods)),
     el("div", { class: "scroll" }, plainTable(
-      `Host time = guest time + offset${align.rows.length > MOST_ROWS ? `; ${count(align.rows.length - MOST_ROWS)} more stretches are in hyperscope align` : ""}`,
+      `Host time = guest time + offset${align.rows.length > MOST_ROWS ? `; ${count(align.rows.length - MOST_ROWS)} more intervals are in hyperscope align` : ""}`,
       ["vCPU", "method", "offset, ns", "bound", "drift, ppb", "events", "outside"],
       rows,
     )),

@@ -37,7 +37,7 @@ function vcpus(document_: CpuDocument, states: { key: string; title: string }[])
     });
     return { name: `${vcpu.vm}, vCPU ${vcpu.vcpu}`, whole: vcpu.time_ns, parts };
   });
-  return figure("What each vCPU did, by its host and by what its guest tells", "vCPU", bars);
+  return figure("What each vCPU did, by its host's and its guest's recordings", "vCPU", bars);
 }
 
 function cpus(document_: CpuDocument): HTMLElement {

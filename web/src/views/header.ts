@@ -2,7 +2,7 @@
 
 import { el } from "../dom";
 import type { Context } from "../focus";
-import { count, moment, time } from "../format";
+import { count, timestamp, time } from "../format";
 
 export function header({ report }: Context): HTMLElement {
   const vms = report.exits.vms.length;
@@ -10,7 +10,7 @@ export function header({ report }: Context): HTMLElement {
   const facts = [
     `${count(exits)} VM exits`,
     `${count(vms)} VM${vms === 1 ? "" : "s"}`,
-    `${time(report.length_ns, report.nanoseconds)} from ${moment(report.origin, 0, report.nanoseconds)}`,
+    `${time(report.length_ns, report.nanoseconds)} from ${timestamp(report.origin, 0, report.nanoseconds)}`,
   ];
   return el(
     "header",

@@ -4,7 +4,7 @@ import { rgb } from "../colours";
 import { gridOf, rowBegin, type Grid, type Heat } from "../data/heat";
 import { el, plainTable, section, tableBehind } from "../dom";
 import { describe, EVERYTHING, inFocus, type Context } from "../focus";
-import { axisTime, count, moment, niceStep, share, time } from "../format";
+import { axisTime, count, timestamp, niceStep, share, time } from "../format";
 import { hideTooltip, showTooltip } from "../tooltip";
 
 const [LEFT, RIGHT, TOP, BOTTOM] = [64, 12, 8, 28];
@@ -80,7 +80,7 @@ class HeatMap {
     const column = time(this.heat.info.column_ns, report.nanoseconds);
     const which = describe(focus.value) || "all exits";
     const said = this.grid ? `${count(this.grid.total)} timed exits (${which})` : `no timed exits (${which})`;
-    this.words.textContent = `${said}; a column is ${column} wide. Click or Enter: see that moment in the timeline.`;
+    this.words.textContent = `${said}; a column is ${column} wide. Click or Enter: see that timestamp in the timeline.`;
     this.canvas.setAttribute("aria-label", `Heat map: ${this.words.textContent} Arrow keys move a cursor.`);
     this.cursor = null;
     this.draw();
@@ -186,8 +186,8 @@ class HeatMap {
     return [
       `${count(here)} exits`,
       grid.zero && row === 0 ? "took no time by the recording's clock" : `took ${time(shortest, report.nanoseconds)} to ${time(longest, report.nanoseconds)}`,
-      `at ${axisTime(Math.max(0, from), info.column_ns, report.nanoseconds)} (${moment(report.origin, Math.max(0, from), report.nanoseconds)})`,
-      `${share(here, inColumn)} of the ${count(inColumn)} exits of this moment`,
+      `at ${axisTime(Math.max(0, from), info.column_ns, report.nanoseconds)} (${timestamp(report.origin, Math.max(0, from), report.nanoseconds)})`,
+      `${share(here, inColumn)} of the ${count(inColumn)} exits of this timestamp`,
     ];
   }
 

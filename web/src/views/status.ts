@@ -47,9 +47,9 @@ function clocks({ align, nanoseconds }: Report): Said {
 }
 
 function cost({ exits }: Report): Said {
-  const told = exits.recorder_cost;
-  if (!told) return ["plain", "Recorder’s cost", "not recorded", "The recorder told nothing of its own cost"];
-  return ["plain", "Recorder’s cost", `${time(told.cpu_ns)} of CPU time, ${share(told.cpu_ns, told.available_ns)}`, "CPU time of the recorder, and its share of what the recorded CPUs had"];
+  const cost = exits.recorder_cost;
+  if (!cost) return ["plain", "Recorder’s cost", "not recorded", "The recorder did not report its own cost"];
+  return ["plain", "Recorder’s cost", `${time(cost.cpu_ns)} of CPU time, ${share(cost.cpu_ns, cost.available_ns)}`, "CPU time of the recorder, and its share of what the recorded CPUs had"];
 }
 
 function merged({ timeline, nanoseconds }: Report): Said {

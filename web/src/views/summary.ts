@@ -37,10 +37,10 @@ function item(finding: Finding, context: Context): HTMLElement {
 /** Parts of vCPU time: the state whose colour it has, its title, the field of a row. */
 const PARTS: [string, string, string][] = [
   ["guest", "guest", "guest"],
-  ["exit_kernel", "hardware + kernel", "kernel"],
-  ["exit_user", "VMM user space", "user"],
-  ["exit_user", "VMM user space + return", "user_and_return"],
-  ["waiting", "waiting for a CPU", "off_cpu_runnable"],
+  ["exit_kernel", "kernel", "kernel"],
+  ["exit_user", "user space", "user"],
+  ["exit_user", "user space + return", "user_and_return"],
+  ["waiting", "run queue", "off_cpu_runnable"],
   ["blocked", "blocked or halted", "off_cpu_blocked"],
   ["halt_poll", "halt polling", "halt_poll"],
 ];

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use tracedat::{BufferSpec, Compression, Contents, Header, Section, TraceDat, Version, id};
 
-/// Options that are kept: those that do not tell places in the file, nor numbers of events.
+/// Options that are kept: those without places in the file, nor numbers of events.
 const KEPT: &[u16] = &[
     id::DATE,
     id::TRACECLOCK,

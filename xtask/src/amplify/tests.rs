@@ -1,4 +1,4 @@
-//! Amplified recordings hold the original so many times, for our reader and for trace-cmd.
+//! Amplified recordings hold the original as often as asked, for our reader and for trace-cmd.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,7 +23,7 @@ fn amplified(folder: &Path, v6: bool, mark_seams: bool) -> PathBuf {
     output
 }
 
-/// Every record, and how many pages tell of losses.
+/// Every record, and how many pages report losses.
 fn records(file: &Path) -> (Vec<ExpectedRecord>, usize) {
     let bytes = fs::read(file).unwrap();
     let recording = TraceDat::parse(&bytes).unwrap();
@@ -81,7 +81,7 @@ fn trace_cmd_reads_both_versions() {
             .unwrap();
         let text = String::from_utf8_lossy(&report.stdout);
         assert!(report.status.success());
-        // The first line tells the number of CPUs.
+        // The first line has the number of CPUs.
         assert_eq!(text.lines().count(), 3 * EVENTS + 1);
     }
 }

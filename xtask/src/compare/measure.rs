@@ -17,7 +17,7 @@ pub(crate) struct Sample {
     pub(crate) peak_kib: u64,
 }
 
-/// How the program is told to measure another; it calls itself so.
+/// Arguments of the hidden chore that measures another program; `compare` runs itself with them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MeasureArguments {
     /// File the measured program's output goes to.

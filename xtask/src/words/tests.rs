@@ -93,3 +93,32 @@ fn what_is_exempt_is_not_read() {
         assert_eq!(language(Path::new(path)), Some(Language::Text), "{path}");
     }
 }
+
+#[test]
+fn every_field_of_json_is_described() {
+    let mut undescribed = Vec::new();
+    for entry in fs::read_dir(repository::root().join("docs/formats")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.to_string_lossy().ends_with(".schema.json") {
+            let schema = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            fields_without_description(&schema, &path.display().to_string(), &mut undescribed);
+        }
+    }
+    assert_eq!(undescribed, Vec::<String>::new());
+}
+
+fn fields_without_description(schema: &serde_json::Value, at: &str, found: &mut Vec<String>) {
+    let properties = schema.get("properties").and_then(|all| all.as_object());
+    for (name, field) in properties.into_iter().flatten() {
+        let explains = |key| field.get(key).is_some();
+        if !["description", "$ref", "const"].into_iter().any(explains) {
+            found.push(format!("{at}: {name}"));
+        }
+    }
+    let inner: Vec<&serde_json::Value> = match schema {
+        serde_json::Value::Object(all) => all.values().collect(),
+        serde_json::Value::Array(all) => all.iter().collect(),
+        _ => Vec::new(),
+    };
+    inner.into_iter().for_each(|one| fields_without_description(one, at, found));
+}

@@ -32,7 +32,7 @@ pub(crate) enum BenchVerb {
     hyperscope bench channels\n  \
     hyperscope bench channels --channel shm --channel virtio-serial --rounds 10\n  \
     hyperscope bench channels --format json -o channels.json\n\n\
-Each run of a channel is paired with one that records nothing, right before or after it. Beside\n\
+Each run of a channel is paired with one that records nothing, right before or after it. Besides\n\
 hyperscope-agent's channels, the kernel's buffer that nobody reads (kernel-buffer), cat to\n\
 virtio-serial ports and trace-cmd agent over vsock take their turns.")]
 pub(crate) struct BenchChannelsArgs {
@@ -101,7 +101,7 @@ pub(crate) struct BenchExitsArgs {
     /// Switch one thing at a time, in the tiny machine or below it, and show what that changes: tracers,
     /// settings, all (both), boot (in a lab), or single ones (no-ioeventfd, vhost, no-irqchip,
     /// kvm-events, kvm-sched-events, kprobe, function, function-graph, MODULE/PARAMETER=VALUE, and in a lab
-    /// boot:WORD, with which level 1 is booted anew: boot:mitigations=off, boot:kvm_amd.npt=0)
+    /// boot:WORD, with which level 1 is booted again: boot:mitigations=off, boot:kvm_amd.npt=0)
     #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "all", value_delimiter = ',', value_parser = toggles)]
     pub(crate) ablate: Option<Vec<Vec<bench::Toggle>>>,
     /// Let each step keep what those before it have switched, and compare it with the one before

@@ -13,7 +13,7 @@ use crate::args::memory::MemoryArgs;
     hyperscope boot NAME.hscope                      phases, slowest initcalls, exits of each\n  \
     hyperscope boot --until 'login' host.dat guest.dat\n  \
     hyperscope boot guest.dat                        the guest's side alone\n  \
-    hyperscope boot host.dat                         what a guest's hypercalls tell\n  \
+    hyperscope boot host.dat                         from a guest's hypercalls alone\n  \
     hyperscope boot --svg boot.svg NAME.hscope       a picture of it\n\n\
     The guest's kernel records from its command line on: trace_event=initcall:*,module:module_load,\n\
     sched:sched_process_exec trace_clock=x86-tsc trace_buf_size=4M. The host takes that with\n\

@@ -20,10 +20,10 @@ use crate::args::memory::MemoryArgs;
     hyperscope calls --flame out.svg host.dat guest.dat  a flame graph of both\n  \
     hyperscope calls --format json trace.dat          for scripts\n\n\
     Record with trace-cmd record -p function_graph -g FUNCTION, or with -p function; with\n\
-    -e sched_switch time off the CPU is told apart. In guests without an agent: insmod\n\
+    -e sched_switch time off the CPU is shown apart. In guests without an agent: insmod\n\
     hyperscope_guest.ko probes=functions functions=PATTERN, and record --hypercalls on the host.")]
 pub(crate) struct CallsArgs {
-    /// Recordings or sessions, also of hosts whose guests' modules told of functions
+    /// Recordings or sessions, also of hosts whose guests' modules sent function calls
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
@@ -34,7 +34,7 @@ pub(crate) struct CallsArgs {
     /// Show the first N functions and threads; 0 shows all
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) top: usize,
-    /// Tell what not tracing functions of this name would spare, with * and ?; may be repeated
+    /// Show what leaving functions of this name untraced would save, with * and ?; may be repeated
     #[arg(long = "pattern", value_name = "PATTERN")]
     pub(crate) patterns: Vec<String>,
     /// Show who called whom
@@ -53,11 +53,11 @@ pub(crate) struct CallsArgs {
     /// Write stacks to this file, as other tools read them: a;b;c N
     #[arg(long, value_name = "FILE")]
     pub(crate) folded: Option<PathBuf>,
-    /// The number of hypercalls with which guests told of calls, as their module was told
+    /// The number of the hypercalls that carry guests' calls, as given to their module
     #[arg(long, value_name = "N", default_value = NUMBER, value_parser = number)]
     pub(crate) number: u64,
-    /// Subtract the tracer's cost from self times: of each call so many nanoseconds within it, and so
-    /// many in its caller
+    /// Subtract the tracer's cost from self times: for each call INSIDE nanoseconds within it, and
+    /// OUTSIDE in its caller
     #[arg(long, value_name = "INSIDE,OUTSIDE", value_parser = per_call)]
     pub(crate) correct: Option<PerCall>,
     #[command(flatten)]

@@ -74,7 +74,7 @@ impl DiffArgs {
     /// The report and the runs of both sides.
     ///
     /// # Errors
-    /// When a side has no run, or it can't be told which runs are whose; or a condition is on
+    /// When a side has no run, or it isn't clear which runs are whose; or a condition is on
     /// another report.
     pub(crate) fn sides(&self) -> Result<Sides<'_>, String> {
         let named = self
@@ -99,7 +99,7 @@ impl DiffArgs {
         for (side, runs) in [("A", a), ("B", b)] {
             if let Some(run) = named_twice(runs) {
                 return Err(format!(
-                    "{} stands twice among the runs of {side}: the same run again tells nothing new",
+                    "{} stands twice among the runs of {side}: the same run again adds nothing",
                     run.display()
                 ));
             }
@@ -116,7 +116,7 @@ impl DiffArgs {
 fn named_twice(runs: &[PathBuf]) -> Option<&PathBuf> {
     let mut seen = Vec::new();
     runs.iter().find(|run| {
-        // What can't be resolved can't be opened either, and is told of then.
+        // What can't be resolved can't be opened either: that error is reported then.
         let place = std::fs::canonicalize(run).unwrap_or_else(|_| (*run).clone());
         let again = seen.contains(&place);
         seen.push(place);

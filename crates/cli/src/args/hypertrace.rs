@@ -14,7 +14,7 @@ use crate::args::memory::MemoryArgs;
     hyperscope hypertrace host.hscope | less\n  \
     hyperscope hypertrace --format jsonl host.hscope\n  \
     hyperscope record --hypertrace web --for 10s -o web.hscope\n  \
-    hyperscope hypertrace /dev/shm/web           what a guest that died told last\n\n\
+    hyperscope hypertrace /dev/shm/web           the last events of a guest that died\n\n\
     In the guest: insmod hyperscope_guest.ko probes=sched_switch,irq, and channel=shm for memory")]
 pub(crate) struct HypertraceArgs {
     /// Recordings of hosts with --hypercalls, or with kvm:kvm_hypercall, sessions with
@@ -23,7 +23,7 @@ pub(crate) struct HypertraceArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
-    /// The hypercall's number, as the guest's module was told; marks have the next one
+    /// The hypercall's number, as given to the guest's module; marks have the next one
     #[arg(long, value_name = "N", default_value = NUMBER, value_parser = number)]
     pub(crate) number: u64,
     /// Where hypercalls are taken from [default: the collector's where it was, else events]
@@ -46,7 +46,7 @@ pub(crate) enum SourceArg {
     Events,
 }
 
-/// The hypercall's number, as the module has it where it is told no other.
+/// The hypercall's number, as the module has it by default.
 pub(crate) const NUMBER: &str = "0x48530000";
 
 pub(crate) fn number(text: &str) -> Result<u64, String> {

@@ -175,7 +175,7 @@ pub(crate) struct LabExecArgs {
     /// Give the command this program's standard input
     #[arg(short = 'i', long)]
     pub(crate) stdin: bool,
-    /// End the command after so many seconds, with code 124
+    /// End the command after this time, with code 124
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u64>,
     /// The command and its arguments

@@ -41,7 +41,7 @@ pub(crate) struct ListenArgs {
     /// Keep so much of each guest at most, in all of its sessions in the folder
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16G")]
     pub(crate) quota: u64,
-    /// Record so many guests at a time at most
+    /// Record at most this many guests at a time
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) guests: usize,
 }

@@ -14,7 +14,7 @@ use crate::args::memory::MemoryArgs;
     hyperscope path host.dat guest.dat                        from guest task to guest task\n  \
     hyperscope path --start kvm_mmio --end 'kp_tun_*' host.dat  between ends of your own\n  \
     hyperscope path --format json host.dat                    for scripts\n\n\
-    Who caused what is told by sched_waking, sched_switch and the events of KVM: record those, and\n\
+    Who caused what follows from sched_waking, sched_switch and KVM's events: record those, and\n\
     functions on the way as kprobes (hyperscope record --kprobe tun_get_user).")]
 pub(crate) struct PathArgs {
     /// Recordings of a host and its guests, or sessions
@@ -28,7 +28,7 @@ pub(crate) struct PathArgs {
     /// Paths end with this event [default: where the guest goes on]
     #[arg(long, value_name = "EVENT")]
     pub(crate) end: Option<String>,
-    /// Show the so many paths that took longest, all their requests together; 0 shows all
+    /// Show the first N paths, by the total time of their requests; 0 shows all
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) top: usize,
     #[command(flatten)]

@@ -19,7 +19,7 @@ use super::tracer::{GuestTracerArgs, TracerArgs};
     hyperscope record --profile net --kprobe tun_get_user\n  \
     hyperscope record --guest web -- sleep 5     host and guest, with hyperscope-agent in the guest\n  \
     hyperscope record --guest trace-cmd:web      the same, with trace-cmd agent in the guest\n  \
-    hyperscope record --hypercalls               what guests tell by hypercall, and nothing else\n  \
+    hyperscope record --hypercalls               guests' events sent by hypercall, and nothing else\n  \
     hyperscope record --tracer function_graph --graph-function svm_handle_exit --vm web\n\n\
     The recording is a session: hyperscope exits SESSION reads it, and so does trace-cmd report\n\
     SESSION/host.dat. Recording needs root. Nothing but an instance of tracefs, and probes in a\n\
@@ -35,7 +35,7 @@ pub(crate) struct RecordArgs {
     #[arg(long = "kprobe", value_name = "FUNCTION [ARGS]")]
     pub(crate) kprobes: Vec<String>,
     /// Record which parts of their guests' control blocks hypervisors in guests changed before each
-    /// VMRUN (AMD's SVM): hyperscope nested tells them
+    /// VMRUN (AMD's SVM): hyperscope nested shows them
     #[arg(long)]
     pub(crate) nested_writes: bool,
     #[command(flatten)]
@@ -54,21 +54,21 @@ pub(crate) struct RecordArgs {
     /// trace-cmd:tcp:HOST:PORT.
     #[arg(long = "guest", value_name = "GUEST")]
     pub(crate) guests: Vec<String>,
-    /// Take what the module hyperscope_guest (channel=shm) in this guest tells of: a VM's name, or
+    /// Record the events of the module hyperscope_guest (channel=shm) in this guest: a VM's name, or
     /// [NAME=]shm:FILE, the memory behind its ivshmem device
     #[arg(long = "hypertrace", value_name = "GUEST")]
     pub(crate) modules: Vec<String>,
-    /// Collect hypercalls by which guests tell of events, with all their registers; where no event
+    /// Collect the hypercalls in which guests send events, with all their registers; where no event
     /// is named, nothing else is recorded
     ///
-    /// BPF programs do, which need a kernel that tells of its types (BTF).
+    /// This is done by BPF programs, which need a kernel with type information (BTF).
     #[arg(long)]
     pub(crate) hypercalls: bool,
-    /// The number of those hypercalls, as the guests' module was told; marks have the next one
+    /// The number of those hypercalls, as given to the guests' module; marks have the next one
     #[arg(long, value_name = "N", default_value = super::hypertrace::NUMBER, requires = "hypercalls",
         value_parser = super::hypertrace::number)]
     pub(crate) hypercall_number: u64,
-    /// Registers of each that are kept: as many as the guests' module was told are enough
+    /// Registers to keep of each: the number given to the guests' module is enough
     #[arg(long, value_name = "N", default_value_t = 13, requires = "hypercalls",
         value_parser = clap::value_parser!(u8).range(4..=13))]
     pub(crate) hypercall_words: u8,

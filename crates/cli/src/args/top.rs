@@ -10,10 +10,10 @@ use super::record::duration;
 /// Arguments of `top`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    hyperscope top --steal                            in a guest: a table, drawn anew each second\n  \
+    hyperscope top --steal                            in a guest: a table, redrawn each second\n  \
     hyperscope top --steal --format jsonl --for 1m | jq .vcpus\n  \
     hyperscope top --steal --record steal.dat --for 10s\n\n\
-The host tells it: hyperscope publish --guest NAME. A recording is read beside the guest's own:\n\
+The host must run hyperscope publish --guest NAME. Read a recording together with the guest's own:\n\
 hyperscope events guest.dat steal.dat. The agent does the same: hyperscope-agent steal.")]
 pub(crate) struct TopArgs {
     /// Show what this guest's host does with its vCPUs

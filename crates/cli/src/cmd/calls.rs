@@ -38,7 +38,7 @@ pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
         }
     };
     let mut sources: Vec<CallsSource> = recordings.iter().enumerate().map(source).collect();
-    // Who asks for what guests told doesn't ask for what their host hasn't.
+    // Whoever asks for guests' calls doesn't ask for what their host hasn't.
     sources.retain(|one| told.is_empty() || one.calls.tracer.is_some());
     sources.extend(told);
     progress.finish();
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
     output::write(&report, &args.output, out)
 }
 
-/// What guests' modules told, by hypercall or in memory.
+/// Calls that guests' modules sent, by hypercall or in memory.
 fn told_by_guests(
     args: &CallsArgs,
     recordings: &[Recording],
@@ -91,7 +91,7 @@ fn told_by_guests(
     Ok(told.into_iter().map(source).collect())
 }
 
-/// The guest that a session's file is of; its name is all that tells where no clock is asked for.
+/// The guest that a session's file is of; without clocks its name is all there is to go by.
 fn guest_of_session(path: &Path) -> Option<String> {
     let is_recording = path.extension().is_some_and(|kind| kind == "dat" || kind == "pages");
     guest_named(path).filter(|_| is_recording)

@@ -18,9 +18,9 @@ pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
     let guests = align_guests(&mut recordings, args.method.method)?;
-    let told: Vec<_> = recordings.iter().map(|one| recorded(one.path())).collect();
+    let reported: Vec<_> = recordings.iter().map(|one| recorded(one.path())).collect();
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let processes: Vec<_> = told.iter().map(|one| one.processes.clone()).collect();
+    let processes: Vec<_> = reported.iter().map(|one| one.processes.clone()).collect();
     let cpu = cpu(&recordings, &guests, &processes, &|bytes| progress.advance(bytes));
     progress.finish();
     let mut by: Vec<CpuBy> = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<()> {
         by: if by.is_empty() { DEFAULT.to_vec() } else { by },
         idle: args.idle,
         top: args.top,
-        recorder_cost: told.into_iter().find_map(|one| one.cost),
+        recorder_cost: reported.into_iter().find_map(|one| one.cost),
     };
     output::write(&report, &args.output, out)
 }

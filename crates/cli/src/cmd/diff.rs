@@ -67,7 +67,7 @@ pub(crate) fn open_run(path: &PathBuf) -> anyhow::Result<Vec<Recording>> {
     Ok(recordings)
 }
 
-/// Tells which conditions hold, and for what.
+/// Reports which conditions hold, and for what.
 fn conclude(diff: &Diff, conditions: &[Condition], by_estimate: bool) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     let mut err = messages();

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
         (EventsFormatArg::Text, false) => Style::Text,
     };
     let guests = align_guests(&mut recordings, args.method.method)?;
-    aligned::tell(&guests);
+    aligned::report(&guests);
     let mut machines = machines(&recordings, &guests);
     choose_threads(args, &recordings, &mut machines)?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
@@ -42,12 +42,12 @@ pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
         .context("cannot write the events")?;
     progress.finish();
     out.complete()?;
-    tell(&summary, recordings.iter().map(|one| one.damage().len() as u64).sum());
+    report(&summary, recordings.iter().map(|one| one.damage().len() as u64).sum());
     Ok(())
 }
 
-/// Tells on standard error what the lines do not.
-pub(super) fn tell(summary: &EventsSummary, damaged_outside: u64) {
+/// Reports on standard error what the lines do not show.
+pub(super) fn report(summary: &EventsSummary, damaged_outside: u64) {
     let mut err = messages();
     for (name, count) in &summary.unprintable {
         let _ = writeln!(err, "hyperscope: {count} {name} printed raw: no usable print fmt");
@@ -60,7 +60,7 @@ pub(super) fn tell(summary: &EventsSummary, damaged_outside: u64) {
         );
     }
     if summary.printed == 0 {
-        let _ = writeln!(err, "hyperscope: no event to print; hyperscope info tells what there is");
+        let _ = writeln!(err, "hyperscope: no event to print; hyperscope info shows what there is");
     }
 }
 
@@ -68,8 +68,8 @@ fn filter(args: &EventsArgs, recordings: &[Recording]) -> anyhow::Result<Filter>
     let filter = Filter {
         events: args.events.clone(),
         cpus: args.cpu.clone(),
-        from_ns: args.from.map(|from| moment(from, recordings)),
-        to_ns: args.to.map(|to| moment(to, recordings)),
+        from_ns: args.from.map(|from| time_of(from, recordings)),
+        to_ns: args.to.map(|to| time_of(to, recordings)),
         conditions: args.conditions.clone(),
         columns: Vec::new(),
     };
@@ -79,7 +79,7 @@ fn filter(args: &EventsArgs, recordings: &[Recording]) -> anyhow::Result<Filter>
 
 /// A moment in the unit of the recordings: where times are ticks, whole numbers are printed in place
 /// of seconds.
-pub(super) fn moment(seconds: Seconds, recordings: &[Recording]) -> u64 {
+pub(super) fn time_of(seconds: Seconds, recordings: &[Recording]) -> u64 {
     let ticks = recordings.iter().all(|one| !one.is_nanoseconds());
     if ticks { seconds.whole } else { seconds.ns() }
 }

@@ -21,13 +21,13 @@ pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
     let sources = recordings
         .iter()
         .map(|recording| {
-            let told = recorded(recording.path());
+            let reported = recorded(recording.path());
             Source {
                 path: recording.path().display().to_string(),
                 exits: exits(recording, &by, &|bytes| progress.advance(bytes)),
                 of_guest: is_of_guest(recording, &recordings),
-                recorder_cost: told.cost,
-                processes: told.processes,
+                recorder_cost: reported.cost,
+                processes: reported.processes,
             }
         })
         .collect();

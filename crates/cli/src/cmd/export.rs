@@ -40,7 +40,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
         }
     }
     let guests = align_guests(&mut recordings, args.method.method)?;
-    aligned::tell(&guests);
+    aligned::report(&guests);
     match args.to {
         ExportFormatArg::Tracedat => files::write(args, &recordings, &guests, &filter),
         ExportFormatArg::Csv => events(args, Style::Csv, &recordings, &guests, &filter),
@@ -53,8 +53,8 @@ fn filter(args: &ExportArgs, recordings: &[Recording]) -> anyhow::Result<Filter>
     let filter = Filter {
         events: args.events.clone(),
         cpus: args.cpu.clone(),
-        from_ns: args.from.map(|from| events::moment(from, recordings)),
-        to_ns: args.until.map(|until| events::moment(until, recordings)),
+        from_ns: args.from.map(|from| events::time_of(from, recordings)),
+        to_ns: args.until.map(|until| events::time_of(until, recordings)),
         conditions: Vec::new(),
         columns: args.columns.clone(),
     };
@@ -91,7 +91,7 @@ fn events(
         .context("cannot write the events")?;
     progress.finish();
     out.complete()?;
-    events::tell(&summary, recordings.iter().map(|one| one.damage().len() as u64).sum());
+    events::report(&summary, recordings.iter().map(|one| one.damage().len() as u64).sum());
     Ok(())
 }
 
@@ -123,12 +123,12 @@ fn tracks(
     progress.finish();
     let exported = exported.context("cannot write the export")?;
     out.complete()?;
-    tell(&exported);
+    report(&exported);
     Ok(())
 }
 
-/// Tells on standard error what the file does not.
-fn tell(exported: &Exported) {
+/// Reports on standard error what the file does not show.
+fn report(exported: &Exported) {
     let mut err = messages();
     if exported.overlaps > 0 {
         let _ = writeln!(
@@ -144,7 +144,7 @@ fn tell(exported: &Exported) {
     if exported.slices == 0 {
         let _ = writeln!(
             err,
-            "hyperscope: nothing to show: no vCPU, task or CPU was seen; hyperscope info tells \
+            "hyperscope: nothing to show: no vCPU, task or CPU was seen; hyperscope info shows \
              what there is"
         );
     }

@@ -1,4 +1,4 @@
-//! `hyperscope hypertrace`: what guests told by hypercall, or in memory.
+//! `hyperscope hypertrace`: events that guests sent by hypercall, or in memory.
 
 use std::io::{BufWriter, Write};
 
@@ -9,7 +9,7 @@ use analyses::{
 use anyhow::{Context, bail};
 use printable::messages;
 use report::events::{GuestEventStyle, GuestEventWriter};
-use report::{count, time};
+use report::{count, plural, time};
 use sources::{Collected, Recording};
 
 use crate::args::EventsFormatArg;
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
     let collected = collected(args.source, &recordings)?;
     let files = HypertraceFiles { collected: &collected, stored: &stored };
     if !files.may_have_events(&recordings) {
-        bail!(nothing_tells(&recordings));
+        bail!(nothing_sent(&recordings));
     }
     let style = match args.format {
         EventsFormatArg::Text => GuestEventStyle::Text,
@@ -48,19 +48,19 @@ pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
     progress.finish();
     writer.finish().context("cannot write the events")?;
     out.complete()?;
-    tell(&summary);
-    collected.iter().flatten().for_each(tell_collected);
+    report(&summary);
+    collected.iter().flatten().for_each(report_collected);
     for (frames, stored) in frames.iter().zip(&stored) {
-        tell_frames(frames, stored, &recordings);
+        report_frames(frames, stored, &recordings);
     }
     Ok(())
 }
 
 /// Why there is nothing to read, and what to record instead.
-fn nothing_tells(recordings: &[Recording]) -> &'static str {
+fn nothing_sent(recordings: &[Recording]) -> &'static str {
     let of_arm = |one: &Recording| one.formats().by_name("kvm:kvm_hvc_arm64").is_some();
     if recordings.iter().any(of_arm) {
-        "kvm:kvm_hvc_arm64 tells that a guest made a hypercall, and not what it carries; record the \
+        "kvm:kvm_hvc_arm64 shows that a guest made a hypercall, but not what it carries; record the \
          host with --hypercalls"
     } else {
         "no recording has kvm:kvm_hypercall; record the host with --hypercalls, or with \
@@ -68,7 +68,7 @@ fn nothing_tells(recordings: &[Recording]) -> &'static str {
     }
 }
 
-/// What collectors wrote beside recordings, by recording.
+/// What collectors wrote next to recordings, by recording.
 pub(crate) fn collected(
     source: Option<SourceArg>,
     recordings: &[Recording],
@@ -83,7 +83,7 @@ pub(crate) fn collected(
     Ok(all)
 }
 
-/// What the guest of each vCPU's thread is called, where the recording or its exits tell of it, or the
+/// What the guest of each vCPU's thread is called, where the recording or its exits name it, or the
 /// file does.
 pub(crate) fn machines(
     recordings: &[Recording],
@@ -108,8 +108,8 @@ pub(crate) fn machines(
     machines
 }
 
-/// Tells on standard error what the lines do not.
-fn tell(summary: &HypertraceSummary) {
+/// Reports on standard error what the lines do not show.
+fn report(summary: &HypertraceSummary) {
     let mut err = messages();
     for (route, one, many) in [
         (Route::Hypercall, "hypercall", "hypercalls"),
@@ -125,10 +125,10 @@ fn tell(summary: &HypertraceSummary) {
         let each = if frames == 0 { 0.0 } else { events as f64 / frames as f64 };
         let _ = writeln!(
             err,
-            "hyperscope: {} events in {} {many} of {} vCPUs: {each:.1} a {one}",
+            "hyperscope: {} events in {} {many} of {}: {each:.1} a {one}",
             count(events),
             count(frames),
-            count(of.len() as u64),
+            plural(of.len(), "vCPU"),
         );
     }
     if let [Some(median), Some(most)] = summary.overheads_ns.percentiles([500, 990]) {
@@ -144,8 +144,8 @@ fn tell(summary: &HypertraceSummary) {
     }
 }
 
-/// Tells what is not as it should be of frames out of memory.
-fn tell_frames(frames: &Frames, stored: &StoredFrames<'_>, recordings: &[Recording]) {
+/// Reports what is wrong with frames out of memory.
+fn report_frames(frames: &Frames, stored: &StoredFrames<'_>, recordings: &[Recording]) {
     let mut err = messages();
     let path = frames.path().display();
     if !stored.is_on_host_clock(recordings) {
@@ -157,8 +157,8 @@ fn tell_frames(frames: &Frames, stored: &StoredFrames<'_>, recordings: &[Recordi
     }
 }
 
-/// Tells what a collector said of itself.
-fn tell_collected(collected: &Collected) {
+/// Reports what a collector said of itself.
+fn report_collected(collected: &Collected) {
     let mut err = messages();
     let (clock, counts) = (collected.conversion(), collected.counts().unwrap_or_default());
     let _ = writeln!(

@@ -1,4 +1,4 @@
-//! `hyperscope listen`: records guests as their agents connect, until told to stop.
+//! `hyperscope listen`: records guests as their agents connect, until a signal ends it.
 
 use std::io::Write;
 use std::sync::mpsc::{self, RecvTimeoutError};

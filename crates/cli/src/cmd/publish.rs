@@ -1,4 +1,4 @@
-//! `hyperscope publish`: tells guests what happens to their vCPUs, until told to stop.
+//! `hyperscope publish`: publishes to guests what happens to their vCPUs, until a signal ends it.
 
 use std::io::Write;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &PublishArgs) -> anyhow::Result<()> {
     let _guard = Guard::start();
     let publisher = Publisher::begin(&options)?;
     let names: Vec<&str> = publisher.names().collect();
-    say(&format!("telling {} what happens to their vCPUs", names.join(", ")));
+    say(&format!("publishing to {} what happens to their vCPUs", names.join(", ")));
     let begun = Instant::now();
     let is_late = || args.time.is_some_and(|time| begun.elapsed() >= time);
     while !is_late() && !publisher.is_over() {
@@ -30,12 +30,12 @@ pub(crate) fn run(args: &PublishArgs) -> anyhow::Result<()> {
             break;
         }
     }
-    let told = publisher.end()?;
+    let published = publisher.end()?;
     let took = begun.elapsed();
-    told.iter().for_each(|summary| conclude(summary, took));
-    let early = told.iter().find_map(|one| Some((&one.vm, one.over?)));
+    published.iter().for_each(|summary| conclude(summary, took));
+    let early = published.iter().find_map(|one| Some((&one.vm, one.over?)));
     match early {
-        Some((vm, why)) => bail!("{vm} was not told to the end: {why}"),
+        Some((vm, why)) => bail!("{vm}: publishing ended early: {why}"),
         None => Ok(()),
     }
 }
@@ -44,7 +44,7 @@ fn say(text: &str) {
     let _ = writeln!(messages(), "hyperscope: {text}");
 }
 
-/// Says what a guest was told, and what that has cost.
+/// Says what was published to a guest, and what that has cost.
 #[allow(clippy::cast_precision_loss, reason = "shown with few decimals")]
 fn conclude(summary: &Summary, took: Duration) {
     let Summary { vm, spans, pages, lost_events, looks, cpu_ns, .. } = summary;

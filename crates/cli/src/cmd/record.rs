@@ -1,4 +1,4 @@
-//! `hyperscope record`: records this host until told to stop.
+//! `hyperscope record`: records this host until a signal ends it.
 
 mod calls;
 mod stops;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<()> {
     let plan = plan(args)?;
     let above = to.parent().filter(|above| !above.as_os_str().is_empty());
     let finished = recorder::finish_left_overs(above.unwrap_or(Path::new(".")))?;
-    finished.iter().for_each(tell_finished);
+    finished.iter().for_each(report_finished);
     let session = SessionFolder::take(&to, args.mode.unwrap_or_default())?;
     let owner = session.own().inspect_err(|_| session.abandon())?;
     let guard = Guard::start();
@@ -60,7 +60,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 }
 
 /// Says what came of what a recorder left that was killed.
-fn tell_finished(finished: &Finished) {
+fn report_finished(finished: &Finished) {
     let Finished { pid, saved, result } = finished;
     let (mut err, saved) = (io::stderr().lock(), saved.display());
     // It is of another recording: this one goes on.
@@ -86,13 +86,13 @@ fn record(args: &RecordArgs, plan: &RecordPlan, session: &SessionFolder) -> anyh
     let stop = Stop::new()?;
     let phase = stops::heed_signals(&stop, session.path())?;
     let recording = Recording::begin(plan, session, &stop).inspect_err(|_| session.abandon())?;
-    tell(&recording);
+    report(&recording);
     start(&args.command, &stop)?;
     wait(&recording, args.time, &stop);
     end(recording, session, &phase)
 }
 
-/// Tells of signals that end a recording.
+/// Reports signals that end a recording.
 pub(crate) fn stop_at_signals(over: Sender<()>) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot handle signals")?;
     thread::spawn(move || {
@@ -108,8 +108,8 @@ pub(crate) fn stop_at_signals(over: Sender<()>) -> anyhow::Result<()> {
 fn refuse_nested_writes(args: &RecordArgs) -> anyhow::Result<()> {
     if args.nested_writes && !Path::new("/sys/module/kvm_amd").exists() {
         bail!(
-            "--nested-writes: the module kvm_amd isn't loaded. Only SVM's control blocks tell what was changed; \
-             which fields VMREAD and VMWRITE name on Intel's processors no event tells"
+            "--nested-writes: the module kvm_amd isn't loaded. Only SVM's control blocks show what was changed; \
+             no event has the fields that VMREAD and VMWRITE name on Intel's processors"
         );
     }
     Ok(())
@@ -158,7 +158,7 @@ fn in_guests(args: &RecordArgs) -> anyhow::Result<InGuests> {
 }
 
 /// Says what is recorded.
-fn tell(recording: &Recording) {
+fn report(recording: &Recording) {
     let mut err = messages();
     let _ = writeln!(
         err,
@@ -169,16 +169,16 @@ fn tell(recording: &Recording) {
         recording.clock()
     );
     if let Some((name, functions)) = recording.tracer() {
-        calls::tell(name, functions, &mut err);
+        calls::report(name, functions, &mut err);
     }
     for vm in recording.vms() {
         let _ = writeln!(
             err,
-            "hyperscope: VM {}: {}, process {}, {} vCPUs",
+            "hyperscope: VM {}: {}, process {}, {}",
             vm.name,
             vm.program,
             vm.pid,
-            vm.vcpus.len()
+            report::plural(vm.vcpus.len(), "vCPU")
         );
     }
 }
@@ -202,16 +202,16 @@ fn start(command: &[String], stop: &Stop) -> anyhow::Result<()> {
 /// Waits until the time is over, the command has ended, or a signal came.
 fn wait(recording: &Recording, time: Option<Duration>, stop: &Stop) {
     let shown = io::stderr().is_terminal();
-    let mut told = 0;
+    let mut reported = 0;
     loop {
-        // Guests that are waited for are few, and told of as they come.
+        // Guests that are waited for are few, and reported as they come.
         let is_waiting = recording.guest_names().len() < recording.guests_asked();
         let interval = if shown || is_waiting { LINE } else { LOOK };
         let left = time.map(|time| time.saturating_sub(recording.progress_time()));
         if left.is_some_and(|left| left.is_zero()) || recording.has_failed() {
             break;
         }
-        tell_of_guests(recording, &mut told);
+        report_guests(recording, &mut reported);
         if shown {
             show(recording);
         }
@@ -224,13 +224,13 @@ fn wait(recording: &Recording, time: Option<Duration>, stop: &Stop) {
     }
 }
 
-/// Tells of guests that are recorded now: at first of all, then of those that came up meanwhile.
-fn tell_of_guests(recording: &Recording, told: &mut usize) {
+/// Reports guests that are recorded now: at first all, then those that came up meanwhile.
+fn report_guests(recording: &Recording, reported: &mut usize) {
     let names = recording.guest_names();
-    for name in names.iter().skip(*told) {
+    for name in names.iter().skip(*reported) {
         let _ = writeln!(messages(), "hyperscope: guest {name} is recorded");
     }
-    *told = names.len();
+    *reported = names.len();
 }
 
 /// One line that is written over and over.
@@ -343,7 +343,7 @@ fn conclude_module(module: &ModuleSummary, err: &mut impl Write) -> io::Result<(
     for fault in &module.faults {
         writeln!(err, "hyperscope: module of {name}: {fault}")?;
     }
-    let told = |count: u64, what: &str| match count {
+    let noted = |count: u64, what: &str| match count {
         0 => String::new(),
         count => format!(", {count} {what}"),
     };
@@ -353,8 +353,8 @@ fn conclude_module(module: &ModuleSummary, err: &mut impl Write) -> io::Result<(
         module.frames,
         module.cpus,
         module.bytes >> 10,
-        told(module.frames_missed, "frames missed"),
-        told(module.damage, "places that make no sense")
+        noted(module.frames_missed, "frames missed"),
+        noted(module.damage, "places that make no sense")
     )
 }
 
@@ -370,7 +370,7 @@ fn cost(guest: &GuestSummary) -> String {
     format!(", {cpu_ms:.1} ms of CPU time and {wakeups} wake-ups of its agent{exits}")
 }
 
-/// A process that cleans up when this one is killed: the end of a pipe tells it.
+/// A process that cleans up when this one is killed, which it sees by the end of a pipe.
 pub(crate) struct Guard(Option<Child>);
 
 impl Guard {

@@ -84,18 +84,18 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     };
     page.write(&mut out).context("cannot write the report")?;
     out.complete()?;
-    tell(args, &page);
+    summarize(args, &page);
     Ok(())
 }
 
 fn exits_of(recording: &Recording, all: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Source {
-    let told = recorded(recording.path());
+    let reported = recorded(recording.path());
     Source {
         path: shown_path(recording),
         exits: exits(recording, &By::DEFAULT, tick),
         of_guest: is_of_guest(recording, all),
-        recorder_cost: told.cost,
-        processes: told.processes,
+        recorder_cost: reported.cost,
+        processes: reported.processes,
     }
 }
 
@@ -130,19 +130,19 @@ fn cpu_of(
     exits: &ExitsReport,
     tick: &(dyn Fn(u64) + Sync),
 ) -> CpuReport {
-    let told = &exits.sources;
-    let processes: Vec<_> = told.iter().map(|one| one.processes.clone()).collect();
+    let reported = &exits.sources;
+    let processes: Vec<_> = reported.iter().map(|one| one.processes.clone()).collect();
     CpuReport {
         sources: recordings.iter().map(shown_path).collect(),
         cpu: cpu(recordings, guests, &processes, tick),
         by: CpuBy::ALL.to_vec(),
         idle: false,
         top: None,
-        recorder_cost: told.iter().find_map(|one| one.recorder_cost.clone()),
+        recorder_cost: reported.iter().find_map(|one| one.recorder_cost.clone()),
     }
 }
 
-/// Which functions ran, of those recordings that tell.
+/// Which functions ran, of those recordings that have calls.
 fn calls_of(
     recordings: &[Recording],
     machines: &[LaneMachine],
@@ -167,7 +167,7 @@ fn calls_of(
     })
 }
 
-/// The ways that requests took; none where the recordings don't tell.
+/// The ways that requests took; none where the recordings don't show them.
 fn path_of(
     recordings: &[Recording],
     guests: &[GuestAlignment],
@@ -218,8 +218,8 @@ fn title(recordings: &[Recording]) -> String {
     names.join(", ")
 }
 
-/// Tells on standard error what there is to look at.
-fn tell(args: &PageArgs, page: &PageReport) {
+/// Says on standard error what there is to look at.
+fn summarize(args: &PageArgs, page: &PageReport) {
     let Some(output) = &args.output else { return };
     let mut err = messages();
     let _ = writeln!(err, "hyperscope: open {} in a browser", output.display());

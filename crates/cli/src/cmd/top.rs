@@ -24,7 +24,7 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<()> {
     };
     let mut wait = |most: Duration| is_over.recv_timeout(most).is_ok();
     match watch(&options, &mut io::stdout().lock(), &mut wait) {
-        // Whoever read it has seen enough: that is told by the cause.
+        // Whoever read it has seen enough: the cause shows that.
         Err(StealError::Output(error)) => Err(error.into()),
         ended => Ok(ended?),
     }

@@ -15,7 +15,7 @@ const ENDING: &str = ".hyperscope.tmp";
 /// Most bytes of a file's name.
 const MOST_NAME_BYTES: usize = 255;
 
-/// A file that is not complete yet, beside the one that it is to replace.
+/// A file that is not complete yet, next to the one that it is to replace.
 #[derive(Debug)]
 pub(super) struct Replacement {
     file: File,
@@ -122,7 +122,7 @@ fn unfinished(place: &Path) -> PathBuf {
     place.with_file_name(hidden)
 }
 
-/// Makes the unfinished file, or takes over one that a run left that was killed. The lock tells such a
+/// Makes the unfinished file, or takes over one that a run left that was killed. The lock shows such a
 /// file from that of a run that goes on.
 fn lock(path: &Path) -> anyhow::Result<File> {
     for _ in 0..MOST_LINKS {

@@ -27,7 +27,7 @@ fn method<'r>(report: &'r Value, name: &str) -> &'r Value {
 const TSC: (&str, &str) = ("fixtures/x86-svm/tsc.dat", "fixtures/x86-svm/tsc.guest.dat");
 
 /// Guest events of a merged recording that stand where the vCPU's thread was between an exit and
-/// an entry: told from the order of lines alone, which is what readers go by.
+/// an entry: seen from the order of lines alone, which is what readers go by.
 fn out_of_order(host: &str, guest: &str, thread: u64, method: &str) -> (usize, usize) {
     let run = hyperscope(&["events", "--method", method, "--format", "jsonl", host, guest]);
     assert_eq!(run.code, 0, "{}", run.err);
@@ -145,7 +145,7 @@ fn merged_events_are_in_causal_order() {
 }
 
 #[test]
-fn the_line_about_alignment_is_told_beside_merged_events() {
+fn the_line_about_alignment_comes_with_merged_events() {
     let (host, guest, _) = PAIRS[1];
     let run = hyperscope(&["events", host, guest]);
     assert!(
@@ -174,7 +174,7 @@ fn reports_are_as_expected() {
 #[test]
 fn without_a_guest_there_is_nothing_to_align() {
     let text = output_of(&["align", "fixtures/arm64/D.dat"]);
-    assert_eq!(text, "no recording of a guest beside one of its host\n");
+    assert_eq!(text, "no recording of a guest with one of its host\n");
     let report = align(&["fixtures/arm64/D.dat"]);
     check(&closed("align"), &report, "one recording");
     // A guest that never ran on that host is no guest of it.

@@ -74,7 +74,7 @@ fn session(folder: &Path, name: &str) -> String {
 }
 
 #[test]
-fn what_tracing_cost_is_told_where_the_guest_has_measured_it() {
+fn what_tracing_cost_is_shown_where_the_guest_has_measured_it() {
     let unknown = document(&[HOST, GUEST]);
     let folder = tempfile::tempdir().unwrap();
     let session = session(folder.path(), "s");
@@ -83,8 +83,8 @@ fn what_tracing_cost_is_told_where_the_guest_has_measured_it() {
     let cost =
         json!({"event": "task:task_rename", "repeats": 200, "off_ns": off_ns, "on_ns": on_ns});
     let guests = [json!({"name": "l1"}), json!({"name": "l2", "event_cost": cost})];
-    let told = json!({"recorded": {"guests": guests}});
-    fs::write(folder.path().join("s/session.json"), told.to_string()).unwrap();
+    let stored = json!({"recorded": {"guests": guests}});
+    fs::write(folder.path().join("s/session.json"), stored.to_string()).unwrap();
     let known = document(&[&session]);
     check(&closed("boot"), &known, "with what an event costs");
     let (known, unknown) = (&known["machines"][0], &unknown["machines"][0]);
@@ -125,8 +125,8 @@ fn boots_are_compared_phase_by_phase() {
     assert_eq!(of("fs", "duration_ns")["ratio"], 1.0);
     assert_eq!(find("before tracing", "events"), None);
     // What both sides have: from the first entry to the mark.
-    let told = document(&[HOST, GUEST]);
-    let until_mark = &told["machines"][0]["mark"]["since_begin_ns"];
+    let report = document(&[HOST, GUEST]);
+    let until_mark = &report["machines"][0]["mark"]["since_begin_ns"];
     assert_eq!(&of("boot", "duration_ns")["b"], until_mark);
     assert!(rows.iter().all(|row| row["significant"] != true));
 }

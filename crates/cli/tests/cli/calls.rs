@@ -102,7 +102,7 @@ fn the_flame_graph_of_the_guide_is_what_is_drawn() {
 }
 
 #[test]
-fn savings_are_told_alone_and_together() {
+fn savings_are_shown_alone_and_together() {
     let report = json(&["--pattern", "kvm_*", "--pattern", "*", FUNCTIONS]);
     let savings = report["sources"][0]["savings"].as_array().unwrap();
     let all = report["sources"][0]["events"].as_u64().unwrap();
@@ -119,7 +119,7 @@ fn savings_are_told_alone_and_together() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn what_is_wrong_is_reported() {
     for (args, word) in [
         (&["--correct", "5"][..], "120,90"),
         (&["--min-percent", "101", "--tree"], "percentage"),

@@ -63,8 +63,8 @@ fn states_add_up_to_the_time_they_are_of() {
         check(&closed("cpu"), &report, &paths.join(" "));
         for row in rows(&report, "vcpus").iter().chain(rows(&report, "vms")) {
             assert_eq!(states_ns(row), ns(&row["time_ns"]), "{paths:?}: {row:#}");
-            let told = ns(&row["guest_recorded_ns"]);
-            assert!(told <= ns(&row["time_ns"]) && ns(&row["busy_ns"]) <= ns(&row["on_cpu_ns"]));
+            let recorded = ns(&row["guest_recorded_ns"]);
+            assert!(recorded <= ns(&row["time_ns"]) && ns(&row["busy_ns"]) <= ns(&row["on_cpu_ns"]));
             vcpus += 1;
         }
         for row in rows(&report, "tasks") {
@@ -72,9 +72,9 @@ fn states_add_up_to_the_time_they_are_of() {
             tasks += 1;
         }
         let with_guest = paths.len() > 1;
-        let told = rows(&report, "vcpus").iter().map(|row| ns(&row["guest_recorded_ns"]));
+        let recorded = rows(&report, "vcpus").iter().map(|row| ns(&row["guest_recorded_ns"]));
         let of_tasks = rows(&report, "tasks").iter().map(|row| ns(&row["time_ns"]));
-        assert!(!with_guest || told.sum::<u64>() == of_tasks.sum::<u64>(), "{paths:?}");
+        assert!(!with_guest || recorded.sum::<u64>() == of_tasks.sum::<u64>(), "{paths:?}");
     }
     assert!(vcpus > 20 && tasks > 200, "{vcpus} {tasks}");
 }

@@ -85,7 +85,7 @@ fn cut_once_mapped(
 }
 
 #[track_caller]
-fn is_told((code, err): (Option<i32>, String), file: &Path, offset: u64) {
+fn assert_reported((code, err): (Option<i32>, String), file: &Path, offset: u64) {
     assert_eq!(code, Some(1), "{err}");
     let (name, offset) = (file.to_str().unwrap(), format!("offset {offset} "));
     assert!(err.contains(name) && err.contains(&offset), "{err}");
@@ -98,12 +98,12 @@ fn a_recording_that_is_cut_while_it_is_read_is_an_error_that_names_file_and_offs
     // Compressed chunks are read, bare pages are mapped.
     let chunks = folder.path().join("chunks.dat");
     fs::copy(repository().join(LARGE), &chunks).unwrap();
-    is_told(cut_amid(&["events"], &chunks, &chunks, 5000), &chunks, 5000);
+    assert_reported(cut_amid(&["events"], &chunks, &chunks, 5000), &chunks, 5000);
     let pages = folder.path().join("pages");
     fs::create_dir(&pages).unwrap();
     write_raw_pages(LARGE, &pages, |cpu| format!("cpu{cpu}"));
     let largest = largest_of(&pages);
-    is_told(cut_amid(&["events"], &pages, &largest, 8192), &largest, 8192);
+    assert_reported(cut_amid(&["events"], &pages, &largest, 8192), &largest, 8192);
 }
 
 /// The file with the most pages.
@@ -123,11 +123,11 @@ fn reports_on_a_recording_that_is_cut_once_it_is_open_are_errors() {
     let (chunks, pages) = (folder.path().join("chunks.dat"), folder.path().join("pages"));
     for verb in ["exits", "report", "cpu"] {
         fs::copy(repository().join(LARGE), &chunks).unwrap();
-        is_told(cut_once_mapped(verb, (&chunks, &chunks), 5000), &chunks, 5000);
+        assert_reported(cut_once_mapped(verb, (&chunks, &chunks), 5000), &chunks, 5000);
         let _ = fs::remove_dir_all(&pages);
         fs::create_dir(&pages).unwrap();
         write_raw_pages(LARGE, &pages, |cpu| format!("cpu{cpu}"));
         let largest = largest_of(&pages);
-        is_told(cut_once_mapped(verb, (&pages, &largest), 8192), &largest, 8192);
+        assert_reported(cut_once_mapped(verb, (&pages, &largest), 8192), &largest, 8192);
     }
 }

@@ -49,7 +49,7 @@ fn comparisons_keep_their_schema() {
     }
 }
 
-/// What the talk that this pair of recordings repeats told: vhost leaves fewer waits, and more time
+/// The finding that this pair of recordings repeats: vhost leaves fewer waits, and more time
 /// in what each access to the device takes.
 #[test]
 fn what_vhost_changes_is_found() {
@@ -67,7 +67,7 @@ fn what_vhost_changes_is_found() {
     assert_eq!(row(&report, "HVC64", "mean_ns")["b"], Value::Null);
 }
 
-/// Values are those that `exits` tells of each recording.
+/// Values are those that `exits` has for each recording.
 #[test]
 fn values_are_those_of_the_report_compared() {
     let report = json(&[OFF, ON]);
@@ -230,7 +230,7 @@ fn tables_fit_the_columns_asked_for() {
     }
 }
 
-/// Which hop differs between packets sent by the VMM and by vhost is told in words, and the requests
+/// Which hop differs between packets sent by the VMM and by vhost is said in words, and the requests
 /// that are counted are those of the report.
 #[test]
 fn hops_that_someone_else_does_are_named() {
@@ -239,16 +239,16 @@ fn hops_that_someone_else_does_are_named() {
     let notes = report["notes"].as_array().unwrap();
     let moved = "kp_tun_get_user is on iothread in A";
     assert!(notes.iter().any(|note| note.as_str().unwrap().contains(moved)), "{notes:?}");
-    let door = "mmio write 0x8000003004";
+    let kick = "mmio write 0x8000003004";
     let row = rows(&report).iter().find(|row| {
-        row["start"] == door && row["step"].is_null() && row["metric"] == "count_per_s"
+        row["start"] == kick && row["step"].is_null() && row["metric"] == "count_per_s"
     });
     for (side, file, seconds) in [("a", OFF, "a_seconds"), ("b", ON, "b_seconds")] {
         let paths: Value =
             serde_json::from_str(&output_of(&["path", "--format", "json", file])).unwrap();
-        let of_door =
-            paths["paths"].as_array().unwrap().iter().filter(|path| path["start"] == door);
-        let count: u64 = of_door.map(|path| path["count"].as_u64().unwrap()).sum();
+        let of_kick =
+            paths["paths"].as_array().unwrap().iter().filter(|path| path["start"] == kick);
+        let count: u64 = of_kick.map(|path| path["count"].as_u64().unwrap()).sum();
         let counted = row.unwrap()[side].as_f64().unwrap() * report[seconds][0].as_f64().unwrap();
         assert_eq!(counted.round() as u64, count, "{file}");
     }

@@ -153,7 +153,7 @@ fn a_reader_that_goes_away_is_success() {
 }
 
 #[test]
-fn a_cut_file_tells_what_is_missing() {
+fn a_cut_file_reports_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let whole = fs::read(repository().join(SMALL)).unwrap();
     let cut = folder.path().join("cut.dat");

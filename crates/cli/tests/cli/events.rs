@@ -10,7 +10,7 @@ const GUEST: &str = "fixtures/x86-svm/host-guest.guest.dat";
 
 fn events(args: &[&str]) -> Vec<Value> {
     let run = hyperscope(&[&["events", "--format", "jsonl"], args].concat());
-    // How a guest's clock was aligned is told beside its events.
+    // How a guest's clock was aligned is reported with its events.
     let quiet = run.err.lines().all(|line| line.contains(": aligned by "));
     assert!(run.code == 0 && quiet, "{args:?}: {}", run.err);
     run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

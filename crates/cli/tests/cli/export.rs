@@ -58,10 +58,10 @@ fn perfetto_python() -> Option<String> {
     };
     let folder = folder.to_str().unwrap();
     let has = |python: &str| run(python, &["-c", "import perfetto.protos"]);
-    let told = python.to_str().unwrap();
+    let path = python.to_str().unwrap();
     let install = ["-m", "pip", "install", "--quiet", PACKAGE];
-    if has(told) || (run("python3", &["-m", "venv", folder]) && run(told, &install) && has(told)) {
-        return Some(told.to_owned());
+    if has(path) || (run("python3", &["-m", "venv", folder]) && run(path, &install) && has(path)) {
+        return Some(path.to_owned());
     }
     testkit::skip!("pip can't install {PACKAGE}, whose messages decode Perfetto's format");
     None
@@ -70,15 +70,15 @@ fn perfetto_python() -> Option<String> {
 /// By VM and reason: exits with a time, and the parts of their time, as the exits report has them.
 type ByReason = BTreeMap<(String, String), [u64; 5]>;
 
-/// What the exits report tells of a reason.
-struct Told {
+/// What the exits report has for a reason.
+struct ReasonParts {
     sums: [u64; 5],
     shortest_ns: u64,
     /// How long each halt polling took is known; else all of it counts as the kernel's.
     polls: bool,
 }
 
-fn told_by_exits(host: &str) -> BTreeMap<(String, String), Told> {
+fn parts_by_exits(host: &str) -> BTreeMap<(String, String), ReasonParts> {
     let report: Value =
         serde_json::from_str(&output_of(&["exits", "--format", "json", host])).unwrap();
     let mut all = BTreeMap::new();
@@ -86,11 +86,11 @@ fn told_by_exits(host: &str) -> BTreeMap<(String, String), Told> {
         let text = |name: &str| row[name].as_str().unwrap().to_owned();
         let number = |name: &str| row[name].as_u64();
         let keys = ["paired", "kernel_ns", "user_ns", "off_cpu_ns", "halt_poll_ns"];
-        let new = || Told { sums: [0; 5], shortest_ns: u64::MAX, polls: true };
-        let told = all.entry((text("vm"), text("reason"))).or_insert_with(new);
-        told.shortest_ns = told.shortest_ns.min(number("min_ns").unwrap_or(u64::MAX));
-        told.polls &= number("halt_poll_ns").is_some() || number("kernel_ns").is_none();
-        for (sum, key) in told.sums.iter_mut().zip(keys) {
+        let new = || ReasonParts { sums: [0; 5], shortest_ns: u64::MAX, polls: true };
+        let parts = all.entry((text("vm"), text("reason"))).or_insert_with(new);
+        parts.shortest_ns = parts.shortest_ns.min(number("min_ns").unwrap_or(u64::MAX));
+        parts.polls &= number("halt_poll_ns").is_some() || number("kernel_ns").is_none();
+        for (sum, key) in parts.sums.iter_mut().zip(keys) {
             *sum += number(key).unwrap_or(0);
         }
     }
@@ -98,7 +98,7 @@ fn told_by_exits(host: &str) -> BTreeMap<(String, String), Told> {
 }
 
 /// The same from the tracks of vCPUs; of a format that keeps no times of exits without their number.
-fn told_by_tracks(summary: &Value) -> ByReason {
+fn parts_by_tracks(summary: &Value) -> ByReason {
     let mut all = ByReason::new();
     for (track, what) in summary["tracks"].as_object().unwrap() {
         let Some((vm, _)) = track.split_once(" vCPUs") else { continue };

@@ -1,4 +1,4 @@
-//! What a guest told by hypercall and in memory, against what its own ftrace recorded meanwhile, on a real
+//! What a guest sent by hypercall and in memory, against what its own ftrace recorded meanwhile, on a real
 //! recording.
 
 use serde_json::Value;
@@ -24,7 +24,7 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn told(files: &[&str]) -> Vec<Value> {
+fn sent(files: &[&str]) -> Vec<Value> {
     let run = hyperscope(&[&["hypertrace", "--format", "jsonl"], files].concat());
     assert_eq!(run.code, 0, "{}", run.err);
     lines(&run.out)
@@ -43,31 +43,31 @@ fn stamp(event: &Value) -> i64 {
     event["ts_ns"].as_i64().unwrap()
 }
 
-/// Whether all that was told is so in what ftrace recorded, which also has arguments of system calls, and
+/// Whether all that was sent is so in what ftrace recorded, which also has arguments of system calls, and
 /// whole names of interrupts.
-fn agrees(told: &Value, own: &Value) -> bool {
+fn agrees(sent: &Value, own: &Value) -> bool {
     let field = |(name, value): (&String, &Value)| match (name.as_str(), &own["fields"][name]) {
         ("name", whole) => whole.as_str().unwrap().starts_with(value.as_str().unwrap()),
         (_, other) => value == other,
     };
-    told["cpu"] == own["cpu"]
-        && told["pid"] == own["pid"]
-        && told["fields"].as_object().unwrap().iter().all(field)
+    sent["cpu"] == own["cpu"]
+        && sent["pid"] == own["pid"]
+        && sent["fields"].as_object().unwrap().iter().all(field)
 }
 
-/// Where the longest run of equals begins: it is all that was told, or the test fails.
-fn assert_within(told: &[&Value], own: &[&Value]) -> usize {
+/// Where the longest run of equals begins: it is all that was sent, or the test fails.
+fn assert_within(sent: &[&Value], own: &[&Value]) -> usize {
     let same =
-        |begin: usize| told.iter().zip(&own[begin..]).take_while(|(a, b)| agrees(a, b)).count();
+        |begin: usize| sent.iter().zip(&own[begin..]).take_while(|(a, b)| agrees(a, b)).count();
     let (length, begin) = (0..own.len()).map(|begin| (same(begin), begin)).max().unwrap();
-    assert_eq!(length, told.len(), "{} is not {}", told[length], own[begin + length]);
+    assert_eq!(length, sent.len(), "{} is not {}", sent[length], own[begin + length]);
     begin
 }
 
 /// What came by hypercall, and what in memory.
 fn parts() -> [Vec<Value>; 2] {
-    let by_hypercall = told(&[HOST]);
-    let all = told(&[HOST, FRAMES]);
+    let by_hypercall = sent(&[HOST]);
+    let all = sent(&[HOST, FRAMES]);
     let in_memory = all[by_hypercall.len()..].to_vec();
     let stamps = |events: &[Value]| events.iter().map(stamp).collect::<Vec<_>>();
     assert_eq!(stamps(&by_hypercall), stamps(&all[..by_hypercall.len()]));
@@ -75,17 +75,17 @@ fn parts() -> [Vec<Value>; 2] {
 }
 
 #[test]
-fn a_guest_told_what_it_recorded_itself_event_for_event() {
+fn a_guest_sent_what_it_recorded_itself_event_for_event() {
     let own = own();
     for (part, most_ns) in parts().iter().zip([400_000, 10_000]) {
         assert!(part.len() > 700, "{}", part.len());
         assert!(part.iter().map(stamp).is_sorted());
         let mut late_ns = Vec::new();
         for kind in KINDS {
-            let (told, own) = (of_kind(part, kind), of_kind(&own, kind));
-            assert!(!told.is_empty(), "no {kind}");
-            let begin = assert_within(&told, &own);
-            late_ns.extend(told.iter().zip(&own[begin..]).map(|(a, b)| stamp(a) - stamp(b)));
+            let (sent, own) = (of_kind(part, kind), of_kind(&own, kind));
+            assert!(!sent.is_empty(), "no {kind}");
+            let begin = assert_within(&sent, &own);
+            late_ns.extend(sent.iter().zip(&own[begin..]).map(|(a, b)| stamp(a) - stamp(b)));
         }
         late_ns.sort_unstable();
         let (least, median) = (late_ns[0], late_ns[late_ns.len() / 2]);
@@ -124,13 +124,13 @@ fn what_is_printed() {
 
 /// What was collected of an Arm guest's HVCs: no event of its host has the words.
 #[test]
-fn an_arm_guest_told_what_it_recorded_itself() {
-    let told = told(&[ARM]);
+fn an_arm_guest_sent_what_it_recorded_itself() {
+    let sent = sent(&[ARM]);
     let own = hyperscope(&["events", "--format", "jsonl", "-e", "sched:sched_switch", ARM]);
     let own = lines(&own.out);
-    assert_eq!((told.len(), own.len()), (1750, 1829));
-    let begin = assert_within(&told.iter().collect::<Vec<_>>(), &own.iter().collect::<Vec<_>>());
-    let late_ns = told.iter().zip(&own[begin..]).map(|(told, own)| stamp(told) - stamp(own));
+    assert_eq!((sent.len(), own.len()), (1750, 1829));
+    let begin = assert_within(&sent.iter().collect::<Vec<_>>(), &own.iter().collect::<Vec<_>>());
+    let late_ns = sent.iter().zip(&own[begin..]).map(|(sent, own)| stamp(sent) - stamp(own));
     let mut late_ns: Vec<i64> = late_ns.collect();
     late_ns.sort_unstable();
     // The guest's clock is known within 61.4 us.
@@ -141,7 +141,7 @@ fn an_arm_guest_told_what_it_recorded_itself() {
 }
 
 #[test]
-fn an_arm_host_that_collected_nothing_is_told_how() {
+fn an_arm_host_that_collected_nothing_learns_how() {
     let run = hyperscope(&["hypertrace", "fixtures/arm64/D.dat"]);
     assert_eq!(run.code, 1);
     assert!(run.err.contains("record the host with --hypercalls\n"), "{}", run.err);

@@ -88,7 +88,7 @@ pub(crate) fn write_raw_pages(from: &str, folder: &Path, page_name: impl Fn(u32)
 }
 
 #[test]
-fn bare_pages_tell_what_the_file_they_come_from_tells() {
+fn bare_pages_show_what_the_file_they_come_from_shows() {
     let layouts: [fn(u32) -> String; 2] =
         [|cpu| format!("trace-path-cpu{cpu}"), |cpu| format!("per_cpu/cpu{cpu}/trace_pipe_raw")];
     for layout in layouts {

@@ -56,7 +56,7 @@ fn events_that_the_kernel_counted_and_the_file_lacks_are_losses() {
 }
 
 #[test]
-fn beside_faults_it_never_says_that_nothing_was_lost() {
+fn with_faults_it_never_says_that_nothing_was_lost() {
     let folder = tempfile::tempdir().unwrap();
     let whole = json!({"cpus": [], "faults": []});
     assert_eq!(said(&session(folder.path(), &whole)), "nothing");

@@ -193,7 +193,7 @@ fn however_few_spans_are_kept_states_last_as_long() {
 }
 
 #[test]
-fn the_timeline_adds_up_to_the_exits_with_a_guest_beside_its_host() {
+fn the_timeline_adds_up_to_the_exits_with_a_guest_and_its_host() {
     let (host, guest) = ("fixtures/arm64/A.dat", "fixtures/arm64/A.guest.dat");
     let page = Page::of(&[host, guest]);
     let (_, states) = page.states("vcpu");

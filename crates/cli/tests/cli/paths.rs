@@ -39,7 +39,7 @@ fn tables_are_as_expected() {
 
 /// The way a packet takes out of its guest differs by who sends it, which is found without help.
 #[test]
-fn who_sends_packets_is_told() {
+fn who_sends_packets_is_shown() {
     let actors = |file| {
         let report = json(&[file]);
         let sends = |hop: &&Value| hop["to"] == "kp_tun_get_user";
@@ -74,7 +74,7 @@ fn ends_may_be_given() {
     assert!(run.err.contains("no event matches kvm_no_such"), "{}", run.err);
 }
 
-/// A guest's recording alone has no requests that leave it, as far as can be told.
+/// A guest's recording alone has no requests that leave it, as far as can be known.
 #[test]
 fn without_exits_there_is_nothing_to_follow() {
     let text = output_of(&["path", GUEST[1]]);

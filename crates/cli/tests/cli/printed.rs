@@ -14,7 +14,7 @@ const COMM: &[u8; 15] = b"qemu-system-x86";
 const HOSTILE: &[u8; 15] = b"=a\nb\x1b[2J\xe2\x80\xaec9!?";
 
 /// A recording in which QEMU's threads have a hostile name, where the kernel's list of names and
-/// where events tell it.
+/// where events have it.
 fn hostile(folder: &Path) -> PathBuf {
     let folder = folder.join("pages");
     fs::create_dir(&folder).unwrap();

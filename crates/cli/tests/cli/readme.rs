@@ -2,7 +2,7 @@
 //!
 //! A line that begins with `$ ` is run by a shell in the repository's root, on 100 columns, with
 //! this build of `hyperscope` on the path; the lines below it are its output. With
-//! `HYPERSCOPE_BLESS=1` the outputs are written anew.
+//! `HYPERSCOPE_BLESS=1` the outputs are written again.
 
 use std::env;
 use std::fs;
@@ -94,7 +94,7 @@ fn the_front_page_is_short() {
     let readme = fs::read_to_string(repository().join("README.md")).unwrap();
     let lines = readme.lines().count();
     assert!(lines <= MOST_LINES_OF_README, "{lines} lines");
-    // What a block shows fits on one screen beside its explanation.
+    // What a block shows fits on one screen next to its explanation.
     for block in readme.split("```console\n").skip(1) {
         let lines = block.split("```").next().unwrap().lines().count();
         assert!((2..=13).contains(&lines), "{lines} lines of output: {block}");

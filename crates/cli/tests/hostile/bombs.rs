@@ -138,11 +138,11 @@ fn chunks_that_compress_well_are_read() {
         fs::write(&path, file(&formats, how, 65_536, vec![again(page.clone(), 30)])).unwrap();
         let ended = run("info --format json {}", &path, folder.path());
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        let told = fs::read_to_string(folder.path().join("table")).unwrap();
-        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-        let count = told["files"][0]["events"]["kvm:kvm_exit"].as_u64().unwrap_or(0);
-        assert!(count > 20_000, "{count} events: {told}");
-        assert_eq!(told["files"][0]["losses"]["pages_damaged"], 0, "{told}");
+        let info = fs::read_to_string(folder.path().join("table")).unwrap();
+        let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+        let count = info["files"][0]["events"]["kvm:kvm_exit"].as_u64().unwrap_or(0);
+        assert!(count > 20_000, "{count} events: {info}");
+        assert_eq!(info["files"][0]["losses"]["pages_damaged"], 0, "{info}");
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::agent::{Agent, signal};
 use crate::extent::extent;
-use crate::tool::{command, run, turn, wait_until};
+use crate::tool::{command, run, lock_tracing, wait_until};
 
 fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
@@ -40,7 +40,7 @@ fn record(channel: &str, folder: &tempfile::TempDir, times: usize) {
 
 #[test]
 fn connections_that_say_nothing_refuse_no_recording() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let at = free_address();
     let _agent = Agent::start(&format!("tcp-plain:{at}"));
@@ -53,7 +53,7 @@ fn connections_that_say_nothing_refuse_no_recording() {
 
 #[test]
 fn connections_without_a_handshake_refuse_no_recording_over_tls() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     for name in ["guest", "host"] {
@@ -72,7 +72,7 @@ fn connections_without_a_handshake_refuse_no_recording_over_tls() {
 
 #[test]
 fn connections_that_say_nothing_refuse_no_recording_by_trace_cmds_protocol() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let at = free_address();
     let _agent = Agent::start_with(&["--trace-cmd", &format!("tcp:{at}")]);
@@ -121,7 +121,7 @@ impl Drop for Listening {
 
 #[test]
 fn connections_that_are_slow_keep_no_guest_from_a_host_that_listens() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let listening = Listening::begin();
     for at in 1..=extent(2, 8) {
         let slow = slow(&listening.at, extent(100, 500));
@@ -142,7 +142,7 @@ fn a_host_that_asks_for_nothing_has_to_leave() {
     if !extent(false, true) {
         return;
     }
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let at = free_address();
     let _agent = Agent::start(&format!("tcp-plain:{at}"));

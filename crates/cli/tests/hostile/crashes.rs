@@ -8,7 +8,7 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::recorders::{INSTANCES, Recorder, hyperscope, instances, programs_in, run, start};
-use crate::tool::{start_programs, turn, wait_until};
+use crate::tool::{start_programs, lock_tracing, wait_until};
 
 const PROGRAMS: u32 = 20;
 
@@ -53,7 +53,7 @@ fn owners() -> Vec<PathBuf> {
 
 #[test]
 fn what_a_recorder_left_that_was_killed_with_its_guard_is_saved_by_the_next_one() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let place = tempfile::tempdir().unwrap();
     let (killed, next) = (place.path().join("killed"), place.path().join("next"));
     let recorder = start(&killed, &[]);
@@ -71,7 +71,7 @@ fn what_a_recorder_left_that_was_killed_with_its_guard_is_saved_by_the_next_one(
 
 #[test]
 fn without_its_session_the_rest_goes_to_a_new_folder_that_is_said() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let place = tempfile::tempdir().unwrap();
     let (killed, next) = (place.path().join("killed"), place.path().join("next"));
     let recorder = start(&killed, &[]);
@@ -91,7 +91,7 @@ fn without_its_session_the_rest_goes_to_a_new_folder_that_is_said() {
 
 #[test]
 fn a_process_that_looks_like_a_guard_keeps_nothing_from_being_cleaned_up() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let place = tempfile::tempdir().unwrap();
     let (killed, next) = (place.path().join("killed"), place.path().join("next"));
     let mut recorder = start(&killed, &[]);
@@ -115,7 +115,7 @@ fn a_process_that_looks_like_a_guard_keeps_nothing_from_being_cleaned_up() {
 
 #[test]
 fn an_instance_of_nobody_is_saved_too() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let place = tempfile::tempdir().unwrap();
     // As an earlier version's recorder leaves it, whose number no process has any more.
     let mut gone = Command::new("true").spawn().unwrap();

@@ -1,5 +1,5 @@
 //! Each operation on the files of a session fails in turn, and the plug is pulled behind each: what is
-//! left can be read, and what is missing is told.
+//! left can be read, and what is missing is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,8 +15,8 @@ use nix::errno::Errno;
 use recorder::{Modes, Profile, RecordPlan, Recording, SessionFolder, Stop};
 
 use crate::extent::extent;
-use crate::marks::{instance, is_told, marks, recording, write_marks};
-use crate::tool::{left, turn, wait_until};
+use crate::marks::{instance, assert_losses_reported, marks, recording, write_marks};
+use crate::tool::{left_in_tracefs, lock_tracing, wait_until};
 
 /// Marks in a recording.
 const MARKS: u64 = 2000;
@@ -43,7 +43,7 @@ fn record(
         before_end(written);
         let recorded = recording.end(&|_| ());
         folder.give_back();
-        // What can't be written in the end is told, and stays where it is.
+        // What can't be written in the end is reported, and stays where it is.
         Ok((written, recorded.is_ok_and(|recorded| recorded.faults.is_empty())))
     };
     match recorded() {
@@ -79,10 +79,10 @@ fn fail(error: Errno, is_lasting: bool, from: u64) -> u64 {
     let (written, came) = record(&session, failing.clone(), |_| ());
     let seen = failing.seen.load(Ordering::Relaxed);
     let what = format!("{error} at operation {from} of {seen}, lasting: {is_lasting}: {came:?}");
-    assert_eq!(left(), Vec::<String>::new(), "{what}");
+    assert_eq!(left_in_tracefs(), Vec::<String>::new(), "{what}");
     match &came {
         Err(text) => assert!(text.contains(session.to_str().unwrap()), "{what}"),
-        Ok(_) => is_told(&session, "host", written, &what),
+        Ok(_) => assert_losses_reported(&session, "host", written, &what),
     }
     if error == Errno::EINTR || from > seen {
         let host = recording(&session, "host").unwrap_or_else(|| panic!("{what}"));
@@ -92,8 +92,8 @@ fn fail(error: Errno, is_lasting: bool, from: u64) -> u64 {
 }
 
 /// Fails operations in turn; the samples are parts of all there are.
-fn fail_in_turn(error: Errno, is_lasting: bool) {
-    let Some(_turn) = turn() else { return };
+fn fail_each(error: Errno, is_lasting: bool) {
+    let Some(_lock) = lock_tracing() else { return };
     let all = fail(error, is_lasting, u64::MAX);
     let step = extent((all / 4).max(1), 1);
     let mut from = extent(all / 5, 1);
@@ -106,17 +106,17 @@ fn fail_in_turn(error: Errno, is_lasting: bool) {
 
 #[test]
 fn a_disk_that_is_full_from_any_operation_on_leaves_what_was_written() {
-    fail_in_turn(Errno::ENOSPC, true);
+    fail_each(Errno::ENOSPC, true);
 }
 
 #[test]
-fn a_disk_that_fails_once_at_any_operation_leaves_what_is_told() {
-    fail_in_turn(Errno::EIO, false);
+fn a_disk_that_fails_once_at_any_operation_leaves_what_is_reported() {
+    fail_each(Errno::EIO, false);
 }
 
 #[test]
 fn a_signal_at_any_operation_changes_nothing() {
-    fail_in_turn(Errno::EINTR, false);
+    fail_each(Errno::EINTR, false);
 }
 
 /// What a disk has when the plug is pulled, if it keeps nothing but what was synced: contents of
@@ -189,7 +189,7 @@ impl Plug {
         let found = marks(&host);
         let what = format!("plug pulled behind the sync of {}", path.display());
         // It is not said that nothing is missing unless the recording has come to its end.
-        is_told(&self.restored, "host", found.len() as u64, &what);
+        assert_losses_reported(&self.restored, "host", found.len() as u64, &what);
         let numbers: BTreeSet<u64> = (1..=found.len() as u64).collect();
         assert_eq!(found, numbers, "{what}");
         self.readable.lock().unwrap_or_else(PoisonError::into_inner).push(found.len() as u64);
@@ -209,7 +209,7 @@ impl Observer for Plug {
 
 #[test]
 fn a_pulled_plug_leaves_what_was_synced() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let plug = Arc::new(Plug {
         session: folder.path().join("s"),

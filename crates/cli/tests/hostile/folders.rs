@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::recorders::{hyperscope, instances, run, start};
-use crate::tool::turn;
+use crate::tool::lock_tracing;
 
 const NOBODY: u32 = 65534;
 
-/// A folder of another user's, with a file of root's that nobody else reads beside it.
+/// A folder of another user's, with a file of root's that nobody else reads next to it.
 struct Place {
     folder: tempfile::TempDir,
     secret: PathBuf,
@@ -67,7 +67,7 @@ fn tree(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn a_session_folder_of_another_user_is_refused_and_nothing_in_it_followed() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     for name in [".room", "session.json.new", "host.dat.new", ".recorder"] {
         let Some(place) = Place::of_nobody() else { return };
         let session = place.prepared(NOBODY, 0o755);
@@ -82,7 +82,7 @@ fn a_session_folder_of_another_user_is_refused_and_nothing_in_it_followed() {
 
 #[test]
 fn links_in_a_folder_of_ones_own_are_not_followed_either() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     for name in [".room", "session.json.new", "host.dat.new", ".recorder"] {
         let Some(place) = Place::of_nobody() else { return };
         let session = place.prepared(0, 0o700);
@@ -105,7 +105,7 @@ fn links_in_a_folder_of_ones_own_are_not_followed_either() {
 
 #[test]
 fn a_folder_that_others_may_write_into_is_refused() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     for mode in [0o777, 0o1777, 0o770, 0o2770] {
         let Some(place) = Place::of_nobody() else { return };
         let session = place.prepared(0, mode);
@@ -117,7 +117,7 @@ fn a_folder_that_others_may_write_into_is_refused() {
 
 #[test]
 fn nobody_else_reads_a_session_while_it_is_recorded_and_after() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let Some(place) = Place::of_nobody() else { return };
     let session = place.session();
     // The folder above is another user's, as with sudo in one's own home.
@@ -138,7 +138,7 @@ fn nobody_else_reads_a_session_while_it_is_recorded_and_after() {
 
 #[test]
 fn a_mode_opens_a_session_for_its_group() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let Some(place) = Place::of_nobody() else { return };
     let session = place.session();
     let to = session.to_str().unwrap();
@@ -155,7 +155,7 @@ fn a_mode_opens_a_session_for_its_group() {
 
 #[test]
 fn what_sudo_recorded_belongs_to_whoever_ran_it() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let Some(place) = Place::of_nobody() else { return };
     let session = place.session();
     let to = session.to_str().unwrap();
@@ -178,7 +178,7 @@ fn what_sudo_recorded_belongs_to_whoever_ran_it() {
 
 #[test]
 fn of_two_recorders_of_one_folder_the_second_changes_nothing() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let Some(place) = Place::of_nobody() else { return };
     let session = place.session();
     let mut recorder = start(&session, &[]);

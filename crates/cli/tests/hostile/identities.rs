@@ -13,7 +13,7 @@ use wire::{ControlDecoder, GuestHello, Message, PageHead, encode};
 
 use crate::agent::{Agent, signal};
 use crate::extent::extent;
-use crate::tool::{command, run, turn, wait_until};
+use crate::tool::{command, run, lock_tracing, wait_until};
 
 /// `listen`, which says what it does in a file.
 struct Listening {
@@ -82,7 +82,7 @@ fn bytes(path: &Path) -> u64 {
     inside.map(|entry| bytes(&entry.unwrap().path())).sum::<u64>() + about.blocks() * 512
 }
 
-/// A guest that sends so many bytes of pages and leaves; whether it was recorded.
+/// A guest that sends this many bytes of pages and leaves; whether it was recorded.
 fn visit(at: &str, host_name: &str, page_bytes: usize) -> bool {
     let connect = || {
         let stream = TcpStream::connect(at).unwrap();
@@ -161,7 +161,7 @@ fn a_guest_that_comes_again_and_again_is_not_recorded_each_time() {
     listening.end();
     assert!(recorded < visits, "{}", listening.said());
     assert!(listening.said().contains("too often"), "{}", listening.said());
-    // Nor is each refusal told.
+    // Nor is each refusal reported.
     let refusals = listening.said().matches("too often").count();
     assert!(refusals <= 5 + visits / 20, "{refusals}");
 }
@@ -187,7 +187,7 @@ fn a_guest_is_called_by_its_address_and_what_it_claims_is_a_label() {
 
 #[test]
 fn a_guest_with_a_key_is_called_by_its_certificate() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let channel = |folder: &Path, at: &str, own: &str, other: &str| {
         let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
         let (identity, peers) = (file(&format!("{own}.pem")), file(&format!("{other}.crt")));

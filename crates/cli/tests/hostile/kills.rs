@@ -1,8 +1,8 @@
 //! `kill -9` behind every system call that changes something: what was recorded by then can be read,
-//! what is missing is told, and nothing stays in tracefs.
+//! what is missing is reported, and nothing stays in tracefs.
 //!
 //! The recorded machine is this one, as its own guest: a program writes numbered marks into the
-//! instances of host and agent, so that what is missing can be told from what is there.
+//! instances of host and agent, so that what is missing follows from what is there.
 
 use std::fs;
 use std::path::Path;
@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use crate::agent::{Agent, signal};
 use crate::extent::extent;
-use crate::marks::{instance, is_told, write_marks};
-use crate::tool::{command, left, turn, wait_until};
+use crate::marks::{instance, assert_losses_reported, write_marks};
+use crate::tool::{command, left_in_tracefs, lock_tracing, wait_until};
 use crate::tracer::{Traced, stopped, trace};
 
 /// Marks that each side's instance gets.
@@ -60,7 +60,7 @@ impl Campaign {
         format!("unix:{}", self.folder.path().join("agent").display())
     }
 
-    /// The agent; started anew where it was killed.
+    /// The agent; started again where it was killed.
     fn agent(&mut self) -> u32 {
         let channel = self.channel();
         let agent = self.agent.get_or_insert_with(|| Agent::start(&channel));
@@ -85,8 +85,8 @@ impl Campaign {
         self.clean(victim, &what);
         let [of_host, of_guest] = killed.written;
         println!("{what}");
-        is_told(&session, "host", of_host, &what);
-        is_told(&session, "guest-g", of_guest, &what);
+        assert_losses_reported(&session, "host", of_host, &what);
+        assert_losses_reported(&session, "guest-g", of_guest, &what);
         fs::remove_dir_all(&session).unwrap_or_default();
         killed.traced.calls
     }
@@ -138,14 +138,14 @@ impl Campaign {
     /// Whoever is left removes what the dead had in tracefs; the next start does the rest.
     fn clean(&mut self, victim: Victim, what: &str) {
         if victim == Victim::Recorder {
-            return wait_until(what, || left().is_empty());
+            return wait_until(what, || left_in_tracefs().is_empty());
         }
         self.agent();
         self.recordings += 1;
         let next = self.folder.path().join(format!("s{}", self.recordings));
         let ran = self.record(&next).args(["--for", "1ms"]).output().unwrap();
         assert!(ran.status.success(), "{what}: {}", String::from_utf8_lossy(&ran.stderr));
-        assert_eq!(left(), Vec::<String>::new(), "{what}");
+        assert_eq!(left_in_tracefs(), Vec::<String>::new(), "{what}");
         fs::remove_dir_all(&next).unwrap();
     }
 }
@@ -197,7 +197,7 @@ fn guards(recorder: u32) -> Vec<u32> {
 /// Kills a victim behind each of its calls, or some of them: the sample has one while it begins, one while
 /// it records, and one in the end.
 fn kill_behind_calls(victim: Victim, sample: &[u64]) {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let mut campaign = Campaign::new();
     let mut next = 1;
     loop {
@@ -212,7 +212,7 @@ fn kill_behind_calls(victim: Victim, sample: &[u64]) {
     }
     println!("{victim:?}: killed behind {} calls", next - 1);
     drop(campaign);
-    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
 #[test]

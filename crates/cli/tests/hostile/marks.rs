@@ -1,4 +1,4 @@
-//! Numbered marks in what is recorded: what is missing can be told from what is there.
+//! Numbered marks in what is recorded: what is missing follows from what is there.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -57,9 +57,9 @@ pub(crate) fn recording(session: &Path, machine: &str) -> Option<PathBuf> {
     if file.is_file() { Some(file) } else { pages.join("events").is_dir().then_some(pages) }
 }
 
-/// What is left of a machine can be read, and what is missing is told: by number, or as unknown
+/// What is left of a machine can be read, and what is missing is reported: by number, or as unknown
 /// behind the last that is there.
-pub(crate) fn is_told(session: &Path, machine: &str, written: u64, what: &str) {
+pub(crate) fn assert_losses_reported(session: &Path, machine: &str, written: u64, what: &str) {
     let Some(recording) = recording(session, machine) else {
         assert_eq!(written, 0, "{what}: nothing is left of {machine}");
         return;

@@ -18,7 +18,7 @@ use crate::extent::extent;
 /// What the shell lets a verb map, in KiB.
 const MOST_VIRTUAL_KIB: u64 = 3_000_000;
 const LIMIT: Duration = Duration::from_secs(20);
-/// What a verb may take by default, and what the kernel counts beside: libraries, stacks.
+/// What a verb may take by default, and what the kernel counts besides: libraries, stacks.
 pub(crate) const MOST_ANONYMOUS_KIB: u64 = 256 << 10;
 const SEED: u64 = 0x0F11_E5ED;
 
@@ -114,10 +114,10 @@ pub(crate) fn anonymous_kib(status: &Path) -> u64 {
 /// What is wrong with how a verb ended, if anything is.
 pub(crate) fn fault(ended: &Ended) -> Option<String> {
     let in_order = matches!(ended.code, Some(0..=3)) && !ended.said.contains("panicked");
-    let told =
+    let has_message =
         ended.code == Some(0) || ended.said.starts_with("hyperscope: ") || ended.code == Some(3);
     let within = ended.peak_kib <= MOST_ANONYMOUS_KIB;
-    (!in_order || !told || !within).then(|| format!("{ended:?}"))
+    (!in_order || !has_message || !within).then(|| format!("{ended:?}"))
 }
 
 /// Bundled recordings of some hundreds of kilobytes at most.

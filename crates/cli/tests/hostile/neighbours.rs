@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::agent::Agent;
-use crate::tool::{run, turn};
+use crate::tool::{run, lock_tracing};
 
 /// A process with the command line of a VMM; killed when dropped.
 struct Neighbour(Child);
@@ -78,7 +78,7 @@ fn refused(option: &str, asked: &str) -> String {
 
 #[test]
 fn a_process_without_a_vm_is_none_whatever_its_files_are_called() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     for what in ["folder", "memfd", "nothing"] {
         let words = ["-name", "webserver", "-device", "vhost-vsock-pci,guest-cid=77"];
@@ -93,7 +93,7 @@ fn a_process_without_a_vm_is_none_whatever_its_files_are_called() {
 
 #[test]
 fn a_name_that_two_vms_claim_is_refused_and_each_is_recorded_by_its_process() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let vsock = ["-device", "vhost-vsock-pci,guest-cid=77"];
     let named = |name| ["-name", name].into_iter().chain(vsock).collect::<Vec<_>>();
@@ -122,7 +122,7 @@ fn a_name_that_two_vms_claim_is_refused_and_each_is_recorded_by_its_process() {
 
 #[test]
 fn a_file_is_a_vms_memory_only_if_the_vm_has_mapped_all_of_it() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("memory");
     let memory = path.to_str().unwrap().to_owned();
@@ -172,7 +172,7 @@ fn a_file_is_a_vms_memory_only_if_the_vm_has_mapped_all_of_it() {
 
 #[test]
 fn a_name_is_shown_without_what_a_terminal_would_obey() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let words = ["-name", "\u{1b}]0;owned\u{7}"];
     let Some(_vm) = Neighbour::start("vm", folder.path(), &words) else { return };

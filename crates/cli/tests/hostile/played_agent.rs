@@ -43,7 +43,7 @@ impl Agent {
         self.control.send_within(self.session, message, Wait::at_most(LONG))
     }
 
-    /// Says who it is, with so many page streams; those.
+    /// Says who it is, with this number of page streams, which it returns.
     pub(crate) fn greet(&mut self, streams: u32) -> Vec<UnixStream> {
         let hello = GuestHello {
             version: wire::VERSION,
@@ -94,7 +94,7 @@ impl Agent {
         }
     }
 
-    pub(crate) fn until_told_to_stop(&mut self) -> bool {
+    pub(crate) fn wait_for_stop(&mut self) -> bool {
         self.until(|message| matches!(message, Message::Stop))
     }
 

@@ -68,7 +68,7 @@ pub(crate) fn instances() -> Vec<String> {
     names.filter(|name| name.starts_with("hyperscope-")).collect()
 }
 
-/// How many programs called `true` a recording tells of.
+/// How many programs called `true` a recording has.
 pub(crate) fn programs_in(recording: &Path) -> usize {
     let (_, events, _) =
         run(&mut hyperscope(&["events", "--format", "jsonl", recording.to_str().unwrap()]));

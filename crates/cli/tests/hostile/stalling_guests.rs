@@ -11,7 +11,7 @@ use wire::{Message, Status};
 
 use crate::extent::extent;
 use crate::played_agent::{Agent, drip, page, play};
-use crate::tool::{info, left, turn};
+use crate::tool::{info, left_in_tracefs, lock_tracing};
 
 /// Longer than an end may take on a machine that does other things, and much shorter than a guest used
 /// to be able to hold one up.
@@ -33,7 +33,7 @@ const AT_THE_END: &[Stall] = &[
         what: "garbage on the control stream after Stop, a byte every 0.3 s",
         act: |mut agent| {
             let _pages = agent.begin();
-            agent.until_told_to_stop();
+            agent.wait_for_stop();
             agent.drip(b"x", Duration::from_millis(300));
         },
     },
@@ -48,7 +48,7 @@ const AT_THE_END: &[Stall] = &[
         what: "a message now and then after Stop, never the last",
         act: |mut agent| {
             let _pages = agent.begin();
-            agent.until_told_to_stop();
+            agent.wait_for_stop();
             while agent.say(&Message::Status(Status::default())).is_ok() {
                 thread::sleep(OFTEN);
             }
@@ -58,7 +58,7 @@ const AT_THE_END: &[Stall] = &[
         what: "nothing after Stop",
         act: |mut agent| {
             let _pages = agent.begin();
-            agent.until_told_to_stop();
+            agent.wait_for_stop();
             agent.ignore();
         },
     },
@@ -73,7 +73,7 @@ const AT_THE_END: &[Stall] = &[
         what: "a byte every 0.05 s on a page stream after its end",
         act: |mut agent| {
             let pages = agent.begin();
-            agent.until_told_to_stop();
+            agent.wait_for_stop();
             agent.end();
             drip(pages, b"x", OFTEN);
         },
@@ -162,7 +162,7 @@ impl Stalled {
     /// Nothing of it is in tracefs any more.
     fn left_nothing(&self) {
         let own = format!("hyperscope-{}", self.recorder.id());
-        assert!(!left().contains(&own), "{}: {own} is left", self.what);
+        assert!(!left_in_tracefs().contains(&own), "{}: {own} is left", self.what);
     }
 
     /// Until it says so: a signal before that stops a recording that begins.
@@ -191,8 +191,8 @@ fn each(stalls: &'static [Stall], run: fn(&'static Stall)) {
 }
 
 fn check(stalled: &Stalled, how: &str, took: Option<Duration>) {
-    let told = took.map_or_else(|| "not ended".to_owned(), |took| format!("{took:.1?}"));
-    eprintln!("{:<60} {how:<28} {told}", stalled.what);
+    let shown = took.map_or_else(|| "not ended".to_owned(), |took| format!("{took:.1?}"));
+    eprintln!("{:<60} {how:<28} {shown}", stalled.what);
     assert!(took.is_some_and(|took| took < ENDS), "{}: {}", stalled.what, stalled.said());
     stalled.left_nothing();
 }
@@ -203,7 +203,7 @@ fn is_readable(session: &Path) {
 
 #[test]
 fn no_guest_keeps_a_recording_from_ending_when_its_time_is_over() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     each(AT_THE_END, |stall| {
         let mut stalled = Stalled::begin(stall, &["--for", "1s"]);
         stalled.wait_until_recording();
@@ -217,7 +217,7 @@ fn no_guest_keeps_a_recording_from_ending_when_its_time_is_over() {
 
 #[test]
 fn no_guest_keeps_a_recording_from_ending_at_a_signal() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     each(AT_THE_END, |stall| {
         let mut stalled = Stalled::begin(stall, &["--guest-wait", "2s"]);
         stalled.wait_until_recording();
@@ -230,7 +230,7 @@ fn no_guest_keeps_a_recording_from_ending_at_a_signal() {
 
 #[test]
 fn a_second_signal_leaves_the_readable_folder_at_once() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let mut stalled = Stalled::begin(&AT_THE_END[3], &["--guest-wait", "10m"]);
     stalled.wait_until_recording();
     stalled.signal("INT");
@@ -248,7 +248,7 @@ fn a_second_signal_leaves_the_readable_folder_at_once() {
 
 #[test]
 fn a_signal_ends_a_wait_for_guests_that_has_begun() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let mut stalled = Stalled::begin(&AT_THE_END[3], &["--guest-wait", "10m", "--for", "100ms"]);
     stalled.wait_until_recording();
     thread::sleep(2 * SECOND);
@@ -262,7 +262,7 @@ fn a_signal_ends_a_wait_for_guests_that_has_begun() {
 
 #[test]
 fn no_guest_holds_a_start_up_and_signals_end_it_at_once() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     each(AT_THE_START, |stall| {
         let mut stalled = Stalled::begin(stall, &[]);
         thread::sleep(SECOND);

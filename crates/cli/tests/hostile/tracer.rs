@@ -132,7 +132,7 @@ pub(crate) fn trace(
             Err(Errno::EINTR) | Ok(_) => continue,
             Err(error) => panic!("{error}"),
         };
-        // One that is dead by now is told of by the next wait.
+        // One that is dead by now is reported by the next wait.
         let _ = ptrace::syscall(thread, signal);
     }
 }

@@ -98,32 +98,32 @@ fn the_module_comes_and_goes_under_load_in_a_guest_of_an_arm_host() {
     comes_and_goes(&lab, &how, EASY);
 }
 
-/// This program and its agent record there, the guest's module tells by HVC, and programs in the host's
+/// This program and its agent record there, the guest's module sends by HVC, and programs in the host's
 /// kernel collect that: the events that the guest recorded itself.
 #[test]
-fn a_guest_of_an_arm_host_tells_what_it_records_itself() {
+fn a_guest_of_an_arm_host_sends_what_it_records_itself() {
     let Some(lab) = lab_with_module("aarch64-hypercalls") else { return };
     let temporary = tempfile::tempdir().unwrap();
     let session = temporary.path().join("out");
     let session = session.to_str().unwrap();
     lab.run(&["run", "collected", "--arch", "aarch64", "-o", session]).done();
-    let told = lines(&["hypertrace", "--format", "jsonl", session]);
+    let sent = lines(&["hypertrace", "--format", "jsonl", session]);
     let own = lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", session]);
-    let begin = assert_within(&told, &own);
-    let stamps = told.iter().zip(&own[begin..]).map(|(told, own)| stamp(told) - stamp(own));
+    let begin = assert_within(&sent, &own);
+    let stamps = sent.iter().zip(&own[begin..]).map(|(sent, own)| stamp(sent) - stamp(own));
     // Where the windows of few exits are wide, clocks are not known better than this.
     assert_late_by(stamps.collect(), -1_000_000);
     let said = hyperscope(&["hypertrace", session, "-o", "/dev/null"]).stderr;
     let hypercalls = hyperscope(&["events", "-e", "kvm:kvm_hvc_arm64", session]).stdout;
     let hypercalls = hypercalls.lines().filter(|line| line.contains("48530000")).count();
     assert!(said.contains(&format!("{hypercalls} of {hypercalls} hypercalls collected")), "{said}");
-    assert!(told.len() > 1000 && told.len() >= 16 * hypercalls, "{} in {hypercalls}", told.len());
+    assert!(sent.len() > 1000 && sent.len() >= 16 * hypercalls, "{} in {hypercalls}", sent.len());
     // The instruction is the same one all the time, in the guest's kernel.
-    let rips: Vec<_> = told.iter().filter_map(|event| event["hypercall_rip"].as_u64()).collect();
+    let rips: Vec<_> = sent.iter().filter_map(|event| event["hypercall_rip"].as_u64()).collect();
     assert!(
-        rips.len() == told.len() && rips.iter().all(|one| *one == rips[0] && one >> 48 == 0xffff)
+        rips.len() == sent.len() && rips.iter().all(|one| *one == rips[0] && one >> 48 == 0xffff)
     );
-    eprintln!("{} switches as the guest recorded them\n{said}", told.len());
+    eprintln!("{} switches as the guest recorded them\n{said}", sent.len());
 }
 
 fn both_levels_work(lab: &TestLab) {

@@ -38,7 +38,7 @@ fn a_boot_has_all_levels_and_exits_of_each() {
 
 /// Of the same guest nothing is recorded but its host.
 #[test]
-fn a_boot_told_by_hypercall_ends_with_a_mark() {
+fn a_boot_sent_by_hypercall_ends_with_a_mark() {
     if !can_run_all() {
         return;
     }
@@ -57,7 +57,7 @@ fn a_boot_told_by_hypercall_ends_with_a_mark() {
     let phases = phases(machine);
     let kinds: Vec<&str> = phases.iter().map(|phase| phase["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds[..3], ["before", "user", "running"], "{kinds:?}");
-    // The module tells at once, the mark comes 200 ms later, and all of the boot is before both.
+    // The module sends at once, the mark comes 200 ms later, and all of the boot is before both.
     let lasts = |at: usize| phases[at]["duration_ns"].as_u64().unwrap();
     assert!(lasts(1) > 200_000_000 && lasts(0) > lasts(1), "{phases:?}");
     let exits = phases.iter().map(|phase| phase["host"]["exits"].as_u64().unwrap());
@@ -65,7 +65,7 @@ fn a_boot_told_by_hypercall_ends_with_a_mark() {
 }
 
 #[test]
-fn a_shutdown_is_told_up_to_the_last_step_of_the_kernel() {
+fn a_shutdown_is_shown_up_to_the_last_step_of_the_kernel() {
     if !can_run_all() {
         return;
     }

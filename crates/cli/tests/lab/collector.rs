@@ -8,7 +8,7 @@ use crate::patience::Patient;
 use crate::recorded::hyperscope;
 use crate::tool::{TestLab, WORKING, can_run_all};
 
-/// One run, recorded at once by events and by the collector, with so many words in each hypercall.
+/// One run, recorded at once by events and by the collector, with this number of words in each hypercall.
 fn collected(words: u8) -> (tempfile::TempDir, String) {
     let temporary = tempfile::tempdir().unwrap();
     let (scenario, session) = (temporary.path().join("run.toml"), temporary.path().join("out"));
@@ -32,7 +32,7 @@ fn collected(words: u8) -> (tempfile::TempDir, String) {
 
 /// Fields, machines and CPUs are the same, times nearly.
 #[test]
-fn the_collector_tells_what_events_tell() {
+fn the_collector_has_what_events_have() {
     if !can_run_all() || !build_module() {
         return;
     }
@@ -61,7 +61,7 @@ fn the_collector_tells_what_events_tell() {
 
 /// The time from exit to entry is that between the events `kvm_exit` and `kvm_entry`, and the
 /// instruction where `kvm_exit` has it.
-fn assert_overheads(told: &[Value], session: &str) {
+fn assert_overheads(sent: &[Value], session: &str) {
     let all = ["-e", "kvm:kvm_exit", "-e", "kvm:kvm_hypercall", "-e", "kvm:kvm_entry"];
     let all = lines(&[&["events", "--format", "jsonl"], &all[..], &[session]].concat());
     let (mut exit, mut is_ours, mut known) = (None, false, Vec::new());
@@ -77,15 +77,15 @@ fn assert_overheads(told: &[Value], session: &str) {
             _ => {}
         }
     }
-    let rip = told[0]["hypercall_rip"].as_u64();
+    let rip = sent[0]["hypercall_rip"].as_u64();
     assert!(known.iter().all(|(_, exit)| *exit == rip), "{rip:x?} {known:x?}");
-    assert!(told.iter().all(|event| event["hypercall_rip"].as_u64() == rip));
+    assert!(sent.iter().all(|event| event["hypercall_rip"].as_u64() == rip));
     let median = |mut all: Vec<i64>| {
         all.sort_unstable();
         all[all.len() / 2]
     };
     let by_events = median(known.iter().map(|(took, _)| *took).collect());
-    let by_collector = told.iter().filter_map(|event| event["hypercall_ns"].as_i64());
+    let by_collector = sent.iter().filter_map(|event| event["hypercall_ns"].as_i64());
     let by_collector = median(by_collector.collect());
     eprintln!("exit to entry: {by_collector} ns by the collector, {by_events} ns by events");
     assert!(by_collector > by_events / 3 && by_collector < by_events * 3);
@@ -98,19 +98,19 @@ fn hypercalls_with_all_registers_carry_more_of_the_same() {
     }
     for (words, least) in [(9, 8.0), (13, 16.0)] {
         let (_temporary, session) = collected(words);
-        let told = lines(&["hypertrace", "--format", "jsonl", &session]);
+        let sent = lines(&["hypertrace", "--format", "jsonl", &session]);
         let own = lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", &session]);
-        let begin = assert_within(&told, &own);
-        let stamps = told.iter().zip(&own[begin..]).map(|(told, own)| stamp(told) - stamp(own));
+        let begin = assert_within(&sent, &own);
+        let stamps = sent.iter().zip(&own[begin..]).map(|(sent, own)| stamp(sent) - stamp(own));
         assert_late(stamps.collect());
         let said = hyperscope(&["hypertrace", &session, "-o", "/dev/null"]).stderr;
         let recorded = std::fs::read_to_string(format!("{session}/session.json")).unwrap();
         let recorded: Value = serde_json::from_str(&recorded).unwrap();
         let collector = &recorded["recorded"]["collector"];
         assert_eq!((&collector["ring_full"], &collector["unreadable"]), (&0.into(), &0.into()));
-        let each = told.len() as f64 / collector["hypercalls"].as_u64().unwrap() as f64;
-        eprintln!("{words} words: {} switches, {each:.1} a hypercall\n{said}", told.len());
-        assert!(told.len() > 1000 && each >= least, "{each}");
+        let each = sent.len() as f64 / collector["hypercalls"].as_u64().unwrap() as f64;
+        eprintln!("{words} words: {} switches, {each:.1} a hypercall\n{said}", sent.len());
+        assert!(sent.len() > 1000 && each >= least, "{each}");
     }
 }
 
@@ -127,7 +127,7 @@ const KILLED: &str = "
     while ls -d /sys/kernel/tracing/instances/hyperscope-$recorder-*; do sleep 0.1; done
     sleep 1
     cat /proc/[0-9]*/fdinfo/* 2>/dev/null | grep -c prog_type
-    hyperscope hypertrace --format jsonl /tmp/killed 2> /tmp/told";
+    hyperscope hypertrace --format jsonl /tmp/killed 2> /tmp/messages";
 
 #[test]
 fn a_collector_that_is_killed_leaves_its_file_and_nothing_in_the_kernel() {
@@ -154,7 +154,7 @@ fn a_collector_that_is_killed_leaves_its_file_and_nothing_in_the_kernel() {
 }
 
 #[test]
-fn who_can_not_collect_is_told_why() {
+fn who_can_not_collect_learns_why() {
     if !can_run_all() {
         return;
     }

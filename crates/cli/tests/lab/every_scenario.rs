@@ -42,7 +42,7 @@ fn holds(lab: &TestLab, name: &str) -> bool {
     let checked = catch_unwind(AssertUnwindSafe(|| {
         let (ran, folder) = ran(lab, name);
         let to = folder.path().join("out");
-        assert!(ran.stderr.contains("as it must be"), "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains("as expected"), "{name}: {}", ran.stderr);
         if name == "nested" {
             nested_exits_bring_theirs(to.to_str().unwrap());
         }

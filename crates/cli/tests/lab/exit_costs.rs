@@ -20,8 +20,8 @@ fn exits_that_are_measured_are_those_that_a_recording_has() {
     let lab = up("exit-costs");
     let script = "hyperscope record -e kvm --buffer 8192 -o /tmp/r -- \
                   hyperscope bench exits --vm --runs 2 --run-ms 4 --format json -o /tmp/bench.json";
-    let told = lab.shell(1, script).done().stderr;
-    assert!(told.contains("0 events lost"), "{told}");
+    let messages = lab.shell(1, script).done().stderr;
+    assert!(messages.contains("0 events lost"), "{messages}");
     let folder = tempfile::tempdir().unwrap();
     for file in ["r/host.dat", "r/session.json", "bench.json"] {
         let to = folder.path().join(Path::new(file).file_name().unwrap());
@@ -101,7 +101,7 @@ fn what_an_ablation_switched_is_as_before() {
 }
 
 #[test]
-fn machines_are_booted_anew_for_what_is_read_then() {
+fn machines_are_booted_again_for_what_is_read_then() {
     if !can_run_all() {
         return;
     }

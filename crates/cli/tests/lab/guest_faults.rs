@@ -86,8 +86,8 @@ fn a_port_that_is_unplugged_is_used_again_when_it_is_back() {
     let started = counts["sched:sched_process_exec"].as_u64();
     assert!(started >= Some(200), "{started:?} of 300 programs");
     let text = std::fs::read_to_string(session.join("session.json")).unwrap();
-    let told: Value = serde_json::from_str(&text).unwrap();
-    let cpus = told["recorded"]["guests"][0]["cpus"].as_array().unwrap().clone();
+    let stored: Value = serde_json::from_str(&text).unwrap();
+    let cpus = stored["recorded"]["guests"][0]["cpus"].as_array().unwrap().clone();
     let sum = |key: &str| cpus.iter().map(|cpu| cpu[key].as_u64().unwrap()).sum::<u64>();
     assert!(sum("lost_bytes") > 0 && sum("gaps") > 0, "{cpus:?}");
     let info = crate::recorded::json(&["info", "--format", "json", session.to_str().unwrap()]);
@@ -111,7 +111,7 @@ const FOLLOW: &str = "cd /run/lab/l2 && for s in control-0 control-1 control-2 c
                       ln -sf ../l2b/$s.sock $s.sock; done";
 
 #[test]
-fn a_guest_that_moves_to_another_vmm_is_kept_up_to_there_and_recorded_anew() {
+fn a_guest_that_moves_to_another_vmm_is_kept_up_to_there_and_recorded_again() {
     if !can_run_all() {
         return;
     }

@@ -11,7 +11,7 @@ use crate::tool::can_run_all;
 
 /// How long the guest is under load.
 const LOAD_SECONDS: u64 = 30;
-/// Has a kernel tell how often it has switched threads by now.
+/// Has a kernel say how often it has switched threads by now.
 const SWITCHES: &str = "grep ctxt /proc/stat";
 
 #[test]
@@ -61,10 +61,10 @@ fn switches(said: &str) -> u64 {
 fn check_whole(session: &Path, channel: &str, seconds: u64, made: u64) {
     let (host, guest) = (session.join("host.dat"), session.join("guest-l2.dat"));
     let text = std::fs::read_to_string(session.join("session.json")).unwrap();
-    let told: Value = serde_json::from_str(&text).unwrap();
-    check_described("session", &told);
-    let told = &told["recorded"]["guests"][0];
-    for cpu in told["cpus"].as_array().unwrap() {
+    let stored: Value = serde_json::from_str(&text).unwrap();
+    check_described("session", &stored);
+    let stored = &stored["recorded"]["guests"][0];
+    for cpu in stored["cpus"].as_array().unwrap() {
         let lost = ["events_lost", "lost_bytes", "over_quota_bytes", "gaps"];
         assert!(lost.iter().all(|key| cpu[key] == 0), "{channel}: {cpu}");
     }
@@ -78,7 +78,7 @@ fn check_whole(session: &Path, channel: &str, seconds: u64, made: u64) {
     let leaves = json(&["exits", "--format", "json", "--by", "cpuid_leaf", host.to_str().unwrap()]);
     let rows = leaves["rows"].as_array().unwrap();
     check_described("exits", &leaves);
-    check_exits_of_channel(channel, told, &leaves["recorder_cost"]["agents"][0]);
+    check_exits_of_channel(channel, stored, &leaves["recorder_cost"]["agents"][0]);
     let made = rows.iter().find(|row| row["cpuid_leaf"] == 0x4000_4859).unwrap();
     assert_eq!(made["count"], 300, "{channel}");
     let agent = &leaves["recorder_cost"]["agents"][0];
@@ -111,18 +111,18 @@ fn check_described(schema: &str, document: &Value) {
     assert!(valid.is_ok(), "{schema}: {valid:?}");
 }
 
-/// What the session tells of exits that its own channel caused, and reports show.
-fn check_exits_of_channel(channel: &str, told: &Value, shown: &Value) {
-    let exits = told["channel_exits"].as_u64();
+/// What the session says of exits that its own channel caused, and reports show.
+fn check_exits_of_channel(channel: &str, stored: &Value, shown: &Value) {
+    let exits = stored["channel_exits"].as_u64();
     match channel.split(':').next() {
-        Some("shm") => assert_eq!(exits, Some(0), "{told}"),
-        Some("virtio-serial" | "vsock") => assert!(exits > Some(0), "{told}"),
+        Some("shm") => assert_eq!(exits, Some(0), "{stored}"),
+        Some("virtio-serial" | "vsock") => assert!(exits > Some(0), "{stored}"),
         // A network carries what others say, too.
-        _ => assert!(told["channel_exits"].is_null(), "{told}"),
+        _ => assert!(stored["channel_exits"].is_null(), "{stored}"),
     }
-    assert_eq!(shown["channel_exits"], told["channel_exits"]);
-    let told = exits.map_or("unknown".into(), |exits| exits.to_string());
-    eprintln!("{channel}: {told} exits at its channel's device");
+    assert_eq!(shown["channel_exits"], stored["channel_exits"]);
+    let shown_exits = exits.map_or("unknown".into(), |exits| exits.to_string());
+    eprintln!("{channel}: {shown_exits} exits at its channel's device");
 }
 
 /// Memory that level 1 gives to level 2, and that one, as the file its device is, to level 3.
@@ -145,7 +145,7 @@ fn record_level_three(recorded: &Recorded) {
     let file = recorded.session().join("guest-l2.dat");
     let (counts, all) = events(&file);
     assert!(counts["sched:sched_process_exec"].as_u64() >= Some(50), "{counts}");
-    let told = hyperscope(&["info", file.to_str().unwrap()]).stdout;
-    assert!(told.contains("Linux l3 ") && told.contains("lost        nothing"), "{told}");
+    let info = hyperscope(&["info", file.to_str().unwrap()]).stdout;
+    assert!(info.contains("Linux l3 ") && info.contains("lost        nothing"), "{info}");
     eprintln!("level 3 through level 2's device: {all} events, none lost");
 }

@@ -1,4 +1,4 @@
-//! A guest's module tells a stock host by hypercall, or in memory that both share, what the guest's own
+//! A guest's module sends a stock host by hypercall, or in memory that both share, what the guest's own
 //! ftrace records meanwhile.
 
 use std::path::{Path, PathBuf};
@@ -62,17 +62,17 @@ fn a_stock_host_records_what_the_guest_records_itself() {
     let session = temporary.path().join("out");
     let session = session.to_str().unwrap();
     lab.run(&["run", "hypertrace", "-o", session]).done();
-    let told = lines(&["hypertrace", "--format", "jsonl", session]);
+    let sent = lines(&["hypertrace", "--format", "jsonl", session]);
     let own = lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", session]);
-    let begin = assert_within(&told, &own);
+    let begin = assert_within(&sent, &own);
     let hypercalls = lines(&["events", "--format", "jsonl", "-e", "kvm:kvm_hypercall", session]);
     let hypercalls = hypercalls.iter().filter(|one| one["fields"]["nr"] == 0x4853_0000).count();
-    assert!(told.len() > 1000, "{}", told.len());
-    assert!(told.len() >= 4 * hypercalls, "{} events, {hypercalls} hypercalls", told.len());
-    let stamps = told.iter().zip(&own[begin..]).map(|(told, own)| stamp(told) - stamp(own));
+    assert!(sent.len() > 1000, "{}", sent.len());
+    assert!(sent.len() >= 4 * hypercalls, "{} events, {hypercalls} hypercalls", sent.len());
+    let stamps = sent.iter().zip(&own[begin..]).map(|(sent, own)| stamp(sent) - stamp(own));
     assert_late(stamps.collect());
-    let each = told.len() as f64 / hypercalls as f64;
-    eprintln!("{} switches as the guest recorded them, {each:.1} a hypercall", told.len());
+    let each = sent.len() as f64 / hypercalls as f64;
+    eprintln!("{} switches as the guest recorded them, {each:.1} a hypercall", sent.len());
 }
 
 /// Threads that switch to each other on the first CPU, and programs that hand bytes to each other where there
@@ -91,7 +91,7 @@ const ON_TWO_CPUS: &str = "
     rmmod hyperscope_guest";
 
 #[test]
-fn each_cpu_tells_its_own_also_one_that_was_off() {
+fn each_cpu_sends_its_own_also_one_that_was_off() {
     if !can_run_all() {
         return;
     }
@@ -114,16 +114,16 @@ fn each_cpu_tells_its_own_also_one_that_was_off() {
             return;
         }
         lab.run(&["run", scenario.to_str().unwrap(), "-o", session]).done();
-        let told = lines(&["hypertrace", "--format", "jsonl", session]);
+        let sent = lines(&["hypertrace", "--format", "jsonl", session]);
         let own = lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", session]);
         for cpu in 0..2 {
             let of_cpu = |all: &[Value]| {
                 all.iter().filter(|one| one["cpu"] == cpu).cloned().collect::<Vec<_>>()
             };
-            let (told, own) = (of_cpu(&told), of_cpu(&own));
-            assert!(told.len() > 200, "{channel}, CPU {cpu}: {}", told.len());
-            assert_within(&told, &own);
-            eprintln!("{channel}: {} switches of CPU {cpu}, as it recorded them", told.len());
+            let (sent, own) = (of_cpu(&sent), of_cpu(&own));
+            assert!(sent.len() > 200, "{channel}, CPU {cpu}: {}", sent.len());
+            assert_within(&sent, &own);
+            eprintln!("{channel}: {} switches of CPU {cpu}, as it recorded them", sent.len());
         }
         let read = hyperscope(&["hypertrace", session]);
         for lost in ["no sense", "are missing", "not known"] {
@@ -147,35 +147,35 @@ fn what_is_stored_in_memory_is_what_the_guest_records_itself() {
     let session = temporary.path().join("out");
     let session = session.to_str().unwrap();
     lab.run(&["run", "hypertrace-shm", "-o", session]).done();
-    let told = lines(&["hypertrace", "--format", "jsonl", session]);
+    let sent = lines(&["hypertrace", "--format", "jsonl", session]);
     let own = lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", session]);
-    let begin = assert_within(&told, &own);
-    assert!(told.len() > 1000, "{}", told.len());
+    let begin = assert_within(&sent, &own);
+    assert!(sent.len() > 1000, "{}", sent.len());
     assert!(lines(&["events", "--format", "jsonl", "-e", "kvm:kvm_hypercall", session]).is_empty());
     let read = hyperscope(&["hypertrace", session]);
     for lost in ["no sense", "are missing", "not known", "own TSC", "out of order"] {
         assert!(!read.stderr.contains(lost), "{}", read.stderr);
     }
     // Both looked at the same counter, one after the other.
-    let late = told.iter().zip(&own[begin..]).map(|(told, own)| stamp(told) - stamp(own));
+    let late = sent.iter().zip(&own[begin..]).map(|(sent, own)| stamp(sent) - stamp(own));
     let mut late_ns: Vec<i64> = late.collect();
     late_ns.sort_unstable();
     let (least, median) = (late_ns[0], late_ns[late_ns.len() / 2]);
     assert!(least >= -UNIT_NS && median < 20_000, "{least} {median}");
-    eprintln!("{} switches, {least} ns behind at least, {median} in the median", told.len());
+    eprintln!("{} switches, {least} ns late at least, {median} in the median", sent.len());
     eprintln!("{}", read.stderr);
 }
 
-/// What was told is a part of what the guest recorded, event for event; where that begins.
-pub(crate) fn assert_within(told: &[Value], own: &[Value]) -> usize {
-    let first = |(_, one): &(usize, &Value)| told[0]["fields"] == one["fields"];
+/// What was sent is a part of what the guest recorded, event for event; where that begins.
+pub(crate) fn assert_within(sent: &[Value], own: &[Value]) -> usize {
+    let first = |(_, one): &(usize, &Value)| sent[0]["fields"] == one["fields"];
     let begins = own.iter().enumerate().filter(first).map(|(at, _)| at);
     let same = |begin: usize| {
-        let pairs = told.iter().zip(&own[begin..]);
+        let pairs = sent.iter().zip(&own[begin..]);
         pairs.take_while(|(a, b)| a["fields"] == b["fields"] && a["cpu"] == b["cpu"]).count()
     };
     let (length, begin) = begins.map(|begin| (same(begin), begin)).max().unwrap();
-    assert_eq!(length, told.len(), "{} is not {}", told[length], own[begin + length]);
+    assert_eq!(length, sent.len(), "{} is not {}", sent[length], own[begin + length]);
     begin
 }
 
@@ -256,7 +256,7 @@ pub(crate) struct Soak {
     pub(crate) channel: &'static str,
     /// What else machines are started with.
     pub(crate) up: &'static [&'static str],
-    /// What the scenario records beside the host's hypercalls.
+    /// What the scenario records besides the host's hypercalls.
     pub(crate) record: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What a hypervisor in a guest changed in its guest's control block before each run: as events tell
+//! What a hypervisor in a guest changed in its guest's control block before each run: as events show
 //! it one by one.
 
 use std::process::Command;
@@ -13,7 +13,7 @@ const SCENARIO: &str = "summary = 'writes'\nlevels = 3\n[record]\nevents = ['kvm
     argv = ['hyperscope-labguest', 'exits', 'hypercall=200']\ntruth = false\n";
 
 #[test]
-fn runs_of_nested_guests_are_told_with_what_changed() {
+fn runs_of_nested_guests_are_shown_with_what_changed() {
     if !can_run_all() {
         return;
     }
@@ -26,7 +26,7 @@ fn runs_of_nested_guests_are_told_with_what_changed() {
     let events = lines(&["events", "--format", "jsonl", "-e", "enter_svm_guest_mode", session]);
     let is_clean = |event: &Value, bit: u64| event["fields"]["clean"].as_u64().unwrap() >> bit & 1;
     let changed = |bit| events.iter().filter(|event| is_clean(event, bit) == 0).count() as u64;
-    let (runs, intercepts, maps) = told(session);
+    let (runs, intercepts, maps) = shown_by_nested(session);
     eprintln!("{runs} runs: intercepts changed before {intercepts}, permission maps before {maps}");
     // Level 2 ran before the first of its exits that is in the recording.
     let unseen = events.len() as u64 - runs;
@@ -36,7 +36,7 @@ fn runs_of_nested_guests_are_told_with_what_changed() {
 }
 
 /// Runs, those before which intercepts, and before which permission maps changed, as `nested` has them.
-fn told(session: &str) -> (u64, u64, u64) {
+fn shown_by_nested(session: &str) -> (u64, u64, u64) {
     let mut nested = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
     let output = nested.args(["nested", "--format", "json", session]).output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();

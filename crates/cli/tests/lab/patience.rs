@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// A command that was started, and what it says.
 pub(crate) struct Patient {
-    told: String,
+    command_line: String,
     child: Child,
     stdout: Option<Said>,
     stderr: Option<Said>,
@@ -39,16 +39,16 @@ impl Patient {
     /// Starts a command, with what it says to be kept.
     pub(crate) fn start(mut command: Command) -> Self {
         let all = std::iter::once(command.get_program()).chain(command.get_args());
-        let told = all.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        let command_line = all.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        Self::of(child, told)
+        Self::of(child, command_line)
     }
 
     /// A command that was started with pipes, or without.
-    pub(crate) fn of(mut child: Child, told: String) -> Self {
+    pub(crate) fn of(mut child: Child, command_line: String) -> Self {
         let stdout = child.stdout.take().map(Said::from);
         let stderr = child.stderr.take().map(Said::from);
-        Self { told, child, stdout, stderr }
+        Self { command_line, child, stdout, stderr }
     }
 
     /// Waits for its end; where that takes too long ends it, and fails with how far it came.
@@ -56,7 +56,7 @@ impl Patient {
         let ended = self.end_within(patience);
         let [stdout, stderr] = [self.stdout, self.stderr].map(Said::text);
         let Some(ended) = ended else {
-            panic!("`{}` was ended after {patience:?}; by then: {stdout}{stderr}", self.told);
+            panic!("`{}` was ended after {patience:?}; by then: {stdout}{stderr}", self.command_line);
         };
         Ran { code: ended.code(), stdout, stderr }
     }
@@ -65,7 +65,7 @@ impl Patient {
     pub(crate) fn end_within(&mut self, patience: Duration) -> Option<ExitStatus> {
         let ended = self.ended_within(patience);
         if ended.is_none() {
-            // Told to end, it ends the machines that it has started. An interrupt would not do: what a
+            // Asked to end, it ends the machines that it has started. An interrupt would not do: what a
             // shell runs in the background, and all that it starts, ignores those.
             let pid = self.child.id().to_string();
             let _ = Command::new("kill").args(["-TERM", &pid]).status();
@@ -115,14 +115,14 @@ impl Said {
 }
 
 #[test]
-fn a_command_that_hangs_is_ended_and_told_of() {
+fn a_command_that_hangs_is_ended_and_reported() {
     let begun = Instant::now();
     let hung = std::panic::catch_unwind(|| {
         let mut command = Command::new("sh");
         command.args(["-c", "echo so far; exec sleep 1000"]);
         Patient::start(command).finish(Duration::from_millis(500));
     });
-    let told = hung.unwrap_err().downcast::<String>().unwrap();
-    assert!(told.contains("sleep 1000") && told.contains("so far"), "{told}");
+    let message = hung.unwrap_err().downcast::<String>().unwrap();
+    assert!(message.contains("sleep 1000") && message.contains("so far"), "{message}");
     assert!(begun.elapsed() < SHORT);
 }

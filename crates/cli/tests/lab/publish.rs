@@ -1,4 +1,4 @@
-//! What a host tells a guest of its vCPUs, against the host's own recording of the same time, while
+//! What a host publishes to a guest about its vCPUs, against the host's own recording of the same time, while
 //! another VM runs that none of it is about.
 
 use std::path::Path;
@@ -21,7 +21,7 @@ const OTHER: &str = "qemu-system-x86_64 -nodefaults -no-user-config -display non
     -kernel /lab/guest/vmlinuz -append quiet -device ivshmem-plain,memdev=shm";
 
 #[test]
-fn a_guest_is_told_what_happens_to_its_own_vcpus_and_nothing_else() {
+fn a_guest_learns_what_happens_to_its_own_vcpus_and_nothing_else() {
     if !can_run_all() {
         return;
     }
@@ -29,11 +29,11 @@ fn a_guest_is_told_what_happens_to_its_own_vcpus_and_nothing_else() {
     machines.work(2, |recorded| {
         refuse(recorded);
         kill(recorded);
-        tell(recorded);
+        report(recorded);
     });
 }
 
-/// Guests that are not named, or whose memory is not theirs alone, are told nothing.
+/// Guests that are not named, or whose memory is not theirs alone, learn nothing.
 fn refuse(recorded: &Recorded) {
     let lab = &recorded.lab;
     lab.shell(2, "hyperscope-agent steal --for 1 2>&1 | grep 'tells nothing of its vCPUs'").done();
@@ -85,7 +85,7 @@ fn begin_to_record(recorded: &Recorded) -> Child {
     recorder
 }
 
-fn tell(recorded: &Recorded) {
+fn report(recorded: &Recorded) {
     let lab = &recorded.lab;
     let recorder = begin_to_record(recorded);
     start_other(recorded, "/tmp/other");
@@ -154,7 +154,7 @@ fn check_shares(shown: &Value) {
     let percent = |part: u64| part * 100 / span;
     let (stolen, by_kernel) = (ns("preempted_ns") + ns("waiting_ns"), ns("kernel_steal_ns"));
     eprintln!(
-        "vCPU 0: {}% stolen by what its host tells, {}% by its kernel",
+        "vCPU 0: {}% stolen by what its host publishes, {}% by its kernel",
         percent(stolen),
         percent(by_kernel)
     );
@@ -207,20 +207,20 @@ fn exits(file: &Path, tid: u64) -> Vec<Exit> {
     all
 }
 
-/// What was told is what the host has recorded, exit by exit, and nothing is missing in between.
-fn check_equal(host: &[Exit], told: &[Exit], vcpu: usize) {
+/// What was published is what the host has recorded, exit by exit, and nothing is missing in between.
+fn check_equal(host: &[Exit], published: &[Exit], vcpu: usize) {
     // The first may have been cut.
-    let told = &told[1..];
-    assert!(told.len() > 100, "vCPU {vcpu}: {} exits", told.len());
+    let published = &published[1..];
+    assert!(published.len() > 100, "vCPU {vcpu}: {} exits", published.len());
     let codes = |exits: &[Exit]| exits.iter().map(|exit| exit.code).collect::<Vec<_>>();
-    let (of_host, of_told) = (codes(host), codes(told));
-    let found = of_host.windows(of_told.len()).enumerate().filter(|(_, window)| *window == of_told);
+    let (of_host, of_published) = (codes(host), codes(published));
+    let found = of_host.windows(of_published.len()).enumerate().filter(|(_, window)| *window == of_published);
     let found: Vec<usize> = found.map(|(at, _)| at).collect();
-    assert_eq!(found.len(), 1, "vCPU {vcpu}: {of_told:?} is not once in {of_host:?}");
-    let same: Vec<(&Exit, &Exit)> = host[found[0]..].iter().zip(told).collect();
+    assert_eq!(found.len(), 1, "vCPU {vcpu}: {of_published:?} is not once in {of_host:?}");
+    let same: Vec<(&Exit, &Exit)> = host[found[0]..].iter().zip(published).collect();
     let apart_ns = same[0].0.at_ns.wrapping_sub(same[0].1.at_ns);
-    let at = |(host, told): &(&Exit, &Exit)| host.at_ns.abs_diff(told.at_ns.wrapping_add(apart_ns));
-    let took = |(host, told): &(&Exit, &Exit)| host.took_ns.abs_diff(told.took_ns);
+    let at = |(host, published): &(&Exit, &Exit)| host.at_ns.abs_diff(published.at_ns.wrapping_add(apart_ns));
+    let took = |(host, published): &(&Exit, &Exit)| host.took_ns.abs_diff(published.took_ns);
     let median = |of: &dyn Fn(&(&Exit, &Exit)) -> u64| {
         let mut all: Vec<u64> = same.iter().map(of).collect();
         all.sort_unstable();
@@ -232,14 +232,14 @@ fn check_equal(host: &[Exit], told: &[Exit], vcpu: usize) {
         exits.map(|exit| exit.preempted_ns).sum()
     };
     let by_host = preempted(&mut same.iter().map(|(host, _)| *host));
-    let by_told = preempted(&mut told.iter());
-    assert!(by_host.abs_diff(by_told) <= by_host / 50 + 1_000_000, "{by_host} {by_told}");
+    let by_published = preempted(&mut published.iter());
+    assert!(by_host.abs_diff(by_published) <= by_host / 50 + 1_000_000, "{by_host} {by_published}");
     eprintln!(
-        "vCPU {vcpu}: {} exits told are {} to {} of the host's {}; medians apart {} ns, lengths \
-         {} ns; preempted {by_told} ns, by the host's recording {by_host} ns",
-        told.len(),
+        "vCPU {vcpu}: {} exits published are {} to {} of the host's {}; medians apart {} ns, lengths \
+         {} ns; preempted {by_published} ns, by the host's recording {by_host} ns",
+        published.len(),
         found[0],
-        found[0] + told.len(),
+        found[0] + published.len(),
         host.len(),
         medians.0,
         medians.1

@@ -43,7 +43,7 @@ impl Recorded {
         recorded
     }
 
-    /// The same with the agent in the innermost of so many machines.
+    /// The same with the agent in the innermost of this many machines.
     pub(crate) fn with_levels(name: &'static str, levels: u8) -> Self {
         Self::with(name, levels, &[])
     }
@@ -105,7 +105,7 @@ impl Recorded {
         let deadline = Instant::now() + Duration::from_secs(60);
         let begun = "pidof cat >/dev/null && [ -e /tmp/r/guest-l2.pages/trace_clock ]";
         while self.lab.shell(1, begun).code != Some(0) {
-            assert!(recorder.try_wait().unwrap().is_none(), "{}", told(recorder).1);
+            assert!(recorder.try_wait().unwrap().is_none(), "{}", outcome(recorder).1);
             assert!(Instant::now() < deadline, "it does not begin");
         }
         recorder
@@ -113,7 +113,7 @@ impl Recorded {
 
     pub(crate) fn end(&self, recorder: Child) -> (bool, String) {
         self.lab.shell(1, "timeout 20 sh -c 'echo > /tmp/end'").done();
-        told(recorder)
+        outcome(recorder)
     }
 
     /// Brings the session out of level 1.
@@ -129,7 +129,7 @@ impl Recorded {
     }
 }
 
-pub(crate) fn told(recorder: Child) -> (bool, String) {
+pub(crate) fn outcome(recorder: Child) -> (bool, String) {
     let ran = Patient::of(recorder, "hyperscope record".into()).finish(ENDING);
     (ran.code == Some(0), ran.stderr)
 }

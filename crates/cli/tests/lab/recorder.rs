@@ -25,9 +25,9 @@ fn one_vm_is_recorded_by_its_name() {
     lab.shell(2, "hyperscope-labguest exits cpuid=300 hypercall=200 nap=10").done();
     lab.shell(1, "echo > /tmp/end").done();
     let recorder = Patient::of(recorder, script.into()).finish(WORKING);
-    let told = recorder.stderr;
-    assert_eq!(recorder.code, Some(0), "{told}");
-    assert!(told.contains("VM l2") && told.contains("0 events lost"), "{told}");
+    let messages = recorder.stderr;
+    assert_eq!(recorder.code, Some(0), "{messages}");
+    assert!(messages.contains("VM l2") && messages.contains("0 events lost"), "{messages}");
 
     let folder = tempfile::tempdir().unwrap();
     for file in ["host.dat", "session.json"] {

@@ -29,9 +29,9 @@ fn what_a_guest_program_made_is_what_exits_reports() {
     // What the command checked itself, once more and from outside.
     let truth = std::fs::read_to_string(format!("{to}/truth.json")).unwrap();
     let truth: Value = serde_json::from_str(&truth).unwrap();
-    let told = truth["truth"].as_array().unwrap();
-    assert_eq!(told.len(), 6);
-    for one in told.iter().filter(|one| one["key"].is_u64()) {
+    let truths = truth["truth"].as_array().unwrap();
+    assert_eq!(truths.len(), 6);
+    for one in truths.iter().filter(|one| one["key"].is_u64()) {
         assert_eq!(counted(to, &one["by"], &one["key"]), one["count"].as_u64().unwrap(), "{one}");
     }
     let taken = lab.run(&["run", "exits", "-o", to]);

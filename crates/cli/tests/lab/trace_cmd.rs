@@ -70,8 +70,8 @@ fn its_agent_is_recorded(lab: &TestLab) {
         "hyperscope record --guest trace-cmd:l2 --guest-event sched --guest-wait 180s -o /tmp/s --";
     let recording = begin(lab, recorder);
     lab.shell(2, WORK).done();
-    let told = end(lab, recording).done().stderr;
-    assert!(told.contains("guest l2:") && told.contains("0 events lost"), "{told}");
+    let messages = end(lab, recording).done().stderr;
+    assert!(messages.contains("guest l2:") && messages.contains("0 events lost"), "{messages}");
 
     let folder = tempfile::tempdir().unwrap();
     for file in ["host.dat", "guest-l2.dat", "session.json"] {
@@ -102,8 +102,8 @@ fn its_agent_records_calls(lab: &TestLab) {
                     --guest-event sched_switch -o /tmp/c --";
     let recording = begin(lab, recorder);
     lab.shell(2, COPY).done();
-    let told = end(lab, recording).done().stderr;
-    assert!(told.contains("guest l2: function_graph told of "), "{told}");
+    let messages = end(lab, recording).done().stderr;
+    assert!(messages.contains("guest l2: function_graph recorded "), "{messages}");
     copied(lab, "/tmp/c/guest-l2.dat");
 }
 
@@ -164,9 +164,9 @@ fn its_agent_vanishes(lab: &TestLab) {
     lab.shell(2, "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done").done();
     lab.shell(2, "killall -KILL trace-cmd").done();
     lab.shell(2, "hyperscope-labguest exits cpuid=50").done();
-    let told = end(lab, recording);
-    assert_eq!(told.code, Some(1), "{}", told.stderr);
-    assert!(told.stderr.contains("its recording ended early"), "{}", told.stderr);
+    let ended = end(lab, recording);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("its recording ended early"), "{}", ended.stderr);
     let report = lab.shell(1, "trace-cmd report -i /tmp/v/guest-l2.dat | grep -c sched_").done();
     assert!(report.stdout.trim().parse::<u64>().unwrap() > 100, "{}", report.stdout);
     let host = lab.shell(1, "trace-cmd report -i /tmp/v/host.dat | grep -c kvm_cpuid").done();
@@ -179,8 +179,8 @@ fn it_records_our_agent(lab: &TestLab) {
                     -A @3:823 --name l2 -b 4000 -e sched";
     let recording = begin(lab, recorder);
     lab.shell(2, WORK).done();
-    let told = end(lab, recording).done();
-    assert!(told.stdout.contains("Negotiated kvm time sync protocol"), "{}", told.stdout);
+    let ended = end(lab, recording).done();
+    assert!(ended.stdout.contains("Negotiated kvm time sync protocol"), "{}", ended.stdout);
     let folder = tempfile::tempdir().unwrap();
     let guest = folder.path().join("guest.dat");
     lab.run(&["get", "1", "/tmp/t/host-l2.dat", guest.to_str().unwrap()]).done();

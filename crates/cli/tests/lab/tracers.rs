@@ -96,8 +96,8 @@ fn record_calls_of_guest(recorded: &Recorded) {
         recorded.lab.shell(2, &copy).done();
         let (ended_well, said) = recorded.end(recorder);
         assert!(ended_well, "{said}");
-        let told = format!("guest l2: {tracer} told of ");
-        assert!(said.contains(&told), "{said}");
+        let counted = format!("guest l2: {tracer} recorded ");
+        assert!(said.contains(&counted), "{said}");
         let session = recorded.session();
         let file = session.join("guest-l2.dat");
         let report = json(&["calls", "--format", "json", "--top", "0", file.to_str().unwrap()]);
@@ -110,20 +110,20 @@ fn record_calls_of_guest(recorded: &Recorded) {
             // The shell and the agent read and write, too.
             assert!((READS..READS + 500).contains(&count), "{name} {count}: {source}");
         }
-        let told = std::fs::read_to_string(session.join("session.json")).unwrap();
-        let told: Value = serde_json::from_str(&told).unwrap();
-        let tracer = &told["recorded"]["guests"][0]["tracer"];
+        let stored = std::fs::read_to_string(session.join("session.json")).unwrap();
+        let stored: Value = serde_json::from_str(&stored).unwrap();
+        let tracer = &stored["recorded"]["guests"][0]["tracer"];
         assert_eq!((&tracer["functions"], &tracer["only"][0]), (&2.into(), &"vfs_read".into()));
-        // Calls that did not return before the end are told of, but not counted.
+        // Calls that did not return before the end are reported, but not counted.
         let counts = [&tracer["calls"], &source["count"]].map(|count| count.as_u64().unwrap());
         assert!((counts[1]..counts[1] + 20).contains(&counts[0]), "{counts:?}");
     }
     recorded.lab.shell(2, &format!("{SHOW}same")).done();
 }
 
-/// A guest's module tells of calls; each that `hypertrace` prints is counted, by either way to the host.
+/// A guest's module sends calls; each that `hypertrace` prints is counted, by either way to the host.
 #[test]
-fn calls_that_a_module_told_of_are_all_counted() {
+fn calls_that_a_module_sent_are_all_counted() {
     if !can_run_all() || !build_module() {
         return;
     }
@@ -138,15 +138,15 @@ fn calls_that_a_module_told_of_are_all_counted() {
          hypercalls = true\n[[step]]\ndo = 'run'\nlevel = 2\nargv = ['sh', '-c', '{load}']\n"
     );
     std::fs::write(&scenario, text).unwrap();
-    let lab = TestLab::new("told-calls");
+    let lab = TestLab::new("sent-calls");
     lab.run(&["run", scenario.to_str().unwrap(), "-o", session.to_str().unwrap()]).done();
     let session = session.to_str().unwrap();
-    let told = lines(&["hypertrace", "--format", "jsonl", session]);
-    let told =
-        told.iter().filter(|line| line["event"].as_str().unwrap().contains("function")).count();
+    let sent = lines(&["hypertrace", "--format", "jsonl", session]);
+    let sent =
+        sent.iter().filter(|line| line["event"].as_str().unwrap().contains("function")).count();
     let report = hyperscope(&["calls", "--format", "json", session]).stdout;
     let report: Value = serde_json::from_str(&report).unwrap();
     let [source] = report["sources"].as_array().unwrap().as_slice() else { panic!("{report}") };
-    assert!(told > 20, "{told}");
-    assert_eq!((&source["tracer"], &source["count"]), (&"hyperscope_guest".into(), &told.into()));
+    assert!(sent > 20, "{sent}");
+    assert_eq!((&source["tracer"], &source["count"]), (&"hyperscope_guest".into(), &sent.into()));
 }

@@ -1,11 +1,11 @@
 //! What a host may have a guest's agent do, and what only the guest's owner can allow.
 
 use crate::agent::Agent;
-use crate::tool::{left, run, turn};
+use crate::tool::{left_in_tracefs, run, lock_tracing};
 
 #[test]
 fn a_hosts_own_probes_need_the_leave_of_the_guests_owner() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let channel = format!("unix:{}", folder.path().join("agent").display());
     let (guest, to) = (format!("g={channel}"), folder.path().join("s"));
@@ -23,5 +23,5 @@ fn a_hosts_own_probes_need_the_leave_of_the_guests_owner() {
     let _agent = Agent::start_with(&[&channel, "--allow-kprobes"]);
     let said = asked("vfs_read x=%di\n-:theirs/probe");
     assert!(said.contains("is no probe") && said.contains("one line"), "{said}");
-    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }

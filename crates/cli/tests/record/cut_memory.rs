@@ -5,11 +5,11 @@ use std::fs::File;
 use std::process::Stdio;
 
 use crate::agent::Agent;
-use crate::tool::{command, left, run, start_programs, turn, wait_until};
+use crate::tool::{command, left_in_tracefs, run, start_programs, lock_tracing, wait_until};
 
 #[test]
 fn memory_that_is_cut_ends_the_recording_of_its_guest_and_nothing_else() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let memory = path("memory");
@@ -35,12 +35,12 @@ fn memory_that_is_cut_ends_the_recording_of_its_guest_and_nothing_else() {
     let ended = child.wait_with_output().unwrap();
     let err = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(1), "{err}");
-    let told = format!("the shared memory {memory} was cut");
-    assert!(err.contains("guest g: ") && err.contains(&told), "{err}");
+    let reported = format!("the shared memory {memory} was cut");
+    assert!(err.contains("guest g: ") && err.contains(&reported), "{err}");
     // The host's own recording is whole.
     let host = path("s/host.dat");
     assert_eq!(run(&["info", &host]).code, Some(0));
-    wait_until("tracing is left on", || left().is_empty());
+    wait_until("tracing is left on", || left_in_tracefs().is_empty());
     assert!(agent.0.try_wait().unwrap().is_none(), "the agent has died");
     // It takes the memory up again when there is some.
     resize(0);
@@ -52,5 +52,5 @@ fn memory_that_is_cut_ends_the_recording_of_its_guest_and_nothing_else() {
         let ended = child.wait_with_output().unwrap();
         ended.status.success()
     });
-    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::agent::Agent;
-use crate::tool::{Ran, command, file_info, info, left, run, start_programs, turn, wait_until};
+use crate::tool::{Ran, command, file_info, info, left_in_tracefs, run, start_programs, lock_tracing, wait_until};
 
 fn start(session: &Path) -> Child {
     let arguments = ["record", "-e", "sched_process_exec", "-o", session.to_str().unwrap()];
@@ -24,14 +24,14 @@ fn start(session: &Path) -> Child {
 
 #[test]
 fn a_recorder_that_is_killed_loses_nothing_that_was_in_the_buffers() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let session = folder.path().join("s");
     let mut recorder = start(&session);
     start_programs(25);
     recorder.kill().unwrap();
     recorder.wait().unwrap();
-    wait_until("its instance stays", || left().is_empty());
+    wait_until("its instance stays", || left_in_tracefs().is_empty());
     // The instance goes once all of it is written.
     assert!(!session.join("host.dat").exists());
     let events = run(&["events", "--format", "jsonl", session.to_str().unwrap()]);
@@ -44,7 +44,7 @@ fn a_recorder_that_is_killed_loses_nothing_that_was_in_the_buffers() {
 
 #[test]
 fn ctrl_c_ends_it_well() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let session = folder.path().join("s");
     let mut recorder = start(&session);
@@ -53,7 +53,7 @@ fn ctrl_c_ends_it_well() {
     assert!(killed.unwrap().success());
     assert_eq!(recorder.wait().unwrap().code(), Some(0));
     assert!(info(&session)["events"]["sched:sched_process_exec"].as_u64().unwrap() >= 3);
-    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
 /// A filesystem in memory, of 24 MiB; gone when dropped.
@@ -95,7 +95,7 @@ impl Drop for SmallDisk {
 
 #[test]
 fn a_full_disk_leaves_what_was_written_before() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let Some(small) = SmallDisk::mount() else { return };
     let (session, ran) = small.fill(&["-e", "raw_syscalls"]);
     let events = info(&session)["events"]["raw_syscalls:sys_enter"].as_u64();
@@ -103,17 +103,17 @@ fn a_full_disk_leaves_what_was_written_before() {
     let to = session.to_str().unwrap();
     assert!(ran.stderr.contains("No space left") && ran.stderr.contains(to), "{}", ran.stderr);
     assert!(events > Some(1000), "{events:?}");
-    let told = &info(&session)["faults"];
-    assert!(told[0].as_str().is_some_and(|fault| fault.contains("No space left")), "{told}");
+    let stored = &info(&session)["faults"];
+    assert!(stored[0].as_str().is_some_and(|fault| fault.contains("No space left")), "{stored}");
     let losses = &info(&session)["losses"];
     assert_eq!(losses["known"], false, "{losses}");
     assert!(losses["events_missing"].as_u64() > Some(0), "{losses}");
-    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
 #[test]
 fn a_disk_that_a_guest_fills_keeps_its_host_and_what_the_guest_sent_before() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let Some(small) = SmallDisk::mount() else { return };
     let folder = tempfile::tempdir().unwrap();
     let channel = format!("unix:{}", folder.path().join("agent").display());
@@ -130,10 +130,10 @@ fn a_disk_that_a_guest_fills_keeps_its_host_and_what_the_guest_sent_before() {
     drop(agent);
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("No space left"), "{}", ran.stderr);
-    // What is missing is told where room was kept for it.
-    let told = fs::read_to_string(session.join("session.json")).unwrap();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    let guest = &told["recorded"]["guests"][0];
+    // What is missing is reported where room was kept for it.
+    let stored = fs::read_to_string(session.join("session.json")).unwrap();
+    let stored: Value = serde_json::from_str(&stored).unwrap();
+    let guest = &stored["recorded"]["guests"][0];
     assert!(guest["faults"][0].as_str().unwrap().contains("No space left"), "{guest}");
     let cpus = guest["cpus"].as_array().unwrap();
     let sum = |key: &str| cpus.iter().map(|cpu| cpu[key].as_u64().unwrap()).sum::<u64>();
@@ -150,5 +150,5 @@ fn a_disk_that_a_guest_fills_keeps_its_host_and_what_the_guest_sent_before() {
     };
     assert_eq!(cpus.iter().map(on_disk).sum::<u64>(), sum("bytes"));
     assert_eq!(run(&["exits", session.to_str().unwrap()]).code, Some(0));
-    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::agent::{Agent, signal};
-use crate::tool::{Ran, TRACEFS, command, file_info, left, run, start_programs, turn, wait_until};
+use crate::tool::{Ran, TRACEFS, command, file_info, left_in_tracefs, run, start_programs, lock_tracing, wait_until};
 
 struct Setup {
     folder: tempfile::TempDir,
@@ -70,8 +70,8 @@ impl Setup {
             arguments.iter().map(String::as_str).chain(more.iter().copied()).collect();
         let child = command(&arguments).stderr(Stdio::piped()).spawn().unwrap();
         // What pages are read with is written once the guest says that it records.
-        let told = self.folder.path().join("s/guest-g.pages/trace_clock");
-        wait_until("it did not begin", || told.exists());
+        let begun = self.folder.path().join("s/guest-g.pages/trace_clock");
+        wait_until("it did not begin", || begun.exists());
         // A signal that came before the recorder has heard of it, too, would stop the start.
         thread::sleep(Duration::from_millis(200));
         child
@@ -110,19 +110,19 @@ impl Setup {
     }
 }
 
-fn told(child: Child) -> (Option<i32>, String) {
+fn outcome(child: Child) -> (Option<i32>, String) {
     let output = child.wait_with_output().unwrap();
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 fn ended(child: Child) -> (Option<i32>, String) {
     signal(child.id(), "INT");
-    told(child)
+    outcome(child)
 }
 
 #[test]
 fn host_and_guest_are_recorded_together_over_each_channel() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let (free, secret) = (free_address(), free_address());
     let setup = Setup::new();
     let channels = [
@@ -175,7 +175,7 @@ fn host_and_guest_are_recorded_together_over_each_channel() {
             assert_eq!(own["events"]["sched:sched_process_exec"].as_u64(), Some(count));
         }
     }
-    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
 fn free_address() -> String {
@@ -188,8 +188,8 @@ fn session_is_as_described(session: &Path) {
     };
     let schemas = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats");
     let schema = json(&schemas.join("session.schema.json"));
-    let told = json(&session.join("session.json"));
-    let valid = jsonschema::validate(&schema, &told);
+    let stored = json(&session.join("session.json"));
+    let valid = jsonschema::validate(&schema, &stored);
     assert!(valid.is_ok(), "{valid:?}");
 }
 
@@ -201,7 +201,7 @@ fn counted_by_trace_cmd(file: &Path) -> Option<u64> {
 
 #[test]
 fn an_agent_that_is_killed_leaves_what_it_sent() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let setup = Setup::new();
     let agent = Agent::start(&setup.channel());
     let more = ["--guest-event", "raw_syscalls", "--guest-buffer", "64"];
@@ -209,9 +209,9 @@ fn an_agent_that_is_killed_leaves_what_it_sent() {
     make_calls(40_000);
     agent.signal("KILL");
     start_programs(5);
-    let (code, told) = ended(recorder);
+    let (code, messages) = ended(recorder);
     assert_eq!(code, Some(1));
-    assert!(told.contains("guest g: its recording ended early: it closed the channel"), "{told}");
+    assert!(messages.contains("guest g: its recording ended early: it closed the channel"), "{messages}");
     let guest = Path::new(&setup.session()).join("guest-g.dat");
     let calls = file_info(&guest)["events"]["raw_syscalls:sys_enter"].as_u64();
     assert!(calls > Some(10_000), "{calls:?}");
@@ -221,7 +221,7 @@ fn an_agent_that_is_killed_leaves_what_it_sent() {
     let _agent = Agent::start(&setup.channel());
     let ran = setup.record_again();
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
 /// System calls by the hundred thousand: some fill a small buffer many times.
@@ -236,7 +236,7 @@ fn make_calls(count: u32) {
 
 #[test]
 fn a_recorder_that_is_killed_leaves_a_readable_guest_and_an_agent_that_goes_on() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let setup = Setup::new();
     let agent = Agent::start(&setup.channel());
     let mut recorder = setup.begin(&["--guest-event", "raw_syscalls", "--guest-buffer", "64"]);
@@ -245,7 +245,7 @@ fn a_recorder_that_is_killed_leaves_a_readable_guest_and_an_agent_that_goes_on()
     std::thread::sleep(Duration::from_millis(500));
     recorder.kill().unwrap();
     recorder.wait().unwrap();
-    wait_until("instances stay", || left().is_empty());
+    wait_until("instances stay", || left_in_tracefs().is_empty());
     let folder = Path::new(&setup.session()).join("guest-g.pages");
     let calls = file_info(&folder)["events"]["raw_syscalls:sys_enter"].as_u64();
     assert!(calls > Some(10_000), "{calls:?}");
@@ -256,7 +256,7 @@ fn a_recorder_that_is_killed_leaves_a_readable_guest_and_an_agent_that_goes_on()
 
 #[test]
 fn a_host_that_is_slow_loses_events_which_are_counted_and_placed() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let setup = Setup::new();
     let _agent = Agent::start(&setup.channel());
     let recorder = setup.begin(&["--guest-event", "raw_syscalls", "--guest-buffer", "64"]);
@@ -269,8 +269,8 @@ fn a_host_that_is_slow_loses_events_which_are_counted_and_placed() {
     signal(recorder.id(), "CONT");
     std::thread::sleep(Duration::from_millis(300));
     make_calls(1000);
-    let (code, told) = ended(recorder);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, messages) = ended(recorder);
+    assert_eq!(code, Some(0), "{messages}");
     let lost: u64 = setup.guest()["cpus"]
         .as_array()
         .unwrap()
@@ -288,7 +288,7 @@ fn a_host_that_is_slow_loses_events_which_are_counted_and_placed() {
 
 #[test]
 fn a_guest_gets_no_more_room_than_its_quota() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let setup = Setup::new();
     let _agent = Agent::start(&setup.channel());
     let recorder = setup.begin(&[
@@ -300,10 +300,10 @@ fn a_guest_gets_no_more_room_than_its_quota() {
         "256",
     ]);
     make_calls(100_000);
-    let (code, told) = ended(recorder);
+    let (code, messages) = ended(recorder);
     // Its symbols alone take more than that, where it has any.
-    assert!(matches!(code, Some(0 | 1)), "{told}");
-    assert!(told.contains("pages missing"), "{told}");
+    assert!(matches!(code, Some(0 | 1)), "{messages}");
+    assert!(messages.contains("pages missing"), "{messages}");
     let guest = setup.guest();
     let sum = |key: &str| -> u64 {
         guest["cpus"].as_array().unwrap().iter().map(|cpu| cpu[key].as_u64().unwrap()).sum()
@@ -314,7 +314,7 @@ fn a_guest_gets_no_more_room_than_its_quota() {
 
 #[test]
 fn what_cannot_be_is_refused_in_words() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let setup = Setup::new();
     let nobody = run(&["record", "--guest", &setup.channel(), "-o", &setup.session()]);
     assert_eq!(nobody.code, Some(1));
@@ -335,27 +335,27 @@ fn what_cannot_be_is_refused_in_words() {
     assert!(twice.stderr.contains("two guests have the name g"), "{}", twice.stderr);
     let pigeon = run(&["record", "--guest", "pigeon:1", "-o", &setup.path("u")]);
     assert!(pigeon.stderr.contains("vsock:CID[:PORT]"), "{}", pigeon.stderr);
-    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
 #[test]
-fn an_agent_that_is_told_to_go_sends_what_it_has() {
-    let Some(_turn) = turn() else { return };
+fn an_agent_that_is_asked_to_end_sends_what_it_has() {
+    let Some(_lock) = lock_tracing() else { return };
     let setup = Setup::new();
     let mut agent = Agent::start(&setup.channel());
     let recorder = setup.begin(&[]);
     start_programs(7);
     agent.signal("TERM");
     assert!(agent.0.wait().unwrap().success());
-    let (code, told) = ended(recorder);
-    assert!(code == Some(1) && told.contains("its agent was told to go"), "{told}");
+    let (code, messages) = ended(recorder);
+    assert!(code == Some(1) && messages.contains("its agent was told to go"), "{messages}");
     assert_eq!(setup.started("guest-g.dat"), 7);
-    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
 #[test]
 fn guests_that_connect_get_sessions_of_their_own() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let setup = Setup::new();
     let free = free_address();
     let (at, to) = (format!("tcp-plain:{free}"), setup.path("guests"));
@@ -387,7 +387,7 @@ fn guests_that_connect_get_sessions_of_their_own() {
 
 #[test]
 fn strangers_are_not_listened_to() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let setup = Setup::new();
     let at = free_address();
     let _agent = Agent::start(&format!("tls:{at}{}", setup.keys("guest", "host")));
@@ -420,7 +420,7 @@ fn strangers_are_not_listened_to() {
 
 #[test]
 fn filters_and_probes_of_guests_are_those_that_were_asked_for() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let setup = Setup::new();
     let _agent = Agent::start(&setup.channel());
     let filter = "sched_process_exec filename ~ \"*/env\"";
@@ -453,7 +453,7 @@ fn filters_and_probes_of_guests_are_those_that_were_asked_for() {
 /// everybody's: where somebody uses them the test is skipped.
 #[test]
 fn what_a_kernel_recorded_before_is_taken() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let file = |name: &str| Path::new(TRACEFS).join(name);
     let events = fs::read_to_string(file("set_event")).unwrap();
     let tracer = fs::read_to_string(file("current_tracer")).unwrap();
@@ -489,7 +489,7 @@ fn what_a_kernel_recorded_before_is_taken() {
 
 #[test]
 fn a_machine_without_a_host_is_recorded_into_a_folder() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let setup = Setup::new();
     let mut agent = std::process::Command::new(crate::agent::program())
         .args(["--to", &setup.session(), "-e", "sched_process_exec"])
@@ -502,8 +502,8 @@ fn a_machine_without_a_host_is_recorded_into_a_folder() {
     start_programs(8);
     signal(agent.id(), "INT");
     assert!(agent.wait().unwrap().success());
-    let told = std::io::read_to_string(agent.stderr.take().unwrap()).unwrap();
-    assert!(told.contains("0 events lost"), "{told}");
+    let messages = std::io::read_to_string(agent.stderr.take().unwrap()).unwrap();
+    assert!(messages.contains("0 events lost"), "{messages}");
     assert_eq!(setup.started(""), 8);
-    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::agent::{Agent, signal};
 use crate::ports::Ports;
-use crate::tool::{TRACEFS, command, left, run, turn, wait_until};
+use crate::tool::{TRACEFS, command, left_in_tracefs, run, lock_tracing, wait_until};
 
 /// An instance of tracefs that a process has, or had.
 fn instance(pid: u32) -> PathBuf {
@@ -23,14 +23,14 @@ fn begin(channel: &str, session: &Path) -> Child {
     let more = ["sched_process_exec", "-o", session.to_str().unwrap()];
     let child = command(&[&words[..], &more].concat()).stderr(Stdio::null()).spawn().unwrap();
     // What pages are read with is written once the guest says that it records.
-    let told = session.join("guest-g.pages/trace_clock");
-    wait_until("it did not begin", || told.exists());
+    let begun = session.join("guest-g.pages/trace_clock");
+    wait_until("it did not begin", || begun.exists());
     child
 }
 
 #[test]
 fn an_agent_that_is_killed_leaves_no_tracing_on() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let channel = format!("unix:{}", folder.path().join("agent").display());
     let agent = Agent::start(&channel);
@@ -43,10 +43,10 @@ fn an_agent_that_is_killed_leaves_no_tracing_on() {
     signal(guards[0], "TERM");
     agent.signal("KILL");
     wait_until("its instance stays", || !instance.exists());
-    assert!(left().iter().all(|name| *name == format!("hyperscope-{}", recorder.id())));
+    assert!(left_in_tracefs().iter().all(|name| *name == format!("hyperscope-{}", recorder.id())));
     wait_until("its guard stays", || !Path::new(&format!("/proc/{}", guards[0])).exists());
     end(recorder);
-    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
 fn children(pid: u32) -> Vec<u32> {
@@ -56,7 +56,7 @@ fn children(pid: u32) -> Vec<u32> {
 
 #[test]
 fn an_agent_removes_at_its_start_what_another_left() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let mut dead = Command::new("true").spawn().unwrap();
     dead.wait().unwrap();
     let name = format!("hyperscope-{}-1", dead.id());
@@ -69,7 +69,7 @@ fn an_agent_removes_at_its_start_what_another_left() {
 
 #[test]
 fn what_is_older_than_a_flush_survives_an_agent_that_is_killed() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let channel = format!("unix:{}", folder.path().join("agent").display());
     let (agent, session) = (Agent::start(&channel), folder.path().join("s"));
@@ -102,7 +102,7 @@ fn what_is_older_than_a_flush_survives_an_agent_that_is_killed() {
 
 #[test]
 fn a_host_behind_memory_or_ports_hears_at_once_that_the_agent_was_killed() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let memory = folder.path().join("memory");
     fs::File::create(&memory).unwrap().set_len(4 << 20).unwrap();
@@ -121,8 +121,8 @@ fn hears_of_killed(channel: &str, agent: &Agent, session: &Path) {
     let ended = Instant::now();
     end(recorder);
     let took = ended.elapsed();
-    let told = fs::read_to_string(session.join("session.json")).unwrap();
-    assert!(told.contains("its agent was killed"), "{channel}: {told}");
+    let stored = fs::read_to_string(session.join("session.json")).unwrap();
+    assert!(stored.contains("its agent was killed"), "{channel}: {stored}");
     assert!(took < Duration::from_secs(15), "{channel}: {took:?}");
 }
 

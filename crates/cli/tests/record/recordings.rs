@@ -6,14 +6,14 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::tool::{TRACEFS, info, left, run, turn};
+use crate::tool::{TRACEFS, info, left_in_tracefs, run, lock_tracing};
 
 /// Programs that the recorded command starts.
 const STARTED: u64 = 30;
 
 #[test]
 fn every_program_that_was_started_is_there_once() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let session = folder.path().join("s.hscope");
     let to = session.to_str().unwrap();
@@ -27,15 +27,15 @@ fn every_program_that_was_started_is_there_once() {
     let events = run(&["events", "--format", "jsonl", to]);
     let started = events.stdout.lines().filter(|line| line.contains("/usr/bin/env\"")).count();
     assert_eq!(started as u64, STARTED);
-    let told = info(&session);
-    assert_eq!(told["losses"]["events_lost"], 0);
-    assert_eq!(told["damage"], Value::Array(Vec::new()), "{told}");
+    let info = info(&session);
+    assert_eq!(info["losses"]["events_lost"], 0);
+    assert_eq!(info["damage"], Value::Array(Vec::new()), "{info}");
     trace_cmd_counts_the_same(
         &session,
-        told["events"]["sched:sched_process_exec"].as_u64().unwrap(),
+        info["events"]["sched:sched_process_exec"].as_u64().unwrap(),
     );
 
-    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!(left_in_tracefs(), Vec::<String>::new());
     assert_eq!(tracing_on(), before);
     assert!(!session.join("host.pages").exists());
     session_says_how(&session);
@@ -55,12 +55,12 @@ fn trace_cmd_counts_the_same(session: &Path, events: u64) {
 
 fn session_says_how(session: &Path) {
     let text = fs::read_to_string(session.join("session.json")).unwrap();
-    let told: Value = serde_json::from_str(&text).unwrap();
+    let stored: Value = serde_json::from_str(&text).unwrap();
     let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/session.schema.json");
     let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
-    let valid = jsonschema::validate(&schema, &told);
+    let valid = jsonschema::validate(&schema, &stored);
     assert!(valid.is_ok(), "{valid:?}");
-    let recorded = &told["recorded"];
+    let recorded = &stored["recorded"];
     assert_eq!(recorded["events"], Value::from(vec!["sched:sched_process_exec"]));
     assert!(recorded["duration_ns"].as_u64().unwrap() > 0);
     assert!(recorded["recorder_cpu_ns"].as_u64().unwrap() > 0);
@@ -69,7 +69,7 @@ fn session_says_how(session: &Path) {
 
 #[test]
 fn a_buffer_that_is_too_small_loses_events_that_are_counted() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let session = folder.path().join("s");
     let to = session.to_str().unwrap();
@@ -79,14 +79,14 @@ fn a_buffer_that_is_too_small_loses_events_that_are_counted() {
     let ran = run(&arguments);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let text = fs::read_to_string(session.join("session.json")).unwrap();
-    let told: Value = serde_json::from_str(&text).unwrap();
+    let stored: Value = serde_json::from_str(&text).unwrap();
     let of_cpu = |cpu: &Value| {
         ["overrun", "commit_overrun", "dropped"]
             .map(|key| cpu[key].as_u64().unwrap())
             .iter()
             .sum::<u64>()
     };
-    let lost: u64 = told["recorded"]["cpus"].as_array().unwrap().iter().map(of_cpu).sum::<u64>();
+    let lost: u64 = stored["recorded"]["cpus"].as_array().unwrap().iter().map(of_cpu).sum::<u64>();
     let recorded = info(&session);
     assert_eq!(recorded["losses"]["events_lost"].as_u64(), Some(lost), "{recorded}");
     assert!(ran.stderr.contains(&format!("{lost} events lost")), "{}", ran.stderr);
@@ -98,7 +98,7 @@ fn a_buffer_that_is_too_small_loses_events_that_are_counted() {
 
 #[test]
 fn a_recording_ends_when_its_pages_reach_their_quota() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let session = folder.path().join("s");
     let to = session.to_str().unwrap();
@@ -109,11 +109,11 @@ fn a_recording_ends_when_its_pages_reach_their_quota() {
     let ran = run(&[&arguments[..], &endless[..]].concat());
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(ran.stderr.contains("3072 KiB (--quota)"), "{}", ran.stderr);
-    let told = fs::read_to_string(session.join("session.json")).unwrap();
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    let cpus = told["recorded"]["cpus"].as_array().unwrap();
+    let stored = fs::read_to_string(session.join("session.json")).unwrap();
+    let stored: serde_json::Value = serde_json::from_str(&stored).unwrap();
+    let cpus = stored["recorded"]["cpus"].as_array().unwrap();
     let bytes: u64 = cpus.iter().map(|cpu| cpu["bytes"].as_u64().unwrap()).sum();
     assert!((1 << 20..=3 << 20).contains(&bytes), "{bytes}");
     assert!(info(&session)["events"]["raw_syscalls:sys_enter"].as_u64() > Some(10_000));
-    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }

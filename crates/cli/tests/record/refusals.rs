@@ -2,7 +2,7 @@
 
 use std::os::unix::process::CommandExt;
 
-use crate::tool::{command, left, run, turn};
+use crate::tool::{command, left_in_tracefs, run, lock_tracing};
 
 fn refused(arguments: &[&str], words: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
@@ -17,12 +17,12 @@ fn refused(arguments: &[&str], words: &[&str]) {
         assert!(ran.stderr.contains(word), "{word} is not in {}", ran.stderr);
     }
     assert!(!session.exists(), "{arguments:?}");
-    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
 #[test]
 fn names_that_are_not_there() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     refused(&["-e", "sched_swich"], &["no event sched_swich", "did you mean sched_switch"]);
     refused(&["--vm", "nobody"], &["no VM nobody"]);
     refused(&["--clock", "sundial"], &["no clock sundial", "mono"]);
@@ -31,7 +31,7 @@ fn names_that_are_not_there() {
 
 #[test]
 fn without_root() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut command = command(&["record", "--for", "1s"]);
     // Nobody.

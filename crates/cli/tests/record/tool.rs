@@ -32,7 +32,7 @@ impl From<Output> for Ran {
 
 /// Leave to record this machine, until dropped: no other test does meanwhile, in this process or in
 /// another.
-pub(crate) struct Turn {
+pub(crate) struct TracingLock {
     _in_process: MutexGuard<'static, ()>,
     /// Locked: the kernel gives the lock back however the process ends.
     _on_machine: File,
@@ -40,9 +40,9 @@ pub(crate) struct Turn {
 
 /// Whether this machine can be recorded; says why not. Tests that record take turns: they look at
 /// what is left in tracefs.
-pub(crate) fn turn() -> Option<Turn> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let in_process = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+pub(crate) fn lock_tracing() -> Option<TracingLock> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    let in_process = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let instances = Path::new(TRACEFS).join("instances");
     if !instances.is_dir() {
         // Mounts it where it isn't, and is allowed to.
@@ -56,7 +56,7 @@ pub(crate) fn turn() -> Option<Turn> {
         return None;
     };
     fs::remove_dir(&probe).unwrap();
-    Some(Turn { _in_process: in_process, _on_machine: on_machine })
+    Some(TracingLock { _in_process: in_process, _on_machine: on_machine })
 }
 
 pub(crate) fn command(arguments: &[&str]) -> Command {
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &[&str]) -> Ran {
 }
 
 /// What recorders have in tracefs now: instances, and probes.
-pub(crate) fn left() -> Vec<String> {
+pub(crate) fn left_in_tracefs() -> Vec<String> {
     let entries = fs::read_dir(Path::new(TRACEFS).join("instances")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut left: Vec<String> = names.filter(|name| name.starts_with("hyperscope-")).collect();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::agent::{Agent, signal};
-use crate::tool::{TRACEFS, command, file_info, left, run, start_programs, turn, wait_until};
+use crate::tool::{TRACEFS, command, file_info, left_in_tracefs, run, start_programs, lock_tracing, wait_until};
 
 /// How far marks of two instances of one kernel may be apart by the measure of round trips, on a
 /// machine that does other things, too.
@@ -52,14 +52,14 @@ fn started(files: &[&Path], machine: &str, program: &str) -> BTreeMap<u64, u64> 
 
 #[test]
 fn an_agent_of_trace_cmds_protocol_is_recorded_with_its_host() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let (address, folder) = (free_address(), tempfile::tempdir().unwrap());
     let session = folder.path().join("s");
     let _agent = agent(&address);
     // One of its own: others may start programs, too.
     let program = folder.path().join("program").to_str().unwrap().to_owned();
     fs::copy("/bin/true", &program).unwrap();
-    // trace-cmd's protocol does not tell when tracing is on.
+    // trace-cmd's protocol does not say when tracing is on.
     let script = format!("sleep 1; for i in 1 2 3 4 5 6 7 8 9 10; do {program}; done");
     let mut words = arguments(&address, session.to_str().unwrap());
     words.extend(["--", "sh", "-c", &script].map(str::to_owned));
@@ -77,16 +77,16 @@ fn an_agent_of_trace_cmds_protocol_is_recorded_with_its_host() {
         assert!(time_ns.abs_diff(on_host[pid]) < MOST_SHIFT_NS, "{in_guest:?} {on_host:?}");
     }
     let text = fs::read_to_string(session.join("session.json")).unwrap();
-    let told: Value = serde_json::from_str(&text).unwrap();
-    let told = &told["recorded"]["guests"][0];
-    assert_eq!(told["channel"], format!("trace-cmd:tcp:{address}"), "{told}");
-    assert_eq!(told["faults"], serde_json::json!([]), "{told}");
-    wait_until("instances are left", || left().is_empty());
+    let stored: Value = serde_json::from_str(&text).unwrap();
+    let stored = &stored["recorded"]["guests"][0];
+    assert_eq!(stored["channel"], format!("trace-cmd:tcp:{address}"), "{stored}");
+    assert_eq!(stored["faults"], serde_json::json!([]), "{stored}");
+    wait_until("instances are left", || left_in_tracefs().is_empty());
 }
 
 #[test]
 fn what_an_agent_sent_before_it_was_killed_is_kept() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let (address, folder) = (free_address(), tempfile::tempdir().unwrap());
     let session = folder.path().join("s");
     let agent = agent(&address);
@@ -123,12 +123,12 @@ fn what_an_agent_sent_before_it_was_killed_is_kept() {
     let words = ["record", "-e", "sched_process_exec", "--for", "10ms", "-o"];
     let ran = run(&[&words[..], &[again.to_str().unwrap()]].concat());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert_eq!(left(), [] as [&str; 0]);
+    assert_eq!(left_in_tracefs(), [] as [&str; 0]);
 }
 
 #[test]
 fn what_is_wrong_is_said_before_anything_is_recorded() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let (address, folder) = (free_address(), tempfile::tempdir().unwrap());
     let session = folder.path().join("s");
     let words = arguments(&address, session.to_str().unwrap());
@@ -142,20 +142,20 @@ fn what_is_wrong_is_said_before_anything_is_recorded() {
     let refused = run(&strs(&unknown));
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
     assert!(refused.stderr.contains("refuses what it is asked for"), "{}", refused.stderr);
-    assert!(!session.exists() && left().is_empty(), "{:?}", left());
+    assert!(!session.exists() && left_in_tracefs().is_empty(), "{:?}", left_in_tracefs());
 }
 
 /// trace-cmd as the host. Where its own part of the recording fails, it records the guest alone for
 /// as long as that takes, which may be too short for it to ask for the time even once.
 #[test]
 fn trace_cmd_records_this_agent() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     if Command::new("trace-cmd").arg("--version").output().is_err() {
         return testkit::skip!("trace-cmd is not installed");
     }
     let dumps: Vec<String> = (0..5).map_while(|_| recorded_by_trace_cmd().err()).collect();
     assert!(dumps.len() < 5, "never a TimeShift: {dumps:?}");
-    wait_until("instances are left", || left().is_empty());
+    wait_until("instances are left", || left_in_tracefs().is_empty());
 }
 
 /// Records once; the options of the guest's file if they lack what synchronisation leaves there.

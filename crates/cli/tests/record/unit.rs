@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::agent::{Agent, program, signal};
-use crate::tool::{left, run, turn, wait_until};
+use crate::tool::{left_in_tracefs, run, lock_tracing, wait_until};
 
 const UNIT: &str = include_str!("../../../agent/hyperscope-agent.service");
 
@@ -45,9 +45,9 @@ fn records(command: &mut Command, channel: &str, session: &Path) -> bool {
     let children = format!("/proc/{0}/task/{0}/children", agent.pid());
     let children = fs::read_to_string(children).unwrap_or_default();
     children.split_whitespace().for_each(|pid| signal(pid.parse().unwrap(), "TERM"));
-    let told = fs::read_to_string(session.join("session.json")).unwrap();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    told["recorded"]["guests"][0]["cpus"]
+    let stored = fs::read_to_string(session.join("session.json")).unwrap();
+    let output: Value = serde_json::from_str(&output).unwrap();
+    output["recorded"]["guests"][0]["cpus"]
         .as_array()
         .unwrap()
         .iter()
@@ -56,7 +56,7 @@ fn records(command: &mut Command, channel: &str, session: &Path) -> bool {
 
 #[test]
 fn the_agent_records_with_the_capabilities_of_its_unit() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     if !is_there("setpriv") {
         return;
     }
@@ -66,12 +66,12 @@ fn the_agent_records_with_the_capabilities_of_its_unit() {
     let mut command = Command::new("setpriv");
     command.args([&bounding_set(), "--inh-caps=-all", "--no-new-privs"]);
     assert!(records(&mut command, &channel, &folder.path().join("s")));
-    wait_until("its instance stays", || left().is_empty());
+    wait_until("its instance stays", || left_in_tracefs().is_empty());
 }
 
 #[test]
 fn the_agent_calls_nothing_that_its_unit_forbids() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     if !is_there("strace") || !is_there("systemd-analyze") {
         return;
     }
@@ -81,7 +81,7 @@ fn the_agent_calls_nothing_that_its_unit_forbids() {
     let mut command = Command::new("strace");
     command.args(["-f", "-qq", "-o", trace.to_str().unwrap()]);
     assert!(records(&mut command, &channel, &folder.path().join("s")));
-    wait_until("its instance stays", || left().is_empty());
+    wait_until("its instance stays", || left_in_tracefs().is_empty());
     let allowed: BTreeSet<String> =
         setting("SystemCallFilter").into_iter().flat_map(system_calls).collect();
     let trace = fs::read_to_string(trace).unwrap();
@@ -100,8 +100,8 @@ fn system_calls(name: &str) -> Vec<String> {
     if !name.starts_with('@') {
         return vec![name.into()];
     }
-    let told = Command::new("systemd-analyze").args(["syscall-filter", name]).output().unwrap();
-    let text = String::from_utf8_lossy(&told.stdout).into_owned();
+    let output = Command::new("systemd-analyze").args(["syscall-filter", name]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let names = text.lines().skip(1).map(str::trim).filter(|line| !line.starts_with('#'));
     names.filter(|name| !name.is_empty()).flat_map(system_calls).collect()
 }

@@ -180,7 +180,7 @@ impl Canvas {
         self.y += GAP + 6.0;
     }
 
-    /// A name, its stretch of time, and what is said of it beside that.
+    /// A name, its interval, and what else is said of it.
     fn line(
         &mut self,
         name: &str,
@@ -216,12 +216,12 @@ impl Canvas {
         self.y += LINE;
     }
 
-    fn rect(&mut self, (x, y, width, height): (f64, f64, f64, f64), fill: &str, told: &str) {
+    fn rect(&mut self, (x, y, width, height): (f64, f64, f64, f64), fill: &str, title: &str) {
         let _ = writeln!(
             self.body,
             "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" \
              fill=\"{fill}\"><title>{}</title></rect>",
-            escaped(told)
+            escaped(title)
         );
     }
 

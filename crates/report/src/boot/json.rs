@@ -9,8 +9,8 @@ use crate::json::{Object, code_json};
 pub(super) fn machine(report: &BootReport, machine: &BootedMachine) -> Value {
     let ns = machine.nanoseconds;
     let begin_ns = begin_ns(machine);
-    let moment = |what: &str, told: &Option<(String, u64)>| {
-        told.as_ref().map_or(Value::Null, |(text, at_ns)| {
+    let mark_at = |what: &str, mark: &Option<(String, u64)>| {
+        mark.as_ref().map_or(Value::Null, |(text, at_ns)| {
             Object::default()
                 .set(what, text.clone())
                 .time("at", ns, Some(*at_ns))
@@ -27,8 +27,8 @@ pub(super) fn machine(report: &BootReport, machine: &BootedMachine) -> Value {
         .set("guest", report.source(machine.guest))
         .time("begin", ns, machine.phases.first().map(|one| one.from_ns))
         .time("end", ns, machine.phases.last().map(|one| one.to_ns))
-        .set("init", moment("program", &machine.init))
-        .set("mark", moment("text", &machine.mark))
+        .set("init", mark_at("program", &machine.init))
+        .set("mark", mark_at("text", &machine.mark))
         .set("exits", machine.exits)
         .set("pages_damaged", machine.damaged)
         .set("initcall_ends_without_beginning", machine.strays)

@@ -109,7 +109,7 @@ fn notes(machine: &BootedMachine) -> Vec<String> {
     }
     notes.extend(machine.event_cost.as_ref().map(|cost| tracing_note(machine, cost)));
     if machine.initcalls.is_empty() && machine.guest.is_none() {
-        notes.push("levels are told by a recording of the guest: trace_event=initcall:*".into());
+        notes.push("initcall levels need a recording of the guest: trace_event=initcall:*".into());
     }
     notes
 }

@@ -1,4 +1,4 @@
-//! The calls of a recording as JSON, of which `docs/formats/calls.schema.json` tells every field.
+//! The calls of a recording as JSON, every field of which is in `docs/formats/calls.schema.json`.
 
 use analyses::{Distribution, Function, Saving, ThreadCalls};
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ impl CallsReport {
     }
 }
 
-/// Time off the CPU, if the recording tells of it.
+/// Time off the CPU, if the recording has it.
 fn off_cpu(source: &CallsSource, value: u64) -> Option<u64> {
     (source.has_times() && source.calls.switches).then_some(value)
 }
@@ -136,14 +136,14 @@ fn saving_json(one: &Saving) -> Value {
 /// How fast the fastest calls were, which bounds what the tracer costs where it is cheapest.
 fn fastest_json(source: &CallsSource) -> Value {
     let ns = source.calls.nanoseconds;
-    let told = |name: &str, object: &mut Object, times: &Distribution| {
+    let distribution = |name: &str, object: &mut Object, times: &Distribution| {
         let [low, middle] = times.percentiles([10, 500]);
         object.set(&format!("{name}_count"), times.count());
         object.time(&format!("{name}_min"), ns, times.min());
         object.time(&format!("{name}_p1"), ns, low).time(&format!("{name}_p50"), ns, middle);
     };
     let mut object = Object::default();
-    told("leaf", &mut object, &source.calls.cost.leaves);
-    told("between", &mut object, &source.calls.cost.between);
+    distribution("leaf", &mut object, &source.calls.cost.leaves);
+    distribution("between", &mut object, &source.calls.cost.between);
     object.done()
 }

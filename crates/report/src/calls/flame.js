@@ -48,7 +48,7 @@
     try {
       wanted = asked === "" ? null : new RegExp(asked);
     } catch (error) {
-      part("told").textContent = String(error.message);
+      part("foundShare").textContent = String(error.message);
       return;
     }
     const found = frames.filter((one) => wanted !== null && wanted.test(one.name));
@@ -59,8 +59,8 @@
       sum += Math.max(0, end - Math.max(reached, one.left));
       reached = Math.max(reached, end);
     }
-    const told = `${asked}: ${found.length} frames, ${(sum * 100).toFixed(2)}% of the whole`;
-    part("told").textContent = wanted === null ? "" : told;
+    const foundShare = `${asked}: ${found.length} frames, ${(sum * 100).toFixed(2)}% of the whole`;
+    part("foundShare").textContent = wanted === null ? "" : foundShare;
   };
   for (const one of frames) {
     one.group.addEventListener("click", () => show(one.left, one.width, one));

@@ -47,7 +47,7 @@ struct Frame {
     class: String,
 }
 
-/// The picture of all sources, one beside the other.
+/// The picture of all sources, side by side.
 pub(super) fn flame(sources: &[CallsSource], title: &str) -> String {
     let mut drawing = Drawing::default();
     let stacks: Vec<Stacks> = sources.iter().map(Stacks::of).collect();
@@ -166,7 +166,7 @@ impl Drawing {
         };
         let _ = write!(
             out,
-            "</g>\n<text class=\"note\" id=\"told\" x=\"{MARGIN}\" y=\"{}\">{narrow}</text>\n\
+            "</g>\n<text class=\"note\" id=\"foundShare\" x=\"{MARGIN}\" y=\"{}\">{narrow}</text>\n\
              <script><![CDATA[\n{SCRIPT}]]></script>\n</svg>\n",
             height - 9.0
         );

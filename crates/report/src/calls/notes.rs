@@ -41,13 +41,13 @@ impl CallsReport {
         }
         if calls.tracer == Some(CallTracer::Function) {
             notes.push(
-                "the function tracer tells of calls alone: -p function_graph has times".to_owned(),
+                "the function tracer records calls without times: -p function_graph records times".to_owned(),
             );
         }
         if calls.tracer == Some(CallTracer::Module { returns: false }) {
             notes.push(
-                "the guest's kernel has no fprobes (CONFIG_FPROBE, Linux 6.6): its module tells of \
-                 calls alone"
+                "the guest's kernel has no fprobes (CONFIG_FPROBE, Linux 6.6): its module sends \
+                 calls without times"
                     .to_owned(),
             );
         }
@@ -74,8 +74,8 @@ impl CallsReport {
             let [low, middle] = times.percentiles([10, 500]);
             Some(format!("{} (half of them up to {})", time(low?, ns), time(middle?, ns)))
         };
-        let told = fastest(&calls.cost.leaves).zip(fastest(&calls.cost.between));
-        let note = told.map(|(leaves, between)| {
+        let fastest_calls = fastest(&calls.cost.leaves).zip(fastest(&calls.cost.between));
+        let note = fastest_calls.map(|(leaves, between)| {
             format!(
                 "the tracer's own cost is in all times, and was not measured. The fastest hundredth of \
                  calls that call nothing takes\n{leaves}, from a return to the next call \

@@ -122,16 +122,16 @@ fn counted(calls: &RecordedCalls, shown: &[&Function]) -> Table {
     table.numbers("calls", 0, each(&|one| count(one.count)));
     table.numbers("share", 0, each(&|one| share(one.count, all)));
     let callers = |one: &Function| {
-        let told = one.callers.iter().take(MOST_CALLERS).map(|(caller, times)| {
+        let names = one.callers.iter().take(MOST_CALLERS).map(|(caller, times)| {
             let caller = calls.functions.get(*caller as usize);
             let title = caller.map_or_else(String::new, Function::title);
             format!("{title} {}", count(*times))
         });
-        let mut told: Vec<String> = told.collect();
+        let mut names: Vec<String> = names.collect();
         if one.callers.len() > MOST_CALLERS {
-            told.push("…".to_owned());
+            names.push("…".to_owned());
         }
-        told.join(", ")
+        names.join(", ")
     };
     table.names("callers", 1, each(&callers));
     table

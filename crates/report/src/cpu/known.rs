@@ -16,7 +16,7 @@ pub(super) struct Known {
 
 impl Known {
     /// Whether time in a state would be seen.
-    pub(super) fn tells(&self, state: VcpuState) -> bool {
+    pub(super) fn knows(&self, state: VcpuState) -> bool {
         use VcpuState as S;
         let host = |told: fn(&Recorded) -> bool| self.host.as_ref().is_some_and(told);
         match state {
@@ -35,7 +35,7 @@ impl Known {
 
     /// The time in a state, if it would be seen.
     pub(super) fn of(&self, times: &StateTimes, state: VcpuState) -> Option<u64> {
-        self.tells(state).then(|| times.of(state))
+        self.knows(state).then(|| times.of(state))
     }
 
     /// All states as an object.

@@ -101,7 +101,7 @@ pub(super) fn task_json(report: &CpuReport, task: &TaskUse) -> Value {
     let ns = report.cpu.nanoseconds;
     let known = known_of_task(report, task);
     let by_host = |value: u64| known.host.map(|_| value);
-    let off_cpu = known.tells(VcpuState::Preempted);
+    let off_cpu = known.knows(VcpuState::Preempted);
     Object::default()
         .set("source", report.source(task.recording))
         .set("vm", optional(report.vm_of_guest(task.recording)))

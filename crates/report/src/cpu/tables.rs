@@ -17,9 +17,9 @@ const COLUMNS: [(&str, &[VcpuState], u8); 13] = [
     ("irq", &[VcpuState::GuestIrq], 2),
     ("guest", &[VcpuState::Guest], 0),
     ("guest idle", &[VcpuState::GuestIdle], 1),
-    ("exit, kernel", &[VcpuState::BeforeExit, VcpuState::ExitKernel], 0),
-    ("exit, VMM", &[VcpuState::ExitUser], 0),
-    ("waiting", &[VcpuState::Waiting], 1),
+    ("exit kernel", &[VcpuState::BeforeExit, VcpuState::ExitKernel], 0),
+    ("exit user", &[VcpuState::ExitUser], 0),
+    ("run queue", &[VcpuState::Waiting], 1),
     ("preempted", &[VcpuState::Preempted], 1),
     ("halt poll", &[VcpuState::HaltPoll], 2),
     ("halted", &[VcpuState::Halted], 1),
@@ -32,7 +32,7 @@ pub(super) fn text(report: &CpuReport, width: Option<usize>) -> String {
     let vcpus = cpu.vcpus.len();
     let mut out = format!("{}: ", line(&report.sources.join(", ")));
     if vcpus == 0 && cpu.tasks.is_empty() && cpu.threads.is_empty() {
-        out += "nothing that tells who used the CPUs: it takes switches of threads (sched), and \
+        out += "nothing that shows who used the CPUs: it takes switches of threads (sched), and \
                 kvm_entry and kvm_exit for vCPUs\n";
         return out + &notes(report, &[]);
     }
@@ -79,7 +79,7 @@ fn table(report: &CpuReport, by: CpuBy) -> Option<(&'static str, Table)> {
             let title = if with_host {
                 "Threads of guests: what they really ran of the time the guest gave them"
             } else {
-                "Threads of guests: the time the guest gave them (the host's recording tells what they ran)"
+                "Threads of guests: the time the guest gave them (what they ran needs the host's recording)"
             };
             (!rows.is_empty()).then(|| (title, task_table(report, top(report, &rows))))
         }
@@ -102,8 +102,8 @@ fn state_columns(table: &mut Table, rows: &[(&StateTimes, Known)]) {
             continue;
         }
         let cell = |(times, known): &(&StateTimes, Known)| {
-            let told = states.iter().any(|&state| known.tells(state));
-            if told { share(times.of_all(states), times.total()) } else { "-".to_owned() }
+            let known_state = states.iter().any(|&state| known.knows(state));
+            if known_state { share(times.of_all(states), times.total()) } else { "-".to_owned() }
         };
         table.numbers(title, rank, rows.iter().map(cell).collect());
     }
@@ -200,16 +200,16 @@ fn task_table(report: &CpuReport, tasks: &[&TaskUse]) -> Table {
     let cell = |states: &'static [VcpuState]| {
         let cells = tasks.iter().map(|one| {
             let known = known_of_task(report, one);
-            let told = states.iter().any(|&state| known.tells(state));
-            if told { time(one.times.of_all(states), ns) } else { "-".to_owned() }
+            let known_state = states.iter().any(|&state| known.knows(state));
+            if known_state { time(one.times.of_all(states), ns) } else { "-".to_owned() }
         });
         (cells.collect::<Vec<_>>(), tasks.iter().any(|one| one.times.of_all(states) > 0))
     };
     use VcpuState as S;
     let columns: [(&str, &'static [VcpuState], u8); 6] = [
         ("in irqs", &[S::GuestIrq], 2),
-        ("exits, kernel", &[S::BeforeExit, S::ExitKernel], 1),
-        ("exits, VMM", &[S::ExitUser], 1),
+        ("exit kernel", &[S::BeforeExit, S::ExitKernel], 1),
+        ("exit user", &[S::ExitUser], 1),
         ("stolen", &[S::Waiting, S::Preempted], 0),
         ("halted", &[S::HaltPoll, S::Halted, S::Blocked], 1),
         ("unknown", &[S::Unknown], 1),
@@ -262,7 +262,7 @@ fn named(name: Option<&str>, thread: u32) -> String {
     }
 }
 
-/// What readers must know beside the tables.
+/// What readers must know besides the tables.
 fn notes(report: &CpuReport, left_out: &[String]) -> String {
     let cpu = &report.cpu;
     let mut notes = Vec::new();
@@ -273,7 +273,7 @@ fn notes(report: &CpuReport, left_out: &[String]) -> String {
             continue;
         };
         let part = share(guest_known_ns, vm.times.total());
-        notes.push(format!("{}: its guest tells of {part} of the time of its vCPUs", vm.name));
+        notes.push(format!("{}: its guest's recording covers {part} of the time of its vCPUs", vm.name));
     }
     for (recording, placed) in &cpu.placed {
         let source = report.source(*recording);

@@ -15,7 +15,7 @@ pub(super) fn notes(report: &DiffReport) -> Vec<String> {
     if report.is_within_runs() {
         notes.push(
             "one run a side: intervals know what varies within a run, not what differs from run to\n\
-             run; several runs tell (A1 A2 A3 -- B1 B2 B3)"
+             run; give several runs of each side (A1 A2 A3 -- B1 B2 B3)"
                 .to_owned(),
         );
     }

@@ -137,7 +137,7 @@ pub(super) struct Merger<'o> {
 }
 
 impl<'o> Merger<'o> {
-    /// Merges lanes of which `owners` tells the recordings.
+    /// Merges lanes whose recordings are in `owners`.
     pub(super) fn new(owners: &[usize], out: &'o mut (dyn Write + Send)) -> Self {
         let pending = Vec::with_capacity(WRITE_BYTES + STRAIGHT_BYTES);
         let recordings = owners.iter().max().map_or(0, |last| last + 1);

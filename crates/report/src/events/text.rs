@@ -117,7 +117,7 @@ pub(super) fn name_part(name: &str) -> Box<[u8]> {
     format!("{:<NAME_WIDTH$} ", format!("{}:", printable::line(name))).into_bytes().into()
 }
 
-/// The line that tells of dropped events.
+/// The line for dropped events.
 pub(super) fn dropped(out: &mut Vec<u8>, cpu: u32, count: Option<u64>) {
     // Writing to memory can't fail.
     let _ = match count {

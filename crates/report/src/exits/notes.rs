@@ -29,7 +29,7 @@ pub(super) fn notes(exits: &Exits, left_out: &mut Vec<String>) -> String {
         notes.push(format!("left out for width: {}; csv and json have all", left_out.join(", ")));
     }
     if !exits.nanoseconds {
-        notes.push("times are ticks of the recording's clock: it tells no nanoseconds".to_owned());
+        notes.push("times are ticks of the recording's clock: it has no nanoseconds".to_owned());
     }
     notes.iter().map(|note| format!("{note}\n")).collect()
 }

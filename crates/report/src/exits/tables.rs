@@ -7,7 +7,7 @@ use super::notes::notes;
 use super::{PERCENTILES, Source, name_of, rounded};
 use crate::losses;
 use crate::table::Table;
-use crate::units::{count, share, time};
+use crate::units::{count, plural, share, time};
 
 /// Rows of one section: those shown, and the sums of the others and of all.
 struct Rows<'r> {
@@ -45,7 +45,7 @@ pub(super) fn source_text(source: &Source, top: Option<usize>, width: Option<usi
     let mut out = heading(source, total);
     let (cost, waiting): (Vec<_>, Vec<_>) = exits.rows.iter().partition(|row| !row.waiting);
     let mut left_out = Vec::new();
-    for (title, rows) in [("Exits", cost), ("Waiting for work", waiting)] {
+    for (title, rows) in [("Exits", cost), ("Waiting exits", waiting)] {
         if !rows.is_empty() {
             let (text, narrow) = section(title, &Rows::new(&rows, top), exits, width);
             out += &text;
@@ -87,10 +87,6 @@ fn without_exits(source: &Source) -> String {
         "{path}: no VM exits, as it has no kvm_exit events. Record the host with\n  \
          hyperscope record\n"
     )
-}
-
-fn plural(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// Two tables over the same rows: how long, and who pays.

@@ -22,7 +22,7 @@ pub(super) fn json(page: &PageReport, origin_ns: u64) -> Value {
         .align
         .iter()
         .flat_map(|align| &align.guests)
-        .map(|guest| align_summary(guest).replace(" us;", " µs;"))
+        .map(align_summary)
         .collect();
     let notes: Vec<Value> = page
         .exits

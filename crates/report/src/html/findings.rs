@@ -103,11 +103,6 @@ impl Finding {
     }
 }
 
-/// A duration as pages write it.
-fn duration(value: u64, nanoseconds: bool) -> String {
-    crate::time(value, nanoseconds).replace(" us", " µs")
-}
-
 /// All that is to be said of a page, the most important first.
 pub(super) fn of(page: &PageReport) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -130,8 +125,8 @@ mod tests {
     #[test]
     fn stars_in_names_mean_nothing() {
         let finding = Finding::new(Weight::Info, "*{}* of {}.", &["1%", "a*b{}*"]);
-        let told: Vec<(&str, bool)> =
+        let pieces: Vec<(&str, bool)> =
             finding.pieces.iter().map(|piece| (piece.text.as_str(), piece.strong)).collect();
-        assert_eq!(told, [("1%", true), (" of a*b{}*.", false)]);
+        assert_eq!(pieces, [("1%", true), (" of a*b{}*.", false)]);
     }
 }

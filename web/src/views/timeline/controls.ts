@@ -26,7 +26,7 @@ export function controls(field: HTMLElement, found: HTMLElement, run: (command: 
 
 export function note({ timeline, nanoseconds }: Report): HTMLElement {
   const { spans, merged_below_ns, lanes_left_out } = timeline;
-  const told = [
+  const notes = [
     `${count(spans)} spans.`,
     "A column of pixels shows all of its time: colours are as high as the shares of their states.",
     "Drag selects, Ctrl + wheel zooms, Shift + wheel or a drag in the strip above moves.",
@@ -35,5 +35,5 @@ export function note({ timeline, nanoseconds }: Report): HTMLElement {
       : "",
     lanes_left_out > 0 ? `Lanes of ${count(lanes_left_out)} threads and tasks that ran least are left out.` : "",
   ];
-  return el("p", { class: "note" }, told.filter(Boolean).join(" "));
+  return el("p", { class: "note" }, notes.filter(Boolean).join(" "));
 }

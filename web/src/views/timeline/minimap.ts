@@ -26,7 +26,7 @@ export class Minimap {
     for (const end of ["pointerup", "pointercancel"]) this.canvas.addEventListener(end, () => (this.drag = null));
   }
 
-  /** Draws the lanes anew: when they, the width or the colours changed. */
+  /** Redraws the lanes: when they, the width or the colours changed. */
   prepare(rows: LaneRow[], raster: Omit<Raster, "pixels" | "width">): void {
     const scale = devicePixelRatio || 1;
     const width = Math.max(1, Math.round(this.canvas.clientWidth * scale));

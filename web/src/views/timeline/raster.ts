@@ -24,7 +24,7 @@ export function drawLane(raster: Raster, lane: Lane, shown: Range, top: number, 
   let after = new Float64Array(places);
   let begun = lane.begunBy(shown.from);
   lane.sumsUpTo(shown.from, begun, before);
-  // Sums are worked out anew only where a column holds the end of a span.
+  // Sums are worked out again only where a column holds the end of a span.
   let valid = true;
   for (let column = 0; column < width; column++) {
     const from = shown.from + column * step;

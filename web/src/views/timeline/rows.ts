@@ -76,7 +76,7 @@ export function place(groups: Group[]): number {
   return y;
 }
 
-/** vCPUs are what most look for: where they are few they are high, so that shares can be told. */
+/** vCPUs are what most look for: where they are few they are high, so that shares can be read. */
 function heights(rows: LaneRow[]): Record<LaneInfo["kind"], number> {
   const vcpus = rows.filter((row) => row.info.kind === "vcpu").length;
   const vcpu = Math.round(Math.min(64, Math.max(20, 200 / Math.max(1, vcpus))));

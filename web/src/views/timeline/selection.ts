@@ -3,7 +3,7 @@
 import type { Report } from "../../data/report";
 import { el, plainTable } from "../../dom";
 import type { Context } from "../../focus";
-import { count, moment, share, time } from "../../format";
+import { count, timestamp, share, time } from "../../format";
 import type { Range } from "./range";
 import type { LaneRow } from "./rows";
 import { laneTitle, stateTitle } from "./words";
@@ -27,7 +27,7 @@ export class SelectionPanel {
         "p",
         {},
         el("b", {}, time(range.to - range.from, ns)),
-        ` selected, from ${moment(report.origin, range.from, ns)} `,
+        ` selected, from ${timestamp(report.origin, range.from, ns)} `,
         el("button", { type: "button", onclick: () => this.zoom(range) }, "Zoom to it"),
         el("button", { type: "button", onclick: this.clear }, "Clear"),
       ),
@@ -49,6 +49,6 @@ export function sumsTable(report: Report, range: Range, rows: LaneRow[]): HTMLTa
     count(row.lane!.spansWithin(range.from, range.to)),
     ...states.map((state) => cell(of.get(state))),
   ]);
-  const caption = `Time by state, ${time(length, ns)} from ${moment(report.origin, range.from, ns)}`;
+  const caption = `Time by state, ${time(length, ns)} from ${timestamp(report.origin, range.from, ns)}`;
   return plainTable(caption, ["lane", "spans that begin", ...states.map((state) => stateTitle(report, state))], lines);
 }

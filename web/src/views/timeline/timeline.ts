@@ -18,7 +18,7 @@ import { between, moved, within, zoomed, type Range } from "./range";
 import { groupsOf, place, unfolded, type LaneRow } from "./rows";
 import { Search, type Match } from "./search";
 import { SelectionPanel, sumsTable } from "./selection";
-import { describeSpan, describeStretch } from "./words";
+import { describeSpan, describeInterval } from "./words";
 
 /** The lanes are this high at most; more are scrolled. */
 const MOST_HEIGHT = 620;
@@ -290,7 +290,7 @@ export class Timeline {
     const pixel = (this.shown.to - this.shown.from) / this.area.clientWidth;
     const span = lane.at(at);
     if (span !== null && lane.to[span]! - lane.from[span]! >= 2 * pixel) return describe(report, { row, at: span });
-    return describeStretch(report, row.info, lane, at - pixel, at + pixel);
+    return describeInterval(report, row.info, lane, at - pixel, at + pixel);
   }
 
   private leave(): void {
@@ -389,8 +389,8 @@ export class Timeline {
   private changeLane(rows: LaneRow[], by: number, middle: number): void {
     const at = this.chosen ? rows.indexOf(this.chosen.row) + by : 0;
     const row = rows[Math.min(rows.length - 1, Math.max(0, at))];
-    const moment = this.chosen ? this.chosen.row.lane!.from[this.chosen.at]! : middle;
-    if (row) this.goTo({ row, at: Math.max(0, row.lane!.begunBy(moment) - 1) });
+    const start = this.chosen ? this.chosen.row.lane!.from[this.chosen.at]! : middle;
+    if (row) this.goTo({ row, at: Math.max(0, row.lane!.begunBy(start) - 1) });
   }
 
   private step(rows: LaneRow[], by: number, middle: number): void {

@@ -3,9 +3,9 @@
 import type { Lane } from "../../data/lane";
 import { MERGED } from "../../data/lane";
 import type { LaneInfo, Report } from "../../data/report";
-import { count, moment, share, time } from "../../format";
+import { count, timestamp, share, time } from "../../format";
 
-/** A lane as one tells it from all others. */
+/** A lane as it is distinguished from all others. */
 export function laneTitle({ machine, name, kind, depth }: LaneInfo): string {
   return kind === "call" ? `${machine} ${name}, depth ${depth}` : `${machine} ${name}`;
 }
@@ -27,7 +27,7 @@ export function describeSpan(report: Report, info: LaneInfo, lane: Lane, at: num
   const [from, to] = [lane.from[at]!, lane.to[at]!];
   const merged = lane.state[at] === MERGED;
   const head = merged ? `${count(lane.spansIn(at))} spans, merged` : stateTitle(report, lane.state[at]!);
-  const lines = [head, aboutLabel(report, info, lane, at), time(to - from, ns), `${laneTitle(info)}, from ${moment(report.origin, from, ns)}`];
+  const lines = [head, aboutLabel(report, info, lane, at), time(to - from, ns), `${laneTitle(info)}, from ${timestamp(report.origin, from, ns)}`];
   if (merged) lines.splice(2, 0, ...describeSums(report, lane.within(from, to), to - from));
   return lines.filter((line) => line !== null);
 }
@@ -38,8 +38,8 @@ export function describeSums(report: Report, sums: Map<number, number>, whole: n
   return sorted.map(([state, ns]) => `${stateTitle(report, state)} ${time(ns, report.nanoseconds)} (${share(ns, whole, 1)})`);
 }
 
-export function describeStretch(report: Report, info: LaneInfo, lane: Lane, from: number, to: number): string[] {
+export function describeInterval(report: Report, info: LaneInfo, lane: Lane, from: number, to: number): string[] {
   const spans = lane.spansWithin(from, to);
   const head = `${count(spans)} spans begin in ${time(to - from, report.nanoseconds)}`;
-  return [head, ...describeSums(report, lane.within(from, to), to - from), `${laneTitle(info)}, at ${moment(report.origin, from, report.nanoseconds)}`];
+  return [head, ...describeSums(report, lane.within(from, to), to - from), `${laneTitle(info)}, at ${timestamp(report.origin, from, report.nanoseconds)}`];
 }

@@ -36,7 +36,7 @@ fn chance(p: f64) -> String {
 fn verdict(rung: &Rung) -> &'static str {
     match rung.is_significant {
         Some(true) => "yes",
-        Some(false) => "not to be told",
+        Some(false) => "not significant",
         None => "",
     }
 }

@@ -12,7 +12,7 @@ use crate::args::OutputArgs;
     hyperscope bench tracers --tracer ftrace --tracer hypercall --subject syscalls --only costs\n  \
     hyperscope bench tracers --levels 3 --tracer hypercall-1 --format json -o tracers.json\n\n\
 Needs the guest's module: make kmod. Each tracer is measured in steps that do one thing more each, so\n\
-that its cost is told by what it is spent on; and the same guest is recorded on its host with all\n\
+that the report shows what its cost is made of. The same guest is also recorded on its host with all\n\
 events of its exits and with fewer, packed and not.")]
 pub(crate) struct BenchTracersArgs {
     /// Measure these tracers [default: all]

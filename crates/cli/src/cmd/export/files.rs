@@ -16,7 +16,7 @@ use crate::machines::machines;
 use crate::output;
 use crate::progress::Progress;
 
-/// The clock told where times are nanoseconds, and those of a clock that counts something else.
+/// The clock to name where times are nanoseconds, and those of a clock that counts something else.
 const NANOSECONDS: &str = "local";
 
 pub(super) fn write(
@@ -48,7 +48,7 @@ pub(super) fn write(
         all.losses_untold += written.losses_untold;
     }
     progress.finish();
-    tell(&all);
+    report(&all);
     Ok(())
 }
 
@@ -66,7 +66,7 @@ fn one(
     Ok(written)
 }
 
-/// The clock that a host's corrected times are told to be of.
+/// The clock that a host's corrected times are said to be of.
 fn clock(host: &Recording) -> &str {
     match host.info().clock.as_deref() {
         // Brought to nanoseconds by the conversion that its recorder noted.
@@ -106,8 +106,8 @@ fn in_a_path(name: &str) -> String {
     if kept.is_empty() { "guest".to_owned() } else { kept }
 }
 
-/// Tells on standard error what the files do not.
-fn tell(written: &Written) {
+/// Reports on standard error what the files do not show.
+fn report(written: &Written) {
     let mut err = messages();
     if written.damaged > 0 {
         let _ = writeln!(
@@ -119,7 +119,7 @@ fn tell(written: &Written) {
     if written.losses_untold > 0 {
         let _ = writeln!(
             err,
-            "hyperscope: CPUs with losses behind their last event, which no file can tell: {}",
+            "hyperscope: CPUs that lost events after their last one, which the files can't show: {}",
             written.losses_untold
         );
     }

@@ -92,7 +92,7 @@ fn check(truths: &[Truth], command_line: &str, folder: &Path) -> anyhow::Result<
         let holds = truth::holds(one, counted);
         wrong += u32::from(!holds);
         let made = if one.at_least { "at least " } else { "" };
-        let verdict = if holds { "as it must be" } else { "WRONG" };
+        let verdict = if holds { "as expected" } else { "WRONG" };
         writeln!(
             err,
             "hyperscope: {}: {made}{} made, {counted} recorded: {verdict}",
@@ -102,7 +102,7 @@ fn check(truths: &[Truth], command_line: &str, folder: &Path) -> anyhow::Result<
     writeln!(err, "hyperscope: session: {}", folder.display())?;
     if wrong > 0 {
         bail!(
-            "{wrong} of {} counts are wrong; hyperscope info {} tells of losses",
+            "{wrong} of {} counts are wrong; hyperscope info {} shows losses",
             truths.len(),
             folder.display()
         );

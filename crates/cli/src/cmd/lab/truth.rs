@@ -8,7 +8,7 @@ use report::events::{Filter, Machine, Style, write_events};
 use serde_json::Value;
 use sources::Recording;
 
-/// How often what one truth tells of is in the recordings.
+/// How often what one truth names is in the recordings.
 ///
 /// # Errors
 /// When the truth names a property that exits don't have, or an event can't be printed.
@@ -32,7 +32,7 @@ pub(crate) fn count(truth: &Truth, recordings: &[Recording]) -> anyhow::Result<u
     Ok(wanted.map(|row| row.tally.count).sum())
 }
 
-/// Whether so many are as many as there must be.
+/// Whether this count is what the truth asks for.
 pub(crate) fn holds(truth: &Truth, counted: u64) -> bool {
     if truth.at_least { counted >= truth.count } else { counted == truth.count }
 }

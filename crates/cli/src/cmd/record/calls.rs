@@ -6,7 +6,7 @@ use recorder::{Recorded, SessionFolder, TracerSummary};
 use report::count;
 
 /// Says what a tracer does to its subject.
-pub(super) fn tell(name: &str, functions: Option<usize>, err: &mut impl Write) {
+pub(super) fn report(name: &str, functions: Option<usize>, err: &mut impl Write) {
     let functions = functions.map_or_else(|| "all".to_owned(), |many| count(many as u64));
     let _ = writeln!(
         err,
@@ -16,7 +16,7 @@ pub(super) fn tell(name: &str, functions: Option<usize>, err: &mut impl Write) {
     );
 }
 
-/// Counts the calls that were recorded, and writes `session.json` anew with them.
+/// Counts the calls that were recorded, and writes `session.json` again with them.
 ///
 /// # Errors
 /// When the session can't be written.
@@ -54,7 +54,7 @@ pub(super) fn conclude(recorded: &Recorded, err: &mut impl Write) -> io::Result<
         let TracerSummary { name, calls: Some(calls), .. } = tracer else { continue };
         writeln!(
             err,
-            "hyperscope: {whose}{name} told of {} calls; what it costs is in all times: calls \
+            "hyperscope: {whose}{name} recorded {} calls; what it costs is in all times: calls \
              --correct subtracts it",
             count(*calls)
         )?;

@@ -60,8 +60,8 @@ fn fields_become_columns_if_asked_for() {
         let event: Value = serde_json::from_str(line).unwrap();
         for (name, cell) in header.iter().zip(row).skip(7) {
             let expected = &event["fields"][name];
-            let told = if expected.is_null() { String::new() } else { expected.to_string() };
-            assert_eq!(&told, cell, "{name} of {line}");
+            let written = if expected.is_null() { String::new() } else { expected.to_string() };
+            assert_eq!(&written, cell, "{name} of {line}");
         }
     }
     let head: String = std::fs::read_to_string(file)

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::{HOST, INPUTS, SMP, counts, export, folder, read, told_by_exits, told_by_tracks};
+use super::{HOST, INPUTS, SMP, counts, export, folder, read, parts_by_exits, parts_by_tracks};
 use crate::inputs::write_raw_pages;
 use crate::tool::{assert_golden, hyperscope};
 
@@ -18,21 +18,21 @@ fn ns(summary: &Value, begins: &str, category: &str) -> u64 {
     of_it.map(|(_, what)| what["ns"][category].as_u64().unwrap_or(0)).sum()
 }
 
-/// Parts of exits add up to what the exits report tells; so do their numbers, but for exits that
+/// Parts of exits add up to what the exits report has; so do their numbers, but for exits that
 /// took no time: where the recorded clock stood still.
 fn adds_up(format: &str, summary: &Value, host: &str) {
-    let expected = told_by_exits(host);
-    let mut found = told_by_tracks(summary);
+    let expected = parts_by_exits(host);
+    let mut found = parts_by_tracks(summary);
     assert!(expected.len() > 4);
     let mut missing = 0;
-    for (reason, told) in &expected {
+    for (reason, parts) in &expected {
         let of_it = found.entry(reason.clone()).or_default();
-        if !told.polls {
+        if !parts.polls {
             of_it[1] += std::mem::take(&mut of_it[4]);
         }
-        assert_eq!(of_it[1..], told.sums[1..], "{format} {host} {reason:?}");
-        let (counted, paired) = (of_it[0], told.sums[0]);
-        let all_take_time = told.shortest_ns > 0;
+        assert_eq!(of_it[1..], parts.sums[1..], "{format} {host} {reason:?}");
+        let (counted, paired) = (of_it[0], parts.sums[0]);
+        let all_take_time = parts.shortest_ns > 0;
         assert!(counted <= paired && (counted == paired || !all_take_time), "{reason:?}");
         missing += paired - counted;
     }
@@ -40,8 +40,8 @@ fn adds_up(format: &str, summary: &Value, host: &str) {
     assert!(missing < 200, "{format} {host}: {missing}");
 }
 
-/// Each vCPU was in each state for as long as `hyperscope cpu` tells.
-fn is_as_cpu_tells(summary: &Value, inputs: &[&str]) {
+/// Each vCPU was in each state for as long as `hyperscope cpu` has.
+fn is_as_cpu_has_it(summary: &Value, inputs: &[&str]) {
     let run = hyperscope(&[&["cpu", "--format", "json"], inputs].concat());
     let report: Value = serde_json::from_str(&run.out).unwrap();
     let vcpus = report["vcpus"].as_array().unwrap();
@@ -76,7 +76,7 @@ fn formats_agree_with_each_other_and_with_other_reports() {
         });
         let [perfetto, Some(chrome), Some(firefox)] = summaries else { continue };
         adds_up("chrome", &chrome, inputs[0]);
-        is_as_cpu_tells(&chrome, inputs);
+        is_as_cpu_has_it(&chrome, inputs);
         let recordings = |summary: &Value| summary["recordings"].as_array().unwrap().len();
         assert_eq!((recordings(&chrome), recordings(&firefox)), (inputs.len(), inputs.len()));
         for (track, what) in chrome["tracks"].as_object().unwrap() {
@@ -94,7 +94,7 @@ fn formats_agree_with_each_other_and_with_other_reports() {
         // Every exit that took time is in a rate, which counts 10 ms.
         let rates = chrome["rates"].as_object().unwrap().values();
         let rated: u64 = rates.map(|rate| rate.as_u64().unwrap() / 100).sum();
-        let counted: u64 = told_by_tracks(&chrome).values().map(|sums| sums[0]).sum();
+        let counted: u64 = parts_by_tracks(&chrome).values().map(|sums| sums[0]).sum();
         assert!(counted <= rated && rated <= events["kvm:kvm_exit"], "{counted} {rated}");
         if let Some(perfetto) = perfetto {
             agrees(&perfetto, &chrome, &events);
@@ -183,8 +183,8 @@ fn losses_are_shown_where_they_were() {
         assert!(run.err.contains("events were lost at 1 places"), "{}", run.err);
         let Some(summary) = read(format, &file) else { continue };
         assert_eq!(summary["instants"]["events lost"].as_u64(), Some(1), "{format}");
-        let told = &summary["recordings"][0]["uncounted_losses"];
-        assert_eq!(told.to_string().trim_matches('"'), "1", "{format}");
+        let losses = &summary["recordings"][0]["uncounted_losses"];
+        assert_eq!(losses.to_string().trim_matches('"'), "1", "{format}");
     }
 }
 

@@ -2,8 +2,8 @@
 
 use analyses::{Distribution, Hop};
 
-use super::{Finding, Link, Weight, duration};
-use crate::{PathReport, count, share};
+use super::{Finding, Link, Weight};
+use crate::{PathReport, count, share, time as duration};
 
 pub(super) fn of(report: &PathReport) -> Option<Finding> {
     let ns = report.paths.nanoseconds;

@@ -9,8 +9,7 @@ pub(super) fn of(page: &PageReport) -> Vec<Finding> {
         let violated = guest.result().is_none_or(|result| result.violations() > 0);
         let weight = if violated { Weight::Warning } else { Weight::Info };
         let link = Link { section: "clocks", vm: Some(guest.vm.clone()), ..Link::default() };
-        let told = align_summary(guest).replace(" us;", " µs;");
-        findings.push(Finding::new(weight, "Clocks: {}.", &[told]).to(link));
+        findings.push(Finding::new(weight, "Clocks: {}.", &[align_summary(guest)]).to(link));
     }
     findings.extend(page.calls.iter().flat_map(|calls| &calls.sources).filter_map(traced));
     for source in &page.exits.sources {

@@ -2,14 +2,14 @@
 
 use analyses::{ExitRow, KnownParts, Nested, NestedRow, Tally};
 
-use super::{Finding, Link, Weight, duration};
-use crate::{Source, count, share};
+use super::{Finding, Link, Weight};
+use crate::{Source, count, share, time as duration};
 
-/// A reason has outliers if one in a hundred takes so many times as long as half of them.
+/// A reason has outliers if its 99th percentile is this many times its median.
 const OUTLIER: u64 = 10;
 /// Fewer exits have no percentiles worth a sentence.
 const ENOUGH: u64 = 100;
-/// Reasons told of each VM.
+/// Reasons reported for each VM.
 const MOST_REASONS: usize = 2;
 
 /// What one recording shows.
@@ -90,9 +90,9 @@ impl<'s> OfVm<'s> {
         let total = self.working.durations.sum();
         let parts = KnownParts::new(&self.working, &self.source.exits.recorded);
         [
-            (Some(parts.kernel_ns), "hardware and kernel"),
-            (parts.user_ns, "VMM user space"),
-            (parts.user_and_return_ns, "VMM user space with the way back"),
+            (Some(parts.kernel_ns), "kernel"),
+            (parts.user_ns, "user space"),
+            (parts.user_and_return_ns, "user space with the way back"),
             (parts.off_cpu_ns, "off the CPU"),
             (parts.halt_poll_ns, "halt polling"),
         ]
@@ -141,7 +141,7 @@ impl<'s> OfVm<'s> {
             &reason_of(costliest),
         ];
         let sentence =
-            "*{}* of that time of {} was spent in *VMM user space*, in {} exits; {} of it for {}.";
+            "*{}* of that time of {} was spent in *user space*, in {} exits; {} of it for {}.";
         let found = Finding::new(Weight::Notice, sentence, &values);
         Some(found.to(self.link("exits", Some(costliest))))
     }
@@ -169,7 +169,7 @@ impl<'s> OfVm<'s> {
         let total = self.all.durations.sum();
         let weight = if runnable_ns > total / 20 { Weight::Notice } else { Weight::Info };
         let values = [self.vm, &self.time(runnable_ns), &share(runnable_ns, total)];
-        let sentence = "The vCPUs of {} could have run but *waited {}* for a CPU: {} of the time of all exits.";
+        let sentence = "The vCPUs of {} waited *{}* in the run queue: {} of the time of all exits.";
         Some(Finding::new(weight, sentence, &values).to(self.link("timeline", None)))
     }
 
