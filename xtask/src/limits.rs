@@ -27,11 +27,9 @@ fn rows(root: &Path) -> Result<Vec<String>> {
         let text = text.split("#[cfg(test)]").next().unwrap_or_default();
         let name = file.strip_prefix(root.join("crates")).unwrap_or(&file);
         let name = name.display().to_string().replace("src/", "");
-        rows.extend(
-            limits(text).map(|(limit, value, meaning)| {
-                format!("| {name}: `{limit}` | `{value}` | {meaning} |\n")
-            }),
-        );
+        rows.extend(limits(text).map(|(limit, value, meaning)| {
+            format!("| {name}: `{limit}` | `{value}` | {meaning} |\n")
+        }));
     }
     Ok(rows)
 }

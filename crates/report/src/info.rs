@@ -211,7 +211,10 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
     };
     facts.extend(guests.iter().map(|guest| {
         let name = if guest.name.is_empty() { "(unnamed)" } else { &guest.name };
-        ("guest", format!("{name}, trace {:#x}, {}", guest.trace_id, plural(guest.vcpus.len(), "vCPU")))
+        (
+            "guest",
+            format!("{name}, trace {:#x}, {}", guest.trace_id, plural(guest.vcpus.len(), "vCPU")),
+        )
     }));
     facts
 }

@@ -30,7 +30,10 @@ pub fn run(story: &[u8]) {
     let (found, contents) = recording::count(&recording);
     assert_eq!((found.events, found.damaged), (written.events, 0));
     assert!(found.exits <= written.exits, "{found:?} of {written:?}");
-    assert!(contents.is_some_and(|contents| contents.events_lost() == written.lost), "of {written:?}");
+    assert!(
+        contents.is_some_and(|contents| contents.events_lost() == written.lost),
+        "of {written:?}"
+    );
 }
 
 /// The recording that a story makes.

@@ -64,7 +64,9 @@ fn states_add_up_to_the_time_they_are_of() {
         for row in rows(&report, "vcpus").iter().chain(rows(&report, "vms")) {
             assert_eq!(states_ns(row), ns(&row["time_ns"]), "{paths:?}: {row:#}");
             let recorded = ns(&row["guest_recorded_ns"]);
-            assert!(recorded <= ns(&row["time_ns"]) && ns(&row["busy_ns"]) <= ns(&row["on_cpu_ns"]));
+            assert!(
+                recorded <= ns(&row["time_ns"]) && ns(&row["busy_ns"]) <= ns(&row["on_cpu_ns"])
+            );
             vcpus += 1;
         }
         for row in rows(&report, "tasks") {

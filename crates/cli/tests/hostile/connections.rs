@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::agent::{Agent, signal};
 use crate::extent::extent;
-use crate::tool::{command, run, lock_tracing, wait_until};
+use crate::tool::{command, lock_tracing, run, wait_until};
 
 fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()

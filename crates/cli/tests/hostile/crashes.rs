@@ -8,7 +8,7 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::recorders::{INSTANCES, Recorder, hyperscope, instances, programs_in, run, start};
-use crate::tool::{start_programs, lock_tracing, wait_until};
+use crate::tool::{lock_tracing, start_programs, wait_until};
 
 const PROGRAMS: u32 = 20;
 

@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use recorder::{Modes, Profile, RecordPlan, Recording, SessionFolder, Stop};
 
 use crate::extent::extent;
-use crate::marks::{instance, assert_losses_reported, marks, recording, write_marks};
+use crate::marks::{assert_losses_reported, instance, marks, recording, write_marks};
 use crate::tool::{left_in_tracefs, lock_tracing, wait_until};
 
 /// Marks in a recording.

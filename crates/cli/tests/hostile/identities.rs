@@ -13,7 +13,7 @@ use wire::{ControlDecoder, GuestHello, Message, PageHead, encode};
 
 use crate::agent::{Agent, signal};
 use crate::extent::extent;
-use crate::tool::{command, run, lock_tracing, wait_until};
+use crate::tool::{command, lock_tracing, run, wait_until};
 
 /// `listen`, which says what it does in a file.
 struct Listening {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::agent::{Agent, signal};
 use crate::extent::extent;
-use crate::marks::{instance, assert_losses_reported, write_marks};
+use crate::marks::{assert_losses_reported, instance, write_marks};
 use crate::tool::{command, left_in_tracefs, lock_tracing, wait_until};
 use crate::tracer::{Traced, stopped, trace};
 

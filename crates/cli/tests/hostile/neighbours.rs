@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::agent::Agent;
-use crate::tool::{run, lock_tracing};
+use crate::tool::{lock_tracing, run};
 
 /// A process with the command line of a VMM; killed when dropped.
 struct Neighbour(Child);

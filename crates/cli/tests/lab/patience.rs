@@ -56,7 +56,10 @@ impl Patient {
         let ended = self.end_within(patience);
         let [stdout, stderr] = [self.stdout, self.stderr].map(Said::text);
         let Some(ended) = ended else {
-            panic!("`{}` was ended after {patience:?}; by then: {stdout}{stderr}", self.command_line);
+            panic!(
+                "`{}` was ended after {patience:?}; by then: {stdout}{stderr}",
+                self.command_line
+            );
         };
         Ran { code: ended.code(), stdout, stderr }
     }

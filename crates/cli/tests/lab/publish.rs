@@ -214,12 +214,17 @@ fn check_equal(host: &[Exit], published: &[Exit], vcpu: usize) {
     assert!(published.len() > 100, "vCPU {vcpu}: {} exits", published.len());
     let codes = |exits: &[Exit]| exits.iter().map(|exit| exit.code).collect::<Vec<_>>();
     let (of_host, of_published) = (codes(host), codes(published));
-    let found = of_host.windows(of_published.len()).enumerate().filter(|(_, window)| *window == of_published);
+    let found = of_host
+        .windows(of_published.len())
+        .enumerate()
+        .filter(|(_, window)| *window == of_published);
     let found: Vec<usize> = found.map(|(at, _)| at).collect();
     assert_eq!(found.len(), 1, "vCPU {vcpu}: {of_published:?} is not once in {of_host:?}");
     let same: Vec<(&Exit, &Exit)> = host[found[0]..].iter().zip(published).collect();
     let apart_ns = same[0].0.at_ns.wrapping_sub(same[0].1.at_ns);
-    let at = |(host, published): &(&Exit, &Exit)| host.at_ns.abs_diff(published.at_ns.wrapping_add(apart_ns));
+    let at = |(host, published): &(&Exit, &Exit)| {
+        host.at_ns.abs_diff(published.at_ns.wrapping_add(apart_ns))
+    };
     let took = |(host, published): &(&Exit, &Exit)| host.took_ns.abs_diff(published.took_ns);
     let median = |of: &dyn Fn(&(&Exit, &Exit)) -> u64| {
         let mut all: Vec<u64> = same.iter().map(of).collect();

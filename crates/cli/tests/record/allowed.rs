@@ -1,7 +1,7 @@
 //! What a host may have a guest's agent do, and what only the guest's owner can allow.
 
 use crate::agent::Agent;
-use crate::tool::{left_in_tracefs, run, lock_tracing};
+use crate::tool::{left_in_tracefs, lock_tracing, run};
 
 #[test]
 fn a_hosts_own_probes_need_the_leave_of_the_guests_owner() {

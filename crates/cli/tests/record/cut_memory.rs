@@ -5,7 +5,7 @@ use std::fs::File;
 use std::process::Stdio;
 
 use crate::agent::Agent;
-use crate::tool::{command, left_in_tracefs, run, start_programs, lock_tracing, wait_until};
+use crate::tool::{command, left_in_tracefs, lock_tracing, run, start_programs, wait_until};
 
 #[test]
 fn memory_that_is_cut_ends_the_recording_of_its_guest_and_nothing_else() {

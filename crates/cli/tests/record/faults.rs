@@ -8,7 +8,9 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::agent::Agent;
-use crate::tool::{Ran, command, file_info, info, left_in_tracefs, run, start_programs, lock_tracing, wait_until};
+use crate::tool::{
+    Ran, command, file_info, info, left_in_tracefs, lock_tracing, run, start_programs, wait_until,
+};
 
 fn start(session: &Path) -> Child {
     let arguments = ["record", "-e", "sched_process_exec", "-o", session.to_str().unwrap()];

@@ -10,7 +10,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::agent::{Agent, signal};
-use crate::tool::{Ran, TRACEFS, command, file_info, left_in_tracefs, run, start_programs, lock_tracing, wait_until};
+use crate::tool::{
+    Ran, TRACEFS, command, file_info, left_in_tracefs, lock_tracing, run, start_programs,
+    wait_until,
+};
 
 struct Setup {
     folder: tempfile::TempDir,
@@ -211,7 +214,10 @@ fn an_agent_that_is_killed_leaves_what_it_sent() {
     start_programs(5);
     let (code, messages) = ended(recorder);
     assert_eq!(code, Some(1));
-    assert!(messages.contains("guest g: its recording ended early: it closed the channel"), "{messages}");
+    assert!(
+        messages.contains("guest g: its recording ended early: it closed the channel"),
+        "{messages}"
+    );
     let guest = Path::new(&setup.session()).join("guest-g.dat");
     let calls = file_info(&guest)["events"]["raw_syscalls:sys_enter"].as_u64();
     assert!(calls > Some(10_000), "{calls:?}");

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::agent::{Agent, signal};
 use crate::ports::Ports;
-use crate::tool::{TRACEFS, command, left_in_tracefs, run, lock_tracing, wait_until};
+use crate::tool::{TRACEFS, command, left_in_tracefs, lock_tracing, run, wait_until};
 
 /// An instance of tracefs that a process has, or had.
 fn instance(pid: u32) -> PathBuf {

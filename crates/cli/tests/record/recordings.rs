@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::tool::{TRACEFS, info, left_in_tracefs, run, lock_tracing};
+use crate::tool::{TRACEFS, info, left_in_tracefs, lock_tracing, run};
 
 /// Programs that the recorded command starts.
 const STARTED: u64 = 30;

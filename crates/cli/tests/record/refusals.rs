@@ -2,7 +2,7 @@
 
 use std::os::unix::process::CommandExt;
 
-use crate::tool::{command, left_in_tracefs, run, lock_tracing};
+use crate::tool::{command, left_in_tracefs, lock_tracing, run};
 
 fn refused(arguments: &[&str], words: &[&str]) {
     let folder = tempfile::tempdir().unwrap();

@@ -11,7 +11,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::agent::{Agent, signal};
-use crate::tool::{TRACEFS, command, file_info, left_in_tracefs, run, start_programs, lock_tracing, wait_until};
+use crate::tool::{
+    TRACEFS, command, file_info, left_in_tracefs, lock_tracing, run, start_programs, wait_until,
+};
 
 /// How far marks of two instances of one kernel may be apart by the measure of round trips, on a
 /// machine that does other things, too.

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::agent::{Agent, program, signal};
-use crate::tool::{left_in_tracefs, run, lock_tracing, wait_until};
+use crate::tool::{left_in_tracefs, lock_tracing, run, wait_until};
 
 const UNIT: &str = include_str!("../../../agent/hyperscope-agent.service");
 
@@ -46,8 +46,8 @@ fn records(command: &mut Command, channel: &str, session: &Path) -> bool {
     let children = fs::read_to_string(children).unwrap_or_default();
     children.split_whitespace().for_each(|pid| signal(pid.parse().unwrap(), "TERM"));
     let stored = fs::read_to_string(session.join("session.json")).unwrap();
-    let output: Value = serde_json::from_str(&output).unwrap();
-    output["recorded"]["guests"][0]["cpus"]
+    let stored: Value = serde_json::from_str(&stored).unwrap();
+    stored["recorded"]["guests"][0]["cpus"]
         .as_array()
         .unwrap()
         .iter()

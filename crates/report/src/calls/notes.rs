@@ -41,7 +41,8 @@ impl CallsReport {
         }
         if calls.tracer == Some(CallTracer::Function) {
             notes.push(
-                "the function tracer records calls without times: -p function_graph records times".to_owned(),
+                "the function tracer records calls without times: -p function_graph records times"
+                    .to_owned(),
             );
         }
         if calls.tracer == Some(CallTracer::Module { returns: false }) {

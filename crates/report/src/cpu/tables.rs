@@ -273,7 +273,10 @@ fn notes(report: &CpuReport, left_out: &[String]) -> String {
             continue;
         };
         let part = share(guest_known_ns, vm.times.total());
-        notes.push(format!("{}: its guest's recording covers {part} of the time of its vCPUs", vm.name));
+        notes.push(format!(
+            "{}: its guest's recording covers {part} of the time of its vCPUs",
+            vm.name
+        ));
     }
     for (recording, placed) in &cpu.placed {
         let source = report.source(*recording);

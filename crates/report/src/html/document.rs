@@ -18,12 +18,8 @@ pub(super) fn json(page: &PageReport, origin_ns: u64) -> Value {
     let sources: Vec<&str> = page.exits.sources.iter().map(|one| one.path.as_str()).collect();
     let all = || page.exits.sources.iter().map(|one| &one.exits);
     let end_ns = page.lanes.range_ns().map_or(0, |(_, end_ns)| end_ns);
-    let summaries: Vec<String> = page
-        .align
-        .iter()
-        .flat_map(|align| &align.guests)
-        .map(align_summary)
-        .collect();
+    let summaries: Vec<String> =
+        page.align.iter().flat_map(|align| &align.guests).map(align_summary).collect();
     let notes: Vec<Value> = page
         .exits
         .sources

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::{HOST, INPUTS, SMP, counts, export, folder, read, parts_by_exits, parts_by_tracks};
+use super::{HOST, INPUTS, SMP, counts, export, folder, parts_by_exits, parts_by_tracks, read};
 use crate::inputs::write_raw_pages;
 use crate::tool::{assert_golden, hyperscope};
 
