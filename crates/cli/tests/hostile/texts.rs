@@ -10,7 +10,7 @@ use wire::{Text, TextKind};
 
 use crate::mutated_files::anonymous_kib;
 use crate::played_agent::play;
-use crate::tool::turn;
+use crate::tool::lock_tracing;
 
 /// A text of this many bytes is nearly all that a guest may send.
 const TEXT_BYTES: usize = 46 << 20;
@@ -53,7 +53,7 @@ fn hyperscope() -> Command {
 
 #[test]
 fn texts_of_a_guest_are_in_memory_once() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (socket, session) = (folder.path().join("agent"), folder.path().join("s"));
     play(&socket, |mut agent| {
@@ -65,7 +65,7 @@ fn texts_of_a_guest_are_in_memory_once() {
                 agent.say(&wire::Message::Text(text)).unwrap();
             }
         });
-        agent.until_told_to_stop();
+        agent.wait_for_stop();
         agent.end();
         agent.ignore();
     });
