@@ -62,10 +62,11 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
         "bench",
         &["analyses", "exitcost", "hypertrace", "lab", "labwire", "report", "sources", "stats"],
     ),
+    ("confine", &[]),
     ("folder", &[]),
     ("tracefs", &["raw-bytes", "folder", "ringbuf", "sys"]),
     ("wire", &[]),
-    ("channel", &["shmring", "sys", "tracefs", "wire"]),
+    ("channel", &["confine", "shmring", "sys", "tracefs", "wire"]),
     (
         "agent",
         &[
@@ -98,13 +99,14 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("steal-viewer", &["raw-bytes", "ringbuf", "shmring", "sys", "tracedat"]),
-    ("collector", &["channel", "folder", "hypertrace", "sys", "tracefs"]),
+    ("collector", &["channel", "confine", "folder", "hypertrace", "sys", "tracefs"]),
     (
         "recorder",
         &[
             "raw-bytes",
             "channel",
             "collector",
+            "confine",
             "folder",
             "hypertrace",
             "sys",

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use confine::Confined;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring::cipher_suite;
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
@@ -143,9 +144,10 @@ fn carried(tcp: TcpStream, connection: Connection) -> io::Result<Stream> {
     let (inside, outside) = UnixStream::pair()?;
     let shown = Arc::new(OnceLock::new());
     let to_show = Arc::clone(&shown);
-    std::thread::Builder::new()
-        .name("tls".into())
-        .spawn(move || carry::carry(&tcp, connection, &inside, &to_show))?;
+    std::thread::Builder::new().name("tls".into()).spawn(move || {
+        Confined::Reader.enter();
+        carry::carry(&tcp, connection, &inside, &to_show);
+    })?;
     Ok(Stream::new(outside)?.shown_by(shown))
 }
 

@@ -20,6 +20,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use channel::Signal;
+use confine::CapabilitySet;
 use folder::OutFile;
 use hypertrace::collected::{Begin, Counts, VERSION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -100,7 +101,12 @@ impl Loaded {
         programs.attach()?;
         let stop = Signal::new().map_err(CollectError::io("make an event for", &to))?;
         let mover = Mover { programs, clock, writer, stop: stop.clone() };
-        let thread = thread::Builder::new().name("collector".into()).spawn(move || mover.run());
+        let thread = thread::Builder::new().name("collector".into()).spawn(move || {
+            // What the kernel counted is asked for until the end, which kernels before 5.19 let nobody
+            // else do. Without it the counts can't be had, and that is said then.
+            let _ = confine::keep_only(CapabilitySet::BPF);
+            mover.run()
+        });
         let thread = thread.map_err(CollectError::io("start a thread for", &to))?;
         Ok(Collector { stop, bytes, thread })
     }

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use channel::Signal;
+use confine::Confined;
 use folder::{Folder, Syncer};
 
 use crate::error::{RecordError, Result};
@@ -53,6 +54,7 @@ impl Flusher {
     ) -> Result<Self> {
         let path = folder.path().to_owned();
         let run = move || {
+            Confined::WORKER.enter();
             // What pages are read with comes first: without it they are of no use.
             let mut ended = folder.sync_all(&|| stop.is_given());
             while !stop.wait(every) {

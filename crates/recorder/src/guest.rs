@@ -17,6 +17,7 @@ use std::time::Duration;
 use channel::{
     Control, Deadline, Heard, HostAddress, HostMemory, PageConsumer, PortSockets, Stream, Wait,
 };
+use confine::{Confined, Unconfined, apart};
 use folder::Folder;
 use tracefs::FunctionTracer;
 use wire::{GuestHello, Message};
@@ -98,13 +99,16 @@ impl Ready {
     pub(crate) fn connect(address: GuestAddress, session: u64, limit: &StartLimit) -> Result<Self> {
         let failed = |source| RecordError::Guest { name: address.name.clone(), source };
         let (mut control, mut rings) = open(&address, limit).map_err(failed)?;
-        let hello = limit.at_most(ANSWER).wait(|wait| ask(&mut control, session, wait));
+        let hello = apart(Confined::Reader, "asks", || {
+            limit.at_most(ANSWER).wait(|wait| ask(&mut control, session, wait))
+        });
         let hello = hello.map_err(failed)?;
         check(&hello).map_err(|text| failed(io::Error::other(text)))?;
         let streams = if rings.is_empty() { hello.streams } else { 0 };
         let streams = (0..streams).map(|at| page_stream(&address.channel, session, at, limit));
         let streams = streams.collect::<io::Result<_>>().map_err(failed)?;
-        receiver::discard(&mut rings, limit);
+        apart(Confined::Reader, "discards", || Ok(receiver::discard(&mut rings, limit)))
+            .map_err(failed)?;
         Ok(Self { address, control, session, hello, streams, rings, quota: None })
     }
 
@@ -119,7 +123,9 @@ impl Ready {
         limit: &StartLimit,
     ) -> Result<Self> {
         let failed = |source| RecordError::Guest { name: address.name.clone(), source };
-        let hello = limit.wait(|wait| ask(&mut control, session, wait)).map_err(failed)?;
+        let hello =
+            apart(Confined::Reader, "asks", || limit.wait(|wait| ask(&mut control, session, wait)));
+        let hello = hello.map_err(failed)?;
         check(&hello).map_err(|text| failed(io::Error::other(text)))?;
         let (streams, rings) = (Vec::new(), Vec::new());
         Ok(Self { address, control, session, hello, streams, rings, quota: None })
@@ -180,7 +186,9 @@ impl Ready {
             big_endian: self.hello.big_endian,
         };
         let quota = self.quota.unwrap_or_else(|| Quota::new(what.quota()));
-        let files = Arc::new(GuestFiles::new(folder.clone(), self.hello.cpus, shape, quota));
+        let opener = Unconfined::start("guest-files").map_err(failed)?;
+        let to = (folder.clone(), opener);
+        let files = Arc::new(GuestFiles::new(to, self.hello.cpus, shape, quota));
         let (number, streams) = (self.session, self.hello.streams);
         let receivers = Receivers::new(number, Arc::clone(&files), streams, ending)?;
         let receivers = Arc::new(receivers);
@@ -273,7 +281,8 @@ fn open(address: &GuestAddress, limit: &StartLimit) -> io::Result<(Control, Vec<
     let channel = &address.channel;
     if let HostAddress::SharedMemory { path } = channel {
         let memory = open_memory(path, address.vm.as_ref(), true);
-        let memory = memory.and_then(HostMemory::of_file).map_err(|error| {
+        let map = |file| apart(Confined::Reader, "maps", || HostMemory::of_file(file));
+        let memory = memory.and_then(map).map_err(|error| {
             io::Error::new(error.kind(), format!("cannot use {}: {error}", path.display()))
         })?;
         return Ok((Control::in_memory(memory.control), memory.pages));

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use channel::{Deadline, Signal, Wait};
+use confine::{CapabilitySet, Confined};
 use folder::Folder;
 use tracedat::{Guest, GuestCpu};
 use tracefs::{FunctionTracer, Profile};
@@ -70,6 +71,12 @@ const GUESTS_BEGIN: Duration = Duration::from_secs(30);
 const GUESTS_BEGIN_BY_TRACE_CMD: Duration = Duration::from_secs(60);
 /// How long a thread that connects may take to end when it need not connect any more.
 const LET_GO: Duration = Duration::from_millis(300);
+/// What connecting takes where a guest's sockets and memory are another user's: finding its VM in
+/// /proc, opening them, and a port of vsock that only root can have.
+pub(crate) const CONNECTS: CapabilitySet = CapabilitySet::DAC_OVERRIDE
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::SYS_PTRACE)
+    .union(CapabilitySet::NET_BIND_SERVICE);
 /// How often guests say how they are going.
 const STATUS_MS: u32 = 1000;
 /// How long events stay in a guest: so much is lost when it crashes. Not quite a second: only then the
@@ -160,12 +167,13 @@ pub(crate) fn connect(
         let limit = StartLimit::within(most, stop);
         let (of_thread, what, clock) = (limit.clone(), what.clone(), host_clock.to_owned());
         let number = session_number::random()?;
-        let task = Task::spawn("connects".into(), move || match is_own {
-            true => guest::Ready::connect(address, number, &of_thread)
-                .map(|ready| Ready::Own(Box::new(ready))),
-            false => trace_cmd::Ready::connect(address, &what, &clock, trace_id, &of_thread)
-                .map(|ready| Ready::TraceCmd(Box::new(ready))),
-        });
+        let task =
+            Task::spawn("connects".into(), Confined::Worker(CONNECTS), move || match is_own {
+                true => guest::Ready::connect(address, number, &of_thread)
+                    .map(|ready| Ready::Own(Box::new(ready))),
+                false => trace_cmd::Ready::connect(address, &what, &clock, trace_id, &of_thread)
+                    .map(|ready| Ready::TraceCmd(Box::new(ready))),
+            });
         let task = task.map_err(|source| RecordError::Guest { name: name.clone(), source })?;
         connecting.push(Connecting { name, limit, task });
     }

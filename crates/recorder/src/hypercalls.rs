@@ -1,10 +1,13 @@
 //! Hypercalls that BPF programs collect while the host is recorded.
 
-use collector::{Collector, CollectorPlan, Loaded};
+use channel::{Deadline, Wait};
+use collector::{CollectError, Collected, Collector, CollectorPlan, Loaded};
+use confine::Confined;
 use folder::Folder;
 use serde::Serialize;
 
-use crate::error::{RecordError, Result, with_causes};
+use crate::error::{RecordError, with_causes};
+use crate::task::{Outcome, Task};
 
 /// Which hypercalls are collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,13 +49,13 @@ impl CollectorSummary {
 pub(crate) const FILE: &str = "host.collected";
 
 /// Loads what collects, before anything is recorded.
-pub(crate) fn load(what: Hypercalls, clock: &str, trace_id: u64) -> Result<Loaded> {
+pub(crate) fn load(what: Hypercalls, clock: &str, trace_id: u64) -> crate::error::Result<Loaded> {
     let Hypercalls { number, words } = what;
     Ok(Loaded::load(CollectorPlan { clock: clock.to_owned(), trace_id, number, words })?)
 }
 
 /// Begins to collect, into the session's folder.
-pub(crate) fn begin(loaded: Loaded, session: &Folder) -> Result<Collector> {
+pub(crate) fn begin(loaded: Loaded, session: &Folder) -> crate::error::Result<Collector> {
     let file = session.create_new(FILE);
     let file = file.map_err(RecordError::io("make", &session.path().join(FILE)))?;
     Ok(loaded.begin(file)?)
@@ -63,18 +66,42 @@ pub(crate) fn forget(session: &Folder) {
     let _ = session.remove(FILE);
 }
 
-/// Ends it; what went wrong is among the faults.
-pub(crate) fn end(collector: Collector, faults: &mut Vec<String>) -> Option<CollectorSummary> {
-    let collected = match collector.end() {
-        Ok(collected) => collected,
-        Err(error) => {
-            faults
-                .push(format!("hypercalls were not collected to the end: {}", with_causes(&error)));
-            return None;
-        }
-    };
-    let counts = collected.counts;
-    Some(CollectorSummary {
+/// A collector that was told to end.
+#[derive(Debug)]
+pub(crate) struct EndingCollector(std::io::Result<Task<Result<Collected, CollectError>>>);
+
+impl EndingCollector {
+    /// Tells it to end.
+    pub(crate) fn begin(collector: Collector) -> Self {
+        Self::ended_by(move || collector.end())
+    }
+
+    fn ended_by(end: impl FnOnce() -> Result<Collected, CollectError> + Send + 'static) -> Self {
+        Self(Task::spawn("collected".into(), Confined::WORKER, end))
+    }
+
+    /// Whether it has ended, waiting for that until then.
+    pub(crate) fn is_over(&self, until: Deadline) -> bool {
+        self.0.as_ref().map_or(true, |task| task.is_over(Wait::until(until)))
+    }
+
+    /// What came of it, waiting for that no longer than this; what went wrong is among the faults.
+    pub(crate) fn end(self, until: Deadline, faults: &mut Vec<String>) -> Option<CollectorSummary> {
+        let why = match self.0.map(|task| task.end(Wait::until(until))) {
+            Ok(Outcome::Done(Ok(collected))) => return Some(summary(&collected)),
+            Ok(Outcome::Done(Err(error))) => with_causes(&error),
+            Ok(Outcome::Panicked) => "the thread that ends it panicked".into(),
+            Ok(Outcome::StillBusy) => "its thread did not end in time, and is left alone".into(),
+            Err(error) => error.to_string(),
+        };
+        faults.push(format!("hypercalls were not collected to the end: {why}"));
+        None
+    }
+}
+
+fn summary(collected: &Collected) -> CollectorSummary {
+    let counts = &collected.counts;
+    CollectorSummary {
         file: FILE,
         bytes: collected.bytes,
         hypercalls: collected.written,
@@ -82,5 +109,30 @@ pub(crate) fn end(collector: Collector, faults: &mut Vec<String>) -> Option<Coll
         no_exit: counts.no_exit,
         no_room: counts.no_room,
         unreadable: counts.unreadable,
-    })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    use channel::Signal;
+
+    #[test]
+    fn nobody_waits_for_a_collector_that_does_not_end() {
+        let (begun, busy) = (Instant::now(), Signal::new().unwrap());
+        let held = busy.clone();
+        let collector = EndingCollector::ended_by(move || {
+            held.wait(Duration::from_secs(600));
+            Err(CollectError::Panicked)
+        });
+        let soon = Deadline::after(Duration::from_millis(50));
+        assert!(!collector.is_over(soon));
+        let mut faults = Vec::new();
+        assert_eq!(collector.end(soon, &mut faults), None);
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        assert!(faults[0].contains("did not end in time"), "{faults:?}");
+        busy.give();
+    }
 }

@@ -18,6 +18,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use channel::{Arrivals, Control, Deadline, Listener, Peer, Signal};
+use confine::{CapabilitySet, Confined};
 use folder::{Folder, Modes};
 
 use crate::ending::{Ending, StartLimit};
@@ -95,6 +96,8 @@ struct Shared {
 pub struct Listening {
     shared: Arc<Shared>,
     acceptors: Vec<JoinHandle<()>>,
+    /// Gives each arrival what it came for.
+    admits: JoinHandle<()>,
 }
 
 /// How often it is looked whether a guest has left.
@@ -125,12 +128,34 @@ impl Listening {
             guests: Mutex::default(),
             slots: Mutex::new(GuestSlots::new(most_guests)),
         });
+        let (arrived, arriving) = mpsc::channel();
+        let for_admission = Arc::clone(&shared);
+        let needed = Confined::Worker(needed());
+        let failed = || RecordError::io("start a thread for", &shared.plan.to);
+        let admits = thread::Builder::new().name("admits".into()).spawn(move || {
+            needed.enter();
+            arriving.into_iter().for_each(|arrival| acceptor::admit(arrival, &for_admission));
+        });
+        let admits = admits.map_err(failed())?;
         let acceptor = |arrivals| {
-            let shared = Arc::clone(&shared);
-            thread::spawn(move || acceptor::watch(arrivals, &shared))
+            let (stop, arrived) = (shared.stop.clone(), arrived.clone());
+            let acceptor = thread::Builder::new().name("arrivals".into()).spawn(move || {
+                Confined::Listener.enter();
+                acceptor::watch(arrivals, &stop, &arrived);
+            });
+            acceptor.map_err(failed())
         };
-        let acceptors = listeners.into_iter().map(acceptor).collect();
-        Ok((Self { shared, acceptors }, received))
+        let acceptors = listeners.into_iter().map(acceptor).collect::<Result<_>>()?;
+        Ok((Self { shared, acceptors, admits }, received))
+    }
+
+    /// Has the calling thread keep no capability: all that need some are threads of their own.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn confine_caller(&self) -> Result<()> {
+        let none = CapabilitySet::empty();
+        confine::keep_only(none).map_err(RecordError::io("drop capabilities of", Path::new("this")))
     }
 
     /// Guests that are recorded now.
@@ -145,11 +170,20 @@ impl Listening {
         for acceptor in self.acceptors {
             let _ = acceptor.join();
         }
+        // With the last door the last arrival has come.
+        let _ = self.admits.join();
         let guests = std::mem::take(&mut *lock(&self.shared.guests));
         for guest in guests {
             let _ = guest.join();
         }
     }
+}
+
+/// What recording guests takes: their sessions are made in a folder that may be another user's, and
+/// given to whoever ran `sudo`; VMs that they may be are other users' processes.
+fn needed() -> CapabilitySet {
+    let given = invoking_user().map_or(CapabilitySet::empty(), |_| CapabilitySet::CHOWN);
+    given | CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH | CapabilitySet::SYS_PTRACE
 }
 
 impl Shared {

@@ -5,12 +5,13 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use channel::{
-    Access, Frame, FrameRing, HostAddress, NoFrames, SharedMap, Signal, TakeFrom, frame_rings,
+    Access, Deadline, Frame, FrameRing, HostAddress, NoFrames, SharedMap, Signal, TakeFrom, Wait,
+    frame_rings,
 };
+use confine::Confined;
 use folder::{Folder, OutFile};
 use hypertrace::{FrameWords, StoredWriter, ToHost};
 use serde::Serialize;
@@ -19,6 +20,7 @@ use crate::error::{RecordError, Result};
 use crate::guest::GuestAddress;
 use crate::guests::same_name;
 use crate::relation::to_host;
+use crate::task::{Outcome, Task};
 use crate::vm_memory::open_memory;
 use crate::vms::{self, Vcpu, Vm};
 
@@ -106,11 +108,9 @@ impl Module {
         taker.write().map_err(RecordError::io("write", &to))?;
         let stop = stop.clone();
         let pid = address.vm.as_ref().map(|vm| vm.pid);
-        let thread = thread::Builder::new()
-            .name("module".into())
-            .spawn(move || taker.run(&stop, pid))
+        let task = Task::spawn("module".into(), Confined::Reader, move || taker.run(&stop))
             .map_err(RecordError::io("start a thread for", &path))?;
-        Ok(Recorded { name: address.name, file, memory: path, pid, counts, thread })
+        Ok(Recorded { name: address.name, file, memory: path, pid, counts, task })
     }
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct Recorded {
     memory: PathBuf,
     pid: Option<u32>,
     counts: Arc<Counts>,
-    thread: JoinHandle<io::Result<Option<NoFrames>>>,
+    task: Task<io::Result<(Option<NoFrames>, Taker)>>,
 }
 
 #[derive(Debug, Default)]
@@ -166,10 +166,19 @@ impl Recorded {
         self.counts.bytes.load(Ordering::Relaxed)
     }
 
-    /// Waits for its end, which the signal told it of.
-    pub(crate) fn end(self) -> ModuleSummary {
-        let ended = self.thread.join();
-        let ended = ended.unwrap_or_else(|_| Err(io::Error::other("its thread panicked")));
+    /// Waits for its end, which the signal told it of, no longer than this.
+    pub(crate) fn end(self, until: Deadline) -> ModuleSummary {
+        let ended = match self.task.end(Wait::until(until)) {
+            Outcome::Done(ended) => ended.and_then(|(why, mut taker)| {
+                taker.relate(&self.pid.and_then(vms::vm_of).unwrap_or_default());
+                taker.write()?;
+                Ok(why)
+            }),
+            Outcome::Panicked => Err(io::Error::other("its thread panicked")),
+            Outcome::StillBusy => {
+                Err(io::Error::other("its thread did not end in time, and is left alone"))
+            }
+        };
         let fault = match ended {
             Ok(None) => None,
             Ok(Some(why)) => Some(why.to_string()),
@@ -200,6 +209,7 @@ fn keep(writer: &mut StoredWriter, counts: &Counts, cpu: u16, frame: &Frame) {
 }
 
 /// Takes frames out of one guest's memory.
+#[derive(Debug)]
 struct Taker {
     map: Arc<SharedMap>,
     rings: Vec<FrameRing>,
@@ -212,8 +222,9 @@ struct Taker {
 }
 
 impl Taker {
-    /// Takes until it is told to stop; why there were no frames, if there were none.
-    fn run(mut self, stop: &Signal, pid: Option<u32>) -> io::Result<Option<NoFrames>> {
+    /// Takes until it is told to stop; why there were no frames, if there were none, and itself: how
+    /// clocks relate is to be added, which this thread may not look up.
+    fn run(mut self, stop: &Signal) -> io::Result<(Option<NoFrames>, Self)> {
         loop {
             let is_over = stop.wait(LOOKS);
             let attached = self.attach();
@@ -222,9 +233,7 @@ impl Taker {
                 continue;
             }
             self.last()?;
-            self.relate(&pid.and_then(vms::vm_of).unwrap_or_default());
-            self.write()?;
-            return Ok(attached.err());
+            return Ok((attached.err(), self));
         }
     }
 
@@ -293,5 +302,37 @@ impl Taker {
         self.out.write_all(&bytes)?;
         self.counts.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn nobody_waits_for_a_module_whose_thread_does_not_end() {
+        let busy = Signal::new().unwrap();
+        let held = busy.clone();
+        let task = Task::spawn("held".into(), Confined::Reader, move || {
+            held.wait(Duration::from_secs(600));
+            Err(io::ErrorKind::Other.into())
+        });
+        let counts = Arc::new(Counts::default());
+        counts.frames.store(7, Ordering::Relaxed);
+        let recorded = Recorded {
+            name: "web".into(),
+            file: "guest-web.hypertrace".into(),
+            memory: "/dev/shm/web".into(),
+            pid: None,
+            counts,
+            task: task.unwrap(),
+        };
+        let begun = Instant::now();
+        let summary = recorded.end(Deadline::after(Duration::from_millis(50)));
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        assert_eq!(summary.frames, 7);
+        assert!(summary.faults[0].contains("did not end in time"), "{:?}", summary.faults);
+        busy.give();
     }
 }

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use channel::{Deadline, Signal, Wait};
+use confine::Confined;
 
 use crate::ending::Ending;
 use crate::error::{RecordError, Result, with_causes};
-use crate::guests::{self, Guests, SharedGuests};
+use crate::guests::{self, CONNECTS, Guests, SharedGuests};
 use crate::plan::RecordPlan;
 use crate::pump::stop_signal;
 use crate::session_folder::SessionFolder;
@@ -62,7 +63,7 @@ impl PendingGuests {
             stop: stop.clone(),
             ending: ending.clone(),
         };
-        let task = Task::spawn("pending".into(), move || waiter.run());
+        let task = Task::spawn("pending".into(), Confined::Worker(CONNECTS), move || waiter.run());
         let task = task.map_err(RecordError::io("wait for the guests of", folder.path()))?;
         Ok(Self { stop, task })
     }

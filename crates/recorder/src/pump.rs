@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use channel::Signal;
+use confine::Confined;
 use folder::{Folder, OutFile};
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
@@ -59,7 +60,10 @@ impl Pump {
             .map_err(RecordError::io("make a pipe for", &path))?;
         let thread = thread::Builder::new()
             .name(format!("pump{cpu}"))
-            .spawn(move || mover.run(&stop))
+            .spawn(move || {
+                Confined::WORKER.enter();
+                mover.run(&stop)
+            })
             .map_err(RecordError::io("start a thread for", &path))?;
         Ok(Self { cpu, bytes, growing: Some(growing), thread })
     }

@@ -1,13 +1,14 @@
 //! A recording: begun, going on, ended.
 
 mod end;
+mod needed;
 mod progress;
 
 use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use channel::Signal;
+use channel::{Deadline, Signal};
 use collector::Collector;
 use folder::Folder;
 use rustix::time::{ClockId, clock_gettime};
@@ -16,7 +17,7 @@ use tracefs::{
     usual_buffer_kib,
 };
 
-use crate::ending::{Ending, Stop};
+use crate::ending::{Ending, Stop, TOLD};
 use crate::error::{RecordError, Result};
 use crate::flusher::{self, Flusher};
 use crate::guests::{self, Ready, SharedGuests};
@@ -157,7 +158,7 @@ impl Recording {
                 recording.pumps.drain(..).for_each(|pump| drop(pump.join()));
                 drop(recording.flusher.take().map(Flusher::end));
                 for module in recording.modules.drain(..) {
-                    let _ = to.remove(&module.end().file);
+                    let _ = to.remove(&module.end(Deadline::after(TOLD)).file);
                 }
                 drop(recording);
                 guests::forget(&names, to);

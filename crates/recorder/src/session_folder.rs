@@ -128,6 +128,11 @@ impl SessionFolder {
         named.map_err(RecordError::io("write", &self.path().join(MARKER)))
     }
 
+    /// Whether somebody else gets it at the end.
+    pub(crate) fn is_given_away(&self) -> bool {
+        self.0.owner.is_some()
+    }
+
     /// Gives it back without a recording: what was made here goes if nothing else is in it.
     pub fn abandon(&self) {
         let _ = self.remove(MARKER);

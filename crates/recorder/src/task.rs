@@ -5,6 +5,7 @@ use std::io;
 use std::thread::{self, JoinHandle};
 
 use channel::{Signal, Wait};
+use confine::Confined;
 
 /// A thread that says when it is done.
 #[derive(Debug)]
@@ -32,15 +33,17 @@ pub(crate) enum Outcome<T> {
 }
 
 impl<T: Send + 'static> Task<T> {
-    /// Starts it.
+    /// Starts it, confined as it says.
     pub(crate) fn spawn(
         name: String,
+        confined: Confined,
         run: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<Self> {
         let done = Signal::new()?;
         let at_end = Done(done.clone());
         let thread = thread::Builder::new().name(name).spawn(move || {
             let _at_end = at_end;
+            confined.enter();
             run()
         })?;
         Ok(Self { done, thread })
@@ -72,7 +75,10 @@ mod tests {
         let begun = Instant::now();
         let (busy, stop) = (Signal::new().unwrap(), Signal::new().unwrap());
         let held = busy.clone();
-        let task = Task::spawn("held".into(), move || held.wait(Duration::from_secs(600))).unwrap();
+        let task = Task::spawn("held".into(), Confined::Reader, move || {
+            held.wait(Duration::from_secs(600))
+        })
+        .unwrap();
         stop.give();
         let long = Wait::at_most(Duration::from_secs(300));
         assert!(!task.is_over(long.or(&[stop.fd()])));
@@ -85,9 +91,11 @@ mod tests {
     #[test]
     fn what_a_thread_made_is_handed_on_and_panics_are_seen() {
         let long = Wait::at_most(Duration::from_secs(60));
-        let task = Task::spawn("adds".into(), || 1 + 1).unwrap();
+        let task = Task::spawn("adds".into(), Confined::Reader, || 1 + 1).unwrap();
         assert!(matches!(task.end(long), Outcome::Done(2)));
-        let task = Task::spawn("panics".into(), || std::panic::resume_unwind(Box::new(())));
+        let task = Task::spawn("panics".into(), Confined::WORKER, || {
+            std::panic::resume_unwind(Box::new(()))
+        });
         assert!(matches!(task.unwrap().end(long), Outcome::<()>::Panicked));
     }
 }

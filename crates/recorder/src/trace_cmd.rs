@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use channel::{HostAddress, Signal, TraceCmd, Wait};
+use confine::{Confined, Unconfined, apart};
 use folder::Folder;
 use tracefs::FunctionTracer;
 use wire::CpuEnd;
@@ -104,9 +105,11 @@ impl Ready {
             time_sync_protocols: offered.names(),
         };
         let request = Message::Request(request);
-        let response = limit.at_most(ANSWER).wait(|wait| {
-            agent.send_within(&request, wait)?;
-            response(&mut agent, wait)
+        let response = apart(Confined::Reader, "asks", || {
+            limit.at_most(ANSWER).wait(|wait| {
+                agent.send_within(&request, wait)?;
+                response(&mut agent, wait)
+            })
         });
         let response = response.map_err(failed)?;
         check(&response).map_err(|text| failed(io::Error::other(text)))?;
@@ -115,7 +118,10 @@ impl Ready {
                 let port = response.time_sync_port;
                 let stream = connect_to_port(&address.channel, port, limit).map_err(failed)?;
                 let cpus = response.ports.len();
-                let sync = limit.wait(|wait| TimeSync::begin(protocol, stream, cpus, wait));
+                let outside = Unconfined::start("guest-clock").map_err(failed)?;
+                let sync = apart(Confined::Reader, "guest", || {
+                    limit.wait(|wait| TimeSync::begin(protocol, stream, cpus, outside, wait))
+                });
                 Some(sync.map_err(ended).map_err(failed)?)
             }
             None => None,
@@ -142,7 +148,9 @@ impl Ready {
     ) -> Result<Recorded> {
         let name = self.address.name.clone();
         let failed = |source| RecordError::Guest { name: name.clone(), source };
-        let metadata = limit.wait(|wait| Metadata::receive(&mut self.agent, wait));
+        let metadata = apart(Confined::Reader, "guest", || {
+            limit.wait(|wait| Metadata::receive(&mut self.agent, wait))
+        });
         let metadata = metadata.map_err(failed)?;
         let folder = guest::make_pages_folder(session, &name)?;
         metadata.texts.texts.write(&folder, &metadata.clock_line)?;
@@ -152,7 +160,8 @@ impl Ready {
             big_endian: metadata.big_endian,
         };
         let cpus = u32::try_from(self.response.ports.len()).unwrap_or(u32::MAX);
-        let files = Arc::new(GuestFiles::new(folder.clone(), cpus, shape, quota));
+        let opener = Unconfined::start("guest-files").map_err(failed)?;
+        let files = Arc::new(GuestFiles::new((folder.clone(), opener), cpus, shape, quota));
         let stop_pages = stop_signal()?;
         let mut streams = Vec::new();
         for (cpu, &port) in (0..).zip(&self.response.ports) {

@@ -68,6 +68,12 @@ impl Tracefs {
         is_gone
     }
 
+    /// Whether it was mounted for this recording.
+    #[must_use]
+    pub fn is_own_mount(&self) -> bool {
+        self.own_mount
+    }
+
     /// Its top folder.
     #[must_use]
     pub fn root(&self) -> &Path {

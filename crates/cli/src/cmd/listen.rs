@@ -17,6 +17,7 @@ pub(crate) fn run(args: &ListenArgs) -> anyhow::Result<()> {
     let (over, is_over) = mpsc::channel();
     stop_at_signals(over)?;
     let (listening, event) = Listening::begin(plan(args)?)?;
+    listening.confine_caller()?;
     let places: Vec<String> = args.at.iter().map(ToString::to_string).collect();
     say(&format!("waiting for agents on {}", places.join(", ")));
     let end = args.time.map(|time| Instant::now() + time);

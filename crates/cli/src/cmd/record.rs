@@ -1,6 +1,7 @@
 //! `hyperscope record`: records this host until a signal ends it.
 
 mod calls;
+mod command;
 mod stops;
 
 use std::io::{self, IsTerminal, Read, Write};
@@ -11,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use confine::{CapabilitySet, Confined};
 use printable::messages;
 use recorder::{
     Finished, GuestSummary, Hypercalls, InGuests, ModuleSummary, Profile, RecordPlan, Recorded,
@@ -19,6 +21,7 @@ use recorder::{
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use self::command::Runner;
 use self::stops::Phase;
 use crate::args::record::RecordArgs;
 use crate::channel_exits;
@@ -85,9 +88,12 @@ fn report_finished(finished: &Finished) {
 fn record(args: &RecordArgs, plan: &RecordPlan, session: &SessionFolder) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let phase = stops::heed_signals(&stop, session.path())?;
+    let command = Runner::new(&args.command)?;
     let recording = Recording::begin(plan, session, &stop).inspect_err(|_| session.abandon())?;
     report(&recording);
-    start(&args.command, &stop)?;
+    command.map_or(Ok(()), |command| command.run(&stop))?;
+    recording.confine_caller()?;
+    tell_unconfined();
     wait(&recording, args.time, &stop);
     end(recording, session, &phase)
 }
@@ -96,6 +102,7 @@ fn record(args: &RecordArgs, plan: &RecordPlan, session: &SessionFolder) -> anyh
 pub(crate) fn stop_at_signals(over: Sender<()>) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot handle signals")?;
     thread::spawn(move || {
+        Confined::WORKER.enter();
         for _ in signals.forever() {
             // One that comes after the end is for nobody.
             let _ = over.send(());
@@ -183,20 +190,14 @@ fn report(recording: &Recording) {
     }
 }
 
-/// Starts the command that the recording lasts as long as.
-fn start(command: &[String], stop: &Stop) -> anyhow::Result<()> {
-    // Without one only a signal, or the time, ends the recording.
-    let Some((program, arguments)) = command.split_first() else { return Ok(()) };
-    let mut child = Command::new(program)
-        .args(arguments)
-        .spawn()
-        .with_context(|| format!("cannot run {program}"))?;
-    let stop = stop.clone();
-    thread::spawn(move || {
-        let _ = child.wait();
-        stop.end();
-    });
-    Ok(())
+/// Says why threads could not be confined, where that is so: the recording goes on.
+pub(crate) fn tell_unconfined() {
+    if let Some(why) = confine::failure() {
+        let _ = writeln!(
+            messages(),
+            "hyperscope: threads that read what guests send keep more rights than they need: {why}"
+        );
+    }
 }
 
 /// Waits until the time is over, the command has ended, or a signal came.
@@ -404,6 +405,13 @@ impl Drop for Guard {
 }
 
 fn guard(pid: u32) -> anyhow::Result<()> {
+    // What it may have to do: save what is left into a folder that may be in another user's, and unmount.
+    let needed = CapabilitySet::CHOWN
+        | CapabilitySet::DAC_OVERRIDE
+        | CapabilitySet::DAC_READ_SEARCH
+        | CapabilitySet::SYS_ADMIN;
+    // Where the kernel refuses, it guards all the same.
+    let _ = confine::keep_only(needed);
     io::stdin().lock().read_to_end(&mut Vec::new())?;
     Ok(recorder::clean_up(pid)?)
 }

@@ -5,6 +5,7 @@
 
 mod agent;
 mod allowed;
+mod confined;
 mod cut_memory;
 mod faults;
 mod guests;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use channel::{Control, Deadline, Heard, Wait};
+use confine::Confined;
 use folder::Folder;
 use wire::{CpuEnd, DeviceRange, EventCost, Message, Started, Status};
 
@@ -93,7 +94,7 @@ impl Conversation {
             stopping: None,
             messages: (Instant::now(), 0),
         };
-        let task = Task::spawn("guest".into(), move || {
+        let task = Task::spawn("guest".into(), Confined::Reader, move || {
             control_loop.run();
             let fault = control_loop.ended.texts.fault();
             control_loop.ended.faults.extend(fault);
@@ -184,7 +185,7 @@ impl ControlLoop {
         // Memory does not tell that the other side is gone. A guest that speaks has moved to another
         // VMM.
         let is_quiet = now.duration_since(self.heard) > QUIET;
-        if is_quiet && self.vmm.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+        if is_quiet && self.vmm.is_some_and(|pid| !self.is_there(pid)) {
             return Err("its VM has ended".into());
         }
         match self.stopping {
@@ -279,13 +280,28 @@ impl ControlLoop {
     fn start(&mut self, started: Started) {
         // A recorder that is killed leaves a folder that can be read; one that ends needs none.
         if self.stopping.is_none() {
-            let written = self.ended.texts.texts.write(&self.folder, &started.clock_line);
-            if let Err(error) = written {
+            if let Err(error) = self.write_texts(started.clock_line.clone()) {
                 self.fault(format!("what its pages are read with was not written: {error}"));
             }
         }
         self.ended.started = Some(started);
         lock(&self.guest_status).started = true;
+    }
+
+    fn write_texts(&mut self, clock_line: String) -> io::Result<()> {
+        let (texts, folder) = (std::mem::take(&mut self.ended.texts), self.folder.clone());
+        let (texts, written) = self.files.opener().run(move || {
+            let written = texts.texts.write(&folder, &clock_line);
+            (texts, written)
+        })?;
+        self.ended.texts = texts;
+        written.map_err(io::Error::other)
+    }
+
+    /// Whether a process is there. Where that can't be asked, it is believed to be.
+    fn is_there(&self, pid: u32) -> bool {
+        let looks = move || Path::new(&format!("/proc/{pid}")).exists();
+        self.files.opener().run(looks).unwrap_or(true)
     }
 
     /// Whether more comes than any guest has to say.

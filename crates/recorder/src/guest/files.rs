@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use confine::Unconfined;
 use folder::{Folder, OutFile};
 use wire::PageHead;
 
@@ -80,6 +81,8 @@ struct Cpu {
 pub(crate) struct GuestFiles {
     shape: PageShape,
     folder: Folder,
+    /// Opens the files: whoever takes what a guest sends may not.
+    opener: Unconfined,
     cpus: Vec<Mutex<Cpu>>,
     /// Bytes that are left for it.
     quota: Quota,
@@ -92,9 +95,9 @@ pub(crate) struct GuestFiles {
 }
 
 impl GuestFiles {
-    /// Files in a folder for so many CPUs, with no more than `quota` bytes in them.
+    /// Files in a folder for so many CPUs, with no more than `quota` bytes in them, and who opens them.
     pub(crate) fn new(
-        folder: Folder,
+        (folder, opener): (Folder, Unconfined),
         cpus: u32,
         shape: PageShape,
         quota: impl Into<Quota>,
@@ -111,12 +114,18 @@ impl GuestFiles {
         Self {
             shape,
             folder,
+            opener,
             cpus,
             text_quota: AtomicU64::new(quota.left() / 2),
             quota,
             malformed: AtomicU64::new(0),
             failure: Mutex::default(),
         }
+    }
+
+    /// Who opens files for it, and does else what those that listen to a guest may not.
+    pub(crate) fn opener(&self) -> &Unconfined {
+        &self.opener
     }
 
     /// Why pages could not be written, the first time that was so.
@@ -175,7 +184,7 @@ impl GuestFiles {
         if cpu.missed {
             self.shape.mark_missed(pages);
         }
-        let written = cpu.write(&self.folder, pages);
+        let written = cpu.write(self, pages);
         cpu.missed &= written.is_err();
         if let Err(error) = written {
             cpu.received.lost = cpu.received.lost.saturating_add(pages.len() as u64);
@@ -244,10 +253,13 @@ impl Cpu {
         self.missed = true;
     }
 
-    fn write(&mut self, folder: &Folder, bytes: &[u8]) -> io::Result<()> {
+    fn write(&mut self, files: &GuestFiles, bytes: &[u8]) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(folder.append(&pages(self.number))?),
+            none => {
+                let (folder, number) = (files.folder.clone(), self.number);
+                none.insert(files.opener.run(move || folder.append(&pages(number)))??)
+            }
         };
         if let Err(error) = file.write_all(bytes) {
             // Of a page that was written in part nothing can be read.
@@ -371,7 +383,8 @@ mod tests {
     fn setup(quota: u64) -> Setup {
         let folder = tempfile::tempdir().unwrap();
         let to = Folder::open(folder.path(), Modes::default()).unwrap();
-        let files = GuestFiles::new(to, 2, SHAPE, quota);
+        let opener = Unconfined::start("opens").unwrap();
+        let files = GuestFiles::new((to, opener), 2, SHAPE, quota);
         Setup { folder, files }
     }
 

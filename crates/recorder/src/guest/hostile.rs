@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use channel::{Control, Deadline, Heard, HostAddress, Signal, Stream, Wait};
+use confine::Unconfined;
 use folder::{Folder, Modes};
 use proptest::prelude::*;
 use wire::{CpuEnd, GuestHello, Message, PageHead, Started, Status, Text, TextKind};
@@ -279,7 +280,8 @@ proptest! {
     fn files_stay_whole_whatever_comes(pieces in proptest::collection::vec(piece(), 0..30)) {
         let folder = tempfile::tempdir().unwrap();
         let shape = PageShape { bytes: 64, long_bytes: 8, big_endian: false };
-        let files = GuestFiles::new(Folder::open(folder.path(), Modes::default()).unwrap(), 3, shape, 1000);
+        let to = Folder::open(folder.path(), Modes::default()).unwrap();
+        let files = GuestFiles::new((to, Unconfined::start("opens").unwrap()), 3, shape, 1000);
         let mut arriving = Arriving::new(&files);
         for (at, (head, pages)) in pieces.iter().enumerate() {
             arriving.head(*head);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use channel::{Deadline, PageConsumer, Pause, Poller, Signal, Stream, Wait};
+use confine::Confined;
 use wire::{PageDecoder, Piece};
 
 use crate::ending::{Ending, StartLimit};
@@ -67,9 +68,10 @@ impl Receivers {
             ending: self.ending.clone(),
         };
         let (session, read_bytes) = (self.session, self.read_bytes);
-        let task = Task::spawn(format!("guest-pages{}", threads.len()), move || {
-            taker.take_stream(&stream, session, read_bytes)
-        })?;
+        let task =
+            Task::spawn(format!("guest-pages{}", threads.len()), Confined::Reader, move || {
+                taker.take_stream(&stream, session, read_bytes)
+            })?;
         threads.push(task);
         Ok(())
     }
@@ -84,7 +86,8 @@ impl Receivers {
             stop: self.stop.clone(),
             ending: self.ending.clone(),
         };
-        let task = Task::spawn("guest-rings".into(), move || taker.take_rings(rings))?;
+        let task =
+            Task::spawn("guest-rings".into(), Confined::Reader, move || taker.take_rings(rings))?;
         self.threads().push(task);
         Ok(())
     }

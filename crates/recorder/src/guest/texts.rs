@@ -93,6 +93,7 @@ impl GuestTexts {
 
 #[cfg(test)]
 mod tests {
+    use confine::Unconfined;
     use folder::{Folder, Modes};
 
     use super::*;
@@ -103,7 +104,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let to = Folder::open(folder.path(), Modes::default()).unwrap();
         let shape = PageShape { bytes: 4096, long_bytes: 8, big_endian: false };
-        (folder, GuestFiles::new(to, 1, shape, quota))
+        let opener = Unconfined::start("opens").unwrap();
+        (folder, GuestFiles::new((to, opener), 1, shape, quota))
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Who comes in: an agent with its control stream, or one of its page streams.
 
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
-use channel::{Arrival, Arrivals, Wait};
+use channel::{Arrival, Arrivals, Signal, Wait};
 use wire::Message;
 
 use super::{Shared, lock};
@@ -14,19 +15,24 @@ const LOOK: Duration = Duration::from_secs(60);
 /// How long one waits after the system failed to say whether somebody connects.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
 
-/// Takes connections until all is over.
-pub(super) fn watch(mut arrivals: Arrivals, shared: &Arc<Shared>) {
-    let stop = [shared.stop.fd()];
-    while !shared.stop.is_given() {
-        match arrivals.next(Wait::at_most(LOOK).or(&stop)) {
-            Ok(Some(arrival)) => admit(arrival, shared),
+/// Takes connections until all is over, and hands on those that say what they want: it is confined,
+/// and may not do that itself.
+pub(super) fn watch(mut arrivals: Arrivals, stop: &Signal, arrived: &Sender<Arrival>) {
+    let early = [stop.fd()];
+    while !stop.is_given() {
+        match arrivals.next(Wait::at_most(LOOK).or(&early)) {
+            Ok(Some(arrival)) => {
+                // Whoever takes them is there as long as this.
+                let _ = arrived.send(arrival);
+            }
             Ok(None) => {}
             Err(_) => thread::sleep(AFTER_ERROR),
         }
     }
 }
 
-fn admit(arrival: Arrival, shared: &Arc<Shared>) {
+/// Gives an arrival what it came for.
+pub(super) fn admit(arrival: Arrival, shared: &Arc<Shared>) {
     let Arrival { control, first: (session, message), peer, .. } = arrival;
     match message {
         Message::GuestHello(_) => {

@@ -13,9 +13,8 @@ use crate::error::{RecordError, Result};
 use crate::flusher::Flusher;
 use crate::guest::HostClock;
 use crate::guests;
-use crate::hypercalls;
+use crate::hypercalls::EndingCollector;
 use crate::losses::{CpuLosses, keep_counts};
-use crate::module;
 use crate::pages_folder::header;
 use crate::pump::Pump;
 use crate::session::{self, Recorded};
@@ -30,7 +29,10 @@ impl Recording {
     /// When something can't be written; the pages stay in their folder then.
     pub fn end(mut self, tick: &dyn Fn(u64)) -> Result<Recorded> {
         let mut faults = self.stop_guests();
-        let collector = self.collector.take().and_then(|one| hypercalls::end(one, &mut faults));
+        let collector = self.collector.take().map(EndingCollector::begin);
+        if let Some(collector) = &collector {
+            collector.is_over(Deadline::after(TOLD));
+        }
         self.instance.set("tracing_on", "0")?;
         let duration = self.begun.elapsed();
         self.stop.give();
@@ -39,11 +41,13 @@ impl Recording {
         faults.extend(self.flusher.take().and_then(Flusher::end));
         faults.extend(self.quota.fault());
         let mut guests = self.guests.lock().end();
+        let until = self.ending.threads_until();
+        let collector = collector.and_then(|one| one.end(until, &mut faults));
         let stats: Vec<(u32, String)> =
             pumped.iter().map(|(losses, text)| (losses.cpu, text.clone())).collect();
         let cpus = pumped.into_iter().map(|(losses, _)| losses).collect();
         let tracer = self.tracer.as_ref().map(|one| TracerSummary::new(one, self.traced));
-        let modules = self.modules.into_iter().map(module::Recorded::end).collect();
+        let modules = self.modules.into_iter().map(|module| module.end(until)).collect();
         // A guest that has shut down meanwhile was seen when it was asked.
         let of_guests = guests.iter().filter_map(|guest| guest.vm().cloned()).collect();
         let vms = match self.of_vm {

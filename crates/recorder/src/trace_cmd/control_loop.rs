@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use channel::{Deadline, TraceCmd, Wait};
+use confine::Confined;
 use wire::trace_cmd::{Message, ReadError};
 
 use super::samples::Samples;
@@ -40,7 +41,9 @@ impl ControlLoop {
     ) -> io::Result<Self> {
         let over = Arc::new(Mutex::new(None));
         let (ending, reason) = (ending.clone(), Arc::clone(&over));
-        let task = Task::spawn("guest".into(), move || run(agent, sync, &ending, &reason))?;
+        let task = Task::spawn("guest".into(), Confined::Reader, move || {
+            run(agent, sync, &ending, &reason)
+        })?;
         Ok(Self { over, task })
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use channel::{Deadline, Signal, Stream, Wait};
+use confine::Confined;
 use wire::PageHead;
 
 use crate::ending::Ending;
@@ -41,7 +42,9 @@ pub(super) struct PageTaker {
 
 impl PageStream {
     pub(super) fn start(cpu: u32, stream: Stream, taker: PageTaker) -> io::Result<Self> {
-        let task = Task::spawn(format!("guest-cpu{cpu}"), move || taker.take(cpu, &stream))?;
+        let task = Task::spawn(format!("guest-cpu{cpu}"), Confined::Reader, move || {
+            taker.take(cpu, &stream)
+        })?;
         Ok(Self { cpu, task })
     }
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use channel::{Stream, TraceCmd, Wait};
+use confine::Unconfined;
 use tracedat::ShiftSample;
 use tracefs::{Marks, Tracefs};
 use wire::trace_cmd::kvm::{self, Relation};
@@ -68,6 +69,8 @@ pub(super) struct TimeSync {
     protocol: Protocol,
     agent: TraceCmd,
     samples: Samples,
+    /// Looks at what KVM tells, which whoever listens to the agent may not.
+    outside: Unconfined,
 }
 
 impl TimeSync {
@@ -76,18 +79,23 @@ impl TimeSync {
         protocol: Protocol,
         stream: Stream,
         cpus: usize,
+        outside: Unconfined,
         wait: Wait<'_>,
     ) -> io::Result<Self> {
         let interpolates = matches!(protocol, Protocol::Ptp(_));
         let samples = Samples { interpolates, cpus: vec![Vec::new(); cpus] };
-        let mut sync = Self { protocol, agent: TraceCmd::new(stream).prompt(), samples };
+        let agent = TraceCmd::new(stream).prompt();
+        let mut sync = Self { protocol, agent, samples, outside };
         sync.rounds(wait)?;
         Ok(sync)
     }
 
     /// What was measured, when there is nobody to measure with any more.
     pub(super) fn abandon(self) -> Samples {
-        self.samples
+        let Self { protocol, samples, outside, .. } = self;
+        // An instance for marks is removed with it.
+        let _ = outside.run(move || drop(protocol));
+        samples
     }
 
     /// A last round, and the end, in the time that there is; all samples, and what went wrong.
@@ -95,7 +103,7 @@ impl TimeSync {
         let ended = self.rounds(wait);
         let stop = Message::TimeSync(SyncMessage::stop());
         let stopped = self.agent.send_within(&stop, wait);
-        (self.samples, ended.and(stopped))
+        (self.abandon(), ended.and(stopped))
     }
 
     fn rounds(&mut self, wait: Wait<'_>) -> io::Result<()> {
@@ -119,7 +127,7 @@ impl TimeSync {
         let probe = Message::TimeSync(SyncMessage::probe(number));
         self.agent.send_within(&probe, wait)?;
         let sample = match &mut self.protocol {
-            Protocol::Kvm(pid) => kvm_round(&mut self.agent, *pid, number, wait)?,
+            Protocol::Kvm(pid) => kvm_round(&mut self.agent, (*pid, &self.outside), number, wait)?,
             Protocol::Ptp(marks) => {
                 let offset = ptp_round::round(&mut self.agent, marks, wait)?;
                 let time = u64::try_from(offset.guest_time).unwrap_or(0);
@@ -137,13 +145,14 @@ impl TimeSync {
 /// The agent asks what KVM knows, with a time of its own; what it is told.
 fn kvm_round(
     agent: &mut TraceCmd,
-    pid: u32,
+    (pid, outside): (u32, &Unconfined),
     cpu: u16,
     wait: Wait<'_>,
 ) -> io::Result<Option<ShiftSample>> {
     let time = receive(agent, wait, Relation::requested)?;
     // Read anew: an offset changes when somebody in the guest writes the TSC.
-    let vcpu = vms::vcpus(pid).into_iter().find(|vcpu| vcpu.vcpu == u32::from(cpu));
+    let vcpus = outside.run(move || vms::vcpus(pid))?;
+    let vcpu = vcpus.into_iter().find(|vcpu| vcpu.vcpu == u32::from(cpu));
     let sample = vcpu.and_then(|vcpu| to_host(&vcpu, u64::try_from(time).unwrap_or(0)));
     let relation =
         sample.map_or(Relation { guest_time: time, ..Relation::default() }, |sample| Relation {

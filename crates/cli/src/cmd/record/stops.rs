@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use anyhow::Context;
+use confine::Confined;
 use printable::messages;
 use recorder::Stop;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -32,6 +33,7 @@ pub(super) fn heed_signals(stop: &Stop, to: &Path) -> anyhow::Result<Phase> {
     let phase = Phase::default();
     let (stop, seen, to) = (stop.clone(), phase.clone(), to.to_owned());
     thread::spawn(move || {
+        Confined::WORKER.enter();
         for _ in signals.forever() {
             let count = stop.interrupt();
             if seen.complete.load(Ordering::Relaxed) {

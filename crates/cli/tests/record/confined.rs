@@ -1,0 +1,170 @@
+//! What threads of the recorder may still ask of the kernel once it records.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use crate::agent::{Agent, signal};
+use crate::tool::{command, turn, wait_until};
+
+/// What the kernel shows of a thread.
+#[derive(Debug)]
+struct Shown {
+    name: String,
+    effective: u64,
+    bounding: u64,
+    no_new_privs: String,
+    filters: u32,
+}
+
+fn shown(status: &str) -> Shown {
+    let line = |key: &str| {
+        let found = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+        found.unwrap_or_default().trim().to_owned()
+    };
+    let set = |key| u64::from_str_radix(&line(key), 16).unwrap();
+    Shown {
+        name: line("Name"),
+        effective: set("CapEff") | set("CapPrm") | set("CapInh") | set("CapAmb"),
+        bounding: set("CapBnd"),
+        no_new_privs: line("NoNewPrivs"),
+        filters: line("Seccomp_filters").parse().unwrap_or(0),
+    }
+}
+
+/// Threads of a process; its first one is called `main` here.
+fn threads(pid: u32) -> Vec<Shown> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let of_task = |task: fs::DirEntry| {
+        let mut thread = shown(&fs::read_to_string(task.path().join("status")).ok()?);
+        if task.file_name().to_str() == Some(&pid.to_string()) {
+            thread.name = "main".into();
+        }
+        Some(thread)
+    };
+    tasks.filter_map(of_task).collect()
+}
+
+const CHOWN: u64 = 1;
+const DAC_READ_SEARCH: u64 = 1 << 2;
+const SYS_PTRACE: u64 = 1 << 19;
+
+/// Whether a thread reads what guests send.
+fn reads_guests(name: &str) -> bool {
+    let names = ["guest", "guest-pages", "guest-rings", "guest-cpu", "tls", "arrivals", "module"];
+    names.contains(&name.trim_end_matches(|last: char| last.is_ascii_digit()))
+}
+
+/// Each thread has given up what it may, and those that read what guests send have filters; how many
+/// those are, by name.
+fn check(threads: &[Shown], of_main: u64) -> BTreeMap<String, usize> {
+    let mut readers = BTreeMap::new();
+    for thread in threads {
+        assert_eq!(thread.no_new_privs, "1", "{thread:?}");
+        let may_have = if thread.name == "main" { of_main } else { 0 };
+        assert_eq!((thread.effective, thread.bounding), (may_have, may_have), "{thread:?}");
+        if reads_guests(&thread.name) {
+            assert!(thread.filters >= 2, "{thread:?}");
+            *readers.entry(thread.name.clone()).or_default() += 1;
+        }
+    }
+    readers
+}
+
+fn started(arguments: &[&str]) -> Child {
+    let mut command = command(arguments);
+    command.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
+}
+
+/// Threads that are about to confine themselves have done that.
+fn settled(pid: u32) -> Vec<Shown> {
+    wait_until("threads are not confined", || {
+        threads(pid).iter().all(|thread| thread.no_new_privs == "1")
+    });
+    threads(pid)
+}
+
+#[test]
+fn a_recorder_gives_up_its_rights_once_it_records() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let channel = format!("unix:{}", folder.path().join("agent").display());
+    let _agent = Agent::start(&channel);
+    for is_given_away in [false, true] {
+        // A folder that only its owner gets into, as homes are.
+        let home = folder.path().join(if is_given_away { "home" } else { "own" });
+        fs::create_dir(&home).unwrap();
+        let session = home.join("s");
+        let guest = format!("g={channel}");
+        let mut record = command(&["record", "-e", "sched_process_exec", "--guest", &guest, "-o"]);
+        record.arg(&session).stderr(Stdio::null()).env_remove("SUDO_UID");
+        let mut of_main = SYS_PTRACE;
+        if is_given_away {
+            let owned = Command::new("chown").arg("1234:1234").arg(&home).status().unwrap();
+            assert!(owned.success());
+            assert!(Command::new("chmod").arg("0700").arg(&home).status().unwrap().success());
+            record.env("SUDO_UID", "1234").env("SUDO_GID", "1234");
+            of_main |= CHOWN | DAC_READ_SEARCH;
+        }
+        let mut recorder = record.spawn().unwrap();
+        wait_until("it does not record", || session.join("guest-g.pages/trace_clock").exists());
+        wait_until("it does not give anything up", || {
+            threads(recorder.id()).iter().any(|one| one.name == "main" && one.no_new_privs == "1")
+        });
+        let readers = check(&settled(recorder.id()), of_main);
+        assert!(readers["guest"] == 1 && readers["guest-pages0"] == 1, "{readers:?}");
+        signal(recorder.id(), "INT");
+        assert!(recorder.wait().unwrap().success());
+        assert!(session.join("host.dat").is_file() && session.join("guest-g.dat").is_file());
+    }
+}
+
+#[test]
+fn the_command_of_a_recording_keeps_all_rights() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (session, status) = (folder.path().join("s"), folder.path().join("status"));
+    let script = format!("cat /proc/self/status > {}", status.display());
+    let mut record = command(&["record", "-e", "sched_process_exec", "-o"]);
+    record.arg(&session).args(["--", "sh", "-c", &script]).stderr(Stdio::null());
+    assert!(record.status().unwrap().success());
+    let own = shown(&fs::read_to_string("/proc/self/status").unwrap());
+    let of_command = shown(&fs::read_to_string(status).unwrap());
+    assert_eq!(
+        (of_command.effective, of_command.bounding, of_command.no_new_privs, of_command.filters),
+        (own.effective, own.bounding, own.no_new_privs, own.filters)
+    );
+}
+
+#[test]
+fn who_listens_for_guests_gives_up_its_rights() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("guests");
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let at = format!("tcp-plain:{free}");
+    let arguments = ["listen", &at, "-e", "sched_process_exec", "-o", to.to_str().unwrap()];
+    let mut listens = started(&arguments);
+    wait_until("it does not listen", || TcpStream::connect(free).is_ok());
+    let mut agent = Command::new(crate::agent::program());
+    let mut agent = agent.arg(format!("connect:{at}")).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("no guest is recorded", || {
+        threads(listens.id()).iter().any(|thread| thread.name == "guest-pages0")
+    });
+    let threads = settled(listens.id());
+    // What makes sessions, in folders of others, and looks who a guest is.
+    let needed = DAC_READ_SEARCH | 1 << 1 | SYS_PTRACE;
+    let (makes, others): (Vec<Shown>, Vec<Shown>) =
+        threads.into_iter().partition(|thread| thread.effective != 0);
+    assert!(makes.iter().all(|one| one.effective == needed && one.filters > 0), "{makes:?}");
+    let readers = check(&others, 0);
+    assert!(readers["arrivals"] == 1 && readers["guest"] == 1, "{readers:?}");
+    signal(listens.id(), "INT");
+    assert!(listens.wait().unwrap().success());
+    let _ = agent.kill();
+    let _ = agent.wait();
+    assert!(
+        to.read_dir().unwrap().flatten().any(|entry| entry.path().join("session.json").exists())
+    );
+}
