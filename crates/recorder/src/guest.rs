@@ -281,8 +281,7 @@ fn open(address: &GuestAddress, limit: &StartLimit) -> io::Result<(Control, Vec<
     let channel = &address.channel;
     if let HostAddress::SharedMemory { path } = channel {
         let memory = open_memory(path, address.vm.as_ref(), true);
-        let map = |file| apart(Confined::Reader, "maps", || HostMemory::of_file(file));
-        let memory = memory.and_then(map).map_err(|error| {
+        let memory = memory.and_then(HostMemory::of_file).map_err(|error| {
             io::Error::new(error.kind(), format!("cannot use {}: {error}", path.display()))
         })?;
         return Ok((Control::in_memory(memory.control), memory.pages));

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use channel::{Arrivals, Control, Deadline, Listener, Peer, Signal};
 use confine::{CapabilitySet, Confined};
-use folder::{Folder, Modes};
+use folder::Modes;
 
 use crate::ending::{Ending, StartLimit};
 use crate::error::{RecordError, Result};
@@ -28,7 +28,7 @@ use crate::guests::{self, InGuests};
 use crate::pump::stop_signal;
 use crate::recording::unix_ns;
 use crate::session::{self, Recorded};
-use crate::session_folder::invoking_user;
+use crate::session_folder::{SessionFolder, invoking_user};
 use crate::vms;
 
 use self::held::held_bytes;
@@ -45,6 +45,8 @@ pub struct ListenPlan {
     pub in_guests: InGuests,
     /// Guests that are recorded at a time, at most.
     pub most_guests: usize,
+    /// Permissions of what is in it.
+    pub modes: Modes,
     /// The folder with the sessions.
     pub to: PathBuf,
 }
@@ -240,25 +242,43 @@ impl Shared {
         let name = address.name.clone();
         let ready = Ready::joined(address, control, number, &limit)?;
         let quota = self.quota(&party).map_err(RecordError::Usage)?;
-        let label = ready.label();
-        let folder = new_folder(&self.plan.to, &name)?;
-        held::note(&folder, &party)?;
-        let what = &self.plan.in_guests;
+        let folder = new_folder(&self.plan.to, &name, self.plan.modes)?;
+        let joined = |label| ListenEvent::Joined { name, from: peer.to_string(), label, doubt };
+        let ready = ready.within(quota);
+        let recorded = held::note(&folder, &party)
+            .and_then(|()| self.record_into(&folder, ready, (peer, number), &limit, joined));
+        // Whatever came of it is whoever's ran `sudo`.
+        let ended = folder.end();
+        let summary = Box::new(recorded?);
+        ended?;
+        self.publish(ListenEvent::Left { session: folder.path().to_owned(), summary });
+        Ok(())
+    }
+
+    /// Records a guest into a folder until it leaves; `joined` is what to tell once it has begun.
+    fn record_into(
+        &self,
+        folder: &SessionFolder,
+        ready: Ready,
+        (peer, number): (&Peer, u64),
+        limit: &StartLimit,
+        joined: impl FnOnce(String) -> ListenEvent,
+    ) -> Result<GuestSummary> {
+        let (label, what) = (ready.label(), &self.plan.in_guests);
         let (begun, begun_unix_ns) = (Instant::now(), unix_ns());
         let key = (peer.clone(), number);
         let ending = Ending::of_one()?;
-        let ready = ready.within(quota);
-        let recorded = ready.begin_with(what, None, &folder, &limit, &ending, |receivers| {
+        let recorded = ready.begin_with(what, None, folder, limit, &ending, |receivers| {
             lock(&self.takers).insert(key.clone(), Arc::clone(receivers));
         })?;
-        self.publish(ListenEvent::Joined { name, from: peer.to_string(), label, doubt });
+        self.publish(joined(label));
         while recorded.status().over.is_none() && !self.stop.is_given() {
             thread::sleep(LOOK);
         }
         lock(&self.takers).remove(&key);
         let mut guest = recorded.end_by(Deadline::after(what.wait()));
         let no_clock = HostClock { name: String::new(), tsc_conversion: None, trace_id: 0 };
-        guests::write(&mut guest, &no_clock, &folder, &|_| Ok(()))?;
+        guests::write(&mut guest, &no_clock, folder, &|_| Ok(()))?;
         let mut summary = guest.summary().clone();
         summary.identity = Some(peer.to_string());
         let duration_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -269,25 +289,20 @@ impl Shared {
             guests: vec![summary.clone()],
             ..Recorded::default()
         };
-        session::write(&recorded, &folder)?;
-        if let Some((user, group)) = invoking_user() {
-            folder.give_to(user, group).map_err(RecordError::io("give away", folder.path()))?;
-        }
-        let session = folder.path().to_owned();
-        self.publish(ListenEvent::Left { session, summary: Box::new(summary) });
-        Ok(())
+        session::write(&recorded, folder)?;
+        Ok(summary)
     }
 }
 
 /// A folder for a session under this name, with a number after it where that is taken.
-fn new_folder(to: &Path, name: &str) -> Result<Folder> {
+fn new_folder(to: &Path, name: &str, modes: Modes) -> Result<SessionFolder> {
     for at in 1..10_000 {
         let end = if at == 1 { String::new() } else { format!("-{at}") };
         let folder = to.join(format!("{name}{end}.hscope"));
-        match Folder::make(&folder, Modes::default()) {
-            Ok(folder) => return Ok(folder),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(RecordError::io("make", &folder)(error)),
+        match SessionFolder::make(&folder, modes) {
+            Err(RecordError::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::AlreadyExists => {}
+            made => return made,
         }
     }
     Err(RecordError::Usage(format!("{} has too many sessions of {name}", to.display())))

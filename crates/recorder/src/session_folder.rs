@@ -42,6 +42,17 @@ struct Inner {
 }
 
 impl SessionFolder {
+    /// Takes a new folder for a session.
+    ///
+    /// # Errors
+    /// When something of that name is there, or it can't be made.
+    pub(crate) fn make(path: &Path, modes: Modes) -> Result<Self> {
+        let folder = Folder::make(path, modes).map_err(RecordError::io("make", path))?;
+        let taken = Self::lock(folder, Made::New, invoking_user())?;
+        taken.name_holder()?;
+        Ok(taken)
+    }
+
     /// Takes a folder for a new session, and makes it where there is none. Nothing is written where
     /// that is refused.
     ///

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use recorder::Modes;
 
-use super::record::{ProfileArg, duration};
+use super::record::{ProfileArg, duration, mode};
 use super::size::size;
 use super::tracer::TracerArgs;
 
@@ -41,6 +42,14 @@ pub(crate) struct ListenArgs {
     /// Keep so much of each guest at most, in all of its sessions in the folder
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16G")]
     pub(crate) quota: u64,
+    /// Wait so long for guests to send the rest after the end; what is missing then is counted
+    /// [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) guest_wait: Option<Duration>,
+    /// Permissions of the sessions' files, in octal: 640 lets their group read them, and enter their
+    /// folders [default: 600]
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    pub(crate) mode: Option<Modes>,
     /// Record at most this many guests at a time
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) guests: usize,

@@ -162,7 +162,7 @@ impl From<ProfileArg> for recorder::Profile {
 }
 
 /// Reads permissions of files.
-fn mode(text: &str) -> Result<Modes, String> {
+pub(super) fn mode(text: &str) -> Result<Modes, String> {
     let bits = u32::from_str_radix(text, 8).ok().and_then(Modes::of_files);
     bits.ok_or_else(|| {
         format!("{text:?} can't be: write 600, 640, 644 or 604; nobody else may write a recording")

@@ -49,9 +49,11 @@ fn plan(args: &ListenArgs) -> anyhow::Result<ListenPlan> {
             tracer: args.tracer.asked()?,
             buffer_kib: args.buffer,
             quota_bytes: Some(args.quota),
+            wait: args.guest_wait,
             ..InGuests::default()
         },
         most_guests: args.guests,
+        modes: args.mode.unwrap_or_default(),
         to: args.output.clone(),
     })
 }

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Child;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use wire::{ControlDecoder, GuestHello, Message, PageHead, encode};
@@ -84,6 +84,11 @@ fn bytes(path: &Path) -> u64 {
 
 /// A guest that sends this many bytes of pages and leaves; whether it was recorded.
 fn visit(at: &str, host_name: &str, page_bytes: usize) -> bool {
+    visit_for(Duration::from_millis(300), at, host_name, page_bytes)
+}
+
+/// A guest that sends so many bytes of pages, then says nothing for so long, whatever it is told.
+fn visit_for(stay: Duration, at: &str, host_name: &str, page_bytes: usize) -> bool {
     let connect = || {
         let stream = TcpStream::connect(at).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -117,7 +122,7 @@ fn visit(at: &str, host_name: &str, page_bytes: usize) -> bool {
             break;
         }
     }
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(stay);
     true
 }
 
@@ -214,4 +219,29 @@ fn a_guest_with_a_key_is_called_by_its_certificate() {
     assert!(digits.len() == 16 && digits.bytes().all(|c| c.is_ascii_hexdigit()), "{name}");
     let identity = listening.session(&sessions[0])["recorded"]["guests"][0]["identity"].clone();
     assert!(identity.as_str().unwrap().starts_with(&format!("tls:sha256:{digits}")), "{identity}");
+}
+
+#[test]
+fn sessions_of_guests_have_a_mode_a_lock_and_an_end() {
+    let Some(_turn) = turn() else { return };
+    let mut listening = Listening::plain(&["--mode", "640", "--guest-wait", "200ms"]);
+    let at = listening.at.clone();
+    // It stays when it is told to stop.
+    let stays = Duration::from_secs(8);
+    std::thread::spawn(move || visit_for(stays, &at, "web", 1 << 16));
+    let session = listening.folder.path().join("guests/tcp-127.0.0.1.hscope");
+    let pages = session.join("guest-tcp-127.0.0.1.pages/cpu0");
+    wait_until("it is not recorded", || fs::metadata(&pages).is_ok_and(|file| file.len() > 0));
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
+    assert_eq!([mode(&session), mode(&pages)], [0o750, 0o640]);
+    let ran = run(&["record", "--for", "1ms", "-o", session.to_str().unwrap()]);
+    let holder = format!("process {}", listening.child.id());
+    assert!(ran.code == Some(1) && ran.stderr.contains(&holder), "{}", ran.stderr);
+    let begun = Instant::now();
+    listening.end();
+    let took = begun.elapsed();
+    // Half a second is for threads to put away what they have; without the option it is five more.
+    assert!(took < Duration::from_secs(4), "{took:?}");
+    assert!(!session.join(".recorder").exists());
+    assert_eq!(mode(&session.join("session.json")), 0o640);
 }

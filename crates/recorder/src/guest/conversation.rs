@@ -161,6 +161,10 @@ impl ControlLoop {
                 Ok(Heard::Message(..)) => {}
                 Ok(Heard::Nothing) => {}
                 Ok(Heard::End) => break Some("it closed the channel".into()),
+                // As sockets say where it was killed before it had read all that it was sent.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    break Some("it closed the channel".into());
+                }
                 Err(error) => break Some(format!("the channel failed: {error}")),
             }
         };
