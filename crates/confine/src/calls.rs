@@ -119,7 +119,7 @@ pub(crate) const READER: &[i64] = &[
     libc::SYS_exit_group,
 ];
 
-/// What a thread needs beside that which takes connections: each over TLS gets a thread and a pair of
+/// What a thread needs next to that which takes connections: each over TLS gets a thread and a pair of
 /// sockets. A thread that is started confines itself further.
 pub(crate) const LISTENER: &[i64] = &[
     libc::SYS_accept4,

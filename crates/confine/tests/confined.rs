@@ -120,15 +120,15 @@ fn confined_threads_have_no_capability_and_a_filter() {
     for (confined, filters) in
         [(Confined::Reader, 2), (Confined::Listener, 3), (Confined::WORKER, 1)]
     {
-        let (tell, told) = mpsc::channel();
+        let (sent, received) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
         let thread = thread::spawn(move || {
             let own = rustix::thread::gettid().as_raw_nonzero().get();
             confined.enter();
-            tell.send(own).unwrap();
+            sent.send(own).unwrap();
             let _ = ended.recv();
         });
-        let tid = told.recv().unwrap();
+        let tid = received.recv().unwrap();
         for set in ["CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb"] {
             let own = status(tid, set);
             let is_root = rustix::process::geteuid().is_root();

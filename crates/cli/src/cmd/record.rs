@@ -93,7 +93,7 @@ fn record(args: &RecordArgs, plan: &RecordPlan, session: &SessionFolder) -> anyh
     report(&recording);
     command.map_or(Ok(()), |command| command.run(&stop))?;
     recording.confine_caller()?;
-    tell_unconfined();
+    report_unconfined();
     wait(&recording, args.time, &stop);
     end(recording, session, &phase)
 }
@@ -191,7 +191,7 @@ fn report(recording: &Recording) {
 }
 
 /// Says why threads could not be confined, where that is so: the recording goes on.
-pub(crate) fn tell_unconfined() {
+pub(crate) fn report_unconfined() {
     if let Some(why) = confine::failure() {
         let _ = writeln!(
             messages(),

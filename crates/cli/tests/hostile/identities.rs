@@ -87,7 +87,7 @@ fn visit(at: &str, host_name: &str, page_bytes: usize) -> bool {
     visit_for(Duration::from_millis(300), at, host_name, page_bytes)
 }
 
-/// A guest that sends so many bytes of pages, then says nothing for so long, whatever it is told.
+/// A guest that sends so many bytes of pages, then says nothing for so long, whatever is asked of it.
 fn visit_for(stay: Duration, at: &str, host_name: &str, page_bytes: usize) -> bool {
     let connect = || {
         let stream = TcpStream::connect(at).unwrap();
@@ -226,7 +226,7 @@ fn sessions_of_guests_have_a_mode_a_lock_and_an_end() {
     let Some(_turn) = turn() else { return };
     let mut listening = Listening::plain(&["--mode", "640", "--guest-wait", "200ms"]);
     let at = listening.at.clone();
-    // It stays when it is told to stop.
+    // It stays when it is to stop.
     let stays = Duration::from_secs(8);
     std::thread::spawn(move || visit_for(stays, &at, "web", 1 << 16));
     let session = listening.folder.path().join("guests/tcp-127.0.0.1.hscope");

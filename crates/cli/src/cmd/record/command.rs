@@ -16,7 +16,7 @@ pub(super) struct Runner {
     go: Sender<Go>,
 }
 
-/// What to tell when the command has ended, and whether it could be started.
+/// What to end when the command has ended, and whether it could be started.
 type Go = (Stop, Sender<io::Result<()>>);
 
 impl Runner {
@@ -40,25 +40,25 @@ impl Runner {
 
     /// Runs it; its end ends the recording.
     pub(super) fn run(self, stop: &Stop) -> anyhow::Result<()> {
-        let (tell, told) = mpsc::channel();
-        let sent = self.go.send((stop.clone(), tell));
+        let (reply, replied) = mpsc::channel();
+        let sent = self.go.send((stop.clone(), reply));
         let gone = || anyhow!("its thread is gone");
-        let started = sent.map_err(|_| gone()).and_then(|()| Ok(told.recv()??));
+        let started = sent.map_err(|_| gone()).and_then(|()| Ok(replied.recv()??));
         started.with_context(|| format!("cannot run {}", self.program))
     }
 }
 
-fn run(mut command: Command, (stop, tell): Go) {
+fn run(mut command: Command, (stop, reply): Go) {
     let started = command.spawn();
     Confined::WORKER.enter();
     match started {
         Ok(mut child) => {
-            let _ = tell.send(Ok(()));
+            let _ = reply.send(Ok(()));
             let _ = child.wait();
             stop.end();
         }
         Err(error) => {
-            let _ = tell.send(Err(error));
+            let _ = reply.send(Err(error));
         }
     }
 }
