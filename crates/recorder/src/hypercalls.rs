@@ -66,12 +66,12 @@ pub(crate) fn forget(session: &Folder) {
     let _ = session.remove(FILE);
 }
 
-/// A collector that was told to end.
+/// A collector that was asked to end.
 #[derive(Debug)]
 pub(crate) struct EndingCollector(std::io::Result<Task<Result<Collected, CollectError>>>);
 
 impl EndingCollector {
-    /// Tells it to end.
+    /// Asks it to end.
     pub(crate) fn begin(collector: Collector) -> Self {
         Self::ended_by(move || collector.end())
     }

@@ -172,7 +172,7 @@ impl Listening {
         for acceptor in self.acceptors {
             let _ = acceptor.join();
         }
-        // With the last door the last arrival has come.
+        // With the last acceptor the last arrival has come.
         let _ = self.admits.join();
         let guests = std::mem::take(&mut *lock(&self.shared.guests));
         for guest in guests {
@@ -255,7 +255,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Records a guest into a folder until it leaves; `joined` is what to tell once it has begun.
+    /// Records a guest into a folder until it leaves; `joined` is the event once it has begun.
     fn record_into(
         &self,
         folder: &SessionFolder,

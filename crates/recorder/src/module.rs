@@ -166,7 +166,7 @@ impl Recorded {
         self.counts.bytes.load(Ordering::Relaxed)
     }
 
-    /// Waits for its end, which the signal told it of, no longer than this.
+    /// Waits for its end, which the signal began, no longer than this.
     pub(crate) fn end(self, until: Deadline) -> ModuleSummary {
         let ended = match self.task.end(Wait::until(until)) {
             Outcome::Done(ended) => ended.and_then(|(why, mut taker)| {
@@ -222,7 +222,7 @@ struct Taker {
 }
 
 impl Taker {
-    /// Takes until it is told to stop; why there were no frames, if there were none, and itself: how
+    /// Takes until the signal to stop; why there were no frames, if there were none, and itself: how
     /// clocks relate is to be added, which this thread may not look up.
     fn run(mut self, stop: &Signal) -> io::Result<(Option<NoFrames>, Self)> {
         loop {

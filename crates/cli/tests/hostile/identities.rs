@@ -87,7 +87,7 @@ fn visit(at: &str, host_name: &str, page_bytes: usize) -> bool {
     visit_for(Duration::from_millis(300), at, host_name, page_bytes)
 }
 
-/// A guest that sends so many bytes of pages, then says nothing for so long, whatever is asked of it.
+/// A guest that sends this many bytes of pages, then says nothing for so long, whatever is asked of it.
 fn visit_for(stay: Duration, at: &str, host_name: &str, page_bytes: usize) -> bool {
     let connect = || {
         let stream = TcpStream::connect(at).unwrap();
@@ -223,7 +223,7 @@ fn a_guest_with_a_key_is_called_by_its_certificate() {
 
 #[test]
 fn sessions_of_guests_have_a_mode_a_lock_and_an_end() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let mut listening = Listening::plain(&["--mode", "640", "--guest-wait", "200ms"]);
     let at = listening.at.clone();
     // It stays when it is to stop.

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
 use crate::agent::{Agent, signal};
-use crate::tool::{command, turn, wait_until};
+use crate::tool::{command, lock_tracing, wait_until};
 
 /// What the kernel shows of a thread.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ fn settled(pid: u32) -> Vec<Shown> {
 
 #[test]
 fn a_recorder_gives_up_its_rights_once_it_records() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let channel = format!("unix:{}", folder.path().join("agent").display());
     let _agent = Agent::start(&channel);
@@ -119,7 +119,7 @@ fn a_recorder_gives_up_its_rights_once_it_records() {
 
 #[test]
 fn the_command_of_a_recording_keeps_all_rights() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (session, status) = (folder.path().join("s"), folder.path().join("status"));
     let script = format!("cat /proc/self/status > {}", status.display());
@@ -136,7 +136,7 @@ fn the_command_of_a_recording_keeps_all_rights() {
 
 #[test]
 fn who_listens_for_guests_gives_up_its_rights() {
-    let Some(_turn) = turn() else { return };
+    let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("guests");
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

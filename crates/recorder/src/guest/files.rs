@@ -95,7 +95,7 @@ pub(crate) struct GuestFiles {
 }
 
 impl GuestFiles {
-    /// Files in a folder for so many CPUs, with no more than `quota` bytes in them, and who opens them.
+    /// Files in a folder for this many CPUs, with no more than `quota` bytes in them, and who opens them.
     pub(crate) fn new(
         (folder, opener): (Folder, Unconfined),
         cpus: u32,

@@ -45,7 +45,7 @@ impl Recording {
     }
 }
 
-/// Whether it is another user's, or that can't be told.
+/// Whether it is another user's, or that can't be seen.
 fn is_anothers(path: &Path) -> bool {
     path.metadata().map_or(true, |about| about.uid() != geteuid().as_raw())
 }

@@ -69,7 +69,7 @@ pub(super) struct TimeSync {
     protocol: Protocol,
     agent: TraceCmd,
     samples: Samples,
-    /// Looks at what KVM tells, which whoever listens to the agent may not.
+    /// Looks at what KVM shows, which whoever listens to the agent may not.
     outside: Unconfined,
 }
 
