@@ -1,4 +1,4 @@
-//! Who may tell this machine what to record, and what is said to others.
+//! Who may have this machine recorded, and what others get as an answer.
 
 use channel::{Arrival, Peer};
 use sys::vsock::CID_HOST;
@@ -16,7 +16,7 @@ pub(crate) enum Admission {
     Nothing,
 }
 
-/// What the refused are told.
+/// What refused hosts get as an answer.
 pub(crate) const UNPRIVILEGED: &str = "over vsock this agent takes commands only from ports below 1024, which ordinary users of the \
      host can't have: run hyperscope as root, or with CAP_NET_BIND_SERVICE. An older hyperscope \
      connects from other ports: for such a host, start hyperscope-agent with \

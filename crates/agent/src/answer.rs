@@ -23,7 +23,7 @@ const IDLE: Duration = Duration::from_secs(5);
 const BETWEEN_HOSTS: Duration = Duration::from_millis(500);
 /// How long after the channel failed it is tried again.
 const BEFORE_NEXT_TRY: Duration = Duration::from_secs(5);
-/// CPUs that one message tells of.
+/// CPUs in one message.
 const CPUS_A_STATUS: usize = 1000;
 
 /// Serves one host after the other, for ever.
@@ -94,7 +94,7 @@ pub(crate) fn page_bytes() -> Result<u32> {
     Ok(page_size(&tracefs::read(&header)?))
 }
 
-/// The kernel's id of this boot; zeros where it tells none.
+/// The kernel's id of this boot; zeros where it has none.
 pub(crate) fn boot_id() -> [u8; 16] {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits = text.trim().replace('-', "");
@@ -111,7 +111,7 @@ struct Session<'h, 'l> {
     guard: &'h mut Guard,
 }
 
-/// A recording, and when the host has to be told of it.
+/// A recording, and when its next status message is due.
 struct GoesOn {
     recording: Recording,
     every: Option<Duration>,

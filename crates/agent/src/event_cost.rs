@@ -19,7 +19,7 @@ const EVENT: &str = "task:task_rename";
 const ROUNDS: usize = 12;
 /// Stretches in half a round, of which the median counts: a guest is kept from running now and then, and
 /// timers go off.
-const STRETCHES: usize = 21;
+const INTERVALS: usize = 21;
 /// Events in a stretch: so few that most stretches are disturbed by nothing.
 const REPEATS: u32 = 10;
 /// Size of the buffer: events of all rounds take two thirds of it, so that none makes room for another.
@@ -53,16 +53,16 @@ pub(crate) fn measure(tracefs: &Tracefs, clock: &Clock) -> Result<EventCost> {
 /// What a stretch of events takes with them on (`1`) or off (`0`).
 fn half(instance: &Instance, own_name: &CString, on: &str) -> Result<u64> {
     instance.set(&format!("events/{}/enable", EVENT.replacen(':', "/", 1)), on)?;
-    let mut stretches_ns = Vec::with_capacity(STRETCHES);
-    for _ in 0..STRETCHES {
+    let mut intervals_ns = Vec::with_capacity(INTERVALS);
+    for _ in 0..INTERVALS {
         let begun = Instant::now();
         for _ in 0..REPEATS {
             set_name(own_name).map_err(std::io::Error::from)?;
         }
-        stretches_ns.push(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        intervals_ns.push(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
     }
-    stretches_ns.sort_unstable();
-    Ok(stretches_ns.get(STRETCHES / 2).copied().unwrap_or_default())
+    intervals_ns.sort_unstable();
+    Ok(intervals_ns.get(INTERVALS / 2).copied().unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::error::{AgentError, Result};
 use crate::leave::{Busy, leave_at_signals};
 use crate::recording::{Ended, Prepared};
 
-/// Records until the time is over or the program is told to go; what came of it, in words.
+/// Records until the time is over or the program gets a signal to end; returns a summary as text.
 ///
 /// # Errors
 /// When the kernel refuses, or a file can't be written.

@@ -1,5 +1,5 @@
 //! A process that outlives the agent: when the agent is killed, it removes what that has set up in
-//! tracefs, and tells the host where nothing else does.
+//! tracefs, and informs the host where nothing else does.
 //!
 //! It is this program again, with `--guard PID`, at the other end of a pipe. The pipe ends with the
 //! agent, however that ends; until then the guard sleeps.
@@ -50,7 +50,7 @@ impl Guard {
 
     /// Says which session goes on; 0: none.
     pub(crate) fn note(&mut self, session: u64) {
-        // One that was killed can't be told anything.
+        // One that was killed can't get a message.
         let _ = self.0.as_mut().map(|pipe| pipe.write_all(&session.to_ne_bytes()));
     }
 }
@@ -60,7 +60,7 @@ impl Guard {
 /// # Errors
 /// When tracefs can't be used any more.
 pub fn guard(pid: u32, channel: Option<&GuestAddress>) -> Result<()> {
-    // Whoever stops a service tells all of its processes; the agent may still need its guard then.
+    // Whoever stops a service signals all of its processes; the agent may still need its guard then.
     let _ignored = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let session = last_session(std::io::stdin().lock());
     let removed = remove(pid);

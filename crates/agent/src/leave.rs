@@ -1,4 +1,4 @@
-//! Leaves when told to: at once, or once what is recorded has been put away.
+//! Ends at a signal: at once, or once what is recorded has been sent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,10 +20,10 @@ impl Busy {
     }
 }
 
-/// How long a recording may take to end once the agent is told to go.
+/// How long a recording may take to end once the agent got a signal to end.
 const LEAVING: Duration = Duration::from_secs(10);
 
-/// Ends the program when it is told to: at once, unless a host is served.
+/// Ends the program at a signal: at once, unless a host is served.
 pub(crate) fn leave_at_signals(busy: &Busy, leave: &Signal) -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let (busy, leave) = (busy.clone(), leave.clone());

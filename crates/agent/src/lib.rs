@@ -4,7 +4,7 @@
 //! which is tracing and nothing else: no message names a program or a file. Pages go from the
 //! kernel's buffers to the channel without being looked at.
 //!
-//! Without a host that records it shows what a host tells of this guest's vCPUs.
+//! Without a host that records, it shows what a host publishes about this guest's vCPUs.
 
 #![forbid(unsafe_code)]
 

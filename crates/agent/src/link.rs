@@ -77,7 +77,7 @@ impl Link {
         Ok(Self { address: address.clone(), kind, allowed })
     }
 
-    /// Page streams that this machine has use for: with so many CPUs that it may have, and so many
+    /// Page streams that this machine has use for: with the number of CPUs that it may have, and of
     /// that it has now.
     pub(crate) fn streams(&self, possible: usize, online: usize) -> u32 {
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
@@ -134,7 +134,7 @@ impl Link {
     }
 
     /// The first connection that begins as that of a host which may command this machine. Others are
-    /// closed, and told why. When it is time to leave, there is none.
+    /// closed, and get the reason. When it is time to leave, there is none.
     fn accept(&self, arrivals: &mut Arrivals, leave: &Signal) -> Result<(Control, Caller)> {
         while !leave.is_given() {
             let stop = [leave.fd()];
@@ -185,7 +185,7 @@ fn connect(to: &HostAddress) -> Stream {
 #[derive(Debug)]
 pub(crate) struct Host<'l> {
     link: &'l Link,
-    /// The agent is told to go.
+    /// The agent got a signal to end.
     leave: &'l Signal,
     control: Control,
     /// The session that page streams may belong to: its number, which others can't know.
@@ -204,7 +204,7 @@ pub(crate) struct Host<'l> {
 const MOST_ATTACHED: usize = 1024;
 
 impl Host<'_> {
-    /// Whether the agent is told to go.
+    /// Whether the agent got a signal to end.
     pub(crate) fn is_to_leave(&self) -> bool {
         self.leave.is_given()
     }

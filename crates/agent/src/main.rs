@@ -43,9 +43,9 @@ reads wherever it is taken.
   --boot                  what the kernel has recorded since it booted, in place of events
   --clock CLOCK           the trace clock
   --buffer KIB            size of each CPU's buffer in the kernel
-  --for SECONDS           end after so long [until it is told to go]
+  --for SECONDS           end after so long [until it gets a signal]
 
-What the host does with this guest's vCPUs, where it tells (hyperscope publish on the host):
+What the host does with this guest's vCPUs, where it publishes that (hyperscope publish on the host):
 hyperscope-agent steal shows their exits, and when they are kept from running.
   --memory DEVICE         PCI address of the memory shared with the host, or a file
   --interval SECONDS      show what happened since so often [1]
@@ -217,7 +217,9 @@ fn asked(arguments: Arguments) -> Result<Asked, String> {
     }
     if address.as_deref() == Some("steal") {
         if for_trace_cmd || folder.is_some() || start != Start::default() {
-            return Err("steal shows what the host tells; nothing is recorded in this guest".into());
+            return Err(
+                "steal shows what the host publishes; nothing is recorded in this guest".into()
+            );
         }
         return Ok(Asked::ShowSteal(Options {
             at: steal.memory,

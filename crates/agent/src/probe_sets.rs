@@ -1,5 +1,5 @@
 //! Sets of probes that are built into the agent. A host names one (`@virtio`) where it may not write
-//! probes of its own: they tell that a function was called, and nothing of anybody's memory.
+//! probes of its own: they show that a function was called, and nothing of anybody's memory.
 
 use std::path::Path;
 

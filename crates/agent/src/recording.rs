@@ -16,7 +16,7 @@ use crate::error::{AgentError, Result};
 use crate::event_cost;
 use crate::pump::{Pump, Pumped, Signals};
 
-/// How long pumps may take to send the rest before they are told that the host is gone.
+/// How long pumps may take to send the rest before the host counts as gone.
 const REST: Duration = Duration::from_secs(20);
 
 /// What is to be recorded, with everything set up, but nothing on yet.
@@ -46,7 +46,7 @@ pub(crate) struct Recording {
     begun_cpu_ns: u64,
 }
 
-/// What a recording that has ended still has to tell.
+/// What a recording that has ended still has to report.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) cpus: Vec<CpuEnd>,
@@ -184,7 +184,7 @@ impl Prepared {
         Ok(self.instance.set("tracing_on", "1")?)
     }
 
-    /// Records only the first so many CPUs.
+    /// Records only the first `count` CPUs.
     pub(crate) fn keep_cpus(&mut self, count: usize) {
         self.cpus.truncate(count);
     }
@@ -204,7 +204,7 @@ impl Prepared {
         &self.texts
     }
 
-    /// What the host is told.
+    /// The status that the host gets.
     pub(crate) fn started(&self) -> Started {
         let conversion = self.clock.tsc_conversion;
         Started {

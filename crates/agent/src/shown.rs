@@ -1,4 +1,4 @@
-//! `hyperscope-agent steal`: shows what the host tells of this guest's vCPUs.
+//! `hyperscope-agent steal`: shows what the host publishes about this guest's vCPUs.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use steal_viewer::{Options, watch};
 use crate::error::Result;
 use crate::leave::{Busy, leave_at_signals};
 
-/// Shows it on standard output until the time is over or the program is told to go.
+/// Shows it on standard output until the time is over or the program gets a signal to end.
 ///
 /// # Errors
-/// When the host tells nothing, or the output can't be written.
+/// When the host publishes nothing, or the output can't be written.
 pub fn show_steal(options: &Options) -> Result<()> {
     let (busy, leave) = (Busy::default(), Signal::new()?);
     busy.set(true);

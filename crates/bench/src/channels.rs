@@ -3,7 +3,7 @@
 //! Every *variant* is a way to record the guest, or to prepare for it. A turn of a variant is a pair of
 //! runs of one workload, with and without it, right after one another and in an order left to chance.
 //! What differs between the two runs of many pairs is what the variant costs. Exits by device and
-//! rates that are sustained are measured beside it.
+//! sustained rates are measured separately.
 
 mod arrived;
 mod outcome;

@@ -65,7 +65,7 @@ impl Device {
     pub(crate) fn carries(&self, variant: Variant) -> bool {
         match variant {
             Variant::None | Variant::KernelBuffer => false,
-            // QEMU's ivshmem, as docs/specs/ivshmem-spec of QEMU tells.
+            // QEMU's ivshmem, as docs/specs/ivshmem-spec of QEMU says.
             Variant::Shm => self.ids == (0x1af4, 0x1110),
             Variant::VirtioSerial | Variant::Cat => self.driver == "virtio_console",
             Variant::Vsock | Variant::TraceCmd => self.driver == "vmw_vsock_virtio_transport",
@@ -77,7 +77,7 @@ impl Device {
         self.virtio != "-" && name.split('-').next() == Some(&self.virtio)
     }
 
-    /// Where exits tell of it.
+    /// Addresses at which its exits happen.
     pub(crate) fn addresses(&self) -> DeviceAddresses {
         let (memory, ports) = (self.memory.clone(), self.ports.clone());
         DeviceAddresses { vcpus: None, memory, ports }

@@ -37,7 +37,7 @@ pub enum BenchError {
     },
     /// The agent was not built, or is elsewhere.
     #[error(
-        "hyperscope-agent is missing; `cargo build --release -p hyperscope-agent` builds it, HYPERSCOPE_AGENT names it when it is not beside this program"
+        "hyperscope-agent is missing; `cargo build --release -p hyperscope-agent` builds it, HYPERSCOPE_AGENT names it when it is not next to this program"
     )]
     NoAgent,
     /// No exit can be measured here.

@@ -1,6 +1,6 @@
 //! What exits cost: here, or at every level of a lab.
 //!
-//! `exitcost` makes them and counts cycles; here places are put beside each other.
+//! `exitcost` makes them and counts cycles; here the systems are compared.
 
 mod boots;
 mod ladder;
@@ -44,7 +44,7 @@ impl ExitsPlan {
     }
 }
 
-/// Measures on this system. An ablation ends when it is told to stop, and leaves all as it was.
+/// Measures on this system. An ablation ends early when `stop` is set, and leaves everything as it was.
 ///
 /// # Errors
 /// When nothing can be measured here.

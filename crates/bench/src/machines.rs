@@ -12,7 +12,7 @@ use crate::error::{BenchError, Result};
 
 /// Names the agent's program, when it is elsewhere.
 const VARIABLE: &str = "HYPERSCOPE_AGENT";
-/// How long a step in a machine may take: a run, or writing a recording. A guest that hangs is told by it.
+/// How long a step in a machine may take: a run, or writing a recording. It finds a guest that hangs.
 const PATIENCE: Duration = Duration::from_secs(90);
 /// Where everything goes, in both machines.
 pub(crate) const FOLDER: &str = "/tmp/bench";
@@ -25,7 +25,7 @@ pub(crate) struct Running {
 
 /// A moment of a measured workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum Boundary {
     Begin,
     End,
 }
@@ -57,7 +57,7 @@ impl BootedMachines {
         Ok(machines)
     }
 
-    /// A guest with the module that tells of it, and its host with this program.
+    /// A guest with the module that reports its events, and its host with this program.
     pub(crate) fn with_module(lab: &Lab, level: u8) -> Result<Self> {
         lab.put_module(level)?;
         Self::at(lab, level, &own()?)
@@ -94,7 +94,7 @@ fn own() -> Result<PathBuf> {
     std::env::current_exe().map_err(BenchError::io("cannot find", Path::new("this program")))
 }
 
-/// The agent's program: named, or built with this one and beside it.
+/// The agent's program: named, or built with this one and next to it.
 fn agent(own: &Path) -> Result<PathBuf> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         return Ok(named.into());
@@ -142,13 +142,13 @@ impl BootedMachine {
         serde_json::from_str(&said).map_err(BenchError::malformed("hyperscope-labguest usage"))
     }
 
-    /// Runs the measured workload; tells of its begin and of its end.
+    /// Runs the measured workload, and calls `report` at its begin and at its end.
     pub(crate) fn measure(
         &mut self,
         time: Duration,
         switches: u64,
         with_score: bool,
-        report: &mut dyn FnMut(Moment),
+        report: &mut dyn FnMut(Boundary),
     ) -> Result<Measured> {
         let script = format!(
             "exec hyperscope-labguest measure ms={} switches={switches} score={}",
@@ -160,8 +160,10 @@ impl BootedMachine {
             stdout: &mut |bytes| {
                 let before = lines(&said);
                 said.extend_from_slice(bytes);
-                for moment in [Moment::Begin, Moment::End].iter().take(lines(&said)).skip(before) {
-                    report(*moment);
+                for boundary in
+                    [Boundary::Begin, Boundary::End].iter().take(lines(&said)).skip(before)
+                {
+                    report(*boundary);
                 }
             },
             stderr: &mut |bytes| errors.extend_from_slice(bytes),

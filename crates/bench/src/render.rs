@@ -16,7 +16,7 @@ pub(crate) fn draw(table: &Table, width: Option<usize>) -> String {
     text
 }
 
-/// With so many decimals.
+/// With this many decimals.
 pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
     value.map_or(NONE.to_owned(), |value| format!("{value:.digits$}"))
 }
@@ -30,7 +30,7 @@ pub(crate) fn interval(estimate: Option<Estimate>, write: impl Fn(f64) -> String
     }
 }
 
-/// The same with so many decimals.
+/// The same with this many decimals.
 pub(crate) fn estimate(of: Option<Estimate>, digits: usize) -> String {
     interval(of, |value| format!("{value:.digits$}"))
 }

@@ -1,4 +1,4 @@
-//! Machines that measurements go on in, started anew where they did not live through a run.
+//! Machines that measurements run in, started again where they did not survive a run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use lab::{Description, Lab, LabError};
 use crate::error::{BenchError, Result};
 use crate::shape::up_options;
 
-/// Told of each step, as it begins.
+/// Called with each step as it begins.
 pub type ProgressFn<'a> = &'a dyn Fn(String);
 
 /// How often runs are made again at most.
@@ -20,7 +20,7 @@ const LAST_WORDS: [&str; 3] = [
     "-c",
     "tail -n 5 /run/lab/l2/console.log /run/lab/l2/qemu.log; pidof qemu-system-x86_64",
 ];
-/// How long a machine may take to tell.
+/// How long a machine may take to answer.
 const SHORT: Duration = Duration::from_secs(20);
 
 /// A lab whose machines are prepared for runs, by a function that makes `M` of a lab that is up.
@@ -46,7 +46,7 @@ impl<'a, M> RestartingLab<'a, M> {
         Self { lab, wanted, report, prepare, machines: None, is_down: false, repeated_runs: 0 }
     }
 
-    /// One run; another one, in machines that are started anew, where they did not live through it.
+    /// One run; another one, in machines that are started again, where they did not survive it.
     pub(crate) fn run<T>(
         &mut self,
         name: &str,
@@ -61,7 +61,7 @@ impl<'a, M> RestartingLab<'a, M> {
                 return Err(error.into());
             }
             self.repeated_runs += 1;
-            (self.report)(format!("{name}: {error}; once more, in machines anew"));
+            (self.report)(format!("{name}: {error}; once more, in new machines"));
             let last = self.lab.session(1).and_then(|mut host| host.check(&LAST_WORDS, SHORT));
             (self.report)(format!(
                 "the guest's last words: {}",

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::error::Result;
 
-/// What measurements of all kinds tell of.
+/// What measurements of all kinds report of the system.
 #[derive(Clone, Debug, Serialize)]
 pub struct Surroundings {
     /// What executes the lab's first machine; none outside of a lab.
@@ -55,7 +55,7 @@ impl Surroundings {
     }
 }
 
-/// Processes that run or wait to, averaged over a minute; 0 where the system doesn't tell.
+/// Processes that run or wait to, averaged over a minute; 0 where the system doesn't say.
 fn load_average() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or(0.0)

@@ -33,7 +33,7 @@ const AFTER_ERROR: Duration = Duration::from_millis(100);
 
 /// Messages over a connection, the first of which says what the other side wants.
 pub trait Opening: Sized {
-    /// What the first message tells.
+    /// The first message, decoded.
     type First;
 
     /// The messages that a stream carries.
@@ -173,7 +173,7 @@ impl<O: Opening> Arrivals<O> {
         let first = heard?;
         let stream = control.stream();
         let is_privileged = stream.is_some_and(Stream::is_from_privileged_port);
-        // Over vsock the kernel tells which machine it is, keys or not.
+        // Over vsock the kernel says which machine it is, keys or not.
         let peer = match (stream.and_then(Stream::certificate), peer) {
             (Some(certificate), Peer::Tcp(_)) => Peer::Tls(certificate),
             (_, peer) => peer,

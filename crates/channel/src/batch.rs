@@ -1,7 +1,7 @@
 //! A few pages and their head, on their way from the kernel's buffer to a stream without being
 //! copied here.
 //!
-//! The head tells how many bytes follow, which is known only once pages have been taken; so pages go
+//! The head says how many bytes follow, which is known only once pages have been taken; so pages go
 //! through one pipe, and head and pages through another. Moving a page from pipe to pipe moves a
 //! reference to it.
 

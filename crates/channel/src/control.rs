@@ -112,7 +112,7 @@ impl Control {
                     self.decoder.push(self.buffer.get(..read).unwrap_or_default());
                 }
                 // A message that comes slowly is waited for as long as some of it comes; and one that
-                // is told to stop waiting has not waited for the rest of it.
+                // stops waiting has not waited for the rest of it.
                 Err(error)
                     if error.kind() == io::ErrorKind::TimedOut
                         && (any || !wait.left().is_zero()) =>
@@ -136,7 +136,7 @@ impl Control {
         }
     }
 
-    /// The stream itself, after its first message has told that it is a page stream; none in shared
+    /// The stream itself, once its first message has shown that it is a page stream; none in shared
     /// memory. Whoever makes one sends nothing more before it is asked to.
     #[must_use]
     pub fn into_stream(self) -> Option<Stream> {

@@ -92,7 +92,7 @@ fn of_platform(iomem: &str, device: &str) -> Vec<DeviceRange> {
         names.split_whitespace().find(|name| *name == device)?;
         let (first, last) = range.trim().split_once('-')?;
         let (first, last) = (hex(first)?, hex(last)?);
-        // Whoever is not root is told zeros.
+        // Whoever is not root reads zeros.
         (first < last).then_some(DeviceRange { ports: false, first, last })
     };
     iomem.lines().filter_map(range).collect()

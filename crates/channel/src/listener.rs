@@ -73,7 +73,7 @@ impl Listener {
         Ok(Self::Unix(socket.into()))
     }
 
-    /// Listens where a guest's agent is told to; None where it does not listen.
+    /// Listens at the address that a guest's agent was given; None where it does not listen.
     ///
     /// # Errors
     /// As the functions above.
@@ -102,7 +102,7 @@ impl Listener {
         matches!(self, Self::Tls(..) | Self::TlsVsock(..))
     }
 
-    /// Waits for a connection. Over TLS its stream tells later who the other side is: see
+    /// Waits for a connection. Over TLS its stream knows later who the other side is: see
     /// [`Stream::certificate`].
     ///
     /// # Errors

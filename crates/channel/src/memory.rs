@@ -43,7 +43,7 @@ pub struct ControlRings {
 }
 
 impl ControlRings {
-    /// Reads what there is; 0 when the other side has begun anew.
+    /// Reads what there is; 0 when the other side has started again.
     pub(crate) fn read(&mut self, buffer: &mut [u8], wait: Wait<'_>) -> io::Result<usize> {
         loop {
             match self.from.read(buffer) {
@@ -121,7 +121,7 @@ impl GuestMemory {
         Ok(Self { path, map: Arc::new(Mutex::new(map)) })
     }
 
-    /// The memory; mapped anew where its file was cut, or has another length now.
+    /// The memory; mapped again where its file was cut, or has another length now.
     fn map(&self) -> io::Result<Arc<SharedMap>> {
         let mut map = self.map.lock().unwrap_or_else(PoisonError::into_inner);
         let len_bytes = std::fs::metadata(&self.path)?.len();
@@ -131,7 +131,7 @@ impl GuestMemory {
         Ok(Arc::clone(&map))
     }
 
-    /// Begins anew: ends for control and for the pages of so many CPUs, in the part of the memory that
+    /// Begins again: ends for control and for the pages of `cpus` CPUs, in the part of the memory that
     /// is not the kernel module's.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! In place of TLS in a program that was built without: whoever asks for it is told.
+//! In place of TLS in a program that was built without: whoever asks for it gets an error.
 
 use std::io;
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! Tells threads something, once: that a recording is over, that the other side is gone.
+//! Signals an event to threads, once: a recording is over, or the other side is gone.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -12,7 +12,7 @@ use crate::batch::Batch;
 use crate::memory::PageRing;
 use crate::stream::{Stream, Wait};
 
-/// Makes a stream anew that has failed: a port that was unplugged, and is back.
+/// Reopens a stream that has failed: a port that was unplugged, and is back.
 type Reopen = Box<dyn FnMut() -> io::Result<Stream> + Send>;
 
 /// What was sent of one CPU.
@@ -40,7 +40,7 @@ impl PageSink {
     ///
     /// # Errors
     /// [`io::ErrorKind::TimedOut`] when nothing was taken for as long as `wait` says; else what the
-    /// channel says, unless it can be made anew.
+    /// channel says, unless it can be reopened.
     pub fn send(
         &mut self,
         cpu: u32,
@@ -94,7 +94,7 @@ impl std::fmt::Debug for StreamSink {
 }
 
 impl StreamSink {
-    /// The end of a page stream of a session, for pages of so many bytes.
+    /// The end of a page stream of a session, for pages of `page_bytes` bytes.
     ///
     /// # Errors
     /// When the process has no more descriptors.
@@ -107,7 +107,7 @@ impl StreamSink {
         })
     }
 
-    /// The end of a stream of one CPU's pages and nothing else. One that fails can't begin anew.
+    /// The end of a stream of one CPU's pages and nothing else. One that fails can't be reopened.
     ///
     /// # Errors
     /// As [`StreamSink::new`].
@@ -116,7 +116,7 @@ impl StreamSink {
         Ok(Self { stream: Some(stream), reopen: None, batch, session: None })
     }
 
-    /// The same, for a stream that can be made anew when it fails.
+    /// The same, for a stream that can be reopened when it fails.
     #[must_use]
     pub fn reopened_by(mut self, reopen: Reopen) -> Self {
         self.reopen = Some(reopen);
@@ -161,7 +161,7 @@ impl StreamSink {
         self.conclude(result, page.len(), sent)
     }
 
-    /// What goes before so many bytes of pages.
+    /// What goes before a number of bytes of pages.
     fn head(&self, cpu: u32, sent: &Sent, bytes: usize) -> Vec<u8> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let head = |session| PageHead { cpu, session, offset: sent.bytes, bytes }.encode();
@@ -178,7 +178,7 @@ impl StreamSink {
         Ok(())
     }
 
-    /// What was not sent is lost: the stream begins anew with a head, or not at all.
+    /// What was not sent is lost: the stream begins again with a head, or not at all.
     fn conclude(
         &mut self,
         result: io::Result<()>,
@@ -196,7 +196,7 @@ impl StreamSink {
         Err(error)
     }
 
-    /// Whether there is a stream; one that has failed is made anew if that is possible by now.
+    /// Whether there is a stream; one that has failed is reopened if that is possible by now.
     fn is_open(&mut self, wait: Wait<'_>) -> bool {
         if self.stream.is_none()
             && let Some(reopen) = &mut self.reopen
@@ -210,5 +210,5 @@ impl StreamSink {
     }
 }
 
-/// How long after a stream could not be made anew that is tried again.
+/// How long after a failure to reopen a stream the next attempt is made.
 const BEFORE_NEXT_TRY: Duration = Duration::from_millis(100);

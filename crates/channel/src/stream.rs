@@ -13,7 +13,7 @@ use crate::deadline::Deadline;
 use crate::peer::Fingerprint;
 
 /// How long one waits for the other side, in all: the end is fixed when this is made, however many
-/// reads and writes it is used for. To wait anew, one has to make another.
+/// reads and writes it is used for. Each new wait needs a new one.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait<'a> {
     until: Deadline,
@@ -84,7 +84,7 @@ enum For {
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waited {
-    /// What was waited for is there, or the other side is gone: the next operation tells.
+    /// What was waited for is there, or the other side is gone: the next operation shows which.
     Ready,
     /// It took too long, or was to stop.
     Over,

@@ -27,14 +27,14 @@ pub enum CollectError {
     Architecture,
     /// The kernel doesn't say how its data is laid out.
     #[error(
-        "this kernel does not tell where things are in its data: /sys/kernel/btf/vmlinux is missing \
+        "this kernel does not describe its data types: /sys/kernel/btf/vmlinux is missing \
          (CONFIG_DEBUG_INFO_BTF)"
     )]
     NoBtf,
-    /// Nothing that the kernel tells of is a vCPU.
+    /// None of the types that the kernel describes is a vCPU.
     #[error(
-        "this kernel does not tell what a vCPU looks like: load KVM (kvm_amd or kvm_intel) first; \
-         where it is a module, Linux 5.11 or later with CONFIG_DEBUG_INFO_BTF_MODULES tells"
+        "this kernel does not describe a vCPU: load KVM (kvm_amd or kvm_intel) first; \
+         where it is a module, Linux 5.11 or later with CONFIG_DEBUG_INFO_BTF_MODULES does"
     )]
     NoVcpu,
     /// The events are not there.
@@ -66,7 +66,7 @@ pub enum CollectError {
     #[error("the BPF programs' data can't be read")]
     Map(#[from] Box<MapError>),
     /// The kernel's types make no sense.
-    #[error("what this kernel tells of its data can't be read")]
+    #[error("the types that this kernel describes can't be read")]
     Types(#[source] Box<BtfError>),
     /// The trace clock can't be read.
     #[error("the trace clock {name} can't be read")]

@@ -1,6 +1,6 @@
-//! What the kernel tells of its types (BTF), KVM's module among it.
+//! The kernel's description of its types (BTF), KVM's module included.
 //!
-//! A module's types are told as those that come behind the kernel's own: their numbers and their
+//! A module's types continue those of the kernel: their numbers and their
 //! texts go on where those end. So the two are one once their sections are put behind each other.
 
 use std::fs;

@@ -1,5 +1,5 @@
 //! Collects guests' hypercalls with all their registers by BPF programs in a KVM host's kernel, and
-//! writes them to a file beside the host's recording (`docs/formats/collected.md`).
+//! writes them to a file next to the host's recording (`docs/formats/collected.md`).
 //!
 //! The programs are `bpf/collect.bpf.c`. Nothing of them stays when the [`Collector`], or its
 //! process, is gone: descriptors hold them in the kernel. They write one record from exit to entry
@@ -32,7 +32,7 @@ use crate::writer::Writer;
 
 /// How often clocks are compared, and what is in the ring goes to the file.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The second comparison comes earlier: one alone doesn't tell how fast the clocks go.
+/// The second comparison comes earlier: one alone doesn't show how fast the clocks run.
 const FIRST_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What is collected.

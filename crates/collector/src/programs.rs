@@ -33,13 +33,13 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("on_hypercall", HYPERCALL),
     ("on_exit", "kvm_exit"),
 ];
-/// Threads of vCPUs that there is room for: so many for each CPU, within limits.
+/// Threads of vCPUs that there is room for: a number for each CPU, within limits.
 const THREADS_A_CPU: usize = 256;
 const THREADS: std::ops::RangeInclusive<usize> = 4096..=65536;
 /// `struct state` in the programs: four words before the record.
 const STATE_BYTES: usize = STATE_HEAD_BYTES + HEAD_BYTES + 8 * MOST_WORDS;
 const STATE_HEAD_BYTES: usize = 32;
-/// Where it tells that a record waits for its entry.
+/// Where it marks that a record waits for its entry.
 const WAITS_AT: usize = 16;
 
 /// Programs that are loaded.

@@ -22,7 +22,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Writes to a file; `written` is told of its bytes.
+    /// Writes to a file; `written` counts its bytes.
     pub(crate) fn new(file: OutFile, written: Arc<AtomicU64>) -> Self {
         let path = file.path().to_owned();
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);

@@ -48,7 +48,7 @@ impl OutFile {
         self.offset == 0
     }
 
-    /// Cuts off what is behind so many bytes; the next byte goes there.
+    /// Cuts the file to a length; the next byte goes there.
     ///
     /// # Errors
     /// What the disk says.

@@ -16,7 +16,7 @@ impl Folder {
         self.create_new(name)?.write_all(bytes)
     }
 
-    /// Writes a file anew, in place of one that may be there; after a crash there may be none, or a part.
+    /// Writes a file in place of one that may be there; after a crash there may be none, or a part.
     ///
     /// # Errors
     /// When it can't be written.

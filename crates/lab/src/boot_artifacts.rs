@@ -37,7 +37,7 @@ impl BootArtifacts {
         report: ProgressFn<'_>,
     ) -> Result<Self> {
         let progress = |text: &str| report(Step { text: text.to_owned(), usual: None });
-        // Told before hundreds of megabytes are fetched.
+        // If this is missing, the user should know before hundreds of megabytes are fetched.
         let labguest = labguest::find(wanted.arch)?;
         let (host, root) = roots(cache, wanted, options, &progress)?;
         let (kernel, guest_kernel) = kernels(wanted, &root)?;

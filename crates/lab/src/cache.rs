@@ -27,7 +27,7 @@ pub struct Cache {
     root: PathBuf,
 }
 
-/// Held while a lab, or something kept, is changed; other processes wait or are told.
+/// Held while a lab, or something kept, is changed; other processes wait or get an error.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
@@ -148,7 +148,7 @@ pub(crate) fn used(path: &Path) {
         .and_then(|file| file.set_modified(SystemTime::now()));
 }
 
-/// Removes what was used longest ago, so that so many entries are left. `mark` is the file in each
+/// Removes the least recently used entries beyond a number. `mark` is the file in each
 /// entry that says when it was used; empty: the entry itself.
 pub(crate) fn keep_newest(folder: &Path, mark: &str, count: usize) -> Result<()> {
     let entries = fs::read_dir(folder).map_err(LabError::io("cannot read", folder))?;

@@ -1,4 +1,4 @@
-//! What a lab is: asked for on the command line, kept beside a running lab.
+//! What a lab is: asked for on the command line, kept with a running lab.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::error::{LabError, Result};
 use crate::machine::{Accelerator, Board, Net};
 use crate::tool::Tool;
 
-/// The schema of the file beside a running lab.
+/// The schema of the file in a running lab's folder.
 const SCHEMA: &str = "hyperscope.lab/1";
 /// The longest that QEMU lets an instruction take: `MAX_ICOUNT_SHIFT` of its `softmmu/icount.c`.
 const MOST_INSTRUCTION_NS: u32 = 1 << 10;
@@ -70,13 +70,13 @@ pub struct Guest {
     /// What stands on its kernel's command line beyond the usual.
     #[serde(default)]
     pub append: String,
-    /// What it has beside the usual programs; nested ones have it, too.
+    /// Its programs in addition to the usual ones; nested guests have them, too.
     #[serde(default)]
     pub tools: Vec<Tool>,
 }
 
 impl Description {
-    /// A lab of so many machines, with what else is usual.
+    /// A lab of this many machines; everything else has its default.
     #[must_use]
     pub fn new(arch: Arch, levels: u8) -> Self {
         let board = if arch == Arch::X86_64 { Board::Microvm } else { Board::Virt };
@@ -149,7 +149,7 @@ impl Description {
         serde_json::from_str(&text).map(Some).map_err(invalid)
     }
 
-    /// Keeps it beside the running lab.
+    /// Writes it to the running lab's folder.
     pub(crate) fn write(&self, run: &Path) -> Result<()> {
         let path = run.join("lab.json");
         fs::write(&path, self.text()).map_err(LabError::io("cannot write", &path))

@@ -78,7 +78,7 @@ impl HyperscopeRecording {
         let words = words(record, memory.as_deref());
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut exec = command(&words, PATIENCE);
-        // It ends when it is told to.
+        // It ends when it gets a signal.
         exec.timeout_ms = None;
         session.start(&exec)?;
         let has_hypercalls = record.hypercalls;

@@ -20,7 +20,7 @@ pub(crate) const GUEST_INITRD: &str = "/lab/guest/initrd";
 /// How many images are kept.
 const KEPT: usize = 12;
 
-/// Programs of every machine, beside busybox.
+/// Programs of every machine, in addition to busybox.
 const PROGRAMS: [&str; 2] = ["trace-cmd", "iperf3"];
 
 /// Modules of every machine. Those of buses a board hasn't got load and do nothing.
@@ -43,7 +43,7 @@ pub(crate) struct Ingredients {
     pub(crate) guest_kernel: Kernel,
     /// The first process and command server.
     pub(crate) labguest: PathBuf,
-    /// What guests have beside the usual programs.
+    /// What guests have in addition to the usual programs.
     pub(crate) tools: Vec<ToolFile>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Image {
 }
 
 impl Ingredients {
-    /// The image of the first of so many levels; made unless it is there.
+    /// The image of the first machine of a lab with this many levels; made unless it is there.
     pub(crate) fn image(&self, cache: &Cache, levels: u8) -> Result<Image> {
         let _lock = cache.lock("images")?;
         let image = self.image_of(cache, 1, levels)?;

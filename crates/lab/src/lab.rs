@@ -24,7 +24,7 @@ pub struct Lab {
     run: PathBuf,
 }
 
-/// What `lab status` tells of a lab.
+/// What `lab status` shows of a lab.
 #[derive(Clone, Debug)]
 pub struct Status {
     /// Its name.
@@ -128,7 +128,7 @@ impl Lab {
         if self.is_up() { Ok(description) } else { Err(down()) }
     }
 
-    /// What there is to tell of it.
+    /// Its status.
     ///
     /// # Errors
     /// When its description can't be read.

@@ -1,4 +1,4 @@
-//! Finds the programs that run inside machines: built with this one, and found beside it.
+//! Finds the programs that run inside machines: built with this one, and found next to it.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ const NAME: &str = "hyperscope-labguest";
 const OWN: &str = "hyperscope";
 /// Records a machine on behalf of the one below.
 const AGENT: &str = "hyperscope-agent";
-/// Tells of a guest's kernel by hypercalls.
+/// The module that reports a guest kernel's events by hypercall.
 const MODULE: &str = "hyperscope_guest.ko";
 
 /// The file for an architecture.
@@ -25,7 +25,7 @@ pub(crate) fn find(arch: Arch) -> Result<PathBuf> {
         std::env::current_exe().map_err(LabError::io("cannot find", Path::new("this program")))?;
     next_to(&own, NAME, arch).ok_or_else(|| {
         let mend = format!(
-            "`make labguest` builds it; {VARIABLE} names it when it is not beside this program"
+            "`make labguest` builds it; {VARIABLE} names it when it is not next to this program"
         );
         LabError::missing(format!("{NAME} for {arch}"), mend)
     })

@@ -159,7 +159,7 @@ impl LabMachine {
     fn base(&self) -> Vec<String> {
         let mut words =
             strings(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
-        // Threads get names by which a recording tells vCPUs from others.
+        // Threads get names, by which a recording knows the vCPUs.
         words.extend(["-name".into(), format!("l{},debug-threads=on", self.level)]);
         for folder in &self.data_folders {
             words.extend(["-L".into(), folder.clone()]);

@@ -1,4 +1,4 @@
-//! Debian packages, downloaded and unpacked beside the system, not installed.
+//! Debian packages, downloaded and unpacked into the cache, not installed.
 //!
 //! apt works on folders of its own here: an empty status file makes it fetch all that a package
 //! needs, and another architecture is only another word in its configuration. No root is needed.
@@ -20,7 +20,7 @@ pub(crate) struct PackageSet {
     pub(crate) names: Vec<&'static str>,
 }
 
-/// Told of each step.
+/// Called with each step as it begins.
 pub(crate) type ProgressFn<'a> = &'a dyn Fn(&str);
 
 /// Marks a folder as complete; holds the files the packages came in.

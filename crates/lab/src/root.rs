@@ -69,7 +69,7 @@ impl Root {
 
     fn missing(&self, what: &str) -> LabError {
         let mend = if packages::is_unpacked(&self.path) {
-            "`hyperscope lab clean` and `hyperscope lab fetch` get the packages anew"
+            "`hyperscope lab clean` and `hyperscope lab fetch` get the packages again"
         } else {
             "install it there, or leave out --root"
         };

@@ -20,7 +20,7 @@ use crate::up::{ProgressFn, Step as UpStep};
 
 /// How long one command of a scenario may take.
 const COMMAND: Duration = Duration::from_secs(600);
-/// Where a guest has the module that tells its host by hypercalls, once it was put there.
+/// Where a guest has the module that reports to its host by hypercall, once it was copied there.
 pub const MODULE: &str = "/lab/hyperscope_guest.ko";
 /// How long a machine may take to shut down.
 const SHUT_DOWN: Duration = Duration::from_secs(60);
@@ -45,13 +45,13 @@ impl Lab {
         if module && description.started > 1 {
             self.put_module(2)?;
         }
-        let mut doing = ScenarioRun { description: &description, module, recorder: None };
-        self.steps(&mut doing, &scenario.before, &mut Vec::new())?;
+        let mut run = ScenarioRun { description: &description, module, recorder: None };
+        self.steps(&mut run, &scenario.before, &mut Vec::new())?;
         progress("recording".into());
         let mut recording = Recorder::begin(self, &description, &scenario.record)?;
         let mut truth = scenario.truth.clone();
-        doing.recorder = Some(&mut recording);
-        let done = self.steps(&mut doing, &scenario.steps, &mut truth);
+        run.recorder = Some(&mut recording);
+        let done = self.steps(&mut run, &scenario.steps, &mut truth);
         // Ended in any case: it would go on for ever.
         progress("writing the recording".into());
         let files = recording.end(self, &scenario.record);
@@ -62,7 +62,7 @@ impl Lab {
         Ok(truth)
     }
 
-    /// Puts the module that tells the host by hypercalls into the guest of a level, as [`MODULE`].
+    /// Puts the module that reports to the host by hypercall into the guest of a level, as [`MODULE`].
     ///
     /// # Errors
     /// When it was not built for the guest's kernel, or the guest doesn't answer.
@@ -77,11 +77,11 @@ impl Lab {
 
     fn steps(
         &self,
-        doing: &mut ScenarioRun<'_>,
+        run: &mut ScenarioRun<'_>,
         steps: &[Step],
         truth: &mut Vec<Truth>,
     ) -> Result<()> {
-        let description = doing.description;
+        let description = run.description;
         for step in steps {
             match step {
                 Step::Run(run) if run.arch.is_none_or(|arch| arch == description.arch) => {
@@ -90,13 +90,13 @@ impl Lab {
                 Step::Run(_) => {}
                 Step::Start { level } => {
                     self.start_level(description, *level)?;
-                    if *level == 2 && doing.module {
+                    if *level == 2 && run.module {
                         self.put_module(2)?;
                     }
                 }
                 Step::ShutDown { level } => self.shut_down(*level)?,
                 Step::TakeGuest => {
-                    if let Some(recorder) = &mut doing.recorder {
+                    if let Some(recorder) = &mut run.recorder {
                         recorder.take_guest(self)?;
                     }
                 }
@@ -126,7 +126,7 @@ impl Lab {
         }
         let lines = String::from_utf8_lossy(&said.stdout).into_owned();
         let not_json =
-            |error| LabError::Usage(format!("`{}` told no truth: {error}", words.join(" ")));
+            |error| LabError::Usage(format!("`{}` printed no truth: {error}", words.join(" ")));
         lines.lines().map(|line| serde_json::from_str(line).map_err(not_json)).collect()
     }
 
@@ -165,7 +165,7 @@ impl Lab {
 /// What steps are done with.
 struct ScenarioRun<'d> {
     description: &'d Description,
-    /// A guest that starts gets the module that tells its host by hypercalls.
+    /// A guest that starts gets the module that reports to its host by hypercall.
     module: bool,
     /// Who records meanwhile.
     recorder: Option<&'d mut Recorder>,

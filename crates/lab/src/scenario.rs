@@ -53,7 +53,7 @@ pub struct Scenario {
     /// What is done while it is recorded.
     #[serde(default, rename = "step")]
     pub(crate) steps: Vec<Step>,
-    /// What must be found, beside what the steps tell.
+    /// What must be found in the recording, in addition to what the steps report.
     #[serde(default)]
     pub(crate) truth: Vec<Truth>,
 }
@@ -70,7 +70,7 @@ struct GuestChanges {
     /// What stands on its kernel's command line beyond the usual.
     #[serde(default)]
     append: String,
-    /// The module that tells the host by hypercalls is put there, not yet loaded.
+    /// The module that reports to the host by hypercall is copied there, and not loaded yet.
     #[serde(default)]
     module: bool,
 }
@@ -200,7 +200,7 @@ impl Scenario {
         self.before.iter().chain(&self.steps).any(changes)
     }
 
-    /// Whether its guest is to have the module that tells the host by hypercalls.
+    /// Whether its guest needs the module that reports to the host by hypercall.
     pub(crate) fn needs_module(&self) -> bool {
         self.guest.module
     }

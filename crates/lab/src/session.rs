@@ -133,7 +133,7 @@ impl Session {
         self.send(&Message::Exec(exec.clone()))
     }
 
-    /// The started command was told to end, and has so long to do so: a machine that hangs never says that
+    /// The started command got a signal to end, and has limited time for it: a machine that hangs never says that
     /// it did.
     pub(crate) fn must_end(&self) {
         self.patience.set(Some(END));

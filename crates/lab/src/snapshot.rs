@@ -1,4 +1,4 @@
-//! Booted labs, kept: the first machine's memory in a file, the rest of its state beside it.
+//! Snapshots of booted labs: the first machine's memory in one file, the rest of its state in another.
 
 use std::fs;
 use std::path::Path;
@@ -46,7 +46,7 @@ impl Lab {
         loaded
     }
 
-    /// Boots the lab with its memory in a file, saves the rest beside it, and ends it.
+    /// Boots the lab with its memory in a file, saves the rest next to it, and ends the lab.
     fn make_snapshot(
         &self,
         artifacts: &BootArtifacts,

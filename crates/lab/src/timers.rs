@@ -32,7 +32,7 @@ impl Lab {
         }
     }
 
-    /// Has the first machine, just loaded, set its timers anew.
+    /// Has the first machine, just loaded, set its timers again.
     pub(crate) fn rearm_timers(&self, description: &Description) -> Result<()> {
         if !lacks_timers(description) {
             return Ok(());

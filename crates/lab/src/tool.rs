@@ -1,4 +1,4 @@
-//! Programs that guests have beside the usual ones, each from Debian packages of its own.
+//! Programs that guests have in addition to the usual ones, each from Debian packages of its own.
 
 use std::fs;
 use std::path::{Path, PathBuf};

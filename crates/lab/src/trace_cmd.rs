@@ -109,7 +109,7 @@ fn start_agent(lab: &Lab) -> Result<()> {
 }
 
 /// A shell command that ends when trace-cmd's agent waits for its recorder, and fails when that agent
-/// ends. What it prints tells nothing: it stays in its own buffer when it goes to a file.
+/// ends. Its output doesn't show that: it stays in stdio's buffer when it goes to a file.
 #[must_use]
 pub fn until_it_accepts(pid: u32) -> String {
     format!(

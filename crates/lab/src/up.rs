@@ -27,7 +27,7 @@ pub struct UpOptions {
     pub snapshot: bool,
 }
 
-/// A step of bringing a lab up; told as it begins.
+/// A step of bringing a lab up; reported as it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// What is done.
@@ -36,7 +36,7 @@ pub struct Step {
     pub usual: Option<Duration>,
 }
 
-/// Told of each step.
+/// Called with each step as it begins.
 pub type ProgressFn<'a> = &'a dyn Fn(Step);
 
 impl Lab {

@@ -1,4 +1,4 @@
-//! A workload that makes exits in known numbers, told from the kernel's own by their leaf, number,
+//! A workload that makes exits in known numbers, recognized among the kernel's own by their leaf, number,
 //! register, port or address.
 
 #[cfg(target_arch = "x86_64")]
@@ -20,7 +20,7 @@ const MAGIC: u16 = 0x4859;
 /// Of the range that is left to hypervisors, and not used by any.
 #[cfg(target_arch = "x86_64")]
 const LEAF: u32 = 0x4000_0000 | MAGIC as u32;
-/// Where KVM tells a guest of time it was kept from running; the kernel writes it once, at boot.
+/// Where KVM reports a guest's steal time; the kernel writes it once, at boot.
 #[cfg(target_arch = "x86_64")]
 const MSR_KVM_STEAL_TIME: u32 = 0x4b56_4d03;
 /// A page between RAM and devices, on the boards of the lab.

@@ -55,7 +55,7 @@ fn environment() -> [(&'static str, &'static str); 2] {
 }
 
 fn mount_if_known(kind: &str, place: &str) {
-    // Folders of a read-only filesystem (/sys) are there or can't be made: the mount tells.
+    // Folders of a read-only filesystem (/sys) are there or can't be made: then the mount fails.
     let _ = fs::create_dir_all(place);
     let print_error = |error| println!("hyperscope-lab: {kind} is not mounted on {place}: {error}");
     let _ = mount(kind, Path::new(place), kind, MountFlags::empty(), None::<&CStr>)

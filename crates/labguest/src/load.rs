@@ -22,7 +22,7 @@ pub(crate) struct Loaded {
     pub(crate) switches: u64,
 }
 
-/// Makes so many switches a second on a processor, for a time.
+/// Makes context switches at a given rate on a processor, for a time.
 pub(crate) fn run(processor: usize, switches_a_second: u64, time: Duration) -> io::Result<Loaded> {
     let (from_here, to_there) = io::pipe()?;
     let (from_there, to_here) = io::pipe()?;

@@ -1,4 +1,4 @@
-//! Puts a text among what this guest tells its host by hypercall, as `hyperscope mark` does: machines
+//! Puts a text among what this guest reports to its host by hypercall, as `hyperscope mark` does: machines
 //! of the lab have no room for that.
 
 use std::io;

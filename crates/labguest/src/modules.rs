@@ -8,7 +8,7 @@ use labwire::GuestConfig;
 use rustix::io::Errno;
 use rustix::system::finit_module;
 
-/// Loads all that are its own, in their order; a module that doesn't load is told of on the console.
+/// Loads all that are its own, in their order; a module that doesn't load is reported on the console.
 pub(crate) fn load(config: &GuestConfig) {
     config.modules.iter().for_each(load_or_report);
     if config.hosts {

@@ -88,7 +88,7 @@ fn answer(port: &Port, message: Message) -> Result<Option<Message>, FrameError> 
 pub(crate) enum Failure {
     /// The client is gone.
     Channel(FrameError),
-    /// It can't be done; the client is told so.
+    /// It can't be done; the client gets the reason.
     Request(String),
 }
 

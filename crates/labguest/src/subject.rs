@@ -12,7 +12,7 @@ use labwire::Looped;
 use crate::load::{other_thread, pass, prepare};
 use crate::measure::nanoseconds;
 
-/// One in so many is made before the clock starts, in addition.
+/// One extra in this many is made before the clock starts.
 const WARM_UP: u64 = 10;
 
 /// Runs `syscalls=COUNT` or `switches=ROUNDS`, and prints what it did as JSON.

@@ -1,4 +1,4 @@
-//! Sets the processors' timers anew, after a snapshot that lacks them.
+//! Sets the processors' timers again, after a snapshot that lacks them.
 
 use std::io;
 

@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Where KVM has a folder of counters for each guest.
 const KVM: &str = "/sys/kernel/debug/kvm";
-/// Those of KVM's counters that tell of exits and of interrupts.
+/// Those of KVM's counters that count exits and interrupts.
 const COUNTERS: [&str; 8] = [
     "exits",
     "halt_exits",

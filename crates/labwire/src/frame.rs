@@ -1,4 +1,4 @@
-//! Frames: a kind, a length, so many bytes.
+//! Frames: a kind, a length, and that many bytes.
 //!
 //! ```text
 //! offset  size

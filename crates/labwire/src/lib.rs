@@ -20,7 +20,7 @@ pub use usage::{LOAD_THREAD, Looped, MEASURE_BEGIN, MEASURE_END, Measured, Threa
 /// Names of the ports that carry sessions: this and a number.
 pub const PORT_PREFIX: &str = "hyperscope.control.";
 
-/// Control ports of every machine: so many sessions can run side by side.
+/// Control ports of every machine: the number of sessions that can run at the same time.
 pub const PORTS: usize = 4;
 
 /// Where a machine's initramfs says what kind of machine it is, as JSON of a [`GuestConfig`].

@@ -39,7 +39,7 @@ pub enum Message {
     Failed(String),
 }
 
-/// What a server tells of its machine.
+/// What a server says about its machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
     /// The lab's number of the machine: 1 is the host inside the lab.
@@ -53,7 +53,7 @@ pub struct Ready {
 pub struct Exec {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Set in its environment, beside the machine's own.
+    /// Added to the machine's own environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Whether `Data` for its standard input follows; else that is empty.
@@ -89,7 +89,7 @@ pub enum Ended {
     Detached(u32),
 }
 
-/// What a machine's initramfs tells its first process.
+/// What the first process reads from the machine's initramfs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestConfig {
     /// The lab's number of the machine.

@@ -1,4 +1,4 @@
-//! What a recording must hold: told by who made the events.
+//! What a recording must hold, as reported by whoever made the events.
 
 use serde::{Deserialize, Serialize};
 

@@ -15,7 +15,7 @@ pub fn messages() -> Messages<io::StderrLock<'static>> {
     Messages(io::stderr().lock())
 }
 
-/// Writes a message to standard error. When that is gone, nobody is left to be told.
+/// Writes a message to standard error. When that is gone, nobody is left to read it.
 pub fn print_message(message: fmt::Arguments<'_>) {
     let _ = writeln!(messages(), "{message}");
 }

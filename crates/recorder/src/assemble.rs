@@ -13,7 +13,7 @@ use tracefs::{Texts, TscConversion};
 use crate::error::{RecordError, Result};
 use crate::pages_folder::{formats, pages};
 
-/// What a recording is, beside pages and texts.
+/// What belongs to a recording in addition to pages and texts.
 #[derive(Debug)]
 pub(crate) struct About<'a> {
     /// The head of the file: versions, sizes, byte order.
@@ -37,7 +37,7 @@ pub(crate) struct About<'a> {
     pub(crate) cmdlines: Vec<u8>,
 }
 
-/// Told of bytes written; an error has it leave the file.
+/// Called with the number of bytes written; an error ends the writing and leaves the file.
 pub(crate) type Tick<'a> = &'a dyn Fn(u64) -> io::Result<()>;
 
 /// Writes a trace.dat of this name into a folder, from the pages in another. It is on the disk when
@@ -82,7 +82,7 @@ fn write_new(
     out.flush().and_then(|()| out.get_ref().sync()).map_err(failed())
 }
 
-/// Tells of bytes read.
+/// Reports bytes read.
 struct Ticking<'a> {
     file: File,
     tick: Tick<'a>,

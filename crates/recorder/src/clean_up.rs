@@ -193,7 +193,7 @@ fn drain(instance: &Instance, folder: &Folder) -> Result<u64> {
         let (bytes, ended) =
             Pump::start(cpu, raw, folder, stop.clone(), Quota::default(), None)?.join();
         ended.map_err(RecordError::io("write", &folder.path().join(pages(cpu))))?;
-        // With the kernel's counts beside all pages it is known what was lost.
+        // The kernel's counts, together with all pages, show what was lost.
         let (_, stats) = CpuStats::now(instance, cpu)?;
         let written = keep_counts(folder, cpu, &stats);
         written.map_err(RecordError::io("write", &folder.path().join("per_cpu")))?;

@@ -1,7 +1,7 @@
 //! What ends a recording, and until when guests are waited for then.
 //!
 //! ```text
-//! 0 s          guests are told to stop; the host is recorded on, for what their last events cause
+//! 0 s          guests are asked to stop; the host is recorded on, for what their last events cause
 //! at most 1 s  the host's tracing goes off, and its buffers are emptied
 //! at most 5 s  guests have sent the rest (`--guest-wait`), or are cut off
 //! ```
@@ -17,8 +17,8 @@ use crate::pump::stop_signal;
 
 /// How long guests are waited for after the end, when nobody says otherwise.
 pub const USUAL_GUEST_WAIT: Duration = Duration::from_secs(5);
-/// How long guests may take to be told to stop, and the host is recorded on meanwhile.
-pub(crate) const TOLD: Duration = Duration::from_secs(1);
+/// How long it may take to ask guests to stop; the host is recorded meanwhile.
+pub(crate) const STOP_MESSAGE: Duration = Duration::from_secs(1);
 /// How long after the last deadline threads may take to put away what they have.
 const PUT_AWAY: Duration = Duration::from_millis(500);
 

@@ -167,7 +167,7 @@ impl Ready {
         self.begin_with(what, clock, session, limit, ending, |_| {})
     }
 
-    /// The same; `attached` is given what takes page streams, before the guest is told to make any.
+    /// The same; `attached` is given what takes page streams, before the guest is asked to make any.
     pub(crate) fn begin_with(
         mut self,
         what: &InGuests,
@@ -220,7 +220,7 @@ impl Ready {
 }
 
 impl Recorded {
-    /// How it is going.
+    /// Its status.
     pub(crate) fn status(&self) -> GuestStatus {
         self.conversation.status()
     }
@@ -317,7 +317,7 @@ fn ask(control: &mut Control, session: u64, wait: Wait<'_>) -> io::Result<GuestH
     }
 }
 
-/// Whether a guest can be recorded that tells this of itself.
+/// Whether a guest that says this about itself can be recorded.
 fn check(hello: &GuestHello) -> std::result::Result<(), String> {
     if hello.version != wire::VERSION {
         return Err(format!(

@@ -77,7 +77,7 @@ pub(crate) const CONNECTS: CapabilitySet = CapabilitySet::DAC_OVERRIDE
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::SYS_PTRACE)
     .union(CapabilitySet::NET_BIND_SERVICE);
-/// How often guests say how they are going.
+/// How often guests send their status.
 const STATUS_MS: u32 = 1000;
 /// How long events stay in a guest: so much is lost when it crashes. Not quite a second: only then the
 /// first agents send pages that are not full, too.

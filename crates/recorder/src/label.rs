@@ -8,7 +8,7 @@ const MOST_CHARS: usize = 64;
 /// of what follows, are written as escapes.
 pub(crate) fn shown(text: &str) -> String {
     let mut shown = String::new();
-    // Behind so many nothing is shown, however long the text is.
+    // After this many nothing is shown, however long the text is.
     for c in text.chars().take(MOST_CHARS + 1) {
         match c {
             '\'' | '"' => shown.push(c),

@@ -106,7 +106,7 @@ pub struct Listening {
 const LOOK: Duration = Duration::from_millis(200);
 
 impl Listening {
-    /// Begins to listen. What happens is told through the other value.
+    /// Begins to listen. What happens comes through the other value.
     ///
     /// # Errors
     /// When one of the addresses can't be listened on.
@@ -166,7 +166,7 @@ impl Listening {
         lock(&self.shared.slots).count()
     }
 
-    /// Ends all recordings; what comes of them is told before this returns.
+    /// Ends all recordings; their results are sent before this returns.
     pub fn end(self) {
         self.shared.stop.give();
         for acceptor in self.acceptors {

@@ -24,7 +24,7 @@ pub struct CpuLosses {
 }
 
 impl CpuLosses {
-    /// The kernel's counts, beside the bytes that were written.
+    /// The kernel's counts, with the bytes that were written.
     #[must_use]
     pub fn new(stats: &CpuStats, bytes: u64) -> Self {
         let CpuStats { cpu, overrun, commit_overrun, dropped, .. } = *stats;
@@ -38,7 +38,7 @@ impl CpuLosses {
     }
 }
 
-/// Writes the kernel's own counts of a CPU beside the pages of all CPUs, where readers look for them:
+/// Writes the kernel's own counts of a CPU next to the pages of all CPUs, where readers look for them:
 /// with them it is known what was lost.
 pub(crate) fn keep_counts(pages_folder: &Folder, cpu: u32, text: &str) -> io::Result<()> {
     let of_cpu = pages_folder.subfolder("per_cpu")?.subfolder(&format!("cpu{cpu}"))?;

@@ -1,4 +1,4 @@
-//! What makes pages readable: event formats, symbols, names, the clock; beside the pages, in a
+//! What makes pages readable: event formats, symbols, names, the clock; next to the pages, in a
 //! folder that is a recording by itself. A recorder that is killed leaves that.
 
 use raw_bytes::{ByteOrder, LongSize};

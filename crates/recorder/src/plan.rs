@@ -17,11 +17,11 @@ pub const NESTED_WRITES: &str = "enter_svm_guest_mode clean=+0xc0($arg3):x32";
 pub struct RecordPlan {
     /// Events, systems and patterns.
     pub events: Vec<String>,
-    /// A choice of events, beside those.
+    /// A choice of events, in addition to those.
     pub profile: Option<Profile>,
     /// Probes, each `FUNCTION [ARGUMENTS]`.
     pub probes: Vec<String>,
-    /// Calls of functions, beside events.
+    /// Calls of functions, in addition to events.
     pub tracer: Option<FunctionTracer>,
     /// The VM, by name or process id, whose threads alone are recorded.
     pub vm: Option<String>,
@@ -35,11 +35,11 @@ pub struct RecordPlan {
     pub flush: Option<Duration>,
     /// Guests that are recorded, too: names of VMs, or `[NAME=]CHANNEL`.
     pub guests: Vec<String>,
-    /// Guests whose kernel module tells of events in memory that they share: names of VMs, or
+    /// Guests whose kernel module stores events in memory that they share: names of VMs, or
     /// `[NAME=]shm:FILE`.
     pub modules: Vec<String>,
     /// What is recorded in guests.
     pub in_guests: InGuests,
-    /// Hypercalls that are collected by BPF programs, beside or in place of events.
+    /// Hypercalls that are collected by BPF programs, in addition to or in place of events.
     pub hypercalls: Option<Hypercalls>,
 }

@@ -22,7 +22,7 @@ use crate::quota::Quota;
 /// What one splice moves at most.
 const SPLICE_BYTES: usize = 1 << 20;
 
-/// What tells all threads of a recording that it is over.
+/// The signal to all threads of a recording that it is over.
 pub(crate) fn stop_signal() -> Result<Signal> {
     Signal::new().map_err(RecordError::io("make", Path::new("an event")))
 }

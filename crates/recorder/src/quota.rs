@@ -21,7 +21,7 @@ struct Inner {
 }
 
 impl Quota {
-    /// So many bytes, and the recording that ends once they are used up; no number: no quota.
+    /// A number of bytes, and the recording that ends once they are used up; no number: no quota.
     pub(crate) fn new(most_bytes: Option<u64>, ends: &Stop) -> Self {
         Self(most_bytes.map(|most_bytes| {
             Arc::new(Inner {
@@ -34,7 +34,7 @@ impl Quota {
         }))
     }
 
-    /// Takes these bytes before they are written; false when there are not so many left, which ends
+    /// Takes these bytes before they are written; false when fewer are left, which ends
     /// the recording.
     pub(crate) fn take(&self, bytes: u64) -> bool {
         let Some(inner) = &self.0 else { return true };

@@ -48,7 +48,7 @@ pub struct Recording {
     ending: Ending,
     guest_wait: Duration,
     quota: Quota,
-    /// Tells pumps and whoever else writes what the host records that it is over.
+    /// The signal to pumps, and to whoever else writes what the host records, that it is over.
     stop: Signal,
     pumps: Vec<Pump>,
     flusher: Option<Flusher>,

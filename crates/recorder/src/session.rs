@@ -39,7 +39,7 @@ pub struct Recorded {
     pub vms: Vec<Vm>,
     /// Guests that were recorded, too.
     pub guests: Vec<GuestSummary>,
-    /// Guests whose module told of events in memory that they share.
+    /// Guests whose module stored events in memory that they share.
     pub modules: Vec<ModuleSummary>,
     /// Hypercalls that were collected; none: that was not asked for, or failed.
     pub collector: Option<CollectorSummary>,
@@ -48,7 +48,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Writes `session.json` anew into a session's folder, with what was learned since.
+    /// Writes `session.json` again into a session's folder, with what was learned since.
     ///
     /// # Errors
     /// When it can't be written: the one that was there stays.

@@ -30,7 +30,7 @@ mod tests {
     use crate::guests::{self, InGuests};
     use crate::recording::unix_ns;
 
-    /// An agent that answers one host; the session's number that it was told.
+    /// An agent that answers one host; the session's number that it was given.
     fn agent(path: PathBuf) -> thread::JoinHandle<u64> {
         let listener = UnixListener::bind(path).unwrap();
         thread::spawn(move || {

@@ -1,7 +1,7 @@
 //! A guest that is recorded together with its host, by trace-cmd's agent in it.
 //!
 //! The agent is trace-cmd's own (`trace-cmd agent`, version 3 of its protocol, see
-//! `wire::trace_cmd`). It is told what to record as `trace-cmd record -A` tells it, and what it sends
+//! `wire::trace_cmd`). It is asked to record as `trace-cmd record -A` asks it, and what it sends
 //! becomes the same file as that of a guest with hyperscope-agent. Everything that it sends is
 //! bounded, and taken by threads of its own: a guest holds nobody up.
 
@@ -44,7 +44,7 @@ use self::time_sync::{Offered, TimeSync};
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long an agent may take to answer: it sets up tracing before it does.
 const ANSWER: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 30 });
-/// How long an agent is given to switch tracing on once its pages are fetched. It does not tell when
+/// How long an agent is given to switch tracing on once its pages are fetched. It does not say when
 /// it has.
 const SETTLE: Duration = Duration::from_millis(200);
 /// CPUs that a guest may have: each has a thread here. KVM's guests have 1024 at most on x86, unless
@@ -194,7 +194,7 @@ impl Ready {
 }
 
 impl Recorded {
-    /// How it is going.
+    /// Its status.
     pub(crate) fn status(&self) -> GuestStatus {
         let received = self.files.received();
         GuestStatus {
@@ -294,7 +294,7 @@ fn nobody(channel: &HostAddress, error: &io::Error) -> io::Error {
 
 /// trace-cmd's agent sets up tracing once it has answered, and ends where that fails.
 fn ended(error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{error}; what the agent itself says may tell why"))
+    io::Error::new(error.kind(), format!("{error}; the agent's own output may say why"))
 }
 
 /// The answer to the request.
@@ -303,7 +303,7 @@ fn response(agent: &mut TraceCmd, wait: Wait<'_>) -> io::Result<Response> {
         break match agent.receive(wait) {
             Ok(Some(Message::Response(response))) => return Ok(response),
             Ok(Some(Message::NotSupported)) => {
-                "it refuses what it is asked for: what the agent itself says tells why".into()
+                "it refuses what it is asked for: the agent's own output says why".into()
             }
             Ok(Some(Message::Unknown(_))) if !wait.is_over() => {
                 agent.send_within(&Message::NotSupported, wait)?;
@@ -311,9 +311,11 @@ fn response(agent: &mut TraceCmd, wait: Wait<'_>) -> io::Result<Response> {
             }
             Ok(Some(_)) => "it answers with something else than where its pages are".into(),
             Ok(None) => format!("no answer in {} s: is it trace-cmd's agent?", ANSWER.as_secs()),
-            Err(ReadError::Closed) => "it closed the connection without an answer: it can't record \
-                what it is asked for, or records for somebody else; what the agent itself says tells why"
-                .into(),
+            Err(ReadError::Closed) => {
+                "it closed the connection without an answer: it can't record \
+                what it is asked for, or records for somebody else; the agent's own output says why"
+                    .into()
+            }
             Err(ReadError::Decode(error)) => format!(
                 "{error}; is another program listening there? hyperscope-agent has a port of its own, \
                  and is reached without `trace-cmd:`"

@@ -1,4 +1,4 @@
-//! Tracers of functions: what agents are asked for, and what is told of it afterwards.
+//! Tracers of functions: what agents are asked for, and what the summary says about it.
 
 use serde::Serialize;
 use tracefs::FunctionTracer;

@@ -1,5 +1,5 @@
 //! The memory that a VM shares with this host: used only if it is that VM's. Its path comes from a
-//! command line, which any process writes as it likes; what a process has mapped the kernel tells.
+//! command line, which any process writes as it likes; the kernel says what a process has mapped.
 
 use std::fs::{self, File};
 use std::io;

@@ -24,9 +24,9 @@ pub struct Vm {
     pub program: String,
     /// Its vCPUs, in order.
     pub vcpus: Vec<Vcpu>,
-    /// Its address for vsock, where its command line tells it.
+    /// Its address for vsock, where its command line has it.
     pub vsock_cid: Option<u32>,
-    /// Channels to an agent in it, as its command line tells them, the best first.
+    /// Channels to an agent in it, as its command line has them, the best first.
     pub channels: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct Vcpu {
     pub vcpu: u32,
     /// The thread that runs it.
     pub tid: u32,
-    /// What the guest's TSC is ahead of the host's, where the kernel tells it.
+    /// What the guest's TSC is ahead of the host's, where the kernel shows it.
     pub tsc_offset: Option<i64>,
     /// The guest's TSC ticks for each of the host's, as a fixed-point number.
     pub tsc_scaling_ratio: Option<u64>,

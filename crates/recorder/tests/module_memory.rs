@@ -49,7 +49,7 @@ impl Memory {
         Self(file)
     }
 
-    /// CPU 1 switches so many times.
+    /// CPU 1 switches `count` times.
     fn store(&self, first: u64, count: u64, end: &str) {
         let output = Command::new(program())
             .arg(self.0.path())
@@ -70,7 +70,7 @@ impl Memory {
         self.0.as_file()
     }
 
-    /// What CPU 1 told, through a file as a recorder writes it; and frames missed.
+    /// What CPU 1 stored, read back through a file as a recorder writes it; and frames missed.
     fn read_back(&self) -> (Vec<Event>, Losses, u64) {
         let mut rings = frame_rings(&self.map(), TakeFrom::Oldest).unwrap();
         assert_eq!((rings.len(), rings[0].take()), (2, None));

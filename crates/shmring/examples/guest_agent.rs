@@ -1,5 +1,5 @@
 //! The smallest agent there can be: in a guest with an ivshmem device it hands the pages of all
-//! CPUs' trace buffers to the host, and the formats of the events that it was told to record.
+//! CPUs' trace buffers to the host, and the formats of the events that it was asked to record.
 //!
 //! `guest_agent TRACEFS SECONDS SYSTEM...`, in a guest, as root. The host runs `host_drain`.
 

@@ -38,7 +38,7 @@ impl ByteRing {
 /// What came of writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// So many of the bytes are on their way: fewer than all, or none, where the ring is full.
+    /// The number of bytes that were written: fewer than all, or none, where the ring is full.
     Bytes(usize),
     /// Nothing was written: the other side has started (again), and a new stream was begun for it.
     /// What it needs to know is to be written first.
@@ -116,7 +116,7 @@ impl ByteProducer {
 /// What came of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// So many bytes were read; zero where there are none.
+    /// The number of bytes that were read; zero where there are none.
     Bytes(usize),
     /// The stream ended, and a new one begins with the next byte.
     NewStream,

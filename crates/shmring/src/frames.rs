@@ -19,7 +19,7 @@ const HEADER_BYTES: usize = 4096;
 /// Words of a slot.
 const SLOT_WORDS: usize = 16;
 const SLOT_BYTES: usize = 8 * SLOT_WORDS;
-/// Words of a slot behind its sequence number: what is filled, and the frame's.
+/// Words of a slot after its sequence number: what is filled, and the frame's.
 const CONTENT_WORDS: usize = SLOT_WORDS - 1;
 /// CPUs that a guest may have.
 const MOST_CPUS: u64 = 8192;
@@ -61,7 +61,7 @@ pub enum NoFrames {
 pub enum TakeFrom {
     /// At the oldest that is there.
     Oldest,
-    /// So many before the next one, or at the oldest.
+    /// This many before the next one, or at the oldest.
     Last(u64),
 }
 
@@ -215,7 +215,7 @@ impl FrameRing {
             return SlotRead::Nonsense;
         }
         let mut bytes = [0; 8 * (CONTENT_WORDS - 1)];
-        // An open frame's words are stored before the one that tells of them.
+        // An open frame's words are stored before the one that announces them.
         let filled = self.map.load(slot + 8);
         self.map.copy_out(slot + 16, &mut bytes);
         SharedMap::settle();

@@ -86,8 +86,8 @@ fn can_go_on(map: &SharedMap, layout: &Layout) -> bool {
         && (0..layout.plan.cpus).all(|cpu| PageProducer::can_go_on(map, layout, cpu))
 }
 
-/// Wipes whatever was there. Without the magic no host attaches, and one that has is told by the
-/// generation; epoch and attaches go on, whatever they were.
+/// Wipes whatever was there. Without the magic no host attaches, and one that has notices by the
+/// generation; epoch and attaches continue from whatever they were.
 fn lay_out(map: &SharedMap, layout: &Layout) {
     map.store(header::MAGIC, 0);
     map.store(header::GENERATION, map.load(header::GENERATION).wrapping_add(1));
@@ -128,7 +128,7 @@ impl Pulse {
         self.epoch
     }
 
-    /// Tells the host that the agent lives, with the guest's time of the clock that both agreed on.
+    /// Shows the host that the agent lives, with the guest's time of the clock that both agreed on.
     /// False where another agent has started meanwhile: this one must stop, as two would write to
     /// the same slots.
     #[must_use]
@@ -151,7 +151,7 @@ impl Pulse {
         self.map.load(header::ATTACHES)
     }
 
-    /// Tells the host that the agent ends in order, and that no page will follow.
+    /// Announces to the host that the agent ends in order, and that no page will follow.
     pub fn end(self) {
         SharedMap::publish();
         self.map.store(header::STATE, ENDED);

@@ -124,18 +124,18 @@ pub struct Agent {
 pub enum Change {
     /// Nothing.
     None,
-    /// It started again, with the same plan. Rings go on: pages of both epochs come in order, and
-    /// tell theirs.
+    /// It started again, with the same plan. The rings continue: pages of both epochs come in order,
+    /// and each names its own.
     Restarted {
         /// The new epoch.
         epoch: u64,
     },
-    /// It started again and laid the region out anew. What was not taken is gone, this side gets
+    /// It started again and laid the region out again. What was not taken is gone, this side gets
     /// nothing more; attach again.
     Replaced,
 }
 
-/// Watches the agent, and tells the guest what the host does.
+/// Watches the agent, and shows the guest what the host does.
 #[derive(Debug)]
 pub struct Watch {
     map: Arc<SharedMap>,
@@ -181,7 +181,7 @@ impl Watch {
         Change::Restarted { epoch }
     }
 
-    /// Tells the guest how often the host has looked and slept.
+    /// Shows the guest how often the host has polled and slept.
     pub fn publish_polls(&self, poller: &Poller) {
         self.map.store(header::POLLS, poller.polls());
         self.map.store(header::SLEEPS, poller.sleeps());

@@ -71,7 +71,7 @@ pub(crate) mod control {
 /// What happens when a ring is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// The producer is told, and keeps what was not taken yet.
+    /// The producer gets an error, and what was not taken yet stays.
     Keep,
     /// The oldest page is overwritten: a flight recorder.
     Overwrite,

@@ -15,7 +15,7 @@
 //! pages missing or their bytes wrong. What comes out of a page is as untrusted as ever.
 //!
 //! docs/formats/shared-memory.md describes the region byte by byte. Behind it,
-//! in the same memory, are what a host tells its guest of the guest's vCPUs ([`spans`]), and frames of
+//! in the same memory, are what a host reports to its guest about the guest's vCPUs ([`spans`]), and frames of
 //! a kernel module ([`frame_rings`]).
 
 #![forbid(unsafe_code)]

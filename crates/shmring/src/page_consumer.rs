@@ -311,7 +311,7 @@ impl PageConsumer {
         sequence == complete(self.tail) && !self.is_replaced()
     }
 
-    /// Whether an agent has laid the region out anew: then nothing here is where it was.
+    /// Whether an agent has laid the region out again: then nothing here is where it was.
     fn is_replaced(&self) -> bool {
         self.map.load(header::GENERATION) != self.generation
     }
@@ -335,7 +335,7 @@ impl PageConsumer {
         self.map.store(self.slots.ring(pages::DAMAGE), self.totals.damage);
     }
 
-    /// Begins anew at the producer's position, whatever that is: after an absurd one, the next sane
+    /// Begins again at the producer's position, whatever that is: after an absurd one, the next sane
     /// one is a step back, and begun at in turn. No page is taken twice.
     fn resynchronise(&mut self, head: u64) {
         self.count_damage();

@@ -141,7 +141,7 @@ impl PageProducer {
         self.fill(|slot| slot.read_from(source))
     }
 
-    /// Tells the host of pages that were dropped for lack of room, or lost otherwise.
+    /// Reports to the host pages that were dropped for lack of room, or lost otherwise.
     pub fn lose(&mut self, pages: u64, bytes: u64) {
         self.lost_pages = self.lost_pages.wrapping_add(pages);
         self.lost_bytes = self.lost_bytes.wrapping_add(bytes);

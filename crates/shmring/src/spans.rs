@@ -1,4 +1,4 @@
-//! The second half of shared memory: what a host tells a guest of its own vCPUs. The host writes, the
+//! The second half of shared memory: what a host reports to a guest about its own vCPUs. The host writes, the
 //! guest reads, and neither waits for the other.
 //!
 //! It lies behind the part of the memory in which an agent lays out a region, and is laid out by the host

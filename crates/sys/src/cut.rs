@@ -167,13 +167,13 @@ impl Range {
         let flags = libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let (at, len) = (ptr::without_provenance_mut(first), self.end - first);
         // SAFETY: the range is a mapping that whoever watches it owns, and that stays until it is no
-        // longer watched; no other memory is replaced. Its users were told that bytes may change.
+        // longer watched; no other memory is replaced. Its users know that bytes may change.
         let zeros = unsafe { libc::mmap(at, len, self.protection, flags, -1, 0) };
         if zeros == libc::MAP_FAILED {
             return false;
         }
         let missing = first - self.begin + 1;
-        // The first of several threads to come here, and the lowest page, tells.
+        // The first of several threads to come here, and the lowest page, decides.
         let _ = self.missing.fetch_update(Ordering::AcqRel, Ordering::Acquire, |known| {
             (known == 0 || missing < known).then_some(missing)
         });
@@ -189,7 +189,7 @@ mod tests {
 
     use super::*;
 
-    /// A file of so many bytes, and a mapping of it.
+    /// A file of a length, and a mapping of it.
     fn mapped(len: usize) -> (File, memmap2::MmapRaw) {
         let file = tempfile::tempfile().unwrap();
         file.set_len(len as u64).unwrap();

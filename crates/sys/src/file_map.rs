@@ -2,7 +2,7 @@
 //! file first.
 //!
 //! Whoever may write to a file may cut it short while it is read. The process survives that, and
-//! [`check_mapped_files`] tells.
+//! [`check_mapped_files`] reports it.
 
 use std::fs::File;
 use std::ops::Deref;

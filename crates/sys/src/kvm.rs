@@ -166,7 +166,7 @@ impl TinyVm {
     }
 
     /// Has the kernel's vhost-net take what the guest sends by a queue: frames go to a tap, when `rings`
-    /// does; `tells` is signalled when they have gone. It writes to the queue meanwhile, in the machine's
+    /// does; `call` is signalled when they have gone. It writes to the queue meanwhile, in the machine's
     /// memory, and does nothing once all that rang was served.
     ///
     /// # Errors
@@ -176,13 +176,13 @@ impl TinyVm {
         queue: Queue,
         tap: BorrowedFd<'_>,
         rings: BorrowedFd<'_>,
-        tells: BorrowedFd<'_>,
+        call: BorrowedFd<'_>,
     ) -> Result<()> {
         self.vhost = None;
         // SAFETY: the server is dropped before the memory, by the order of fields. Meanwhile `memory`
         // lends nothing, and `memory_mut` and `run`, which alone access it otherwise, have the machine
         // for themselves: the first ends the server, the second leaves memory to the kernel.
-        self.vhost = Some(unsafe { VhostNet::start(&mut self.memory, queue, tap, rings, tells) }?);
+        self.vhost = Some(unsafe { VhostNet::start(&mut self.memory, queue, tap, rings, call) }?);
         Ok(())
     }
 
@@ -270,7 +270,7 @@ impl TinyVm {
     /// What the guest's time stamp counter is ahead of the owner's.
     ///
     /// # Errors
-    /// When the kernel doesn't tell: it is older than 5.16.
+    /// When the kernel doesn't report it: it is older than 5.16.
     pub fn tsc_offset(&self) -> Result<i64> {
         let mut offset = 0_i64;
         let mut asked = DeviceAttribute::tsc_offset(&raw mut offset as u64);

@@ -18,9 +18,9 @@ static GIVEN: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Some thread is ending the process.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// What malloc keeps beside each allocation, and to what it rounds sizes.
+/// What malloc keeps with each allocation, and to what it rounds sizes.
 const HEAD_BYTES: usize = 16;
-/// Of the bound, the part (one of so many) left for what is not counted: stacks, libraries in C, memory
+/// Of the bound, the part (one in this many) left for what is not counted: stacks, libraries in C, memory
 /// that was freed but lies between pieces in use.
 const UNCOUNTED_SHARE: usize = 8;
 
@@ -29,7 +29,7 @@ const UNCOUNTED_SHARE: usize = 8;
 pub struct CountedMemory;
 
 /// From now on this process ends with exit code 1 and a sentence that names `--max-memory`, before it
-/// takes more than so many bytes.
+/// takes more than this many bytes.
 pub fn bound_memory(bytes: u64) {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     GIVEN.store(bytes, Relaxed);

@@ -43,7 +43,7 @@ impl PhysicalPage {
         unsafe { std::ptr::read_volatile(self.map.as_ptr().cast::<u32>()) }
     }
 
-    /// Reads them so many times; the cycles that took.
+    /// Reads them `count` times; the cycles that took.
     #[cfg(target_arch = "x86_64")]
     #[must_use]
     pub fn read_loop(&self, count: u64) -> u64 {

@@ -46,7 +46,7 @@ impl SharedMap {
     /// Maps the file at `path` whole, and touches every page of it: no access faults later.
     ///
     /// What somebody truncates while it is mapped becomes memory of this process alone, of zeros:
-    /// [`SharedMap::check`] tells.
+    /// [`SharedMap::check`] reports it.
     ///
     /// # Errors
     /// When the file can't be opened or mapped.

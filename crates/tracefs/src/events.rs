@@ -21,7 +21,7 @@ pub enum Profile {
     Full,
 }
 
-/// Scheduling, as much of it as tells who ran and who waited for what.
+/// Scheduling: enough to know who ran and who waited for what.
 const SCHED: &[&str] = &[
     "sched:sched_switch",
     "sched:sched_waking",

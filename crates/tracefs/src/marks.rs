@@ -1,4 +1,4 @@
-//! Marks in an instance of their own: what the trace clock says at a moment, told by the kernel itself.
+//! Marks in an instance of their own: what the trace clock says at an instant, written by the kernel itself.
 //!
 //! Some trace clocks can't be read by a program (`local`, `global`). A mark is stamped by the kernel
 //! as every event is, with any of them.

@@ -3,7 +3,7 @@
 //! The file is `/run/hyperscope/PID`, in a folder that only root can enter. Its lock is held as long
 //! as the process lives, and the kernel takes it back however that ends: whoever gets the lock knows
 //! that the owner is gone, and nobody else can pretend to be one or hold one up. A process id proves
-//! nothing: it may be that of another namespace, or be used anew.
+//! nothing: it may be that of another namespace, or be used again.
 
 mod left_over;
 mod note;

@@ -46,7 +46,7 @@ impl Probes {
         Ok(set)
     }
 
-    /// Whether a function is there to be probed, as far as the kernel tells.
+    /// Whether a function can be probed, as far as the kernel says.
     #[must_use]
     pub fn can_probe(tracefs: &Path, function: &str) -> bool {
         match fs::File::open(tracefs.join(FUNCTIONS)) {

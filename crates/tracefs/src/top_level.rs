@@ -71,7 +71,7 @@ pub(crate) fn take(tracefs: &Tracefs) -> Result<Instance> {
     written.map_err(TracefsError::io("write", &path))?;
     let top = top.borrowed(std::process::id());
     top.set("tracing_on", "0")?;
-    // Empties the buffers, and begins their counts anew.
+    // Empties the buffers, and resets their counts.
     top.set("trace", "")?;
     for name in NARROW.into_iter().filter(|name| top.file(name).exists()) {
         top.set(name, "")?;

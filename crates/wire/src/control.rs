@@ -64,7 +64,7 @@ impl ControlDecoder {
     }
 
     /// Takes the next bytes of the stream. [`ControlDecoder::next`] is asked until it gives nothing
-    /// before there are more, so that no more than one message is kept beside these.
+    /// before there are more, so that at most one message is kept in addition.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.used.min(self.bytes.len()));
         self.used = 0;
@@ -142,7 +142,7 @@ struct Head {
     session: u64,
     length: usize,
     crc: u32,
-    /// What the sum is of, beside the payload.
+    /// What the checksum covers, in addition to the payload.
     summed: [u8; HEAD_BYTES - 4],
 }
 

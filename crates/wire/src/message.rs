@@ -40,7 +40,7 @@ pub enum Message {
     EventCost(EventCost),
 }
 
-/// What a guest tells of itself.
+/// What a guest says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuestHello {
     /// The protocol's version.
@@ -100,7 +100,7 @@ pub struct Start {
     /// Take what the kernel has recorded since it booted, by its own command line, in place of a new
     /// recording.
     pub boot: bool,
-    /// Calls of functions, beside events.
+    /// Calls of functions, in addition to events.
     pub tracer: Option<TracedFunctions>,
 }
 

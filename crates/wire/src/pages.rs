@@ -11,7 +11,7 @@
 //!     32     n  pages
 //! ```
 //!
-//! The head tells where a CPU's pages go on when a port was unplugged, an agent was killed or a
+//! The head shows where a CPU's pages continue when a port was unplugged, an agent was killed or a
 //! guest was reset in the middle of them. Pages have no sum of their own: they pass through without
 //! being looked at.
 
@@ -101,10 +101,10 @@ impl PageDecoder {
         self.left
     }
 
-    /// Tells `each` of the pieces in the next bytes of the stream.
+    /// Calls `each` with the pieces in the next bytes of the stream.
     ///
     /// # Errors
-    /// The first that `each` has; what comes after it in these bytes is not told of.
+    /// The first that `each` has; the pieces after it in these bytes are not passed on.
     pub fn push<E>(
         &mut self,
         mut bytes: &[u8],

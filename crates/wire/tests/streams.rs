@@ -93,7 +93,7 @@ fn cost(rounds: usize) -> EventCost {
     EventCost { event: "task:task_rename".into(), repeats: 200, rounds: vec![round; rounds] }
 }
 
-/// What a decoder finds in bytes that come so many at a time.
+/// What a decoder finds in bytes that come in pieces of a length.
 fn found(bytes: &[u8], at_once: usize) -> (Vec<(u64, Message)>, u64) {
     let (mut decoder, mut messages) = (ControlDecoder::new(), Vec::new());
     for piece in bytes.chunks(at_once) {

@@ -44,7 +44,7 @@ impl Wanted {
     }
 }
 
-/// Options that change nothing here: quiet, the time between reads, no function tracer beside
+/// Options that change nothing here: quiet, the time between reads, no function tracer in addition to
 /// events, how the host's file is compressed.
 const WITHOUT_EFFECT: [&str; 3] = ["-q", "-d", "-D"];
 const WITHOUT_EFFECT_WITH_VALUE: [&str; 2] = ["-s", "--compression"];
@@ -135,7 +135,7 @@ fn option(name: String) -> Result<String> {
     Err(refused("-O", "it takes the name of a tracing option"))
 }
 
-/// Whether a tracer tells of returns, too; None: it traces nothing.
+/// Whether a tracer records returns, too; None: it traces nothing.
 fn plugin(name: &str) -> Result<Option<bool>> {
     match name {
         "nop" => Ok(None),

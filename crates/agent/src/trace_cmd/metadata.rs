@@ -54,7 +54,7 @@ fn formats(texts: &Texts) -> Formats {
     }
 }
 
-/// Names as `saved_cmdlines` has them, but of all threads there are now: the host can't be told of
+/// Names as `saved_cmdlines` has them, but of all threads there are now: the host can't learn of
 /// those that the kernel saves while it records.
 fn names_of_threads() -> Vec<u8> {
     let numbers = |path: &str| {

@@ -1,4 +1,4 @@
-//! Ports beside the one that hosts know: for each CPU's pages, and for time synchronisation.
+//! Ports in addition to the one that hosts know: for each CPU's pages, and for time synchronisation.
 
 use std::io;
 use std::net::SocketAddr;

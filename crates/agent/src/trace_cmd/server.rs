@@ -35,7 +35,7 @@ impl Server {
         Ok(Self { arrivals: RefCell::new(arrivals) })
     }
 
-    /// Serves until it is told to leave, one host at a time; others wait. `report` is given what is of
+    /// Serves until it gets a signal to end, one host at a time; others wait. `report` is given what is of
     /// interest to whoever runs it.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Server {
         Ok(())
     }
 
-    /// Serves a host. What goes wrong with it is told.
+    /// Serves a host. Errors are reported.
     fn serve(&self, arrival: Arrival<TraceCmd>, leave: &Signal, report: &dyn Fn(&str)) {
         match session::serve(arrival, self.arrivals.borrow().listener(), leave, report) {
             Ok(true) => report("recording ended"),
@@ -73,7 +73,7 @@ impl Server {
 }
 
 /// Over vsock the host alone: any user of this machine may connect to its own ports, and trace-cmd's
-/// protocol has no more to tell who is who.
+/// protocol has nothing else that identifies a host.
 fn may_record(peer: &Peer) -> bool {
     match peer {
         Peer::Vsock(cid) => *cid == CID_HOST,

@@ -15,7 +15,7 @@ use super::{metadata, ports};
 use crate::error::{AgentError, Result};
 use crate::recording::{Prepared, Recording};
 
-/// How long a host may take to ask for something, or to connect where it was told to.
+/// How long a host may take to ask for something, or to connect to the ports that it was given.
 const ANSWER: Duration = Duration::from_secs(20);
 /// How long a host may take for the first rounds of time synchronisation.
 const FIRST_ROUNDS: Duration = Duration::from_secs(300);
@@ -40,7 +40,7 @@ pub(super) fn serve(
     let session = match Session::prepare(&request, listener) {
         Ok(session) => session,
         Err(error) => {
-            // The protocol has no way to tell why; this is as good as it gets.
+            // The protocol can't carry a reason; this is as good as it gets.
             let _ = host.send(&Message::NotSupported);
             return Err(error);
         }
@@ -155,7 +155,7 @@ impl Session {
         for part in file.chunks(MOST_DATA_BYTES) {
             host.send(&Message::Data(part.to_vec()))?;
         }
-        // The host is told nothing else before what it wants recorded begins.
+        // The host gets no other message before what it wants recorded begins.
         self.prepared.begin_early()?;
         host.send(&Message::EndOfData)?;
         let page_size = texts.page_size() as usize;

@@ -91,7 +91,7 @@ impl Guest {
         }
     }
 
-    /// Tells a time, and hears how it relates to the host's, which is the host's to use.
+    /// Sends a time, and receives how it relates to the host's, which only the host uses.
     fn kvm(&mut self, host: &mut TraceCmd) -> io::Result<()> {
         self.marks.make_mark(0)?;
         let time = self.marks.take()?.last().map_or(0, |mark| mark.time);
@@ -119,7 +119,7 @@ impl Guest {
     }
 }
 
-/// What the round trip tells that took the shortest time: the host's mark was made in its middle, as
+/// The result of the round trip that took the shortest time: the host's mark was made in its middle, as
 /// far as anybody knows. `marks` have twice the number of the round trip, and one more on return.
 fn fastest(marks: &[Mark], theirs: &[Sample]) -> Option<Offset> {
     let mark = |number: u32| marks.iter().find(|mark| mark.number == number);

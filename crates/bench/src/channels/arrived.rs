@@ -32,7 +32,7 @@ pub(crate) struct Arrived {
 }
 
 impl Arrived {
-    /// Whether everything arrived, as far as the recording itself can tell.
+    /// Whether everything arrived, as far as the recording itself shows.
     pub(crate) fn is_whole(&self) -> bool {
         self.events_lost == 0 && self.uncounted_losses == 0 && self.lost_bytes == 0
     }

@@ -12,7 +12,7 @@ use crate::machines::{BootedMachine, BootedMachines, FOLDER, Running};
 
 /// What is recorded in the guest.
 const EVENTS: [&str; 2] = ["sched:sched_switch", "sched:sched_wakeup"];
-/// What is recorded on the host beside it: an event that nothing here makes.
+/// What the host itself records meanwhile: an event that nothing here makes.
 const NOTHING: &str = "kvm:kvm_hv_hypercall";
 /// The tracefs instance of variants that the shell drives.
 const INSTANCE: &str = "/sys/kernel/tracing/instances/bench";
@@ -206,7 +206,7 @@ fn end_cat(drain: Running, machines: &mut BootedMachines, folder: &Path) -> Resu
     make(&pages.join("events"))?;
     let tracing = "/sys/kernel/tracing/events";
     let mut text = |name: &str, to: &Path| {
-        // Files of tracefs tell no size.
+        // Files of tracefs have no size.
         let text = machines.guest.shell(&format!("cat {tracing}/{name}"))?;
         fs::write(to, text).map_err(BenchError::io("cannot write", to))
     };

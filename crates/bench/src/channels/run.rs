@@ -11,7 +11,7 @@ use crate::channels::arrived::Arrived;
 use crate::channels::recording::Recording;
 use crate::device::Device;
 use crate::error::{BenchError, Result};
-use crate::machines::{BootedMachines, FOLDER, Moment, Running};
+use crate::machines::{BootedMachines, Boundary, FOLDER, Running};
 
 /// How the workload is run.
 #[derive(Clone, Copy, Debug)]
@@ -98,11 +98,11 @@ pub(crate) fn run(
         options.time,
         options.switches,
         options.with_score,
-        &mut |moment| {
+        &mut |boundary| {
             let now = BootedMachines::executor_cpu_ns(executor);
-            match moment {
-                Moment::Begin => executed.0 = now,
-                Moment::End => executed.1 = now,
+            match boundary {
+                Boundary::Begin => executed.0 = now,
+                Boundary::End => executed.1 = now,
             }
         },
     )?;

@@ -46,7 +46,7 @@ impl Variant {
         !matches!(self, Self::None | Self::KernelBuffer)
     }
 
-    /// How `hyperscope-agent` is told of the channel, and how `hyperscope record` is.
+    /// The channel's address for `hyperscope-agent` and for `hyperscope record`.
     pub(crate) const fn addresses(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Shm => Some(("shm", "shm:/run/lab/l2/memory")),

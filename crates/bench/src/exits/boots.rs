@@ -1,4 +1,4 @@
-//! Takes the steps of an ablation in a lab, whose first machine is booted anew for some of them.
+//! Takes the steps of an ablation in a lab, whose first machine is booted again for some of them.
 
 use std::collections::BTreeMap;
 

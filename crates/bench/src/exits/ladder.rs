@@ -9,7 +9,7 @@ use crate::exits::outcome::Spread;
 /// What is switched.
 #[derive(Clone, Debug)]
 pub struct Ablation {
-    /// Each by itself, or each beside those before it.
+    /// Each step by itself, or each in addition to those before it.
     pub toggles: Vec<Toggle>,
     /// Whether a step keeps what the steps before it have switched.
     pub is_cumulative: bool,

@@ -32,7 +32,7 @@ pub fn description(plan: &ExitsPlan) -> Description {
 }
 
 /// Measures in a lab that is up as [`description`] says. Where a machine hangs, what was asked of it is
-/// asked again in machines that are started anew.
+/// asked again in machines that are started again.
 ///
 /// # Errors
 /// When a machine, or the program in it, fails.

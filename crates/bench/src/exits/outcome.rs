@@ -58,7 +58,7 @@ pub struct Row {
     pub kind: Kind,
     /// What was done.
     pub what: String,
-    /// Who did what was asked for; none where no counter tells.
+    /// Who did what was asked for; none where no counter shows it.
     pub handled_by: Option<HandledBy>,
     /// Cycles of an operation; none when it was not measured.
     pub cycles: Option<Spread>,

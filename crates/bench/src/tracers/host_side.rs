@@ -1,4 +1,4 @@
-//! Begins and ends the host's recording of a guest that tells of itself, and counts what is in it.
+//! Begins and ends the host's recording of a guest that reports its own events, and counts what is in it.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ const BYTES_A_HYPERCALL: u64 = 64;
 const FILLINGS: u64 = 4;
 /// The smallest buffer of a recording.
 const LEAST_KIB: u64 = 32;
-/// What is recorded beside frames in memory: an event that nothing here makes.
+/// What is recorded in addition to frames in memory: an event that nothing here makes.
 const NOTHING: &str = "kvm:kvm_hv_hypercall";
 
 /// A recording that goes on.
@@ -49,7 +49,7 @@ pub(crate) struct HostRecording {
 }
 
 /// Wipes out what says that there are frames in the memory that a guest of a level shares: the module lays
-/// it out anew then.
+/// it out again then.
 pub(crate) fn wipe(level: u8, host: &mut BootedMachine) -> Result<()> {
     let script = format!(
         "cd /run/lab/l{level} && pages=$(($(stat -L -c %s memory) / 4096)) && \
@@ -58,7 +58,7 @@ pub(crate) fn wipe(level: u8, host: &mut BootedMachine) -> Result<()> {
     host.shell(&script).map(drop)
 }
 
-/// Begins, for a guest of a level whose subject makes so many events.
+/// Begins, for a guest of a level whose subject makes `subject_events`.
 pub(crate) fn begin(
     setup: Setup,
     level: u8,

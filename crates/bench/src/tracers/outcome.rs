@@ -101,10 +101,10 @@ pub struct PartCost {
     pub event_ns: Option<Estimate>,
 }
 
-/// What a host records of a guest that tells of itself.
+/// What a host records of a guest that reports its own events.
 #[derive(Clone, Debug, Serialize)]
 pub struct Volume {
-    /// What the guest told of.
+    /// What the guest reported.
     pub subject: Subject,
     /// What the host recorded of each hypercall.
     pub recorded: &'static str,

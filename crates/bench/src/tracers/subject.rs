@@ -27,7 +27,7 @@ impl Subject {
         }
     }
 
-    /// Rounds that take about as long as so many system calls.
+    /// Rounds that take about as long as this many system calls.
     pub(crate) const fn rounds(self, syscalls: u64) -> u64 {
         match self {
             Self::Syscalls => syscalls,

@@ -15,8 +15,8 @@ pub enum Tracer {
     Perf,
     /// LTTng in the guest, to its own ring buffer.
     Lttng,
-    /// Hypercalls with so many events each at most, where 0 stands for as many as have room, and so
-    /// many words.
+    /// Hypercalls with at most `events` events each, where 0 stands for as many as have room, and
+    /// `words` words.
     Hypercall {
         /// Events a hypercall.
         events: u32,

@@ -1,11 +1,11 @@
-//! Ways to record a guest that tells of itself by hypercall: how much there is to keep.
+//! Variants of recording a guest that reports its events by hypercall: how much there is to store.
 
 use super::tracer::{ARGUMENTS, DataPath, FRAMES, InGuest, Module, OnHost, Setup};
 
 /// What a host records where it asks for all about an exit.
 const EXITS: &[&str] = &["kvm:kvm_exit", "kvm:kvm_hypercall", "kvm:kvm_entry"];
 
-/// A way to record.
+/// A variant of recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordingVariant {
     events: &'static [&'static str],

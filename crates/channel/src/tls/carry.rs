@@ -112,7 +112,7 @@ impl<'a> Carrier<'a> {
         let is_open = would_wait(self.connection.read_tls(&mut self.tcp))? != Some(0);
         let state = self.connection.process_new_packets();
         let state = state.map_err(|error| {
-            // The other side is told why.
+            // The other side learns why.
             let _ = self.connection.write_tls(&mut self.tcp);
             io::Error::other(error)
         })?;

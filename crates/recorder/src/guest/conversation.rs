@@ -11,21 +11,21 @@ use confine::Confined;
 use folder::Folder;
 use wire::{CpuEnd, DeviceRange, EventCost, Message, Started, Status};
 
-use crate::ending::{Ending, TOLD};
+use crate::ending::{Ending, STOP_MESSAGE};
 use crate::guest::files::GuestFiles;
 use crate::guest::texts::GuestTexts;
 use crate::task::{Outcome, Task};
 
-/// How often the agent is told that its host is there.
+/// How often the agent gets a message that its host is there.
 const ALIVE: Duration = Duration::from_secs(5);
-/// How long an agent may be silent that says every second how it is going, and how long it may take to
+/// How long an agent may be silent that sends its status every second, and how long it may take to
 /// begin. As long as it waits for its host: neither knows how little of a busy processor the other gets.
 const SILENCE: Duration = Duration::from_secs(30);
 /// How long an agent that lives may say nothing.
 const QUIET: Duration = Duration::from_secs(3);
 /// How long one listens at a time, before it is looked what is due.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long an agent may take to take a message that tells that its host is there.
+/// How long an agent may take to receive a message that its host is there.
 const TAKES: Duration = Duration::from_secs(10);
 /// Messages that are listened to in a second; a guest that records has a few.
 const MOST_A_SECOND: u32 = 20_000;
@@ -34,7 +34,7 @@ const MOST_ENDS: usize = 8192;
 /// Faults that are kept.
 const MOST_FAULTS: usize = 100;
 
-/// How the recording of a guest is going.
+/// The status of a guest's recording.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GuestStatus {
     /// It records.
@@ -54,7 +54,7 @@ pub(crate) struct Ended {
     pub(crate) texts: GuestTexts,
     pub(crate) cpus: Vec<CpuEnd>,
     pub(crate) status: Status,
-    /// Where its channel's device is; empty: it does not tell, or has none.
+    /// Where its channel's device is; empty: it does not say, or has none.
     pub(crate) device: Vec<DeviceRange>,
     /// What an event costs the guest, if it has measured that.
     pub(crate) event_cost: Option<EventCost>,
@@ -69,7 +69,7 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// Begins to listen to a guest that was told to record; `vmm` is the process that it lives in,
+    /// Begins to listen to a guest that was asked to record; `vmm` is the process that it lives in,
     /// where that is known.
     pub(crate) fn begin(
         control: Control,
@@ -136,7 +136,7 @@ struct ControlLoop {
     ended: Ended,
     heard: Instant,
     said: Instant,
-    /// When the guest was told to stop.
+    /// When the guest was asked to stop.
     stopping: Option<Instant>,
     /// Messages since the second began.
     messages: (Instant, u32),
@@ -155,7 +155,7 @@ impl ControlLoop {
                     }
                 }
                 Ok(Heard::Message(_, Message::GuestHello(_))) => {
-                    break Some("its agent was started anew".into());
+                    break Some("its agent was started again".into());
                 }
                 // What a host that was here before has left unread.
                 Ok(Heard::Message(..)) => {}
@@ -178,15 +178,15 @@ impl ControlLoop {
     fn listen(&mut self) -> io::Result<Heard> {
         let look = Deadline::after(LOOK);
         let until = self.ending.until().map_or(look, |until| until.min(look));
-        let is_told = self.stopping.is_some();
-        let early = if is_told { self.ending.cut() } else { self.ending.begun() };
+        let is_stopping = self.stopping.is_some();
+        let early = if is_stopping { self.ending.cut() } else { self.ending.begun() };
         self.control.receive(Wait::until(until).or(&[early.fd()]))
     }
 
     /// Says what is due; why it is over, if so.
     fn say(&mut self) -> std::result::Result<(), String> {
         let now = Instant::now();
-        // Memory does not tell that the other side is gone. A guest that speaks has moved to another
+        // Memory does not show that the other side is gone. A guest that speaks has moved to another
         // VMM.
         let is_quiet = now.duration_since(self.heard) > QUIET;
         if is_quiet && self.vmm.is_some_and(|pid| !self.is_there(pid)) {
@@ -197,7 +197,7 @@ impl ControlLoop {
             Some(since) if self.ending.is_over() => {
                 let seconds = now.duration_since(since).as_secs_f64();
                 return Err(format!(
-                    "it had not sent the rest {seconds:.1} s after it was told to stop; \
+                    "it had not sent the rest {seconds:.1} s after it was asked to stop; \
                      --guest-wait has it waited for longer"
                 ));
             }
@@ -209,9 +209,9 @@ impl ControlLoop {
         if now.duration_since(self.said) > ALIVE {
             self.said = now;
             let said = self.send(&Message::Alive, TAKES);
-            // It is told to stop next, and has to take that.
+            // It is asked to stop next, and has to receive that.
             if let Err(error) = said.or_else(|error| self.unless_ending(error)) {
-                return Err(format!("its agent does not take what it is told: {error}"));
+                return Err(format!("its agent does not receive messages: {error}"));
             }
         }
         Ok(())
@@ -222,19 +222,19 @@ impl ControlLoop {
         if self.ending.begun().is_given() { Ok(()) } else { Err(error) }
     }
 
-    /// Tells the guest to stop.
+    /// Asks the guest to stop.
     fn say_stop(&mut self, now: Instant) -> std::result::Result<(), String> {
         self.stopping = Some(now);
-        self.send(&Message::Stop, TOLD)
-            .map_err(|error| format!("it could not be told to stop: {error}"))
+        self.send(&Message::Stop, STOP_MESSAGE)
+            .map_err(|error| format!("it could not be asked to stop: {error}"))
     }
 
     /// Sends a message within a time, and within that of the end.
     fn send(&mut self, message: &Message, within: Duration) -> io::Result<()> {
         let within = Deadline::after(within);
         let until = self.ending.until().map_or(within, |until| until.min(within));
-        let is_told = self.stopping.is_some();
-        let early = if is_told { self.ending.cut() } else { self.ending.begun() };
+        let is_stopping = self.stopping.is_some();
+        let early = if is_stopping { self.ending.cut() } else { self.ending.begun() };
         self.control.send_within(self.session, message, Wait::until(until).or(&[early.fd()]))
     }
 
@@ -263,7 +263,7 @@ impl ControlLoop {
             Message::Ended(status) => {
                 self.ended.status = status;
                 if self.stopping.is_none() {
-                    let why = "its agent was told to go".to_owned();
+                    let why = "its agent got a signal to end".to_owned();
                     lock(&self.guest_status).over = Some(why.clone());
                     self.fault(format!("its recording ended early: {why}"));
                 }

@@ -198,7 +198,7 @@ fn again_and_again(pause: Duration, mut act: impl FnMut() -> std::io::Result<()>
 
 const DRIP: Duration = Duration::from_millis(50);
 
-/// What a guest does that wants to keep its host from ending, once it has been told to record.
+/// What a guest does that wants to keep its host from ending, once it has been asked to record.
 const STALLS: &[(&str, Act)] = &[
     ("a byte of garbage now and then on the control stream", |control, _pages, raw| {
         control.send(SESSION, &Message::Started(Started::default())).unwrap();

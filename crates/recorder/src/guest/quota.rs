@@ -11,12 +11,12 @@ const LEAST_BYTES: u64 = 64 << 10;
 pub(crate) struct Quota(Arc<AtomicU64>);
 
 impl Quota {
-    /// So many bytes.
+    /// A quota of this many bytes.
     pub(crate) fn new(bytes: u64) -> Self {
         Self(Arc::new(AtomicU64::new(bytes)))
     }
 
-    /// Takes so many; false when there are not as many left.
+    /// Takes this many bytes; false when fewer are left.
     pub(crate) fn take(&self, bytes: u64) -> bool {
         let take = |left: u64| left.checked_sub(bytes);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()

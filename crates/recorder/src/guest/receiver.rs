@@ -43,7 +43,7 @@ pub(crate) struct Receivers {
 const MOST_STREAMS: usize = 512;
 
 impl Receivers {
-    /// For a guest that says that it makes so many page streams.
+    /// For a guest that says how many page streams it makes.
     pub(crate) fn new(
         session: u64,
         files: Arc<GuestFiles>,
@@ -102,7 +102,7 @@ impl Receivers {
             Outcome::StillBusy => Some(io::Error::other("its thread does not end")),
         };
         let mut faults: Vec<io::Error> = threads.into_iter().filter_map(end).collect();
-        // Of hundreds of streams one is enough to tell.
+        // Of hundreds of streams one is enough to report.
         faults.dedup_by_key(|fault| fault.to_string());
         faults.into_iter().chain(self.files.failure()).collect()
     }

@@ -36,7 +36,7 @@ pub(crate) struct Parts {
     pub(crate) started: Option<Started>,
     pub(crate) texts: GuestTexts,
     pub(crate) cpus: Vec<CpuEnd>,
-    /// What the agent has told of itself last.
+    /// The agent's last status.
     pub(crate) status: Option<Status>,
     /// Where the agent says that its channel's device is.
     pub(crate) device: Vec<DeviceRange>,
@@ -81,14 +81,14 @@ pub struct GuestSummary {
     pub cpus: Vec<GuestCpu>,
     /// Bytes that were no pages of this guest.
     pub senseless_bytes: u64,
-    /// CPU time that the agent used, where it tells.
+    /// CPU time that the agent used, where it reports that.
     pub agent_cpu_ns: Option<u64>,
-    /// How often the agent's threads were woken up, where it tells.
+    /// How often the agent's threads were woken up, where it reports that.
     pub agent_wakeups: Option<u64>,
     /// Exits of the guest at the device that its channel goes through, where they are known. Who
     /// reads the host's recording counts them: see [`crate::Recorded::write`].
     pub channel_exits: Option<u64>,
-    /// Where that device is in the guest, as the agent tells; empty: it has none of its own.
+    /// Where that device is in the guest, as the agent says; empty: it has none of its own.
     #[serde(skip)]
     pub channel_device: Vec<DeviceRange>,
     /// What an event costs the guest, as its agent has measured it after a boot.
@@ -128,9 +128,9 @@ impl EventCostSummary {
 pub struct GuestCpu {
     /// The CPU.
     pub cpu: u32,
-    /// Events that the guest's kernel did not keep, where the agent tells.
+    /// Events that the guest's kernel did not keep, where the agent reports that.
     pub events_lost: Option<u64>,
-    /// Events that the guest's kernel kept, where the agent tells.
+    /// Events that the guest's kernel kept, where the agent reports that.
     pub kept: Option<u64>,
     /// Bytes of pages that came.
     pub bytes: u64,
@@ -179,7 +179,7 @@ impl GuestRecorded {
             started.conversion.map(|(mult, shift, zero_ns)| TscConversion { mult, shift, zero_ns });
         let time_shift = self.time_shift(host, started);
         let is_related = time_shift.is_some();
-        // trace-cmd's agent tells of no counts.
+        // trace-cmd's agent sends no counts.
         let with_stats = self.parts.cpus.iter().filter(|end| !end.stats.is_empty());
         let stats: Vec<(u32, String)> =
             with_stats.map(|end| (end.cpu, end.stats.clone())).collect();
@@ -289,7 +289,7 @@ fn summary(parts: &Parts) -> GuestSummary {
 }
 
 impl GuestSummary {
-    /// Events that the guest's kernel did not keep, as far as the agent has told.
+    /// Events that the guest's kernel did not keep, as far as the agent has reported.
     #[must_use]
     pub fn events_lost(&self) -> Option<u64> {
         let lost = self.cpus.iter().filter_map(|cpu| cpu.events_lost);

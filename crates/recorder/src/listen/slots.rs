@@ -1,4 +1,4 @@
-//! Who may be recorded now: how many guests at a time, of each identity, and how often anew.
+//! Who may be recorded now: how many guests at a time, of each identity, and how often each may start again.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,9 +11,9 @@ use crate::guest::Quota;
 /// behind it. Everybody else is one machine.
 const OF_ONE_ADDRESS: usize = 8;
 /// Sessions that an identity may begin at once, and how long until it may begin another: one that is
-/// begun anew again and again makes files each time.
+/// begun again and again makes files each time.
 const SESSIONS: RateLimit = RateLimit { at_once: 10, every: Duration::from_secs(30) };
-/// Refusals that are told of an identity at once, and how long until another is.
+/// Refusals of an identity that are reported at once, and how long until another is.
 const REFUSALS: RateLimit = RateLimit { at_once: 5, every: Duration::from_secs(10) };
 /// Identities that are remembered; those that have done nothing for long are not.
 const MOST_REMEMBERED: usize = 4096;
@@ -66,7 +66,7 @@ impl RateLimits {
         }
         let remaining = self.remaining.get(party).copied();
         let remaining = remaining.unwrap_or(Remaining { times: limit.at_once, since: now });
-        // So many at once are one party that has many names.
+        // This many at once are one party that has many names.
         let is_known = self.remaining.contains_key(party) || self.remaining.len() < MOST_REMEMBERED;
         let remaining = limit.at(remaining, now);
         let Some(times) = remaining.times.checked_sub(1).filter(|_| is_known) else { return false };
@@ -153,13 +153,13 @@ impl GuestSlots {
         self.taken.get(party)?.quota.clone()
     }
 
-    /// Has guests of an identity share so many bytes, unless they share some already.
+    /// Has guests of an identity share `bytes`, unless they share some already.
     pub(super) fn share(&mut self, party: &Peer, bytes: u64) -> Quota {
         let taken = self.taken.entry(party.clone()).or_default();
         taken.quota.get_or_insert_with(|| Quota::new(bytes)).clone()
     }
 
-    /// Whether a refusal is told: an identity that is refused again and again is told of now and then.
+    /// Whether a refusal is reported: an identity that is refused again and again is reported now and then.
     pub(super) fn reports_refusal(&mut self, party: &Peer) -> bool {
         self.refusals.take(party, Instant::now())
     }
@@ -229,7 +229,7 @@ mod tests {
         assert!(first.take(500_000) && !second.take(200_000) && second.take(100_000));
         assert!(slots.quota(&one).unwrap().is_used_up());
         assert!(!slots.share(&other, 600_000).is_used_up());
-        // It is computed anew once none of them is recorded.
+        // It is computed again once none of them is recorded.
         slots.give_back(&one);
         slots.give_back(&one);
         assert!(slots.quota(&one).is_none());

@@ -8,7 +8,7 @@ use tracefs::{CpuStats, Instance};
 
 use super::{FOLDER, Recording, own_cpu_ns};
 use crate::assemble::{self, About, Tick};
-use crate::ending::TOLD;
+use crate::ending::STOP_MESSAGE;
 use crate::error::{RecordError, Result};
 use crate::flusher::Flusher;
 use crate::guest::HostClock;
@@ -23,7 +23,7 @@ use crate::tracer::TracerSummary;
 use crate::vms::{self, Vm};
 
 impl Recording {
-    /// Ends the recording and writes the session. `tick` is told of bytes as they are written.
+    /// Ends the recording and writes the session. `tick` gets the number of bytes as they are written.
     ///
     /// # Errors
     /// When something can't be written; the pages stay in their folder then.
@@ -59,7 +59,7 @@ impl Recording {
         // A recording that is read from its folder has names, too.
         let _ = folder.overwrite("saved_cmdlines", &cmdlines);
         for (cpu, text) in &stats {
-            // A recorder that is killed from here on leaves them beside the pages; without them it is
+            // A recorder that is killed from here on leaves them next to the pages; without them it is
             // unknown what was lost, and readers say so.
             let _ = keep_counts(&folder, *cpu, text);
         }
@@ -118,12 +118,12 @@ impl Recording {
 }
 
 impl Recording {
-    /// Tells guests to stop. The host is recorded on until all of them have, for what their last
-    /// events cause on it, but no longer than for a moment: then they send the rest beside what is
+    /// Asks guests to stop. The host is recorded on until all of them have, for what their last
+    /// events cause on it, but no longer than for a moment: then they send the rest during what is
     /// done here. What went wrong with guests that never came.
     fn stop_guests(&mut self) -> Vec<String> {
         self.outside.end();
-        let (stop_sent, until) = (Deadline::after(TOLD), Deadline::after(self.guest_wait));
+        let (stop_sent, until) = (Deadline::after(STOP_MESSAGE), Deadline::after(self.guest_wait));
         self.ending.begin(until);
         let stop_sent = stop_sent.min(until);
         let faults = self

@@ -1,4 +1,4 @@
-//! How a recording is going.
+//! The progress of a recording.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::Recording;
 use crate::module;
 use crate::pump::Pump;
 
-/// How a recording is going.
+/// The progress of a recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
-    /// How long it goes on.
+    /// How long it has been recording.
     pub time: Duration,
     /// Bytes of pages, and of collected hypercalls, that are in files.
     pub bytes: u64,
@@ -25,7 +25,7 @@ pub struct Progress {
 }
 
 impl Recording {
-    /// How long it goes on.
+    /// How long it has been recording.
     #[must_use]
     pub fn progress_time(&self) -> Duration {
         self.begun.elapsed()
@@ -38,7 +38,7 @@ impl Recording {
             || self.collector.as_ref().is_some_and(Collector::is_finished)
     }
 
-    /// How it is going.
+    /// Its progress.
     #[must_use]
     pub fn progress(&self) -> Progress {
         let stats =

@@ -1,4 +1,4 @@
-//! What host and agent say to each other while a guest is recorded, in a thread of its own: a guest
+//! The messages between host and agent while a guest is recorded, in a thread of its own: a guest
 //! that is slow or silent holds nobody up.
 
 use std::io;
@@ -11,7 +11,7 @@ use wire::trace_cmd::{Message, ReadError};
 
 use super::samples::Samples;
 use super::time_sync::TimeSync;
-use crate::ending::{Ending, TOLD};
+use crate::ending::{Ending, STOP_MESSAGE};
 use crate::task::{Outcome, Task};
 
 /// How long an agent may be silent: it has nothing to say before the end.
@@ -26,7 +26,7 @@ pub(super) struct LoopResult {
     pub(super) faults: Vec<String>,
 }
 
-/// A conversation that goes on.
+/// A running control loop.
 #[derive(Debug)]
 pub(super) struct ControlLoop {
     over: Arc<Mutex<Option<String>>>,
@@ -76,16 +76,16 @@ fn run(
 ) -> LoopResult {
     let mut result = LoopResult::default();
     let gone = until_stopped(&mut agent, ending).err();
-    let until = ending.until().unwrap_or_else(|| Deadline::after(TOLD));
+    let until = ending.until().unwrap_or_else(|| Deadline::after(STOP_MESSAGE));
     let cut = [ending.cut().fd()];
     let wait = Wait::until(until).or(&cut);
     if let Some(why) = &gone {
         result.faults.push(format!("its recording ended early: {why}"));
         *over.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.clone());
     } else {
-        let send_wait = Wait::until(until.min(Deadline::after(TOLD))).or(&cut);
+        let send_wait = Wait::until(until.min(Deadline::after(STOP_MESSAGE))).or(&cut);
         if let Err(error) = agent.send_within(&Message::Close, send_wait) {
-            result.faults.push(format!("it could not be told to stop: {error}"));
+            result.faults.push(format!("it could not be asked to stop: {error}"));
         }
     }
     // The samples of the first round are good whatever comes of the last.

@@ -70,7 +70,7 @@ fn metadata() -> Vec<u8> {
     metadata_of(Version::V7, 0)
 }
 
-/// The same of a version, with so many events.
+/// The same of a version, with this many events.
 pub(super) fn metadata_of(version: Version, events: usize) -> Vec<u8> {
     let header_page = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
         \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\

@@ -109,7 +109,7 @@ impl Metadata {
         missing.map(|name| format!("it does not record {name}, which it does not have")).collect()
     }
 
-    /// The same as hyperscope-agent would tell it.
+    /// The same as hyperscope-agent would send it.
     pub(crate) fn hello(&self, cpus: usize) -> GuestHello {
         GuestHello {
             uname: self.uname.clone(),
@@ -122,7 +122,7 @@ impl Metadata {
         }
     }
 
-    /// What is recorded, as hyperscope-agent would tell it.
+    /// What is recorded, as hyperscope-agent would send it.
     pub(crate) fn started(&self, cpus: usize) -> Started {
         Started {
             events: u32::try_from(self.texts.texts.events.len()).unwrap_or(u32::MAX),
@@ -158,7 +158,7 @@ fn file(agent: &mut TraceCmd, wait: Wait<'_>) -> io::Result<Vec<u8>> {
             Ok(None) => return wrong("it does not say what its pages are read with"),
             Err(ReadError::Closed) => {
                 return wrong(
-                    "it closed the connection before it began: what the agent itself says tells why",
+                    "it closed the connection before it began: the agent's own output says why",
                 );
             }
             Err(error) => return Err(io::Error::other(error)),

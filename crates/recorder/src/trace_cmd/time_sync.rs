@@ -150,7 +150,7 @@ fn kvm_round(
     wait: Wait<'_>,
 ) -> io::Result<Option<ShiftSample>> {
     let time = receive(agent, wait, Relation::requested)?;
-    // Read anew: an offset changes when somebody in the guest writes the TSC.
+    // Read again: an offset changes when somebody in the guest writes the TSC.
     let vcpus = outside.run(move || vms::vcpus(pid))?;
     let vcpu = vcpus.into_iter().find(|vcpu| vcpu.vcpu == u32::from(cpu));
     let sample = vcpu.and_then(|vcpu| to_host(&vcpu, u64::try_from(time).unwrap_or(0)));

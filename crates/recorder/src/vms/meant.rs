@@ -51,7 +51,7 @@ fn only_one<'v>(
     }
 }
 
-/// A VM by what it can't choose, beside what it can.
+/// A VM by what it can't choose, and by what it can.
 fn described(vm: &Vm) -> String {
     let user = process::user(vm.pid).map(|user| format!(" of user {user}")).unwrap_or_default();
     format!("{} (process {}{user})", label::shown(&vm.name), vm.pid)

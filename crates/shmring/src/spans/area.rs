@@ -9,7 +9,7 @@ pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"HSCSPANS");
 /// Changes with the meaning of any byte.
 pub(super) const VERSION: u64 = 1;
 
-/// Most vCPUs that are told of.
+/// Most vCPUs of an area.
 pub const MOST_VCPUS: usize = 4096;
 /// Fewer slots would be overwritten between two looks of a reader.
 const FEWEST_SLOTS: usize = 128;
@@ -28,7 +28,7 @@ pub(super) mod head {
     pub(in super::super) const NAMES: usize = 192;
 }
 
-/// Names of exits: so many, each a word with the code and `isa`, and its text.
+/// Names of exits: a count, and for each a word with the code and `isa`, and its text.
 pub(super) mod names {
     pub(in super::super) const AT: usize = 4096;
     pub(in super::super) const MOST: usize = 256;
@@ -62,22 +62,22 @@ pub(super) mod slot {
 /// Memory without spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpansError {
-    /// There is no room for an area, or for rings of so many vCPUs.
+    /// There is no room for an area, or for rings of this many vCPUs.
     #[error("{memory_bytes} bytes of shared memory are too few for {vcpus} vCPUs")]
     TooSmall {
         /// Bytes there are.
         memory_bytes: usize,
-        /// vCPUs that are to be told of.
+        /// vCPUs that were to be in the area.
         vcpus: usize,
     },
     /// An agent has laid out a region that needs the memory to its end.
     #[error("an agent in the guest uses the memory to its end; start one of this version")]
     InUse,
     /// Nobody has laid the area out.
-    #[error("this machine's host tells nothing of its vCPUs (hyperscope publish does)")]
+    #[error("this machine's host reports nothing about its vCPUs; it does with hyperscope publish")]
     NotThere,
     /// The area is of another version of this format.
-    #[error("the host tells of vCPUs in version {0} of the format, which is not known here")]
+    #[error("the host reports about vCPUs in version {0} of the format, which is not known here")]
     Version(u64),
     /// Sizes that no host writes.
     #[error("the shared memory holds sizes that can't be")]

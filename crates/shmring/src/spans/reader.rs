@@ -40,7 +40,7 @@ pub struct News {
 }
 
 impl SpanReader {
-    /// Begins with what is told from now on; with all that is still there if `from_oldest`.
+    /// Begins with spans that are announced from now on; with all that are still there if `from_oldest`.
     ///
     /// # Errors
     /// When the memory holds no area that can be read.
@@ -75,7 +75,7 @@ impl SpanReader {
         self.map.load(self.area.head(head::INTERVAL_NS))
     }
 
-    /// Whether another writer has laid the area out since: this reader is to be made anew.
+    /// Whether another writer has laid the area out since: a new reader is needed.
     #[must_use]
     pub fn is_replaced(&self) -> bool {
         self.map.load(self.area.head(head::EPOCH)) != self.epoch
@@ -125,7 +125,7 @@ impl SpanReader {
         news
     }
 
-    /// Names of exits by `isa` and code, as far as the host has told any.
+    /// Names of exits by `isa` and code, as far as the host has sent any.
     #[must_use]
     pub fn names(&self) -> Vec<((u8, u32), String)> {
         let count = usize::try_from(self.map.load(self.area.head(head::NAMES)));

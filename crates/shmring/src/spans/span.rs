@@ -1,4 +1,4 @@
-//! One span: a stretch of time in which a vCPU was not in its guest, in two words.
+//! One span: an interval in which a vCPU was not in its guest, in two words.
 
 /// What a vCPU's thread did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -10,11 +10,11 @@ pub enum Activity {
     User = 2,
     /// It was taken off its CPU, though it could have run on.
     Preempted = 3,
-    /// It had been woken up, and waited for a CPU.
+    /// It had been woken, and was in run-queue wait.
     Waiting = 4,
     /// It slept: the guest had halted, or the VMM waited for something.
     Asleep = 5,
-    /// Nothing tells: the host lost events.
+    /// Unknown, because the host lost events.
     Unknown = 6,
 }
 
@@ -47,7 +47,7 @@ impl Activity {
     }
 }
 
-/// Who ran in place of a vCPU that was taken off its CPU. A guest is never told more of others.
+/// Who ran in place of a vCPU that was taken off its CPU. A guest never learns more about others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum By {
@@ -78,7 +78,7 @@ impl By {
     }
 }
 
-/// A stretch of time in which a vCPU did not run its guest. Between two spans it did.
+/// An interval in which a vCPU did not run its guest. Between two spans it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Its beginning, on the guest's TSC.

@@ -75,7 +75,7 @@ fn what_is_written_is_read_once_it_is_announced() {
     assert_eq!(reader.read(1), News { coverage, ..News::default() });
     assert_eq!(reader.read(0), News::default());
     assert_eq!(reader.read(9), News::default());
-    // Another reader begins behind what was told, or with all of it.
+    // Another reader begins after what was announced, or with all of it.
     let mut late = SpanReader::attach(Arc::clone(&map), false).unwrap();
     assert!(late.read(1).spans.is_empty());
     let mut all = SpanReader::attach(Arc::clone(&map), true).unwrap();

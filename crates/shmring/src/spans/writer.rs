@@ -15,7 +15,7 @@ use crate::slots::{complete, filling};
 pub(super) const RUNNING: u64 = 1;
 pub(super) const ENDED: u64 = 2;
 
-/// What is told of a vCPU up to a moment.
+/// The time range in which a vCPU's spans are complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// All spans that begin from here on are in the ring, on the guest's TSC.
@@ -101,7 +101,7 @@ impl SpanWriter {
         *position += 1;
     }
 
-    /// Says up to when all is told of a vCPU.
+    /// Announces up to when a vCPU's spans are complete.
     pub fn announce(&self, index: usize, coverage: Coverage) {
         let Some(position) = self.positions.get(index) else { return };
         let store = |offset, word| self.map.store(self.area.ring(index, offset), word);

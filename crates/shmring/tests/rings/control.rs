@@ -68,7 +68,7 @@ fn nobody_gets_half_a_message_of_one_who_ended() {
     assert_eq!(read(&mut host.from_guest).0, Received::NewStream);
     assert_eq!(text(&mut host.from_guest), "third");
 
-    // It starts twice before the host looks: where the third's words ended nobody can tell.
+    // It starts twice before the host looks: nobody can know where the third's words ended.
     write(&mut guest.to_host, b"half of ");
     let mut guest = memory.guest(&plan(1, 2, Mode::Keep));
     write(&mut guest.to_host, b"other half");

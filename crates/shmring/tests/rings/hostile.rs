@@ -198,7 +198,7 @@ fn a_control_stream_that_jumps_is_left_until_the_next_one_begins() {
         memory.map().store(4096, head.wrapping_add(jump));
         assert_eq!(host.from_guest.read(&mut bytes), Received::Damage);
         assert_eq!(host.from_guest.read(&mut bytes), Received::Bytes(0));
-        // A host that attaches again makes the agent begin anew, at a position of its own.
+        // A host that attaches again makes the agent begin a new stream, at a position of its own.
         memory.map().store(4096 + 64, head);
         host = memory.host();
     }

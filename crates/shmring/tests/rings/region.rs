@@ -1,4 +1,4 @@
-//! A region in a temp file, as both sides see it, and pages whose bytes tell which page they are.
+//! A region in a temp file, as both sides see it, and pages whose bytes show which page they are.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(crate) fn plan(cpus: usize, slots_per_cpu: usize, mode: Mode) -> RegionPlan 
     RegionPlan { cpus, page_bytes: 4096, slots_per_cpu, mode, control_bytes: 4096 }
 }
 
-/// The memory: dropping and making sides anew is what restarts of their programs do.
+/// The memory: restarts of the programs drop their sides and make new ones.
 pub(crate) struct Memory {
     pub(crate) file: File,
 }

@@ -52,7 +52,7 @@ pub fn cpuid_loop(leaf: u32, count: u64) -> u64 {
 /// The caller knows that a hypervisor takes them: outside of a guest they raise SIGILL.
 #[must_use]
 pub fn hypercall_loop(number: u64, count: u64) -> u64 {
-    macro_rules! turns {
+    macro_rules! loops {
         ($hypercall:literal) => {
             asm!("mov r8, rbx", "xor ebx, ebx", "2:", "mov rax, r9", $hypercall, "sub r10, 1",
                 "jnz 2b", "mov rbx, r8", out("r8") _, in("r9") number,
@@ -61,12 +61,12 @@ pub fn hypercall_loop(number: u64, count: u64) -> u64 {
         };
     }
     // SAFETY: as `hypercall` of the module above: the hypervisor changes no register but rax for a
-    // number it doesn't know. Registers are named for the reason told at `cpuid_loop`.
+    // number it doesn't know. Registers are named for the reason given at `cpuid_loop`.
     timed(|| unsafe {
         if has_vmmcall() {
-            turns!("vmmcall");
+            loops!("vmmcall");
         } else {
-            turns!("vmcall");
+            loops!("vmcall");
         }
     })
 }
@@ -107,7 +107,7 @@ impl PortReader {
         }
     }
 
-    /// Reads a byte from the port so many times; the cycles that took.
+    /// Reads a byte from the port `count` times; the cycles that took.
     ///
     /// The caller chose a port that reading does not change.
     #[must_use]

@@ -26,7 +26,7 @@ pub struct Queue {
 const MOST_DESCRIPTORS: u16 = 1 << 15;
 
 impl Queue {
-    /// Whether all of it lies in memory of so many bytes from address 0, as the standard aligns it. The
+    /// Whether all of it lies in memory of `bytes` bytes from address 0, as the standard aligns it. The
     /// kernel takes any address of this process for a queue's.
     fn check(&self, memory_bytes: usize) -> Result<(), KvmError> {
         let count = u64::from(self.length);
@@ -134,7 +134,7 @@ pub(super) struct VhostNet {
 }
 
 impl VhostNet {
-    /// Serves a queue in memory: what is in it goes to the tap, when the doorbell rings, and `tells`
+    /// Serves a queue in memory: what is in it goes to the tap, when the doorbell rings, and `call`
     /// does when it has gone.
     ///
     /// # Safety
@@ -149,7 +149,7 @@ impl VhostNet {
         queue: Queue,
         tap: BorrowedFd<'_>,
         rings: BorrowedFd<'_>,
-        tells: BorrowedFd<'_>,
+        call: BorrowedFd<'_>,
     ) -> Result<Self, KvmError> {
         queue.check(memory.len())?;
         let (own, bytes) = (memory.as_mut_ptr() as u64, memory.len() as u64);
@@ -174,7 +174,7 @@ impl VhostNet {
                 log: 0,
             },
         )?;
-        ask(&device, &Descriptor::<0x21> { index: SENDS, fd: tells.as_raw_fd() })?;
+        ask(&device, &Descriptor::<0x21> { index: SENDS, fd: call.as_raw_fd() })?;
         ask(&device, &Descriptor::<0x20> { index: SENDS, fd: rings.as_raw_fd() })?;
         ask(&device, &Descriptor::<0x30> { index: SENDS, fd: tap.as_raw_fd() })?;
         Ok(Self { _device: device })

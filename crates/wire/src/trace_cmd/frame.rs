@@ -1,4 +1,4 @@
-//! Messages in a stream of bytes: a head that tells sizes, then so many bytes.
+//! Messages in a stream of bytes: a head with sizes, then that many bytes.
 
 use std::io::{self, Read, Write};
 

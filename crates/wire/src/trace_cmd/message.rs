@@ -41,7 +41,7 @@ pub enum Message {
         request: Request,
         /// The guest's CPUs.
         cpus: u32,
-        /// Guests beside it.
+        /// Guests recorded with it.
         siblings: u32,
     },
     /// CONT: go on.

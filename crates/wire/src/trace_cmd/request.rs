@@ -64,7 +64,7 @@ impl Request {
             match number {
                 ARGUMENTS => request.arguments = arguments(value).ok_or("arguments")?,
                 PROTOCOLS => request.time_sync_protocols = protocols(value).ok_or("protocols")?,
-                // What a later version asks for beside.
+                // What a later version asks for in addition.
                 _ => {}
             }
         }
