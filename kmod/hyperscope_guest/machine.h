@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What differs between architectures: a counter that tells time, and a hypercall. */
+/* What differs between architectures: a counter that measures time, and a hypercall. */
 #ifndef HYPERSCOPE_MACHINE_H
 #define HYPERSCOPE_MACHINE_H
 
@@ -10,8 +10,8 @@
  *	hsg_find_host()		0 where a hypercall reaches a host that sees words, or an error
  *	hsg_hypercall()		makes one that no hypervisor knows, from any context but NMIs
  *	HSG_USUAL_WORDS		what a hypercall carries unless asked otherwise
- *	HSG_LEAST_SHIFT		bits of the counter that are noise, or not told in shared memory
- *	HSG_HAS_MEMORY		whether a host can tell what times in shared memory mean
+ *	HSG_LEAST_SHIFT		bits of the counter that are noise, or not stored in shared memory
+ *	HSG_HAS_MEMORY		whether a host can know what times in shared memory mean
  */
 #if defined(CONFIG_X86_64)
 #include "machine_x86.h"

@@ -11,7 +11,7 @@
 /* kvm:kvm_hvc_arm64 shows x0 alone: only who reads registers sees words, and sees all of them. */
 #define HSG_USUAL_WORDS	13
 #define HSG_LEAST_SHIFT	0
-/* The host adds an offset to the guest's counter, and tells nobody which. */
+/* The host adds an offset to the guest's counter, and doesn't say which. */
 #define HSG_HAS_MEMORY	false
 
 static __always_inline u64 hsg_counter(void)

@@ -33,7 +33,7 @@ static inline int hsg_find_host(void)
 
 /*
  * All words are in registers of their own, in the order rbx, rcx, rdx, rsi, rdi, r8 ... r15, also
- * those that a frame leaves empty: loading them costs nothing beside an exit.
+ * those that a frame leaves empty: loading them costs nothing next to an exit.
  */
 static __always_inline void hsg_hypercall_wide(u64 number, const u64 *word)
 {

@@ -33,7 +33,7 @@ static unsigned int asked;
 static unsigned int on;
 static bool ready;
 
-static void turn_off(unsigned int mask)
+static void switch_off(unsigned int mask)
 {
 	int at;
 
@@ -41,14 +41,14 @@ static void turn_off(unsigned int mask)
 		if (mask & names[at].probe)
 			hsg_probe_off(names[at].probe);
 	on &= ~mask;
-	hsg_streams_tell_probes(on);
+	hsg_streams_send_probes(on);
 	if (on)
 		return;
 	hsg_probes_wait();
 	hsg_streams_stop();
 }
 
-static int turn_on(unsigned int mask)
+static int switch_on(unsigned int mask)
 {
 	int at, error = 0;
 
@@ -57,7 +57,7 @@ static int turn_on(unsigned int mask)
 		if (error)
 			return error;
 	}
-	hsg_streams_tell_probes(on | mask);
+	hsg_streams_send_probes(on | mask);
 	for (at = 0; at < ARRAY_SIZE(names) && !error; at++) {
 		if (!(mask & names[at].probe))
 			continue;
@@ -66,7 +66,7 @@ static int turn_on(unsigned int mask)
 			on |= names[at].probe;
 	}
 	if (error)
-		turn_off(on & mask);
+		switch_off(on & mask);
 	return error;
 }
 
@@ -79,9 +79,9 @@ static int apply(void)
 
 	/* In this order streams go on where the last probe is replaced by another. */
 	if (more)
-		error = turn_on(more);
+		error = switch_on(more);
 	if (less && !error)
-		turn_off(less);
+		switch_off(less);
 	return error;
 }
 

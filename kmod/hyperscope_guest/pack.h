@@ -22,11 +22,11 @@
 #define HT_LEAST_WORDS	4
 #define HT_MOST_WORDS	13
 
-/* A stream says who it is, and starts its tables again, after so many frames ... */
+/* A stream says who it is, and starts its tables again, after this many frames ... */
 #define HT_KEY_FRAMES	1024
-/* ... or so many milliseconds. */
+/* ... or this many milliseconds. */
 #define HT_KEY_MS	1000
-/* Names of functions are long: they come again only after so many of these milliseconds. */
+/* Names of functions are long: they come again only after this many milliseconds. */
 #define HT_NAMES_KEYS	10
 
 #define HT_COMM_WORDS	2
@@ -87,10 +87,10 @@ enum ht_lost {
 /* A function's name comes in pieces, so that each fits a frame. */
 #define HT_PIECE_LEN	15
 #define HT_NAME_LEN	(8 * HT_PIECE_LEN)
-/* Bits that remember whose names were told. */
+/* Bits that remember whose names were sent. */
 #define HT_NAMED_BITS	4096
 
-/* What sched_switch tells of a task. */
+/* What sched_switch reports of a task. */
 struct ht_task {
 	__u64 comm[HT_COMM_WORDS];
 	__u32 pid;
@@ -168,7 +168,7 @@ static inline void ht_flush(struct ht_pack *p)
 	__u64 most = (1ULL << bits) - 1;
 	__u64 age = p->events ? ht_now(p) - p->last : 0;
 
-	/* What doesn't fit is told as not known. */
+	/* What doesn't fit is sent as not known. */
 	if (age > most)
 		age = most;
 	ht_put(p, HT_END | (__u64)(bits == HT_AGE_LONG) << HT_KIND_BITS, HT_KIND_BITS + 1);
@@ -346,7 +346,7 @@ static inline __u32 ht_task_slot(struct ht_pack *p, const struct ht_task *task)
 		slot = 1;
 	p->task_newer[set] = slot & 1;
 	p->task[slot] = *task;
-	/* Who runs is known as what the place stood for when that was told. */
+	/* Who runs is known as what the place stood for when that was sent. */
 	if (slot == p->current_slot)
 		p->current_slot = HT_NO_SLOT;
 	ht_reserve(p, HT_KIND_BITS + HT_SLOT_BITS + HT_PID_BITS + 8 + 4 +
@@ -488,8 +488,8 @@ static inline void ht_pack_sys_exit(struct ht_pack *p, __u64 now, const struct h
 }
 
 /*
- * Tells a function's name, unless it was. Two functions may share a bit: which ones do changes each
- * time that names begin anew.
+ * Sends a function's name, unless it was sent. Two functions may share a bit: which ones do changes
+ * each time that names begin again.
  */
 static inline void ht_name_call(struct ht_pack *p, __u32 slot, __u64 address)
 {

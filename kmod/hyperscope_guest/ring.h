@@ -35,7 +35,7 @@ enum ht_region {
 #define HT_SLOT_FILLED		1
 #define HT_SLOT_FRAME		2
 
-/* Times in a slot leave out so many bits of the TSC, which are none of the least shift ... */
+/* Times in a slot leave out this many bits of the TSC, which are none of the least shift ... */
 #define HT_FILLED_SHIFT		4
 /* ... and have these below them, for how many bits of the frame there are. */
 #define HT_FILLED_BITS		10
@@ -60,7 +60,7 @@ static inline __u64 ht_ring_bytes(__u64 slots)
 	return HT_SLOT_BYTES * (slots + 1);
 }
 
-/* Slots of each CPU's ring where so many CPUs share so many bytes: a power of two, or 0. */
+/* Slots of each CPU's ring where a number of CPUs share a number of bytes: a power of two, or 0. */
 static inline __u64 ht_region_slots(__u64 bytes, __u32 cpus)
 {
 	__u64 slots = HT_LEAST_SLOTS;
@@ -119,7 +119,7 @@ static inline void ht_ring_start(struct ht_ring *ring, volatile __u64 *region, _
 	ring->head = ht_ring_head(region, slots, cpu);
 	ring->slots = slots;
 	ring->position = ring->head[0];
-	/* A kernel that died left a frame without an end: all that tells of its last events. */
+	/* A kernel that died left a frame without an end: the only trace of its last events. */
 	if (ht_ring_slot(ring)[HT_SLOT_SEQUENCE] == 2 * ring->position + 1)
 		ring->head[0] = ++ring->position;
 	ring->stored = 0;

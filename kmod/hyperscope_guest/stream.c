@@ -49,7 +49,7 @@ static enum cpuhp_state hotplug_state;
 static bool running;
 
 /* Tells what this CPU has lost so far. */
-void notrace hsg_tell_lost(struct ht_pack *p, u64 now)
+void notrace hsg_send_lost(struct ht_pack *p, u64 now)
 {
 	unsigned int nmi = this_cpu_xchg(hsg_lost_nmi, 0);
 	unsigned int nested = this_cpu_xchg(hsg_lost_nested, 0);
@@ -193,7 +193,7 @@ void hsg_streams_exit(void)
 	cpuhp_remove_state(hotplug_state);
 }
 
-void hsg_streams_tell_probes(unsigned int mask)
+void hsg_streams_send_probes(unsigned int mask)
 {
 	int cpu;
 

@@ -33,12 +33,12 @@ extern const struct hsg_channel *hsg_channel;
 int hsg_streams_init(void);
 void hsg_streams_exit(void);
 
-/* All CPUs begin anew, before the first probe is on, and end, after the last is off. */
+/* All CPUs begin again, before the first probe is on, and end, after the last is off. */
 int hsg_streams_start(void);
 void hsg_streams_stop(void);
-void hsg_streams_tell_probes(unsigned int mask);
+void hsg_streams_send_probes(unsigned int mask);
 
-void hsg_tell_lost(struct ht_pack *p, u64 now);
+void hsg_send_lost(struct ht_pack *p, u64 now);
 u32 hsg_symbol(struct ht_pack *p, unsigned long address, const char **name);
 
 static __always_inline __u64 ht_now(const struct ht_pack *p)
@@ -94,7 +94,7 @@ static __always_inline bool hsg_hold(struct hsg_hold *hold)
 	hold->pack = &stream->pack;
 	hold->now = ht_now(hold->pack);
 	if (unlikely(this_cpu_read(hsg_lost_nmi) | this_cpu_read(hsg_lost_nested)))
-		hsg_tell_lost(hold->pack, hold->now);
+		hsg_send_lost(hold->pack, hold->now);
 	return true;
 }
 

@@ -17,7 +17,7 @@ use crate::texts;
 /// How long a host that records may be silent before it is taken for gone; it says that it is there
 /// every few seconds.
 const SILENCE: Duration = Duration::from_secs(30);
-/// How long one waits for the next message at a time, when nothing is due.
+/// The longest wait for the next message when nothing is due.
 const IDLE: Duration = Duration::from_secs(5);
 /// How soon after one host the next is waited for, at the soonest.
 const BETWEEN_HOSTS: Duration = Duration::from_millis(500);

@@ -48,7 +48,7 @@ impl Guard {
         Self(child.ok().and_then(|mut child| child.stdin.take()))
     }
 
-    /// Says which session goes on; 0: none.
+    /// Says which session runs; 0: none.
     pub(crate) fn note(&mut self, session: u64) {
         // One that was killed can't get a message.
         let _ = self.0.as_mut().map(|pipe| pipe.write_all(&session.to_ne_bytes()));

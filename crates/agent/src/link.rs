@@ -44,7 +44,7 @@ const STREAMS: Duration = Duration::from_secs(10);
 /// How long a connection to a host may take, and how long after one was refused another is tried.
 const CONNECT: Duration = Duration::from_secs(5);
 const BEFORE_NEXT_TRY: Duration = Duration::from_secs(1);
-/// How long one waits for messages before looking for those who attach.
+/// The longest wait for messages before new connections are checked.
 const LOOK: Duration = Duration::from_millis(200);
 
 impl Link {
@@ -160,7 +160,7 @@ impl Link {
 #[derive(Debug)]
 struct Caller {
     peer: Peer,
-    /// When it has to have asked for a recording; none: one goes on.
+    /// When it has to have asked for a recording; none: one is running.
     start_by: Option<Deadline>,
     /// The session of its first message, which was not given to whoever answers yet.
     greeting: Option<u64>,
@@ -227,7 +227,7 @@ impl Host<'_> {
         Ok(self.control.send(session, message)?)
     }
 
-    /// Waits for a message, at most so long.
+    /// Waits for a message, for at most this time.
     pub(crate) fn receive(&mut self, most: Duration) -> Result<Heard> {
         if let Some(heard) = self.waiting.take() {
             return Ok(heard);
@@ -324,7 +324,7 @@ impl Host<'_> {
     ) -> Result<Vec<PageSink>> {
         if let Kind::Memory(_) = &self.link.kind {
             for ring in &self.rings {
-                // No recording goes on that would hold it.
+                // No recording runs that would hold it.
                 ring.lock().unwrap_or_else(PoisonError::into_inner).forget();
             }
             return Ok(self.rings.iter().cloned().map(PageSink::Ring).collect());

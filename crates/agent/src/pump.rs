@@ -1,4 +1,4 @@
-//! Moves pages from the kernel's buffer of one CPU to a page stream, as long as a recording goes on.
+//! Moves pages from the kernel's buffer of one CPU to a page stream, as long as a recording runs.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,7 +51,7 @@ pub(crate) struct Pump {
     thread: JoinHandle<Pumped>,
 }
 
-/// How long a stream may take nothing while a recording goes on: as long as it does. The kernel
+/// How long a stream may take nothing during a recording: as long as it runs. The kernel
 /// keeps recording meanwhile, and counts what it has no room for.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 

@@ -37,7 +37,7 @@ pub(crate) struct Prepared {
     traced: Option<usize>,
 }
 
-/// A recording that goes on. Nothing of it is left when it is dropped.
+/// A running recording. Nothing of it is left when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Recording {
     pumps: Vec<Pump>,

@@ -1,4 +1,4 @@
-//! Texts on their way to the host, in parts that fit in messages.
+//! Sends texts to the host, in parts that fit in messages.
 
 use tracefs::Texts;
 use wire::{MAX_PAYLOAD_BYTES, Message, Text, TextKind};

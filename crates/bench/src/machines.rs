@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// Where everything goes, in both machines.
 pub(crate) const FOLDER: &str = "/tmp/bench";
 
-/// A program that goes on in a machine while others run.
+/// A program that runs in a machine in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Running {
     pub(crate) pid: u32,
@@ -111,7 +111,7 @@ impl BootedMachine {
         Ok(self.0.check(&["sh", "-c", script], PATIENCE)?)
     }
 
-    /// Starts a shell command that goes on by itself, and waits until its output, which goes to a
+    /// Starts a shell command in the background, and waits until its output, which goes to a
     /// file, has this in it.
     pub(crate) fn start(&mut self, script: &str, log: &str, until: &str) -> Result<Running> {
         let exec = Exec { detach_to: Some(log.to_owned()), ..shell(script, None) };

@@ -124,7 +124,7 @@ fn is_gone(error: &LabError) -> bool {
     )
 }
 
-/// A folder for files on their way; gone when dropped.
+/// A folder for temporary files; removed when dropped.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {

@@ -1,4 +1,4 @@
-//! What a measurement went on in: who executed the machines, and how busy this system was.
+//! The conditions of a measurement: who executed the machines, and how busy this system was.
 
 use std::fs;
 

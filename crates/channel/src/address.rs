@@ -106,7 +106,7 @@ pub enum HostAddress {
     },
     /// `shm:FILE`: memory that the guest has as an ivshmem device.
     SharedMemory {
-        /// The file behind the device.
+        /// The file that backs the device.
         path: PathBuf,
     },
     /// `unix:PATH`: an agent of this machine listens there.

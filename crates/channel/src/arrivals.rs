@@ -52,7 +52,7 @@ pub trait Opening: Sized {
 /// A connection whose other side has said what it wants.
 #[derive(Debug)]
 pub struct Arrival<O: Opening = Control> {
-    /// What it goes on with.
+    /// The stream that it continues with.
     pub control: O,
     /// What it has said.
     pub first: O::First,
@@ -69,7 +69,7 @@ struct Waiting<O> {
     end: Deadline,
 }
 
-/// A listener, and connections that wait behind it.
+/// A listener, and its connections that wait for their first message.
 #[derive(Debug)]
 pub struct Arrivals<O: Opening = Control> {
     listener: Listener,

@@ -1,4 +1,4 @@
-//! A few pages and their head, on their way from the kernel's buffer to a stream without being
+//! A few pages and their head, in transit from the kernel's buffer to a stream without being
 //! copied here.
 //!
 //! The head says how many bytes follow, which is known only once pages have been taken; so pages go

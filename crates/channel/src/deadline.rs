@@ -17,7 +17,7 @@ impl Deadline {
         Self(now.checked_add(time.min(FOR_EVER)).unwrap_or(now))
     }
 
-    /// The deadline so long after this one.
+    /// The deadline this much later.
     #[must_use]
     pub fn later_by(self, time: Duration) -> Self {
         Self(self.0.checked_add(time.min(FOR_EVER)).unwrap_or(self.0))

@@ -1,4 +1,4 @@
-//! Ways from a guest's agent to the host that records it, all behind one interface.
+//! Channels from a guest's agent to the host that records it, all with one interface.
 //!
 //! A channel has a control stream and page streams (see `wire`). Whatever carries them is a
 //! [`Stream`] of bytes that never makes its user wait longer than it wants to: a virtio-serial port,

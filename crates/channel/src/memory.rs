@@ -79,7 +79,7 @@ impl ControlRings {
     }
 }
 
-/// Whether one may go on at once.
+/// Whether one may continue at once.
 fn check(wait: Wait<'_>) -> io::Result<()> {
     if wait.is_over() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
 }
@@ -202,7 +202,7 @@ pub fn has_shared_memory() -> bool {
 #[derive(Debug)]
 pub struct PageRing {
     ring: PageProducer,
-    /// Full pages on their way from the kernel's buffer: a read from that would take half-full ones.
+    /// Full pages in transit from the kernel's buffer: a read from that would take half-full ones.
     pipe: (OwnedFd, OwnedFd),
     in_pipe: usize,
     page_size: usize,

@@ -34,7 +34,7 @@ impl Signal {
         self.wait(Duration::ZERO)
     }
 
-    /// Waits until it is given, at most so long; whether it is.
+    /// Waits until it is given, for at most this time; returns whether it is.
     pub fn wait(&self, most: Duration) -> bool {
         let most = Timespec::try_from(most).ok();
         let mut fds = [PollFd::new(&*self.0, PollFlags::IN)];

@@ -36,7 +36,7 @@ pub enum PageSink {
 
 impl PageSink {
     /// Sends some of the pages of a CPU that are full; false when there is none now. It waits until
-    /// the other side takes them: meanwhile the kernel goes on recording as far as its buffer goes.
+    /// the other side takes them: meanwhile the kernel keeps recording as far as its buffer has room.
     ///
     /// # Errors
     /// [`io::ErrorKind::TimedOut`] when nothing was taken for as long as `wait` says; else what the

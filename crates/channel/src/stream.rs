@@ -27,7 +27,7 @@ impl<'a> Wait<'a> {
         Self { until, stop: &[] }
     }
 
-    /// So long from now, whatever happens.
+    /// This long from now, whatever happens.
     #[must_use]
     pub fn at_most(most: Duration) -> Self {
         Self::until(Deadline::after(most))

@@ -133,7 +133,7 @@ pub struct Acceptor(Arc<ServerConfig>);
 
 impl Acceptor {
     /// A stream over a connection that the other side made. It has to show who it is before anything
-    /// it says is heard; that goes on in the background, so that nobody keeps others waiting.
+    /// it says is heard; that happens in the background, so that nobody keeps others waiting.
     pub(crate) fn accept(&self, tcp: TcpStream) -> io::Result<Stream> {
         let connection = ServerConnection::new(Arc::clone(&self.0)).map_err(io::Error::other)?;
         carried(tcp, Connection::Server(connection))

@@ -1,7 +1,7 @@
 //! The kernel's description of its types (BTF), KVM's module included.
 //!
 //! A module's types continue those of the kernel: their numbers and their
-//! texts go on where those end. So the two are one once their sections are put behind each other.
+//! texts continue where those end. So the two become one when their sections are concatenated.
 
 use std::fs;
 use std::path::Path;

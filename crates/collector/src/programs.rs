@@ -115,7 +115,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Records that still wait for the guest to go on.
+    /// Records that still wait for the guest's entry.
     pub(crate) fn waiting(&self) -> Result<Vec<Vec<u8>>> {
         let mut waiting = Vec::new();
         for state in self.states.iter() {

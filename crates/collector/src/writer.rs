@@ -1,4 +1,4 @@
-//! The file: entries behind each other, each whole when it is written.
+//! The file: one entry after another, each whole when it is written.
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;

@@ -40,7 +40,7 @@ impl Folder {
         });
         let replaced = written.and_then(|()| self.rename(&new, name));
         if replaced.is_err() {
-            // It is in nobody's way.
+            // It does no harm.
             let _ = self.remove(&new);
         }
         replaced

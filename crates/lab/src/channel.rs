@@ -54,7 +54,7 @@ impl Watched {
 const LOOK: Duration = Duration::from_millis(100);
 
 impl Patience {
-    /// Wait so long from now, or for ever.
+    /// Wait this long from now, or for ever.
     pub(crate) fn set(&self, time: Option<Duration>) {
         if let Ok(mut until) = self.until.lock() {
             *until = time.map(|time| Instant::now() + time);

@@ -40,7 +40,7 @@ const END_AGENT: &str = "while killall hyperscope-agent 2>/dev/null; do sleep 0.
 /// What the agent says once it waits.
 const WAITING: &str = "until grep -q 'waiting on' /tmp/agent.log; do sleep 0.1; done";
 
-/// A recording that goes on.
+/// A running recording.
 pub(crate) struct HyperscopeRecording {
     session: Session,
     said: String,

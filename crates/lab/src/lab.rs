@@ -72,7 +72,7 @@ impl Lab {
         Ok(Self { cache: cache.clone(), name: name.to_owned(), run })
     }
 
-    /// All labs that are up, or were and left something behind.
+    /// All labs that are up, or were up and left something.
     ///
     /// # Errors
     /// When the lab's folder can't be read.
@@ -323,7 +323,7 @@ pub(crate) fn guest_run(level: u8) -> String {
     format!("/run/lab/l{level}")
 }
 
-/// Removes what is kept between runs. Labs that are up go on, on what they have open.
+/// Removes what is kept between runs. Labs that are up keep running on the files that they have open.
 ///
 /// # Errors
 /// When a lab is up, or something can't be removed.

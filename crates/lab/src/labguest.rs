@@ -104,7 +104,7 @@ fn built(own: &Path, name: &str, arch: Arch) -> Vec<PathBuf> {
     paths
 }
 
-/// One that was left behind by an earlier build may not understand this program.
+/// One that an earlier build left may not understand this program.
 fn newest(paths: Vec<PathBuf>) -> Option<PathBuf> {
     let times = paths.into_iter().filter_map(|path| {
         let file = path.metadata().ok().filter(std::fs::Metadata::is_file)?;

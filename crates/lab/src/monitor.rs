@@ -35,7 +35,7 @@ impl Monitor {
         self.ask("stop", &json!({})).map(drop)
     }
 
-    /// Lets them go on.
+    /// Lets them continue.
     pub(crate) fn go_on(&mut self) -> Result<()> {
         self.ask("cont", &json!({})).map(drop)
     }

@@ -60,7 +60,7 @@ impl PackageSet {
             return Err(LabError::missing(format!("{names} ({})", self.architecture), mend));
         }
         cache.need_room(ROOM_BYTES)?;
-        // What a run that was broken off left behind.
+        // What an interrupted run left.
         remove(&folder)?;
         let apt = Apt::set_up(cache, self.architecture)?;
         progress("reading the list of packages");

@@ -52,7 +52,7 @@ impl Lab {
         let mut truth = scenario.truth.clone();
         run.recorder = Some(&mut recording);
         let done = self.steps(&mut run, &scenario.steps, &mut truth);
-        // Ended in any case: it would go on for ever.
+        // Ended in any case: it would run for ever.
         progress("writing the recording".into());
         let files = recording.end(self, &scenario.record);
         done?;

@@ -135,7 +135,7 @@ pub(crate) enum Step {
     TakeGuest,
     /// Do nothing.
     Wait {
-        /// So long.
+        /// How long.
         seconds: u64,
     },
 }

@@ -22,7 +22,7 @@ pub(crate) const BOOT: [Duration; 3] =
 pub(crate) const SHORT: Duration = Duration::from_secs(60);
 
 impl Lab {
-    /// Starts QEMU here. It goes on when this program ends.
+    /// Starts QEMU here. It keeps running when this program ends.
     pub(crate) fn start(&self, artifacts: &BootArtifacts, machine: &LabMachine) -> Result<Child> {
         let words = machine.command();
         let (program, arguments) =

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// How long short commands may take.
 const SHORT: Duration = Duration::from_secs(30);
 
-/// A recording that goes on.
+/// A running recording.
 pub(crate) struct TraceCmd {
     session: Session,
     /// All that trace-cmd said, for an error.

@@ -55,7 +55,7 @@ impl Lab {
         if self.is_up() {
             return self.already_up(wanted);
         }
-        // What a launcher that was killed left behind.
+        // What a killed launcher left.
         self.end()?;
         let artifacts = BootArtifacts::collect(self.cache(), wanted, options, report)?;
         let mut description = wanted.clone();

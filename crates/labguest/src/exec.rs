@@ -24,7 +24,7 @@ pub(crate) fn run(port: &Port, exec: &Exec) -> Result<Option<Message>, Failure> 
     }
     let mut running = Running::start(exec).map_err(|error| not_started(exec, &error))?;
     let outcome = running.attend(port);
-    // What a command that ended by itself left in the background goes on, as in any shell.
+    // What a command that ended by itself left in the background keeps running, as in any shell.
     if !matches!(outcome, Ok(Outcome::Ended(Ended::Exit(_) | Ended::Signal(_)))) {
         running.kill();
     }

@@ -13,7 +13,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// Time between two bursts.
 const BURST: Duration = Duration::from_millis(10);
-/// Bursts may last as long as this before it is looked whether the time is over.
+/// How long a burst may last before the time is checked.
 const MOST_ROUNDS: u64 = 64;
 
 /// What came of the load.

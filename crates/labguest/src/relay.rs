@@ -1,4 +1,4 @@
-//! A session that carries bytes to and from a Unix socket of this machine: the way to the control
+//! A session that carries bytes to and from a Unix socket of this machine: how one reaches the control
 //! ports of its guests, and to their QEMUs.
 
 use std::io::{Read, Write};

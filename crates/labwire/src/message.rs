@@ -59,7 +59,7 @@ pub struct Exec {
     /// Whether `Data` for its standard input follows; else that is empty.
     #[serde(default)]
     pub stdin: bool,
-    /// Ends the command, and all it started, after so long.
+    /// Ends the command, and all it started, after this time.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
     /// Go on after the session: both outputs go to this file, and `Ended` comes at once.
@@ -85,7 +85,7 @@ pub enum Ended {
     Signal(i32),
     /// It ran longer than it was given, and was killed.
     TimedOut,
-    /// It goes on by itself, under this process id.
+    /// It runs in the background, under this process id.
     Detached(u32),
 }
 

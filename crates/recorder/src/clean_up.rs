@@ -15,7 +15,7 @@ use crate::pump::{Pump, stop_signal};
 use crate::quota::Quota;
 use crate::session_folder::{PAGES_FOLDER, SessionFolder};
 
-/// What came of what a recorder left that was killed.
+/// How the cleanup of a killed recorder's rest ended.
 #[derive(Debug)]
 pub struct Finished {
     /// Its process id.

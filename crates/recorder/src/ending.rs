@@ -61,7 +61,7 @@ impl Stop {
         before.saturating_add(1)
     }
 
-    /// Waits until the recording is to end, at most so long; whether it is.
+    /// Waits until the recording is to end, for at most this time; returns whether it is.
     #[must_use]
     pub fn wait(&self, most: Duration) -> bool {
         self.end.wait(most)
@@ -148,7 +148,7 @@ pub(crate) struct StartLimit {
 }
 
 impl StartLimit {
-    /// So long from now.
+    /// This long from now.
     pub(crate) fn within(time: Duration, stop: &Signal) -> Self {
         Self { until: Deadline::after(time), stop: stop.clone() }
     }

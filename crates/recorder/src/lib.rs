@@ -1,6 +1,6 @@
 //! Records the kernel's trace of a KVM host into a session.
 //!
-//! A recording has an instance of tracefs of its own: what others trace goes on, and nothing of it
+//! A recording has an instance of tracefs of its own: what others trace continues, and nothing of it
 //! is left when it ends. Pages go from the kernel's buffers to files without being looked at.
 
 #![forbid(unsafe_code)]

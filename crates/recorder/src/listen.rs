@@ -102,7 +102,7 @@ pub struct Listening {
     admits: JoinHandle<()>,
 }
 
-/// How often it is looked whether a guest has left.
+/// How often to check whether a guest has left.
 const LOOK: Duration = Duration::from_millis(200);
 
 impl Listening {

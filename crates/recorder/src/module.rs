@@ -1,5 +1,5 @@
 //! What a guest's kernel module stores in memory that it shares with its host: taken out by a thread
-//! that looks, while the guest goes on without noticing.
+//! that looks, while the guest runs on without noticing.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -254,7 +254,7 @@ impl Taker {
         for (cpu, ring) in (0_u16..).zip(&mut rings) {
             // Asked and written for each: the guest says how many CPUs there are.
             let is_full = self.counts.bytes.load(Ordering::Relaxed) >= self.quota;
-            // A guest that goes on and on has its turn again soon enough.
+            // A guest that never pauses is read again soon enough.
             for frame in std::iter::from_fn(|| ring.take()).take(MOST_AT_ONCE) {
                 if is_full {
                     self.counts.missed.fetch_add(1, Ordering::Relaxed);

@@ -68,8 +68,7 @@ impl PendingGuests {
         Ok(Self { stop, task })
     }
 
-    /// Waits no longer; what is to be said of guests that are not recorded, as far as that is known
-    /// by then.
+    /// Stops waiting; returns why guests are not recorded, as far as that is known by then.
     pub(crate) fn end(self, until: Deadline) -> Vec<String> {
         self.stop.give();
         match self.task.end(Wait::until(until)) {

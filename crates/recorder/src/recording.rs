@@ -1,4 +1,4 @@
-//! A recording: begun, going on, ended.
+//! A recording: how it begins, runs and ends.
 
 mod end;
 mod needed;
@@ -35,7 +35,7 @@ use crate::vms::{self, Vm};
 
 pub use self::progress::Progress;
 
-/// A recording that goes on. Dropped before [`Recording::end`], it leaves its pages in a folder.
+/// A running recording. Dropped before [`Recording::end`], it leaves its pages in a folder.
 #[derive(Debug)]
 pub struct Recording {
     // Dropped in this order: the instance's events go off before probes and the mount go.
@@ -244,7 +244,7 @@ impl Recording {
         Ok(self.instance.set("tracing_on", "1")?)
     }
 
-    /// The folder with the pages while it goes on.
+    /// The folder with the pages while it runs.
     fn pages_folder(&self) -> Result<Folder> {
         let opened = self.to.existing_subfolder(FOLDER);
         opened.map_err(RecordError::io("open", &self.to.path().join(FOLDER)))

@@ -169,7 +169,7 @@ impl ByteConsumer {
         } else {
             let start = self.map.load(self.ring.word(control::START));
             let left = start.wrapping_sub(self.tail);
-            // What is left of our stream ends where the next one starts; behind a stream that was
+            // What is left of our stream ends where the next one starts; after a stream that was
             // begun and left unseen nobody knows where ours ended.
             let is_next = stream == self.stream.wrapping_add(1);
             if !(self.is_ours && is_next && (1..=self.ring.len_bytes as u64).contains(&left)) {

@@ -152,7 +152,7 @@ impl FrameRing {
             return None;
         }
         self.seen_head = head;
-        // Bounded, whatever is in the memory: each turn goes on by a frame.
+        // Bounded, whatever is in the memory: each iteration advances by a frame.
         for _ in 0..=self.slots {
             let oldest = head.saturating_sub(self.slots);
             if self.next < oldest {

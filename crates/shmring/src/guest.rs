@@ -1,4 +1,4 @@
-//! The agent's side of a region: lays it out, or goes on with what an agent before it left.
+//! The agent's side of a region: lays it out, or continues with what an agent before it left.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct GuestSide {
 impl GuestSide {
     /// Makes the memory a region of the plan, and begins an epoch.
     ///
-    /// A region of the same plan is not wiped: its rings go on at their positions, so that a host
+    /// A region of the same plan is not wiped: its rings continue at their positions, so that a host
     /// still gets what the agent before left there, and in `KEEP` mode none of it is overwritten.
     ///
     /// # Errors

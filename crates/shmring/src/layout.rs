@@ -243,7 +243,7 @@ impl Layout {
     }
 }
 
-/// Offset of the first slot's page within its ring: behind the heads of all slots.
+/// Offset of the first slot's page within its ring: after the heads of all slots.
 pub(crate) fn slot_pages_at(slots: usize) -> usize {
     (pages::SLOTS + slots * slot::BYTES).next_multiple_of(ALIGN)
 }

@@ -14,7 +14,7 @@
 //! shared memory, positions are checked each time, and what a guest scribbles over the region makes
 //! pages missing or their bytes wrong. What comes out of a page is as untrusted as ever.
 //!
-//! docs/formats/shared-memory.md describes the region byte by byte. Behind it,
+//! docs/formats/shared-memory.md describes the region byte by byte. After it,
 //! in the same memory, are what a host reports to its guest about the guest's vCPUs ([`spans`]), and frames of
 //! a kernel module ([`frame_rings`]).
 

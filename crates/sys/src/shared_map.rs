@@ -132,7 +132,7 @@ impl SharedMap {
         }
     }
 
-    /// Whether the file still was behind the memory when that was last accessed.
+    /// Whether the file still backed the memory when it was last accessed.
     ///
     /// # Errors
     /// When it was cut: nothing reaches the other side any more.

@@ -1,7 +1,7 @@
 //! The kernel's tracefs: an instance of one's own, its events, probes, clocks, counts and pages.
 //!
 //! Used by whatever records a machine: the recorder on a host, the agent in a guest. An instance
-//! has buffers and switches of its own, so what others trace goes on; nothing of it is left when it
+//! has buffers and switches of its own, so what others trace continues; nothing of it is left when it
 //! is dropped. Where no instance can have a tracer of functions, the kernel's own are borrowed.
 
 #![forbid(unsafe_code)]

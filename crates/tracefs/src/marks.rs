@@ -15,7 +15,7 @@ use crate::mounted::{self, Tracefs};
 use crate::raw_pages::RawPages;
 use crate::texts::page_size;
 
-/// Where a mark's number is in its record: `struct raw_data_entry`, behind the common fields.
+/// Where a mark's number is in its record: `struct raw_data_entry`, after the common fields.
 const NUMBER_AT: usize = 8;
 /// Size of each CPU's buffer: a thousand marks take a fifth of it.
 const BUFFER_KIB: &str = "256";

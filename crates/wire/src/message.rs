@@ -8,7 +8,7 @@ use crate::text::Text;
 /// One message of a control stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Host: who are you? Whatever went on before is over.
+    /// Host: who are you? Any recording before this is over.
     HostHello,
     /// Guest: the answer. With session 0 it was not asked for: somebody is at the other end at last.
     GuestHello(GuestHello),

@@ -21,7 +21,7 @@ use crate::fields::{Fields, Payload};
 const MAGIC: [u8; 4] = *b"HSPG";
 /// Bytes of a head.
 pub const PAGE_HEAD_BYTES: usize = 32;
-/// Bytes of pages behind one head, at most.
+/// Bytes of pages after one head, at most.
 pub const MAX_PAGES_BYTES: u32 = 1 << 20;
 
 /// What stands before pages.
@@ -70,7 +70,7 @@ impl PageHead {
 pub enum Piece<'a> {
     /// A head.
     Head(PageHead),
-    /// Bytes of the pages behind the last head, in order; not whole pages.
+    /// Bytes of the pages after the last head, in order; not whole pages.
     Pages(&'a [u8]),
     /// Bytes that belong to no page.
     Skipped(u64),

@@ -170,7 +170,7 @@ fn what_an_event_costs_has_few_rounds_and_each_has_events() {
     assert_eq!(found(&wrong, wrong.len()).0, []);
 }
 
-/// As a host meets them whose program is older: it goes on with the next message.
+/// As a host meets them whose program is older: it continues with the next message.
 #[test]
 fn messages_of_an_unknown_kind_are_left_out() {
     let (mut unknown, known) = (encode(1, &Message::Alive).unwrap(), Message::Stop);

@@ -13,7 +13,7 @@ use crate::leave::{Busy, leave_at_signals};
 
 /// Pause after a failure to accept, so that one which lasts takes no processor.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long one waits at a time; nothing happens in between.
+/// The longest single wait; nothing happens in between.
 const LOOK: Duration = Duration::from_secs(60);
 
 /// Serves hosts that run `trace-cmd record -A`.

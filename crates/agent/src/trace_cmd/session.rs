@@ -199,7 +199,7 @@ fn until_closed(host: &mut TraceCmd, leave: &Signal) -> Result<()> {
     Ok(())
 }
 
-/// Time synchronisation that goes on.
+/// Running time synchronisation.
 struct Syncing {
     thread: JoinHandle<io::Result<()>>,
     stop: Signal,

@@ -14,7 +14,7 @@ use crate::error::Result;
 
 /// How long the other side may take for its next message in a round.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How long it may take to begin another round: as long as a recording goes on.
+/// How long it may take to begin another round: as long as a recording runs.
 const NEXT_ROUND: Duration = Duration::from_secs(24 * 3600);
 /// The only clock that KVM's numbers are about.
 const TSC: &str = "x86-tsc";

@@ -17,7 +17,7 @@ pub struct ChannelsPlan {
     pub rate: u64,
     /// What the order of runs is drawn from.
     pub seed: u64,
-    /// Whether the highest rate without a loss is looked for.
+    /// Whether to search for the highest rate without a loss.
     pub with_search: bool,
     /// Size of each processor's buffer in the guest's kernel.
     pub buffer_kib: u32,

@@ -17,7 +17,7 @@ const NOTHING: &str = "kvm:kvm_hv_hypercall";
 /// The tracefs instance of variants that the shell drives.
 const INSTANCE: &str = "/sys/kernel/tracing/instances/bench";
 
-/// A recording that goes on.
+/// A running recording.
 #[derive(Debug)]
 pub(crate) enum Recording {
     /// There is none.

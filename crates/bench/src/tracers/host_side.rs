@@ -26,7 +26,7 @@ const LEAST_KIB: u64 = 32;
 /// What is recorded in addition to frames in memory: an event that nothing here makes.
 const NOTHING: &str = "kvm:kvm_hv_hypercall";
 
-/// A recording that goes on.
+/// A running recording.
 #[derive(Debug)]
 pub(crate) enum Recording {
     None,

@@ -14,7 +14,7 @@ use crate::peer::Fingerprint;
 
 /// Bytes carried at once.
 const BYTES: usize = 64 << 10;
-/// How long one waits at a time; nothing happens in between.
+/// The longest single wait; nothing happens in between.
 const LOOK: Duration = Duration::from_secs(60);
 
 /// Carries until either side ends, and closes both then.
@@ -36,7 +36,7 @@ struct Carrier<'a> {
     connection: Connection,
     inside: &'a UnixStream,
     shown: &'a OnceLock<Fingerprint>,
-    /// Bytes on their way in that the stream's user has not taken yet.
+    /// Bytes received that the stream's user has not taken yet.
     waiting: Vec<u8>,
     /// The stream's user has ended.
     is_over: bool,

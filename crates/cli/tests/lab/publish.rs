@@ -36,7 +36,8 @@ fn a_guest_learns_what_happens_to_its_own_vcpus_and_nothing_else() {
 /// Guests that are not named, or whose memory is not theirs alone, learn nothing.
 fn refuse(recorded: &Recorded) {
     let lab = &recorded.lab;
-    lab.shell(2, "hyperscope-agent steal --for 1 2>&1 | grep 'tells nothing of its vCPUs'").done();
+    lab.shell(2, "hyperscope-agent steal --for 1 2>&1 | grep 'reports nothing about its vCPUs'")
+        .done();
     start_other(recorded, "/run/lab/l2/memory");
     let refused = [
         ("nobody", "no VM called nobody"),

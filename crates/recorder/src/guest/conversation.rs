@@ -23,7 +23,7 @@ const ALIVE: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(30);
 /// How long an agent that lives may say nothing.
 const QUIET: Duration = Duration::from_secs(3);
-/// How long one listens at a time, before it is looked what is due.
+/// The longest wait for a message before due work is checked.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long an agent may take to receive a message that its host is there.
 const TAKES: Duration = Duration::from_secs(10);
@@ -47,7 +47,7 @@ pub(crate) struct GuestStatus {
     pub(crate) sent_bytes: u64,
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
     pub(crate) started: Option<Started>,
@@ -61,7 +61,7 @@ pub(crate) struct Ended {
     pub(crate) faults: Vec<String>,
 }
 
-/// A conversation that goes on.
+/// A running conversation.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     guest_status: Arc<Mutex<GuestStatus>>,
@@ -112,7 +112,7 @@ impl Conversation {
         self.task.is_over(wait)
     }
 
-    /// What came of it, once the end has begun.
+    /// Its result, once the end has begun.
     pub(crate) fn end(self, until: Deadline) -> Ended {
         let fault = match self.task.end(Wait::until(until)) {
             Outcome::Done(ended) => return ended,

@@ -23,7 +23,7 @@ pub(crate) struct PageShape {
     pub(crate) big_endian: bool,
 }
 
-/// Where a page's length begins: behind its time stamp.
+/// Where a page's length begins: after its time stamp.
 const LENGTH_AT: usize = 8;
 /// RB_MISSED_EVENTS of kernel/trace/ring_buffer.c: something was lost before this page.
 const MISSED_EVENTS: u32 = 1 << 31;
@@ -31,7 +31,7 @@ const MISSED_EVENTS: u32 = 1 << 31;
 const MISSED_STORED: u32 = 1 << 30;
 /// Bytes of a disk that a file takes at least.
 const BLOCK_BYTES: u64 = 4096;
-/// Pages that an agent sends behind one head, at most.
+/// Pages that an agent sends after one head, at most.
 const BATCH_PAGES: usize = 16;
 
 impl PageShape {
@@ -160,7 +160,7 @@ impl GuestFiles {
             && bytes <= BATCH_PAGES * self.shape.bytes
     }
 
-    /// Adds pages that came whole behind their head. Those that can't be written are counted as lost,
+    /// Adds pages that came whole after their head. Those that can't be written are counted as lost,
     /// and later ones are tried: a disk that is full may have room again.
     pub(crate) fn add(&self, head: &PageHead, pages: &mut [u8]) {
         let Some(cpu) = self.cpus.get(head.cpu as usize) else { return };
@@ -209,7 +209,7 @@ impl GuestFiles {
         self.add(&head, page);
     }
 
-    /// Notes that pages did not come whole behind their head.
+    /// Notes that pages did not come whole after their head.
     pub(crate) fn lose(&self, head: &PageHead) {
         let Some(cpu) = self.cpus.get(head.cpu as usize) else { return };
         lock(cpu).skip_to(head.offset.saturating_add(head.bytes.into()));
@@ -276,7 +276,7 @@ fn lock(cpu: &Mutex<Cpu>) -> MutexGuard<'_, Cpu> {
     cpu.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Pages on their way from one stream to the files: those behind one head at a time.
+/// Pages in transit from one stream to the files: those of one head at a time.
 #[derive(Debug)]
 pub(crate) struct Arriving<'f> {
     files: &'f GuestFiles,
@@ -308,9 +308,9 @@ impl<'f> Arriving<'f> {
         self.head = Some(head);
     }
 
-    /// Pages behind the last head came.
+    /// Pages of the last head came.
     pub(crate) fn pages(&mut self, bytes: &[u8]) {
-        // Behind a head that was admitted no more come than there is room for.
+        // A head that was admitted has no more pages than there is room for.
         if !self.refused {
             self.pages.extend_from_slice(bytes);
         }
@@ -323,7 +323,7 @@ impl<'f> Arriving<'f> {
         self.forget();
     }
 
-    /// What came behind the last head is not kept.
+    /// What came after the last head is not kept.
     fn forget(&mut self) {
         self.pages.clear();
         if let Some(head) = self.head.take() {
@@ -331,7 +331,7 @@ impl<'f> Arriving<'f> {
         }
     }
 
-    /// Whether all pages behind the last head came.
+    /// Whether all pages of the last head came.
     pub(crate) fn is_whole(&self) -> bool {
         self.head.is_some_and(|head| self.pages.len() >= head.bytes as usize)
     }

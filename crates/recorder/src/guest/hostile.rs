@@ -285,7 +285,7 @@ proptest! {
         let mut arriving = Arriving::new(&files);
         for (at, (head, pages)) in pieces.iter().enumerate() {
             arriving.head(*head);
-            // No more comes behind a head than it says: the decoder sees to that.
+            // No more bytes follow a head than it says: the decoder sees to that.
             let fits = pages.len().min(head.bytes as usize);
             arriving.pages(&pages[..fits]);
             if at % 7 == 6 {

@@ -19,9 +19,9 @@ use crate::task::{Outcome, Task};
 /// than [`ALL_READ_BYTES`].
 const READ_BYTES: usize = 256 << 10;
 const ALL_READ_BYTES: usize = 16 << 20;
-/// How long one waits at a time; nothing happens in between.
+/// The longest single wait; nothing happens in between.
 const LOOK: Duration = Duration::from_secs(60);
-/// How long the bytes behind a batch of pages may take before it is believed to be whole.
+/// How long the bytes after a batch of pages may take before the batch counts as whole.
 const CONFIRM: Duration = Duration::from_millis(200);
 /// How long nothing may come after the agent has said that it has sent everything, before that is
 /// believed. Within the time that guests have for their end.
@@ -114,7 +114,7 @@ impl Receivers {
 }
 
 /// What is said of page streams that had not ended when nobody waited for them any longer.
-const CUT: &str = "page streams went on after the end, and were cut off";
+const CUT: &str = "page streams continued after the end, and were cut off";
 
 /// What a thread that takes pages knows.
 struct Taker {

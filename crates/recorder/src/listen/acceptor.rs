@@ -1,4 +1,4 @@
-//! Who comes in: an agent with its control stream, or one of its page streams.
+//! Accepts connections: an agent's control stream, or one of its page streams.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -10,9 +10,9 @@ use wire::Message;
 
 use super::{Shared, lock};
 
-/// How long one waits at a time; nothing happens in between.
+/// The longest single wait; nothing happens in between.
 const LOOK: Duration = Duration::from_secs(60);
-/// How long one waits after the system failed to say whether somebody connects.
+/// How long to wait after an error of the system while accepting connections.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
 
 /// Takes connections until all is over, and hands on those that say what they want: it is confined,

@@ -7,8 +7,8 @@ use channel::Peer;
 
 use crate::guest::Quota;
 
-/// Guests of one address at a time, over TCP that nobody has to show anything for: several may be
-/// behind it. Everybody else is one machine.
+/// Guests of one address at a time, over TCP without certificates: several guests may share
+/// the address. Everybody else is one machine.
 const OF_ONE_ADDRESS: usize = 8;
 /// Sessions that an identity may begin at once, and how long until it may begin another: one that is
 /// begun again and again makes files each time.

@@ -135,7 +135,7 @@ impl Recording {
     }
 }
 
-/// Why a file is not put together to its end.
+/// The error of a file that is not assembled to its end.
 fn stopped_again() -> io::Error {
     io::Error::other(RecordError::StoppedAgain.to_string())
 }

@@ -19,7 +19,7 @@ const SILENCE: Duration = Duration::from_secs(24 * 3600);
 /// Messages that an agent may send unasked; trace-cmd's sends none.
 const MOST_UNASKED: u32 = 1000;
 
-/// What came of it.
+/// Its result.
 #[derive(Debug, Default)]
 pub(super) struct LoopResult {
     pub(super) samples: Option<Samples>,
@@ -57,7 +57,7 @@ impl ControlLoop {
         self.task.is_over(wait)
     }
 
-    /// What came of it, once the end has begun.
+    /// Its result, once the end has begun.
     pub(super) fn end(self, until: Deadline) -> LoopResult {
         let fault = match self.task.end(Wait::until(until)) {
             Outcome::Done(result) => return result,

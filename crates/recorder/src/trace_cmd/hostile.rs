@@ -164,7 +164,7 @@ fn refusals_say_where_to_look() {
     let refused = refusal(|agent| agent.host.send(&Message::NotSupported).unwrap());
     assert!(refused.contains("refuses"), "{refused}");
     let closed = refusal(|_| {});
-    assert!(closed.contains("what the agent itself says"), "{closed}");
+    assert!(closed.contains("the agent's own output"), "{closed}");
     let silent = refusal(|_| thread::sleep(Duration::from_secs(3)));
     assert!(silent.contains("no answer") && silent.contains("trace-cmd's agent"), "{silent}");
 }

@@ -16,7 +16,7 @@ use crate::task::{Outcome, Task};
 /// comes.
 const READ_BYTES: usize = 256 << 10;
 const ALL_READ_BYTES: usize = 16 << 20;
-/// How long one waits at a time; nothing happens in between.
+/// The longest single wait; nothing happens in between.
 const LOOK: Duration = Duration::from_secs(60);
 /// How long nothing may come after the agent has said that it has sent everything, within the time
 /// that guests have for their end.

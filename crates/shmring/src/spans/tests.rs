@@ -96,7 +96,7 @@ fn a_slow_reader_learns_what_it_missed() {
     assert_eq!((news.missed, news.damage), (10, 0));
     assert_eq!(news.spans.len() as u64, slots);
     assert_eq!(news.spans[0], span(10, 1));
-    // The writer goes on meanwhile: what is half overwritten is left out.
+    // The writer continues meanwhile: what is half overwritten is left out.
     for start in 0..slots {
         writer.push(0, &span(start, 1));
     }

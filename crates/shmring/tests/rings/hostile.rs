@@ -140,7 +140,7 @@ fn after_damage_the_host_goes_on_with_what_follows() {
         memory.map().store(at, value);
         assert_eq!(take_all(&mut host.pages[0]), [], "{what}");
         assert_eq!(host.pages[0].totals().damage, 1, "{what}");
-        // The producer goes on as if nothing had happened, and after some pages so does the host.
+        // The producer continues as if nothing had happened, and after some pages so does the host.
         let mut seen = Vec::new();
         for position in 5..40 {
             put(&mut guest.pages[0], position);

@@ -4,7 +4,7 @@ use shmring::{Access, AttachError, Change, Filled, HostSide, Mode, RegionPlan, S
 
 use crate::region::{BOOT, Memory, plan, put, take, take_all};
 
-/// Offset of the first page ring: behind the header and two control rings of 4096 bytes.
+/// Offset of the first page ring: after the header and two control rings of 4096 bytes.
 const RING: usize = 4096 + 2 * 8192;
 
 #[test]

@@ -1,4 +1,4 @@
-//! What may be written behind the group and the name of a probe: `FUNCTION [ARGUMENTS]`, checked before any
+//! What may follow the group and the name of a probe: `FUNCTION [ARGUMENTS]`, checked before any
 //! of it reaches the kernel.
 //!
 //! The kernel takes one command a line, cuts a line at `#`, and knows commands that remove other

@@ -44,7 +44,7 @@ pub enum Message {
         /// Guests recorded with it.
         siblings: u32,
     },
-    /// CONT: go on.
+    /// CONT: continue.
     Continue,
     /// A command that no version known here has. It is answered with [`Message::NotSupported`].
     Unknown(u32),

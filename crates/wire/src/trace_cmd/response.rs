@@ -15,7 +15,7 @@ pub struct Response {
     pub trace_id: u64,
     /// The protocol of time synchronisation that was chosen; empty: none.
     pub time_sync_protocol: String,
-    /// Where that goes on.
+    /// Where that continues.
     pub time_sync_port: u32,
     /// Where each CPU's pages are, from CPU 0 on.
     pub ports: Vec<u32>,
