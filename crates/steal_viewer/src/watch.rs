@@ -239,7 +239,7 @@ mod tests {
     fn memory_that_is_cut_is_an_error_that_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let (path, recording) = (folder.path().join("memory"), folder.path().join("steal.dat"));
-        for to_bytes in [0, 4096, 1 << 19] {
+        for to_bytes in [0, 4096] {
             let file = File::create(&path).unwrap();
             file.set_len(1 << 20).unwrap();
             let map = Arc::new(SharedMap::open(&path, Access::ReadWrite).unwrap());

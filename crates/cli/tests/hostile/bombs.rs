@@ -22,11 +22,22 @@ fn file(
     page_size: usize,
     cpus: Vec<Box<dyn Read>>,
 ) -> Vec<u8> {
+    file_with(formats, compression, page_size, cpus, |_| {})
+}
+
+/// The same, with other contents than pages changed.
+fn file_with(
+    formats: &KernelFormats,
+    compression: Compression,
+    page_size: usize,
+    cpus: Vec<Box<dyn Read>>,
+    change: impl FnOnce(&mut Contents),
+) -> Vec<u8> {
     let events = formats.systems().into_iter().flat_map(|(system, texts)| {
         texts.into_iter().map(move |text| EventFormat { system: system.into(), text })
     });
     let page_size = u32::try_from(page_size).unwrap();
-    let contents = Contents {
+    let mut contents = Contents {
         header: Header {
             version: Version::V7,
             order: ABI.order,
@@ -48,6 +59,7 @@ fn file(
         cpus: u32::try_from(cpus.len()).unwrap(),
         buffers: vec![BufferSpec { name: String::new(), clock: "local".to_owned(), page_size }],
     };
+    change(&mut contents);
     let mut writer = TraceDatWriter::new(Cursor::new(Vec::new()), &contents).unwrap();
     for (cpu, pages) in (0..).zip(cpus) {
         writer.write_cpu("", cpu, pages).unwrap();
@@ -94,13 +106,57 @@ fn bombs() -> Vec<(&'static str, Vec<u8>)> {
             full_page(65_536, 1000 + cpu, if cpu.is_multiple_of(2) { &exit } else { &switch });
         again(page, 4)
     };
-    vec![
+    let with = |how, change: fn(&mut Contents)| {
+        let pages = vec![again(full_page(4096, 1000, &exit), 4)];
+        file_with(&formats, how, 4096, pages, change)
+    };
+    let mut bombs = vec![
         ("small chunks, zstd", packed(&entry, 4096, pages, Compression::Zstd)),
         ("large chunks, zstd", packed(&switch, 65_536, pages / 16, Compression::Zstd)),
         ("large chunks, zlib", packed(&exit, 65_536, pages / 16, Compression::Zlib)),
         ("huge chunks, zstd", packed(&switch, 512 << 10, pages / 16, Compression::Zstd)),
+        ("symbols, zstd", with(Compression::Zstd, |to| to.kallsyms = lines(extent(40, 200) << 20))),
         ("many CPUs", file(&formats, Compression::Zstd, 65_536, (0..cpus).map(thin).collect())),
-    ]
+    ];
+    if extent(false, true) {
+        bombs.extend([
+            ("chunks of 10 MiB, zstd", packed(&switch, 1 << 20, pages / 200, Compression::Zstd)),
+            ("chunks of 40 MiB, zlib", packed(&switch, 4 << 20, pages / 200, Compression::Zlib)),
+            ("symbols, zlib", with(Compression::Zlib, |to| to.kallsyms = lines(60 << 20))),
+            ("strings, zstd", with(Compression::Zstd, |to| to.printk = lines(200 << 20))),
+            (
+                "names of threads, zstd",
+                with(Compression::Zstd, |to| to.cmdlines = names(3_000_000)),
+            ),
+            ("formats, zstd", with(Compression::Zstd, |to| many_formats(&mut to.formats))),
+            (
+                "options",
+                with(Compression::Zstd, |to| to.options = vec![(2, vec![b'x'; 24]); 100_000]),
+            ),
+        ]);
+    }
+    bombs
+}
+
+/// Symbols at one address.
+fn lines(bytes: usize) -> Vec<u8> {
+    b"ffffffff81000000 t same\n".iter().copied().cycle().take(bytes).collect()
+}
+
+/// A name for each thread of so many.
+fn names(threads: u32) -> Vec<u8> {
+    (1..=threads).flat_map(|thread| format!("{thread} thread\n").into_bytes()).collect()
+}
+
+/// Twenty thousand events that differ in their number.
+fn many_formats(formats: &mut Formats) {
+    let Some(first) = formats.events.first().cloned() else { return };
+    let (before, after) = first.text.split_once("ID: ").unwrap();
+    let after = after.split_once('\n').unwrap().1;
+    formats.events.extend((3000..23_000).map(|id| EventFormat {
+        system: first.system.clone(),
+        text: format!("{before}ID: {id}\n{after}"),
+    }));
 }
 
 #[test]

@@ -264,7 +264,7 @@ fn sums(spans: &[Span]) -> (Vec<(Activity, u64)>, usize) {
 
 #[test]
 fn memory_that_is_cut_ends_it_and_is_named() {
-    for to_bytes in [0, 4096, (1 << 20) - 4096] {
+    for to_bytes in [0, 4096] {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
         let mut publishing =
