@@ -1,7 +1,7 @@
 //! System calls by what they are allowed for.
 //!
-//! Those of readers were found by `strace -f` of recordings over each channel, with glibc and musl;
-//! what both allocators, threads that end, and panics call is among them.
+//! Those of readers come from reading their code, and from recordings over each channel with glibc;
+//! what glibc's and musl's allocators, threads that end, and panics call is among them.
 
 /// What no thread here has a reason to call, and whoever has taken one over would: programs, memory
 /// of other processes, the kernel's own programs and modules, mounts, other identities.

@@ -17,7 +17,7 @@ enum Width {
 }
 
 impl CType {
-    /// The type of so many bytes.
+    /// The type of this many bytes.
     pub(crate) const fn of(size: u8, signed: bool) -> Self {
         Self { width: Width::Bytes(size), signed }
     }

@@ -15,7 +15,7 @@ pub(crate) struct Declaration<'a> {
     pub(crate) pointer: bool,
 }
 
-/// How a field tells where its data lies.
+/// Where a field's data lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// `__data_loc`: offsets count from the start of the record.

@@ -194,7 +194,7 @@ impl Field {
     }
 }
 
-/// The data a `__data_loc` word at `offset` tells of: length in its high half, place in its low.
+/// The data that a `__data_loc` word at `offset` points at: length in its high half, place in its low.
 pub(crate) fn located(record: &[u8], order: ByteOrder, offset: u32, base: u32) -> Option<&[u8]> {
     let word = order.u32_at(record, offset as usize)?;
     let start = (word & 0xffff).saturating_add(base) as usize;

@@ -25,7 +25,7 @@ impl EventFormat {
     /// The print fmt is kept as it is: one that cannot be used is no error here.
     ///
     /// # Errors
-    /// When name, id or the place of a field cannot be told.
+    /// When name, id or the place of a field is missing.
     pub fn parse(system: &str, text: &[u8]) -> Result<Self, FormatError> {
         let text = String::from_utf8_lossy(text);
         let (head, print_fmt) = split_print_fmt(&text);

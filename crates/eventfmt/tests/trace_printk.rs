@@ -50,7 +50,7 @@ fn arguments_lie_where_the_kernel_packs_them() {
 }
 
 #[test]
-fn an_unknown_format_is_told_by_its_address() {
+fn an_unknown_format_is_shown_by_its_address() {
     assert_eq!(bprint(&start(0x4000)), "do_it: (NO FORMAT FOUND at 4000)\n");
 }
 

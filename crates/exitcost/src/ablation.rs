@@ -41,10 +41,10 @@ pub struct StepSheet {
     pub not_measured: Option<String>,
 }
 
-/// Measures, until it is told to stop; all is as before then.
+/// Measures, until it is stopped; all is as before then.
 ///
 /// # Errors
-/// When there is no KVM here, a machine stops, or this was told to stop.
+/// When there is no KVM here, a machine stops, or this was stopped.
 pub fn ablate(options: &AblationOptions, stop: &AtomicBool) -> Result<AblationSheet, String> {
     #[cfg(target_arch = "x86_64")]
     return crate::steps::ablate(options, stop);

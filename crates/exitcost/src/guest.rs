@@ -23,7 +23,7 @@ const NAP: Duration = Duration::from_millis(1);
 const KVM: &str = "KVMKVMKVM";
 const EMULATOR: &str = "TCGTCGTCGTCG";
 
-/// Makes so many of a kind; the cycles that they took in all.
+/// Makes `count` of a kind; the cycles that they took in all.
 type Make = Box<dyn FnMut(u64) -> io::Result<f64>>;
 
 struct Series {

@@ -13,7 +13,7 @@ pub(crate) fn system() -> System {
     System { processor: processor(), hypervisor: hypervisor(), kvm: kvm(), tsc_khz: tsc_khz() }
 }
 
-/// The module that makes KVM work on the processor: `kvm_amd`. None where that can't be told: there is
+/// The module that makes KVM work on the processor: `kvm_amd`. None where that can't be known: there is
 /// none, or several are part of the kernel.
 fn kvm() -> Option<String> {
     let modules = fs::read_dir("/sys/module").ok()?;

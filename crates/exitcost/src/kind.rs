@@ -1,4 +1,4 @@
-//! The kinds of exits that are made, and the numbers that tell them from all others.
+//! The kinds of exits that are made, and the numbers that identify them.
 
 use serde::{Deserialize, Serialize};
 

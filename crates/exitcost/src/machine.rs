@@ -92,9 +92,9 @@ pub(crate) struct Machine {
 }
 
 /// Bounds of the time that the machine is given to fall asleep. The least is within what KVM polls for
-/// (200 us), so that polling can be told from sleep.
+/// (200 us), so that polling can be separated from sleep.
 const NAP: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(20)];
-/// A machine has halted after so many times what the quickest way in and out of it took.
+/// A machine has halted after this many times what the quickest entry and exit took.
 const EXITS_TO_HALT: u32 = 4;
 
 impl Machine {

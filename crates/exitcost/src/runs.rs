@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Turns of the empty loop.
 pub(crate) const EMPTY: u64 = 10_000;
-/// Operations that warm up, and tell how long one takes.
+/// Operations that warm up, and show how long one takes.
 pub(crate) const WARM_UP: u64 = 64;
 /// The least a run has, however long they take.
 const FEWEST: u64 = 32;

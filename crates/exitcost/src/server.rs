@@ -87,7 +87,7 @@ pub(crate) fn by_thread(tap: Tap, asks: &OwnedFd, wakes: &OwnedFd) -> io::Result
     Ok(Server::Thread { thread, bell, is_over })
 }
 
-/// Sends the frame, and tells the guest that it is gone.
+/// Sends the frame, and notifies the guest that it is gone.
 pub(crate) fn send(tap: &Tap, wakes: &OwnedFd) -> io::Result<()> {
     tap.send(&FRAME)?;
     ring(wakes)

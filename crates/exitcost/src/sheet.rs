@@ -14,7 +14,7 @@ pub enum ExitSource {
     Guest,
 }
 
-/// Who does what an instruction asks for, as far as counters tell.
+/// Who does what an instruction asks for, as far as counters show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HandledBy {
@@ -69,7 +69,7 @@ pub struct Row {
     pub exits_per_operation: Option<f64>,
     /// How often an operation came back to the program that has the machine.
     pub user_exits_per_operation: Option<f64>,
-    /// Who did it, as these two counts tell.
+    /// Who did it, as these two counts show.
     pub handled_by: Option<HandledBy>,
     /// Why nothing was measured.
     pub not_measured: Option<String>,
@@ -103,7 +103,7 @@ impl HandledBy {
         }
     }
 
-    /// Told from exits, and from returns to user space, of each operation. Where KVM interprets guests'
+    /// Derived from exits, and from returns to user space, of each operation. Where KVM interprets guests'
     /// kernels itself, no exit does not mean that the processor did it.
     pub(crate) fn from_counts(
         exits: Option<f64>,

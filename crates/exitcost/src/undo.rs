@@ -46,7 +46,7 @@ impl Undo {
         put(path, text, false)
     }
 
-    /// Gives a file that tells nothing of use (`?`, `X`) another text, and this one to take it back.
+    /// Gives a file that says nothing of use (`?`, `X`) another text, and this one to take it back.
     pub(crate) fn write_new(&mut self, path: &Path, text: &str, back: &str) -> io::Result<()> {
         self.note(Action::Write(path.to_owned(), back.to_owned()))?;
         put(path, text, false)
@@ -82,7 +82,7 @@ impl Undo {
             return;
         }
         while let Some(action) = self.actions.pop() {
-            // Nobody is there to be told; the others are taken back all the same.
+            // Nobody is there to report to; the others are taken back all the same.
             let _ = action.take();
         }
         let _ = fs::remove_file(&self.note);

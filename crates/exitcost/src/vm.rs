@@ -94,7 +94,7 @@ fn warm_up(kind: Kind, options: &MeasureOptions, machine: &mut Machine, long_mod
     Series { row, exits: Some(0), user_exits: 0 }
 }
 
-/// So many operations, or as many as there is room to keep samples of.
+/// This many operations, or as many as there is room to keep samples of.
 pub(crate) fn at_most(kind: Kind, count: u64) -> u64 {
     if kind == Kind::HltWake { count.min(MOST_SAMPLES) } else { count }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Waker {
 }
 
 impl Waker {
-    /// Answers so many rings of `asks` with one of `wakes` each, a nap after it.
+    /// Answers this many rings of `asks` with one of `wakes` each, a nap after it.
     pub(crate) fn start(
         asks: &OwnedFd,
         wakes: &OwnedFd,
@@ -76,7 +76,7 @@ impl Waker {
 }
 
 impl Drop for Waker {
-    /// It waits for a ring of a machine that has failed: this one tells it to end.
+    /// It waits for a ring of a machine that has failed: this one ends it.
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.is_over.store(true, Ordering::Relaxed);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn each_ring_is_answered_and_its_moment_kept() {
+    fn each_ring_is_answered_and_its_time_kept() {
         let (asks, wakes) = (bell().unwrap(), bell().unwrap());
         let waker = Waker::start(&asks, &wakes, 2, Duration::ZERO).unwrap();
         for _ in 0..2 {

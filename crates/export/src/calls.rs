@@ -9,7 +9,7 @@ use crate::{Role, Scene, Slice, TimelineWriter, Track};
 /// What a thread's calls are known by: its recording, its id and, if it idles, the CPU.
 pub(crate) type CallThread = (usize, u32, Option<u16>);
 
-/// Stacks tell nothing here that calls do not.
+/// Stacks add nothing here to the calls.
 const NO_STACKS: CallQuestion = CallQuestion { patterns: Vec::new(), most_stacks: 0 };
 
 impl Scene {

@@ -54,7 +54,7 @@ impl<W: Write + Send> ChromeWriter<W> {
         self.out.write_all(b"}}")
     }
 
-    /// Tells a name or a place in the order of a process or a thread.
+    /// Writes a name or a place in the order of a process or a thread.
     fn metadata(
         &mut self,
         what: &str,

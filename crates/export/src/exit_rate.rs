@@ -13,7 +13,7 @@ pub(crate) struct ExitRate {
 }
 
 impl ExitRate {
-    /// An exit, or more of the same one; `tell` hears of moments from which on a rate holds.
+    /// An exit, or more of the same one; `emit` gets the times from which on a rate holds.
     pub(crate) fn exit(&mut self, start_ns: u64, emit: impl FnMut(u64, u64)) {
         // Exits of a vCPU come in order; one that doesn't is of a damaged page.
         if self.last_exit_ns.is_some_and(|last_ns| start_ns <= last_ns) {
@@ -28,7 +28,7 @@ impl ExitRate {
         self.exits += 1;
     }
 
-    /// Tells the rate of the step that is over, and that there was none from then on, unless `next`
+    /// Emits the rate of the step that is over, and that there was none from then on, unless `next`
     /// follows it.
     pub(crate) fn flush(&mut self, next: Option<u64>, mut emit: impl FnMut(u64, u64)) {
         if self.exits > 0 {
@@ -47,13 +47,13 @@ mod tests {
 
     #[test]
     fn each_exit_counts_once() {
-        let (mut rate, mut told) = (ExitRate::default(), Vec::new());
+        let (mut rate, mut rates) = (ExitRate::default(), Vec::new());
         for exit_ns in [1, 1, 5_000_000, 10_000_000, 55_000_000, 55_000_000] {
-            rate.exit(exit_ns, |at_ns, exits| told.push((at_ns, exits)));
+            rate.exit(exit_ns, |at_ns, exits| rates.push((at_ns, exits)));
         }
-        rate.flush(None, |at_ns, exits| told.push((at_ns, exits)));
+        rate.flush(None, |at_ns, exits| rates.push((at_ns, exits)));
         let expected =
             [(0, 200), (10_000_000, 100), (20_000_000, 0), (50_000_000, 100), (60_000_000, 0)];
-        assert_eq!(told, expected);
+        assert_eq!(rates, expected);
     }
 }

@@ -85,7 +85,7 @@ fn schemas() -> Value {
     ])
 }
 
-/// What the profiler shows beside the profile: where it is from, and what was lost.
+/// What the profiler shows next to the profile: where it is from, and what was lost.
 fn extra(scene: &Scene) -> Value {
     let entry = |(name, fact): (&str, crate::scene::Fact)| {
         let value = match fact {

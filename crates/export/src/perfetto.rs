@@ -40,7 +40,7 @@ const PACKET_TAG: u8 = (1 << 3) | 2;
 /// Events of a CPU that are written together.
 const BUNDLE: usize = 512;
 
-/// The track that what concerns whole recordings is told on.
+/// The track for what concerns whole recordings.
 const RECORDINGS: u64 = 1;
 /// Numbers of groups begin here, those of tracks and counters behind them.
 const GROUPS: u64 = 1 << 20;
@@ -132,7 +132,7 @@ impl<W: Write + Send> PerfettoWriter<W> {
         })
     }
 
-    /// Tells of each recording where it is from and what it lost.
+    /// Writes of each recording where it is from and what it lost.
     fn recordings(&mut self, scene: &Scene) -> io::Result<()> {
         let begin_ns = scene.span_ns.as_ref().map_or(0, |span| *span.start());
         self.descriptor(TrackDescriptor {

@@ -81,7 +81,7 @@ pub(crate) fn each_raw<S: RawSink>(
     rounds::run(&inputs, &decoder, &mut consumer, tick);
 }
 
-/// An event in a batch: its bytes end where told.
+/// An event in a batch: its bytes end at `end`.
 #[derive(Debug)]
 struct BatchedEvent {
     stamp_ns: u64,

@@ -96,7 +96,7 @@ pub struct Scene {
     threads: FxHashMap<(usize, u32), usize>,
     cpus: FxHashMap<(usize, u32), usize>,
     pub(crate) calls: FxHashMap<CallThread, usize>,
-    /// By recording: it tells of calls and of their returns.
+    /// By recording: it has calls and their returns.
     pub(crate) has_calls: Vec<bool>,
 }
 
@@ -106,7 +106,7 @@ fn has_calls(recordings: &[Recording], found: &States) -> Vec<bool> {
     recordings.iter().enumerate().map(tracer).map(|one| one == Some(CallTracer::Graph)).collect()
 }
 
-/// What spans tell of tracks.
+/// What spans say of tracks.
 #[derive(Debug, Default)]
 struct Survey {
     tasks: BTreeSet<(usize, u32)>,
@@ -312,7 +312,7 @@ impl Fact {
 }
 
 impl Scene {
-    /// What formats with a place for it tell of a recording: where it is from, and what it lost.
+    /// What formats with a place for it say of a recording: where it is from, and what it lost.
     pub(crate) fn facts(&self, recording: usize) -> Vec<(&'static str, Fact)> {
         let text = |of: Option<&str>| of.map(|text| Fact::Text(text.to_owned()));
         let losses = self.losses.get(recording);

@@ -5,7 +5,7 @@ use std::io;
 use crate::Scene;
 use crate::raw_events::RawEvent;
 
-/// A value beside a slice or an instant.
+/// A value of a slice or an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arg<'a> {
     /// A number.
@@ -62,7 +62,7 @@ pub trait TimelineWriter: Send {
     /// Whether the format shows slices within slices, and so calls of functions.
     const CALLS: bool;
 
-    /// Tells all tracks, by whose place in [`Scene::tracks`] they will be called.
+    /// Gives all tracks, which are numbered by their place in [`Scene::tracks`].
     ///
     /// # Errors
     /// When it can't be written.
@@ -96,7 +96,7 @@ pub trait TimelineWriter: Send {
         Ok(())
     }
 
-    /// All has been told.
+    /// All has been written.
     ///
     /// # Errors
     /// When it can't be written.

@@ -32,8 +32,8 @@ pub struct Written {
     pub events: u64,
     /// Pages, records and blocks that could not be read; the last two are marked as losses.
     pub damaged: u64,
-    /// CPUs with losses behind their last event: a page tells only of those before it.
-    pub losses_untold: u64,
+    /// CPUs with losses after their last event: a page has only those before it.
+    pub losses_at_end: u64,
 }
 
 /// Options that stay true of a part: what was recorded where, and what the kernel lost.
@@ -76,7 +76,7 @@ impl TraceDatExport<'_> {
                 writer.write_cpu(&buffer.name, stream.cpu(), &mut pages)?;
                 written.events += pages.taken.events;
                 written.damaged += pages.taken.damaged;
-                written.losses_untold += u64::from(pages.taken.lost_at_end);
+                written.losses_at_end += u64::from(pages.taken.lost_at_end);
                 tick(stream.stored_len());
             }
         }
@@ -98,8 +98,8 @@ impl TraceDatExport<'_> {
         let Texts { formats, kallsyms, printk, cmdlines } = recording.texts();
         let streams = recording.streams().iter();
         let cpus = streams.map(|stream| stream.cpu().saturating_add(1)).max().unwrap_or(0);
-        let told = u32::try_from(recording.cpus()).unwrap_or(0);
-        let cpus = cpus.max(if cpus > 0 { told.min(1 << 16) } else { 0 });
+        let recorded = u32::try_from(recording.cpus()).unwrap_or(0);
+        let cpus = cpus.max(if cpus > 0 { recorded.min(1 << 16) } else { 0 });
         let (header, options, buffers) = match recording.container() {
             Container::TraceDat(dat) => {
                 (header_of(dat), self.options_of(dat), self.buffers_of(dat))

@@ -1,4 +1,4 @@
-//! Goes through the recordings and tells a writer what there is on each track.
+//! Goes through the recordings and gives a writer what there is on each track.
 
 use std::io;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ pub fn write_timeline<W: TimelineWriter>(
     Ok(exported)
 }
 
-/// Of each recording, the ids of events that are shown, and of those that tell of scheduling.
+/// Of each recording, the ids of events that are shown, and of those of scheduling.
 #[derive(Debug)]
 struct Wanted {
     instants: Vec<FxHashSet<u16>>,
@@ -156,8 +156,8 @@ pub(crate) struct Walk<'q, W> {
     labels: FxHashMap<Label, Arc<str>>,
     /// By track of a vCPU.
     rates: FxHashMap<usize, ExitRate>,
-    /// By track of a task: how far it has been told.
-    told_ns: FxHashMap<usize, u64>,
+    /// By track of a task: how far it has been written.
+    written_ns: FxHashMap<usize, u64>,
     wanted: Wanted,
     exported: Exported,
     result: io::Result<()>,
@@ -172,7 +172,7 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
             reasons: question.recordings.iter().map(ReasonNames::new).collect(),
             labels: FxHashMap::default(),
             rates: FxHashMap::default(),
-            told_ns: FxHashMap::default(),
+            written_ns: FxHashMap::default(),
             wanted: Wanted::new(question, scene.scheduled),
             exported: Exported::default(),
             result: Ok(()),
@@ -262,7 +262,7 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
         }
     }
 
-    /// The guest's recording that tells which task a vCPU runs.
+    /// The guest's recording that says which task a vCPU runs.
     fn guest_of(&self, host: usize, thread: Option<u32>) -> Option<usize> {
         let of_host = self.question.guests.iter().filter(|one| one.host == host);
         let runs = |one: &&GuestAlignment| {
@@ -289,12 +289,12 @@ impl<W: TimelineWriter> StateSink for Walk<'_, W> {
     fn task(&mut self, guest: GuestCpu, task: u32, span: &StateSpan) {
         let recording = usize::from(guest.recording);
         let Some(track) = self.scene.task(recording, task) else { return };
-        let told_ns = self.told_ns.entry(track).or_default();
-        let from_ns = span.from_ns.max(*told_ns);
+        let written_ns = self.written_ns.entry(track).or_default();
+        let from_ns = span.from_ns.max(*written_ns);
         if from_ns > span.from_ns {
             self.exported.overlaps += 1;
         }
-        *told_ns = span.to_ns.max(*told_ns);
+        *written_ns = span.to_ns.max(*written_ns);
         if from_ns >= span.to_ns {
             return;
         }

@@ -14,7 +14,7 @@ impl<'w> Bits<'w> {
         Self { words, at: 0, end }
     }
 
-    /// The same, up to so many bits.
+    /// The same, up to `most` bits.
     pub(crate) fn up_to(self, bits: u32) -> Self {
         Self { end: self.end.min(bits), ..self }
     }

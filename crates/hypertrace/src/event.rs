@@ -1,4 +1,4 @@
-//! What a guest tells.
+//! What a guest reports.
 
 use std::sync::Arc;
 
@@ -30,12 +30,12 @@ impl Task {
     }
 }
 
-/// Why a task is left, as `prev_state` of `sched_switch` tells it.
+/// Why a task is left, as `prev_state` of `sched_switch` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskState {
     /// 0: it could go on; else the place of the state's bit, from 1.
     pub(crate) index: u8,
-    /// The place of the bit that tells of preemption, in the guest's kernel.
+    /// The place of the bit for preemption, in the guest's kernel.
     pub(crate) preempted_bit: u8,
 }
 
@@ -149,7 +149,7 @@ pub enum Kind {
     Call {
         /// Its address in the guest; `None` where that was lost.
         address: Option<u64>,
-        /// Its name, as far as the guest has told it.
+        /// Its name, as far as the guest has sent it.
         name: Option<Arc<str>>,
         /// Beginning or end.
         what: Call,

@@ -56,7 +56,7 @@ pub(crate) enum Record {
         slot: u8,
         task: Task,
     },
-    /// An event, so many units after the one before it in the frame.
+    /// An event, this many units after the one before it in the frame.
     Event {
         after: u64,
         raw: Raw,

@@ -2,11 +2,11 @@
 
 use crate::MOST_WORDS;
 
-/// Bits below the time in the word that tells how much is there.
+/// Bits below the time in the word that says how much is there.
 const FILLED_BITS: u32 = 10;
 /// Bits of the TSC that this word leaves out.
 const FILLED_SHIFT: u32 = 4;
-/// Bits of the longest frame; fits the bits that tell it.
+/// Bits of the longest frame; fits the bits of its length.
 const MOST_BITS: u64 = 64 * MOST_WORDS as u64;
 
 /// A frame with the time of its last event.
@@ -21,7 +21,7 @@ pub struct FrameWords {
 }
 
 impl FrameWords {
-    /// A frame out of the word that tells what is there, and its words; those that it doesn't
+    /// A frame out of the word that says what is there, and its words; those that it doesn't
     /// speak of are left out.
     pub fn new(filled: u64, words: impl IntoIterator<Item = u64>, is_whole: bool) -> Self {
         let used = (filled & ((1 << FILLED_BITS) - 1)).min(MOST_BITS);
@@ -41,7 +41,7 @@ impl FrameWords {
         self.used_bits == 0
     }
 
-    /// The word that tells what is there.
+    /// The word that says what is there.
     pub(crate) fn filled(&self) -> u64 {
         (self.last_tsc >> FILLED_SHIFT) << FILLED_BITS | u64::from(self.used_bits)
     }

@@ -17,7 +17,7 @@ use tracefs::{
     usual_buffer_kib,
 };
 
-use crate::ending::{Ending, Stop, TOLD};
+use crate::ending::{Ending, STOP_MESSAGE, Stop};
 use crate::error::{RecordError, Result};
 use crate::flusher::{self, Flusher};
 use crate::guests::{self, Ready, SharedGuests};
@@ -158,7 +158,7 @@ impl Recording {
                 recording.pumps.drain(..).for_each(|pump| drop(pump.join()));
                 drop(recording.flusher.take().map(Flusher::end));
                 for module in recording.modules.drain(..) {
-                    let _ = to.remove(&module.end(Deadline::after(TOLD)).file);
+                    let _ = to.remove(&module.end(Deadline::after(STOP_MESSAGE)).file);
                 }
                 drop(recording);
                 guests::forget(&names, to);

@@ -75,7 +75,7 @@ impl StampOrder {
 mod tests {
     use super::*;
 
-    /// Judges pages told by begin and end: those out of order, and how many steps are counted.
+    /// Judges pages by begin and end: those out of order, and how many steps are counted.
     fn judge(pages: &[(u64, u64)]) -> (Vec<usize>, usize) {
         let (mut order, mut odd, mut steps) = (StampOrder::default(), Vec::new(), 0);
         for (at, &(begin, end)) in pages.iter().enumerate() {

@@ -114,7 +114,7 @@ impl PageWriter {
         out.append(&mut self.page);
     }
 
-    /// What was lost behind the last record; it has no page that could tell.
+    /// What was lost after the last record; it has no page that could say so.
     #[must_use]
     pub fn pending_loss(&self) -> Missed {
         self.pending

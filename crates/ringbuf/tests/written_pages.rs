@@ -81,9 +81,9 @@ proptest! {
         for (found, given) in found.iter().zip(&all) {
             prop_assert_eq!((found.1, &found.2), (given.1, &given.2));
             // A count without room for it becomes a loss without one.
-            let told = found.0 == given.0
+            let is_reported = found.0 == given.0
                 || matches!((found.0, given.0), (Missed::Unknown, Missed::Events(_)));
-            prop_assert!(told, "{:?} for {:?}", found.0, given.0);
+            prop_assert!(is_reported, "{:?} for {:?}", found.0, given.0);
         }
     }
 }

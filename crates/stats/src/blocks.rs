@@ -19,7 +19,7 @@ pub struct Blocks {
 impl Blocks {
     /// As long as the series itself shows they have to be: Andrews' rule (1991) for the Bartlett
     /// kernel, which the variance of a block bootstrap comes to, and a series of first order. At most
-    /// an eighth of the series, so that eight blocks are left to tell the variance from.
+    /// an eighth of the series, so that eight blocks are left to estimate the variance from.
     #[must_use]
     pub fn of(series: &[f64]) -> Self {
         let n = series.len();
@@ -42,12 +42,12 @@ fn dependence(series: &[f64]) -> f64 {
     let mean = series.iter().sum::<f64>() / n.max(1) as f64;
     let off = |at: usize| series.get(at).map_or(0.0, |value| value - mean);
     let variance: f64 = (0..n).map(|at| off(at).powi(2)).sum();
-    let beside: f64 = (1..n).map(|at| off(at) * off(at - 1)).sum();
+    let neighbours: f64 = (1..n).map(|at| off(at) * off(at - 1)).sum();
     if variance <= 0.0 {
         return 0.0;
     }
     // What is estimated from few slices is too small by about (1 + 4r) / n (Kendall, 1954).
-    let raw = beside / variance;
+    let raw = neighbours / variance;
     (raw + (1.0 + 4.0 * raw) / n as f64).clamp(0.0, 0.97)
 }
 

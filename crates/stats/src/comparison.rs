@@ -15,7 +15,7 @@ pub struct Side {
 }
 
 impl Side {
-    /// The mean of runs, with the error that their own variation tells; none of no runs.
+    /// The mean of runs, with the error from their own variation; none of no runs.
     #[must_use]
     pub fn of_runs(values: &[f64]) -> Option<Self> {
         let runs = values.len() as f64;

@@ -7,7 +7,7 @@ use crate::chance::Chance;
 pub struct Permutation {
     /// Share of the ways to part the values in which the means differ as much as they do.
     pub p: f64,
-    /// The smallest p that so many values can give, however much they differ.
+    /// The smallest p that this many values can give, however much they differ.
     pub least: f64,
 }
 
@@ -58,7 +58,7 @@ fn ways(n: u64, k: u64) -> Option<u64> {
     Some(ways)
 }
 
-/// Tells the sum of every choice of `k` values.
+/// Emits the sum of every choice of `k` values.
 fn each_choice(values: &[f64], k: usize, sum: f64, emit: &mut impl FnMut(f64)) {
     if k == 0 {
         return emit(sum);

@@ -2,7 +2,7 @@
 
 use recorder::Vcpu;
 
-/// `guest = (host * ratio >> bits) + offset`, as KVM tells it in its debugfs.
+/// `guest = (host * ratio >> bits) + offset`, as KVM gives it in its debugfs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GuestClock {
     offset: i64,
@@ -11,7 +11,7 @@ pub(crate) struct GuestClock {
 }
 
 impl GuestClock {
-    /// The clock of a vCPU; none where the kernel doesn't tell its offset.
+    /// The clock of a vCPU; none where the kernel doesn't give its offset.
     pub(crate) fn of(vcpu: &Vcpu) -> Option<Self> {
         let scaling = vcpu.tsc_scaling_ratio.zip(vcpu.tsc_scaling_bits);
         let scaling = scaling.filter(|(ratio, bits)| {
@@ -25,7 +25,7 @@ impl GuestClock {
         self.scaled(host_tsc).wrapping_add_signed(self.offset)
     }
 
-    /// So many ticks of the host's counter, in those of the guest's.
+    /// This many ticks of the host's counter, in those of the guest's.
     pub(crate) fn scaled(&self, ticks: u64) -> u64 {
         match self.scaling {
             Some((ratio, bits)) => ((u128::from(ticks) * u128::from(ratio)) >> bits) as u64,

@@ -1,4 +1,4 @@
-//! Tells a guest, over the memory it shares with its host, what the host does with the guest's vCPUs:
+//! Publishes to a guest, over the memory it shares with its host, what the host does with the guest's vCPUs:
 //! their exits, and when they are kept from running.
 //!
 //! ```text
@@ -6,9 +6,9 @@
 //!    ─▶ LiveTraceEvents ─▶ VcpuCycles ─▶ spans on the guest's TSC ─▶ shmring::spans ─▶ the guest
 //! ```
 //!
-//! Nobody is told anything but guests that the operator names ([`PublishOptions`]), and each of its own vCPUs alone:
+//! Only guests that the operator names ([`PublishOptions`]) get anything, and each of them its own vCPUs alone:
 //! the kernel keeps events of other threads out of the instance, the memory is checked to be mapped by
-//! that VM and no other, and who took a vCPU's place is told as one of three kinds. Nothing a guest does
+//! that VM and no other, and who took a vCPU's place is given as one of three kinds. Nothing a guest does
 //! is waited for, and of its memory nothing is believed.
 
 #![forbid(unsafe_code)]

@@ -1,11 +1,11 @@
-//! The kernel's names of exits, each told to the guest when it is first needed.
+//! The kernel's names of exits, each published when it is first needed.
 
 use std::collections::HashSet;
 
 use analyses::ReasonNames;
 use shmring::spans::SpanWriter;
 
-/// Names that were told.
+/// Names that were published.
 #[derive(Debug)]
 pub(crate) struct Names {
     of_kernel: ReasonNames,
@@ -17,7 +17,7 @@ impl Names {
         Self { of_kernel, published: HashSet::new() }
     }
 
-    /// Tells the name of a code, unless it was.
+    /// Publishes the name of a code, unless it was.
     pub(crate) fn publish(&mut self, isa: u8, code: u32, writer: &mut SpanWriter) {
         if self.published.insert((isa, code)) {
             let name = self.of_kernel.name(isa, code.into());

@@ -1,4 +1,4 @@
-//! Which VM is told, and that the memory is that VM's and nobody else's.
+//! Which VM gets spans, and that the memory is that VM's and nobody else's.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use recorder::{Vm, is_mapped_by as maps};
 
 use crate::error::{PublishError, Result};
 
-/// A VM that is to be told, and its memory.
+/// A VM to publish to, and its memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Permitted {
     pub(crate) vm: Vm,
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_told_to_the_vm_that_maps_it_and_to_no_other() {
+    fn memory_is_published_to_the_vm_that_maps_it_and_to_no_other() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
         let path = file.path();

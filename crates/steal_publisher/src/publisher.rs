@@ -1,4 +1,4 @@
-//! A thread for each guest that is told: looks, tells, sleeps.
+//! A thread for each guest that spans are published to: looks, publishes, sleeps.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::permission::{self, Permitted};
 use crate::spans::Spans;
 use crate::trace::Trace;
 
-/// How far behind the present all is told, as a part of a second: an event that was begun by then is in
+/// How far the published time lies in the past, as a part of a second: an event that was begun by then is in
 /// the kernel's buffer, also where the CPU it happened on is a vCPU that is kept from running.
 const BEHIND: u64 = 200;
 /// Looks come no closer.
@@ -26,7 +26,7 @@ const SHORTEST: Duration = Duration::from_millis(1);
 /// Looks between two times that KVM is asked for clocks, and whether the VM is still there.
 const CLOCK_LOOKS: u32 = 10;
 
-/// Who is told, and how soon.
+/// Who gets spans, and how soon.
 #[derive(Clone, Debug)]
 pub struct PublishOptions {
     /// Guests: names of VMs, or `[NAME=]shm:FILE`.
@@ -35,14 +35,14 @@ pub struct PublishOptions {
     pub interval: Duration,
 }
 
-/// Guests that are told.
+/// Guests that spans are published to.
 #[derive(Debug)]
 pub struct Publisher {
     stop: Signal,
     guests: Vec<(String, JoinHandle<Result<Summary>>)>,
 }
 
-/// What was told to one guest.
+/// What was published to one guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The VM's name.
@@ -57,15 +57,15 @@ pub struct Summary {
     pub looks: u64,
     /// CPU time that all this took, in nanoseconds; the kernel's for writing events is not in it.
     pub cpu_ns: u64,
-    /// Why it ended before it was told to.
+    /// Why it ended before it was stopped.
     pub over: Option<&'static str>,
 }
 
 impl Publisher {
-    /// Begins to tell guests. All can be told, or none is.
+    /// Begins to publish. All guests can be served, or none is.
     ///
     /// # Errors
-    /// When a guest can't be told, or this system can't be traced.
+    /// When a guest can't be served, or this system can't be traced.
     pub fn begin(options: &PublishOptions) -> Result<Self> {
         let vms = recorder::running();
         let asked = options.guests.iter().map(|asked| permission::find(asked, &vms));
@@ -88,18 +88,18 @@ impl Publisher {
         Ok(Self { stop, guests })
     }
 
-    /// Names of the VMs that are told.
+    /// Names of the VMs that spans are published to.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.guests.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Whether none is told any more.
+    /// Whether no guest is served any more.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.guests.iter().all(|(_, thread)| thread.is_finished())
     }
 
-    /// Ends, and says what was told.
+    /// Ends, and says what was published.
     ///
     /// # Errors
     /// When the trace of one of them could not be read.
@@ -170,7 +170,7 @@ impl Guest {
         Ok(summary)
     }
 
-    /// Tells all up to so many ticks ago.
+    /// Publishes all up to some ticks ago.
     fn look(&mut self, behind: u64) -> Result<Option<&'static str>> {
         let until = sys::tsc().unwrap_or(0).saturating_sub(behind);
         self.trace.take(until, &mut self.spans)?;

@@ -12,7 +12,7 @@ use tracefs::{Available, Clock, CpuStats, Instance, RawPages, Texts, Tracefs};
 
 use crate::error::{PublishError, Result};
 
-/// What tells of exits and of a thread's place on its CPU. `kvm_vcpu_wakeup` is not among them: its
+/// Events of exits and of a thread's place on its CPU. `kvm_vcpu_wakeup` is not among them: its
 /// time is in nanoseconds, which can't be laid over ticks.
 const EVENTS: [&str; 2] = ["kvm:kvm_exit", "kvm:kvm_entry"];
 /// Taken where the kernel has them.
@@ -102,7 +102,7 @@ impl Trace {
         self.read
     }
 
-    /// Events that the kernel could not keep, and those that came too late to be told in order.
+    /// Events that the kernel could not keep, and those that came too late to be given in order.
     pub(crate) fn lost(&self) -> u64 {
         let cpus = self.pages.iter().map(|(cpu, _)| *cpu);
         let lost = cpus.filter_map(|cpu| Some(CpuStats::now(&self.instance, cpu).ok()?.0.events()));

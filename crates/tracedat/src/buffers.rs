@@ -13,7 +13,7 @@ use std::collections::HashSet;
 pub struct Buffer {
     /// Name of the instance; empty for the top buffer.
     pub name: String,
-    /// Its trace clock, such as `local`, when the file tells.
+    /// Its trace clock, such as `local`, when the file has it.
     pub clock: Option<String>,
     /// Size of its pages (the kernel's sub-buffers) in bytes: a power of two.
     pub page_size: u32,

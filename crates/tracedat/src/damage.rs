@@ -23,7 +23,7 @@ pub enum TraceDatError {
         /// The version as written.
         version: String,
     },
-    /// The byte that tells the byte order is neither 0 nor 1.
+    /// The byte for the byte order is neither 0 nor 1.
     #[error(
         "byte order mark {mark} at offset {offset:#x} is neither 0 nor 1; \
              the file is damaged, copy it again from where it was recorded"

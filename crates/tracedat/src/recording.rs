@@ -86,7 +86,7 @@ impl TraceDat {
         }
     }
 
-    /// Byte order and `long` of the recorded kernel; where its page header does not tell, `long`
+    /// Byte order and `long` of the recorded kernel; where its page header does not give it, `long`
     /// is that of the recording program.
     #[must_use]
     pub fn abi(&self) -> Abi {

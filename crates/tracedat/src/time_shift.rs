@@ -38,7 +38,7 @@ impl TimeShift {
         self.flags & 1 != 0
     }
 
-    /// Reads the option; damage beside a value says how the value was rescued.
+    /// Reads the option; damage with a value says how the value was rescued.
     ///
     /// trace-cmd's writer (`tracecmd_write_guest_time_shift`) lets the count fields of all CPUs
     /// point to one variable: every CPU gets the last one's count, while the arrays keep their own

@@ -72,7 +72,7 @@ fn text(cursor: &mut Cursor<'_>, order: ByteOrder, framing: Framing) -> Result<S
     Ok(Section { offset, declared: None, compression: Compression::None, framing, order })
 }
 
-/// The ten bytes that tell what follows: "options  ", "flyrecord" or "latency  ", with a NUL.
+/// The ten bytes that say what follows: "options  ", "flyrecord" or "latency  ", with a NUL.
 fn tag<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], Damage> {
     cursor.take(10).map_err(|cut| Damage::short("tag", cut))
 }

@@ -69,7 +69,7 @@ impl Finder<'_> {
 }
 
 fn formats(file: &[u8], section: &Section, kind: u16, out: &mut Formats) -> Result<(), Damage> {
-    // The texts tell their own sizes; trace-cmd ignores that of the section header too.
+    // The texts have their own sizes; trace-cmd ignores that of the section header too.
     let bytes = Section { declared: None, ..section.clone() };
     let bytes = bytes.bytes(file)?;
     let mut cursor = Cursor::new(&bytes, section.order, section.offset);

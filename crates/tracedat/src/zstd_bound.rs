@@ -1,4 +1,4 @@
-//! How much a Zstandard frame can unpack to, told by the heads of its blocks (RFC 8878, section 3).
+//! How much a Zstandard frame can unpack to, by the heads of its blocks (RFC 8878, section 3).
 //!
 //! A frame may declare its size, and so may the file that holds it; both can lie. What each block
 //! can give is bounded by the format.

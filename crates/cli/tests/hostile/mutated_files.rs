@@ -174,16 +174,16 @@ fn no_damage_to_a_file_makes_a_verb_crash_or_hang() {
     let sound = sound_files();
     assert!(sound.len() > 3, "the bundled recordings are missing");
     let (next, faults) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    // Of a run that took too long nothing is concluded before it had this machine's patience alone.
-    let turns = RwLock::new(());
-    let run_in_turn = |verb: &str, file: &Path, folder: &Path| {
-        let shared = turns.read().unwrap();
+    // Of a run that took too long nothing is concluded before it had this machine to itself.
+    let machine = RwLock::new(());
+    let run_alone_if_late = |verb: &str, file: &Path, folder: &Path| {
+        let shared = machine.read().unwrap();
         let ended = run(verb, file, folder);
         drop(shared);
         if !ended.is_late {
             return ended;
         }
-        let _alone = turns.write().unwrap();
+        let _alone = machine.write().unwrap();
         run(verb, file, folder)
     };
     let work = || {
@@ -202,7 +202,7 @@ fn no_damage_to_a_file_makes_a_verb_crash_or_hang() {
             fs::write(&file, bytes).unwrap();
             for at in 0..verbs_each {
                 let verb = VERBS[(number * verbs_each + at) % VERBS.len()];
-                if let Some(fault) = fault(&run_in_turn(verb, &file, folder.path())) {
+                if let Some(fault) = fault(&run_alone_if_late(verb, &file, folder.path())) {
                     let kept = std::env::temp_dir().join(format!("damaged-{number}.dat"));
                     let _ = fs::copy(&file, &kept);
                     let kept = kept.display();

@@ -79,7 +79,7 @@ impl Parser<'_> {
         Ok(names)
     }
 
-    /// The value of an entry; `None` for a constant whose value the text does not tell. Such an
+    /// The value of an entry; `None` for a constant whose value the text does not give. Such an
     /// entry never matches, so that its value is shown as a number.
     fn entry_value(&mut self, kind: Kind) -> Result<Option<u64>, PrintError> {
         let start = self.position();

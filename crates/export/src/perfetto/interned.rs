@@ -68,7 +68,7 @@ impl Interned {
         }
     }
 
-    /// What has to be told before or with the next packet.
+    /// What has to be written before or with the next packet.
     pub(super) fn take_new(&mut self) -> Option<InternedData> {
         let new = std::mem::take(&mut self.new);
         (new != InternedData::default()).then_some(new)

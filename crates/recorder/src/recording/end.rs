@@ -31,7 +31,7 @@ impl Recording {
         let mut faults = self.stop_guests();
         let collector = self.collector.take().map(EndingCollector::begin);
         if let Some(collector) = &collector {
-            collector.is_over(Deadline::after(TOLD));
+            collector.is_over(Deadline::after(STOP_MESSAGE));
         }
         self.instance.set("tracing_on", "0")?;
         let duration = self.begun.elapsed();

@@ -45,7 +45,7 @@ pub(super) fn write(
         let written = one(&export, path, recordings, &|bytes| progress.advance(bytes))?;
         all.events += written.events;
         all.damaged += written.damaged;
-        all.losses_untold += written.losses_untold;
+        all.losses_at_end += written.losses_at_end;
     }
     progress.finish();
     report(&all);
@@ -116,11 +116,11 @@ fn report(written: &Written) {
             written.damaged
         );
     }
-    if written.losses_untold > 0 {
+    if written.losses_at_end > 0 {
         let _ = writeln!(
             err,
             "hyperscope: CPUs that lost events after their last one, which the files can't show: {}",
-            written.losses_untold
+            written.losses_at_end
         );
     }
     if written.events == 0 {
