@@ -55,7 +55,7 @@ fn a_reader_uses_what_it_was_given() {
     let (mut inside, _) = listener.accept().unwrap();
     let read = apart(Confined::Reader, "reader", || {
         out.set_nodelay(true).unwrap();
-        out.write_all(&vec![7; 100]).unwrap();
+        out.write_all(&[7; 100]).unwrap();
         let mut read = [0; 100];
         inside.read_exact(&mut read).unwrap();
         // More than an allocator has at hand, in many pieces and in large ones.

@@ -107,8 +107,11 @@ impl Ready {
         let streams = if rings.is_empty() { hello.streams } else { 0 };
         let streams = (0..streams).map(|at| page_stream(&address.channel, session, at, limit));
         let streams = streams.collect::<io::Result<_>>().map_err(failed)?;
-        apart(Confined::Reader, "discards", || Ok(receiver::discard(&mut rings, limit)))
-            .map_err(failed)?;
+        apart(Confined::Reader, "discards", || {
+            receiver::discard(&mut rings, limit);
+            Ok(())
+        })
+        .map_err(failed)?;
         Ok(Self { address, control, session, hello, streams, rings, quota: None })
     }
 

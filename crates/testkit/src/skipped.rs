@@ -20,7 +20,13 @@ pub fn skipped(why: Arguments<'_>) {
     let Some(list) = env::var_os("HYPERSCOPE_SKIPPED") else { return };
     // The harness names a test's thread after it.
     let line = format!("{}: {why}\n", thread::current().name().unwrap_or("a test"));
-    let mut list = OpenOptions::new().create(true).append(true).open(list).unwrap();
     // One write, so that tests of several programs don't mix their lines.
-    list.write_all(line.as_bytes()).unwrap();
+    let noted = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&list)
+        .and_then(|mut list| list.write_all(line.as_bytes()));
+    if let Err(error) = noted {
+        panic!("cannot note a skipped test in {}: {error}", list.display());
+    }
 }

@@ -283,10 +283,10 @@ impl ControlLoop {
     /// It records now.
     fn start(&mut self, started: Started) {
         // A recorder that is killed leaves a folder that can be read; one that ends needs none.
-        if self.stopping.is_none() {
-            if let Err(error) = self.write_texts(started.clock_line.clone()) {
-                self.fault(format!("what its pages are read with was not written: {error}"));
-            }
+        if self.stopping.is_none()
+            && let Err(error) = self.write_texts(started.clock_line.clone())
+        {
+            self.fault(format!("what its pages are read with was not written: {error}"));
         }
         self.ended.started = Some(started);
         lock(&self.guest_status).started = true;
