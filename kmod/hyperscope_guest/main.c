@@ -88,7 +88,7 @@ static int apply(void)
 void hsg_channel_is_gone(void)
 {
 	if (on)
-		turn_off(on);
+		switch_off(on);
 }
 
 void hsg_channel_is_back(void)

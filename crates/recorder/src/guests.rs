@@ -76,6 +76,8 @@ const LET_GO: Duration = Duration::from_millis(300);
 pub(crate) const CONNECTS: CapabilitySet = CapabilitySet::DAC_OVERRIDE
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::SYS_PTRACE)
+    // To look behind the links of /proc/PID/map_files (proc_map_files_get_link, fs/proc/base.c).
+    .union(CapabilitySet::CHECKPOINT_RESTORE)
     .union(CapabilitySet::NET_BIND_SERVICE);
 /// How often guests send their status.
 const STATUS_MS: u32 = 1000;

@@ -7,7 +7,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use folder::{Observer, Operation};
@@ -196,11 +198,38 @@ impl Plug {
     }
 }
 
-impl Observer for Plug {
+/// Pulls the plug from a thread of the test's: those of the recorder may start no programs.
+#[derive(Debug)]
+struct Puller {
+    plug: Arc<Plug>,
+    pulls: Mutex<(Sender<()>, Receiver<()>)>,
+}
+
+impl Puller {
+    fn new(plug: Arc<Plug>) -> Self {
+        let ((ask, asked), (answer, answered)) = (channel(), channel());
+        let of_thread = plug.clone();
+        thread::spawn(move || {
+            while asked.recv().is_ok() {
+                of_thread.pull();
+                if answer.send(()).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { plug, pulls: Mutex::new((ask, answered)) }
+    }
+}
+
+impl Observer for Puller {
     fn before(&self, operation: &Operation<'_>) -> io::Result<()> {
-        self.pull();
+        let pulls = self.pulls.lock().unwrap_or_else(PoisonError::into_inner);
+        pulls.0.send(()).unwrap();
+        pulls.1.recv().expect("the plug could not be pulled");
+        drop(pulls);
+        let plug = &self.plug;
         if let Operation::Sync(path) = operation {
-            let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut durable = plug.durable.lock().unwrap_or_else(PoisonError::into_inner);
             durable.1 = Some(path.to_path_buf());
         }
         Ok(())
@@ -224,7 +253,7 @@ fn a_pulled_plug_leaves_what_was_synced() {
             readable.last() == Some(&written)
         });
     };
-    let (written, came) = record(&plug.session, plug.clone(), is_on_disk);
+    let (written, came) = record(&plug.session, Arc::new(Puller::new(plug.clone())), is_on_disk);
     assert_eq!(came, Ok(true));
     plug.pull();
     let readable = plug.readable.lock().unwrap_or_else(PoisonError::into_inner).clone();
