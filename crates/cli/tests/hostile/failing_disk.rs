@@ -225,7 +225,7 @@ impl Observer for Puller {
     fn before(&self, operation: &Operation<'_>) -> io::Result<()> {
         let pulls = self.pulls.lock().unwrap_or_else(PoisonError::into_inner);
         pulls.0.send(()).unwrap();
-        pulls.1.recv().expect("the plug could not be pulled");
+        pulls.1.recv().unwrap();
         drop(pulls);
         let plug = &self.plug;
         if let Operation::Sync(path) = operation {
