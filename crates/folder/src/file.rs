@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustix::pipe::{SpliceFlags, splice};
 
-use crate::observer::{Observer, Operation, uninterrupted};
+use crate::observer::{Observer, Operation, before, sync_data, uninterrupted};
 
 /// An open file, positioned at its end.
 #[derive(Debug)]
@@ -80,10 +80,7 @@ impl OutFile {
     /// # Errors
     /// What the disk says, also of bytes that were written long before.
     pub fn sync(&self) -> io::Result<()> {
-        uninterrupted(|| {
-            self.before(&Operation::Sync(&self.path))?;
-            self.file.sync_data()
-        })
+        sync_data(&self.file, &self.path, self.observer.as_ref())
     }
 
     /// The open file once more, and who sees its operations.
@@ -92,7 +89,7 @@ impl OutFile {
     }
 
     fn before(&self, operation: &Operation<'_>) -> io::Result<()> {
-        self.observer.as_ref().map_or(Ok(()), |observer| observer.before(operation))
+        before(self.observer.as_ref(), operation)
     }
 }
 

@@ -1,8 +1,10 @@
 //! What tests see of a folder's writers: each operation before it is done.
 
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// One operation on a file or folder. Paths are as the folder was named when it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,26 @@ pub trait Observer: fmt::Debug + Send + Sync {
     /// # Errors
     /// Those that the operation is to have.
     fn before(&self, operation: &Operation<'_>) -> io::Result<()>;
+}
+
+/// Shows an operation to whoever observes, if somebody does.
+pub(crate) fn before(
+    observer: Option<&Arc<dyn Observer>>,
+    operation: &Operation<'_>,
+) -> io::Result<()> {
+    observer.map_or(Ok(()), |observer| observer.before(operation))
+}
+
+/// Has a file's bytes, and its length, on the disk.
+pub(crate) fn sync_data(
+    file: &File,
+    path: &Path,
+    observer: Option<&Arc<dyn Observer>>,
+) -> io::Result<()> {
+    uninterrupted(|| {
+        before(observer, &Operation::Sync(path))?;
+        file.sync_data()
+    })
 }
 
 /// Does an operation until no signal interrupts it: files of networks and of user space have such.

@@ -15,7 +15,7 @@ use rustix::process::geteuid;
 
 use crate::file::OutFile;
 use crate::modes::Modes;
-use crate::observer::{Observer, Operation, uninterrupted};
+use crate::observer::{Observer, Operation, before, uninterrupted};
 
 /// An open folder of this user's. Clones are the same folder.
 #[derive(Clone, Debug)]
@@ -82,9 +82,7 @@ impl Folder {
         observer: Option<Arc<dyn Observer>>,
     ) -> io::Result<(Self, Made)> {
         let made = uninterrupted(|| {
-            if let Some(observer) = &observer {
-                observer.before(&Operation::MakeFolder(&path))?;
-            }
+            before(observer.as_ref(), &Operation::MakeFolder(&path))?;
             match mkdirat(at, name, modes.folder()) {
                 Ok(()) => Ok(Made::New),
                 Err(Errno::EXIST) => Ok(Made::Before),
@@ -314,7 +312,7 @@ impl Folder {
     }
 
     pub(crate) fn before(&self, operation: &Operation<'_>) -> io::Result<()> {
-        self.0.observer.as_ref().map_or(Ok(()), |observer| observer.before(operation))
+        before(self.0.observer.as_ref(), operation)
     }
 
     /// A plain name as it is used with the descriptor, and the whole path for messages.

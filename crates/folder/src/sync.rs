@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 
 use crate::file::OutFile;
-use crate::observer::{Observer, Operation, uninterrupted};
+use crate::observer::{Observer, sync_data};
 use crate::open::Folder;
 
 /// A second handle of a file that somebody else writes: whoever syncs it holds no writer up.
@@ -29,11 +29,7 @@ impl Syncer {
     /// # Errors
     /// What the disk says, also of bytes that were written long before.
     pub fn sync(&self) -> io::Result<()> {
-        uninterrupted(|| {
-            let operation = Operation::Sync(&self.path);
-            self.observer.as_ref().map_or(Ok(()), |observer| observer.before(&operation))?;
-            self.file.sync_data()
-        })
+        sync_data(&self.file, &self.path, self.observer.as_ref())
     }
 }
 
