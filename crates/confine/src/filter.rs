@@ -66,12 +66,11 @@ impl Filter {
 
     fn compile(self) -> Result<BpfProgram, String> {
         let eperm = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-        let all = |calls: &[i64]| calls.iter().map(|&call| (call, Vec::new())).collect();
         let (rules, of_others, of_these) = match self {
-            Self::Never => (all(calls::NEVER), SeccompAction::Allow, SeccompAction::KillProcess),
+            Self::Never => (whole(calls::NEVER), SeccompAction::Allow, SeccompAction::KillProcess),
             Self::NoClone3 => {
                 let enosys = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
-                (all(&[libc::SYS_clone3]), SeccompAction::Allow, enosys)
+                (whole(&[libc::SYS_clone3]), SeccompAction::Allow, enosys)
             }
             Self::Reader => (reader()?, eperm, SeccompAction::Allow),
             Self::Listener => (listener()?, eperm, SeccompAction::Allow),
@@ -88,6 +87,11 @@ const FIONBIO: u64 = 0x5421;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
+/// Rules that match calls whatever their arguments are.
+fn whole(calls: &[i64]) -> Rules {
+    calls.iter().map(|&call| (call, Vec::new())).collect()
+}
+
 /// A condition on the argument at this place.
 fn argument(at: u8, operator: SeccompCmpOp, value: u64) -> Result<Vec<SeccompRule>, String> {
     let condition = SeccompCondition::new(at, SeccompCmpArgLen::Qword, operator, value);
@@ -102,7 +106,7 @@ fn bits(at: u8, mask: libc::c_int, value: libc::c_int) -> Result<Vec<SeccompRule
 }
 
 fn reader() -> Result<Rules, String> {
-    let mut rules: Rules = calls::READER.iter().map(|&call| (call, Vec::new())).collect();
+    let mut rules = whole(calls::READER);
     // Memory that can be run is not made.
     rules.insert(libc::SYS_mmap, bits(2, libc::PROT_EXEC, 0)?);
     rules.insert(libc::SYS_mprotect, bits(2, libc::PROT_EXEC, 0)?);
@@ -118,7 +122,7 @@ fn reader() -> Result<Rules, String> {
 
 fn listener() -> Result<Rules, String> {
     let mut rules = reader()?;
-    rules.extend(calls::LISTENER.iter().map(|&call| (call, Vec::new())));
+    rules.extend(whole(calls::LISTENER));
     rules.insert(libc::SYS_clone, bits(0, libc::CLONE_THREAD, libc::CLONE_THREAD)?);
     Ok(rules)
 }
