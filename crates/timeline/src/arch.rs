@@ -19,9 +19,9 @@ use sources::FormatTable;
 use crate::exit_span::Detail;
 use crate::thread_event::Kind;
 
-pub use any::SLEEP_STATES;
-pub(crate) use any::{HOST_WORK_SYSTEMS, SCHED_SWITCH};
-pub use rule::{FLAG, HIGH, ONLY_IF, Rule, THREAD, VALUE};
+pub(crate) use any::{HOST_WORK_SYSTEMS, SCHED_SWITCH, SLEEP_STATES};
+pub use rule::{FLAG, HIGH, Rule, VALUE};
+pub(crate) use rule::{ONLY_IF, THREAD};
 
 /// All tables. Where two tables have a rule for an event, the first one whose fields the event has
 /// is taken.

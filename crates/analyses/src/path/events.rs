@@ -146,10 +146,13 @@ impl Events {
         let is_end =
             |asked: &Option<String>| asked.as_ref().is_some_and(|pattern| format.is_named(pattern));
         let (starts, ends) = (is_end(&ends.start), is_end(&ends.end));
+        let name = format.full_name();
+        let is_work =
+            starts || ends || WORK.iter().any(|one| [format.system(), &name].contains(one));
         let of_kvm = if is_guest { None } else { of_host(format) };
         let (meaning, fields) = of_kvm
-            .or_else(|| of_any(format, is_guest))
-            .or_else(|| (starts || ends || is_work(format)).then_some((M::Work, WORK_FIELDS)))?;
+            .or_else(|| of_any(&name, is_guest))
+            .or_else(|| is_work.then_some((M::Work, WORK_FIELDS)))?;
         let label = self.labels.of(format.name());
         Some(Event { meaning, label, starts, ends, fields })
     }
@@ -188,15 +191,8 @@ fn of_host(format: &EventFormat) -> Option<(Meaning, &'static [&'static str])> {
 }
 
 /// What an event of a kernel means that any machine has, or a guest alone; and its fields.
-fn of_any(format: &EventFormat, is_guest: bool) -> Option<(Meaning, &'static [&'static str])> {
-    let name = format.full_name();
+fn of_any(name: &str, is_guest: bool) -> Option<(Meaning, &'static [&'static str])> {
     let own = if is_guest { GUEST } else { &[] };
     let rule = own.iter().chain(ANY).find(|(event, ..)| *event == name);
     rule.map(|(_, meaning, fields)| (*meaning, *fields))
-}
-
-/// Whether an event is worth a step wherever it is recorded.
-fn is_work(format: &EventFormat) -> bool {
-    let name = format.full_name();
-    WORK.iter().any(|one| [format.system(), &name].contains(one))
 }

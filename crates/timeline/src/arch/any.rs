@@ -29,7 +29,7 @@ pub(crate) const SCHED_SWITCH: &str = "sched:sched_switch";
 
 /// Bits of `prev_state` that say why a thread sleeps; none set: it stays runnable. Above them
 /// kernels put markers such as "preempted" (`TASK_REPORT`, `TASK_REPORT_MAX`).
-pub const SLEEP_STATES: u64 = 0xff;
+pub(crate) const SLEEP_STATES: u64 = 0xff;
 
 /// Systems whose events, in a vCPU thread's context between entry and exit, show that the hardware
 /// has left the guest.

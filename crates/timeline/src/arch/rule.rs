@@ -10,9 +10,9 @@ pub const VALUE: usize = 0;
 pub const FLAG: usize = 1;
 /// Place of the field with the id of the thread concerned. Without one it is the thread that ran
 /// (`common_pid`).
-pub const THREAD: usize = 2;
+pub(crate) const THREAD: usize = 2;
 /// Place of the field that decides whether the event counts.
-pub const ONLY_IF: usize = 3;
+pub(crate) const ONLY_IF: usize = 3;
 /// Place of the field that goes above the low 32 bits of `value`.
 pub const HIGH: usize = 4;
 
