@@ -26,9 +26,9 @@ mod cmd;
 mod inputs;
 mod lab_steps;
 mod machines;
+mod notice;
 mod output;
 mod progress;
-
 mod recorded;
 mod seconds;
 mod stored_frames;

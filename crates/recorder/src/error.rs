@@ -117,7 +117,8 @@ fn running(vms: &[String]) -> String {
 }
 
 /// An error with what caused it.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+#[must_use]
+pub fn with_causes(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {}", with_causes(source)),
         None => error.to_string(),

@@ -1,6 +1,5 @@
 //! `hyperscope listen`: records guests as their agents connect, until a signal ends it.
 
-use std::io::Write;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use recorder::{GuestSummary, InGuests, ListenEvent, ListenPlan, Listening, Profi
 
 use crate::args::listen::ListenArgs;
 use crate::cmd::record::{conclude_guest, stop_at_signals};
+use crate::notice::say;
 
 /// How long one waits at a time.
 const LOOK: Duration = Duration::from_millis(200);
@@ -56,10 +56,6 @@ fn plan(args: &ListenArgs) -> anyhow::Result<ListenPlan> {
         modes: args.mode.unwrap_or_default(),
         to: args.output.clone(),
     })
-}
-
-fn say(text: &str) {
-    let _ = writeln!(messages(), "hyperscope: {text}");
 }
 
 fn print(event: &ListenEvent) -> anyhow::Result<()> {

@@ -1,15 +1,14 @@
 //! `hyperscope publish`: publishes to guests what happens to their vCPUs, until a signal ends it.
 
-use std::io::Write;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use printable::messages;
 use steal_publisher::{PublishOptions, Publisher, Summary};
 
 use crate::args::publish::PublishArgs;
 use crate::cmd::record::{Guard, stop_at_signals};
+use crate::notice::say;
 
 /// How long one waits at a time.
 const LOOK: Duration = Duration::from_millis(200);
@@ -38,10 +37,6 @@ pub(crate) fn run(args: &PublishArgs) -> anyhow::Result<()> {
         Some((vm, why)) => bail!("{vm}: publishing ended early: {why}"),
         None => Ok(()),
     }
-}
-
-fn say(text: &str) {
-    let _ = writeln!(messages(), "hyperscope: {text}");
 }
 
 /// Says what was published to a guest, and what that has cost.

@@ -56,12 +56,6 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<()> {
     recorded.and(ended.map_err(Into::into))
 }
 
-fn with_causes(error: &dyn std::error::Error) -> String {
-    error
-        .source()
-        .map_or_else(|| error.to_string(), |cause| format!("{error}: {}", with_causes(cause)))
-}
-
 /// Says what came of what a recorder left that was killed.
 fn report_finished(finished: &Finished) {
     let Finished { pid, saved, result } = finished;
@@ -80,7 +74,7 @@ fn report_finished(finished: &Finished) {
             "hyperscope: a recorder was killed (process {pid}): its last events stay in the instance \
              hyperscope-{pid} of tracefs, since they can't be written to {saved}: {}; the next recorder \
              tries again, rmdir in tracefs/instances discards them",
-            with_causes(error)
+            recorder::with_causes(error)
         ),
     };
 }

@@ -1,6 +1,5 @@
 //! Signals that end a recording: the first in order, the second at once.
 
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +7,11 @@ use std::thread;
 
 use anyhow::Context;
 use confine::Confined;
-use printable::messages;
 use recorder::Stop;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+
+use crate::notice::say;
 
 /// How far the recording is, as far as a signal needs to know.
 #[derive(Clone, Debug, Default)]
@@ -54,8 +54,4 @@ pub(super) fn heed_signals(stop: &Stop, to: &Path) -> anyhow::Result<Phase> {
         }
     });
     Ok(phase)
-}
-
-fn say(text: &str) {
-    let _ = writeln!(messages(), "hyperscope: {text}");
 }
