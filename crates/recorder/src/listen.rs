@@ -130,7 +130,8 @@ impl Listening {
             guests: Mutex::default(),
             slots: Mutex::new(GuestSlots::new(most_guests)),
         });
-        let (arrived, arriving) = mpsc::channel();
+        // Who comes faster than guests are admitted waits outside.
+        let (arrived, arriving) = mpsc::sync_channel(1);
         let for_admission = Arc::clone(&shared);
         let needed = Confined::Worker(needed());
         let failed = || RecordError::io("start a thread for", &shared.plan.to);

@@ -1,7 +1,7 @@
 //! Accepts connections: an agent's control stream, or one of its page streams.
 
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::SyncSender;
 use std::thread;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const AFTER_ERROR: Duration = Duration::from_millis(100);
 
 /// Takes connections until all is over, and hands on those that say what they want: it is confined,
 /// and may not do that itself.
-pub(super) fn watch(mut arrivals: Arrivals, stop: &Signal, arrived: &Sender<Arrival>) {
+pub(super) fn watch(mut arrivals: Arrivals, stop: &Signal, arrived: &SyncSender<Arrival>) {
     let early = [stop.fd()];
     while !stop.is_given() {
         match arrivals.next(Wait::at_most(LOOK).or(&early)) {
