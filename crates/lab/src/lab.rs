@@ -174,22 +174,20 @@ impl Lab {
     }
 
     fn try_session(&self, level: u8, wait: Duration) -> Result<Session> {
-        let (at, channel) = self.free_port()?;
+        let port = match self.free_port()? {
+            Some(port) => port,
+            None => self.first_port()?,
+        };
         if level > 1 {
-            channel.watched.set(Watch::new(self, level));
+            port.1.watched.set(Watch::new(self, level));
         }
-        self.through((at, channel), level, wait)
+        self.through(port, level, wait)
     }
 
     /// A session to look after a machine's guest; none while all ports are in use.
     pub(crate) fn watching_session(&self, level: u8) -> Result<Option<Session>> {
-        for at in 0..labwire::PORTS {
-            if let Some(lock) = self.cache.try_lock(&self.port_lock(at))? {
-                let channel = self.port(at)?.holding(lock);
-                return self.through((at, channel), level, WATCHING).map(Some);
-            }
-        }
-        Ok(None)
+        let port = self.free_port()?;
+        port.map(|port| self.through(port, level, WATCHING)).transpose()
     }
 
     fn through(
@@ -206,13 +204,18 @@ impl Lab {
         Ok(session)
     }
 
-    /// A control port that nobody uses; waits for the first one when all are in use.
-    fn free_port(&self) -> Result<(usize, Channel)> {
+    /// A control port that nobody uses; none while all are in use.
+    fn free_port(&self) -> Result<Option<(usize, Channel)>> {
         for at in 0..labwire::PORTS {
             if let Some(lock) = self.cache.try_lock(&self.port_lock(at))? {
-                return Ok((at, self.port(at)?.holding(lock)));
+                return Ok(Some((at, self.port(at)?.holding(lock))));
             }
         }
+        Ok(None)
+    }
+
+    /// The first control port, once nobody uses it.
+    fn first_port(&self) -> Result<(usize, Channel)> {
         let lock = self.cache.lock(&self.port_lock(0))?;
         Ok((0, self.port(0)?.holding(lock)))
     }
@@ -226,7 +229,6 @@ impl Lab {
         Channel::connect(&path).map_err(LabError::io("cannot connect to", &path))
     }
 
-    /// The monitor of a machine.
     /// Has the QEMU of a machine do a command of its monitor (QMP); what it answers.
     ///
     /// # Errors
