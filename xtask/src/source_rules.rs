@@ -1,7 +1,7 @@
 //! Rules for every Rust file: how it begins, how long it is, and where unsafe code may be.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
@@ -45,8 +45,9 @@ pub(crate) fn check() -> Result<()> {
     let root = repository::root();
     let mut files = Vec::new();
     for folder in FOLDERS.iter().map(|folder| root.join(folder)).filter(|path| path.exists()) {
-        collect(&folder, &mut files)?;
+        files.extend(repository::files(&folder, SKIPPED)?);
     }
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
     let mut faults = Vec::new();
     for file in &files {
         let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
@@ -54,20 +55,6 @@ pub(crate) fn check() -> Result<()> {
         faults.extend(faults_of(path, &text));
     }
     repository::conclude(&format!("source rules ({} files)", files.len()), &faults)
-}
-
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    for entry in entries {
-        let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if path.is_dir() && !SKIPPED.contains(&name) {
-            collect(&path, files)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    Ok(())
 }
 
 fn faults_of(path: &Path, text: &str) -> Vec<String> {

@@ -10,7 +10,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
@@ -43,13 +43,11 @@ pub(crate) fn check(write: bool, list: Option<&str>) -> Result<()> {
     let left = fs::read_to_string(root.join(LEFT)).with_context(|| LEFT.to_owned())?;
     let left = parse(&left);
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut files = Vec::new();
-    collect(&root, &mut files)?;
-    files.sort();
-    for file in files {
+    for file in repository::files(&root, SKIPPED)? {
         let path = file.strip_prefix(&root).unwrap_or(&file).to_path_buf();
+        let Some(language) = language(&path) else { continue };
         let text = fs::read_to_string(&file).with_context(|| path.display().to_string())?;
-        let lines = findings(&path, &text).into_iter().map(|finding| {
+        let lines = findings(&path, language, &text).into_iter().map(|finding| {
             let Finding { line, found, instead } = finding;
             format!("{}:{line}: `{found}`: write {instead}", path.display())
         });
@@ -109,35 +107,16 @@ fn folder(path: &Path) -> String {
     }
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    for entry in entries {
-        let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if path.is_symlink() || SKIPPED.contains(&name) {
-            continue;
-        }
-        if path.is_dir() {
-            collect(&path, files)?;
-        } else if language(&path).is_some() {
-            files.push(path);
-        }
-    }
-    Ok(())
-}
-
-/// What a file is read as; none: it is not read.
+/// What a file of the repository is read as; none: it is not read.
 fn language(path: &Path) -> Option<Language> {
-    let root = repository::root();
-    let inside = path.strip_prefix(&root).unwrap_or(path);
     let name = path.file_name()?.to_str()?;
     let extension = path.extension().and_then(|kind| kind.to_str());
     if matches!(name, "package-lock.json" | "words-left.txt") || name.starts_with("LICENSE") {
         return None;
     }
-    let is_exempt = EXEMPT.iter().any(|(folder, _)| inside.starts_with(folder));
+    let is_exempt = EXEMPT.iter().any(|(folder, _)| path.starts_with(folder));
     let is_page = matches!(name, "README.md" | "PROVENANCE.toml");
-    if is_exempt && !(inside.starts_with("fixtures") && is_page) {
+    if is_exempt && !(path.starts_with("fixtures") && is_page) {
         return None;
     }
     match extension {
@@ -154,12 +133,11 @@ fn has_outputs(path: &Path) -> bool {
 }
 
 /// What is refused in a file.
-fn findings(path: &Path, text: &str) -> Vec<Finding> {
+fn findings(path: &Path, language: Language, text: &str) -> Vec<Finding> {
     let mut masked = text.to_owned();
     for (frozen, _) in FROZEN {
         masked = masked.replace(frozen, &"-".repeat(frozen.len()));
     }
-    let language = language(path).unwrap_or(Language::Text);
     let words = words(&masked, language);
     let mut found = refused(&words);
     found.extend(micro(&masked));

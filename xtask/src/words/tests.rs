@@ -3,7 +3,8 @@
 use super::*;
 
 fn found(path: &str, text: &str) -> Vec<(usize, String)> {
-    let all = findings(Path::new(path), text);
+    let path = Path::new(path);
+    let all = findings(path, language(path).unwrap_or(Language::Text), text);
     all.into_iter().map(|finding| (finding.line, finding.found)).collect()
 }
 
