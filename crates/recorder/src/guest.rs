@@ -5,6 +5,8 @@ mod conversation;
 mod files;
 #[cfg(test)]
 mod hostile;
+#[cfg(test)]
+mod patience;
 mod quota;
 mod receiver;
 mod recorded;
@@ -30,8 +32,8 @@ use crate::vm_memory::open_memory;
 use crate::vms::Vm;
 
 pub(crate) use self::address::{GuestAddress, file_name};
-use self::conversation::Conversation;
-pub(crate) use self::conversation::GuestStatus;
+use self::conversation::{Conversation, Patience};
+pub(crate) use self::conversation::{GuestStatus, LATE};
 pub(crate) use self::files::{GuestFiles, PageShape};
 pub(crate) use self::quota::Quota;
 pub(crate) use self::receiver::Receivers;
@@ -155,7 +157,7 @@ impl Ready {
     }
 
     /// Has the guest record, by this trace clock or its best one, with its pages in a folder of the
-    /// session.
+    /// session. It has begun within `limit`, or its recording is over then.
     ///
     /// # Errors
     /// When the guest refuses; the message is the guest's.
@@ -203,8 +205,10 @@ impl Ready {
         let start = Message::Start(Box::new(guests::start(what, clock)));
         limit.wait(|wait| self.control.send_within(number, &start, wait)).map_err(failed)?;
         let vmm = self.address.vm.as_ref().map(|vm| vm.pid);
+        let patience = Patience::begins_by(limit.until);
+        let to = folder.clone();
         let conversation =
-            Conversation::begin(self.control, number, folder.clone(), &files, vmm, ending);
+            Conversation::begin(self.control, number, to, &files, vmm, ending, patience);
         let conversation = conversation.map_err(failed)?;
         Ok(Recorded {
             channel: self.address.channel,

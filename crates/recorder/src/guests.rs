@@ -46,12 +46,22 @@ pub struct InGuests {
     pub quota_bytes: Option<u64>,
     /// How long guests are waited for after the end; unset: [`USUAL_GUEST_WAIT`].
     pub wait: Option<Duration>,
+    /// How long guests may take to begin to record once they are asked; unset: 30 s, by trace-cmd's
+    /// agent 60 s, or as long as they are waited for after the end where that is longer.
+    pub begins_within: Option<Duration>,
 }
 
 impl InGuests {
     /// How long guests are waited for after the end.
     pub(crate) fn wait(&self) -> Duration {
         self.wait.unwrap_or(USUAL_GUEST_WAIT)
+    }
+
+    /// How long guests may take to begin to record, by either agent.
+    pub(crate) fn begins_within(&self, by_trace_cmd: bool) -> Duration {
+        let most = if by_trace_cmd { GUESTS_BEGIN_BY_TRACE_CMD } else { GUESTS_BEGIN };
+        // Who waits for slow guests at the end does so at the start, too.
+        self.begins_within.unwrap_or_else(|| most.max(self.wait.unwrap_or_default()))
     }
 
     /// Bytes of pages that are kept of each guest at most.
@@ -250,9 +260,7 @@ impl Guests {
         ending: &Ending,
     ) -> Result<()> {
         let by_trace_cmd = ready.iter().any(|ready| matches!(ready, Ready::TraceCmd(_)));
-        let most = if by_trace_cmd { GUESTS_BEGIN_BY_TRACE_CMD } else { GUESTS_BEGIN };
-        // Who waits for slow guests at the end does so at the start, too.
-        let limit = StartLimit::within(most.max(what.wait.unwrap_or_default()), stop);
+        let limit = StartLimit::within(what.begins_within(by_trace_cmd), stop);
         for ready in ready {
             self.0.push(match ready {
                 Ready::Own(ready) => {
@@ -273,7 +281,7 @@ impl Guests {
             if limit.until.has_passed() {
                 let late = self.0.iter().find(|guest| !guest.status().started);
                 let name = late.map(|guest| guest.name().to_owned()).unwrap_or_default();
-                let source = io::Error::other("it does not begin to record");
+                let source = io::Error::other(guest::LATE);
                 return Err(RecordError::Guest { name, source });
             }
         }

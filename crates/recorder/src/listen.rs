@@ -8,6 +8,8 @@ mod acceptor;
 mod held;
 mod identity;
 mod slots;
+#[cfg(test)]
+mod starts;
 
 use std::collections::HashMap;
 use std::fs;
@@ -247,7 +249,7 @@ impl Shared {
         let joined = |label| ListenEvent::Joined { name, from: peer.to_string(), label, doubt };
         let ready = ready.within(quota);
         let recorded = held::note(&folder, &party)
-            .and_then(|()| self.record_into(&folder, ready, (peer, number), &limit, joined));
+            .and_then(|()| self.record_into(&folder, ready, (peer, number), joined));
         // Whatever came of it is whoever's ran `sudo`.
         let ended = folder.end();
         let summary = Box::new(recorded?);
@@ -262,14 +264,14 @@ impl Shared {
         folder: &SessionFolder,
         ready: Ready,
         (peer, number): (&Peer, u64),
-        limit: &StartLimit,
         joined: impl FnOnce(String) -> ListenEvent,
     ) -> Result<GuestSummary> {
         let (label, what) = (ready.label(), &self.plan.in_guests);
         let (begun, begun_unix_ns) = (Instant::now(), unix_ns());
         let key = (peer.clone(), number);
-        let ending = Ending::of_one()?;
-        let recorded = ready.begin_with(what, None, folder, limit, &ending, |receivers| {
+        let (ending, most) = (Ending::of_one()?, what.begins_within(false));
+        let limit = StartLimit::within(most, &self.stop);
+        let recorded = ready.begin_with(what, None, folder, &limit, &ending, |receivers| {
             lock(&self.takers).insert(key.clone(), Arc::clone(receivers));
         })?;
         self.publish(joined(label));

@@ -155,6 +155,7 @@ fn in_guests(args: &RecordArgs) -> anyhow::Result<InGuests> {
         buffer_kib: args.guest_buffer,
         quota_bytes: args.guest_quota,
         wait: args.guest_wait,
+        begins_within: None,
     })
 }
 

@@ -16,6 +16,8 @@ pub(crate) const CHANNELS: [(&str, &str); 3] = [
     ("vsock:3", "vsock"),
 ];
 
+/// How long a guest may take to begin to record: as long as `--guest-wait` below has it waited for.
+const BEGINNING: Duration = Duration::from_secs(180);
 /// How long a recorder may take to write everything, once it is to end.
 const ENDING: Duration = Duration::from_secs(180);
 
@@ -102,7 +104,7 @@ impl Recorded {
         );
         let mut recorder = self.lab.command(&["exec", "1", "--", "sh", "-c", &script]);
         let mut recorder = recorder.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + BEGINNING;
         let begun = "pidof cat >/dev/null && [ -e /tmp/r/guest-l2.pages/trace_clock ]";
         while self.lab.shell(1, begun).code != Some(0) {
             assert!(recorder.try_wait().unwrap().is_none(), "{}", outcome(recorder).1);

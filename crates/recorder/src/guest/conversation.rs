@@ -18,9 +18,11 @@ use crate::task::{Outcome, Task};
 
 /// How often the agent gets a message that its host is there.
 const ALIVE: Duration = Duration::from_secs(5);
-/// How long an agent may be silent that sends its status every second, and how long it may take to
-/// begin. As long as it waits for its host: neither knows how little of a busy processor the other gets.
+/// How long an agent that records may be silent: it sends its status every second. As long as it waits
+/// for its host: neither knows how little of a busy processor the other gets.
 const SILENCE: Duration = Duration::from_secs(30);
+/// Why a guest is not recorded that was asked and did not begin.
+pub(crate) const LATE: &str = "it does not begin to record; --guest-wait has it waited for longer";
 /// How long an agent that lives may say nothing.
 const QUIET: Duration = Duration::from_secs(3);
 /// The longest wait for a message before due work is checked.
@@ -33,6 +35,22 @@ const MOST_A_SECOND: u32 = 20_000;
 const MOST_ENDS: usize = 8192;
 /// Faults that are kept.
 const MOST_FAULTS: usize = 100;
+
+/// Until when a guest is waited for that says nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// It records by then. It may be silent until then: a slow one collects its texts for long.
+    pub(crate) begins_by: Deadline,
+    /// How long it may be silent once it records.
+    pub(crate) silence: Duration,
+}
+
+impl Patience {
+    /// For a guest that records by then.
+    pub(crate) fn begins_by(begins_by: Deadline) -> Self {
+        Self { begins_by, silence: SILENCE }
+    }
+}
 
 /// The status of a guest's recording.
 #[derive(Clone, Debug, Default)]
@@ -78,6 +96,7 @@ impl Conversation {
         files: &Arc<GuestFiles>,
         vmm: Option<u32>,
         ending: &Ending,
+        patience: Patience,
     ) -> io::Result<Self> {
         let guest_status = Arc::new(Mutex::new(GuestStatus::default()));
         let mut control_loop = ControlLoop {
@@ -87,6 +106,7 @@ impl Conversation {
             files: Arc::clone(files),
             vmm,
             ending: ending.clone(),
+            patience,
             guest_status: Arc::clone(&guest_status),
             ended: Ended::default(),
             heard: Instant::now(),
@@ -132,6 +152,7 @@ struct ControlLoop {
     /// The process that it lives in.
     vmm: Option<u32>,
     ending: Ending,
+    patience: Patience,
     guest_status: Arc<Mutex<GuestStatus>>,
     ended: Ended,
     heard: Instant,
@@ -176,7 +197,10 @@ impl ControlLoop {
 
     /// Waits for a message, until it is to be looked what is due.
     fn listen(&mut self) -> io::Result<Heard> {
-        let look = Deadline::after(LOOK);
+        let mut look = Deadline::after(LOOK);
+        if self.ended.started.is_none() && self.stopping.is_none() {
+            look = look.min(self.patience.begins_by);
+        }
         let until = self.ending.until().map_or(look, |until| until.min(look));
         let is_stopping = self.stopping.is_some();
         let early = if is_stopping { self.ending.cut() } else { self.ending.begun() };
@@ -201,10 +225,8 @@ impl ControlLoop {
                      --guest-wait has it waited for longer"
                 ));
             }
-            None if now.duration_since(self.heard) > SILENCE => {
-                return Err(format!("it has been silent for {} s", SILENCE.as_secs()));
-            }
-            _ => {}
+            None => self.has_patience(now)?,
+            Some(_) => {}
         }
         if now.duration_since(self.said) > ALIVE {
             self.said = now;
@@ -213,6 +235,18 @@ impl ControlLoop {
             if let Err(error) = said.or_else(|error| self.unless_ending(error)) {
                 return Err(format!("its agent does not receive messages: {error}"));
             }
+        }
+        Ok(())
+    }
+
+    /// Whether it is still waited for; why not, if so.
+    fn has_patience(&self, now: Instant) -> std::result::Result<(), String> {
+        let silence = self.patience.silence;
+        if self.ended.started.is_none() {
+            return if self.patience.begins_by.has_passed() { Err(LATE.into()) } else { Ok(()) };
+        }
+        if now.duration_since(self.heard) > silence {
+            return Err(format!("it has been silent for {} s", silence.as_secs()));
         }
         Ok(())
     }

@@ -1,0 +1,90 @@
+//! How long a guest is waited for that is slow to begin, or says nothing.
+
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use channel::{Control, Deadline, Heard, Stream, Wait};
+use confine::Unconfined;
+use folder::{Folder, Modes};
+use wire::{Message, Started, Status};
+
+use super::conversation::{Conversation, Ended, LATE, Patience};
+use super::files::{GuestFiles, PageShape};
+use super::quota::Quota;
+use crate::ending::Ending;
+
+const SESSION: u64 = 7;
+const LONG: Duration = Duration::from_secs(60);
+/// How long a guest may be silent here, and one that is slow is.
+const SILENCE: Duration = Duration::from_millis(500);
+const SLOW: Duration = Duration::from_millis(2000);
+
+/// How far the conversation with a guest that acts so comes until it records or is over; then it ends.
+fn converse(begins_within: Duration, act: fn(&mut Control)) -> (Option<String>, bool, Ended) {
+    let (here, there) = UnixStream::pair().unwrap();
+    let [here, there] = [here, there].map(|socket| Control::new(Stream::new(socket).unwrap()));
+    let guest = thread::spawn(move || {
+        let mut control = there;
+        act(&mut control);
+        while !matches!(control.receive(Wait::at_most(LONG)), Ok(Heard::End) | Err(_)) {}
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let to = Folder::open(folder.path(), Modes::default()).unwrap();
+    let shape = PageShape { bytes: 4096, long_bytes: 8, big_endian: false };
+    let files = (to.clone(), Unconfined::start("opens").unwrap());
+    let files = Arc::new(GuestFiles::new(files, 1, shape, Quota::new(1 << 20)));
+    let ending = Ending::of_one().unwrap();
+    let patience =
+        Patience { silence: SILENCE, ..Patience::begins_by(Deadline::after(begins_within)) };
+    let conversation =
+        Conversation::begin(here, SESSION, to, &files, None, &ending, patience).unwrap();
+    let before = Instant::now();
+    let status = loop {
+        let status = conversation.status();
+        if status.started || status.over.is_some() {
+            break status;
+        }
+        assert!(before.elapsed() < LONG, "it neither records nor is over");
+        thread::sleep(Duration::from_millis(5));
+    };
+    if status.started {
+        // It is silent from here on.
+        conversation.is_over(Wait::at_most(LONG));
+    }
+    let over = conversation.status().over;
+    ending.begin(Deadline::after(Duration::ZERO));
+    let ended = conversation.end(ending.threads_until());
+    guest.join().unwrap();
+    (over, status.started, ended)
+}
+
+fn say(control: &mut Control, message: &Message) {
+    // The host may have ended the conversation.
+    let _ = control.send(SESSION, message);
+}
+
+#[test]
+fn a_guest_may_be_silent_for_long_before_it_records_and_not_after_that() {
+    let (over, has_started, ended) = converse(LONG, |control| {
+        thread::sleep(SLOW);
+        say(control, &Message::Started(Started { events: 3, ..Started::default() }));
+    });
+    assert!(has_started, "{over:?}");
+    assert_eq!(ended.started.unwrap().events, 3);
+    assert!(over.unwrap().contains("silent for"));
+}
+
+#[test]
+fn a_guest_that_speaks_and_does_not_begin_is_over_at_its_limit() {
+    let (over, has_started, ended) = converse(SILENCE, |control| {
+        let before = Instant::now();
+        while before.elapsed() < SLOW {
+            say(control, &Message::Status(Status::default()));
+            thread::sleep(Duration::from_millis(50));
+        }
+    });
+    assert!(!has_started && ended.started.is_none());
+    assert_eq!(over.as_deref(), Some(LATE));
+}

@@ -1,0 +1,74 @@
+//! Guests that connect by themselves and do not begin: none keeps its place.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use channel::{Control, Heard, Stream, Wait};
+use folder::Modes;
+use wire::{GuestHello, Message, Status};
+
+use super::{ListenEvent, ListenPlan, Listening};
+use crate::guests::InGuests;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A guest that was asked to record, and says how it is until its host is gone; whether it was asked.
+fn never_begins(at: &Path) -> bool {
+    let mut control = Control::new(Stream::new(UnixStream::connect(at).unwrap()).unwrap());
+    let hello = GuestHello {
+        version: wire::VERSION,
+        long_bytes: 8,
+        page_bytes: 4096,
+        cpus: 1,
+        streams: 1,
+        ..GuestHello::default()
+    };
+    control.send(0, &Message::GuestHello(hello.clone())).unwrap();
+    let Ok(Heard::Message(session, Message::HostHello)) = control.receive(Wait::at_most(LONG))
+    else {
+        return false;
+    };
+    control.send(session, &Message::GuestHello(hello)).unwrap();
+    let start = control.receive(Wait::at_most(LONG));
+    while control.send(session, &Message::Status(Status::default())).is_ok() {
+        thread::sleep(Duration::from_millis(50));
+    }
+    matches!(start, Ok(Heard::Message(_, Message::Start(_))))
+}
+
+#[test]
+fn a_guest_that_never_begins_leaves_its_place_in_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("agents");
+    let within = Duration::from_millis(700);
+    let plan = ListenPlan {
+        at: vec![channel::GuestAddress::Unix { path: socket.clone() }],
+        in_guests: InGuests {
+            begins_within: Some(within),
+            wait: Some(Duration::ZERO),
+            ..InGuests::default()
+        },
+        most_guests: 1,
+        modes: Modes::default(),
+        to: folder.path().join("sessions"),
+    };
+    let (listening, events) = Listening::begin(plan).unwrap();
+    let guest = thread::spawn(move || never_begins(&socket));
+    let Ok(ListenEvent::Joined { .. }) = events.recv_timeout(LONG) else {
+        panic!("it was not asked to record");
+    };
+    let before = Instant::now();
+    let left = events.recv_timeout(LONG).unwrap();
+    let ListenEvent::Left { summary, .. } = left else { panic!("{left:?}") };
+    let faults = summary.faults.join("; ");
+    assert!(faults.contains("does not begin to record"), "{faults}");
+    assert!(before.elapsed() < within + Duration::from_secs(20), "{:?}", before.elapsed());
+    assert!(guest.join().unwrap(), "it was not asked to record");
+    while listening.guests() > 0 {
+        assert!(before.elapsed() < LONG, "it keeps its place");
+        thread::sleep(Duration::from_millis(5));
+    }
+    listening.end();
+}
