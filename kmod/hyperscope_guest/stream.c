@@ -48,7 +48,7 @@ static struct timer_list age_timer;
 static enum cpuhp_state hotplug_state;
 static bool running;
 
-/* Tells what this CPU has lost so far. */
+/* Reports what this CPU has lost so far. */
 void notrace hsg_send_lost(struct ht_pack *p, u64 now)
 {
 	unsigned int nmi = this_cpu_xchg(hsg_lost_nmi, 0);

@@ -27,7 +27,6 @@ struct Recording {
     /// Files that belong to it, with their sums: what its guest's module stored in memory meanwhile, what
     /// was collected, the session.
     #[serde(default)]
-    #[serde(rename = "beside")]
     sidecars: BTreeMap<String, String>,
     machine: String,
     what: String,

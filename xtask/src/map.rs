@@ -1,8 +1,10 @@
 //! The map of the crates in ARCHITECTURE.md and CONTRIBUTING.md, drawn from the table of layers, and the
-//! files that ARCHITECTURE.md names for each kind of change.
+//! files that ARCHITECTURE.md names for each kind of change. Paths into crates that any page names must
+//! be there, too.
 //!
 //! `cargo xtask map --write` draws it again; without it the pages are held against the table.
 
+mod names;
 #[cfg(test)]
 mod tests;
 
@@ -56,6 +58,7 @@ pub(crate) fn check(write: bool) -> Result<()> {
     let changes = text.split_once(CHANGES).context("ARCHITECTURE.md has no table of changes")?.1;
     let (rows, missing) = missing(&root, changes);
     faults.extend(missing);
+    faults.extend(names::check(&root)?);
     repository::conclude(&format!("map ({} crates, {rows} kinds of change)", table.len()), &faults)
 }
 

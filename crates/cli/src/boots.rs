@@ -19,7 +19,7 @@ pub(crate) fn found(
     marks: &BootMarks,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Result<BootReport, OpenError> {
-    let collected = recordings.iter().map(Collected::beside).collect::<Result<Vec<_>, _>>()?;
+    let collected = recordings.iter().map(Collected::of).collect::<Result<Vec<_>, _>>()?;
     let mut boot = boot(recordings, &collected, guests, marks, tick);
     for machine in &mut boot.machines {
         let guest = machine.guest.and_then(|at| recordings.get(at));

@@ -58,8 +58,8 @@ fn count(value: u64, radix: Radix) -> usize {
     digits as usize
 }
 
-/// Appends the first `count` bytes. To append all of them and to cut is faster than to copy so
-/// many: the size of the copy is known, so that no function is called for it.
+/// Appends the first `count` bytes. Appending all of them and
+/// cutting is faster than copying `count`: the copy's size is known, so no function is called for it.
 #[inline]
 fn append_first<const N: usize>(out: &mut Vec<u8>, text: [u8; N], count: usize) {
     let end = out.len().saturating_add(count);

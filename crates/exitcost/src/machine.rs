@@ -120,7 +120,7 @@ impl Machine {
         Ok(Self { vm, setup, facts, exits, tap: None, asks, wakes, nap: NAP[1], has_failed: false })
     }
 
-    /// Does an operation so many times; nothing so many times, for none. In a machine made anew, where
+    /// Does an operation a number of times, or nothing, where there is none; in a new machine where
     /// the one before did not come to an end.
     pub(crate) fn batch(
         &mut self,

@@ -19,9 +19,9 @@ pub struct TraceDatExport<'a> {
     pub recording: &'a Recording,
     /// Which events: by name, CPU and time; conditions on fields are not applied.
     pub filter: &'a Filter,
-    /// Write times as corrected, on this clock of another machine, in place of those recorded: what
-    /// brought them there can't be told in the file. `None`: as recorded, beside what the file says
-    /// of them.
+    /// Write times as corrected, on this clock of another machine, in place of those recorded: the
+    /// file has no place for what brought them there. `None`: as recorded, with what the file says of
+    /// them.
     pub on_clock: Option<&'a str>,
 }
 

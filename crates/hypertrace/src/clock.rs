@@ -13,17 +13,17 @@ impl Clock {
         (1_000..=100_000_000).contains(&counter_khz).then_some(Self { counter_khz, shift })
     }
 
-    /// Cycles of so many units.
+    /// Cycles that `units` take.
     pub(crate) fn cycles(self, units: u64) -> u64 {
         units.checked_shl(self.shift.into()).unwrap_or(u64::MAX)
     }
 
-    /// Nanoseconds of so many cycles, at the rate that the guest takes them to have.
+    /// Nanoseconds that `cycles` take, at the rate that the guest takes them to have.
     pub(crate) fn ns_of_cycles(self, cycles: u64) -> u64 {
         Self { shift: 0, ..self }.ns(cycles)
     }
 
-    /// Nanoseconds of so many units, to the nearest.
+    /// Nanoseconds that `units` take, to the nearest.
     pub(crate) fn ns(self, units: u64) -> u64 {
         let khz = u128::from(self.counter_khz);
         // At most 2^64 * 2^31 * 10^6 < 2^116.

@@ -63,7 +63,7 @@ impl Decoder {
         self.read(&Frame::stored(words), &base, events);
     }
 
-    /// So many frames are missing here, as whoever stored them tells.
+    /// `frames` are missing here, as whoever stored them says.
     pub fn missed(&mut self, frames: u64) {
         count(&mut self.losses.frames_lost, frames);
         if let Some(stream) = &mut self.stream {
@@ -88,8 +88,8 @@ impl Decoder {
         }
     }
 
-    /// Frames are missing here, as the host's recording tells: nothing is taken for known that they
-    /// may have changed.
+    /// Frames are missing here, as the host's recording says: nothing counts as known that they may
+    /// have changed.
     pub fn gap(&mut self) {
         if let Some(stream) = &mut self.stream {
             stream.forget();
@@ -102,7 +102,7 @@ impl Decoder {
         self.losses
     }
 
-    /// The guest's CPU, once the stream told.
+    /// The guest's CPU, once the stream has named it.
     #[must_use]
     pub fn cpu(&self) -> Option<u16> {
         Some(self.stream.as_ref()?.hello.cpu)
@@ -176,10 +176,10 @@ impl Decoder {
         });
     }
 
-    /// The stream ends, after so many events.
-    fn bye(&mut self, told: u32) {
+    /// The stream ends; `sent` is how many events it had.
+    fn bye(&mut self, sent: u32) {
         if let Some(stream) = self.stream.take().filter(|stream| stream.from_start) {
-            let missing = told.wrapping_sub(stream.events);
+            let missing = sent.wrapping_sub(stream.events);
             count(&mut self.losses.events_missing, missing.into());
         }
     }
@@ -202,7 +202,7 @@ impl Base<'_> {
         }
     }
 
-    /// The time of an event, so many units before the last, which was so old when it was sent.
+    /// The time of an event, `units` before the last one, which was `age` old when it was sent.
     fn stamp_ns(&self, clock: Clock, units: u64, age: Option<u64>) -> u64 {
         match *self {
             Self::Sent { host_ns } => {
@@ -217,7 +217,7 @@ impl Base<'_> {
 }
 
 impl Stream {
-    /// Takes nothing for known that was told.
+    /// Forgets what was sent so far: nothing counts as known.
     fn forget(&mut self) {
         self.tables = Tables::new(self.hello.cpu);
         self.names.forget_pieces();

@@ -34,7 +34,7 @@ pub use marks::{MARK_BYTES, Mark, Marks, mark_words};
 pub use relation::ToHost;
 pub use stored::{STORED_MAGIC, Stored, StoredCpu, StoredFrame, StoredWriter};
 
-/// The hypercall that carries frames, unless the module was told another one.
+/// The hypercall that carries frames, unless the module was given another one.
 pub const NUMBER: u64 = 0x4853_0000;
 
 /// The hypercall that carries marks of programs.

@@ -27,11 +27,11 @@ use crate::vms::{self, Vm};
 pub struct InGuests {
     /// Events, systems and patterns.
     pub events: Vec<String>,
-    /// A choice of events, beside those; a guest need not have all of them.
+    /// A choice of events in addition to those; a guest need not have all of them.
     pub profile: Option<Profile>,
     /// Probes, each `FUNCTION [ARGUMENTS]`.
     pub probes: Vec<String>,
-    /// Calls of functions, beside events.
+    /// Calls of functions, in addition to events.
     pub tracer: Option<FunctionTracer>,
     /// Filters, each `EVENT FILTER` as the kernel takes it.
     pub filters: Vec<String>,

@@ -29,8 +29,8 @@ use crate::vms::{self, Vcpu, Vm};
 const LOOKS: Duration = Duration::from_millis(10);
 /// Frames that are taken from one CPU before it is the next one's turn: 8 MiB.
 const MOST_AT_ONCE: usize = 1 << 16;
-/// Frames from before the recording that are taken, too: among so many is one that says how the
-/// others are to be read (`HT_KEY_FRAMES` of the module).
+/// Frames from before the recording that are taken, too: among this many is one that says how to
+/// read the others (`HT_KEY_FRAMES` of the module).
 const EARLIER_FRAMES: u64 = 1024;
 
 /// A guest's memory that frames are taken from.
@@ -285,7 +285,7 @@ impl Taker {
         self.write()
     }
 
-    /// Notes how the TSCs of the VM's vCPUs and the host's are related, as KVM tells.
+    /// Notes how the TSCs of the VM's vCPUs and the host's are related, as KVM says.
     fn relate(&mut self, vcpus: &[Vcpu]) {
         for vcpu in vcpus {
             let (Ok(cpu), Some(sample)) = (u16::try_from(vcpu.vcpu), to_host(vcpu, 0)) else {

@@ -1,5 +1,5 @@
 //! Walking the records of real pages that lie unpacked in memory: both ways that `ringbuf` has, and
-//! the naive decoder as the yardstick. What unpacking costs is measured beside them.
+//! the naive decoder as the yardstick. What unpacking costs is measured with them.
 
 use std::error::Error;
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! What the BPF collector wrote beside a host's recording, on the recording's times.
+//! What the BPF collector wrote next to a host's recording, on the recording's times.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::recording::Recording;
 
 /// Its name, in a session's folder.
 const NAME: &str = "host.collected";
-/// Recordings that it may lie beside: a whole one, and what a recorder left that was killed.
+/// Recordings that it may lie next to: a whole one, and what a recorder left that was killed.
 const HOSTS: [&str; 2] = ["host.dat", "host.pages"];
 /// Trace clocks that count something else than nanoseconds.
 const OTHER_UNITS: [&str; 3] = ["x86-tsc", "counter", "uptime"];
@@ -30,11 +30,11 @@ pub struct Collected {
 }
 
 impl Collected {
-    /// The file beside a recording, if there is one.
+    /// The file next to a recording, if there is one.
     ///
     /// # Errors
     /// When it can't be read, or belongs to another recording, or is of a later version.
-    pub fn beside(recording: &Recording) -> Result<Option<Self>, OpenError> {
+    pub fn of(recording: &Recording) -> Result<Option<Self>, OpenError> {
         let path = recording.path();
         let is_host = path.file_name().is_some_and(|name| HOSTS.iter().any(|host| name == *host));
         let path = path.with_file_name(NAME);
@@ -54,7 +54,7 @@ impl Collected {
     /// The same of bytes that are in memory; messages call it `name`.
     ///
     /// # Errors
-    /// When they don't tell what they are.
+    /// When they don't say what they are.
     pub fn of_bytes(name: &Path, bytes: Vec<u8>) -> Result<Self, OpenError> {
         Self::read(name, FileMap::from(bytes))
     }
@@ -65,7 +65,7 @@ impl Collected {
         let (mut begin, mut pairs, mut counts, mut hypercalls) = (None, Vec::new(), None, 0);
         for entry in entries.by_ref() {
             match entry {
-                Entry::Begin(told) => drop(begin.get_or_insert(told)),
+                Entry::Begin(found) => drop(begin.get_or_insert(found)),
                 Entry::Pair(pair) => pairs.push(pair),
                 Entry::Hypercall(_) => hypercalls += 1,
                 Entry::Counts(counted) => counts = Some(counted),

@@ -35,9 +35,9 @@ pub struct KernelCount {
 pub enum Doubt {
     /// Its recorder was killed, or is still recording.
     Unfinished,
-    /// Its recorder reports so many faults.
+    /// Its recorder reports this many faults.
     Faults(usize),
-    /// So many bytes of pages did not reach the recorder.
+    /// This many bytes of pages did not reach the recorder.
     PagesMissing(u64),
     /// It has no counts of the kernel for some of its CPUs.
     NoCounts,
@@ -188,21 +188,21 @@ impl Session {
     }
 
     fn of(recorded: &Value, member: &Member) -> Option<Self> {
-        let told = match member {
+        let recorded = match member {
             Member::Host => recorded,
             Member::Guest(name) => {
                 let mut guests = recorded.get("guests")?.as_array()?.iter();
                 guests.find(|guest| guest.get("name").and_then(Value::as_str) == Some(name))?
             }
         };
-        let cpus = told.get("cpus")?.as_array()?;
+        let cpus = recorded.get("cpus")?.as_array()?;
         let missing = |cpu: &Value| {
             let bytes = |key| cpu.get(key).and_then(Value::as_u64).unwrap_or(0);
             bytes("lost_bytes").saturating_add(bytes("over_quota_bytes"))
         };
         Some(Self {
             counts: cpus.iter().filter_map(session_count).collect(),
-            faults: told.get("faults").and_then(Value::as_array).map_or(0, Vec::len),
+            faults: recorded.get("faults").and_then(Value::as_array).map_or(0, Vec::len),
             missing_bytes: cpus.iter().map(missing).fold(0, u64::saturating_add),
         })
     }

@@ -27,7 +27,7 @@ use crate::{Damage, Ending, FormatTable};
 
 /// Bytes of pages per block.
 const BLOCK_BYTES: usize = 256 << 10;
-/// Page size where `header_page` does not tell: that of every kernel so far by default.
+/// Page size where `header_page` does not say: that of every kernel so far by default.
 const DEFAULT_PAGE_SIZE: usize = 4096;
 /// A `format` file longer than this is not one.
 pub(crate) const MAX_TEXT_BYTES: u64 = 1 << 20;
@@ -41,7 +41,7 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
     if !events.is_dir() {
         return Err(folder(
             "no recording: a folder needs an events folder, copied from the tracefs of the \
-             machine that was recorded, beside its pages",
+             machine that was recorded, next to its pages",
         ));
     }
     let mut damage = Vec::new();

@@ -97,12 +97,12 @@ impl Recording {
     /// Number of CPUs of the recorded machine; those with pages where the recording does not say.
     #[must_use]
     pub fn cpus(&self) -> u64 {
-        let told = match &self.container {
+        let stated = match &self.container {
             Container::TraceDat(dat) => dat.metadata.cpu_count,
             Container::RawPages => None,
         };
         let with_pages = || self.streams.iter().map(Stream::cpu).collect::<BTreeSet<_>>().len();
-        told.map_or_else(|| with_pages() as u64, u64::from)
+        stated.map_or_else(|| with_pages() as u64, u64::from)
     }
 
     /// Turns the recorded stamps of a stream into times.

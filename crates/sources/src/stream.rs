@@ -102,7 +102,7 @@ impl Stream {
         &self.layout
     }
 
-    /// Whether pages that the file tells of are missing behind the last block.
+    /// Whether pages that the file says it has are missing after the last block.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.cut
@@ -126,7 +126,7 @@ impl Stream {
         self.chunks.get(index).map_or(0, |chunk| u64::from(chunk.size))
     }
 
-    /// Parts stored pages into blocks of at most so many bytes, or of a page.
+    /// Parts stored pages into blocks of at most `most_bytes`, or of a page.
     pub(crate) fn part(&mut self, most_bytes: u32) {
         let page = u32::try_from(self.layout.page_size).unwrap_or(u32::MAX).max(1);
         let step = (most_bytes / page).max(1).saturating_mul(page);

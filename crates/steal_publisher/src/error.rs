@@ -13,7 +13,7 @@ pub enum PublishError {
     #[error("{0} shares no memory with this host: give it an ivshmem device")]
     NoMemory(String),
     /// The VM does not map the file.
-    #[error("{} is no memory of {vm}: nothing is told to whoever it belongs to", path.display())]
+    #[error("{} is not memory of {vm}: nothing is published to another owner", path.display())]
     NotItsMemory {
         /// The VM that was named.
         vm: String,
@@ -21,7 +21,7 @@ pub enum PublishError {
         path: PathBuf,
     },
     /// Another VM maps the file, too.
-    #[error("{} is memory of {other}, too, which would be told of {vm}", path.display())]
+    #[error("{} is memory of {other}, too, which could then read what {vm} does", path.display())]
     SharedWithOthers {
         /// The VM that was named.
         vm: String,
@@ -30,7 +30,7 @@ pub enum PublishError {
         /// The file.
         path: PathBuf,
     },
-    /// The host's clock is not the TSC, or KVM doesn't tell what it does to the guest's.
+    /// The host's clock is not the TSC, or KVM doesn't say what it does to the guest's.
     #[error("times can't be put on the clock of {vm}: {why}")]
     NoClock {
         /// The VM.
@@ -50,7 +50,7 @@ pub enum PublishError {
         source: io::Error,
     },
     /// The area can't be laid out.
-    #[error("cannot tell {vm} anything")]
+    #[error("cannot publish to {vm}")]
     Area {
         /// The VM.
         vm: String,

@@ -196,7 +196,7 @@ fn clocks(vm: &Vm) -> Result<Vec<GuestClock>> {
         return Err(why("it has no vCPU threads that can be told apart by their names"));
     }
     let clocks = vm.vcpus.iter().map(GuestClock::of);
-    clocks.collect::<Option<_>>().ok_or_else(|| why("KVM tells no TSC offset in its debugfs"))
+    clocks.collect::<Option<_>>().ok_or_else(|| why("KVM's debugfs has no TSC offset"))
 }
 
 /// CPU time of this thread.

@@ -15,24 +15,24 @@ use crate::names::Names;
 #[cfg(test)]
 mod tests;
 
-/// Switches of a vCPU that are remembered: those between two times that all is told.
+/// Switches of a vCPU that are remembered: those between two points up to which all is published.
 const MOST_SWITCHES: usize = 1 << 16;
 /// Threads whose owners are remembered; ids come again, so not for ever.
 const MOST_THREADS: usize = 4096;
 
-/// A vCPU that is told of.
+/// A vCPU that is published.
 #[derive(Debug)]
 struct Vcpu {
     tid: u32,
     clock: GuestClock,
     /// When it was taken off its CPU, and who came in its place.
     switched: VecDeque<(u64, By)>,
-    /// The exit whose beginning was told last.
+    /// The exit whose beginning was published last.
     last_exit_ns: Option<u64>,
     coverage: Coverage,
 }
 
-/// Everything that is told of one VM.
+/// Everything that is published of one VM.
 #[derive(Debug)]
 pub(crate) struct Spans {
     cycles: VcpuCycles,
@@ -85,7 +85,7 @@ impl Spans {
         if goes_on { Ok(()) } else { Err("somebody else has written to its memory") }
     }
 
-    /// KVM may have set a vCPU's clock anew.
+    /// KVM may have changed a vCPU's clock.
     pub(crate) fn set_clock(&mut self, index: usize, clock: GuestClock) {
         if let Some(vcpu) = self.sender.vcpus.get_mut(index) {
             vcpu.clock = clock;
@@ -170,7 +170,7 @@ impl Vcpu {
     }
 }
 
-/// What is told of an interval; nothing while the vCPU runs its guest.
+/// What is published of an interval; nothing while the vCPU runs its guest.
 fn activity(activity: VcpuActivity) -> Option<Activity> {
     Some(match activity {
         VcpuActivity::Guest => return None,

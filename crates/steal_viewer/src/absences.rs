@@ -56,7 +56,7 @@ pub(crate) struct Absences {
 impl Absences {
     /// Takes the next span; an absence that ended before it goes to `longest`.
     pub(crate) fn take(&mut self, vcpu: u32, span: &Span, longest: &mut Vec<Absence>) {
-        // The host may be seen at work before the exit is told.
+        // The host may be seen at work before the exit is published.
         let is_its = |open: &Absence| !span.begins_exit || open.exit.is_none();
         let goes_on = |open: &Absence| open.end_tsc == span.start_tsc && is_its(open);
         if !self.open.as_ref().is_some_and(goes_on) {

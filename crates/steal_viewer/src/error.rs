@@ -16,9 +16,9 @@ pub enum StealError {
     Memory(#[source] io::Error),
     /// The memory holds nothing of vCPUs.
     #[error("nothing can be shown")]
-    NotTold(#[from] SpansError),
+    NotPublished(#[from] SpansError),
     /// Nobody knows how fast the TSC counts.
-    #[error("neither the host nor this kernel tells how fast the TSC counts")]
+    #[error("neither the host nor this kernel says how fast the TSC counts")]
     NoRate,
     /// The recording can't be written.
     #[error("cannot write {}", path.display())]

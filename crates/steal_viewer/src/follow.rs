@@ -1,20 +1,20 @@
-//! Follows what the host tells, and cuts it into intervals without gaps or overlaps.
+//! Follows what the host publishes, and cuts it into intervals without gaps or overlaps.
 
 use shmring::spans::{Activity, By, News, Span, SpanReader};
 
 use crate::absences::{Absence, Absences, keep_longest};
 use crate::shares::{Interval, VcpuShares};
 
-/// Spans that may wait to be told whole. A host has no more than those of an interval.
+/// Spans that may wait until all of them is published. A host has no more than those of an interval.
 const MOST_WAITING: usize = 1 << 18;
 
 /// One vCPU.
 #[derive(Debug, Default)]
 struct FollowedVcpu {
     shares: VcpuShares,
-    /// All before this has been given out or added up; 0: nothing was told yet.
+    /// All before this has been given out or added up; 0: nothing was published yet.
     known_to: u64,
-    /// Spans that reach beyond what is told whole.
+    /// Spans that reach beyond what is published in full.
     waiting: Vec<Span>,
     /// The host's count when it was last seen.
     lost_events: u64,
@@ -53,7 +53,7 @@ impl Follower {
         self.vcpus.iter().map(|one| (one.shares.vcpu, one.known_to))
     }
 
-    /// What was added up since the last time, and begins anew.
+    /// What was added up since the last time; it starts from zero.
     pub fn interval(&mut self) -> Interval {
         let next = |one: &mut FollowedVcpu| {
             let (vcpu, known_to) = (one.shares.vcpu, one.known_to);
@@ -79,7 +79,7 @@ impl FollowedVcpu {
             self.shares.damage += 1;
             self.waiting.clear();
         }
-        // Positions of the ring go on also while nothing more is told: what was missed then counts.
+        // Positions of the ring go on also while nothing more is published: what was missed then counts.
         self.shares.missed = self.shares.missed.saturating_add(news.missed);
         self.shares.damage = self.shares.damage.saturating_add(news.damage);
         let lost = news.coverage.lost_events.saturating_sub(self.lost_events);
@@ -114,7 +114,7 @@ impl FollowedVcpu {
         self.shares.to_tsc = known_to_tsc;
     }
 
-    /// The first time that something is told: intervals begin there.
+    /// The first time that something is published: intervals begin there.
     fn begin(&mut self, news: &News) {
         let coverage = news.coverage;
         self.lost_events = coverage.lost_events;
@@ -216,7 +216,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is told, parts add up to the interval, and what is seen is in order.
+        /// Whatever is published, parts add up to the interval, and what is seen is in order.
         #[test]
         fn parts_add_up(coverage in prop::collection::vec((
             prop::collection::vec((0..2000_u64, 0..300_u64, 0..6_usize, any::<bool>()), 0..8),

@@ -1,6 +1,6 @@
-//! In a guest: what its host does with its vCPUs, as the host tells it over shared memory
+//! In a guest: what its host does with its vCPUs, as the host publishes it in shared memory
 //! (`shmring::spans`). Shares of time by vCPU, exits by reason, the longest absences, and a recording
-//! that is read beside the guest's own.
+//! that is read together with the guest's own.
 //!
 //! It is part of the agent as well as of `hyperscope`, so it is small: tables and JSON lines are
 //! written here, without the crates that make reports.

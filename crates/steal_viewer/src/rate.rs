@@ -8,8 +8,8 @@ pub(crate) struct Rate {
 
 impl Rate {
     /// By what the host says, else by what this kernel does.
-    pub(crate) fn new(told_by_host: Option<u64>) -> Option<Self> {
-        let per_second = told_by_host.or_else(|| {
+    pub(crate) fn new(published_by_host: Option<u64>) -> Option<Self> {
+        let per_second = published_by_host.or_else(|| {
             let (mult, shift, _) = sys::tsc_conversion()?;
             let ticks = 1_000_000_000_u128.checked_shl(shift.into())?;
             u64::try_from(ticks.checked_div(mult.into())?).ok()

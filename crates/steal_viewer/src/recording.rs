@@ -1,7 +1,7 @@
-//! Writes what the host tells as a trace.dat on the guest's TSC, so that it can be read beside the
+//! Writes what the host publishes as a trace.dat on the guest's TSC, to be read together with the
 //! guest's own recording: each vCPU is a thread on a CPU of its number, which exits, goes to user space
-//! and is taken off its CPU. Events have the kernel's names and shapes as far as the host tells their
-//! contents; nothing else is in them.
+//! and is taken off its CPU. Events have the kernel's names and shapes as far as the host publishes
+//! their contents; nothing else is in them.
 
 mod events;
 #[cfg(test)]
@@ -30,7 +30,7 @@ const PAGE_BYTES: u32 = 4096;
 /// What the machine is called that the vCPUs run on.
 const CALLED: &str = "this";
 
-/// A recording that goes on: the pages of each vCPU are in a file beside it until it ends.
+/// A recording that goes on: the pages of each vCPU are in a file next to it until it ends.
 #[derive(Debug)]
 pub(crate) struct Recording {
     path: PathBuf,
@@ -45,16 +45,16 @@ impl Recording {
             let path = path.to_owned();
             |source| StealError::Recording { path, source }
         };
-        // Told now, not after an hour.
+        // Fails now, not after an hour.
         File::create(path).map_err(failed(path))?;
         let begin = |vcpu: u32| {
-            let mut beside = path.as_os_str().to_owned();
-            beside.push(format!(".cpu{vcpu}"));
-            let beside = PathBuf::from(beside);
+            let mut vcpu_path = path.as_os_str().to_owned();
+            vcpu_path.push(format!(".cpu{vcpu}"));
+            let vcpu_path = PathBuf::from(vcpu_path);
             let mut how = File::options();
             how.read(true).write(true).create(true).truncate(true);
-            let file = how.open(&beside).map_err(failed(&beside))?;
-            Ok((vcpu, beside, VcpuPages::new(vcpu, file)))
+            let file = how.open(&vcpu_path).map_err(failed(&vcpu_path))?;
+            Ok((vcpu, vcpu_path, VcpuPages::new(vcpu, file)))
         };
         let vcpus = reader.vcpus().map(begin).collect::<Result<_>>()?;
         Ok(Self { path: path.to_owned(), rate, vcpus })
@@ -75,13 +75,13 @@ impl Recording {
         Ok(())
     }
 
-    /// Writes the file, and removes those beside it.
+    /// Writes the file, and removes those of the vCPUs.
     pub(crate) fn end(self, names: &Names) -> Result<()> {
         let Self { path, rate, vcpus } = self;
-        let beside: Vec<PathBuf> = vcpus.iter().map(|(_, beside, _)| beside.clone()).collect();
+        let vcpu_paths: Vec<PathBuf> = vcpus.iter().map(|(_, path, _)| path.clone()).collect();
         let written = write(&path, rate, vcpus, names);
         written.map_err(|source| StealError::Recording { path, source })?;
-        beside.iter().for_each(|path| drop(fs::remove_file(path)));
+        vcpu_paths.iter().for_each(|path| drop(fs::remove_file(path)));
         Ok(())
     }
 }
@@ -121,7 +121,7 @@ fn contents(rate: Rate, vcpus: &[u32], names: &Names) -> Contents {
         (id::TRACECLOCK, text("[x86-tsc]")),
         (
             id::VERSION,
-            text(concat!("hyperscope ", env!("CARGO_PKG_VERSION"), ", told by the host")),
+            text(concat!("hyperscope ", env!("CARGO_PKG_VERSION"), ", published by the host")),
         ),
         (id::CPUCOUNT, option::cpu_count(order, cpus)),
         (id::TSC2NSEC, option::tsc2nsec(order, &tsc)),

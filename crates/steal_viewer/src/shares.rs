@@ -37,7 +37,7 @@ pub(crate) type ExitKey = (u8, u8, u32);
 pub struct VcpuShares {
     /// The vCPU's number.
     pub vcpu: u32,
-    /// The interval, on the guest's TSC; both are the same where the host told nothing of it.
+    /// The interval, on the guest's TSC; both are the same where the host published nothing of it.
     pub from_tsc: u64,
     /// Its end.
     pub to_tsc: u64,

@@ -23,7 +23,7 @@ pub(crate) fn reason(names: &Names, key: Option<ExitKey>) -> String {
     if level > 1 { format!("{name} (level {level})") } else { name }
 }
 
-/// What is shown beside the shares.
+/// What is shown with the shares.
 #[derive(Debug)]
 pub(crate) struct TableContext<'a> {
     pub(crate) rate: Rate,
@@ -55,7 +55,7 @@ pub(crate) fn lines(interval: &Interval, context: &TableContext<'_>) -> Vec<Stri
 fn vcpu(one: &VcpuShares, context: &TableContext<'_>) -> String {
     let ticks = one.ticks();
     if ticks == 0 {
-        return format!("{:>4}  nothing is told of it", one.vcpu);
+        return format!("{:>4}  not published by the host", one.vcpu);
     }
     let share = |part: u64| percent(part, ticks);
     let of = |activity| share(one.away.of(activity));
@@ -126,13 +126,13 @@ fn replaced(interval: &Interval, context: &TableContext<'_>) -> Option<String> {
     };
     let parts =
         [(By::Others, "others"), (By::OwnVmm, "this VM's VMM"), (By::OwnVcpu, "this VM's vCPUs")];
-    let told: Vec<String> = parts
+    let shares: Vec<String> = parts
         .into_iter()
         .map(|(by, name)| (name, sum(by)))
         .filter(|(_, ticks)| *ticks > 0)
         .map(|(name, ticks)| format!("{name} {}", time(context.rate.ns(ticks))))
         .collect();
-    (!told.is_empty()).then(|| format!("\npreempted by: {}", told.join(", ")))
+    (!shares.is_empty()).then(|| format!("\npreempted by: {}", shares.join(", ")))
 }
 
 fn longest(interval: &Interval, context: &TableContext<'_>) -> Vec<String> {
@@ -224,7 +224,7 @@ last 1.00 s on this machine's clock, by its host
 
 vCPU  running  stolen  kernel    user  asleep  unknown    exits/s  this kernel's steal
    3    59.0%   40.0%    1.0%    0.0%    0.0%     0.0%          1                39.0%
-   0  nothing is told of it
+   0  not published by the host
 
 exit                       count/s     kernel       user     stolen     asleep
 interrupt                        1    10.0 ms          -   400.0 ms          -

@@ -20,7 +20,7 @@ use crate::{jsonl, table};
 /// How an interval is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Tables for people; on a terminal one, which is drawn anew.
+    /// Tables for people; on a terminal one, which is redrawn.
     Table,
     /// A JSON object a line.
     Jsonl,
@@ -46,14 +46,14 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Outputs come no closer, and no further apart.
 const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// A host that gives no sign of life for so many of its intervals, and a second, has stopped.
+/// A host that gives no sign of life for this many of its intervals, and a second, has stopped.
 const SILENT_INTERVALS: u32 = 10;
 
-/// Shows what the host tells until the time is over, or `leave` returns true: it is given the time
+/// Shows what the host publishes until the time is over, or `leave` returns true: it is given the time
 /// to wait, and says whether to go.
 ///
 /// # Errors
-/// When the host tells nothing, or the output can't be written.
+/// When the host publishes nothing, or the output can't be written.
 pub fn watch(
     options: &Options,
     out: &mut impl Write,
@@ -147,7 +147,7 @@ impl Watched {
 
     fn look_at_memory(&mut self) -> Result<()> {
         if self.reader.is_replaced() {
-            self.warning = Some("the host has begun to tell anew");
+            self.warning = Some("the host's publisher was started again");
             match SpanReader::attach(Arc::clone(&self.map), false) {
                 Ok(reader) => {
                     (self.follower, self.reader) = (Follower::new(&reader), reader);
@@ -175,7 +175,7 @@ impl Watched {
         let host_ms = u32::try_from(self.reader.interval_ns() / 1_000_000).unwrap_or(u32::MAX);
         let patience = Duration::from_millis(host_ms.into()) * SILENT_INTERVALS;
         match self.reader.beats() {
-            None => self.warning = Some("the host tells nothing more: it has ended"),
+            None => self.warning = Some("the host's publisher has ended: nothing more comes"),
             Some(beats) if beats != self.alive.0 => self.alive = (beats, Instant::now()),
             Some(_) if self.alive.1.elapsed() > patience + Duration::from_secs(1) => {
                 self.warning = Some("the host gives no sign of life");

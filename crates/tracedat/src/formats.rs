@@ -112,7 +112,7 @@ impl Formats {
         if self.header_page.is_empty() {
             damages.note(0, "no header_page text: the page layout is a guess");
         } else if self.kernel_long().is_none() {
-            damages.note(0, "header_page tells no size of commit: the page layout is a guess");
+            damages.note(0, "header_page has no size of commit: the page layout is a guess");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What a host tells of vCPUs, in memory that anybody may have written to, between any two steps of
+//! What a host publishes of vCPUs, in memory that anybody may have written to, between any two steps of
 //! either side.
 //!
-//! Four bytes make a step: the host adds a span, tells, or lays out anew; a guest reads, or somebody
+//! Four bytes make a step: the host adds a span, publishes, or lays the ring out again; a guest reads, or somebody
 //! scribbles over the area.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const MEMORY_BYTES: usize = 512 << 10;
 const MOST_STEPS: usize = 4096;
 const VCPUS: [u32; 2] = [0, 7];
 
-/// Tells the story.
+/// Runs the story.
 pub fn run(bytes: &[u8]) {
     let Ok(map) = SharedMap::of_bytes(&vec![0; MEMORY_BYTES]) else { panic!("no memory") };
     let map = Arc::new(map);

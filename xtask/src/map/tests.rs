@@ -43,3 +43,14 @@ fn a_file_of_a_change_must_be_there() {
     assert_eq!(faults.len(), 3, "{faults:?}");
     assert_eq!(missing(&root, "| a verb | nothing | - |\n").1.len(), 1);
 }
+
+#[test]
+fn a_path_into_a_crate_must_lead_somewhere() {
+    let names = names::CrateNames::read(&repository::root()).unwrap();
+    assert_eq!(
+        names.stale("`timeline::rounds`, `std::io::Read` and `timeline::rounds::run()`"),
+        [""; 0]
+    );
+    // A word of the sources is no item.
+    assert_eq!(names.stale("`timeline::moments`, `rounds`"), ["timeline::moments"]);
+}

@@ -92,8 +92,6 @@ pub(super) const PLURALS: &[&str] = &[
 /// Text that is left out of the check wherever it stands, with the reason.
 pub(super) const FROZEN: &[(&str, &str)] = &[
     ("senseless_bytes", "a field of session.json and of docs/formats/session.schema.json"),
-    ("beside.\"", "a table of fixtures/PROVENANCE.toml"),
-    ("under `beside`", "the same table, where docs/howto/add-a-fixture.md names it"),
     ("--cpus 1`", "a command line, not a count"),
 ];
 

@@ -76,7 +76,7 @@ impl GuestReports {
         // One that is both is counted once.
         event.sort_unstable();
         event.dedup();
-        let mut begins = vec![(first_ns, PhaseKind::User, "tells by hypercall".to_owned())];
+        let mut begins = vec![(first_ns, PhaseKind::User, "sends events by hypercall".to_owned())];
         let mut goes_down = false;
         for (ns, text) in event {
             if marks.is_down(text) && !goes_down {

@@ -63,7 +63,7 @@ fn measure(
 ) -> Run {
     // A file that can't be read adds nothing; `boot` says so.
     let collected: Vec<_> =
-        recordings.iter().map(|one| Collected::beside(one).unwrap_or_default()).collect();
+        recordings.iter().map(|one| Collected::of(one).unwrap_or_default()).collect();
     let found = boot(recordings, &collected, guests, &BootMarks::default(), tick);
     let mut run = Run::empty();
     for machine in &found.machines {

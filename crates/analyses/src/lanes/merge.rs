@@ -60,7 +60,7 @@ impl Merged {
 /// A span may come this many spans late: that many of a lane are not packed yet.
 const LATEST: usize = 4096;
 
-/// So many are packed at a time.
+/// Spans that are packed at a time.
 const PACKED_AT_ONCE: usize = 512;
 
 /// The items of a lane in time order: the newest as they are, among which late ones are put, those

@@ -86,7 +86,7 @@ fn machines_of_a_host(vms: u64) -> u64 {
         // An exit is before its own hypercall: the mark's own belongs to the phase before.
         let expected = [
             (PhaseKind::Before, "before tracing", 10 * step_ns + 10, 11),
-            (PhaseKind::User, "tells by hypercall", (10 + vm) * step_ns, 10 + vm),
+            (PhaseKind::User, "sends events by hypercall", (10 + vm) * step_ns, 10 + vm),
             (PhaseKind::Running, "up", (60 - vm) * step_ns, 60 - vm),
             (PhaseKind::Shutdown, "down", 19 * step_ns, 19),
             (PhaseKind::After, "after tracing", 10, 0),
@@ -128,7 +128,7 @@ fn a_collector_alone_shows_a_boot() {
     let [machine] = &boot.machines[..] else { panic!("{boot:?}") };
     let unknown = u64::MAX;
     let expected = [
-        (PhaseKind::User, "tells by hypercall", 4 * MS, unknown),
+        (PhaseKind::User, "sends events by hypercall", 4 * MS, unknown),
         (PhaseKind::Running, "up", 11 * MS, unknown),
         (PhaseKind::Shutdown, "power off", 10 * MS, unknown),
     ];

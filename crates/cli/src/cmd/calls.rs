@@ -27,7 +27,7 @@ pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
     let progress = Progress::new(bytes.saturating_mul(2));
     let tick = |bytes| progress.advance(bytes);
-    let told = told_by_guests(args, &recordings, &frames, &question, &tick)?;
+    let sent = sent_by_guests(args, &recordings, &frames, &question, &tick)?;
     let source = |(at, recording): (usize, &Recording)| {
         let of_session = guest_of_session(recording.path());
         CallsSource {
@@ -39,8 +39,8 @@ pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
     };
     let mut sources: Vec<CallsSource> = recordings.iter().enumerate().map(source).collect();
     // Whoever asks for guests' calls doesn't ask for what their host hasn't.
-    sources.retain(|one| told.is_empty() || one.calls.tracer.is_some());
-    sources.extend(told);
+    sources.retain(|one| sent.is_empty() || one.calls.tracer.is_some());
+    sources.extend(sent);
     progress.finish();
     let limits = TreeLimits { depth: args.depth, least_percent: args.min_percent };
     let report = CallsReport {
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
 }
 
 /// Calls that guests' modules sent, by hypercall or in memory.
-fn told_by_guests(
+fn sent_by_guests(
     args: &CallsArgs,
     recordings: &[Recording],
     frames: &[Frames],
@@ -80,7 +80,7 @@ fn told_by_guests(
     }
     let names: HashMap<_, _> = machines(recordings, frames, &stored).into_iter().collect();
     let guest_of = |from| names.get(&from).cloned().unwrap_or_else(|| "guest".to_owned());
-    let told = guest_calls(recordings, files, args.number, &guest_of, question, tick);
+    let sent = guest_calls(recordings, files, args.number, &guest_of, question, tick);
     let paths: Vec<String> = args.files.iter().map(|one| one.display().to_string()).collect();
     let source = |GuestCalls { guest, calls }| CallsSource {
         path: paths.join(", "),
@@ -88,7 +88,7 @@ fn told_by_guests(
         is_guest: true,
         calls,
     };
-    Ok(told.into_iter().map(source).collect())
+    Ok(sent.into_iter().map(source).collect())
 }
 
 /// The guest that a session's file is of; without clocks its name is all there is to go by.

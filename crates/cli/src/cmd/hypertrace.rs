@@ -76,7 +76,7 @@ pub(crate) fn collected(
     if source == Some(SourceArg::Events) {
         return Ok(recordings.iter().map(|_| None).collect());
     }
-    let all = recordings.iter().map(Collected::beside).collect::<Result<Vec<_>, _>>()?;
+    let all = recordings.iter().map(Collected::of).collect::<Result<Vec<_>, _>>()?;
     if source == Some(SourceArg::Collector) && all.iter().all(Option::is_none) {
         bail!("no recording has a host.collected next to it; record the host with --hypercalls");
     }

@@ -143,7 +143,7 @@ fn lines(bytes: usize) -> Vec<u8> {
     b"ffffffff81000000 t same\n".iter().copied().cycle().take(bytes).collect()
 }
 
-/// A name for each thread of so many.
+/// A name for each of `threads` threads.
 fn names(threads: u32) -> Vec<u8> {
     (1..=threads).flat_map(|thread| format!("{thread} thread\n").into_bytes()).collect()
 }

@@ -10,9 +10,9 @@ use crate::packer::{Sent, UNIT_NS, decode, pack};
 fn frames(history: &[ExpectedEvent]) -> Vec<Sent> {
     let mut unit = 0;
     let mut lines = Vec::new();
-    for told in history {
-        unit += told.after;
-        lines.push(told.line(unit));
+    for expected in history {
+        unit += expected.after;
+        lines.push(expected.line(unit));
     }
     lines.push(format!("finish {unit}"));
     pack(4, 3, &lines)
@@ -67,8 +67,8 @@ proptest! {
             decoder.frame(&frame.words, frame.unit * UNIT_NS, &mut events);
         }
         prop_assert_eq!(events.len(), history.len());
-        for (told, event) in history.iter().zip(&events) {
-            told.assert_is(event);
+        for (expected, event) in history.iter().zip(&events) {
+            expected.assert_is(event);
         }
     }
 
@@ -104,7 +104,7 @@ fn agrees(some: &Kind, all: &Kind) -> bool {
             let same_name = name.is_none() || name == whole_name;
             what == other && (address.is_none() || address == whole) && same_name
         }
-        // Names of interrupts are told once.
+        // Names of interrupts are sent once.
         (Kind::Interrupt { irq, .. }, Kind::Interrupt { irq: other, .. }) => irq == other,
         (some, all) => some == all,
     }

@@ -2,7 +2,7 @@
 
 use crate::packer::{decode, pack};
 
-/// Switches among so many tasks in turn, some microseconds apart.
+/// Switches among a number of tasks in turn, some microseconds apart.
 fn switches(words: usize, tasks: u64, count: u64) -> (usize, usize) {
     let task = |at: u64| match at % tasks {
         0 => "0 121 swapper/0".to_owned(),

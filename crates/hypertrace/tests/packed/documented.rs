@@ -20,15 +20,15 @@ fn the_example_is_as_described() {
     }
     let insmod = Task::new(3200, 120, b"insmod");
     let worker = Task::new(17, 120, b"kworker/0:1");
-    let told = |at: usize| {
+    let decoded = |at: usize| {
         let Kind::Switch { state, next } = events[at].kind.clone() else {
             panic!("{:?}", events[at])
         };
         (events[at].running, state.letter(), next)
     };
     assert_eq!(events.len(), 2);
-    assert_eq!(told(0), (Some(insmod), "R", Some(worker)));
-    assert_eq!(told(1), (Some(worker), "D", Some(insmod)));
+    assert_eq!(decoded(0), (Some(insmod), "R", Some(worker)));
+    assert_eq!(decoded(1), (Some(worker), "D", Some(insmod)));
     // 56,188 and 204,307 units of 32 cycles at 2,596,106 kHz.
     assert_eq!(404_032_870_430 - events[1].stamp_ns, 2_518_319);
     assert_eq!(events[1].stamp_ns - events[0].stamp_ns, 692_582);

@@ -1,4 +1,4 @@
-//! Events as the packing program is told of them, and as they must come back.
+//! Events as the packing program gets them, and as they must come back.
 
 use hypertrace::{Call, Event, Interrupt, Kind, Syscall, Task, Wake};
 use proptest::prelude::*;
@@ -66,9 +66,10 @@ pub(crate) fn history(most: usize) -> impl Strategy<Value = Vec<ExpectedEvent>> 
         // More than a second.
         1 => 0..200_000_000_u64,
     ];
-    let told = (after, who(), what());
-    let told = told.prop_map(|(after, running, what)| ExpectedEvent { after, running, what });
-    proptest::collection::vec(told, 0..most)
+    let expected = (after, who(), what());
+    let expected =
+        expected.prop_map(|(after, running, what)| ExpectedEvent { after, running, what });
+    proptest::collection::vec(expected, 0..most)
 }
 
 impl ExpectedEvent {
@@ -103,51 +104,54 @@ impl ExpectedEvent {
     pub(crate) fn assert_is(&self, event: &Event) {
         assert_eq!(event.running, Some(task(&self.running)), "{self:?}");
         match (&self.what, event.kind.clone()) {
-            (ExpectedKind::Switch(told, who), Kind::Switch { state, next }) => {
+            (ExpectedKind::Switch(expected, who), Kind::Switch { state, next }) => {
                 assert_eq!(next, Some(task(who)));
-                let raw = match told {
+                let raw = match expected {
                     0 => 0,
                     15 => 0x100,
                     place => 1 << (place - 1),
                 };
-                assert_eq!((state.raw(), state.is_preempted()), (raw, *told == 15));
+                assert_eq!((state.raw(), state.is_preempted()), (raw, *expected == 15));
             }
-            (ExpectedKind::Wake(told, who, cpu), Kind::Wake { wake, task: woken, target_cpu }) => {
-                assert_eq!(wake, [Wake::Waking, Wake::Wakeup, Wake::New][usize::from(*told)]);
+            (
+                ExpectedKind::Wake(expected, who, cpu),
+                Kind::Wake { wake, task: woken, target_cpu },
+            ) => {
+                assert_eq!(wake, [Wake::Waking, Wake::Wakeup, Wake::New][usize::from(*expected)]);
                 assert_eq!((woken, target_cpu), (Some(task(who)), *cpu));
             }
-            (ExpectedKind::IrqEntry(told, name), Kind::Interrupt { irq, what }) => {
+            (ExpectedKind::IrqEntry(expected, name), Kind::Interrupt { irq, what }) => {
                 let mut named = [0; 16];
-                if *told < 256 {
+                if *expected < 256 {
                     named[..name.len()].copy_from_slice(name.as_bytes());
                 }
-                assert_eq!((irq, what), (*told, Interrupt::Entry(named)));
+                assert_eq!((irq, what), (*expected, Interrupt::Entry(named)));
             }
-            (ExpectedKind::IrqExit(told, handled), Kind::Interrupt { irq, what }) => {
-                assert_eq!((irq, what), (*told, Interrupt::Exit { handled: *handled }));
+            (ExpectedKind::IrqExit(expected, handled), Kind::Interrupt { irq, what }) => {
+                assert_eq!((irq, what), (*expected, Interrupt::Exit { handled: *handled }));
             }
-            (ExpectedKind::SysEnter(told), Kind::Syscall { number, what }) => {
-                assert_eq!((number, what), (*told, Syscall::Enter));
+            (ExpectedKind::SysEnter(expected), Kind::Syscall { number, what }) => {
+                assert_eq!((number, what), (*expected, Syscall::Enter));
             }
-            (ExpectedKind::SysExit(told, result), Kind::Syscall { number, what }) => {
-                assert_eq!((number, what), (*told, Syscall::Exit(*result)));
+            (ExpectedKind::SysExit(expected, result), Kind::Syscall { number, what }) => {
+                assert_eq!((number, what), (*expected, Syscall::Exit(*result)));
             }
-            (ExpectedKind::Call(exit, told), Kind::Call { address, name, what }) => {
-                assert_name(*told, name.as_deref());
-                let told_what = if *exit { Call::Exit } else { Call::Entry };
-                assert_eq!((address, what), (Some(*told), told_what));
+            (ExpectedKind::Call(exit, expected), Kind::Call { address, name, what }) => {
+                assert_name(*expected, name.as_deref());
+                let expected_what = if *exit { Call::Exit } else { Call::Entry };
+                assert_eq!((address, what), (Some(*expected), expected_what));
             }
-            (told, came) => panic!("{told:?} came back as {came:?}"),
+            (expected, came) => panic!("{expected:?} came back as {came:?}"),
         }
     }
 }
 
 /// As the packing program makes them up, cut to what the format carries; or none yet, where the
-/// function shares its place among told ones with another.
+/// function shares its place among sent ones with another.
 pub(crate) fn assert_name(address: u64, name: Option<&str>) {
     let at = address % 1_000_000_007;
     let Some(name) = name else { return };
-    assert_ne!(at % 3, 0, "{address:#x} has no name, and was told {name}");
+    assert_ne!(at % 3, 0, "{address:#x} has no name, and was sent {name}");
     let begin = format!("f_{at}");
     let length = begin.len() + usize::try_from(at % 97).unwrap();
     assert_eq!(name, format!("{begin:x<length$}").chars().take(120).collect::<String>());

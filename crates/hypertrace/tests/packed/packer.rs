@@ -17,7 +17,7 @@ pub(crate) struct Sent {
     pub(crate) words: Vec<u64>,
 }
 
-/// Packs lines of events in a stream of frames with so many words.
+/// Packs lines of events in a stream of frames with `words` words.
 pub(crate) fn pack(words: usize, cpu: u16, lines: &[String]) -> Vec<Sent> {
     let mut child =
         Command::new(program()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

@@ -24,10 +24,10 @@ proptest! {
         let mut lines = Vec::new();
         let mut units = Vec::new();
         let mut unit = begin;
-        for (at, told) in history.iter().enumerate() {
-            unit += told.after;
+        for (at, expected) in history.iter().enumerate() {
+            unit += expected.after;
             units.push(unit);
-            lines.push(told.line(unit));
+            lines.push(expected.line(unit));
             if flushes.contains(&at) {
                 unit += 5_000_000;
                 lines.push(format!("flush {unit}"));
@@ -38,10 +38,10 @@ proptest! {
         let (events, losses) = decode(&sent);
         prop_assert_eq!(losses.frames_damaged, 0);
         prop_assert_eq!(events.len(), history.len());
-        for ((told, event), unit) in history.iter().zip(&events).zip(&units) {
-            told.assert_is(event);
+        for ((expected, event), unit) in history.iter().zip(&events).zip(&units) {
+            expected.assert_is(event);
             prop_assert_eq!(event.cpu, CPU);
-            // Ages are told up to four seconds.
+            // Ages are sent up to four seconds.
             if !event.at_latest {
                 prop_assert_eq!(event.stamp_ns, unit * UNIT_NS);
             }

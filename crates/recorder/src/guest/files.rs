@@ -27,7 +27,7 @@ pub(crate) struct PageShape {
 const LENGTH_AT: usize = 8;
 /// RB_MISSED_EVENTS of kernel/trace/ring_buffer.c: something was lost before this page.
 const MISSED_EVENTS: u32 = 1 << 31;
-/// RB_MISSED_STORED: how much that was is told behind the page's records.
+/// RB_MISSED_STORED: how much that was stands after the page's records.
 const MISSED_STORED: u32 = 1 << 30;
 /// Bytes of a disk that a file takes at least.
 const BLOCK_BYTES: u64 = 4096;
@@ -166,7 +166,7 @@ impl GuestFiles {
         let Some(cpu) = self.cpus.get(head.cpu as usize) else { return };
         let mut cpu = lock(cpu);
         if head.offset < cpu.expected {
-            // It has sent these before, or says so: they are told of as damage.
+            // It has sent these before, or says so: they count as damage.
             self.note_malformed(pages.len() as u64);
             return;
         }
@@ -193,7 +193,7 @@ impl GuestFiles {
         }
     }
 
-    /// Adds a page that comes after the last one of its CPU and so many that are missing.
+    /// Adds a page that comes after the last one of its CPU and `missed` that are missing.
     pub(crate) fn add_in_order(&self, cpu: u32, missed: u64, page: &mut [u8]) {
         let Some(expected) = self.cpus.get(cpu as usize).map(|cpu| lock(cpu).expected) else {
             self.note_malformed(page.len() as u64);
@@ -215,13 +215,13 @@ impl GuestFiles {
         lock(cpu).skip_to(head.offset.saturating_add(head.bytes.into()));
     }
 
-    /// Notes that a guest sent so many bytes in all.
+    /// Notes how many bytes a guest sent in all.
     pub(crate) fn sent(&self, cpu: u32, bytes: u64) {
         let Some(cpu) = self.cpus.get(cpu as usize) else { return };
         lock(cpu).skip_to(bytes);
     }
 
-    /// Takes room for a text of so many bytes, which becomes a file in a folder; false when there is
+    /// Takes room for a text of `bytes`, which becomes a file in a folder; false when there is
     /// not enough left.
     pub(crate) fn take_quota_for_text(&self, bytes: u64) -> bool {
         // What they take on a disk: whole blocks.
@@ -482,7 +482,7 @@ mod tests {
         setup.send(&[(head(0, 0, 128), &two[..100])]);
         assert_eq!(setup.pages(0), [page(1)]);
         assert_eq!(setup.files.received()[0].lost, 64);
-        // Bytes that are no head tell that the pages before them are not what they seem.
+        // Bytes that are no head show that the pages before them are not what they seem.
         let mut arriving = Arriving::new(&setup.files);
         arriving.head(head(1, 0, 64));
         arriving.pages(&page(3));

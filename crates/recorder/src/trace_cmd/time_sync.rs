@@ -18,7 +18,7 @@ use crate::vms::{self, Vm};
 /// Protocols that can be used with a guest.
 #[derive(Debug)]
 pub(super) struct Offered {
-    /// The VM's process, of which KVM tells offsets.
+    /// The VM's process, of which KVM knows offsets.
     kvm_pid: Option<u32>,
     clock: String,
 }
@@ -32,10 +32,10 @@ pub(super) enum Protocol {
 
 impl Offered {
     pub(super) fn new(clock: &str, vm: Option<&Vm>) -> Self {
-        let tells = |vm: &&Vm| {
+        let has_offsets = |vm: &&Vm| {
             !vm.vcpus.is_empty() && vm.vcpus.iter().all(|vcpu| vcpu.tsc_offset.is_some())
         };
-        let kvm_pid = vm.filter(|_| clock == TSC).filter(tells).map(|vm| vm.pid);
+        let kvm_pid = vm.filter(|_| clock == TSC).filter(has_offsets).map(|vm| vm.pid);
         Self { kvm_pid, clock: clock.to_owned() }
     }
 
@@ -142,7 +142,7 @@ impl TimeSync {
     }
 }
 
-/// The agent asks what KVM knows, with a time of its own; what it is told.
+/// The agent asks what KVM knows, with a time of its own; the answer it gets.
 fn kvm_round(
     agent: &mut TraceCmd,
     (pid, outside): (u32, &Unconfined),

@@ -234,7 +234,7 @@ impl BlockNames {
     }
 }
 
-/// Names kept of one recording: no machine has more threads, a damaged file may tell of more.
+/// Names kept of one recording: no machine has more threads, a damaged file may name more.
 const MOST_NAMES: usize = 1 << 18;
 
 /// The names of one recording's threads as told so far, as they stand on lines.

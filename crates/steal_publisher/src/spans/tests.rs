@@ -129,7 +129,7 @@ fn plain(news: News) -> Vec<(u64, u64, Activity, By, bool, Option<u32>)> {
 }
 
 #[test]
-fn exits_sleep_and_preemptions_are_told_as_they_happen() {
+fn exits_sleep_and_preemptions_are_published_as_they_happen() {
     let mut publishing = Publishing::new();
     publishing.page(
         0,
@@ -166,7 +166,7 @@ fn exits_sleep_and_preemptions_are_told_as_they_happen() {
             (710, 800, asleep, none, false, Some(0x78)),
         ]
     );
-    // The same exit goes on, and is not told to begin again.
+    // The same exit goes on, and does not begin again.
     publishing.page(
         0,
         &[
@@ -199,7 +199,7 @@ fn exits_sleep_and_preemptions_are_told_as_they_happen() {
 }
 
 #[test]
-fn what_was_lost_is_told_as_unknown() {
+fn what_was_lost_is_published_as_unknown() {
     let mut publishing = Publishing::new();
     publishing.page(0, &[(100, HostEvent::Entry), (200, HostEvent::Exit(0x60))], None);
     publishing.publish_until(250);
@@ -278,7 +278,7 @@ fn memory_that_is_cut_ends_it_and_is_named() {
 }
 
 proptest! {
-    /// However a history is cut into pages and looks, the same is told.
+    /// However a history is cut into pages and looks, the same is published.
     #[test]
     fn looks_change_nothing(
         lives in prop::array::uniform2(prop::collection::vec((any::<u8>(), 0..500_u32), 1..20)),

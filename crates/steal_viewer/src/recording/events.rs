@@ -7,7 +7,7 @@ use tracedat::{EventFormat, Formats};
 
 use crate::table::Names;
 
-/// Ids of events. What they are is the writer's choice: the formats tell.
+/// Ids of events. What they are is the writer's choice: the formats name them.
 const EXIT: u16 = 1;
 const ENTRY: u16 = 2;
 const USER_EXIT: u16 = 3;
@@ -152,7 +152,7 @@ fn format(system: &str, name: &str, id: u16, fields: &[Field], print: &str) -> E
     EventFormat { system: system.into(), text }
 }
 
-/// Formats of all events, with the names of exits that the host told.
+/// Formats of all events, with the names of exits that the host published.
 pub(super) fn formats(names: &Names) -> Formats {
     let mut symbols = String::new();
     for ((_, code), name) in names {

@@ -9,7 +9,7 @@ use tracedat::TraceDat;
 
 use super::*;
 
-/// Ids of events, as the formats tell them.
+/// Ids of events, as the formats name them.
 fn names(dat: &TraceDat) -> Vec<(u16, String)> {
     let name = |text: &str| {
         let after = |key: &str| text.split(key).nth(1).unwrap().lines().next().unwrap().to_owned();

@@ -16,7 +16,7 @@ const ENOUGH: usize = 64 << 10;
 /// Where the vCPU's thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VcpuLocation {
-    /// Nothing tells.
+    /// Nothing says where.
     Unknown,
     Guest,
     Kernel,
