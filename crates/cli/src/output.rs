@@ -130,7 +130,11 @@ impl io::Seek for Output {
 }
 
 /// Writes a report where the arguments say, and completes the output.
-pub(crate) fn write(report: &dyn Report, args: &OutputArgs, mut out: Output) -> anyhow::Result<()> {
+pub(crate) fn write(
+    report: &impl Report,
+    args: &OutputArgs,
+    mut out: Output,
+) -> anyhow::Result<()> {
     sys::check_mapped_files()?;
     let mut text = report.render(format(args));
     if args.format == FormatArg::Csv && args.output.is_none() && io::stdout().is_terminal() {

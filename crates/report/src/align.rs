@@ -2,6 +2,7 @@
 
 use analyses::{AlignRow, GuestAlignment, MethodResult};
 use printable::line;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::Report;
@@ -28,7 +29,7 @@ impl Report for AlignReport {
         texts.join("\n")
     }
 
-    fn json(&self) -> Value {
+    fn document(&self) -> impl Serialize {
         let guests: Vec<Value> = self.guests.iter().map(|guest| self.guest_json(guest)).collect();
         let rows: Vec<Value> = self.guests.iter().flat_map(|guest| self.rows_json(guest)).collect();
         Object::default()

@@ -6,6 +6,7 @@ mod json;
 mod tables;
 
 use analyses::{Boot, BootedMachine, Initcall, PhaseKind};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::json::Object;
@@ -32,9 +33,24 @@ impl Report for BootReport {
         tables::text(self, width)
     }
 
-    fn json(&self) -> Value {
-        let machines: Vec<Value> =
-            self.boot.machines.iter().map(|one| json::machine(self, one)).collect();
+    fn document(&self) -> impl Serialize {
+        self.document_of(&all)
+    }
+
+    fn csv(&self) -> Table {
+        tables::csv(self)
+    }
+}
+
+impl BootReport {
+    /// The document with the `most` slowest initcalls of each machine that are within no other.
+    pub(crate) fn document_of_slowest(&self, most: usize) -> Value {
+        self.document_of(&|machine| slowest(machine).into_iter().take(most).collect())
+    }
+
+    fn document_of(&self, initcalls: &dyn Fn(&BootedMachine) -> Vec<&Initcall>) -> Value {
+        let of = |one: &BootedMachine| json::machine(self, one, &initcalls(one));
+        let machines: Vec<Value> = self.boot.machines.iter().map(of).collect();
         Object::default()
             .set("schema", "hyperscope.boot/1")
             .set("sources", self.sources.clone())
@@ -44,12 +60,6 @@ impl Report for BootReport {
             .done()
     }
 
-    fn csv(&self) -> Table {
-        tables::csv(self)
-    }
-}
-
-impl BootReport {
     fn source(&self, recording: Option<usize>) -> Option<&str> {
         recording.and_then(|at| self.sources.get(at)).map(String::as_str)
     }
@@ -77,6 +87,10 @@ fn call_name(initcall: &Initcall) -> String {
         (None, Some(module)) => format!("[{module}]"),
         (None, None) => format!("{:#x}", initcall.address),
     }
+}
+
+fn all(machine: &BootedMachine) -> Vec<&Initcall> {
+    machine.initcalls.iter().collect()
 }
 
 /// Initcalls that are within no other, the slowest first; those that did not end come last.

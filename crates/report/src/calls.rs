@@ -8,6 +8,7 @@ mod stacks;
 mod tables;
 
 use analyses::{Function, PerCall, RecordedCalls};
+use serde::Serialize;
 use serde_json::Value;
 
 use self::stacks::Stacks;
@@ -49,6 +50,15 @@ pub struct TreeLimits {
     pub least_percent: f64,
 }
 
+/// How many rows a document has at most of each recording.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Most {
+    /// Functions: those that took longest, or were called most.
+    pub(crate) functions: usize,
+    /// Threads: those that took longest.
+    pub(crate) threads: usize,
+}
+
 /// The calls of all recordings given.
 #[derive(Debug)]
 pub struct CallsReport {
@@ -71,16 +81,8 @@ impl Report for CallsReport {
         texts.join("\n")
     }
 
-    fn json(&self) -> Value {
-        let losses = self.sources.iter().map(|source| &source.calls.losses);
-        let interrupted = self.sources.iter().map(|source| source.calls.interrupted).sum();
-        let sources: Vec<Value> =
-            self.sources.iter().map(|source| self.source_json(source)).collect();
-        Object::default()
-            .set("schema", "hyperscope.calls/1")
-            .set("losses", losses::json(losses, interrupted))
-            .set("sources", sources)
-            .done()
+    fn document(&self) -> impl Serialize {
+        self.document_of(Most { functions: usize::MAX, threads: usize::MAX })
     }
 
     fn csv(&self) -> Table {
@@ -114,6 +116,21 @@ impl Report for CallsReport {
         add("without_call", &|_, one| one.without_call.to_string());
         add("without_return", &|_, one| one.without_return.to_string());
         table
+    }
+}
+
+impl CallsReport {
+    /// The document with the first functions and threads of each recording.
+    pub(crate) fn document_of(&self, most: Most) -> Value {
+        let losses = self.sources.iter().map(|source| &source.calls.losses);
+        let interrupted = self.sources.iter().map(|source| source.calls.interrupted).sum();
+        let sources: Vec<Value> =
+            self.sources.iter().map(|source| self.source_json(source, most)).collect();
+        Object::default()
+            .set("schema", "hyperscope.calls/1")
+            .set("losses", losses::json(losses, interrupted))
+            .set("sources", sources)
+            .done()
     }
 }
 

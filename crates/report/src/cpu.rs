@@ -5,6 +5,7 @@ mod rows;
 mod tables;
 
 use analyses::{CpuUse, HostCpuUse, TaskUse, ThreadUse, VcpuUse, VmUse};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::rows::{cpu_json, guest_json, task_json, thread_json, vcpu_json, vm_json};
@@ -66,28 +67,13 @@ impl Report for CpuReport {
         tables::text(self, width)
     }
 
-    fn json(&self) -> Value {
-        let cpu = &self.cpu;
-        let mut document = Object::default();
-        document
-            .set("schema", "hyperscope.cpu/1")
-            .set("sources", self.sources.clone())
-            .time("span", cpu.nanoseconds, Some(cpu.span_ns))
-            .set("losses", losses::json(cpu.losses.iter(), 0))
-            .set(
-                "recorder_cost",
-                self.recorder_cost.as_ref().map_or(Value::Null, RecorderCost::json),
-            )
-            .set("guests", cpu.guests.iter().map(|one| guest_json(self, one)).collect::<Vec<_>>());
-        for by in CpuBy::ALL {
-            document.set(&format!("{}s", by.name()), self.rows(by));
-        }
-        document.done()
+    fn document(&self) -> impl Serialize {
+        self.document_of(usize::MAX)
     }
 
     fn csv(&self) -> Table {
         let by = self.by.first().copied().unwrap_or(CpuBy::Vcpu);
-        let rows: Vec<_> = self.rows(by).iter().map(flattened).collect();
+        let rows: Vec<_> = self.rows(by, usize::MAX).iter().map(flattened).collect();
         let mut table = Table::default();
         for (title, _) in flattened(&self.blank(by)) {
             let cell = |row: &Vec<(String, String)>| {
@@ -101,13 +87,35 @@ impl Report for CpuReport {
 }
 
 impl CpuReport {
-    fn rows(&self, by: CpuBy) -> Vec<Value> {
+    /// The document with the first `most` threads, and tasks.
+    pub(crate) fn document_of(&self, most: usize) -> Value {
+        let cpu = &self.cpu;
+        let mut document = Object::default();
+        document
+            .set("schema", "hyperscope.cpu/1")
+            .set("sources", self.sources.clone())
+            .time("span", cpu.nanoseconds, Some(cpu.span_ns))
+            .set("losses", losses::json(cpu.losses.iter(), 0))
+            .set(
+                "recorder_cost",
+                self.recorder_cost.as_ref().map_or(Value::Null, RecorderCost::json),
+            )
+            .set("guests", cpu.guests.iter().map(|one| guest_json(self, one)).collect::<Vec<_>>());
+        for by in CpuBy::ALL {
+            document.set(&format!("{}s", by.name()), self.rows(by, most));
+        }
+        document.done()
+    }
+
+    fn rows(&self, by: CpuBy, most: usize) -> Vec<Value> {
         let cpu = &self.cpu;
         match by {
             CpuBy::Vm => cpu.vms.iter().map(|one| vm_json(self, one)).collect(),
             CpuBy::Vcpu => cpu.vcpus.iter().map(|one| vcpu_json(self, one)).collect(),
-            CpuBy::Thread => cpu.threads.iter().map(|one| thread_json(self, one)).collect(),
-            CpuBy::Task => cpu.tasks.iter().map(|one| task_json(self, one)).collect(),
+            CpuBy::Thread => {
+                cpu.threads.iter().take(most).map(|one| thread_json(self, one)).collect()
+            }
+            CpuBy::Task => cpu.tasks.iter().take(most).map(|one| task_json(self, one)).collect(),
             CpuBy::Cpu => cpu.cpus.iter().map(|one| cpu_json(self, one)).collect(),
         }
     }

@@ -6,6 +6,7 @@ mod rows;
 mod table;
 
 use analyses::diff::Diff;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::Report;
@@ -34,7 +35,7 @@ impl Report for DiffReport {
         table::text(self, width)
     }
 
-    fn json(&self) -> Value {
+    fn document(&self) -> impl Serialize {
         let (lost_a, lost_b) = self.diff.lost;
         let (seconds_a, seconds_b) = &self.diff.seconds;
         let unit = if self.is_within_runs() { "slices" } else { "runs" };

@@ -1,17 +1,19 @@
 //! The report of `hyperscope exits`: how often, how long, and who pays.
 
+mod columns;
 mod notes;
-mod rows;
 mod tables;
 
 use std::collections::HashMap;
 
-use analyses::{By, ExitRow, Exits, Tally};
+use analyses::{By, Exits};
+use serde::Serialize;
 use serde_json::Value;
 
-use self::rows::{row_json, rows_json, vms_json};
+use self::columns::{Row, Whole};
 use self::tables::source_text;
-use crate::json::Object;
+use crate::column::{self, Column, Definition, Rows};
+use crate::json::threads_json;
 use crate::table::Table;
 use crate::{RecorderCost, Report, losses};
 
@@ -31,6 +33,10 @@ pub struct Source {
 }
 
 impl Source {
+    fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+        self.exits.rows.iter().map(|row| Row::new(self, row, Whole::default()))
+    }
+
     /// Parts of exits that there are no events for, and what would record them.
     pub(crate) fn exits_missing(&self) -> Vec<String> {
         notes::missing_parts(&self.exits.recorded)
@@ -56,79 +62,98 @@ impl Report for ExitsReport {
         texts.join("\n")
     }
 
-    fn json(&self) -> Value {
-        let all = || self.sources.iter().map(|source| &source.exits);
-        let nanoseconds = all().all(|exits| exits.nanoseconds);
-        let paths: Vec<&str> = self.sources.iter().map(|source| source.path.as_str()).collect();
-        let dropped = all().flat_map(|exits| &exits.rows).map(|row| row.tally.dropped).sum();
-        let mut document = Object::default();
-        document
-            .set("schema", "hyperscope.exits/1")
-            .set("sources", paths)
-            .time("span", nanoseconds, all().map(|exits| exits.span_ns).max())
-            .set("losses", losses::json(all().map(|exits| &exits.losses), dropped))
-            .set("recorder_cost", self.recorder_cost())
-            .set("vms", self.sources.iter().flat_map(vms_json).collect::<Vec<_>>())
-            .set("rows", self.sources.iter().flat_map(rows_json).collect::<Vec<_>>());
-        document.done()
+    fn document(&self) -> impl Serialize {
+        self.document_of()
     }
 
     fn csv(&self) -> Table {
-        let rows: Vec<Value> = self.sources.iter().flat_map(rows_json).collect();
-        let mut table = Table::default();
-        for title in self.titles() {
-            let cells = rows.iter().map(|row| plain(flat(row, &title))).collect();
-            table.names(&title, 0, cells);
-        }
-        table
+        let in_ns: Vec<bool> = self.sources.iter().map(|source| source.exits.nanoseconds).collect();
+        column::csv(&self.columns(), &self.rows(), &in_ns)
     }
+}
+
+/// The document of `hyperscope exits`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Document<'r> {
+    schema: &'static str,
+    sources: Vec<&'r str>,
+    span_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    span_cycles: Option<u64>,
+    losses: Value,
+    recorder_cost: Option<Value>,
+    vms: Vec<Vm<'r>>,
+    rows: Rows<Row<'r>>,
+}
+
+/// A VM as JSON has it.
+#[derive(Debug, Serialize)]
+struct Vm<'r> {
+    source: &'r str,
+    vm: &'r str,
+    pid: Option<u32>,
+    level: u8,
+    vcpus: usize,
+    comm: Option<&'r str>,
+    threads: Vec<Value>,
 }
 
 impl ExitsReport {
-    /// That of the first recording that has it: guests are recorded by their hosts' recorder.
-    fn recorder_cost(&self) -> Value {
-        let mut costs = self.sources.iter().filter_map(|source| source.recorder_cost.as_ref());
-        costs.next().map_or(Value::Null, RecorderCost::json)
-    }
-
-    /// Titles of the columns, the same whether or not there are rows.
-    fn titles(&self) -> Vec<String> {
-        let group = analyses::Group::default();
-        let blank = ExitRow { group, waiting: false, tally: Tally::default() };
-        let mut titles: Vec<String> = Vec::new();
-        for source in &self.sources {
-            let row = row_json(&blank, source);
-            let keys = row.as_object().map(flat_keys).unwrap_or_default();
-            let fresh: Vec<_> = keys.into_iter().filter(|key| !titles.contains(key)).collect();
-            titles.extend(fresh);
+    pub(crate) fn document_of(&self) -> Document<'_> {
+        let all = || self.sources.iter().map(|source| &source.exits);
+        let nanoseconds = all().all(|exits| exits.nanoseconds);
+        let span = all().map(|exits| exits.span_ns).max();
+        let dropped = all().flat_map(|exits| &exits.rows).map(|row| row.tally.dropped).sum();
+        Document {
+            schema: "hyperscope.exits/1",
+            sources: self.sources.iter().map(|source| source.path.as_str()).collect(),
+            span_ns: span.filter(|_| nanoseconds),
+            span_cycles: span.filter(|_| !nanoseconds),
+            losses: losses::json(all().map(|exits| &exits.losses), dropped),
+            recorder_cost: self.recorder_cost().map(RecorderCost::json),
+            vms: self.sources.iter().flat_map(vms).collect(),
+            rows: Rows { columns: self.columns(), rows: self.rows() },
         }
-        titles
+    }
+
+    /// What a page must know of the columns of rows.
+    pub(crate) fn definitions(&self) -> Vec<Definition> {
+        column::definitions(&self.columns())
+    }
+
+    /// That of the first recording that has it: guests are recorded by their hosts' recorder.
+    fn recorder_cost(&self) -> Option<&RecorderCost> {
+        self.sources.iter().find_map(|source| source.recorder_cost.as_ref())
+    }
+
+    /// The columns of all rows: all recordings are grouped alike.
+    fn columns<'r>(&self) -> Vec<Column<Row<'r>>> {
+        let by = self.sources.first().map_or(&By::DEFAULT[..], |source| &source.exits.by);
+        columns::columns(by)
+    }
+
+    fn rows(&self) -> Vec<Row<'_>> {
+        self.sources.iter().flat_map(Source::rows).collect()
     }
 }
 
-/// Keys of a row, those of objects within it joined by `_`.
-fn flat_keys(row: &serde_json::Map<String, Value>) -> Vec<String> {
-    row.iter()
-        .flat_map(|(key, value)| match value {
-            Value::Object(inner) => inner.keys().map(|name| format!("{key}_{name}")).collect(),
-            _ => vec![key.clone()],
-        })
-        .collect()
+fn vms(source: &Source) -> Vec<Vm<'_>> {
+    let of = |vm| Vm::new(source, vm);
+    source.exits.vms.iter().map(of).collect()
 }
 
-fn flat<'v>(row: &'v Value, title: &str) -> &'v Value {
-    if let Some(value) = row.get(title) {
-        return value;
-    }
-    let inner = title.split_once('_').and_then(|(key, name)| row.get(key)?.get(name));
-    inner.unwrap_or(&Value::Null)
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+impl<'r> Vm<'r> {
+    fn new(source: &'r Source, vm: &'r timeline::Vm) -> Self {
+        let pid = vm.vcpus.iter().find_map(|vcpu| source.processes.get(&vcpu.thread));
+        Self {
+            source: &source.path,
+            vm: &vm.name,
+            pid: pid.copied(),
+            level: 1,
+            vcpus: vm.vcpus.len(),
+            comm: vm.comm.as_deref(),
+            threads: threads_json(vm),
+        }
     }
 }
 

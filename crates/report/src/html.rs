@@ -67,7 +67,7 @@ impl PageReport {
         };
         out.write_all(head.as_bytes())?;
         let origin_ns = self.origin_ns();
-        let document = document::json(self, origin_ns);
+        let document = document::document(self, origin_ns);
         write!(out, "<script type=\"application/json\" id=\"hyperscope-report\">")?;
         serde_json::to_writer(io::BufWriter::new(Harmless(&mut *out)), &document)?;
         drop(document);

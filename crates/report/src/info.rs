@@ -3,6 +3,7 @@
 use analyses::{Contents, CpuContents};
 use printable::line;
 use raw_bytes::ByteOrder;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sources::{Container, Recording};
 use timeline::Vm;
@@ -38,7 +39,7 @@ impl Report for InfoReport {
         texts.join("\n")
     }
 
-    fn json(&self) -> Value {
+    fn document(&self) -> impl Serialize {
         let files: Vec<Value> = self.files.iter().map(file_json).collect();
         json!({"schema": "hyperscope.info/1", "files": files})
     }

@@ -9,6 +9,7 @@
 mod align;
 mod boot;
 mod calls;
+mod column;
 mod cpu;
 mod diff;
 pub mod events;
@@ -23,6 +24,8 @@ mod recorder_cost;
 mod table;
 mod units;
 mod xml;
+
+use serde::Serialize;
 
 pub use align::{AlignReport, summary as align_summary};
 pub use boot::{BootReport, boot_svg};
@@ -56,7 +59,7 @@ pub trait Report {
     /// The tables people read.
     fn text(&self, width: Option<usize>) -> String;
     /// The document scripts read.
-    fn json(&self) -> serde_json::Value;
+    fn document(&self) -> impl Serialize;
     /// The rows spreadsheets read.
     fn csv(&self) -> Table;
 
@@ -64,7 +67,7 @@ pub trait Report {
     fn render(&self, format: Format) -> String {
         match format {
             Format::Table { width } => printable::lines(&self.text(width)).into_owned(),
-            Format::Json => printable::json(&format!("{:#}\n", self.json())).into_owned(),
+            Format::Json => json::text(&self.document()),
             Format::Csv => self.csv().to_csv(),
         }
     }

@@ -2,6 +2,7 @@
 
 use analyses::{AncillaryRow, LevelCount, Nested, NestedRow, msr_name};
 use printable::line;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::json::{Object, code_json};
@@ -23,7 +24,7 @@ impl Report for NestedReport {
         texts.join("\n")
     }
 
-    fn json(&self) -> Value {
+    fn document(&self) -> impl Serialize {
         let paths: Vec<&str> = self.sources.iter().map(|(path, _)| path.as_str()).collect();
         let all = || self.sources.iter().map(|(_, nested)| nested);
         let dropped = all().map(|nested| nested.dropped).sum();

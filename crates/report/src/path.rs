@@ -2,6 +2,7 @@
 
 use analyses::{Distribution, ExampleStep, Hop, Path, Paths};
 use printable::line;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::json::Object;
@@ -34,19 +35,8 @@ impl Report for PathReport {
         out + &self.notes()
     }
 
-    fn json(&self) -> Value {
-        let ns = self.paths.nanoseconds;
-        let paths: Vec<Value> = self.paths.paths.iter().map(|path| path_json(path, ns)).collect();
-        Object::default()
-            .set("schema", "hyperscope.path/1")
-            .set("sources", self.sources.clone())
-            .set("alignment", self.alignment.clone())
-            .set("losses", losses::json(self.paths.losses.iter(), self.paths.interrupted))
-            .set("unfinished", self.paths.unfinished)
-            .set("interrupted", self.paths.interrupted)
-            .set("others", self.paths.others)
-            .set("paths", paths)
-            .done()
+    fn document(&self) -> impl Serialize {
+        self.document_of(usize::MAX)
     }
 
     fn csv(&self) -> Table {
@@ -92,6 +82,22 @@ type NumberedHop<'p> = Option<(usize, &'p Hop)>;
 const PER_MILLE: [u64; 3] = [500, 900, 990];
 
 impl PathReport {
+    /// The document with the first `most` paths.
+    pub(crate) fn document_of(&self, most: usize) -> Value {
+        let ns = self.paths.nanoseconds;
+        let paths = self.paths.paths.iter().take(most).map(|path| path_json(path, ns));
+        Object::default()
+            .set("schema", "hyperscope.path/1")
+            .set("sources", self.sources.clone())
+            .set("alignment", self.alignment.clone())
+            .set("losses", losses::json(self.paths.losses.iter(), self.paths.interrupted))
+            .set("unfinished", self.paths.unfinished)
+            .set("interrupted", self.paths.interrupted)
+            .set("others", self.paths.others)
+            .set("paths", paths.collect::<Vec<_>>())
+            .done()
+    }
+
     fn heading(&self) -> String {
         let paths = &self.paths.paths;
         let requests: u64 = paths.iter().map(|path| path.total.count()).sum();

@@ -245,7 +245,7 @@ fn check_states(recording: &Recording) {
     render(&CpuReport { sources, cpu, by, idle: true, top: None, recorder_cost: None });
 }
 
-fn render(report: &dyn Report) {
+fn render(report: &impl Report) {
     for format in [
         Format::Table { width: None },
         Format::Table { width: Some(40) },

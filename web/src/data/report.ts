@@ -40,6 +40,14 @@ export interface ExitRow {
   [time: string]: unknown;
 }
 
+/** What `hyperscope exits` calls a column: its name in CSV, its heading, what it means. */
+export interface ColumnDefinition {
+  name: string;
+  title: string;
+  unit: "text" | "number" | "count" | "ratio" | "flag" | "time";
+  help: string;
+}
+
 export interface Losses {
   events_lost: number;
   uncounted_losses: number;
@@ -225,6 +233,7 @@ export interface Report {
   findings: Finding[];
   notes: { source: string; missing: string[] }[];
   exits: ExitsDocument;
+  exits_columns: ColumnDefinition[];
   nested: NestedDocument | null;
   align: AlignDocument | null;
   align_summaries: string[];

@@ -1,7 +1,7 @@
 // The columns of the exits table: how each number is shown, sorted, and named.
 
 import { variableOf } from "../colours";
-import { timeOf, type ExitRow, type Known, type Report } from "../data/report";
+import { timeOf, type ColumnDefinition, type ExitRow, type Known, type Report } from "../data/report";
 import { el } from "../dom";
 import { count, NOT_RECORDED, share, time } from "../format";
 import { sparkline } from "./sparkline";
@@ -21,26 +21,25 @@ export interface Column {
 
 type Histograms = Map<ExitRow, Map<number, number>>;
 
+/** Columns of numbers that are shown at first; "All numbers" shows the others. */
+const MAIN = new Set(["level", "count", "time", "p50", "p99", "max"]);
+
+/** Columns that the page draws in a way of its own, or that others hold. */
+const DRAWN = new Set(["source", "vm", "reason", "waiting"]);
+
 export function columnsFor(report: Report, histograms: Histograms, range: [number, number], perOctave: number): Column[] {
   const ns = report.nanoseconds;
   const total = report.exits.rows.reduce((all, row) => all + (timeOf(row, "time", ns) ?? 0), 0);
   const manyVms = new Set(report.exits.rows.map((row) => row.vm)).size > 1;
-  const timed = (name: string, title: string, hint: string, main = false): Column =>
-    number(name, title, hint, (row) => timeOf(row, name, ns), (value) => time(value, ns), main);
+  const defined = report.exits_columns.filter((one) => !DRAWN.has(one.name)).map((one) => asDefined(one, ns));
+  const before = defined.findIndex((one) => one.key === "time") + 1;
   return [
     reason(),
     text("vm", "VM", "The virtual machine", (row) => row.vm, manyVms),
-    number("level", "level", "1: a guest of this machine; 2: a guest inside one", (row) => row.level, count, true),
-    text("isa", "isa", "Instruction set", (row) => row.isa),
-    text("code", "code", "The raw code", (row) => (row.code === null ? null : String(row.code))),
-    number("count", "exits", "Exits, whether or not their entry was seen", (row) => row.count, count, true),
-    number("paired", "timed", "Exits whose entry was seen: times are of these", (row) => row.paired, count),
-    timed("time", "time", "From exit to entry, all exits together", true),
+    ...defined.slice(0, before),
     {
-      ...timed("share", "share", "Share of the time of all exits", true),
-      sort: (row) => timeOf(row, "time", ns),
+      ...number("share", "share", "Share of the time of all exits", (row) => timeOf(row, "time", ns), (value) => share(value, total), true),
       value: () => null,
-      cell: (row) => [share(timeOf(row, "time", ns), total)],
     },
     {
       ...text("parts", "who pays", "What the time is made of", () => null, true),
@@ -52,30 +51,29 @@ export function columnsFor(report: Report, histograms: Histograms, range: [numbe
       sort: (row) => timeOf(row, "p50", ns),
       cell: (row) => [sparkline(histograms.get(row) ?? new Map(), range, perOctave, row, ns)],
     },
-    timed("min", "min", "The shortest"),
-    timed("p50", "p50", "Half are done by then", true),
-    timed("p90", "p90", "Nine in ten are done by then"),
-    timed("p99", "p99", "99 in a hundred are done by then", true),
-    timed("p999", "p99.9", "999 in a thousand are done by then"),
-    timed("max", "max", "The longest", true),
-    timed("mean", "mean", "Arithmetic mean"),
-    timed("sd", "sd", "Sample standard deviation"),
-    number("relative_error", "± mean", "Standard error of the mean, relative to it", (row) => row.relative_error, (value) => share(value, value === null ? null : 1)),
-    timed("kernel", "kernel", "The host's kernel, with the switch out of the guest and back"),
-    timed("user", "user", "user space"),
-    timed("user_and_return", "user + return", "User space and the way back, where that was not recorded by itself"),
-    timed("off_cpu", "off CPU", "Off the CPU, whatever for"),
-    timed("off_cpu_runnable", "run queue", "Runnable, without a CPU: woken and not yet scheduled, or preempted"),
-    timed("off_cpu_blocked", "blocked", "Off the CPU, waiting for something"),
-    timed("halt_poll", "halt poll", "Polling for work before giving up the CPU"),
-    timed("before_exit", "before exit", "Host work seen before kvm_exit"),
-    timed("guest", "guest", "Time the guest ran before these exits"),
-    number("handled_kernel", "by kernel", "Handled by the host's kernel alone", (row) => row.handled.kernel, count),
-    number("handled_user", "by user", "Handled in user space", (row) => row.handled.user, count),
-    number("handled_l1", "by level 1", "Handed on to the guest that runs the nested one", (row) => row.handled.l1, count),
-    number("dropped", "dropped", "Left out of the times: events were lost in them", (row) => row.dropped, count),
+    ...defined.slice(before),
     text("source", "recording", "The recording", (row) => row.source, report.sources.length > 1),
   ];
+}
+
+/** A column as `hyperscope exits` defines it. */
+function asDefined({ name, title, unit, help }: ColumnDefinition, ns: boolean): Column {
+  const main = MAIN.has(name);
+  if (unit === "text") return text(name, title, help, (row) => asText(row[name]), main);
+  if (unit === "time") return number(name, title, help, (row) => timeOf(row, name, ns), (value) => time(value, ns), main);
+  const show = unit === "ratio" ? (value: Known) => share(value, value === null ? null : 1) : count;
+  return number(name, title, help, (row) => numberOf(row, name), show, main);
+}
+
+function asText(value: unknown): string | null {
+  return value === null || value === undefined ? null : String(value);
+}
+
+/** A number of a row; `handled_user` is `user` within `handled`. */
+function numberOf(row: ExitRow, name: string): Known {
+  const of = { ...row, handled_kernel: row.handled.kernel, handled_user: row.handled.user, handled_l1: row.handled.l1 };
+  const value = (of as { [key: string]: unknown })[name];
+  return typeof value === "number" ? value : null;
 }
 
 function reason(): Column {

@@ -16,9 +16,8 @@ impl Report for Outcome {
         draw(&self.table(), width) + &self.notes()
     }
 
-    fn json(&self) -> serde_json::Value {
-        // Numbers and names become JSON without fail.
-        serde_json::to_value(self).unwrap_or_default()
+    fn document(&self) -> impl serde::Serialize {
+        self
     }
 
     fn csv(&self) -> Table {

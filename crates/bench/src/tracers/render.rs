@@ -24,9 +24,8 @@ impl Report for Outcome {
         text
     }
 
-    fn json(&self) -> serde_json::Value {
-        // Numbers and names become JSON without fail.
-        serde_json::to_value(self).unwrap_or_default()
+    fn document(&self) -> impl serde::Serialize {
+        self
     }
 
     /// A row for each part of each tracer, and one for its whole.

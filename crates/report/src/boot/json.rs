@@ -6,7 +6,11 @@ use serde_json::{Value, json};
 use super::{BootReport, begin_ns};
 use crate::json::{Object, code_json};
 
-pub(super) fn machine(report: &BootReport, machine: &BootedMachine) -> Value {
+pub(super) fn machine(
+    report: &BootReport,
+    machine: &BootedMachine,
+    initcalls: &[&Initcall],
+) -> Value {
     let ns = machine.nanoseconds;
     let begin_ns = begin_ns(machine);
     let mark_at = |what: &str, mark: &Option<(String, u64)>| {
@@ -20,7 +24,7 @@ pub(super) fn machine(report: &BootReport, machine: &BootedMachine) -> Value {
     };
     let cost = machine.event_cost.as_ref();
     let phases = machine.phases.iter().map(|one| phase(one, cost, begin_ns, ns));
-    let initcalls = machine.initcalls.iter().map(|one| initcall(one, begin_ns, ns));
+    let initcalls = initcalls.iter().map(|one| initcall(one, begin_ns, ns));
     Object::default()
         .set("vm", machine.vm.clone())
         .set("host", report.source(machine.host))

@@ -4,11 +4,11 @@ use analyses::{Distribution, Function, Saving, ThreadCalls};
 use serde_json::{Value, json};
 
 use super::tables::each_shown;
-use super::{CallsReport, CallsSource};
+use super::{CallsReport, CallsSource, Most};
 use crate::json::Object;
 
 impl CallsReport {
-    pub(super) fn source_json(&self, source: &CallsSource) -> Value {
+    pub(super) fn source_json(&self, source: &CallsSource, most: Most) -> Value {
         let (calls, ns) = (&source.calls, source.calls.nanoseconds);
         let timed = source.has_times();
         let when_timed = |value: u64| timed.then_some(value);
@@ -18,8 +18,8 @@ impl CallsReport {
         let tracer_ns = calls.sum(|one| one.tracer_ns(self.per_call));
         let unaccounted: i64 =
             calls.calling_threads().map(ThreadCalls::unaccounted_ns).fold(0, i64::saturating_add);
-        let functions: Vec<Value> =
-            self.sorted(calls).into_iter().map(|one| self.function_json(source, one)).collect();
+        let functions = self.sorted(calls).into_iter().take(most.functions);
+        let functions = functions.map(|one| self.function_json(source, one));
         let mut object = Object::default();
         object
             .set("path", source.path.clone())
@@ -43,8 +43,8 @@ impl CallsReport {
             object.set("unaccounted_ns", Value::Null);
         }
         object
-            .set("functions", functions)
-            .set("threads", threads_json(source))
+            .set("functions", functions.collect::<Vec<_>>())
+            .set("threads", threads_json(source, most.threads))
             .set("tree", self.tree_json(source))
             .set("savings", calls.savings.iter().map(saving_json).collect::<Vec<_>>())
             .set("fastest", fastest_json(source))
@@ -101,7 +101,7 @@ fn off_cpu(source: &CallsSource, value: u64) -> Option<u64> {
     (source.has_times() && source.calls.switches).then_some(value)
 }
 
-fn threads_json(source: &CallsSource) -> Vec<Value> {
+fn threads_json(source: &CallsSource, most: usize) -> Vec<Value> {
     let ns = source.calls.nanoseconds;
     let timed = |value: u64| source.has_times().then_some(value);
     let thread = |one: &ThreadCalls| {
@@ -120,7 +120,7 @@ fn threads_json(source: &CallsSource) -> Vec<Value> {
         }
         object.set("overrun", one.overrun).done()
     };
-    source.calls.calling_threads().map(thread).collect()
+    source.calls.calling_threads().take(most).map(thread).collect()
 }
 
 fn saving_json(one: &Saving) -> Value {

@@ -1,0 +1,124 @@
+//! Rows for programs: JSON and CSV, and what a page must know of their columns.
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+
+use super::{Cell, Column, Row, Unit};
+use crate::table::Table;
+
+/// Rows as an array of JSON objects.
+#[derive(Debug)]
+pub(crate) struct Rows<R> {
+    pub(crate) columns: Vec<Column<R>>,
+    pub(crate) rows: Vec<R>,
+}
+
+impl<R: Row> Serialize for Rows<R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut rows = serializer.serialize_seq(Some(self.rows.len()))?;
+        let is_exported = |column: &&Column<R>| column.is_exported;
+        let columns: Vec<&Column<R>> = self.columns.iter().filter(is_exported).collect();
+        for row in &self.rows {
+            rows.serialize_element(&Object { columns: &columns, row, is_inner: false })?;
+        }
+        rows.end()
+    }
+}
+
+/// A row, or an object within it.
+struct Object<'c, R> {
+    columns: &'c [&'c Column<R>],
+    row: &'c R,
+    is_inner: bool,
+}
+
+impl<R: Row> Serialize for Object<'_, R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (row, mut map) = (self.row, serializer.serialize_map(None)?);
+        let same = |one: &&Column<R>, other: &&Column<R>| {
+            one.object.is_some() && one.object == other.object && !self.is_inner
+        };
+        for columns in self.columns.chunk_by(same) {
+            let Some(first) = columns.first() else { continue };
+            match first.object {
+                Some(object) if !self.is_inner => {
+                    map.serialize_entry(object, &Object { columns, row, is_inner: true })?;
+                }
+                _ => first.serialize_into(row, &mut map)?,
+            }
+        }
+        map.end()
+    }
+}
+
+impl<R: Row> Column<R> {
+    /// Times are `NAME_ns`; where they are ticks of some clock, that is null, and `NAME_cycles` has them.
+    fn serialize_into<M: SerializeMap>(&self, row: &R, map: &mut M) -> Result<(), M::Error> {
+        if self.unit != Unit::Time {
+            return map.serialize_entry(&self.name, &self.cell(row));
+        }
+        let in_ns = format!("{}_ns", self.name);
+        if row.is_nanoseconds() {
+            return map.serialize_entry(&in_ns, &self.cell(row));
+        }
+        map.serialize_entry(&in_ns, &Cell::Number(None))?;
+        map.serialize_entry(&format!("{}_cycles", self.name), &self.cell(row))
+    }
+}
+
+/// Rows as comma-separated values. `in_ns` says of each recording whether its times are nanoseconds:
+/// the headings are those of all of them, also where there are no rows.
+pub(crate) fn csv<R: Row>(columns: &[Column<R>], rows: &[R], in_ns: &[bool]) -> Table {
+    // Headings, each with the unit of the rows that have it.
+    let mut headings: Vec<(String, &Column<R>, Option<bool>)> = Vec::new();
+    for is_ns in in_ns {
+        for column in columns.iter().filter(|column| column.is_exported) {
+            let name = column.flat_name();
+            let wanted = match (column.unit, is_ns) {
+                (Unit::Time, true) => vec![(format!("{name}_ns"), Some(true))],
+                (Unit::Time, false) => {
+                    vec![
+                        (format!("{name}_ns"), Some(true)),
+                        (format!("{name}_cycles"), Some(false)),
+                    ]
+                }
+                _ => vec![(name, None)],
+            };
+            for (name, unit) in wanted {
+                if headings.iter().all(|(known, ..)| *known != name) {
+                    headings.push((name, column, unit));
+                }
+            }
+        }
+    }
+    let mut table = Table::default();
+    for (name, column, unit) in headings {
+        let cell = |row: &R| match unit.is_none_or(|in_ns| in_ns == row.is_nanoseconds()) {
+            true => column.cell(row).plain(),
+            false => String::new(),
+        };
+        table.names(&name, 0, rows.iter().map(cell).collect());
+    }
+    table
+}
+
+/// What a page must know of a column: its name, heading, unit and meaning.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Definition {
+    name: String,
+    title: String,
+    unit: &'static str,
+    help: String,
+}
+
+/// The columns that JSON has, in their order.
+pub(crate) fn definitions<R>(columns: &[Column<R>]) -> Vec<Definition> {
+    let exported = columns.iter().filter(|column| column.is_exported);
+    let definition = |column: &Column<R>| Definition {
+        name: column.flat_name(),
+        title: column.title.clone(),
+        unit: column.unit.name(),
+        help: column.help.clone(),
+    };
+    exported.map(definition).collect()
+}

@@ -1,0 +1,269 @@
+//! The columns of the exits report.
+
+mod times;
+
+use analyses::{By, Code, ExitRow, Exits, Group, KnownParts, Tally};
+
+use super::{PERCENTILES, Source, name_of};
+use crate::column::{self, Cell, Column, Unit};
+
+/// The table of durations.
+pub(super) const HOW_LONG: &str = "how long";
+/// The table of parts.
+pub(super) const WHO_PAYS: &str = "who pays";
+
+/// What shares are of: all exits of the table.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Whole {
+    pub(super) count: u64,
+    pub(super) time_ns: u64,
+}
+
+/// A group of exits, or the sum of several.
+#[derive(Debug)]
+pub(crate) struct Row<'r> {
+    source: &'r Source,
+    /// `None`: of several groups.
+    group: Option<&'r Group>,
+    waiting: bool,
+    tally: &'r Tally,
+    percentiles: [Option<u64>; 4],
+    parts: KnownParts,
+    whole: Whole,
+}
+
+impl<'r> Row<'r> {
+    pub(super) fn new(source: &'r Source, row: &'r ExitRow, whole: Whole) -> Self {
+        let group = Some(&row.group);
+        Self { group, waiting: row.waiting, ..Self::of_several(source, &row.tally, whole) }
+    }
+
+    /// The sum of several groups.
+    pub(super) fn of_several(source: &'r Source, tally: &'r Tally, whole: Whole) -> Self {
+        Self {
+            source,
+            group: None,
+            waiting: false,
+            tally,
+            percentiles: tally.durations.percentiles(PERCENTILES),
+            parts: KnownParts::new(tally, &source.exits.recorded),
+            whole,
+        }
+    }
+
+    fn exits(&self) -> &Exits {
+        &self.source.exits
+    }
+
+    /// Exits that somebody dealt with, if who did was recorded.
+    fn handled(&self, number: u64) -> Option<u64> {
+        self.exits().recorded.user.then_some(number)
+    }
+}
+
+impl column::Row for Row<'_> {
+    fn is_nanoseconds(&self) -> bool {
+        self.exits().nanoseconds
+    }
+
+    fn has_times(&self) -> bool {
+        self.tally.paired() > 0
+    }
+}
+
+/// All columns of exits grouped by `by`, in the order of JSON and CSV.
+pub(crate) fn columns<'r>(by: &[By]) -> Vec<Column<Row<'r>>> {
+    let mut columns = names();
+    let details = by.iter().filter(|by| !FIXED.contains(by));
+    columns.extend(details.map(|&by| detail(by)));
+    columns.extend(counts());
+    columns.extend(times::durations());
+    columns.extend(times::parts());
+    columns
+}
+
+/// Properties that JSON always has, null where rows are not grouped by them.
+const FIXED: [By; 4] = [By::Vm, By::Level, By::Reason, By::Code];
+
+/// The column that shows a property that rows are grouped by.
+pub(super) fn named_by<'c, 'r>(
+    columns: &'c [Column<Row<'r>>],
+    by: By,
+) -> Option<&'c Column<Row<'r>>> {
+    columns.iter().find(|column| column.name == name_of(by))
+}
+
+fn names<'r>() -> Vec<Column<Row<'r>>> {
+    let group = |row: &Row<'r>| row.group;
+    vec![
+        Column::text(
+            ("source", "recording"),
+            "Path of the recording, as it was named.",
+            |row: &Row<'_>| Some(row.source.path.clone()),
+        ),
+        Column::text(
+            ("vm", "VM"),
+            "Name of the VM; null where rows are not grouped by vm.",
+            move |row| group(row)?.vm.clone(),
+        ),
+        Column::number(
+            ("level", "level"),
+            Unit::Level,
+            "1: guests of the recorded machine; 2: any guest inside those. Null where rows are not grouped by level.",
+            move |row| group(row)?.level.map(u64::from),
+        ),
+        Column::text(
+            ("isa", "isa"),
+            "Instruction set whose virtualisation the exit belongs to: vmx (Intel), svm (AMD), arm64, s390, riscv, powerpc, loongarch; unknown for exit events of another shape. Null where rows are grouped neither by reason nor by code.",
+            move |row| group(row)?.isa.map(|isa| isa.name().to_owned()),
+        ),
+        Column::text(
+            ("reason", "reason"),
+            "The kernel's own symbol for the reason, from the recording's print fmt; the raw code where it has none. Null where rows are grouped neither by reason nor by code.",
+            move |row| group(row)?.reason.clone(),
+        ),
+        Column::any(
+            ("code", "code"),
+            Unit::Text,
+            "The raw code: exit_reason on x86, icptcode on s390, scause on RISC-V as a number; \"ret:esr_ec\" as a string on arm64. Null where rows are grouped neither by reason nor by code.",
+            move |row| match group(row).and_then(|group| group.code.as_ref()) {
+                Some(Code::Number(code)) => Cell::Number(Some(*code)),
+                Some(pair @ Code::Pair(..)) => Cell::Text(Some(pair.to_string())),
+                None => Cell::Text(None),
+            },
+        ),
+    ]
+}
+
+/// The column of a property that JSON has only where rows are grouped by it.
+fn detail<'r>(by: By) -> Column<Row<'r>> {
+    let name = name_of(by);
+    let names = (name, name);
+    let number = |help: &str| {
+        Column::number(names, Unit::Hex, help, move |row: &Row<'r>| {
+            let (kind, value) = row.group?.detail?;
+            (Some(kind) == by.detail()).then_some(value)
+        })
+    };
+    match by {
+        By::Vcpu => Column::number(
+            names,
+            Unit::Id,
+            "Id of the vCPU within its VM; there with --by vcpu.",
+            |row: &Row<'r>| row.group?.vcpu.map(u64::from),
+        ),
+        By::Task => Column::text(
+            names,
+            "The vCPU thread as comm-tid; there with --by task.",
+            |row: &Row<'r>| row.group?.task.clone(),
+        ),
+        By::Symbol => Column::text(
+            names,
+            "Guest function at the exit, its address where no symbol is known; there with --by symbol.",
+            |row: &Row<'r>| row.group?.symbol.clone(),
+        ),
+        By::Msr => {
+            number("Model-specific register, null for exits without one; there with --by msr.")
+        }
+        By::Port => number("I/O port, null for exits without one; there with --by port."),
+        By::Gpa => {
+            number("Guest physical address, null for exits without one; there with --by gpa.")
+        }
+        By::Hypercall => {
+            number("Hypercall number, null for exits without one; there with --by hypercall.")
+        }
+        By::CpuidLeaf | By::Vm | By::Level | By::Reason | By::Code => {
+            number("Leaf asked of cpuid, null for exits without one; there with --by cpuid_leaf.")
+        }
+    }
+}
+
+fn counts<'r>() -> Vec<Column<Row<'r>>> {
+    let not_recorded = "kvm_userspace_exit was not recorded";
+    vec![
+        Column::number(
+            ("kernel", "by kernel"),
+            Unit::Count,
+            "Exits that the recorded machine's kernel handled alone.",
+            |row: &Row<'r>| row.handled(row.tally.by_kernel),
+        )
+        .within("handled")
+        .null(not_recorded),
+        Column::number(
+            ("user", "by user space"),
+            Unit::Count,
+            "Exits that the VMM handled in user space.",
+            |row: &Row<'r>| row.handled(row.tally.by_user),
+        )
+        .within("handled")
+        .null(not_recorded),
+        Column::number(
+            ("l1", "by level 1"),
+            Unit::Count,
+            "Exits of a nested guest that were injected into its parent, the level-1 guest.",
+            |row: &Row<'r>| Some(row.tally.by_l1),
+        )
+        .within("handled"),
+        Column::flag(
+            ("waiting", "waits"),
+            "The exits mean that the guest had nothing to do (HLT, WFx, …): their time is no cost.",
+            |row: &Row<'r>| row.waiting,
+        ),
+        Column::number(
+            ("count", "exits"),
+            Unit::Count,
+            "Exit events, whether or not an entry followed.",
+            |row: &Row<'r>| Some(row.tally.count),
+        )
+        .shown(HOW_LONG, 0),
+        Column::ratio(
+            ("exits_share", "exits%"),
+            "Share of the exits of the table.",
+            |row: &Row<'r>| column::ratio(row.tally.count, row.whole.count),
+        )
+        .only_in_tables()
+        .shown(HOW_LONG, 2),
+        Column::number(
+            ("paired", "timed"),
+            Unit::Count,
+            "Those with a time: an entry was seen, and nothing was lost in between.",
+            |row: &Row<'r>| Some(row.tally.paired()),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    /// The columns that JSON has, by their names there, with what they are.
+    fn exported() -> Vec<(String, String)> {
+        let details: Vec<By> = By::NAMES.iter().map(|(_, by)| *by).collect();
+        let columns: Vec<Column<Row<'_>>> = columns(&details);
+        columns.iter().filter_map(Column::in_schema).collect()
+    }
+
+    /// `docs/formats/exits.schema.json` says of each field what its column says, and has no others.
+    #[test]
+    fn the_schema_says_what_the_columns_are() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/exits.schema.json");
+        let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let row = &schema["properties"]["rows"]["items"]["properties"];
+        let mut described = Vec::new();
+        for (name, field) in row.as_object().unwrap() {
+            match field["properties"].as_object() {
+                Some(inner) => described
+                    .extend(inner.iter().map(|(one, field)| (format!("{name}.{one}"), field))),
+                None => described.push((name.clone(), field)),
+            }
+        }
+        let description = |field: &Value| field["description"].as_str().unwrap().to_owned();
+        let mut described: Vec<(String, String)> =
+            described.into_iter().map(|(name, field)| (name, description(field))).collect();
+        let mut exported = exported();
+        described.sort();
+        exported.sort();
+        assert_eq!(exported, described);
+    }
+}

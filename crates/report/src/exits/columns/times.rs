@@ -1,0 +1,151 @@
+//! The columns of exits' times, and of the parts that they are made of.
+
+use analyses::{KnownParts, Tally};
+
+use super::{HOW_LONG, Row, WHO_PAYS};
+use crate::column::{self, Column, Unit};
+use crate::exits::rounded;
+
+pub(super) fn durations<'r>() -> Vec<Column<Row<'r>>> {
+    let time = |names, help, of: fn(&Tally) -> Option<u64>| {
+        Column::time(names, help, move |row: &Row<'r>| of(row.tally))
+    };
+    let percentile = |names, help, at: usize| {
+        Column::time(names, help, move |row: &Row<'r>| row.percentiles.get(at).copied().flatten())
+    };
+    vec![
+        Column::ratio(
+            ("time_share", "time%"),
+            "Share of the time of the table.",
+            |row: &Row<'r>| column::ratio(row.tally.durations.sum(), row.whole.time_ns),
+        )
+        .only_in_tables()
+        .shown(HOW_LONG, 1),
+        time(("time", "time"), "Sum of the times from exit to entry.", |one| {
+            Some(one.durations.sum())
+        })
+        .shown(HOW_LONG, 3)
+        .shown(WHO_PAYS, 0),
+        time(("min", "min"), "Shortest; null where none is paired.", |one| one.durations.min())
+            .shown(HOW_LONG, 6),
+        time(("max", "max"), "Longest; null where none is paired.", |one| one.durations.max())
+            .shown(HOW_LONG, 2)
+            .after("p999"),
+        time(("mean", "mean"), "Mean, rounded; null where none is paired.", |one| {
+            one.durations.mean().map(rounded)
+        })
+        .shown(HOW_LONG, 1),
+        time(
+            ("sd", "sd"),
+            "Standard deviation of the sample, rounded; null below two paired exits.",
+            |one| one.durations.standard_deviation().map(rounded),
+        )
+        .shown(HOW_LONG, 8)
+        .after("relative_error"),
+        Column::ratio(
+            ("relative_error", "±"),
+            "Standard error of the mean divided by the mean; null below two paired exits.",
+            |row: &Row<'r>| row.tally.durations.relative_error(),
+        )
+        .shown(HOW_LONG, 5),
+        percentile(
+            ("p50", "p50"),
+            "Median. Exact up to 4096 exits, else at most 1/256 too great.",
+            0,
+        )
+        .shown(HOW_LONG, 4),
+        percentile(("p90", "p90"), "90th percentile; as p50_ns.", 1).shown(HOW_LONG, 7),
+        percentile(("p99", "p99"), "99th percentile; as p50_ns.", 2).shown(HOW_LONG, 3),
+        percentile(("p999", "p99.9"), "99.9th percentile; as p50_ns.", 3).shown(HOW_LONG, 9),
+    ]
+}
+
+pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
+    let stays = "the recording has no events for it, and the time stays in another part";
+    let part = |names, help, of: fn(&KnownParts) -> Option<u64>| {
+        Column::time(names, help, move |row: &Row<'r>| of(&row.parts))
+    };
+    let known = |names, help, of| part(names, help, of).null(stays);
+    vec![
+        part(
+            ("kernel", "kernel"),
+            "The thread ran in the kernel; also all time that no other part claims.",
+            |parts| Some(parts.kernel_ns),
+        )
+        .shown(WHO_PAYS, 0),
+        known(("user", "user space"), "The thread ran in the VMM.", |parts| parts.user_ns)
+            .shown_if_known(WHO_PAYS, 0),
+        known(
+            ("user_and_return", "user space + return"),
+            "In place of user_ns where an event for the return to the kernel is missing: the VMM and the way back.",
+            |parts| parts.user_and_return_ns,
+        )
+        .shown_if_known(WHO_PAYS, 1),
+        known(("off_cpu", "off CPU"), "The thread was off the CPU.", |parts| parts.off_cpu_ns),
+        known(
+            ("off_cpu_runnable", "run queue"),
+            "Of off_cpu_ns: it could have run (preempted, or woken and waiting for its turn).",
+            |parts| parts.runnable_ns,
+        )
+        .shown_if_known(WHO_PAYS, 1),
+        known(("off_cpu_blocked", "blocked"), "Of off_cpu_ns: it waited for something.", |parts| {
+            parts.blocked_ns
+        })
+        .shown_if_known(WHO_PAYS, 1),
+        // Where they are known apart, their sum says nothing.
+        part(("off_cpu_whole", "off CPU"), "The thread was off the CPU.", |parts| {
+            parts.off_cpu_ns.filter(|_| parts.runnable_ns.is_none())
+        })
+        .only_in_tables()
+        .shown_if_known(WHO_PAYS, 2),
+        known(
+            ("halt_poll", "halt poll"),
+            "The kernel polled for work before it gave up the CPU.",
+            |parts| parts.halt_poll_ns,
+        )
+        .shown_if(WHO_PAYS, 2, |row| row.exits().recorded.halt_poll),
+        known(
+            ("before_exit", "before exit"),
+            "No part of time_ns: host work seen between the hardware exit and kvm_exit, such as interrupt handlers, from its first event on.",
+            |parts| parts.before_exit_ns,
+        )
+        .shown_if_known(WHO_PAYS, 4),
+        Column::time(
+            ("guest", "guest"),
+            "No part of time_ns: time the guest ran before these exits, since the entry before.",
+            |row: &Row<'r>| Some(row.tally.guest_ns),
+        ),
+        Column::number(
+            ("dropped", "dropped"),
+            Unit::Count,
+            "Exits that lasted over a loss: in count, not in paired.",
+            |row: &Row<'r>| Some(row.tally.dropped),
+        ),
+        Column::text(("handled_by", "handled by"), "Who dealt with the exits, by number.", |row: &Row<'r>| {
+            Some(handled_by(row))
+        })
+        .only_in_tables()
+        .shown(WHO_PAYS, 3),
+    ]
+}
+
+/// Who dealt with the exits of a row, by share of their number.
+fn handled_by(row: &Row<'_>) -> String {
+    let tally = row.tally;
+    if !row.exits().recorded.user && tally.by_l1 == 0 {
+        return "not recorded".to_owned();
+    }
+    let all = tally.paired();
+    let classes = [("kernel", tally.by_kernel), ("user space", tally.by_user), ("L1", tally.by_l1)];
+    let named: Vec<String> = classes
+        .into_iter()
+        .filter(|(_, number)| *number > 0)
+        .map(|(name, number)| match number as f64 * 100.0 / all as f64 {
+            _ if number == all => name.to_owned(),
+            percent if percent < 0.5 => format!("{name} <1%"),
+            percent if percent >= 99.5 => format!("{name} >99%"),
+            percent => format!("{name} {percent:.0}%"),
+        })
+        .collect();
+    named.join(", ")
+}
