@@ -1,19 +1,18 @@
 //! Has the disk keep what is recorded, every so often, in a thread of its own: a disk that is slow holds
-//! no pump up, and a power cut takes no more than what came since the last time.
+//! up nobody who writes, and a power cut takes no more than what came since the last time.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use channel::Signal;
+use channel::{Deadline, Signal, Wait};
 use confine::Confined;
 use folder::{Folder, Syncer};
 
-use crate::error::{RecordError, Result};
+use crate::task::{Outcome, Task};
 
-/// How long the host's events stay off the disk at most, when nobody says otherwise.
+/// How long events stay off the disk at most, when nobody says otherwise.
 pub(crate) const FLUSH: Duration = Duration::from_secs(1);
 
 /// A file that grows, and how far it is on the disk.
@@ -40,40 +39,95 @@ impl Growing {
     }
 }
 
-/// The thread.
+/// Files of a folder that grow: whoever makes one adds it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GrowingFiles(Arc<Mutex<NewFiles>>);
+
+/// What has come since the flusher looked last.
+#[derive(Debug, Default)]
+struct NewFiles {
+    growing: Vec<Growing>,
+    /// The folder has names, and maybe files that don't grow, that are not on the disk.
+    has_names: bool,
+}
+
+impl GrowingFiles {
+    /// A file that was made in the folder, and grows from now on.
+    pub(crate) fn add(&self, file: Growing) {
+        let mut new = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        new.growing.push(file);
+        new.has_names = true;
+    }
+
+    /// Files were written in the folder, and are whole.
+    pub(crate) fn note_written(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).has_names = true;
+    }
+
+    fn take(&self) -> NewFiles {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The thread; it ends soon after it is dropped, and is not waited for then.
 #[derive(Debug)]
-pub(crate) struct Flusher(JoinHandle<io::Result<()>>);
+pub(crate) struct Flusher {
+    stop: Stops,
+    task: Task<io::Result<()>>,
+}
+
+/// Stops the thread when it is dropped.
+#[derive(Debug)]
+struct Stops(Signal);
+
+impl Drop for Stops {
+    fn drop(&mut self) {
+        self.0.give();
+    }
+}
 
 impl Flusher {
-    /// Begins: with what is in a folder by now, then with files that grow, until `stop` is given.
+    /// Begins, with what is in a folder of the session by now; later it syncs files that grow, and
+    /// the whole folder where something is new.
     pub(crate) fn start(
+        session: Folder,
         folder: Folder,
-        mut files: Vec<Growing>,
+        files: GrowingFiles,
         every: Duration,
-        stop: Signal,
-    ) -> Result<Self> {
-        let path = folder.path().to_owned();
+    ) -> io::Result<Self> {
+        let stop = Signal::new()?;
+        let of_thread = stop.clone();
         let run = move || {
-            Confined::WORKER.enter();
+            let is_over = || of_thread.is_given();
+            let mut growing = Vec::new();
             // What pages are read with comes first: without it they are of no use.
-            let mut ended = folder.sync_all(&|| stop.is_given());
-            while !stop.wait(every) {
-                for file in &mut files {
+            let mut ended = folder.sync_all(&is_over).and(session.sync());
+            while !of_thread.wait(every) {
+                let new = files.take();
+                growing.extend(new.growing);
+                if new.has_names {
+                    ended = ended.and(folder.sync_all(&is_over));
+                }
+                for file in &mut growing {
                     let synced = file.sync();
                     ended = ended.and(synced);
                 }
             }
             ended
         };
-        let thread = thread::Builder::new().name("flush".into()).spawn(run);
-        Ok(Self(thread.map_err(RecordError::io("start a thread for", &path))?))
+        let task = Task::spawn("flush".into(), Confined::WORKER, run)?;
+        Ok(Self { stop: Stops(stop), task })
     }
 
-    /// Waits for its end, which comes soon after `stop`; what went wrong, if anything did.
-    pub(crate) fn end(self) -> Option<String> {
-        let ended = self.0.join().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")));
-        ended.err().map(|error| {
-            format!("pages may not have been on the disk while it was recorded: {error}")
-        })
+    /// Stops it and waits until then for its end; what went wrong, if anything did. A disk that is busy
+    /// with the last second's pages is not waited for: they are synced once they are assembled.
+    pub(crate) fn end(self, until: Deadline) -> Option<String> {
+        drop(self.stop);
+        let error = match self.task.end(Wait::until(until)) {
+            Outcome::Done(ended) => ended.err()?.to_string(),
+            Outcome::Panicked => "its thread panicked".into(),
+            Outcome::StillBusy => return None,
+        };
+        Some(format!("pages may not have been on the disk while it was recorded: {error}"))
     }
 }

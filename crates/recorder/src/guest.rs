@@ -26,6 +26,7 @@ use wire::{GuestHello, Message};
 
 use crate::ending::{Ending, StartLimit};
 use crate::error::{RecordError, Result};
+use crate::flusher::Flusher;
 use crate::guests::{self, InGuests};
 use crate::label;
 use crate::vm_memory::open_memory;
@@ -78,6 +79,7 @@ pub(crate) struct Recorded {
     files: Arc<GuestFiles>,
     receivers: Arc<Receivers>,
     conversation: Conversation,
+    flusher: Flusher,
     ending: Ending,
     tracer: Option<FunctionTracer>,
 }
@@ -210,6 +212,7 @@ impl Ready {
         let conversation =
             Conversation::begin(self.control, number, to, &files, vmm, ending, patience);
         let conversation = conversation.map_err(failed)?;
+        let flusher = files.keep_on_disk(session, what.disk_flush).map_err(failed)?;
         Ok(Recorded {
             channel: self.address.channel,
             vm: self.address.vm,
@@ -220,6 +223,7 @@ impl Ready {
             files,
             receivers,
             conversation,
+            flusher,
             ending: ending.clone(),
             tracer: what.tracer.clone(),
         })
@@ -255,6 +259,7 @@ impl Recorded {
         let failed = self.receivers.end(self.ending.threads_until());
         let write_error = |error| format!("its pages were not written to the end: {error}");
         faults.extend(failed.into_iter().map(write_error));
+        faults.extend(self.flusher.end(self.ending.threads_until()));
         for cpu in &ended.status.cpus {
             self.files.sent(cpu.cpu, cpu.sent_bytes);
         }

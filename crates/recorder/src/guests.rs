@@ -40,6 +40,8 @@ pub struct InGuests {
     /// How long events stay in a guest's kernel at most, also on pages that are not full; unset: a
     /// second.
     pub flush: Option<Duration>,
+    /// How long pages of guests stay off the host's disk at most; unset: a second.
+    pub disk_flush: Option<Duration>,
     /// Size of each CPU's buffer in a guest's kernel; unset: by the number of CPUs.
     pub buffer_kib: Option<u32>,
     /// Bytes of pages that are kept of each guest at most; unset: [`USUAL_QUOTA_BYTES`].
@@ -269,7 +271,7 @@ impl Guests {
                     Recorded::Own(Box::new(ready.begin(what, clock, to, &limit, ending)?))
                 }
                 Ready::TraceCmd(ready) => {
-                    let begun = ready.begin(to, what.quota(), &limit, ending)?;
+                    let begun = ready.begin(to, what, &limit, ending)?;
                     Recorded::TraceCmd(Box::new(begun))
                 }
             });
@@ -344,7 +346,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// A VM as trace-cmd tells of it, with the id of its own recording if there is one.
+/// A VM as trace-cmd describes it, with the id of its own recording if there is one.
 pub(crate) fn option(vm: &Vm, guests: &[GuestRecorded]) -> Guest {
     let is_its = |guest: &&GuestRecorded| guest.vm().is_some_and(|of| of.pid == vm.pid);
     let recorded = guests.iter().find(is_its);

@@ -31,7 +31,7 @@ pub struct RecordPlan {
     pub buffer_kib: Option<u64>,
     /// Bytes of the host's pages that are written at most; unset: as many as come.
     pub quota_bytes: Option<u64>,
-    /// How long the host's events stay off the disk at most; unset: a second.
+    /// How long the host's events stay off its disk at most; unset: a second.
     pub flush: Option<Duration>,
     /// Guests that are recorded, too: names of VMs, or `[NAME=]CHANNEL`.
     pub guests: Vec<String>,

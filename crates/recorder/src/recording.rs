@@ -19,7 +19,7 @@ use tracefs::{
 
 use crate::ending::{Ending, STOP_MESSAGE, Stop};
 use crate::error::{RecordError, Result};
-use crate::flusher::{self, Flusher};
+use crate::flusher::{self, Flusher, GrowingFiles};
 use crate::guests::{self, Ready, SharedGuests};
 use crate::hypercalls;
 use crate::label;
@@ -156,7 +156,8 @@ impl Recording {
                 recording.stop.give();
                 drop(recording.collector.take().map(Collector::end));
                 recording.pumps.drain(..).for_each(|pump| drop(pump.join()));
-                drop(recording.flusher.take().map(Flusher::end));
+                let until = Deadline::after(STOP_MESSAGE);
+                drop(recording.flusher.take().map(|flusher| flusher.end(until)));
                 for module in recording.modules.drain(..) {
                     let _ = to.remove(&module.end(Deadline::after(STOP_MESSAGE)).file);
                 }
@@ -229,8 +230,11 @@ impl Recording {
             .sync()
             .and_then(|()| self.to.sync())
             .map_err(RecordError::io("write", folder.path()))?;
-        let files = self.pumps.iter_mut().filter_map(Pump::growing).collect();
-        self.flusher = Some(Flusher::start(folder, files, self.flush, self.stop.clone())?);
+        let files = GrowingFiles::default();
+        self.pumps.iter_mut().filter_map(Pump::growing).for_each(|file| files.add(file));
+        let path = folder.path().to_owned();
+        let flusher = Flusher::start((*self.to).clone(), folder, files, self.flush);
+        self.flusher = Some(flusher.map_err(RecordError::io("start a thread for", &path))?);
         if self.of_vm {
             let threads = threads(&self.vms);
             self.instance.set("set_event_pid", &threads)?;

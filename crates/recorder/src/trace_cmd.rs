@@ -29,6 +29,7 @@ use wire::trace_cmd::{Message, ReadError, Request, Response};
 
 use crate::ending::{Ending, StartLimit};
 use crate::error::{RecordError, Result};
+use crate::flusher::Flusher;
 use crate::guest::{self, GuestAddress, GuestFiles, GuestRecorded, GuestStatus, PageShape, Parts};
 use crate::guests::InGuests;
 use crate::pump::stop_signal;
@@ -74,6 +75,7 @@ pub(crate) struct Recorded {
     stop_pages: Signal,
     streams: Vec<PageStream>,
     control_loop: ControlLoop,
+    flusher: Flusher,
     ending: Ending,
     tracer: Option<FunctionTracer>,
     faults: Vec<String>,
@@ -142,7 +144,7 @@ impl Ready {
     pub(crate) fn begin(
         mut self,
         session: &Folder,
-        quota: u64,
+        what: &InGuests,
         limit: &StartLimit,
         ending: &Ending,
     ) -> Result<Recorded> {
@@ -161,7 +163,8 @@ impl Ready {
         };
         let cpus = u32::try_from(self.response.ports.len()).unwrap_or(u32::MAX);
         let opener = Unconfined::start("guest-files").map_err(failed)?;
-        let files = Arc::new(GuestFiles::new((folder.clone(), opener), cpus, shape, quota));
+        let files = Arc::new(GuestFiles::new((folder.clone(), opener), cpus, shape, what.quota()));
+        let flusher = files.keep_on_disk(session, what.disk_flush).map_err(failed)?;
         let stop_pages = stop_signal()?;
         let mut streams = Vec::new();
         for (cpu, &port) in (0..).zip(&self.response.ports) {
@@ -186,6 +189,7 @@ impl Ready {
             stop_pages,
             streams,
             control_loop,
+            flusher,
             ending: ending.clone(),
             tracer: self.tracer,
             faults,
@@ -232,6 +236,7 @@ impl Recorded {
         }
         let unwritten = |error| format!("its pages were not written to the end: {error}");
         self.faults.extend(self.files.failure().map(unwritten));
+        self.faults.extend(self.flusher.end(self.ending.threads_until()));
         let Self { address, response, metadata, folder, files, tracer, faults, .. } = self;
         let started = metadata.started(response.ports.len());
         GuestRecorded::new(Parts {

@@ -95,7 +95,7 @@ pub(crate) struct RecordArgs {
     /// Size of each CPU's buffer in guests' kernels, in KiB
     #[arg(long, value_name = "KIB", requires = "guests")]
     pub(crate) guest_buffer: Option<u32>,
-    /// Have the host's events on the disk after so long at most: so little is missing after a power cut
+    /// Sync events, those of guests too, to the disk this often: no more is missing after a power cut
     /// [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) flush: Option<Duration>,

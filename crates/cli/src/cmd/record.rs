@@ -152,6 +152,7 @@ fn in_guests(args: &RecordArgs) -> anyhow::Result<InGuests> {
         filters: args.guest_filters.clone(),
         boot: args.guest_boot,
         flush: args.guest_flush,
+        disk_flush: args.flush,
         buffer_kib: args.guest_buffer,
         quota_bytes: args.guest_quota,
         wait: args.guest_wait,

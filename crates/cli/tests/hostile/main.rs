@@ -19,6 +19,7 @@ mod marks;
 mod mutated_files;
 mod neighbours;
 mod played_agent;
+mod pulled_plug;
 mod recorders;
 mod stalling_guests;
 mod texts;

@@ -332,6 +332,7 @@ impl ControlLoop {
             let written = texts.texts.write(&folder, &clock_line);
             (texts, written)
         })?;
+        self.files.growing().note_written();
         self.ended.texts = texts;
         written.map_err(io::Error::other)
     }

@@ -5,12 +5,14 @@
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use confine::Unconfined;
 use folder::{Folder, OutFile};
 use wire::PageHead;
 
+use crate::flusher::{FLUSH, Flusher, Growing, GrowingFiles};
 use crate::guest::quota::Quota;
 use crate::pages_folder::pages;
 
@@ -69,6 +71,8 @@ pub(crate) struct CpuReceived {
 struct Cpu {
     number: u32,
     file: Option<OutFile>,
+    /// Bytes in it, for whoever has the disk keep them.
+    written: Arc<AtomicU64>,
     received: CpuReceived,
     /// Bytes that the guest has sent by now, by its own count.
     expected: u64,
@@ -84,6 +88,8 @@ pub(crate) struct GuestFiles {
     /// Opens the files: whoever takes what a guest sends may not.
     opener: Unconfined,
     cpus: Vec<Mutex<Cpu>>,
+    /// Those of its files that are open.
+    growing: GrowingFiles,
     /// Bytes that are left for it.
     quota: Quota,
     /// Bytes of those that texts may have: half of them, so that pages have room, too.
@@ -105,6 +111,7 @@ impl GuestFiles {
         let cpu = |number| Cpu {
             number,
             file: None,
+            written: Arc::default(),
             received: CpuReceived::default(),
             expected: 0,
             missed: false,
@@ -116,6 +123,7 @@ impl GuestFiles {
             folder,
             opener,
             cpus,
+            growing: GrowingFiles::default(),
             text_quota: AtomicU64::new(quota.left() / 2),
             quota,
             malformed: AtomicU64::new(0),
@@ -126,6 +134,21 @@ impl GuestFiles {
     /// Who opens files for it, and does else what those that listen to a guest may not.
     pub(crate) fn opener(&self) -> &Unconfined {
         &self.opener
+    }
+
+    /// Has the disk keep them, this often or as often as usual, in a folder of this session.
+    pub(crate) fn keep_on_disk(
+        &self,
+        session: &Folder,
+        every: Option<Duration>,
+    ) -> io::Result<Flusher> {
+        let (session, folder) = (session.clone(), self.folder.clone());
+        Flusher::start(session, folder, self.growing.clone(), every.unwrap_or(FLUSH))
+    }
+
+    /// Its files, as they grow.
+    pub(crate) fn growing(&self) -> &GrowingFiles {
+        &self.growing
     }
 
     /// Why pages could not be written, the first time that was so.
@@ -258,7 +281,13 @@ impl Cpu {
             Some(file) => file,
             none => {
                 let (folder, number) = (files.folder.clone(), self.number);
-                none.insert(files.opener.run(move || folder.append(&pages(number)))??)
+                let open = move || {
+                    let file = folder.append(&pages(number))?;
+                    io::Result::Ok((file.syncer()?, file))
+                };
+                let (syncer, file) = files.opener.run(open)??;
+                files.growing.add(Growing::new(syncer, Arc::clone(&self.written)));
+                none.insert(file)
             }
         };
         if let Err(error) = file.write_all(bytes) {
@@ -267,6 +296,7 @@ impl Cpu {
             return Err(error);
         }
         self.received.written += bytes.len() as u64;
+        self.written.store(self.received.written, Ordering::Release);
         Ok(())
     }
 }

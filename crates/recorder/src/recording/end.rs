@@ -10,7 +10,6 @@ use super::{FOLDER, Recording, own_cpu_ns};
 use crate::assemble::{self, About, Tick};
 use crate::ending::STOP_MESSAGE;
 use crate::error::{RecordError, Result};
-use crate::flusher::Flusher;
 use crate::guest::HostClock;
 use crate::guests;
 use crate::hypercalls::EndingCollector;
@@ -38,10 +37,10 @@ impl Recording {
         self.stop.give();
         let folder = self.pages_folder()?;
         let pumped = end_pumps(self.pumps, &self.instance, &mut faults)?;
-        faults.extend(self.flusher.take().and_then(Flusher::end));
+        let until = self.ending.threads_until();
+        faults.extend(self.flusher.take().and_then(|flusher| flusher.end(until)));
         faults.extend(self.quota.fault());
         let mut guests = self.guests.lock().end();
-        let until = self.ending.threads_until();
         let collector = collector.and_then(|one| one.end(until, &mut faults));
         let stats: Vec<(u32, String)> =
             pumped.iter().map(|(losses, text)| (losses.cpu, text.clone())).collect();

@@ -120,12 +120,13 @@ fn play(act: fn(&mut Agent), time: Duration) -> Played {
         act(&mut agent);
     });
     let address = GuestAddress { name: "g".into(), channel: HostAddress::Tcp { to }, vm: None };
-    let what = InGuests { events: vec!["all".into()], ..InGuests::default() };
+    let events = vec!["all".into()];
+    let what = InGuests { events, quota_bytes: Some(QUOTA), ..InGuests::default() };
     let before = Instant::now();
     let (limit, ending) = (limit(), Ending::of_one().unwrap());
     let result = Ready::connect(address, &what, "local", 7, &limit).and_then(|ready| {
         let to = Folder::open(folder.path(), Modes::default()).unwrap();
-        let recorded = ready.begin(&to, QUOTA, &limit, &ending)?;
+        let recorded = ready.begin(&to, &what, &limit, &ending)?;
         thread::sleep(time);
         ending.begin(Deadline::after(REST));
         Ok(recorded.end())
