@@ -11,6 +11,8 @@ use crate::tool::{TestLab, can_run_all};
 
 /// Machines that may hang in one test.
 const MOST: u32 = 3;
+/// What `hyperscope lab` says of a machine that hangs.
+const SILENT: [&str; 2] = ["does not answer", "stands still"];
 /// How long a machine may take to do nothing on each of its CPUs.
 const ANSWER: Duration = Duration::from_secs(60);
 /// A guest of which one CPU hangs may go on with what the other one does.
@@ -33,7 +35,7 @@ impl<M: Fn() -> Recorded> Machines<M> {
     /// Does something in them, as often as it takes for none to hang; `level` is the one that may.
     pub(crate) fn work(&mut self, level: u8, work: impl Fn(&Recorded)) {
         loop {
-            let machines = self.up.take().unwrap_or_else(&self.make);
+            let machines = self.up.take().unwrap_or_else(|| self.made());
             let Err(fault) = catch_unwind(AssertUnwindSafe(|| work(&machines))) else {
                 self.up = Some(machines);
                 return;
@@ -41,9 +43,28 @@ impl<M: Fn() -> Recorded> Machines<M> {
             if self.hung == MOST || !hangs(&machines.lab, level) {
                 resume_unwind(fault);
             }
-            self.hung += 1;
-            eprintln!("level {level} hangs: {} of {MOST} that may; once more", self.hung);
+            self.note(&format!("level {level} hangs"));
         }
+    }
+
+    /// New machines that have not hung by the time they have their programs.
+    fn made(&mut self) -> Recorded {
+        loop {
+            let fault = match catch_unwind(AssertUnwindSafe(&self.make)) {
+                Ok(machines) => return machines,
+                Err(fault) => fault,
+            };
+            let said = fault.downcast_ref::<String>().map_or("", String::as_str);
+            if self.hung == MOST || !SILENT.iter().any(|silent| said.contains(silent)) {
+                resume_unwind(fault);
+            }
+            self.note(said);
+        }
+    }
+
+    fn note(&mut self, what: &str) {
+        self.hung += 1;
+        eprintln!("{what}: {} of {MOST} that may; once more", self.hung);
     }
 }
 

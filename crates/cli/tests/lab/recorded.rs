@@ -16,8 +16,11 @@ pub(crate) const CHANNELS: [(&str, &str); 3] = [
     ("vsock:3", "vsock"),
 ];
 
-/// How long a guest may take to begin to record: as long as `--guest-wait` below has it waited for.
-const BEGINNING: Duration = Duration::from_secs(180);
+/// How long a guest may take to begin to record, longer than `--guest-wait` below has it waited for: the recorder says
+/// what is wrong.
+const BEGINNING: Duration = Duration::from_secs(200);
+/// How often level 1 is asked whether it has.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1500);
 /// How long a recorder may take to write everything, once it is to end.
 const ENDING: Duration = Duration::from_secs(180);
 
@@ -52,12 +55,11 @@ impl Recorded {
 
     fn with(name: &'static str, levels: u8, more: &[&str]) -> Self {
         let lab = TestLab::new(name);
-        let levels = levels.to_string();
-        let up = ["up", "--levels", &levels, "--guest-shm", "8", "--guest-cpus", "2"];
+        let count = levels.to_string();
+        let up = ["up", "--levels", &count, "--guest-shm", "8", "--guest-cpus", "2"];
         lab.run(&[&up, more].concat()).done();
         lab.put_program(1);
-        let agent = agent();
-        lab.run(&["put", &levels, agent.to_str().unwrap(), "/bin/hyperscope-agent"]).done();
+        lab.put_stripped(levels, &agent(), "/bin/hyperscope-agent");
         Self { lab, folder: tempfile::tempdir().unwrap() }
     }
 
@@ -109,6 +111,8 @@ impl Recorded {
         while self.lab.shell(1, begun).code != Some(0) {
             assert!(recorder.try_wait().unwrap().is_none(), "{}", outcome(recorder).1);
             assert!(Instant::now() < deadline, "it does not begin");
+            // Each look takes processors from the guest that is waited for.
+            std::thread::sleep(BETWEEN_LOOKS);
         }
         recorder
     }

@@ -114,15 +114,19 @@ impl TestLab {
         Patient::start(command).finish(WORKING)
     }
 
-    /// Puts this program into a machine, as /bin/hyperscope. The memory of guests has no room for what only
-    /// debuggers need.
+    /// Puts this program into a machine, as /bin/hyperscope.
     pub(crate) fn put_program(&self, level: u8) {
+        self.put_stripped(level, Path::new(env!("CARGO_BIN_EXE_hyperscope")), "/bin/hyperscope");
+    }
+
+    /// Puts a program into a machine. The memory of guests has no room for what only debuggers need, and a
+    /// guest in a guest may hang while it gets that.
+    pub(crate) fn put_stripped(&self, level: u8, program: &Path, to: &str) {
         let temporary = tempfile::tempdir().unwrap();
-        let small = temporary.path().join("hyperscope");
+        let small = temporary.path().join("program");
         let mut strip = Command::new("strip");
-        strip.arg("-o").arg(&small).arg(env!("CARGO_BIN_EXE_hyperscope"));
-        assert!(strip.status().unwrap().success());
-        self.run(&["put", &level.to_string(), small.to_str().unwrap(), "/bin/hyperscope"]).done();
+        assert!(strip.arg("-o").arg(&small).arg(program).status().unwrap().success());
+        self.run(&["put", &level.to_string(), small.to_str().unwrap(), to]).done();
     }
 
     /// Processes that know the lab's folder.

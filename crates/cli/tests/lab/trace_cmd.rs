@@ -22,9 +22,8 @@ fn trace_cmd_is_on_the_other_side() {
     }
     let lab = TestLab::new("trace-cmd");
     lab.run(&["up", "--levels", "2", "--guest-cpus", "2"]).done();
-    let own = Path::new(env!("CARGO_BIN_EXE_hyperscope"));
-    lab.run(&["put", "1", own.to_str().unwrap(), "/bin/hyperscope"]).done();
-    lab.run(&["put", "2", agent().to_str().unwrap(), "/bin/hyperscope-agent"]).done();
+    lab.put_program(1);
+    lab.put_stripped(2, &agent(), "/bin/hyperscope-agent");
     lab.shell(1, "mkfifo /tmp/began /tmp/end").done();
 
     start(&lab, "trace-cmd agent");
