@@ -194,14 +194,27 @@ fn guards(recorder: u32) -> Vec<u32> {
     pids.filter(is_guard).collect()
 }
 
+/// Which calls a campaign kills behind: the first of them, and how far it is to the next. One may take every
+/// third, for instance, beginning with the second: `HYPERSCOPE_KILLS=2+3`.
+fn chosen() -> (u64, u64) {
+    let asked = std::env::var("HYPERSCOPE_KILLS").ok();
+    let asked = asked.and_then(|asked| {
+        let (first, step) = asked.split_once('+')?;
+        Some((first.parse().ok()?, step.parse().ok()?))
+    });
+    asked.unwrap_or((1, 1))
+}
+
 /// Kills a victim behind each of its calls, or some of them: the sample has one while it begins, one while
 /// it records, and one in the end.
 fn kill_behind_calls(victim: Victim, sample: &[u64]) {
     let Some(_lock) = lock_tracing() else { return };
     let mut campaign = Campaign::new();
+    let (first, step) = chosen();
     let mut next = 1;
     loop {
-        let at = extent(sample.get(next - 1).copied(), Some(next as u64));
+        let all = (next as u64 - 1) * step + first;
+        let at = extent(sample.get(next - 1).copied(), Some(all));
         let Some(at) = at else { break };
         let calls = campaign.kill(victim, at);
         // It has come to its end before.
