@@ -112,6 +112,7 @@ impl Conversation {
             heard: Instant::now(),
             said: Instant::now(),
             stopping: None,
+            left_first: false,
             messages: (Instant::now(), 0),
         };
         let task = Task::spawn("guest".into(), Confined::Reader, move || {
@@ -159,6 +160,8 @@ struct ControlLoop {
     said: Instant,
     /// When the guest was asked to stop.
     stopping: Option<Instant>,
+    /// It had closed the channel by then.
+    left_first: bool,
     /// Messages since the second began.
     messages: (Instant, u32),
 }
@@ -230,10 +233,12 @@ impl ControlLoop {
         }
         if now.duration_since(self.said) > ALIVE {
             self.said = now;
-            let said = self.send(&Message::Alive, TAKES);
-            // It is asked to stop next, and has to receive that.
-            if let Err(error) = said.or_else(|error| self.unless_ending(error)) {
-                return Err(format!("its agent does not receive messages: {error}"));
+            match self.send(&Message::Alive, TAKES) {
+                Err(error) if is_closed(&error) => {}
+                // It is asked to stop next, and has to receive that.
+                said => said
+                    .or_else(|error| self.unless_ending(error))
+                    .map_err(|error| format!("its agent does not receive messages: {error}"))?,
             }
         }
         Ok(())
@@ -259,8 +264,13 @@ impl ControlLoop {
     /// Asks the guest to stop.
     fn say_stop(&mut self, now: Instant) -> std::result::Result<(), String> {
         self.stopping = Some(now);
-        self.send(&Message::Stop, STOP_MESSAGE)
-            .map_err(|error| format!("it could not be asked to stop: {error}"))
+        match self.send(&Message::Stop, STOP_MESSAGE) {
+            Err(error) if is_closed(&error) => {
+                self.left_first = true;
+                Ok(())
+            }
+            said => said.map_err(|error| format!("it could not be asked to stop: {error}")),
+        }
     }
 
     /// Sends a message within a time, and within that of the end.
@@ -296,7 +306,7 @@ impl ControlLoop {
             }
             Message::Ended(status) => {
                 self.ended.status = status;
-                if self.stopping.is_none() {
+                if self.stopping.is_none() || self.left_first {
                     let why = "its agent got a signal to end".to_owned();
                     lock(&self.guest_status).over = Some(why.clone());
                     self.fault(format!("its recording ended early: {why}"));
@@ -367,6 +377,11 @@ impl ControlLoop {
             self.ended.faults.push(text);
         }
     }
+}
+
+/// Whether a guest has closed the channel; what it sent before that is still to be read.
+fn is_closed(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
 /// What is said of it is whole whatever happened while the lock was held.

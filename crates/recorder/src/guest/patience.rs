@@ -21,25 +21,34 @@ const LONG: Duration = Duration::from_secs(60);
 const SILENCE: Duration = Duration::from_millis(500);
 const SLOW: Duration = Duration::from_millis(2000);
 
-/// How far the conversation with a guest that acts so comes until it records or is over; then it ends.
-fn converse(begins_within: Duration, act: fn(&mut Control)) -> (Option<String>, bool, Ended) {
+/// Both ends of a control stream.
+fn streams() -> [Control; 2] {
     let (here, there) = UnixStream::pair().unwrap();
-    let [here, there] = [here, there].map(|socket| Control::new(Stream::new(socket).unwrap()));
-    let guest = thread::spawn(move || {
-        let mut control = there;
-        act(&mut control);
-        while !matches!(control.receive(Wait::at_most(LONG)), Ok(Heard::End) | Err(_)) {}
-    });
+    [here, there].map(|socket| Control::new(Stream::new(socket).unwrap()))
+}
+
+/// Begins a conversation with a guest that records within this time.
+fn begin(here: Control, begins_within: Duration, ending: &Ending) -> Conversation {
     let folder = tempfile::tempdir().unwrap();
     let to = Folder::open(folder.path(), Modes::default()).unwrap();
     let shape = PageShape { bytes: 4096, long_bytes: 8, big_endian: false };
     let files = (to.clone(), Unconfined::start("opens").unwrap());
     let files = Arc::new(GuestFiles::new(files, 1, shape, Quota::new(1 << 20)));
-    let ending = Ending::of_one().unwrap();
     let patience =
         Patience { silence: SILENCE, ..Patience::begins_by(Deadline::after(begins_within)) };
-    let conversation =
-        Conversation::begin(here, SESSION, to, &files, None, &ending, patience).unwrap();
+    Conversation::begin(here, SESSION, to, &files, None, ending, patience).unwrap()
+}
+
+/// How far the conversation with a guest that acts so comes until it records or is over; then it ends.
+fn converse(begins_within: Duration, act: fn(&mut Control)) -> (Option<String>, bool, Ended) {
+    let [here, there] = streams();
+    let guest = thread::spawn(move || {
+        let mut control = there;
+        act(&mut control);
+        while !matches!(control.receive(Wait::at_most(LONG)), Ok(Heard::End) | Err(_)) {}
+    });
+    let ending = Ending::of_one().unwrap();
+    let conversation = begin(here, begins_within, &ending);
     let before = Instant::now();
     let status = loop {
         let status = conversation.status();
@@ -87,4 +96,20 @@ fn a_guest_that_speaks_and_does_not_begin_is_over_at_its_limit() {
     });
     assert!(!has_started && ended.started.is_none());
     assert_eq!(over.as_deref(), Some(LATE));
+}
+
+#[test]
+fn what_an_agent_sent_before_it_left_is_read_when_it_cannot_be_asked_to_stop() {
+    let [here, mut there] = streams();
+    say(&mut there, &Message::Started(Started { events: 3, ..Started::default() }));
+    say(&mut there, &Message::Ended(Status { wakeups: 5, ..Status::default() }));
+    drop(there);
+    // The end has begun before anything is read.
+    let ending = Ending::of_one().unwrap();
+    ending.begin(Deadline::after(LONG));
+    let conversation = begin(here, LONG, &ending);
+    assert!(conversation.is_over(Wait::at_most(LONG)));
+    let ended = conversation.end(ending.threads_until());
+    assert_eq!((ended.started.unwrap().events, ended.status.wakeups), (3, 5));
+    assert_eq!(ended.faults, ["its recording ended early: its agent got a signal to end"]);
 }
