@@ -72,6 +72,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
         &[
             "raw-bytes",
             "channel",
+            "confine",
             "folder",
             "printable",
             "steal-viewer",

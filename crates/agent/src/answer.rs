@@ -31,7 +31,6 @@ const CPUS_A_STATUS: usize = 1000;
 /// # Errors
 /// When the channel can't be used any more.
 pub fn serve(link: &Link, guard: &mut Guard) -> Result<()> {
-    Tracefs::find()?.remove_stale();
     let hello = hello(link)?;
     let (busy, leave) = (Busy::default(), Signal::new()?);
     leave_at_signals(&busy, &leave)?;

@@ -11,6 +11,7 @@
 mod admission;
 mod allowed;
 mod answer;
+mod confined;
 mod error;
 mod event_cost;
 mod files;
@@ -26,6 +27,7 @@ pub mod trace_cmd;
 
 pub use allowed::Allowed;
 pub use answer::serve;
+pub use confined::confined;
 pub use error::{AgentError, Result};
 pub use files::record;
 pub use guard::{Guard, guard};

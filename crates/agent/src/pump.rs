@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use channel::{PageSink, Sent, Signal, Wait};
+use confine::Confined;
 use tracefs::RawPages;
 
 /// What all pumps of a recording heed.
@@ -67,8 +68,10 @@ impl Pump {
         let counts = Arc::new(Counts::default());
         let mover =
             Mover { cpu, from, to, flush, signals, counts: counts.clone(), sent: Sent::default() };
-        let thread =
-            thread::Builder::new().name(format!("pump{cpu}")).spawn(move || mover.run())?;
+        let thread = thread::Builder::new().name(format!("pump{cpu}")).spawn(move || {
+            Confined::WORKER.enter();
+            mover.run()
+        })?;
         Ok(Self { cpu, counts, thread })
     }
 

@@ -3,8 +3,18 @@
 //! Those of readers come from reading their code, and from recordings over each channel with glibc;
 //! what glibc's and musl's allocators, threads that end, and panics call is among them.
 
+/// Mounts: no thread here has a reason for these but one that looks for tracefs and finds it unmounted.
+pub(crate) const MOUNTS: &[i64] = &[
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsmount,
+];
+
 /// What no thread here has a reason to call, and whoever has taken one over would: programs, memory
-/// of other processes, the kernel's own programs and modules, mounts, other identities.
+/// of other processes, the kernel's own programs and modules, other identities; and [`MOUNTS`].
 pub(crate) const NEVER: &[i64] = &[
     libc::SYS_execve,
     libc::SYS_execveat,
@@ -17,12 +27,6 @@ pub(crate) const NEVER: &[i64] = &[
     libc::SYS_finit_module,
     libc::SYS_delete_module,
     libc::SYS_kexec_load,
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_move_mount,
-    libc::SYS_open_tree,
-    libc::SYS_fsopen,
-    libc::SYS_fsmount,
     libc::SYS_pivot_root,
     libc::SYS_chroot,
     libc::SYS_unshare,

@@ -21,6 +21,10 @@ use crate::calls;
 pub(crate) enum Filter {
     /// Ends the process at calls that no thread has a reason for.
     Never,
+    /// The same, but for mounts.
+    NeverButMounts,
+    /// Has mounts fail.
+    NoMounts,
     /// Has `clone3` not be there: its arguments can't be seen, and C libraries use `clone` then.
     NoClone3,
     /// What threads need that read what strangers send.
@@ -55,7 +59,7 @@ pub fn failure() -> Option<&'static str> {
 impl Filter {
     /// The filter as the kernel takes it; made once.
     fn program(self) -> io::Result<&'static BpfProgram> {
-        static PROGRAMS: [OnceLock<Result<BpfProgram, String>>; 4] = [const { OnceLock::new() }; 4];
+        static PROGRAMS: [OnceLock<Result<BpfProgram, String>>; 6] = [const { OnceLock::new() }; 6];
         let made = PROGRAMS.get(self as usize).map(|one| one.get_or_init(|| self.compile()));
         match made {
             Some(Ok(program)) => Ok(program),
@@ -67,7 +71,15 @@ impl Filter {
     fn compile(self) -> Result<BpfProgram, String> {
         let eperm = SeccompAction::Errno(libc::EPERM.cast_unsigned());
         let (rules, of_others, of_these) = match self {
-            Self::Never => (whole(calls::NEVER), SeccompAction::Allow, SeccompAction::KillProcess),
+            Self::Never => (
+                whole(calls::NEVER).into_iter().chain(whole(calls::MOUNTS)).collect(),
+                SeccompAction::Allow,
+                SeccompAction::KillProcess,
+            ),
+            Self::NeverButMounts => {
+                (whole(calls::NEVER), SeccompAction::Allow, SeccompAction::KillProcess)
+            }
+            Self::NoMounts => (whole(calls::MOUNTS), SeccompAction::Allow, eperm),
             Self::NoClone3 => {
                 let enosys = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
                 (whole(&[libc::SYS_clone3]), SeccompAction::Allow, enosys)

@@ -14,5 +14,5 @@ mod unconfined;
 
 pub use capabilities::{CapabilitySet, keep_only};
 pub use filter::failure;
-pub use thread::{Confined, apart};
+pub use thread::{Confined, apart, apart_while};
 pub use unconfined::Unconfined;

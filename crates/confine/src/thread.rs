@@ -17,6 +17,9 @@ pub enum Confined {
     /// It opens, connects, and starts threads, with no other capabilities than these; only what no thread
     /// here has a reason to call is forbidden.
     Worker(CapabilitySet),
+    /// The same for one that looks for tracefs again and again: should it be unmounted meanwhile, that is
+    /// an error, not the end of the process.
+    TracefsWorker(CapabilitySet),
 }
 
 impl Confined {
@@ -27,13 +30,14 @@ impl Confined {
     /// on and [`crate::failure`] says why: recording without this is better than not recording.
     pub fn enter(self) {
         let kept = match self {
-            Self::Worker(kept) => kept,
+            Self::Worker(kept) | Self::TracefsWorker(kept) => kept,
             Self::Reader | Self::Listener => CapabilitySet::empty(),
         };
         let filtered = keep_only(kept).and_then(|()| match self {
             Self::Reader => filter::apply(&[Filter::Never, Filter::Reader]),
             Self::Listener => filter::apply(&[Filter::Never, Filter::NoClone3, Filter::Listener]),
             Self::Worker(_) => filter::apply(&[Filter::Never]),
+            Self::TracefsWorker(_) => filter::apply(&[Filter::NoMounts, Filter::NeverButMounts]),
         });
         if let Err(error) = filtered {
             filter::note_failure(&error);
@@ -50,13 +54,24 @@ pub fn apart<T: Send>(
     name: &str,
     run: impl FnOnce() -> io::Result<T> + Send,
 ) -> io::Result<T> {
+    apart_while(confined, name, run, || ()).0
+}
+
+/// The same, with something that the calling thread does meanwhile; both results.
+pub fn apart_while<T: Send, M>(
+    confined: Confined,
+    name: &str,
+    run: impl FnOnce() -> io::Result<T> + Send,
+    meanwhile: impl FnOnce() -> M,
+) -> (io::Result<T>, M) {
     thread::scope(|scope| {
         let builder = thread::Builder::new().name(name.to_owned());
         let thread = builder.spawn_scoped(scope, || {
             confined.enter();
             run()
-        })?;
+        });
+        let meanwhile = meanwhile();
         let panicked = |_| Err(io::Error::other(format!("the thread {name:?} panicked")));
-        thread.join().unwrap_or_else(panicked)
+        (thread.and_then(|thread| thread.join().unwrap_or_else(panicked)), meanwhile)
     })
 }

@@ -11,6 +11,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use confine::{CapabilitySet, Confined, Unconfined, apart, failure, keep_only};
+use rustix::mount::{UnmountFlags, unmount};
 
 /// Said by an error of a call that is not allowed.
 const EPERM: Option<i32> = Some(1);
@@ -100,9 +101,10 @@ fn what_nobody_has_a_reason_to_call_ends_the_process() {
     let confined = match std::env::var(ALONE).as_deref() {
         Ok("reader") => Confined::Reader,
         Ok("listener") => Confined::Listener,
+        Ok("tracefs") => Confined::TracefsWorker(CapabilitySet::empty()),
         Ok(_) => Confined::WORKER,
         Err(_) => {
-            for role in ["reader", "listener", "worker"] {
+            for role in ["reader", "listener", "tracefs", "worker"] {
                 let mut again = Command::new(std::env::current_exe().unwrap());
                 again.args(["--exact", "what_nobody_has_a_reason_to_call_ends_the_process"]);
                 let ended = again.env(ALONE, role).output().unwrap();
@@ -116,9 +118,21 @@ fn what_nobody_has_a_reason_to_call_ends_the_process() {
 }
 
 #[test]
+fn who_looks_for_tracefs_is_refused_to_mount_it_and_lives() {
+    let all = CapabilitySet::all();
+    let refused = apart(Confined::TracefsWorker(all), "mounts", || {
+        let folder = tempfile::tempdir()?;
+        // Without the filter: EINVAL, as nothing is mounted there.
+        Ok(unmount(folder.path(), UnmountFlags::empty()).err())
+    });
+    assert_eq!(refused.unwrap(), Some(rustix::io::Errno::PERM));
+}
+
+#[test]
 fn confined_threads_have_no_capability_and_a_filter() {
+    let of_tracefs = Confined::TracefsWorker(CapabilitySet::empty());
     for (confined, filters) in
-        [(Confined::Reader, 2), (Confined::Listener, 3), (Confined::WORKER, 1)]
+        [(Confined::Reader, 2), (Confined::Listener, 3), (Confined::WORKER, 1), (of_tracefs, 2)]
     {
         let (sent, received) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();

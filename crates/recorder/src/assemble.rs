@@ -3,8 +3,11 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::mem;
+use std::path::Path;
+use std::sync::mpsc;
 
-use folder::Folder;
+use confine::{Confined, Unconfined, apart_while};
+use folder::{Folder, OutFile};
 use tracedat::{
     BufferSpec, Contents, Guest, Header, TimeShift, TraceDatWriter, Tsc2Nsec, id, option,
 };
@@ -37,6 +40,9 @@ pub(crate) struct About<'a> {
     pub(crate) cmdlines: Vec<u8>,
 }
 
+/// Reports of bytes read that wait to be passed on.
+const REPORTS: usize = 64;
+
 /// Called with the number of bytes written; an error ends the writing and leaves the file.
 pub(crate) type Tick<'a> = &'a dyn Fn(u64) -> io::Result<()>;
 
@@ -60,22 +66,53 @@ pub(crate) fn write(
     written
 }
 
+/// What is in the pages and texts is a guest's to choose: a thread that opens nothing puts them together,
+/// with the files that others open for it. The calling thread reports what was read.
 fn write_new(
     texts: Texts,
-    mut about: About<'_>,
+    about: About<'_>,
     from: &Folder,
     (to, unfinished): (&Folder, &str),
     tick: Tick<'_>,
 ) -> Result<()> {
     let path = to.path().join(unfinished);
-    let file = to.create_new(unfinished).map_err(RecordError::io("make", &path))?;
-    let out = BufWriter::with_capacity(1 << 20, file);
     let failed = || RecordError::io("write", &path);
+    let file = to.create_new(unfinished).map_err(RecordError::io("make", &path))?;
+    let opener = Unconfined::start("opens").map_err(failed())?;
+    let (read, bytes_read) = mpsc::sync_channel(REPORTS);
+    let write = || {
+        let read = read;
+        let tick: Tick<'_> = &|bytes| read.send(bytes).map_err(|_| ended());
+        Ok(write_into(file, &path, texts, about, (from, &opener), tick))
+    };
+    let report = || bytes_read.into_iter().try_for_each(tick);
+    let (written, reported) = apart_while(Confined::Reader, "assembles", write, report);
+    reported.map_err(failed())?;
+    written.map_err(failed())?
+}
+
+/// The error of a file that nobody wants any more; why not is the calling thread's to say.
+fn ended() -> io::Error {
+    io::Error::other("its writing was ended")
+}
+
+fn write_into(
+    file: OutFile,
+    path: &Path,
+    texts: Texts,
+    mut about: About<'_>,
+    (from, opener): (&Folder, &Unconfined),
+    tick: Tick<'_>,
+) -> Result<()> {
+    let out = BufWriter::with_capacity(1 << 20, file);
+    let failed = || RecordError::io("write", path);
     // Texts go to the file and are freed before pages are copied: a guest's have tens of megabytes.
     let mut writer = TraceDatWriter::new(out, &contents(texts, &mut about)).map_err(failed())?;
     for cpu in &about.cpus {
-        let name = pages(*cpu);
-        let file = from.read(&name).map_err(RecordError::io("read", &from.path().join(name)))?;
+        let (of, name) = (from.clone(), pages(*cpu));
+        let path = from.path().join(&name);
+        let file = opener.run(move || of.read(&name)).and_then(|opened| opened);
+        let file = file.map_err(RecordError::io("read", &path))?;
         writer.write_cpu("", *cpu, Ticking { file, tick }).map_err(failed())?;
     }
     let mut out = writer.finish().map_err(failed())?;
@@ -150,4 +187,86 @@ pub(crate) fn uname() -> String {
     let name = rustix::system::uname();
     let parts = [name.sysname(), name.nodename(), name.release(), name.version(), name.machine()];
     parts.map(|part| part.to_string_lossy().into_owned()).join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::{Arc, Mutex};
+
+    use folder::{Modes, Observer, Operation};
+
+    use super::*;
+    use crate::pages_folder::header;
+
+    /// Whether threads that write to a folder could open a file, by what they write.
+    #[derive(Debug, Default)]
+    struct Openings(Mutex<Vec<bool>>);
+
+    impl Observer for Openings {
+        fn before(&self, operation: &Operation<'_>) -> io::Result<()> {
+            if matches!(operation, Operation::Write { .. }) {
+                self.0.lock().unwrap().push(File::open("/dev/null").is_ok());
+            }
+            Ok(())
+        }
+    }
+
+    fn about() -> About<'static> {
+        About {
+            header: header(&Texts::default()),
+            clock: "local",
+            clock_line: "[local]",
+            tsc_conversion: None,
+            trace_id: 7,
+            uname: "Linux g".into(),
+            guests: Vec::new(),
+            time_shift: None,
+            cpus: vec![0, 1],
+            stats: &[],
+            cmdlines: Vec::new(),
+        }
+    }
+
+    /// A folder with pages of two CPUs, and who writes into it.
+    fn prepared() -> (tempfile::TempDir, Folder, Arc<Openings>) {
+        let at = tempfile::tempdir().unwrap();
+        for cpu in ["cpu0", "cpu1"] {
+            fs::write(at.path().join(cpu), [0; 8192]).unwrap();
+        }
+        let openings = Arc::new(Openings::default());
+        let observer = Some(Arc::clone(&openings) as Arc<dyn Observer>);
+        let (folder, _) = Folder::open_or_make(at.path(), Modes::default(), observer).unwrap();
+        (at, folder, openings)
+    }
+
+    #[test]
+    fn files_are_put_together_by_threads_that_open_nothing() {
+        let (at, folder, openings) = prepared();
+        let read = std::cell::Cell::new(0);
+        let caller = std::thread::current().id();
+        let tick: Tick<'_> = &|bytes| {
+            assert_eq!(std::thread::current().id(), caller);
+            read.set(read.get() + bytes);
+            Ok(())
+        };
+        write(Texts::default(), about(), &folder, (&folder, "g.dat"), tick).unwrap();
+        assert_eq!(read.get(), 2 * 8192);
+        let openings = openings.0.lock().unwrap();
+        assert!(!openings.is_empty() && openings.iter().all(|opened| !opened), "{openings:?}");
+        assert!(fs::metadata(at.path().join("g.dat")).unwrap().len() > 2 * 8192);
+    }
+
+    #[test]
+    fn whoever_is_reported_to_ends_the_writing() {
+        let (at, folder, _) = prepared();
+        let tick: Tick<'_> = &|_| Err(io::Error::other("enough"));
+        let written = write(Texts::default(), about(), &folder, (&folder, "g.dat"), tick);
+        let error = crate::error::with_causes(&written.unwrap_err());
+        assert!(error.contains("enough"), "{error}");
+        let mut names: Vec<_> =
+            fs::read_dir(at.path()).unwrap().map(|one| one.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["cpu0", "cpu1"]);
+    }
 }

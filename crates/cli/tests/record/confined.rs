@@ -48,7 +48,10 @@ fn threads(pid: u32) -> Vec<Shown> {
 
 const CHOWN: u64 = 1;
 const DAC_READ_SEARCH: u64 = 1 << 2;
+const NET_BIND_SERVICE: u64 = 1 << 10;
 const SYS_PTRACE: u64 = 1 << 19;
+const SYS_ADMIN: u64 = 1 << 21;
+const SYSLOG: u64 = 1 << 34;
 
 /// Whether a thread reads what guests send.
 fn reads_guests(name: &str) -> bool {
@@ -115,6 +118,36 @@ fn a_recorder_gives_up_its_rights_once_it_records() {
         assert!(recorder.0.wait().unwrap().success());
         assert!(session.join("host.dat").is_file() && session.join("guest-g.dat").is_file());
     }
+}
+
+#[test]
+fn an_agent_serves_hosts_without_most_of_its_rights() {
+    let Some(_lock) = lock_tracing() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let channel = format!("unix:{}", folder.path().join("agent").display());
+    let agent = Agent::start(&channel);
+    let (guest, session) = (format!("g={channel}"), folder.path().join("s"));
+    let mut record = command(&["record", "-e", "sched_process_exec", "--guest", &guest, "-o"]);
+    let mut recorder = Agent(record.arg(&session).stderr(Stdio::null()).spawn().unwrap());
+    wait_until("it does not record", || session.join("guest-g.pages/trace_clock").exists());
+    let is_pump = |thread: &Shown| thread.name.starts_with("pump");
+    wait_until("its pumps are not confined", || {
+        let threads = threads(agent.pid());
+        threads.iter().any(is_pump)
+            && threads.iter().filter(|one| is_pump(one)).all(|one| one.filters == 3)
+    });
+    let threads = threads(agent.pid());
+    // What its unit leaves it, too.
+    let needed = SYS_ADMIN | SYSLOG | NET_BIND_SERVICE;
+    for thread in threads.iter().filter(|thread| thread.name != "main") {
+        let may_have = if is_pump(thread) { 0 } else { needed };
+        assert_eq!((thread.effective, &*thread.no_new_privs), (may_have, "1"), "{thread:?}");
+        assert!(thread.filters >= 2, "{thread:?}");
+    }
+    assert!(threads.iter().any(|thread| thread.name == "serves"), "{threads:?}");
+    signal(recorder.pid(), "INT");
+    assert!(recorder.0.wait().unwrap().success());
+    assert!(session.join("guest-g.dat").is_file());
 }
 
 #[test]

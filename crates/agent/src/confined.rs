@@ -1,0 +1,27 @@
+//! What the agent may ask of its kernel while it serves hosts.
+
+use confine::{CapabilitySet, Confined, apart};
+use tracefs::Tracefs;
+
+use crate::error::Result;
+
+/// What its unit leaves it, too: the TSC's conversion, the kernel's symbols, and ports below 1024.
+const NEEDED: CapabilitySet =
+    CapabilitySet::SYS_ADMIN.union(CapabilitySet::SYSLOG).union(CapabilitySet::NET_BIND_SERVICE);
+
+/// Serves hosts in a thread that is confined, as are all that it starts: what hosts send can't have it
+/// start a program, look into another process, mount, or load anything into the kernel.
+///
+/// # Errors
+/// Those of `serve`, and when there is no tracefs.
+pub fn confined(serve: impl FnOnce() -> Result<()> + Send) -> Result<()> {
+    // It stays mounted meanwhile, and what dead ones have mounted goes before: a confined thread can't mount.
+    let tracefs = Tracefs::find()?;
+    tracefs.remove_stale();
+    apart(Confined::TracefsWorker(NEEDED), "serves", || {
+        if let Some(why) = confine::failure() {
+            printable::print_message(format_args!("hyperscope-agent: it is not confined: {why}"));
+        }
+        Ok(serve())
+    })?
+}
