@@ -89,7 +89,7 @@ impl Durable {
     }
 }
 
-/// Pulls the plug behind operations: behind each sync, or behind every so many of all.
+/// Pulls the plug behind operations: behind each sync, or behind every n-th of all.
 #[derive(Debug)]
 struct Plug {
     keeps: Keeps,
