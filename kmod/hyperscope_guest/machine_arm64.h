@@ -26,7 +26,7 @@ static inline u32 hsg_counter_khz(void)
 
 static inline int hsg_find_host(void)
 {
-	/* From version 1.1 of the convention on, calls keep x4 and all registers behind it. */
+	/* From version 1.1 of the convention on, calls keep x4 and all registers after it. */
 	if (arm_smccc_1_1_get_conduit() != SMCCC_CONDUIT_HVC)
 		return -ENODEV;
 	return kvm_arm_hyp_service_available(ARM_SMCCC_KVM_FUNC_FEATURES) ? 0 : -ENODEV;

@@ -44,7 +44,7 @@ static void ht_ordered(void);
 
 /* The ring of one CPU: its writer's side. */
 struct ht_ring {
-	/* a block of its own, whose first word is the position, and the slots behind it */
+	/* a block of its own, whose first word is the position, and the slots after it */
 	volatile __u64 *head;
 	__u64 slots;
 	/* of the next frame; counts on from one start to the next */

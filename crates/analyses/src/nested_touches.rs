@@ -47,7 +47,7 @@ pub struct VmcbWrites {
 }
 
 impl VmcbWrites {
-    /// Groups that changed before some run, with how many, most frequent first; behind them the two
+    /// Groups that changed before some run, with how many, most frequent first; after them the two
     /// that KVM always calls changed.
     #[must_use]
     pub fn groups(&self) -> Vec<(&'static str, u64)> {

@@ -20,7 +20,7 @@ impl Seconds {
 
 /// A text that is no moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no time; write seconds with up to nine digits behind the point, such as 42.342151")]
+#[error("no time; write seconds with up to nine digits after the decimal point, such as 42.342151")]
 pub(crate) struct NoTime;
 
 impl FromStr for Seconds {

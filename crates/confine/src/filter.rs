@@ -33,7 +33,7 @@ pub(crate) enum Filter {
     Listener,
 }
 
-/// Applies filters to the calling thread, in this order: behind the last one no more can be added.
+/// Applies filters to the calling thread, in this order: after the last one no more can be added.
 pub(crate) fn apply(filters: &[Filter]) -> io::Result<()> {
     for filter in filters {
         apply_filter(filter.program()?).map_err(|error| match error {

@@ -4,7 +4,7 @@
 #[must_use]
 pub fn glob(pattern: &str, text: &str) -> bool {
     let (mut pattern, mut text) = (pattern.as_bytes(), text.as_bytes());
-    // Where to go on behind the last star, when what follows it fails to match.
+    // Where to go on after the last star, when what follows it fails to match.
     let mut retry: Option<(&[u8], &[u8])> = None;
     loop {
         match (pattern.split_first(), text.split_first()) {

@@ -22,7 +22,7 @@ struct Entry {
 pub struct Symbol<'a> {
     /// The symbol's name.
     pub name: &'a [u8],
-    /// How far behind the symbol's own address the address is.
+    /// How far past the symbol's own address the address is.
     pub offset: u64,
     /// The module the symbol belongs to; `None` in the kernel itself.
     pub module: Option<&'a [u8]>,
@@ -46,7 +46,7 @@ impl Kallsyms {
         Self { text: text.into(), symbols }
     }
 
-    /// The symbol with the greatest address not behind `address`.
+    /// The symbol with the greatest address that is not above `address`.
     ///
     /// Behind the last symbol nothing is known: an address there has a name only when it is that
     /// symbol's own.

@@ -2,7 +2,7 @@
 //! other viewer of that format.
 //!
 //! The format wants processes and threads with numbers: groups are processes here, numbered from 1,
-//! tracks their threads. Times are in microseconds, with three digits behind the point.
+//! tracks their threads. Times are in microseconds, with three digits after the decimal point.
 
 use std::io::{self, Write};
 

@@ -42,7 +42,7 @@ const BUNDLE: usize = 512;
 
 /// The track for what concerns whole recordings.
 const RECORDINGS: u64 = 1;
-/// Numbers of groups begin here, those of tracks and counters behind them.
+/// Numbers of groups begin here, those of tracks and counters after them.
 const GROUPS: u64 = 1 << 20;
 const TRACKS: u64 = 1 << 32;
 const COUNTERS: u64 = 1 << 33;

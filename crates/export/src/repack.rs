@@ -34,7 +34,7 @@ pub(crate) struct StreamOutcome {
     pub(crate) events: u64,
     /// Pages, records and blocks that could not be read.
     pub(crate) damaged: u64,
-    /// Events were lost behind the last one written.
+    /// Events were lost after the last one written.
     pub(crate) lost_at_end: bool,
 }
 
@@ -104,7 +104,7 @@ impl<'a> Pages<'a> {
             self.taken.events += events;
             self.taken.damaged += u64::from(!sound);
             self.pages.extend_from_slice(bytes);
-            // The last page of a file may be cut behind its data.
+            // The last page of a file may be cut after its data.
             let end = self.pages.len().next_multiple_of(layout.page_size.max(1));
             self.pages.resize(end, 0);
             return;

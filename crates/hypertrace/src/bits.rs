@@ -24,7 +24,7 @@ impl<'w> Bits<'w> {
         self.at == self.end
     }
 
-    /// The next `count` bits, at most 64; `None` behind the end.
+    /// The next `count` bits, at most 64; `None` after the end.
     pub(crate) fn take(&mut self, count: u32) -> Option<u64> {
         let (word, shift) = (usize::try_from(self.at / 64).ok()?, self.at % 64);
         let end = self.at.checked_add(count)?;

@@ -30,7 +30,7 @@ pub(crate) enum Raw {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
     Hello(Hello),
-    /// A `Hello` of another version: nothing behind it can be read.
+    /// A `Hello` of another version: nothing after it can be read.
     Unknown,
     Current(u8),
     Lost(u32),

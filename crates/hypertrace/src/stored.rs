@@ -11,7 +11,7 @@ pub const STORED_MAGIC: [u8; 8] = *b"HSCFRAME";
 const VERSION: u64 = 1;
 /// Bytes of the file's head.
 const HEAD_BYTES: usize = 16;
-/// Most words that a record has behind its first.
+/// Most words that a record has after its first.
 const MOST_RECORD_WORDS: usize = 255;
 
 /// Kinds of records.
@@ -173,7 +173,7 @@ impl StoredFrame<'_> {
     }
 }
 
-/// A word by its index; 0 behind the end.
+/// A word by its index; 0 after the end.
 fn word(bytes: &[u8], at: usize) -> u64 {
     let bytes = bytes.chunks_exact(8).nth(at).unwrap_or_default();
     u64::from_le_bytes(bytes.try_into().unwrap_or_default())

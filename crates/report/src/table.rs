@@ -125,7 +125,7 @@ fn csv_cell(column: &Column, row: usize) -> Cow<'_, str> {
     if column.right { cell.into() } else { printable::csv_cell(cell) }
 }
 
-/// Columns a column takes on a terminal, the gap behind it included.
+/// Columns a column takes on a terminal, the gap after it included.
 fn width_of(column: &Column) -> usize {
     let cells = column.cells.iter().chain([&column.title]);
     cells.map(|cell| cell.chars().count()).max().unwrap_or(0) + 2

@@ -18,7 +18,7 @@ const TRACE_CMD_IS_WRONG: &[(&str, &str)] = &[
     ("timer_start", "takes a & (b | c) for (a & b) | c"),
     ("kvm_inj_exception", "cannot parse the empty table { }: [FAILED TO PARSE]"),
     ("kvm_sys_access", "cannot parse ?: between strings: [FAILED TO PARSE]"),
-    ("kvm_wfx_arm64", "has no %c and shifts the arguments behind it"),
+    ("kvm_wfx_arm64", "has no %c and shifts the arguments after it"),
 ];
 
 /// Events that a plugin of trace-cmd prints in a form of its own.

@@ -2,7 +2,7 @@
 //!
 //! The kernel's buffer of a CPU never runs back: a stamp that does is damaged, or pages of another
 //! time stand where they don't belong. Which of two pages has the wrong stamp is decided with the
-//! page behind them: one that runs ahead of the next, which itself follows the one before, is wrong.
+//! page after them: one that runs ahead of the next, which itself follows the one before, is wrong.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use std::fmt;
 pub struct StepBack {
     /// The stamp before.
     pub from: u64,
-    /// The stamp behind it, which is less.
+    /// The stamp after it, which is less.
     pub to: u64,
 }
 
@@ -48,7 +48,7 @@ impl StampOrder {
     }
 
     /// Judges the next page, which goes from `begin` to `end`; `ran_back` if its clock ran back
-    /// between. `next` is the stamp of the page behind it, if that is known.
+    /// between. `next` is the stamp of the page after it, if that is known.
     pub fn page(&mut self, begin: u64, end: u64, ran_back: bool, next: Option<u64>) -> PageTime {
         let before = self.ended.replace(end);
         let stepped = |from: u64, to: u64| (to < from).then_some(StepBack { from, to });
@@ -59,7 +59,7 @@ impl StampOrder {
             // Counted as damage of the records.
             return PageTime::OutOfOrder(None);
         }
-        // The page behind follows what was before this one: this one is wrong.
+        // The next page follows what was before this one: this one is wrong.
         let next = next.filter(|&next| self.reached.is_none_or(|reached| reached <= next));
         if let Some(step) = next.and_then(|next| stepped(end, next)) {
             self.ended = self.reached;

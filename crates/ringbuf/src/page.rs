@@ -8,7 +8,7 @@ use crate::record::{Record, RecordDamage, Records, walk};
 const COMMIT_SIZE_MASK: u64 = (1 << 27) - 1;
 /// Events were lost before this page (`RB_MISSED_EVENTS`).
 pub(crate) const MISSED_EVENTS: u64 = 1 << 31;
-/// The number of lost events is stored behind the data (`RB_MISSED_STORED`).
+/// The number of lost events is stored after the data (`RB_MISSED_STORED`).
 pub(crate) const MISSED_STORED: u64 = 1 << 30;
 
 /// How the pages of one buffer are laid out.
@@ -23,7 +23,7 @@ pub struct PageLayout {
 }
 
 impl PageLayout {
-    /// Where the records begin: behind the eight-byte stamp and `commit`.
+    /// Where the records begin: after the eight-byte stamp and `commit`.
     #[must_use]
     pub const fn data_offset(&self) -> usize {
         match self.commit {

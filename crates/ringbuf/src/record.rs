@@ -105,7 +105,7 @@ impl<'a> Position<'a> {
         self.back.map_or(Ok(()), |step| Err(RecordDamage::RunsBack(step)))
     }
 
-    /// Reads the record at the position and moves behind it; `None` at the end of the data.
+    /// Reads the record at the position and moves past it; `None` at the end of the data.
     #[inline(always)]
     fn step<const BIG: bool>(&mut self) -> Result<Option<Step<'a>>, RecordDamage> {
         let Some((head, body)) = self.rest.split_first_chunk() else {

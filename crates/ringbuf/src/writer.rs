@@ -93,7 +93,7 @@ impl PageWriter {
         let stored = match self.missed {
             Missed::Nothing => data,
             Missed::Unknown => data | MISSED_EVENTS,
-            // As in the kernel, the count goes behind the data where there is room for it.
+            // As in the kernel, the count goes after the data where there is room for it.
             Missed::Events(count) => {
                 let room = self.layout.page_size.saturating_sub(self.page.len());
                 if room < self.layout.commit.bytes() {

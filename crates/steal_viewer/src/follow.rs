@@ -88,7 +88,7 @@ impl FollowedVcpu {
         let from = self.known_to;
         let mut spans = std::mem::take(&mut self.waiting);
         if news.missed > 0 || news.damage > 0 {
-            // Where what is missing was, nobody knows: up to the first span behind it, if none was damaged.
+            // Where what is missing was, nobody knows: up to the first span after it, if none was damaged.
             let reached = spans.last().map_or(from, Span::end_tsc);
             let first = news.spans.first().filter(|_| news.damage == 0);
             let until = first.map_or(known_to_tsc, |span| span.start_tsc).max(reached);
@@ -141,7 +141,7 @@ fn unknown(from: u64, to: u64) -> Span {
     }
 }
 
-/// The part of a span between two moments, and what is left of it behind the second.
+/// The part of a span between two moments, and what is left of it after the second.
 fn cut(span: &Span, from: u64, to: u64) -> (Option<Span>, Option<Span>) {
     let part = |start: u64, end: u64, begins_exit| {
         (start < end).then(|| Span { start_tsc: start, ticks: end - start, begins_exit, ..*span })

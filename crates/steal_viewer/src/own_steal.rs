@@ -6,7 +6,7 @@ use std::fs;
 /// Ticks of `/proc/stat` in a second: `USER_HZ`, which is 100 on all architectures that KVM has but for
 /// Alpha and IA-64, which it has not any more.
 const USER_HZ: u64 = 100;
-/// Place of the steal time behind the CPU's name.
+/// Place of the steal time after the CPU's name.
 const STEAL: usize = 7;
 
 /// By CPU, nanoseconds stolen since the kernel booted.

@@ -216,7 +216,7 @@ fn draw(lines: &[String], out: &mut impl Write) -> std::io::Result<()> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout());
     let (columns, rows) = size.map_or((80, 24), |size| (size.ws_col, size.ws_row));
     let lines = lines.iter().flat_map(|line| line.split('\n'));
-    // From the top left corner; each line is cleared behind its end, and the screen below the last.
+    // From the top left corner; each line is cleared after its end, and the screen below the last.
     let mut text = String::from("\u{1b}[H");
     for line in lines.take(usize::from(rows).saturating_sub(1).max(1)) {
         text.extend(line.chars().take(usize::from(columns).max(1)));

@@ -21,7 +21,7 @@ pub struct ExpectedRecord {
 pub enum MissedEvents {
     /// The kernel only says that there were some.
     Uncounted,
-    /// The kernel stored their number behind the data.
+    /// The kernel stored their number after the data.
     Counted(u64),
 }
 
@@ -154,7 +154,7 @@ impl PageBuilder {
         }
     }
 
-    /// Fills the rest of the page with a padding record of delta 0: all behind it is void.
+    /// Fills the rest of the page with a padding record of delta 0: all after it is void.
     pub fn null_padding(&mut self) -> &mut Self {
         self.head(record_head::PADDING, 0);
         self.append(&vec![STALE; self.room()]);
@@ -164,7 +164,7 @@ impl PageBuilder {
 
     /// Marks that events were lost before this page.
     ///
-    /// A counted loss needs room for a `long` behind the data, as in the kernel, which leaves the
+    /// A counted loss needs room for a `long` after the data, as in the kernel, which leaves the
     /// count out otherwise; [`PageBuilder::build`] panics without it.
     pub fn missed(&mut self, missed: MissedEvents) -> &mut Self {
         self.missed = Some(missed);

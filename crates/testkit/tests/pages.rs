@@ -88,7 +88,7 @@ proptest! {
         if let Some(missed) = missed {
             page.missed(missed);
         }
-        // The count of lost events takes room behind the data.
+        // The count of lost events takes room after the data.
         add(&mut page, &steps, if matches!(missed, Some(MissedEvents::Counted(_))) { 8 } else { 0 });
         let page = page.build();
         prop_assert_eq!(page.bytes.len(), page_size);

@@ -33,7 +33,7 @@ struct Lane {
     tail_gap: bool,
     /// Blocks of the stream that have not been taken.
     blocks_left: usize,
-    /// Pages are missing behind the last block.
+    /// Pages are missing after the last block.
     cut: bool,
 }
 

@@ -19,7 +19,7 @@ pub struct BlockStamps {
 
 impl BlockStamps {
     /// Judges the block's next page, at `offset`: it goes from `begin` to `end`, `read` is how reading
-    /// its records ended, and `next` the stamp of the page behind it.
+    /// its records ended, and `next` the stamp of the page after it.
     pub fn page(
         &mut self,
         offset: u64,

@@ -154,7 +154,7 @@ impl<'b> PageWalk<'b> {
         self.gap = true;
     }
 
-    /// The clock ran back before or behind a page.
+    /// The clock ran back before or after a page.
     pub(crate) fn stepped(&mut self, offset: u64, step: Option<StepBack>) {
         self.batch.losses.damage.extend(step.map(|step| stamps::step(self.cpu, offset, step)));
     }

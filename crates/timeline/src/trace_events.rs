@@ -90,7 +90,7 @@ pub trait TraceEventSink: Send {
     fn event(&mut self, event: &TraceEvent);
 
     /// From `gap.from_ns` on nothing is known of that CPU until `gap.to_ns`. Comes before all
-    /// moments of the CPU behind it.
+    /// moments of the CPU after it.
     fn gap(&mut self, gap: &Gap);
 }
 

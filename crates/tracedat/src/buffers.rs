@@ -39,7 +39,7 @@ pub struct DataRange {
     pub offset: u64,
     /// How long it is in the file, in bytes; never past the end.
     pub len: u64,
-    /// It is shorter than the file says: what came behind is lost.
+    /// It is shorter than the file says: what came after that is lost.
     pub cut: bool,
     /// How it is compressed; then it is a list of chunks.
     pub compression: Compression,

@@ -118,7 +118,7 @@ fn zlib(input: &[u8], declared: usize, out: &mut Vec<u8>) -> Result<usize, Strin
             return Err("zlib: the compressed bytes end early".into());
         }
         if room == declared {
-            // The checksum comes behind the last byte: without the end nothing is known to be right.
+            // The checksum comes after the last byte: without the end nothing is known to be right.
             return Err(format!("zlib: more than the {declared} bytes declared"));
         }
         room = room.saturating_mul(2).min(declared);

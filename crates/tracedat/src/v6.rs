@@ -84,7 +84,7 @@ const MOST_CLOCK: u64 = 256;
 struct Tables<'a> {
     facts: FileFacts<'a>,
     cpus: u32,
-    /// A file with a TRACECLOCK option has the selected clock behind each table.
+    /// A file with a TRACECLOCK option has the selected clock after each table.
     clock_follows: bool,
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn abi(flags: u8) -> Abi {
     Abi { order, long }
 }
 
-/// What is before the first NUL, and what is behind it.
+/// What is before the first NUL, and what is after it.
 pub(crate) fn split_nul(bytes: &[u8]) -> (&[u8], &[u8]) {
     let at = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     let (text, rest) = bytes.split_at(at);

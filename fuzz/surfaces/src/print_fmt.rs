@@ -14,7 +14,7 @@ use crate::printing::Kernel;
 /// The text is that of a `trace_printk`.
 pub(crate) const BINARY: u8 = 4;
 
-/// Types of fields: before the name, behind it, and bytes in the record.
+/// Types of fields: before the name, after it, and bytes in the record.
 pub(crate) const TYPES: [(&str, &str, usize); 16] = [
     ("u64", "", 8),
     ("unsigned int", "", 4),

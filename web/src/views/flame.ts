@@ -92,7 +92,7 @@ export class Flame {
     for (const { node, left, width, element } of this.frames) {
       const found = words !== "" && node.name.toLowerCase().includes(words);
       element.classList.toggle("found", found);
-      // What is found inside of what is found counts once: callees come behind their callers.
+      // What is found inside of what is found counts once: callees come after their callers.
       if (!found || left + width <= reached + 1e-12) continue;
       sum += left + width - Math.max(left, reached);
       reached = left + width;

@@ -34,7 +34,7 @@ pub struct Function {
     pub max_ns: u64,
     /// Traced calls that it made itself, of those that are in `count`.
     pub calls_made: u64,
-    /// Calls whose return is not in the recording, or behind a loss.
+    /// Calls whose return is not in the recording, or after a loss.
     pub without_return: u64,
     /// Returns whose call is not in the recording, or before a loss.
     pub without_call: u64,

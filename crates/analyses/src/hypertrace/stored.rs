@@ -57,7 +57,7 @@ struct Cpu<'a> {
 }
 
 impl<'a> Ordered<'a> {
-    /// `files` are told apart by numbers behind those of the recordings.
+    /// `files` are told apart by numbers after those of the recordings.
     pub(super) fn new(files: &'a [StoredFrames<'a>], recordings: &'a [Recording]) -> Self {
         let numbered = (recordings.len()..).zip(files);
         let cpus = numbered.flat_map(|(number, file)| {

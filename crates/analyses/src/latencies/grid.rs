@@ -12,7 +12,7 @@ pub const LATENCY_ROWS_PER_OCTAVE: u64 = 4;
 /// Columns at most; no fewer than half of them are in use once the recording is that long.
 const MOST_COLUMNS: u64 = 512;
 
-/// The row of a latency: its power of two, and the two bits behind its first one. Rows begin at
+/// The row of a latency: its power of two, and the two bits after its first one. Rows begin at
 /// `2^(row / 4) * (1 + row % 4 / 4)`; latencies below 4 ns have coarser rows, which changes nothing
 /// for what is drawn.
 #[must_use]

@@ -153,7 +153,7 @@ impl Weave {
     }
 
     /// An interval in which the guest may have run, cut where the guest's events say so. What lies
-    /// behind it is taken to belong to it if it is nearer to it than to the next such interval.
+    /// after it is taken to belong to it if it is nearer to it than to the next such interval.
     fn lay_over<S: StateSink>(
         &mut self,
         cycle: &VcpuCycle<'_>,

@@ -7,7 +7,7 @@ use crate::tool::{Run, command, output_of};
 
 const LARGE: &str = "fixtures/x86-svm/nested.dat";
 
-/// Runs a verb with 24 MB on its standard input: a recording, and bytes behind it that belong to nothing.
+/// Runs a verb with 24 MB on its standard input: a recording, and bytes after it that belong to nothing.
 fn with_pipe(args: &str) -> Run {
     let folder = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_hyperscope");

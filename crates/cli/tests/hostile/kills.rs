@@ -1,4 +1,4 @@
-//! `kill -9` behind every system call that changes something: what was recorded by then can be read,
+//! `kill -9` after every system call that changes something: what was recorded by then can be read,
 //! what is missing is reported, and nothing stays in tracefs.
 //!
 //! The recorded machine is this one, as its own guest: a program writes numbered marks into the
@@ -75,13 +75,13 @@ impl Campaign {
         record
     }
 
-    /// Records with somebody killed behind call number `kill_at`, or never if there are fewer; then
+    /// Records with somebody killed after call number `kill_at`, or never if there are fewer; then
     /// what is left is looked at. How many calls there were.
     fn kill(&mut self, victim: Victim, kill_at: u64) -> u64 {
         self.recordings += 1;
         let session = self.folder.path().join(format!("s{}", self.recordings));
         let killed = self.killed(victim, kill_at, &session);
-        let what = format!("{victim:?} killed behind call {kill_at}: {killed:?}");
+        let what = format!("{victim:?} killed after call {kill_at}: {killed:?}");
         self.clean(victim, &what);
         let [of_host, of_guest] = killed.written;
         println!("{what}");
@@ -194,7 +194,7 @@ fn guards(recorder: u32) -> Vec<u32> {
     pids.filter(is_guard).collect()
 }
 
-/// Which calls a campaign kills behind: the first of them, and how far it is to the next. One may take every
+/// Which calls a campaign kills after: the first of them, and how far it is to the next. One may take every
 /// third, for instance, beginning with the second: `HYPERSCOPE_KILLS=2+3`.
 fn chosen() -> (u64, u64) {
     let asked = std::env::var("HYPERSCOPE_KILLS").ok();
@@ -205,7 +205,7 @@ fn chosen() -> (u64, u64) {
     asked.unwrap_or((1, 1))
 }
 
-/// Kills a victim behind each of its calls, or some of them: the sample has one while it begins, one while
+/// Kills a victim after each of its calls, or some of them: the sample has one while it begins, one while
 /// it records, and one in the end.
 fn kill_behind_calls(victim: Victim, sample: &[u64]) {
     let Some(_lock) = lock_tracing() else { return };
@@ -223,7 +223,7 @@ fn kill_behind_calls(victim: Victim, sample: &[u64]) {
         }
         next += 1;
     }
-    println!("{victim:?}: killed behind {} calls", next - 1);
+    println!("{victim:?}: killed after {} calls", next - 1);
     drop(campaign);
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }

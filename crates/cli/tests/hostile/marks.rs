@@ -66,7 +66,7 @@ pub(crate) fn recording(session: &Path, machine: &str) -> Option<PathBuf> {
 }
 
 /// What is left of a machine can be read, and what is missing is reported: by number, or as unknown
-/// behind the last that is there.
+/// after the last that is there.
 pub(crate) fn assert_losses_reported(session: &Path, machine: &str, written: u64, what: &str) {
     let Some(recording) = recording(session, machine) else {
         assert_eq!(written, 0, "{what}: nothing is left of {machine}");

@@ -34,7 +34,7 @@ sys.stdin.read()
 "#;
 
 impl Neighbour {
-    /// One that does `what`, and has these words behind that on its command line.
+    /// One that does `what`, and has these words after that on its command line.
     fn start(what: &str, folder: &Path, words: &[&str]) -> Option<Self> {
         let mut command = Command::new("python3");
         command.args(["-c", NEIGHBOUR, what, folder.to_str().unwrap()]).args(words);

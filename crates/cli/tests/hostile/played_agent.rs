@@ -138,7 +138,7 @@ pub(crate) fn drip(mut pages: UnixStream, bytes: &[u8], pause: Duration) {
     }
 }
 
-/// A page of a CPU, behind its head.
+/// A page of a CPU, after its head.
 pub(crate) fn page(session: u64, cpu: u32, at: u64) -> Vec<u8> {
     let offset = at * u64::from(PAGE_BYTES);
     let head = PageHead { cpu, session, offset, bytes: PAGE_BYTES };

@@ -1,4 +1,4 @@
-//! The plug is pulled behind each operation on the files of a session: what is left can be read, and
+//! The plug is pulled after each operation on the files of a session: what is left can be read, and
 //! what is missing is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,7 +89,7 @@ impl Durable {
     }
 }
 
-/// Pulls the plug behind operations: behind each sync, or behind every n-th of all.
+/// Pulls the plug after operations: after each sync, or after every n-th of all.
 #[derive(Debug)]
 struct Plug {
     keeps: Keeps,
@@ -138,7 +138,7 @@ impl Plug {
         state.durable.restore(self.keeps, (&self.session, session.ino()), &self.restored);
         let Some(recording) = recording(&self.restored, self.machine) else { return };
         let what = format!(
-            "plug of a disk that keeps {:?} pulled behind operation {}, synced {synced:?}",
+            "plug of a disk that keeps {:?} pulled after operation {}, synced {synced:?}",
             self.keeps, state.operations
         );
         let most = state.readable.last().copied();

@@ -1,4 +1,4 @@
-//! Kills programs behind the n-th of their system calls that change something outside of them. It
+//! Kills programs after the n-th of their system calls that change something outside of them. It
 //! watches all their threads by ptrace: a signal at a random moment would nearly always hit one that
 //! waits.
 
@@ -69,7 +69,7 @@ fn state(pid: u32) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// Follows a process, which is [`stopped`] or runs, to its end, and kills it and `others` behind its
+/// Follows a process, which is [`stopped`] or runs, to its end, and kills it and `others` after its
 /// call number `kill_at`. `begun` is called once it is followed. To be called in a thread that has no
 /// children: it waits for all of them.
 pub(crate) fn trace(

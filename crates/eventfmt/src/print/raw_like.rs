@@ -21,7 +21,7 @@ impl PrintProgram {
     ) {
         let order = self.abi.order;
         let writer = Writer { record: Record::new(record, self.abi), context: *context };
-        // Fields are looked for from behind the conversion found last; once that was the last
+        // Fields are looked for after the conversion found last; once that was the last
         // piece, no conversion is used any more.
         let mut from = Some(0usize).filter(|_| !self.pieces.is_empty());
         for (index, field) in format.fields().iter().enumerate() {

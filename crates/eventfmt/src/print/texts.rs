@@ -118,7 +118,7 @@ fn dump_row(
     if !ascii {
         return;
     }
-    // Two digits for each byte, a space behind each group, and one more.
+    // Two digits for each byte, a space after each group, and one more.
     let groups = row.checked_div(group).unwrap_or(0);
     let column = row.saturating_mul(2).saturating_add(groups).saturating_add(1);
     let pad = Shape { left: true, width: column, ..Shape::default() };

@@ -8,7 +8,7 @@ use super::text::decimal;
 /// What is the same for all events of a recording, as JSON text.
 #[derive(Debug)]
 pub(super) struct JsonParts {
-    /// `","machine":"host","level":0,"cpu":` behind the time.
+    /// `","machine":"host","level":0,"cpu":` after the time.
     machine: Box<[u8]>,
     time_key: &'static [u8],
 }

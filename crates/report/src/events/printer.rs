@@ -310,7 +310,7 @@ impl<'r> Printer<'r> {
         }
     }
 
-    /// The text behind the event's name; the raw fields where the print fmt can't be evaluated.
+    /// The text after the event's name; the raw fields where the print fmt can't be evaluated.
     fn body(&self, out: &mut Vec<u8>, event: &EventPrinter<'_>, payload: &[u8]) {
         let begin = out.len();
         if let Some(program) = &event.program {

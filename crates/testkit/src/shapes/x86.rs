@@ -2,7 +2,7 @@
 
 use super::Shape;
 
-/// The name of the exit reason in `$field`, and what the kernel prints behind it: two `%s` for the
+/// The name of the exit reason in `$field`, and what the kernel prints after it: two `%s` for the
 /// flags that VMX has above the reason.
 macro_rules! reason {
     ($field:literal) => {

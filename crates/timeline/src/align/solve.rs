@@ -1,5 +1,5 @@
 //! From guest events and the times their vCPU was away to lines from clock to clock: finds a place
-//! to begin, follows the line in both directions until it breaks, and goes on behind the break.
+//! to begin, follows the line in both directions until it breaks, and goes on after the break.
 
 use super::Away;
 use super::piece::{Piece, Possible};
@@ -28,7 +28,7 @@ const FEWEST_EVENTS: usize = 8;
 /// The beginning that the search gives is widened by this: the exact solution is to end where
 /// events make it end.
 const MARGIN_NS: i64 = 50_000;
-/// The same where events behind a break may have led the search astray.
+/// The same where events after a break may have led the search astray.
 const WIDE_MARGIN_NS: i64 = 500_000;
 /// More breaks than this are noise.
 const MOST_PIECES: usize = 512;

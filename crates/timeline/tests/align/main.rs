@@ -181,7 +181,7 @@ fn other_spec() -> Spec {
     Spec { seed: 78, event_ns: 50_000, ..Spec::default() }
 }
 
-/// Jumps by less may hide in a line that fits before and behind them.
+/// Jumps by less may hide in a line that fits before and after them.
 const LEAST_JUMP_NS: i64 = 2_000_000;
 
 /// This many events must contradict the offset before or after a jump for it to be noticed.

@@ -203,7 +203,7 @@ fn a_bomb_in_a_chunk_is_not_unpacked() {
     assert!(read.what.contains("were declared"), "{read}");
 }
 
-/// Lists nested in each other: each has one option that holds all lists behind it.
+/// Lists nested in each other: each has one option that holds all lists after it.
 #[test]
 fn nested_option_lists_do_not_fill_memory() {
     let mut file = b"\x17\x08\x44tracing7\0\0\x08\0\x10\0\0none\0\0".to_vec();
