@@ -272,7 +272,7 @@ impl Sums {
     fn new(recording: &Recording) -> Self {
         let empty = |stream: &Stream| CpuContents {
             cpu: stream.cpu(),
-            buffer: recording.info().buffers.get(stream.buffer()).cloned().unwrap_or_default(),
+            buffer: recording.buffer_name(stream).to_owned(),
             ..CpuContents::default()
         };
         let cpus: Vec<_> = recording.streams().iter().map(empty).collect();

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use printable::messages;
-use sources::{Container, Recording};
+use sources::Recording;
 
 /// The host's recording in a session folder.
 const HOST: &str = "host.dat";
@@ -93,12 +93,11 @@ pub(crate) fn is_of_guest(recording: &Recording, all: &[Recording]) -> bool {
 /// What `host` says of the guest that `recording` was made in.
 pub(crate) fn guest_of<'h>(recording: &Recording, host: &'h Recording) -> Option<&'h Guest> {
     let id = recording.trace_id()?;
-    let Container::TraceDat(dat) = host.container() else { return None };
-    dat.metadata.guests.iter().find(|guest| guest.trace_id == id)
+    host.info().guests.iter().find(|guest| guest.trace_id == id)
 }
 
 /// A guest as a host's recording describes it.
-pub(crate) type Guest = tracedat::Guest;
+pub(crate) type Guest = sources::Guest;
 
 /// Gives each host's recording the symbols of the guest recorded with it.
 ///

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::io::{self, Seek, Write};
 
+use raw_bytes::ByteOrder;
 use report::events::Filter;
-use sources::{Container, Recording, Texts};
+use sources::{BufferInfo, Recording, Texts};
 use tracedat::{
-    BufferSpec, Compression, Contents, Header, RawOption, TraceDat, TraceDatWriter, Version, id,
-    option,
+    BufferSpec, Compression, Contents, Header, RawOption, TraceDatWriter, Version, id, option,
 };
 
 use crate::repack::{Pages, Part};
@@ -100,62 +100,47 @@ impl TraceDatExport<'_> {
         let cpus = streams.map(|stream| stream.cpu().saturating_add(1)).max().unwrap_or(0);
         let recorded = u32::try_from(recording.cpus()).unwrap_or(0);
         let cpus = cpus.max(if cpus > 0 { recorded.min(1 << 16) } else { 0 });
-        let (header, options, buffers) = match recording.container() {
-            Container::TraceDat(dat) => {
-                (header_of(dat), self.options_of(dat), self.buffers_of(dat))
-            }
-            Container::RawPages => {
-                let header = self.header_of_folder();
-                let buffer = BufferSpec {
-                    name: String::new(),
-                    clock: self.clock().to_owned(),
-                    page_size: header.page_size,
-                };
-                (header, self.options_of_folder(cpus), vec![buffer])
-            }
+        let (header, options) = match recording.trace_dat_head() {
+            Some((header, options)) => (header_of(header), self.kept_of(header.order, options)),
+            None => (self.own_header(), self.own_options(cpus)),
         };
+        let buffers = self.buffers(header.page_size);
         Contents { header, formats, kallsyms, printk, cmdlines, options, cpus, buffers }
     }
 
-    fn options_of(&self, dat: &TraceDat) -> Vec<(u16, Vec<u8>)> {
-        let order = dat.header.order;
+    fn kept_of(&self, order: ByteOrder, options: &[RawOption]) -> Vec<(u16, Vec<u8>)> {
         let keeps = |option: &&RawOption| {
             let of_times = self.on_clock.is_some() && OF_TIMES.contains(&option.id);
             KEPT.contains(&option.id) && !of_times
         };
-        let kept = dat.options.iter().filter(keeps);
+        let kept = options.iter().filter(keeps);
         let mut options: Vec<_> = kept.map(|option| (option.id, option.data.clone())).collect();
         match self.on_clock {
             Some(clock) => options.push((id::TRACECLOCK, clock_line(clock))),
-            None => options.extend(
-                dat.metadata
-                    .time_shifts
-                    .iter()
-                    .map(|shift| (id::TIME_SHIFT, option::time_shift(order, shift))),
-            ),
+            None => {
+                let shifts = self.recording.info().time_shifts.iter();
+                let shifts = shifts.map(|shift| option::time_shift(order, shift));
+                options.extend(shifts.map(|data| (id::TIME_SHIFT, data)));
+            }
         }
         options
     }
 
-    fn buffers_of(&self, dat: &TraceDat) -> Vec<BufferSpec> {
-        let own = dat.clock().unwrap_or("local");
-        let clock = |clock: Option<&str>| match self.on_clock {
-            Some(clock) => clock.to_owned(),
-            None => clock.unwrap_or(own).to_owned(),
-        };
-        let buffer = |buffer: &tracedat::Buffer| BufferSpec {
+    fn buffers(&self, page_size: u32) -> Vec<BufferSpec> {
+        let info = self.recording.info();
+        let buffer = |buffer: &BufferInfo| BufferSpec {
             name: buffer.name.clone(),
-            clock: clock(buffer.clock.as_deref()),
-            page_size: buffer.page_size,
+            clock: self.on_clock.or(buffer.clock.as_deref()).unwrap_or(self.clock()).to_owned(),
+            page_size: buffer.page_size.unwrap_or(page_size),
         };
-        dat.buffers.iter().map(buffer).collect()
+        info.buffers.iter().map(buffer).collect()
     }
 
     fn clock(&self) -> &str {
         self.on_clock.or(self.recording.info().clock.as_deref()).unwrap_or("local")
     }
 
-    fn header_of_folder(&self) -> Header {
+    fn own_header(&self) -> Header {
         let abi = self.recording.abi();
         let layout = self.recording.streams().first().map(|stream| stream.layout().page_size);
         Header {
@@ -168,7 +153,7 @@ impl TraceDatExport<'_> {
         }
     }
 
-    fn options_of_folder(&self, cpus: u32) -> Vec<(u16, Vec<u8>)> {
+    fn own_options(&self, cpus: u32) -> Vec<(u16, Vec<u8>)> {
         let order = self.recording.abi().order;
         vec![
             (id::TRACECLOCK, clock_line(self.clock())),
@@ -178,13 +163,13 @@ impl TraceDatExport<'_> {
     }
 }
 
-fn header_of(dat: &TraceDat) -> Header {
+fn header_of(header: &Header) -> Header {
     // What can't be unpacked here can't be packed either.
-    let compression = match &dat.header.compression {
+    let compression = match &header.compression {
         Compression::Other(_) => Compression::None,
         known => known.clone(),
     };
-    Header { version: Version::V7, compression, ..dat.header.clone() }
+    Header { version: Version::V7, compression, ..header.clone() }
 }
 
 /// The text of `trace_clock` with the clock selected.

@@ -5,7 +5,7 @@ use printable::line;
 use raw_bytes::ByteOrder;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use sources::{Container, Recording};
+use sources::{Guest, Recording};
 use timeline::Vm;
 
 use crate::Report;
@@ -61,24 +61,10 @@ impl Report for InfoReport {
     }
 }
 
-fn container_name(recording: &Recording) -> String {
-    match recording.container() {
-        Container::TraceDat(dat) => format!("trace.dat v{}", dat.header.version.number()),
-        Container::RawPages => "ring-buffer pages".to_owned(),
-    }
-}
-
 fn byte_order(recording: &Recording) -> &'static str {
     match recording.abi().order {
         ByteOrder::Little => "little",
         ByteOrder::Big => "big",
-    }
-}
-
-fn compression(recording: &Recording) -> Option<&str> {
-    match recording.container() {
-        Container::TraceDat(dat) => Some(dat.header.compression.name()),
-        Container::RawPages => None,
     }
 }
 
@@ -96,10 +82,12 @@ fn file_json(file: &FileInfo) -> Value {
         "unknown_because": unknown_because(file),
     });
     let damage = recording.damage().iter().chain(contents.damage.kept());
+    let buffers = &recording.info().buffers;
+    let buffers: Vec<&str> = buffers.iter().map(|buffer| buffer.name.as_str()).collect();
     Object::default()
         .set("path", recording.path().display().to_string())
-        .set("format", container_name(recording))
-        .set("compression", compression(recording))
+        .set("format", recording.info().format.clone())
+        .set("compression", recording.info().compression.clone())
         .set("byte_order", byte_order(recording))
         .set("long_bytes", recording.abi().long.bytes())
         .set("uname", recording.info().uname.clone())
@@ -114,12 +102,12 @@ fn file_json(file: &FileInfo) -> Value {
         .time("last", ns, contents.last_ns())
         .set("losses", losses)
         .set("damage", damage.map(ToString::to_string).collect::<Vec<_>>())
-        .set("buffers", recording.info().buffers.clone())
+        .set("buffers", buffers)
         .set("per_cpu", contents.cpus.iter().map(|cpu| cpu_json(cpu, ns)).collect::<Vec<_>>())
         .set("faults", file.faults.clone())
         .set("claims_unmet", contents.unmet.iter().map(claim_json).collect::<Vec<_>>())
         .set("guests", guests_json(recording))
-        .set("unknown_options", unknown_options(recording))
+        .set("unknown_options", recording.info().unknown_options.clone())
         .set("vms", file.vms.iter().map(vm_json).collect::<Vec<_>>())
         .done()
 }
@@ -142,8 +130,7 @@ fn cpu_json(cpu: &CpuContents, ns: bool) -> Value {
 }
 
 fn guests_json(recording: &Recording) -> Value {
-    let Container::TraceDat(dat) = recording.container() else { return json!([]) };
-    let guest = |guest: &tracedat::Guest| {
+    let guest = |guest: &Guest| {
         let vcpus: Vec<Value> =
             guest.vcpus.iter().map(|vcpu| json!({"vcpu": vcpu.cpu, "tid": vcpu.pid})).collect();
         json!({
@@ -152,14 +139,7 @@ fn guests_json(recording: &Recording) -> Value {
             "vcpus": vcpus,
         })
     };
-    dat.metadata.guests.iter().map(guest).collect()
-}
-
-fn unknown_options(recording: &Recording) -> Vec<u16> {
-    match recording.container() {
-        Container::TraceDat(dat) => dat.metadata.unknown.clone(),
-        Container::RawPages => Vec::new(),
-    }
+    recording.info().guests.iter().map(guest).collect()
 }
 
 fn vm_json(vm: &Vm) -> Value {
@@ -182,12 +162,13 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
     let (recording, contents) = (&file.recording, &file.contents);
     let ns = recording.is_nanoseconds();
     let abi = recording.abi();
+    let compression = recording.info().compression.as_deref();
     let mut facts = vec![(
         "format",
         format!(
             "{}{}, {} endian, {}-bit kernel",
-            container_name(recording),
-            compression(recording).map_or_else(String::new, |name| format!(" ({name})")),
+            recording.info().format,
+            compression.map_or_else(String::new, |name| format!(" ({name})")),
             byte_order(recording),
             abi.long.bytes() * 8
         ),
@@ -206,11 +187,7 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
     facts.extend(file.faults.iter().map(|fault| ("fault", fault.clone())));
     facts.extend(recording.peer().map(|id| ("aligned to", format!("trace {id:#x}"))));
     facts.extend(file.vms.iter().map(|vm| ("VM", vm_line(vm))));
-    let guests = match recording.container() {
-        Container::TraceDat(dat) => dat.metadata.guests.as_slice(),
-        Container::RawPages => &[],
-    };
-    facts.extend(guests.iter().map(|guest| {
+    facts.extend(recording.info().guests.iter().map(|guest| {
         let name = if guest.name.is_empty() { "(unnamed)" } else { &guest.name };
         (
             "guest",
@@ -287,7 +264,7 @@ fn warnings(file: &FileInfo) -> Vec<String> {
             count(*found)
         )
     }));
-    let unknown = unknown_options(&file.recording);
+    let unknown = &file.recording.info().unknown_options;
     if !unknown.is_empty() {
         warnings.push(format!("options of unknown kind, passed over: {unknown:?}"));
     }

@@ -9,8 +9,9 @@ use std::path::Path;
 use serde_json::Value;
 use tracedat::CpuStat;
 
+use crate::container::Container;
 use crate::raw_pages::{MAX_TEXT_BYTES, read_text};
-use crate::recording::Container;
+use crate::recording::BufferInfo;
 use crate::stream::Stream;
 
 /// A `session.json` longer than this is none.
@@ -78,15 +79,13 @@ impl Ending {
         path: &Path,
         container: &Container,
         streams: &[Stream],
-        buffers: &[String],
+        buffers: &[BufferInfo],
     ) -> Self {
         let member = Member::of(path);
         let session = member.as_ref().and_then(|member| Session::read(path, member));
-        let counts = match container {
-            Container::TraceDat(dat) => {
-                dat.metadata.cpu_stats.iter().filter_map(KernelCount::of).collect()
-            }
-            Container::RawPages => {
+        let counts = match container.cpu_stats() {
+            Some(stats) => stats.iter().filter_map(KernelCount::of).collect(),
+            None => {
                 let of_folder = folder_counts(path, streams);
                 let of_session = || session.as_ref().map(|one| one.counts.clone());
                 if of_folder.is_empty() { of_session().unwrap_or_default() } else { of_folder }
@@ -96,7 +95,7 @@ impl Ending {
             member.is_some() && session.is_none() && matches!(container, Container::RawPages);
         let doubt = session.as_ref().and_then(Session::doubt).or_else(|| {
             let is_counted = |stream: &Stream| {
-                let buffer = buffers.get(stream.buffer()).map_or("", String::as_str);
+                let buffer = buffers.get(stream.buffer()).map_or("", |buffer| buffer.name.as_str());
                 counts.iter().any(|one| one.cpu == stream.cpu() && one.buffer == buffer)
             };
             let all = !counts.is_empty() && streams.iter().all(is_counted);

@@ -6,10 +6,13 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]
 
+mod clock;
 mod collected;
+mod container;
 mod damage;
 mod ending;
 mod format_table;
+mod names;
 mod open;
 mod raw_pages;
 mod recording;
@@ -22,7 +25,7 @@ pub use damage::{Damage, Damages};
 pub use ending::{Doubt, Ending, KernelCount};
 pub use format_table::FormatTable;
 pub use open::{OpenError, open, open_bytes};
-pub use recording::{Container, Recording, RecordingInfo};
+pub use recording::{BufferInfo, Recording, RecordingInfo};
 pub use stream::{Block, BlockReader, Stream};
 pub use texts::Texts;
-pub use tracedat::{ClockPiece, ClockPieces};
+pub use tracedat::{ClockPiece, ClockPieces, Guest, TimeShift};

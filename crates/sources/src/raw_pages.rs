@@ -11,7 +11,6 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use eventfmt::{EventFormat, HeaderPage};
 use raw_bytes::{Abi, ByteOrder, LongSize};
@@ -19,9 +18,12 @@ use ringbuf::{Page, PageLayout};
 use sys::FileMap;
 use tracedat::{Chunk, Cmdlines, Compression, Correction};
 
+use crate::clock::Clock;
+use crate::container::Container;
 use crate::ending::is_of_session;
+use crate::names::{Names, Text};
 use crate::open::OpenError;
-use crate::recording::{Container, Recording, RecordingInfo};
+use crate::recording::{BufferInfo, Recording, RecordingInfo};
 use crate::stream::Stream;
 use crate::{Damage, Ending, FormatTable};
 
@@ -75,29 +77,32 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
         let text = String::from_utf8_lossy(&text).into_owned();
         Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
     });
-    let cmdlines = read_text(&dir.join("saved_cmdlines"), MAX_TEXT_BYTES).unwrap_or_default();
+    let text = |name, most| read_text(&dir.join(name), most).unwrap_or_default();
+    let names = Names::new(
+        Cmdlines::parse(&text("saved_cmdlines", MAX_TEXT_BYTES)),
+        Text::Here(text("kallsyms", MAX_KALLSYMS_BYTES)),
+        Text::Here(text("printk_formats", MAX_TEXT_BYTES)),
+    );
     let corrections = vec![Correction::of_clock(clock.as_deref())];
-    let (container, buffers) = (Container::RawPages, vec![String::new()]);
-    let ending = Ending::of(dir, &container, &streams, &buffers);
+    let container = Container::RawPages;
+    let page_size = u32::try_from(page_size).ok();
+    let info = RecordingInfo {
+        format: "ring-buffer pages".to_owned(),
+        clock,
+        buffers: vec![BufferInfo { page_size, ..BufferInfo::default() }],
+        ..RecordingInfo::default()
+    };
+    let ending = Ending::of(dir, &container, &streams, &info.buffers);
     Ok(Recording {
         path: dir.to_owned(),
         files,
         container,
-        info: RecordingInfo { clock, buffers, uname: None },
+        info,
         abi: Abi { order, long },
         formats,
         streams,
-        corrections,
-        cmdlines: Cmdlines::parse(&cmdlines),
-        kallsyms: OnceLock::new(),
-        kallsyms_text: Some(
-            read_text(&dir.join("kallsyms"), MAX_KALLSYMS_BYTES).unwrap_or_default(),
-        ),
-        printk: OnceLock::new(),
-        printk_text: Some(
-            read_text(&dir.join("printk_formats"), MAX_TEXT_BYTES).unwrap_or_default(),
-        ),
-        guest_kallsyms: None,
+        clock: Clock::new(corrections),
+        names,
         damage,
         ending,
     })

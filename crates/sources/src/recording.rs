@@ -2,36 +2,54 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use eventfmt::{Kallsyms, PrintkFormats};
 use raw_bytes::Abi;
 use sys::FileMap;
-use tracedat::{ClockPieces, Cmdlines, Correction, TimeUnit, TraceDat};
+use tracedat::{ClockPieces, Correction, Guest, Header, RawOption, TimeShift};
 
+use crate::clock::Clock;
+use crate::container::Container;
+use crate::names::Names;
 use crate::stream::{Block, BlockReader, Stream};
 use crate::{Damage, Ending, FormatTable};
 
-static IDENTITY: Correction = Correction::identity();
-
-/// What kind of input a recording was read from.
-#[derive(Debug)]
-pub enum Container {
-    /// A trace.dat file.
-    TraceDat(Box<TraceDat>),
-    /// A folder with bare ring-buffer pages per CPU and an `events` folder.
-    RawPages,
-}
-
 /// What is known of a recording besides its events.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RecordingInfo {
+    /// What kind of input it is, such as `trace.dat v7`.
+    pub format: String,
+    /// How its pages are compressed, in the words of its format; `None`: the format knows no compression.
+    pub compression: Option<String>,
+    /// The program that recorded it, and its version.
+    pub recorder: Option<String>,
     /// Name of the clock the events are stamped with.
     pub clock: Option<String>,
-    /// Names of the buffers; the top one is empty.
-    pub buffers: Vec<String>,
+    /// Its buffers: the top one, where there is one, then instances.
+    pub buffers: Vec<BufferInfo>,
     /// System, host name, release and machine.
     pub uname: Option<String>,
+    /// Number of CPUs of the recorded machine.
+    pub cpu_count: Option<u32>,
+    /// Identity of the recording, by which its peers name it.
+    pub trace_id: Option<u64>,
+    /// Guests that were recorded at the same time.
+    pub guests: Vec<Guest>,
+    /// How to bring times to the clocks of peers.
+    pub time_shifts: Vec<TimeShift>,
+    /// Numbers of options whose meaning is not known.
+    pub unknown_options: Vec<u16>,
+}
+
+/// What is known of a buffer besides its events.
+#[derive(Clone, Debug, Default)]
+pub struct BufferInfo {
+    /// Its name; that of the top one is empty.
+    pub name: String,
+    /// Its clock, where that is not the recording's.
+    pub clock: Option<String>,
+    /// Size of its pages in bytes; `None`: its records were not read from pages.
+    pub page_size: Option<u32>,
 }
 
 /// A recording of one machine.
@@ -44,15 +62,8 @@ pub struct Recording {
     pub(crate) abi: Abi,
     pub(crate) formats: FormatTable,
     pub(crate) streams: Vec<Stream>,
-    /// One per buffer.
-    pub(crate) corrections: Vec<Correction>,
-    pub(crate) cmdlines: Cmdlines,
-    /// Texts that are read when first asked for.
-    pub(crate) kallsyms: OnceLock<Kallsyms>,
-    pub(crate) kallsyms_text: Option<Vec<u8>>,
-    pub(crate) printk: OnceLock<PrintkFormats>,
-    pub(crate) printk_text: Option<Vec<u8>>,
-    pub(crate) guest_kallsyms: Option<Kallsyms>,
+    pub(crate) clock: Clock,
+    pub(crate) names: Names,
     pub(crate) damage: Vec<Damage>,
     pub(crate) ending: Ending,
 }
@@ -62,12 +73,6 @@ impl Recording {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// What kind of input it is.
-    #[must_use]
-    pub fn container(&self) -> &Container {
-        &self.container
     }
 
     /// What is known of it besides its events.
@@ -97,39 +102,37 @@ impl Recording {
     /// Number of CPUs of the recorded machine; those with pages where the recording does not say.
     #[must_use]
     pub fn cpus(&self) -> u64 {
-        let stated = match &self.container {
-            Container::TraceDat(dat) => dat.metadata.cpu_count,
-            Container::RawPages => None,
-        };
         let with_pages = || self.streams.iter().map(Stream::cpu).collect::<BTreeSet<_>>().len();
-        stated.map_or_else(|| with_pages() as u64, u64::from)
+        self.info.cpu_count.map_or_else(|| with_pages() as u64, u64::from)
+    }
+
+    /// Name of the buffer that a stream is of; that of the top one is empty.
+    #[must_use]
+    pub fn buffer_name(&self, stream: &Stream) -> &str {
+        self.info.buffers.get(stream.buffer).map_or("", |buffer| buffer.name.as_str())
     }
 
     /// Turns the recorded stamps of a stream into times.
     #[must_use]
     pub fn correction(&self, stream: &Stream) -> &Correction {
-        self.corrections.get(stream.buffer).unwrap_or(&IDENTITY)
+        self.clock.of(stream.buffer)
     }
 
     /// The time of a stamp of its trace clock that is in none of its streams.
     #[must_use]
     pub fn time_ns(&self, trace: u64) -> u64 {
-        self.corrections.first().unwrap_or(&IDENTITY).ns(trace, 0)
+        self.clock.of(0).ns(trace, 0)
     }
 
     /// Brings its times to another machine's clock by what was worked out from events, in place of
     /// what the recording says of it.
     pub fn set_clock_pieces(&mut self, pieces: &ClockPieces) {
-        for correction in &mut self.corrections {
-            *correction = correction.by(pieces);
-        }
+        self.clock.set_pieces(pieces);
     }
 
     /// Leaves its times on its own clock, whatever it says of another.
     pub fn set_own_clock(&mut self) {
-        for correction in &mut self.corrections {
-            *correction = correction.own();
-        }
+        self.clock.set_own();
     }
 
     /// Whether its trace clock is the processor's counter, which guests' clocks are made from.
@@ -142,22 +145,19 @@ impl Recording {
     /// Whether times are nanoseconds; else they are ticks of the recording's clock.
     #[must_use]
     pub fn is_nanoseconds(&self) -> bool {
-        self.corrections.iter().all(|one| one.unit() == TimeUnit::Nanoseconds)
+        self.clock.is_nanoseconds()
     }
 
     /// Offset of its times to the clock of a peer, where the file has one and it is applied.
     #[must_use]
     pub fn peer(&self) -> Option<u64> {
-        self.corrections.iter().find_map(Correction::peer)
+        self.clock.peer()
     }
 
     /// Identity of the recording, by which its peers name it.
     #[must_use]
     pub fn trace_id(&self) -> Option<u64> {
-        match &self.container {
-            Container::TraceDat(dat) => dat.metadata.trace_id,
-            Container::RawPages => None,
-        }
+        self.info.trace_id
     }
 
     /// What was missing or wrong outside the pages.
@@ -181,20 +181,19 @@ impl Recording {
     /// The recorded name of a thread.
     #[must_use]
     pub fn comm(&self, thread: u32) -> Option<&str> {
-        if thread == 0 { Some("<idle>") } else { self.cmdlines.name(thread) }
+        if thread == 0 { Some("<idle>") } else { self.names.cmdlines.name(thread) }
     }
 
     /// All threads whose names were recorded, and the idle thread.
     pub fn threads(&self) -> impl Iterator<Item = (u32, &str)> {
         let idle = self.comm(0).map(|comm| (0, comm));
-        idle.into_iter().chain(self.cmdlines.iter().filter(|(thread, _)| *thread != 0))
+        idle.into_iter().chain(self.names.cmdlines.iter().filter(|(thread, _)| *thread != 0))
     }
 
     /// Guest name and vCPU number of a host thread, where the recording names its guests.
     #[must_use]
     pub fn guest_of_thread(&self, thread: u32) -> Option<(&str, u32)> {
-        let Container::TraceDat(dat) = &self.container else { return None };
-        dat.metadata.guests.iter().find_map(|guest| {
+        self.info.guests.iter().find_map(|guest| {
             let vcpu = guest.vcpus.iter().find(|vcpu| vcpu.pid == thread && thread != 0)?;
             Some((guest.name.as_str(), vcpu.cpu))
         })
@@ -202,43 +201,40 @@ impl Recording {
 
     /// All threads of guests that the recording names, with their guests' names.
     pub fn guest_threads(&self) -> impl Iterator<Item = (u32, &str)> {
-        let guests = match &self.container {
-            Container::TraceDat(dat) => dat.metadata.guests.as_slice(),
-            Container::RawPages => &[],
-        };
-        let named = guests.iter().filter(|guest| !guest.name.is_empty());
+        let named = self.info.guests.iter().filter(|guest| !guest.name.is_empty());
         named.flat_map(|guest| guest.vcpus.iter().map(|vcpu| (vcpu.pid, guest.name.as_str())))
     }
 
     /// Symbols of the recorded kernel; read on first use, which takes milliseconds.
     #[must_use]
     pub fn kallsyms(&self) -> &Kallsyms {
-        self.kallsyms.get_or_init(|| {
-            let text = self.text(&self.kallsyms_text, |dat| dat.kallsyms.as_ref());
-            Kallsyms::parse(&text)
-        })
+        self.names.kallsyms(self.files.first())
     }
 
     /// Format strings of the recorded kernel's `trace_printk`; read on first use.
     #[must_use]
     pub fn printk(&self) -> &PrintkFormats {
-        self.printk.get_or_init(|| {
-            let text = self.text(&self.printk_text, |dat| dat.printk.as_ref());
-            PrintkFormats::parse(&text)
-        })
+        self.names.printk(self.files.first())
     }
 
     /// The guest function at an address of a guest, where the guest's symbols were given.
     #[must_use]
     pub fn guest_symbol(&self, address: u64) -> Option<String> {
-        let symbol = self.guest_kallsyms.as_ref()?.lookup(address)?;
+        let symbol = self.names.guest_kallsyms.as_ref()?.lookup(address)?;
         Some(String::from_utf8_lossy(symbol.name).into_owned())
     }
 
     /// Names guest addresses by the symbols of `guest`, a recording made inside the guest.
     pub fn set_guest_symbols(&mut self, guest: &Self) {
-        let text = guest.text(&guest.kallsyms_text, |dat| dat.kallsyms.as_ref());
-        self.guest_kallsyms = Some(Kallsyms::parse(&text));
+        let text = guest.names.kallsyms_text.read(guest.files.first());
+        self.names.guest_kallsyms = Some(Kallsyms::parse(&text));
+    }
+
+    /// Its options as a trace.dat has them, in order, and that file's head; `None`: it was not read from
+    /// a trace.dat.
+    #[must_use]
+    pub fn trace_dat_head(&self) -> Option<(&Header, &[RawOption])> {
+        self.container.trace_dat_head()
     }
 
     /// Reads a block of one of its streams.
@@ -254,21 +250,5 @@ impl Recording {
         let missing = || Damage::on_cpu(stream.cpu, 0, "its file is gone".to_owned());
         let file = self.files.get(stream.file).ok_or_else(missing)?;
         reader.read(file, stream, index)
-    }
-
-    pub(crate) fn text(
-        &self,
-        own: &Option<Vec<u8>>,
-        section: impl Fn(&TraceDat) -> Option<&tracedat::Section>,
-    ) -> Vec<u8> {
-        if let Some(own) = own {
-            return own.clone();
-        }
-        let Container::TraceDat(dat) = &self.container else { return Vec::new() };
-        let (Some(section), Some(file)) = (section(dat), self.files.first()) else {
-            return Vec::new();
-        };
-        // A damaged symbol table names nothing; the events are still there.
-        section.read(file).map(std::borrow::Cow::into_owned).unwrap_or_default()
     }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use tracedat::{EventFormat, Formats};
 
+use crate::Recording;
 use crate::raw_pages::{MAX_TEXT_BYTES, read_text, sorted_entries};
-use crate::{Container, Recording};
 
 /// The texts that make a recording readable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,20 +25,19 @@ impl Recording {
     /// Its texts; what is missing or can't be read is empty.
     #[must_use]
     pub fn texts(&self) -> Texts {
-        let formats = match &self.container {
-            Container::TraceDat(dat) => dat.formats.clone(),
-            Container::RawPages => of_folder(&self.path.join("events")),
-        };
+        let own = self.container.formats().cloned();
+        let formats = own.unwrap_or_else(|| of_folder(&self.path.join("events")));
+        let file = self.files.first();
         Texts {
             formats,
-            kallsyms: self.text(&self.kallsyms_text, |dat| dat.kallsyms.as_ref()),
-            printk: self.text(&self.printk_text, |dat| dat.printk.as_ref()),
+            kallsyms: self.names.kallsyms_text.read(file).into_owned(),
+            printk: self.names.printk_text.read(file).into_owned(),
             cmdlines: self.cmdlines_text(),
         }
     }
 
     fn cmdlines_text(&self) -> Vec<u8> {
-        let named = self.cmdlines.iter().filter(|(thread, _)| *thread != 0);
+        let named = self.names.cmdlines.iter().filter(|(thread, _)| *thread != 0);
         let mut lines: Vec<(u32, &str)> = named.collect();
         lines.sort_unstable();
         lines.iter().flat_map(|(thread, name)| format!("{thread} {name}\n").into_bytes()).collect()

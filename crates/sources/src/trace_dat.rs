@@ -1,7 +1,6 @@
 //! A trace.dat file as a recording.
 
 use std::path::Path;
-use std::sync::OnceLock;
 
 use eventfmt::EventFormat;
 use raw_bytes::Abi;
@@ -9,7 +8,10 @@ use ringbuf::PageLayout;
 use sys::FileMap;
 use tracedat::{Align, Buffer, Cmdlines, Correction, TraceDat};
 
-use crate::recording::{Container, Recording, RecordingInfo};
+use crate::clock::Clock;
+use crate::container::Container;
+use crate::names::{Names, Text};
+use crate::recording::Recording;
 use crate::stream::Stream;
 use crate::{Damage, Ending, FormatTable};
 
@@ -31,11 +33,12 @@ pub(crate) fn recording(path: &Path, file: FileMap, dat: TraceDat) -> Recording 
             None
         }
     });
-    let info = RecordingInfo {
-        clock: dat.clock().map(str::to_owned),
-        buffers: dat.buffers.iter().map(|buffer| buffer.name.clone()).collect(),
-        uname: dat.metadata.uname.clone(),
-    };
+    let info = Container::info(&dat);
+    let names = Names::new(
+        cmdlines.unwrap_or_default(),
+        Text::in_file(dat.kallsyms.as_ref()),
+        Text::in_file(dat.printk.as_ref()),
+    );
     let container = Container::TraceDat(Box::new(dat));
     let ending = Ending::of(path, &container, &streams, &info.buffers);
     Recording {
@@ -46,13 +49,8 @@ pub(crate) fn recording(path: &Path, file: FileMap, dat: TraceDat) -> Recording 
         abi,
         formats,
         streams,
-        corrections,
-        cmdlines: cmdlines.unwrap_or_default(),
-        kallsyms: OnceLock::new(),
-        kallsyms_text: None,
-        printk: OnceLock::new(),
-        printk_text: None,
-        guest_kallsyms: None,
+        clock: Clock::new(corrections),
+        names,
         damage,
         ending,
     }

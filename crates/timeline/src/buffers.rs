@@ -73,7 +73,7 @@ impl Buffers {
         let repeated: BTreeSet<usize> =
             self.threads.values().flat_map(|sources| &sources.repeats).copied().collect();
         let names = &recording.info().buffers;
-        repeated.iter().filter_map(|&buffer| names.get(buffer).cloned()).collect()
+        repeated.iter().filter_map(|&buffer| Some(names.get(buffer)?.name.clone())).collect()
     }
 
     /// Copies a thread's events, each once, and the losses that may concern it. In the copies

@@ -1,6 +1,6 @@
 //! Which recording was made in a guest of which.
 
-use sources::{Container, Recording};
+use sources::Recording;
 
 use crate::find_vms;
 
@@ -61,8 +61,7 @@ fn named_pair(
     guest_at: usize,
 ) -> Option<GuestOf> {
     let id = guest.trace_id()?;
-    let Container::TraceDat(dat) = host.container() else { return None };
-    let named = dat.metadata.guests.iter().find(|guest| guest.trace_id == id)?;
+    let named = host.info().guests.iter().find(|guest| guest.trace_id == id)?;
     let vcpus = named.vcpus.iter().filter(|vcpu| vcpu.pid != 0);
     let vcpus = vcpus.map(|vcpu| (vcpu.cpu, vcpu.pid)).collect();
     Some(GuestOf { host: host_at, guest: guest_at, named: Some((named.name.clone(), vcpus)) })

@@ -1,6 +1,6 @@
 //! The relation that the recorder measured: TIME_SHIFT samples of the guest's file.
 
-use sources::{Container, Recording};
+use sources::Recording;
 
 use super::Question;
 use super::judge::{LineSegment, Relation};
@@ -40,8 +40,7 @@ fn segments(guest: &Recording, peer: u64, cpu: &CpuStamps) -> Vec<LineSegment> {
 }
 
 fn sample_times(guest: &Recording, peer: u64, cpu: u32) -> Vec<u64> {
-    let Container::TraceDat(dat) = guest.container() else { return Vec::new() };
-    let shift = dat.metadata.time_shifts.iter().rev().find(|shift| shift.peer == peer);
+    let shift = guest.info().time_shifts.iter().rev().find(|shift| shift.peer == peer);
     let samples = shift.and_then(|shift| shift.cpus.get(cpu as usize));
     samples.map(|samples| samples.iter().map(|sample| sample.time).collect()).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! The relation that KVM set: a guest's TSC is its host's and an offset, which `kvm_write_tsc_offset`
 //! reports whenever it changes. It holds where both sides stamped their events with `x86-tsc`.
 
-use sources::{Container, Recording};
+use sources::Recording;
 use timeline::align::Away;
 
 use super::Question;
@@ -83,8 +83,7 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
 /// that are not to be interpolated, of a guest on `x86-tsc`. It stores what is to be *added* to the
 /// guest's scaled time, so the offset's sign is turned.
 fn recorded_offsets(guest: &Recording) -> Vec<(u32, i64, Scaling)> {
-    let Container::TraceDat(dat) = guest.container() else { return Vec::new() };
-    let steps = dat.metadata.time_shifts.iter().rev().find(|shift| !shift.interpolates());
+    let steps = guest.info().time_shifts.iter().rev().find(|shift| !shift.interpolates());
     let Some(shift) = steps else { return Vec::new() };
     (0_u32..)
         .zip(&shift.cpus)

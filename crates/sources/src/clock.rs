@@ -1,0 +1,42 @@
+//! From the stamps of a recording's buffers to times of one clock.
+
+use tracedat::{ClockPieces, Correction, TimeUnit};
+
+static IDENTITY: Correction = Correction::identity();
+
+/// The corrections of a recording, one per buffer.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    corrections: Vec<Correction>,
+}
+
+impl Clock {
+    pub(crate) fn new(corrections: Vec<Correction>) -> Self {
+        Self { corrections }
+    }
+
+    /// That of a buffer.
+    pub(crate) fn of(&self, buffer: usize) -> &Correction {
+        self.corrections.get(buffer).unwrap_or(&IDENTITY)
+    }
+
+    pub(crate) fn set_pieces(&mut self, pieces: &ClockPieces) {
+        for correction in &mut self.corrections {
+            *correction = correction.by(pieces);
+        }
+    }
+
+    pub(crate) fn set_own(&mut self) {
+        for correction in &mut self.corrections {
+            *correction = correction.own();
+        }
+    }
+
+    pub(crate) fn is_nanoseconds(&self) -> bool {
+        self.corrections.iter().all(|one| one.unit() == TimeUnit::Nanoseconds)
+    }
+
+    pub(crate) fn peer(&self) -> Option<u64> {
+        self.corrections.iter().find_map(Correction::peer)
+    }
+}

@@ -1,0 +1,63 @@
+//! What a recording was read from, and the parts of it that only some kinds of input have.
+
+use tracedat::{CpuStat, Formats, Header, RawOption, TraceDat};
+
+use crate::recording::{BufferInfo, RecordingInfo};
+
+/// What a recording was read from. What others ask of it is in [`RecordingInfo`].
+#[derive(Debug)]
+pub(crate) enum Container {
+    /// A trace.dat file.
+    TraceDat(Box<TraceDat>),
+    /// A folder with bare ring-buffer pages per CPU and an `events` folder.
+    RawPages,
+}
+
+impl Container {
+    /// What a trace.dat says besides events.
+    pub(crate) fn info(dat: &TraceDat) -> RecordingInfo {
+        let buffer = |buffer: &tracedat::Buffer| BufferInfo {
+            name: buffer.name.clone(),
+            clock: buffer.clock.clone(),
+            page_size: Some(buffer.page_size),
+        };
+        let metadata = &dat.metadata;
+        RecordingInfo {
+            format: format!("trace.dat v{}", dat.header.version.number()),
+            compression: Some(dat.header.compression.name().to_owned()),
+            recorder: metadata.recorder_version.clone(),
+            clock: dat.clock().map(str::to_owned),
+            buffers: dat.buffers.iter().map(buffer).collect(),
+            uname: metadata.uname.clone(),
+            cpu_count: metadata.cpu_count,
+            trace_id: metadata.trace_id,
+            guests: metadata.guests.clone(),
+            time_shifts: metadata.time_shifts.clone(),
+            unknown_options: metadata.unknown.clone(),
+        }
+    }
+
+    /// What the kernel counted by the time the recording ended, where the file itself has it.
+    pub(crate) fn cpu_stats(&self) -> Option<&[CpuStat]> {
+        match self {
+            Self::TraceDat(dat) => Some(&dat.metadata.cpu_stats),
+            Self::RawPages => None,
+        }
+    }
+
+    /// Its options as they stand in the file, in order, and its head; `None`: it has none.
+    pub(crate) fn trace_dat_head(&self) -> Option<(&Header, &[RawOption])> {
+        match self {
+            Self::TraceDat(dat) => Some((&dat.header, &dat.options)),
+            Self::RawPages => None,
+        }
+    }
+
+    /// Its texts of formats, where the file itself has them.
+    pub(crate) fn formats(&self) -> Option<&Formats> {
+        match self {
+            Self::TraceDat(dat) => Some(&dat.formats),
+            Self::RawPages => None,
+        }
+    }
+}

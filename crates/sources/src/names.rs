@@ -1,0 +1,62 @@
+//! Names that a recording has: of threads, of the kernel's symbols, of format strings.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use eventfmt::{Kallsyms, PrintkFormats};
+use sys::FileMap;
+use tracedat::{Cmdlines, Section};
+
+/// A text of a recording, which may be megabytes.
+#[derive(Debug, Default)]
+pub(crate) enum Text {
+    /// There is none.
+    #[default]
+    Missing,
+    /// It is in memory.
+    Here(Vec<u8>),
+    /// It is in the recording's first file.
+    InFile(Section),
+}
+
+impl Text {
+    pub(crate) fn in_file(section: Option<&Section>) -> Self {
+        section.cloned().map_or(Self::Missing, Self::InFile)
+    }
+
+    /// Its bytes; none where they can't be read: a damaged symbol table names nothing, and the events
+    /// are still there.
+    pub(crate) fn read<'t>(&'t self, file: Option<&'t FileMap>) -> Cow<'t, [u8]> {
+        match (self, file) {
+            (Self::Here(text), _) => Cow::Borrowed(text),
+            (Self::InFile(section), Some(file)) => section.read(file).unwrap_or_default(),
+            _ => Cow::Borrowed(&[]),
+        }
+    }
+}
+
+/// Names of a recording; texts are read when first asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) cmdlines: Cmdlines,
+    pub(crate) kallsyms_text: Text,
+    pub(crate) printk_text: Text,
+    kallsyms: OnceLock<Kallsyms>,
+    printk: OnceLock<PrintkFormats>,
+    /// Symbols of a guest of the recorded machine.
+    pub(crate) guest_kallsyms: Option<Kallsyms>,
+}
+
+impl Names {
+    pub(crate) fn new(cmdlines: Cmdlines, kallsyms_text: Text, printk_text: Text) -> Self {
+        Self { cmdlines, kallsyms_text, printk_text, ..Self::default() }
+    }
+
+    pub(crate) fn kallsyms(&self, file: Option<&FileMap>) -> &Kallsyms {
+        self.kallsyms.get_or_init(|| Kallsyms::parse(&self.kallsyms_text.read(file)))
+    }
+
+    pub(crate) fn printk(&self, file: Option<&FileMap>) -> &PrintkFormats {
+        self.printk.get_or_init(|| PrintkFormats::parse(&self.printk_text.read(file)))
+    }
+}
