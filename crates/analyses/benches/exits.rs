@@ -25,7 +25,8 @@ fn ask(criterion: &mut Criterion, name: &str) -> Result<(), Box<dyn Error>> {
     group.throughput(Throughput::Bytes(path.metadata()?.len()));
     group.bench_function("open", |bencher| bencher.iter(|| sources::open(&path)));
 
-    let page_size = recording.streams().first().map_or(0, |stream| stream.layout().page_size);
+    let first = recording.streams().first().and_then(|stream| stream.page_layout());
+    let page_size = first.map_or(0, |layout| layout.page_size);
     let pages: u64 = found.cpus.iter().map(|cpu| cpu.pages).sum();
     let bytes = pages * page_size as u64;
     group.throughput(Throughput::ElementsAndBytes { elements: found.total(), bytes });

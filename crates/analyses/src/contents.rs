@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use eventfmt::{EventFormat, NumberAt};
 use raw_bytes::ByteOrder;
-use ringbuf::{Missed, Page, PageTime, RecordDamage};
-use sources::{Block, Damage, Damages, Ending, Recording, Stream};
+use ringbuf::{Missed, PageTime, RecordDamage};
+use sources::{Block, Damage, Damages, Ending, Packet, Recording, Stream};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
 use timeline::stamps::{self, BlockStamps, StreamStamps};
 use timeline::{Vm, each_exit_and, group_vms};
@@ -173,16 +173,16 @@ impl Decode for Counter<'_> {
     fn decode(&self, _: usize, input: Input<'_>, block: &Block<'_>, batch: &mut CountBatch) {
         let stream = input.stream;
         let cpu = stream.cpu();
-        for (offset, page, next) in block.pages_and_next(stream.layout()) {
-            let page = match page {
-                Ok(page) => page,
+        for (offset, packet, next) in block.packets_and_next() {
+            let packet = match packet {
+                Ok(packet) => packet,
                 Err(bad) => {
                     batch.damage.push(Damage::on_cpu(cpu, offset, bad.to_string()));
                     continue;
                 }
             };
-            let (last, read) = self.page(&page, stream, batch);
-            let time = batch.stamps.page(offset, (page.stamp, last), read, next);
+            let (last, read) = self.packet(&packet, stream, batch);
+            let time = batch.stamps.page(offset, (packet.stamp, last), read, next);
             if let PageTime::OutOfOrder(Some(step)) = time {
                 batch.damage.push(stamps::step(cpu, offset, step));
             }
@@ -194,16 +194,16 @@ impl Decode for Counter<'_> {
 }
 
 impl Counter<'_> {
-    /// Counts a page; returns its last stamp.
-    fn page(
+    /// Counts a packet; returns its last stamp.
+    fn packet(
         &self,
-        page: &Page<'_>,
+        packet: &Packet<'_>,
         stream: &Stream,
         batch: &mut CountBatch,
     ) -> (u64, Result<(), RecordDamage>) {
         let cpu = &mut batch.cpu;
         cpu.pages += 1;
-        match page.missed {
+        match packet.missed {
             Missed::Nothing => {}
             Missed::Unknown => cpu.uncounted_losses += 1,
             Missed::Events(count) => cpu.events_lost = cpu.events_lost.saturating_add(count),
@@ -211,7 +211,7 @@ impl Counter<'_> {
         let mut last = None;
         let by_id = &mut batch.by_id;
         let correction = self.recording.correction(stream);
-        let result = page.for_each(|record| {
+        let result = packet.for_each(|record| {
             let id = self.type_at.read(record.payload, self.order).unwrap_or(0);
             let id = usize::from(id as u16);
             if by_id.len() <= id {
@@ -228,7 +228,7 @@ impl Counter<'_> {
         });
         let last_ns = last.map(|stamp| correction.ns(stamp, stream.cpu()));
         cpu.last_ns = cpu.last_ns.max(last_ns);
-        (last.unwrap_or(page.stamp), result)
+        (last.unwrap_or(packet.stamp), result)
     }
 }
 

@@ -14,6 +14,8 @@ pub enum Code {
     Number(u64),
     /// arm64: `ret` and `esr_ec`, written `ret:esr_ec`; POWER: `ceded` and `trap`.
     Pair(u32, u32),
+    /// A text has names of reasons and no codes.
+    NotRecorded,
 }
 
 impl std::fmt::Display for Code {
@@ -21,6 +23,7 @@ impl std::fmt::Display for Code {
         match self {
             Self::Number(code) => write!(f, "{code}"),
             Self::Pair(ret, esr_ec) => write!(f, "{ret}:{esr_ec}"),
+            Self::NotRecorded => Ok(()),
         }
     }
 }
@@ -29,7 +32,9 @@ impl Code {
     /// The code of an exit of `isa` as the timeline carries it.
     #[must_use]
     pub fn new(isa: Isa, code: u64) -> Self {
-        if isa.has_code_pairs() {
+        if isa == Isa::Text {
+            Self::NotRecorded
+        } else if isa.has_code_pairs() {
             Self::Pair((code >> 32) as u32, code as u32)
         } else {
             Self::Number(code)
@@ -90,6 +95,7 @@ impl ReasonNames {
         let name = symbol.or_else(own).unwrap_or_else(|| match Code::new(of, code) {
             Code::Number(code) => format!("{code:#x}"),
             pair @ Code::Pair(..) => pair.to_string(),
+            Code::NotRecorded => "not readable".to_owned(),
         });
         self.known.insert((isa, code), name.clone());
         name

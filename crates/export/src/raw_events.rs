@@ -132,15 +132,15 @@ impl Decode for Decoder<'_> {
         let (order, formats) = (recording.abi().order, recording.formats());
         let (type_at, pid_at) = (formats.type_at(), formats.pid_at());
         let correction = recording.correction(input.stream);
-        for (_, page) in block.pages(input.stream.layout()) {
-            let Ok(page) = page else { continue };
-            let page_ns = correction.ns(page.stamp, cpu);
+        for (_, packet) in block.packets() {
+            let Ok(packet) = packet else { continue };
+            let page_ns = correction.ns(packet.stamp, cpu);
             batch.last_ns = batch.last_ns.max(Some(page_ns));
-            if page.missed != Missed::Nothing {
-                batch.lost.push((page_ns, page.missed));
+            if packet.missed != Missed::Nothing {
+                batch.lost.push((page_ns, packet.missed));
             }
             // What is damaged is counted by the pass over states.
-            let _ = page.for_each(|Record { stamp, payload }| {
+            let _ = packet.for_each(|Record { stamp, payload }| {
                 let stamp_ns = correction.ns(stamp, cpu);
                 batch.last_ns = batch.last_ns.max(Some(stamp_ns));
                 let id = type_at.read(payload, order).unwrap_or(0) as u16;

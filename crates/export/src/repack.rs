@@ -1,11 +1,14 @@
-//! The pages of one stream, whole or in part, as a reader of pages.
+//! The records of one stream, all or some, as a reader of pages.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
 
 use report::events::Filter;
-use ringbuf::{Missed, Page, PageWriter, Record};
-use sources::{BlockReader, Recording, Stream};
+use ringbuf::{Missed, Page, PageLayout, PageWriter, Record};
+use sources::{BlockReader, Packet, Recording, Stream};
+
+/// Size of the pages that records go to which were not read from pages.
+pub(crate) const PAGE_SIZE: usize = 4096;
 
 /// What to take of a stream.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +23,13 @@ pub(crate) struct Part<'a> {
 }
 
 impl Part<'_> {
+    /// How pages are written: as they were, or as the recorded kernel has them by default.
+    fn layout(&self) -> PageLayout {
+        let abi = self.recording.abi();
+        let default = PageLayout { order: abi.order, commit: abi.long, page_size: PAGE_SIZE };
+        self.stream.page_layout().copied().unwrap_or(default)
+    }
+
     /// Whether pages can be taken as they are.
     fn is_whole(&self) -> bool {
         let all_times = self.filter.from_ns.is_none() && self.filter.to_ns.is_none();
@@ -55,7 +65,7 @@ pub(crate) struct Pages<'a> {
 impl<'a> Pages<'a> {
     pub(crate) fn new(part: Part<'a>) -> Self {
         Self {
-            writer: PageWriter::new(*part.stream.layout()),
+            writer: PageWriter::new(part.layout()),
             part,
             blocks: BlockReader::default(),
             next_block: 0,
@@ -79,11 +89,15 @@ impl<'a> Pages<'a> {
         }
         let mut blocks = std::mem::take(&mut self.blocks);
         match recording.block(stream, self.next_block, &mut blocks) {
-            Ok(block) => {
-                for bytes in block.bytes.chunks(stream.layout().page_size) {
-                    self.page(bytes);
-                }
-            }
+            Ok(block) => match block.pages().filter(|_| self.part.is_whole()) {
+                Some(pages) => pages.bytes.chunks(pages.layout.page_size).for_each(|bytes| {
+                    self.page(bytes, pages.layout);
+                }),
+                None => block.packets().for_each(|(_, packet)| match packet {
+                    Ok(packet) => self.part_of(&packet),
+                    Err(_) => self.damage(),
+                }),
+            },
             Err(_) => self.damage(),
         }
         self.next_block += 1;
@@ -95,33 +109,30 @@ impl<'a> Pages<'a> {
         self.writer.missed(Missed::Unknown);
     }
 
-    fn page(&mut self, bytes: &[u8]) {
-        let layout = self.part.stream.layout();
+    /// Takes a page as it is.
+    fn page(&mut self, bytes: &[u8], layout: &PageLayout) {
         let Ok(page) = Page::parse(bytes, layout) else { return self.damage() };
-        if self.part.is_whole() {
-            let mut events = 0;
-            let sound = page.for_each(|_| events += 1).is_ok();
-            self.taken.events += events;
-            self.taken.damaged += u64::from(!sound);
-            self.pages.extend_from_slice(bytes);
-            // The last page of a file may be cut after its data.
-            let end = self.pages.len().next_multiple_of(layout.page_size.max(1));
-            self.pages.resize(end, 0);
-            return;
-        }
-        self.part_of(&page);
+        let mut events = 0;
+        let sound = page.for_each(|_| events += 1).is_ok();
+        self.taken.events += events;
+        self.taken.damaged += u64::from(!sound);
+        self.pages.extend_from_slice(bytes);
+        // The last page of a file may be cut after its data.
+        let end = self.pages.len().next_multiple_of(layout.page_size.max(1));
+        self.pages.resize(end, 0);
     }
 
-    fn part_of(&mut self, page: &Page<'_>) {
+    /// Takes the records that are wanted.
+    fn part_of(&mut self, packet: &Packet<'_>) {
         let Part { recording, stream, ids, filter, corrected } = self.part;
         let (correction, cpu) = (recording.correction(stream), stream.cpu());
         // What was lost before the first event that is wanted is none of its business.
-        if filter.from_ns.is_none_or(|from_ns| correction.ns(page.stamp, cpu) >= from_ns) {
-            self.writer.missed(page.missed);
+        if filter.from_ns.is_none_or(|from_ns| correction.ns(packet.stamp, cpu) >= from_ns) {
+            self.writer.missed(packet.missed);
         }
         let (order, type_at) = (recording.abi().order, recording.formats().type_at());
         let (writer, pages, taken) = (&mut self.writer, &mut self.pages, &mut self.taken);
-        let result = page.for_each(|Record { stamp, payload }| {
+        let result = packet.for_each(|Record { stamp, payload }| {
             let stamp_ns = correction.ns(stamp, cpu);
             let id = type_at.read(payload, order).unwrap_or(0) as u16;
             if !filter.wants_time(stamp_ns) || ids.is_some_and(|ids| !ids.contains(&id)) {

@@ -5,12 +5,12 @@ use std::io::{self, Seek, Write};
 
 use raw_bytes::ByteOrder;
 use report::events::Filter;
-use sources::{BufferInfo, Recording, Texts};
+use sources::{BufferInfo, Recording, Stream, Texts};
 use tracedat::{
     BufferSpec, Compression, Contents, Header, RawOption, TraceDatWriter, Version, id, option,
 };
 
-use crate::repack::{Pages, Part};
+use crate::repack::{PAGE_SIZE, Pages, Part};
 
 /// What to write of a recording.
 #[derive(Clone, Copy, Debug)]
@@ -142,12 +142,13 @@ impl TraceDatExport<'_> {
 
     fn own_header(&self) -> Header {
         let abi = self.recording.abi();
-        let layout = self.recording.streams().first().map(|stream| stream.layout().page_size);
+        let first = self.recording.streams().first().and_then(Stream::page_layout);
+        let page_size = first.map_or(PAGE_SIZE, |layout| layout.page_size);
         Header {
             version: Version::V7,
             order: abi.order,
             user_long: abi.long,
-            page_size: layout.and_then(|size| u32::try_from(size).ok()).unwrap_or(4096),
+            page_size: u32::try_from(page_size).unwrap_or(u32::MAX),
             compression: Compression::None,
             compression_version: String::new(),
         }

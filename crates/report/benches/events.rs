@@ -27,7 +27,8 @@ fn print_all(recording: &Recording, style: Style) -> io::Result<EventsSummary> {
 fn print(criterion: &mut Criterion, name: &str) -> Result<(), Box<dyn Error>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
     let recording = sources::open(&path)?;
-    let page_size = recording.streams().first().map_or(0, |stream| stream.layout().page_size);
+    let first = recording.streams().first().and_then(|stream| stream.page_layout());
+    let page_size = first.map_or(0, |layout| layout.page_size);
     let found = analyses::contents(&recording, &|_| ());
     let pages: u64 = found.cpus.iter().map(|cpu| cpu.pages).sum();
     let throughput =

@@ -50,6 +50,7 @@ pub(crate) fn code_json(code: &Code) -> Value {
     match code {
         Code::Number(code) => json!(code),
         pair @ Code::Pair(..) => json!(pair.to_string()),
+        Code::NotRecorded => Value::Null,
     }
 }
 

@@ -28,7 +28,8 @@ impl Pages {
         let first = recording.streams().first().ok_or("a recording without pages")?;
         let mut blocks = Vec::new();
         each_block(recording, |pages| blocks.push(pages.to_vec()))?;
-        Ok(Self { layout: *first.layout(), blocks })
+        let layout = *first.page_layout().ok_or("a recording without pages")?;
+        Ok(Self { layout, blocks })
     }
 
     fn iter(&self) -> impl Iterator<Item = &[u8]> {
@@ -77,7 +78,8 @@ fn each_block(recording: &Recording, mut visit: impl FnMut(&[u8])) -> Result<(),
     for stream in recording.streams() {
         for index in 0..stream.block_count() {
             let block = recording.block(stream, index, &mut reader);
-            visit(block.map_err(|damage| damage.to_string())?.bytes);
+            let pages = block.map_err(|damage| damage.to_string())?.pages();
+            visit(pages.map_or(&[], |pages| pages.bytes));
         }
     }
     Ok(())

@@ -11,6 +11,8 @@ pub(crate) enum Container {
     TraceDat(Box<TraceDat>),
     /// A folder with bare ring-buffer pages per CPU and an `events` folder.
     RawPages,
+    /// Text with a line for each event; these formats were made for it.
+    Text(Box<Formats>),
 }
 
 impl Container {
@@ -34,6 +36,7 @@ impl Container {
             guests: metadata.guests.clone(),
             time_shifts: metadata.time_shifts.clone(),
             unknown_options: metadata.unknown.clone(),
+            resolution_ns: None,
         }
     }
 
@@ -41,6 +44,7 @@ impl Container {
     pub(crate) fn cpu_stats(&self) -> Option<&[CpuStat]> {
         match self {
             Self::TraceDat(dat) => Some(&dat.metadata.cpu_stats),
+            Self::Text(_) => Some(&[]),
             Self::RawPages => None,
         }
     }
@@ -49,7 +53,7 @@ impl Container {
     pub(crate) fn trace_dat_head(&self) -> Option<(&Header, &[RawOption])> {
         match self {
             Self::TraceDat(dat) => Some((&dat.header, &dat.options)),
-            Self::RawPages => None,
+            Self::RawPages | Self::Text(_) => None,
         }
     }
 
@@ -57,6 +61,7 @@ impl Container {
     pub(crate) fn formats(&self) -> Option<&Formats> {
         match self {
             Self::TraceDat(dat) => Some(&dat.formats),
+            Self::Text(formats) => Some(formats),
             Self::RawPages => None,
         }
     }

@@ -1,7 +1,9 @@
 //! Every kind of input behind one type: a [`Recording`] of one machine.
 //!
 //! A recording knows its event formats, its clock and its streams (one per CPU and buffer). It
-//! hands out blocks of ring-buffer pages; what the pages say is for `timeline` to find out.
+//! hands out blocks of records in the order of their times; what the records say is for `timeline` to
+//! find out. A trace.dat's records are on ring-buffer pages, which are read in place; an input of another
+//! kind gives them in lists (`records::RecordSource`).
 
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]
@@ -16,7 +18,9 @@ mod names;
 mod open;
 mod raw_pages;
 mod recording;
+mod records;
 mod stream;
+mod text;
 mod texts;
 mod trace_dat;
 
@@ -26,6 +30,7 @@ pub use ending::{Doubt, Ending, KernelCount};
 pub use format_table::FormatTable;
 pub use open::{OpenError, open, open_bytes};
 pub use recording::{BufferInfo, Recording, RecordingInfo};
-pub use stream::{Block, BlockReader, Stream};
+pub use records::Packet;
+pub use stream::{Block, BlockReader, PageBlock, Stream};
 pub use texts::Texts;
 pub use tracedat::{ClockPiece, ClockPieces, Guest, TimeShift};

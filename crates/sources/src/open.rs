@@ -6,7 +6,7 @@ use sys::FileMap;
 use tracedat::{TraceDat, TraceDatError};
 
 use crate::recording::Recording;
-use crate::{raw_pages, trace_dat};
+use crate::{raw_pages, text, trace_dat};
 
 /// An input that can't be opened as a recording.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +63,8 @@ pub enum OpenError {
     },
 }
 
-/// Opens the recording at `path`: a trace.dat, or a folder with bare pages and event formats.
+/// Opens the recording at `path`: a trace.dat, text of trace-cmd report or perf script, or a folder with
+/// bare pages and event formats.
 ///
 /// # Errors
 /// When it can't be read as a recording at all; damage to parts is in [`Recording::damage`].
@@ -88,6 +89,9 @@ fn open_file(path: &Path, file: FileMap) -> Result<Recording, OpenError> {
     }
     if file.starts_with(b"PERFILE2") || file.starts_with(b"2ELIFREP") {
         return Err(OpenError::PerfData { path: path.to_owned() });
+    }
+    if text::is_text(&file) {
+        return checked(text::recording(path, file));
     }
     let dat = TraceDat::parse(&file)
         .map_err(|source| OpenError::TraceDat { path: path.to_owned(), source })?;

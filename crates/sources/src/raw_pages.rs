@@ -24,7 +24,7 @@ use crate::ending::is_of_session;
 use crate::names::{Names, Text};
 use crate::open::OpenError;
 use crate::recording::{BufferInfo, Recording, RecordingInfo};
-use crate::stream::Stream;
+use crate::stream::{Pages, Stream, StreamRecords};
 use crate::{Damage, Ending, FormatTable};
 
 /// Bytes of pages per block.
@@ -198,5 +198,6 @@ fn stream(file_at: usize, cpu: u32, file: &FileMap, layout: PageLayout) -> Strea
             Chunk { offset: offset as u64, stored: size, size, compression }
         })
         .collect();
-    Stream { cpu, buffer: 0, file: file_at, layout, chunks, cut: false }
+    let records = StreamRecords::Pages(Pages { file: file_at, layout, chunks });
+    Stream { cpu, buffer: 0, records, cut: false }
 }

@@ -29,6 +29,8 @@ pub struct RecordingInfo {
     pub buffers: Vec<BufferInfo>,
     /// System, host name, release and machine.
     pub uname: Option<String>,
+    /// What times are rounded to, in nanoseconds, where that is more than the clock's own step.
+    pub resolution_ns: Option<u64>,
     /// Number of CPUs of the recorded machine.
     pub cpu_count: Option<u32>,
     /// Identity of the recording, by which its peers name it.
@@ -243,12 +245,10 @@ impl Recording {
     /// When the block does not decompress.
     pub fn block<'a>(
         &'a self,
-        stream: &Stream,
+        stream: &'a Stream,
         index: usize,
         reader: &'a mut BlockReader,
     ) -> Result<Block<'a>, Damage> {
-        let missing = || Damage::on_cpu(stream.cpu, 0, "its file is gone".to_owned());
-        let file = self.files.get(stream.file).ok_or_else(missing)?;
-        reader.read(file, stream, index)
+        reader.read(&self.files, stream, index)
     }
 }

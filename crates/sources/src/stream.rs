@@ -1,57 +1,139 @@
-//! One CPU's pages of one buffer, in blocks that can be decoded independently.
+//! One CPU's records of one buffer, in blocks that can be decoded independently.
+
+use std::slice::Chunks;
+use std::sync::Arc;
 
 use ringbuf::{Page, PageDamage, PageLayout};
 use sys::FileMap;
 use tracedat::{Chunk, ChunkReader};
 
 use crate::Damage;
+use crate::records::{ListedPackets, Packet, RecordList, RecordSource};
 
-/// The pages of one CPU in one buffer, in time order.
+/// The records of one CPU in one buffer, in time order.
 #[derive(Clone, Debug)]
 pub struct Stream {
     pub(crate) cpu: u32,
     pub(crate) buffer: usize,
+    pub(crate) records: StreamRecords,
+    pub(crate) cut: bool,
+}
+
+/// Where the records of a stream are.
+#[derive(Clone, Debug)]
+pub(crate) enum StreamRecords {
+    /// On ring-buffer pages.
+    Pages(Pages),
+    /// In an input of another kind.
+    Listed(Arc<dyn RecordSource>),
+}
+
+/// Pages of a CPU.
+#[derive(Clone, Debug)]
+pub(crate) struct Pages {
+    /// Index among the recording's files.
     pub(crate) file: usize,
     pub(crate) layout: PageLayout,
     pub(crate) chunks: Vec<Chunk>,
-    pub(crate) cut: bool,
+}
+
+/// Some consecutive records of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a>(Contents<'a>);
+
+#[derive(Clone, Copy, Debug)]
+enum Contents<'a> {
+    Pages(PageBlock<'a>),
+    Listed(&'a RecordList),
 }
 
 /// Some consecutive pages of a stream.
 #[derive(Clone, Copy, Debug)]
-pub struct Block<'a> {
+pub struct PageBlock<'a> {
     /// Whole pages; the last may be cut short.
     pub bytes: &'a [u8],
+    /// How they are laid out.
+    pub layout: &'a PageLayout,
     /// Offset in the file of the first page, or of the compressed chunk that holds all of them.
-    pub offset: u64,
+    offset: u64,
     /// Whether the pages lie in the file as they are.
-    pub stored: bool,
+    stored: bool,
+}
+
+impl<'a> PageBlock<'a> {
+    fn packets(&self) -> PagePackets<'a> {
+        PagePackets {
+            rest: self.bytes.chunks(self.layout.page_size),
+            layout: self.layout,
+            offset: self.offset,
+            step: if self.stored { self.layout.page_size as u64 } else { 0 },
+        }
+    }
+}
+
+/// The pages of a block, each with its offset in the file.
+#[derive(Clone, Debug)]
+struct PagePackets<'a> {
+    rest: Chunks<'a, u8>,
+    layout: &'a PageLayout,
+    offset: u64,
+    step: u64,
+}
+
+/// The packets of a block, each with its offset in the file.
+#[derive(Clone, Debug)]
+enum Packets<'a> {
+    Pages(PagePackets<'a>),
+    Listed(ListedPackets<'a>),
+}
+
+impl<'a> Iterator for Packets<'a> {
+    type Item = (u64, Result<Packet<'a>, PageDamage>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Pages(pages) => {
+                let page = Page::parse(pages.rest.next()?, pages.layout);
+                let offset = pages.offset;
+                pages.offset = offset.saturating_add(pages.step);
+                Some((offset, page.map(Packet::from)))
+            }
+            Self::Listed(listed) => listed.next().map(|(offset, packet)| (offset, Ok(packet))),
+        }
+    }
 }
 
 impl<'a> Block<'a> {
-    /// The pages, laid out as `layout` says, each with its offset in the file: of packed ones that
-    /// of the chunk they are in.
-    pub fn pages(
-        &self,
-        layout: &PageLayout,
-    ) -> impl Iterator<Item = (u64, Result<Page<'a>, PageDamage>)> {
-        let (first, step) = (self.offset, if self.stored { layout.page_size as u64 } else { 0 });
-        let pages = self.bytes.chunks(layout.page_size).map(|bytes| Page::parse(bytes, layout));
-        (0_u64..).zip(pages).map(move |(at, page)| (first.saturating_add(at * step), page))
+    /// Its records: each packet, or why it can't be read, with its offset in the file (of packed pages
+    /// that of the chunk they are in).
+    pub fn packets(&self) -> impl Iterator<Item = (u64, Result<Packet<'a>, PageDamage>)> + use<'a> {
+        match self.0 {
+            Contents::Pages(pages) => Packets::Pages(pages.packets()),
+            Contents::Listed(list) => Packets::Listed(ListedPackets::new(list)),
+        }
     }
 
-    /// [`Block::pages`], each with the stamp of the page behind it where that can be read: by that one
-    /// is seen which of two pages has a wrong stamp.
-    pub fn pages_and_next(
+    /// [`Block::packets`], each with the stamp of the packet behind it where that can be read: by that
+    /// one is seen which of two packets has a wrong stamp.
+    pub fn packets_and_next(
         &self,
-        layout: &PageLayout,
-    ) -> impl Iterator<Item = (u64, Result<Page<'a>, PageDamage>, Option<u64>)> {
-        let mut pages = self.pages(layout).peekable();
+    ) -> impl Iterator<Item = (u64, Result<Packet<'a>, PageDamage>, Option<u64>)> + use<'a> {
+        let mut packets = self.packets().peekable();
         std::iter::from_fn(move || {
-            let (offset, page) = pages.next()?;
-            let next = pages.peek().and_then(|(_, next)| Some(next.as_ref().ok()?.stamp));
-            Some((offset, page, next))
+            let (offset, packet) = packets.next()?;
+            let next = packets.peek().and_then(|(_, next)| Some(next.as_ref().ok()?.stamp));
+            Some((offset, packet, next))
         })
+    }
+
+    /// Its pages as they were recorded; `None`: it has none.
+    #[must_use]
+    pub fn pages(&self) -> Option<PageBlock<'a>> {
+        match self.0 {
+            Contents::Pages(pages) => Some(pages),
+            Contents::Listed(_) => None,
+        }
     }
 }
 
@@ -60,17 +142,27 @@ impl<'a> Block<'a> {
 pub struct BlockReader {
     chunks: ChunkReader,
     stored: Vec<u8>,
+    list: RecordList,
 }
 
 impl BlockReader {
     pub(crate) fn read<'a>(
         &'a mut self,
-        file: &'a FileMap,
-        stream: &Stream,
+        files: &'a [FileMap],
+        stream: &'a Stream,
         index: usize,
     ) -> Result<Block<'a>, Damage> {
-        let missing = || Damage::on_cpu(stream.cpu, 0, format!("no block {index}"));
-        let chunk = stream.chunks.get(index).ok_or_else(missing)?;
+        let pages = match &stream.records {
+            StreamRecords::Pages(pages) => pages,
+            StreamRecords::Listed(source) => {
+                self.list.clear();
+                source.read(index, &mut self.list)?;
+                return Ok(Block(Contents::Listed(&self.list)));
+            }
+        };
+        let missing = |what: &str| Damage::on_cpu(stream.cpu, 0, what.to_owned());
+        let file = files.get(pages.file).ok_or_else(|| missing("its file is gone"))?;
+        let chunk = pages.chunks.get(index).ok_or_else(|| missing("a block is missing"))?;
         let on_cpu = |what| Damage::on_cpu(stream.cpu, chunk.offset, what);
         let stored = chunk.compression == tracedat::Compression::None;
         let bytes = if stored {
@@ -79,7 +171,8 @@ impl BlockReader {
         } else {
             self.chunks.read(file, chunk).map_err(|damage| on_cpu(damage.what))?
         };
-        Ok(Block { bytes, offset: chunk.offset, stored })
+        let layout = &pages.layout;
+        Ok(Block(Contents::Pages(PageBlock { bytes, layout, offset: chunk.offset, stored })))
     }
 }
 
@@ -96,10 +189,13 @@ impl Stream {
         self.buffer
     }
 
-    /// How its pages are laid out.
+    /// How its pages are laid out; `None`: its records are not on pages.
     #[must_use]
-    pub fn layout(&self) -> &PageLayout {
-        &self.layout
+    pub fn page_layout(&self) -> Option<&PageLayout> {
+        match &self.records {
+            StreamRecords::Pages(pages) => Some(&pages.layout),
+            StreamRecords::Listed(_) => None,
+        }
     }
 
     /// Whether pages that the file says it has are missing after the last block.
@@ -111,23 +207,50 @@ impl Stream {
     /// Number of blocks.
     #[must_use]
     pub fn block_count(&self) -> usize {
-        self.chunks.len()
+        match &self.records {
+            StreamRecords::Pages(pages) => pages.chunks.len(),
+            StreamRecords::Listed(source) => source.block_count(),
+        }
     }
 
     /// Bytes a block takes in the file; 0 past the last.
     #[must_use]
     pub fn block_len(&self, index: usize) -> u64 {
-        self.chunks.get(index).map_or(0, |chunk| u64::from(chunk.stored))
+        match &self.records {
+            StreamRecords::Pages(pages) => {
+                pages.chunks.get(index).map_or(0, |chunk| u64::from(chunk.stored))
+            }
+            StreamRecords::Listed(source) => source.stored_len(index),
+        }
     }
 
-    /// Bytes of the pages that a block says it holds; 0 past the last.
+    /// Bytes of the pages that a block says it holds, or of its records in memory; 0 past the last.
     #[must_use]
     pub fn unpacked_len(&self, index: usize) -> u64 {
-        self.chunks.get(index).map_or(0, |chunk| u64::from(chunk.size))
+        match &self.records {
+            StreamRecords::Pages(pages) => {
+                pages.chunks.get(index).map_or(0, |chunk| u64::from(chunk.size))
+            }
+            StreamRecords::Listed(source) => source.unpacked_len(index),
+        }
     }
 
     /// Parts stored pages into blocks of at most `most_bytes`, or of a page.
     pub(crate) fn part(&mut self, most_bytes: u32) {
+        if let StreamRecords::Pages(pages) = &mut self.records {
+            pages.part(most_bytes);
+        }
+    }
+
+    /// Bytes all blocks take in the file.
+    #[must_use]
+    pub fn stored_len(&self) -> u64 {
+        (0..self.block_count()).map(|index| self.block_len(index)).sum()
+    }
+}
+
+impl Pages {
+    fn part(&mut self, most_bytes: u32) {
         let page = u32::try_from(self.layout.page_size).unwrap_or(u32::MAX).max(1);
         let step = (most_bytes / page).max(1).saturating_mul(page);
         let chunks = std::mem::take(&mut self.chunks);
@@ -142,11 +265,5 @@ impl Stream {
                 self.chunks.push(Chunk { offset, stored: size, size, ..chunk.clone() });
             }
         }
-    }
-
-    /// Bytes all blocks take in the file.
-    #[must_use]
-    pub fn stored_len(&self) -> u64 {
-        self.chunks.iter().map(|chunk| u64::from(chunk.stored)).sum()
     }
 }

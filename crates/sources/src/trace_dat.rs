@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::container::Container;
 use crate::names::{Names, Text};
 use crate::recording::Recording;
-use crate::stream::Stream;
+use crate::stream::{Pages, Stream, StreamRecords};
 use crate::{Damage, Ending, FormatTable};
 
 /// Makes a recording of a parsed file.
@@ -86,8 +86,8 @@ fn add_streams(
         let on_cpu = |bad: tracedat::Damage| Damage::on_cpu(cpu.cpu, bad.offset, bad.what);
         damage.extend(chunks.damage.into_iter().map(on_cpu));
         if cut || !chunks.list.is_empty() {
-            let (cpu, chunks) = (cpu.cpu, chunks.list);
-            streams.push(Stream { cpu, buffer: buffer_at, file: 0, layout, chunks, cut });
+            let records = StreamRecords::Pages(Pages { file: 0, layout, chunks: chunks.list });
+            streams.push(Stream { cpu: cpu.cpu, buffer: buffer_at, records, cut });
         }
     }
 }

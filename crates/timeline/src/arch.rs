@@ -11,6 +11,7 @@ mod powerpc;
 mod riscv;
 mod rule;
 mod s390;
+mod text;
 mod x86;
 
 use eventfmt::EventFormat;
@@ -32,6 +33,7 @@ const ALL: &[&Arch] = &[
     &riscv::ARCH,
     &powerpc::ARCH,
     &loongarch::ARCH,
+    &text::ARCH,
     &any::ARCH,
 ];
 
@@ -68,6 +70,8 @@ pub enum Isa {
     Powerpc,
     /// LoongArch; shapes from the kernel's headers, not tested on a real recording yet.
     Loongarch,
+    /// Exits of a text, whose reasons have names and no codes.
+    Text,
     /// An exit event of a shape not known.
     Unknown,
 }
@@ -201,7 +205,7 @@ impl Arch {
 }
 
 /// Rules that one table may have: a rule's tag is its table's number times this, plus its place.
-const MOST_RULES: usize = 32;
+const MOST_RULES: usize = 24;
 
 /// Tags of rules are below this.
 pub(crate) const RULE_TAGS: u16 = (ALL.len() * MOST_RULES) as u16;

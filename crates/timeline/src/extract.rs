@@ -1,4 +1,4 @@
-//! Pages of a recording to [`ThreadEvent`]s: the hot loop of every report about exits.
+//! Records of a recording to [`ThreadEvent`]s: the hot loop of every report about exits.
 //!
 //! The rules of [`crate::arch`] are compiled against the recording's own formats; reading an
 //! event is then a look-up by its id and a few loads at known offsets.
@@ -7,8 +7,8 @@ mod action;
 mod load;
 
 use raw_bytes::ByteOrder;
-use ringbuf::{Page, PageTime, Record, RecordDamage};
-use sources::{Block, Recording};
+use ringbuf::{PageTime, Record, RecordDamage};
+use sources::{Block, Packet, Recording};
 
 use self::action::{Action, EventTime};
 use self::load::Load;
@@ -81,10 +81,10 @@ impl Extractor {
         Some(self.type_at.read::<BIG>(payload)? as u16)
     }
 
-    /// Takes a page's events; returns its last stamp.
-    fn page<const BIG: bool>(
+    /// Takes a packet's events; returns its last stamp.
+    fn packet<const BIG: bool>(
         &self,
-        page: &Page<'_>,
+        packet: &Packet<'_>,
         input: Input<'_>,
         stream: u16,
         batch: &mut ThreadBatch,
@@ -92,8 +92,8 @@ impl Extractor {
         let cpu = input.stream.cpu();
         let correction = input.recording.correction(input.stream);
         let corrected = (!correction.is_identity()).then_some(correction);
-        let (mut records, mut last_stamp) = (0, page.stamp);
-        let result = page.for_each_in::<BIG>(|Record { stamp, payload }| {
+        let (mut records, mut last_stamp) = (0, packet.stamp);
+        let result = packet.for_each_in::<BIG>(|Record { stamp, payload }| {
             records += 1;
             last_stamp = stamp;
             let Some(action) = self.action::<BIG>(payload) else { return };
@@ -111,27 +111,26 @@ impl Extractor {
         walk: &mut PageWalk<'_>,
         stream: u16,
     ) {
-        let layout = input.stream.layout();
         let correction = input.recording.correction(input.stream);
         let ns = |stamp| correction.ns(stamp, input.stream.cpu());
-        for (offset, page, next) in block.pages_and_next(layout) {
-            let page = match page {
-                Ok(page) => page,
+        for (offset, packet, next) in block.packets_and_next() {
+            let packet = match packet {
+                Ok(packet) => packet,
                 Err(damage) => {
                     walk.damaged(offset, damage.to_string());
                     continue;
                 }
             };
             let from = walk.batch().events.len();
-            let (last, read) = self.page::<BIG>(&page, input, stream, walk.batch());
-            let time = walk.batch().stamps.page(offset, (page.stamp, last), read, next);
+            let (last, read) = self.packet::<BIG>(&packet, input, stream, walk.batch());
+            let time = walk.batch().stamps.page(offset, (packet.stamp, last), read, next);
             match time {
                 PageTime::InOrder => {
-                    walk.in_order(from, page.missed, (ns(page.stamp), ns(last)));
+                    walk.in_order(from, packet.missed, (ns(packet.stamp), ns(last)));
                 }
                 PageTime::OutOfOrder(step) => {
-                    let place_ns = ns(next.map_or(page.stamp, |next| next.min(page.stamp)));
-                    walk.out_of_order(from, page.missed, place_ns);
+                    let place_ns = ns(next.map_or(packet.stamp, |next| next.min(packet.stamp)));
+                    walk.out_of_order(from, packet.missed, place_ns);
                     walk.stepped(offset, step);
                 }
             }

@@ -105,7 +105,8 @@ fn page_bytes(recording: &Recording) -> u64 {
     for stream in recording.streams() {
         for index in 0..stream.block_count() {
             let block = recording.block(stream, index, &mut reader);
-            sum += block.map_or(0, |block| block.bytes.len() as u64);
+            let pages = block.ok().and_then(|block| block.pages());
+            sum += pages.map_or(0, |pages| pages.bytes.len() as u64);
             if sum > MOST_PAGES {
                 return sum;
             }

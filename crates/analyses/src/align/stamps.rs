@@ -127,11 +127,11 @@ impl Batch for StampBatch {
 impl Decode for Stamps {
     type Batch = StampBatch;
 
-    fn decode(&self, _: usize, input: Input<'_>, block: &Block<'_>, batch: &mut StampBatch) {
-        for (_, page) in block.pages(input.stream.layout()) {
-            let Ok(page) = page else { continue };
+    fn decode(&self, _: usize, _: Input<'_>, block: &Block<'_>, batch: &mut StampBatch) {
+        for (_, packet) in block.packets() {
+            let Ok(packet) = packet else { continue };
             // Records up to a damaged one are good.
-            let _ = page.for_each(|record| batch.0.push(record.stamp));
+            let _ = packet.for_each(|record| batch.0.push(record.stamp));
         }
     }
 }

@@ -84,12 +84,12 @@ impl Batch for WriteBatch {
 impl Decode for Reader {
     type Batch = WriteBatch;
 
-    fn decode(&self, _: usize, input: Input<'_>, block: &Block<'_>, batch: &mut WriteBatch) {
-        for (_, page) in block.pages(input.stream.layout()) {
-            let Ok(page) = page else { continue };
+    fn decode(&self, _: usize, _: Input<'_>, block: &Block<'_>, batch: &mut WriteBatch) {
+        for (_, packet) in block.packets() {
+            let Ok(packet) = packet else { continue };
             // Records up to a damaged one are good.
             let _ =
-                page.for_each(|record| batch.0.extend(self.write(record.stamp, record.payload)));
+                packet.for_each(|record| batch.0.extend(self.write(record.stamp, record.payload)));
         }
     }
 }

@@ -189,9 +189,9 @@ impl Decode for Reader<'_> {
         let (cpu, buffer) = (input.stream.cpu(), input.stream.buffer());
         let correction = input.recording.correction(input.stream);
         let events = &mut batch.0;
-        for page in block.pages(input.stream.layout()).filter_map(|(_, page)| page.ok()) {
+        for packet in block.packets().filter_map(|(_, packet)| packet.ok()) {
             // Damage is counted where events are weighed.
-            let _ = page.for_each(|record| {
+            let _ = packet.for_each(|record| {
                 let ns = correction.ns(record.stamp, cpu);
                 let (first, last) = events.span_ns.unwrap_or((ns, ns));
                 events.span_ns = Some((first.min(ns), last.max(ns)));
@@ -290,18 +290,18 @@ impl Decode for Scale<'_> {
             self.boundaries_ns.partition_point(|&boundary| boundary <= ns)
         };
         batch.phases.resize(self.boundaries_ns.len() + 1, Weight::default());
-        for (_, page) in block.pages(input.stream.layout()) {
-            let Ok(page) = page else {
+        for (_, packet) in block.packets() {
+            let Ok(packet) = packet else {
                 batch.damaged += 1;
                 continue;
             };
-            if let Some(weight) = batch.phases.get_mut(phase(page.stamp)) {
-                weight.losses += u64::from(page.missed != Missed::Nothing);
-                if let Missed::Events(lost) = page.missed {
+            if let Some(weight) = batch.phases.get_mut(phase(packet.stamp)) {
+                weight.losses += u64::from(packet.missed != Missed::Nothing);
+                if let Missed::Events(lost) = packet.missed {
                     weight.lost = weight.lost.saturating_add(lost);
                 }
             }
-            let whole = page.for_each(|record| {
+            let whole = packet.for_each(|record| {
                 if let Some(weight) = batch.phases.get_mut(phase(record.stamp)) {
                     weight.events += 1;
                     weight.bytes += record.payload.len() as u64 + HEAD_BYTES;

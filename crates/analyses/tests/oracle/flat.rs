@@ -68,8 +68,9 @@ pub(crate) fn events(recording: &Recording) -> Vec<Event<'_>> {
     for stream in recording.streams() {
         for block in 0..stream.block_count() {
             let block = recording.block(stream, block, &mut reader).unwrap();
-            for bytes in block.bytes.chunks(stream.layout().page_size) {
-                for record in Page::parse(bytes, stream.layout()).unwrap().records() {
+            let pages = block.pages().unwrap();
+            for bytes in pages.bytes.chunks(pages.layout.page_size) {
+                for record in Page::parse(bytes, pages.layout).unwrap().records() {
                     let id = order.uint_at(record.payload, 0, 2).unwrap() as u16;
                     all.push(Event {
                         ns: recording.correction(stream).ns(record.stamp, stream.cpu()),

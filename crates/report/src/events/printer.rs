@@ -1,4 +1,4 @@
-//! Pages to finished lines: the loop that runs once per event.
+//! Records to finished lines: the loop that runs once per event.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use eventfmt::{EventFormat, NumberAt, PrintContext, PrintProgram, write_raw};
 use raw_bytes::ByteOrder;
-use ringbuf::{Missed, Page, PageTime, Record, RecordDamage};
-use sources::{Block, Recording};
+use ringbuf::{Missed, PageTime, Record, RecordDamage};
+use sources::{Block, Packet, Recording};
 use timeline::rounds::{Decode, Input};
 
 use super::csv::{self, CsvParts};
@@ -138,23 +138,23 @@ impl<'r> Printer<'r> {
         }
     }
 
-    /// Prints a page, and learns names on the way if asked to; returns its last stamp.
-    fn page<const LEARN: bool>(
+    /// Prints a packet, and learns names on the way if asked to; returns its last stamp.
+    fn packet<const LEARN: bool>(
         &self,
-        page: &Page<'_>,
+        packet: &Packet<'_>,
         input: Input<'_>,
         batch: &mut LineBatch,
     ) -> (u64, Result<(), RecordDamage>) {
-        let mut last = page.stamp;
+        let mut last = packet.stamp;
         let (cpu, correction) = (input.stream.cpu(), input.recording.correction(input.stream));
-        let page_ns = correction.ns(page.stamp, cpu);
+        let page_ns = correction.ns(packet.stamp, cpu);
         batch.last_ns = batch.last_ns.max(Some(page_ns));
-        match page.missed {
+        match packet.missed {
             Missed::Nothing => {}
             Missed::Unknown => self.dropped(batch, page_ns, cpu, None),
             Missed::Events(count) => self.dropped(batch, page_ns, cpu, Some(count)),
         }
-        let result = page.for_each(|Record { stamp, payload }| {
+        let result = packet.for_each(|Record { stamp, payload }| {
             last = stamp;
             let stamp_ns = correction.ns(stamp, cpu);
             batch.last_ns = batch.last_ns.max(Some(stamp_ns));
@@ -170,14 +170,14 @@ impl<'r> Printer<'r> {
         (last, result)
     }
 
-    /// Learns the names told on the first pages of a block, the last of which has a line that lacks
+    /// Learns the names told in the first packets of a block, the last of which has a line that lacks
     /// one. The merger hears of each with the next line after it.
-    fn catch_up(&self, block: &Block<'_>, pages: usize, input: Input<'_>, batch: &mut LineBatch) {
+    fn catch_up(&self, block: &Block<'_>, packets: usize, input: Input<'_>, batch: &mut LineBatch) {
         let (cpu, correction) = (input.stream.cpu(), input.recording.correction(input.stream));
-        let (layout, mut told) = (input.stream.layout(), false);
-        for page in block.pages(layout).take(pages).filter_map(|(_, page)| page.ok()) {
-            // What is wrong with the page's records has been told by now.
-            let _ = page.for_each(|Record { stamp, payload }| {
+        let mut told = false;
+        for packet in block.packets().take(packets).filter_map(|(_, packet)| packet.ok()) {
+            // What is wrong with the packet's records has been told by now.
+            let _ = packet.for_each(|Record { stamp, payload }| {
                 told |= self.learn(batch, correction.ns(stamp, cpu), payload);
             });
         }
@@ -395,17 +395,17 @@ impl Decode for Decoder<'_, '_> {
         let printer = self.owners.get(index).and_then(|&owner| self.printers.get(owner));
         let Some(printer) = printer else { return };
         let mut learning = false;
-        let pages = block.pages_and_next(input.stream.layout());
-        for (number, (offset, page, next)) in pages.enumerate() {
-            let Ok(page) = page else {
+        let packets = block.packets_and_next();
+        for (number, (offset, packet, next)) in packets.enumerate() {
+            let Ok(packet) = packet else {
                 batch.damaged += 1;
                 continue;
             };
             let (last, read) = match learning {
-                false => printer.page::<false>(&page, input, batch),
-                true => printer.page::<true>(&page, input, batch),
+                false => printer.packet::<false>(&packet, input, batch),
+                true => printer.packet::<true>(&packet, input, batch),
             };
-            let time = batch.stamps.page(offset, (page.stamp, last), read, next);
+            let time = batch.stamps.page(offset, (packet.stamp, last), read, next);
             batch.damaged += u64::from(matches!(time, PageTime::OutOfOrder(Some(_))));
             batch.damaged += u64::from(read.is_err());
             if !learning && batch.names.is_some() {

@@ -1,10 +1,10 @@
-//! Pages to moments: what is wanted of an event is worked out once per format.
+//! Records to moments: what is wanted of an event is worked out once per format.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use eventfmt::{EventFormat, NumberAt};
 use raw_bytes::ByteOrder;
-use ringbuf::{Page, PageTime, Record};
+use ringbuf::{PageTime, Record};
 use rustc_hash::FxHashMap;
 use sources::{Block, Damage, FormatTable, Recording};
 
@@ -221,27 +221,27 @@ impl Decode for Decoder<'_> {
         let short_cpu = u16::try_from(cpu).unwrap_or(u16::MAX);
         let ns = |stamp| correction.ns(stamp, cpu);
         let mut walk = Walk { recording: owner, cpu: short_cpu, gap: false, batch };
-        for (offset, page, next) in block.pages_and_next(input.stream.layout()) {
-            let page: Page<'_> = match page {
-                Ok(page) => page,
+        for (offset, packet, next) in block.packets_and_next() {
+            let packet = match packet {
+                Ok(packet) => packet,
                 Err(damage) => {
                     walk.damaged(Damage::on_cpu(cpu, offset, damage.to_string()));
                     continue;
                 }
             };
-            let (from, mut last) = (walk.batch.events.len(), page.stamp);
-            let read = page.for_each(|Record { stamp, payload }| {
+            let (from, mut last) = (walk.batch.events.len(), packet.stamp);
+            let read = packet.for_each(|Record { stamp, payload }| {
                 walk.batch.losses.records += 1;
                 last = stamp;
                 reader.record((owner, short_cpu, ns(stamp)), payload, walk.batch);
             });
-            let missed = walk.batch.losses.missed(page.missed);
-            match walk.batch.stamps.page(offset, (page.stamp, last), read, next) {
-                PageTime::InOrder => walk.in_order(from, missed, (ns(page.stamp), ns(last))),
+            let missed = walk.batch.losses.missed(packet.missed);
+            match walk.batch.stamps.page(offset, (packet.stamp, last), read, next) {
+                PageTime::InOrder => walk.in_order(from, missed, (ns(packet.stamp), ns(last))),
                 PageTime::OutOfOrder(step) => {
                     walk.out_of_order(
                         from,
-                        ns(next.map_or(page.stamp, |next| next.min(page.stamp))),
+                        ns(next.map_or(packet.stamp, |next| next.min(packet.stamp))),
                     );
                     let step = step.map(|step| stamps::step(cpu, offset, step));
                     walk.batch.losses.damage.extend(step);

@@ -1,0 +1,235 @@
+//! Where an input joins: records of each CPU in the order of their times.
+//!
+//! A reader of streams takes [`Packet`]s, whatever they were stored in. Pages of the kernel's ring buffer
+//! are packets as they are; an input of another kind implements [`RecordSource`] for each CPU and gives
+//! records in lists. A record is what the kernel's own ring buffer has: a stamp, and the event's bytes
+//! with `common_type` and `common_pid` where the recording's [`crate::FormatTable`] says. Raw
+//! tracepoint data of a perf.data sample is that already.
+
+use std::fmt::Debug;
+
+use ringbuf::{Missed, Page, Record, RecordDamage, StepBack};
+
+use crate::Damage;
+
+/// The records of one CPU, in blocks that can be read independently and in any order.
+pub(crate) trait RecordSource: Debug + Send + Sync {
+    /// Number of blocks.
+    fn block_count(&self) -> usize;
+
+    /// Bytes that a block takes in the file; 0 past the last.
+    fn stored_len(&self, block: usize) -> u64;
+
+    /// Bytes that a block's records take in memory, about; 0 past the last.
+    fn unpacked_len(&self, block: usize) -> u64;
+
+    /// Puts the records of a block into `list`, which is empty, in the order of their times.
+    ///
+    /// # Errors
+    /// When nothing of the block can be read.
+    fn read(&self, block: usize, list: &mut RecordList) -> Result<(), Damage>;
+}
+
+/// Records of one CPU, with what was lost between them.
+#[derive(Debug, Default)]
+pub(crate) struct RecordList {
+    bytes: Vec<u8>,
+    records: Vec<Listed>,
+    packets: Vec<ListedPacket>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Listed {
+    stamp: u64,
+    /// Where its bytes end; they begin where those of the record before do.
+    end: usize,
+}
+
+/// Records with nothing lost between them.
+#[derive(Clone, Copy, Debug)]
+struct ListedPacket {
+    /// Time of the first record, or of the loss if there is none.
+    stamp: u64,
+    missed: Missed,
+    /// Where its first record stands in the file.
+    offset: u64,
+    /// Index of the first record, and where its bytes begin.
+    first: usize,
+    begin: usize,
+}
+
+impl RecordList {
+    /// Forgets all, keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.records.clear();
+        self.packets.clear();
+    }
+
+    /// Events are missing here, at `offset` in the file: what comes next comes after them. `stamp` is the
+    /// time of that, or the last time known.
+    pub(crate) fn missed(&mut self, missed: Missed, stamp: u64, offset: u64) {
+        let (first, begin) = (self.records.len(), self.bytes.len());
+        self.packets.push(ListedPacket { stamp, missed, offset, first, begin });
+    }
+
+    /// Adds a record, which stands at `offset` in the file: `write` appends its bytes.
+    pub(crate) fn push(&mut self, stamp: u64, offset: u64, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.packets.is_empty() {
+            self.missed(Missed::Nothing, stamp, offset);
+        }
+        write(&mut self.bytes);
+        self.records.push(Listed { stamp, end: self.bytes.len() });
+    }
+
+    fn packet(&self, at: usize) -> Option<(u64, Packet<'_>)> {
+        let packet = self.packets.get(at)?;
+        let next = self.packets.get(at.saturating_add(1));
+        let end = next.map_or(self.records.len(), |next| next.first);
+        let records = self.records.get(packet.first..end).unwrap_or(&[]);
+        let listed = ListedRecords { bytes: &self.bytes, begin: packet.begin, records };
+        let (stamp, missed) = (packet.stamp, packet.missed);
+        Some((packet.offset, Packet { stamp, missed, records: Records::Listed(listed) }))
+    }
+}
+
+/// Records of a CPU that follow one another: nothing was lost between them, only before the first.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    /// Time at which it begins, which is not after its first record; in the clock of its buffer.
+    pub stamp: u64,
+    /// What was lost before it.
+    pub missed: Missed,
+    records: Records<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Records<'a> {
+    Page(Page<'a>),
+    Listed(ListedRecords<'a>),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ListedRecords<'a> {
+    bytes: &'a [u8],
+    begin: usize,
+    records: &'a [Listed],
+}
+
+impl<'a> From<Page<'a>> for Packet<'a> {
+    fn from(page: Page<'a>) -> Self {
+        Self { stamp: page.stamp, missed: page.missed, records: Records::Page(page) }
+    }
+}
+
+impl<'a> Packet<'a> {
+    /// Calls `visit` with every record in order.
+    ///
+    /// # Errors
+    /// When a record can't be read; those before it have been visited. When the clock runs back within
+    /// the packet; all have been visited.
+    #[inline]
+    pub fn for_each(&self, visit: impl FnMut(Record<'a>)) -> Result<(), RecordDamage> {
+        match &self.records {
+            Records::Page(page) => page.for_each(visit),
+            Records::Listed(listed) => listed.for_each(visit),
+        }
+    }
+
+    /// [`Packet::for_each`] for callers that know the recorded byte order (`BIG`: big endian) at compile
+    /// time, so that the visitor is compiled into the loop over a page.
+    ///
+    /// # Errors
+    /// As [`Packet::for_each`].
+    #[inline(always)]
+    pub fn for_each_in<const BIG: bool>(
+        &self,
+        visit: impl FnMut(Record<'a>),
+    ) -> Result<(), RecordDamage> {
+        match &self.records {
+            Records::Page(page) => page.for_each_in::<BIG>(visit),
+            Records::Listed(listed) => listed.for_each(visit),
+        }
+    }
+}
+
+impl<'a> ListedRecords<'a> {
+    #[inline(never)]
+    fn for_each(&self, mut visit: impl FnMut(Record<'a>)) -> Result<(), RecordDamage> {
+        let (mut begin, mut last, mut back) = (self.begin, None, None);
+        for &Listed { stamp, end } in self.records {
+            visit(Record { stamp, payload: self.bytes.get(begin..end).unwrap_or(&[]) });
+            begin = end;
+            if let Some(from) = last.replace(stamp).filter(|&from| stamp < from) {
+                back.get_or_insert(StepBack { from, to: stamp });
+            }
+        }
+        back.map_or(Ok(()), |step| Err(RecordDamage::RunsBack(step)))
+    }
+}
+
+/// The packets of a list, each with the place in the file where it begins.
+#[derive(Clone, Debug)]
+pub(crate) struct ListedPackets<'a> {
+    list: &'a RecordList,
+    next: usize,
+}
+
+impl<'a> ListedPackets<'a> {
+    pub(crate) fn new(list: &'a RecordList) -> Self {
+        Self { list, next: 0 }
+    }
+}
+
+impl<'a> Iterator for ListedPackets<'a> {
+    type Item = (u64, Packet<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let packet = self.list.packet(self.next)?;
+        self.next = self.next.saturating_add(1);
+        Some(packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamps(packet: &Packet<'_>) -> (Vec<(u64, Vec<u8>)>, bool) {
+        let mut seen = Vec::new();
+        let read = packet.for_each(|record| seen.push((record.stamp, record.payload.to_vec())));
+        (seen, read.is_ok())
+    }
+
+    #[test]
+    fn a_loss_begins_a_packet() {
+        let mut list = RecordList::default();
+        list.push(5, 100, |out| out.push(1));
+        list.push(7, 120, |out| out.extend([2, 3]));
+        list.missed(Missed::Events(4), 9, 140);
+        list.push(9, 160, |out| out.push(4));
+        list.missed(Missed::Unknown, 9, 180);
+        let packets: Vec<_> = ListedPackets::new(&list).collect();
+        let heads: Vec<_> =
+            packets.iter().map(|(offset, one)| (*offset, one.stamp, one.missed)).collect();
+        let expected =
+            [(100, 5, Missed::Nothing), (140, 9, Missed::Events(4)), (180, 9, Missed::Unknown)];
+        assert_eq!(heads, expected);
+        let records: Vec<_> = packets.iter().map(|(_, one)| stamps(one)).collect();
+        assert_eq!(records[0], (vec![(5, vec![1]), (7, vec![2, 3])], true));
+        assert_eq!(records[1], (vec![(9, vec![4])], true));
+        assert_eq!(records[2], (vec![], true));
+    }
+
+    #[test]
+    fn a_clock_that_runs_back_is_reported_and_all_records_are_read() {
+        let mut list = RecordList::default();
+        for stamp in [5, 3, 4] {
+            list.push(stamp, 0, |out| out.push(0));
+        }
+        let (_, packet) = ListedPackets::new(&list).next().unwrap();
+        assert_eq!(stamps(&packet).0.len(), 3);
+        let step = StepBack { from: 5, to: 3 };
+        assert_eq!(packet.for_each(|_| ()), Err(RecordDamage::RunsBack(step)));
+    }
+}

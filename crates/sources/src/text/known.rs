@@ -1,0 +1,157 @@
+//! How events look in text whose fields reports use, and systems of events by their names.
+//!
+//! What is not here is read as `name=value` pairs. From the kernel's `TP_printk` of `arch/x86/kvm/trace.h`,
+//! `arch/arm64/kvm/trace_arm.h`, `include/trace/events/{kvm,sched}.h`, and from lines that trace-cmd's
+//! plugins print in their place.
+
+/// The field with an exit's reason: a number that stands for a name of the text.
+pub(super) const REASON: &str = "text_reason";
+
+/// Templates by event, tried in order.
+const TEMPLATES: &[(&str, &[&str])] = &[
+    (
+        "kvm_exit",
+        &[
+            "vcpu {vcpu_id} reason {text_reason:r} rip {guest_rip}",
+            "reason {text_reason:r} rip {guest_rip}",
+            "TRAP: HSR_EC: {esr_ec} ({text_reason:r}), PC: {vcpu_pc}",
+            "{text_reason:r}: HSR_EC: {esr_ec}",
+            // trace-cmd's plugin, which looks for a field that arm64 doesn't have.
+            "<CANT FIND FIELD exit_reason>TRAP: HSR_EC: {esr_ec} ({text_reason:r}), PC: {vcpu_pc}",
+            "<CANT FIND FIELD exit_reason>{text_reason:r}: HSR_EC: {esr_ec}",
+            "SEPC:{sepc}, SCAUSE:{scause}",
+        ],
+    ),
+    ("kvm_entry", &["vcpu {vcpu_id}"]),
+    ("kvm_nested_vmexit", &["vcpu {vcpu_id} reason {text_reason:r} rip {guest_rip}"]),
+    (
+        "kvm_nested_vmexit_inject",
+        &[
+            "vcpu {vcpu_id} reason {text_reason:r} rip {guest_rip}",
+            "reason: {text_reason:r} ext_inf1",
+            "reason {text_reason:r} ext_inf1",
+        ],
+    ),
+    ("kvm_userspace_exit", &["reason {reason_name:c} ({reason})"]),
+    ("kvm_fpu", &["load{load=1}", "unload{load=0}"]),
+    ("kvm_vcpu_wakeup", &["wait time {ns} ns{waited=1}", "poll time {ns} ns{waited=0}"]),
+    ("kvm_msr", &["msr_write {ecx:x} = {data}{write=1}", "msr_read {ecx:x} = {data}{write=0}"]),
+    (
+        "kvm_pio",
+        &[
+            "pio_write at {port} size {size} count {count}{rw=1}",
+            "pio_read at {port} size {size} count {count}{rw=0}",
+        ],
+    ),
+    (
+        "kvm_page_fault",
+        &[
+            "vcpu {vcpu_id} rip {guest_rip} address {fault_address} error_code {error_code}",
+            "address {fault_address} error_code {error_code:x}",
+        ],
+    ),
+    ("kvm_guest_fault", &["ipa {ipa}, hsr {hsr}, hxfar {hxfar}, pc {vcpu_pc}"]),
+    ("kvm_fast_mmio", &["fast mmio at gpa {gpa}"]),
+    (
+        "kvm_mmio",
+        &[
+            "mmio unsatisfied-read len {len} gpa {gpa} val {val}{type=0}",
+            "mmio read len {len} gpa {gpa} val {val}{type=1}",
+            "mmio write len {len} gpa {gpa} val {val}{type=2}",
+        ],
+    ),
+    ("kvm_hypercall", &["nr {nr} a0 {a0} a1 {a1} a2 {a2} a3 {a3}"]),
+    ("kvm_cpuid", &["func {function:x} idx {index:x}", "func {function:x}"]),
+    ("kvm_set_irq", &["gsi {gsi} level {level}"]),
+    ("kvm_apic_accept_irq", &["apicid {apicid:x} vec {vec}"]),
+    ("vgic_update_irq_pending", &["VCPU: {vcpu_id}, IRQ {irq}, level: {level}"]),
+    ("sys_enter_ioctl", &["fd: {fd}, cmd: {cmd}, arg: {arg}"]),
+    (
+        "sched_switch",
+        &[
+            "prev_comm={prev_comm:c} prev_pid={prev_pid} prev_prio={prev_prio} \
+             prev_state={prev_state:s} ==> next_comm={next_comm:c} next_pid={next_pid} \
+             next_prio={next_prio}",
+            "{prev_comm:c}:{prev_pid} [{prev_prio}] {prev_state:s} ==> \
+             {next_comm:c}:{next_pid} [{next_prio}]",
+        ],
+    ),
+    ("sched_wakeup", WAKEUP),
+    ("sched_wakeup_new", WAKEUP),
+    ("sched_waking", WAKEUP),
+];
+
+const WAKEUP: &[&str] = &[
+    "comm={comm:c} pid={pid} prio={prio}",
+    "{comm:c}:{pid} [{prio}] success={success}",
+    "{comm:c}:{pid} [{prio}]",
+];
+
+/// The templates of an event; none: its line is pairs.
+pub(super) fn templates(name: &str) -> &'static [&'static str] {
+    TEMPLATES.iter().find(|(of, _)| *of == name).map_or(&[], |(_, templates)| templates)
+}
+
+/// Systems by what the names of their events begin with, the first that fits.
+const PREFIXES: &[(&str, &str)] = &[
+    ("kvm_", "kvm"),
+    ("vgic_", "kvm"),
+    ("vcpu_", "kvm"),
+    ("sched_", "sched"),
+    ("sys_enter_", "syscalls"),
+    ("sys_exit_", "syscalls"),
+    ("sys_enter", "raw_syscalls"),
+    ("sys_exit", "raw_syscalls"),
+    ("irq_handler_", "irq"),
+    ("softirq_", "irq"),
+    ("tasklet_", "irq"),
+    ("timer_", "timer"),
+    ("hrtimer_", "timer"),
+    ("itimer_", "timer"),
+    ("tick_", "timer"),
+    ("ipi_", "ipi"),
+    ("workqueue_", "workqueue"),
+    ("rcu_", "rcu"),
+    ("napi_", "napi"),
+    ("net_", "net"),
+    ("netif_", "net"),
+    ("cpu_", "power"),
+    ("power_", "power"),
+    ("clock_", "power"),
+    ("pm_", "power"),
+    ("dev_pm_", "power"),
+    ("suspend_", "power"),
+    ("wakeup_source_", "power"),
+    ("psci_", "power"),
+    ("guest_halt_", "power"),
+];
+
+/// Interrupts by name: `SYSTEM` of these is `irq_vectors`.
+const VECTORS: &[&str] = &[
+    "local_timer",
+    "reschedule",
+    "call_function",
+    "call_function_single",
+    "x86_platform_ipi",
+    "irq_work",
+    "thermal_apic",
+    "threshold_apic",
+    "deferred_error_apic",
+    "error_apic",
+    "spurious_apic",
+];
+
+/// The system of an event, where a line doesn't say it; `unknown` if its name doesn't either.
+pub(super) fn system_of(name: &str) -> &'static str {
+    let vector = name.strip_suffix("_entry").or_else(|| name.strip_suffix("_exit"));
+    if vector.is_some_and(|vector| VECTORS.contains(&vector)) || name.starts_with("vector_") {
+        return "irq_vectors";
+    }
+    PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or("unknown", |(_, of)| of)
+}
+
+/// Names of reasons for which a guest has nothing to do: it waits for an interrupt.
+pub(super) fn waits(reason: &str) -> bool {
+    let name = reason.strip_prefix("EXIT_").unwrap_or(reason).to_ascii_lowercase();
+    matches!(name.as_str(), "hlt" | "mwait" | "mwait_instruction" | "mwait_cond" | "wfx" | "wfi")
+}

@@ -1,0 +1,254 @@
+//! The events of a text: which fields they have, where those lie in a record, and the format that says so.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use eventfmt::EventFormat;
+
+use super::known::{self, REASON};
+use super::reasons::Reasons;
+use super::template::{self, Captured};
+
+/// Fields of one event, at most: a line has no room for many.
+const MOST_FIELDS: usize = 32;
+/// Bytes before an event's own fields: `common_type` to `common_pid`.
+const HEAD_BYTES: u16 = 8;
+/// Bytes of a thread's name, its NUL included (`TASK_COMM_LEN`).
+const COMM_BYTES: u16 = 16;
+/// Bytes of a number, and of the place of a text.
+const NUMBER_BYTES: u16 = 8;
+const PLACE_BYTES: u16 = 4;
+/// Names of fields that hold a thread's name.
+const COMMS: [&str; 5] = ["comm", "prev_comm", "next_comm", "child_comm", "newcomm"];
+/// The field with all that a line says behind the event's name.
+const TEXT: &str = "text";
+
+/// What a field of an event is, by all lines seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    /// Some line has something else than a number there.
+    text: bool,
+    negative: bool,
+}
+
+/// An event of a text.
+#[derive(Clone, Debug)]
+pub(super) struct Event {
+    pub(super) id: u16,
+    system: String,
+    name: String,
+    templates: &'static [&'static str],
+    seen: BTreeMap<String, Seen>,
+    /// Made of [`Event::seen`] when all lines were looked at.
+    fields: Vec<Field>,
+    size: u16,
+}
+
+#[derive(Clone, Debug)]
+struct Field {
+    name: String,
+    offset: u16,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Number { signed: bool },
+    Comm,
+    Text,
+}
+
+impl Kind {
+    const fn bytes(self) -> u16 {
+        match self {
+            Self::Number { .. } => NUMBER_BYTES,
+            Self::Comm => COMM_BYTES,
+            Self::Text => PLACE_BYTES,
+        }
+    }
+}
+
+impl Event {
+    pub(super) fn new(id: u16, system: &str, name: &str) -> Self {
+        Self {
+            id,
+            system: system.to_owned(),
+            name: name.to_owned(),
+            templates: known::templates(name),
+            seen: BTreeMap::new(),
+            fields: Vec::new(),
+            size: HEAD_BYTES,
+        }
+    }
+
+    pub(super) fn system(&self) -> &str {
+        &self.system
+    }
+
+    /// Calls `take` with each field that a line has.
+    fn each_field<'t>(&self, body: &'t str, mut take: impl FnMut(&str, Captured<'t>)) {
+        match self.templates.iter().find_map(|template| template::matched(template, body)) {
+            Some(captures) => captures.into_iter().for_each(|(name, value)| take(name, value)),
+            None => template::pairs(body).for_each(|(name, value)| take(name, value)),
+        }
+    }
+
+    /// Learns from a line which fields the event has.
+    pub(super) fn look_at(&mut self, body: &str, reasons: &mut Reasons) {
+        let mut seen = std::mem::take(&mut self.seen);
+        self.each_field(body, |name, value| {
+            if name == TEXT || name.starts_with("common_") {
+                return;
+            }
+            if let Captured::Reason(reason) = value {
+                reasons.add(reason);
+            }
+            if seen.len() >= MOST_FIELDS && !seen.contains_key(name) {
+                return;
+            }
+            let field = match seen.get_mut(name) {
+                Some(field) => field,
+                None => seen.entry(name.to_owned()).or_default(),
+            };
+            match value {
+                Captured::Number(number) => field.negative |= number < 0,
+                Captured::Reason(_) => {}
+                Captured::Comm(_) | Captured::Text(_) => field.text = true,
+            }
+        });
+        self.seen = seen;
+    }
+
+    /// All lines were looked at: gives each field its place.
+    pub(super) fn lay_out(&mut self) {
+        let mut offset = HEAD_BYTES;
+        for (name, seen) in &self.seen {
+            let kind = match seen {
+                _ if COMMS.contains(&name.as_str()) => Kind::Comm,
+                Seen { text: true, .. } => Kind::Text,
+                Seen { negative, .. } => Kind::Number { signed: *negative },
+            };
+            self.fields.push(Field { name: name.clone(), offset, kind });
+            offset = offset.saturating_add(kind.bytes());
+        }
+        self.fields.push(Field { name: TEXT.to_owned(), offset, kind: Kind::Text });
+        self.size = offset.saturating_add(PLACE_BYTES);
+    }
+
+    /// The event's format, as the kernel would write it.
+    pub(super) fn format(&self, reasons: &Reasons) -> Option<EventFormat> {
+        EventFormat::parse(&self.system, self.format_text(reasons).as_bytes()).ok()
+    }
+
+    /// The text of [`Event::format`].
+    pub(super) fn format_text(&self, reasons: &Reasons) -> String {
+        let mut text = format!("name: {}\nID: {}\nformat:\n", self.name, self.id);
+        let mut field = |declared: &str, offset: u16, size: u16, signed: bool| {
+            let signed = u8::from(signed);
+            // Writing to memory can't fail.
+            let _ = writeln!(
+                text,
+                "\tfield:{declared};\toffset:{offset};\tsize:{size};\tsigned:{signed};"
+            );
+        };
+        field("unsigned short common_type", 0, 2, false);
+        field("unsigned char common_flags", 2, 1, false);
+        field("unsigned char common_preempt_count", 3, 1, false);
+        field("int common_pid", 4, 4, true);
+        for Field { name, offset, kind } in &self.fields {
+            let (declared, signed) = match kind {
+                Kind::Number { signed: true } => (format!("s64 {name}"), true),
+                Kind::Number { signed: false } => (format!("u64 {name}"), false),
+                Kind::Comm => (format!("char {name}[{COMM_BYTES}]"), false),
+                Kind::Text => (format!("__data_loc char[] {name}"), false),
+            };
+            field(&declared, *offset, kind.bytes(), signed);
+        }
+        text + "\nprint fmt: " + &self.print_fmt(reasons) + "\n"
+    }
+
+    /// Prints the line as it was. Names of reasons stand in it for those who look for them.
+    fn print_fmt(&self, reasons: &Reasons) -> String {
+        match self.fields.iter().any(|field| field.name == REASON) {
+            false => format!("\"%s\", __get_str({TEXT})"),
+            true => {
+                let symbols = reasons.symbols();
+                format!("\"%s%.0s\", __get_str({TEXT}), __print_symbolic(REC->{REASON}, {symbols})")
+            }
+        }
+    }
+
+    /// Appends a line's record.
+    pub(super) fn write(&self, thread: u32, body: &str, reasons: &Reasons, out: &mut Vec<u8>) {
+        let begin = out.len();
+        out.extend_from_slice(&self.id.to_le_bytes());
+        out.extend_from_slice(&[0, 0]);
+        out.extend_from_slice(&thread.to_le_bytes());
+        out.resize(begin + usize::from(self.size), 0);
+        self.each_field(body, |name, value| {
+            let Ok(at) = self.fields.binary_search_by(|field| self.order(field, name)) else {
+                return;
+            };
+            if let Some(field) = self.fields.get(at) {
+                field.write(value, reasons, begin, out);
+            }
+        });
+        if let Some(field) = self.fields.last() {
+            field.write(Captured::Text(body), reasons, begin, out);
+        }
+        // Records are whole words.
+        out.resize(begin + (out.len() - begin).next_multiple_of(4), 0);
+    }
+
+    /// Fields are in the order of their names, but for the last.
+    fn order(&self, field: &Field, name: &str) -> std::cmp::Ordering {
+        if std::ptr::eq(field, self.fields.last().unwrap_or(field)) {
+            return std::cmp::Ordering::Greater;
+        }
+        field.name.as_str().cmp(name)
+    }
+}
+
+impl Field {
+    fn write(&self, value: Captured<'_>, reasons: &Reasons, begin: usize, out: &mut Vec<u8>) {
+        let at = begin + usize::from(self.offset);
+        match (self.kind, value) {
+            (Kind::Number { .. }, Captured::Number(number)) => {
+                // The low 64 bits of what is one or the other.
+                let bytes = (number as u64).to_le_bytes();
+                put(out, at, &bytes);
+            }
+            (Kind::Number { .. }, Captured::Reason(reason)) => {
+                put(out, at, &reasons.number(reason).to_le_bytes());
+            }
+            (Kind::Comm, Captured::Comm(text) | Captured::Text(text)) => {
+                let most = usize::from(COMM_BYTES) - 1;
+                put(out, at, text.as_bytes().get(..most).unwrap_or(text.as_bytes()));
+            }
+            (Kind::Comm, Captured::Number(number)) => put(out, at, number.to_string().as_bytes()),
+            (Kind::Text, Captured::Text(text) | Captured::Comm(text)) => {
+                put_text(out, begin, at, text);
+            }
+            (Kind::Text, Captured::Number(number)) => put_text(out, begin, at, &number.to_string()),
+            _ => {}
+        }
+    }
+}
+
+fn put(out: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(to) = out.get_mut(at..at + bytes.len()) {
+        to.copy_from_slice(bytes);
+    }
+}
+
+/// Appends a text and its NUL, and puts its place and length where the field is.
+fn put_text(out: &mut Vec<u8>, begin: usize, at: usize, text: &str) {
+    let (Ok(place), Ok(len)) = (u16::try_from(out.len() - begin), u16::try_from(text.len() + 1))
+    else {
+        return;
+    };
+    out.extend_from_slice(text.as_bytes());
+    out.push(0);
+    let place = u32::from(len) << 16 | u32::from(place);
+    put(out, at, &place.to_le_bytes());
+}

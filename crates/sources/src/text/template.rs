@@ -1,0 +1,216 @@
+//! Templates of what kernels and trace-cmd print of an event, and the fields that they capture.
+//!
+//! `vcpu {vcpu_id} reason {reason:r} rip {guest_rip}` takes three fields of a line. A blank stands for
+//! any number of blanks; what follows the end of the template in the line is left out.
+
+/// What a capture holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Captured<'t> {
+    Number(i128),
+    /// A name without a number: of an exit's reason.
+    Reason(&'t str),
+    /// A thread's name.
+    Comm(&'t str),
+    Text(&'t str),
+}
+
+/// Bytes of a name in a line, at most: those of threads have 15, those of reasons some 30.
+const MOST_NAME_BYTES: usize = 64;
+
+/// What a line's body says by a template, in the order of the template; `None`: it is of another form.
+pub(super) fn matched<'t, 'p>(
+    template: &'p str,
+    body: &'t str,
+) -> Option<Vec<(&'p str, Captured<'t>)>> {
+    let mut captures = Vec::new();
+    follow(template, body, &mut captures).then_some(captures)
+}
+
+/// Follows a template from here on; what it captures goes to `out`.
+fn follow<'t, 'p>(
+    template: &'p str,
+    body: &'t str,
+    out: &mut Vec<(&'p str, Captured<'t>)>,
+) -> bool {
+    let Some((literal, rest)) = template.split_once('{') else {
+        return after_literal(template, body).is_some();
+    };
+    let Some(body) = after_literal(literal, body) else { return false };
+    let Some((capture, rest)) = rest.split_once('}') else { return false };
+    // `{name=1}` is what the literal text says.
+    if let Some((name, value)) = capture.split_once('=') {
+        out.push((name, Captured::Number(value.parse().unwrap_or(0))));
+        return follow(rest, body, out);
+    }
+    let (name, kind) = capture.split_once(':').unwrap_or((capture, ""));
+    match kind {
+        "r" | "c" => follow_name((name, kind), rest, body, out),
+        _ => {
+            let taken = match kind {
+                "s" => task_state(body),
+                "x" => number(body, true),
+                _ => number(body, false),
+            };
+            let Some((value, behind)) = taken else { return false };
+            out.push((name, Captured::Number(value)));
+            follow(rest, behind, out)
+        }
+    }
+}
+
+/// A name goes up to wherever the rest of the template can follow.
+fn follow_name<'t, 'p>(
+    (name, kind): (&'p str, &str),
+    rest: &'p str,
+    body: &'t str,
+    out: &mut Vec<(&'p str, Captured<'t>)>,
+) -> bool {
+    let at = out.len();
+    let ends = body.char_indices().map(|(at, _)| at).chain([body.len()]);
+    for end in ends.take_while(|end| *end <= MOST_NAME_BYTES).filter(|end| *end > 0) {
+        let Some((text, behind)) = body.split_at_checked(end) else { continue };
+        let text = text.trim();
+        out.truncate(at);
+        out.push((name, if kind == "r" { Captured::Reason(text) } else { Captured::Comm(text) }));
+        if !text.is_empty() && follow(rest, behind, out) {
+            return true;
+        }
+    }
+    false
+}
+
+/// What follows a literal; blanks stand for any number of blanks.
+fn after_literal<'t>(literal: &str, body: &'t str) -> Option<&'t str> {
+    let mut rest = body;
+    for (at, word) in literal.split(' ').enumerate() {
+        if at > 0 {
+            rest = rest.trim_start();
+        }
+        rest = rest.strip_prefix(word)?;
+    }
+    Some(rest)
+}
+
+/// The number a text begins with: decimal, `0x` hexadecimal, or all hexadecimal.
+pub(super) fn number(text: &str, hex: bool) -> Option<(i128, &str)> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let (radix, digits) = match digits.strip_prefix("0x") {
+        Some(digits) => (16, digits),
+        None => (if hex { 16 } else { 10 }, digits),
+    };
+    let end = digits.find(|one: char| !one.is_digit(radix)).unwrap_or(digits.len());
+    let (digits, rest) = digits.split_at_checked(end)?;
+    let value = i128::from(u64::from_str_radix(digits, radix).ok()?);
+    Some((if negative { value.checked_neg()? } else { value }, rest))
+}
+
+/// The letters of a task's state (`TASK_STATE_TO_CHAR_STR` of `include/linux/sched.h`) as its bits, a
+/// `+` as one above them: the task was preempted.
+fn task_state(text: &str) -> Option<(i128, &str)> {
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    let (letters, rest) = text.split_at_checked(end)?;
+    let bit = |letter: u8| match letter {
+        b'R' | b'|' => Some(0),
+        b'S' => Some(1),
+        b'D' => Some(2),
+        b'T' => Some(4),
+        b't' => Some(8),
+        b'X' => Some(16),
+        b'Z' | b'x' => Some(32),
+        b'P' => Some(64),
+        b'I' | b'K' | b'W' | b'N' => Some(128),
+        b'+' => Some(256),
+        _ => None,
+    };
+    let bits = letters.bytes().map(bit).try_fold(0, |bits, bit| Some(bits | bit?))?;
+    (!letters.is_empty()).then_some((bits, rest))
+}
+
+/// `name=value` pairs of a body: a value goes up to the next pair.
+pub(super) fn pairs(body: &str) -> impl Iterator<Item = (&str, Captured<'_>)> {
+    let mut rest = body;
+    std::iter::from_fn(move || {
+        let (name, from) = next_pair(rest)?;
+        let end = next_name(from).unwrap_or(from.len());
+        let (value, behind) = from.split_at_checked(end)?;
+        rest = behind;
+        let value = value.trim().trim_end_matches(',');
+        Some((name, value_of(value)))
+    })
+}
+
+fn value_of(value: &str) -> Captured<'_> {
+    let first = value.split_whitespace().next().unwrap_or("").trim_end_matches([',', ';']);
+    match number(first, false) {
+        Some((number, "")) => Captured::Number(number),
+        _ => Captured::Text(value),
+    }
+}
+
+/// The next pair's name, and what follows its `=`.
+fn next_pair(text: &str) -> Option<(&str, &str)> {
+    let at = next_name(text)?;
+    text.get(at..)?.split_once('=')
+}
+
+/// Where the next `name=` begins: at a word's beginning.
+fn next_name(text: &str) -> Option<usize> {
+    let mut begin = 0;
+    for word in text.split_inclusive(char::is_whitespace) {
+        let name = word.split_once('=').map(|(name, _)| name);
+        if name.is_some_and(is_field) {
+            return Some(begin);
+        }
+        begin += word.len();
+    }
+    None
+}
+
+/// Whether it can be a field's name.
+fn is_field(name: &str) -> bool {
+    let begins = name.bytes().next().is_some_and(|one| one.is_ascii_alphabetic() || one == b'_');
+    let goes_on = name.bytes().all(|one| one.is_ascii_alphanumeric() || one == b'_');
+    begins && goes_on && name.len() <= MOST_NAME_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_take_fields_of_lines() {
+        let exit = "vcpu {vcpu_id} reason {reason:r} rip {rip}";
+        let found = matched(exit, "vcpu 3 reason EPT VIOLATION rip 0xff info1 0x0").unwrap();
+        let expected = [
+            ("vcpu_id", Captured::Number(3)),
+            ("reason", Captured::Reason("EPT VIOLATION")),
+            ("rip", Captured::Number(255)),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(matched(exit, "vcpu x reason HLT rip 0x1"), None);
+        let switch = "{comm:c}:{pid} [{prio}] {state:s} ==>";
+        let found = matched(switch, "kworker/0:1:77 [120] R+ ==> a:1 [2]").unwrap();
+        assert_eq!(found[0].1, Captured::Comm("kworker/0:1"));
+        assert_eq!((found[1].1, found[3].1), (Captured::Number(77), Captured::Number(256)));
+        assert_eq!(matched("load{load=1}", "load"), Some(vec![("load", Captured::Number(1))]));
+    }
+
+    #[test]
+    fn values_of_pairs_go_up_to_the_next_pair() {
+        let found: Vec<_> =
+            pairs("comm=CPU 0/KVM pid=12, runtime=5 [ns] state=0x10 a=-4 x").collect();
+        let number = Captured::Number;
+        let expected = [
+            ("comm", Captured::Text("CPU 0/KVM")),
+            ("pid", number(12)),
+            ("runtime", number(5)),
+            ("state", number(16)),
+            ("a", number(-4)),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(pairs("== ==> = 1=2 a==").count(), 1);
+    }
+}
