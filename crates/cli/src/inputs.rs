@@ -1,7 +1,7 @@
 //! Opens the recordings named on the command line.
 //!
 //! A path is a recording (a trace.dat, or a folder with ring-buffer pages) or a session: a folder
-//! with the recordings of one run, `host.dat` and `guest-*.dat`.
+//! with the recordings of one run, `host.dat` and `guest-*.dat`. `-` is standard input.
 
 use std::fs;
 use std::io::Write;
@@ -30,6 +30,9 @@ pub(crate) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<Recording>> {
 
 /// The recordings a path stands for.
 fn expand(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if path == Path::new("-") {
+        return Ok(vec![PathBuf::from("/dev/stdin")]);
+    }
     if !path.is_dir() || path.join("events").is_dir() {
         return Ok(vec![path.to_owned()]);
     }

@@ -93,6 +93,7 @@ fn file_json(file: &FileInfo) -> Value {
         .set("uname", recording.info().uname.clone())
         .set("clock", recording.info().clock.clone())
         .set("clock_unit", unit(ns))
+        .set("time_resolution_ns", recording.info().resolution_ns)
         .set("trace_id", recording.trace_id().map(|id| format!("{id:#x}")))
         .set("aligned_to", recording.peer().map(|id| format!("{id:#x}")))
         .set("cpus", recording.cpus())
@@ -176,7 +177,9 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
     facts.extend(recording.info().uname.clone().map(|uname| ("machine", uname)));
     let clock = recording.info().clock.clone().unwrap_or_else(|| "unknown".to_owned());
     let unit = if ns { "" } else { ", raw ticks" };
-    facts.push(("clock", format!("{clock}{unit}")));
+    let resolution_ns = recording.info().resolution_ns;
+    let rounded = resolution_ns.map(|ns| format!(", times to {}, as in the text", time(ns, true)));
+    facts.push(("clock", format!("{clock}{unit}{}", rounded.unwrap_or_default())));
     let with_events = contents.cpus.iter().filter(|cpu| cpu.events > 0).count();
     facts.push(("CPUs", format!("{}, {with_events} with events", recording.cpus())));
     facts.push(("events", count(contents.total())));

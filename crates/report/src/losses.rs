@@ -6,7 +6,7 @@ use sources::Doubt;
 use timeline::Losses;
 
 use crate::json::Object;
-use crate::units::count;
+use crate::units::{count, time};
 
 /// Damages listed one by one in a table's notes.
 const MAX_LISTED: usize = 5;
@@ -26,6 +26,12 @@ pub(crate) fn json<'l>(losses: impl Iterator<Item = &'l Losses> + Clone, dropped
 /// What a reader of the table must know of losses; empty when there were none.
 pub(crate) fn notes(losses: &Losses, dropped: u64) -> Vec<String> {
     let mut notes = Vec::new();
+    if let Some(ns) = losses.resolution_ns {
+        notes.push(format!(
+            "times are those of a text, to {}; it has no exit codes",
+            time(ns, true)
+        ));
+    }
     if losses.events_lost > 0 || losses.uncounted_losses > 0 {
         let uncounted = match losses.uncounted_losses {
             0 => String::new(),

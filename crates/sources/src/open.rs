@@ -37,6 +37,18 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
+    /// A file that a program for compression made of one.
+    #[error(
+        "{} is compressed with {program}; unpack it, or give it to a pipe: {program} -dc {} | hyperscope \
+         VERB -",
+        path.display(), path.display()
+    )]
+    Compressed {
+        /// The file.
+        path: PathBuf,
+        /// The program that unpacks it.
+        program: &'static str,
+    },
     /// A folder that is no recording.
     #[error("{}: {what}", path.display())]
     Folder {
@@ -90,6 +102,9 @@ fn open_file(path: &Path, file: FileMap) -> Result<Recording, OpenError> {
     if file.starts_with(b"PERFILE2") || file.starts_with(b"2ELIFREP") {
         return Err(OpenError::PerfData { path: path.to_owned() });
     }
+    if let Some((_, program)) = COMPRESSED.iter().find(|(magic, _)| file.starts_with(magic)) {
+        return Err(OpenError::Compressed { path: path.to_owned(), program });
+    }
     if text::is_text(&file) {
         return checked(text::recording(path, file));
     }
@@ -97,6 +112,10 @@ fn open_file(path: &Path, file: FileMap) -> Result<Recording, OpenError> {
         .map_err(|source| OpenError::TraceDat { path: path.to_owned(), source })?;
     checked(trace_dat::recording(path, file, dat))
 }
+
+/// How files begin that a program for compression made, and that program.
+const COMPRESSED: [(&[u8], &str); 3] =
+    [(&[0x1f, 0x8b], "gzip"), (&[0x28, 0xb5, 0x2f, 0xfd], "zstd"), (b"\xfd7zXZ\0", "xz")];
 
 /// Stored pages that are read of all streams before any event is complete, at most: of each, a block.
 const FIRST_BLOCKS_BYTES: usize = 32 << 20;

@@ -136,25 +136,34 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// [`Packet::for_each`] for callers that know the recorded byte order (`BIG`: big endian) at compile
-    /// time, so that the visitor is compiled into the loop over a page.
+    /// Whether its records are on a ring-buffer page.
+    #[inline]
+    #[must_use]
+    pub fn is_page(&self) -> bool {
+        matches!(self.records, Records::Page(_))
+    }
+
+    /// [`Packet::for_each`] for callers that know at compile time the recorded byte order (`BIG`: big
+    /// endian) and what [`Packet::is_page`] says (`PAGE`; else nothing is visited), so that the visitor
+    /// is compiled into one loop: exits were read 4% slower where it was in two.
     ///
     /// # Errors
     /// As [`Packet::for_each`].
     #[inline(always)]
-    pub fn for_each_in<const BIG: bool>(
+    pub fn for_each_in<const BIG: bool, const PAGE: bool>(
         &self,
         visit: impl FnMut(Record<'a>),
     ) -> Result<(), RecordDamage> {
         match &self.records {
-            Records::Page(page) => page.for_each_in::<BIG>(visit),
-            Records::Listed(listed) => listed.for_each(visit),
+            Records::Page(page) if PAGE => page.for_each_in::<BIG>(visit),
+            Records::Listed(listed) if !PAGE => listed.for_each(visit),
+            _ => Ok(()),
         }
     }
 }
 
 impl<'a> ListedRecords<'a> {
-    #[inline(never)]
+    #[inline(always)]
     fn for_each(&self, mut visit: impl FnMut(Record<'a>)) -> Result<(), RecordDamage> {
         let (mut begin, mut last, mut back) = (self.begin, None, None);
         for &Listed { stamp, end } in self.records {

@@ -82,7 +82,7 @@ impl Extractor {
     }
 
     /// Takes a packet's events; returns its last stamp.
-    fn packet<const BIG: bool>(
+    fn packet<const BIG: bool, const PAGE: bool>(
         &self,
         packet: &Packet<'_>,
         input: Input<'_>,
@@ -93,7 +93,7 @@ impl Extractor {
         let correction = input.recording.correction(input.stream);
         let corrected = (!correction.is_identity()).then_some(correction);
         let (mut records, mut last_stamp) = (0, packet.stamp);
-        let result = packet.for_each_in::<BIG>(|Record { stamp, payload }| {
+        let result = packet.for_each_in::<BIG, PAGE>(|Record { stamp, payload }| {
             records += 1;
             last_stamp = stamp;
             let Some(action) = self.action::<BIG>(payload) else { return };
@@ -122,7 +122,10 @@ impl Extractor {
                 }
             };
             let from = walk.batch().events.len();
-            let (last, read) = self.packet::<BIG>(&packet, input, stream, walk.batch());
+            let (last, read) = match packet.is_page() {
+                true => self.packet::<BIG, true>(&packet, input, stream, walk.batch()),
+                false => self.packet::<BIG, false>(&packet, input, stream, walk.batch()),
+            };
             let time = walk.batch().stamps.page(offset, (packet.stamp, last), read, next);
             match time {
                 PageTime::InOrder => {

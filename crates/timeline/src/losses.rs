@@ -16,6 +16,8 @@ pub struct Losses {
     pub records: u64,
     /// Why that is not all there is to know of losses; none: it is.
     pub doubt: Option<Doubt>,
+    /// What times are rounded to, in nanoseconds, where the recording is a text that shows no more.
+    pub resolution_ns: Option<u64>,
     /// Events the kernel dropped by its counts of whole CPUs.
     counted_at_end: u64,
 }
@@ -25,7 +27,8 @@ impl Losses {
     pub(crate) fn of_container(recording: &Recording) -> Self {
         let ending = recording.ending();
         let (doubt, counted_at_end) = (ending.doubt.clone(), ending.lost());
-        let mut losses = Self { doubt, counted_at_end, ..Self::default() };
+        let resolution_ns = recording.info().resolution_ns;
+        let mut losses = Self { doubt, counted_at_end, resolution_ns, ..Self::default() };
         losses.damage.extend(recording.damage().iter().cloned());
         losses
     }

@@ -20,6 +20,7 @@ pub mod seeds;
 pub mod shared_memory;
 pub mod spans;
 pub mod symbols;
+pub mod text;
 pub mod timeline;
 pub mod trace_cmd;
 pub mod trace_dat;
@@ -32,7 +33,7 @@ use rustix::time::{ClockId, clock_gettime};
 pub type Run = fn(&[u8]);
 
 /// All surfaces by name: that of their fuzz target and of the folders of their seeds and crashes.
-pub const ALL: [(&str, Run); 14] = [
+pub const ALL: [(&str, Run); 15] = [
     ("page", page::run),
     ("trace_dat", trace_dat::run),
     ("recording", recording::run),
@@ -47,6 +48,7 @@ pub const ALL: [(&str, Run); 14] = [
     ("agent", agent::run),
     ("hypertrace", hypertrace::run),
     ("collected", collected::run),
+    ("text", text::run),
 ];
 
 /// How long `work` takes; what takes longer than `limit` is done twice and the shorter time is reported.

@@ -98,15 +98,18 @@ pub fn reason(error: OpenError) -> String {
     format!("{text}: {cause}")
 }
 
-/// Bytes of pages in all blocks; stops counting above [`MOST_PAGES`].
+/// Bytes of pages, or of records that are on none, in all blocks; stops counting above [`MOST_PAGES`].
 fn page_bytes(recording: &Recording) -> u64 {
     let mut reader = BlockReader::default();
     let mut sum = 0;
     for stream in recording.streams() {
         for index in 0..stream.block_count() {
             let block = recording.block(stream, index, &mut reader);
-            let pages = block.ok().and_then(|block| block.pages());
-            sum += pages.map_or(0, |pages| pages.bytes.len() as u64);
+            // Records that are on no pages take at least as much as the smallest on a page.
+            let listed = |_| stream.unpacked_len(index);
+            sum += block.map_or(0, |block| {
+                block.pages().ok_or(()).map_or_else(listed, |pages| pages.bytes.len() as u64)
+            });
             if sum > MOST_PAGES {
                 return sum;
             }

@@ -13,7 +13,7 @@ use tracedat::{
     BufferSpec, ChunkReader, Compression, Contents, Header, TraceDat, TraceDatWriter, Version, id,
 };
 
-use crate::{agent, collected, print_fmt, sections, timeline, trace_cmd};
+use crate::{agent, collected, print_fmt, sections, text, timeline, trace_cmd};
 
 /// An input of a surface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +62,9 @@ pub fn all(recordings: &[(String, Vec<u8>)]) -> io::Result<Vec<Seed>> {
     }
     for (name, bytes) in collected::files() {
         seeds.push(Seed { surface: "collected", name, bytes });
+    }
+    for (name, bytes) in text::texts() {
+        seeds.push(Seed { surface: "text", name, bytes });
     }
     for (name, text) in TEXTS {
         seeds.push(Seed { surface: "symbols", name: name.to_owned(), bytes: text.to_vec() });

@@ -65,14 +65,18 @@ fn what_is_no_recording_is_code_1() {
     fs::write(path("empty.dat"), "").unwrap();
     fs::write(path("text.dat"), "hello world\n").unwrap();
     fs::write(path("perf.dat"), "PERFILE2 and more").unwrap();
+    fs::write(path("trace.dat.gz"), [0x1f, 0x8b, 8, 0, 0]).unwrap();
+    fs::write(path("trace.dat.zst"), [0x28, 0xb5, 0x2f, 0xfd, 0]).unwrap();
     fs::create_dir(path("folder")).unwrap();
     fs::create_dir(path("empty.hscope")).unwrap();
     for verb in ["exits", "nested", "boot", "cpu", "events", "info"] {
-        let cases: [(&str, &[&str]); 6] = [
+        let cases: [(&str, &[&str]); 8] = [
             ("missing.dat", &["cannot read", "No such file"]),
             ("empty.dat", &["is empty"]),
             ("text.dat", &["not a trace.dat", "trace-cmd record"]),
             ("perf.dat", &["perf.data"]),
+            ("trace.dat.gz", &["compressed", "gzip -dc", "hyperscope VERB -"]),
+            ("trace.dat.zst", &["compressed", "zstd -dc"]),
             ("folder", &["no recording", "events"]),
             ("empty.hscope", &["no recording", "host.dat"]),
         ];

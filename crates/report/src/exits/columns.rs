@@ -125,11 +125,11 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
         Column::any(
             ("code", "code"),
             Unit::Text,
-            "The raw code: exit_reason on x86, icptcode on s390, scause on RISC-V as a number; \"ret:esr_ec\" as a string on arm64. Null where rows are grouped neither by reason nor by code.",
+            "The raw code: exit_reason on x86, icptcode on s390, scause on RISC-V as a number; \"ret:esr_ec\" as a string on arm64. Null in recordings that are texts, which have names alone, and where rows are grouped neither by reason nor by code.",
             move |row| match group(row).and_then(|group| group.code.as_ref()) {
                 Some(Code::Number(code)) => Cell::Number(Some(*code)),
                 Some(pair @ Code::Pair(..)) => Cell::Text(Some(pair.to_string())),
-                None => Cell::Text(None),
+                Some(Code::NotRecorded) | None => Cell::Text(None),
             },
         ),
     ]

@@ -16,9 +16,6 @@ const TEMPLATES: &[(&str, &[&str])] = &[
             "reason {text_reason:r} rip {guest_rip}",
             "TRAP: HSR_EC: {esr_ec} ({text_reason:r}), PC: {vcpu_pc}",
             "{text_reason:r}: HSR_EC: {esr_ec}",
-            // trace-cmd's plugin, which looks for a field that arm64 doesn't have.
-            "<CANT FIND FIELD exit_reason>TRAP: HSR_EC: {esr_ec} ({text_reason:r}), PC: {vcpu_pc}",
-            "<CANT FIND FIELD exit_reason>{text_reason:r}: HSR_EC: {esr_ec}",
             "SEPC:{sepc}, SCAUSE:{scause}",
         ],
     ),
@@ -30,6 +27,7 @@ const TEMPLATES: &[(&str, &[&str])] = &[
             "vcpu {vcpu_id} reason {text_reason:r} rip {guest_rip}",
             "reason: {text_reason:r} ext_inf1",
             "reason {text_reason:r} ext_inf1",
+            "reason {text_reason:r} info1",
         ],
     ),
     ("kvm_userspace_exit", &["reason {reason_name:c} ({reason})"]),

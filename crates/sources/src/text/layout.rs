@@ -6,6 +6,7 @@ use std::fmt::Write;
 use eventfmt::EventFormat;
 
 use super::known::{self, REASON};
+use super::line::EventLine;
 use super::reasons::Reasons;
 use super::template::{self, Captured};
 
@@ -38,6 +39,8 @@ pub(super) struct Event {
     system: String,
     name: String,
     templates: &'static [&'static str],
+    /// Some line has the kernel's flags.
+    has_flags: bool,
     seen: BTreeMap<String, Seen>,
     /// Made of [`Event::seen`] when all lines were looked at.
     fields: Vec<Field>,
@@ -75,6 +78,7 @@ impl Event {
             system: system.to_owned(),
             name: name.to_owned(),
             templates: known::templates(name),
+            has_flags: false,
             seen: BTreeMap::new(),
             fields: Vec::new(),
             size: HEAD_BYTES,
@@ -87,6 +91,9 @@ impl Event {
 
     /// Calls `take` with each field that a line has.
     fn each_field<'t>(&self, body: &'t str, mut take: impl FnMut(&str, Captured<'t>)) {
+        // A plugin of trace-cmd writes this before the kernel's own text.
+        let is_note = body.starts_with("<CANT FIND FIELD ");
+        let body = body.split_once('>').filter(|_| is_note).map_or(body, |(_, body)| body);
         match self.templates.iter().find_map(|template| template::matched(template, body)) {
             Some(captures) => captures.into_iter().for_each(|(name, value)| take(name, value)),
             None => template::pairs(body).for_each(|(name, value)| take(name, value)),
@@ -94,9 +101,10 @@ impl Event {
     }
 
     /// Learns from a line which fields the event has.
-    pub(super) fn look_at(&mut self, body: &str, reasons: &mut Reasons) {
+    pub(super) fn look_at(&mut self, line: &EventLine<'_>, reasons: &mut Reasons) {
+        self.has_flags |= line.flags.is_some();
         let mut seen = std::mem::take(&mut self.seen);
-        self.each_field(body, |name, value| {
+        self.each_field(line.body, |name, value| {
             if name == TEXT || name.starts_with("common_") {
                 return;
             }
@@ -152,7 +160,9 @@ impl Event {
             );
         };
         field("unsigned short common_type", 0, 2, false);
-        field("unsigned char common_flags", 2, 1, false);
+        if self.has_flags {
+            field("unsigned char common_flags", 2, 1, false);
+        }
         field("unsigned char common_preempt_count", 3, 1, false);
         field("int common_pid", 4, 4, true);
         for Field { name, offset, kind } in &self.fields {
@@ -179,13 +189,13 @@ impl Event {
     }
 
     /// Appends a line's record.
-    pub(super) fn write(&self, thread: u32, body: &str, reasons: &Reasons, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, line: &EventLine<'_>, reasons: &Reasons, out: &mut Vec<u8>) {
         let begin = out.len();
         out.extend_from_slice(&self.id.to_le_bytes());
-        out.extend_from_slice(&[0, 0]);
-        out.extend_from_slice(&thread.to_le_bytes());
+        out.extend_from_slice(&[line.flags.unwrap_or(0), 0]);
+        out.extend_from_slice(&line.thread.to_le_bytes());
         out.resize(begin + usize::from(self.size), 0);
-        self.each_field(body, |name, value| {
+        self.each_field(line.body, |name, value| {
             let Ok(at) = self.fields.binary_search_by(|field| self.order(field, name)) else {
                 return;
             };
@@ -194,7 +204,7 @@ impl Event {
             }
         });
         if let Some(field) = self.fields.last() {
-            field.write(Captured::Text(body), reasons, begin, out);
+            field.write(Captured::Text(line.body), reasons, begin, out);
         }
         // Records are whole words.
         out.resize(begin + (out.len() - begin).next_multiple_of(4), 0);

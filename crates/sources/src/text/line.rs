@@ -29,6 +29,8 @@ pub(super) struct EventLine<'t> {
     pub(super) thread: u32,
     pub(super) cpu: u32,
     pub(super) stamp_ns: u64,
+    /// What the kernel's flags say of interrupts (`common_flags`), where the line has them.
+    pub(super) flags: Option<u8>,
     /// Digits after the point of the time.
     pub(super) digits: u32,
     /// The event's system, where the line has it.
@@ -123,7 +125,9 @@ fn event<'t>(comm: &'t str, thread: u32, cpu: u32, rest: &'t str) -> Line<'t> {
         return no_time;
     };
     // Before the time there may be the kernel's flags.
-    let time = time.split_whitespace().last().unwrap_or("");
+    let mut words = time.split_whitespace().rev();
+    let time = words.next().unwrap_or("");
+    let flags = words.next().and_then(flags);
     let Some((stamp_ns, digits)) = nanoseconds(time) else { return no_time };
     let rest = rest.trim();
     if let Some(lost) = rest.strip_prefix("PERF_RECORD_LOST") {
@@ -142,7 +146,29 @@ fn event<'t>(comm: &'t str, thread: u32, cpu: u32, rest: &'t str) -> Line<'t> {
         return Line::Unreadable("no event's name behind the time");
     }
     let body = body.trim_start();
-    Line::Event(EventLine { comm, thread, cpu, stamp_ns, digits, system, name, body })
+    Line::Event(EventLine { comm, thread, cpu, stamp_ns, flags, digits, system, name, body })
+}
+
+/// The kernel's flags of a line (`d..2.`, `dNh1.`): interrupts, whether the thread is to give way, the
+/// kind of interrupt, and depths that don't matter (`trace_print_lat_fmt` of `kernel/trace/trace_output.c`).
+fn flags(word: &str) -> Option<u8> {
+    let &[irqs, _, context, ..] = word.as_bytes() else { return None };
+    let irqs = match irqs {
+        b'd' | b'D' | b'X' => 0x01,
+        b'.' | b'b' => 0,
+        _ => return None,
+    };
+    // TRACE_FLAG_HARDIRQ, TRACE_FLAG_SOFTIRQ, TRACE_FLAG_NMI.
+    let context = match context {
+        b'h' => 0x08,
+        b's' => 0x10,
+        b'H' => 0x18,
+        b'z' => 0x40,
+        b'Z' => 0x48,
+        b'.' => 0,
+        _ => return None,
+    };
+    Some(irqs | context)
 }
 
 fn is_name(name: &str) -> bool {

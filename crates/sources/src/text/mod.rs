@@ -176,10 +176,13 @@ impl FirstLook {
         let Some(known) = self.events.get_or_add(event) else {
             return self.unreadable(number, line, "it is of one event more than can be told apart");
         };
-        known.look_at(event.body, &mut self.reasons);
+        known.look_at(event, &mut self.reasons);
         self.cpus.entry(event.cpu).or_default().event(line.offset);
         self.digits = Some(self.digits.map_or(event.digits, |digits| digits.min(event.digits)));
-        let is_name = event.comm != "<...>" && event.thread != 0;
+        // trace-cmd and perf script write these where they don't know the thread's name.
+        let unknown = event.comm == "<...>"
+            || event.comm.strip_prefix(':').is_some_and(|id| id.parse() == Ok(event.thread));
+        let is_name = !unknown && event.thread != 0;
         if is_name {
             let room = self.comms.len() < MOST_THREADS;
             match self.comms.get_mut(&event.thread) {

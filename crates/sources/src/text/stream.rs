@@ -89,7 +89,7 @@ impl TextStream {
             list.missed(missed(loss), event.stamp_ns, loss.offset);
         }
         list.push(event.stamp_ns, place, |out| {
-            known.write(event.thread, event.body, &self.text.reasons, out);
+            known.write(&event, &self.text.reasons, out);
         });
         Some(())
     }

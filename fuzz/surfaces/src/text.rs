@@ -1,0 +1,77 @@
+//! Text that a trace was printed to: any bytes, and lines whose beginnings are sound.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::recording;
+
+/// Events whose lines have a form of their own, and one of pairs.
+const NAMES: [&str; 16] = [
+    "kvm_exit",
+    "kvm_entry",
+    "kvm:kvm_exit",
+    "kvm_nested_vmexit_inject",
+    "kvm_userspace_exit",
+    "kvm_vcpu_wakeup",
+    "kvm_msr",
+    "kvm_pio",
+    "kvm_mmio",
+    "kvm_cpuid",
+    "kvm_fpu",
+    "sched_switch",
+    "sched:sched_switch",
+    "sched_waking",
+    "irq_handler_entry",
+    "own_event",
+];
+
+/// Reads `bytes` as a text, and as what events of a text say.
+pub fn run(bytes: &[u8]) {
+    recording::run(bytes);
+    let (text, events, lost) = printed(bytes);
+    let recording = sources::open_bytes(Path::new("text"), text.into_bytes());
+    let Ok(recording) = recording else {
+        assert_eq!(events + lost, 0, "a sound text is refused");
+        return;
+    };
+    assert_eq!(recording.info().format, "text", "a text is taken for something else");
+    let found = recording::account(recording);
+    assert_eq!(found.events, events, "events are not those of the lines");
+}
+
+/// Lines with sound beginnings: of each line of `bytes` the first byte says which event it is of and
+/// the second when it comes, the rest is what the event says. How many events and losses there are.
+fn printed(bytes: &[u8]) -> (String, u64, u64) {
+    let (mut text, mut events, mut lost, mut micros) = (String::new(), 0, 0, 0_u64);
+    for line in bytes.split(|&one| one == b'\n') {
+        let &[event, step, ref body @ ..] = line else { continue };
+        let body = String::from_utf8_lossy(body).replace('\r', " ");
+        let cpu = event >> 6;
+        if event & 63 == 63 {
+            lost += 1;
+            let _ = writeln!(text, "CPU:{cpu} [LOST {step} EVENTS]");
+            continue;
+        }
+        micros += u64::from(step);
+        let name = NAMES.get(usize::from(event & 15)).copied().unwrap_or("own_event");
+        let _ = writeln!(text, "CPU {cpu}/KVM-{} [00{cpu}] 1.{micros:06}: {name}: {body}", 7 + cpu);
+        events += 1;
+    }
+    (text, events, lost)
+}
+
+/// Texts to begin with.
+#[must_use]
+pub fn texts() -> Vec<(String, Vec<u8>)> {
+    let plain = "cpus=2\n\
+        CPU 0/KVM-7   [000]     1.000001: kvm_entry:            vcpu 0, rip 0xfff0\n\
+        CPU 0/KVM-7   [000]     1.000011: kvm_exit:             vcpu 0 reason HLT rip 0xfff0 info1 0x0\n\
+        CPU:0 [12 EVENTS DROPPED]\n\
+        CPU 0/KVM-7   [000] d..1. 1.000021: sched_switch: prev_comm=CPU 0/KVM prev_pid=7 prev_prio=120 \
+        prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120\n\
+        qemu 8 [001] 1.000031: kvm:kvm_exit: TRAP: HSR_EC: 0x0024 (DABT_LOW), PC: 0xffff\n";
+    let bodies = b"\x00\x09vcpu 0 reason EPT_VIOLATION rip 0x10 info1 0x1\n\x01\x05vcpu 0, rip 0x10\n\
+        \x3f\x03\n\x0b\x02a:7 [120] S ==> swapper/0:0 [120]\n\x0d\x01comm=CPU 0/KVM pid=7 prio=120\n\
+        \x04\x01reason KVM_EXIT_IO (2)\n\x09\x01func 1 idx 0 rax 1\n\x0f\x01a=1 b=0x2 c=text d= =\n";
+    vec![("plain".to_owned(), plain.into()), ("bodies".to_owned(), bodies.to_vec())]
+}
