@@ -57,8 +57,8 @@ pub(crate) mod tracer;
         hyperscope exits --format json trace.dat\n  \
         hyperscope report host.dat guest.dat -o report.html\n\n\
         A FILE is what trace-cmd record wrote, a session (NAME.hscope: a folder with host.dat and\n\
-        guest-*.dat), or a folder with ring-buffer pages (*cpu0*, …) and the events folder of the\n\
-        tracefs they come from.\n\n\
+        guest-*.dat), a folder with ring-buffer pages (*cpu0*, …) and the events folder of the\n\
+        tracefs they come from, or text of trace-cmd report or perf script; - is standard input.\n\n\
         Exit codes: 0 done, also when the recording lost events; 1 failed; 2 wrong usage;\n\
         3 a condition of diff --fail-if holds."
 )]
