@@ -7,8 +7,9 @@ use report::events::Filter;
 use ringbuf::{Missed, Page, PageLayout, PageWriter, Record};
 use sources::{BlockReader, Packet, Recording, Stream};
 
-/// Size of the pages that records go to which were not read from pages.
-pub(crate) const PAGE_SIZE: usize = 4096;
+/// Size of the pages that records go to which were not read from pages: those of a text may be larger
+/// than a page of most kernels.
+pub(crate) const PAGE_SIZE: usize = 8192;
 
 /// What to take of a stream.
 #[derive(Clone, Copy, Debug)]

@@ -45,7 +45,8 @@ fn printed(bytes: &[u8]) -> (String, u64, u64) {
     let (mut text, mut events, mut lost, mut micros) = (String::new(), 0, 0, 0_u64);
     for line in bytes.split(|&one| one == b'\n') {
         let &[event, step, ref body @ ..] = line else { continue };
-        let body = String::from_utf8_lossy(body).replace('\r', " ");
+        // Control characters make a file something else than text.
+        let body = String::from_utf8_lossy(body).replace(|one: char| one.is_control(), " ");
         let cpu = event >> 6;
         if event & 63 == 63 {
             lost += 1;
@@ -54,7 +55,9 @@ fn printed(bytes: &[u8]) -> (String, u64, u64) {
         }
         micros += u64::from(step);
         let name = NAMES.get(usize::from(event & 15)).copied().unwrap_or("own_event");
-        let _ = writeln!(text, "CPU {cpu}/KVM-{} [00{cpu}] 1.{micros:06}: {name}: {body}", 7 + cpu);
+        let (seconds, micros, thread) = (micros / 1_000_000, micros % 1_000_000, 7 + cpu);
+        let line = format!("[00{cpu}] {seconds}.{micros:06}: {name}: {body}");
+        let _ = writeln!(text, "CPU {cpu}/KVM-{thread} {line}");
         events += 1;
     }
     (text, events, lost)

@@ -259,5 +259,18 @@ fn format_texts(text: &Text) -> Formats {
         system: event.system().into(),
         text: event.format_text(&text.reasons),
     };
-    Formats { events: text.events.list.iter().map(event).collect(), ..Formats::default() }
+    let events = text.events.list.iter().map(event).collect();
+    let (header_page, header_event) = (HEADER_PAGE.to_owned(), HEADER_EVENT.to_owned());
+    Formats { header_page, header_event, events, ..Formats::default() }
 }
+
+/// How pages are laid out that records are exported to, in the kernel's form.
+const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+    \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
+    \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
+    \tfield: char data;\toffset:16;\tsize:8176;\tsigned:1;\n";
+/// The heads of records on them.
+const HEADER_EVENT: &str = "# compressed entry header\n\
+    \ttype_len    :    5 bits\n\ttime_delta  :   27 bits\n\tarray       :   32 bits\n\n\
+    \tpadding     : type == 29\n\ttime_extend : type == 30\n\ttime_stamp : type == 31\n\
+    \tdata max type_len  == 28\n";
