@@ -16,6 +16,7 @@ const VARIABLES: Record<string, string> = {
   halted: "--halted",
   blocked: "--blocked",
   unknown: "--unknown",
+  not_split: "--not-split",
   cpu_vcpu: "--guest",
   cpu_other: "--other",
   running: "--other",

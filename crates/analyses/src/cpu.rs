@@ -1,6 +1,7 @@
 //! Who used the CPUs, and for what: vCPUs by state, threads of guests by what they really got,
 //! threads of hosts by the part they play for VMs, with idling told apart.
 
+mod taken;
 mod times;
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,6 +15,7 @@ use crate::states::{
 };
 use crate::{GuestAlignment, Recorded};
 
+pub use taken::TakenCpu;
 pub use times::StateTimes;
 
 /// What one vCPU did.
@@ -127,6 +129,8 @@ pub struct CpuUse {
     pub tasks: Vec<TaskUse>,
     /// By host's CPU.
     pub cpus: Vec<HostCpuUse>,
+    /// By recording: who had the CPUs that vCPUs waited for, those first that had them longest.
+    pub taken: Vec<Vec<TakenCpu>>,
     /// By guest's recording, how well it fits its host's.
     pub placed: Vec<(usize, GuestFit)>,
     /// By guest's recording, the host's recording and the VM's name.
@@ -153,6 +157,7 @@ struct VcpuSum {
 struct CpuUseSink {
     vcpus: BTreeMap<VcpuRef, VcpuSum>,
     tasks: BTreeMap<(u16, u32), StateTimes>,
+    takers: taken::Takers,
     /// By recording, CPU and thread; no thread where it is not known.
     cpus: BTreeMap<(GuestCpu, Option<u32>), u64>,
 }
@@ -161,6 +166,9 @@ impl StateSink for CpuUseSink {
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         let sum = self.vcpus.entry(vcpu).or_default();
         sum.times.add(span.state, span.duration_ns());
+        if matches!(span.state, VcpuState::Preempted | VcpuState::Waiting) {
+            self.takers.wait(vcpu, span);
+        }
         if span.task.is_some() {
             let guest_known_ns = sum.guest_known_ns.get_or_insert(0);
             *guest_known_ns = guest_known_ns.saturating_add(span.duration_ns());
@@ -176,8 +184,21 @@ impl StateSink for CpuUseSink {
     }
 
     fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan) {
+        self.takers.ran(cpu, span);
         let ns = span.to_ns.saturating_sub(span.from_ns);
         add(self.cpus.entry((cpu, span.thread)).or_default(), ns);
+    }
+}
+
+impl CpuUseSink {
+    /// Settles what is known of exits' times, now that all events were seen.
+    fn settle(&mut self, states: &States) {
+        self.takers.finish();
+        for (vcpu, sum) in &mut self.vcpus {
+            if let Some(recorded) = states.recorded.get(usize::from(vcpu.recording)) {
+                sum.times.settle(recorded);
+            }
+        }
     }
 }
 
@@ -198,6 +219,8 @@ pub fn cpu(
 ) -> CpuUse {
     let mut sums = CpuUseSink::default();
     let states = crate::states::states(recordings, guests, &mut sums, tick);
+    sums.settle(&states);
+    let taken = (0..recordings.len()).map(|at| taken(&states, &sums, at)).collect();
     let vcpus = vcpus(&states, guests, &sums);
     let is_guest = |at: usize| {
         let made_in_guest = recordings.get(at).is_some_and(|one| one.peer().is_some());
@@ -225,6 +248,7 @@ pub fn cpu(
         threads,
         tasks: tasks(&states, &sums),
         cpus,
+        taken,
         placed: states.placed,
         guests: guests.iter().map(|one| (one.guest, one.host, one.vm.clone())).collect(),
         recorded: states.recorded,
@@ -271,6 +295,31 @@ fn event_kinds(
     };
     let guest = guests.iter().find(is_its).and_then(|one| states.guest_events.get(one.guest));
     guest.copied().flatten().unwrap_or_default()
+}
+
+/// Who had the CPUs that vCPUs of a recording waited for.
+fn taken(states: &States, sums: &CpuUseSink, recording: usize) -> Vec<TakenCpu> {
+    let vms = states.vms.get(recording).map_or(&[][..], Vec::as_slice);
+    let vm_of = |index: u32| {
+        vms.iter().position(|vm| vm.vcpus.iter().any(|one| u32::try_from(one.index) == Ok(index)))
+    };
+    let mut by_vm: BTreeMap<(usize, u32), u64> = BTreeMap::new();
+    for ((vcpu, thread), ns) in &sums.takers.sums {
+        if usize::from(vcpu.recording) == recording
+            && let Some(vm) = vm_of(vcpu.index)
+        {
+            add(by_vm.entry((vm, *thread)).or_default(), *ns);
+        }
+    }
+    let names = states.pass.names.get(recording);
+    let of = |((vm, thread), ns): ((usize, u32), u64)| {
+        let comm = names.and_then(|names| names.of(thread)).unwrap_or("<...>");
+        let name = if thread == 0 { "idle".to_owned() } else { format!("{comm}-{thread}") };
+        Some(TakenCpu { vm: vms.get(vm)?.name.clone(), thread, name, ns })
+    };
+    let mut taken: Vec<TakenCpu> = by_vm.into_iter().filter_map(of).collect();
+    taken.sort_by_key(|one| (std::cmp::Reverse(one.ns), one.thread));
+    taken
 }
 
 fn host_threads(

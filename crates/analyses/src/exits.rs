@@ -1,13 +1,16 @@
 //! Where did the time of VM exits go: counts, durations and parts, grouped as asked.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::{Detail, ExitSink, ExitSpan, KindSet, Losses, VcpuInfo, Vm, each_exit, group_vms};
+use timeline::{Detail, ExitSink, ExitSpan, Losses, VcpuInfo, Vm, each_exit, group_vms};
 
 use crate::group::{By, Group};
+use crate::known_parts::KnownParts;
 use crate::reasons::{Code, ReasonNames};
+use crate::recorded::Recorded;
 use crate::tally::Tally;
 
 /// What exits are told apart by while they are gathered: the finest grouping a request needs.
@@ -108,7 +111,8 @@ impl ExitCounts {
 pub struct Exits {
     /// How rows are grouped.
     pub by: Vec<By>,
-    /// Groups, those that took longest first.
+    /// Groups: those that don't wait first, and of those the ones that cost most, or took longest
+    /// where cost is not known; then those that wait, the longest first.
     pub rows: Vec<ExitRow>,
     /// The VMs of the recording.
     pub vms: Vec<Vm>,
@@ -124,40 +128,6 @@ pub struct Exits {
     pub nanoseconds: bool,
 }
 
-/// Which parts of exits the recording has events for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recorded {
-    /// Exits to user space are recorded (`kvm_userspace_exit`).
-    pub user: bool,
-    /// The return from there is recorded too.
-    pub user_return: bool,
-    /// Switches of threads are recorded.
-    pub off_cpu: bool,
-    /// Wake-ups are recorded, so that waiting for a CPU is known from waiting for work.
-    pub wake: bool,
-    /// Halt-polling is recorded.
-    pub halt_poll: bool,
-    /// Host work is recorded.
-    pub host_work: bool,
-    /// Nested guests' exits are recorded.
-    pub nested: bool,
-}
-
-impl Recorded {
-    pub(crate) fn new(seen: KindSet) -> Self {
-        use timeline::Kind;
-        Self {
-            user: seen.contains(Kind::UserExit),
-            user_return: seen.contains(Kind::UserReturn),
-            off_cpu: seen.contains(Kind::SchedOut),
-            wake: seen.contains(Kind::Wake),
-            halt_poll: seen.contains(Kind::VcpuWakeup),
-            host_work: seen.contains(Kind::HostWork) || seen.contains(Kind::SchedOut),
-            nested: seen.contains(Kind::NestedExit) || seen.contains(Kind::NestedEnter),
-        }
-    }
-}
-
 /// One group of exits.
 #[derive(Clone, Debug)]
 pub struct ExitRow {
@@ -169,6 +139,15 @@ pub struct ExitRow {
     pub tally: Tally,
 }
 
+impl ExitRow {
+    /// Smaller for what counts more.
+    fn rank(&self, recorded: &Recorded) -> impl Ord + use<> {
+        let cost_ns = KnownParts::new(&self.tally, recorded).cost_ns.filter(|_| !self.waiting);
+        let most_ns = cost_ns.unwrap_or_else(|| self.tally.durations.sum());
+        (self.waiting, Reverse(most_ns), Reverse(self.tally.count), self.group.clone())
+    }
+}
+
 /// Accounts for every exit of `recording`; `tick` hears of the bytes done.
 #[must_use]
 pub fn exits(recording: &Recording, by: &[By], tick: &(dyn Fn(u64) + Sync)) -> Exits {
@@ -176,7 +155,9 @@ pub fn exits(recording: &Recording, by: &[By], tick: &(dyn Fn(u64) + Sync)) -> E
     let details = counts.by_detail || counts.by_pc;
     let pass = each_exit(recording, details, counts, tick);
     let vms = group_vms(recording, &pass.vcpus);
-    let rows = rows(recording, by, &vms, &pass.vcpus, &pass.sink.tallies);
+    let recorded = Recorded::new(recording, pass.seen);
+    let mut rows = rows(recording, by, &vms, &pass.vcpus, &pass.sink.tallies);
+    rows.sort_by_key(|row| row.rank(&recorded));
     Exits {
         by: by.to_vec(),
         rows,
@@ -184,7 +165,7 @@ pub fn exits(recording: &Recording, by: &[By], tick: &(dyn Fn(u64) + Sync)) -> E
         losses: pass.losses,
         repeated_buffers: pass.repeated_buffers,
         span_ns: pass.sink.last_ns.saturating_sub(pass.sink.first_ns),
-        recorded: Recorded::new(pass.seen),
+        recorded,
         nanoseconds: recording.is_nanoseconds(),
     }
 }
@@ -207,15 +188,8 @@ fn rows(
         }
         groups.entry((group, waiting)).or_default().merge(tally);
     }
-    let mut rows: Vec<ExitRow> = groups
-        .into_iter()
-        .map(|((group, waiting), tally)| ExitRow { group, waiting, tally })
-        .collect();
-    rows.sort_by_key(|row| {
-        let time = row.tally.durations.sum();
-        (std::cmp::Reverse(time), std::cmp::Reverse(row.tally.count), row.group.clone())
-    });
-    rows
+    let row = |((group, waiting), tally)| ExitRow { group, waiting, tally };
+    groups.into_iter().map(row).collect()
 }
 
 /// Fills in one property of a group.

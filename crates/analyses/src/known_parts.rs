@@ -2,15 +2,21 @@
 
 use timeline::Parts;
 
-use crate::exits::Recorded;
+use crate::recorded::Recorded;
 use crate::tally::Tally;
 
 /// The parts of a row as far as the recording has events for them: what it has none for is `None`,
 /// and its time stays in the part that would have held it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KnownParts {
-    /// In the kernel.
-    pub kernel_ns: u64,
+    /// Running in the kernel; `None` where that can't be distinguished from user space or from
+    /// waiting.
+    pub kernel_ns: Option<u64>,
+    /// The time that can't be split into kernel, user space and waiting.
+    pub not_split_ns: u64,
+    /// Running, the work before the exit event included; `None` where running can't be
+    /// distinguished from waiting.
+    pub cost_ns: Option<u64>,
     /// In user space.
     pub user_ns: Option<u64>,
     /// In place of `user_ns`, where the return from user space was not recorded.
@@ -35,10 +41,14 @@ impl KnownParts {
         let return_seen = recorded.user_return && tally.user_return_unseen == 0;
         let split = recorded.off_cpu && recorded.wake;
         let polled = recorded.halt_poll && tally.poll_unknown == 0;
-        // What is not told apart everywhere stays in the kernel's part as a whole.
+        // Polling that is not known everywhere stays in the kernel's part as a whole.
         let in_kernel_ns = if polled { 0 } else { halt_poll_ns };
+        let rest_ns = kernel_ns.saturating_add(in_kernel_ns);
+        let ran_ns = rest_ns.saturating_add(user_ns).saturating_add(tally.before_exit_ns);
         Self {
-            kernel_ns: kernel_ns.saturating_add(in_kernel_ns),
+            kernel_ns: recorded.is_split().then_some(rest_ns),
+            not_split_ns: if recorded.is_split() { 0 } else { rest_ns },
+            cost_ns: recorded.off_cpu.then_some(ran_ns),
             user_ns: (recorded.user && return_seen).then_some(user_ns),
             user_and_return_ns: (recorded.user && !return_seen).then_some(user_ns),
             off_cpu_ns: recorded.off_cpu.then_some(runnable_ns + blocked_ns),
@@ -46,6 +56,93 @@ impl KnownParts {
             blocked_ns: split.then_some(blocked_ns),
             halt_poll_ns: polled.then_some(halt_poll_ns),
             before_exit_ns: recorded.host_work.then_some(tally.before_exit_ns),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Recorded = Recorded {
+        user: true,
+        user_return: true,
+        off_cpu: true,
+        wake: true,
+        halt_poll: true,
+        host_work: true,
+        nested: false,
+    };
+
+    fn tally() -> Tally {
+        let parts = Parts {
+            kernel_ns: 10,
+            user_ns: 20,
+            runnable_ns: 300,
+            blocked_ns: 400,
+            halt_poll_ns: 50,
+        };
+        Tally { parts, before_exit_ns: 7, ..Tally::default() }
+    }
+
+    #[test]
+    fn cost_is_what_ran() {
+        let parts = KnownParts::new(&tally(), &ALL);
+        assert_eq!((parts.kernel_ns, parts.not_split_ns), (Some(10), 0));
+        assert_eq!(parts.cost_ns, Some(7 + 10 + 20));
+    }
+
+    #[test]
+    fn what_is_kernel_or_user_space_ran_all_the_same() {
+        let parts = KnownParts::new(&tally(), &Recorded { user: false, ..ALL });
+        assert_eq!((parts.kernel_ns, parts.not_split_ns), (None, 10));
+        assert_eq!(parts.cost_ns, Some(7 + 10 + 20));
+    }
+
+    #[test]
+    fn what_may_have_waited_has_no_cost() {
+        let parts = KnownParts::new(&tally(), &Recorded { off_cpu: false, ..ALL });
+        assert_eq!((parts.kernel_ns, parts.not_split_ns, parts.cost_ns), (None, 10, None));
+    }
+
+    /// Whatever is recorded, the parts that are known add up to the time.
+    #[test]
+    fn known_parts_are_the_whole() {
+        for bits in 0..64_u8 {
+            let has = |bit: u8| bits >> bit & 1 == 1;
+            let recorded = Recorded {
+                user: has(0),
+                user_return: has(1),
+                off_cpu: has(2),
+                wake: has(3),
+                halt_poll: has(4),
+                host_work: has(5),
+                nested: false,
+            };
+            // What there are no events for was never taken from the kernel's part.
+            let mut tally = tally();
+            let parts = &mut tally.parts;
+            for (recorded, part) in [
+                (recorded.user, &mut parts.user_ns),
+                (recorded.off_cpu, &mut parts.runnable_ns),
+                (recorded.off_cpu, &mut parts.blocked_ns),
+            ] {
+                if !recorded {
+                    parts.kernel_ns += std::mem::take(part);
+                }
+            }
+            let known = KnownParts::new(&tally, &recorded);
+            let parts = [
+                known.kernel_ns,
+                known.user_ns,
+                known.user_and_return_ns,
+                known.off_cpu_ns,
+                known.halt_poll_ns,
+            ];
+            let sum = parts.iter().flatten().sum::<u64>() + known.not_split_ns;
+            assert_eq!(sum, tally.parts.total_ns(), "{recorded:?}");
+            let ran = known.kernel_ns.unwrap_or(known.not_split_ns) + tally.parts.user_ns;
+            assert_eq!(known.cost_ns, recorded.off_cpu.then_some(ran + 7), "{recorded:?}");
         }
     }
 }

@@ -24,6 +24,7 @@ mod nested_steps;
 mod nested_touches;
 mod path;
 mod reasons;
+mod recorded;
 mod states;
 mod tally;
 mod vms;
@@ -39,10 +40,10 @@ pub use calls::{
     tracer_recorded,
 };
 pub use contents::{Contents, CpuContents, contents, contents_and_vms};
-pub use cpu::{CpuUse, HostCpuUse, StateTimes, TaskUse, ThreadUse, VcpuUse, VmUse, cpu};
+pub use cpu::{CpuUse, HostCpuUse, StateTimes, TakenCpu, TaskUse, ThreadUse, VcpuUse, VmUse, cpu};
 pub use device_exits::{DeviceAddresses, DeviceExits, device_exits};
 pub use distribution::{Distribution, EXACT_VALUES};
-pub use exits::{ExitRow, Exits, Recorded, exits};
+pub use exits::{ExitRow, Exits, exits};
 pub use group::{By, Group};
 pub use hypertrace::{
     Carrier, GuestEvent, GuestEventSink, HypertraceFiles, HypertraceSummary, Route, StoredFrames,
@@ -58,6 +59,7 @@ pub use nested::{AncillaryRow, LevelCount, Nested, NestedRow, nested};
 pub use nested_touches::VmcbWrites;
 pub use path::{Actor, ExampleStep, Hop, NoSuchEvent, Path, PathEnds, Paths, paths};
 pub use reasons::{Code, ReasonNames};
+pub use recorded::Recorded;
 pub use states::{
     ExitOf, GuestCpu, GuestEventKinds, GuestFit, OccupantSpan, Part, Role, Roles, StateSink,
     StateSpan, States, VcpuRef, VcpuState, states,

@@ -70,7 +70,11 @@ pub fn states<S: StateSink>(
     States {
         vcpus: left.vcpus,
         vms,
-        recorded: left.seen.iter().map(|&seen| Recorded::new(seen)).collect(),
+        recorded: recordings
+            .iter()
+            .zip(&left.seen)
+            .map(|(recording, &seen)| Recorded::new(recording, seen))
+            .collect(),
         guest_events: left.guest_events,
         placed: left.placed,
         makers: left.makers,

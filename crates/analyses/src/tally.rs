@@ -13,6 +13,9 @@ pub struct Tally {
     pub dropped: u64,
     /// Durations, exit to entry.
     pub durations: Distribution,
+    /// Running to handle them: before the exit event, in the kernel and in user space. Says something
+    /// where switches are recorded.
+    pub costs: Distribution,
     /// Where the time went; adds up to the sum of the durations.
     pub parts: Parts,
     /// Paired exits by who dealt with them.
@@ -47,6 +50,8 @@ impl Tally {
             }
         }
         self.durations.add(span.duration_ns());
+        let on_cpu_ns = span.parts.kernel_ns.saturating_add(span.parts.user_ns);
+        self.costs.add(on_cpu_ns.saturating_add(span.before_exit_ns));
         self.parts.add(&span.parts);
         self.user_return_unseen += u64::from(span.user_return_unseen);
         self.poll_unknown += u64::from(span.poll_unknown);
@@ -62,6 +67,7 @@ impl Tally {
         self.count += other.count;
         self.dropped += other.dropped;
         self.durations.merge(&other.durations);
+        self.costs.merge(&other.costs);
         self.parts.add(&other.parts);
         self.by_kernel += other.by_kernel;
         self.by_user += other.by_user;

@@ -290,7 +290,10 @@ pub(crate) struct ExitsArgs {
     /// Group exits by these, separated by commas [default: vm,level,reason]
     #[arg(long, value_name = "KEY,…", value_delimiter = ',', hide_default_value = true)]
     pub(crate) by: Vec<ByArg>,
-    /// Show only the N rows of each table that took longest, and the sum of the others
+    /// Sort by a column of the CSV: cost, time, count, p99 … [default: cost; time where it is not known]
+    #[arg(long, value_name = "COLUMN", hide_default_value = true)]
+    pub(crate) sort: Option<String>,
+    /// Show only the first N rows of each table, and the sum of the others
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
     #[command(flatten)]

@@ -3,6 +3,8 @@
 
 mod export;
 
+use std::cmp::Ordering;
+
 use serde::ser::{Serialize, Serializer};
 
 use crate::table::Table;
@@ -36,7 +38,7 @@ impl Cell {
     }
 
     /// The value in CSV: empty where it was not recorded.
-    fn plain(&self) -> String {
+    pub(crate) fn plain(&self) -> String {
         match self {
             Self::Text(value) => value.clone().unwrap_or_default(),
             Self::Number(value) => value.map_or_else(String::new, |value| value.to_string()),
@@ -47,6 +49,19 @@ impl Cell {
             Self::Flag(value) => value.to_string(),
         }
     }
+}
+
+/// In the order of `--sort`: the greatest numbers first, names from a to z, what is not known last.
+pub(crate) fn sorted(one: &Cell, other: &Cell) -> Ordering {
+    let unknown_last = other.is_known().cmp(&one.is_known());
+    unknown_last.then_with(|| match (one, other) {
+        (Cell::Number(one), Cell::Number(other)) => other.cmp(one),
+        (Cell::Ratio(one), Cell::Ratio(other)) => {
+            other.unwrap_or(0.0).total_cmp(&one.unwrap_or(0.0))
+        }
+        (Cell::Flag(one), Cell::Flag(other)) => other.cmp(one),
+        (one, other) => one.plain().cmp(&other.plain()),
+    })
 }
 
 /// What a column's values are, which says how tables show them.
@@ -259,6 +274,11 @@ impl<R> Column<R> {
         (self.of)(row)
     }
 
+    /// Whether JSON and CSV have it.
+    pub(crate) fn is_exported(&self) -> bool {
+        self.is_exported
+    }
+
     /// Its name in CSV and for `--sort`, with the object's before it.
     pub(crate) fn flat_name(&self) -> String {
         match self.object {
@@ -317,10 +337,20 @@ impl<R: Row> Column<R> {
 
 /// Adds all columns that belong to the table of that name.
 pub(crate) fn draw<R: Row>(columns: &[Column<R>], into: &mut Table, table: &str, rows: &[R]) {
-    for column in columns.iter().filter(|column| column.after.is_none()) {
+    draw_after(None, columns, into, table, rows);
+}
+
+/// Adds the columns that stand after the one of that name, each with those after it.
+fn draw_after<R: Row>(
+    name: Option<&str>,
+    columns: &[Column<R>],
+    into: &mut Table,
+    table: &str,
+    rows: &[R],
+) {
+    for column in columns.iter().filter(|column| column.after == name) {
         column.draw(into, table, rows);
-        let after = |one: &&Column<R>| one.after == Some(column.name.as_str());
-        columns.iter().filter(after).for_each(|one| one.draw(into, table, rows));
+        draw_after(Some(&column.name), columns, into, table, rows);
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use self::columns::{Row, Whole};
 use self::tables::source_text;
-use crate::column::{self, Column, Definition, Rows};
+use crate::column::{self, Cell, Column, Definition, Rows};
 use crate::json::threads_json;
 use crate::table::Table;
 use crate::{RecorderCost, Report, losses};
@@ -33,8 +33,28 @@ pub struct Source {
 }
 
 impl Source {
+    fn sort_by(&mut self, name: &str) -> Result<(), String> {
+        let columns = columns::columns(&self.exits.by);
+        let is_it = |one: &&Column<Row<'_>>| {
+            one.is_exported() && one.flat_name() == name.trim_end_matches("_ns")
+        };
+        let Some(column) = columns.iter().find(is_it) else {
+            let exported = columns.iter().filter(|one| one.is_exported());
+            let names: Vec<String> = exported.map(Column::flat_name).collect();
+            return Err(format!("no column {name}; there are {}", names.join(", ")));
+        };
+        let cells: Vec<Cell> = self.rows().map(|row| column.cell(&row)).collect();
+        drop(columns);
+        let rows = std::mem::take(&mut self.exits.rows);
+        let mut both: Vec<_> = cells.into_iter().zip(rows).collect();
+        both.sort_by(|(one, _), (other, _)| column::sorted(one, other));
+        self.exits.rows = both.into_iter().map(|(_, row)| row).collect();
+        Ok(())
+    }
+
     fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        self.exits.rows.iter().map(|row| Row::new(self, row, Whole::default()))
+        let whole = Whole::working(&self.exits);
+        self.exits.rows.iter().map(move |row| Row::new(self, row, whole))
     }
 
     /// Parts of exits that there are no events for, and what would record them.
@@ -48,8 +68,10 @@ impl Source {
 pub struct ExitsReport {
     /// One per recording.
     pub sources: Vec<Source>,
-    /// Rows that tables show at most, those that took longest; JSON and CSV have all.
+    /// Rows that tables show at most, the first; JSON and CSV have all.
     pub top: Option<usize>,
+    /// What rows are sorted by, where [`sort_by`](Self::sort_by) did; else by cost or time.
+    pub sorted_by: Option<String>,
 }
 
 /// Percentiles shown, in thousandths.
@@ -58,7 +80,7 @@ const PERCENTILES: [u64; 4] = [500, 900, 990, 999];
 impl Report for ExitsReport {
     fn text(&self, width: Option<usize>) -> String {
         let texts: Vec<String> =
-            self.sources.iter().map(|source| source_text(source, self.top, width)).collect();
+            self.sources.iter().map(|source| source_text(source, self, width)).collect();
         texts.join("\n")
     }
 
@@ -99,6 +121,18 @@ struct Vm<'r> {
 }
 
 impl ExitsReport {
+    /// Sorts rows by a column, which goes by its name in CSV: the greatest numbers come first.
+    ///
+    /// # Errors
+    /// In a sentence, when there is no such column.
+    pub fn sort_by(&mut self, name: &str) -> Result<(), String> {
+        for source in &mut self.sources {
+            source.sort_by(name)?;
+        }
+        self.sorted_by = Some(name.to_owned());
+        Ok(())
+    }
+
     pub(crate) fn document_of(&self) -> Document<'_> {
         let all = || self.sources.iter().map(|source| &source.exits);
         let nanoseconds = all().all(|exits| exits.nanoseconds);
@@ -160,6 +194,8 @@ impl<'r> Vm<'r> {
 fn rounded(value: f64) -> u64 {
     value.round() as u64
 }
+
+pub(crate) use notes::not_split;
 
 fn name_of(by: By) -> &'static str {
     By::NAMES.iter().find(|(_, one)| *one == by).map_or("", |(name, _)| name)

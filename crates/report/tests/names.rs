@@ -130,14 +130,14 @@ fn only(event: &str) -> Filter {
 }
 
 #[test]
-fn a_thread_is_called_what_the_switch_to_it_tells() {
+fn a_thread_is_called_what_the_switch_to_it_says() {
     let mut host = Host::new("1 init\n");
     host.switch(0, 100, (1, "init"), (42, "worker")).work(0, 200, 42);
     assert_eq!(host.threads(), ["init-1", "worker-42"]);
 }
 
 #[test]
-fn a_thread_that_ran_from_the_start_is_called_what_the_switch_away_from_it_tells() {
+fn a_thread_that_ran_from_the_start_is_called_what_the_switch_away_from_it_says() {
     let mut host = Host::new("1 init\n");
     host.work(0, 100, 42).work(0, 150, 42).switch(0, 200, (42, "worker"), (1, "init"));
     assert_eq!(host.threads(), ["worker-42", "worker-42", "worker-42"]);
@@ -159,7 +159,7 @@ fn a_thread_that_nothing_names_stays_without_a_name() {
 #[test]
 fn the_recordings_own_names_come_first() {
     let mut host = Host::new("42 saved\n");
-    host.work(0, 100, 7).switch(0, 200, (7, "seven"), (42, "told")).work(0, 300, 42);
+    host.work(0, 100, 7).switch(0, 200, (7, "seven"), (42, "named")).work(0, 300, 42);
     assert_eq!(host.threads(), ["seven-7", "seven-7", "saved-42"]);
 }
 
@@ -173,15 +173,15 @@ fn a_thread_that_is_renamed_is_called_what_it_was_at_the_time() {
 }
 
 #[test]
-fn wake_ups_tell_names_too() {
+fn wake_ups_name_threads_too() {
     let mut host = Host::new("1 init\n");
     host.wakeup(0, 100, (42, "worker")).work(0, 200, 42);
     assert_eq!(host.threads(), ["init-1", "worker-42"]);
 }
 
-/// The thread moves: its name was told on another CPU, where some line lacked it as well.
+/// The thread moves: its name was seen on another CPU, where some line lacked it as well.
 #[test]
-fn names_told_on_another_cpu_count_from_their_time_on() {
+fn names_seen_on_another_cpu_count_from_their_time_on() {
     let mut host = Host::new("1 init\n");
     host.switch(0, 100, (1, "init"), (42, "worker")).work(0, 200, 42);
     host.work(1, 50, 42).work(1, 300, 42);

@@ -108,8 +108,8 @@ fn differing(ours: &str, theirs: &str, nameless: &BTreeSet<&str>) -> BTreeMap<St
     counts
 }
 
-/// Names that a line of trace-cmd's tells, with the ids of their threads.
-fn told(line: &str) -> Vec<(&str, &str)> {
+/// Names that a line of trace-cmd's has, with the ids of their threads.
+fn names_on(line: &str) -> Vec<(&str, &str)> {
     let (_, event, text) = split(line);
     // In sched_process_wait name and id are those of two threads.
     if !event.starts_with("sched_") || event == "sched_process_wait" {
@@ -123,17 +123,17 @@ fn told(line: &str) -> Vec<(&str, &str)> {
     ["", "prev_", "next_", "child_"].into_iter().filter_map(pair).collect()
 }
 
-/// Threads that trace-cmd leaves without a name are called what its lines told of them last, or,
-/// where they had told nothing so far, tell first. Names change when a thread runs another program.
-fn names_are_those_told(ours: &str, theirs: &str, nameless: &BTreeSet<&str>) {
+/// Threads that trace-cmd leaves without a name are called what its lines called them last, or,
+/// where they had no name so far, call them first. Names change when a thread runs another program.
+fn nameless_threads_are_named_alike(ours: &str, theirs: &str, nameless: &BTreeSet<&str>) {
     let mut names: BTreeMap<&str, &str> = BTreeMap::new();
     for line in theirs.lines().skip(1) {
-        for (pid, comm) in told(line) {
+        for (pid, comm) in names_on(line) {
             names.entry(pid).or_insert(comm);
         }
     }
     for (ours, theirs) in ours.lines().zip(theirs.lines()).skip(1) {
-        names.extend(told(theirs));
+        names.extend(names_on(theirs));
         let (name, pid, _) = thread(ours);
         if nameless.contains(pid) {
             assert_eq!(Some(&name), names.get(pid), "{ours}");
@@ -144,7 +144,7 @@ fn names_are_those_told(ours: &str, theirs: &str, nameless: &BTreeSet<&str>) {
 fn only_known(name: &str, counts: &BTreeMap<String, u64>, known: &[&[(&str, &str)]]) {
     for (event, count) in counts {
         let known = known.iter().copied().flatten().any(|(known, _)| known == event);
-        assert!(known, "{name}: {count} lines of {event} differ and no table tells why");
+        assert!(known, "{name}: {count} lines of {event} differ and no table says why");
     }
 }
 
@@ -155,7 +155,7 @@ fn check(name: &str, wrong: &[(&str, u64)]) {
     let Some(theirs) = their_text(&path, &["-N"]) else { return };
     let ours = our_text(&path, Style::Text);
     let nameless = nameless(&theirs);
-    names_are_those_told(&ours, &theirs, &nameless);
+    nameless_threads_are_named_alike(&ours, &theirs, &nameless);
     let counts = differing(&ours, &theirs, &nameless);
     let expected: BTreeMap<String, u64> =
         wrong.iter().map(|(event, count)| ((*event).to_owned(), *count)).collect();

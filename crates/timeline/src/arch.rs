@@ -20,7 +20,8 @@ use sources::FormatTable;
 use crate::exit_span::Detail;
 use crate::thread_event::Kind;
 
-pub(crate) use any::{HOST_WORK_SYSTEMS, SCHED_SWITCH, SLEEP_STATES};
+pub use any::SCHED_SWITCH;
+pub(crate) use any::{HOST_WORK_SYSTEMS, SLEEP_STATES};
 pub use rule::{FLAG, HIGH, Rule, VALUE};
 pub(crate) use rule::{ONLY_IF, THREAD};
 

@@ -128,6 +128,7 @@ fn check_exits(recording: &Recording, contents: &Contents) -> u64 {
     for exits in [coarse, fine] {
         render(&ExitsReport {
             top: Some(3),
+            sorted_by: None,
             sources: vec![Source {
                 path: "bytes".to_owned(),
                 exits,

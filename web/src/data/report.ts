@@ -169,6 +169,7 @@ export interface PathDocument {
 
 export interface CpuDocument {
   span_ns: number;
+  vms: { source: string; vm: string; states: { [state: string]: Known } }[];
   vcpus: { vm: string; vcpu: number; time_ns: number; states: { [state: string]: Known } }[];
   threads: { vm: string | null; part: string; tid: number; name: string; cpu_ns: number; guest_idle_ns: Known; halt_poll_ns: Known; busy_ns: number }[];
   tasks: { source: string; vm: string | null; tid: number; name: string; time_ns: number; ran_ns: number; exits_ns: number; stolen_ns: number }[];

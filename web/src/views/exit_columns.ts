@@ -22,14 +22,19 @@ export interface Column {
 type Histograms = Map<ExitRow, Map<number, number>>;
 
 /** Columns of numbers that are shown at first; "All numbers" shows the others. */
-const MAIN = new Set(["level", "count", "time", "p50", "p99", "max"]);
+const MAIN = new Set(["level", "count", "cost", "time", "p50", "p99", "max"]);
 
 /** Columns that the page draws in a way of its own, or that others hold. */
-const DRAWN = new Set(["source", "vm", "reason", "waiting"]);
+const DRAWN = new Set(["source", "vm", "reason", "waiting", "cost", "cost_share"]);
 
 export function columnsFor(report: Report, histograms: Histograms, range: [number, number], perOctave: number): Column[] {
   const ns = report.nanoseconds;
-  const total = report.exits.rows.reduce((all, row) => all + (timeOf(row, "time", ns) ?? 0), 0);
+  const working = new Map<string, number>();
+  for (const row of report.exits.rows.filter((one) => !one.waiting)) {
+    working.set(row.source, (working.get(row.source) ?? 0) + (timeOf(row, "time", ns) ?? 0));
+  }
+  const costs = report.exits_columns.filter((one) => one.name === "cost").map((one) => asDefined(one, ns));
+  const byCost = report.exits.rows.some((row) => row["cost_share"] !== null);
   const manyVms = new Set(report.exits.rows.map((row) => row.vm)).size > 1;
   const defined = report.exits_columns.filter((one) => !DRAWN.has(one.name)).map((one) => asDefined(one, ns));
   const before = defined.findIndex((one) => one.key === "time") + 1;
@@ -37,8 +42,9 @@ export function columnsFor(report: Report, histograms: Histograms, range: [numbe
     reason(),
     text("vm", "VM", "The virtual machine", (row) => row.vm, manyVms),
     ...defined.slice(0, before),
+    ...costs,
     {
-      ...number("share", "share", "Share of the time of all exits", (row) => timeOf(row, "time", ns), (value) => share(value, total), true),
+      ...number("share", byCost ? "cost%" : "time%", byCost ? "Share of the cost of all exits of the recording that don't wait" : "Share of the time of all exits of the recording that don't wait", (row) => shareOf(row, working, ns), (value) => share(value, value === null ? null : 1), true),
       value: () => null,
     },
     {
@@ -63,6 +69,14 @@ function asDefined({ name, title, unit, help }: ColumnDefinition, ns: boolean): 
   if (unit === "time") return number(name, title, help, (row) => timeOf(row, name, ns), (value) => time(value, ns), main);
   const show = unit === "ratio" ? (value: Known) => share(value, value === null ? null : 1) : count;
   return number(name, title, help, (row) => numberOf(row, name), show, main);
+}
+
+/** The row's part of the cost of all exits that don't wait, as `hyperscope exits` has it; of their time where the cost is not known. */
+function shareOf(row: ExitRow, working: Map<string, number>, ns: boolean): Known {
+  if (row.waiting) return null;
+  if (timeOf(row, "cost", ns) !== null) return numberOf(row, "cost_share");
+  const [own, whole] = [timeOf(row, "time", ns), working.get(row.source) ?? 0];
+  return own === null || whole === 0 ? null : own / whole;
 }
 
 function asText(value: unknown): string | null {
@@ -118,6 +132,7 @@ const BAR: [string, string, string][] = [
   ["exit_kernel", "kernel", "kernel"],
   ["exit_user", "user space", "user"],
   ["exit_user", "user space + return", "user_and_return"],
+  ["not_split", "not split", "not_split"],
   ["waiting", "run queue", "off_cpu_runnable"],
   ["blocked", "blocked", "off_cpu_blocked"],
   ["halt_poll", "halt polling", "halt_poll"],

@@ -19,7 +19,7 @@ class ExitsTable {
   readonly controls: HTMLElement;
   readonly note = el("p", { class: "note" });
   private readonly columns: Column[];
-  private sortBy = "time";
+  private sortBy = "share";
   private ascending = false;
   private words = "";
   private all = false;

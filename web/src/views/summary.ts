@@ -1,7 +1,7 @@
 // What the page says first: findings in words, and where the time of the vCPUs went.
 
 import { variableOf } from "../colours";
-import { timeOf, type ExitRow, type Finding } from "../data/report";
+import type { Finding, Report } from "../data/report";
 import { el, plainTable, section, tableBehind } from "../dom";
 import type { Context } from "../focus";
 import { count, share, time } from "../format";
@@ -34,38 +34,25 @@ function item(finding: Finding, context: Context): HTMLElement {
   return el("li", { class: finding.weight }, el("button", { type: "button", class: "finding", onclick: go }, ...words));
 }
 
-/** Parts of vCPU time: the state whose colour it has, its title, the field of a row. */
-const PARTS: [string, string, string][] = [
-  ["guest", "guest", "guest"],
-  ["exit_kernel", "kernel", "kernel"],
-  ["exit_user", "user space", "user"],
-  ["exit_user", "user space + return", "user_and_return"],
-  ["waiting", "run queue", "off_cpu_runnable"],
-  ["blocked", "blocked or halted", "off_cpu_blocked"],
-  ["halt_poll", "halt polling", "halt_poll"],
-];
-
-/** A bar per VM: how the time of its vCPUs is made up. */
-function payers(context: Context): HTMLElement {
-  const { report } = context;
-  const groups = new Map<string, ExitRow[]>();
-  for (const row of report.exits.rows) {
-    const key = `${row.vm ?? ""}\0${row.source}`;
-    groups.set(key, [...(groups.get(key) ?? []), row]);
-  }
-  const figures = [...groups.values()].map((rows) => payersOf(rows, context));
+/** A bar per VM: the states of its vCPUs, as `hyperscope cpu` has them. */
+function payers({ report }: Context): HTMLElement {
+  const figures = report.cpu.vms.map((vm) => {
+    const rows = report.exits.rows.filter((row) => row.vm === vm.vm && row.source === vm.source);
+    return payersOf(vm, rows.reduce((all, row) => all + row.count, 0), report);
+  });
   return el("div", { class: "payers" }, ...figures);
 }
 
-function payersOf(rows: ExitRow[], { report }: Context): HTMLElement {
+function payersOf({ vm, states }: Report["cpu"]["vms"][number], exits: number, report: Report): HTMLElement {
   const ns = report.nanoseconds;
-  const sum = (field: string) => {
-    const known = rows.map((row) => timeOf(row, field, ns)).filter((value) => value !== null);
-    return known.length === 0 ? null : known.reduce((a, b) => a + b, 0);
-  };
-  const parts: Part[] = PARTS.map(([state, title, field]) => ({ variable: variableOf(state), title, value: sum(field) }));
-  // Where wake-ups were not recorded, waiting and blocked are known as a sum only.
-  if (sum("off_cpu_runnable") === null) parts.push({ variable: variableOf("blocked"), title: "off the CPU", value: sum("off_cpu") });
+  const suffix = ns ? "_ns" : "_cycles";
+  const titles = new Map(report.timeline.states.map((state) => [state.key, state.title]));
+  const parts: Part[] = Object.entries(states)
+    .filter(([name]) => name.endsWith(suffix))
+    .map(([name, value]) => {
+      const key = name.slice(0, -suffix.length);
+      return { title: titles.get(key) ?? key.replaceAll("_", " "), variable: variableOf(key), value };
+    });
   const there = known(parts);
   const total = there.reduce((all, part) => all + part.value, 0);
   const legend = there.map((part) =>
@@ -78,12 +65,10 @@ function payersOf(rows: ExitRow[], { report }: Context): HTMLElement {
       ` ${time(part.value, ns)}`,
     ),
   );
-  const vm = rows[0]?.vm ?? "";
-  const exits = rows.reduce((all, row) => all + row.count, 0);
   return el(
     "figure",
     { class: "payer" },
-    el("figcaption", {}, el("b", {}, vm), ` time of its vCPUs between its ${count(exits)} exits, and in them`),
+    el("figcaption", {}, el("b", {}, vm), ` what its vCPUs did: ${count(exits)} exits`),
     bar(`Time of the vCPUs of ${vm}`, parts, total, ns),
     el("ul", { class: "legend" }, ...legend),
     tableBehind("Table behind this figure", () =>

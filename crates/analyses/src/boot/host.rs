@@ -83,7 +83,7 @@ impl<'p> Exits<'p> {
         for ((vcpu, segment), tally) in &pass.sink.tallies {
             by_vcpu.entry(*vcpu).or_default().push((*segment, tally));
         }
-        let (names, recorded) = (ReasonNames::new(host), Recorded::new(pass.seen));
+        let (names, recorded) = (ReasonNames::new(host), Recorded::new(host, pass.seen));
         Self { pass, by_vcpu, names, recorded }
     }
 

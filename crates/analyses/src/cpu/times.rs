@@ -1,26 +1,42 @@
 //! Time by state of a vCPU.
 
+use crate::Recorded;
 use crate::states::VcpuState;
 
 /// Time by state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StateTimes([u64; VcpuState::ALL.len()]);
+pub struct StateTimes {
+    by_state: [u64; VcpuState::ALL.len()],
+    /// Switches are recorded: what is not split ran, in the kernel or in user space.
+    runs_unsplit: bool,
+}
 
 impl StateTimes {
     pub(super) fn add(&mut self, state: VcpuState, ns: u64) {
-        if let Some(sum) = self.0.get_mut(state as usize) {
+        if let Some(sum) = self.by_state.get_mut(state as usize) {
             *sum = sum.saturating_add(ns);
         }
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
+        self.runs_unsplit |= other.runs_unsplit;
         VcpuState::ALL.iter().for_each(|&state| self.add(state, other.of(state)));
+    }
+
+    /// Settles what is known of the time of exits, now that all events were seen.
+    pub(super) fn settle(&mut self, recorded: &Recorded) {
+        self.runs_unsplit = recorded.off_cpu;
+        if !recorded.is_split() {
+            let kernel = self.by_state.get_mut(VcpuState::ExitKernel as usize);
+            let kernel_ns = kernel.map_or(0, std::mem::take);
+            self.add(VcpuState::NotSplit, kernel_ns);
+        }
     }
 
     /// The time in a state.
     #[must_use]
     pub fn of(&self, state: VcpuState) -> u64 {
-        self.0.get(state as usize).copied().unwrap_or(0)
+        self.by_state.get(state as usize).copied().unwrap_or(0)
     }
 
     /// The time in some states.
@@ -45,8 +61,7 @@ impl StateTimes {
     /// The time on a CPU, as far as it is known.
     #[must_use]
     pub fn on_cpu(&self) -> u64 {
-        use VcpuState::{BeforeExit, ExitKernel, ExitUser, HaltPoll};
-        self.guest().saturating_add(self.of_all(&[BeforeExit, ExitKernel, ExitUser, HaltPoll]))
+        self.guest().saturating_add(self.exits()).saturating_add(self.of(VcpuState::HaltPoll))
     }
 
     /// The time on a CPU without anything to do: the guest's idle thread, and the host's polling.
@@ -67,9 +82,12 @@ impl StateTimes {
         self.of_all(&[VcpuState::Waiting, VcpuState::Preempted])
     }
 
-    /// The time in which the host dealt with exits, on a CPU.
+    /// The time in which the host dealt with exits, on a CPU as far as it is known.
     #[must_use]
     pub fn exits(&self) -> u64 {
-        self.of_all(&[VcpuState::BeforeExit, VcpuState::ExitKernel, VcpuState::ExitUser])
+        use VcpuState::{BeforeExit, ExitKernel, ExitUser, NotSplit};
+        let split_ns = self.of_all(&[BeforeExit, ExitKernel, ExitUser]);
+        let unsplit_ns = if self.runs_unsplit { self.of(NotSplit) } else { 0 };
+        split_ns.saturating_add(unsplit_ns)
     }
 }

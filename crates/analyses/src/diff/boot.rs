@@ -146,9 +146,12 @@ fn group(name: &str, phases: &[&Phase], vm: usize) -> MeasuredGroup {
             Some(cost) => {
                 add(EXITS, cost.exits);
                 add(EXIT_TIME, cost.working_ns());
-                add(KERNEL, cost.parts.kernel_ns);
                 let user_ns = cost.parts.user_ns.or(cost.parts.user_and_return_ns);
-                for (at, part_ns) in [(USER, user_ns), (OFF_CPU, cost.parts.off_cpu_ns)] {
+                for (at, part_ns) in [
+                    (KERNEL, cost.parts.kernel_ns),
+                    (USER, user_ns),
+                    (OFF_CPU, cost.parts.off_cpu_ns),
+                ] {
                     add(at, part_ns.unwrap_or(0));
                     if part_ns.is_none() {
                         unrecorded |= metric_of(at);

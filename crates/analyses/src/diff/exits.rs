@@ -9,9 +9,9 @@ use timeline::{ExitSink, ExitSpan, Outcome, Vm, each_exit, group_vms};
 use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
 use super::series::{Series, Sums};
 use crate::GuestAlignment;
-use crate::exits::Recorded;
 use crate::known_parts::KnownParts;
 use crate::reasons::ReasonNames;
+use crate::recorded::Recorded;
 use crate::tally::Tally;
 
 const COUNT: usize = 0;
@@ -21,6 +21,7 @@ const KERNEL: usize = 3;
 const USER: usize = 4;
 const OFF_CPU: usize = 5;
 const HALT_POLL: usize = 6;
+const COST: usize = 7;
 
 /// `hyperscope diff exits`.
 pub(super) const QUESTION: Question = Question {
@@ -40,8 +41,9 @@ const KERNEL_PART: usize = 7;
 const USER_PART: usize = 8;
 const OFF_CPU_PART: usize = 9;
 const HALT_POLL_PART: usize = 10;
+const COST_PART: usize = 11;
 
-const METRICS: [Metric; 11] = [
+const METRICS: [Metric; 12] = [
     metric("count_per_s", "count", Unit::CountPerSecond, Estimator::PerSecond(COUNT)),
     metric("time_share", "share", Unit::Share, Estimator::Share(TIME)),
     metric("mean_ns", "mean", Unit::Time, Estimator::Per(TIME, PAIRED)),
@@ -53,6 +55,7 @@ const METRICS: [Metric; 11] = [
     metric("user_ns_per_s", "user", Unit::TimePerSecond, Estimator::PerSecond(USER)),
     metric("off_cpu_ns_per_s", "off_cpu", Unit::TimePerSecond, Estimator::PerSecond(OFF_CPU)),
     metric("halt_poll_ns_per_s", "halt_poll", Unit::TimePerSecond, Estimator::PerSecond(HALT_POLL)),
+    metric("cost_ns_per_s", "cost_per_s", Unit::TimePerSecond, Estimator::PerSecond(COST)),
 ];
 
 pub(super) const fn metric(
@@ -108,6 +111,7 @@ impl ExitSink for ExitSeries {
         let paired = span.outcome == Outcome::Paired;
         let mut sums = Sums::default();
         sums[COUNT] = 1;
+        sums[COST] = span.before_exit_ns;
         if paired {
             sums[PAIRED] = 1;
             sums[TIME] = span.duration_ns();
@@ -115,6 +119,8 @@ impl ExitSink for ExitSeries {
             sums[USER] = span.parts.user_ns;
             sums[OFF_CPU] = span.parts.runnable_ns.saturating_add(span.parts.blocked_ns);
             sums[HALT_POLL] = span.parts.halt_poll_ns;
+            let on_cpu_ns = span.parts.kernel_ns.saturating_add(span.parts.user_ns);
+            sums[COST] = sums[COST].saturating_add(on_cpu_ns);
             flags.user_return_unseen |= span.user_return_unseen;
             flags.poll_unknown |= span.poll_unknown;
         }
@@ -126,7 +132,7 @@ fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) +
     let Some(recording) = recordings.first() else { return Run::empty() };
     let pass = each_exit(recording, false, ExitSeries::default(), tick);
     let vms = group_vms(recording, &pass.vcpus);
-    let recorded = Recorded::new(pass.seen);
+    let recorded = Recorded::new(recording, pass.seen);
     let mut names = ReasonNames::new(recording);
     let mut wholes = vec![Series::default(), Series::default()];
     let mut groups: BTreeMap<(Vec<KeyValue>, bool), (Series, Flags)> = BTreeMap::new();
@@ -195,6 +201,8 @@ fn group(
     let known = KnownParts::new(&tally, recorded);
     let missing = [
         (SHARE, whole.is_none()),
+        (KERNEL_PART, known.kernel_ns.is_none()),
+        (COST_PART, known.cost_ns.is_none()),
         (USER_PART, !recorded.user || known.user_ns.is_none()),
         (OFF_CPU_PART, known.off_cpu_ns.is_none()),
         (HALT_POLL_PART, known.halt_poll_ns.is_none()),

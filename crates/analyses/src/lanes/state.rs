@@ -26,7 +26,7 @@ pub enum State {
 
 impl State {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Vcpu(VcpuState::GuestUser),
         Self::Vcpu(VcpuState::GuestKernel),
         Self::Vcpu(VcpuState::GuestIrq),
@@ -42,6 +42,7 @@ impl State {
         Self::Vcpu(VcpuState::Halted),
         Self::Vcpu(VcpuState::Blocked),
         Self::Vcpu(VcpuState::Unknown),
+        Self::Vcpu(VcpuState::NotSplit),
         Self::CpuVcpu,
         Self::CpuOther,
         Self::Running,
@@ -121,6 +122,7 @@ impl State {
             Self::Vcpu(VcpuState::BeforeExit) => "host, before the exit",
             Self::Vcpu(VcpuState::ExitKernel) => "exit kernel",
             Self::Vcpu(VcpuState::ExitUser) => "exit user",
+            Self::Vcpu(VcpuState::NotSplit) => "not split",
             Self::Vcpu(VcpuState::Waiting) => "run queue",
             Self::Vcpu(VcpuState::Preempted) => "preempted",
             Self::Vcpu(VcpuState::HaltPoll) => "halt polling",

@@ -13,6 +13,7 @@ use super::wanted::{FORK_TAG, concerns_cycles};
 use super::weave::{GuestFit, Weave};
 use crate::GuestAlignment;
 use crate::reasons::ReasonNames;
+use crate::recorded::{can_split, has_switches};
 
 /// The vCPUs of one recording and what is laid over them.
 #[derive(Debug)]
@@ -27,6 +28,17 @@ struct Weaves {
     number: u16,
     reasons: ReasonNames,
     by_thread: FxHashMap<u32, Weave>,
+    /// See [`Weave::is_unsplit`] and [`Weave::has_switches`].
+    can_split: bool,
+    has_switches: bool,
+}
+
+impl Weaves {
+    fn of(&mut self, thread: u32) -> &mut Weave {
+        let weave = self.by_thread.entry(thread).or_default();
+        (weave.is_unsplit, weave.has_switches) = (!self.can_split, self.has_switches);
+        weave
+    }
 }
 
 /// A recording as one that was made in a guest.
@@ -73,7 +85,7 @@ impl<S: StateSink> CycleSink for CycleWeaver<'_, S> {
         let isa = self.weaves.reasons.isa(cycle.exit.map_or(0, |exit| exit.isa));
         let index = u32::try_from(cycle.vcpu).unwrap_or(u32::MAX);
         let vcpu = VcpuRef { recording: self.weaves.number, index };
-        self.weaves.by_thread.entry(cycle.thread).or_default().cycle(cycle, isa, vcpu, self.sink);
+        self.weaves.of(cycle.thread).cycle(cycle, isa, vcpu, self.sink);
     }
 }
 
@@ -89,6 +101,8 @@ impl<'s, S: StateSink> Pass<'s, S> {
                 number,
                 reasons: ReasonNames::new(recording),
                 by_thread: FxHashMap::default(),
+                can_split: can_split(recording),
+                has_switches: has_switches(recording),
             },
         };
         let mut pass = Self {
@@ -113,7 +127,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
         for row in rows {
             let Ok(cpu) = u16::try_from(row.guest_cpu) else { continue };
             guest.vcpus.insert(cpu, (alignment.host, row.thread));
-            let weave = host.weaves.by_thread.entry(row.thread).or_default();
+            let weave = host.weaves.of(row.thread);
             let known_ns = weave.guest.map_or(0, |(_, bound_ns)| bound_ns);
             let bound_ns = row.bound_ns.unwrap_or(0).max(known_ns);
             weave.guest = Some((GuestCpu { recording, cpu }, bound_ns));
@@ -171,11 +185,11 @@ impl<'s, S: StateSink> Pass<'s, S> {
             return;
         };
         let Some(Host { cycles, weaves, .. }) = self.hosts.get_mut(host) else { return };
-        let weave = weaves.by_thread.entry(thread).or_default();
+        let weave = weaves.of(thread);
         if weave.change(now_ns, context) {
             let mut telling = CycleWeaver { weaves, sink: self.sink };
             if !cycles.emit_guest(thread, now_ns, &mut telling) {
-                weaves.by_thread.entry(thread).or_default().give_up();
+                weaves.of(thread).give_up();
             }
         }
     }

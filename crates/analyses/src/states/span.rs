@@ -31,11 +31,13 @@ pub enum VcpuState {
     Blocked,
     /// Not known: events were lost or are missing.
     Unknown,
+    /// An exit is handled: in the kernel, in user space or waiting, the recording doesn't say.
+    NotSplit,
 }
 
 impl VcpuState {
     /// All states, in the order of reports.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::GuestUser,
         Self::GuestKernel,
         Self::GuestIrq,
@@ -50,6 +52,7 @@ impl VcpuState {
         Self::Halted,
         Self::Blocked,
         Self::Unknown,
+        Self::NotSplit,
     ];
 
     /// Its name in reports and scripts.
@@ -64,6 +67,7 @@ impl VcpuState {
             Self::BeforeExit => "before_exit",
             Self::ExitKernel => "exit_kernel",
             Self::ExitUser => "exit_user",
+            Self::NotSplit => "not_split",
             Self::Waiting => "waiting",
             Self::Preempted => "preempted",
             Self::HaltPoll => "halt_poll",

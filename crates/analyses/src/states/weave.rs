@@ -48,6 +48,10 @@ pub(super) struct Weave {
     now: Option<Context>,
     /// The host has events of the vCPU.
     begun: bool,
+    /// The host's recording can't distinguish running in the kernel from user space or from waiting.
+    pub(super) is_unsplit: bool,
+    /// It has switches: what is not split ran.
+    pub(super) has_switches: bool,
     pub(super) placed: GuestFit,
 }
 
@@ -133,7 +137,10 @@ impl Weave {
         let ends_in_entry = matches!(cycle.end, CycleEnd::Entry | CycleEnd::Lost);
         let entry_ns = ends_in_entry.then_some(last.to_ns);
         for (at, interval) in cycle.intervals.iter().enumerate() {
-            let state = state(cycle, interval, isa);
+            let state = match state(cycle, interval, isa) {
+                VcpuState::ExitKernel if self.is_unsplit => self.not_split(cycle, isa),
+                state => state,
+            };
             if may_run(interval) {
                 let later = cycle.intervals.get(at + 1..).unwrap_or_default();
                 let again = later.iter().find(|one| may_run(one)).map(|one| one.from_ns);
@@ -143,6 +150,13 @@ impl Weave {
             }
         }
         out.flush();
+    }
+
+    /// What is said of an exit's time that can't be split: where it is not known to have run, what waits
+    /// by its reason, waited.
+    fn not_split(&self, cycle: &VcpuCycle<'_>, isa: Isa) -> VcpuState {
+        let waits = cycle.exit.is_some_and(|exit| isa.waits(exit.code));
+        if waits && !self.has_switches { VcpuState::Halted } else { VcpuState::NotSplit }
     }
 
     /// What the guest did before its vCPU is first seen.

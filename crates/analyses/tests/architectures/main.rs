@@ -7,7 +7,7 @@
 #[allow(dead_code)] // other tests lose events
 mod machinery;
 
-use analyses::{By, PathEnds, exits, paths};
+use analyses::{By, KnownParts, PathEnds, exits, paths};
 use machinery::Machinery;
 use testkit::Machine;
 
@@ -40,6 +40,18 @@ fn reasons(machine: Machine, events: &[(&str, &[(&str, u64)])]) -> Vec<Reason> {
     let mut all: Vec<Reason> = found.rows.iter().map(of).collect();
     all.sort();
     all
+}
+
+/// The recording has the formats of switches and of exits to user space: they were on, and none came.
+#[test]
+fn parts_whose_events_were_on_and_never_came_are_zero() {
+    let mut host = Machinery::of(Machine::X86, "local");
+    host.event(0, 1_000, VCPU, "kvm_exit", &[("exit_reason", 10), ("isa", 1)]);
+    host.event(0, 1_100, VCPU, "kvm_entry", &[]);
+    let found = exits(&host.recording(), &[By::Reason], &|_| ());
+    let parts = KnownParts::new(&found.rows[0].tally, &found.recorded);
+    assert_eq!((parts.user_ns, parts.off_cpu_ns), (Some(0), Some(0)));
+    assert_eq!((parts.kernel_ns, parts.not_split_ns, parts.cost_ns), (Some(100), 0, Some(100)));
 }
 
 #[test]

@@ -98,11 +98,20 @@ fn adds_up_to_exits(name: &str, recording: &Recording, kept: &Kept, states: &Sta
         };
         let total = |states: &[VcpuState]| sum(&spans, |span| of_it(span, states));
         let parts = &row.tally.parts;
+        let halted_ns = total(&[VcpuState::Halted]);
+        // Without switches, what waits by its reason has halted, and the rest is not split.
+        let kernel_ns = match (report.recorded.is_split(), report.recorded.off_cpu) {
+            (true, _) => total(&[VcpuState::ExitKernel]),
+            (false, true) => total(&[VcpuState::NotSplit]),
+            (false, false) if row.waiting => halted_ns,
+            (false, false) => total(&[VcpuState::NotSplit]),
+        };
+        let blocked_ns = total(&[VcpuState::Blocked]) + halted_ns;
         let found = [
-            total(&[VcpuState::ExitKernel]),
+            kernel_ns,
             total(&[VcpuState::ExitUser]),
             total(&[VcpuState::Waiting, VcpuState::Preempted]),
-            total(&[VcpuState::Halted, VcpuState::Blocked]),
+            if report.recorded.off_cpu { blocked_ns } else { 0 },
             total(&[VcpuState::HaltPoll]),
         ];
         let expected = [

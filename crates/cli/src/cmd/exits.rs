@@ -4,7 +4,7 @@ use analyses::{By, exits};
 use report::{ExitsReport, Source};
 use sources::Recording;
 
-use crate::args::ExitsArgs;
+use crate::args::{Cli, ExitsArgs};
 use crate::inputs::{is_of_guest, name_guest_functions, open_all};
 use crate::output;
 use crate::progress::Progress;
@@ -32,7 +32,11 @@ pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
         })
         .collect();
     progress.finish();
-    output::write(&ExitsReport { sources, top: args.top }, &args.output, out)
+    let mut report = ExitsReport { sources, top: args.top, sorted_by: None };
+    if let Some(column) = &args.sort {
+        report.sort_by(column).unwrap_or_else(|error| Cli::refuse("exits", &error));
+    }
+    output::write(&report, &args.output, out)
 }
 
 /// The grouping asked for, each property once; a vCPU's id says nothing without its VM.

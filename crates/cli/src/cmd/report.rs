@@ -52,6 +52,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let exits = ExitsReport {
         sources: recordings.iter().map(|one| exits_of(one, &recordings, &tick)).collect(),
         top: None,
+        sorted_by: None,
     };
     let nested = NestedReport {
         sources: recordings.iter().map(|one| (shown_path(one), nested(one, &tick))).collect(),

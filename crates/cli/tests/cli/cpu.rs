@@ -85,9 +85,10 @@ fn states_add_up_to_the_time_they_are_of() {
 fn what_was_not_recorded_is_null() {
     let alone = report(&["fixtures/x86-svm/nested.dat"]);
     let states = &rows(&alone, "vcpus")[0]["states"];
-    for state in ["guest_user", "guest_idle", "preempted", "halted", "halt_poll"] {
+    for state in ["guest_user", "guest_idle", "exit_kernel", "preempted", "halt_poll"] {
         assert!(states[format!("{state}_ns")].is_null(), "{state}: {states:#}");
     }
+    assert!(states["not_split_ns"].as_u64() > Some(0), "kernel or waiting: {states:#}");
     assert!(rows(&alone, "threads").is_empty(), "no switches, no threads");
     assert!(rows(&alone, "vcpus")[0]["level2_ns"].as_u64() > Some(0));
     let pair = report(&PAIRS[2].1);

@@ -24,4 +24,5 @@ mod readme;
 mod reports;
 mod schemas;
 mod spool;
+mod sums;
 mod tool;

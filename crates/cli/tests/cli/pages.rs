@@ -36,13 +36,13 @@ impl Columns {
     }
 }
 
-struct Page {
+pub(crate) struct Page {
     text: String,
-    report: Value,
+    pub(crate) report: Value,
 }
 
 impl Page {
-    fn of(args: &[&str]) -> Self {
+    pub(crate) fn of(args: &[&str]) -> Self {
         let run = hyperscope(&[&["report"], args].concat());
         assert_eq!(run.code, 0, "{}", run.err);
         let report = element(&run.out, "hyperscope-report");

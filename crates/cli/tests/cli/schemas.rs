@@ -98,9 +98,12 @@ fn parts_add_up_to_the_time_of_each_row() {
         let report = document(&["exits", "--format", "json", &path]);
         for row in report["rows"].as_array().unwrap() {
             let parts =
-                ["kernel_ns", "user_ns", "user_and_return_ns", "off_cpu_ns", "halt_poll_ns"];
-            let sum: u64 = parts.iter().filter_map(|part| row[part].as_u64()).sum();
+                ["user_ns", "user_and_return_ns", "off_cpu_ns", "halt_poll_ns", "not_split_ns"];
+            let rest: u64 = parts.iter().filter_map(|part| row[part].as_u64()).sum();
+            let kernel = row["kernel_ns"].as_u64();
+            let sum = rest + kernel.unwrap_or(0);
             assert_eq!(Some(sum), row["time_ns"].as_u64(), "{path}: {row:#}");
+            assert!(kernel.is_none() || row["not_split_ns"] == 0, "{path}: {row:#}");
             let handled = &row["handled"];
             if let (Some(kernel), Some(user)) =
                 (handled["kernel"].as_u64(), handled["user"].as_u64())

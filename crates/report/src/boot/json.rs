@@ -119,11 +119,12 @@ fn host(cost: Option<&HostCost>, ns: bool) -> Value {
         .set("paired", cost.paired)
         .time("time", ns, Some(cost.time_ns))
         .time("waiting", ns, Some(cost.waiting_ns))
-        .time("kernel", ns, Some(parts.kernel_ns))
+        .time("kernel", ns, parts.kernel_ns)
         .time("user", ns, parts.user_ns)
         .time("user_and_return", ns, parts.user_and_return_ns)
         .time("off_cpu", ns, parts.off_cpu_ns)
         .time("halt_poll", ns, parts.halt_poll_ns)
+        .time("not_split", ns, Some(parts.not_split_ns))
         .set("reasons", cost.reasons.iter().map(reason).collect::<Vec<_>>())
         .done()
 }

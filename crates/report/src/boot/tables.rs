@@ -136,13 +136,14 @@ fn tracing_note(machine: &BootedMachine, cost: &EventCost) -> String {
 /// A column of what phases cost the host; `None` where it is not known.
 type OfHost = (&'static str, u8, fn(&HostCost) -> Option<u64>);
 
-const OF_HOST: [OfHost; 6] = [
+const OF_HOST: [OfHost; 7] = [
     ("exits", 0, |cost| Some(cost.exits)),
     ("exit time", 0, |cost| Some(cost.working_ns())),
     ("waiting", 2, |cost| Some(cost.waiting_ns)),
-    ("kernel", 1, |cost| Some(cost.parts.kernel_ns)),
+    ("kernel", 1, |cost| cost.parts.kernel_ns),
     ("user", 1, user_ns),
     ("off CPU", 2, |cost| cost.parts.off_cpu_ns),
+    ("not split", 1, |cost| Some(cost.parts.not_split_ns).filter(|&ns| ns > 0)),
 ];
 
 /// In the VMM, with the way back where that is not told apart.
@@ -304,10 +305,11 @@ pub(super) fn csv(report: &BootReport) -> Table {
     add("tracing_high_ns", &|row| number(row.tracing?.high_ns));
     add("exits", &|row| number(row.host?.exits));
     add(&format!("exit_time_{unit}"), &|row| number(row.host?.time_ns));
-    add(&format!("kernel_{unit}"), &|row| number(row.host?.parts.kernel_ns));
+    add(&format!("kernel_{unit}"), &|row| number(row.host?.parts.kernel_ns?));
     add(&format!("user_{unit}"), &|row| number(user_ns(row.host?)?));
     add(&format!("off_cpu_{unit}"), &|row| number(row.host?.parts.off_cpu_ns?));
     add(&format!("halt_poll_{unit}"), &|row| number(row.host?.parts.halt_poll_ns?));
+    add(&format!("not_split_{unit}"), &|row| number(row.host?.parts.not_split_ns));
     table
 }
 

@@ -18,16 +18,18 @@ impl Known {
     /// Whether time in a state would be seen.
     pub(super) fn knows(&self, state: VcpuState) -> bool {
         use VcpuState as S;
-        let host = |told: fn(&Recorded) -> bool| self.host.as_ref().is_some_and(told);
+        let host = |is: fn(&Recorded) -> bool| self.host.as_ref().is_some_and(is);
         match state {
-            S::GuestUser | S::GuestKernel => self.guest.is_some_and(|told| told.modes),
-            S::GuestIrq => self.guest.is_some_and(|told| told.irqs),
+            S::GuestUser | S::GuestKernel => self.guest.is_some_and(|one| one.modes),
+            S::GuestIrq => self.guest.is_some_and(|one| one.irqs),
             S::GuestIdle => self.guest.is_some(),
             S::Guest => true,
-            S::ExitKernel | S::Unknown => self.host.is_some(),
+            // What waits by its reason has halted, whether or not switches show it.
+            S::Unknown | S::NotSplit | S::Halted => self.host.is_some(),
+            S::ExitKernel => host(Recorded::is_split),
             S::BeforeExit => host(|one| one.host_work),
             S::ExitUser => host(|one| one.user),
-            S::Preempted | S::Halted | S::Blocked => host(|one| one.off_cpu),
+            S::Preempted | S::Blocked => host(|one| one.off_cpu),
             S::Waiting => host(|one| one.off_cpu && one.wake),
             S::HaltPoll => host(|one| one.halt_poll),
         }

@@ -6,12 +6,13 @@ use printable::line;
 use super::known::Known;
 use super::rows::{PARTS, known_of_task, known_of_vcpu, known_of_vm};
 use super::{CpuBy, CpuReport};
+use crate::exits;
 use crate::losses;
 use crate::table::Table;
 use crate::units::{count, share, time};
 
 /// Columns of states: title, states, and how soon a narrow terminal drops it.
-const COLUMNS: [(&str, &[VcpuState], u8); 13] = [
+const COLUMNS: [(&str, &[VcpuState], u8); 14] = [
     ("user", &[VcpuState::GuestUser], 1),
     ("kernel", &[VcpuState::GuestKernel], 1),
     ("irq", &[VcpuState::GuestIrq], 2),
@@ -19,6 +20,7 @@ const COLUMNS: [(&str, &[VcpuState], u8); 13] = [
     ("guest idle", &[VcpuState::GuestIdle], 1),
     ("exit kernel", &[VcpuState::BeforeExit, VcpuState::ExitKernel], 0),
     ("exit user", &[VcpuState::ExitUser], 0),
+    ("not split", &[VcpuState::NotSplit], 0),
     ("run queue", &[VcpuState::Waiting], 1),
     ("preempted", &[VcpuState::Preempted], 1),
     ("halt poll", &[VcpuState::HaltPoll], 2),
@@ -206,10 +208,11 @@ fn task_table(report: &CpuReport, tasks: &[&TaskUse]) -> Table {
         (cells.collect::<Vec<_>>(), tasks.iter().any(|one| one.times.of_all(states) > 0))
     };
     use VcpuState as S;
-    let columns: [(&str, &'static [VcpuState], u8); 6] = [
+    let columns: [(&str, &'static [VcpuState], u8); 7] = [
         ("in irqs", &[S::GuestIrq], 2),
         ("exit kernel", &[S::BeforeExit, S::ExitKernel], 1),
         ("exit user", &[S::ExitUser], 1),
+        ("not split", &[S::NotSplit], 1),
         ("stolen", &[S::Waiting, S::Preempted], 0),
         ("halted", &[S::HaltPoll, S::Halted, S::Blocked], 1),
         ("unknown", &[S::Unknown], 1),
@@ -266,6 +269,11 @@ fn named(name: Option<&str>, thread: u32) -> String {
 fn notes(report: &CpuReport, left_out: &[String]) -> String {
     let cpu = &report.cpu;
     let mut notes = Vec::new();
+    for vm in cpu.vms.iter().filter(|vm| vm.times.of(VcpuState::NotSplit) > 0) {
+        let recorded = cpu.recorded.get(vm.recording);
+        let note = recorded.and_then(exits::not_split).map(|note| format!("{}: {note}", vm.name));
+        notes.extend(note);
+    }
     for vm in &cpu.vms {
         let Some(guest_known_ns) =
             vm.guest_known_ns.filter(|guest_known_ns| *guest_known_ns < vm.times.total())

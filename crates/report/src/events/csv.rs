@@ -94,7 +94,7 @@ pub(super) fn event(
     out.push(b'\n');
 }
 
-/// Writes that events were dropped: so many, where the kernel counted them.
+/// Writes that events were dropped, with their number where the kernel counted them.
 pub(super) fn dropped(out: &mut Vec<u8>, count: Option<u64>, columns: &[String]) {
     out.extend_from_slice(b",,,");
     out.extend_from_slice(LOST.as_bytes());
@@ -109,14 +109,14 @@ pub(super) fn dropped(out: &mut Vec<u8>, count: Option<u64>, columns: &[String])
 
 /// Writes a text, in quotes where it needs them, and so that no spreadsheet takes it for a formula; bytes that are no UTF-8 become U+FFFD.
 pub(super) fn text(out: &mut Vec<u8>, bytes: &[u8]) {
-    let told = String::from_utf8_lossy(bytes);
-    let told = printable::csv_cell(&told);
-    if !told.contains([',', '"', '\n', '\r']) {
-        out.extend_from_slice(told.as_bytes());
+    let text = String::from_utf8_lossy(bytes);
+    let text = printable::csv_cell(&text);
+    if !text.contains([',', '"', '\n', '\r']) {
+        out.extend_from_slice(text.as_bytes());
         return;
     }
     out.push(b'"');
-    out.extend_from_slice(told.replace('"', "\"\"").as_bytes());
+    out.extend_from_slice(text.replace('"', "\"\"").as_bytes());
     out.push(b'"');
 }
 

@@ -1,4 +1,4 @@
-//! Events that guests told by hypercall, as the guests' own recordings would show them.
+//! Events that guests sent by hypercall, as the guests' own recordings would show them.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ pub enum GuestEventStyle {
     Jsonl,
 }
 
-/// Writes what guests told, a line each.
+/// Writes what guests sent, a line each.
 #[derive(Debug)]
 pub struct GuestEventWriter<W> {
     out: W,

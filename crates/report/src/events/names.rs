@@ -1,12 +1,12 @@
-//! Names of threads that the recording's own list lacks, learned from events that tell them.
+//! Names of threads that the recording's own list lacks, learned from events that have them.
 //!
 //! The kernel saves the names of some threads only, but its scheduler's events bear the names of
 //! those they concern. Where pages are decoded, names are learned in blocks with a line that lacks
 //! one, from its page on, after a look back at the pages before; most recordings have no such line
 //! and pay nothing. Lines that still lack a name get a *blank*, which the merger fills in: it sees
-//! all lines in the order of their times, and with them the names told in other such blocks.
+//! all lines in the order of their times, and with them the names found in other such blocks.
 //!
-//! So a line names its thread as it was last told before; if it never was, as it is first told in
+//! So a line names its thread by what it was last called before; if it never was, by what it is first called in
 //! its own block. That depends on the file alone, not on how many threads read it.
 
 use std::collections::hash_map::Entry;
@@ -22,7 +22,7 @@ type Pair = (&'static str, &'static str);
 
 const OWN: &[Pair] = &[("pid", "comm")];
 
-/// Events that tell names. Not all that have fields of such names do: `sched_process_wait` has the
+/// Events that name threads. Not all that have fields of such names do: `sched_process_wait` has the
 /// name of the thread that waits, and the id of the one waited for.
 const TELLERS: &[(&str, &[Pair])] = &[
     ("sched:sched_switch", &[("prev_pid", "prev_comm"), ("next_pid", "next_comm")]),
@@ -38,7 +38,7 @@ const TELLERS: &[(&str, &[Pair])] = &[
     ("task:task_rename", &[("pid", "newcomm")]),
 ];
 
-/// The events of one recording that tell names.
+/// The events of one recording that name threads.
 #[derive(Debug)]
 pub(super) struct Tellers<'r> {
     /// By event id; as long as the greatest.
@@ -61,7 +61,7 @@ impl<'r> Tellers<'r> {
         Self { by_id }
     }
 
-    /// The names that events of that id tell.
+    /// The names that events of that id have.
     #[inline]
     pub(super) fn of(&self, id: u16) -> &[Teller<'r>] {
         self.by_id.get(usize::from(id)).map_or(&[], |tellers| tellers)
@@ -105,9 +105,9 @@ impl<'r> Teller<'r> {
     }
 }
 
-/// A name that an event has told.
+/// A name that an event has.
 #[derive(Debug)]
-struct Told {
+struct Named {
     /// Line from which on it is known.
     line: usize,
     pid: u32,
@@ -126,27 +126,27 @@ struct Blank {
     len: usize,
 }
 
-/// Threads whose names told last are at hand; a power of two.
+/// Threads whose last names are at hand; a power of two.
 const RECENT: usize = 128;
 
-/// Names told in one block, and blanks left in it.
+/// Names found in one block, and blanks left in it.
 #[derive(Debug, Default)]
 pub(super) struct BlockNames {
-    told: Vec<Told>,
+    found: Vec<Named>,
     blanks: Vec<Blank>,
-    /// By thread, its first and its last name in `told`.
+    /// By thread, its first and its last name in `found`.
     threads: FxHashMap<u32, (usize, usize)>,
-    /// By the low bits of a thread's id, a thread and what it was told by last: nearly all that is
-    /// told has been told before.
+    /// By the low bits of a thread's id, a thread and what it was named by last: nearly all that is
+    /// found has been found before.
     recent: Vec<(u32, [u8; COMM_BYTES])>,
     heard: usize,
     filled: usize,
 }
 
 impl BlockNames {
-    /// Whether the same was told of the thread just before; else it is from here on.
+    /// Whether the same was said of the thread just before; else it is from here on.
     #[inline]
-    pub(super) fn told_again(&mut self, pid: u32, teller: &Teller<'_>, record: &[u8]) -> bool {
+    pub(super) fn is_repeated(&mut self, pid: u32, teller: &Teller<'_>, record: &[u8]) -> bool {
         let Some(comm) = teller.bytes(record) else { return false };
         if self.recent.is_empty() {
             self.recent.resize(RECENT, (0, [0; COMM_BYTES]));
@@ -158,16 +158,16 @@ impl BlockNames {
     }
 
     /// Notes a name known from a line on; `false` when it is not new.
-    pub(super) fn tell(
+    pub(super) fn name(
         &mut self,
         (line, pid): (usize, u32),
         comm: &[u8],
         text: impl FnOnce() -> Box<[u8]>,
     ) -> bool {
-        let next = self.told.len();
+        let next = self.found.len();
         match self.threads.entry(pid) {
             Entry::Occupied(mut known) => {
-                let last = self.told.get(known.get().1);
+                let last = self.found.get(known.get().1);
                 if last.is_some_and(|last| *last.comm == *comm) {
                     return false;
                 }
@@ -175,11 +175,11 @@ impl BlockNames {
             }
             Entry::Vacant(unknown) => _ = unknown.insert((next, next)),
         }
-        self.told.push(Told { line, pid, comm: comm.into(), text: text() });
+        self.found.push(Named { line, pid, comm: comm.into(), text: text() });
         true
     }
 
-    /// Writes a thread's name as told last. If it was not told, writes `blank` for a line that will
+    /// Writes a thread's name as found last. If there is none, writes `blank` for a line that will
     /// have it at byte `at` of the block's text, and is `false`.
     pub(super) fn write<B: AsRef<[u8]>>(
         &mut self,
@@ -189,7 +189,7 @@ impl BlockNames {
         blank: impl FnOnce() -> B,
     ) -> bool {
         if let Some((_, last)) = self.threads.get(&pid) {
-            out.extend_from_slice(self.told.get(*last).map_or(&[], |told| &told.text));
+            out.extend_from_slice(self.found.get(*last).map_or(&[], |one| &one.text));
             return true;
         }
         let (blank, begin) = (blank(), out.len());
@@ -211,7 +211,7 @@ impl BlockNames {
             let blank = *blank;
             self.filled += 1;
             self.hear(names, blank.line + 1);
-            let first = || self.told.get(self.threads.get(&blank.pid)?.0).map(|told| &told.text);
+            let first = || self.found.get(self.threads.get(&blank.pid)?.0).map(|one| &one.text);
             if let Some(name) = names.threads.get(&blank.pid).or_else(first) {
                 out(text.get(from..blank.at).unwrap_or(&[]));
                 out(name);
@@ -224,11 +224,11 @@ impl BlockNames {
 
     /// Takes over the names known before line `to_line`.
     fn hear(&mut self, names: &mut Names, to_line: usize) {
-        let rest = self.told.get_mut(self.heard..).unwrap_or(&mut []);
-        for told in rest.iter_mut().take_while(|told| told.line < to_line) {
+        let rest = self.found.get_mut(self.heard..).unwrap_or(&mut []);
+        for one in rest.iter_mut().take_while(|one| one.line < to_line) {
             self.heard += 1;
-            if names.threads.len() < MOST_NAMES || names.threads.contains_key(&told.pid) {
-                names.threads.insert(told.pid, std::mem::take(&mut told.text));
+            if names.threads.len() < MOST_NAMES || names.threads.contains_key(&one.pid) {
+                names.threads.insert(one.pid, std::mem::take(&mut one.text));
             }
         }
     }
@@ -237,7 +237,7 @@ impl BlockNames {
 /// Names kept of one recording: no machine has more threads, a damaged file may name more.
 const MOST_NAMES: usize = 1 << 18;
 
-/// The names of one recording's threads as told so far, as they stand on lines.
+/// The names of one recording's threads as known so far, as they stand on lines.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     threads: FxHashMap<u32, Box<[u8]>>,

@@ -159,34 +159,34 @@ impl<'r> Printer<'r> {
             let stamp_ns = correction.ns(stamp, cpu);
             batch.last_ns = batch.last_ns.max(Some(stamp_ns));
             let lines = batch.lines.len();
-            let told = LEARN && self.learn(batch, stamp_ns, payload);
+            let is_new = LEARN && self.learn(batch, stamp_ns, payload);
             if self.filter.wants_time(stamp_ns) {
                 self.record(batch, stamp_ns, cpu, payload);
             }
-            if told && batch.lines.len() == lines {
+            if is_new && batch.lines.len() == lines {
                 batch.end_line(stamp_ns);
             }
         });
         (last, result)
     }
 
-    /// Learns the names told in the first packets of a block, the last of which has a line that lacks
+    /// Learns the names found in the first packets of a block, the last of which has a line that lacks
     /// one. The merger hears of each with the next line after it.
     fn catch_up(&self, block: &Block<'_>, packets: usize, input: Input<'_>, batch: &mut LineBatch) {
         let (cpu, correction) = (input.stream.cpu(), input.recording.correction(input.stream));
-        let mut told = false;
+        let mut is_new = false;
         for packet in block.packets().take(packets).filter_map(|(_, packet)| packet.ok()) {
-            // What is wrong with the packet's records has been told by now.
+            // What is wrong with the packet's records has been reported by now.
             let _ = packet.for_each(|Record { stamp, payload }| {
-                told |= self.learn(batch, correction.ns(stamp, cpu), payload);
+                is_new |= self.learn(batch, correction.ns(stamp, cpu), payload);
             });
         }
-        if told {
+        if is_new {
             batch.end_line(batch.last_ns.unwrap_or(0));
         }
     }
 
-    /// Learns the names an event tells, whether or not it is printed; `false` if none is new. If
+    /// Learns the names an event has, whether or not it is printed; `false` if none is new. If
     /// one is, a line must follow: the merger hears of names in the order of lines.
     #[inline]
     fn learn(&self, batch: &mut LineBatch, stamp_ns: u64, payload: &[u8]) -> bool {
@@ -205,7 +205,7 @@ impl<'r> Printer<'r> {
         let mut new = false;
         for teller in tellers {
             let pid = teller.pid(payload, self.order);
-            if names.told_again(pid, teller, payload) || self.lines.knows(pid) {
+            if names.is_repeated(pid, teller, payload) || self.lines.knows(pid) {
                 continue;
             }
             let Some(comm) = teller.comm(payload, self.order) else { continue };
@@ -214,7 +214,7 @@ impl<'r> Printer<'r> {
                 Some(last) if !before(last) => lines.partition_point(before),
                 _ => lines.len(),
             };
-            new |= names.tell((line, pid), comm, || self.on_lines(pid, comm));
+            new |= names.name((line, pid), comm, || self.on_lines(pid, comm));
         }
         if new {
             start.clear();

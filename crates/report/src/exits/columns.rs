@@ -2,7 +2,7 @@
 
 mod times;
 
-use analyses::{By, Code, ExitRow, Exits, Group, KnownParts, Tally};
+use analyses::{By, Code, ExitRow, Exits, Group, KnownParts, Recorded, Tally};
 
 use super::{PERCENTILES, Source, name_of};
 use crate::column::{self, Cell, Column, Unit};
@@ -17,6 +17,24 @@ pub(super) const WHO_PAYS: &str = "who pays";
 pub(super) struct Whole {
     pub(super) count: u64,
     pub(super) time_ns: u64,
+    /// `None`: not known.
+    pub(super) cost_ns: Option<u64>,
+}
+
+impl Whole {
+    /// All exits of a sum.
+    pub(super) fn of(tally: &Tally, recorded: &Recorded) -> Self {
+        let cost_ns = KnownParts::new(tally, recorded).cost_ns;
+        Self { count: tally.count, time_ns: tally.durations.sum(), cost_ns }
+    }
+
+    /// All exits of a recording that don't wait.
+    pub(super) fn working(exits: &Exits) -> Self {
+        let mut sum = Tally::default();
+        let working = exits.rows.iter().filter(|row| !row.waiting);
+        working.for_each(|row| sum.merge(&row.tally));
+        Self::of(&sum, &exits.recorded)
+    }
 }
 
 /// A group of exits, or the sum of several.
@@ -28,6 +46,7 @@ pub(crate) struct Row<'r> {
     waiting: bool,
     tally: &'r Tally,
     percentiles: [Option<u64>; 4],
+    cost_percentiles: [Option<u64>; 2],
     parts: KnownParts,
     whole: Whole,
 }
@@ -35,17 +54,23 @@ pub(crate) struct Row<'r> {
 impl<'r> Row<'r> {
     pub(super) fn new(source: &'r Source, row: &'r ExitRow, whole: Whole) -> Self {
         let group = Some(&row.group);
-        Self { group, waiting: row.waiting, ..Self::of_several(source, &row.tally, whole) }
+        Self { group, ..Self::of_several(source, &row.tally, row.waiting, whole) }
     }
 
     /// The sum of several groups.
-    pub(super) fn of_several(source: &'r Source, tally: &'r Tally, whole: Whole) -> Self {
+    pub(super) fn of_several(
+        source: &'r Source,
+        tally: &'r Tally,
+        waiting: bool,
+        whole: Whole,
+    ) -> Self {
         Self {
             source,
             group: None,
-            waiting: false,
+            waiting,
             tally,
             percentiles: tally.durations.percentiles(PERCENTILES),
+            cost_percentiles: tally.costs.percentiles([500, 990]),
             parts: KnownParts::new(tally, &source.exits.recorded),
             whole,
         }
@@ -53,6 +78,11 @@ impl<'r> Row<'r> {
 
     fn exits(&self) -> &Exits {
         &self.source.exits
+    }
+
+    /// Exits that waited by their reason, of which nothing shows when they ran.
+    fn halted(&self) -> bool {
+        self.waiting && !self.exits().recorded.off_cpu
     }
 
     /// Exits that somebody dealt with, if who did was recorded.
@@ -79,6 +109,7 @@ pub(crate) fn columns<'r>(by: &[By]) -> Vec<Column<Row<'r>>> {
     columns.extend(counts());
     columns.extend(times::durations());
     columns.extend(times::parts());
+    columns.extend(times::costs());
     columns
 }
 

@@ -4,8 +4,8 @@ use analyses::{By, ExitRow, Tally};
 use printable::line;
 
 use super::columns::{self, HOW_LONG, Row, WHO_PAYS, Whole};
-use super::notes::notes;
-use super::{Source, name_of};
+use super::notes::{not_split, notes};
+use super::{ExitsReport, Source, name_of};
 use crate::column;
 use crate::losses;
 use crate::table::Table;
@@ -18,7 +18,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// All but the first `shown` rows, which took longest, are others.
+    /// All but the first `shown` rows are others.
     fn new(rows: &[&ExitRow], shown: usize) -> Self {
         let sum = |rows: &[&ExitRow]| {
             let mut sum = Tally::default();
@@ -31,7 +31,7 @@ impl Sums {
     }
 }
 
-pub(super) fn source_text(source: &Source, top: Option<usize>, width: Option<usize>) -> String {
+pub(super) fn source_text(source: &Source, report: &ExitsReport, width: Option<usize>) -> String {
     let exits = &source.exits;
     let total: u64 = exits.rows.iter().map(|row| row.tally.count).sum();
     if total == 0 {
@@ -42,7 +42,7 @@ pub(super) fn source_text(source: &Source, top: Option<usize>, width: Option<usi
     let mut left_out = Vec::new();
     for (title, rows) in [("Exits", cost), ("Waiting exits", waiting)] {
         if !rows.is_empty() {
-            let (text, narrow) = section(title, source, &rows, top, width);
+            let (text, narrow) = section(title, source, &rows, report, width);
             out += &text;
             left_out.extend(narrow);
         }
@@ -89,18 +89,21 @@ fn section(
     title: &str,
     source: &Source,
     rows: &[&ExitRow],
-    top: Option<usize>,
+    report: &ExitsReport,
     width: Option<usize>,
 ) -> (String, Vec<String>) {
-    let shown = top.unwrap_or(rows.len()).min(rows.len());
+    let shown = report.top.unwrap_or(rows.len()).min(rows.len());
     let sums = Sums::new(rows, shown);
-    let whole = Whole { count: sums.all.count, time_ns: sums.all.durations.sum() };
+    let whole = Whole::of(&sums.all, &source.exits.recorded);
+    let waiting = rows.first().is_some_and(|row| row.waiting);
+    let head = Head { whole, waiting, source, sorted_by: report.sorted_by.as_deref() };
     let others = sums.others.iter().map(|(_, tally)| tally);
     let named: Vec<Row<'_>> =
         rows.iter().take(shown).map(|row| Row::new(source, row, whole)).collect();
     let names =
         Names::new(&source.exits.by, &named, sums.others.as_ref().map(|(number, _)| *number));
-    let sums = others.chain([&sums.all]).map(|tally| Row::of_several(source, tally, whole));
+    let sums =
+        others.chain([&sums.all]).map(|tally| Row::of_several(source, tally, waiting, whole));
     let all: Vec<Row<'_>> = named.into_iter().chain(sums).collect();
     let columns = columns::columns(&source.exits.by);
     let of = |table| {
@@ -111,7 +114,49 @@ fn section(
     let (lasting, mut left_out) = of(HOW_LONG);
     let (paying, narrow) = of(WHO_PAYS);
     left_out.extend(narrow);
-    (format!("{title}: how long\n{lasting}\n{title}: who pays\n{paying}\n"), left_out)
+    let (how_long, who_pays) = (head.how_long(), head.who_pays());
+    let text =
+        format!("{title}: how long{how_long}\n{lasting}\n{title}: who pays{who_pays}\n{paying}\n");
+    (text, left_out)
+}
+
+/// What the lines above tables say: by what they are sorted, and what shares are of.
+struct Head<'h> {
+    whole: Whole,
+    waiting: bool,
+    source: &'h Source,
+    sorted_by: Option<&'h str>,
+}
+
+impl Head<'_> {
+    fn time(&self, value: u64) -> String {
+        time(value, self.source.exits.nanoseconds)
+    }
+
+    fn how_long(&self) -> String {
+        let all = self.time(self.whole.time_ns);
+        let cost_ns = self.whole.cost_ns.filter(|_| !self.waiting);
+        let sorted_by = self.sorted_by.unwrap_or(if cost_ns.is_some() { "cost" } else { "time" });
+        match cost_ns {
+            Some(cost_ns) => format!(
+                ", by {sorted_by}\ncost% of {} on CPUs: before exit + kernel + user space; time% of {all}",
+                self.time(cost_ns)
+            ),
+            None if self.waiting => format!(", by {sorted_by}; time% of {all}"),
+            None => format!(
+                ", by {sorted_by}; time% of {all}\ncost on CPUs is not known: it takes sched:sched_switch"
+            ),
+        }
+    }
+
+    fn who_pays(&self) -> String {
+        let recorded = &self.source.exits.recorded;
+        if self.waiting && !recorded.off_cpu {
+            return "; halted by their reason".to_owned();
+        }
+        not_split(recorded)
+            .map_or_else(String::new, |note| format!("\n{}", note.replace("; ", "\n")))
+    }
 }
 
 /// Columns that name the rows.

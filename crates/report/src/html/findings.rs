@@ -106,8 +106,9 @@ impl Finding {
 /// All that is to be said of a page, the most important first.
 pub(super) fn of(page: &PageReport) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for source in &page.exits.sources {
-        findings.extend(time::of(source));
+    for (at, source) in page.exits.sources.iter().enumerate() {
+        let taken = page.cpu.cpu.taken.get(at).map_or(&[][..], Vec::as_slice);
+        findings.extend(time::of(source, taken));
     }
     if let Some(nested) = &page.nested {
         findings.extend(nested.sources.iter().filter_map(|(_, nested)| time::nested(nested)));

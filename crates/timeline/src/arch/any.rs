@@ -25,7 +25,7 @@ pub(super) const ARCH: Arch = Arch {
 };
 
 /// The event that concerns two threads.
-pub(crate) const SCHED_SWITCH: &str = "sched:sched_switch";
+pub const SCHED_SWITCH: &str = "sched:sched_switch";
 
 /// Bits of `prev_state` that say why a thread sleeps; none set: it stays runnable. Above them
 /// kernels put markers such as "preempted" (`TASK_REPORT`, `TASK_REPORT_MAX`).

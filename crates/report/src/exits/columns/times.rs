@@ -20,43 +20,43 @@ pub(super) fn durations<'r>() -> Vec<Column<Row<'r>>> {
             |row: &Row<'r>| column::ratio(row.tally.durations.sum(), row.whole.time_ns),
         )
         .only_in_tables()
-        .shown(HOW_LONG, 1),
+        .shown(HOW_LONG, 2),
         time(("time", "time"), "Sum of the times from exit to entry.", |one| {
             Some(one.durations.sum())
         })
-        .shown(HOW_LONG, 3)
+        .shown(HOW_LONG, 4)
         .shown(WHO_PAYS, 0),
         time(("min", "min"), "Shortest; null where none is paired.", |one| one.durations.min())
-            .shown(HOW_LONG, 6),
+            .shown(HOW_LONG, 7),
         time(("max", "max"), "Longest; null where none is paired.", |one| one.durations.max())
-            .shown(HOW_LONG, 2)
+            .shown(HOW_LONG, 3)
             .after("p999"),
         time(("mean", "mean"), "Mean, rounded; null where none is paired.", |one| {
             one.durations.mean().map(rounded)
         })
-        .shown(HOW_LONG, 1),
+        .shown(HOW_LONG, 2),
         time(
             ("sd", "sd"),
             "Standard deviation of the sample, rounded; null below two paired exits.",
             |one| one.durations.standard_deviation().map(rounded),
         )
-        .shown(HOW_LONG, 8)
+        .shown(HOW_LONG, 9)
         .after("relative_error"),
         Column::ratio(
             ("relative_error", "±"),
             "Standard error of the mean divided by the mean; null below two paired exits.",
             |row: &Row<'r>| row.tally.durations.relative_error(),
         )
-        .shown(HOW_LONG, 5),
+        .shown(HOW_LONG, 6),
         percentile(
             ("p50", "p50"),
             "Median. Exact up to 4096 exits, else at most 1/256 too great.",
             0,
         )
-        .shown(HOW_LONG, 4),
-        percentile(("p90", "p90"), "90th percentile; as p50_ns.", 1).shown(HOW_LONG, 7),
-        percentile(("p99", "p99"), "99th percentile; as p50_ns.", 2).shown(HOW_LONG, 3),
-        percentile(("p999", "p99.9"), "99.9th percentile; as p50_ns.", 3).shown(HOW_LONG, 9),
+        .shown(HOW_LONG, 5),
+        percentile(("p90", "p90"), "90th percentile; as p50_ns.", 1).shown(HOW_LONG, 8),
+        percentile(("p99", "p99"), "99th percentile; as p50_ns.", 2).shown(HOW_LONG, 4),
+        percentile(("p999", "p99.9"), "99.9th percentile; as p50_ns.", 3).shown(HOW_LONG, 10),
     ]
 }
 
@@ -69,12 +69,13 @@ pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         part(
             ("kernel", "kernel"),
-            "The thread ran in the kernel; also all time that no other part claims.",
-            |parts| Some(parts.kernel_ns),
+            "The thread ran in the kernel; also all time on a CPU that no other part claims.",
+            |parts| parts.kernel_ns,
         )
-        .shown(WHO_PAYS, 0),
+        .null("it can't be distinguished from user space, or from waiting; the time is in not_split_ns")
+        .shown_if_known(WHO_PAYS, 1),
         known(("user", "user space"), "The thread ran in the VMM.", |parts| parts.user_ns)
-            .shown_if_known(WHO_PAYS, 0),
+            .shown_if_known(WHO_PAYS, 1),
         known(
             ("user_and_return", "user space + return"),
             "In place of user_ns where an event for the return to the kernel is missing: the VMM and the way back.",
@@ -87,29 +88,30 @@ pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
             "Of off_cpu_ns: it could have run (preempted, or woken and waiting for its turn).",
             |parts| parts.runnable_ns,
         )
-        .shown_if_known(WHO_PAYS, 1),
+        .shown_if_known(WHO_PAYS, 2),
         known(("off_cpu_blocked", "blocked"), "Of off_cpu_ns: it waited for something.", |parts| {
             parts.blocked_ns
         })
-        .shown_if_known(WHO_PAYS, 1),
+        .shown_if_known(WHO_PAYS, 2),
         // Where they are known apart, their sum says nothing.
         part(("off_cpu_whole", "off CPU"), "The thread was off the CPU.", |parts| {
             parts.off_cpu_ns.filter(|_| parts.runnable_ns.is_none())
         })
         .only_in_tables()
-        .shown_if_known(WHO_PAYS, 2),
+        .shown_if_known(WHO_PAYS, 3),
         known(
             ("halt_poll", "halt poll"),
             "The kernel polled for work before it gave up the CPU.",
             |parts| parts.halt_poll_ns,
         )
-        .shown_if(WHO_PAYS, 2, |row| row.exits().recorded.halt_poll),
+        .shown_if(WHO_PAYS, 3, |row| row.exits().recorded.halt_poll),
         known(
             ("before_exit", "before exit"),
             "No part of time_ns: host work seen between the hardware exit and kvm_exit, such as interrupt handlers, from its first event on.",
             |parts| parts.before_exit_ns,
         )
-        .shown_if_known(WHO_PAYS, 4),
+        .shown_if_known(WHO_PAYS, 1)
+        .after("cost"),
         Column::time(
             ("guest", "guest"),
             "No part of time_ns: time the guest ran before these exits, since the entry before.",
@@ -121,11 +123,60 @@ pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
             "Exits that lasted over a loss: in count, not in paired.",
             |row: &Row<'r>| Some(row.tally.dropped),
         ),
-        Column::text(("handled_by", "handled by"), "Who dealt with the exits, by number.", |row: &Row<'r>| {
+        Column::text(("handled_by", "exits handled by"), "Who dealt with the exits, by number.", |row: &Row<'r>| {
             Some(handled_by(row))
         })
         .only_in_tables()
-        .shown(WHO_PAYS, 3),
+        .shown(WHO_PAYS, 4),
+    ]
+}
+
+/// What handling took on a CPU, and the time of which that is not known.
+pub(super) fn costs<'r>() -> Vec<Column<Row<'r>>> {
+    let unknown =
+        "sched_switch was not recorded, so that running can't be distinguished from waiting";
+    let percentile = |names, help, at: usize| {
+        let of = move |row: &Row<'r>| {
+            row.parts.cost_ns.and(row.cost_percentiles.get(at).copied().flatten())
+        };
+        Column::time(names, help, of).null(unknown)
+    };
+    vec![
+        Column::time(
+            ("cost", "cost"),
+            "What handling the exits took on a CPU: before_exit_ns + kernel_ns + user_ns, with user_and_return_ns or not_split_ns in place of those that are null.",
+            |row: &Row<'r>| row.parts.cost_ns,
+        )
+        .null(unknown)
+        .shown_if(HOW_LONG, 1, |row| row.parts.cost_ns.is_some() && !row.waiting)
+        .shown_if_known(WHO_PAYS, 0)
+        .after("time"),
+        Column::ratio(
+            ("cost_share", "cost%"),
+            "Share of the cost of all exits of the recording that don't wait.",
+            |row: &Row<'r>| {
+                let cost_ns = row.parts.cost_ns.filter(|_| !row.waiting)?;
+                column::ratio(cost_ns, row.whole.cost_ns?)
+            },
+        )
+        .null("cost is not known, or the exits wait")
+        .shown_if_known(HOW_LONG, 1)
+        .after("cost"),
+        percentile(("cost_p50", "cost p50"), "Median of the costs of exits; as p50_ns.", 0),
+        percentile(("cost_p99", "cost p99"), "99th percentile of the costs of exits; as p50_ns.", 1),
+        Column::time(
+            ("not_split", "not split"),
+            "Time that can't be split into kernel, user space and waiting: 0 where kernel_ns is known. Of exits that wait by their reason in a recording without sched_switch, they were halted.",
+            |row: &Row<'r>| Some(row.parts.not_split_ns),
+        )
+        .shown_if(WHO_PAYS, 0, |row| row.parts.not_split_ns > 0 && !row.halted())
+        .after("user_and_return"),
+        Column::time(("halted", "halted"), "The guest waited for work.", |row: &Row<'r>| {
+            Some(row.parts.not_split_ns)
+        })
+        .only_in_tables()
+        .shown_if(WHO_PAYS, 0, |row| row.parts.not_split_ns > 0 && row.halted())
+        .after("user_and_return"),
     ]
 }
 

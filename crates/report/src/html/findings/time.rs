@@ -1,6 +1,6 @@
 //! Findings about time: who pays, which reasons, which outliers.
 
-use analyses::{ExitRow, KnownParts, Nested, NestedRow, Tally};
+use analyses::{Distribution, ExitRow, KnownParts, Nested, NestedRow, Recorded, TakenCpu, Tally};
 
 use super::{Finding, Link, Weight};
 use crate::{Source, count, share, time as duration};
@@ -9,12 +9,41 @@ use crate::{Source, count, share, time as duration};
 const OUTLIER: u64 = 10;
 /// Fewer exits have no percentiles worth a sentence.
 const ENOUGH: u64 = 100;
+/// Threads that are named as having had the CPU.
+const MOST_TAKERS: usize = 3;
 /// Reasons reported for each VM.
 const MOST_REASONS: usize = 2;
 
 /// What one recording shows.
-pub(super) fn of(source: &Source) -> Vec<Finding> {
-    source.exits.vms.iter().flat_map(|vm| OfVm::new(source, &vm.name).findings()).collect()
+pub(super) fn of(source: &Source, taken: &[TakenCpu]) -> Vec<Finding> {
+    let exits = &source.exits;
+    let mut working = Tally::default();
+    exits.rows.iter().filter(|row| !row.waiting).for_each(|row| working.merge(&row.tally));
+    let whole = Amounts::new(&working, &exits.recorded);
+    let of = |vm: &timeline::Vm| OfVm::new(source, &vm.name, whole, taken).findings();
+    exits.vms.iter().flat_map(of).collect()
+}
+
+/// What shares are of: the cost of exits where it is known, else their time.
+#[derive(Clone, Copy, Debug)]
+struct Amounts {
+    cost_ns: Option<u64>,
+    time_ns: u64,
+}
+
+impl Amounts {
+    fn new(tally: &Tally, recorded: &Recorded) -> Self {
+        let cost_ns = KnownParts::new(tally, recorded).cost_ns;
+        Self { cost_ns, time_ns: tally.durations.sum() }
+    }
+
+    fn value(self) -> u64 {
+        self.cost_ns.unwrap_or(self.time_ns)
+    }
+
+    const fn name(self) -> &'static str {
+        if self.cost_ns.is_some() { "cost" } else { "time" }
+    }
 }
 
 /// The exits of one VM.
@@ -25,10 +54,13 @@ struct OfVm<'s> {
     /// Over all of them, and over those that don't wait for work.
     all: Tally,
     working: Tally,
+    /// Of all exits of the recording that don't wait, as in the table of exits.
+    whole: Amounts,
+    taken: Vec<&'s TakenCpu>,
 }
 
 impl<'s> OfVm<'s> {
-    fn new(source: &'s Source, vm: &'s str) -> Self {
+    fn new(source: &'s Source, vm: &'s str, whole: Amounts, taken: &'s [TakenCpu]) -> Self {
         let of_vm = |row: &&ExitRow| row.group.vm.as_deref() == Some(vm);
         let rows: Vec<&ExitRow> = source.exits.rows.iter().filter(of_vm).collect();
         let (mut all, mut working) = (Tally::default(), Tally::default());
@@ -38,7 +70,8 @@ impl<'s> OfVm<'s> {
                 working.merge(&row.tally);
             }
         }
-        Self { source, vm, rows, all, working }
+        let taken = taken.iter().filter(|one| one.vm == vm).collect();
+        Self { source, vm, rows, all, working, whole, taken }
     }
 
     fn findings(&self) -> Vec<Finding> {
@@ -49,9 +82,18 @@ impl<'s> OfVm<'s> {
         findings.extend(self.reasons());
         findings.extend(self.user());
         findings.extend(self.outliers());
-        findings.extend(self.waiting_for_cpu());
+        findings.extend(self.run_queue());
         findings.extend(self.halt_poll());
         findings
+    }
+
+    /// What exits cost, where it is known, else how long they took.
+    fn times<'r>(&self, row: &'r ExitRow) -> &'r Distribution {
+        if self.whole.cost_ns.is_some() { &row.tally.costs } else { &row.tally.durations }
+    }
+
+    fn amounts(&self, tally: &Tally) -> Amounts {
+        Amounts::new(tally, &self.source.exits.recorded)
     }
 
     fn time(&self, value: u64) -> String {
@@ -69,59 +111,72 @@ impl<'s> OfVm<'s> {
 
     /// How much there is, and who pays.
     fn overall(&self) -> Finding {
-        let total = self.working.durations.sum();
-        let idle = match self.all.durations.sum().saturating_sub(total) {
-            0 => String::new(),
-            idle => format!(", and {} more it waited for work", self.time(idle)),
+        let handling = self.amounts(&self.working);
+        let idle_ns = self.all.durations.sum().saturating_sub(handling.time_ns);
+        let mut rest = Vec::new();
+        let waited_ns = KnownParts::new(&self.working, &self.source.exits.recorded).off_cpu_ns;
+        if let Some(waited_ns) = waited_ns.filter(|&ns| ns > 0) {
+            rest.push(format!("{} off the CPU in exits", self.time(waited_ns)));
+        }
+        if idle_ns > 0 {
+            rest.push(format!("{} waiting for work", self.time(idle_ns)));
+        }
+        let rest = match rest.join(", and ") {
+            rest if rest.is_empty() => rest,
+            rest => format!(", besides {rest}"),
         };
         let values = [
             self.vm,
             &count(self.all.count),
             &self.time(self.source.exits.span_ns),
-            &self.time(total),
-            &idle,
-            &self.payers().join(", "),
+            &self.time(handling.value()),
+            if handling.cost_ns.is_some() { " on CPUs" } else { "" },
+            &rest,
+            &self.payers(handling).join(", "),
         ];
-        let sentence = "{} exited *{} times* in {}: handling that took *{}*{}. Who paid: {}.";
+        let sentence = "{} exited *{} times* in {}: handling that took *{}*{}{}. Who paid: {}.";
         Finding::new(Weight::Notice, sentence, &values).to(self.link("exits", None))
     }
 
-    fn payers(&self) -> Vec<String> {
-        let total = self.working.durations.sum();
+    /// The parts of the cost, or where that is not known, of the time.
+    fn payers(&self, handling: Amounts) -> Vec<String> {
         let parts = KnownParts::new(&self.working, &self.source.exits.recorded);
+        let of_time = |part_ns: Option<u64>| part_ns.filter(|_| handling.cost_ns.is_none());
+        let of_cost = |part_ns: Option<u64>| part_ns.filter(|_| handling.cost_ns.is_some());
         [
-            (Some(parts.kernel_ns), "kernel"),
+            (of_cost(parts.before_exit_ns), "before exit"),
+            (parts.kernel_ns, "kernel"),
             (parts.user_ns, "user space"),
             (parts.user_and_return_ns, "user space with the way back"),
-            (parts.off_cpu_ns, "off the CPU"),
-            (parts.halt_poll_ns, "halt polling"),
+            (Some(parts.not_split_ns), "not split"),
+            (of_time(parts.halt_poll_ns), "halt polling"),
         ]
         .into_iter()
         .filter_map(|(part, name)| Some((part.filter(|&part| part > 0)?, name)))
-        .map(|(part, name)| format!("{name} {}", share(part, total)))
+        .map(|(part, name)| format!("{name} {}", share(part, handling.value())))
         .collect()
     }
 
-    /// The reasons that took longest.
+    /// The reasons that cost most, or took longest where cost is not known.
     fn reasons(&self) -> Vec<Finding> {
         let working = self.rows.iter().filter(|row| !row.waiting && row.tally.paired() > 0);
         working.take(MOST_REASONS).map(|row| self.reason(row)).collect()
     }
 
     fn reason(&self, row: &ExitRow) -> Finding {
-        let durations = &row.tally.durations;
-        let [p99] = durations.percentiles([990]).map(Option::unwrap_or_default);
-        let mean = durations.mean().unwrap_or_default().round() as u64;
+        let amounts = self.amounts(&row.tally);
+        let times = self.times(row);
+        let [p99] = times.percentiles([990]).map(Option::unwrap_or_default);
         let values = [
-            &share(durations.sum(), self.working.durations.sum()),
-            self.vm,
+            &share(amounts.value(), self.whole.value()),
+            amounts.name(),
             &reason_of(row),
+            self.vm,
             &count(row.tally.count),
-            &self.time(mean),
+            &self.time(times.mean().unwrap_or_default().round() as u64),
             &self.time(p99),
         ];
-        let sentence =
-            "*{}* of that time of {} went to *{}*: {} exits of {} on average, 99% done within {}.";
+        let sentence = "*{}* of the {} of all exits went to *{}* of {}: {} exits of {} on average, 99% of them within {}.";
         Finding::new(Weight::Notice, sentence, &values).to(self.link("exits", Some(row)))
     }
 
@@ -134,14 +189,15 @@ impl<'s> OfVm<'s> {
             return None;
         }
         let values = [
-            &share(user_ns, self.working.durations.sum()),
+            &share(user_ns, self.whole.value()),
+            self.whole.name(),
             self.vm,
             &count(self.working.by_user),
             &share(costliest.tally.parts.user_ns, user_ns),
             &reason_of(costliest),
         ];
         let sentence =
-            "*{}* of that time of {} was spent in *user space*, in {} exits; {} of it for {}.";
+            "*{}* of the {} of all exits was *user space* of {}, in {} exits; {} of that for {}.";
         let found = Finding::new(Weight::Notice, sentence, &values);
         Some(found.to(self.link("exits", Some(costliest))))
     }
@@ -150,35 +206,50 @@ impl<'s> OfVm<'s> {
     fn outliers(&self) -> Option<Finding> {
         let enough = |row: &&&ExitRow| !row.waiting && row.tally.paired() >= ENOUGH;
         let candidates = self.rows.iter().filter(enough).filter_map(|row| {
-            let [half, most] = row.tally.durations.percentiles([500, 990]);
+            let [half, most] = self.times(row).percentiles([500, 990]);
             let (half, most) = (half?, most?);
             (most >= half.saturating_mul(OUTLIER)).then_some((most, half, row))
         });
         let (most, half, row) = candidates.max_by_key(|(most, ..)| *most)?;
-        let longest = row.tally.durations.max().unwrap_or_default();
-        let values =
-            [&reason_of(row), self.vm, &self.time(half), &self.time(most), &self.time(longest)];
-        let sentence = "*{}* of {} has outliers: half are done within {}, one in a hundred takes *over {}*, the longest {}.";
+        let verb = if self.whole.cost_ns.is_some() { "cost" } else { "take" };
+        let longest = self.times(row).max().unwrap_or_default();
+        let values = [
+            &reason_of(row),
+            self.vm,
+            verb,
+            &self.time(half),
+            &self.time(most),
+            &self.time(longest),
+        ];
+        let sentence =
+            "*{}* of {} has outliers: half {} up to {}, one in a hundred *over {}*, the most {}.";
         let found = Finding::new(Weight::Notice, sentence, &values);
         Some(found.to(self.link("heat", Some(row))))
     }
 
-    fn waiting_for_cpu(&self) -> Option<Finding> {
+    /// Who had the CPU while its vCPUs waited for one.
+    fn run_queue(&self) -> Option<Finding> {
         let parts = KnownParts::new(&self.all, &self.source.exits.recorded);
         let runnable_ns = parts.runnable_ns.filter(|&ns| ns > 0)?;
-        let total = self.all.durations.sum();
-        let weight = if runnable_ns > total / 20 { Weight::Notice } else { Weight::Info };
-        let values = [self.vm, &self.time(runnable_ns), &share(runnable_ns, total)];
-        let sentence = "The vCPUs of {} waited *{}* in the run queue: {} of the time of all exits.";
+        let weight =
+            if runnable_ns > self.all.durations.sum() / 20 { Weight::Notice } else { Weight::Info };
+        let most = self.taken.iter().take(MOST_TAKERS);
+        let takers: Vec<String> =
+            most.map(|one| format!("{} {}", one.name, self.time(one.ns))).collect();
+        let who = match takers.join(", ") {
+            who if who.is_empty() => who,
+            who => format!(" The CPU ran instead: {who}."),
+        };
+        let values = [self.vm, &self.time(runnable_ns), &who];
+        let sentence = "Exits of {} waited *{}* in the run queue, which is no cost of theirs.{}";
         Some(Finding::new(weight, sentence, &values).to(self.link("timeline", None)))
     }
 
     fn halt_poll(&self) -> Option<Finding> {
         let parts = KnownParts::new(&self.all, &self.source.exits.recorded);
         let poll_ns = parts.halt_poll_ns.filter(|&ns| ns > 0)?;
-        let values = [self.vm, &self.time(poll_ns), &share(poll_ns, self.all.durations.sum())];
-        let sentence =
-            "For {} the host *polled {}* before it gave up CPUs: {} of the time of all exits.";
+        let values = [self.vm, &self.time(poll_ns)];
+        let sentence = "For {} the host *polled {}* before it gave up CPUs.";
         Some(Finding::new(Weight::Info, sentence, &values).to(self.link("timeline", None)))
     }
 }

@@ -1,0 +1,133 @@
+//! Who had a CPU while a vCPU's thread waited for it in the run queue.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::states::{GuestCpu, OccupantSpan, StateSpan, VcpuRef};
+
+/// A thread that ran on a CPU while a VM's vCPUs waited for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenCpu {
+    /// The VM that waited.
+    pub vm: String,
+    /// The thread that ran; 0: the CPU was idle until the vCPU got it.
+    pub thread: u32,
+    /// Its name.
+    pub name: String,
+    /// For how long.
+    pub ns: u64,
+}
+
+/// Spans of a CPU that are kept for waits that are not over yet.
+const MOST_KEPT: usize = 1 << 14;
+
+/// Lays waits of vCPUs over what ran on their CPUs meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct Takers {
+    cpus: BTreeMap<GuestCpu, Cpu>,
+    /// By who waited and who ran.
+    pub(super) sums: BTreeMap<(VcpuRef, u32), u64>,
+}
+
+#[derive(Debug, Default)]
+struct Cpu {
+    ran: VecDeque<OccupantSpan>,
+    /// Waits that reach beyond what is known to have run.
+    waits: Vec<(VcpuRef, u64, u64)>,
+}
+
+impl Takers {
+    /// A vCPU waited for its CPU.
+    pub(super) fn wait(&mut self, vcpu: VcpuRef, span: &StateSpan) {
+        let at = GuestCpu { recording: vcpu.recording, cpu: span.cpu };
+        let cpu = self.cpus.entry(at).or_default();
+        let wait = (vcpu, span.from_ns, span.to_ns);
+        if cpu.ran.back().is_some_and(|last| last.to_ns >= span.to_ns) {
+            cpu.settle(wait, &mut self.sums);
+        } else {
+            cpu.waits.push(wait);
+        }
+    }
+
+    /// A thread had a CPU.
+    pub(super) fn ran(&mut self, at: GuestCpu, span: &OccupantSpan) {
+        let cpu = self.cpus.entry(at).or_default();
+        cpu.ran.push_back(*span);
+        if cpu.ran.len() > MOST_KEPT {
+            cpu.ran.pop_front();
+        }
+        let (over, open) = cpu.waits.drain(..).partition(|(.., to_ns)| *to_ns <= span.to_ns);
+        cpu.waits = open;
+        let over: Vec<(VcpuRef, u64, u64)> = over;
+        over.into_iter().for_each(|wait| cpu.settle(wait, &mut self.sums));
+    }
+
+    /// The recordings have ended.
+    pub(super) fn finish(&mut self) {
+        for cpu in self.cpus.values_mut() {
+            for wait in std::mem::take(&mut cpu.waits) {
+                cpu.settle(wait, &mut self.sums);
+            }
+        }
+    }
+}
+
+impl Cpu {
+    fn settle(
+        &self,
+        (vcpu, from_ns, to_ns): (VcpuRef, u64, u64),
+        sums: &mut BTreeMap<(VcpuRef, u32), u64>,
+    ) {
+        for span in self.ran.iter().rev().take_while(|span| span.to_ns > from_ns) {
+            let ns = span.to_ns.min(to_ns).saturating_sub(span.from_ns.max(from_ns));
+            if let Some(thread) = span.thread.filter(|_| ns > 0) {
+                let sum = sums.entry((vcpu, thread)).or_default();
+                *sum = sum.saturating_add(ns);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::states::VcpuState;
+
+    const CPU: GuestCpu = GuestCpu { recording: 0, cpu: 3 };
+    const VCPU: VcpuRef = VcpuRef { recording: 0, index: 1 };
+
+    fn ran(thread: u32, from_ns: u64, to_ns: u64) -> OccupantSpan {
+        OccupantSpan { from_ns, to_ns, thread: Some(thread) }
+    }
+
+    fn waited(from_ns: u64, to_ns: u64) -> StateSpan {
+        let (level, state) = (1, VcpuState::Preempted);
+        StateSpan { from_ns, to_ns, state, level, cpu: CPU.cpu, exit: None, task: None }
+    }
+
+    fn sums(takers: &Takers) -> Vec<(u32, u64)> {
+        takers.sums.iter().map(|((_, thread), ns)| (*thread, *ns)).collect()
+    }
+
+    #[test]
+    fn a_wait_is_of_those_that_ran_meanwhile_whichever_is_known_first() {
+        let spans = [ran(7, 0, 100), ran(8, 100, 130), ran(0, 130, 150), ran(9, 150, 400)];
+        let mut before = Takers::default();
+        before.wait(VCPU, &waited(90, 150));
+        spans.iter().for_each(|span| before.ran(CPU, span));
+        let mut after = Takers::default();
+        spans.iter().for_each(|span| after.ran(CPU, span));
+        after.wait(VCPU, &waited(90, 150));
+        let expected = [(0, 20), (7, 10), (8, 30)];
+        assert_eq!((sums(&before), sums(&after)), (expected.to_vec(), expected.to_vec()));
+    }
+
+    #[test]
+    fn what_is_not_known_is_nobodys() {
+        let mut takers = Takers::default();
+        takers.ran(CPU, &OccupantSpan { thread: None, ..ran(0, 0, 50) });
+        takers.ran(CPU, &ran(7, 50, 80));
+        takers.wait(VCPU, &waited(20, 200));
+        takers.finish();
+        assert_eq!(sums(&takers), [(7, 30)]);
+    }
+}

@@ -1,0 +1,90 @@
+//! Which parts of exits a recording has events for.
+
+use std::collections::BTreeSet;
+
+use eventfmt::EventFormat;
+use sources::Recording;
+use timeline::arch::{self, SCHED_SWITCH};
+use timeline::{Kind, KindSet};
+
+/// Which parts of exits the recording has events for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Exits to user space are recorded (`kvm_userspace_exit`).
+    pub user: bool,
+    /// The return from there is recorded too.
+    pub user_return: bool,
+    /// Switches of threads are recorded.
+    pub off_cpu: bool,
+    /// Wake-ups are recorded, so that waiting for a CPU is known from waiting for work.
+    pub wake: bool,
+    /// Halt-polling is recorded.
+    pub halt_poll: bool,
+    /// Host work is recorded.
+    pub host_work: bool,
+    /// Nested guests' exits are recorded.
+    pub nested: bool,
+}
+
+/// A recording whose formats are of more systems has those of the whole kernel, not those of the events
+/// that were enabled: kernels have 60 systems and more, and nobody names that many.
+const MOST_CHOSEN_SYSTEMS: usize = 16;
+
+impl Recorded {
+    pub(crate) fn new(recording: &Recording, seen: KindSet) -> Self {
+        let enabled = Enabled::of(recording);
+        let has = |kind| seen.contains(kind) || enabled.has(kind);
+        let user = has(Kind::UserExit);
+        Self {
+            user,
+            // Who never went has returned.
+            user_return: seen.contains(Kind::UserReturn) || user && !seen.contains(Kind::UserExit),
+            off_cpu: has(Kind::SchedOut),
+            wake: has(Kind::Wake),
+            halt_poll: seen.contains(Kind::VcpuWakeup),
+            host_work: has(Kind::HostWork) || has(Kind::SchedOut),
+            nested: seen.contains(Kind::NestedExit) || seen.contains(Kind::NestedEnter),
+        }
+    }
+
+    /// Whether running in the kernel is known from running in user space, and both from waiting.
+    #[must_use]
+    pub fn is_split(&self) -> bool {
+        self.user && self.off_cpu
+    }
+}
+
+/// Events that were on though none may have come. Recorders store the formats of the events that they
+/// enable; where the formats of a whole kernel are stored, they say nothing.
+struct Enabled<'r>(Vec<&'r EventFormat>);
+
+impl<'r> Enabled<'r> {
+    fn of(recording: &'r Recording) -> Self {
+        let formats: Vec<&EventFormat> =
+            recording.formats().iter().map(|(_, format)| format).collect();
+        let systems: BTreeSet<&str> = formats.iter().map(|format| format.system()).collect();
+        Self(if systems.len() > MOST_CHOSEN_SYSTEMS { Vec::new() } else { formats })
+    }
+
+    fn has(&self, kind: Kind) -> bool {
+        let is_of = |format: &&EventFormat| match kind {
+            Kind::SchedOut => format.full_name() == SCHED_SWITCH,
+            kind => arch::rule_for(format).is_some_and(|(_, rule)| rule.kind() == kind),
+        };
+        self.0.iter().any(|format| is_of(&format))
+    }
+}
+
+/// Whether `recording` can have switches of threads: known before it is read.
+pub(crate) fn has_switches(recording: &Recording) -> bool {
+    recording.formats().iter().any(|(_, format)| format.full_name() == SCHED_SWITCH)
+}
+
+/// Whether `recording` can have events that split exits into kernel, user space and waiting: known
+/// before it is read.
+pub(crate) fn can_split(recording: &Recording) -> bool {
+    let goes_to_user = |(_, format): (_, &EventFormat)| {
+        arch::rule_for(format).is_some_and(|(_, rule)| rule.kind() == Kind::UserExit)
+    };
+    has_switches(recording) && recording.formats().iter().any(goes_to_user)
+}
