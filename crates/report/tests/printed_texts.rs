@@ -138,3 +138,16 @@ fn losses_and_rubbish_in_a_text_are_reported() {
     // The exit lasted over the loss: it counts, and has no time.
     assert_eq!(sums(&exits).into_values().collect::<Vec<_>>(), [(1, 0, 0)]);
 }
+
+#[test]
+fn an_event_is_one_with_and_without_its_system() {
+    let text = "vmm-7 [002] 1.000010: kvm_exit: reason HLT rip 0x1 info 0 0\n\
+        vmm-7 [002] 1.000020: kvm:kvm_entry: vcpu 0 rip 0x1\n\
+        vmm-7 [002] 1.000030: kvm:kvm_exit: reason HLT rip 0x1 info 0 0\n\
+        vmm-7 [002] 1.000050: kvm_entry: vcpu 0 rip 0x1\n";
+    let recording = read(text.as_bytes().to_vec());
+    let counted = contents(&recording, &|_| ()).events;
+    let expected = [("kvm:kvm_entry".to_owned(), 2), ("kvm:kvm_exit".to_owned(), 2)];
+    assert_eq!(counted, expected.into());
+    assert_eq!(sums(&exits_of(&recording)).into_values().collect::<Vec<_>>(), [(2, 2, 30_000)]);
+}

@@ -98,7 +98,7 @@ struct Text {
 #[derive(Debug, Default)]
 struct Events {
     list: Vec<Event>,
-    /// By name, and by system and name where lines say both.
+    /// Those that some line calls by their name alone, and all by system and name.
     places: HashMap<String, usize>,
     with_system: HashMap<(String, String), usize>,
 }
@@ -121,20 +121,27 @@ impl Events {
     fn get_or_add(&mut self, line: &EventLine<'_>) -> Option<&mut Event> {
         let place = match self.place(line) {
             Some(place) => place,
-            None if self.list.len() >= MOST_EVENTS => return None,
-            None => {
-                let system = line.system.unwrap_or_else(|| known::system_of(line.name));
-                let (place, name) = (self.list.len(), line.name.to_owned());
-                self.list.push(Event::new(place as u16 + 1, system, line.name));
-                let known = match line.system {
-                    None => self.places.insert(name, place),
-                    Some(system) => self.with_system.insert((system.to_owned(), name), place),
-                };
-                debug_assert!(known.is_none(), "an event is added twice");
-                place
-            }
+            None => self.add(line)?,
         };
         self.list.get_mut(place)
+    }
+
+    /// The place of an event that no line called so before; `None`: there are too many.
+    fn add(&mut self, line: &EventLine<'_>) -> Option<usize> {
+        let system = line.system.unwrap_or_else(|| known::system_of(line.name));
+        let key = (system.to_owned(), line.name.to_owned());
+        // Lines that name the system and lines that don't are of one event.
+        let known = self.with_system.get(&key).copied();
+        let place = known.unwrap_or(self.list.len());
+        if known.is_none() {
+            let id = u16::try_from(place + 1).ok().filter(|_| place < MOST_EVENTS)?;
+            self.list.push(Event::new(id, system, line.name));
+            self.with_system.insert(key, place);
+        }
+        if line.system.is_none() {
+            self.places.insert(line.name.to_owned(), place);
+        }
+        Some(place)
     }
 }
 
