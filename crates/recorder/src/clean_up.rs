@@ -101,6 +101,12 @@ impl Rest<'_> {
     /// had all of it.
     fn save_in(self, session: &SessionFolder) -> Option<Finished> {
         let folder = session.existing_subfolder(PAGES_FOLDER).ok()?;
+        // A recorder that is killed while it makes that folder has left nothing to read pages with, and
+        // has recorded nothing.
+        let has_texts = folder.existing_subfolder("events").is_ok_and(|it| it.holds("header_page"));
+        if !has_texts && !self.holds_events() {
+            return None;
+        }
         Some(self.save(session.path().to_owned(), |_| Ok(folder)))
     }
 

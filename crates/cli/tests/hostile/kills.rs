@@ -230,7 +230,8 @@ fn kill_behind_calls(victim: Victim, sample: &[u64]) {
 
 #[test]
 fn a_recorder_that_is_killed_behind_any_call_leaves_what_can_be_read() {
-    kill_behind_calls(Victim::Recorder, &[150, 285, 330]);
+    // The first: it has a folder for its pages, and nothing in it to read them with.
+    kill_behind_calls(Victim::Recorder, &[32, 150, 285, 330]);
 }
 
 #[test]
