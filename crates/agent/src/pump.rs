@@ -134,8 +134,14 @@ impl Mover {
         Ok(more)
     }
 
-    /// Sends what is on the page that is not full.
+    /// Sends what is on the page that is not full. While its stream is not there it stays in the kernel.
     fn part(&mut self) -> io::Result<()> {
+        let abort = [self.signals.abort.fd()];
+        let wait = Wait::at_most(PATIENCE).or(&abort);
+        // A sink is whole whatever happened while the lock was held.
+        if !self.to.lock().unwrap_or_else(PoisonError::into_inner).is_open(wait) {
+            return Ok(());
+        }
         let mut page = vec![0; self.from.page_size()];
         if self.from.read_page(&mut page)? {
             self.copy(&page)?;

@@ -54,11 +54,21 @@ impl PageSink {
         }
     }
 
+    /// Whether pages can be sent now: not while a stream can't be reopened that has failed. What is not
+    /// taken from the kernel's buffer until then stays in it.
+    pub fn is_open(&mut self, wait: Wait<'_>) -> bool {
+        match self {
+            Self::Stream(sink) => sink.is_open(wait),
+            Self::Ring(_) => true,
+        }
+    }
+
     /// Sends a page that is not full, which a splice leaves in the buffer; no bytes: there is none
     /// after those that were sent.
     ///
     /// # Errors
-    /// As [`PageSink::send`].
+    /// As [`PageSink::send`], and [`io::ErrorKind::NotConnected`] unless [`PageSink::is_open`]: the page is
+    /// lost then.
     pub fn send_copy(
         &mut self,
         cpu: u32,
@@ -152,6 +162,8 @@ impl StreamSink {
         wait: Wait<'_>,
     ) -> io::Result<()> {
         if !self.is_open(wait) {
+            sent.bytes += page.len() as u64;
+            sent.lost_bytes += page.len() as u64;
             return Err(io::ErrorKind::NotConnected.into());
         }
         let head = self.head(cpu, sent, page.len());
@@ -212,3 +224,38 @@ impl StreamSink {
 
 /// How long after a failure to reopen a stream the next attempt is made.
 const BEFORE_NEXT_TRY: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_that_has_failed_is_open_again_once_it_is_back() {
+        let (here, there) = UnixStream::pair().unwrap();
+        let back = Arc::new(Mutex::new(None::<UnixStream>));
+        let of_sink = Arc::clone(&back);
+        let reopen = move || match of_sink.lock().unwrap().take() {
+            Some(socket) => Stream::new(socket),
+            None => Err(io::ErrorKind::NotFound.into()),
+        };
+        let sink = StreamSink::new(Stream::new(here).unwrap(), 7, 4096).unwrap();
+        let mut sink = PageSink::Stream(Box::new(sink.reopened_by(Box::new(reopen))));
+        let (mut sent, wait) = (Sent::default(), Wait::at_most(Duration::from_secs(10)));
+        let page = [1; 4096];
+        sink.send_copy(0, &page, &mut sent, wait).unwrap();
+        drop(there);
+        // What was on its way is lost; from then on pages stay where they are.
+        sink.send_copy(0, &page, &mut sent, wait).unwrap();
+        assert!(!sink.is_open(wait));
+        let error = sink.send_copy(0, &page, &mut sent, wait).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotConnected);
+        assert_eq!(sent, Sent { bytes: 3 * 4096, lost_bytes: 2 * 4096 });
+        let (again, _there) = UnixStream::pair().unwrap();
+        *back.lock().unwrap() = Some(again);
+        assert!(sink.is_open(wait));
+        sink.send_copy(0, &page, &mut sent, wait).unwrap();
+        assert_eq!(sent, Sent { bytes: 4 * 4096, lost_bytes: 2 * 4096 });
+    }
+}
