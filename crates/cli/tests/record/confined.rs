@@ -85,6 +85,13 @@ fn settled(pid: u32) -> Vec<Shown> {
     threads(pid)
 }
 
+/// Waits until a recorder has begun: a signal before that would stop the start.
+fn wait_until_on(recorder: u32) {
+    wait_until("it does not give anything up", || {
+        threads(recorder).iter().any(|one| one.name == "main" && one.no_new_privs == "1")
+    });
+}
+
 #[test]
 fn a_recorder_gives_up_its_rights_once_it_records() {
     let Some(_lock) = lock_tracing() else { return };
@@ -109,9 +116,7 @@ fn a_recorder_gives_up_its_rights_once_it_records() {
         }
         let mut recorder = Agent(record.spawn().unwrap());
         wait_until("it does not record", || session.join("guest-g.pages/trace_clock").exists());
-        wait_until("it does not give anything up", || {
-            threads(recorder.pid()).iter().any(|one| one.name == "main" && one.no_new_privs == "1")
-        });
+        wait_until_on(recorder.pid());
         let readers = check(&settled(recorder.pid()), of_main, 0);
         assert!(readers["guest"] == 1 && readers["guest-pages0"] == 1, "{readers:?}");
         signal(recorder.pid(), "INT");
@@ -145,6 +150,7 @@ fn an_agent_serves_hosts_without_most_of_its_rights() {
         assert!(thread.filters >= 2, "{thread:?}");
     }
     assert!(threads.iter().any(|thread| thread.name == "serves"), "{threads:?}");
+    wait_until_on(recorder.pid());
     signal(recorder.pid(), "INT");
     assert!(recorder.0.wait().unwrap().success());
     assert!(session.join("guest-g.dat").is_file());
