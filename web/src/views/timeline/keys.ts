@@ -44,7 +44,7 @@ export const KEYS: [string, string][] = [
   ["+ − or W S", "zoom around the pointer"],
   ["0", "show everything"],
   ["↑ ↓", "go to the lane above or below"],
-  [", .", "go to the span before or behind"],
+  [", .", "go to the span before or after"],
   ["Enter", "zoom to the chosen span"],
   ["M", "select it, or what is shown"],
   ["/", "find; Enter and N: next match, P: previous"],
