@@ -71,7 +71,7 @@ impl<'r> Enabled<'r> {
             Kind::SchedOut => format.full_name() == SCHED_SWITCH,
             kind => arch::rule_for(format).is_some_and(|(_, rule)| rule.kind() == kind),
         };
-        self.0.iter().any(|format| is_of(&format))
+        self.0.iter().any(is_of)
     }
 }
 

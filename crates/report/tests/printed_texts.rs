@@ -40,7 +40,7 @@ fn printed(recording: &Recording) -> Vec<u8> {
 fn sums(exits: &Exits) -> BTreeMap<String, (u64, u64, u64)> {
     let row = |row: &analyses::ExitRow| {
         let (group, tally) = (&row.group, &row.tally);
-        let time = u64::try_from(tally.durations.sum()).unwrap();
+        let time = tally.durations.sum();
         let key = format!("{:?} {:?} {:?} {}", group.vm, group.level, group.reason, row.waiting);
         (key, (tally.count, tally.paired(), time))
     };

@@ -225,9 +225,12 @@ mod tests {
             [(100, 5, Missed::Nothing), (140, 9, Missed::Events(4)), (180, 9, Missed::Unknown)];
         assert_eq!(heads, expected);
         let records: Vec<_> = packets.iter().map(|(_, one)| stamps(one)).collect();
-        assert_eq!(records[0], (vec![(5, vec![1]), (7, vec![2, 3])], true));
-        assert_eq!(records[1], (vec![(9, vec![4])], true));
-        assert_eq!(records[2], (vec![], true));
+        let expected = [
+            (vec![(5, vec![1]), (7, vec![2, 3])], true),
+            (vec![(9, vec![4])], true),
+            (vec![], true),
+        ];
+        assert_eq!(records, expected);
     }
 
     #[test]

@@ -193,8 +193,10 @@ mod tests {
         assert_eq!(matched(exit, "vcpu x reason HLT rip 0x1"), None);
         let switch = "{comm:c}:{pid} [{prio}] {state:s} ==>";
         let found = matched(switch, "kworker/0:1:77 [120] R+ ==> a:1 [2]").unwrap();
-        assert_eq!(found[0].1, Captured::Comm("kworker/0:1"));
-        assert_eq!((found[1].1, found[3].1), (Captured::Number(77), Captured::Number(256)));
+        let captured: Vec<Captured<'_>> = found.iter().map(|(_, captured)| *captured).collect();
+        assert_eq!(captured.first(), Some(&Captured::Comm("kworker/0:1")));
+        assert_eq!(captured.get(1), Some(&Captured::Number(77)));
+        assert_eq!(captured.get(3), Some(&Captured::Number(256)));
         assert_eq!(matched("load{load=1}", "load"), Some(vec![("load", Captured::Number(1))]));
     }
 
