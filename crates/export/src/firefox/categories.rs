@@ -1,7 +1,7 @@
 //! What colours mean.
 
 /// Categories with their colours, the first for what has none of its own.
-pub(super) const CATEGORIES: [(&str, &str); 9] = [
+pub(super) const CATEGORIES: [(&str, &str); 10] = [
     ("Other", "grey"),
     ("In the guest", "green"),
     ("Host's kernel", "orange"),
@@ -9,6 +9,7 @@ pub(super) const CATEGORIES: [(&str, &str); 9] = [
     ("Wants a CPU", "red"),
     ("Nothing to do", "lightblue"),
     ("Not known", "darkgray"),
+    ("Exit, not split", "brown"),
     ("Event", "blue"),
     ("Loss", "magenta"),
 ];
@@ -22,8 +23,9 @@ pub(super) fn of(category: &str) -> u8 {
         "waiting" | "preempted" => 4,
         "halted" | "halt_poll" | "blocked" => 5,
         "unknown" => 6,
-        "loss" => 8,
-        _ => 7,
+        "not_split" => 7,
+        "loss" => 9,
+        _ => 8,
     }
 }
 
@@ -41,7 +43,7 @@ mod tests {
     #[test]
     fn every_state_has_a_category() {
         for state in VcpuState::ALL {
-            assert!(of(state.name()) < 7, "{state:?}");
+            assert!(of(state.name()) < 8, "{state:?}");
         }
         assert!(CATEGORIES.len() > of("kvm").into());
     }
