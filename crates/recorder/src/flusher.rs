@@ -99,7 +99,8 @@ impl Flusher {
         let of_thread = stop.clone();
         let run = move || {
             let is_over = || of_thread.is_given();
-            let mut growing = Vec::new();
+            // What is synced with the folder need not be synced again.
+            let mut growing = files.take().growing;
             // What pages are read with comes first: without it they are of no use.
             let mut ended = folder.sync_all(&is_over).and(session.sync());
             while !of_thread.wait(every) {
