@@ -4,7 +4,7 @@ mod address;
 mod conversation;
 mod files;
 #[cfg(test)]
-mod hostile;
+pub(crate) mod hostile;
 #[cfg(test)]
 mod patience;
 mod quota;

@@ -25,8 +25,9 @@ mod tests {
     use std::time::Duration;
 
     use channel::{Control, Heard, Stream, Wait};
-    use wire::{GuestHello, Message};
+    use wire::Message;
 
+    use crate::guest::hostile::hello;
     use crate::guests::{self, InGuests};
     use crate::recording::unix_ns;
 
@@ -34,18 +35,10 @@ mod tests {
     fn agent(path: PathBuf) -> thread::JoinHandle<u64> {
         let listener = UnixListener::bind(path).unwrap();
         thread::spawn(move || {
-            let hello = GuestHello {
-                version: wire::VERSION,
-                long_bytes: 8,
-                page_bytes: 4096,
-                cpus: 1,
-                streams: 1,
-                ..GuestHello::default()
-            };
             let mut control = Control::new(Stream::new(listener.accept().unwrap().0).unwrap());
             let heard = control.receive(Wait::at_most(Duration::from_secs(20))).unwrap();
             let Heard::Message(session, Message::HostHello) = heard else { panic!("{heard:?}") };
-            control.send(session, &Message::GuestHello(hello)).unwrap();
+            control.send(session, &Message::GuestHello(hello())).unwrap();
             let mut pages = Control::new(Stream::new(listener.accept().unwrap().0).unwrap());
             let attached = pages.receive(Wait::at_most(Duration::from_secs(20))).unwrap();
             assert_eq!(attached, Heard::Message(session, Message::Attach(0)));

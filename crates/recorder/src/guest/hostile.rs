@@ -20,7 +20,8 @@ use crate::guests::InGuests;
 const SESSION: u64 = 7;
 const LONG: Duration = Duration::from_secs(20);
 
-fn hello() -> GuestHello {
+/// What a guest says that can be recorded.
+pub(crate) fn hello() -> GuestHello {
     GuestHello {
         version: wire::VERSION,
         uname: "Linux g 6.1 x86_64".into(),

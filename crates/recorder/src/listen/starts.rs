@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use channel::{Control, Heard, Stream, Wait};
 use folder::Modes;
-use wire::{GuestHello, Message, Status};
+use wire::{Message, Status};
 
 use super::{ListenEvent, ListenPlan, Listening};
+use crate::guest::hostile::hello;
 use crate::guests::InGuests;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -17,20 +18,12 @@ const LONG: Duration = Duration::from_secs(60);
 /// A guest that was asked to record, and says how it is until its host is gone; whether it was asked.
 fn never_begins(at: &Path) -> bool {
     let mut control = Control::new(Stream::new(UnixStream::connect(at).unwrap()).unwrap());
-    let hello = GuestHello {
-        version: wire::VERSION,
-        long_bytes: 8,
-        page_bytes: 4096,
-        cpus: 1,
-        streams: 1,
-        ..GuestHello::default()
-    };
-    control.send(0, &Message::GuestHello(hello.clone())).unwrap();
+    control.send(0, &Message::GuestHello(hello())).unwrap();
     let Ok(Heard::Message(session, Message::HostHello)) = control.receive(Wait::at_most(LONG))
     else {
         return false;
     };
-    control.send(session, &Message::GuestHello(hello)).unwrap();
+    control.send(session, &Message::GuestHello(hello())).unwrap();
     let start = control.receive(Wait::at_most(LONG));
     while control.send(session, &Message::Status(Status::default())).is_ok() {
         thread::sleep(Duration::from_millis(50));
