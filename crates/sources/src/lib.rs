@@ -32,5 +32,6 @@ pub use open::{OpenError, open, open_bytes};
 pub use recording::{BufferInfo, Recording, RecordingInfo};
 pub use records::Packet;
 pub use stream::{Block, BlockReader, PageBlock, Stream};
+pub use text::{TEXT_REASON, TEXT_REASON_WAITS};
 pub use texts::Texts;
 pub use tracedat::{ClockPiece, ClockPieces, Guest, TimeShift};

@@ -5,7 +5,7 @@
 //! plugins print in their place.
 
 /// The field with an exit's reason: a number that stands for a name of the text.
-pub(super) const REASON: &str = "text_reason";
+pub const TEXT_REASON: &str = "text_reason";
 
 /// Templates by event, tried in order.
 const TEMPLATES: &[(&str, &[&str])] = &[

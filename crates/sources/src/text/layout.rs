@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use eventfmt::EventFormat;
 
-use super::known::{self, REASON};
+use super::known::{self, TEXT_REASON};
 use super::line::EventLine;
 use super::reasons::Reasons;
 use super::template::{self, Captured};
@@ -179,11 +179,13 @@ impl Event {
 
     /// Prints the line as it was. Names of reasons stand in it for those who look for them.
     fn print_fmt(&self, reasons: &Reasons) -> String {
-        match self.fields.iter().any(|field| field.name == REASON) {
+        match self.fields.iter().any(|field| field.name == TEXT_REASON) {
             false => format!("\"%s\", __get_str({TEXT})"),
             true => {
                 let symbols = reasons.symbols();
-                format!("\"%s%.0s\", __get_str({TEXT}), __print_symbolic(REC->{REASON}, {symbols})")
+                format!(
+                    "\"%s%.0s\", __get_str({TEXT}), __print_symbolic(REC->{TEXT_REASON}, {symbols})"
+                )
             }
         }
     }

@@ -21,9 +21,11 @@ use raw_bytes::{Abi, ByteOrder, LongSize};
 use sys::FileMap;
 use tracedat::{Cmdlines, Correction, EventFormat as EventText, Formats};
 
+pub use self::known::TEXT_REASON;
 use self::layout::Event;
 use self::line::{EventLine, Line};
 use self::reasons::Reasons;
+pub use self::reasons::TEXT_REASON_WAITS;
 use self::stream::{CpuLines, TextStream};
 use crate::clock::Clock;
 use crate::container::Container;
@@ -100,17 +102,16 @@ struct Events {
     list: Vec<Event>,
     /// Those that some line calls by their name alone, and all by system and name.
     places: HashMap<String, usize>,
-    with_system: HashMap<(String, String), usize>,
+    with_system: HashMap<String, HashMap<String, usize>>,
 }
 
 impl Events {
     fn place(&self, line: &EventLine<'_>) -> Option<usize> {
-        match line.system {
-            None => self.places.get(line.name).copied(),
-            Some(system) => {
-                self.with_system.get(&(system.to_owned(), line.name.to_owned())).copied()
-            }
-        }
+        let places = match line.system {
+            None => &self.places,
+            Some(system) => self.with_system.get(system)?,
+        };
+        places.get(line.name).copied()
     }
 
     fn get(&self, line: &EventLine<'_>) -> Option<&Event> {
@@ -129,14 +130,14 @@ impl Events {
     /// The place of an event that no line called so before; `None`: there are too many.
     fn add(&mut self, line: &EventLine<'_>) -> Option<usize> {
         let system = line.system.unwrap_or_else(|| known::system_of(line.name));
-        let key = (system.to_owned(), line.name.to_owned());
         // Lines that name the system and lines that don't are of one event.
-        let known = self.with_system.get(&key).copied();
+        let known = self.with_system.get(system).and_then(|places| places.get(line.name)).copied();
         let place = known.unwrap_or(self.list.len());
         if known.is_none() {
             let id = u16::try_from(place + 1).ok().filter(|_| place < MOST_EVENTS)?;
             self.list.push(Event::new(id, system, line.name));
-            self.with_system.insert(key, place);
+            let places = self.with_system.entry(system.to_owned()).or_default();
+            places.insert(line.name.to_owned(), place);
         }
         if line.system.is_none() {
             self.places.insert(line.name.to_owned(), place);

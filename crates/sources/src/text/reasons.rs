@@ -6,8 +6,8 @@ use super::known;
 
 /// Names of reasons, at most: architectures have some hundred.
 const MOST_REASONS: usize = 1024;
-/// Set in the number of a reason for which a guest has nothing to do (`timeline::arch` has the same).
-const WAITS: u64 = 1 << 32;
+/// Set in the number of a reason for which a guest has nothing to do.
+pub const TEXT_REASON_WAITS: u64 = 1 << 32;
 
 /// Names of reasons in the order in which they were seen.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Reasons {
         }
         // 0 stands for a line whose reason can't be read.
         let number = self.names.len() as u64 + 1;
-        let waits = if known::waits(name) { WAITS } else { 0 };
+        let waits = if known::waits(name) { TEXT_REASON_WAITS } else { 0 };
         self.names.push(name.to_owned());
         self.numbers.insert(name.to_owned(), number | waits);
     }
