@@ -67,24 +67,30 @@ impl<'r> Enabled<'r> {
     }
 
     fn has(&self, kind: Kind) -> bool {
-        let is_of = |format: &&EventFormat| match kind {
-            Kind::SchedOut => format.full_name() == SCHED_SWITCH,
-            kind => arch::rule_for(format).is_some_and(|(_, rule)| rule.kind() == kind),
-        };
-        self.0.iter().any(is_of)
+        self.0.iter().any(|format| is_of(format, kind))
     }
+}
+
+/// Whether events of a format are of a kind.
+fn is_of(format: &EventFormat, kind: Kind) -> bool {
+    match kind {
+        Kind::SchedOut => format.full_name() == SCHED_SWITCH,
+        kind => arch::rule_for(format).is_some_and(|(_, rule)| rule.kind() == kind),
+    }
+}
+
+/// Whether `recording` can have events of a kind: known before it is read.
+fn can_have(recording: &Recording, kind: Kind) -> bool {
+    recording.formats().iter().any(|(_, format)| is_of(format, kind))
 }
 
 /// Whether `recording` can have switches of threads: known before it is read.
 pub(crate) fn has_switches(recording: &Recording) -> bool {
-    recording.formats().iter().any(|(_, format)| format.full_name() == SCHED_SWITCH)
+    can_have(recording, Kind::SchedOut)
 }
 
 /// Whether `recording` can have events that split exits into kernel, user space and waiting: known
 /// before it is read.
 pub(crate) fn can_split(recording: &Recording) -> bool {
-    let goes_to_user = |(_, format): (_, &EventFormat)| {
-        arch::rule_for(format).is_some_and(|(_, rule)| rule.kind() == Kind::UserExit)
-    };
-    has_switches(recording) && recording.formats().iter().any(goes_to_user)
+    has_switches(recording) && can_have(recording, Kind::UserExit)
 }

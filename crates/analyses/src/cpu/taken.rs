@@ -55,9 +55,8 @@ impl Takers {
         if cpu.ran.len() > MOST_KEPT {
             cpu.ran.pop_front();
         }
-        let (over, open) = cpu.waits.drain(..).partition(|(.., to_ns)| *to_ns <= span.to_ns);
-        cpu.waits = open;
-        let over: Vec<(VcpuRef, u64, u64)> = over;
+        let is_over = |(.., to_ns): &mut (VcpuRef, u64, u64)| *to_ns <= span.to_ns;
+        let over: Vec<_> = cpu.waits.extract_if(.., is_over).collect();
         over.into_iter().for_each(|wait| cpu.settle(wait, &mut self.sums));
     }
 

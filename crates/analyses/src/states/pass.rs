@@ -28,16 +28,15 @@ struct Weaves {
     number: u16,
     reasons: ReasonNames,
     by_thread: FxHashMap<u32, Weave>,
-    /// See [`Weave::is_unsplit`] and [`Weave::has_switches`].
+    /// See [`Weave::new`].
     can_split: bool,
     has_switches: bool,
 }
 
 impl Weaves {
     fn of(&mut self, thread: u32) -> &mut Weave {
-        let weave = self.by_thread.entry(thread).or_default();
-        (weave.is_unsplit, weave.has_switches) = (!self.can_split, self.has_switches);
-        weave
+        let (can_split, has_switches) = (self.can_split, self.has_switches);
+        self.by_thread.entry(thread).or_insert_with(|| Weave::new(can_split, has_switches))
     }
 }
 

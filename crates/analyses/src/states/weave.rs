@@ -49,9 +49,9 @@ pub(super) struct Weave {
     /// The host has events of the vCPU.
     begun: bool,
     /// The host's recording can't distinguish running in the kernel from user space or from waiting.
-    pub(super) is_unsplit: bool,
+    is_unsplit: bool,
     /// It has switches: what is not split ran.
-    pub(super) has_switches: bool,
+    has_switches: bool,
     pub(super) placed: GuestFit,
 }
 
@@ -93,6 +93,12 @@ impl<S: StateSink> SpanOut<'_, S> {
 }
 
 impl Weave {
+    /// One whose host's recording can split exits into kernel, user space and waiting, or not; and has
+    /// switches of threads, or not.
+    pub(super) fn new(can_split: bool, has_switches: bool) -> Self {
+        Self { is_unsplit: !can_split, has_switches, ..Self::default() }
+    }
+
     /// From a moment on the guest does something else. Returns whether too many changes wait.
     pub(super) fn change(&mut self, stamp_ns: u64, context: Context) -> bool {
         self.waiting.push_back((stamp_ns, context));
