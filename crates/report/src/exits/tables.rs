@@ -6,7 +6,7 @@ use printable::line;
 use super::columns::{self, HOW_LONG, Row, WHO_PAYS, Whole};
 use super::notes::{not_split, notes};
 use super::{ExitsReport, Source, name_of};
-use crate::column;
+use crate::column::{self, Column};
 use crate::losses;
 use crate::table::Table;
 use crate::units::{count, plural, time};
@@ -100,12 +100,12 @@ fn section(
     let others = sums.others.iter().map(|(_, tally)| tally);
     let named: Vec<Row<'_>> =
         rows.iter().take(shown).map(|row| Row::new(source, row, whole)).collect();
-    let names =
-        Names::new(&source.exits.by, &named, sums.others.as_ref().map(|(number, _)| *number));
+    let (by, others_number) = (&source.exits.by, sums.others.as_ref().map(|(number, _)| *number));
+    let columns = columns::columns(by);
+    let names = Names::new(by, &columns, &named, others_number);
     let sums =
         others.chain([&sums.all]).map(|tally| Row::of_several(source, tally, waiting, whole));
     let all: Vec<Row<'_>> = named.into_iter().chain(sums).collect();
-    let columns = columns::columns(&source.exits.by);
     let of = |table| {
         let mut drawn = names.table();
         column::draw(&columns, &mut drawn, table, &all);
@@ -164,10 +164,14 @@ struct Names(Vec<(&'static str, Vec<String>)>);
 
 impl Names {
     /// The names of rows by their properties, of the sum of `others`, and of the sum of all.
-    fn new(by: &[By], rows: &[Row<'_>], others: Option<usize>) -> Self {
-        let columns = columns::columns(by);
+    fn new<'r>(
+        by: &[By],
+        columns: &[Column<Row<'r>>],
+        rows: &[Row<'r>],
+        others: Option<usize>,
+    ) -> Self {
         let label = |by: By| -> Vec<String> {
-            let Some(column) = columns::named_by(&columns, by) else { return Vec::new() };
+            let Some(column) = columns::named_by(columns, by) else { return Vec::new() };
             rows.iter().map(|row| column.drawn(row, "-")).collect()
         };
         // What nobody asked for, and is the same everywhere, says nothing.
