@@ -16,7 +16,7 @@ use folder::{Observer, Operation};
 use crate::extent::extent;
 use crate::failing_disk::{OwnGuest, record};
 use crate::marks::{assert_losses_reported, marks_if_readable, recording};
-use crate::tool::lock_tracing;
+use crate::tool::{lock_tracing, start_programs};
 
 /// How long what was recorded may take to the disk here, where every sync is looked at.
 const LONG: Duration = Duration::from_secs(120);
@@ -208,6 +208,8 @@ fn pull(keeps: Keeps, machine: &'static str) {
         while keeps != Keeps::Everything && plug.state().readable.last() != Some(&written) {
             let readable = plug.state().readable.clone();
             assert!(Instant::now() < deadline, "the disk has no more by now: {readable:?}");
+            // What a sync left is looked at with a later operation: something goes on being recorded.
+            start_programs(1);
             thread::sleep(Duration::from_millis(10));
         }
     };
