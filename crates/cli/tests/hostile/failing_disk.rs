@@ -37,8 +37,14 @@ impl OwnGuest {
 fn plan(guest: Option<&OwnGuest>) -> RecordPlan {
     let flush = Some(Duration::from_millis(100));
     let events = vec!["sched_process_exec".to_owned()];
-    let in_guests =
-        InGuests { events: events.clone(), flush, disk_flush: flush, ..InGuests::default() };
+    let in_guests = InGuests {
+        events: events.clone(),
+        flush,
+        disk_flush: flush,
+        // A host that is looked at with every operation takes pages slowly.
+        wait: Some(Duration::from_secs(60)),
+        ..InGuests::default()
+    };
     RecordPlan {
         events,
         profile: None::<Profile>,
