@@ -8,7 +8,7 @@
  * kernels; what is used of them doesn't. What is read of a vCPU is found by CO-RE.
  *
  * Where a vCPU is, and what it carries in which registers, is in the header of its architecture;
- * an object is built for each. crates/collector loads them, docs/formats/collected.md has the
+ * an object is built for each. crates/record/collector loads them, docs/formats/collected.md has the
  * record.
  */
 #include <linux/bpf.h>

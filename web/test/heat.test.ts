@@ -38,7 +38,7 @@ test("a grid of nothing is none", () => {
 });
 
 test("rows begin where the recorder's side puts them", () => {
-  // As `latency_row` in crates/analyses/src/lanes/heat.rs.
+  // As `latency_row` in crates/answer/analyses/src/lanes/heat.rs.
   const row = (ns: number) => {
     const octave = Math.floor(Math.log2(ns));
     return octave * 4 + Math.floor((ns / 2 ** octave - 1) * 4);

@@ -17,8 +17,8 @@ const HEAD: &str = "| Limit | Value | What it bounds |\n|---|---|---|\n";
 /// Rows of the table, in the order of files and lines.
 fn rows(root: &Path) -> Result<Vec<String>> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(root.join("crates")).context("crates")? {
-        sources(&entry?.path().join("src"), &mut files)?;
+    for folder in repository::crates(root)? {
+        sources(&folder.join("src"), &mut files)?;
     }
     files.sort();
     let mut rows = Vec::new();

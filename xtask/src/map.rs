@@ -35,12 +35,16 @@ const PLACEHOLDER: &str = "NAME";
 
 type Table<'t> = BTreeMap<&'t str, &'t [&'t str]>;
 
+/// The group that each crate's folder is in: `decode` of `crates/decode/ringbuf`.
+type Groups = BTreeMap<String, String>;
+
 /// Holds both pages against the table of layers and the files that are there, or draws the map again.
 pub(crate) fn check(write: bool) -> Result<()> {
     let root = repository::root();
     let table: Table<'_> = LAYERS.iter().copied().collect();
-    let terminal = for_terminal(&table);
-    let browser = for_browser(&table);
+    let groups = groups(&root)?;
+    let terminal = for_terminal(&table, &groups);
+    let browser = for_browser(&table, &groups);
     let mut faults = Vec::new();
     for (page, map) in [(ARCHITECTURE, format!("{terminal}\n{browser}")), (CONTRIBUTING, terminal)]
     {
@@ -91,25 +95,47 @@ fn levels<'t>(table: &Table<'t>) -> BTreeMap<usize, Vec<&'t str>> {
     levels
 }
 
+/// The group of each crate that has one.
+fn groups(root: &Path) -> Result<Groups> {
+    let crates = root.join("crates");
+    let named = repository::crates(root)?.into_iter().filter_map(|folder| {
+        let inside = folder.strip_prefix(&crates).ok()?.to_str()?;
+        let (group, name) = inside.split_once('/')?;
+        Some((name.replace('_', "-"), group.to_owned()))
+    });
+    Ok(named.collect())
+}
+
 /// Lines for a terminal: `cli` on top, below each level those that it may use.
-fn for_terminal(table: &Table<'_>) -> String {
+fn for_terminal(table: &Table<'_>, groups: &Groups) -> String {
     let width = table.keys().map(|name| name.len()).max().unwrap_or_default();
-    let mut out = format!("```text\nlevel  {:width$}  uses, and all that these use\n", "crate");
-    out += &format!("  top  {:width$}  any crate\n", "cli");
+    let wide = groups.values().map(String::len).max().unwrap_or_default();
+    let line = |level: &str, name: &str, uses: &str| {
+        let group = groups.get(name).map_or("", String::as_str);
+        format!("{level:>5}  {name:width$}  {group:wide$}  {uses}\n")
+    };
+    let mut out = "```text\n".to_owned();
+    out += &format!("level  {:width$}  {:wide$}  uses, and all that these use\n", "crate", "in");
+    out += &line("top", "cli", "any crate");
     for (level, names) in levels(table).into_iter().rev() {
         for name in names {
             let uses = direct(table, name).join(", ");
-            let line =
-                format!("{level:5}  {name:width$}  {}", if uses.is_empty() { "-" } else { &uses });
-            out += &format!("{}\n", line.trim_end());
+            out += &line(&level.to_string(), name, if uses.is_empty() { "-" } else { &uses });
         }
     }
     out + "```\n"
 }
 
-/// The same as a graph that forges draw: an arrow points where data flows, from the used to the user.
-fn for_browser(table: &Table<'_>) -> String {
+/// The same as a graph that forges draw, a box around each group: an arrow points where data flows,
+/// from the used to the user.
+fn for_browser(table: &Table<'_>, groups: &Groups) -> String {
     let mut out = "```mermaid\nflowchart LR\n".to_owned();
+    let names: BTreeSet<&String> = groups.values().collect();
+    for group in names {
+        let inside = groups.iter().filter(|(_, of)| *of == group);
+        let inside: Vec<&str> = inside.map(|(name, _)| name.as_str()).collect();
+        out += &format!("  subgraph in-{group} [{group}]\n    {}\n  end\n", inside.join("; "));
+    }
     let mut used = BTreeSet::new();
     for name in table.keys() {
         let below = direct(table, name);

@@ -12,6 +12,13 @@ pub(crate) fn root() -> PathBuf {
     own.parent().unwrap_or(own).to_path_buf()
 }
 
+/// Folders of the workspace's crates below `crates/`, by path: `crates/cli`, or `crates/GROUP/NAME`.
+pub(crate) fn crates(root: &Path) -> Result<Vec<PathBuf>> {
+    let manifests = files(&root.join("crates"), &["src", "tests", "benches", "target"])?;
+    let manifests = manifests.iter().filter(|file| file.ends_with("Cargo.toml"));
+    Ok(manifests.filter_map(|file| Some(file.parent()?.to_owned())).collect())
+}
+
 /// All files below a folder, by path, but those in folders with one of these names. Links are left out.
 pub(crate) fn files(folder: &Path, skipped: &[&str]) -> Result<Vec<PathBuf>> {
     let (mut files, mut open) = (Vec::new(), vec![folder.to_owned()]);

@@ -97,11 +97,11 @@ fn lowered(left: &BTreeMap<String, usize>, found: &BTreeMap<String, Vec<String>>
     HEAD.to_owned() + &rows.collect::<String>()
 }
 
-/// Which folder a file counts for: a crate, another folder at the top, or the file itself.
+/// Which folder a file counts for: a group of crates, another folder at the top, or the file itself.
 fn folder(path: &Path) -> String {
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
     match parts.as_slice() {
-        ["crates", name, _, ..] => format!("crates/{name}"),
+        ["crates", group, _, ..] => format!("crates/{group}"),
         [top, ..] => (*top).to_owned(),
         [] => String::new(),
     }

@@ -25,15 +25,17 @@ pub(super) struct CrateNames {
 impl CrateNames {
     /// Those of all crates of the repository.
     pub(super) fn read(root: &Path) -> Result<Self> {
-        let crates = root.join("crates");
         let mut defined: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for file in repository::files(&crates, SKIPPED)? {
-            let is_source = file.extension().is_some_and(|kind| kind == "rs");
-            let inside = file.strip_prefix(&crates).unwrap_or(&file);
-            let Some(name) = inside.iter().next().filter(|_| is_source) else { continue };
-            let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        for folder in repository::crates(root)? {
+            let Some(name) = folder.file_name() else { continue };
             let names = defined.entry(name.to_string_lossy().into_owned()).or_default();
-            names.extend(definitions(&text));
+            for file in repository::files(&folder, SKIPPED)? {
+                if file.extension().is_some_and(|kind| kind == "rs") {
+                    let text =
+                        fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+                    names.extend(definitions(&text));
+                }
+            }
         }
         Ok(Self { defined })
     }

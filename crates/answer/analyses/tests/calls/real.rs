@@ -1,0 +1,83 @@
+//! Recordings of a real kernel against `NAME.truth.json`, made from the text of `trace-cmd report`:
+//! calls, returns, and the durations between the kernel's own clock readings, function by function.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use analyses::{CallNodeKind, CallQuestion, CallTracer, RecordedCalls, calls};
+use serde_json::Value;
+
+fn read(name: &str) -> (RecordedCalls, BTreeMap<String, Value>) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures").join(name);
+    let recording = sources::open(&path).unwrap();
+    let calls = calls(&recording, &CallQuestion::default(), &mut (), &|_| ());
+    let truth = std::fs::read(path.with_extension("truth.json")).unwrap();
+    let truth: Value = serde_json::from_slice(&truth).unwrap();
+    let by_name = truth["calls"].as_object().unwrap().clone();
+    (calls, by_name.into_iter().collect())
+}
+
+#[test]
+fn every_call_and_every_nanosecond_is_found() {
+    let (calls, truth) = read("x86-svm/calls.dat");
+    assert_eq!(calls.tracer, Some(CallTracer::Graph));
+    // Of recursive calls, which totals count once, the tree has all.
+    let mut all_ns = vec![0; calls.functions.len()];
+    for node in calls.tree.nodes() {
+        if let CallNodeKind::Function(number) = node.kind {
+            all_ns[number as usize] += node.total_ns;
+        }
+    }
+    let mut whole = 0;
+    assert_eq!(calls.functions.len(), truth.len());
+    for (one, all_ns) in calls.functions.iter().zip(all_ns) {
+        let name = one.name.as_deref().unwrap();
+        let expected = &truth[name];
+        assert_eq!(Some(one.count + one.without_return), expected["entries"].as_u64(), "{name}");
+        assert_eq!(Some(one.count + one.without_call), expected["exits"].as_u64(), "{name}");
+        assert_eq!(
+            Some(one.events),
+            expected["entries"]
+                .as_u64()
+                .zip(expected["exits"].as_u64())
+                .map(|(entries, exits)| entries + exits),
+            "{name}"
+        );
+        if one.without_call + one.without_return == 0 {
+            whole += 1;
+            assert_eq!(Some(all_ns), expected["exit_ns"].as_u64(), "{name}");
+        }
+    }
+    assert!(whole > truth.len() * 9 / 10, "{whole} of {}", truth.len());
+}
+
+#[test]
+fn parts_of_a_thread_add_up() {
+    let (calls, _) = read("x86-svm/calls.dat");
+    assert!(calls.switches);
+    let self_ns = calls.sum(|one| one.self_ns);
+    assert_eq!(self_ns, calls.threads.iter().map(|one| one.self_ns).sum::<u64>());
+    for thread in calls.threads.iter().filter(|one| one.count > 0) {
+        let known_ns = (thread.self_ns + thread.off_cpu_ns) as i64;
+        assert_eq!(known_ns + thread.unaccounted_ns(), thread.traced_ns as i64);
+        assert!(thread.unaccounted_ns() > 0, "{thread:?}");
+    }
+}
+
+#[test]
+fn calls_of_the_function_tracer_are_counted() {
+    let (calls, truth) = read("x86-svm/functions.dat");
+    assert_eq!(calls.tracer, Some(CallTracer::Function));
+    let found: BTreeMap<&str, u64> = calls
+        .functions
+        .iter()
+        .filter(|one| one.events > 0)
+        .map(|one| (one.name.as_deref().unwrap(), one.count))
+        .collect();
+    let expected: BTreeMap<&str, u64> =
+        truth.iter().map(|(name, one)| (name.as_str(), one["calls"].as_u64().unwrap())).collect();
+    assert_eq!(found, expected);
+    for one in calls.functions.iter().filter(|one| one.events > 0) {
+        assert_eq!(one.callers.iter().map(|(_, count)| count).sum::<u64>(), one.count);
+    }
+}
