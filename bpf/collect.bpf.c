@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One record for each hypercall of a guest that tells its host by them: exit, hypercall and entry
+ * One record for each hypercall of a guest that reports by them: exit, hypercall and entry
  * in one, with all registers that carry something.
  *
  * Raw tracepoints are attached by name, wherever KVM is (built in or a module), and run where the
@@ -24,7 +24,7 @@
 /* Not where the instruction is, but where the guest goes on: behind it. */
 #define RIP_BEHIND 2
 
-/* record.entry_after_ns where no entry was seen, or later than it can tell. */
+/* record.entry_after_ns where no entry was seen, or later than it can hold. */
 #define NO_ENTRY 0xffffffff
 
 /* What the loader sets. */
@@ -57,7 +57,7 @@ _Static_assert(__builtin_offsetof(struct record, word) == HEAD_BYTES, "as the re
  * Each has:
  *	HYPERCALL	the tracepoint's section
  *	struct kvm_vcpu	what is used of it, under the kernel's names
- *	vcpu_at_exit()	the vCPU's address, where the exit tells it, or 0
+ *	vcpu_at_exit()	the vCPU's address, where the exit has it, or 0
  *	vcpu_here()	the same, of a thread that handles a hypercall
  *	number_of()	the hypercall's number
  *	read_words()	fills in words and the guest's address; 0 or an error

@@ -40,14 +40,14 @@ struct task_struct {
 	struct hlist_head preempt_notifiers;
 } __attribute__((preserve_access_index));
 
-/* No event of KVM's tells it here. */
+/* No event of KVM's has it here. */
 static __always_inline __u64 vcpu_at_exit(struct bpf_raw_tracepoint_args *ctx)
 {
 	return 0;
 }
 
 /*
- * While KVM has a vCPU loaded the thread tells it of each switch: the vCPU's is the last one that
+ * While KVM has a vCPU loaded the thread calls it at each switch: the vCPU's is the last one that
  * asked for that, and nobody but KVM does.
  */
 static __always_inline struct kvm_vcpu *vcpu_here(__u64 at_exit)

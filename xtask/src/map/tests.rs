@@ -15,12 +15,15 @@ fn levels_rise_and_uses_that_follow_from_others_are_left_out() {
     let table = table();
     assert_eq!(level(&table, "model"), 2);
     assert_eq!(direct(&table, "model"), ["pages"]);
+    let groups = Groups::from([("pages".to_owned(), "decode".to_owned())]);
     let text = for_terminal(&table, &groups);
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.get(2), Some(&"  top  cli    any crate"));
-    assert_eq!(lines.get(3), Some(&"    2  model  pages"));
-    assert_eq!(lines.get(5), Some(&"    0  bytes  -"));
+    assert_eq!(lines.get(2), Some(&"  top  cli            any crate"));
+    assert_eq!(lines.get(3), Some(&"    2  model          pages"));
+    assert_eq!(lines.get(4), Some(&"    1  pages  decode  bytes"));
+    assert_eq!(lines.get(5), Some(&"    0  bytes          -"));
     let graph = for_browser(&table, &groups);
+    assert!(graph.contains("  subgraph in-decode [decode]\n    pages\n  end\n"));
     assert!(graph.contains("  pages --> model\n") && graph.contains("  model --> cli\n"));
     assert!(!graph.contains("bytes --> model") && !graph.contains("pages --> cli"));
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::agent::{Agent, program, signal};
 use crate::tool::{left_in_tracefs, lock_tracing, run, wait_until};
 
-const UNIT: &str = include_str!("../../../agent/hyperscope-agent.service");
+const UNIT: &str = include_str!("../../../record/agent/hyperscope-agent.service");
 
 /// Words of a setting of the unit.
 fn setting(name: &str) -> Vec<&'static str> {

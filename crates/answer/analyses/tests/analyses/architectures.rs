@@ -1,0 +1,170 @@
+//! Exits and requests of architectures of which no real recording is bundled: made up from the shapes
+//! in the kernel's headers.
+
+use crate::machinery::Machinery;
+use analyses::{By, KnownParts, PathEnds, exits, paths};
+use testkit::Machine;
+
+const VCPU: i32 = 100;
+const IOTHREAD: i32 = 90;
+
+/// What `exits` says of a reason: its instruction set, name and code, and whether the guest waits.
+type Reason = (String, String, String, bool);
+
+fn reason(isa: &str, name: &str, code: &str, waits: bool) -> Reason {
+    (isa.to_owned(), name.to_owned(), code.to_owned(), waits)
+}
+
+/// The reasons of all exits, in the order of their names.
+fn reasons(machine: Machine, events: &[(&str, &[(&str, u64)])]) -> Vec<Reason> {
+    let mut host = Machinery::of(machine, "local");
+    for (stamp, (name, fields)) in (1_000..).step_by(100).zip(events) {
+        host.event(0, stamp, VCPU, name, fields);
+    }
+    let found = exits(&host.recording(), &[By::Reason], &|_| ());
+    let of = |row: &analyses::ExitRow| {
+        let group = &row.group;
+        reason(
+            group.isa.unwrap().name(),
+            group.reason.as_deref().unwrap(),
+            &group.code.as_ref().unwrap().to_string(),
+            row.waiting,
+        )
+    };
+    let mut all: Vec<Reason> = found.rows.iter().map(of).collect();
+    all.sort();
+    all
+}
+
+/// The recording has the formats of switches and of exits to user space: they were on, and none came.
+#[test]
+fn parts_whose_events_were_on_and_never_came_are_zero() {
+    let mut host = Machinery::of(Machine::X86, "local");
+    host.event(0, 1_000, VCPU, "kvm_exit", &[("exit_reason", 10), ("isa", 1)]);
+    host.event(0, 1_100, VCPU, "kvm_entry", &[]);
+    let found = exits(&host.recording(), &[By::Reason], &|_| ());
+    let parts = KnownParts::new(&found.rows[0].tally, &found.recorded);
+    assert_eq!((parts.user_ns, parts.off_cpu_ns), (Some(0), Some(0)));
+    assert_eq!((parts.kernel_ns, parts.not_split_ns, parts.cost_ns), (Some(100), 0, Some(100)));
+}
+
+#[test]
+fn arm64_reasons_are_pairs_of_which_the_trap_has_a_class() {
+    let found = reasons(
+        Machine::Arm64,
+        &[
+            ("kvm_exit", &[("ret", 2), ("esr_ec", 1)]),
+            ("kvm_entry", &[]),
+            ("kvm_exit", &[("ret", 0)]),
+            ("kvm_entry", &[]),
+        ],
+    );
+    let expected = [reason("arm64", "IRQ", "0:0", false), reason("arm64", "WFx", "2:1", true)];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn s390_waits_in_the_wait_state() {
+    let found = reasons(
+        Machine::S390,
+        &[
+            ("kvm_s390_sie_exit", &[("icptcode", 0x1c)]),
+            ("kvm_s390_sie_enter", &[("id", 0)]),
+            ("kvm_s390_sie_exit", &[("icptcode", 4)]),
+            ("kvm_s390_sie_enter", &[("id", 0)]),
+        ],
+    );
+    let expected =
+        [reason("s390", "Instruction", "4", false), reason("s390", "Wait state", "28", true)];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn powerpc_waits_when_the_vcpu_has_ceded() {
+    let found = reasons(
+        Machine::Powerpc,
+        &[
+            ("kvm_guest_exit", &[("trap", 0xc00), ("ceded", 1)]),
+            ("kvm_guest_enter", &[("vcpu_id", 0)]),
+            ("kvm_guest_exit", &[("trap", 0xc00)]),
+            ("kvm_guest_enter", &[("vcpu_id", 0)]),
+            ("kvm_guest_exit", &[("trap", 0x123)]),
+            ("kvm_guest_enter", &[("vcpu_id", 0)]),
+        ],
+    );
+    let expected = [
+        reason("powerpc", "0:291", "0:291", false),
+        reason("powerpc", "SYSCALL", "0:3072", false),
+        reason("powerpc", "SYSCALL (ceded)", "1:3072", true),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn loongarch_names_exceptions_and_waits_when_idle() {
+    let found = reasons(
+        Machine::Loongarch,
+        &[
+            ("kvm_exit", &[("reason", 22)]),
+            ("kvm_exit_idle", &[("reason", 64)]),
+            ("kvm_reenter", &[]),
+            ("kvm_exit", &[("reason", 22)]),
+            ("kvm_reenter", &[]),
+            ("kvm_exit", &[("reason", 99)]),
+            ("kvm_reenter", &[]),
+        ],
+    );
+    let expected = [
+        reason("loongarch", "0x63", "99", false),
+        reason("loongarch", "GSPR", "22", false),
+        reason("loongarch", "IDLE", "64", true),
+    ];
+    assert_eq!(found, expected);
+}
+
+/// The events by which a vCPU enters its guest, writes to a device, and enters it again; and what its
+/// first exit is called.
+type Kick = (
+    Machine,
+    (&'static str, &'static [(&'static str, u64)]),
+    (&'static str, &'static [(&'static str, u64)]),
+);
+
+/// A write to a device wakes the I/O thread: the same path, whatever the architecture calls exits.
+#[test]
+fn requests_are_followed_on_every_architecture() {
+    let kicks: [Kick; 6] = [
+        (Machine::X86, ("kvm_entry", &[("vcpu_id", 0)]), ("kvm_exit", &[("exit_reason", 48)])),
+        (Machine::Arm64, ("kvm_entry", &[]), ("kvm_exit", &[("ret", 2), ("esr_ec", 0x24)])),
+        (
+            Machine::S390,
+            ("kvm_s390_sie_enter", &[("id", 0)]),
+            ("kvm_s390_sie_exit", &[("icptcode", 4)]),
+        ),
+        (Machine::Riscv, ("kvm_entry", &[]), ("kvm_exit", &[("scause", 21)])),
+        (
+            Machine::Powerpc,
+            ("kvm_guest_enter", &[("vcpu_id", 0)]),
+            ("kvm_guest_exit", &[("trap", 0xe00)]),
+        ),
+        (Machine::Loongarch, ("kvm_enter", &[]), ("kvm_exit", &[("reason", 2)])),
+    ];
+    for (machine, entry, exit) in kicks {
+        let mut host = Machinery::of(machine, "local");
+        host.cmdlines = "100 qemu\n90 qemu\n".to_owned();
+        let switch = |prev: i32, state: u64, next: i32| {
+            [("prev_pid", prev as u64), ("prev_state", state), ("next_pid", next as u64)]
+        };
+        host.event(0, 10, VCPU, entry.0, entry.1);
+        host.event(1, 50, IOTHREAD, "sched_switch", &switch(IOTHREAD, 1, 0));
+        host.event(0, 995, VCPU, exit.0, exit.1);
+        host.event(0, 1_000, VCPU, "kvm_mmio", &[("type", 2), ("gpa", 0xfe00_0010)]);
+        host.event(0, 1_010, VCPU, "sched_waking", &[("pid", IOTHREAD as u64)]);
+        host.event(0, 1_020, VCPU, entry.0, entry.1);
+        host.event(1, 1_040, 0, "sched_switch", &switch(0, 0, IOTHREAD));
+        host.event(1, 1_200, IOTHREAD, "sched_switch", &switch(IOTHREAD, 1, 0));
+        let found = paths(&[host.recording()], &[], &PathEnds::default(), &|_| ()).unwrap();
+        let names: Vec<&str> = found.paths.iter().map(|path| path.name.as_str()).collect();
+        assert_eq!(names, ["mmio write 0xfe000010: vcpu → iothread, one way"], "{machine:?}");
+    }
+}

@@ -1,0 +1,14 @@
+//! The numbers of each question, on made-up histories, and on real recordings against their truths.
+
+// Helpers of tests are not `#[test]` functions, which clippy.toml lets unwrap.
+#![allow(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::unwrap_used)]
+
+mod align;
+mod architectures;
+mod boot;
+mod calls;
+mod diff;
+mod hypertrace;
+mod machinery;
+mod oracle;
+mod path;

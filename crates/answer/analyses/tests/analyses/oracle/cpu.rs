@@ -1,0 +1,110 @@
+//! CPU time of threads: by looking at every switch, and by what the kernel itself accounted.
+
+use std::collections::{BTreeMap, HashMap};
+
+use analyses::{CpuUse, Part, align, cpu};
+use sources::Recording;
+
+use super::{flat, open};
+
+fn use_of(names: &[&str]) -> (Vec<Recording>, CpuUse) {
+    let mut recordings: Vec<Recording> = names.iter().map(|name| open(name)).collect();
+    let guests = align(&recordings, None, &|_| ());
+    for guest in &guests {
+        guest.apply(&mut recordings[guest.guest]);
+    }
+    let cpu_use = cpu(&recordings, &guests, &[], &|_| ());
+    (recordings, cpu_use)
+}
+
+/// Time between switches, CPU by CPU; what came before the first is the first one's.
+fn by_switches(recording: &Recording) -> BTreeMap<u64, u64> {
+    let all = flat::events(recording);
+    let mut sums = BTreeMap::new();
+    for number in 0..recording.streams().iter().map(|one| one.cpu() + 1).max().unwrap_or(0) {
+        let own: Vec<_> = all.iter().filter(|event| event.cpu == number).collect();
+        let (Some(first), Some(last)) = (own.first(), all.last()) else { continue };
+        let mut from = first.ns;
+        let mut runs = first.ran();
+        for event in own.iter().filter(|event| event.is("sched_switch")) {
+            assert_eq!(event.get("prev_pid"), Some(runs), "a switch is missing");
+            *sums.entry(runs).or_insert(0) += event.ns - from;
+            (from, runs) = (event.ns, event.get("next_pid").unwrap());
+        }
+        *sums.entry(runs).or_insert(0) += last.ns - from;
+    }
+    sums.retain(|_, ns| *ns > 0);
+    sums
+}
+
+#[test]
+fn threads_had_what_switches_show() {
+    for name in ["arm64/A.dat", "arm64/D.dat", "x86-svm/tsc.dat", "x86-vmx/smp.dat"] {
+        let (recordings, cpu_use) = use_of(&[name]);
+        let found: BTreeMap<u64, u64> =
+            cpu_use.threads.iter().map(|one| (u64::from(one.thread), one.cpu_ns)).collect();
+        assert_eq!(found, by_switches(&recordings[0]), "{name}");
+        let on_cpus: u64 = cpu_use.cpus.iter().flat_map(|one| one.by_part.values()).sum();
+        assert_eq!(on_cpus, found.values().sum::<u64>(), "{name}: all time is some thread's");
+        assert!(cpu_use.cpus.iter().all(|one| one.unknown_ns == 0), "{name}");
+    }
+}
+
+/// `sched_stat_runtime` has what the scheduler added to a thread's account. It does so when it
+/// begins to look for the next thread, tens of microseconds before `sched_switch` where kernels are
+/// emulated: threads that come and go often differ most.
+#[test]
+fn threads_had_what_the_kernel_accounted() {
+    for name in ["arm64/A.dat", "x86-svm/tsc.dat"] {
+        let (recordings, cpu_use) = use_of(&[name]);
+        let mut accounted: HashMap<u64, u64> = HashMap::new();
+        for event in flat::events(&recordings[0]) {
+            if let Some(ns) = event.get("runtime").filter(|_| event.is("sched_stat_runtime")) {
+                *accounted.entry(event.get("pid").unwrap()).or_default() += ns;
+            }
+        }
+        let large =
+            cpu_use.threads.iter().filter(|one| one.thread != 0 && one.cpu_ns > 100_000_000);
+        let mut checked = 0;
+        for one in large {
+            let kernel_ns = accounted[&u64::from(one.thread)];
+            let off = one.cpu_ns.abs_diff(kernel_ns) as f64 / one.cpu_ns as f64;
+            assert!(off < 0.07, "{name} {:?}: {} and {kernel_ns}", one.name, one.cpu_ns);
+            checked += 1;
+        }
+        assert!(checked >= 4, "{name}: {checked}");
+    }
+}
+
+#[test]
+fn threads_that_serve_a_vm_are_found() {
+    let parts = |name: &str| -> Vec<(u32, Part)> {
+        let (_, cpu_use) = use_of(&[name]);
+        let serve = cpu_use.threads.iter().filter(|one| one.vm == Some(0));
+        let mut parts: Vec<_> = serve.map(|one| (one.thread, one.part)).collect();
+        parts.sort_unstable();
+        parts
+    };
+    use Part::{Vcpu, Vhost, Vmm};
+    assert_eq!(parts("arm64/A.dat"), [(125, Vmm), (148, Vcpu), (158, Vhost)]);
+    assert_eq!(parts("arm64/B-vhost-on.dat"), [(729, Vhost), (732, Vcpu)]);
+    assert_eq!(parts("arm64/B-vhost-off.dat"), [(538, Vmm), (556, Vcpu)]);
+    let tsc = [(97, Vmm), (106, Vcpu), (107, Vcpu), (108, Vhost), (126, Vmm)];
+    assert_eq!(parts("x86-svm/tsc.dat"), tsc);
+}
+
+/// What vCPUs were on a CPU by their states is what the scheduler gave their threads, once they
+/// were vCPUs.
+#[test]
+fn vcpus_were_on_cpus_as_their_threads_were() {
+    for names in [&["arm64/A.dat", "arm64/A.guest.dat"][..], &["x86-svm/tsc.dat"], &["arm64/D.dat"]]
+    {
+        let (_, cpu_use) = use_of(names);
+        for vcpu in &cpu_use.vcpus {
+            let thread = cpu_use.threads.iter().find(|one| one.thread == vcpu.thread).unwrap();
+            let states_ns = vcpu.times.on_cpu();
+            let off = states_ns.abs_diff(thread.cpu_ns) as f64 / thread.cpu_ns as f64;
+            assert!(off < 0.01, "{names:?}: {states_ns} and {}", thread.cpu_ns);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What a guest did while its vCPU ran it, found by looking back from every moment.
+
+use std::collections::BTreeMap;
+
+use super::flat::Event;
+use super::naive_exits::guest_window;
+
+/// Time by thread of the guest and by what it did: "irq", "idle" or "some".
+pub(crate) type Ran = BTreeMap<(u64, &'static str), u64>;
+
+/// The times a host's thread ran its guest, in order.
+fn windows(thread: u64, events: &[&Event<'_>]) -> Vec<(u64, u64)> {
+    let is_exit = |event: &Event<'_>| event.is("kvm_exit") && event.ran() == thread;
+    let exits = (0..events.len()).filter(|&at| is_exit(events[at]));
+    let window = |at: usize| {
+        let (guest_ns, before_ns) = guest_window(thread, &events[..at], events[at].ns);
+        let end = events[at].ns - before_ns;
+        (end - guest_ns, end)
+    };
+    exits.map(window).filter(|(from, to)| from < to).collect()
+}
+
+/// Lays events of a guest's CPU over the times its vCPU ran it; the guest's recording ends at
+/// `end_ns`.
+pub(crate) fn ran(thread: u64, host: &[&Event<'_>], guest: &[&Event<'_>], end_ns: u64) -> Ran {
+    let windows = windows(thread, host);
+    let mut seen = 0;
+    let mut ran = Ran::new();
+    for (at, &(from, to)) in windows.iter().enumerate() {
+        // Up to the middle between this window and the next one, events are this one's.
+        let next = windows.get(at + 1).map_or(u64::MAX, |next| next.0);
+        let mut now = from;
+        while let Some(event) = guest.get(seen) {
+            if event.ns > to && next - event.ns.min(next) < event.ns - to {
+                break;
+            }
+            let then = event.ns.clamp(now, to);
+            add(&mut ran, &guest[..seen], then - now);
+            (now, seen) = (then, seen + 1);
+        }
+        // Of what comes after the guest's recording nothing is known.
+        add(&mut ran, &guest[..seen], to.min(end_ns).saturating_sub(now));
+    }
+    ran
+}
+
+/// Time after the last of these events.
+fn add(ran: &mut Ran, seen: &[&Event<'_>], ns: u64) {
+    let Some(last) = seen.last() else { return };
+    let task = last.get("next_pid").unwrap_or_else(|| last.ran());
+    let since_switch = seen.iter().rev().take_while(|event| !event.is("sched_switch"));
+    let since_switch: Vec<_> = since_switch.collect();
+    let count = |name: &str| since_switch.iter().filter(|event| event.is(name)).count();
+    let in_handler = count("irq_handler_entry") > count("irq_handler_exit");
+    let in_softirq = count("softirq_entry") > count("softirq_exit");
+    let what = match task {
+        _ if in_handler || in_softirq => "irq",
+        0 => "idle",
+        _ => "some",
+    };
+    if ns > 0 {
+        *ran.entry((task, what)).or_default() += ns;
+    }
+}

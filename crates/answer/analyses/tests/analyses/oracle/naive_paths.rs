@@ -1,0 +1,228 @@
+//! Paths held against a naive reading of the same events: what one path claims must have happened.
+
+use analyses::{Actor, ExampleStep, Path, PathEnds, Paths, align, paths};
+use sources::Recording;
+
+use super::flat::{Event, events};
+use super::open;
+
+fn found(recordings: &mut [Recording]) -> Paths {
+    let guests = match recordings.len() {
+        1 => Vec::new(),
+        _ => align(recordings, None, &|_| ()),
+    };
+    guests.iter().for_each(|guest| guest.apply(&mut recordings[guest.guest]));
+    paths(recordings, &guests, &PathEnds::default(), &|_| ()).unwrap()
+}
+
+fn of_host(name: &str) -> Paths {
+    found(&mut [open(name)])
+}
+
+const HOSTS: [&str; 6] = [
+    "x86-svm/host-guest.dat",
+    "x86-svm/tsc.dat",
+    "x86-vmx/smp.dat",
+    "arm64/A.dat",
+    "arm64/B-vhost-off.dat",
+    "arm64/B-vhost-on.dat",
+];
+
+/// The hops of a path take up its whole time, request by request and so in sum.
+#[test]
+fn hops_add_up() {
+    for name in HOSTS {
+        let found = of_host(name);
+        assert!(found.paths.len() > 5, "{name}");
+        for path in &found.paths {
+            let hops: u64 = path.hops.iter().map(|hop| hop.times.sum()).sum();
+            assert_eq!(hops, path.total.sum(), "{name} {}", path.name);
+            assert!(path.hops.iter().all(|hop| hop.times.count() == path.total.count()));
+            assert_eq!(path.example.len(), path.hops.len() + 1, "{name} {}", path.name);
+            let links = path.hops.windows(2).all(|two| two[0].to == two[1].from);
+            assert!(links && path.hops[0].from == path.start, "{name} {}", path.name);
+        }
+    }
+}
+
+/// Whether an event is what a step of a path says.
+fn is_step(event: &Event<'_>, step: &ExampleStep) -> bool {
+    let words: Vec<&str> = step.what.split(' ').collect();
+    let address = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
+    match words.as_slice() {
+        ["mmio", "write", gpa] => {
+            event.is("kvm_mmio")
+                && event.get("gpa") == Some(address(gpa))
+                && event.get("type") == Some(2)
+        }
+        ["mmio", "read", gpa] => event.is("kvm_mmio") && event.get("gpa") == Some(address(gpa)),
+        ["port", _, port] => event.is("kvm_pio") && event.get("port") == Some(address(port)),
+        ["msr", _, msr] => event.is("kvm_msr") && event.get("ecx") == Some(address(msr)),
+        ["hypercall", _] => event.is("kvm_hypercall") || event.is("kvm_hvc_arm64"),
+        ["interrupt", "to", ..] => event.is("kvm_apic_ipi"),
+        ["exit", _] => event.is("kvm_exit"),
+        [.., "wakes", _] => event.is("sched_waking") || event.is("sched_wakeup"),
+        ["wakes", ..] => event.is("sched_waking") || event.is("sched_wakeup"),
+        [.., "runs"] => event.is("sched_switch"),
+        [name] => event.is(name),
+        _ => false,
+    }
+}
+
+/// Each step of each example is an event at that very time, by the vCPU's thread where it says so.
+#[test]
+fn examples_have_happened() {
+    for name in HOSTS {
+        let recording = open(name);
+        let all = events(&recording);
+        let vcpu_threads: Vec<u64> =
+            all.iter().filter(|one| one.is("kvm_exit")).map(Event::ran).collect();
+        for path in of_host(name).paths {
+            for step in &path.example {
+                let from = all.partition_point(|one| one.ns < step.ts_ns);
+                let at = all[from..].iter().take_while(|one| one.ns == step.ts_ns);
+                let fits = |one: &&Event<'_>| {
+                    let by_vcpu = vcpu_threads.contains(&one.ran()) || one.is("sched_switch");
+                    is_step(one, step) && (step.on != Actor::Vcpu || by_vcpu)
+                };
+                assert!(at.filter(fits).count() > 0, "{name} {}: {step:?}", path.name);
+            }
+        }
+    }
+}
+
+/// How often, and for how long in all, user space was asked for an access and answered it.
+fn naive_answers(all: &[Event<'_>], thread: u64) -> (u64, u64) {
+    let (mut accessed, mut asked) = (None, false);
+    let (mut count, mut sum_ns) = (0, 0);
+    for event in all.iter().filter(|one| one.ran() == thread) {
+        match event.format.name() {
+            "kvm_exit" => (accessed, asked) = (None, false),
+            "kvm_mmio" | "kvm_pio" | "kvm_msr" | "kvm_hypercall" | "kvm_hvc_arm64" => {
+                accessed = accessed.or(Some(event.ns));
+            }
+            "kvm_userspace_exit" => asked |= accessed.is_some(),
+            "kvm_entry" => {
+                if let Some(from_ns) = accessed.filter(|_| asked) {
+                    count += 1;
+                    sum_ns += event.ns - from_ns;
+                }
+                (accessed, asked) = (None, false);
+            }
+            _ => {}
+        }
+    }
+    (count, sum_ns)
+}
+
+/// The console of an Arm guest is emulated by its VMM: each access goes there and back.
+#[test]
+fn answers_of_user_space_are_all_found() {
+    for name in ["arm64/B-vhost-off.dat", "arm64/B-vhost-on.dat"] {
+        let recording = open(name);
+        let all = events(&recording);
+        let thread = all.iter().find(|one| one.is("kvm_exit")).unwrap().ran();
+        let of_vcpu = |path: &&Path| {
+            path.start.contains("0x9000")
+                && path.returns
+                && path.hops.iter().any(|hop| hop.to == "kvm_userspace_exit")
+        };
+        let found = of_host(name);
+        let answered: Vec<&Path> = found.paths.iter().filter(of_vcpu).collect();
+        let count: u64 = answered.iter().map(|path| path.total.count()).sum();
+        let sum_ns: u64 = answered.iter().map(|path| path.total.sum()).sum();
+        assert_eq!((count, sum_ns), naive_answers(&all, thread), "{name}");
+    }
+}
+
+/// The address that a guest's network driver writes to when there is something to send.
+const DOORBELL: u64 = 0x80_0000_3004;
+
+/// Doorbells that woke a worker, which then ran, and the times until it was woken and until it ran.
+fn naive_kicks(all: &[Event<'_>], vcpu: u64, worker: u64) -> Vec<(u64, u64)> {
+    let mut kicks = Vec::new();
+    let mut rung = None;
+    for (at, event) in all.iter().enumerate() {
+        if event.ran() == vcpu && event.is("kvm_mmio") && event.get("gpa") == Some(DOORBELL) {
+            rung = Some(event.ns);
+        } else if event.ran() == vcpu && event.is("kvm_entry") {
+            rung = None;
+        } else if event.ran() == vcpu
+            && event.is("sched_waking")
+            && event.get("pid") == Some(worker)
+        {
+            let runs = all[at..].iter().find(|one| one.resumes(worker));
+            if let (Some(rung), Some(runs)) = (rung.take(), runs) {
+                kicks.push((event.ns - rung, runs.ns - event.ns));
+            }
+        }
+    }
+    kicks
+}
+
+/// Every packet's doorbell with a wake-up is on a path, with the times that were counted here: with
+/// vhost the worker is a kernel thread, without it the VMM's main thread.
+#[test]
+fn doorbells_are_followed_to_who_sends() {
+    for (name, on) in
+        [("arm64/B-vhost-on.dat", Actor::Vhost), ("arm64/B-vhost-off.dat", Actor::Iothread)]
+    {
+        let recording = open(name);
+        let all = events(&recording);
+        let vcpu = all.iter().find(|one| one.is("kvm_exit")).unwrap().ran();
+        let worker = all.iter().find(|one| one.is("kp_tun_get_user")).unwrap().ran();
+        let kicks = naive_kicks(&all, vcpu, worker);
+        let found = of_host(name);
+        let woken = format!("wakes {}", on.name());
+        let direct = found.paths.iter().filter(|path| {
+            path.start == format!("mmio write {DOORBELL:#x}")
+                && path.hops[0].to == woken
+                && path.hops.get(1).is_some_and(|hop| hop.on == on)
+        });
+        let direct: Vec<&Path> = direct.collect();
+        let count: u64 = direct.iter().map(|path| path.total.count()).sum();
+        let missing = kicks.len() as u64 - count;
+        assert!(kicks.len() > 100 && missing <= found.unfinished, "{name}: {missing} missing");
+        // Those that are on paths have the times counted here, those without an end left out.
+        let sums =
+            [0, 1].map(|hop| direct.iter().map(|path| path.hops[hop].times.sum()).sum::<u64>());
+        let all_of =
+            [kicks.iter().map(|one| one.0).sum::<u64>(), kicks.iter().map(|one| one.1).sum()];
+        let longest = [
+            kicks.iter().map(|one| one.0).max().unwrap(),
+            kicks.iter().map(|one| one.1).max().unwrap(),
+        ];
+        for hop in [0, 1] {
+            let missing_ns = all_of[hop] - sums[hop];
+            assert!(
+                missing_ns <= missing * longest[hop],
+                "{name} hop {hop}: {missing_ns} ns missing"
+            );
+        }
+    }
+}
+
+/// A request of an AMD guest, from its driver's write to the vhost worker, over QEMU, which raises
+/// the interrupt, to the guest's handler, which reads the device's status: as described in talks.
+#[test]
+fn a_request_goes_over_vhost_and_qemu_and_comes_back() {
+    let found = found(&mut [open("x86-svm/host-guest.dat"), open("x86-svm/host-guest.guest.dat")]);
+    let expected = [
+        ("wakes vhost", Actor::Vcpu),
+        ("vhost runs", Actor::Vhost),
+        ("wakes iothread", Actor::Vhost),
+        ("iothread runs", Actor::Iothread),
+        ("kvm_set_irq", Actor::Iothread),
+        ("kvm_exit", Actor::Vcpu),
+        ("kvm_entry", Actor::Vcpu),
+        ("mmio read 0xfeb02e60", Actor::Vcpu),
+    ];
+    let path = found.paths.iter().find(|path| {
+        let steps: Vec<(&str, Actor)> =
+            path.hops.iter().map(|hop| (hop.to.as_str(), hop.on)).collect();
+        steps == expected
+    });
+    let path = path.unwrap();
+    assert_eq!(path.start, "mmio write 0xfeb02e50");
+    assert!(path.returns && path.total.count() > 100, "{}", path.total.count());
+}

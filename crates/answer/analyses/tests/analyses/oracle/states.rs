@@ -1,0 +1,211 @@
+//! States of vCPUs over time: without gaps, and adding up to what the exits report has.
+
+use std::collections::BTreeMap;
+
+use analyses::{
+    By, GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState, align, exits,
+    states,
+};
+use sources::Recording;
+
+use super::{flat, naive_guests, open};
+
+/// Hosts and their guests, and how many changes in the guest lie where its vCPU can't have been in
+/// it: in host-guest, while the host's clock stood still.
+const PAIRS: [([&str; 2], u64); 3] = [
+    (["arm64/A.dat", "arm64/A.guest.dat"], 0),
+    (["x86-svm/host-guest.dat", "x86-svm/host-guest.guest.dat"], 7),
+    (["x86-svm/tsc.dat", "x86-svm/tsc.guest.dat"], 0),
+];
+
+/// All spans, kept.
+#[derive(Default)]
+pub(crate) struct Kept {
+    pub(crate) vcpus: BTreeMap<VcpuRef, Vec<StateSpan>>,
+    pub(crate) tasks: BTreeMap<(GuestCpu, u32), Vec<StateSpan>>,
+    pub(crate) cpus: BTreeMap<GuestCpu, Vec<OccupantSpan>>,
+}
+
+impl StateSink for Kept {
+    fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
+        self.vcpus.entry(vcpu).or_default().push(*span);
+    }
+
+    fn task(&mut self, guest: GuestCpu, task: u32, span: &StateSpan) {
+        self.tasks.entry((guest, task)).or_default().push(*span);
+    }
+
+    fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan) {
+        self.cpus.entry(cpu).or_default().push(*span);
+    }
+}
+
+/// The states of recordings, guests brought to their hosts' clock.
+pub(crate) fn kept(names: &[&str]) -> (Vec<Recording>, Kept, States) {
+    let mut recordings: Vec<Recording> = names.iter().map(|name| open(name)).collect();
+    let guests = align(&recordings, None, &|_| ());
+    for guest in &guests {
+        guest.apply(&mut recordings[guest.guest]);
+    }
+    let mut kept = Kept::default();
+    let states = states(&recordings, &guests, &mut kept, &|_| ());
+    (recordings, kept, states)
+}
+
+fn sum(spans: &[StateSpan], counts: impl Fn(&StateSpan) -> bool) -> u64 {
+    spans.iter().filter(|span| counts(span)).map(StateSpan::duration_ns).sum()
+}
+
+/// Spans follow one another from the vCPU's first event to its last.
+fn partitions(recordings: &[Recording], kept: &Kept, states: &States) {
+    for (at, recording) in recordings.iter().enumerate() {
+        let all = flat::events(recording);
+        let threads = flat::by_vcpu_thread(&all);
+        for (index, info) in states.vcpus[at].iter().enumerate() {
+            let vcpu = VcpuRef { recording: at as u16, index: index as u32 };
+            let Some(spans) = kept.vcpus.get(&vcpu) else { continue };
+            for pair in spans.windows(2) {
+                assert_eq!(pair[0].to_ns, pair[1].from_ns, "no gap, no overlap");
+            }
+            assert!(spans.iter().all(|span| span.from_ns < span.to_ns), "no empty span");
+            let (thread, own) = (u64::from(info.thread), &threads[&u64::from(info.thread)]);
+            let is_edge = |one: &&&flat::Event<'_>| {
+                let edge = one.ran() == thread && (one.is("kvm_exit") || one.is("kvm_entry"));
+                edge || one.leaves(thread) || one.resumes(thread) || one.wakes(thread)
+            };
+            let end = own.iter().rfind(is_edge).unwrap().ns..=own.last().unwrap().ns;
+            let all_on_thread = states.vcpus[at].iter().filter(|one| one.thread == info.thread);
+            if all_on_thread.count() == 1 {
+                assert_eq!(spans.first().map(|span| span.from_ns), Some(info.first_ns));
+                assert!(end.contains(&spans.last().unwrap().to_ns), "up to the last event");
+            }
+        }
+    }
+}
+
+/// Sums of states are the parts of exits.
+fn adds_up_to_exits(name: &str, recording: &Recording, kept: &Kept, states: &States) {
+    let report = exits(&open(name), &[By::Code], &|_| ());
+    let spans: Vec<StateSpan> = kept.vcpus.values().flatten().copied().collect();
+    for row in &report.rows {
+        let code = row.group.code.as_ref().unwrap().to_string();
+        let of_it = |span: &StateSpan, states: &[VcpuState]| {
+            let pair = |code: u64| format!("{}:{}", code >> 32, code as u32);
+            let is_it = span.exit.is_some_and(|exit| {
+                exit.paired && (exit.code.to_string() == code || pair(exit.code) == code)
+            });
+            is_it && states.contains(&span.state)
+        };
+        let total = |states: &[VcpuState]| sum(&spans, |span| of_it(span, states));
+        let parts = &row.tally.parts;
+        let halted_ns = total(&[VcpuState::Halted]);
+        // Without switches, what waits by its reason has halted, and the rest is not split.
+        let kernel_ns = match (report.recorded.is_split(), report.recorded.off_cpu) {
+            (true, _) => total(&[VcpuState::ExitKernel]),
+            (false, true) => total(&[VcpuState::NotSplit]),
+            (false, false) if row.waiting => halted_ns,
+            (false, false) => total(&[VcpuState::NotSplit]),
+        };
+        let blocked_ns = total(&[VcpuState::Blocked]) + halted_ns;
+        let found = [
+            kernel_ns,
+            total(&[VcpuState::ExitUser]),
+            total(&[VcpuState::Waiting, VcpuState::Preempted]),
+            if report.recorded.off_cpu { blocked_ns } else { 0 },
+            total(&[VcpuState::HaltPoll]),
+        ];
+        let expected = [
+            parts.kernel_ns,
+            parts.user_ns,
+            parts.runnable_ns,
+            parts.blocked_ns,
+            parts.halt_poll_ns,
+        ];
+        assert_eq!(found, expected, "{name}: exits of {code}");
+    }
+    let (mut guest_ns, mut before_ns) = (0, 0);
+    let all = flat::events(recording);
+    let threads = flat::by_vcpu_thread(&all);
+    for (vcpu, spans) in kept.vcpus.iter().filter(|(vcpu, _)| vcpu.recording == 0) {
+        let thread = u64::from(states.vcpus[0][vcpu.index as usize].thread);
+        let edge = |one: &&&flat::Event<'_>| one.is("kvm_entry") || one.is("kvm_exit");
+        let last = threads[&thread].iter().filter(|one| one.ran() == thread).rfind(edge).unwrap();
+        // What comes after the last entry is in no exit's account.
+        let account_ns = if last.is("kvm_entry") { last.ns } else { u64::MAX };
+        let end = spans.partition_point(|span| span.to_ns <= account_ns);
+        let seen = &spans[..end];
+        guest_ns += sum(seen, |span| span.state.is_guest());
+        before_ns += sum(seen, |span| {
+            let known = !span.state.is_guest() && span.state != VcpuState::Unknown;
+            known && span.exit.is_none()
+        });
+    }
+    let total = |of: fn(&analyses::Tally) -> u64| -> u64 {
+        report.rows.iter().map(|row| of(&row.tally)).sum()
+    };
+    assert_eq!(guest_ns, total(|tally| tally.guest_ns), "{name}: time in the guest");
+    assert_eq!(before_ns, total(|tally| tally.before_exit_ns), "{name}: before kvm_exit");
+}
+
+fn check(names: &[&str]) -> (Vec<Recording>, Kept, States) {
+    let (recordings, kept, states) = kept(names);
+    partitions(&recordings, &kept, &states);
+    adds_up_to_exits(names[0], &recordings[0], &kept, &states);
+    (recordings, kept, states)
+}
+
+#[test]
+fn states_of_hosts_add_up_to_their_exits() {
+    for name in super::ALL {
+        if !name.contains("guest.dat") {
+            check(&[name]);
+        }
+    }
+}
+
+#[test]
+fn states_with_guests_add_up_to_the_same() {
+    for (names, outside) in PAIRS {
+        let (_, _, states) = check(&names);
+        let [(1, placed)] = states.placed.as_slice() else { panic!("{:?}", states.placed) };
+        assert!(placed.changes > 2000, "{placed:?}");
+        assert_eq!(placed.outside, outside, "{placed:?}");
+    }
+}
+
+/// What each thread of a guest did with the time its vCPU ran: against a second way to count.
+#[test]
+fn guests_did_what_looking_back_shows() {
+    for (names, outside) in PAIRS {
+        if outside > 0 {
+            continue;
+        }
+        let (recordings, kept, _) = kept(&names);
+        let rows = align(&recordings, None, &|_| ());
+        let rows = rows[0].result().unwrap().rows.clone();
+        let (host, guest) = (flat::events(&recordings[0]), flat::events(&recordings[1]));
+        let end_ns = guest.last().unwrap().ns;
+        let threads = flat::by_vcpu_thread(&host);
+        for (thread, events) in &threads {
+            let cpu = rows.iter().find(|row| u64::from(row.thread) == *thread).unwrap().guest_cpu;
+            let on_cpu: Vec<_> = guest.iter().filter(|event| event.cpu == cpu).collect();
+            let expected = naive_guests::ran(*thread, events, &on_cpu, end_ns);
+            let mut found = naive_guests::Ran::new();
+            for ((guest, task), spans) in &kept.tasks {
+                for span in spans.iter().filter(|_| u32::from(guest.cpu) == cpu) {
+                    let what = match span.state {
+                        VcpuState::GuestIrq => "irq",
+                        VcpuState::GuestIdle => "idle",
+                        VcpuState::Guest => "some",
+                        _ => continue,
+                    };
+                    *found.entry((u64::from(*task), what)).or_default() += span.duration_ns();
+                }
+            }
+            assert!(
+                expected.len() > 20 && expected == found,
+                "{names:?} {thread}: {expected:?}\n{found:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Events as text, against the recording itself and against trace-cmd.
+
+// Helpers of tests are not `#[test]` functions, which clippy.toml lets unwrap.
+#![allow(clippy::cast_possible_truncation, clippy::expect_used, clippy::unwrap_used)]
+
+mod names;
+mod printed_texts;
+mod text_against_trace_cmd;

@@ -1,0 +1,4 @@
+//! What recordings for tests are made of.
+
+mod formats;
+mod pages;
