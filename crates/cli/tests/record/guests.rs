@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -258,6 +258,25 @@ fn a_recorder_that_is_killed_leaves_a_readable_guest_and_an_agent_that_goes_on()
     let ran = setup.record_again();
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     drop(agent);
+}
+
+/// Somebody in the guest has a file of the agent's instance open: the kernel doesn't remove it then.
+#[test]
+fn an_instance_that_somebody_uses_stops_no_recording_and_goes_when_it_is_free() {
+    let Some(_lock) = lock_tracing() else { return };
+    let setup = Setup::new();
+    let agent = Agent::start(&setup.channel());
+    let recorder = setup.begin(&[]);
+    let instance =
+        PathBuf::from(format!("/sys/kernel/tracing/instances/hyperscope-{}", agent.pid()));
+    let in_use = fs::File::options().write(true).open(instance.join("trace_marker")).unwrap();
+    let (code, stderr) = ended(recorder);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(instance.exists());
+    let ran = setup.record_again();
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    drop(in_use);
+    wait_until("the instance stays", || left_in_tracefs().is_empty());
 }
 
 #[test]

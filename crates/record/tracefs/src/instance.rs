@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::error::{Result, TracefsError};
+use crate::in_use;
 use crate::mounted::{self, Tracefs};
 use crate::owner::{Owner, is_removable};
 use crate::top_level;
@@ -60,16 +61,14 @@ impl Instance {
     /// # Errors
     /// When this user may not.
     pub fn make_another(tracefs: &Tracefs) -> Result<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(1);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{number}", name(std::process::id()));
-        Self::make_at(tracefs.root().join("instances").join(name))
+        Self::make_at(another(&tracefs.root().join("instances")))
     }
 
     fn make_at(path: PathBuf) -> Result<Self> {
         // Where no owner's file can be, as on a system without a writable /run, the process id says it.
         let owner = Owner::this_process().ok();
-        fs::create_dir(&path).map_err(|error| match error.kind() {
+        let another = || another(path.parent().unwrap_or(&path));
+        let path = in_use::make(path.clone(), another).map_err(|error| match error.kind() {
             std::io::ErrorKind::PermissionDenied => TracefsError::NotAllowed,
             _ => TracefsError::io("make", &path)(error),
         })?;
@@ -160,11 +159,18 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         match self.what {
-            What::Own => remove(&self.path),
+            What::Own => in_use::remove_own(&self.path),
             What::Top => {}
             What::Borrowed(pid) => top_level::give_back(&self.path, pid),
         }
     }
+}
+
+/// A name that no instance of this process has had, in this folder.
+fn another(instances: &Path) -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(1);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    instances.join(format!("{}-{number}", name(std::process::id())))
 }
 
 pub(crate) fn name(pid: u32) -> String {
@@ -194,8 +200,7 @@ pub(crate) fn remove_left_by(tracefs: &Tracefs, pid: u32) -> bool {
     let left = names.iter().filter(|name| owner(name) == Some(pid));
     left.fold(true, |all, name| {
         let path = folder.join(name);
-        remove(&path);
-        all && !path.exists()
+        in_use::remove(&path) && all
     })
 }
 
@@ -208,10 +213,4 @@ fn owner(name: &str) -> Option<u32> {
 pub(crate) fn owners(tracefs: &Path) -> Vec<u32> {
     let names = mounted::folders(&tracefs.join("instances")).unwrap_or_default();
     names.iter().filter_map(|name| owner(name)).collect()
-}
-
-/// Removes an instance; its events are off then. One that is read by somebody else stays.
-fn remove(path: &Path) {
-    let _ = mounted::write(&path.join("events/enable"), "0");
-    let _ = fs::remove_dir(path);
 }

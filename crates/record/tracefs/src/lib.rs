@@ -9,6 +9,7 @@
 mod clock;
 mod error;
 mod events;
+mod in_use;
 mod instance;
 mod marks;
 mod mounted;

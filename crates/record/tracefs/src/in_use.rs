@@ -1,0 +1,83 @@
+//! Instances of this process that are over but can't go yet, since somebody else has a file of theirs open.
+//!
+//! The kernel removes no instance whose files are open (`EBUSY`): an administrator who reads its
+//! `trace_pipe` is enough. A thread tries again until it is gone or [`REMOVING`] is over; what is left then
+//! goes with the next recording of this process, or with its guard.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::mounted;
+
+/// How long an instance is waited for.
+const REMOVING: Duration = Duration::from_secs(20);
+/// How long after one try the next is made.
+const BEFORE_NEXT_TRY: Duration = Duration::from_millis(20);
+
+/// Those that are still there, and whether a thread tries to remove them. Whoever removes or makes an
+/// instance of this process holds the lock: none is made under a name that the thread is about to remove.
+static IN_USE: Mutex<InUse> = Mutex::new(InUse { paths: Vec::new(), has_thread: false });
+
+#[derive(Debug)]
+struct InUse {
+    paths: Vec<PathBuf>,
+    has_thread: bool,
+}
+
+impl InUse {
+    /// A list of paths is whole whatever happened while the lock was held.
+    fn lock() -> MutexGuard<'static, Self> {
+        IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tries to remove each; whether none is left.
+    fn remove(&mut self) -> bool {
+        self.paths.retain(|path| !remove(path));
+        self.paths.is_empty()
+    }
+}
+
+/// Switches an instance's events off and removes it; whether it is gone.
+pub(crate) fn remove(path: &Path) -> bool {
+    let _ = mounted::write(&path.join("events/enable"), "0");
+    let _ = fs::remove_dir(path);
+    !path.exists()
+}
+
+/// Removes an instance of this process, later if somebody uses it.
+pub(crate) fn remove_own(path: &Path) {
+    let mut left = InUse::lock();
+    if remove(path) {
+        return;
+    }
+    left.paths.push(path.to_owned());
+    if !left.has_thread {
+        // Without a thread it goes with the next recording.
+        left.has_thread = thread::Builder::new().name("instances".into()).spawn(remove_all).is_ok();
+    }
+}
+
+/// Makes the folder of an instance, under another name if the last one of this name is still in use;
+/// returns which.
+pub(crate) fn make(path: PathBuf, another: impl Fn() -> PathBuf) -> std::io::Result<PathBuf> {
+    let mut left = InUse::lock();
+    left.remove();
+    let path = if left.paths.contains(&path) { another() } else { path };
+    fs::create_dir(&path).map(|()| path)
+}
+
+/// Tries until all are gone, or for long enough.
+fn remove_all() {
+    let end = Instant::now() + REMOVING;
+    loop {
+        thread::sleep(BEFORE_NEXT_TRY);
+        let mut left = InUse::lock();
+        if left.remove() || Instant::now() > end {
+            left.has_thread = false;
+            return;
+        }
+    }
+}
