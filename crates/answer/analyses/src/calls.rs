@@ -113,7 +113,7 @@ pub struct Called {
     pub depth: i64,
     /// When the call was recorded.
     pub from_ns: u64,
-    /// When the return was recorded.
+    /// When the return was recorded, or a call at its depth before that: it had returned by then.
     pub to_ns: u64,
 }
 

@@ -5,7 +5,7 @@ use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
 
 use super::events::{CALL, CALLTIME, ENTRY, EXIT, OVERRUN, RETTIME, SWITCH};
 use super::functions::Functions;
-use super::stack::{Measured, Returned, SleepTime};
+use super::stack::{Frame, Measured, Returned, SleepTime, Stack};
 use super::thread::Thread;
 use super::tree::{CallNodeKind, CallTree};
 use super::{CallSink, CallTracer, Called, Function, ThreadCalls, TracerCost};
@@ -130,10 +130,10 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
         }
     }
 
-    /// Ends calls at this depth or below it: they returned, and no event says so.
-    fn cut(&mut self, at: usize, depth: i64) {
+    /// Ends calls of a thread: they returned, and no event says so.
+    fn end(&mut self, at: usize, which: impl FnOnce(&mut Stack) -> Vec<Frame>) {
         let Some(thread) = self.threads.get_mut(at) else { return };
-        for frame in thread.stack.cut(depth) {
+        for frame in which(&mut thread.stack) {
             if let Some(function) = self.functions.get_mut(frame.function) {
                 function.without_return += 1;
             }
@@ -150,9 +150,9 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
 
     /// A function is called.
     pub(super) fn enter(&mut self, at: usize, number: u32, depth: i64, stamp_ns: u64) {
-        self.cut(at, depth);
+        self.end(at, |stack| stack.begin(depth, stamp_ns));
         let Some(thread) = self.threads.get_mut(at) else { return };
-        let parent = match thread.stack.frames().last() {
+        let parent = match thread.stack.caller_of(depth) {
             Some(caller) => caller.node,
             None if depth > 0 => self.tree.child(thread.root, CallNodeKind::Unseen),
             None => thread.root,
@@ -191,13 +191,14 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
         stamp_ns: u64,
         measured: Option<Measured>,
     ) {
-        self.cut(at, depth.saturating_add(1));
+        self.end(at, |stack| stack.cut(depth.saturating_add(1)));
+        self.end(at, |stack| stack.uncover(number, depth));
         let Some(thread) = self.threads.get_mut(at) else { return };
         let returned = thread.stack.leave(number, depth, stamp_ns, measured, &mut self.sleep);
         match returned {
             Some(returned) => self.returned(at, depth, stamp_ns, &returned),
             None => {
-                self.cut(at, depth);
+                self.end(at, |stack| stack.cut(depth));
                 if let Some(function) = self.functions.get_mut(number) {
                     function.events += 1;
                     function.without_call += 1;
@@ -206,7 +207,7 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
         }
     }
 
-    fn returned(&mut self, at: usize, depth: i64, to_ns: u64, one: &Returned) {
+    fn returned(&mut self, at: usize, depth: i64, stamp_ns: u64, one: &Returned) {
         if let Some(function) = self.functions.get_mut(one.function) {
             function.events += 1;
             function.count += 1;
@@ -219,7 +220,7 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
             }
             if let Some(thread) = self.threads.get(at) {
                 let (thread, idle_cpu) = (thread.calls.thread, thread.calls.idle_cpu);
-                let (number, from_ns) = (one.function, one.from_ns);
+                let (number, from_ns, to_ns) = (one.function, one.from_ns, one.to_ns);
                 let call = Called { thread, idle_cpu, function: number, depth, from_ns, to_ns };
                 self.sink.call(&call, function);
             }
@@ -231,8 +232,7 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
             add(&mut node.off_cpu_ns, one.own_off_cpu_ns);
         }
         if let Some(thread) = self.threads.get_mut(at) {
-            thread.calls.count += 1;
-            add(&mut thread.calls.self_ns, one.self_ns);
+            thread.returned(stamp_ns, one);
         }
         if one.calls_made == 0 && one.own_off_cpu_ns == 0 {
             self.cost.leaves.add(one.total_ns);
@@ -301,7 +301,7 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
             switches: self.switches,
             functions: self.functions.all,
             tree: self.tree,
-            threads: self.threads.into_iter().map(|thread| thread.calls).collect(),
+            threads: self.threads.into_iter().map(Thread::calls).collect(),
             cost: self.cost,
             interrupted: self.interrupted,
         }
@@ -310,7 +310,7 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
     /// Ends the calls that are under way when the recording ends, and gives callers to functions.
     pub(super) fn finish(&mut self) {
         for at in 0..self.threads.len() {
-            self.cut(at, i64::MIN);
+            self.end(at, |stack| stack.cut(i64::MIN));
         }
         for ((number, caller), count) in self.callers.drain() {
             if let Some(function) = self.functions.get_mut(number) {

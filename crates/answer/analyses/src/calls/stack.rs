@@ -1,14 +1,20 @@
 //! One thread's calls: which functions it is in, and what is known when one returns.
 //!
-//! Each call and return has the depth at which the kernel put it on the thread's stack. Calls at or
-//! below the depth of a new one have returned without telling; a return belongs to the innermost call
-//! only if depth and function are that call's.
+//! Each call and return has the depth at which the kernel put it on the thread's stack. A return belongs
+//! to the innermost call of its function at its depth. Calls deeper than a new one returned, and no event
+//! says so. One at its own depth is over, and its event may still come: the tracer takes a call off the
+//! kernel's stack before it writes that event, and what interrupts it there begins at the depth that is
+//! free again.
 
 /// Most functions that a thread is in at once; the kernel follows some hundred at most.
 const DEEPEST: usize = 4096;
 
+/// Calls that are open at one depth at most: a thread's, and those of what interrupts one another there
+/// (softirq, interrupt, NMI).
+const MOST_AT_ONE_DEPTH: usize = 4;
+
 /// Calls that are remembered one by one: more than an interrupt makes from where it begins.
-const RECENT: usize = 8;
+const RECENT: usize = 16;
 
 /// The last calls that a function made, with their times.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,6 +60,8 @@ pub(super) struct Frame {
     recent: Recent,
     /// When the last call that it made returned, unless the thread lost the CPU since.
     callee_left: Option<u64>,
+    /// When another call began at its depth: it is over since, and only its return's event is to come.
+    over_ns: Option<u64>,
 }
 
 /// What the kernel measured of a call, on a clock of its own.
@@ -65,12 +73,20 @@ pub(super) struct Measured {
     pub return_ns: u64,
 }
 
+impl Measured {
+    const fn holds(self, other: Self) -> bool {
+        other.call_ns >= self.call_ns && other.return_ns <= self.return_ns
+    }
+}
+
 /// A call that returned. `total_ns` is `self_ns`, `own_off_cpu_ns` and the total of what it called.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Returned {
     pub node: u32,
     pub function: u32,
     pub from_ns: u64,
+    /// When it was over, by events.
+    pub to_ns: u64,
     pub total_ns: u64,
     pub self_ns: u64,
     pub own_off_cpu_ns: u64,
@@ -79,6 +95,8 @@ pub(super) struct Returned {
     pub outermost: bool,
     /// From the return of the call before, by the same caller, to this one.
     pub since_last_ns: Option<u64>,
+    /// What the kernel measured.
+    pub measured: Option<Measured>,
 }
 
 /// Whether the kernel leaves time off the CPU out of what it measures: its option `sleep-time`, of
@@ -101,6 +119,8 @@ impl SleepTime {
 #[derive(Debug, Default)]
 pub(super) struct Stack {
     frames: Vec<Frame>,
+    /// Calls that none of them made.
+    recent: Recent,
 }
 
 impl Stack {
@@ -112,10 +132,60 @@ impl Stack {
         self.frames.len() >= DEEPEST
     }
 
+    /// The call that one at `depth` is made by.
+    pub(super) fn caller_of(&self, depth: i64) -> Option<&Frame> {
+        self.frames.iter().rfind(|frame| frame.depth < depth && frame.over_ns.is_none())
+    }
+
+    fn caller_of_mut(&mut self, depth: i64) -> Option<&mut Frame> {
+        self.frames.iter_mut().rfind(|frame| frame.depth < depth && frame.over_ns.is_none())
+    }
+
     /// Takes out the calls that are at `depth` or deeper.
-    pub(super) fn cut(&mut self, depth: i64) -> impl Iterator<Item = Frame> + '_ {
+    pub(super) fn cut(&mut self, depth: i64) -> Vec<Frame> {
         let kept = self.frames.iter().rposition(|frame| frame.depth < depth);
-        self.frames.drain(kept.map_or(0, |last| last + 1)..)
+        let gone = self.frames.drain(kept.map_or(0, |last| last + 1)..).collect();
+        self.taken_out(gone)
+    }
+
+    /// What was in calls whose return isn't known is their caller's.
+    fn taken_out(&mut self, gone: Vec<Frame>) -> Vec<Frame> {
+        for frame in &gone {
+            if let Some(caller) = self.caller_of_mut(frame.depth) {
+                caller.take_over(frame);
+            }
+        }
+        gone
+    }
+
+    /// Makes room for a call at `depth`: takes out those that are deeper, and of those as deep the
+    /// outermost, if they are more than can interrupt one another. The others are over.
+    pub(super) fn begin(&mut self, depth: i64, stamp_ns: u64) -> Vec<Frame> {
+        let mut gone = self.cut(depth.saturating_add(1));
+        let as_deep = self.frames.iter().rev().take_while(|frame| frame.depth == depth).count();
+        let first = self.frames.len() - as_deep;
+        self.frames.iter_mut().skip(first).for_each(|frame| {
+            frame.over_ns.get_or_insert(stamp_ns);
+        });
+        if as_deep >= MOST_AT_ONE_DEPTH {
+            let outermost = self.frames.remove(first);
+            gone.extend(self.taken_out(vec![outermost]));
+        }
+        gone
+    }
+
+    /// Takes out the calls above the innermost of a function at `depth`, if that is open.
+    pub(super) fn uncover(&mut self, function: u32, depth: i64) -> Vec<Frame> {
+        let is_it = |frame: &Frame| frame.depth == depth && frame.function == function;
+        let as_deep = self.frames.iter().rev().take_while(|frame| frame.depth == depth);
+        let above = as_deep.take_while(|frame| !is_it(frame)).count();
+        let first = self.frames.len() - above;
+        if above == 0 || !first.checked_sub(1).and_then(|at| self.frames.get(at)).is_some_and(is_it)
+        {
+            return Vec::new();
+        }
+        let gone = self.frames.drain(first..).collect();
+        self.taken_out(gone)
     }
 
     pub(super) fn push(&mut self, node: u32, function: u32, depth: i64, from_ns: u64) {
@@ -130,12 +200,13 @@ impl Stack {
             own_off_cpu_ns: 0,
             recent: Recent::default(),
             callee_left: None,
+            over_ns: None,
         });
     }
 
     /// The thread was off the CPU for so long.
     pub(super) fn off_cpu(&mut self, length_ns: u64) {
-        if let Some(frame) = self.frames.last_mut() {
+        if let Some(frame) = self.caller_of_mut(i64::MAX) {
             frame.off_cpu_ns = frame.off_cpu_ns.saturating_add(length_ns);
             frame.own_off_cpu_ns = frame.own_off_cpu_ns.saturating_add(length_ns);
             frame.callee_left = None;
@@ -152,34 +223,47 @@ impl Stack {
         sleep: &mut SleepTime,
     ) -> Option<Returned> {
         let mut frame = self.frames.pop_if(|top| top.depth == depth && top.function == function)?;
-        if let Some(measured) = measured {
-            frame.settle(measured, self.frames.last_mut());
+        let outermost =
+            !self.frames.iter().any(|one| one.function == function && one.over_ns.is_none());
+        if let Some(own) = measured {
+            // What interrupted the tracer before this call's event seemed to be theirs.
+            let over = self.frames.iter_mut().rev().take_while(|one| one.over_ns.is_some());
+            over.for_each(|one| one.give_back(own, &mut frame));
         }
+        let callers = |one: &&mut Frame| one.depth < depth && one.over_ns.is_none();
+        let mut caller = self.frames.iter_mut().rfind(callers);
+        let recent = caller.as_mut().map_or(&mut self.recent, |caller| &mut caller.recent);
+        let settled = measured.map_or((0, 0), |own| frame.settle(own, recent));
         let total_ns = frame.total_ns(to_ns, measured, sleep);
-        let outermost = !self.frames.iter().any(|one| one.function == function);
+        let inside_ns = frame.callees_ns.saturating_add(frame.own_off_cpu_ns);
+        // Where more was inside than the kernel measured, the rest is time of the caller's, too.
+        let taken_ns = total_ns.max(inside_ns);
+        if let Some(measured) = measured {
+            recent.put(measured, taken_ns);
+        }
         let mut since_last_ns = None;
-        if let Some(caller) = self.frames.last_mut() {
+        if let Some(caller) = caller {
             let left = measured.zip(caller.callee_left);
             since_last_ns = left.and_then(|(now, left)| now.call_ns.checked_sub(left));
             caller.callee_left = measured.map(|now| now.return_ns);
             caller.calls_made += 1;
-            caller.callees_ns = caller.callees_ns.saturating_add(total_ns);
-            if let Some(measured) = measured {
-                caller.recent.put(measured, total_ns);
-            }
+            let (within_ns, after_ns) = settled;
+            let less_ns = caller.callees_ns.saturating_sub(within_ns);
+            caller.callees_ns = less_ns.saturating_add(after_ns).saturating_add(taken_ns);
             caller.off_cpu_ns = caller.off_cpu_ns.saturating_add(frame.off_cpu_ns);
         }
-        let inside_ns = frame.callees_ns.saturating_add(frame.own_off_cpu_ns);
         Some(Returned {
             node: frame.node,
             function,
             from_ns: frame.from_ns,
+            to_ns: frame.over_ns.unwrap_or(to_ns),
             total_ns,
             self_ns: total_ns.saturating_sub(inside_ns),
             own_off_cpu_ns: frame.own_off_cpu_ns,
             calls_made: frame.calls_made,
             outermost,
             since_last_ns,
+            measured,
         })
     }
 }
@@ -196,17 +280,29 @@ impl Frame {
     }
 
     /// Puts interrupts right that came while the tracer itself worked, between its reading of the
-    /// clock and its event. Before the event of the call they seem to be the caller's; before that of
-    /// the return they seem to be this call's, and are not in its time.
-    fn settle(&mut self, own: Measured, caller: Option<&mut Self>) {
-        let after_ns = self.recent.take(|one| one.call_ns >= own.return_ns);
+    /// clock and its event. Before the event of the call they seem to be the caller's, whose `recent`
+    /// calls have them; before that of the return they seem to be this call's, and are not in its time.
+    /// Returns the times by which the caller has to be corrected: of the former, and of the latter.
+    fn settle(&mut self, own: Measured, recent: &mut Recent) -> (u64, u64) {
+        let is_after = |one: Measured| one.call_ns >= own.return_ns;
+        let after_ns = self.recent.take(is_after);
         self.callees_ns = self.callees_ns.saturating_sub(after_ns);
-        let Some(caller) = caller else { return };
-        let is_within =
-            |one: Measured| one.call_ns >= own.call_ns && one.return_ns <= own.return_ns;
-        let within_ns = caller.recent.take(is_within);
+        let within_ns = recent.take(|one| own.holds(one));
         self.callees_ns = self.callees_ns.saturating_add(within_ns);
-        let less_ns = caller.callees_ns.saturating_sub(within_ns);
-        caller.callees_ns = less_ns.saturating_add(after_ns);
+        (within_ns, after_ns)
+    }
+
+    /// Gives calls that it seemed to make to one that they are within.
+    fn give_back(&mut self, to: Measured, frame: &mut Self) {
+        let within_ns = self.recent.take(|one| to.holds(one));
+        self.callees_ns = self.callees_ns.saturating_sub(within_ns);
+        frame.callees_ns = frame.callees_ns.saturating_add(within_ns);
+    }
+
+    /// What was in a call that it made is in this one.
+    fn take_over(&mut self, gone: &Self) {
+        self.callees_ns = self.callees_ns.saturating_add(gone.callees_ns);
+        self.off_cpu_ns = self.off_cpu_ns.saturating_add(gone.off_cpu_ns);
+        self.own_off_cpu_ns = self.own_off_cpu_ns.saturating_add(gone.own_off_cpu_ns);
     }
 }

@@ -1,6 +1,6 @@
 //! What is known of a thread: when it was seen, where it runs, and the calls it is in.
 
-use super::stack::Stack;
+use super::stack::{Returned, Stack};
 
 /// Calls of one thread. The traced time is `self_ns`, `off_cpu_ns` and `unaccounted_ns` together.
 #[derive(Clone, Debug, Default)]
@@ -13,7 +13,7 @@ pub struct ThreadCalls {
     pub name: Option<String>,
     /// Calls that returned; of the function tracer: calls.
     pub count: u64,
-    /// From its first event to its last.
+    /// From its first event, or the kernel's first look at its clock before that, to its last.
     pub traced_ns: u64,
     /// In functions that were traced, on a CPU.
     pub self_ns: u64,
@@ -35,13 +35,9 @@ impl ThreadCalls {
     }
 
     /// Time in no recorded call: outside of traced functions, and in calls that did not return.
-    /// The kernel measures a call from a little before its event, so that a thread
-    /// that is in traced functions all the time may have a little less than nothing.
     #[must_use]
-    pub fn unaccounted_ns(&self) -> i64 {
-        let known_ns = self.self_ns.saturating_add(self.off_cpu_ns);
-        let signed = |ns| i64::try_from(ns).unwrap_or(i64::MAX);
-        signed(self.traced_ns).saturating_sub(signed(known_ns))
+    pub const fn unaccounted_ns(&self) -> u64 {
+        self.traced_ns.saturating_sub(self.self_ns.saturating_add(self.off_cpu_ns))
     }
 }
 
@@ -60,6 +56,11 @@ pub(super) struct Thread {
     /// Its switches are in the recording.
     switches: bool,
     overrun: Option<u64>,
+    /// The earliest call that the kernel measured, on the clock by which it measures.
+    first_call_ns: Option<u64>,
+    /// The events' clock is ahead of that one by this much, and by what the kernel takes at least
+    /// from a look at its clock to an event.
+    ahead_ns: i128,
 }
 
 impl Thread {
@@ -75,6 +76,8 @@ impl Thread {
             off_since_ns: None,
             switches: false,
             overrun: None,
+            first_call_ns: None,
+            ahead_ns: i128::MAX,
         }
     }
 
@@ -93,7 +96,29 @@ impl Thread {
     pub(super) fn seen(&mut self, cpu: u16, stamp_ns: u64) {
         self.cpu = cpu;
         self.last_ns = self.last_ns.max(stamp_ns);
-        self.calls.traced_ns = self.last_ns.saturating_sub(self.first_ns);
+    }
+
+    /// A call returned, by an event of `to_ns`.
+    pub(super) fn returned(&mut self, to_ns: u64, one: &Returned) {
+        self.calls.count += 1;
+        self.calls.self_ns = self.calls.self_ns.saturating_add(one.self_ns);
+        let Some(measured) = one.measured else { return };
+        let call_ns = measured.return_ns.saturating_sub(one.total_ns);
+        self.first_call_ns = Some(self.first_call_ns.map_or(call_ns, |first| first.min(call_ns)));
+        self.ahead_ns = self.ahead_ns.min(i128::from(to_ns) - i128::from(measured.return_ns));
+    }
+
+    /// What is known of its calls. The kernel measures a call from a little before its event, so that
+    /// the first of them may begin before all events.
+    pub(super) fn calls(self) -> ThreadCalls {
+        let mut calls = self.calls;
+        let call_ns = self.first_call_ns.map(|call_ns| i128::from(call_ns) + self.ahead_ns);
+        let call_ns = call_ns.and_then(|call_ns| u64::try_from(call_ns.max(0)).ok());
+        let first_ns = call_ns.map_or(self.first_ns, |call_ns| call_ns.min(self.first_ns));
+        // Where two clocks don't run alike, what is known of the time is the least that was traced.
+        let known_ns = calls.self_ns.saturating_add(calls.off_cpu_ns);
+        calls.traced_ns = self.last_ns.saturating_sub(first_ns).max(known_ns);
+        calls
     }
 
     /// It leaves its CPU.

@@ -1,9 +1,11 @@
 //! Calls of made-up kernels, and of real ones against counts and durations from another program.
 
 mod guest_calls;
+mod hooks;
 mod losses;
 mod random;
 mod real;
+mod recount;
 
 use crate::machinery::Machinery;
 use analyses::{CallQuestion, Function, RecordedCalls, calls};

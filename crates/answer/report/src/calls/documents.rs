@@ -16,8 +16,6 @@ impl CallsReport {
             calls.calling_threads().map(of).fold(0, u64::saturating_add)
         };
         let tracer_ns = calls.sum(|one| one.tracer_ns(self.per_call));
-        let unaccounted: i64 =
-            calls.calling_threads().map(ThreadCalls::unaccounted_ns).fold(0, i64::saturating_add);
         let functions = self.sorted(calls).into_iter().take(most.functions);
         let functions = functions.map(|one| self.function_json(source, one));
         let mut object = Object::default();
@@ -36,13 +34,8 @@ impl CallsReport {
             .time("traced", ns, when_timed(thread_sum(|one| one.traced_ns)))
             .time("self", ns, when_timed(calls.sum(|one| one.self_ns) - tracer_ns))
             .time("tracer", ns, self.per_call.and(when_timed(tracer_ns)))
-            .time("off_cpu", ns, off_cpu(source, thread_sum(|one| one.off_cpu_ns)));
-        if timed {
-            object.signed_time("unaccounted", ns, unaccounted);
-        } else {
-            object.set("unaccounted_ns", Value::Null);
-        }
-        object
+            .time("off_cpu", ns, off_cpu(source, thread_sum(|one| one.off_cpu_ns)))
+            .time("unaccounted", ns, when_timed(thread_sum(ThreadCalls::unaccounted_ns)))
             .set("functions", functions.collect::<Vec<_>>())
             .set("threads", threads_json(source, most.threads))
             .set("tree", self.tree_json(source))
@@ -112,12 +105,8 @@ fn threads_json(source: &CallsSource, most: usize) -> Vec<Value> {
             .set("count", one.count)
             .time("traced", ns, timed(one.traced_ns))
             .time("self", ns, timed(one.self_ns))
-            .time("off_cpu", ns, off_cpu(source, one.off_cpu_ns));
-        if source.has_times() {
-            object.signed_time("unaccounted", ns, one.unaccounted_ns());
-        } else {
-            object.set("unaccounted_ns", Value::Null);
-        }
+            .time("off_cpu", ns, off_cpu(source, one.off_cpu_ns))
+            .time("unaccounted", ns, timed(one.unaccounted_ns()));
         object.set("overrun", one.overrun).done()
     };
     source.calls.calling_threads().take(most).map(thread).collect()

@@ -86,14 +86,9 @@ impl CallsReport {
         if calls.switches {
             table.numbers("off CPU", 1, each(&|one| time(one.off_cpu_ns, ns)));
         }
-        table.numbers("unaccounted", 1, each(&|one| signed_time(one.unaccounted_ns(), ns)));
+        table.numbers("unaccounted", 1, each(&|one| time(one.unaccounted_ns(), ns)));
         table
     }
-}
-
-fn signed_time(value: i64, ns: bool) -> String {
-    let sign = if value < 0 { "-" } else { "" };
-    format!("{sign}{}", time(value.unsigned_abs(), ns))
 }
 
 fn heading(source: &CallsSource) -> String {
