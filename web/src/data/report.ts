@@ -162,8 +162,8 @@ export interface PathDocument {
     vm?: string | null;
     count: number;
     total: { p50_ns: Known; p90_ns: Known; p99_ns: Known };
-    hops: { from: string; to: string; on: string; p50_ns: Known; p90_ns: Known; p99_ns: Known }[];
-    example?: { ts_ns: number; what: string; on: string }[];
+    hops: { from: string; to: string; on: string; count?: number; p50_ns: Known; p90_ns: Known; p99_ns: Known }[];
+    example?: { hop?: number | null; ts_ns: number; what: string; on: string }[];
   }[];
 }
 

@@ -3,7 +3,7 @@
 import type { PathDocument } from "../data/report";
 import { el, plainTable, section, tableBehind } from "../dom";
 import type { Context } from "../focus";
-import { count, time } from "../format";
+import { count, share, time } from "../format";
 
 type Path = PathDocument["paths"][number];
 
@@ -30,15 +30,24 @@ export function paths({ report }: Context): HTMLElement | null {
 
 function picture(path: Path, at: number): HTMLElement {
   const { total } = path;
-  const rows = path.hops.map((hop) => [`${hop.from} → ${hop.to}`, hop.on, time(hop.p50_ns), time(hop.p90_ns), time(hop.p99_ns)]);
+  const rows = path.hops.map((hop) => [`${hop.from} → ${hop.to}`, hop.on, taken(path, hop), time(hop.p50_ns), time(hop.p90_ns), time(hop.p99_ns)]);
   const vm = path.vm ? `${path.vm}: ` : "";
   return el(
     "details",
     { class: "path", open: at < 2 },
     el("summary", {}, el("b", {}, vm + path.name), el("span", { class: "figures" }, `${count(path.count)} times · half within ${time(total.p50_ns)} · 90% within ${time(total.p90_ns)} · 99% within ${time(total.p99_ns)}`)),
     el("ol", { class: "hops" }, ...hopsOf(path)),
-    tableBehind("Table behind this figure", () => plainTable(`Hops of ${path.name}`, ["hop", "on", "p50", "p90", "p99"], rows)),
+    tableBehind("Table behind this figure", () => plainTable(`Hops of ${path.name}`, ["hop", "on", "taken", "p50", "p90", "p99"], rows)),
   );
+}
+
+/** How many of the path's requests took a hop. */
+const taken = (path: Path, hop: Path["hops"][number]): string => count(hop.count ?? path.count);
+
+/** The mark of a step that not all took. */
+function optional(path: Path, hop: Path["hops"][number]): string {
+  const some = hop.count ?? path.count;
+  return some === path.count ? "" : `, in ${share(some, path.count)} of them`;
 }
 
 /** A line for each hop; its bar is where the hop was in one request, drawn to scale. */
@@ -46,16 +55,17 @@ function hopsOf(path: Path): HTMLElement[] {
   const steps = path.example ?? [];
   const first = steps[0]?.ts_ns ?? 0;
   const length = Math.max(1, (steps.at(-1)?.ts_ns ?? 0) - first);
-  const drawn = steps.length === path.hops.length + 1;
   return path.hops.map((hop, at) => {
-    const [from, to] = [steps[at]?.ts_ns ?? 0, steps[at + 1]?.ts_ns ?? 0];
+    // A step that the request didn't take has no bar.
+    const end = steps.findIndex((step, place) => (step.hop ?? place - 1) === at && place > 0);
+    const [from, to] = [steps[end - 1]?.ts_ns ?? 0, steps[end]?.ts_ns ?? 0];
     const place = `left: ${(100 * (from - first)) / length}%; width: ${(100 * (to - from)) / length}%; background: var(${COLOURS[hop.on] ?? "--other"})`;
     return el(
       "li",
       {},
-      el("span", { class: "what" }, at === 0 ? `${hop.from} → ${hop.to}` : `→ ${hop.to}`, el("small", {}, ` on ${hop.on}`)),
+      el("span", { class: "what" }, at === 0 ? `${hop.from} → ${hop.to}` : `→ ${hop.to}`, el("small", {}, ` on ${hop.on}${optional(path, hop)}`)),
       el("span", { class: "took" }, time(hop.p50_ns), el("small", {}, ` 99% ${time(hop.p99_ns)}`)),
-      drawn ? el("span", { class: "lane", title: `in this request: ${time(to - from)}` }, el("i", { style: place })) : null,
+      end > 0 ? el("span", { class: "lane", title: `in this request: ${time(to - from)}` }, el("i", { style: place })) : null,
     );
   });
 }

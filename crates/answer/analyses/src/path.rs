@@ -15,6 +15,7 @@ mod machines;
 mod requests;
 mod sched;
 mod table;
+mod variants;
 mod vcpus;
 mod work;
 
@@ -74,16 +75,17 @@ pub struct PathEnds {
     pub end: Option<String>,
 }
 
-/// A step from one event of a path to the next.
+/// A step of a path, and how long it took from the one before: the one that the request took before it,
+/// where some are optional.
 #[derive(Clone, Debug)]
 pub struct Hop {
-    /// What it begins with.
+    /// What it begins with, in most of the requests that took it.
     pub from: String,
     /// What it ends with.
     pub to: String,
     /// Who does what it ends with.
     pub on: Actor,
-    /// How long it took, each time.
+    /// How long it took, each time: fewer times than there are requests where it is optional.
     pub times: Distribution,
 }
 
@@ -98,10 +100,11 @@ pub struct ExampleStep {
     pub on: Actor,
 }
 
-/// Requests that took the same steps.
+/// Requests that took the same steps, but for some that are optional. The times of its hops add up to its
+/// requests' times.
 #[derive(Clone, Debug)]
 pub struct Path {
-    /// What it begins with, and who it goes over.
+    /// What it begins with, and who it goes over, in most of its requests.
     pub name: String,
     /// What it begins with: `mmio write 0xfeb02e50`.
     pub start: String,
@@ -111,10 +114,17 @@ pub struct Path {
     pub vm: Option<String>,
     /// From beginning to end.
     pub total: Distribution,
+    /// Ways that differ by optional steps.
+    pub variants: u64,
+    /// It has less than a hundredth of all requests and of their time.
+    pub is_rare: bool,
     /// The steps, in order.
     pub hops: Vec<Hop>,
-    /// The request whose total is nearest to the median, among the first that were kept.
+    /// Of the way that most requests took the one whose total is nearest to the median, among the first
+    /// that were kept.
     pub example: Vec<ExampleStep>,
+    /// For each of its steps but the first, the place of the hop that ends with it.
+    pub example_hops: Vec<usize>,
 }
 
 /// All paths of recordings on one clock.
@@ -122,6 +132,8 @@ pub struct Path {
 pub struct Paths {
     /// Those that took longest, all their requests together, first.
     pub paths: Vec<Path>,
+    /// Requests that are done: those of all paths, and `others`.
+    pub requests: u64,
     /// Requests that were handed on, and whose end was not seen.
     pub unfinished: u64,
     /// Requests that were under way when events were lost.

@@ -24,12 +24,12 @@ pub struct PathReport {
 }
 
 /// Columns of the drawing of one request.
-const DRAWN: u64 = 32;
+const DRAWN: u64 = 28;
 
 impl Report for PathReport {
     fn text(&self, width: Option<usize>) -> String {
         let mut out = self.heading();
-        for path in self.paths.paths.iter().take(self.top) {
+        for path in self.shown() {
             out += &self.path_text(path, width);
         }
         out + &self.notes()
@@ -70,6 +70,11 @@ impl Report for PathReport {
                 [p50, p90, p99].get(at).map_or_else(String::new, u64::to_string)
             });
         }
+        add("taken", &|path, hop| {
+            let times = hop.map_or(&path.total, |(_, hop)| &hop.times);
+            times.count().to_string()
+        });
+        add("variants", &|path, _| path.variants.to_string());
         let numbers = rows.iter().map(|(number, ..)| number.to_string()).collect();
         table.names("path", 0, numbers);
         table
@@ -94,30 +99,59 @@ impl PathReport {
             .set("unfinished", self.paths.unfinished)
             .set("interrupted", self.paths.interrupted)
             .set("others", self.paths.others)
+            .set("requests", self.paths.requests)
             .set("paths", paths.collect::<Vec<_>>())
             .done()
     }
 
     fn heading(&self) -> String {
         let paths = &self.paths.paths;
-        let requests: u64 = paths.iter().map(|path| path.total.count()).sum();
         let mut out: String =
             self.sources.iter().map(|source| format!("{}\n", line(source))).collect();
-        out += &format!("{} requests on {} paths\n", count(requests), count(paths.len() as u64));
+        let variants = sum(paths, |path| path.variants);
+        out += &format!(
+            "{} requests on {} paths, with {} variants by optional steps",
+            count(self.paths.requests),
+            count(paths.len() as u64),
+            count(variants),
+        );
+        let shown: Vec<&Path> = self.shown().collect();
+        if !shown.is_empty() {
+            out += &format!("; shown: {} with {}", shown.len(), self.part(shown));
+        }
+        out += "\n";
         self.alignment.iter().for_each(|text| out += &format!("{}\n", line(text)));
         out
     }
 
+    /// The paths that people are shown; rare ones are summed up after them.
+    fn shown(&self) -> impl Iterator<Item = &Path> {
+        self.paths.paths.iter().filter(|path| !path.is_rare).take(self.top)
+    }
+
+    /// How much of all requests and of their time some paths are.
+    fn part<'p>(&self, some: impl IntoIterator<Item = &'p Path>) -> String {
+        let (mut requests, mut time) = (0, 0_u64);
+        for path in some {
+            requests += path.total.count();
+            time = time.saturating_add(path.total.sum());
+        }
+        let all = sum(&self.paths.paths, |path| path.total.sum());
+        let (requests, time) = (share(requests, self.paths.requests), share(time, all));
+        format!("{requests} of requests, {time} of their time")
+    }
+
     fn path_text(&self, path: &Path, width: Option<usize>) -> String {
-        let requests: u64 = self.paths.paths.iter().map(|path| path.total.count()).sum();
         let ns = self.paths.nanoseconds;
+        let all = sum(&self.paths.paths, |path| path.total.sum());
         let vm = path.vm.as_deref().map_or_else(String::new, |vm| format!("{}: ", line(vm)));
         let [p50, p90, p99] = quantiles(&path.total, ns);
         let mut out = format!(
-            "\n{vm}{}\n{} requests ({}); all of it: p50 {p50}, p90 {p90}, p99 {p99}\n",
+            "\n{vm}{}\n{} requests ({}), {} of all time; all of it: p50 {p50}, p90 {p90}, p99 {p99}\n",
             line(&path.name),
             count(path.total.count()),
-            share(path.total.count(), requests),
+            share(path.total.count(), self.paths.requests),
+            share(path.total.sum(), all),
         );
         let (drawn, _) = hops(path, ns).draw(width);
         out += &drawn;
@@ -127,14 +161,22 @@ impl PathReport {
     fn notes(&self) -> String {
         let mut notes = Vec::new();
         let paths = &self.paths;
-        let more = paths.paths.len().saturating_sub(self.top);
-        if more > 0 {
-            let rest = paths.paths.iter().skip(self.top);
-            let requests: u64 = rest.map(|path| path.total.count()).sum();
+        let more = || paths.paths.iter().filter(|path| !path.is_rare).skip(self.top);
+        if more().count() > 0 {
             notes.push(format!(
-                "{} more paths of {} requests: --top 0 shows all, json and csv have them",
-                count(more as u64),
-                count(requests),
+                "{} more paths of {} requests ({}): --top 0 shows them",
+                count(more().count() as u64),
+                count(sum(more(), |path| path.total.count())),
+                self.part(more()),
+            ));
+        }
+        let rare = || paths.paths.iter().filter(|path| path.is_rare);
+        if rare().count() > 0 {
+            notes.push(format!(
+                "{} rare paths of {} requests ({}), each less than 1% of both: json and csv have them",
+                count(rare().count() as u64),
+                count(sum(rare(), |path| path.total.count())),
+                self.part(rare()),
             ));
         }
         if paths.unfinished > 0 {
@@ -162,6 +204,10 @@ impl PathReport {
     }
 }
 
+fn sum<'p>(paths: impl IntoIterator<Item = &'p Path>, of: impl Fn(&Path) -> u64) -> u64 {
+    paths.into_iter().map(of).fold(0, u64::saturating_add)
+}
+
 fn quantiles(times: &Distribution, ns: bool) -> [String; 3] {
     times.percentiles(PER_MILLE).map(|value| time(value.unwrap_or(0), ns))
 }
@@ -170,8 +216,8 @@ fn quantiles(times: &Distribution, ns: bool) -> [String; 3] {
 fn hops(path: &Path, ns: bool) -> Table {
     let mut table = Table::default();
     let each = |of: &dyn Fn(&Hop) -> String| -> Vec<String> { path.hops.iter().map(of).collect() };
-    let drawing = drawing(&path.example);
-    table.names("to", 0, each(&|hop| hop.to.clone()));
+    let drawing = drawing(path);
+    table.names("to", 0, each(&|hop| marked(hop, path)));
     table.names("on", 0, each(&|hop| hop.on.name().to_owned()));
     for (at, name) in ["p50", "p90", "p99"].into_iter().enumerate() {
         let cell = |hop: &Hop| quantiles(&hop.times, ns).get(at).cloned().unwrap_or_default();
@@ -183,8 +229,24 @@ fn hops(path: &Path, ns: bool) -> Table {
     table
 }
 
-/// The hops of one request as bars, each where it was between the beginning and the end.
-fn drawing(example: &[ExampleStep]) -> Vec<String> {
+/// What a hop ends with, and in how many of the path's requests, where that is not all.
+fn marked(hop: &Hop, path: &Path) -> String {
+    let (some, all) = (u128::from(hop.times.count()), u128::from(path.total.count()));
+    if some == all {
+        return hop.to.clone();
+    }
+    let per_cent = match (200 * some + all) / (2 * all).max(1) {
+        0 => "<1".to_owned(),
+        100 => ">99".to_owned(),
+        other => other.to_string(),
+    };
+    format!("{} (in {per_cent}%)", hop.to)
+}
+
+/// The hops of one request as bars, each where it was between the beginning and the end; nothing of a hop
+/// that it didn't take.
+fn drawing(path: &Path) -> Vec<String> {
+    let example = &path.example;
     let (Some(first), Some(last)) = (example.first(), example.last()) else { return Vec::new() };
     let length_ns = last.ts_ns.saturating_sub(first.ts_ns).max(1);
     let column = |ts_ns: u64| {
@@ -199,7 +261,13 @@ fn drawing(example: &[ExampleStep]) -> Vec<String> {
         }
         _ => String::new(),
     };
-    example.windows(2).map(bar).collect()
+    let mut bars = vec![String::new(); path.hops.len()];
+    for (two, at) in example.windows(2).zip(&path.example_hops) {
+        if let Some(place) = bars.get_mut(*at) {
+            *place = bar(two);
+        }
+    }
+    bars
 }
 
 fn path_json(path: &Path, ns: bool) -> Value {
@@ -211,10 +279,14 @@ fn path_json(path: &Path, ns: bool) -> Value {
     let hop = |hop: &Hop| {
         let mut object = Object::default();
         object.set("from", hop.from.clone()).set("to", hop.to.clone()).set("on", hop.on.name());
+        object.set("count", hop.times.count());
         quantiles(&mut object, &hop.times)
     };
-    let step = |step: &ExampleStep| {
+    // The first step ends no hop.
+    let places = std::iter::once(None).chain(path.example_hops.iter().copied().map(Some));
+    let step = |(step, hop): (&ExampleStep, Option<usize>)| {
         Object::default()
+            .set("hop", hop)
             .time("ts", ns, Some(step.ts_ns))
             .set("what", step.what.clone())
             .set("on", step.on.name())
@@ -226,8 +298,10 @@ fn path_json(path: &Path, ns: bool) -> Value {
         .set("start", path.start.clone())
         .set("returns", path.returns)
         .set("count", path.total.count())
+        .set("variants", path.variants)
+        .set("rare", path.is_rare)
         .set("total", quantiles(&mut Object::default(), &path.total))
         .set("hops", path.hops.iter().map(hop).collect::<Vec<_>>())
-        .set("example", path.example.iter().map(step).collect::<Vec<_>>())
+        .set("example", path.example.iter().zip(places).map(step).collect::<Vec<_>>())
         .done()
 }

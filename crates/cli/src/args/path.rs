@@ -28,7 +28,7 @@ pub(crate) struct PathArgs {
     /// Paths end with this event [default: where the guest goes on]
     #[arg(long, value_name = "EVENT")]
     pub(crate) end: Option<String>,
-    /// Show the first N paths, by the total time of their requests; 0 shows all
+    /// Show the first N paths, by the total time of their requests; 0 shows all that are not rare
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) top: usize,
     #[command(flatten)]

@@ -37,6 +37,25 @@ fn tables_are_as_expected() {
     }
 }
 
+/// The list says how much of all requests it shows, and the last row has what is too rare for one of its own.
+#[test]
+fn every_request_is_in_one_row() {
+    let report = json(&GUEST);
+    let paths = report["paths"].as_array().unwrap();
+    let sum = |name: &str, rare: &[bool]| -> u64 {
+        let some = paths.iter().filter(|path| rare.contains(&path["rare"].as_bool().unwrap()));
+        some.map(|path| path[name].as_u64().unwrap()).sum()
+    };
+    let all = report["requests"].as_u64().unwrap();
+    assert_eq!(sum("count", &[true, false]) + report["others"].as_u64().unwrap(), all);
+    let rare = paths.iter().filter(|path| path["rare"] == true).count();
+    assert!(rare > 0 && sum("count", &[true]) * 10 < all, "{rare}");
+    let text = output_of(&[&["path", "--top", "0"], &GUEST[..]].concat());
+    assert!(text.contains(&format!("shown: {} with ", paths.len() - rare)), "{text}");
+    let last = format!("{rare} rare paths of {} requests (", sum("count", &[true]));
+    assert!(text.contains(&last) && text.contains("kvm_exit (in 43%)"), "{text}");
+}
+
 /// The way a packet takes out of its guest differs by who sends it, which is found without help.
 #[test]
 fn who_sends_packets_is_shown() {

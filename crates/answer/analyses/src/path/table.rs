@@ -1,4 +1,5 @@
-//! Puts requests that took the same steps together, and measures the steps.
+//! Puts requests that took the same steps together, measures the steps, and makes paths of what differs by
+//! optional steps.
 
 use std::cmp::Reverse;
 
@@ -7,6 +8,7 @@ use rustc_hash::FxHashMap;
 use super::labels::{Label, Labels};
 use super::machines::Machines;
 use super::requests::{Request, RequestPass, RequestSink};
+use super::variants::{Family, FamilyStep, families};
 use super::{Actor, ExampleStep, Hop, Path, Paths};
 use crate::Distribution;
 
@@ -16,20 +18,21 @@ const MOST_PATHS: usize = 4096;
 /// Requests of a path that are kept to choose an example from.
 const MOST_EXAMPLES: usize = 64;
 
-/// A path.
+/// A way: the steps that requests took.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    vm: Option<u16>,
-    returns: bool,
-    steps: Vec<(Label, Actor)>,
+pub(super) struct Key {
+    pub(super) vm: Option<u16>,
+    pub(super) returns: bool,
+    /// Two at least.
+    pub(super) steps: Vec<(Label, Actor)>,
 }
 
-/// Requests that went one path.
+/// Requests that took the same steps.
 #[derive(Debug)]
-struct PathStats {
-    total: Distribution,
+pub(super) struct PathStats {
+    pub(super) total: Distribution,
     /// One less than there are steps.
-    hops: Vec<Distribution>,
+    pub(super) hops: Vec<Distribution>,
     /// Times of the steps of some requests.
     examples: Vec<Vec<u64>>,
 }
@@ -89,15 +92,21 @@ impl RequestSink for PathTable {
 
 /// The paths that requests were found to take.
 pub(super) fn paths(found: RequestPass<PathTable>, machines: &Machines<'_>) -> Paths {
-    let paths = found.sink.paths.iter();
+    let families = families(&found.sink.paths);
     let mut paths: Vec<Path> =
-        paths.map(|(key, stats)| path(key, stats, &found.labels, machines)).collect();
+        families.iter().map(|family| path(family, &found.labels, machines)).collect();
     let order = |path: &Path| {
         let steps: Vec<_> = path.hops.iter().map(|hop| (hop.to.clone(), hop.on)).collect();
         (Reverse(path.total.sum()), path.vm.clone(), path.name.clone(), steps)
     };
     paths.sort_by_cached_key(order);
+    let all_ns = paths.iter().map(|path| path.total.sum()).fold(0, u64::saturating_add);
+    let all = paths.iter().map(|path| path.total.count()).fold(0, u64::saturating_add);
+    for path in &mut paths {
+        path.is_rare = is_rare(path.total.count(), all) && is_rare(path.total.sum(), all_ns);
+    }
     Paths {
+        requests: all.saturating_add(found.sink.others),
         paths,
         unfinished: found.unfinished,
         interrupted: found.interrupted,
@@ -107,27 +116,41 @@ pub(super) fn paths(found: RequestPass<PathTable>, machines: &Machines<'_>) -> P
     }
 }
 
-fn path(key: &Key, path: &PathStats, labels: &Labels, machines: &Machines<'_>) -> Path {
-    let Key { vm, returns, steps } = key;
-    let text = |step: &(Label, Actor)| labels.text(step.0).to_owned();
-    let hop = |(two, times): (&[(Label, Actor)], &Distribution)| match two {
-        [from, to] => Some(Hop { from: text(from), to: text(to), on: to.1, times: times.clone() }),
-        _ => None,
+/// Less than a hundredth.
+const fn is_rare(part: u64, all: u64) -> bool {
+    part < all.div_ceil(100)
+}
+
+fn path(family: &Family<'_>, labels: &Labels, machines: &Machines<'_>) -> Path {
+    let Key { vm, returns, steps } = family.key;
+    let text = |label: Label| labels.text(label).to_owned();
+    let hop = |step: &FamilyStep| Hop {
+        from: step.from().map(text).unwrap_or_default(),
+        to: text(step.what.0),
+        on: step.what.1,
+        times: step.times.clone(),
     };
-    let start = steps.first().map(text).unwrap_or_default();
+    let start = steps.first().map(|(label, _)| text(*label)).unwrap_or_default();
     let one_way = if *returns { "" } else { ", one way" };
     let name = format!("{start}: {}{one_way}", actors(steps));
-    let example = path.example().into_iter().flatten().zip(steps);
+    let example = family.stats.example().into_iter().flatten().zip(steps);
+    let example = example.map(|(ts_ns, (what, on))| ExampleStep {
+        ts_ns: *ts_ns,
+        what: text(*what),
+        on: *on,
+    });
     Path {
         name,
         start,
         returns: *returns,
         vm: vm.and_then(|vm| machines.vm_name(vm)).map(str::to_owned),
-        total: path.total.clone(),
-        hops: steps.windows(2).zip(&path.hops).filter_map(hop).collect(),
-        example: example
-            .map(|(ts_ns, step)| ExampleStep { ts_ns: *ts_ns, what: text(step), on: step.1 })
-            .collect(),
+        total: family.total.clone(),
+        variants: family.variants,
+        is_rare: false,
+        hops: family.steps.iter().skip(1).map(hop).collect(),
+        example: example.collect(),
+        // The first step is no hop.
+        example_hops: family.key_at.iter().skip(1).filter_map(|at| at.checked_sub(1)).collect(),
     }
 }
 

@@ -146,7 +146,8 @@ fn the_next_access_to_the_device_ends_a_request() {
     }
 }
 
-/// While the thread is awake, kicks wake nobody: it finds them when it next does something.
+/// While the thread is awake, kicks wake nobody: it finds them when it next does something. That is the same
+/// path, of which two steps are optional, and its steps still add up to its time.
 #[test]
 fn a_thread_that_is_awake_takes_up_what_it_was_not_woken_for() {
     let mut host = Host::new();
@@ -157,9 +158,38 @@ fn a_thread_that_is_awake_takes_up_what_it_was_not_woken_for() {
     host.inject(1, 1_200, IOTHREAD, 0).exit(0, 1_220, VCPU, 0x60).entry(0, 1_230, VCPU);
     host.exit(0, 1_390, VCPU, HLT);
     let found = host.found();
-    let both: Vec<u64> = found.paths.iter().map(|path| path.total.sum()).collect();
-    assert_eq!(both, [230, 130]);
-    assert_eq!(steps(&found.paths[1])[0], ("kvm_set_irq", Actor::Iothread, 100));
+    let path = only(&found);
+    let rest = [
+        ("kvm_set_irq", Actor::Iothread, 160 + 100),
+        ("kvm_exit", Actor::Vcpu, 20 + 20),
+        ("kvm_entry", Actor::Vcpu, 10 + 10),
+    ];
+    assert_eq!(steps(path), [&TO_THREAD[..], &rest].concat());
+    let taken: Vec<u64> = path.hops.iter().map(|hop| hop.times.count()).collect();
+    assert_eq!((taken, path.variants), (vec![1, 1, 2, 2, 2], 2));
+    assert_eq!((path.total.count(), path.total.sum(), found.requests), (2, 230 + 130, 2));
+    assert_eq!((path.example.len(), &path.example_hops[..]), (6, &[0, 1, 2, 3, 4][..]));
+}
+
+/// A step in another's place is no optional one.
+#[test]
+fn ways_with_other_steps_are_other_paths() {
+    let mut host = Host::new();
+    host.switch(1, 50, IOTHREAD, SLEEPS, IDLE);
+    for (begin_ns, raises) in [(1_000, true), (3_000, false)] {
+        host.kick(0, begin_ns, VCPU).wake(0, begin_ns + 10, VCPU, IOTHREAD);
+        host.entry(0, begin_ns + 20, VCPU).switch(1, begin_ns + 40, IDLE, 0, IOTHREAD);
+        if raises {
+            host.inject(1, begin_ns + 200, IOTHREAD, 0).exit(0, begin_ns + 220, VCPU, 0x60);
+        } else {
+            host.exit(0, begin_ns + 100, VCPU, HLT).switch(0, begin_ns + 110, VCPU, SLEEPS, IDLE);
+            host.wake(1, begin_ns + 210, IOTHREAD, VCPU).switch(0, begin_ns + 225, IDLE, 0, VCPU);
+        }
+        host.entry(0, begin_ns + 230, VCPU).exit(0, begin_ns + 390, VCPU, HLT);
+        host.switch(1, begin_ns + 400, IOTHREAD, SLEEPS, IDLE);
+    }
+    let found = host.found();
+    assert_eq!(found.paths.iter().map(|path| path.variants).collect::<Vec<_>>(), [1, 1]);
 }
 
 /// An interrupt that hits the I/O thread wakes another vCPU: that is not what the thread works on.

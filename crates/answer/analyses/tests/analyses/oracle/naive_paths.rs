@@ -1,6 +1,6 @@
 //! Paths held against a naive reading of the same events: what one path claims must have happened.
 
-use analyses::{Actor, ExampleStep, Path, PathEnds, Paths, align, paths};
+use analyses::{Actor, ExampleStep, Hop, Path, PathEnds, Paths, align, paths};
 use sources::Recording;
 
 use super::flat::{Event, events};
@@ -37,10 +37,13 @@ fn hops_add_up() {
         for path in &found.paths {
             let hops: u64 = path.hops.iter().map(|hop| hop.times.sum()).sum();
             assert_eq!(hops, path.total.sum(), "{name} {}", path.name);
-            assert!(path.hops.iter().all(|hop| hop.times.count() == path.total.count()));
-            assert_eq!(path.example.len(), path.hops.len() + 1, "{name} {}", path.name);
-            let links = path.hops.windows(2).all(|two| two[0].to == two[1].from);
-            assert!(links && path.hops[0].from == path.start, "{name} {}", path.name);
+            assert!(path.example.len() <= path.hops.len() + 1, "{name} {}", path.name);
+            // Each hop begins with one of those before it.
+            let comes_from = |(at, hop): (usize, &Hop)| {
+                hop.from == path.start || path.hops[..at].iter().any(|one| one.to == hop.from)
+            };
+            assert!(path.hops.iter().enumerate().all(comes_from), "{name} {}", path.name);
+            assert_eq!(path.hops[0].from, path.start, "{name} {}", path.name);
         }
     }
 }
@@ -180,7 +183,8 @@ fn doorbells_are_followed_to_who_sends() {
                 && path.hops.get(1).is_some_and(|hop| hop.on == on)
         });
         let direct: Vec<&Path> = direct.collect();
-        let count: u64 = direct.iter().map(|path| path.total.count()).sum();
+        // Those whose step is optional are fewer than the path has requests.
+        let count: u64 = direct.iter().map(|path| path.hops[0].times.count()).sum();
         let missing = kicks.len() as u64 - count;
         assert!(kicks.len() > 100 && missing <= found.unfinished, "{name}: {missing} missing");
         // Those that are on paths have the times counted here, those without an end left out.
@@ -202,6 +206,36 @@ fn doorbells_are_followed_to_who_sends() {
     }
 }
 
+/// Whatever is put together, each request is on one path, and each nanosecond of it in one hop.
+#[test]
+fn hops_of_a_path_add_up_to_its_time_with_optional_steps() {
+    for (name, most) in [
+        ("x86-svm/host-guest.dat", 35),
+        ("x86-svm/tsc.dat", 44),
+        ("arm64/A.dat", 58),
+        ("arm64/B-vhost-on.dat", 34),
+        ("arm64/B-vhost-off.dat", 23),
+        ("arm64/D.dat", 32),
+    ] {
+        let found = of_host(name);
+        let sum = |of: fn(&Path) -> u64| found.paths.iter().map(of).sum::<u64>();
+        assert_eq!(sum(|path| path.total.count()) + found.others, found.requests, "{name}");
+        let variants = sum(|path| path.variants);
+        assert!(found.paths.len() <= most, "{name}: {} of {variants}", found.paths.len());
+        for path in &found.paths {
+            let hops_ns: u64 = path.hops.iter().map(|hop| hop.times.sum()).sum();
+            assert_eq!(hops_ns, path.total.sum(), "{name}: {}", path.name);
+            let taken = |hop: &Hop| (1..=path.total.count()).contains(&hop.times.count());
+            assert!(path.hops.iter().all(taken), "{name}: {}", path.name);
+            assert_eq!(path.hops.last().unwrap().times.count(), path.total.count());
+            let optional = path.hops.iter().any(|hop| hop.times.count() < path.total.count());
+            assert_eq!(optional, path.variants > 1, "{name}: {}", path.name);
+            assert!(path.example_hops.is_sorted(), "{name}: {}", path.name);
+            assert_eq!(path.example_hops.len() + 1, path.example.len(), "{name}: {}", path.name);
+        }
+    }
+}
+
 /// A request of an AMD guest, from its driver's write to the vhost worker, over QEMU, which raises
 /// the interrupt, to the guest's handler, which reads the device's status: as described in talks.
 #[test]
@@ -218,9 +252,9 @@ fn a_request_goes_over_vhost_and_qemu_and_comes_back() {
         ("mmio read 0xfeb02e60", Actor::Vcpu),
     ];
     let path = found.paths.iter().find(|path| {
-        let steps: Vec<(&str, Actor)> =
-            path.hops.iter().map(|hop| (hop.to.as_str(), hop.on)).collect();
-        steps == expected
+        let steps = path.hops.iter().filter(|hop| 10 * hop.times.count() > path.total.count());
+        let mut steps = steps.map(|hop| (hop.to.as_str(), hop.on));
+        expected.iter().all(|step| steps.any(|one| one == *step))
     });
     let path = path.unwrap();
     assert_eq!(path.start, "mmio write 0xfeb02e50");

@@ -1,0 +1,208 @@
+//! Ways that differ by optional steps are one path: an extra wake-up, a second kick, an interrupt's exit.
+//!
+//! The way that most requests took comes first. Another one joins it if both begin and end alike and what is
+//! between is, in order, all that was common to the path so far and more, or less and nothing else. At least
+//! half of either's steps must be common: else they are different paths. Every step of a path is measured
+//! from the step that the request took before it, so that the steps of a path add up to its time.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use super::Actor;
+use super::labels::Label;
+use super::table::{Key, PathStats};
+use crate::Distribution;
+
+/// Steps of a path, all variants together; twice as many as one request may take.
+const MOST_STEPS_TOGETHER: usize = 48;
+
+/// Paths that a way is held against: those with most requests that begin and end alike.
+const MOST_TRIED: usize = 64;
+
+/// What happens in a step, and who does it.
+type What = (Label, Actor);
+
+/// A step of a path, of all requests that took it.
+#[derive(Debug)]
+pub(super) struct FamilyStep {
+    pub(super) what: What,
+    /// From the step before; none for the first.
+    pub(super) times: Distribution,
+    /// How many came from which step.
+    from: FxHashMap<Label, u64>,
+}
+
+impl FamilyStep {
+    fn new(what: What) -> Self {
+        Self { what, times: Distribution::default(), from: FxHashMap::default() }
+    }
+
+    fn add(&mut self, before: Label, times: &Distribution) {
+        *self.from.entry(before).or_default() += times.count();
+        self.times.merge(times);
+    }
+
+    /// The step that most of its requests took before it.
+    pub(super) fn from(&self) -> Option<Label> {
+        let most = self.from.iter().max_by_key(|&(label, count)| (*count, Reverse(*label)));
+        most.map(|(label, _)| *label)
+    }
+}
+
+/// A path: ways that differ by optional steps.
+#[derive(Debug)]
+pub(super) struct Family<'k> {
+    /// The way that most requests took.
+    pub(super) key: &'k Key,
+    pub(super) stats: &'k PathStats,
+    /// The places of its steps among `steps`.
+    pub(super) key_at: Vec<usize>,
+    pub(super) steps: Vec<FamilyStep>,
+    pub(super) total: Distribution,
+    pub(super) variants: u64,
+    /// Steps that all of its ways have, without the first and the last.
+    common: Vec<What>,
+}
+
+impl<'k> Family<'k> {
+    fn new(key: &'k Key, stats: &'k PathStats) -> Self {
+        let mut family = Self {
+            key,
+            stats,
+            key_at: (0..key.steps.len()).collect(),
+            steps: key.steps.iter().map(|step| FamilyStep::new(*step)).collect(),
+            total: Distribution::default(),
+            variants: 0,
+            common: middle(&key.steps).to_vec(),
+        };
+        let at: Vec<usize> = family.key_at.clone();
+        family.add(key, stats, &at);
+        family
+    }
+
+    /// Adds the requests of a way whose steps are at these places.
+    fn add(&mut self, key: &Key, stats: &PathStats, at: &[usize]) {
+        self.variants += 1;
+        self.total.merge(&stats.total);
+        let hops = key.steps.windows(2).zip(at.iter().skip(1)).zip(&stats.hops);
+        for ((two, at), times) in hops {
+            if let ([before, _], Some(step)) = (two, self.steps.get_mut(*at)) {
+                step.add(before.0, times);
+            }
+        }
+    }
+
+    /// The steps common to this path and a way, if that differs by optional steps alone.
+    fn common_with(&self, key: &Key) -> Option<Vec<What>> {
+        let other = middle(&key.steps);
+        let pairs = common(&self.common, other);
+        let is_within = pairs.len() == self.common.len() || pairs.len() == other.len();
+        let longer = self.key.steps.len().max(key.steps.len());
+        let is_alike = 2 * (pairs.len() + 2) >= longer;
+        let together = self.steps.len() + other.len() - pairs.len();
+        let joins = is_within && is_alike && together <= MOST_STEPS_TOGETHER;
+        joins.then(|| pairs.iter().filter_map(|(_, at)| other.get(*at).copied()).collect())
+    }
+
+    fn join(&mut self, key: &Key, stats: &PathStats, common: Vec<What>) {
+        self.common = common;
+        let at = self.make_room(&key.steps);
+        self.add(key, stats, &at);
+    }
+
+    /// Makes room for the steps of a way that are not there yet; the places of all of its steps.
+    fn make_room(&mut self, steps: &[What]) -> Vec<usize> {
+        let own: Vec<What> = self.steps.iter().map(|step| step.what).collect();
+        let mut pairs = vec![(0, 0)];
+        pairs.extend(common(middle(&own), middle(steps)).iter().map(|(a, b)| (a + 1, b + 1)));
+        pairs.push((own.len() - 1, steps.len() - 1));
+        let (mut at, mut moved) = (Vec::with_capacity(steps.len()), Vec::with_capacity(own.len()));
+        let mut together = Vec::with_capacity(own.len() + steps.len());
+        let mut old = std::mem::take(&mut self.steps).into_iter();
+        for (own_to, to) in pairs {
+            while moved.len() < own_to {
+                moved.push(together.len());
+                together.extend(old.next());
+            }
+            while let Some(step) = steps.get(at.len()).filter(|_| at.len() < to) {
+                at.push(together.len());
+                together.push(FamilyStep::new(*step));
+            }
+            at.push(together.len());
+            moved.push(together.len());
+            together.extend(old.next());
+        }
+        self.steps = together;
+        for place in &mut self.key_at {
+            *place = moved.get(*place).copied().unwrap_or(*place);
+        }
+        at
+    }
+}
+
+/// Puts ways together that differ by optional steps.
+pub(super) fn families(ways: &FxHashMap<Key, PathStats>) -> Vec<Family<'_>> {
+    let mut ways: Vec<(&Key, &PathStats)> = ways.iter().collect();
+    ways.sort_by_cached_key(|(key, stats)| {
+        let (count, sum) = (stats.total.count(), stats.total.sum());
+        (Reverse(count), Reverse(sum), key.vm, key.returns, key.steps.clone())
+    });
+    let mut families: Vec<Family<'_>> = Vec::new();
+    let mut alike: FxHashMap<_, Vec<usize>> = FxHashMap::default();
+    for (key, stats) in ways {
+        let ends = (key.vm, key.returns, key.steps.first(), key.steps.last());
+        let tried = alike.entry(ends).or_default();
+        let fits = tried.iter().take(MOST_TRIED).filter_map(|&at| {
+            let common = families.get(at)?.common_with(key)?;
+            Some((common.len(), at, common))
+        });
+        match fits.max_by_key(|(length, at, _)| (*length, Reverse(*at))) {
+            Some((_, at, common)) => {
+                if let Some(family) = families.get_mut(at) {
+                    family.join(key, stats, common);
+                }
+            }
+            None => {
+                tried.push(families.len());
+                families.push(Family::new(key, stats));
+            }
+        }
+    }
+    families
+}
+
+/// Without the first and the last.
+fn middle(steps: &[What]) -> &[What] {
+    steps.get(1..steps.len().saturating_sub(1)).unwrap_or(&[])
+}
+
+/// The places of the longest common subsequence in both.
+fn common(one: &[What], other: &[What]) -> Vec<(usize, usize)> {
+    let width = other.len() + 1;
+    let mut longest = vec![0_u32; (one.len() + 1) * width];
+    let of = |longest: &[u32], a: usize, b: usize| longest.get(a * width + b).copied().unwrap_or(0);
+    for (a, one) in one.iter().enumerate().rev() {
+        for (b, other) in other.iter().enumerate().rev() {
+            let length = match one == other {
+                true => of(&longest, a + 1, b + 1) + 1,
+                false => of(&longest, a + 1, b).max(of(&longest, a, b + 1)),
+            };
+            if let Some(place) = longest.get_mut(a * width + b) {
+                *place = length;
+            }
+        }
+    }
+    let (mut a, mut b, mut pairs) = (0, 0, Vec::new());
+    while let (Some(first), Some(second)) = (one.get(a), other.get(b)) {
+        if first == second {
+            pairs.push((a, b));
+            (a, b) = (a + 1, b + 1);
+        } else if of(&longest, a + 1, b) >= of(&longest, a, b + 1) {
+            a += 1;
+        } else {
+            b += 1;
+        }
+    }
+    pairs
+}
