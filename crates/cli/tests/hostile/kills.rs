@@ -60,6 +60,11 @@ impl Campaign {
         format!("unix:{}", self.folder.path().join("agent").display())
     }
 
+    /// What the last recorder printed.
+    fn stderr(&self) -> std::path::PathBuf {
+        self.folder.path().join("stderr")
+    }
+
     /// The agent; started again where it was killed.
     fn agent(&mut self) -> u32 {
         let channel = self.channel();
@@ -81,7 +86,8 @@ impl Campaign {
         self.recordings += 1;
         let session = self.folder.path().join(format!("s{}", self.recordings));
         let killed = self.killed(victim, kill_at, &session);
-        let what = format!("{victim:?} killed after call {kill_at}: {killed:?}");
+        let said = fs::read_to_string(self.stderr()).unwrap();
+        let what = format!("{victim:?} killed after call {kill_at}: {killed:?} {said}");
         self.clean(victim, &what);
         let [of_host, of_guest] = killed.written;
         println!("{what}");
@@ -93,7 +99,8 @@ impl Campaign {
 
     fn killed(&mut self, victim: Victim, kill_at: u64, session: &Path) -> Killed {
         let agent = self.agent();
-        let mut started = stopped(&self.record(session));
+        let stderr = fs::File::create(self.stderr()).unwrap();
+        let mut started = stopped(&self.record(session), stderr);
         let recorder = started.id();
         let (followed, over) = (AtomicBool::new(false), AtomicBool::new(false));
         let begun = || followed.store(true, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Numbered marks in what is recorded: what is missing follows from what is there.
 
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -69,7 +69,9 @@ pub(crate) fn recording(session: &Path, machine: &str) -> Option<PathBuf> {
 /// after the last that is there.
 pub(crate) fn assert_losses_reported(session: &Path, machine: &str, written: u64, what: &str) {
     let Some(recording) = recording(session, machine) else {
-        assert_eq!(written, 0, "{what}: nothing is left of {machine}");
+        let list = |path: &Path| fs::read_dir(path).map(|all| all.flatten().map(|one| one.path()));
+        let left: Vec<_> = list(session).into_iter().flatten().collect();
+        assert_eq!(written, 0, "{what}: nothing is left of {machine}, only {left:?}");
         return;
     };
     let ran = run(&["info", "--format", "json", recording.to_str().unwrap()]);

@@ -51,11 +51,11 @@ pub(crate) struct Traced {
 }
 
 /// A program that waits, before its first instruction, to be let go by [`trace`].
-pub(crate) fn stopped(command: &Command) -> Child {
+pub(crate) fn stopped(command: &Command, stderr: std::fs::File) -> Child {
     let mut shell = Command::new("sh");
     shell.args(["-c", "kill -STOP $$; exec \"$0\" \"$@\""]);
     shell.arg(command.get_program()).args(command.get_args());
-    shell.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    shell.stdout(std::process::Stdio::null()).stderr(stderr);
     let child = shell.process_group(0).spawn().unwrap();
     while state(child.id()) != Some('T') {
         std::thread::yield_now();

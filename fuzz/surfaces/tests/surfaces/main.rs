@@ -4,6 +4,5 @@
 #![allow(clippy::unwrap_used)]
 
 mod damaged_folders;
-mod damaged_recordings;
 mod large;
 mod replay;
