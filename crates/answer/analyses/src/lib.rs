@@ -1,6 +1,28 @@
 //! One file per question asked of a timeline.
 //!
-//! An analysis takes a recording and gives numbers; how they look is for `report` to say.
+//! An analysis takes a recording and gives numbers; how they look is for `report` to say. The question is the
+//! name of the function, of its file, and of the type that answers it:
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use analyses::{By, exits};
+//!
+//! let path = "../../../fixtures/x86-svm/nested.dat";
+//! let recording = sources::open(path.as_ref())?;
+//! // Called with the bytes read, for whoever shows progress.
+//! let progress = |_bytes| ();
+//! let found = exits(&recording, &[By::Level, By::Reason], &progress);
+//! for row in found.rows.iter().take(3) {
+//!     let reason = &row.group.reason;
+//!     println!("{reason:?}: {} exits, {} ns", row.tally.count, row.tally.durations.sum());
+//! }
+//! # assert!(found.rows.len() > 3);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Most are an [`ExitSink`](timeline::ExitSink) or a sink of the trace's few events in order of time
+//! ([`timeline::trace_events`]); `docs/howto/add-an-analysis.md` goes through one.
 
 #![forbid(unsafe_code)]
 

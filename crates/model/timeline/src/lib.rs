@@ -1,7 +1,31 @@
 //! Machines, CPUs, threads, vCPUs and exits on one clock.
 //!
 //! A recording's streams are decoded in parallel ([`rounds`]), reduced to what concerns threads
-//! (`extract`), put in order per thread (`lanes`) and turned into exits with parts (`vcpu`).
+//! (`extract`), put in order per thread (`lanes`) and turned into exits with parts (`vcpu`). An [`ExitSink`]
+//! is given each of them:
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use timeline::{ExitSink, ExitSpan, Outcome, each_exit};
+//!
+//! /// Time from exits to the entries after them, of all vCPUs.
+//! struct TimeInExits(u64);
+//!
+//! impl ExitSink for TimeInExits {
+//!     fn exit(&mut self, _vcpu: usize, span: &ExitSpan) {
+//!         if span.outcome == Outcome::Paired {
+//!             self.0 += span.end_ns - span.start_ns;
+//!         }
+//!     }
+//! }
+//!
+//! let recording = sources::open("../../../fixtures/x86-svm/nested.dat".as_ref())?;
+//! let pass = each_exit(&recording, false, TimeInExits(0), &|_bytes| ());
+//! println!("{} vCPUs, {} ns in exits", pass.vcpus.len(), pass.sink.0);
+//! # assert!(pass.sink.0 > 0);
+//! # Ok(())
+//! # }
+//! ```
 
 #![forbid(unsafe_code)]
 
