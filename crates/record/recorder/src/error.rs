@@ -74,13 +74,8 @@ pub enum RecordError {
         vms: Vec<String>,
     },
     /// Something that several VMs say is theirs.
-    #[error("{} say that {what} is theirs: write the process id of the one that is meant{}", vms.join(" and "), with_channel(what))]
-    Ambiguous {
-        /// What: a name, a channel.
-        what: String,
-        /// Those VMs.
-        vms: Vec<String>,
-    },
+    #[error(transparent)]
+    Ambiguous(#[from] vms::Ambiguous),
     /// Somebody ended it before it had begun.
     #[error("stopped before anything was recorded")]
     Interrupted,
@@ -101,11 +96,6 @@ impl RecordError {
         let path = path.to_owned();
         move |source| Self::Io { what, path, source }
     }
-}
-
-/// How a channel is given to one of the VMs that claim it.
-fn with_channel(what: &str) -> String {
-    if what.contains(':') { format!(", as in PID={what}") } else { String::new() }
 }
 
 fn running(vms: &[String]) -> String {

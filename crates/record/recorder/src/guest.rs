@@ -22,15 +22,13 @@ use channel::{
 use confine::{Confined, Unconfined, apart};
 use folder::Folder;
 use tracefs::FunctionTracer;
+use vms::{Vm, open_memory};
 use wire::{GuestHello, Message};
 
 use crate::ending::{Ending, StartLimit};
 use crate::error::{RecordError, Result};
 use crate::flusher::Flusher;
 use crate::guests::{self, InGuests};
-use crate::label;
-use crate::vm_memory::open_memory;
-use crate::vms::Vm;
 
 pub(crate) use self::address::{GuestAddress, file_name};
 use self::conversation::{Conversation, Patience};
@@ -145,7 +143,7 @@ impl Ready {
 
     /// What the guest calls itself.
     pub(crate) fn label(&self) -> String {
-        label::shown(&self.hello.host_name)
+        printable::label(&self.hello.host_name)
     }
 
     /// The same guest, which may write what is left of a quota that it may share.

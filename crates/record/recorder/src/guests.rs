@@ -10,6 +10,7 @@ use confine::{CapabilitySet, Confined};
 use folder::Folder;
 use tracedat::{Guest, GuestCpu};
 use tracefs::{FunctionTracer, Profile};
+use vms::Vm;
 use wire::{EventFilter, Start};
 
 use crate::assemble::Tick;
@@ -20,7 +21,6 @@ use crate::session_number;
 use crate::task::{Outcome, Task};
 use crate::trace_cmd;
 use crate::tracer;
-use crate::vms::{self, Vm};
 
 /// What is recorded in guests.
 #[derive(Clone, Debug, Default)]

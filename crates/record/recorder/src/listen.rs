@@ -31,7 +31,6 @@ use crate::pump::stop_signal;
 use crate::recording::unix_ns;
 use crate::session::{self, Recorded};
 use crate::session_folder::{SessionFolder, invoking_user};
-use crate::vms;
 
 use self::held::held_bytes;
 use self::identity::Identity;

@@ -15,14 +15,13 @@ use confine::Confined;
 use folder::{Folder, OutFile};
 use hypertrace::{FrameWords, StoredWriter, ToHost};
 use serde::Serialize;
+use vms::{Vcpu, Vm, open_memory};
 
 use crate::error::{RecordError, Result};
 use crate::guest::GuestAddress;
 use crate::guests::same_name;
 use crate::relation::to_host;
 use crate::task::{Outcome, Task};
-use crate::vm_memory::open_memory;
-use crate::vms::{self, Vcpu, Vm};
 
 /// How often it looks for frames: a CPU with a million events a second fills a ring of 16 MiB of
 /// memory in half a second.

@@ -16,13 +16,13 @@ use tracefs::{
     Available, Clock, FunctionTracer, Instance, Owner, Probes, RawPages, Texts, Tracefs,
     usual_buffer_kib,
 };
+use vms::Vm;
 
 use crate::ending::{Ending, STOP_MESSAGE, Stop};
 use crate::error::{RecordError, Result};
 use crate::flusher::{self, Flusher, GrowingFiles};
 use crate::guests::{self, Ready, SharedGuests};
 use crate::hypercalls;
-use crate::label;
 use crate::module::{self, Module};
 use crate::pending_guests::PendingGuests;
 use crate::plan::RecordPlan;
@@ -31,7 +31,6 @@ use crate::quota::Quota;
 use crate::session;
 use crate::session_folder::{PAGES_FOLDER, SessionFolder};
 use crate::session_number;
-use crate::vms::{self, Vm};
 
 pub use self::progress::Progress;
 
@@ -301,7 +300,7 @@ fn chosen_vms(asked: Option<&str>) -> Result<Vec<Vm>> {
     match vms::called(&vms, asked)? {
         Some(vm) => Ok(vec![vm.clone()]),
         None => {
-            let shown = |vm: &Vm| format!("{} (process {})", label::shown(&vm.name), vm.pid);
+            let shown = |vm: &Vm| format!("{} (process {})", printable::label(&vm.name), vm.pid);
             let vms = vms.iter().map(shown).collect();
             Err(RecordError::NoSuchVm { name: asked.to_owned(), vms })
         }

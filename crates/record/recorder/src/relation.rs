@@ -1,8 +1,7 @@
 //! How KVM makes a guest's TSC, and the way back from it.
 
 use tracedat::ShiftSample;
-
-use crate::vms::Vcpu;
+use vms::Vcpu;
 
 /// The way from a vCPU's TSC to the host's, at a time on the former's.
 ///

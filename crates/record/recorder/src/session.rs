@@ -4,6 +4,7 @@ use std::io;
 
 use folder::Folder;
 use serde::Serialize;
+use vms::Vm;
 
 use crate::error::{RecordError, Result};
 use crate::guest::GuestSummary;
@@ -12,7 +13,6 @@ use crate::losses::CpuLosses;
 use crate::module::ModuleSummary;
 use crate::session_folder::SessionFolder;
 use crate::tracer::TracerSummary;
-use crate::vms::Vm;
 
 /// How a session was recorded.
 #[derive(Clone, Debug, Serialize)]

@@ -1,6 +1,6 @@
 //! The host's TSC as a vCPU sees it: KVM scales it and adds an offset.
 
-use recorder::Vcpu;
+use vms::Vcpu;
 
 /// `guest = (host * ratio >> bits) + offset`, as KVM gives it in its debugfs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use channel::HostAddress;
-use recorder::{Vm, is_mapped_by as maps};
+use vms::{Vm, is_mapped_by as maps};
 
 use crate::error::{PublishError, Result};
 
@@ -59,7 +59,7 @@ fn named(asked: &str, vms: &[Vm]) -> Result<Permitted> {
 
 /// The VM that is called so, or has that process id.
 fn called(asked: &str, vms: &[Vm]) -> Result<Option<Vm>> {
-    let found = recorder::called(vms, asked);
+    let found = vms::called(vms, asked);
     Ok(found.map_err(|error| PublishError::Usage(error.to_string()))?.cloned())
 }
 

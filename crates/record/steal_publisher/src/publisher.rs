@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use channel::Signal;
-use recorder::Vm;
 use rustix::time::{ClockId, clock_gettime};
 use shmring::spans::SpanWriter;
 use shmring::{Access, SharedMap};
+use vms::Vm;
 
 use crate::error::{PublishError, Result};
 use crate::guest_clock::GuestClock;
@@ -67,7 +67,7 @@ impl Publisher {
     /// # Errors
     /// When a guest can't be served, or this system can't be traced.
     pub fn begin(options: &PublishOptions) -> Result<Self> {
-        let vms = recorder::running();
+        let vms = vms::running();
         let asked = options.guests.iter().map(|asked| permission::find(asked, &vms));
         let permitted: Vec<Permitted> = asked.collect::<Result<_>>()?;
         let stop = Signal::new().map_err(PublishError::Pages)?;
@@ -129,7 +129,7 @@ impl Guest {
         let (trace, names) = Trace::begin(&vm, is_first)?;
         let of_host = trace.ticks_per_second().unwrap_or(0);
         let of_guest = clocks.first().map_or(0, |clock| clock.scaled(of_host));
-        let map = recorder::open_memory(&memory, Some(&vm), true)
+        let map = vms::open_memory(&memory, Some(&vm), true)
             .and_then(|file| SharedMap::of_others(&file, Access::ReadWrite))
             .map_err(|source| PublishError::Memory { path: PathBuf::from(&memory), source })?;
         let vcpus: Vec<u32> = vm.vcpus.iter().map(|vcpu| vcpu.vcpu).collect();
@@ -179,7 +179,7 @@ impl Guest {
 
     /// Clocks may have been set, by the guest or by a migration.
     fn look_at_clocks(&mut self) -> Option<&'static str> {
-        let Some(now) = recorder::vm_of(self.vm.pid) else { return Some("it has ended") };
+        let Some(now) = vms::vm_of(self.vm.pid) else { return Some("it has ended") };
         for (index, vcpu) in self.vm.vcpus.iter().enumerate() {
             let same = now.iter().find(|one| one.tid == vcpu.tid);
             if let Some(clock) = same.and_then(GuestClock::of) {

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
-use recorder::Vm;
 use shmring::spans::{Activity, By, Coverage, Span, SpanWriter};
 use timeline::VcpuActivity;
 use timeline::cycles::{CycleSink, Interval, SWITCH_TAG, VcpuCycle, VcpuCycles};
 use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
+use vms::Vm;
 
 use crate::guest_clock::GuestClock;
 use crate::names::Names;
@@ -51,7 +51,7 @@ struct SpanSender {
 
 impl Spans {
     pub(crate) fn new(vm: &Vm, clocks: &[GuestClock], writer: SpanWriter, names: Names) -> Self {
-        let vcpu = |(vcpu, clock): (&recorder::Vcpu, &GuestClock)| Vcpu {
+        let vcpu = |(vcpu, clock): (&vms::Vcpu, &GuestClock)| Vcpu {
             tid: vcpu.tid,
             clock: *clock,
             switched: VecDeque::new(),

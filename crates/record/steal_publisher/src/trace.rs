@@ -3,12 +3,12 @@
 use analyses::ReasonNames;
 use eventfmt::EventFormat;
 use raw_bytes::{Abi, ByteOrder, LongSize};
-use recorder::Vm;
 use ringbuf::PageLayout;
 use sources::FormatTable;
 use timeline::cycles::VcpuCycles;
 use timeline::trace_events::{LiveTraceEvents, TraceEventSink};
 use tracefs::{Available, Clock, CpuStats, Instance, RawPages, Texts, Tracefs};
+use vms::Vm;
 
 use crate::error::{PublishError, Result};
 

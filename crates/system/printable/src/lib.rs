@@ -18,8 +18,10 @@
 
 mod forms;
 mod hidden;
+mod label;
 mod messages;
 
 pub use forms::{csv_cell, json, line, line_of_bytes, lines};
 pub use hidden::escape_event;
+pub use label::label;
 pub use messages::{Messages, messages, print_message};

@@ -1,9 +1,9 @@
 //! Which guest is meant, and how its agent is reached.
 
 use channel::HostAddress;
+use vms::Vm;
 
 use crate::error::{RecordError, Result};
-use crate::vms::{self, Vm};
 
 /// A guest that is to be recorded, and the channel to its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]

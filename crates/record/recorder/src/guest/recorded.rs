@@ -7,17 +7,16 @@ use raw_bytes::{ByteOrder, LongSize};
 use serde::Serialize;
 use tracedat::{Compression, Header, TimeShift, Version};
 use tracefs::{CpuStats, FunctionTracer, TscConversion};
+use vms::Vm;
 use wire::{CpuEnd, DeviceRange, EventCost, GuestHello, Started, Status};
 
 use crate::assemble::{self, About, Tick};
 use crate::error::Result;
 use crate::guest::files::CpuReceived;
 use crate::guest::texts::GuestTexts;
-use crate::label;
 use crate::relation::to_host;
 use crate::trace_cmd::Samples;
 use crate::tracer::TracerSummary;
-use crate::vms::Vm;
 
 /// The clock that a host and its guests on x86 can be related by.
 pub(crate) const TSC: &str = "x86-tsc";
@@ -269,7 +268,7 @@ fn summary(parts: &Parts) -> GuestSummary {
     GuestSummary {
         name: parts.name.clone(),
         file: format!("guest-{}.dat", parts.name),
-        label: Some(label::shown(&parts.hello.host_name)).filter(|label| !label.is_empty()),
+        label: Some(printable::label(&parts.hello.host_name)).filter(|label| !label.is_empty()),
         identity: None,
         channel: parts.channel.clone(),
         pid: parts.vm.as_ref().map(|vm| vm.pid),

@@ -2,9 +2,9 @@
 //! is a label and nothing more.
 
 use channel::{HostAddress, Peer};
+use vms::Vm;
 
 use crate::guest::{GuestAddress, file_name};
-use crate::vms::{self, Vm};
 
 /// Names that are given by identity begin with these: a VM that is called so is not called by its name.
 const OWN_NAMES: [&str; 4] = ["cid-", "tls-", "tcp-", "unix"];

@@ -5,6 +5,7 @@ use std::io;
 
 use channel::Deadline;
 use tracefs::{CpuStats, Instance};
+use vms::Vm;
 
 use super::{FOLDER, Recording, own_cpu_ns};
 use crate::assemble::{self, About, Tick};
@@ -19,7 +20,6 @@ use crate::pump::Pump;
 use crate::session::{self, Recorded};
 use crate::session_folder::HOST_FILE;
 use crate::tracer::TracerSummary;
-use crate::vms::{self, Vm};
 
 impl Recording {
     /// Ends the recording and writes the session. `tick` gets the number of bytes as they are written.

@@ -1,11 +1,11 @@
 //! `[NAME=]trace-cmd:VM` and `[NAME=]trace-cmd:CHANNEL`: guests with trace-cmd's agent.
 
 use channel::HostAddress;
+use vms::Vm;
 use wire::trace_cmd::PORT;
 
 use crate::error::{RecordError, Result};
 use crate::guest::{GuestAddress, file_name};
-use crate::vms::{self, Vm};
 
 /// What such addresses begin with, after the name.
 const PREFIX: &str = "trace-cmd:";

@@ -6,6 +6,7 @@ use channel::{Stream, TraceCmd, Wait};
 use confine::Unconfined;
 use tracedat::ShiftSample;
 use tracefs::{Marks, Tracefs};
+use vms::Vm;
 use wire::trace_cmd::kvm::{self, Relation};
 use wire::trace_cmd::{Message, ReadError, TimeSync as SyncMessage, ptp};
 
@@ -13,7 +14,6 @@ use super::ptp as ptp_round;
 use super::samples::Samples;
 use crate::guest::TSC;
 use crate::relation::to_host;
-use crate::vms::{self, Vm};
 
 /// Protocols that can be used with a guest.
 #[derive(Debug)]

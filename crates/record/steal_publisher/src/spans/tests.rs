@@ -6,13 +6,13 @@ use analyses::ReasonNames;
 use eventfmt::EventFormat;
 use proptest::prelude::*;
 use raw_bytes::{Abi, ByteOrder, LongSize};
-use recorder::{Vcpu as RunningVcpu, Vm};
 use ringbuf::PageLayout;
 use shmring::spans::{News, SpanReader};
 use shmring::{Access, SharedMap};
 use sources::FormatTable;
 use testkit::{KernelFormats, Machine, MissedEvents, PageBuilder};
 use timeline::trace_events::LiveTraceEvents;
+use vms::{Vcpu as RunningVcpu, Vm};
 
 use super::*;
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::vms::Vm;
+use crate::Vm;
 
 /// The most that is mapped of one VM: a device for recording has some MiB.
 const MOST_BYTES: u64 = 1 << 30;

@@ -3,21 +3,33 @@
 
 use channel::HostAddress;
 
-use super::{Vm, process};
-use crate::error::{RecordError, Result};
-use crate::label;
-use crate::vm_memory;
+use crate::{Vm, memory, process};
+
+/// Something that several VMs say is theirs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} say that {what} is theirs: write the process id of the one that is meant{}", vms.join(" and "), with_channel(what))]
+pub struct Ambiguous {
+    /// What: a name, a channel.
+    pub what: String,
+    /// Those VMs.
+    pub vms: Vec<String>,
+}
+
+/// How a channel is given to one of the VMs that claim it.
+fn with_channel(what: &str) -> String {
+    if what.contains(':') { format!(", as in PID={what}") } else { String::new() }
+}
 
 /// The VM with that process id, else the one with that name.
 ///
 /// # Errors
 /// When two have the name.
-pub fn called<'v>(vms: &'v [Vm], asked: &str) -> Result<Option<&'v Vm>> {
+pub fn called<'v>(vms: &'v [Vm], asked: &str) -> Result<Option<&'v Vm>, Ambiguous> {
     if let Some(vm) = vms.iter().find(|vm| vm.pid.to_string() == asked) {
         return Ok(Some(vm));
     }
     only_one(vms.iter().filter(|vm| vm.name == asked), || {
-        format!("the name {}", label::shown(asked))
+        format!("the name {}", printable::label(asked))
     })
 }
 
@@ -25,12 +37,12 @@ pub fn called<'v>(vms: &'v [Vm], asked: &str) -> Result<Option<&'v Vm>> {
 ///
 /// # Errors
 /// When two claim it.
-pub(crate) fn reached<'v>(vms: &'v [Vm], channel: &HostAddress) -> Result<Option<&'v Vm>> {
+pub fn reached<'v>(vms: &'v [Vm], channel: &HostAddress) -> Result<Option<&'v Vm>, Ambiguous> {
     let is_reached = |vm: &&Vm| match channel {
         HostAddress::Vsock { cid, .. } | HostAddress::TlsVsock { cid, .. } => {
             vm.vsock_cid == Some(*cid)
         }
-        HostAddress::SharedMemory { path } => vm_memory::is_mapped_by(vm.pid, path),
+        HostAddress::SharedMemory { path } => memory::is_mapped_by(vm.pid, path),
         other => vm.channels.contains(&other.to_string()),
     };
     only_one(vms.iter().filter(is_reached), || channel.to_string())
@@ -39,13 +51,13 @@ pub(crate) fn reached<'v>(vms: &'v [Vm], channel: &HostAddress) -> Result<Option
 fn only_one<'v>(
     mut found: impl Iterator<Item = &'v Vm>,
     what: impl Fn() -> String,
-) -> Result<Option<&'v Vm>> {
+) -> Result<Option<&'v Vm>, Ambiguous> {
     let first = found.next();
     let others: Vec<&Vm> = found.collect();
     match first {
         Some(first) if !others.is_empty() => {
             let vms = std::iter::once(first).chain(others).map(described).collect();
-            Err(RecordError::Ambiguous { what: what(), vms })
+            Err(Ambiguous { what: what(), vms })
         }
         first => Ok(first),
     }
@@ -54,7 +66,7 @@ fn only_one<'v>(
 /// A VM by what it can't choose, and by what it can.
 fn described(vm: &Vm) -> String {
     let user = process::user(vm.pid).map(|user| format!(" of user {user}")).unwrap_or_default();
-    format!("{} (process {}{user})", label::shown(&vm.name), vm.pid)
+    format!("{} (process {}{user})", printable::label(&vm.name), vm.pid)
 }
 
 #[cfg(test)]

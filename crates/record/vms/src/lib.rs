@@ -1,7 +1,10 @@
 //! The VMs that run here: processes that hold one of KVM's, and their vCPU threads. What they are
 //! called, and which channels lead to them, their command lines say: each of its own VM.
 
+#![forbid(unsafe_code)]
+
 mod meant;
+mod memory;
 mod process;
 
 use std::fs;
@@ -9,9 +12,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
-pub use self::meant::called;
-pub(crate) use self::meant::reached;
 use self::process::has_vm;
+
+pub use self::meant::{Ambiguous, called, reached};
+pub use self::memory::{is_mapped_by, open_memory};
 
 /// A running VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -132,7 +136,8 @@ fn vsock_cid(words: &[String]) -> Option<u32> {
 
 /// vCPU threads by their names: QEMU's and crosvm's say which vCPU they run, and so do
 /// Firecracker's (`fc_vcpu 0`) and cloud-hypervisor's (`vcpu0`).
-pub(crate) fn vcpus(pid: u32) -> Vec<Vcpu> {
+#[must_use]
+pub fn vcpus(pid: u32) -> Vec<Vcpu> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let tids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     let mut vcpus: Vec<Vcpu> = tids

@@ -6,7 +6,8 @@ const MOST_CHARS: usize = 64;
 
 /// A text that others chose, fit to be shown. Control characters, and those that change the direction
 /// of what follows, are written as escapes.
-pub(crate) fn shown(text: &str) -> String {
+#[must_use]
+pub fn label(text: &str) -> String {
     let mut shown = String::new();
     // After this many nothing is shown, however long the text is.
     for c in text.chars().take(MOST_CHARS + 1) {
@@ -28,12 +29,12 @@ mod tests {
 
     #[test]
     fn what_others_chose_is_text_and_short() {
-        assert_eq!(shown("web's \"first\""), "web's \"first\"");
-        assert_eq!(shown("größe"), "größe");
-        assert_eq!(shown("\u{1b}[31mred\n"), "\\u{1b}[31mred\\n");
-        assert_eq!(shown("a\u{202e}b"), "a\\u{202e}b");
-        let long = shown(&"x".repeat(1 << 20));
+        assert_eq!(label("web's \"first\""), "web's \"first\"");
+        assert_eq!(label("größe"), "größe");
+        assert_eq!(label("\u{1b}[31mred\n"), "\\u{1b}[31mred\\n");
+        assert_eq!(label("a\u{202e}b"), "a\\u{202e}b");
+        let long = label(&"x".repeat(1 << 20));
         assert_eq!(long.chars().count(), MOST_CHARS + 1);
-        assert_eq!(shown(""), "");
+        assert_eq!(label(""), "");
     }
 }
