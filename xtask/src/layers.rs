@@ -112,6 +112,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
             "folder",
             "hypertrace",
             "printable",
+            "ringbuf",
             "sys",
             "tracedat",
             "tracefs",

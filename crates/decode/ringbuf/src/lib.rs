@@ -14,6 +14,6 @@ mod record;
 mod writer;
 
 pub use order::{PageTime, StampOrder, StepBack};
-pub use page::{Missed, Page, PageDamage, PageLayout};
+pub use page::{MISSED_EVENTS, MISSED_STORED, Missed, Page, PageDamage, PageLayout};
 pub use record::{Record, RecordDamage, Records};
 pub use writer::{PageWriter, TooLong};

@@ -7,9 +7,9 @@ use crate::record::{Record, RecordDamage, Records, walk};
 /// Bits of `commit` that hold the size of the data (`COMMIT_MASK`).
 const COMMIT_SIZE_MASK: u64 = (1 << 27) - 1;
 /// Events were lost before this page (`RB_MISSED_EVENTS`).
-pub(crate) const MISSED_EVENTS: u64 = 1 << 31;
+pub const MISSED_EVENTS: u64 = 1 << 31;
 /// The number of lost events is stored after the data (`RB_MISSED_STORED`).
-pub(crate) const MISSED_STORED: u64 = 1 << 30;
+pub const MISSED_STORED: u64 = 1 << 30;
 
 /// How the pages of one buffer are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,10 +27,9 @@ pub(crate) struct PageShape {
 
 /// Where a page's length begins: after its time stamp.
 const LENGTH_AT: usize = 8;
-/// RB_MISSED_EVENTS of kernel/trace/ring_buffer.c: something was lost before this page.
-const MISSED_EVENTS: u32 = 1 << 31;
-/// RB_MISSED_STORED: how much that was stands after the page's records.
-const MISSED_STORED: u32 = 1 << 30;
+/// Flags of a page's length, in its lower four bytes.
+const MISSED_EVENTS: u32 = ringbuf::MISSED_EVENTS as u32;
+const MISSED_STORED: u32 = ringbuf::MISSED_STORED as u32;
 /// Bytes of a disk that a file takes at least.
 const BLOCK_BYTES: u64 = 4096;
 /// Pages that an agent sends after one head, at most.
