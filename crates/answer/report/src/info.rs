@@ -194,7 +194,11 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
         let name = if guest.name.is_empty() { "(unnamed)" } else { &guest.name };
         (
             "guest",
-            format!("{name}, trace {:#x}, {}", guest.trace_id, plural(guest.vcpus.len(), "vCPU")),
+            format!(
+                "{name}, trace {:#x}, {}",
+                guest.trace_id,
+                plural(guest.vcpus.len() as u64, "vCPU")
+            ),
         )
     }));
     facts
@@ -205,7 +209,7 @@ fn lost(file: &FileInfo) -> String {
     let contents = &file.contents;
     let mut counted = Vec::new();
     if contents.events_lost() > 0 {
-        counted.push(format!("{} events", count(contents.events_lost())));
+        counted.push(plural(contents.events_lost(), "event"));
     }
     match contents.unexplained_losses() {
         0 => {}
@@ -262,8 +266,8 @@ fn warnings(file: &FileInfo) -> Vec<String> {
     }
     warnings.extend(file.contents.unmet.iter().map(|(cpu, claimed, found)| {
         format!(
-            "CPU {cpu}: its statistics count {} events, the file holds {}",
-            count(*claimed),
+            "CPU {cpu}: its statistics count {}, the file holds {}",
+            plural(*claimed, "event"),
             count(*found)
         )
     }));

@@ -6,7 +6,7 @@ use sources::Doubt;
 use timeline::Losses;
 
 use crate::json::Object;
-use crate::units::{count, time};
+use crate::units::{count, plural, time};
 
 /// Damages listed one by one in a table's notes.
 const MAX_LISTED: usize = 5;
@@ -35,11 +35,11 @@ pub(crate) fn notes(losses: &Losses, dropped: u64) -> Vec<String> {
     if losses.events_lost > 0 || losses.uncounted_losses > 0 {
         let uncounted = match losses.uncounted_losses {
             0 => String::new(),
-            places => format!(" and at {} places uncounted ones", count(places)),
+            places => format!(" and, at {}, uncounted ones", plural(places, "place")),
         };
         notes.push(format!(
-            "the kernel dropped {} events{uncounted}: larger buffers (trace-cmd record -b) keep more",
-            count(losses.events_lost)
+            "the kernel dropped {}{uncounted}: larger buffers (trace-cmd record -b) keep more",
+            plural(losses.events_lost, "event")
         ));
     }
     // Most recordings of guests by trace-cmd have no counts: that is no news to their readers.
@@ -53,7 +53,7 @@ pub(crate) fn notes(losses: &Losses, dropped: u64) -> Vec<String> {
         ));
     }
     if losses.pages_damaged() > 0 {
-        notes.push(format!("{} places could not be read:", count(losses.pages_damaged())));
+        notes.push(format!("{} could not be read:", plural(losses.pages_damaged(), "place")));
         notes.extend(
             losses
                 .damage

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::json::{Object, code_json};
 use crate::table::Table;
-use crate::units::{count, share, time};
+use crate::units::{count, plural, share, time};
 use crate::{Report, losses};
 
 /// The nested exits of all recordings given.
@@ -155,9 +155,9 @@ fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
     let (mut out, path) = (String::new(), line(path));
     for one in &nested.levels {
         out += &format!(
-            "{path}: {}: {} exits of its own (L1), {} of guests inside it (L2)\n",
+            "{path}: {}: {} of its own (L1), {} of guests inside it (L2)\n",
             line(&one.vm),
-            count(one.level1),
+            plural(one.level1, "exit"),
             count(one.level2),
         );
     }

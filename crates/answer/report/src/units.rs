@@ -39,9 +39,9 @@ pub fn share(part: u64, whole: u64) -> String {
 
 /// A count of something that takes an `s` in the plural: "1 vCPU", "2 vCPUs".
 #[must_use]
-pub fn plural(number: usize, noun: &str) -> String {
+pub fn plural(number: u64, noun: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{ending}", count(number as u64))
+    format!("{} {noun}{ending}", count(number))
 }
 
 /// A count with its thousands apart.

@@ -128,7 +128,7 @@ fn report(summary: &HypertraceSummary) {
             "hyperscope: {} events in {} {many} of {}: {each:.1} a {one}",
             count(events),
             count(frames),
-            plural(of.len(), "vCPU"),
+            plural(of.len() as u64, "vCPU"),
         );
     }
     if let [Some(median), Some(most)] = summary.overheads_ns.percentiles([500, 990]) {

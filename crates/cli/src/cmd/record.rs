@@ -18,6 +18,7 @@ use recorder::{
     Finished, GuestSummary, Hypercalls, InGuests, ModuleSummary, Profile, RecordPlan, Recorded,
     Recording, SessionFolder, Stop,
 };
+use report::plural;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -165,9 +166,9 @@ fn report(recording: &Recording) {
     let mut err = messages();
     let _ = writeln!(
         err,
-        "hyperscope: recording {} events on {} CPUs, {} KiB of buffer each, clock {}",
-        recording.events().len(),
-        recording.cpus(),
+        "hyperscope: recording {} on {}, {} KiB of buffer each, clock {}",
+        plural(recording.events().len() as u64, "event"),
+        plural(recording.cpus() as u64, "CPU"),
         recording.buffer_kib(),
         recording.clock()
     );
@@ -181,7 +182,7 @@ fn report(recording: &Recording) {
             vm.name,
             vm.program,
             vm.pid,
-            report::plural(vm.vcpus.len(), "vCPU")
+            report::plural(vm.vcpus.len() as u64, "vCPU")
         );
     }
 }

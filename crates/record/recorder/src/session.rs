@@ -135,7 +135,11 @@ fn title(recorded: &Recorded) -> String {
         let guests: Vec<String> = recorded.guests.iter().map(with_label).collect();
         return format!("events of {} for {seconds} s", guests.join(", "));
     }
-    format!("{} events of a host{with} for {seconds} s", recorded.events.len())
+    let events = match recorded.events.len() {
+        1 => "1 event".to_owned(),
+        events => format!("{events} events"),
+    };
+    format!("{events} of a host{with} for {seconds} s")
 }
 
 /// A guest's name, and what it calls itself where that is something else.

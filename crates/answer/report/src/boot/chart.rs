@@ -7,7 +7,7 @@ use analyses::{BootedMachine, HostCost, Initcall, Phase, PhaseKind};
 
 use super::tables::{label, summary};
 use super::{BootReport, begin_ns, call_name, slowest};
-use crate::units::{count, time};
+use crate::units::{count, plural, time};
 use crate::xml::escaped;
 
 /// Pixels: the picture, the names at its left, a line, the bar of phases, the rates under it.
@@ -248,7 +248,7 @@ fn colour(phase: &Phase, at: usize) -> &'static str {
 }
 
 fn said(took_ns: u64, host: Option<&HostCost>, scale: Scale) -> String {
-    let exits = host.map(|cost| format!(", {} exits", count(cost.exits)));
+    let exits = host.map(|cost| format!(", {}", plural(cost.exits, "exit")));
     format!("{}{}", time(took_ns, scale.nanoseconds), exits.unwrap_or_default())
 }
 

@@ -6,7 +6,7 @@ use printable::line;
 use super::{BootReport, begin_ns, call_name, goes_down, slowest};
 use crate::losses;
 use crate::table::Table;
-use crate::units::{count, share, time, unit};
+use crate::units::{count, plural, share, time, unit};
 
 /// Letters of a phase's name that tables show.
 const MOST_NAME: usize = 28;
@@ -98,7 +98,7 @@ fn notes(machine: &BootedMachine) -> Vec<String> {
         ));
     }
     if machine.damaged > 0 {
-        notes.push(format!("{} pages of the guest can't be read", count(machine.damaged)));
+        notes.push(format!("{} of the guest can't be read", plural(machine.damaged, "page")));
     }
     if machine.phases.iter().any(|phase| phase.host.is_some()) {
         notes.push(

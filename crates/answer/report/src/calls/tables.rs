@@ -6,7 +6,7 @@ use printable::line;
 use super::stacks::Stacks;
 use super::{CallsReport, CallsSource, TreeLimits};
 use crate::table::Table;
-use crate::units::{count, share, time};
+use crate::units::{count, plural, share, time};
 
 /// Callers shown of a function, those that called it most; json has all.
 const MOST_CALLERS: usize = 1;
@@ -97,14 +97,13 @@ fn heading(source: &CallsSource) -> String {
     let functions = calls.functions.iter().filter(|one| one.events > 0).count();
     let threads = calls.calling_threads().count();
     format!(
-        "{}: {} ({tracer})\n{} calls of {} functions by {} {}, {} events\n",
+        "{}: {} ({tracer})\n{} of {} by {}, {}\n",
         line(&source.path),
         line(&source.machine),
-        count(calls.sum(|one| one.count)),
-        count(functions as u64),
-        count(threads as u64),
-        if threads == 1 { "thread" } else { "threads" },
-        count(calls.sum(|one| one.events)),
+        plural(calls.sum(|one| one.count), "call"),
+        plural(functions as u64, "function"),
+        plural(threads as u64, "thread"),
+        plural(calls.sum(|one| one.events), "event"),
     )
 }
 

@@ -9,7 +9,7 @@ use super::{CpuBy, CpuReport};
 use crate::exits;
 use crate::losses;
 use crate::table::Table;
-use crate::units::{count, share, time};
+use crate::units::{count, plural, share, time};
 
 /// Columns of states: title, states, and how soon a narrow terminal drops it.
 const COLUMNS: [(&str, &[VcpuState], u8); 14] = [
@@ -41,8 +41,7 @@ pub(super) fn text(report: &CpuReport, width: Option<usize>) -> String {
     let span = time(cpu.span_ns, cpu.nanoseconds);
     out += &match vcpus {
         0 => format!("{span}, no vCPUs\n\n"),
-        1 => format!("{span}, 1 vCPU\n\n"),
-        _ => format!("{span}, {} vCPUs\n\n", count(vcpus as u64)),
+        _ => format!("{span}, {}\n\n", plural(vcpus as u64, "vCPU")),
     };
     let mut left_out = Vec::new();
     for by in &report.by {

@@ -3,7 +3,7 @@
 use analyses::{Exits, Recorded, Tally};
 
 use crate::losses;
-use crate::units::count;
+use crate::units::{count, plural};
 
 pub(super) fn notes(exits: &Exits, left_out: &mut Vec<String>) -> String {
     let mut notes: Vec<String> = missing_parts(&exits.recorded)
@@ -41,15 +41,15 @@ fn unknown_parts(exits: &Exits) -> Vec<String> {
     let unseen = sum(|one| one.user_return_unseen);
     if exits.recorded.user_return && unseen > 0 {
         notes.push(format!(
-            "?: the return from user space was not seen in {} exits; user space + return has them",
-            count(unseen)
+            "?: the return from user space was not seen in {}; user space + return has that time",
+            plural(unseen, "exit")
         ));
     }
     let unknown = sum(|one| one.poll_unknown);
     if exits.recorded.halt_poll && unknown > 0 {
         notes.push(format!(
-            "?: when polling ended was not seen in {} exits; that time stays in kernel",
-            count(unknown)
+            "?: when polling ended was not seen in {}; that time stays in kernel",
+            plural(unknown, "exit")
         ));
     }
     notes

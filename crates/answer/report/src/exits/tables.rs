@@ -9,7 +9,7 @@ use super::{ExitsReport, Source, name_of};
 use crate::column::{self, Column};
 use crate::losses;
 use crate::table::Table;
-use crate::units::{count, plural, time};
+use crate::units::{plural, time};
 
 /// Sums below the rows of one section: of those that are not shown, and of all.
 struct Sums {
@@ -58,12 +58,12 @@ fn heading(source: &Source, total: u64) -> String {
     let exits = &source.exits;
     let vcpus: usize = exits.vms.iter().map(|vm| vm.vcpus.len()).sum();
     format!(
-        "{}: {} exits in {}, {} with {}\n\n",
+        "{}: {} in {}, {} with {}\n\n",
         line(&source.path),
-        count(total),
+        plural(total, "exit"),
         time(exits.span_ns, exits.nanoseconds),
-        plural(exits.vms.len(), "VM"),
-        plural(vcpus, "vCPU"),
+        plural(exits.vms.len() as u64, "VM"),
+        plural(vcpus as u64, "vCPU"),
     )
 }
 
