@@ -8,11 +8,12 @@ use printable::messages;
 use sources::Recording;
 
 use crate::args::MethodArg;
+use crate::misuse::Misuse;
 
 /// Corrects the times of all guests among `recordings`.
 ///
 /// # Errors
-/// When the method asked for can't be used.
+/// When the method asked for can't be used, or a guest is another host's.
 pub(crate) fn align_guests(
     recordings: &mut [Recording],
     method: Option<MethodArg>,
@@ -25,6 +26,7 @@ pub(crate) fn align_guests(
         bail!("--method takes the recording of a guest and that of its host");
     }
     for guest in &guests {
+        refuse_foreign(guest, recordings)?;
         if let Some(MethodArg(wanted)) = method.filter(|_| guest.chosen.is_none()) {
             let result = guest.methods.iter().find(|one| one.method == wanted);
             let reason = result.and_then(|one| one.reason.as_deref()).unwrap_or("nothing to go by");
@@ -35,6 +37,32 @@ pub(crate) fn align_guests(
         }
     }
     Ok(guests)
+}
+
+/// Refuses a guest that says it was measured against another host than those given: its times would
+/// be read on a clock that they are not of.
+fn refuse_foreign(guest: &GuestAlignment, recordings: &[Recording]) -> anyhow::Result<()> {
+    let Some(recording) = recordings.get(guest.guest) else { return Ok(()) };
+    let Some(peer) = recording.peer().filter(|_| guest.chosen.is_none()) else { return Ok(()) };
+    if recordings.iter().any(|one| one.trace_id() == Some(peer)) {
+        return Ok(());
+    }
+    bail!(Misuse(format!(
+        "{} is of a guest of another host: the recorder measured its clock against a recording that is \
+         not among those given; give that host's recording with it",
+        recording.path().display()
+    )))
+}
+
+/// Reports on standard error which guests keep the times of their own clock.
+pub(crate) fn report_unaligned(guests: &[GuestAlignment]) {
+    for guest in guests.iter().filter(|guest| guest.chosen.is_none()) {
+        let _ = writeln!(
+            messages(),
+            "hyperscope: {}; hyperscope align says why",
+            report::align_summary(guest)
+        );
+    }
 }
 
 /// Reports on standard error how guests were aligned, where the output has no place for it.

@@ -11,6 +11,8 @@ use anyhow::{Context, bail};
 use printable::messages;
 use sources::Recording;
 
+use crate::misuse::Misuse;
+
 /// The host's recording in a session folder.
 const HOST: &str = "host.dat";
 /// What a recorder that was killed leaves in its place: pages, and what makes them readable.
@@ -19,13 +21,14 @@ const UNFINISHED: &str = "host.pages";
 /// Opens all files, in their order; those of a session in the order host, guests.
 ///
 /// # Errors
-/// At the first that can't be read as a recording.
+/// At the first that can't be read as a recording, or that is named twice.
 pub(crate) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<Recording>> {
     let mut expanded = Vec::new();
     for path in paths {
         expanded.extend(expand(path)?);
     }
-    once_each(expanded).iter().map(|path| Ok(sources::open(path)?)).collect()
+    refuse_twice(&expanded)?;
+    expanded.iter().map(|path| Ok(sources::open(path)?)).collect()
 }
 
 /// The recordings a path stands for.
@@ -70,22 +73,21 @@ pub(crate) fn guest_named(path: &Path) -> Option<String> {
     Some(path.file_stem()?.to_string_lossy().strip_prefix("guest-")?.to_owned())
 }
 
-/// Leaves out what is named twice: its events would count twice.
-fn once_each(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+/// Refuses what is named twice, by whatever path: its events would count twice.
+///
+/// # Errors
+/// When there is such a file.
+pub(crate) fn refuse_twice(paths: &[PathBuf]) -> anyhow::Result<()> {
     let mut seen = Vec::new();
-    let mut kept = Vec::new();
     for path in paths {
         // What can't be resolved can't be opened either: that error is reported then.
-        let place = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+        let place = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
         if seen.contains(&place) {
-            let shown = path.display();
-            let _ = writeln!(messages(), "hyperscope: {shown} is named twice, read once");
-        } else {
-            seen.push(place);
-            kept.push(path);
+            bail!(Misuse(format!("{} is named twice; name each recording once", path.display())));
         }
+        seen.push(place);
     }
-    kept
+    Ok(())
 }
 
 /// Whether a recording was made inside a guest of another one, or says so itself.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0 | done; losses are in the result. A reader that leaves the pipe has seen enough, as after `head` |
 //! | 1 | failed: nothing readable, a device full, a file cut while it was read |
-//! | 2 | wrong arguments |
+//! | 2 | wrong arguments, or recordings that can't belong together |
 //! | 3 | a condition of `diff --fail-if` held |
 //!
 //! `lab exec` ends with the code of the command that ran.
@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use printable::{line, lines};
 
 use crate::args::{Cli, Verb};
+use crate::misuse::Misuse;
 
 mod aligned;
 mod args;
@@ -26,6 +27,7 @@ mod cmd;
 mod inputs;
 mod lab_steps;
 mod machines;
+mod misuse;
 mod notice;
 mod output;
 mod progress;
@@ -47,7 +49,7 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             report(&error);
-            ExitCode::FAILURE
+            if error.is::<Misuse>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -1,12 +1,14 @@
 //! `hyperscope cpu`: who used the CPUs, and for what.
 
 use analyses::cpu;
+use anyhow::bail;
 use report::{CpuBy, CpuReport};
 use sources::Recording;
 
-use crate::aligned::align_guests;
+use crate::aligned::{align_guests, report_unaligned};
 use crate::args::cpu::CpuArgs;
 use crate::inputs::open_all;
+use crate::misuse::Misuse;
 use crate::output;
 use crate::progress::Progress;
 use crate::recorded::recorded;
@@ -18,11 +20,19 @@ pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
     let guests = align_guests(&mut recordings, args.method.method)?;
+    report_unaligned(&guests);
     let reported: Vec<_> = recordings.iter().map(|one| recorded(one.path())).collect();
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let processes: Vec<_> = reported.iter().map(|one| one.processes.clone()).collect();
     let cpu = cpu(&recordings, &guests, &processes, &|bytes| progress.advance(bytes));
     progress.finish();
+    if cpu.tasks.is_empty() && args.by.iter().any(|one| one.0 == CpuBy::Task) {
+        bail!(Misuse(
+            "--by task shows what ran in guests, and there is no guest's recording of switches of threads: give \
+             it next to its host's"
+                .to_owned()
+        ));
+    }
     let mut by: Vec<CpuBy> = Vec::new();
     for one in &args.by {
         if !by.contains(&one.0) {

@@ -13,7 +13,8 @@ use sources::Recording;
 
 use crate::aligned::align_guests;
 use crate::args::diff::{DiffArgs, Sides};
-use crate::inputs::{is_of_guest, open_all};
+use crate::inputs::{is_of_guest, open_all, refuse_twice};
+use crate::misuse::Misuse;
 use crate::output;
 use crate::progress::Progress;
 
@@ -21,6 +22,8 @@ use crate::progress::Progress;
 const CONDITION_HOLDS: u8 = 3;
 
 pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode> {
+    let all: Vec<PathBuf> = sides.a.iter().chain(sides.b).cloned().collect();
+    refuse_twice(&all)?;
     let open = |path: &PathBuf| {
         let mut run = open_run(path)?;
         let aligned = sides.question.aligned.then(|| align_guests(&mut run, None));
@@ -36,6 +39,7 @@ pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode
         runs.iter().map(|(run, guests)| (sides.question.measure)(run, guests, &tick)).collect()
     };
     let (measured_a, measured_b) = (measure(&a), measure(&b));
+    refuse_without_vms(sides, &measured_a, &measured_b)?;
     let clocks = |nanoseconds| {
         measured_a.iter().chain(&measured_b).any(|run| run.nanoseconds == nanoseconds)
     };
@@ -55,6 +59,22 @@ pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode
     };
     output::write(&report, &args.output, out)?;
     conclude(&report.diff, &args.fail_if, args.fail_on_estimate)
+}
+
+/// Refuses sides of which one has no VM: a guest's recording against a host's, most often. Boots are
+/// guests' own.
+fn refuse_without_vms(sides: &Sides<'_>, a: &[Run], b: &[Run]) -> anyhow::Result<()> {
+    let has_none = |runs: &[Run]| runs.iter().all(|run| run.vms.is_empty());
+    let (side, other, paths) = match (has_none(a), has_none(b)) {
+        _ if sides.question.name == "boot" => return Ok(()),
+        (true, false) => ("A", "B", sides.a),
+        (false, true) => ("B", "A", sides.b),
+        _ => return Ok(()),
+    };
+    let path = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
+    bail!(Misuse(format!(
+        "{side} ({path}) has no VM, {other} has: a guest's recording can't be compared with a host's"
+    )))
 }
 
 /// The recordings of a run, the host's first.

@@ -1,10 +1,10 @@
 //! `hyperscope events`: the text of all events, merged by time.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io::Write;
 
 use analyses::find_vms;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use printable::messages;
 use report::events::{EventsSummary, Filter, Machine, Style, write_events};
 use sources::Recording;
@@ -105,12 +105,29 @@ fn choose_threads(
     Ok(())
 }
 
+/// The error of a pattern that no event of these recordings matches, with those that it may have meant.
+pub(super) fn no_event(pattern: &str, recordings: &[Recording]) -> anyhow::Error {
+    let formats = recordings.iter().flat_map(|one| one.formats().iter());
+    let names = formats.map(|(_, format)| match pattern.contains([':', '/']) {
+        true => format!("{}:{}", format.system(), format.name()),
+        false => format.name().to_owned(),
+    });
+    let names: BTreeSet<String> = names.collect();
+    match tracefs::similar(pattern, names.iter().map(String::as_str)).as_slice() {
+        [] => anyhow!("no event matches {pattern}; hyperscope info lists those recorded"),
+        meant => anyhow!(
+            "no event matches {pattern}; did you mean {}? hyperscope info lists those recorded",
+            meant.join(" or ")
+        ),
+    }
+}
+
 /// A filter that no event of any recording can pass is a slip of the pen, not a wish for silence.
 pub(super) fn check_names(filter: &Filter, recordings: &[Recording]) -> anyhow::Result<()> {
     let formats = || recordings.iter().flat_map(|one| one.formats().iter());
     for pattern in &filter.events {
         if !formats().any(|(_, format)| format.is_named(pattern)) {
-            bail!("no event matches {pattern}; hyperscope info lists those recorded");
+            return Err(no_event(pattern, recordings));
         }
     }
     for condition in &filter.conditions {

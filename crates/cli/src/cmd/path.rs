@@ -1,12 +1,12 @@
 //! `hyperscope path`: which ways requests take, and how long each hop lasts.
 
 use analyses::{NoSuchEvent, PathEnds, paths};
-use anyhow::anyhow;
 use report::{PathReport, align_summary};
 use sources::Recording;
 
 use crate::aligned::align_guests;
 use crate::args::path::PathArgs;
+use crate::cmd::events::no_event;
 use crate::inputs::open_all;
 use crate::output;
 use crate::progress::Progress;
@@ -19,9 +19,7 @@ pub(crate) fn run(args: &PathArgs) -> anyhow::Result<()> {
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let found = paths(&recordings, &guests, &ends, &|bytes| progress.advance(bytes));
     progress.finish();
-    let paths = found.map_err(|NoSuchEvent(pattern)| {
-        anyhow!("no event matches {pattern}; hyperscope info lists those recorded")
-    })?;
+    let paths = found.map_err(|NoSuchEvent(pattern)| no_event(&pattern, &recordings))?;
     let top = if args.top == 0 { usize::MAX } else { args.top };
     let sources = recordings.iter().map(|one| one.path().display().to_string()).collect();
     let alignment = guests.iter().map(align_summary).collect();

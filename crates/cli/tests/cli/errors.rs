@@ -75,8 +75,8 @@ fn what_is_no_recording_is_code_1() {
             ("empty.dat", &["is empty"]),
             ("text.dat", &["not a trace.dat", "trace-cmd record"]),
             ("perf.dat", &["perf.data"]),
-            ("trace.dat.gz", &["compressed", "gzip -dc", "hyperscope VERB -"]),
-            ("trace.dat.zst", &["compressed", "zstd -dc"]),
+            ("trace.dat.gz", &["cannot read"]),
+            ("trace.dat.zst", &["cannot read"]),
             ("folder", &["no recording", "events"]),
             ("empty.hscope", &["no recording", "host.dat"]),
         ];

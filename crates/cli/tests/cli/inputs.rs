@@ -51,14 +51,6 @@ fn a_session_stands_for_its_recordings() {
     assert!(output_of(&["info", session]).contains("guest-web.dat"));
 }
 
-#[test]
-fn a_file_named_twice_is_read_once() {
-    let run = hyperscope(&["exits", SMP, "./fixtures/x86-vmx/../x86-vmx/smp.dat"]);
-    assert_eq!(run.code, 0);
-    assert_eq!(run.out, output_of(&["exits", SMP]));
-    assert!(run.err.contains("named twice"), "{}", run.err);
-}
-
 /// Writes what virtio-trace leaves behind: pages per CPU, and the formats of the tracefs.
 pub(crate) fn write_raw_pages(from: &str, folder: &Path, page_name: impl Fn(u32) -> String) {
     let file = fs::read(repository().join(from)).unwrap();

@@ -16,6 +16,7 @@ mod hypertrace;
 mod inputs;
 mod losses;
 mod manual;
+mod misuse;
 mod outputs;
 mod pages;
 mod paths;

@@ -23,6 +23,7 @@ mod stream;
 mod text;
 mod texts;
 mod trace_dat;
+mod unpacked;
 
 pub use crate::collected::Collected;
 pub use damage::{Damage, Damages};

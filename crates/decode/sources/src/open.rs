@@ -6,7 +6,7 @@ use sys::FileMap;
 use tracedat::{TraceDat, TraceDatError};
 
 use crate::recording::Recording;
-use crate::{raw_pages, text, trace_dat};
+use crate::{raw_pages, text, trace_dat, unpacked};
 
 /// An input that can't be opened as a recording.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// A file that a program for compression made of one.
+    /// A file that is compressed with a program whose format is not read, or twice.
     #[error(
         "{} is compressed with {program}; unpack it, or give it to a pipe: {program} -dc {} | hyperscope \
          VERB -",
@@ -75,8 +75,8 @@ pub enum OpenError {
     },
 }
 
-/// Opens the recording at `path`: a trace.dat, text of trace-cmd report or perf script, or a folder with
-/// bare pages and event formats.
+/// Opens the recording at `path`: a trace.dat, text of trace-cmd report or perf script, either of them
+/// compressed by gzip or zstd, or a folder with bare pages and event formats.
 ///
 /// # Errors
 /// When it can't be read as a recording at all; damage to parts is in [`Recording::damage`].
@@ -96,14 +96,12 @@ pub fn open_bytes(name: &Path, bytes: Vec<u8>) -> Result<Recording, OpenError> {
 }
 
 fn open_file(path: &Path, file: FileMap) -> Result<Recording, OpenError> {
+    let file = unpacked::unpacked(path, file)?;
     if file.is_empty() {
         return Err(OpenError::Empty { path: path.to_owned() });
     }
     if file.starts_with(b"PERFILE2") || file.starts_with(b"2ELIFREP") {
         return Err(OpenError::PerfData { path: path.to_owned() });
-    }
-    if let Some((_, program)) = COMPRESSED.iter().find(|(magic, _)| file.starts_with(magic)) {
-        return Err(OpenError::Compressed { path: path.to_owned(), program });
     }
     if text::is_text(&file) {
         return checked(text::recording(path, file));
@@ -112,10 +110,6 @@ fn open_file(path: &Path, file: FileMap) -> Result<Recording, OpenError> {
         .map_err(|source| OpenError::TraceDat { path: path.to_owned(), source })?;
     checked(trace_dat::recording(path, file, dat))
 }
-
-/// How files begin that a program for compression made, and that program.
-const COMPRESSED: [(&[u8], &str); 3] =
-    [(&[0x1f, 0x8b], "gzip"), (&[0x28, 0xb5, 0x2f, 0xfd], "zstd"), (b"\xfd7zXZ\0", "xz")];
 
 /// Stored pages that are read of all streams before any event is complete, at most: of each, a block.
 const FIRST_BLOCKS_BYTES: usize = 32 << 20;

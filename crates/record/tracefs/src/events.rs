@@ -147,7 +147,8 @@ fn glob(pattern: &str, text: &str) -> bool {
 }
 
 /// The three names most like a wrong one, if any is.
-pub(crate) fn similar<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+#[must_use]
+pub fn similar<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut scored: Vec<(u64, &str)> =
         names.map(|name| (score(wrong, name), name)).filter(|(score, _)| *score > 750).collect();
     scored.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));

@@ -23,7 +23,7 @@ mod tracer;
 
 pub use clock::{Clock, TscConversion};
 pub use error::{Result, TracefsError};
-pub use events::{Available, Profile};
+pub use events::{Available, Profile, similar};
 pub use instance::{Instance, usual_buffer_kib};
 pub use marks::{Mark, Marks};
 pub use mounted::{Tracefs, append, folders, read, write};

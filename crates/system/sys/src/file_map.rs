@@ -5,6 +5,7 @@
 //! [`check_mapped_files`] reports it.
 
 use std::fs::File;
+use std::io::Read;
 use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -30,10 +31,10 @@ pub enum OpenError {
         /// The directory.
         path: PathBuf,
     },
-    /// A pipe delivered more than [`bound_spool`](crate::bound_spool) allows.
+    /// A pipe, or what a file unpacks to, delivered more than [`bound_spool`](crate::bound_spool) allows.
     #[error(
-        "{} is no regular file and delivers more than the {limit} bytes that --max-spool allows: save it \
-         to a file, or give a larger --max-spool",
+        "{} is a pipe or compressed, and gives more than the {limit} bytes that --max-spool allows: save it \
+         to a file, unpacked, or give a larger --max-spool",
         path.display()
     )]
     TooLong {
@@ -143,7 +144,16 @@ impl FileMap {
         if metadata.is_file() && metadata.len() > 0 {
             return Self::map(file, path);
         }
-        match spool(file).map_err(io)? {
+        Self::spooled(file, path)
+    }
+
+    /// Spools what a reader gives, as [`FileMap::open`] does what a pipe gives; messages call it `path`.
+    ///
+    /// # Errors
+    /// When it can't be read to its end, or that is further off than may be spooled.
+    pub fn spooled(from: impl Read, path: &Path) -> Result<Self, OpenError> {
+        let io = |source| OpenError::Io { path: path.to_owned(), source };
+        match spool(from).map_err(io)? {
             Spooled::Bytes(bytes) => Ok(Self { bytes: Bytes::Read(bytes) }),
             Spooled::File(file) => Self::map(file, path),
             Spooled::TooMuch(limit) => Err(OpenError::TooLong { path: path.to_owned(), limit }),

@@ -1,4 +1,4 @@
-//! What comes out of a pipe, as a file: it is written to one that has no name, and mapped like any other.
+//! What comes out of a pipe or is unpacked, as a file: it is written to one that has no name, and mapped like any other.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
@@ -36,10 +36,10 @@ pub(crate) enum Spooled {
 ///
 /// # Errors
 /// When it can't be read, or the file for temporary files takes no more.
-pub(crate) fn spool(pipe: File) -> io::Result<Spooled> {
+pub(crate) fn spool(mut pipe: impl Read) -> io::Result<Spooled> {
     let limit = LIMIT_BYTES.load(Relaxed);
     let mut bytes = Vec::new();
-    (&pipe).take(LEAST_BYTES.min(limit) + 1).read_to_end(&mut bytes)?;
+    pipe.by_ref().take(LEAST_BYTES.min(limit) + 1).read_to_end(&mut bytes)?;
     let mut taken = bytes.len() as u64;
     if taken > limit {
         return Ok(Spooled::TooMuch(limit));
@@ -51,7 +51,7 @@ pub(crate) fn spool(pipe: File) -> io::Result<Spooled> {
     while !bytes.is_empty() {
         file.write_all(&bytes)?;
         bytes.clear();
-        (&pipe).take(PIECE_BYTES.min(limit - taken + 1)).read_to_end(&mut bytes)?;
+        pipe.by_ref().take(PIECE_BYTES.min(limit - taken + 1)).read_to_end(&mut bytes)?;
         taken += bytes.len() as u64;
         if taken > limit {
             return Ok(Spooled::TooMuch(limit));
