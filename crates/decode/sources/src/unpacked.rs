@@ -9,8 +9,8 @@ use sys::FileMap;
 
 use crate::open::OpenError;
 
-/// What a frame of zstd may ask for, as a power of two: `zstd --ultra -22` asks for that much. Unpacking
-/// takes so many bytes of memory.
+/// What a frame of zstd may ask for, as a power of two: the window of `zstd --ultra -22`, 128 MiB, which
+/// unpacking holds in memory.
 const MOST_ZSTD_WINDOW_LOG: u32 = 27;
 
 /// How a file begins that is compressed with what can't be read here, and the program for it.

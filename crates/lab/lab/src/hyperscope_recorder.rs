@@ -40,6 +40,14 @@ const END_AGENT: &str = "while killall hyperscope-agent 2>/dev/null; do sleep 0.
 /// What the agent says once it waits.
 const WAITING: &str = "until grep -q 'waiting on' /tmp/agent.log; do sleep 0.1; done";
 
+/// Prints where threads of recorders and of QEMU are in the kernel, and how long they have run.
+const WHERE: &str = "for task in $(pidof hyperscope qemu-system-x86_64 | tr ' ' '\\n' | \
+    while read pid; do echo /proc/$pid/task/*; done); do
+        echo \"$(cat $task/comm): $(sed 's/.*) //' $task/stat | cut -d' ' -f1,12,13) $(head -n 4 $task/stack | tr '\\n' ' ')\"
+    done; cat /proc/loadavg";
+/// How long level 1 may take to say so.
+const ASKED: Duration = Duration::from_secs(30);
+
 /// A running recording.
 pub(crate) struct HyperscopeRecording {
     session: Session,
@@ -105,13 +113,16 @@ impl HyperscopeRecording {
     }
 
     /// Ends the recording; the file is complete then.
-    pub(crate) fn end(mut self) -> Result<Vec<(String, &'static str)>> {
+    pub(crate) fn end(mut self, lab: &Lab) -> Result<Vec<(String, &'static str)>> {
         let sent = self.session.input().signal(INTERRUPT);
         sent.map_err(|error| LabError::Channel { level: 1, source: error.into() })?;
         self.session.must_end();
         let ended = loop {
-            if let Some(ended) = self.attend()? {
-                break ended;
+            match self.attend() {
+                Ok(Some(ended)) => break ended,
+                Ok(None) => {}
+                Err(LabError::Channel { .. }) => return Err(self.does_not_end(lab)),
+                Err(error) => return Err(error),
             }
         };
         // A guest that a scenario shuts down is recorded to its end.
@@ -134,6 +145,17 @@ impl HyperscopeRecording {
             stderr: &mut |bytes| said.push_str(&String::from_utf8_lossy(bytes)),
         };
         session.attend(&mut outputs)
+    }
+
+    /// What it has printed so far, and where in the kernel it and its guests' vCPUs are.
+    fn does_not_end(&self, lab: &Lab) -> LabError {
+        let asked =
+            lab.session(1).and_then(|mut session| session.check(&["sh", "-c", WHERE], ASKED));
+        let threads = asked.unwrap_or_else(|error| error.to_string());
+        LabError::Command {
+            command: "hyperscope record (it does not end)".into(),
+            said: format!("{}\n{threads}", last_lines(&self.said, 8)),
+        }
     }
 
     fn failed(&self, ended: Ended) -> LabError {

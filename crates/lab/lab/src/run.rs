@@ -200,7 +200,7 @@ impl Recorder {
     /// Ends the recording; files in level 1, and their names outside.
     fn end(self, lab: &Lab, record: &Record) -> Result<Vec<(String, &'static str)>> {
         match self {
-            Self::Hyperscope(recording) => recording.end(),
+            Self::Hyperscope(recording) => recording.end(lab),
             Self::TraceCmd(recording) => recording.end(lab, record),
         }
     }
