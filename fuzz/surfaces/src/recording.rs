@@ -48,6 +48,8 @@ pub fn run(file: &[u8]) {
 /// # Errors
 /// When the file can't be opened.
 pub fn check(file: &[u8]) -> Result<Found, String> {
+    // A few bytes of gzip or zstd unpack to as much as may be spooled.
+    sys::bound_spool(MOST_PAGES);
     sources::open_bytes(Path::new("bytes"), file.to_vec()).map(account).map_err(reason)
 }
 

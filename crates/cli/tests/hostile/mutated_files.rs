@@ -31,7 +31,7 @@ pub(crate) const VERBS: [&str; 22] = [
     "nested {}",
     "cpu {}",
     "path {}",
-    "align {} {}",
+    "align {} {copy}",
     "events {}",
     "events --format jsonl {}",
     "nested --format json {}",
@@ -45,7 +45,7 @@ pub(crate) const VERBS: [&str; 22] = [
     "boot {}",
     "calls {}",
     "hypertrace {}",
-    "diff {} {}",
+    "diff {} {copy}",
 ];
 
 /// How a verb ended, and the most anonymous memory that it was seen with.
@@ -68,9 +68,15 @@ fn program() -> PathBuf {
 /// Runs a verb on a file.
 pub(crate) fn run(verb: &str, file: &Path, folder: &Path) -> Ended {
     let (out, messages) = (folder.join("out"), folder.join("messages"));
+    // One that is named twice is refused.
+    let copy = folder.join("copy");
+    if verb.contains("{copy}") {
+        fs::copy(file, &copy).unwrap();
+    }
     let arguments = verb.split(' ').map(|word| match word {
         "{}" => file.to_owned(),
         "{out}" => out.clone(),
+        "{copy}" => copy.clone(),
         word => PathBuf::from(word),
     });
     let began = Instant::now();
