@@ -278,7 +278,7 @@ mod tests {
     /// `docs/formats/exits.schema.json` says of each field what its column says, and has no others.
     #[test]
     fn the_schema_says_what_the_columns_are() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/exits.schema.json");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/formats/exits.schema.json");
         let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         let row = &schema["properties"]["rows"]["items"]["properties"];
         let mut described = Vec::new();
