@@ -9,7 +9,6 @@ mod last_word;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStdin, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use channel::GuestAddress;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -19,10 +18,6 @@ use crate::error::Result;
 
 /// The agent's program, also when its file is gone.
 const PROGRAM: &str = "/proc/self/exe";
-/// The kernel removes no instance that somebody reads: the agent's last thread may still be ending.
-const REMOVING: Duration = Duration::from_secs(20);
-/// How long after one try the next is made.
-const BEFORE_NEXT_TRY: Duration = Duration::from_millis(20);
 
 /// The agent's end of the pipe. Without a guard the next agent cleans up.
 #[derive(Debug)]
@@ -83,10 +78,7 @@ fn last_session(mut pipe: impl Read) -> Option<u64> {
 }
 
 fn remove(pid: u32) -> Result<()> {
-    let tracefs = Tracefs::find()?;
-    let end = Instant::now() + REMOVING;
-    while !tracefs.remove_left_by(pid) && Instant::now() < end {
-        std::thread::sleep(BEFORE_NEXT_TRY);
-    }
+    // The agent's last thread may still be ending, with files of the instance open.
+    Tracefs::find()?.await_removal_of(pid);
     Ok(())
 }

@@ -95,7 +95,9 @@ impl TracefsError {
     }
 }
 
-fn did_you_mean(similar: &[String]) -> String {
+/// The end of a message on a name that is not there: names that are [`similar`](crate::similar) to it.
+#[must_use]
+pub fn did_you_mean(similar: &[String]) -> String {
     if similar.is_empty() {
         String::new()
     } else {

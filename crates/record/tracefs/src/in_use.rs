@@ -69,7 +69,16 @@ pub(crate) fn make(path: PathBuf, another: impl Fn() -> PathBuf) -> std::io::Res
     fs::create_dir(&path).map(|()| path)
 }
 
-/// Tries until all are gone, or for long enough.
+/// Tries to remove what another process left until it is gone, or for long enough.
+pub(crate) fn until_gone(mut is_gone: impl FnMut() -> bool) {
+    let end = Instant::now() + REMOVING;
+    while !is_gone() && Instant::now() < end {
+        thread::sleep(BEFORE_NEXT_TRY);
+    }
+}
+
+/// Tries until all are gone, or for long enough. Not [`until_gone`]: whether it still tries changes with the
+/// list, under one lock.
 fn remove_all() {
     let end = Instant::now() + REMOVING;
     loop {

@@ -22,7 +22,7 @@ mod top_level;
 mod tracer;
 
 pub use clock::{Clock, TscConversion};
-pub use error::{Result, TracefsError};
+pub use error::{Result, TracefsError, did_you_mean};
 pub use events::{Available, Profile, similar};
 pub use instance::{Instance, usual_buffer_kib};
 pub use marks::{Mark, Marks};

@@ -9,7 +9,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::error::{Result, TracefsError};
 use crate::owner::{self, run_folder};
-use crate::{instance, probes};
+use crate::{in_use, instance, probes};
 
 /// Where tracefs is mounted on most systems.
 const USUAL: &str = "/sys/kernel/tracing";
@@ -56,7 +56,7 @@ impl Tracefs {
     /// Removes what a recorder left that is gone: instances, probes, its own mount. Whether all is gone;
     /// what somebody still reads stays.
     #[must_use]
-    pub fn remove_left_by(&self, pid: u32) -> bool {
+    pub(crate) fn remove_left_by(&self, pid: u32) -> bool {
         let is_gone = instance::remove_left_by(self, pid);
         probes::Probes::remove_of(&self.root, pid);
         if is_gone {
@@ -66,6 +66,11 @@ impl Tracefs {
             owner::forget(pid);
         }
         is_gone
+    }
+
+    /// The same; what somebody still reads is waited for, for as long as an instance of this process is.
+    pub fn await_removal_of(&self, pid: u32) {
+        in_use::until_gone(|| self.remove_left_by(pid));
     }
 
     /// Whether it was mounted for this recording.
