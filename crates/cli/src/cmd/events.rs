@@ -113,13 +113,9 @@ pub(super) fn no_event(pattern: &str, recordings: &[Recording]) -> anyhow::Error
         false => format.name().to_owned(),
     });
     let names: BTreeSet<String> = names.collect();
-    match tracefs::similar(pattern, names.iter().map(String::as_str)).as_slice() {
-        [] => anyhow!("no event matches {pattern}; hyperscope info lists those recorded"),
-        meant => anyhow!(
-            "no event matches {pattern}; did you mean {}? hyperscope info lists those recorded",
-            meant.join(" or ")
-        ),
-    }
+    let similar = tracefs::similar(pattern, names.iter().map(String::as_str));
+    let end = if similar.is_empty() { ";".to_owned() } else { tracefs::did_you_mean(&similar) };
+    anyhow!("no event matches {pattern}{end} hyperscope info lists those recorded")
 }
 
 /// A filter that no event of any recording can pass is a slip of the pen, not a wish for silence.

@@ -182,7 +182,7 @@ fn report(recording: &Recording) {
             vm.name,
             vm.program,
             vm.pid,
-            report::plural(vm.vcpus.len() as u64, "vCPU")
+            plural(vm.vcpus.len() as u64, "vCPU")
         );
     }
 }
