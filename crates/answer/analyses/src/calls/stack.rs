@@ -134,11 +134,11 @@ impl Stack {
 
     /// The call that one at `depth` is made by.
     pub(super) fn caller_of(&self, depth: i64) -> Option<&Frame> {
-        self.frames.iter().rfind(|frame| frame.depth < depth && frame.over_ns.is_none())
+        self.frames.iter().rfind(|frame| frame.makes(depth))
     }
 
     fn caller_of_mut(&mut self, depth: i64) -> Option<&mut Frame> {
-        self.frames.iter_mut().rfind(|frame| frame.depth < depth && frame.over_ns.is_none())
+        self.frames.iter_mut().rfind(|frame| frame.makes(depth))
     }
 
     /// Takes out the calls that are at `depth` or deeper.
@@ -230,8 +230,8 @@ impl Stack {
             let over = self.frames.iter_mut().rev().take_while(|one| one.over_ns.is_some());
             over.for_each(|one| one.give_back(own, &mut frame));
         }
-        let callers = |one: &&mut Frame| one.depth < depth && one.over_ns.is_none();
-        let mut caller = self.frames.iter_mut().rfind(callers);
+        // Not `caller_of_mut`: calls without a caller are this stack's own.
+        let mut caller = self.frames.iter_mut().rfind(|one| one.makes(depth));
         let recent = caller.as_mut().map_or(&mut self.recent, |caller| &mut caller.recent);
         let settled = measured.map_or((0, 0), |own| frame.settle(own, recent));
         let total_ns = frame.total_ns(to_ns, measured, sleep);
@@ -269,6 +269,11 @@ impl Stack {
 }
 
 impl Frame {
+    /// Whether calls at a depth are made by it, or by calls that it made.
+    const fn makes(&self, depth: i64) -> bool {
+        self.depth < depth && self.over_ns.is_none()
+    }
+
     /// From call to return, time off the CPU included.
     fn total_ns(&self, to_ns: u64, measured: Option<Measured>, sleep: &mut SleepTime) -> u64 {
         let between_ns = to_ns.saturating_sub(self.from_ns);
