@@ -130,7 +130,7 @@ test-web: test-page
 # What make test runs a sample of: mutated files, crashes at every system call, hostile peers.
 .PHONY: test-hostile
 test-hostile: tools
-	HYPERSCOPE_DAMAGE_ROUNDS=3 cargo test --locked --workspace --test damaged_recordings
+	HYPERSCOPE_DAMAGE_ROUNDS=4 cargo test --locked --workspace --test damaged_recordings
 	HYPERSCOPE_HOSTILE_ALL=1 cargo test --locked --workspace --test hostile -- --nocapture
 
 # An hour of nested kernels: all scenarios of the lab, guests recorded over every channel and through faults.
