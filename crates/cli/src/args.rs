@@ -8,11 +8,12 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use report::events::{Condition, CpuSet};
 
+use crate::seconds::{Moment, ends_before_it_begins};
+
 pub(crate) use lab::{LabArgs, LabVerb};
 pub(crate) use memory::MemoryArgs;
 pub(crate) use page::PageArgs;
-
-use crate::seconds::Seconds;
+pub(crate) use part::{PartArgs, RangeArgs};
 
 pub(crate) mod bench;
 pub(crate) mod boot;
@@ -28,6 +29,7 @@ pub(crate) mod listen;
 pub(crate) mod mark;
 pub(crate) mod memory;
 pub(crate) mod page;
+pub(crate) mod part;
 pub(crate) mod path;
 pub(crate) mod publish;
 pub(crate) mod record;
@@ -139,15 +141,39 @@ impl Verb {
     }
 }
 
+impl Verb {
+    /// The range of time that a verb reads of recordings.
+    fn range(&self) -> (Option<Moment>, Option<Moment>) {
+        let range = match self {
+            Self::Boot(args) => return (args.from, args.to),
+            Self::Export(args) => return (args.from, args.until),
+            Self::Events(args) => args.range,
+            Self::Exits(args) => args.part.range,
+            Self::Nested(args) | Self::Info(args) => args.part.range,
+            Self::Diff(args) => args.part.range,
+            Self::Cpu(args) => args.part.range,
+            Self::Calls(args) => args.part.range,
+            Self::Path(args) => args.part.range,
+            Self::Hypertrace(args) => args.part.range,
+            Self::Align(args) => args.part.range,
+            Self::Report(args) => args.part.range,
+            _ => return (None, None),
+        };
+        (range.from, range.to)
+    }
+}
+
 impl Cli {
     /// Reads the command line; ends the process with code 2 when it makes no sense.
     pub(crate) fn read() -> Self {
         let mut matches = groups::grouped(Self::command()).get_matches();
+        let name = matches.subcommand_name().unwrap_or_default().to_owned();
         let cli = Self::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit());
+        if ends_before_it_begins(cli.verb.range()) {
+            let end = if matches!(cli.verb, Verb::Export(_)) { "--until" } else { "--to" };
+            Self::refuse(&name, &format!("--from lies after {end}"));
+        }
         let conflict = match &cli.verb {
-            Verb::Events(args) if args.ends_before_it_begins() => {
-                Some(("events", "--from lies after --to"))
-            }
             Verb::Export(args) => args.conflict().map(|conflict| ("export", conflict)),
             _ => None,
         };
@@ -220,6 +246,8 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
     #[command(flatten)]
+    pub(crate) part: PartArgs,
+    #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
@@ -269,6 +297,8 @@ pub(crate) struct AlignArgs {
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
     #[command(flatten)]
+    pub(crate) part: PartArgs,
+    #[command(flatten)]
     pub(crate) method: MethodArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -287,6 +317,8 @@ pub(crate) struct ExitsArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
     /// Group exits by these, separated by commas [default: vm,level,reason]
     #[arg(long, value_name = "KEY,…", value_delimiter = ',', hide_default_value = true)]
     pub(crate) by: Vec<ByArg>,
@@ -365,6 +397,8 @@ pub(crate) struct EventsArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
+    pub(crate) range: RangeArgs,
     /// Only these events: SYSTEM:NAME, NAME or SYSTEM, with * and ?
     #[arg(short, long = "event", value_name = "EVENT")]
     pub(crate) events: Vec<String>,
@@ -377,12 +411,9 @@ pub(crate) struct EventsArgs {
     /// Only events of this VM's vCPU threads, and of its own recording; named as in exits
     #[arg(long, value_name = "VM")]
     pub(crate) vm: Option<String>,
-    /// Only events from this time on, in seconds as printed
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) from: Option<Seconds>,
-    /// Only events before this time
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) to: Option<Seconds>,
+    /// Only events of the threads of these vCPUs, such as 0,2-3, and of guests' own recordings
+    #[arg(long, value_name = "LIST", value_parser = CpuSet::parse)]
+    pub(crate) vcpu: Option<CpuSet>,
     /// Only events whose field compares so: FIELD OP VALUE, with == != < <= > >= & ~
     #[arg(long = "where", value_name = "CONDITION", value_parser = Condition::parse)]
     pub(crate) conditions: Vec<Condition>,
@@ -397,10 +428,4 @@ pub(crate) struct EventsArgs {
     /// Write to this file in place of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-}
-
-impl EventsArgs {
-    fn ends_before_it_begins(&self) -> bool {
-        self.from.zip(self.to).is_some_and(|(from, to)| from > to)
-    }
 }

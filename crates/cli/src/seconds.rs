@@ -20,8 +20,40 @@ impl Seconds {
 
 /// A text that is no moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no time; write seconds with up to nine digits after the decimal point, such as 42.342151")]
+#[error(
+    "no time; write seconds with up to nine digits after the decimal point, such as 42.342151, or +1.5 for \
+     1.5 s from the beginning"
+)]
 pub(crate) struct NoTime;
+
+/// A moment, by a recording's clock or from its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// As events are printed.
+    At(Seconds),
+    /// This long after the first event: `+` comes before it.
+    FromBeginning(Seconds),
+}
+
+/// Whether a range does, whatever it is of.
+pub(crate) fn ends_before_it_begins(range: (Option<Moment>, Option<Moment>)) -> bool {
+    match range {
+        (Some(Moment::At(from)), Some(Moment::At(to))) => from > to,
+        (Some(Moment::FromBeginning(from)), Some(Moment::FromBeginning(to))) => from > to,
+        _ => false,
+    }
+}
+
+impl FromStr for Moment {
+    type Err = NoTime;
+
+    fn from_str(text: &str) -> Result<Self, NoTime> {
+        match text.strip_prefix('+') {
+            Some(rest) => rest.parse().map(Self::FromBeginning),
+            None => text.parse().map(Self::At),
+        }
+    }
+}
 
 impl FromStr for Seconds {
     type Err = NoTime;

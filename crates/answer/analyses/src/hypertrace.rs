@@ -15,7 +15,7 @@ mod window;
 use eventfmt::EventFormat;
 use hypertrace::{Decoder, Event, Losses, Mark, Marks};
 use rustc_hash::FxHashMap;
-use sources::{Collected, Recording};
+use sources::{Collected, Recording, TimeRange};
 use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, each_trace_event};
 
 use self::hypercalls::Hypercalls;
@@ -84,6 +84,9 @@ pub struct HypertraceFiles<'f> {
     pub collected: &'f [Option<Collected>],
     /// Files of frames that came from shared memory.
     pub stored: &'f [StoredFrames<'f>],
+    /// Of all events, those to be given, by the host's clock; `None`: all. What a stream's later frames
+    /// are read with came with its first, so that all frames are read.
+    pub times: Option<TimeRange>,
 }
 
 /// A vCPU's stream.
@@ -156,6 +159,7 @@ pub fn hypertrace<S: GuestEventSink>(
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> HypertraceSummary {
+    let sink = &mut Within { times: files.times, recordings, sink };
     let is_collected = |at: usize| files.collected.get(at).is_some_and(Option::is_some);
     let wanted = |at: usize, format: &EventFormat| {
         let fields = &["nr", "a0", "a1", "a2", "a3"];
@@ -194,6 +198,23 @@ fn summary((from, stream): (VcpuThread, Stream)) -> StreamSummary {
     let Stream { decoder, hypercalls, events, .. } = stream;
     let (route, losses) = (Route::Hypercall, decoder.losses());
     StreamSummary { from, route, frames: hypercalls, events, losses }
+}
+
+/// Gives on what happened in a range of time, on vCPUs that are read.
+struct Within<'s, S> {
+    times: Option<TimeRange>,
+    recordings: &'s [Recording],
+    sink: &'s mut S,
+}
+
+impl<S: GuestEventSink> GuestEventSink for Within<'_, S> {
+    fn event(&mut self, from: VcpuThread, event: &GuestEvent, by: &Carrier) {
+        let recording = self.recordings.get(usize::from(from.recording));
+        let is_left_out = recording.is_some_and(|one| one.leaves_out_vcpu(from.thread));
+        if !is_left_out && self.times.is_none_or(|times| times.contains(event.stamp_ns())) {
+            self.sink.event(from, event, by);
+        }
+    }
 }
 
 /// Puts what is in files before what comes later.

@@ -6,6 +6,8 @@ use clap::Args;
 
 use super::{MethodArgs, OutputArgs};
 use crate::args::memory::MemoryArgs;
+use crate::args::part::{PART, VmArgs};
+use crate::seconds::Moment;
 
 /// Arguments of `boot`.
 #[derive(Debug, Args)]
@@ -24,6 +26,15 @@ pub(crate) struct BootArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
+    /// Read only what happened from this time on, in seconds as events prints them, or +SECONDS from
+    /// the beginning
+    #[arg(long, value_name = "TIME", help_heading = PART)]
+    pub(crate) from: Option<Moment>,
+    /// Read only what happened before this time
+    #[arg(long, value_name = "TIME", help_heading = PART)]
+    pub(crate) to: Option<Moment>,
+    #[command(flatten)]
+    pub(crate) vms: VmArgs,
     /// The boot is over at the first mark that has this text in it [default: at the first mark]
     #[arg(long, value_name = "TEXT")]
     pub(crate) until: Option<String>,

@@ -9,6 +9,7 @@ use report::CallSort;
 use super::OutputArgs;
 use super::hypertrace::{NUMBER, number};
 use crate::args::memory::MemoryArgs;
+use crate::args::part::PartArgs;
 
 /// Arguments of `calls`.
 #[derive(Debug, Args)]
@@ -28,6 +29,8 @@ pub(crate) struct CallsArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
     /// Sort functions by this; those of the function tracer, which has no times, by count
     #[arg(long, value_name = "KEY", default_value = "self")]
     pub(crate) sort: SortArg,

@@ -8,6 +8,7 @@ use report::CpuBy;
 
 use super::{MethodArgs, OutputArgs};
 use crate::args::memory::MemoryArgs;
+use crate::args::part::PartArgs;
 
 /// Arguments of `cpu`.
 #[derive(Debug, Args)]
@@ -22,6 +23,8 @@ pub(crate) struct CpuArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
     /// Show the use by these, separated by commas; CSV has the first [default: vcpu,thread]
     #[arg(long, value_name = "KEY,…", value_delimiter = ',', hide_default_value = true)]
     pub(crate) by: Vec<CpuByArg>,

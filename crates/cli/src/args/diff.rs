@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use analyses::diff::{Condition, QUESTIONS, Question};
 use clap::Args;
 
-use super::{MemoryArgs, OutputArgs};
+use super::{MemoryArgs, OutputArgs, PartArgs};
 
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
@@ -58,6 +58,8 @@ pub(crate) struct DiffArgs {
     pub(crate) fail_on_estimate: bool,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

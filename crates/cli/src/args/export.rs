@@ -7,7 +7,8 @@ use report::events::CpuSet;
 
 use super::MethodArgs;
 use crate::args::memory::MemoryArgs;
-use crate::seconds::Seconds;
+use crate::args::part::{PART, VmArgs};
+use crate::seconds::Moment;
 
 /// What files are written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -60,12 +61,15 @@ pub(crate) struct ExportArgs {
     /// Only these CPUs, such as 0,2-3; of csv, jsonl and tracedat
     #[arg(long, value_name = "LIST", value_parser = CpuSet::parse)]
     pub(crate) cpu: Option<CpuSet>,
-    /// Only what is from this time on, in seconds as events prints them
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) from: Option<Seconds>,
-    /// Only what is before this time
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) until: Option<Seconds>,
+    /// Write only what is from this time on, in seconds as events prints them, or +SECONDS from the
+    /// beginning
+    #[arg(long, value_name = "TIME", help_heading = PART)]
+    pub(crate) from: Option<Moment>,
+    /// Write only what is before this time
+    #[arg(long, value_name = "TIME", help_heading = PART)]
+    pub(crate) until: Option<Moment>,
+    #[command(flatten)]
+    pub(crate) vms: VmArgs,
     /// Of csv: a column for each of these fields, in place of one with all as JSON
     #[arg(long, value_name = "FIELD,…", value_delimiter = ',')]
     pub(crate) columns: Vec<String>,
@@ -80,9 +84,6 @@ impl ExportArgs {
     /// Why these arguments don't go together.
     pub(crate) fn conflict(&self) -> Option<&'static str> {
         let (is_timeline, to) = (self.to.is_timeline(), self.to);
-        if self.from.zip(self.until).is_some_and(|(from, until)| from > until) {
-            return Some("--from lies after --until");
-        }
         if self.cpu.is_some() && is_timeline {
             return Some("--cpu goes with --to csv, jsonl and tracedat");
         }

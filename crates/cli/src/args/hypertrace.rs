@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::EventsFormatArg;
 use crate::args::memory::MemoryArgs;
+use crate::args::part::PartArgs;
 
 /// Arguments of `hypertrace`.
 #[derive(Debug, Args)]
@@ -23,6 +24,8 @@ pub(crate) struct HypertraceArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
     /// The hypercall's number, as given to the guest's module; marks have the next one
     #[arg(long, value_name = "N", default_value = NUMBER, value_parser = number)]
     pub(crate) number: u64,

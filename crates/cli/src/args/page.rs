@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory};
 
 use super::{Cli, MethodArgs};
 use crate::args::memory::MemoryArgs;
+use crate::args::part::PartArgs;
 
 /// Arguments of `report`.
 #[derive(Debug, Args)]
@@ -23,6 +24,8 @@ pub(crate) struct PageArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
     /// Write the page to this file [default: standard output, unless that is a terminal]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::{MethodArgs, OutputArgs};
 use crate::args::memory::MemoryArgs;
+use crate::args::part::PartArgs;
 
 /// Arguments of `path`.
 #[derive(Debug, Args)]
@@ -22,6 +23,8 @@ pub(crate) struct PathArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
     /// Paths begin with this event [default: with accesses of guests, and with what comes in]
     #[arg(long, value_name = "EVENT")]
     pub(crate) start: Option<String>,

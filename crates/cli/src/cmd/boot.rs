@@ -12,13 +12,15 @@ use crate::args::boot::BootArgs;
 use crate::boots;
 use crate::inputs::open_all;
 use crate::output;
+use crate::part::Part;
 use crate::progress::Progress;
 
 pub(crate) fn run(args: &BootArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
     let svg = args.svg.as_deref().map(|path| output::create(path, &recordings)).transpose()?;
-    let guests = align_guests(&mut recordings, args.method.method)?;
+    let mut guests = align_guests(&mut recordings, args.method.method)?;
+    Part::new(args.from, args.to, &args.vms).set(&mut recordings, &mut guests)?;
     let marks = BootMarks { until: args.until.clone(), down: args.down.clone() };
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let found = boots::found(&recordings, &guests, &marks, &|bytes| progress.advance(bytes))?;

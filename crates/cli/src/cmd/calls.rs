@@ -10,16 +10,18 @@ use report::{CallsReport, CallsSource, TreeLimits};
 use sources::Recording;
 
 use crate::args::calls::CallsArgs;
+use crate::args::part::VmArgs;
 use crate::cmd::hypertrace::{collected, machines};
 use crate::inputs::{guest_named, is_of_guest, open_all};
 use crate::machines::machine_name;
 use crate::output::{self, Output};
+use crate::part::Part;
 use crate::progress::Progress;
 use crate::stored_frames::{self, Frames};
 
 pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
     let (files, frames) = stored_frames::find(&args.files)?;
-    let recordings = open_all(&files)?;
+    let mut recordings = open_all(&files)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
     let flame = created(args.flame.as_deref(), &recordings)?;
     let folded = created(args.folded.as_deref(), &recordings)?;
@@ -27,7 +29,10 @@ pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
     let progress = Progress::new(bytes.saturating_mul(2));
     let tick = |bytes| progress.advance(bytes);
+    Part::from(&args.part).set_vms(&mut recordings, &mut Vec::new())?;
     let sent = sent_by_guests(args, &recordings, &frames, &question, &tick)?;
+    Part::new(args.part.range.from, args.part.range.to, &VmArgs::default())
+        .set_on_own_clocks(&mut recordings)?;
     let source = |(at, recording): (usize, &Recording)| {
         let of_session = guest_of_session(recording.path());
         CallsSource {
@@ -74,7 +79,8 @@ fn sent_by_guests(
 ) -> anyhow::Result<Vec<CallsSource>> {
     let stored = frames.iter().map(|one| one.read(recordings)).collect::<Result<Vec<_>, _>>()?;
     let collected = collected(None, recordings)?;
-    let files = HypertraceFiles { collected: &collected, stored: &stored };
+    let times = Part::from(&args.part).of_all(recordings, &[])?;
+    let files = HypertraceFiles { collected: &collected, stored: &stored, times };
     if !files.may_have_events(recordings) {
         return Ok(Vec::new());
     }

@@ -10,6 +10,7 @@ use crate::args::cpu::CpuArgs;
 use crate::inputs::open_all;
 use crate::misuse::Misuse;
 use crate::output;
+use crate::part::Part;
 use crate::progress::Progress;
 use crate::recorded::recorded;
 
@@ -19,7 +20,8 @@ const DEFAULT: [CpuBy; 2] = [CpuBy::Vcpu, CpuBy::Thread];
 pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
-    let guests = align_guests(&mut recordings, args.method.method)?;
+    let mut guests = align_guests(&mut recordings, args.method.method)?;
+    Part::from(&args.part).set(&mut recordings, &mut guests)?;
     report_unaligned(&guests);
     let reported: Vec<_> = recordings.iter().map(|one| recorded(one.path())).collect();
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());

@@ -16,6 +16,7 @@ use crate::args::diff::{DiffArgs, Sides};
 use crate::inputs::{is_of_guest, open_all, refuse_twice};
 use crate::misuse::Misuse;
 use crate::output;
+use crate::part::Part;
 use crate::progress::Progress;
 
 /// A condition of `--fail-if` holds.
@@ -24,10 +25,16 @@ const CONDITION_HOLDS: u8 = 3;
 pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode> {
     let all: Vec<PathBuf> = sides.a.iter().chain(sides.b).cloned().collect();
     refuse_twice(&all)?;
+    let part = Part::from(&args.part).from_beginnings("diff")?;
     let open = |path: &PathBuf| {
         let mut run = open_run(path)?;
-        let aligned = sides.question.aligned.then(|| align_guests(&mut run, None));
-        Ok((run, aligned.transpose()?.unwrap_or_default()))
+        if !sides.question.aligned {
+            part.set_on_own_clocks(&mut run)?;
+            return Ok((run, Vec::new()));
+        }
+        let mut guests = align_guests(&mut run, None)?;
+        part.set(&mut run, &mut guests)?;
+        Ok((run, guests))
     };
     let runs = |paths: &[PathBuf]| paths.iter().map(open).collect::<anyhow::Result<Vec<_>>>();
     let (a, b) = (runs(sides.a)?, runs(sides.b)?);

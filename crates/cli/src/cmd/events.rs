@@ -11,12 +11,13 @@ use sources::Recording;
 use timeline::Vm;
 
 use crate::aligned::{self, align_guests};
+use crate::args::part::VmArgs;
 use crate::args::{EventsArgs, EventsFormatArg};
 use crate::inputs::open_all;
 use crate::machines::machines;
 use crate::output;
+use crate::part::Part;
 use crate::progress::Progress;
-use crate::seconds::Seconds;
 
 pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
@@ -26,7 +27,9 @@ pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
         (EventsFormatArg::Text, true) => Style::Raw,
         (EventsFormatArg::Text, false) => Style::Text,
     };
-    let guests = align_guests(&mut recordings, args.method.method)?;
+    let mut guests = align_guests(&mut recordings, args.method.method)?;
+    Part::new(args.range.from, args.range.to, &VmArgs::default())
+        .set(&mut recordings, &mut guests)?;
     aligned::report(&guests);
     let mut machines = machines(&recordings, &guests);
     choose_threads(args, &recordings, &mut machines)?;
@@ -68,20 +71,13 @@ fn filter(args: &EventsArgs, recordings: &[Recording]) -> anyhow::Result<Filter>
     let filter = Filter {
         events: args.events.clone(),
         cpus: args.cpu.clone(),
-        from_ns: args.from.map(|from| time_of(from, recordings)),
-        to_ns: args.to.map(|to| time_of(to, recordings)),
+        from_ns: None,
+        to_ns: None,
         conditions: args.conditions.clone(),
         columns: Vec::new(),
     };
     check_names(&filter, recordings)?;
     Ok(filter)
-}
-
-/// A moment in the unit of the recordings: where times are ticks, whole numbers are printed in place
-/// of seconds.
-pub(super) fn time_of(seconds: Seconds, recordings: &[Recording]) -> u64 {
-    let ticks = recordings.iter().all(|one| !one.is_nanoseconds());
-    if ticks { seconds.whole } else { seconds.ns() }
 }
 
 /// Leaves to each machine the threads that are asked for: of a host, those that run the VM's
@@ -93,9 +89,11 @@ fn choose_threads(
 ) -> anyhow::Result<()> {
     let asked: Option<HashSet<u32>> =
         (!args.pid.is_empty()).then(|| args.pid.iter().copied().collect());
-    let vcpus = args.vm.as_deref().map(|vm| vcpu_threads(vm, recordings, machines)).transpose()?;
+    let are_chosen = args.vm.is_some() || args.vcpu.is_some();
+    let vcpus = are_chosen.then(|| vcpu_threads(args, recordings, machines)).transpose()?;
     for (at, machine) in machines.iter_mut().enumerate() {
-        let of_vm = vcpus.as_ref().filter(|_| args.vm.as_ref() != Some(&machine.name));
+        let is_own = args.vm.as_ref().map_or(machine.level > 0, |vm| *vm == machine.name);
+        let of_vm = vcpus.as_ref().filter(|_| !is_own);
         let of_vm = of_vm.map(|vcpus| vcpus.get(at).cloned().unwrap_or_default());
         machine.threads = match (asked.clone(), of_vm) {
             (Some(asked), Some(of_vm)) => Some(asked.intersection(&of_vm).copied().collect()),
@@ -137,22 +135,27 @@ pub(super) fn check_names(filter: &Filter, recordings: &[Recording]) -> anyhow::
     Ok(())
 }
 
-/// The threads that run the VM's vCPUs, by recording.
+/// The threads that run the vCPUs asked for, by recording.
 fn vcpu_threads(
-    vm: &str,
+    args: &EventsArgs,
     recordings: &[Recording],
     machines: &[Machine],
 ) -> anyhow::Result<Vec<HashSet<u32>>> {
     let vms: Vec<_> = recordings.iter().map(|one| find_vms(one, &|_| ())).collect();
     let mut names: Vec<&str> = vms.iter().flatten().map(|one| one.name.as_str()).collect();
-    if !names.contains(&vm) && !machines.iter().any(|machine| machine.name == vm) {
+    let is_known =
+        |vm: &str| names.contains(&vm) || machines.iter().any(|machine| machine.name == vm);
+    if let Some(vm) = args.vm.as_deref().filter(|vm| !is_known(vm)) {
         names.sort_unstable();
         names.dedup();
         bail!("no VM is called {vm}; there are: {}", names.join(", "));
     }
     let threads = |vms: &Vec<Vm>| {
-        let named = vms.iter().filter(|one| one.name == vm);
-        named.flat_map(|vm| &vm.vcpus).map(|vcpu| vcpu.thread).collect()
+        let named = vms.iter().filter(|one| args.vm.as_ref().is_none_or(|vm| one.name == *vm));
+        let vcpus = named.flat_map(|vm| &vm.vcpus);
+        let wanted =
+            vcpus.filter(|one| args.vcpu.as_ref().is_none_or(|wanted| wanted.contains(one.vcpu)));
+        wanted.map(|vcpu| vcpu.thread).collect()
     };
     Ok(vms.iter().map(threads).collect())
 }

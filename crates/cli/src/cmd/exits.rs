@@ -7,12 +7,14 @@ use sources::Recording;
 use crate::args::{Cli, ExitsArgs};
 use crate::inputs::{is_of_guest, name_guest_functions, open_all};
 use crate::output;
+use crate::part::Part;
 use crate::progress::Progress;
 use crate::recorded::recorded;
 
 pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
     let by = grouping(args);
     let mut recordings = open_all(&args.files)?;
+    Part::from(&args.part).set_on_own_clocks(&mut recordings)?;
     if by.contains(&By::Symbol) {
         name_guest_functions(&mut recordings)?;
     }

@@ -20,6 +20,7 @@ use crate::cmd::events;
 use crate::inputs::open_all;
 use crate::machines::machines;
 use crate::output;
+use crate::part::Part;
 use crate::progress::Progress;
 
 /// Bytes gathered before they are written.
@@ -31,7 +32,6 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
         bail!("a Perfetto trace is no text: write it to a file (-o) or into a pipe");
     }
     let mut recordings = open_all(&args.files)?;
-    let filter = filter(args, &recordings)?;
     if args.to.is_timeline() {
         let no_seconds = recordings.iter().find(|one| !one.is_nanoseconds());
         if let Some(recording) = no_seconds {
@@ -39,8 +39,10 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
             bail!("{path}: its clock counts ticks of unknown length; export its events as csv");
         }
     }
-    let guests = align_guests(&mut recordings, args.method.method)?;
+    let mut guests = align_guests(&mut recordings, args.method.method)?;
     aligned::report(&guests);
+    Part::new(args.from, args.until, &args.vms).set_vms(&mut recordings, &mut guests)?;
+    let filter = filter(args, &recordings, &guests)?;
     match args.to {
         ExportFormatArg::Tracedat => files::write(args, &recordings, &guests, &filter),
         ExportFormatArg::Csv => events(args, Style::Csv, &recordings, &guests, &filter),
@@ -49,12 +51,18 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     }
 }
 
-fn filter(args: &ExportArgs, recordings: &[Recording]) -> anyhow::Result<Filter> {
+fn filter(
+    args: &ExportArgs,
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+) -> anyhow::Result<Filter> {
+    let part = Part::new(args.from, args.until, &args.vms);
+    let times = part.of_all(recordings, guests)?;
     let filter = Filter {
         events: args.events.clone(),
         cpus: args.cpu.clone(),
-        from_ns: args.from.map(|from| events::time_of(from, recordings)),
-        to_ns: args.until.map(|until| events::time_of(until, recordings)),
+        from_ns: times.filter(|_| args.from.is_some()).map(|times| times.from_ns),
+        to_ns: times.filter(|_| args.until.is_some()).map(|times| times.to_ns),
         conditions: Vec::new(),
         columns: args.columns.clone(),
     };

@@ -16,15 +16,19 @@ use crate::args::EventsFormatArg;
 use crate::args::hypertrace::{HypertraceArgs, SourceArg};
 use crate::inputs::open_all;
 use crate::output;
+use crate::part::Part;
 use crate::progress::Progress;
 use crate::stored_frames::{self, Frames};
 
 pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
     let (files, frames) = stored_frames::find(&args.files)?;
-    let recordings = open_all(&files)?;
+    let mut recordings = open_all(&files)?;
     let stored = frames.iter().map(|one| one.read(&recordings)).collect::<Result<Vec<_>, _>>()?;
     let collected = collected(args.source, &recordings)?;
-    let files = HypertraceFiles { collected: &collected, stored: &stored };
+    let part = Part::from(&args.part);
+    part.set_vms(&mut recordings, &mut Vec::new())?;
+    let times = part.of_all(&recordings, &[])?;
+    let files = HypertraceFiles { collected: &collected, stored: &stored, times };
     if !files.may_have_events(&recordings) {
         bail!(nothing_sent(&recordings));
     }

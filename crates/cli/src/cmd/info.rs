@@ -7,11 +7,13 @@ use sources::Recording;
 use crate::args::ReportArgs;
 use crate::inputs::open_all;
 use crate::output;
+use crate::part::Part;
 use crate::progress::Progress;
 use crate::recorded::faults;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
-    let recordings = open_all(&args.files)?;
+    let mut recordings = open_all(&args.files)?;
+    Part::from(&args.part).set_on_own_clocks(&mut recordings)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let tick = |bytes| progress.advance(bytes);

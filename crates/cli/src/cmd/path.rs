@@ -9,12 +9,14 @@ use crate::args::path::PathArgs;
 use crate::cmd::events::no_event;
 use crate::inputs::open_all;
 use crate::output;
+use crate::part::Part;
 use crate::progress::Progress;
 
 pub(crate) fn run(args: &PathArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
-    let guests = align_guests(&mut recordings, args.method.method)?;
+    let mut guests = align_guests(&mut recordings, args.method.method)?;
+    Part::from(&args.part).set(&mut recordings, &mut guests)?;
     let ends = PathEnds { start: args.start.clone(), end: args.end.clone() };
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let found = paths(&recordings, &guests, &ends, &|bytes| progress.advance(bytes));

@@ -23,6 +23,7 @@ use crate::cmd::diff::open_run;
 use crate::inputs::{is_of_guest, open_all};
 use crate::machines::{HOST, machine_name};
 use crate::output;
+use crate::part::{Part, clocks, set_clocks};
 use crate::progress::Progress;
 use crate::recorded::recorded;
 
@@ -48,6 +49,11 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
     let progress = Progress::new(bytes.saturating_mul(PASSES));
     let tick = |bytes| progress.advance(bytes);
+    let own_clocks = clocks(&recordings);
+    let mut guests = align_guests(&mut recordings, args.method.method)?;
+    Part::from(&args.part).set(&mut recordings, &mut guests)?;
+    let aligned_clocks = clocks(&recordings);
+    set_clocks(&mut recordings, &own_clocks);
     // Durations are those of the recording's own clock, as in the other reports.
     let exits = ExitsReport {
         sources: recordings.iter().map(|one| exits_of(one, &recordings, &tick)).collect(),
@@ -59,7 +65,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     };
     let nested = nested.sources.iter().any(|(_, one)| !one.rows.is_empty()).then_some(nested);
     let diff = diff_of(args, &recordings, &tick)?;
-    let guests = align_guests(&mut recordings, args.method.method)?;
+    set_clocks(&mut recordings, &aligned_clocks);
     let cpu = cpu_of(&recordings, &guests, &exits, &tick);
     let path = path_of(&recordings, &guests, &tick);
     let boot = boots::of(&recordings, &guests, &tick)?;
@@ -108,7 +114,9 @@ fn diff_of(
 ) -> anyhow::Result<Option<DiffReport>> {
     let Some(baseline) = &args.baseline else { return Ok(None) };
     let Some(question) = QUESTIONS.iter().find(|one| one.name == "exits") else { return Ok(None) };
-    let before = (question.measure)(&open_run(baseline)?, &[], tick);
+    let mut before = open_run(baseline)?;
+    Part::from(&args.part).from_beginnings("--baseline")?.set_on_own_clocks(&mut before)?;
+    let before = (question.measure)(&before, &[], tick);
     let now = (question.measure)(recordings, &[], tick);
     if before.nanoseconds != now.nanoseconds {
         bail!("times of {} are in another unit: they can't be compared", baseline.display());

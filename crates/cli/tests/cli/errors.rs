@@ -31,7 +31,11 @@ fn wrong_usage_is_code_2() {
     fails(&["events", "--cpu", "3-1", SMALL], 2, &["3-1", "0,2-3"]);
     fails(&["events", "--pid", "init", SMALL], 2, &["init"]);
     fails(&["events", "--from", "noon", SMALL], 2, &["noon", "seconds"]);
-    fails(&["events", "--from", "2", "--to", "1", SMALL], 2, &["--from", "events [OPTIONS]"]);
+    fails(
+        &["events", "--from", "2", "--to", "1", SMALL],
+        2,
+        &["--from", "--to", "events [OPTIONS]"],
+    );
     fails(&["events", "--where", "exit_reason", SMALL], 2, &["FIELD OP VALUE"]);
     fails(&["completions", "tcsh"], 2, &["tcsh", "bash"]);
     fails(&["export", SMALL], 2, &["--to", "export"]);

@@ -104,42 +104,64 @@ const STATES: [(&[&str], &[&str]); 3] = [
     (&["off_cpu", "not_split"], &["waiting", "preempted", "halted", "blocked", "not_split"]),
 ];
 
+/// A document of what is read of a recording, whatever is said of what is not.
+fn part_of(args: &[&str], path: &str, range: &[&str]) -> Value {
+    let run = hyperscope(&[args, range, &[path]].concat());
+    assert_eq!(run.code, 0, "{args:?} {range:?} {path}: {}", run.err);
+    serde_json::from_str(&run.out).unwrap()
+}
+
 /// What states have beyond exits is the time of exits whose entry is not recorded.
 #[test]
 fn exits_cpu_and_page_add_up_to_the_same() {
     let mut exact = 0;
     for path in recordings() {
-        let (exits, cpu) = (exits_of(&path), document(&["cpu", "--format", "json", &path]));
-        let page = Page::of(&[&path]);
-        assert_eq!(page.report["exits"]["rows"], Value::from(exits.clone()), "{path}");
-        for table in ["vms", "vcpus", "cpus"] {
-            assert_eq!(page.report["cpu"][table], cpu[table], "{path}: {table}");
-        }
-        let mut states: BTreeMap<String, u64> = BTreeMap::new();
-        for vcpu in cpu["vcpus"].as_array().unwrap() {
-            let of_it = vcpu["states"].as_object().unwrap();
-            let sum: u64 = of_it.values().filter_map(Value::as_u64).sum();
-            assert_eq!(Some(sum), vcpu["time_ns"].as_u64(), "{path}: {vcpu:#}");
-            for (name, value) in of_it {
-                *states.entry(name.clone()).or_default() += value.as_u64().unwrap_or(0);
-            }
-        }
-        let count =
-            |field: &str| -> u64 { exits.iter().filter_map(|row| row[field].as_u64()).sum() };
-        let is_whole = count("count") == count("paired");
-        for (parts, names) in STATES {
-            let of_exits: u64 =
-                exits.iter().map(|row| parts.iter().map(|part| ns(row, part)).sum::<u64>()).sum();
-            let of_states: u64 =
-                names.iter().filter_map(|name| states.get(&format!("{name}_ns"))).sum();
-            if is_whole {
-                assert_eq!(of_exits, of_states, "{path}: {parts:?}");
-                exact += 1;
-            }
-            assert!(of_exits <= of_states, "{path}: {parts:?} {of_exits} {of_states}");
-        }
+        exact += sums_are_the_same(&path, &[]);
     }
     assert!(exact >= 5, "{exact}");
+}
+
+#[test]
+fn exits_cpu_and_page_of_a_range_add_up_to_the_same() {
+    for path in recordings() {
+        sums_are_the_same(&path, &["--from", "+0.3", "--to", "+0.9"]);
+    }
+}
+
+/// How many of the parts are equal to the states that they are; the others end after the recording.
+fn sums_are_the_same(path: &str, range: &[&str]) -> usize {
+    let exits = part_of(&["exits", "--format", "json"], path, range)["rows"].clone();
+    let cpu = part_of(&["cpu", "--format", "json"], path, range);
+    let page = Page::of(&[&[path], range].concat());
+    assert_eq!(page.report["exits"]["rows"], exits, "{path} {range:?}");
+    for table in ["vms", "vcpus", "cpus"] {
+        assert_eq!(page.report["cpu"][table], cpu[table], "{path} {range:?}: {table}");
+    }
+    let mut states: BTreeMap<String, u64> = BTreeMap::new();
+    for vcpu in cpu["vcpus"].as_array().unwrap() {
+        let of_it = vcpu["states"].as_object().unwrap();
+        let sum: u64 = of_it.values().filter_map(Value::as_u64).sum();
+        assert_eq!(Some(sum), vcpu["time_ns"].as_u64(), "{path} {range:?}: {vcpu:#}");
+        for (name, value) in of_it {
+            *states.entry(name.clone()).or_default() += value.as_u64().unwrap_or(0);
+        }
+    }
+    let exits = exits.as_array().unwrap();
+    let count = |field: &str| -> u64 { exits.iter().filter_map(|row| row[field].as_u64()).sum() };
+    let is_whole = count("count") == count("paired");
+    let mut exact = 0;
+    for (parts, names) in STATES {
+        let of_exits: u64 =
+            exits.iter().map(|row| parts.iter().map(|part| ns(row, part)).sum::<u64>()).sum();
+        let of_states: u64 =
+            names.iter().filter_map(|name| states.get(&format!("{name}_ns"))).sum();
+        if is_whole {
+            assert_eq!(of_exits, of_states, "{path} {range:?}: {parts:?}");
+            exact += 1;
+        }
+        assert!(of_exits <= of_states, "{path} {range:?}: {parts:?} {of_exits} {of_states}");
+    }
+    exact
 }
 
 #[test]

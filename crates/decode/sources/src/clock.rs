@@ -5,8 +5,8 @@ use tracedat::{ClockPieces, Correction, TimeUnit};
 static IDENTITY: Correction = Correction::identity();
 
 /// The corrections of a recording, one per buffer.
-#[derive(Debug)]
-pub(crate) struct Clock {
+#[derive(Clone, Debug)]
+pub struct Clock {
     corrections: Vec<Correction>,
 }
 

@@ -40,6 +40,9 @@ pub enum Doubt {
     Faults(usize),
     /// This many bytes of pages did not reach the recorder.
     PagesMissing(u64),
+    /// The kernel dropped this many events of the whole recording, of which a range is read: when it did
+    /// is known of those alone that its pages have a count of.
+    InAll(u64),
     /// It has no counts of the kernel for some of its CPUs.
     NoCounts,
 }
@@ -57,6 +60,10 @@ impl fmt::Display for Doubt {
                 let kib = bytes.div_ceil(1024);
                 write!(f, "{kib} KiB of pages did not reach the recorder")
             }
+            Self::InAll(count) => write!(
+                f,
+                "the kernel dropped {count} events of the whole recording, which need not lie in this range"
+            ),
             Self::NoCounts => {
                 f.write_str("the recording has no counts of what the kernel dropped on each CPU")
             }

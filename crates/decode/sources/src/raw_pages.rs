@@ -105,6 +105,7 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
         names,
         damage,
         ending,
+        part: None,
     })
 }
 

@@ -11,6 +11,7 @@ use tracedat::{ClockPieces, Correction, Guest, Header, RawOption, TimeShift};
 use crate::clock::Clock;
 use crate::container::Container;
 use crate::names::Names;
+use crate::part::RecordingPart;
 use crate::stream::{Block, BlockReader, Stream};
 use crate::{Damage, Ending, FormatTable};
 
@@ -68,6 +69,7 @@ pub struct Recording {
     pub(crate) names: Names,
     pub(crate) damage: Vec<Damage>,
     pub(crate) ending: Ending,
+    pub(crate) part: Option<RecordingPart>,
 }
 
 impl Recording {
@@ -137,6 +139,17 @@ impl Recording {
         self.clock.set_own();
     }
 
+    /// Its clocks as they are now, for [`Recording::set_clock`].
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.clock.clone()
+    }
+
+    /// Sets clocks as [`Recording::clock`] gave them, of this recording.
+    pub fn set_clock(&mut self, clock: Clock) {
+        self.clock = clock;
+    }
+
     /// Whether its trace clock is the processor's counter, which guests' clocks are made from.
     #[must_use]
     pub fn is_of_tsc(&self) -> bool {
@@ -195,10 +208,11 @@ impl Recording {
     /// Guest name and vCPU number of a host thread, where the recording names its guests.
     #[must_use]
     pub fn guest_of_thread(&self, thread: u32) -> Option<(&str, u32)> {
-        self.info.guests.iter().find_map(|guest| {
+        let of_guest = self.info.guests.iter().find_map(|guest| {
             let vcpu = guest.vcpus.iter().find(|vcpu| vcpu.pid == thread && thread != 0)?;
             Some((guest.name.as_str(), vcpu.cpu))
-        })
+        });
+        self.kept_vcpu(thread).or(of_guest)
     }
 
     /// All threads of guests that the recording names, with their guests' names.
@@ -249,6 +263,7 @@ impl Recording {
         index: usize,
         reader: &'a mut BlockReader,
     ) -> Result<Block<'a>, Damage> {
-        reader.read(&self.files, stream, index)
+        let part = self.part.as_ref().map(|part| part.of_stream(stream));
+        Ok(reader.read(&self.files, stream, index)?.within(part))
     }
 }

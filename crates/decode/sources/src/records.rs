@@ -11,6 +11,7 @@ use std::fmt::Debug;
 use ringbuf::{Missed, Page, Record, RecordDamage, StepBack};
 
 use crate::Damage;
+use crate::part::StreamPart;
 
 /// The records of one CPU, in blocks that can be read independently and in any order.
 pub(crate) trait RecordSource: Debug + Send + Sync {
@@ -89,7 +90,10 @@ impl RecordList {
         let records = self.records.get(packet.first..end).unwrap_or(&[]);
         let listed = ListedRecords { bytes: &self.bytes, begin: packet.begin, records };
         let (stamp, missed) = (packet.stamp, packet.missed);
-        Some((packet.offset, Packet { stamp, missed, records: Records::Listed(listed) }))
+        Some((
+            packet.offset,
+            Packet { stamp, missed, records: Records::Listed(listed), only: None },
+        ))
     }
 }
 
@@ -101,6 +105,8 @@ pub struct Packet<'a> {
     /// What was lost before it.
     pub missed: Missed,
     records: Records<'a>,
+    /// Of its records, those that it has: all, unless a part of the recording is read.
+    only: Option<StreamPart<'a>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +124,7 @@ struct ListedRecords<'a> {
 
 impl<'a> From<Page<'a>> for Packet<'a> {
     fn from(page: Page<'a>) -> Self {
-        Self { stamp: page.stamp, missed: page.missed, records: Records::Page(page) }
+        Self { stamp: page.stamp, missed: page.missed, records: Records::Page(page), only: None }
     }
 }
 
@@ -131,16 +137,36 @@ impl<'a> Packet<'a> {
     #[inline]
     pub fn for_each(&self, visit: impl FnMut(Record<'a>)) -> Result<(), RecordDamage> {
         match &self.records {
+            _ if self.only.is_some() => self.for_each_of_part(visit),
             Records::Page(page) => page.for_each(visit),
             Records::Listed(listed) => listed.for_each(visit),
         }
     }
 
-    /// Whether its records are on a ring-buffer page.
+    #[cold]
+    fn for_each_of_part(&self, mut visit: impl FnMut(Record<'a>)) -> Result<(), RecordDamage> {
+        let is_in = |record: &Record<'_>| self.only.is_none_or(|part| part.holds(record));
+        let visit = |record: Record<'a>| {
+            if is_in(&record) {
+                visit(record);
+            }
+        };
+        match &self.records {
+            Records::Page(page) => page.for_each(visit),
+            Records::Listed(listed) => listed.for_each(visit),
+        }
+    }
+
+    /// Those of its records that are in a part of the recording.
+    pub(crate) fn within(self, part: StreamPart<'a>) -> Self {
+        Self { only: Some(part), ..self }
+    }
+
+    /// Whether its records are all that are on a ring-buffer page.
     #[inline]
     #[must_use]
     pub fn is_page(&self) -> bool {
-        matches!(self.records, Records::Page(_))
+        self.only.is_none() && matches!(self.records, Records::Page(_))
     }
 
     /// [`Packet::for_each`] for callers that know at compile time the recorded byte order (`BIG`: big
@@ -156,7 +182,8 @@ impl<'a> Packet<'a> {
     ) -> Result<(), RecordDamage> {
         match &self.records {
             Records::Page(page) if PAGE => page.for_each_in::<BIG>(visit),
-            Records::Listed(listed) if !PAGE => listed.for_each(visit),
+            Records::Listed(listed) if !PAGE && self.only.is_none() => listed.for_each(visit),
+            _ if !PAGE => self.for_each_of_part(visit),
             _ => Ok(()),
         }
     }

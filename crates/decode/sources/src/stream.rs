@@ -1,5 +1,6 @@
 //! One CPU's records of one buffer, in blocks that can be decoded independently.
 
+use std::ops::Range;
 use std::slice::Chunks;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use sys::FileMap;
 use tracedat::{Chunk, ChunkReader};
 
 use crate::Damage;
+use crate::part::{InPart, StreamPart};
 use crate::records::{ListedPackets, Packet, RecordList, RecordSource};
 
 /// The records of one CPU in one buffer, in time order.
@@ -39,7 +41,11 @@ pub(crate) struct Pages {
 
 /// Some consecutive records of a stream.
 #[derive(Clone, Copy, Debug)]
-pub struct Block<'a>(Contents<'a>);
+pub struct Block<'a> {
+    contents: Contents<'a>,
+    /// Of its records, those that it has; `None`: all.
+    part: Option<StreamPart<'a>>,
+}
 
 #[derive(Clone, Copy, Debug)]
 enum Contents<'a> {
@@ -108,10 +114,11 @@ impl<'a> Block<'a> {
     /// Its records: each packet, or why it can't be read, with its offset in the file (of packed pages
     /// that of the chunk they are in).
     pub fn packets(&self) -> impl Iterator<Item = (u64, Result<Packet<'a>, PageDamage>)> + use<'a> {
-        match self.0 {
+        let packets = match self.contents {
             Contents::Pages(pages) => Packets::Pages(pages.packets()),
             Contents::Listed(list) => Packets::Listed(ListedPackets::new(list)),
-        }
+        };
+        InPart::new(self.part, packets)
     }
 
     /// [`Block::packets`], each with the stamp of the packet behind it where that can be read: by that
@@ -127,13 +134,18 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// Its pages as they were recorded; `None`: it has none.
+    /// Its pages as they were recorded; `None`: it has none, or not all of what is on them.
     #[must_use]
     pub fn pages(&self) -> Option<PageBlock<'a>> {
-        match self.0 {
-            Contents::Pages(pages) => Some(pages),
-            Contents::Listed(_) => None,
+        match self.contents {
+            Contents::Pages(pages) if self.part.is_none() => Some(pages),
+            _ => None,
         }
+    }
+
+    /// Those of its records that are in a part of the recording.
+    pub(crate) fn within(self, part: Option<StreamPart<'a>>) -> Self {
+        Self { part, ..self }
     }
 }
 
@@ -157,7 +169,7 @@ impl BlockReader {
             StreamRecords::Listed(source) => {
                 self.list.clear();
                 source.read(index, &mut self.list)?;
-                return Ok(Block(Contents::Listed(&self.list)));
+                return Ok(Block { contents: Contents::Listed(&self.list), part: None });
             }
         };
         let missing = |what: &str| Damage::on_cpu(stream.cpu, 0, what.to_owned());
@@ -172,7 +184,8 @@ impl BlockReader {
             self.chunks.read(file, chunk).map_err(|damage| on_cpu(damage.what))?
         };
         let layout = &pages.layout;
-        Ok(Block(Contents::Pages(PageBlock { bytes, layout, offset: chunk.offset, stored })))
+        let pages = PageBlock { bytes, layout, offset: chunk.offset, stored };
+        Ok(Block { contents: Contents::Pages(pages), part: None })
     }
 }
 
@@ -239,6 +252,28 @@ impl Stream {
     pub(crate) fn part(&mut self, most_bytes: u32) {
         if let StreamRecords::Pages(pages) = &mut self.records {
             pages.part(most_bytes);
+        }
+    }
+
+    /// The stamp at which a block of stored pages begins; `None`: it is packed, or can't be read.
+    pub(crate) fn first_stamp(&self, files: &[FileMap], index: usize) -> Option<u64> {
+        let StreamRecords::Pages(pages) = &self.records else { return None };
+        let chunk = pages.chunks.get(index)?;
+        if chunk.compression != tracedat::Compression::None {
+            return None;
+        }
+        let len = (chunk.stored as usize).min(pages.layout.page_size);
+        let mut buffer = Vec::new();
+        let bytes = files.get(pages.file)?.read_at(chunk.offset, len, &mut buffer).ok()?;
+        Page::parse(bytes, &pages.layout).ok().map(|page| page.stamp)
+    }
+
+    /// Leaves out all blocks but these. A cut after the last is none of a stream that ends before it.
+    pub(crate) fn keep_blocks(&mut self, kept: Range<usize>) {
+        if let StreamRecords::Pages(pages) = &mut self.records {
+            self.cut &= kept.end >= pages.chunks.len();
+            pages.chunks.truncate(kept.end);
+            pages.chunks.drain(..kept.start.min(kept.end));
         }
     }
 

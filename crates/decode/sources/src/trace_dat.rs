@@ -53,6 +53,7 @@ pub(crate) fn recording(path: &Path, file: FileMap, dat: TraceDat) -> Recording 
         names,
         damage,
         ending,
+        part: None,
     }
 }
 

@@ -258,6 +258,7 @@ pub(crate) fn recording(path: &Path, file: FileMap) -> Recording {
         names: Names::new(Cmdlines::parse(comms.as_bytes()), NameText::Missing, NameText::Missing),
         damage,
         ending,
+        part: None,
     }
 }
 

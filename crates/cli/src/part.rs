@@ -1,0 +1,273 @@
+//! Leaves of recordings the part that is asked for, and says what is left out: `--from`, `--to`, `--vm`, `--vcpu`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use analyses::{GuestAlignment, find_vms};
+use anyhow::bail;
+use printable::messages;
+use report::events::CpuSet;
+use report::plural;
+use sources::{Clock, Recording, TimeRange};
+
+use crate::aligned::align_guests;
+use crate::args::part::VmArgs;
+use crate::machines::{HOST, machine_name};
+use crate::misuse::Misuse;
+use crate::seconds::{Moment, Seconds};
+
+/// A part of recordings; all there is, where it is left open.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    from: Option<Moment>,
+    to: Option<Moment>,
+    vms: Vec<String>,
+    vcpus: Option<CpuSet>,
+}
+
+impl Part {
+    pub(crate) fn new(from: Option<Moment>, to: Option<Moment>, vms: &VmArgs) -> Self {
+        Self { from, to, vms: vms.vm.clone(), vcpus: vms.vcpu.clone() }
+    }
+
+    fn has_all_times(&self) -> bool {
+        self.from.is_none() && self.to.is_none()
+    }
+
+    fn has_all_vcpus(&self) -> bool {
+        self.vms.is_empty() && self.vcpus.is_none()
+    }
+
+    /// Reads of recordings whose guests were brought to their hosts' clocks only this part. Drops
+    /// recordings of guests that are not asked for.
+    ///
+    /// # Errors
+    /// When there is no such VM or vCPU, or the range ends before it begins.
+    pub(crate) fn set(
+        &self,
+        recordings: &mut Vec<Recording>,
+        guests: &mut Vec<GuestAlignment>,
+    ) -> anyhow::Result<()> {
+        self.set_vms(recordings, guests)?;
+        self.set_range(recordings, guests)
+    }
+
+    /// As [`Part::set`], for who reads each recording by its own clock.
+    ///
+    /// # Errors
+    /// As there, and those of aligning guests.
+    pub(crate) fn set_on_own_clocks(&self, recordings: &mut Vec<Recording>) -> anyhow::Result<()> {
+        if self.has_all_times() && self.has_all_vcpus() {
+            return Ok(());
+        }
+        let own = clocks(recordings);
+        let mut guests = align_guests(recordings, None)?;
+        self.set(recordings, &mut guests)?;
+        set_clocks(recordings, &own);
+        Ok(())
+    }
+
+    fn set_range(
+        &self,
+        recordings: &mut [Recording],
+        guests: &[GuestAlignment],
+    ) -> anyhow::Result<()> {
+        if self.has_all_times() {
+            return Ok(());
+        }
+        let whole: Vec<_> = recordings.iter().map(Recording::first_and_last_ns).collect();
+        for (at, recording) in recordings.iter_mut().enumerate() {
+            let aligned = guests.iter().find(|one| one.guest == at && one.chosen.is_some());
+            let clock_of = aligned.map_or(at, |one| one.host);
+            let own = whole.get(at).copied().flatten();
+            let begin_ns = whole.get(clock_of).copied().flatten().or(own).map_or(0, |ends| ends.0);
+            let times = self.times(recording, begin_ns)?;
+            if let Some(whole) = own {
+                report_range(recording, whole, times);
+            }
+            recording.set_range(times);
+        }
+        Ok(())
+    }
+
+    /// Leaves out VMs and vCPUs that are not asked for, and recordings of guests that are not.
+    ///
+    /// # Errors
+    /// When there are no such.
+    pub(crate) fn set_vms(
+        &self,
+        recordings: &mut Vec<Recording>,
+        guests: &mut Vec<GuestAlignment>,
+    ) -> anyhow::Result<()> {
+        if self.has_all_vcpus() {
+            return Ok(());
+        }
+        let names: Vec<String> =
+            (0..recordings.len()).map(|at| machine_name(at, recordings, guests)).collect();
+        let is_wanted = |vm: &String| self.vms.is_empty() || self.vms.contains(vm);
+        let (mut seen, mut kept_any, mut dropped) = (BTreeSet::new(), false, Vec::new());
+        for (at, (recording, machine)) in recordings.iter_mut().zip(&names).enumerate() {
+            let is_guest = machine != HOST;
+            if is_guest && is_wanted(machine) {
+                seen.insert(machine.clone());
+                continue;
+            }
+            let (all, left_out, kept) = self.vcpus_of(recording, is_wanted);
+            seen.extend(all);
+            if kept.is_empty() && is_guest {
+                dropped.push(at);
+            } else {
+                report_vcpus(recording, left_out.len(), kept.len());
+            }
+            kept_any |= !kept.is_empty();
+            recording.leave_out_vcpus(left_out, kept);
+        }
+        self.refuse_unknown(&seen, kept_any)?;
+        dropped.iter().rev().for_each(|at| drop_recording(*at, recordings, guests));
+        Ok(())
+    }
+
+    /// Names of the VMs of a recording; threads of vCPUs that are not asked for, and the others, with their
+    /// VMs and numbers.
+    fn vcpus_of(
+        &self,
+        recording: &Recording,
+        is_wanted: impl Fn(&String) -> bool,
+    ) -> (Vec<String>, BTreeSet<u32>, BTreeMap<u32, (String, u32)>) {
+        let (mut names, mut left_out, mut kept) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+        for vm in find_vms(recording, &|_| ()) {
+            for vcpu in &vm.vcpus {
+                let is_in = self.vcpus.as_ref().is_none_or(|wanted| wanted.contains(vcpu.vcpu));
+                if is_in && is_wanted(&vm.name) {
+                    kept.insert(vcpu.thread, (vm.name.clone(), vcpu.vcpu));
+                } else {
+                    left_out.insert(vcpu.thread);
+                }
+            }
+            names.push(vm.name);
+        }
+        (names, left_out, kept)
+    }
+
+    fn refuse_unknown(&self, seen: &BTreeSet<String>, kept_any: bool) -> anyhow::Result<()> {
+        if let Some(unknown) = self.vms.iter().find(|vm| !seen.contains(*vm)) {
+            let all: Vec<&str> = seen.iter().map(String::as_str).collect();
+            bail!("no VM is called {unknown}; there are: {}", all.join(", "));
+        }
+        if self.vcpus.is_some() && !kept_any {
+            bail!("no vCPU has such a number; hyperscope info lists them");
+        }
+        Ok(())
+    }
+
+    /// The same, for who compares recordings: each has a clock of its own.
+    ///
+    /// # Errors
+    /// When a moment is by a clock.
+    pub(crate) fn from_beginnings(self, who: &str) -> anyhow::Result<Self> {
+        if [self.from, self.to].into_iter().flatten().any(|one| matches!(one, Moment::At(_))) {
+            bail!(Misuse(format!(
+                "{who} compares recordings that have clocks of their own: give times from their \
+                 beginnings, such as --from +1.5"
+            )));
+        }
+        Ok(self)
+    }
+
+    /// The range on the clock that recordings share whose guests were brought to it: that of the first
+    /// which is no guest's. `None`: all times.
+    ///
+    /// # Errors
+    /// When the range ends before it begins.
+    pub(crate) fn of_all(
+        &self,
+        recordings: &[Recording],
+        guests: &[GuestAlignment],
+    ) -> anyhow::Result<Option<TimeRange>> {
+        let is_guest = |at: usize| guests.iter().any(|one| one.guest == at);
+        let host = (0..recordings.len()).find(|at| !is_guest(*at)).unwrap_or(0);
+        let Some(host) = recordings.get(host).filter(|_| !self.has_all_times()) else {
+            return Ok(None);
+        };
+        self.times(host, host.first_and_last_ns().map_or(0, |ends| ends.0)).map(Some)
+    }
+
+    fn times(&self, recording: &Recording, begin_ns: u64) -> anyhow::Result<TimeRange> {
+        let unit = if recording.is_nanoseconds() { Seconds::ns } else { |one: Seconds| one.whole };
+        let ns = |moment: Moment| match moment {
+            Moment::At(time) => unit(time),
+            Moment::FromBeginning(time) => begin_ns.saturating_add(unit(time)),
+        };
+        let from_ns = self.from.map_or(TimeRange::ALL.from_ns, ns);
+        let to_ns = self.to.map_or(TimeRange::ALL.to_ns, ns);
+        if from_ns > to_ns {
+            bail!(Misuse("--from lies after --to, by the times of the recording".to_owned()));
+        }
+        Ok(TimeRange { from_ns, to_ns })
+    }
+}
+
+/// Drops a recording, and what was known of it as a guest.
+fn drop_recording(at: usize, recordings: &mut Vec<Recording>, guests: &mut Vec<GuestAlignment>) {
+    let dropped = recordings.remove(at);
+    let path = dropped.path().display();
+    let _ = writeln!(messages(), "hyperscope: {path}: left out: it is of another guest");
+    guests.retain(|one| one.guest != at && one.host != at);
+    for guest in guests {
+        guest.guest -= usize::from(guest.guest > at);
+        guest.host -= usize::from(guest.host > at);
+    }
+}
+
+/// The clocks of recordings as they are now, by their paths.
+pub(crate) fn clocks(recordings: &[Recording]) -> Vec<(PathBuf, Clock)> {
+    recordings.iter().map(|one| (one.path().to_owned(), one.clock())).collect()
+}
+
+/// Sets clocks as [`clocks`] gave them.
+pub(crate) fn set_clocks(recordings: &mut [Recording], clocks: &[(PathBuf, Clock)]) {
+    let of = |path: &Path| clocks.iter().find(|(other, _)| other == path);
+    for recording in recordings {
+        if let Some((_, clock)) = of(recording.path()) {
+            recording.set_clock(clock.clone());
+        }
+    }
+}
+
+/// Reports on standard error how many vCPUs of a recording are left out.
+fn report_vcpus(recording: &Recording, left_out: usize, kept: usize) {
+    let path = recording.path().display();
+    let of = plural((left_out + kept) as u64, "vCPU");
+    let _ = writeln!(messages(), "hyperscope: {path}: left out: exits of {left_out} of {of}");
+}
+
+/// Reports on standard error what of a recording is left out.
+fn report_range(recording: &Recording, (first_ns, last_ns): (u64, u64), times: TimeRange) {
+    let mut err = messages();
+    let path = recording.path().display();
+    let nanoseconds = recording.is_nanoseconds();
+    let shown = |ns: u64| match nanoseconds {
+        true => format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000),
+        false => format!("{ns} ticks"),
+    };
+    if last_ns < times.from_ns || first_ns >= times.to_ns {
+        let (first, last) = (shown(first_ns), shown(last_ns));
+        let _ = writeln!(
+            err,
+            "hyperscope: {path}: nothing of it lies in this range: it goes from {first} to {last}"
+        );
+        return;
+    }
+    let before_ns = times.from_ns.saturating_sub(first_ns);
+    let after_ns = last_ns.saturating_add(1).saturating_sub(times.to_ns);
+    let length = |ns| report::time(ns, nanoseconds);
+    let _ = writeln!(
+        err,
+        "hyperscope: {path}: read from {} to {}; left out: {} before it, {} after it",
+        shown(times.from_ns.max(first_ns)),
+        shown(times.to_ns.min(last_ns)),
+        length(before_ns),
+        length(after_ns),
+    );
+}

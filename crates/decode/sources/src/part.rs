@@ -1,0 +1,301 @@
+//! The part of a recording that is read, a range of time or without the KVM events of some vCPUs: what lies
+//! outside is not read, as if it had not been recorded.
+//!
+//! Blocks that lie outside whole are left out beforehand, where their first stamps can be read without
+//! unpacking them. Of the packets in the others, those at the range's ends are read in part. What was
+//! lost before a packet that began earlier lies before the range.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use eventfmt::{EventFormat, NumberAt};
+use raw_bytes::ByteOrder;
+use ringbuf::{Missed, PageDamage, Record};
+use tracedat::Correction;
+
+use crate::clock::Clock;
+use crate::records::Packet;
+use crate::stream::{BlockReader, Stream};
+use crate::{Doubt, Recording};
+
+/// From one moment up to, not including, another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeRange {
+    /// Its first nanosecond (tick, where the clock counts those).
+    pub from_ns: u64,
+    /// The first after it.
+    pub to_ns: u64,
+}
+
+impl TimeRange {
+    /// All times there are but the very last nanosecond of the clock.
+    pub const ALL: Self = Self { from_ns: 0, to_ns: u64::MAX };
+
+    /// Whether it holds a moment.
+    #[must_use]
+    pub fn contains(self, ns: u64) -> bool {
+        self.from_ns <= ns && ns < self.to_ns
+    }
+}
+
+/// What is read of a recording.
+#[derive(Debug)]
+pub(crate) struct RecordingPart {
+    times: TimeRange,
+    /// The clocks by which the range was set.
+    clock: Clock,
+    left_out: Option<LeftOut>,
+}
+
+/// Events of some threads that are not read.
+#[derive(Debug)]
+struct LeftOut {
+    threads: BTreeSet<u32>,
+    /// Of the vCPUs whose events are read, by thread, the VM's name and the number: both as they were found
+    /// when all vCPUs were read.
+    kept: BTreeMap<u32, (String, u32)>,
+    /// Ids of the events.
+    events: BTreeSet<u16>,
+    order: ByteOrder,
+    type_at: NumberAt,
+    pid_at: NumberAt,
+}
+
+impl LeftOut {
+    fn has(&self, payload: &[u8]) -> bool {
+        let number = |at: NumberAt| at.read(payload, self.order);
+        let is_one = |id: u64| u16::try_from(id).is_ok_and(|id| self.events.contains(&id));
+        number(self.type_at).is_some_and(is_one)
+            && number(self.pid_at).is_some_and(|pid| self.threads.contains(&(pid as u32)))
+    }
+}
+
+impl RecordingPart {
+    pub(crate) fn of_stream(&self, stream: &Stream) -> StreamPart<'_> {
+        let correction = self.clock.of(stream.buffer());
+        let (times, left_out) = (self.times, self.left_out.as_ref());
+        StreamPart { times, correction, cpu: stream.cpu(), left_out }
+    }
+}
+
+/// What is read of one stream, and what makes times of its stamps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamPart<'a> {
+    times: TimeRange,
+    correction: &'a Correction,
+    cpu: u32,
+    left_out: Option<&'a LeftOut>,
+}
+
+impl<'a> StreamPart<'a> {
+    fn ns(&self, stamp: u64) -> u64 {
+        self.correction.ns(stamp, self.cpu)
+    }
+
+    pub(crate) fn holds(&self, record: &Record<'_>) -> bool {
+        self.times.contains(self.ns(record.stamp))
+            && self.left_out.is_none_or(|left_out| !left_out.has(record.payload))
+    }
+
+    /// Whether what stands between two packets, as far as there are any, may be in the range.
+    fn overlaps(&self, last_ns: Option<u64>, next_ns: Option<u64>) -> bool {
+        last_ns.is_none_or(|ns| ns < self.times.to_ns)
+            && next_ns.is_none_or(|ns| ns >= self.times.from_ns)
+    }
+
+    /// What of a packet is in the range, if anything; the packets before and after it begin at
+    /// `last_ns` and `next_ns`.
+    fn part_of(
+        &self,
+        packet: Packet<'a>,
+        last_ns: Option<u64>,
+        next_ns: Option<u64>,
+    ) -> Option<Packet<'a>> {
+        let TimeRange { from_ns, to_ns } = self.times;
+        let begin_ns = self.ns(packet.stamp);
+        let runs_back = |earlier: Option<u64>, later: Option<u64>| {
+            earlier.zip(later).is_some_and(|(earlier, later)| later < earlier)
+        };
+        if runs_back(last_ns, Some(begin_ns)) || runs_back(Some(begin_ns), next_ns) {
+            // Which of the stamps is wrong is for the reader to find.
+            return self.overlaps(last_ns, next_ns).then_some(packet);
+        }
+        if begin_ns >= to_ns || next_ns.is_some_and(|ns| ns < from_ns) {
+            return None;
+        }
+        if begin_ns >= from_ns && next_ns.is_some_and(|ns| ns < to_ns) {
+            return Some(if self.left_out.is_some() { packet.within(*self) } else { packet });
+        }
+        let mut part = packet.within(*self);
+        if begin_ns >= from_ns {
+            return Some(part);
+        }
+        let mut first = None;
+        // Damage is found, and reported, by who reads the part.
+        let _ = part.for_each(|record| {
+            first.get_or_insert(record.stamp);
+        });
+        (part.stamp, part.missed) = (first?, Missed::Nothing);
+        Some(part)
+    }
+}
+
+/// A packet with its offset in the file, or why it can't be read.
+type Found<'a> = (u64, Result<Packet<'a>, PageDamage>);
+
+/// Those of a block's packets that are in a range; all, if there is none.
+#[derive(Debug)]
+pub(crate) struct InPart<'a, I: Iterator<Item = Found<'a>>> {
+    range: Option<StreamPart<'a>>,
+    packets: I,
+    /// The next one of `packets`, once it was looked at.
+    next: Option<Found<'a>>,
+    /// Where the last that can be read began.
+    last_ns: Option<u64>,
+}
+
+impl<'a, I: Iterator<Item = Found<'a>>> InPart<'a, I> {
+    pub(crate) fn new(range: Option<StreamPart<'a>>, packets: I) -> Self {
+        Self { range, packets, next: None, last_ns: None }
+    }
+
+    fn next_in(&mut self, range: StreamPart<'a>) -> Option<Found<'a>> {
+        loop {
+            let (offset, packet) = self.next.take().or_else(|| self.packets.next())?;
+            self.next = self.packets.next();
+            let next = self.next.as_ref().and_then(|(_, next)| next.as_ref().ok());
+            let next_ns = next.map(|next| range.ns(next.stamp));
+            let part = match packet {
+                Ok(packet) => {
+                    let last_ns = self.last_ns.replace(range.ns(packet.stamp));
+                    range.part_of(packet, last_ns, next_ns).map(Ok)
+                }
+                Err(damage) => range.overlaps(self.last_ns, next_ns).then_some(Err(damage)),
+            };
+            if let Some(part) = part {
+                return Some((offset, part));
+            }
+        }
+    }
+}
+
+impl<'a, I: Iterator<Item = Found<'a>>> Iterator for InPart<'a, I> {
+    type Item = Found<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.range {
+            None => self.packets.next(),
+            Some(range) => self.next_in(range),
+        }
+    }
+}
+
+impl Recording {
+    /// Reads no more than what lies in `times`, by its clock as it is now: what brings its times to
+    /// another clock afterwards moves the range with them. The kernel counted losses of the whole.
+    pub fn set_range(&mut self, times: TimeRange) {
+        let left_out = self.part.take().and_then(|part| part.left_out);
+        let part = RecordingPart { times, clock: self.clock.clone(), left_out };
+        let mut streams = std::mem::take(&mut self.streams);
+        for stream in &mut streams {
+            let firsts = self.first_stamps(stream);
+            let firsts: Option<Vec<u64>> = firsts
+                .map(|all| all.iter().map(|stamp| part.of_stream(stream).ns(*stamp)).collect());
+            if let Some(firsts) = firsts {
+                let begin = firsts.iter().take_while(|ns| **ns < times.from_ns).count();
+                let after = firsts.iter().rev().take_while(|ns| **ns >= times.to_ns).count();
+                // The block before the first that begins in the range reaches into it.
+                stream.keep_blocks(begin.saturating_sub(1)..firsts.len().saturating_sub(after));
+            }
+        }
+        self.streams = streams;
+        self.part = Some(part);
+        let lost = self.ending.lost();
+        self.ending.counts.clear();
+        if lost > 0 {
+            self.ending.doubt.get_or_insert(Doubt::InAll(lost));
+        }
+    }
+
+    /// Reads the events of KVM's trace systems no more that these threads caused: to who reads on, they run
+    /// no vCPUs. Of the others, `kept` has the VMs' names and the numbers of vCPUs.
+    pub fn leave_out_vcpus(&mut self, threads: BTreeSet<u32>, kept: BTreeMap<u32, (String, u32)>) {
+        let is_of_kvm = |format: &EventFormat| format.system().starts_with("kvm");
+        let of_kvm = self.formats.iter().filter(|(_, format)| is_of_kvm(format));
+        let left_out = LeftOut {
+            threads,
+            kept,
+            events: of_kvm.map(|(id, _)| id).collect(),
+            order: self.abi.order,
+            type_at: self.formats.type_at(),
+            pid_at: self.formats.pid_at(),
+        };
+        let all =
+            || RecordingPart { times: TimeRange::ALL, clock: self.clock.clone(), left_out: None };
+        let part = self.part.take().unwrap_or_else(all);
+        self.part = Some(RecordingPart { left_out: Some(left_out), ..part });
+    }
+
+    /// Whether events of KVM's trace systems are not read that this thread caused.
+    #[must_use]
+    pub fn leaves_out_vcpu(&self, thread: u32) -> bool {
+        let left_out = self.part.as_ref().and_then(|part| part.left_out.as_ref());
+        left_out.is_some_and(|left_out| left_out.threads.contains(&thread))
+    }
+
+    /// Name of the VM and number of a vCPU that was named when others were left out.
+    pub(crate) fn kept_vcpu(&self, thread: u32) -> Option<(&str, u32)> {
+        let (vm, vcpu) = self.part.as_ref()?.left_out.as_ref()?.kept.get(&thread)?;
+        Some((vm, *vcpu))
+    }
+
+    /// The times of its first and last record; `None`: it has none. Takes a few pages of each stream.
+    #[must_use]
+    pub fn first_and_last_ns(&self) -> Option<(u64, u64)> {
+        let mut reader = BlockReader::default();
+        let mut found: Option<(u64, u64)> = None;
+        for stream in &self.streams {
+            let ns = |stamp| self.correction(stream).ns(stamp, stream.cpu());
+            let count = stream.block_count();
+            let mut blocks = 0..count;
+            let first = blocks.find_map(|block| self.ends_of(stream, block, &mut reader));
+            let last = (0..count).rev().find_map(|block| self.ends_of(stream, block, &mut reader));
+            if let Some(((first, _), (_, last))) = first.zip(last) {
+                let (first, last) = (ns(first), ns(last));
+                let so_far = found.unwrap_or((first, last));
+                found = Some((so_far.0.min(first), so_far.1.max(last)));
+            }
+        }
+        found
+    }
+
+    /// The stamps of the first and last record of a block.
+    fn ends_of(
+        &self,
+        stream: &Stream,
+        block: usize,
+        reader: &mut BlockReader,
+    ) -> Option<(u64, u64)> {
+        let block = self.block(stream, block, reader).ok()?;
+        let packets = || block.packets().filter_map(|(_, packet)| packet.ok());
+        let first = packets().find_map(|packet| packet_ends(&packet))?.0;
+        let last = packets().filter_map(|packet| packet_ends(&packet)).last()?.1;
+        Some((first, last))
+    }
+
+    /// The stamps at which the blocks of a stream begin; `None` where that takes unpacking all of them,
+    /// or one can't be read.
+    fn first_stamps(&self, stream: &Stream) -> Option<Vec<u64>> {
+        let blocks = 0..stream.block_count();
+        blocks.map(|block| stream.first_stamp(&self.files, block)).collect()
+    }
+}
+
+fn packet_ends(packet: &Packet<'_>) -> Option<(u64, u64)> {
+    let mut ends: Option<(u64, u64)> = None;
+    let _ = packet.for_each(|record| {
+        let first = ends.map_or(record.stamp, |(first, _)| first);
+        ends = Some((first, record.stamp));
+    });
+    ends
+}
