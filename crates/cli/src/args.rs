@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use report::events::{Condition, CpuSet};
 
-use crate::seconds::{Moment, ends_before_it_begins};
+use crate::seconds::{When, ends_before_it_begins};
 
 pub(crate) use lab::{LabArgs, LabVerb};
 pub(crate) use memory::MemoryArgs;
@@ -143,7 +143,7 @@ impl Verb {
 
 impl Verb {
     /// The range of time that a verb reads of recordings.
-    fn range(&self) -> (Option<Moment>, Option<Moment>) {
+    fn range(&self) -> (Option<When>, Option<When>) {
         let range = match self {
             Self::Boot(args) => return (args.from, args.to),
             Self::Export(args) => return (args.from, args.until),

@@ -15,20 +15,34 @@ use crate::aligned::align_guests;
 use crate::args::part::VmArgs;
 use crate::machines::{HOST, machine_name};
 use crate::misuse::Misuse;
-use crate::seconds::{Moment, Seconds};
+use crate::seconds::{Seconds, When};
 
 /// A part of recordings; all there is, where it is left open.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    from: Option<Moment>,
-    to: Option<Moment>,
+    from: Option<When>,
+    to: Option<When>,
     vms: Vec<String>,
     vcpus: Option<CpuSet>,
 }
 
 impl Part {
-    pub(crate) fn new(from: Option<Moment>, to: Option<Moment>, vms: &VmArgs) -> Self {
+    pub(crate) fn new(from: Option<When>, to: Option<When>, vms: &VmArgs) -> Self {
         Self { from, to, vms: vms.vm.clone(), vcpus: vms.vcpu.clone() }
+    }
+
+    /// What is read, where that is not all.
+    pub(crate) fn description(&self) -> Option<String> {
+        let range = match (self.from, self.to) {
+            (None, None) => None,
+            (Some(from), None) => Some(format!("from {from} s")),
+            (None, Some(to)) => Some(format!("to {to} s")),
+            (Some(from), Some(to)) => Some(format!("{from} to {to} s")),
+        };
+        let vms = (!self.vms.is_empty()).then(|| format!("VM {}", self.vms.join(", ")));
+        let vcpus = self.vcpus.as_ref().map(|vcpus| format!("vCPU {vcpus}"));
+        let all: Vec<String> = [range, vms, vcpus].into_iter().flatten().collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 
     fn has_all_times(&self) -> bool {
@@ -113,8 +127,8 @@ impl Part {
                 seen.insert(machine.clone());
                 continue;
             }
-            let (all, left_out, kept) = self.vcpus_of(recording, is_wanted);
-            seen.extend(all);
+            let Vcpus { vms, left_out, kept } = self.vcpus_of(recording, is_wanted);
+            seen.extend(vms);
             if kept.is_empty() && is_guest {
                 dropped.push(at);
             } else {
@@ -128,14 +142,10 @@ impl Part {
         Ok(())
     }
 
-    /// Names of the VMs of a recording; threads of vCPUs that are not asked for, and the others, with their
-    /// VMs and numbers.
-    fn vcpus_of(
-        &self,
-        recording: &Recording,
-        is_wanted: impl Fn(&String) -> bool,
-    ) -> (Vec<String>, BTreeSet<u32>, BTreeMap<u32, (String, u32)>) {
-        let (mut names, mut left_out, mut kept) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+    /// The vCPUs of a recording, by whether they are asked for.
+    fn vcpus_of(&self, recording: &Recording, is_wanted: impl Fn(&String) -> bool) -> Vcpus {
+        let mut vcpus = Vcpus::default();
+        let Vcpus { vms, left_out, kept } = &mut vcpus;
         for vm in find_vms(recording, &|_| ()) {
             for vcpu in &vm.vcpus {
                 let is_in = self.vcpus.as_ref().is_none_or(|wanted| wanted.contains(vcpu.vcpu));
@@ -145,9 +155,9 @@ impl Part {
                     left_out.insert(vcpu.thread);
                 }
             }
-            names.push(vm.name);
+            vms.push(vm.name);
         }
-        (names, left_out, kept)
+        vcpus
     }
 
     fn refuse_unknown(&self, seen: &BTreeSet<String>, kept_any: bool) -> anyhow::Result<()> {
@@ -164,9 +174,9 @@ impl Part {
     /// The same, for who compares recordings: each has a clock of its own.
     ///
     /// # Errors
-    /// When a moment is by a clock.
-    pub(crate) fn from_beginnings(self, who: &str) -> anyhow::Result<Self> {
-        if [self.from, self.to].into_iter().flatten().any(|one| matches!(one, Moment::At(_))) {
+    /// When a time is by a clock.
+    pub(crate) fn for_clocks_of_their_own(self, who: &str) -> anyhow::Result<Self> {
+        if [self.from, self.to].into_iter().flatten().any(|one| matches!(one, When::At(_))) {
             bail!(Misuse(format!(
                 "{who} compares recordings that have clocks of their own: give times from their \
                  beginnings, such as --from +1.5"
@@ -195,9 +205,9 @@ impl Part {
 
     fn times(&self, recording: &Recording, begin_ns: u64) -> anyhow::Result<TimeRange> {
         let unit = if recording.is_nanoseconds() { Seconds::ns } else { |one: Seconds| one.whole };
-        let ns = |moment: Moment| match moment {
-            Moment::At(time) => unit(time),
-            Moment::FromBeginning(time) => begin_ns.saturating_add(unit(time)),
+        let ns = |time: When| match time {
+            When::At(time) => unit(time),
+            When::FromBeginning(time) => begin_ns.saturating_add(unit(time)),
         };
         let from_ns = self.from.map_or(TimeRange::ALL.from_ns, ns);
         let to_ns = self.to.map_or(TimeRange::ALL.to_ns, ns);
@@ -206,6 +216,17 @@ impl Part {
         }
         Ok(TimeRange { from_ns, to_ns })
     }
+}
+
+/// vCPUs of a recording.
+#[derive(Debug, Default)]
+struct Vcpus {
+    /// Names of all VMs.
+    vms: Vec<String>,
+    /// Threads of vCPUs that are not asked for.
+    left_out: BTreeSet<u32>,
+    /// Those of the others, with their VMs and numbers.
+    kept: BTreeMap<u32, (String, u32)>,
 }
 
 /// Drops a recording, and what was known of it as a guest.

@@ -1,9 +1,10 @@
-//! A moment as people write it: as events are printed, in seconds with a fraction, or in ticks
+//! A time as people write it: as events are printed, in seconds with a fraction, or in ticks
 //! where the recording's clock has no seconds.
 
+use std::fmt;
 use std::str::FromStr;
 
-/// A moment on the recording's clock.
+/// A time on the recording's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Seconds {
     /// What stands before the point: seconds or ticks.
@@ -18,7 +19,17 @@ impl Seconds {
     }
 }
 
-/// A text that is no moment.
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fraction = format!("{:09}", self.nanos);
+        match fraction.trim_end_matches('0') {
+            "" => write!(f, "{}", self.whole),
+            digits => write!(f, "{}.{digits}", self.whole),
+        }
+    }
+}
+
+/// A text that is no time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no time; write seconds with up to nine digits after the decimal point, such as 42.342151, or +1.5 for \
@@ -26,25 +37,34 @@ impl Seconds {
 )]
 pub(crate) struct NoTime;
 
-/// A moment, by a recording's clock or from its beginning.
+/// A time, by a recording's clock or from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum When {
     /// As events are printed.
     At(Seconds),
     /// This long after the first event: `+` comes before it.
     FromBeginning(Seconds),
 }
 
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(time) => write!(f, "{time}"),
+            Self::FromBeginning(time) => write!(f, "+{time}"),
+        }
+    }
+}
+
 /// Whether a range does, whatever it is of.
-pub(crate) fn ends_before_it_begins(range: (Option<Moment>, Option<Moment>)) -> bool {
+pub(crate) fn ends_before_it_begins(range: (Option<When>, Option<When>)) -> bool {
     match range {
-        (Some(Moment::At(from)), Some(Moment::At(to))) => from > to,
-        (Some(Moment::FromBeginning(from)), Some(Moment::FromBeginning(to))) => from > to,
+        (Some(When::At(from)), Some(When::At(to))) => from > to,
+        (Some(When::FromBeginning(from)), Some(When::FromBeginning(to))) => from > to,
         _ => false,
     }
 }
 
-impl FromStr for Moment {
+impl FromStr for When {
     type Err = NoTime;
 
     fn from_str(text: &str) -> Result<Self, NoTime> {
@@ -81,6 +101,10 @@ mod tests {
         assert_eq!(ns("42.5"), Ok(42_500_000_000));
         assert_eq!(ns("0.000000001"), Ok(1));
         assert_eq!(ns("18446744073709551615"), Ok(u64::MAX));
+        let shown = |text: &str| text.parse::<When>().map(|time| time.to_string());
+        for text in ["42", "42.000000001", "+0.25"] {
+            assert_eq!(shown(text), Ok(text.to_owned()));
+        }
         for wrong in ["", ".5", "abc", "1.0000000001", "-1", "1,5", "99999999999999999999"] {
             assert_eq!(ns(wrong), Err(NoTime), "{wrong}");
         }

@@ -14,7 +14,7 @@ use report::{
     CpuBy, CpuReport, ExitsReport, FileInfo, Format, InfoReport, NestedReport, PathReport, Report,
     Source,
 };
-use sources::{BlockReader, OpenError, Recording};
+use sources::{BlockReader, OpenError, Recording, TimeRange};
 
 use crate::exporting;
 
@@ -50,7 +50,28 @@ pub fn run(file: &[u8]) {
 pub fn check(file: &[u8]) -> Result<Found, String> {
     // A few bytes of gzip or zstd unpack to as much as may be spooled.
     sys::bound_spool(MOST_PAGES);
-    sources::open_bytes(Path::new("bytes"), file.to_vec()).map(account).map_err(reason)
+    let open = || sources::open_bytes(Path::new("bytes"), file.to_vec());
+    let found = open().map(account).map_err(reason)?;
+    if found.pages <= MOST_PAGES {
+        check_ranges(open, found.events);
+    }
+    Ok(found)
+}
+
+/// What lies before a moment and what lies after it are all events; those whose times mean nothing may be
+/// among both.
+fn check_ranges(open: impl Fn() -> Result<Recording, OpenError>, events: u64) {
+    let Ok(Some((first_ns, last_ns))) = open().map(|one| one.first_and_last_ns()) else { return };
+    let middle_ns = first_ns.midpoint(last_ns);
+    let events_in = |from_ns, to_ns| {
+        let Ok(mut part) = open() else { return 0 };
+        part.set_range(TimeRange { from_ns, to_ns });
+        contents(&part, &|_| ()).total()
+    };
+    let (before, after) = (events_in(0, middle_ns), events_in(middle_ns, u64::MAX));
+    assert!(before <= events && after <= events, "more events in a range than in all");
+    let both = before.saturating_add(after);
+    assert!(both >= events, "{before} events before {middle_ns}, {after} after it, of {events}");
 }
 
 /// Analyses, reports and prints a recording.

@@ -7,7 +7,7 @@ use clap::Args;
 use super::{MethodArgs, OutputArgs};
 use crate::args::memory::MemoryArgs;
 use crate::args::part::{PART, VmArgs};
-use crate::seconds::Moment;
+use crate::seconds::When;
 
 /// Arguments of `boot`.
 #[derive(Debug, Args)]
@@ -29,10 +29,10 @@ pub(crate) struct BootArgs {
     /// Read only what happened from this time on, in seconds as events prints them, or +SECONDS from
     /// the beginning
     #[arg(long, value_name = "TIME", help_heading = PART)]
-    pub(crate) from: Option<Moment>,
+    pub(crate) from: Option<When>,
     /// Read only what happened before this time
     #[arg(long, value_name = "TIME", help_heading = PART)]
-    pub(crate) to: Option<Moment>,
+    pub(crate) to: Option<When>,
     #[command(flatten)]
     pub(crate) vms: VmArgs,
     /// The boot is over at the first mark that has this text in it [default: at the first mark]

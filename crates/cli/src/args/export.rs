@@ -8,7 +8,7 @@ use report::events::CpuSet;
 use super::MethodArgs;
 use crate::args::memory::MemoryArgs;
 use crate::args::part::{PART, VmArgs};
-use crate::seconds::Moment;
+use crate::seconds::When;
 
 /// What files are written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -64,10 +64,10 @@ pub(crate) struct ExportArgs {
     /// Write only what is from this time on, in seconds as events prints them, or +SECONDS from the
     /// beginning
     #[arg(long, value_name = "TIME", help_heading = PART)]
-    pub(crate) from: Option<Moment>,
+    pub(crate) from: Option<When>,
     /// Write only what is before this time
     #[arg(long, value_name = "TIME", help_heading = PART)]
-    pub(crate) until: Option<Moment>,
+    pub(crate) until: Option<When>,
     #[command(flatten)]
     pub(crate) vms: VmArgs,
     /// Of csv: a column for each of these fields, in place of one with all as JSON

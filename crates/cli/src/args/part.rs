@@ -4,7 +4,7 @@ use clap::Args;
 use report::events::CpuSet;
 
 use crate::part::Part;
-use crate::seconds::Moment;
+use crate::seconds::When;
 
 /// A part of recordings.
 #[derive(Clone, Debug, Args)]
@@ -21,10 +21,10 @@ pub(crate) struct RangeArgs {
     /// Read only what happened from this time on, in seconds as events prints them, or +SECONDS from
     /// the beginning
     #[arg(long, value_name = "TIME", help_heading = PART)]
-    pub(crate) from: Option<Moment>,
+    pub(crate) from: Option<When>,
     /// Read only what happened before this time
     #[arg(long, value_name = "TIME", alias = "until", help_heading = PART)]
-    pub(crate) to: Option<Moment>,
+    pub(crate) to: Option<When>,
 }
 
 /// VMs and their vCPUs.

@@ -25,7 +25,7 @@ const CONDITION_HOLDS: u8 = 3;
 pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode> {
     let all: Vec<PathBuf> = sides.a.iter().chain(sides.b).cloned().collect();
     refuse_twice(&all)?;
-    let part = Part::from(&args.part).from_beginnings("diff")?;
+    let part = Part::from(&args.part).for_clocks_of_their_own("diff")?;
     let open = |path: &PathBuf| {
         let mut run = open_run(path)?;
         if !sides.question.aligned {

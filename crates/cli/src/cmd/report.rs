@@ -51,7 +51,8 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let tick = |bytes| progress.advance(bytes);
     let own_clocks = clocks(&recordings);
     let mut guests = align_guests(&mut recordings, args.method.method)?;
-    Part::from(&args.part).set(&mut recordings, &mut guests)?;
+    let part = Part::from(&args.part);
+    part.set(&mut recordings, &mut guests)?;
     let aligned_clocks = clocks(&recordings);
     set_clocks(&mut recordings, &own_clocks);
     // Durations are those of the recording's own clock, as in the other reports.
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     progress.finish();
     let sources = recordings.iter().map(shown_path).collect();
     let page = PageReport {
-        title: args.title.clone().unwrap_or_else(|| title(&recordings)),
+        title: args.title.clone().unwrap_or_else(|| title(&recordings, &part)),
         exits,
         nested,
         align: (!guests.is_empty()).then_some(AlignReport { sources, guests }),
@@ -115,7 +116,7 @@ fn diff_of(
     let Some(baseline) = &args.baseline else { return Ok(None) };
     let Some(question) = QUESTIONS.iter().find(|one| one.name == "exits") else { return Ok(None) };
     let mut before = open_run(baseline)?;
-    Part::from(&args.part).from_beginnings("--baseline")?.set_on_own_clocks(&mut before)?;
+    Part::from(&args.part).for_clocks_of_their_own("--baseline")?.set_on_own_clocks(&mut before)?;
     let before = (question.measure)(&before, &[], tick);
     let now = (question.measure)(recordings, &[], tick);
     if before.nanoseconds != now.nanoseconds {
@@ -218,13 +219,14 @@ fn shown_path(recording: &Recording) -> String {
     recording.path().display().to_string()
 }
 
-/// What a page is called that was given no name: by its recordings.
-fn title(recordings: &[Recording]) -> String {
+/// What a page is called that was given no name: by its recordings, and what of them it shows.
+fn title(recordings: &[Recording], part: &Part) -> String {
     let names: Vec<String> = recordings
         .iter()
         .filter_map(|one| Some(one.path().file_name()?.to_string_lossy().into_owned()))
         .collect();
-    names.join(", ")
+    let names = names.join(", ");
+    part.description().map_or_else(|| names.clone(), |part| format!("{names} ({part})"))
 }
 
 /// Says on standard error what there is to look at.

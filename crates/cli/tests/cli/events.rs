@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::tool::{hyperscope, output_of};
+use crate::tool::{hyperscope, output_of, output_of_part};
 
 const SMP: &str = "fixtures/x86-vmx/smp.dat";
 const HOST: &str = "fixtures/x86-svm/host-guest.dat";
@@ -56,9 +56,11 @@ fn events_are_chosen_by_time() {
     let all = events(&[SMP]);
     let (begin, end) = (all[1000]["ts_ns"].as_u64().unwrap(), all[2000]["ts_ns"].as_u64().unwrap());
     let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
-    filters(&["--from", &seconds(begin), "--to", &seconds(end)], |event| {
-        (begin..end).contains(&event["ts_ns"].as_u64().unwrap())
-    });
+    let range = ["--from", &seconds(begin), "--to", &seconds(end)];
+    let found = output_of_part(&[&["events", "--format", "jsonl", SMP][..], &range].concat());
+    let is_in = |event: &&Value| (begin..end).contains(&event["ts_ns"].as_u64().unwrap());
+    let found: Vec<Value> = found.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(found, all.iter().filter(is_in).cloned().collect::<Vec<_>>());
 }
 
 #[test]

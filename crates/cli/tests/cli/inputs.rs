@@ -8,7 +8,7 @@ use serde_json::Value;
 use tracedat::{ChunkReader, TraceDat};
 
 use crate::schemas::{check, closed};
-use crate::tool::{command, hyperscope, output_of, repository};
+use crate::tool::{command, hyperscope, output_of, output_of_part, repository};
 
 const HOST: &str = "fixtures/x86-svm/host-guest.dat";
 const GUEST: &str = "fixtures/x86-svm/host-guest.guest.dat";
@@ -141,8 +141,8 @@ fn ticks_are_not_called_nanoseconds() {
     let first: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
     check(&closed("event"), &first, "event");
     let ticks = first["ts_cycles"].as_u64().unwrap();
-    // Moments are given as they are printed.
-    let text = output_of(&["events", "--to", &(ticks + 1).to_string(), path]);
+    // Times are given as they are printed.
+    let text = output_of_part(&["events", "--to", &(ticks + 1).to_string(), path]);
     assert_eq!(text.lines().count(), 2, "the number of CPUs, and one event");
     assert!(text.contains(&format!(" {ticks}: ")), "{text}");
 }

@@ -123,9 +123,12 @@ fn exits_cpu_and_page_add_up_to_the_same() {
 
 #[test]
 fn exits_cpu_and_page_of_a_range_add_up_to_the_same() {
+    let range = ["--from", "+0.3", "--to", "+0.9"];
     for path in recordings() {
-        sums_are_the_same(&path, &["--from", "+0.3", "--to", "+0.9"]);
+        sums_are_the_same(&path, &range);
     }
+    let page = Page::of(&[&["fixtures/arm64/D.dat"][..], &range].concat());
+    assert_eq!(page.report["title"], "D.dat (+0.3 to +0.9 s)");
 }
 
 /// How many of the parts are equal to the states that they are; the others end after the recording.

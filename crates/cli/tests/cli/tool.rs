@@ -40,6 +40,14 @@ pub(crate) fn output_of(args: &[&str]) -> String {
     run.out
 }
 
+/// Standard output of a run of a part of recordings, which says on standard error what it leaves out.
+pub(crate) fn output_of_part(args: &[&str]) -> String {
+    let run = hyperscope(args);
+    assert_eq!(run.code, 0, "hyperscope {}: {}", args.join(" "), run.err);
+    assert!(run.err.contains("left out: "), "hyperscope {}: {}", args.join(" "), run.err);
+    run.out
+}
+
 /// All bundled recordings, as paths from the repository's root.
 pub(crate) fn recordings() -> Vec<String> {
     let mut found = Vec::new();

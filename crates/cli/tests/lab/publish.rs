@@ -41,7 +41,7 @@ fn refuse(recorded: &Recorded) {
     start_other(recorded, "/run/lab/l2/memory");
     let refused = [
         ("nobody", "no VM called nobody"),
-        ("l2=shm:/bin/hyperscope", "is no memory of l2"),
+        ("l2=shm:/bin/hyperscope", "is not memory of l2"),
         ("l2", "is memory of other, too"),
         ("other", "is memory of l2, too"),
     ];

@@ -6,6 +6,7 @@
 //! lost before a packet that began earlier lies before the range.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use eventfmt::{EventFormat, NumberAt};
 use raw_bytes::ByteOrder;
@@ -96,10 +97,21 @@ impl<'a> StreamPart<'a> {
             && self.left_out.is_none_or(|left_out| !left_out.has(record.payload))
     }
 
-    /// Whether what stands between two packets, as far as there are any, may be in the range.
-    fn overlaps(&self, last_ns: Option<u64>, next_ns: Option<u64>) -> bool {
-        last_ns.is_none_or(|ns| ns < self.times.to_ns)
-            && next_ns.is_none_or(|ns| ns >= self.times.from_ns)
+    /// Whether something may be in the range that lies, in whatever order, among these moments and what
+    /// comes before the first or after the last of them that is not known.
+    fn may_hold(&self, last_ns: Option<u64>, own_ns: Option<u64>, next_ns: Option<u64>) -> bool {
+        let known = || [last_ns, own_ns, next_ns].into_iter().flatten();
+        let earliest_ns = last_ns.and(known().min()).unwrap_or(0);
+        let latest_ns = next_ns.and(known().max()).unwrap_or(u64::MAX);
+        earliest_ns < self.times.to_ns && latest_ns >= self.times.from_ns
+    }
+
+    /// A packet but for what is left out of it, whatever its times.
+    fn whole(&self, packet: Packet<'a>) -> Packet<'a> {
+        match self.left_out {
+            None => packet,
+            Some(_) => packet.within(Self { times: TimeRange::ALL, ..*self }),
+        }
     }
 
     /// What of a packet is in the range, if anything; the packets before and after it begin at
@@ -117,13 +129,13 @@ impl<'a> StreamPart<'a> {
         };
         if runs_back(last_ns, Some(begin_ns)) || runs_back(Some(begin_ns), next_ns) {
             // Which of the stamps is wrong is for the reader to find.
-            return self.overlaps(last_ns, next_ns).then_some(packet);
+            return self.may_hold(last_ns, Some(begin_ns), next_ns).then(|| self.whole(packet));
         }
         if begin_ns >= to_ns || next_ns.is_some_and(|ns| ns < from_ns) {
             return None;
         }
         if begin_ns >= from_ns && next_ns.is_some_and(|ns| ns < to_ns) {
-            return Some(if self.left_out.is_some() { packet.within(*self) } else { packet });
+            return Some(self.whole(packet));
         }
         let mut part = packet.within(*self);
         if begin_ns >= from_ns {
@@ -169,7 +181,7 @@ impl<'a, I: Iterator<Item = Found<'a>>> InPart<'a, I> {
                     let last_ns = self.last_ns.replace(range.ns(packet.stamp));
                     range.part_of(packet, last_ns, next_ns).map(Ok)
                 }
-                Err(damage) => range.overlaps(self.last_ns, next_ns).then_some(Err(damage)),
+                Err(damage) => range.may_hold(self.last_ns, None, next_ns).then_some(Err(damage)),
             };
             if let Some(part) = part {
                 return Some((offset, part));
@@ -199,13 +211,9 @@ impl Recording {
         let mut streams = std::mem::take(&mut self.streams);
         for stream in &mut streams {
             let firsts = self.first_stamps(stream);
-            let firsts: Option<Vec<u64>> = firsts
-                .map(|all| all.iter().map(|stamp| part.of_stream(stream).ns(*stamp)).collect());
-            if let Some(firsts) = firsts {
-                let begin = firsts.iter().take_while(|ns| **ns < times.from_ns).count();
-                let after = firsts.iter().rev().take_while(|ns| **ns >= times.to_ns).count();
-                // The block before the first that begins in the range reaches into it.
-                stream.keep_blocks(begin.saturating_sub(1)..firsts.len().saturating_sub(after));
+            let ns = |stamp: &u64| part.of_stream(stream).ns(*stamp);
+            if let Some(firsts) = firsts.map(|all| all.iter().map(ns).collect::<Vec<_>>()) {
+                stream.keep_blocks(blocks_within(&firsts, times));
             }
         }
         self.streams = streams;
@@ -289,6 +297,18 @@ impl Recording {
         let blocks = 0..stream.block_count();
         blocks.map(|block| stream.first_stamp(&self.files, block)).collect()
     }
+}
+
+/// Of blocks that begin at these times, those that may reach into a range. A block whose time is wrong is out
+/// of order with the next: nothing beyond it is left out, and of what comes after the range one more is read.
+fn blocks_within(firsts_ns: &[u64], times: TimeRange) -> Range<usize> {
+    let is_before =
+        |pair: &&[u64]| matches!(pair, [one, next] if one <= next && *next < times.from_ns);
+    let is_after =
+        |pair: &&[u64]| matches!(pair, [one, next] if one <= next && *one >= times.to_ns);
+    let begin = firsts_ns.windows(2).take_while(is_before).count();
+    let after = firsts_ns.windows(2).rev().take_while(is_after).count();
+    begin..firsts_ns.len().saturating_sub(after).max(begin)
 }
 
 fn packet_ends(packet: &Packet<'_>) -> Option<(u64, u64)> {

@@ -120,6 +120,12 @@ impl RawPages {
                     return Ok(true);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                // The CPU is not there, and has no buffer until it is plugged in for the first time.
+                Err(error)
+                    if error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error()) =>
+                {
+                    return Ok(false);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }

@@ -1,5 +1,7 @@
 //! Which events are printed: by name, CPU, thread, time and field values.
 
+use std::fmt;
+
 use eventfmt::{EventFormat, NumberAt, Value, glob};
 use raw_bytes::ByteOrder;
 
@@ -20,6 +22,19 @@ pub enum FilterError {
 /// A set of CPU numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuSet(Vec<(u32, u32)>);
+
+impl fmt::Display for CpuSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (first, last)) in self.0.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            match first == last {
+                true => write!(f, "{comma}{first}")?,
+                false => write!(f, "{comma}{first}-{last}")?,
+            }
+        }
+        Ok(())
+    }
+}
 
 impl CpuSet {
     /// Reads a list such as `0,2-3`.
