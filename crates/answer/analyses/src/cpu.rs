@@ -154,7 +154,7 @@ struct VcpuSum {
 
 /// Adds spans up.
 #[derive(Debug, Default)]
-struct CpuUseSink {
+pub(crate) struct CpuUseSink {
     vcpus: BTreeMap<VcpuRef, VcpuSum>,
     tasks: BTreeMap<(u16, u32), StateTimes>,
     takers: taken::Takers,
@@ -219,42 +219,56 @@ pub fn cpu(
 ) -> CpuUse {
     let mut sums = CpuUseSink::default();
     let states = crate::states::states(recordings, guests, &mut sums, tick);
-    sums.settle(&states);
-    let taken = (0..recordings.len()).map(|at| taken(&states, &sums, at)).collect();
-    let vcpus = vcpus(&states, guests, &sums);
-    let is_guest = |at: usize| {
-        let made_in_guest = recordings.get(at).is_some_and(|one| one.peer().is_some());
-        made_in_guest || guests.iter().any(|guest| guest.guest == at)
-    };
-    // What a guest believes of its CPUs is not what they did.
-    sums.cpus.retain(|(cpu, _), _| !is_guest(usize::from(cpu.recording)));
-    let none = HashMap::new();
-    let (mut threads, mut cpus) = (Vec::new(), Vec::new());
-    for at in 0..recordings.len() {
-        let processes = processes.get(at).unwrap_or(&none);
-        let of_it = |(cpu, thread): &(GuestCpu, Option<u32>)| {
-            thread.filter(|_| usize::from(cpu.recording) == at)
+    sums.answer(recordings, guests, processes, &states)
+}
+
+impl CpuUseSink {
+    /// The use of CPUs, once all states were taken.
+    pub(crate) fn answer(
+        mut self,
+        recordings: &[Recording],
+        guests: &[GuestAlignment],
+        processes: &[HashMap<u32, u32>],
+        states: &States,
+    ) -> CpuUse {
+        self.settle(states);
+        let sums = &mut self;
+        let taken = (0..recordings.len()).map(|at| taken(states, sums, at)).collect();
+        let vcpus = vcpus(states, guests, sums);
+        let is_guest = |at: usize| {
+            let made_in_guest = recordings.get(at).is_some_and(|one| one.peer().is_some());
+            made_in_guest || guests.iter().any(|guest| guest.guest == at)
         };
-        let roles = Roles::new(&states, at, processes, sums.cpus.keys().filter_map(of_it));
-        threads.extend(host_threads(&states, &sums, at, &roles, &vcpus));
-        cpus.extend(host_cpus(&sums, at, &roles));
-    }
-    threads.sort_by_key(|one| (std::cmp::Reverse(one.cpu_ns), one.recording, one.thread));
-    let spans = states.pass.spans_ns.iter().flatten();
-    let bounds = spans.copied().reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
-    CpuUse {
-        vms: vms(&states, &vcpus, &threads),
-        vcpus,
-        threads,
-        tasks: tasks(&states, &sums),
-        cpus,
-        taken,
-        placed: states.placed,
-        guests: guests.iter().map(|one| (one.guest, one.host, one.vm.clone())).collect(),
-        recorded: states.recorded,
-        losses: states.pass.losses,
-        span_ns: bounds.map_or(0, |(from, to)| to.saturating_sub(from)),
-        nanoseconds: recordings.iter().all(Recording::is_nanoseconds),
+        // What a guest believes of its CPUs is not what they did.
+        sums.cpus.retain(|(cpu, _), _| !is_guest(usize::from(cpu.recording)));
+        let none = HashMap::new();
+        let (mut threads, mut cpus) = (Vec::new(), Vec::new());
+        for at in 0..recordings.len() {
+            let processes = processes.get(at).unwrap_or(&none);
+            let of_it = |(cpu, thread): &(GuestCpu, Option<u32>)| {
+                thread.filter(|_| usize::from(cpu.recording) == at)
+            };
+            let roles = Roles::new(states, at, processes, sums.cpus.keys().filter_map(of_it));
+            threads.extend(host_threads(states, sums, at, &roles, &vcpus));
+            cpus.extend(host_cpus(sums, at, &roles));
+        }
+        threads.sort_by_key(|one| (std::cmp::Reverse(one.cpu_ns), one.recording, one.thread));
+        let spans = states.pass.spans_ns.iter().flatten();
+        let bounds = spans.copied().reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+        CpuUse {
+            vms: vms(states, &vcpus, &threads),
+            vcpus,
+            threads,
+            tasks: tasks(states, sums),
+            cpus,
+            taken,
+            placed: states.placed.clone(),
+            guests: guests.iter().map(|one| (one.guest, one.host, one.vm.clone())).collect(),
+            recorded: states.recorded.clone(),
+            losses: states.pass.losses.clone(),
+            span_ns: bounds.map_or(0, |(from, to)| to.saturating_sub(from)),
+            nanoseconds: recordings.iter().all(Recording::is_nanoseconds),
+        }
     }
 }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::{Detail, ExitSink, ExitSpan, Losses, VcpuInfo, Vm, each_exit, group_vms};
+use timeline::{Detail, ExitSink, ExitSpan, Losses, VcpuInfo, Vm};
 
+use crate::exit_question::{ExitQuestion, FoundExits, ask};
 use crate::group::{By, Group};
 use crate::known_parts::KnownParts;
 use crate::reasons::{Code, ReasonNames};
@@ -44,7 +45,7 @@ impl Key {
 
 /// Gathers tallies by [`Key`].
 #[derive(Debug)]
-struct ExitCounts {
+pub struct ExitCounts {
     by_detail: bool,
     by_pc: bool,
     tallies: Vec<(Key, Tally)>,
@@ -151,22 +152,41 @@ impl ExitRow {
 /// Accounts for every exit of `recording`; `tick` hears of the bytes done.
 #[must_use]
 pub fn exits(recording: &Recording, by: &[By], tick: &(dyn Fn(u64) + Sync)) -> Exits {
-    let counts = ExitCounts::new(by);
-    let details = counts.by_detail || counts.by_pc;
-    let pass = each_exit(recording, details, counts, tick);
-    let vms = group_vms(recording, &pass.vcpus);
-    let recorded = Recorded::new(recording, pass.seen);
-    let mut rows = rows(recording, by, &vms, &pass.vcpus, &pass.sink.tallies);
-    rows.sort_by_key(|row| row.rank(&recorded));
-    Exits {
-        by: by.to_vec(),
-        rows,
-        vms,
-        losses: pass.losses,
-        repeated_buffers: pass.repeated_buffers,
-        span_ns: pass.sink.last_ns.saturating_sub(pass.sink.first_ns),
-        recorded,
-        nanoseconds: recording.is_nanoseconds(),
+    ask(recording, &ExitsBy(by), tick)
+}
+
+/// What [`exits`] asks, by these groups.
+#[derive(Clone, Copy, Debug)]
+pub struct ExitsBy<'b>(pub &'b [By]);
+
+impl ExitQuestion for ExitsBy<'_> {
+    type Sink = ExitCounts;
+    type Answer = Exits;
+
+    fn needs_details(&self, _: &Recording) -> bool {
+        let counts = self.sink();
+        counts.by_detail || counts.by_pc
+    }
+
+    fn sink(&self) -> ExitCounts {
+        ExitCounts::new(self.0)
+    }
+
+    fn answer(&self, found: &FoundExits<'_>, counts: ExitCounts) -> Exits {
+        let FoundExits { recording, vms, pass } = found;
+        let recorded = Recorded::new(recording, pass.seen);
+        let mut rows = rows(recording, self.0, vms, &pass.vcpus, &counts.tallies);
+        rows.sort_by_key(|row| row.rank(&recorded));
+        Exits {
+            by: self.0.to_vec(),
+            rows,
+            vms: vms.clone(),
+            losses: pass.losses.clone(),
+            repeated_buffers: pass.repeated_buffers.clone(),
+            span_ns: counts.last_ns.saturating_sub(counts.first_ns),
+            recorded,
+            nanoseconds: recording.is_nanoseconds(),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod packed;
 mod state;
 
 pub use merge::{Item, Merged};
+pub(crate) use of_states::LaneSink;
 pub use of_states::{LaneMachine, lanes};
 pub use state::State;
 

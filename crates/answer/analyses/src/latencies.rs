@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::arch::Isa;
-use timeline::{ExitSink, ExitSpan, Outcome, each_exit, group_vms};
+use timeline::{ExitSink, ExitSpan, Outcome};
 
+use crate::exit_question::{ExitQuestion, FoundExits};
 use crate::reasons::{Code, ReasonNames};
 
 pub use grid::{Heat, HeatCell, HeatKey, LATENCY_ROWS_PER_OCTAVE, latency_row};
@@ -30,42 +31,58 @@ pub struct HeatName {
     pub code: Code,
 }
 
-/// Latencies of all recordings.
+/// Latencies of recordings.
 #[derive(Debug, Default)]
 pub struct Latencies {
     /// How many exits took how long, when.
     pub heat: Heat,
     names: FxHashMap<HeatKey, HeatName>,
-    recording: u32,
 }
 
-impl Latencies {
-    /// Adds the exits of another recording; `tick` hears of the bytes done.
-    #[must_use]
-    pub fn with(self, recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Self {
-        let pass = each_exit(recording, false, self, tick);
-        let mut this = pass.sink;
-        let mut names = ReasonNames::new(recording);
-        let vms = group_vms(recording, &pass.vcpus);
+/// How long every exit took, when, of the recording of that number.
+#[derive(Clone, Copy, Debug)]
+pub struct LatenciesOf(pub u32);
+
+impl ExitQuestion for LatenciesOf {
+    type Sink = LatencySink;
+    type Answer = Latencies;
+
+    fn needs_details(&self, _: &Recording) -> bool {
+        false
+    }
+
+    fn sink(&self) -> LatencySink {
+        LatencySink { heat: Heat::default(), recording: self.0 }
+    }
+
+    fn answer(&self, found: &FoundExits<'_>, sink: LatencySink) -> Latencies {
+        let mut names = ReasonNames::new(found.recording);
         let vm_of = |index: u32| {
             let here = |vm: &&timeline::Vm| vm.vcpus.iter().any(|one| one.index == index as usize);
-            vms.iter().find(here).map_or_else(String::new, |vm| vm.name.clone())
+            found.vms.iter().find(here).map_or_else(String::new, |vm| vm.name.clone())
         };
-        let number = this.recording;
-        for key in this.heat.keys().filter(|key| key.recording == number) {
+        let mut named = FxHashMap::default();
+        for key in sink.heat.keys() {
             let isa = names.isa(key.isa);
             let name = HeatName {
-                recording: number,
+                recording: key.recording,
                 vm: vm_of(key.vcpu),
                 level: key.level,
                 isa,
                 reason: names.name(key.isa, key.code),
                 code: Code::new(isa, key.code),
             };
-            this.names.insert(*key, name);
+            named.insert(*key, name);
         }
-        this.recording += 1;
-        this
+        Latencies { heat: sink.heat, names: named }
+    }
+}
+
+impl Latencies {
+    /// Adds those of another recording.
+    pub fn merge(&mut self, other: Self) {
+        self.heat.merge(other.heat);
+        self.names.extend(other.names);
     }
 
     /// The cells of the map by row of the exits report.
@@ -82,7 +99,14 @@ impl Latencies {
     }
 }
 
-impl ExitSink for Latencies {
+/// Puts the exits of a recording into its map.
+#[derive(Debug)]
+pub struct LatencySink {
+    heat: Heat,
+    recording: u32,
+}
+
+impl ExitSink for LatencySink {
     fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
         if span.outcome == Outcome::Paired {
             let key = HeatKey {

@@ -31,9 +31,11 @@ mod boot;
 mod calls;
 mod contents;
 mod cpu;
+mod cpu_and_lanes;
 mod device_exits;
 pub mod diff;
 mod distribution;
+mod exit_question;
 mod exits;
 mod group;
 mod hypertrace;
@@ -63,9 +65,11 @@ pub use calls::{
 };
 pub use contents::{Contents, CpuContents, contents, contents_and_vms};
 pub use cpu::{CpuUse, HostCpuUse, StateTimes, TakenCpu, TaskUse, ThreadUse, VcpuUse, VmUse, cpu};
+pub use cpu_and_lanes::cpu_and_lanes;
 pub use device_exits::{DeviceAddresses, DeviceExits, device_exits};
 pub use distribution::{Distribution, EXACT_VALUES};
-pub use exits::{ExitRow, Exits, exits};
+pub use exit_question::{ExitQuestion, FoundExits, ask};
+pub use exits::{ExitCounts, ExitRow, Exits, ExitsBy, exits};
 pub use group::{By, Group};
 pub use hypertrace::{
     Carrier, GuestEvent, GuestEventSink, HypertraceFiles, HypertraceSummary, Route, StoredFrames,
@@ -74,10 +78,11 @@ pub use hypertrace::{
 pub use known_parts::KnownParts;
 pub use lanes::{Item, Lane, LaneKind, LaneMachine, LaneRoom, LaneSet, Merged, Span, State, lanes};
 pub use latencies::{
-    Heat, HeatCell, HeatKey, HeatName, LATENCY_ROWS_PER_OCTAVE, Latencies, latency_row,
+    Heat, HeatCell, HeatKey, HeatName, LATENCY_ROWS_PER_OCTAVE, Latencies, LatenciesOf,
+    LatencySink, latency_row,
 };
 pub use msr_names::msr_name;
-pub use nested::{AncillaryRow, LevelCount, Nested, NestedRow, nested};
+pub use nested::{AncillaryRow, LevelCount, Nested, NestedExits, NestedRow, OfLevelTwo, nested};
 pub use nested_touches::VmcbWrites;
 pub use path::{Actor, ExampleStep, Hop, NoSuchEvent, Path, PathEnds, Paths, paths};
 pub use reasons::{Code, ReasonNames};

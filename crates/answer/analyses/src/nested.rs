@@ -12,9 +12,10 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::arch::Isa;
-use timeline::{ExitSink, ExitSpan, Losses, Outcome, Vm, each_exit, group_vms};
+use timeline::{ExitSink, ExitSpan, Losses, Outcome, Vm};
 
 use crate::distribution::Distribution;
+use crate::exit_question::{ExitQuestion, FoundExits, ask};
 use crate::nested_steps::{Follower, RawReason, Step};
 use crate::nested_touches::{Touches, VmcbWrites};
 use crate::reasons::{Code, ReasonNames};
@@ -53,7 +54,8 @@ struct OneVcpu {
 }
 
 #[derive(Debug, Default)]
-struct NestedExits {
+/// Follows level-2 exits, vCPU by vCPU.
+pub struct NestedExits {
     vcpus: FxHashMap<usize, OneVcpu>,
 }
 
@@ -222,28 +224,49 @@ impl NestedRow {
 /// Follows every level-2 exit of `recording` until level 2 runs again.
 #[must_use]
 pub fn nested(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Nested {
-    let mut pass = each_exit(recording, true, NestedExits::default(), tick);
-    let vms = group_vms(recording, &pass.vcpus);
-    pass.sink.vcpus.values_mut().for_each(OneVcpu::finish);
-    let mut names = ReasonNames::new(recording);
-    let mut rows = Vec::new();
-    let mut levels = Vec::new();
-    for vm in &vms {
-        let (reasons, level1) = of_vm(vm, &pass.sink);
-        let level2 = reasons.values().map(|reason| reason.count).sum();
-        levels.push(LevelCount { vm: vm.name.clone(), level1, level2 });
-        rows.extend(reasons.into_iter().map(|(raw, sums)| row(vm, raw, sums, &mut names)));
+    ask(recording, &OfLevelTwo, tick)
+}
+
+/// What [`nested`] asks.
+#[derive(Clone, Copy, Debug)]
+pub struct OfLevelTwo;
+
+impl ExitQuestion for OfLevelTwo {
+    type Sink = NestedExits;
+    type Answer = Nested;
+
+    /// Without the events of nested guests all exits are of level 1.
+    fn needs_details(&self, recording: &Recording) -> bool {
+        recording.formats().iter().any(|(_, format)| format.name().starts_with("kvm_nested"))
     }
-    // A reason after which level 2 never ran again was its end: what level 1 did from then on is no
-    // cost of an exit, so such rows come last.
-    rows.sort_by_key(|row| (row.never_returned(), std::cmp::Reverse(row.time_ns())));
-    Nested {
-        rows,
-        levels,
-        losses: pass.losses,
-        repeated_buffers: pass.repeated_buffers,
-        dropped: pass.sink.vcpus.values().map(|vcpu| vcpu.dropped).sum(),
-        nanoseconds: recording.is_nanoseconds(),
+
+    fn sink(&self) -> NestedExits {
+        NestedExits::default()
+    }
+
+    fn answer(&self, found: &FoundExits<'_>, mut exits: NestedExits) -> Nested {
+        let FoundExits { recording, vms, pass } = found;
+        exits.vcpus.values_mut().for_each(OneVcpu::finish);
+        let mut names = ReasonNames::new(recording);
+        let mut rows = Vec::new();
+        let mut levels = Vec::new();
+        for vm in vms {
+            let (reasons, level1) = of_vm(vm, &exits);
+            let level2 = reasons.values().map(|reason| reason.count).sum();
+            levels.push(LevelCount { vm: vm.name.clone(), level1, level2 });
+            rows.extend(reasons.into_iter().map(|(raw, sums)| row(vm, raw, sums, &mut names)));
+        }
+        // A reason after which level 2 never ran again was its end: what level 1 did from then on is no
+        // cost of an exit, so such rows come last.
+        rows.sort_by_key(|row| (row.never_returned(), std::cmp::Reverse(row.time_ns())));
+        Nested {
+            rows,
+            levels,
+            losses: pass.losses.clone(),
+            repeated_buffers: pass.repeated_buffers.clone(),
+            dropped: exits.vcpus.values().map(|vcpu| vcpu.dropped).sum(),
+            nanoseconds: recording.is_nanoseconds(),
+        }
     }
 }
 

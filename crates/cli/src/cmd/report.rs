@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use analyses::diff::{Options, QUESTIONS, diff};
 use analyses::{
-    By, GuestAlignment, LaneMachine, LaneRoom, Latencies, PathEnds, RecordedCalls, cpu, exits,
-    lanes, nested, paths,
+    By, CpuUse, Exits, ExitsBy, GuestAlignment, LaneMachine, LaneRoom, Latencies, LatenciesOf,
+    OfLevelTwo, PathEnds, RecordedCalls, ask, cpu_and_lanes, paths,
 };
 use anyhow::{Context, bail};
 use printable::messages;
@@ -38,7 +38,7 @@ const FLAME: TreeLimits = TreeLimits { depth: 128, least_percent: 0.1 };
 const LANES_PART: u64 = 3;
 
 /// Times that a recording is read.
-const PASSES: u64 = 6;
+const PASSES: u64 = 3;
 
 pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     if args.output.is_none() && io::stdout().is_terminal() {
@@ -56,24 +56,20 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let aligned_clocks = clocks(&recordings);
     set_clocks(&mut recordings, &own_clocks);
     // Durations are those of the recording's own clock, as in the other reports.
-    let exits = ExitsReport {
-        sources: recordings.iter().map(|one| exits_of(one, &recordings, &tick)).collect(),
-        top: None,
-        sorted_by: None,
-    };
-    let nested = NestedReport {
-        sources: recordings.iter().map(|one| (shown_path(one), nested(one, &tick))).collect(),
-    };
-    let nested = nested.sources.iter().any(|(_, one)| !one.rows.is_empty()).then_some(nested);
+    let AllExits { exits, nested, mut latencies } = all_exits(&recordings, &guests, &tick);
     let diff = diff_of(args, &recordings, &tick)?;
     set_clocks(&mut recordings, &aligned_clocks);
-    let cpu = cpu_of(&recordings, &guests, &exits, &tick);
+    for guest in guests.iter().map(|guest| guest.guest) {
+        latencies.merge(latencies_of_guest(guest, &recordings, &tick));
+    }
     let path = path_of(&recordings, &guests, &tick);
     let boot = boots::of(&recordings, &guests, &tick)?;
-    let latencies = recordings.iter().fold(Latencies::default(), |all, one| all.with(one, &tick));
     let machines = machines(&recordings, &guests, &exits);
     let room = LaneRoom { spans: args.spans, bytes: args.memory.max_memory.part(LANES_PART) };
-    let (lanes, calls) = lanes(&recordings, &guests, &machines, room, &tick);
+    let processes: Vec<_> = exits.sources.iter().map(|one| one.processes.clone()).collect();
+    let (cpu, lanes, calls) =
+        cpu_and_lanes(&recordings, &guests, &processes, (&machines, room), &tick);
+    let cpu = cpu_report(&recordings, &exits, cpu);
     let calls = calls_of(&recordings, &machines, calls);
     progress.finish();
     let sources = recordings.iter().map(shown_path).collect();
@@ -96,11 +92,57 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn exits_of(recording: &Recording, all: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Source {
+/// What one reading of each recording says of its exits.
+struct AllExits {
+    exits: ExitsReport,
+    /// None without exits of nested guests.
+    nested: Option<NestedReport>,
+    /// But for those of guests whose times another clock has to tell.
+    latencies: Latencies,
+}
+
+fn all_exits(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    tick: &(dyn Fn(u64) + Sync),
+) -> AllExits {
+    let (mut sources, mut nested, mut all) = (Vec::new(), Vec::new(), Latencies::default());
+    for (at, recording) in recordings.iter().enumerate() {
+        let is_aligned = guests.iter().any(|guest| guest.guest == at);
+        let latencies = (!is_aligned).then(|| latencies_question(at));
+        let question = ((ExitsBy(&By::DEFAULT), OfLevelTwo), latencies);
+        let ((exits, of_level_two), latencies) = ask(recording, &question, tick);
+        sources.push(exits_source(recording, recordings, exits));
+        nested.push((shown_path(recording), of_level_two));
+        latencies.into_iter().for_each(|latencies| all.merge(latencies));
+    }
+    let has_nested = nested.iter().any(|(_, one)| !one.rows.is_empty());
+    AllExits {
+        exits: ExitsReport { sources, top: None, sorted_by: None },
+        nested: has_nested.then_some(NestedReport { sources: nested }),
+        latencies: all,
+    }
+}
+
+fn latencies_question(at: usize) -> LatenciesOf {
+    LatenciesOf(u32::try_from(at).unwrap_or(u32::MAX))
+}
+
+/// Of a guest whose times were brought to its host's clock: the map has one axis for all.
+fn latencies_of_guest(
+    guest: usize,
+    recordings: &[Recording],
+    tick: &(dyn Fn(u64) + Sync),
+) -> Latencies {
+    let recording = recordings.get(guest);
+    recording.map(|one| ask(one, &latencies_question(guest), tick)).unwrap_or_default()
+}
+
+fn exits_source(recording: &Recording, all: &[Recording], exits: Exits) -> Source {
     let reported = recorded(recording.path());
     Source {
         path: shown_path(recording),
-        exits: exits(recording, &By::DEFAULT, tick),
+        exits,
         of_guest: is_of_guest(recording, all),
         recorder_cost: reported.cost,
         processes: reported.processes,
@@ -134,21 +176,14 @@ fn diff_of(
 }
 
 /// Who used the CPUs.
-fn cpu_of(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-    exits: &ExitsReport,
-    tick: &(dyn Fn(u64) + Sync),
-) -> CpuReport {
-    let reported = &exits.sources;
-    let processes: Vec<_> = reported.iter().map(|one| one.processes.clone()).collect();
+fn cpu_report(recordings: &[Recording], exits: &ExitsReport, cpu: CpuUse) -> CpuReport {
     CpuReport {
         sources: recordings.iter().map(shown_path).collect(),
-        cpu: cpu(recordings, guests, &processes, tick),
+        cpu,
         by: CpuBy::ALL.to_vec(),
         idle: false,
         top: None,
-        recorder_cost: reported.iter().find_map(|one| one.recorder_cost.clone()),
+        recorder_cost: exits.sources.iter().find_map(|one| one.recorder_cost.clone()),
     }
 }
 

@@ -27,6 +27,15 @@ pub struct ExitPass<S> {
     pub sink: S,
 }
 
+impl<S> ExitPass<S> {
+    /// The sink, and what else the pass leaves.
+    #[must_use]
+    pub fn split(self) -> (S, ExitPass<()>) {
+        let Self { vcpus, seen, losses, repeated_buffers, sink } = self;
+        (sink, ExitPass { vcpus, seen, losses, repeated_buffers, sink: () })
+    }
+}
+
 /// Gives `sink` every exit of `recording`. `details` are read if asked for; `tick` hears of the
 /// bytes done.
 pub fn each_exit<S: ExitSink + Send>(

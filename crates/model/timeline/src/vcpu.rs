@@ -24,6 +24,24 @@ pub trait ExitSink {
     fn exit(&mut self, vcpu: usize, span: &ExitSpan);
 }
 
+/// Both get every exit.
+impl<A: ExitSink, B: ExitSink> ExitSink for (A, B) {
+    #[inline]
+    fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
+        self.0.exit(vcpu, span);
+        self.1.exit(vcpu, span);
+    }
+}
+
+impl<S: ExitSink> ExitSink for Option<S> {
+    #[inline]
+    fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
+        if let Some(sink) = self {
+            sink.exit(vcpu, span);
+        }
+    }
+}
+
 /// Where the thread is while an exit is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Handling {

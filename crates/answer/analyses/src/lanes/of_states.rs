@@ -40,19 +40,9 @@ pub fn lanes(
     room: LaneRoom,
     tick: &(dyn Fn(u64) + Sync),
 ) -> (LaneSet, Vec<(usize, RecordedCalls)>) {
-    let mut sink = LaneSink {
-        set: LaneSet::new(room),
-        reasons: recordings.iter().map(ReasonNames::new).collect(),
-        machines,
-        only_guest: only_guests(guests),
-        lanes: FxHashMap::default(),
-        reason_labels: FxHashMap::default(),
-        thread_labels: FxHashMap::default(),
-    };
+    let mut sink = LaneSink::new(recordings, guests, machines, room);
     let states = states(recordings, guests, &mut sink, tick);
-    let mut set = sink.finish(&states);
-    let calls = add_calls(&mut set, recordings, machines, &states.pass, tick);
-    (set, calls)
+    sink.answer(recordings, &states, tick)
 }
 
 /// By host's recording that of its guest, where it has one: then it is known whose tasks ran.
@@ -95,7 +85,8 @@ impl Subject {
     }
 }
 
-struct LaneSink<'m> {
+/// Makes spans of states.
+pub(crate) struct LaneSink<'m> {
     set: LaneSet,
     reasons: Vec<ReasonNames>,
     machines: &'m [LaneMachine],
@@ -105,7 +96,38 @@ struct LaneSink<'m> {
     thread_labels: FxHashMap<(u16, u32), u32>,
 }
 
-impl LaneSink<'_> {
+impl<'m> LaneSink<'m> {
+    pub(crate) fn new(
+        recordings: &[Recording],
+        guests: &[GuestAlignment],
+        machines: &'m [LaneMachine],
+        room: LaneRoom,
+    ) -> Self {
+        Self {
+            set: LaneSet::new(room),
+            reasons: recordings.iter().map(ReasonNames::new).collect(),
+            machines,
+            only_guest: only_guests(guests),
+            lanes: FxHashMap::default(),
+            reason_labels: FxHashMap::default(),
+            thread_labels: FxHashMap::default(),
+        }
+    }
+
+    /// The lanes, once all states were taken, and those of calls, which are read from recordings that have
+    /// any.
+    pub(crate) fn answer(
+        self,
+        recordings: &[Recording],
+        states: &States,
+        tick: &(dyn Fn(u64) + Sync),
+    ) -> (LaneSet, Vec<(usize, RecordedCalls)>) {
+        let machines = self.machines;
+        let mut set = self.finish(states);
+        let calls = add_calls(&mut set, recordings, machines, &states.pass, tick);
+        (set, calls)
+    }
+
     fn push(&mut self, subject: Subject, span: Span) {
         let lane = *self.lanes.entry(subject).or_insert_with(|| {
             let machine = self.machines.get(usize::from(subject.recording()));

@@ -73,6 +73,27 @@ impl Heat {
         }
     }
 
+    /// Adds all exits of another grid.
+    pub fn merge(&mut self, mut other: Self) {
+        while self.column_log2 < other.column_log2 {
+            self.widen();
+        }
+        while other.column_log2 < self.column_log2 {
+            other.widen();
+        }
+        for (key, cells) in other.groups {
+            let mine = self.groups.entry(key).or_default();
+            for (place, count) in cells {
+                *mine.entry(place).or_default() += count;
+            }
+        }
+        let both = [self.columns, other.columns].into_iter().flatten();
+        self.columns = both.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+        while self.column_count() > MOST_COLUMNS {
+            self.widen();
+        }
+    }
+
     fn column_count(&self) -> u64 {
         self.columns.map_or(0, |(first, last)| last - first + 1)
     }
@@ -149,6 +170,23 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn two_grids_together_are_that_of_all_exits(
+            exits in prop::collection::vec((0u64..1 << 50, 0u64..1 << 40), 0..60),
+            more in prop::collection::vec((0u64..1 << 30, 0u64..1 << 40), 0..60),
+        ) {
+            let of = |exits: &[(u64, u64)]| {
+                let mut heat = Heat::default();
+                exits.iter().for_each(|(start_ns, took_ns)| heat.add(KEY, *start_ns, *took_ns));
+                heat
+            };
+            let mut merged = of(&exits);
+            merged.merge(of(&more));
+            let all = of(&[exits, more].concat());
+            let shown = |heat: &Heat| (heat.column_log2(), heat.columns(), heat.grouped(|key| *key));
+            prop_assert_eq!(shown(&merged), shown(&all));
+        }
+
         #[test]
         fn no_exit_is_lost_whatever_the_range(
             exits in prop::collection::vec((any::<u64>(), 0u64..1 << 40), 1..300),

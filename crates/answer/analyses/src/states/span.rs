@@ -170,3 +170,21 @@ pub trait StateSink: Send {
     /// A thread had a CPU, in order and without gaps per CPU.
     fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan);
 }
+
+/// Both get all states.
+impl<A: StateSink, B: StateSink> StateSink for (A, B) {
+    fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
+        self.0.vcpu(vcpu, span);
+        self.1.vcpu(vcpu, span);
+    }
+
+    fn task(&mut self, guest: GuestCpu, task: u32, span: &StateSpan) {
+        self.0.task(guest, task, span);
+        self.1.task(guest, task, span);
+    }
+
+    fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan) {
+        self.0.cpu(cpu, span);
+        self.1.cpu(cpu, span);
+    }
+}
