@@ -11,8 +11,8 @@ mod packed;
 mod state;
 
 pub use merge::{Item, Merged};
+pub use of_states::LaneMachine;
 pub(crate) use of_states::LaneSink;
-pub use of_states::{LaneMachine, lanes};
 pub use state::State;
 
 use std::collections::HashMap;

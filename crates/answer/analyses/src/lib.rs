@@ -31,7 +31,6 @@ mod boot;
 mod calls;
 mod contents;
 mod cpu;
-mod cpu_and_lanes;
 mod device_exits;
 pub mod diff;
 mod distribution;
@@ -46,6 +45,7 @@ mod msr_names;
 mod nested;
 mod nested_steps;
 mod nested_touches;
+mod over_time;
 mod path;
 mod reasons;
 mod recorded;
@@ -65,7 +65,6 @@ pub use calls::{
 };
 pub use contents::{Contents, CpuContents, contents, contents_and_vms};
 pub use cpu::{CpuUse, HostCpuUse, StateTimes, TakenCpu, TaskUse, ThreadUse, VcpuUse, VmUse, cpu};
-pub use cpu_and_lanes::cpu_and_lanes;
 pub use device_exits::{DeviceAddresses, DeviceExits, device_exits};
 pub use distribution::{Distribution, EXACT_VALUES};
 pub use exit_question::{ExitQuestion, FoundExits, ask};
@@ -76,7 +75,7 @@ pub use hypertrace::{
     StreamSummary, VcpuThread, hypertrace,
 };
 pub use known_parts::KnownParts;
-pub use lanes::{Item, Lane, LaneKind, LaneMachine, LaneRoom, LaneSet, Merged, Span, State, lanes};
+pub use lanes::{Item, Lane, LaneKind, LaneMachine, LaneRoom, LaneSet, Merged, Span, State};
 pub use latencies::{
     Heat, HeatCell, HeatKey, HeatName, LATENCY_ROWS_PER_OCTAVE, Latencies, LatenciesOf,
     LatencySink, latency_row,
@@ -84,6 +83,7 @@ pub use latencies::{
 pub use msr_names::msr_name;
 pub use nested::{AncillaryRow, LevelCount, Nested, NestedExits, NestedRow, OfLevelTwo, nested};
 pub use nested_touches::VmcbWrites;
+pub use over_time::{KnownOfAll, OverTime, over_time};
 pub use path::{Actor, ExampleStep, Hop, NoSuchEvent, Path, PathEnds, Paths, paths};
 pub use reasons::{Code, ReasonNames};
 pub use recorded::Recorded;

@@ -20,7 +20,9 @@ mod vcpus;
 mod work;
 
 use sources::Recording;
-use timeline::trace_events::each_trace_event;
+use timeline::trace_events::{
+    Asked, TraceEventPass, TraceEventSink, each_trace_event, each_trace_event_for_two,
+};
 use timeline::{Losses, Vm};
 
 use crate::{Distribution, GuestAlignment};
@@ -168,6 +170,26 @@ pub fn paths(
     let machines = Machines::new(recordings, guests);
     let found = follow(recordings, &events, &machines, PathTable::default(), tick);
     Ok(table::paths(found, &machines))
+}
+
+/// [`paths`] between the ends that recordings have by themselves, whose VMs are known; `other` takes events
+/// of the same reading.
+pub(crate) fn paths_and<S: TraceEventSink>(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    vms: &[Vec<Vm>],
+    other: Asked<'_, S>,
+    tick: &(dyn Fn(u64) + Sync),
+) -> (Paths, TraceEventPass) {
+    let events = Events::by_themselves(recordings, guests);
+    let machines = Machines::with_vms(recordings, guests, vms);
+    let mut follower = Follower::new(&events, &machines, PathTable::default());
+    let wanted = |at: usize, format: &eventfmt::EventFormat| events.wanted(at, format.id());
+    let asked = Asked { wanted: &wanted, sink: &mut follower };
+    let (pass, of_other) = each_trace_event_for_two(recordings, (asked, other), tick);
+    let nanoseconds = recordings.iter().all(Recording::is_nanoseconds);
+    let found = follower.finish(nanoseconds, pass.losses);
+    (table::paths(found, &machines), of_other)
 }
 
 /// Gives `sink` every request of a host's recording, between the ends that it has by itself; and

@@ -19,7 +19,7 @@ mod weave;
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::trace_events::{TraceEventPass, each_trace_event};
+use timeline::trace_events::{Asked, TraceEventPass, each_trace_event};
 use timeline::{VcpuInfo, Vm, group_vms};
 
 use crate::{GuestAlignment, Recorded};
@@ -57,27 +57,38 @@ pub fn states<S: StateSink>(
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> States {
+    let read = |asked: Asked<'_, Pass<'_, S>>| {
+        (each_trace_event(recordings, asked.wanted, asked.sink, tick), ())
+    };
+    states_by(recordings, guests, sink, read).0
+}
+
+/// [`states`] of what `read` reads, which may give something else, too.
+pub(crate) fn states_by<S: StateSink, R>(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    sink: &mut S,
+    read: impl FnOnce(Asked<'_, Pass<'_, S>>) -> (TraceEventPass, R),
+) -> (States, R) {
     let mut pass = Pass::new(recordings, guests, sink);
     let is_guest = pass.guests();
     let wanted = |at: usize, format: &eventfmt::EventFormat| {
         let recording = recordings.get(at)?;
         wanted::wanted(recording, format, is_guest.get(at) == Some(&true))
     };
-    let events = each_trace_event(recordings, &wanted, &mut pass, tick);
+    let (events, more) = read(Asked { wanted: &wanted, sink: &mut pass });
     let left = pass.finish(&events.spans_ns);
     let pairs = recordings.iter().zip(&left.vcpus);
     let vms = pairs.map(|(recording, vcpus)| group_vms(recording, vcpus)).collect();
-    States {
+    let seen = recordings.iter().zip(&left.seen);
+    let states = States {
         vcpus: left.vcpus,
         vms,
-        recorded: recordings
-            .iter()
-            .zip(&left.seen)
-            .map(|(recording, &seen)| Recorded::new(recording, seen))
-            .collect(),
+        recorded: seen.map(|(recording, &seen)| Recorded::new(recording, seen)).collect(),
         guest_events: left.guest_events,
         placed: left.placed,
         makers: left.makers,
         pass: events,
-    }
+    };
+    (states, more)
 }

@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use analyses::diff::{Options, QUESTIONS, diff};
 use analyses::{
-    By, CpuUse, Exits, ExitsBy, GuestAlignment, LaneMachine, LaneRoom, Latencies, LatenciesOf,
-    OfLevelTwo, PathEnds, RecordedCalls, ask, cpu_and_lanes, paths,
+    By, CpuUse, Exits, ExitsBy, GuestAlignment, KnownOfAll, LaneMachine, LaneRoom, Latencies,
+    LatenciesOf, OfLevelTwo, OverTime, Paths, RecordedCalls, ask, over_time,
 };
 use anyhow::{Context, bail};
 use printable::messages;
@@ -37,8 +37,8 @@ const FLAME: TreeLimits = TreeLimits { depth: 128, least_percent: 0.1 };
 /// holds as many as `--spans` asks for, at 7 to 20 bytes each.
 const LANES_PART: u64 = 3;
 
-/// Times that a recording is read.
-const PASSES: u64 = 3;
+/// Times that a recording is read; those of calls and boots are read for these, too.
+const PASSES: u64 = 2;
 
 pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     if args.output.is_none() && io::stdout().is_terminal() {
@@ -62,14 +62,17 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     for guest in guests.iter().map(|guest| guest.guest) {
         latencies.merge(latencies_of_guest(guest, &recordings, &tick));
     }
-    let path = path_of(&recordings, &guests, &tick);
     let boot = boots::of(&recordings, &guests, &tick)?;
     let machines = machines(&recordings, &guests, &exits);
     let room = LaneRoom { spans: args.spans, bytes: args.memory.max_memory.part(LANES_PART) };
-    let processes: Vec<_> = exits.sources.iter().map(|one| one.processes.clone()).collect();
-    let (cpu, lanes, calls) =
-        cpu_and_lanes(&recordings, &guests, &processes, (&machines, room), &tick);
+    let of_all = exits.sources.iter();
+    let (vms, processes): (Vec<_>, Vec<_>) =
+        of_all.map(|one| (one.exits.vms.clone(), one.processes.clone())).unzip();
+    let known =
+        KnownOfAll { guests: &guests, vms: &vms, processes: &processes, machines: &machines };
+    let OverTime { cpu, lanes, calls, paths } = over_time(&recordings, known, room, &tick);
     let cpu = cpu_report(&recordings, &exits, cpu);
+    let path = path_report(&recordings, &guests, paths);
     let calls = calls_of(&recordings, &machines, calls);
     progress.finish();
     let sources = recordings.iter().map(shown_path).collect();
@@ -213,16 +216,15 @@ fn calls_of(
 }
 
 /// The ways that requests took; none where the recordings don't show them.
-fn path_of(
+fn path_report(
     recordings: &[Recording],
     guests: &[GuestAlignment],
-    tick: &(dyn Fn(u64) + Sync),
+    paths: Paths,
 ) -> Option<PathReport> {
-    let found = paths(recordings, guests, &PathEnds::default(), tick).ok()?;
-    (!found.paths.is_empty()).then(|| PathReport {
+    (!paths.paths.is_empty()).then(|| PathReport {
         sources: recordings.iter().map(shown_path).collect(),
         alignment: guests.iter().map(align_summary).collect(),
-        paths: found,
+        paths,
         top: usize::MAX,
     })
 }

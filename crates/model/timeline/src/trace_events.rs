@@ -11,6 +11,8 @@ mod live;
 mod merge;
 mod names;
 
+use std::fmt;
+
 use eventfmt::EventFormat;
 use sources::Recording;
 
@@ -108,6 +110,20 @@ pub struct TraceEventPass {
     pub event_ids: Vec<Vec<u16>>,
 }
 
+/// A sink, and the events that it is given: `wanted` gets a recording's index and a format.
+pub struct Asked<'q, S> {
+    /// Which events, and which of their fields.
+    pub wanted: &'q dyn Fn(usize, &EventFormat) -> Option<Wanted>,
+    /// Takes them.
+    pub sink: &'q mut S,
+}
+
+impl<S> fmt::Debug for Asked<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked").finish_non_exhaustive()
+    }
+}
+
 /// Gives `sink` every event of `recordings` for which `wanted` returns something (it is given the
 /// recording's index); `tick` gets the bytes done.
 ///
@@ -119,6 +135,33 @@ pub fn each_trace_event<S: TraceEventSink>(
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> TraceEventPass {
+    let (inputs, owners) = inputs(recordings);
+    let decoder = Decoder::new(recordings, &owners, wanted);
+    let mut merger = Merger::new(&inputs, &owners, nothing_yet(recordings), sink);
+    rounds::run(&inputs, &decoder, &mut merger, tick);
+    TraceEventPass { event_ids: decoder.seen(), ..merger.finish() }
+}
+
+/// [`each_trace_event`] for two sinks, of one reading.
+pub fn each_trace_event_for_two<A: TraceEventSink, B: TraceEventSink>(
+    recordings: &[Recording],
+    (a, b): (Asked<'_, A>, Asked<'_, B>),
+    tick: &(dyn Fn(u64) + Sync),
+) -> (TraceEventPass, TraceEventPass) {
+    let (inputs, owners) = inputs(recordings);
+    let decoders = [a.wanted, b.wanted].map(|wanted| Decoder::new(recordings, &owners, wanted));
+    let mut for_a = Merger::new(&inputs, &owners, nothing_yet(recordings), a.sink);
+    let mut for_b = Merger::new(&inputs, &owners, nothing_yet(recordings), b.sink);
+    let [of_a, of_b] = &decoders;
+    rounds::run(&inputs, &(of_a, of_b), &mut (&mut for_a, &mut for_b), tick);
+    (
+        TraceEventPass { event_ids: of_a.seen(), ..for_a.finish() },
+        TraceEventPass { event_ids: of_b.seen(), ..for_b.finish() },
+    )
+}
+
+/// The streams of all recordings on the clocks of those, and by stream the recording.
+fn inputs(recordings: &[Recording]) -> (Vec<Input<'_>>, Vec<u16>) {
     let mut inputs = Vec::new();
     let mut owners = Vec::new();
     for (owner, recording) in (0u16..).zip(recordings) {
@@ -127,12 +170,15 @@ pub fn each_trace_event<S: TraceEventSink>(
             owners.push(owner);
         }
     }
-    let decoder = Decoder::new(recordings, &owners, wanted);
-    let losses = recordings.iter().map(Losses::of_container).collect();
-    let names = recordings.iter().map(ThreadNames::saved_in).collect();
-    let spans_ns = vec![None; recordings.len()];
-    let pass = TraceEventPass { losses, names, spans_ns, event_ids: Vec::new() };
-    let mut merger = Merger::new(&inputs, &owners, pass, sink);
-    rounds::run(&inputs, &decoder, &mut merger, tick);
-    TraceEventPass { event_ids: decoder.seen(), ..merger.finish() }
+    (inputs, owners)
+}
+
+/// What a pass leaves, before anything was read.
+fn nothing_yet(recordings: &[Recording]) -> TraceEventPass {
+    TraceEventPass {
+        losses: recordings.iter().map(Losses::of_container).collect(),
+        names: recordings.iter().map(ThreadNames::saved_in).collect(),
+        spans_ns: vec![None; recordings.len()],
+        event_ids: Vec::new(),
+    }
 }

@@ -9,9 +9,7 @@ use sources::Recording;
 use super::of_calls::add_calls;
 use super::{Lane, LaneKind, LaneRoom, LaneSet, Span, State};
 use crate::reasons::ReasonNames;
-use crate::states::{
-    GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState, states,
-};
+use crate::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState};
 use crate::{GuestAlignment, RecordedCalls};
 
 /// Threads of a host and tasks of a guest that are kept: those that ran most.
@@ -27,22 +25,6 @@ pub struct LaneMachine {
     pub is_guest: bool,
     /// Threads that are vCPUs.
     pub vcpu_threads: HashSet<u32>,
-}
-
-/// The lanes of all `recordings` within `room`, and the calls of those recordings that have
-/// any, by their index; `tick` hears of the bytes done. `guests` are as [`crate::align`] gave
-/// them, applied.
-#[must_use]
-pub fn lanes(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-    machines: &[LaneMachine],
-    room: LaneRoom,
-    tick: &(dyn Fn(u64) + Sync),
-) -> (LaneSet, Vec<(usize, RecordedCalls)>) {
-    let mut sink = LaneSink::new(recordings, guests, machines, room);
-    let states = states(recordings, guests, &mut sink, tick);
-    sink.answer(recordings, &states, tick)
 }
 
 /// By host's recording that of its guest, where it has one: then it is known whose tasks ran.

@@ -106,8 +106,7 @@ impl Events {
         guests: &[GuestAlignment],
         ends: &PathEnds,
     ) -> Result<Self, NoSuchEvent> {
-        let is_guest = |at| guests.iter().any(|guest| guest.guest == at);
-        let events = Self::of_all(recordings, &is_guest, ends);
+        let events = Self::of_all(recordings, &is_guest(guests), ends);
         let any = |of: fn(&Event) -> bool| events.list.iter().any(of);
         let missing = [(&ends.start, any(|one| one.starts)), (&ends.end, any(|one| one.ends))];
         match missing.into_iter().find(|(asked, found)| asked.is_some() && !found) {
@@ -119,6 +118,11 @@ impl Events {
     /// Those of recordings of hosts alone, of which nothing special is asked.
     pub(super) fn of_hosts(recordings: &[Recording]) -> Self {
         Self::of_all(recordings, &|_| false, &PathEnds::default())
+    }
+
+    /// Those of requests between the ends that recordings have by themselves.
+    pub(super) fn by_themselves(recordings: &[Recording], guests: &[GuestAlignment]) -> Self {
+        Self::of_all(recordings, &is_guest(guests), &PathEnds::default())
     }
 
     fn of_all(recordings: &[Recording], is_guest: &dyn Fn(usize) -> bool, ends: &PathEnds) -> Self {
@@ -195,4 +199,9 @@ fn of_any(name: &str, is_guest: bool) -> Option<(Meaning, &'static [&'static str
     let own = if is_guest { GUEST } else { &[] };
     let rule = own.iter().chain(ANY).find(|(event, ..)| *event == name);
     rule.map(|(_, meaning, fields)| (*meaning, *fields))
+}
+
+/// Whether a recording was made in a guest of another.
+fn is_guest(guests: &[GuestAlignment]) -> impl Fn(usize) -> bool {
+    |at| guests.iter().any(|guest| guest.guest == at)
 }

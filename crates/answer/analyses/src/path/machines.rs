@@ -47,21 +47,37 @@ pub(super) struct Machines<'r> {
 }
 
 impl<'r> Machines<'r> {
+    /// Reads the hosts' recordings for their VMs.
     pub(super) fn new(recordings: &'r [Recording], guests: &[GuestAlignment]) -> Self {
+        let is_guest = |at| guests.iter().any(|guest| guest.guest == at);
+        let vms_of = |(at, recording)| match is_guest(at) {
+            true => Vec::new(),
+            false => find_vms(recording, &|_| ()),
+        };
+        let vms: Vec<Vec<Vm>> = recordings.iter().enumerate().map(vms_of).collect();
+        Self::with_vms(recordings, guests, &vms)
+    }
+
+    /// `vms` has the VMs of each recording.
+    pub(super) fn with_vms(
+        recordings: &'r [Recording],
+        guests: &[GuestAlignment],
+        vms: &[Vec<Vm>],
+    ) -> Self {
         let mut machines = Self { recordings, ..Self::default() };
-        for (at, recording) in (0u16..).zip(recordings) {
+        for (at, vms) in (0u16..).zip(vms) {
             if guests.iter().any(|guest| guest.guest == usize::from(at)) {
                 machines.guests.push(at);
             } else {
-                machines.add_vms(at, recording);
+                machines.add_vms(at, vms);
             }
         }
         guests.iter().for_each(|guest| machines.add_guest(guest));
         machines
     }
 
-    fn add_vms(&mut self, recording: u16, of: &Recording) {
-        for vm in find_vms(of, &|_| ()) {
+    fn add_vms(&mut self, recording: u16, vms: &[Vm]) {
+        for vm in vms.iter().cloned() {
             let Ok(number) = u16::try_from(self.vms.len()) else { return };
             for vcpu in &vm.vcpus {
                 let index = self.vcpus.len();

@@ -55,7 +55,7 @@ struct Guest {
 const MOST_FORKS: usize = 1 << 20;
 
 /// All machines.
-pub(super) struct Pass<'s, S> {
+pub(crate) struct Pass<'s, S> {
     sink: &'s mut S,
     hosts: Vec<Host>,
     occupancies: Vec<Occupancy>,
