@@ -100,7 +100,7 @@ struct AllExits {
     exits: ExitsReport,
     /// None without exits of nested guests.
     nested: Option<NestedReport>,
-    /// But for those of guests whose times another clock has to tell.
+    /// But for those of guests that were aligned: their map goes by the host's clock.
     latencies: Latencies,
 }
 

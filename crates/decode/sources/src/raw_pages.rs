@@ -11,6 +11,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 
 use eventfmt::{EventFormat, HeaderPage};
 use raw_bytes::{Abi, ByteOrder, LongSize};
@@ -106,6 +107,7 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
         damage,
         ending,
         part: None,
+        bytes_read: AtomicU64::new(0),
     })
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use eventfmt::{Kallsyms, PrintkFormats};
 use raw_bytes::Abi;
@@ -70,6 +72,7 @@ pub struct Recording {
     pub(crate) damage: Vec<Damage>,
     pub(crate) ending: Ending,
     pub(crate) part: Option<RecordingPart>,
+    pub(crate) bytes_read: AtomicU64,
 }
 
 impl Recording {
@@ -253,6 +256,13 @@ impl Recording {
         self.container.trace_dat_head()
     }
 
+    /// Bytes of its blocks, as they lie in the file, that were read since it was opened: how often it was
+    /// read, that is.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_read.load(Relaxed)
+    }
+
     /// Reads a block of one of its streams.
     ///
     /// # Errors
@@ -263,6 +273,7 @@ impl Recording {
         index: usize,
         reader: &'a mut BlockReader,
     ) -> Result<Block<'a>, Damage> {
+        self.bytes_read.fetch_add(stream.block_len(index), Relaxed);
         let part = self.part.as_ref().map(|part| part.of_stream(stream));
         Ok(reader.read(&self.files, stream, index)?.within(part))
     }

@@ -1,6 +1,7 @@
 //! A trace.dat file as a recording.
 
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 
 use eventfmt::EventFormat;
 use raw_bytes::Abi;
@@ -54,6 +55,7 @@ pub(crate) fn recording(path: &Path, file: FileMap, dat: TraceDat) -> Recording 
         damage,
         ending,
         part: None,
+        bytes_read: AtomicU64::new(0),
     }
 }
 

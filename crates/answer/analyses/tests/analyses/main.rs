@@ -12,3 +12,4 @@ mod hypertrace;
 mod machinery;
 mod oracle;
 mod path;
+mod readings;

@@ -16,6 +16,7 @@ mod template;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use raw_bytes::{Abi, ByteOrder, LongSize};
 use sys::FileMap;
@@ -259,6 +260,7 @@ pub(crate) fn recording(path: &Path, file: FileMap) -> Recording {
         damage,
         ending,
         part: None,
+        bytes_read: AtomicU64::new(0),
     }
 }
 
