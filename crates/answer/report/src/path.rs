@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::json::Object;
 use crate::table::Table;
-use crate::units::{count, share, time, unit};
+use crate::units::{count, plural, share, time, unit};
 use crate::{Report, losses};
 
 /// Paths through all recordings given, on one clock.
@@ -110,10 +110,10 @@ impl PathReport {
             self.sources.iter().map(|source| format!("{}\n", line(source))).collect();
         let variants = sum(paths, |path| path.variants);
         out += &format!(
-            "{} requests on {} paths, with {} variants by optional steps",
-            count(self.paths.requests),
-            count(paths.len() as u64),
-            count(variants),
+            "{} on {}, with {} by optional steps",
+            plural(self.paths.requests, "request"),
+            plural(paths.len() as u64, "path"),
+            plural(variants, "variant"),
         );
         let shown: Vec<&Path> = self.shown().collect();
         if !shown.is_empty() {
@@ -181,16 +181,16 @@ impl PathReport {
         }
         if paths.unfinished > 0 {
             notes.push(format!(
-                "{} requests were handed on, and their end was not seen: they were still under way, or \
-                 the events that end them were not recorded",
-                count(paths.unfinished)
+                "{} handed on without an end that was seen: still under way, or the events that end them \
+                 were not recorded",
+                plural(paths.unfinished, "request")
             ));
         }
         if paths.others > 0 {
-            notes.push(format!("{} requests on ways of their own", count(paths.others)));
+            notes.push(format!("{} on ways of their own", plural(paths.others, "request")));
         }
         if paths.interrupted > 0 {
-            notes.push(format!("{} requests were under way at a loss", count(paths.interrupted)));
+            notes.push(format!("{} under way at a loss", plural(paths.interrupted, "request")));
         }
         paths.losses.iter().for_each(|one| notes.extend(losses::notes(one, 0)));
         if paths.paths.is_empty() {
