@@ -131,7 +131,7 @@ impl Part {
             seen.extend(vms);
             if kept.is_empty() && is_guest {
                 dropped.push(at);
-            } else {
+            } else if !left_out.is_empty() {
                 report_vcpus(recording, left_out.len(), kept.len());
             }
             kept_any |= !kept.is_empty();

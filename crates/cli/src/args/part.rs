@@ -30,11 +30,11 @@ pub(crate) struct RangeArgs {
 /// VMs and their vCPUs.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct VmArgs {
-    /// Read no exits of other VMs than these, separated by commas and named as in exits, nor other
-    /// guests' recordings
+    /// Read no exits of other VMs than these, separated by commas and named as in exits, nor calls of
+    /// their vCPUs, nor other guests' recordings
     #[arg(long, value_name = "VM,…", value_delimiter = ',', help_heading = PART)]
     pub(crate) vm: Vec<String>,
-    /// Read no exits of other vCPUs than these, such as 0,2-3
+    /// Read no exits and calls of other vCPUs than these, such as 0,2-3
     #[arg(long, value_name = "LIST", value_parser = CpuSet::parse, help_heading = PART)]
     pub(crate) vcpu: Option<CpuSet>,
 }

@@ -1,4 +1,4 @@
-//! The part of a recording that is read, a range of time or without the KVM events of some vCPUs: what lies
+//! The part of a recording that is read, a range of time or without what some vCPUs did: what lies
 //! outside is not read, as if it had not been recorded.
 //!
 //! Blocks that lie outside whole are left out beforehand, where their first stamps can be read without
@@ -225,15 +225,14 @@ impl Recording {
         }
     }
 
-    /// Reads the events of KVM's trace systems no more that these threads caused: to who reads on, they run
-    /// no vCPUs. Of the others, `kept` has the VMs' names and the numbers of vCPUs.
+    /// Reads no more of what these threads did as vCPUs, KVM's events and calls of functions: to who reads
+    /// on, they run no vCPUs. Of the others, `kept` has the VMs' names and the numbers of vCPUs.
     pub fn leave_out_vcpus(&mut self, threads: BTreeSet<u32>, kept: BTreeMap<u32, (String, u32)>) {
-        let is_of_kvm = |format: &EventFormat| format.system().starts_with("kvm");
-        let of_kvm = self.formats.iter().filter(|(_, format)| is_of_kvm(format));
+        let of_vcpus = self.formats.iter().filter(|(_, format)| is_of_vcpu(format));
         let left_out = LeftOut {
             threads,
             kept,
-            events: of_kvm.map(|(id, _)| id).collect(),
+            events: of_vcpus.map(|(id, _)| id).collect(),
             order: self.abi.order,
             type_at: self.formats.type_at(),
             pid_at: self.formats.pid_at(),
@@ -244,7 +243,7 @@ impl Recording {
         self.part = Some(RecordingPart { left_out: Some(left_out), ..part });
     }
 
-    /// Whether events of KVM's trace systems are not read that this thread caused.
+    /// Whether what this thread did as a vCPU is not read.
     #[must_use]
     pub fn leaves_out_vcpu(&self, thread: u32) -> bool {
         let left_out = self.part.as_ref().and_then(|part| part.left_out.as_ref());
@@ -309,6 +308,12 @@ fn blocks_within(firsts_ns: &[u64], times: TimeRange) -> Range<usize> {
     let begin = firsts_ns.windows(2).take_while(is_before).count();
     let after = firsts_ns.windows(2).rev().take_while(is_after).count();
     begin..firsts_ns.len().saturating_sub(after).max(begin)
+}
+
+/// Whether an event says what a vCPU's thread did as one.
+fn is_of_vcpu(format: &EventFormat) -> bool {
+    let is_call = || format.name().starts_with("funcgraph_") || format.name() == "function";
+    format.system().starts_with("kvm") || format.system() == "ftrace" && is_call()
 }
 
 fn packet_ends(packet: &Packet<'_>) -> Option<(u64, u64)> {

@@ -214,3 +214,19 @@ fn stacks_beyond_the_bound_are_counted_together() {
     assert_eq!(calls.functions.len(), 20);
     assert_eq!(calls.sum(|one| one.self_ns), 100);
 }
+
+#[test]
+fn calls_of_vcpus_that_are_left_out_are_not_read() {
+    let mut kernel = Kernel::new();
+    for (thread, func) in [(7, OUTER), (8, INNER)] {
+        let from_ns = 1000 * thread as u64;
+        kernel.enter(0, from_ns, thread, func, 0);
+        kernel.leave(0, from_ns + 100, thread, func, 0, from_ns);
+    }
+    let mut recording = kernel.0.recording();
+    recording.leave_out_vcpus([7].into(), [].into());
+    let calls = calls(&recording, &CallQuestion::default(), &mut (), &|_| ());
+    let threads: Vec<u32> = calls.threads.iter().map(|one| one.thread).collect();
+    assert_eq!(threads, [8]);
+    assert_eq!(named(&calls, "inner").count, 1);
+}
