@@ -34,7 +34,8 @@ export function diff({ report }: Context): HTMLElement | null {
 
 /** A value in its metric's unit. */
 function shown(metric: string, value: Known): string {
-  if (metric.includes("_ns")) return time(value) + (metric.endsWith("_per_s") && value !== null ? " per s" : "");
+  if (metric.endsWith("_ns_per_s")) return share(value, value === null ? null : 1e9);
+  if (metric.includes("_ns")) return time(value);
   if (metric.includes("share")) return share(value, value === null ? null : 1);
   if (value !== null && Math.abs(value) < 100) return value.toFixed(2);
   return count(value);

@@ -1,7 +1,9 @@
 //! What a reader of a comparison must know to judge it.
 
+use analyses::diff::{DiffRow, Unit};
 use printable::line;
 
+use super::rows::metric_of;
 use super::{DiffReport, moved};
 use crate::units::count;
 
@@ -11,6 +13,16 @@ pub(super) fn notes(report: &DiffReport) -> Vec<String> {
         moved::notes(diff).iter().map(|note| line(note).into_owned()).collect();
     for (one, other) in &diff.renamed {
         notes.push(format!("{} and {} are taken for the same VM", line(one), line(other)));
+    }
+    let is_rate = |row: &&DiffRow| {
+        metric_of(diff, row).is_some_and(|metric| metric.unit == Unit::TimePerSecond)
+    };
+    if diff.nanoseconds && diff.rows.iter().any(|row| is_rate(&row)) {
+        let of = match diff.question.name {
+            "path" => "the time that passed",
+            _ => "a vCPU's time",
+        };
+        notes.push(format!("time per second (…_ns_per_s) is in percent of {of}"));
     }
     if report.is_within_runs() {
         notes.push(

@@ -164,10 +164,23 @@ pub(super) fn number(value: f64, unit: Unit, nanoseconds: bool) -> String {
     };
     match unit {
         Unit::Time => time(value.round() as u64, nanoseconds),
+        Unit::TimePerSecond if nanoseconds => percent(value / 1e7),
         Unit::TimePerSecond => format!("{}/s", time(value.round() as u64, nanoseconds)),
         Unit::CountPerSecond => format!("{}/s", few(value)),
         Unit::Share => format!("{:.2}%", value * 100.0),
         Unit::Times => few(value),
+    }
+}
+
+/// A number of percent, to three digits as far as they say anything.
+fn percent(value: f64) -> String {
+    match value {
+        0.0 => "0%".to_owned(),
+        value if value < 0.0005 => "<0.001%".to_owned(),
+        value if value < 0.9995 => format!("{value:.3}%"),
+        value if value < 9.995 => format!("{value:.2}%"),
+        value if value < 99.95 => format!("{value:.1}%"),
+        value => format!("{value:.0}%"),
     }
 }
 
