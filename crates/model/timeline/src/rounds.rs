@@ -78,6 +78,9 @@ impl<'r> Input<'r> {
 
 /// Turns the pages of a block into a batch of items in time order.
 pub trait Decode: Sync {
+    /// How many decoders this stands for: of what a round may take, each gets its part.
+    const DECODERS: u64 = 1;
+
     /// What a block becomes; made with `Default`, or an old one used again.
     type Batch: Batch;
 
@@ -142,7 +145,7 @@ where
     D: Decode,
     C: Consume<D::Batch>,
 {
-    let mut rounds = Rounds::new(inputs);
+    let mut rounds = Rounds::new(inputs, D::DECODERS);
     let mut spent = Vec::new();
     let mut current = rounds.decode_next(decoder, &mut spent);
     while let Some(round) = current {
@@ -177,6 +180,8 @@ struct Rounds<'r> {
     inputs: &'r [Input<'r>],
     progress: Vec<Progress>,
     budget: u64,
+    /// Bytes of unpacked pages that a round decodes, at most.
+    round_bytes: u64,
     readers: ReaderPool,
 }
 
@@ -197,13 +202,14 @@ impl ReaderPool {
 }
 
 impl<'r> Rounds<'r> {
-    fn new(inputs: &'r [Input<'r>]) -> Self {
+    fn new(inputs: &'r [Input<'r>], decoders: u64) -> Self {
         let begin =
             |input: &Input<'_>| Progress { blocks: input.stream.block_count(), ..<_>::default() };
         let progress = inputs.iter().map(begin).collect();
         let workers = rayon::current_num_threads() as u64;
         let budget = ROUND_BYTES_PER_WORKER * workers.max(1);
-        Self { inputs, progress, budget, readers: ReaderPool::default() }
+        let round_bytes = (ROUND_BYTES.load(Relaxed) / decoders.max(1)).max(1);
+        Self { inputs, progress, budget, round_bytes, readers: ReaderPool::default() }
     }
 
     /// The blocks to decode next: always one of the stream that is expected to be furthest behind,
@@ -214,7 +220,7 @@ impl<'r> Rounds<'r> {
         let mut behind: BinaryHeap<_> =
             unread.map(|(at, one)| Reverse((one.reached_ns.unwrap_or(0), at))).collect();
         let (mut plan, mut left) = (Vec::new(), self.budget);
-        let mut left_unpacked = ROUND_BYTES.load(Relaxed);
+        let mut left_unpacked = self.round_bytes;
         while left > 0 && left_unpacked > 0 {
             let Some(Reverse((expected_ns, at))) = behind.pop() else { break };
             let (Some(progress), Some(input)) = (self.progress.get_mut(at), self.inputs.get(at))

@@ -7,6 +7,8 @@ use sources::{Block, Damage};
 use super::{Batch, Consume, Decode, Input};
 
 impl<A: Decode, B: Decode> Decode for (&A, &B) {
+    const DECODERS: u64 = A::DECODERS + B::DECODERS;
+
     type Batch = (A::Batch, B::Batch);
 
     fn decode(&self, index: usize, input: Input<'_>, block: &Block<'_>, batch: &mut Self::Batch) {
