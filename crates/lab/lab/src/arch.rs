@@ -70,15 +70,16 @@ impl Arch {
         }
     }
 
-    /// Files of QEMU's data folders that a machine with KVM needs to start a guest.
-    pub(crate) fn firmware(self) -> &'static [&'static str] {
+    /// Files of QEMU's data folders that a machine with KVM needs to start a guest; of each the first
+    /// that is there. Where QEMU has no firmware of its own for the board microvm, SeaBIOS has.
+    pub(crate) fn firmware(self) -> &'static [&'static [&'static str]] {
         match self {
             Self::X86_64 => &[
-                "qemu/bios-microvm.bin",
-                "seabios/bios-256k.bin",
-                "qemu/kvmvapic.bin",
-                "qemu/linuxboot_dma.bin",
-                "qemu/pvh.bin",
+                &["qemu/bios-microvm.bin", "seabios/bios-microvm.bin"],
+                &["seabios/bios-256k.bin"],
+                &["qemu/kvmvapic.bin"],
+                &["qemu/linuxboot_dma.bin"],
+                &["qemu/pvh.bin"],
             ],
             Self::Aarch64 => &[],
         }

@@ -121,8 +121,9 @@ impl Ingredients {
     /// QEMU, and what it starts.
     fn add_guest(&self, content: &mut Initramfs, guest: &Image) -> Result<()> {
         self.add_program(content, self.arch.qemu())?;
-        for name in self.arch.firmware() {
-            content.copy(&format!("/usr/share/{name}"), &self.root.data(name)?, false);
+        for names in self.arch.firmware() {
+            let (name, file) = self.root.data(names)?;
+            content.copy(&format!("/usr/share/{name}"), &file, false);
         }
         content.copy(GUEST_KERNEL, &guest.kernel, false);
         content.copy(GUEST_INITRD, &guest.initrd, false);

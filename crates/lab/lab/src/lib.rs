@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod accelerator;
+mod apt;
 mod arch;
 mod boot_artifacts;
 mod cache;

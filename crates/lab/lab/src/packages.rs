@@ -1,13 +1,11 @@
 //! Debian packages, downloaded and unpacked into the cache, not installed.
-//!
-//! apt works on folders of its own here: an empty status file makes it fetch all that a package
-//! needs, and another architecture is only another word in its configuration. No root is needed.
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::apt::Apt;
 use crate::cache::{self, Cache};
 use crate::error::{LabError, Result, last_lines};
 
@@ -25,6 +23,9 @@ pub(crate) type ProgressFn<'a> = &'a dyn Fn(&str);
 
 /// Marks a folder as complete; holds the files the packages came in.
 const COMPLETE: &str = ".complete";
+
+/// Part of a folder's name: folders from before hold the QEMU of Debian 12 itself.
+const LATER_QEMU: &[u8] = b"QEMU from backports";
 
 /// What downloads and unpacked packages take, rounded up.
 const ROOM_BYTES: u64 = 1 << 30;
@@ -48,7 +49,7 @@ impl PackageSet {
         progress: ProgressFn<'_>,
     ) -> Result<PathBuf> {
         let names = self.names.join(" ");
-        let key = cache::key([self.architecture.as_bytes(), names.as_bytes()]);
+        let key = cache::key([self.architecture.as_bytes(), names.as_bytes(), LATER_QEMU]);
         let _lock = cache.lock("packages")?;
         let folder = cache.folder("packages")?.join(format!("{}-{key}", self.architecture));
         if is_unpacked(&folder) {
@@ -64,7 +65,7 @@ impl PackageSet {
         remove(&folder)?;
         let apt = Apt::set_up(cache, self.architecture)?;
         progress("reading the list of packages");
-        apt.run(&["update", "-qq"])?;
+        apt.update(progress)?;
         progress(&format!("downloading {names}"));
         let mut arguments =
             vec!["install", "--yes", "-qq", "--download-only", "--no-install-recommends"];
@@ -77,7 +78,7 @@ impl PackageSet {
             remove(&folder.join(part))?;
         }
         mark_complete(&folder, &files)?;
-        remove(&apt.folder)?;
+        remove(&apt.folder())?;
         Ok(folder)
     }
 }
@@ -87,54 +88,9 @@ pub(crate) fn is_unpacked(folder: &Path) -> bool {
     folder.join(COMPLETE).exists()
 }
 
-/// apt with folders of its own.
-struct Apt {
-    folder: PathBuf,
-}
-
-impl Apt {
-    fn set_up(cache: &Cache, architecture: &str) -> Result<Self> {
-        let folder = cache.root().join("apt").join(architecture);
-        for part in ["state/lists/partial", "cache/archives/partial"] {
-            let path = folder.join(part);
-            fs::create_dir_all(&path).map_err(LabError::io("cannot make", &path))?;
-        }
-        write(&folder.join("status"), "")?;
-        let at = folder.display();
-        let configuration = format!(
-            "Dir::State \"{at}/state\";\nDir::State::status \"{at}/status\";\nDir::Cache \"{at}/cache\";\n\
-             APT::Architecture \"{architecture}\";\nAPT::Architectures {{ \"{architecture}\"; }};\n\
-             APT::Get::List-Cleanup \"false\";\nAPT::Sandbox::User \"\";\nAPT::Update::Post-Invoke {{}};\n\
-             Binary::apt-get::APT::Keep-Downloaded-Packages \"true\";\n"
-        );
-        write(&folder.join("apt.conf"), &configuration)?;
-        Ok(Self { folder })
-    }
-
-    fn run(&self, arguments: &[&str]) -> Result<()> {
-        let mut command = Command::new("apt-get");
-        command.args(arguments).env("APT_CONFIG", self.folder.join("apt.conf")).env("LC_ALL", "C");
-        run(
-            &mut command,
-            "the lab takes its kernel and programs from Debian packages: run it on a machine with apt, or name --kernel and --root",
-        )
-    }
-
-    fn downloaded(&self) -> Result<Vec<PathBuf>> {
-        let folder = self.folder.join("cache/archives");
-        let entries = fs::read_dir(&folder).map_err(LabError::io("cannot read", &folder))?;
-        let mut files: Vec<PathBuf> = entries
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.extension().is_some_and(|extension| extension == "deb"))
-            .collect();
-        files.sort();
-        Ok(files)
-    }
-}
-
 fn unpack(file: &Path, folder: &Path) -> Result<()> {
     let mut command = Command::new("dpkg-deb");
-    run(command.arg("--extract").arg(file).arg(folder), "install dpkg")
+    run(command.arg("--extract").arg(file).arg(folder), "install dpkg").map(drop)
 }
 
 fn mark_complete(folder: &Path, files: &[PathBuf]) -> Result<()> {
@@ -143,15 +99,15 @@ fn mark_complete(folder: &Path, files: &[PathBuf]) -> Result<()> {
     write(&folder.join(COMPLETE), &(names.join("\n") + "\n"))
 }
 
-/// Runs a program to its end, quietly; its last words are in the error.
-fn run(command: &mut Command, mend: &str) -> Result<()> {
+/// Runs a program to its end, quietly, for what it prints; its last words are in the error.
+pub(crate) fn run(command: &mut Command, mend: &str) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => LabError::missing(&name, mend),
         _ => LabError::Command { command: name.clone(), said: error.to_string() },
     })?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let arguments =
         command.get_args().map(|argument| argument.to_string_lossy()).collect::<Vec<_>>();
@@ -161,7 +117,7 @@ fn run(command: &mut Command, mend: &str) -> Result<()> {
     })
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     let mut file = fs::File::create(path).map_err(LabError::io("cannot write", path))?;
     file.write_all(text.as_bytes()).map_err(LabError::io("cannot write", path))
 }

@@ -41,9 +41,12 @@ impl Root {
             .ok_or_else(|| self.missing(name))
     }
 
-    /// A file of programs' data, by its path below /usr/share.
-    pub(crate) fn data(&self, name: &str) -> Result<PathBuf> {
-        self.existing([format!("usr/share/{name}")]).ok_or_else(|| self.missing(name))
+    /// The first of these files of programs' data that is there: its path below /usr/share, and the whole.
+    pub(crate) fn data<'a>(&self, names: &[&'a str]) -> Result<(&'a str, PathBuf)> {
+        let found = names
+            .iter()
+            .find_map(|name| Some((*name, self.existing([format!("usr/share/{name}")])?)));
+        found.ok_or_else(|| self.missing(&names.join(" or ")))
     }
 
     /// The newest kernel, and its folder of modules.

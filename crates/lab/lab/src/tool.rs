@@ -64,9 +64,12 @@ impl Tool {
                 for name in ["lttng", "lttng-sessiond"] {
                     files.push(program(&format!("/bin/{name}"), root.program(name)?));
                 }
-                let schema = "xml/lttng/session.xsd";
-                let place = format!("/usr/share/{schema}");
-                files.push(ToolFile { place, file: root.data(schema)?, libraries: None });
+                let (schema, file) = root.data(&["xml/lttng/session.xsd"])?;
+                files.push(ToolFile {
+                    place: format!("/usr/share/{schema}"),
+                    file,
+                    libraries: None,
+                });
                 files.extend(lttng_modules(release)?);
                 Ok(files)
             }
