@@ -1,8 +1,7 @@
 //! `hyperscope bench exits` against a recording of the KVM that its machine runs on: every exit that
 //! it says it made is there, and none more.
 //!
-//! With the lab's slow tests: under emulation the tiny machine hangs now and then, as nested ones do
-//! (docs/lab.md), which takes minutes to end.
+//! With the lab's slow tests: a ladder of steps takes a minute.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -11,9 +11,8 @@ use crate::cache::Cache;
 use crate::error::{LabError, Result};
 use crate::packages::{ProgressFn, run, write};
 
-/// The release whose QEMU (7.2) goes on executing instructions that another processor has replaced,
-/// for ever where that is a breakpoint of `text_poke` (docs/lab.md). QEMU 8.1 locks a page before it
-/// reads instructions from it ("accel/tcg: Always lock pages before translation").
+/// The release whose QEMU (7.2) can go on executing an instruction that another processor has replaced;
+/// its backports have one (10.0) with which that was not seen (docs/lab.md, "When a machine hangs").
 const RELEASE: &str = "bookworm";
 const BACKPORTS: &str = "bookworm-backports";
 const MEND: &str = "the lab takes its kernel and programs from Debian packages: run it on a machine with apt, or name --kernel and --root";
