@@ -78,7 +78,7 @@ impl PackageSet {
             remove(&folder.join(part))?;
         }
         mark_complete(&folder, &files)?;
-        remove(&apt.folder())?;
+        remove(apt.folder())?;
         Ok(folder)
     }
 }
