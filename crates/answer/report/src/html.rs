@@ -9,6 +9,7 @@
 mod columns;
 mod document;
 mod findings;
+mod gzip;
 mod heat;
 mod lanes;
 

@@ -28,10 +28,6 @@ pub(crate) struct Vcpus {
 }
 
 impl Vcpus {
-    fn knows(&self, thread: u32) -> bool {
-        self.live.contains_key(&thread)
-    }
-
     /// The vCPU that a thread is at the moment.
     pub(crate) fn of_thread(&self, thread: u32) -> Option<&VcpuThread> {
         self.live.get(&thread)
@@ -70,10 +66,11 @@ impl Vcpus {
     pub(crate) fn feed(&mut self, thread: u32, events: &[ThreadEvent], sink: &mut impl ExitSink) {
         let mut rest = events;
         while !rest.is_empty() {
-            if !self.knows(thread) && !self.begin(thread, &mut rest) {
-                return;
+            match self.feed_live(thread, rest, sink) {
+                Some(left) => rest = left,
+                None if self.begin(thread, &mut rest) => {}
+                None => return,
             }
-            rest = self.feed_live(thread, rest, sink);
         }
     }
 
@@ -109,14 +106,14 @@ impl Vcpus {
         index
     }
 
-    /// Feeds a known vCPU until it ends; returns what is left then.
+    /// Feeds a vCPU until it ends; returns what is left then, and nothing of a thread that is none.
     fn feed_live<'e>(
         &mut self,
         thread: u32,
         events: &'e [ThreadEvent],
         sink: &mut impl ExitSink,
-    ) -> &'e [ThreadEvent] {
-        let Some(vcpu) = self.live.get_mut(&thread) else { return &[] };
+    ) -> Option<&'e [ThreadEvent]> {
+        let vcpu = self.live.get_mut(&thread)?;
         for (at, event) in events.iter().enumerate() {
             if vcpu.ends_before(event) {
                 vcpu.finish(sink);
@@ -125,11 +122,11 @@ impl Vcpus {
                 if gone {
                     self.by_id.retain(|(of, _), _| *of != thread);
                 }
-                return events.get(at + usize::from(gone)..).unwrap_or(&[]);
+                return events.get(at + usize::from(gone)..);
             }
             vcpu.feed(event, sink);
         }
-        &[]
+        Some(&[])
     }
 
     fn end(&mut self, thread: u32) {

@@ -4,41 +4,41 @@ use std::io::{self, Write};
 
 use base64::engine::general_purpose::{GeneralPurpose, STANDARD};
 use base64::write::EncoderWriter;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 
-/// An element of the page in the making: what is put is packed at once.
+use super::gzip::GzipPieces;
+
+/// An element of the page in the making: what is put is packed on other threads meanwhile.
 pub(super) struct Columns<'o> {
-    packed: GzEncoder<EncoderWriter<'static, GeneralPurpose, &'o mut dyn Write>>,
-    /// What is yet to be packed: many numbers at a time.
+    packed: GzipPieces<EncoderWriter<'static, GeneralPurpose, &'o mut dyn Write>>,
+    /// What is yet to be packed.
     bytes: Vec<u8>,
 }
 
-/// Bytes that are packed at a time.
-const AT_ONCE: usize = 32 << 10;
+/// Bytes that are packed at a time: so many that a piece that knows nothing of the one before hardly
+/// takes more room, so few that those under way fit into any memory.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Bytes that a number takes at most.
+const NUMBER_BYTES: usize = 10;
 
 impl<'o> Columns<'o> {
     /// Begins the element of that name.
     pub(super) fn begin(id: &str, out: &'o mut dyn Write) -> io::Result<Self> {
         write!(out, "<script type=\"application/gzip;base64\" id=\"{id}\">")?;
-        let packed = GzEncoder::new(EncoderWriter::new(out, &STANDARD), Compression::default());
-        Ok(Self { packed, bytes: Vec::with_capacity(AT_ONCE) })
+        let packed = GzipPieces::begin(EncoderWriter::new(out, &STANDARD))?;
+        Ok(Self { packed, bytes: Vec::new() })
     }
 
     /// A number of one byte.
     pub(super) fn byte(&mut self, value: u8) -> io::Result<()> {
         self.bytes.push(value);
-        if self.bytes.len() >= AT_ONCE {
-            self.packed.write_all(&self.bytes)?;
-            self.bytes.clear();
-        }
-        Ok(())
+        self.pack_if_full()
     }
 
     /// A number of any size: seven bits a byte, the lowest first, the eighth says that more follow.
     pub(super) fn number(&mut self, mut value: u64) -> io::Result<()> {
         while value >= 0x80 {
-            self.byte((value & 0x7f) as u8 | 0x80)?;
+            self.bytes.push((value & 0x7f) as u8 | 0x80);
             value >>= 7;
         }
         self.byte(value as u8)
@@ -46,9 +46,17 @@ impl<'o> Columns<'o> {
 
     /// Ends the element.
     pub(super) fn end(mut self) -> io::Result<()> {
-        self.packed.write_all(&self.bytes)?;
-        let out = self.packed.finish()?.finish()?;
+        self.packed.put(self.bytes)?;
+        let out = self.packed.end()?.finish()?;
         writeln!(out, "</script>")
+    }
+
+    fn pack_if_full(&mut self) -> io::Result<()> {
+        if self.bytes.len() < PIECE_BYTES {
+            return Ok(());
+        }
+        let next = Vec::with_capacity(PIECE_BYTES + NUMBER_BYTES);
+        self.packed.put(std::mem::replace(&mut self.bytes, next))
     }
 }
 

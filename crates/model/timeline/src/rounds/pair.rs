@@ -33,6 +33,7 @@ impl<A: Batch, B: Batch> Batch for (A, B) {
     }
 }
 
+/// The two take what was decoded at the same time, on a thread each.
 impl<A: Batch, B: Batch, C: Consume<A>, D: Consume<B>> Consume<(A, B)> for (&mut C, &mut D) {
     fn take(&mut self, input: usize, batch: (A, B)) {
         self.0.take(input, batch.0);
@@ -42,8 +43,11 @@ impl<A: Batch, B: Batch, C: Consume<A>, D: Consume<B>> Consume<(A, B)> for (&mut
     /// Goes on while either wants more.
     fn advance(&mut self, horizon_ns: u64, spent: &mut Vec<(A, B)>) -> ControlFlow<()> {
         let (mut first, mut second) = (Vec::new(), Vec::new());
-        let flows =
-            [self.0.advance(horizon_ns, &mut first), self.1.advance(horizon_ns, &mut second)];
+        let flows: [_; 2] = rayon::join(
+            || self.0.advance(horizon_ns, &mut first),
+            || self.1.advance(horizon_ns, &mut second),
+        )
+        .into();
         let pairs = first.len().max(second.len());
         first.resize_with(pairs, A::default);
         second.resize_with(pairs, B::default);
