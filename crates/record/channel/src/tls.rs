@@ -21,9 +21,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{
-    CertificateError, ClientConfig, ClientConnection, Connection, DigitallySignedStruct,
-    DistinguishedName, Error, ServerConfig, ServerConnection, SignatureScheme,
-    SupportedCipherSuite, version,
+    CertificateError, CipherSuite, ClientConfig, ClientConnection, Connection,
+    DigitallySignedStruct, DistinguishedName, Error, ServerConfig, ServerConnection,
+    SignatureScheme, SupportedCipherSuite, version,
 };
 
 use crate::peer::Fingerprint;
@@ -56,7 +56,7 @@ impl Keys {
             let text = format!("{} holds no certificate", peers.display());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        let provider = Arc::new(ring::default_provider());
+        let provider = Arc::new(fastest_first(ring::default_provider(), has_aes()));
         Ok(Self { certificate, key, known: Arc::new(Known { certificates: known, provider }) })
     }
 
@@ -80,8 +80,31 @@ impl Keys {
             .map_err(io::Error::other)?
             .with_client_cert_verifier(known)
             .with_single_cert(vec![self.certificate.clone()], self.key.clone_key());
-        config.map(|config| Acceptor(Arc::new(config))).map_err(io::Error::other)
+        let mut config = config.map_err(io::Error::other)?;
+        config.ignore_client_order = !has_aes();
+        Ok(Acceptor(Arc::new(config)))
     }
+}
+
+/// Whether this processor has instructions for AES. Guests may lack them on hosts that have them.
+fn has_aes() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    let has = std::arch::is_x86_feature_detected!("aes");
+    #[cfg(target_arch = "aarch64")]
+    let has = std::arch::is_aarch64_feature_detected!("aes");
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let has = false;
+    has
+}
+
+/// Its ciphers in the order of their speed: without instructions for AES that is much slower than
+/// ChaCha20.
+fn fastest_first(mut provider: CryptoProvider, has_aes: bool) -> CryptoProvider {
+    let chacha20 = CipherSuite::TLS13_CHACHA20_POLY1305_SHA256;
+    if !has_aes {
+        provider.cipher_suites.sort_by_key(|cipher| cipher.suite() != chacha20);
+    }
+    provider
 }
 
 /// A stream over a connection that this side made; the other side has shown who it is.
@@ -258,5 +281,22 @@ impl ClientCertVerifier for Known {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_instructions_for_aes_chacha20_goes_first() {
+        let order = |has_aes| {
+            let provider = fastest_first(ring::default_provider(), has_aes);
+            provider.cipher_suites.iter().map(|cipher| cipher.suite()).collect::<Vec<_>>()
+        };
+        let (with, without) = (order(true), order(false));
+        assert_ne!(with.first(), Some(&CipherSuite::TLS13_CHACHA20_POLY1305_SHA256));
+        assert_eq!(without.first(), Some(&CipherSuite::TLS13_CHACHA20_POLY1305_SHA256));
+        assert!(without.len() == with.len() && with.iter().all(|one| without.contains(one)));
     }
 }
