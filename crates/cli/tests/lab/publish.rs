@@ -59,8 +59,8 @@ fn refuse(recorded: &Recorded) {
 
 /// One that is killed leaves nothing on that costs anybody anything.
 fn kill(recorded: &Recorded) {
-    let script = "(hyperscope publish --guest l2 >/tmp/publish.log 2>&1 & echo $! >/tmp/publish.pid); \
-        until grep -q publishing /tmp/publish.log; do sleep 0.1; done; \
+    let script = "rm -f /tmp/publish.log; (hyperscope publish --guest l2 >/tmp/publish.log 2>&1 & echo $! >/tmp/publish.pid); \
+        until grep -qs publishing /tmp/publish.log; do sleep 0.1; done; \
         instance=/sys/kernel/tracing/instances/hyperscope-$(cat /tmp/publish.pid); \
         [ -d $instance ] && kill -9 $(cat /tmp/publish.pid) && \
         while [ -d $instance ]; do sleep 0.1; done";
@@ -90,8 +90,8 @@ fn report(recorded: &Recorded) {
     let lab = &recorded.lab;
     let recorder = begin_to_record(recorded);
     start_other(recorded, "/tmp/other");
-    let publish = "(hyperscope publish --guest l2 >/tmp/publish.log 2>&1 & echo $! >/tmp/publish.pid); \
-        until grep -q publishing /tmp/publish.log; do sleep 0.1; done; \
+    let publish = "rm -f /tmp/publish.log; (hyperscope publish --guest l2 >/tmp/publish.log 2>&1 & echo $! >/tmp/publish.pid); \
+        until grep -qs publishing /tmp/publish.log; do sleep 0.1; done; \
         instance=/sys/kernel/tracing/instances/hyperscope-$(cat /tmp/publish.pid); \
         cat $instance/set_event_pid; echo --; grep -l '^CPU [01]/KVM' \
         /proc/$(pidof qemu-system-x86_64 | xargs -n 1 | grep -v $(cat /tmp/other.pid))/task/*/comm \
