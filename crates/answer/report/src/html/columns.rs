@@ -14,8 +14,8 @@ pub(super) struct Columns<'o> {
     bytes: Vec<u8>,
 }
 
-/// Bytes that are packed at a time: so many that a piece that knows nothing of the one before hardly
-/// takes more room, so few that those under way fit into any memory.
+/// Bytes that are packed at a time. A piece knows nothing of the one before it: larger ones pack better,
+/// smaller ones take less memory while they are under way.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// Bytes that a number takes at most.
