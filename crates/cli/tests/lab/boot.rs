@@ -148,3 +148,20 @@ fn report(args: &[&str]) -> Value {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
+
+/// An emulator's faults can end a guest without a word; here its kernel finds no program to start.
+#[test]
+fn a_guest_that_ends_while_it_boots_is_begun_again() {
+    if !can_run_all() {
+        return;
+    }
+    let lab = TestLab::new("boot-ends");
+    let ran = lab.run(&["up", "--levels", "2", "--guest-append", "rdinit=/nothing"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    let said = |what: &str| ran.stderr.matches(what).count();
+    let gone = "level 2 is gone: its QEMU ended while it booted";
+    assert_eq!(said(&format!("{gone}; once more\n")), 2, "{}", ran.stderr);
+    // With the end of its console.
+    assert_eq!(said(&format!("{gone}\n")), 1, "{}", ran.stderr);
+    assert!(said("panic") >= 1, "{}", ran.stderr);
+}

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use labwire::Ended;
+
 use crate::boot_artifacts::BootArtifacts;
 use crate::description::Description;
 use crate::error::{LabError, Result};
@@ -79,7 +81,22 @@ impl Lab {
         }
         drop(below);
         let wait = BOOT.get(usize::from(level) - 1).copied().unwrap_or(SHORT);
-        self.open_session(level, wait)
+        self.open_session(level, wait).map_err(|error| {
+            if error.is_hang() || !self.has_ended(&guest) {
+                return error;
+            }
+            let what = "is gone: its QEMU ended while it booted".to_owned();
+            self.explain("", LabError::Hangs { level, what, console: String::new() })
+        })
+    }
+
+    /// Whether no QEMU runs a guest any more. One whose kernel panics, or that emulation lets down, ends
+    /// without a word.
+    fn has_ended(&self, guest: &LabMachine) -> bool {
+        let looked = self
+            .open_session(guest.level - 1, SHORT)
+            .and_then(|mut below| below.said(&command(&["pidof", guest.arch.qemu()], SHORT)));
+        looked.is_ok_and(|said| said.ended == Ended::Exit(1))
     }
 }
 

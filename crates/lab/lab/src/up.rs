@@ -67,7 +67,10 @@ impl Lab {
             if !hangs.is_hang() {
                 break;
             }
-            report(Step { text: format!("{hangs}\n  once more"), usual: None });
+            // Its console comes with the error of the last try.
+            let how = hangs.to_string();
+            let how = how.lines().next().unwrap_or_default();
+            report(Step { text: format!("{how}; once more"), usual: None });
             self.end()?;
             began = self.begin(&artifacts, &description, options, report);
         }
