@@ -14,6 +14,7 @@ mod cache;
 mod channel;
 mod description;
 mod elf;
+mod emulator_faults;
 mod error;
 mod hyperscope_recorder;
 mod image;

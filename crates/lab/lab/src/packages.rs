@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::apt::Apt;
 use crate::cache::{self, Cache};
+use crate::emulator_faults;
 use crate::error::{LabError, Result, last_lines};
 
 /// Packages of one architecture.
@@ -24,8 +25,11 @@ pub(crate) type ProgressFn<'a> = &'a dyn Fn(&str);
 /// Marks a folder as complete; holds the files the packages came in.
 const COMPLETE: &str = ".complete";
 
-/// Part of a folder's name: folders from before hold the QEMU of Debian 12 itself.
-const LATER_QEMU: &[u8] = b"QEMU from backports";
+/// Part of a folder's name: those from before hold another QEMU.
+const WHICH_QEMU: &[u8] = b"QEMU from backports, without two faults";
+
+/// The emulator that has them.
+const QEMU: &str = "usr/bin/qemu-system-x86_64";
 
 /// What downloads and unpacked packages take, rounded up.
 const ROOM_BYTES: u64 = 1 << 30;
@@ -49,7 +53,7 @@ impl PackageSet {
         progress: ProgressFn<'_>,
     ) -> Result<PathBuf> {
         let names = self.names.join(" ");
-        let key = cache::key([self.architecture.as_bytes(), names.as_bytes(), LATER_QEMU]);
+        let key = cache::key([self.architecture.as_bytes(), names.as_bytes(), WHICH_QEMU]);
         let _lock = cache.lock("packages")?;
         let folder = cache.folder("packages")?.join(format!("{}-{key}", self.architecture));
         if is_unpacked(&folder) {
@@ -76,6 +80,10 @@ impl PackageSet {
         files.iter().try_for_each(|file| unpack(file, &folder))?;
         for part in UNUSED {
             remove(&folder.join(part))?;
+        }
+        let qemu = folder.join(QEMU);
+        if qemu.exists() {
+            emulator_faults::leave_out(&qemu)?;
         }
         mark_complete(&folder, &files)?;
         remove(apt.folder())?;
