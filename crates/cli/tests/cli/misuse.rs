@@ -68,7 +68,7 @@ fn packed(folder: &Path, name: &str, bytes: &[u8]) -> String {
     let path = folder.join(name);
     let mut file = File::create(&path).unwrap();
     if name.ends_with(".gz") {
-        let mut gzip = GzEncoder::new(file, Compression::fast());
+        let mut gzip = GzEncoder::new(file, Compression::default());
         gzip.write_all(bytes).unwrap();
         gzip.finish().unwrap();
     } else {
