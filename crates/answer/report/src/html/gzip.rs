@@ -2,6 +2,8 @@
 //!
 //! Each piece is raw deflate of its own that ends on a byte (a sync flush, RFC 1951 3.2.4), so that one
 //! after the other they are one stream (RFC 1952), which any reader unpacks.
+//!
+//! Not to be used on a thread of rayon's own pool: it waits for pieces that those threads pack.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
