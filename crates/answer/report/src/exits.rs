@@ -1,6 +1,7 @@
 //! The report of `hyperscope exits`: how often, how long, and who pays.
 
 mod columns;
+mod lines;
 mod notes;
 mod tables;
 

@@ -10,6 +10,7 @@ use timeline::Vm;
 
 use crate::Report;
 use crate::json::{Object, threads_json};
+use crate::sentences;
 use crate::table::Table;
 use crate::units::{count, plural, share, time, unit};
 
@@ -150,10 +151,10 @@ fn vm_json(vm: &Vm) -> Value {
 fn file_text(file: &FileInfo, width: Option<usize>) -> String {
     let mut out = format!("{}\n", line(&file.recording.path().display().to_string()));
     for (name, value) in facts(file) {
-        out += &format!("  {name:<12}{}\n", line(&value));
+        out += &sentences::after_label(&format!("  {name:<12}"), &line(&value), width);
     }
     for note in warnings(file) {
-        out += &format!("  ! {}\n", line(&note));
+        out += &sentences::after_label("  ! ", &line(&note), width);
     }
     let (text, _) = events_table(&file.contents).draw(width);
     out + "\n" + &text

@@ -21,6 +21,7 @@ mod losses;
 mod nested;
 mod path;
 mod recorder_cost;
+mod sentences;
 mod table;
 mod units;
 mod xml;
@@ -66,7 +67,10 @@ pub trait Report {
     /// The report in a format, with a line break at its end.
     fn render(&self, format: Format) -> String {
         match format {
-            Format::Table { width } => printable::lines(&self.text(width)).into_owned(),
+            Format::Table { width } => {
+                let text = self.text(width);
+                sentences::broken_at(&printable::lines(&text), width).into_owned()
+            }
             Format::Json => json::text(&self.document()),
             Format::Csv => self.csv().to_csv(),
         }

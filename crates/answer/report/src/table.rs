@@ -62,6 +62,7 @@ impl Table {
 
     fn draw_as_it_is(&self, width: Option<usize>) -> (String, Vec<String>) {
         let (shown, left_out) = self.fitting(width);
+        let shown = shortened(shown, width);
         let mut drawing = Drawing::new();
         drawing.load_style(presets::NOTHING);
         drawing.set_content_arrangement(ContentArrangement::Disabled);
@@ -70,7 +71,7 @@ impl Table {
             drawing.add_row(shown.iter().map(|column| cell(column, row)));
         }
         for (column, drawn) in shown.iter().zip(drawing.column_iter_mut()) {
-            drawn.set_padding((0, 2));
+            drawn.set_padding((0, GAP as u16));
             if column.right {
                 drawn.set_cell_alignment(CellAlignment::Right);
             }
@@ -84,7 +85,7 @@ impl Table {
         let mut shown: Vec<&Column> = self.columns.iter().collect();
         let mut left_out = Vec::new();
         let Some(width) = width else { return (shown, left_out) };
-        while shown.iter().map(|column| width_of(column)).sum::<usize>() > width + 2 {
+        while shown.iter().map(|column| width_of(column)).sum::<usize>() > width + GAP {
             let worst =
                 shown.iter().enumerate().rev().max_by_key(|(at, column)| (column.rank, *at));
             match worst {
@@ -115,6 +116,42 @@ impl Table {
     }
 }
 
+/// Names are shortened to no less.
+const LEAST_NAME: usize = 12;
+
+/// The columns with the longest names shortened, so far as a terminal of `width` columns asks for it.
+fn shortened(shown: Vec<&Column>, width: Option<usize>) -> Vec<Cow<'_, Column>> {
+    let mut widths: Vec<usize> = shown.iter().map(|column| width_of(column)).collect();
+    let mut over =
+        width.map_or(0, |width| widths.iter().sum::<usize>().saturating_sub(width + GAP));
+    while over > 0 {
+        let names = shown.iter().zip(&mut widths).filter(|(column, _)| !column.right);
+        let widest = names.map(|(_, width)| width).max_by_key(|width| **width);
+        let Some(widest) = widest.filter(|width| **width > LEAST_NAME + GAP) else { break };
+        (*widest, over) = (*widest - 1, over - 1);
+    }
+    let fit = |(column, width): (_, usize)| fitted(column, width - GAP);
+    shown.into_iter().zip(widths).map(fit).collect()
+}
+
+/// The column with cells of at most `most` characters: what is longer has its middle left out.
+fn fitted(column: &Column, most: usize) -> Cow<'_, Column> {
+    if width_of(column) <= most + GAP {
+        return Cow::Borrowed(column);
+    }
+    let fit = |cell: &String| {
+        let number = cell.chars().count();
+        if number <= most {
+            return cell.clone();
+        }
+        let head = most / 2;
+        let tail = cell.chars().skip(number + head + 1 - most);
+        cell.chars().take(head).chain(['…']).chain(tail).collect()
+    };
+    let cells = column.cells.iter().map(fit).collect();
+    Cow::Owned(Column { title: fit(&column.title), cells, ..*column })
+}
+
 fn cell(column: &Column, row: usize) -> &str {
     column.cells.get(row).map_or("", String::as_str)
 }
@@ -125,10 +162,13 @@ fn csv_cell(column: &Column, row: usize) -> Cow<'_, str> {
     if column.right { cell.into() } else { printable::csv_cell(cell) }
 }
 
+/// Blanks between columns.
+const GAP: usize = 2;
+
 /// Columns a column takes on a terminal, the gap after it included.
 fn width_of(column: &Column) -> usize {
     let cells = column.cells.iter().chain([&column.title]);
-    cells.map(|cell| cell.chars().count()).max().unwrap_or(0) + 2
+    cells.map(|cell| cell.chars().count()).max().unwrap_or(0) + GAP
 }
 
 #[cfg(test)]
@@ -157,6 +197,22 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 13), "{text}");
         let (_, left_out) = sample().draw(Some(1));
         assert_eq!(left_out, ["exits", "p99"]);
+    }
+
+    #[test]
+    fn long_names_lose_their_middle_when_no_column_can_go() {
+        let mut table = Table::default();
+        table.names("function", 0, vec!["kvm_vcpu_gfn_to_hva_prot".into(), "do_exit".into()]);
+        table.numbers("calls", 0, vec!["369".into(), "1".into()]);
+        let (text, left_out) = table.draw(Some(24));
+        assert_eq!(
+            text,
+            "function           calls\nkvm_vcpu…hva_prot    369\ndo_exit                1\n"
+        );
+        assert!(left_out.is_empty());
+        let whole = |width| table.draw(Some(width)).0.contains("kvm_vcpu_gfn_to_hva_prot");
+        assert!(whole(31) && !whole(30));
+        assert!(table.draw(Some(3)).0.contains("kvm_vc…_prot"), "no less than a name needs");
     }
 
     #[test]

@@ -54,6 +54,38 @@ fn tables_fit_the_columns_asked_for() {
     }
 }
 
+/// Tables make themselves fit, and sentences break at words.
+#[test]
+fn nothing_spills_at_80_columns() {
+    let (off, on) = ("fixtures/arm64/B-vhost-off.dat", "fixtures/arm64/B-vhost-on.dat");
+    let guests = ["fixtures/x86-svm/boot.dat", "fixtures/x86-svm/boot.guest.dat"];
+    for args in [
+        &["exits", "fixtures/x86-vmx/smp.dat"][..],
+        &["exits", "--by", "vcpu,detail", "fixtures/x86-vmx/smp.dat"],
+        &["cpu", "fixtures/x86-vmx/smp.dat"],
+        &["cpu", "--by", "thread", on],
+        &["path", on],
+        &["nested", on],
+        &["info", guests[1]],
+        &["boot", guests[0], guests[1]],
+        &["align", guests[0], guests[1]],
+        &["calls", "fixtures/x86-svm/calls.dat"],
+        &["diff", off, on],
+        &["diff", "path", off, on],
+        &["diff", "cpu", off, on],
+    ] {
+        let text = text_of(command().args(args).env("COLUMNS", "80"));
+        for line in text.lines() {
+            let words = line.split_whitespace().count();
+            assert!(line.chars().count() <= 80 || words == 1, "{args:?}: {line}");
+        }
+    }
+}
+
+fn text_of(command: &mut std::process::Command) -> String {
+    String::from_utf8(command.output().unwrap().stdout).unwrap()
+}
+
 #[test]
 fn csv_has_as_many_cells_in_every_line() {
     let paths = recordings();

@@ -87,6 +87,34 @@ fn tables_say_what_they_are_sorted_by_and_what_shares_are_of() {
     assert!(!without.contains("kernel  "), "nothing is called kernel:\n{without}");
 }
 
+/// Each VM's rows stand together above their sum, and sums add up to what all exits are.
+#[test]
+fn several_vms_have_their_rows_together_and_a_sum_each() {
+    let path = "fixtures/x86-vmx/smp.dat";
+    for top in [&[][..], &["--top", "4"]] {
+        let text = output_of(&[&["exits", path], top].concat());
+        let table = text.split_once("by cost\n").unwrap().1.split_once("\n\n").unwrap().0;
+        let cells = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let rows: Vec<Vec<String>> = table.lines().skip(2).map(cells).collect();
+        let mut vms: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+        vms.dedup();
+        assert_eq!(vms.len(), 4, "three VMs and all: {table}");
+        let number = |text: &str| text.replace(',', "").parse::<u64>().unwrap();
+        let exits = exits_of(path);
+        let mut all = 0;
+        for vm in &vms[..3] {
+            let last = rows.iter().rfind(|row| row[0] == **vm).unwrap();
+            assert_eq!(last[1], "all", "{table}");
+            let own = exits.iter().filter(|row| row["vm"] == **vm && row["waiting"] == false);
+            let counted: u64 = own.map(|row| row["count"].as_u64().unwrap()).sum();
+            assert_eq!(number(&last[2]), counted, "{vm}: {table}");
+            all += counted;
+        }
+        let last = rows.last().unwrap();
+        assert_eq!((last[0].as_str(), number(&last[1])), ("all", all), "{table}");
+    }
+}
+
 #[test]
 fn cost_columns_stay_on_a_narrow_terminal() {
     let path = "fixtures/arm64/D.dat";

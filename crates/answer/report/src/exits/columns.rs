@@ -4,6 +4,7 @@ mod times;
 
 use analyses::{By, Code, ExitRow, Exits, Group, KnownParts, Recorded, Tally};
 
+use super::lines::{Kind, Line};
 use super::{PERCENTILES, Source, name_of};
 use crate::column::{self, Cell, Column, Unit};
 
@@ -26,6 +27,11 @@ impl Whole {
     pub(super) fn of(tally: &Tally, recorded: &Recorded) -> Self {
         let cost_ns = KnownParts::new(tally, recorded).cost_ns;
         Self { count: tally.count, time_ns: tally.durations.sum(), cost_ns }
+    }
+
+    /// What VMs are sorted by: cost where it is known, else time.
+    pub(super) fn weight_ns(&self) -> u64 {
+        self.cost_ns.unwrap_or(self.time_ns)
     }
 
     /// All exits of a recording that don't wait.
@@ -57,13 +63,19 @@ impl<'r> Row<'r> {
         Self { group, ..Self::of_several(source, &row.tally, row.waiting, whole) }
     }
 
-    /// The sum of several groups.
-    pub(super) fn of_several(
+    /// A line of a table.
+    pub(super) fn of_line(
         source: &'r Source,
-        tally: &'r Tally,
+        line: &Line<'r>,
         waiting: bool,
         whole: Whole,
     ) -> Self {
+        let group = line.group.filter(|_| line.kind == Kind::Row);
+        Self { group, ..Self::of_several(source, line.tally, waiting, whole) }
+    }
+
+    /// The sum of several groups.
+    fn of_several(source: &'r Source, tally: &'r Tally, waiting: bool, whole: Whole) -> Self {
         Self {
             source,
             group: None,

@@ -4,32 +4,13 @@ use analyses::{By, ExitRow, Tally};
 use printable::line;
 
 use super::columns::{self, HOW_LONG, Row, WHO_PAYS, Whole};
+use super::lines::{Kind, Line, Lines};
 use super::notes::{not_split, notes};
 use super::{ExitsReport, Source, name_of};
 use crate::column::{self, Column};
 use crate::losses;
 use crate::table::Table;
 use crate::units::{plural, time};
-
-/// Sums below the rows of one section: of those that are not shown, and of all.
-struct Sums {
-    others: Option<(usize, Tally)>,
-    all: Tally,
-}
-
-impl Sums {
-    /// All but the first `shown` rows are others.
-    fn new(rows: &[&ExitRow], shown: usize) -> Self {
-        let sum = |rows: &[&ExitRow]| {
-            let mut sum = Tally::default();
-            rows.iter().for_each(|row| sum.merge(&row.tally));
-            sum
-        };
-        let rest = rows.get(shown..).unwrap_or_default();
-        let others = (!rest.is_empty()).then(|| (rest.len(), sum(rest)));
-        Self { others, all: sum(rows) }
-    }
-}
 
 pub(super) fn source_text(source: &Source, report: &ExitsReport, width: Option<usize>) -> String {
     let exits = &source.exits;
@@ -92,20 +73,17 @@ fn section(
     report: &ExitsReport,
     width: Option<usize>,
 ) -> (String, Vec<String>) {
+    let (exits, by) = (&source.exits, &source.exits.by);
     let shown = report.top.unwrap_or(rows.len()).min(rows.len());
-    let sums = Sums::new(rows, shown);
-    let whole = Whole::of(&sums.all, &source.exits.recorded);
+    let weight = |tally: &Tally| Whole::of(tally, &exits.recorded).weight_ns();
+    let lines = Lines::new(rows, shown, by, weight);
+    let whole = Whole::of(&lines.all, &exits.recorded);
     let waiting = rows.first().is_some_and(|row| row.waiting);
     let head = Head { whole, waiting, source, sorted_by: report.sorted_by.as_deref() };
-    let others = sums.others.iter().map(|(_, tally)| tally);
-    let named: Vec<Row<'_>> =
-        rows.iter().take(shown).map(|row| Row::new(source, row, whole)).collect();
-    let (by, others_number) = (&source.exits.by, sums.others.as_ref().map(|(number, _)| *number));
     let columns = columns::columns(by);
-    let names = Names::new(by, &columns, &named, others_number);
-    let sums =
-        others.chain([&sums.all]).map(|tally| Row::of_several(source, tally, waiting, whole));
-    let all: Vec<Row<'_>> = named.into_iter().chain(sums).collect();
+    let names = Names::new(by, &columns, source, &lines, whole);
+    let all: Vec<Row<'_>> =
+        lines.iter().map(|line| Row::of_line(source, &line, waiting, whole)).collect();
     let of = |table| {
         let mut drawn = names.table();
         column::draw(&columns, &mut drawn, table, &all);
@@ -159,39 +137,60 @@ impl Head<'_> {
     }
 }
 
-/// Columns that name the rows.
+/// Columns that name the lines.
 struct Names(Vec<(&'static str, Vec<String>)>);
 
 impl Names {
-    /// The names of rows by their properties, of the sum of `others`, and of the sum of all.
+    /// The names of rows by their properties, and of sums.
     fn new<'r>(
         by: &[By],
         columns: &[Column<Row<'r>>],
-        rows: &[Row<'r>],
-        others: Option<usize>,
+        source: &'r Source,
+        lines: &Lines<'r>,
+        whole: Whole,
     ) -> Self {
+        let is_asked = by != By::DEFAULT;
+        let rows: Vec<Row<'r>> = lines.rows().map(|row| Row::new(source, row, whole)).collect();
         let label = |by: By| -> Vec<String> {
             let Some(column) = columns::named_by(columns, by) else { return Vec::new() };
             rows.iter().map(|row| column.drawn(row, "-")).collect()
         };
         // What nobody asked for, and is the same everywhere, says nothing.
-        let says = |by: &&By, all: &[By]| {
-            let distinct = || label(**by).windows(2).any(|pair| pair[0] != pair[1]);
-            all != By::DEFAULT || matches!(by, By::Reason) || distinct()
+        let says = |by: By| {
+            let distinct = || label(by).windows(2).any(|pair| pair[0] != pair[1]);
+            let is_parted = by == By::Vm && lines.are_of_several_vms();
+            is_asked || by == By::Reason || is_parted || distinct()
         };
-        let mut names: Vec<(&'static str, Vec<String>)> =
-            by.iter().filter(|one| says(one, by)).map(|one| (name_of(*one), label(*one))).collect();
-        for (at, (_, cells)) in names.iter_mut().enumerate() {
-            let mut last = |text: String| cells.push(if at == 0 { text } else { String::new() });
-            others.iter().for_each(|number| last(format!("({number} others)")));
-            last("all".to_owned());
-        }
-        Self(names)
+        let named: Vec<By> = by.iter().copied().filter(|&one| says(one)).collect();
+        let column = |&by: &By| {
+            let mut labels = label(by).into_iter();
+            let cells = lines.iter().map(|line| match line.kind {
+                Kind::Row => labels.next().unwrap_or_default(),
+                _ => sum_label(&line, by, &named, lines.are_of_several_vms()),
+            });
+            (name_of(by), cells.collect())
+        };
+        Self(named.iter().map(column).collect())
     }
 
     fn table(&self) -> Table {
         let mut table = Table::default();
         self.0.iter().for_each(|(title, cells)| table.names(title, 0, cells.clone()));
         table
+    }
+}
+
+/// What stands in the column `by` of a sum's line, where the columns `named` name lines.
+fn sum_label(line: &Line<'_>, by: By, named: &[By], several_vms: bool) -> String {
+    let of_vm = several_vms && line.kind != Kind::All;
+    if of_vm && by == By::Vm {
+        return line.group.and_then(|group| group.vm.clone()).unwrap_or_default();
+    }
+    if named.iter().find(|one| !of_vm || **one != By::Vm) != Some(&by) {
+        return String::new();
+    }
+    match line.kind {
+        Kind::Others(number) => format!("({number} others)"),
+        _ => "all".to_owned(),
     }
 }

@@ -1,0 +1,123 @@
+//! The lines of an exits table: rows, each VM's with their sum below them, and the sum of all.
+
+use analyses::{By, ExitRow, Group, Tally};
+
+/// The rows of a table, and sums of them.
+pub(super) struct Lines<'e> {
+    parts: Vec<Part<'e>>,
+    pub(super) all: Tally,
+}
+
+/// The rows of one VM, or all rows where VMs are not told apart.
+struct Part<'e> {
+    /// `None`: no sum of its own is shown.
+    sum: Option<Tally>,
+    shown: Vec<&'e ExitRow>,
+    others: Option<(usize, Tally)>,
+    /// A row of it, which names its VM.
+    first: &'e ExitRow,
+}
+
+/// One line of a table.
+pub(super) struct Line<'l> {
+    pub(super) kind: Kind,
+    /// What it is of; of a sum, what says which VM.
+    pub(super) group: Option<&'l Group>,
+    pub(super) tally: &'l Tally,
+}
+
+/// What a line counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Row,
+    /// As many rows that are not shown.
+    Others(usize),
+    /// All rows of a VM.
+    Vm,
+    /// All rows.
+    All,
+}
+
+impl<'e> Lines<'e> {
+    /// Lines of `rows`, of which the first `shown` have one of their own. Several VMs stand one after the
+    /// other, the one with the greatest `weight` first, unless rows are nothing but VMs.
+    pub(super) fn new(
+        rows: &[&'e ExitRow],
+        shown: usize,
+        by: &[By],
+        weight: impl Fn(&Tally) -> u64,
+    ) -> Self {
+        let mut parts = Vec::new();
+        let mut names: Vec<Option<&str>> = Vec::new();
+        let vm = |row: &'e ExitRow| row.group.vm.as_deref().filter(|_| by.len() > 1);
+        for (at, row) in rows.iter().enumerate() {
+            let part = names.iter().position(|name| *name == vm(row)).unwrap_or_else(|| {
+                names.push(vm(row));
+                parts.push((Vec::new(), Vec::new()));
+                parts.len() - 1
+            });
+            if let Some((own, rest)) = parts.get_mut(part) {
+                if at < shown { own } else { rest }.push(*row);
+            }
+        }
+        let several = parts.len() > 1;
+        let parts = parts.into_iter().filter_map(|(own, rest)| Part::new(own, &rest, several));
+        let mut parts: Vec<_> = parts.collect();
+        // Equal ones stay in the order of their greatest rows.
+        parts.sort_by_key(|(_, sum)| std::cmp::Reverse(weight(sum)));
+        let mut all = Tally::default();
+        parts.iter().for_each(|(_, sum)| all.merge(sum));
+        Self { parts: parts.into_iter().map(|(part, _)| part).collect(), all }
+    }
+
+    /// Whether each VM's rows stand together.
+    pub(super) fn are_of_several_vms(&self) -> bool {
+        self.parts.len() > 1
+    }
+
+    /// The lines from the top.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Line<'_>> {
+        let all = Line { kind: Kind::All, group: None, tally: &self.all };
+        self.parts.iter().flat_map(Part::lines).chain([all])
+    }
+
+    /// Those of rows alone.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &'e ExitRow> {
+        self.parts.iter().flat_map(|part| &part.shown).copied()
+    }
+}
+
+impl<'e> Part<'e> {
+    /// The part and the sum of its rows.
+    fn new(shown: Vec<&'e ExitRow>, rest: &[&'e ExitRow], several: bool) -> Option<(Self, Tally)> {
+        let first = *shown.first().or(rest.first())?;
+        let others = (!rest.is_empty()).then(|| (rest.len(), sum(rest)));
+        let mut all = sum(&shown);
+        others.iter().for_each(|(_, others)| all.merge(others));
+        // The sum of one row says nothing that the row doesn't.
+        let sum = (several && shown.len() + rest.len() > 1).then(|| all.clone());
+        Some((Self { sum, shown, others, first }, all))
+    }
+
+    fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        let row = |row: &&'e ExitRow| Line {
+            kind: Kind::Row,
+            group: Some(&row.group),
+            tally: &row.tally,
+        };
+        let others =
+            self.others.iter().map(|(rows, tally)| self.sum_line(Kind::Others(*rows), tally));
+        let sum = self.sum.iter().map(|tally| self.sum_line(Kind::Vm, tally));
+        self.shown.iter().map(row).chain(others).chain(sum)
+    }
+
+    fn sum_line<'l>(&'l self, kind: Kind, tally: &'l Tally) -> Line<'l> {
+        Line { kind, group: Some(&self.first.group), tally }
+    }
+}
+
+fn sum(rows: &[&ExitRow]) -> Tally {
+    let mut sum = Tally::default();
+    rows.iter().for_each(|row| sum.merge(&row.tally));
+    sum
+}
