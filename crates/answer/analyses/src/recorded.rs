@@ -1,7 +1,5 @@
 //! Which parts of exits a recording has events for.
 
-use std::collections::BTreeSet;
-
 use eventfmt::EventFormat;
 use sources::Recording;
 use timeline::arch::{self, SCHED_SWITCH};
@@ -25,10 +23,6 @@ pub struct Recorded {
     /// Nested guests' exits are recorded.
     pub nested: bool,
 }
-
-/// A recording whose formats are of more systems has those of the whole kernel, not those of the events
-/// that were enabled: kernels have 60 systems and more, and nobody names that many.
-const MOST_CHOSEN_SYSTEMS: usize = 16;
 
 impl Recorded {
     pub(crate) fn new(recording: &Recording, seen: KindSet) -> Self {
@@ -54,16 +48,15 @@ impl Recorded {
     }
 }
 
-/// Events that were on though none may have come. Recorders store the formats of the events that they
-/// enable; where the formats of a whole kernel are stored, they say nothing.
+/// Events that were on though none may have come.
 struct Enabled<'r>(Vec<&'r EventFormat>);
 
 impl<'r> Enabled<'r> {
     fn of(recording: &'r Recording) -> Self {
-        let formats: Vec<&EventFormat> =
-            recording.formats().iter().map(|(_, format)| format).collect();
-        let systems: BTreeSet<&str> = formats.iter().map(|format| format.system()).collect();
-        Self(if systems.len() > MOST_CHOSEN_SYSTEMS { Vec::new() } else { formats })
+        if !recording.formats_say_what_was_on() {
+            return Self(Vec::new());
+        }
+        Self(recording.formats().iter().map(|(_, format)| format).collect())
     }
 
     fn has(&self, kind: Kind) -> bool {

@@ -7,7 +7,8 @@ use raw_bytes::ByteOrder;
 use report::events::Filter;
 use sources::{BufferInfo, Recording, Stream, Texts};
 use tracedat::{
-    BufferSpec, Compression, Contents, Header, RawOption, TraceDatWriter, Version, id, option,
+    BufferSpec, Compression, Contents, Formats, Header, RawOption, TraceDatWriter, Version, id,
+    option,
 };
 
 use crate::repack::{PAGE_SIZE, Pages, Part};
@@ -95,7 +96,8 @@ impl TraceDatExport<'_> {
 
     fn contents(&self) -> Contents {
         let recording = self.recording;
-        let Texts { formats, kallsyms, printk, cmdlines } = recording.texts();
+        let Texts { mut formats, kallsyms, printk, cmdlines } = recording.texts();
+        self.leave_out(&mut formats);
         let streams = recording.streams().iter();
         let cpus = streams.map(|stream| stream.cpu().saturating_add(1)).max().unwrap_or(0);
         let recorded = u32::try_from(recording.cpus()).unwrap_or(0);
@@ -106,6 +108,22 @@ impl TraceDatExport<'_> {
         };
         let buffers = self.buffers(header.page_size);
         Contents { header, formats, kallsyms, printk, cmdlines, options, cpus, buffers }
+    }
+
+    /// Leaves out the formats of events that are not wanted, where a reader would take them for events
+    /// that were on and never came.
+    fn leave_out(&self, formats: &mut Formats) {
+        if self.filter.events.is_empty() || !self.recording.formats_say_what_was_on() {
+            return;
+        }
+        let all = self.recording.formats().iter();
+        let wanted = all.filter(|(_, format)| self.filter.wants_event(format));
+        let wanted: HashSet<(&str, &str)> =
+            wanted.map(|(_, format)| (format.system(), format.name())).collect();
+        formats.events.retain(|one| {
+            let name = one.text.lines().next().and_then(|line| line.strip_prefix("name: "));
+            name.is_none_or(|name| wanted.contains(&(&*one.system, name.trim())))
+        });
     }
 
     fn kept_of(&self, order: ByteOrder, options: &[RawOption]) -> Vec<(u16, Vec<u8>)> {

@@ -23,6 +23,7 @@ mod paths;
 mod printed;
 mod ranges;
 mod readme;
+mod recordings;
 mod reports;
 mod schemas;
 mod spool;

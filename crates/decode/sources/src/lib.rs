@@ -12,6 +12,7 @@ mod clock;
 mod collected;
 mod container;
 mod damage;
+mod enabled;
 mod ending;
 mod format_table;
 mod names;
