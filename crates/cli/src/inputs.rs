@@ -12,6 +12,7 @@ use printable::messages;
 use sources::Recording;
 
 use crate::misuse::Misuse;
+use crate::notice::say;
 
 /// The host's recording in a session folder.
 const HOST: &str = "host.dat";
@@ -93,6 +94,18 @@ pub(crate) fn refuse_twice(paths: &[PathBuf]) -> anyhow::Result<()> {
 /// Whether a recording was made inside a guest of another one, or says so itself.
 pub(crate) fn is_of_guest(recording: &Recording, all: &[Recording]) -> bool {
     recording.peer().is_some() || all.iter().any(|host| guest_of(recording, host).is_some())
+}
+
+/// Says so where only recordings of guests are given to a verb that asks what their hosts did.
+pub(crate) fn note_guests_alone(recordings: &[Recording]) {
+    if recordings.iter().all(|one| is_of_guest(one, recordings)) {
+        for one in recordings {
+            say(&format!(
+                "{}: recorded in a guest; what its host did for it is in the host's recording: give both",
+                one.path().display()
+            ));
+        }
+    }
 }
 
 /// What `host` says of the guest that `recording` was made in.

@@ -15,6 +15,7 @@ use crate::aligned::align_guests;
 use crate::args::part::VmArgs;
 use crate::machines::{HOST, machine_name};
 use crate::misuse::Misuse;
+use crate::notice::say;
 use crate::seconds::{Seconds, When};
 
 /// A part of recordings; all there is, where it is left open.
@@ -91,17 +92,26 @@ impl Part {
             return Ok(());
         }
         let whole: Vec<_> = recordings.iter().map(Recording::first_and_last_ns).collect();
+        let mut outside = Vec::new();
         for (at, recording) in recordings.iter_mut().enumerate() {
             let aligned = guests.iter().find(|one| one.guest == at && one.chosen.is_some());
             let clock_of = aligned.map_or(at, |one| one.host);
             let own = whole.get(at).copied().flatten();
             let begin_ns = whole.get(clock_of).copied().flatten().or(own).map_or(0, |ends| ends.0);
             let times = self.times(recording, begin_ns)?;
-            if let Some(whole) = own {
-                report_range(recording, whole, times);
+            match own {
+                Some(whole) if is_outside(whole, times) => {
+                    outside.push(outside_note(recording, whole))
+                }
+                Some(whole) => report_range(recording, whole, times),
+                None => {}
             }
             recording.set_range(times);
         }
+        if outside.len() == recordings.len() {
+            bail!(Misuse(outside.join("; ")));
+        }
+        outside.iter().for_each(|note| say(note));
         Ok(())
     }
 
@@ -264,30 +274,37 @@ fn report_vcpus(recording: &Recording, left_out: usize, kept: usize) {
 }
 
 /// Reports on standard error what of a recording is left out.
+/// Whether nothing between the first and the last event lies in a range.
+fn is_outside((first_ns, last_ns): (u64, u64), times: TimeRange) -> bool {
+    last_ns < times.from_ns || first_ns >= times.to_ns
+}
+
+fn outside_note(recording: &Recording, (first_ns, last_ns): (u64, u64)) -> String {
+    let (first, last) = (shown(recording, first_ns), shown(recording, last_ns));
+    let path = recording.path().display();
+    format!("{path}: nothing of it lies in this range: it goes from {first} to {last}")
+}
+
+/// A moment by the recording's clock.
+fn shown(recording: &Recording, ns: u64) -> String {
+    match recording.is_nanoseconds() {
+        true => format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000),
+        false => format!("{ns} ticks"),
+    }
+}
+
 fn report_range(recording: &Recording, (first_ns, last_ns): (u64, u64), times: TimeRange) {
     let mut err = messages();
     let path = recording.path().display();
     let nanoseconds = recording.is_nanoseconds();
-    let shown = |ns: u64| match nanoseconds {
-        true => format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000),
-        false => format!("{ns} ticks"),
-    };
-    if last_ns < times.from_ns || first_ns >= times.to_ns {
-        let (first, last) = (shown(first_ns), shown(last_ns));
-        let _ = writeln!(
-            err,
-            "hyperscope: {path}: nothing of it lies in this range: it goes from {first} to {last}"
-        );
-        return;
-    }
     let before_ns = times.from_ns.saturating_sub(first_ns);
     let after_ns = last_ns.saturating_add(1).saturating_sub(times.to_ns);
     let length = |ns| report::time(ns, nanoseconds);
     let _ = writeln!(
         err,
         "hyperscope: {path}: read from {} to {}; left out: {} before it, {} after it",
-        shown(times.from_ns.max(first_ns)),
-        shown(times.to_ns.min(last_ns)),
+        shown(recording, times.from_ns.max(first_ns)),
+        shown(recording, times.to_ns.min(last_ns)),
         length(before_ns),
         length(after_ns),
     );

@@ -7,13 +7,14 @@ use sources::Recording;
 use crate::aligned::align_guests;
 use crate::args::path::PathArgs;
 use crate::cmd::events::no_event;
-use crate::inputs::open_all;
+use crate::inputs::{note_guests_alone, open_all};
 use crate::output;
 use crate::part::Part;
 use crate::progress::Progress;
 
 pub(crate) fn run(args: &PathArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
+    note_guests_alone(&recordings);
     let out = output::open(args.output.output.as_deref(), &recordings)?;
     let mut guests = align_guests(&mut recordings, args.method.method)?;
     Part::from(&args.part).set(&mut recordings, &mut guests)?;

@@ -20,7 +20,7 @@ use crate::aligned::align_guests;
 use crate::args::PageArgs;
 use crate::boots;
 use crate::cmd::diff::open_run;
-use crate::inputs::{is_of_guest, open_all};
+use crate::inputs::{is_of_guest, note_guests_alone, open_all};
 use crate::machines::{HOST, machine_name};
 use crate::output;
 use crate::part::{Part, clocks, set_clocks};
@@ -45,6 +45,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         args.refuse_terminal();
     }
     let mut recordings = open_all(&args.files)?;
+    note_guests_alone(&recordings);
     let mut out = output::open(args.output.as_deref(), &recordings)?;
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
     let progress = Progress::new(bytes.saturating_mul(PASSES));

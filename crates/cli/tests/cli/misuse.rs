@@ -50,6 +50,32 @@ fn a_guest_of_another_host_is_code_2() {
     assert_eq!(hyperscope(&["cpu", HOST, GUEST]).code, 0);
 }
 
+/// What a guest's recording holds is shown; what it can't hold is said, with where it is.
+#[test]
+fn a_guest_alone_is_said_to_lack_its_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    for args in [&["report", "-o", page.to_str().unwrap(), GUEST][..], &["path", GUEST]] {
+        let run = hyperscope(args);
+        assert!(run.code == 0 && run.err.contains("is in the host's recording"), "{}", run.err);
+        let both = hyperscope(&[args, &[HOST]].concat());
+        assert!(both.code == 0 && !both.err.contains("host's recording"), "{}", both.err);
+    }
+}
+
+/// An export of a guest alone is of the guest; one with another's host can't be on one clock.
+#[test]
+fn a_guest_is_not_exported_with_another_guests_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("out");
+    let to = to.to_str().unwrap();
+    for format in ["perfetto", "chrome", "firefox", "jsonl", "csv", "tracedat"] {
+        fails(&["export", "--to", format, "-o", to, HOST, FOREIGN], 2, &[FOREIGN, "another host"]);
+        assert_eq!(hyperscope(&["export", "--to", format, "-o", to, GUEST]).code, 0, "{format}");
+        let _ = fs::remove_file(to);
+    }
+}
+
 #[test]
 fn tasks_of_guests_take_a_guests_recording() {
     fails(&["cpu", "--by", "task", HOST], 2, &["--by task", "guest's recording"]);
