@@ -125,6 +125,7 @@ pub(crate) trait Row {
 }
 
 type Getter<R> = Box<dyn Fn(&R) -> Cell>;
+type Drawing<R> = Box<dyn Fn(&R) -> String>;
 
 /// One column.
 pub(crate) struct Column<R> {
@@ -145,6 +146,8 @@ pub(crate) struct Column<R> {
     /// Tables have it after the column of this name, wherever it is in JSON.
     after: Option<&'static str>,
     of: Getter<R>,
+    /// What tables show, where the value and its unit don't say it.
+    drawn: Option<Drawing<R>>,
 }
 
 impl<R> std::fmt::Debug for Column<R> {
@@ -166,6 +169,7 @@ impl<R> Column<R> {
             placements: Vec::new(),
             after: None,
             of,
+            drawn: None,
         }
     }
 
@@ -258,6 +262,18 @@ impl<R> Column<R> {
         self
     }
 
+    /// Tables show this in place of the value.
+    pub(crate) fn drawn_as(mut self, drawn: impl Fn(&R) -> String + 'static) -> Self {
+        self.drawn = Some(Box::new(drawn));
+        self
+    }
+
+    /// Its heading is this one.
+    pub(crate) fn titled(mut self, title: &str) -> Self {
+        self.title = title.to_owned();
+        self
+    }
+
     fn placed(mut self, placement: Placement<R>) -> Self {
         self.placements.push(placement);
         self
@@ -302,6 +318,9 @@ impl<R> Column<R> {
 impl<R: Row> Column<R> {
     /// The value as a table shows it.
     pub(crate) fn drawn(&self, row: &R, missing: &str) -> String {
+        if let Some(drawn) = &self.drawn {
+            return drawn(row);
+        }
         if self.unit == Unit::Time && !row.has_times() {
             return "-".to_owned();
         }

@@ -1,19 +1,21 @@
 //! The report of `hyperscope diff`: what differs between two sides, and how surely.
 
+mod columns;
 mod moved;
 mod notes;
-mod rows;
+mod numbers;
 mod table;
+mod words;
 
 use analyses::diff::Diff;
 use serde::Serialize;
-use serde_json::Value;
 
+use self::columns::Row;
 use crate::Report;
-use crate::json::Object;
+use crate::column::{self, Rows};
 use crate::table::Table;
 
-pub use rows::verdict as diff_verdict;
+pub use words::verdict as diff_verdict;
 
 /// The comparison of two sides.
 #[derive(Debug)]
@@ -36,38 +38,55 @@ impl Report for DiffReport {
     }
 
     fn document(&self) -> impl Serialize {
-        let (lost_a, lost_b) = self.diff.lost;
-        let (seconds_a, seconds_b) = &self.diff.seconds;
-        let unit = if self.is_within_runs() { "slices" } else { "runs" };
-        let rows: Vec<Value> =
-            self.diff.rows.iter().map(|row| rows::row_json(&self.diff, row)).collect();
-        Object::default()
-            .set("schema", "hyperscope.diff/1")
-            .set("report", self.diff.question.name)
-            .set("a", self.a.clone())
-            .set("b", self.b.clone())
-            .set("a_seconds", seconds_a.clone())
-            .set("b_seconds", seconds_b.clone())
-            .set("a_lost", lost_a)
-            .set("b_lost", lost_b)
-            .set("varies_over", unit)
-            .set("alpha", self.diff.options.alpha)
-            .set("seed", self.diff.options.seed)
-            .set("correction", "benjamini_hochberg")
-            .set(
-                "notes",
-                notes::notes(self).iter().map(|note| note.replace('\n', " ")).collect::<Vec<_>>(),
-            )
-            .set("rows", rows)
-            .done()
+        let diff = &self.diff;
+        let notes = notes::notes(self).iter().map(|note| note.replace('\n', " ")).collect();
+        Document {
+            schema: "hyperscope.diff/1",
+            report: diff.question.name,
+            a: &self.a,
+            b: &self.b,
+            a_seconds: &diff.seconds.0,
+            b_seconds: &diff.seconds.1,
+            a_lost: diff.lost.0,
+            b_lost: diff.lost.1,
+            varies_over: if self.is_within_runs() { "slices" } else { "runs" },
+            alpha: diff.options.alpha,
+            seed: diff.options.seed,
+            correction: "benjamini_hochberg",
+            notes,
+            rows: Rows { columns: columns::columns(diff), rows: self.rows() },
+        }
     }
 
     fn csv(&self) -> Table {
-        rows::csv(&self.diff)
+        column::csv(&columns::columns(&self.diff), &self.rows(), &[self.diff.nanoseconds])
     }
 }
 
+/// The document of `hyperscope diff`.
+#[derive(Debug, Serialize)]
+struct Document<'r> {
+    schema: &'static str,
+    report: &'static str,
+    a: &'r [String],
+    b: &'r [String],
+    a_seconds: &'r [f64],
+    b_seconds: &'r [f64],
+    a_lost: u64,
+    b_lost: u64,
+    varies_over: &'static str,
+    alpha: f64,
+    seed: u64,
+    correction: &'static str,
+    notes: Vec<String>,
+    rows: Rows<Row<'r>>,
+}
+
 impl DiffReport {
+    fn rows(&self) -> Vec<Row<'_>> {
+        self.diff.rows.iter().map(|row| Row { diff: &self.diff, row }).collect()
+    }
+
     /// One run a side: what varies within it is all there is to go by.
     fn is_within_runs(&self) -> bool {
         self.diff.runs == (1, 1)

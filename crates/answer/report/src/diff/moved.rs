@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use analyses::diff::{Diff, DiffRow, KeyValue, Unit};
 
-use super::rows::metric_of;
-use super::table::number;
+use super::numbers::number;
+use super::words::metric_of;
 
 /// A step, by what the requests begin with and its name.
 type Step<'d> = (&'d KeyValue, &'d str, &'d str);

@@ -3,7 +3,7 @@
 use analyses::diff::{DiffRow, Unit};
 use printable::line;
 
-use super::rows::metric_of;
+use super::words::metric_of;
 use super::{DiffReport, moved};
 use crate::units::count;
 
