@@ -99,7 +99,7 @@ impl Unit {
 enum Presence<R> {
     Always,
     /// When this holds for one of the rows.
-    If(fn(&R) -> bool),
+    If(Condition<R>),
     /// When one of its cells is known.
     IfKnown,
 }
@@ -125,6 +125,7 @@ pub(crate) trait Row {
 }
 
 type Getter<R> = Box<dyn Fn(&R) -> Cell>;
+type Condition<R> = Box<dyn Fn(&R) -> bool>;
 type Drawing<R> = Box<dyn Fn(&R) -> String>;
 
 /// One column.
@@ -252,8 +253,22 @@ impl<R> Column<R> {
     }
 
     /// A table shows it if something holds for one of the rows.
-    pub(crate) fn shown_if(self, table: &'static str, rank: u8, is_there: fn(&R) -> bool) -> Self {
-        self.placed(Placement { table, rank, presence: Presence::If(is_there), missing: "?" })
+    pub(crate) fn shown_if(
+        self,
+        table: &'static str,
+        rank: u8,
+        is_there: impl Fn(&R) -> bool + 'static,
+    ) -> Self {
+        let presence = Presence::If(Box::new(is_there));
+        self.placed(Placement { table, rank, presence, missing: "?" })
+    }
+
+    /// The table named last has this in place of what is not known.
+    pub(crate) fn missing(mut self, text: &'static str) -> Self {
+        if let Some(place) = self.placements.last_mut() {
+            place.missing = text;
+        }
+        self
     }
 
     /// Tables have it after the column of this name.
@@ -338,7 +353,7 @@ impl<R: Row> Column<R> {
     /// Adds the column to the table of that name, if it belongs there.
     fn draw(&self, into: &mut Table, table: &str, rows: &[R]) {
         let Some(place) = self.placements.iter().find(|place| place.table == table) else { return };
-        let is_there = match place.presence {
+        let is_there = match &place.presence {
             Presence::Always => true,
             Presence::If(is_there) => rows.iter().any(is_there),
             Presence::IfKnown => rows.iter().any(|row| self.cell(row).is_known()),

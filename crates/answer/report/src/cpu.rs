@@ -1,14 +1,21 @@
 //! The report of `hyperscope cpu`: who used the CPUs, with idling told apart.
 
+mod host_cpus;
 mod known;
-mod rows;
+mod row;
+mod states;
 mod tables;
+mod tasks;
+mod threads;
+mod vcpus;
+mod vms;
 
-use analyses::{CpuUse, HostCpuUse, TaskUse, ThreadUse, VcpuUse, VmUse};
+use analyses::{CpuUse, GuestFit};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use self::rows::{cpu_json, guest_json, task_json, thread_json, vcpu_json, vm_json};
+use self::row::Row;
+use crate::column::{self, Column, Rows};
 use crate::json::Object;
 use crate::table::Table;
 use crate::{RecorderCost, Report, losses};
@@ -72,63 +79,85 @@ impl Report for CpuReport {
     }
 
     fn csv(&self) -> Table {
-        let by = self.by.first().copied().unwrap_or(CpuBy::Vcpu);
-        let rows: Vec<_> = self.rows(by, usize::MAX).iter().map(flattened).collect();
-        let mut table = Table::default();
-        for (title, _) in flattened(&self.blank(by)) {
-            let cell = |row: &Vec<(String, String)>| {
-                let cell = row.iter().find(|(key, _)| *key == title);
-                cell.map_or_else(String::new, |(_, value)| value.clone())
-            };
-            table.names(&title, 0, rows.iter().map(cell).collect());
+        match self.by.first().copied().unwrap_or(CpuBy::Vcpu) {
+            CpuBy::Vm => self.rows(&self.cpu.vms, vms::columns).csv(self),
+            CpuBy::Vcpu => self.rows(&self.cpu.vcpus, vcpus::columns).csv(self),
+            CpuBy::Thread => self.rows(&self.cpu.threads, threads::columns).csv(self),
+            CpuBy::Task => self.rows(&self.cpu.tasks, tasks::columns).csv(self),
+            CpuBy::Cpu => self.rows(&self.cpu.cpus, host_cpus::columns).csv(self),
         }
-        table
+    }
+}
+
+/// The document of `hyperscope cpu`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Document<'r> {
+    schema: &'static str,
+    sources: &'r [String],
+    span_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    span_cycles: Option<u64>,
+    losses: Value,
+    recorder_cost: Option<Value>,
+    guests: Vec<Value>,
+    vms: Rows<vms::Row<'r>>,
+    vcpus: Rows<vcpus::Row<'r>>,
+    threads: Rows<threads::Row<'r>>,
+    tasks: Rows<tasks::Row<'r>>,
+    cpus: Rows<host_cpus::Row<'r>>,
+}
+
+impl<T> Rows<Row<'_, T>> {
+    fn csv(&self, report: &CpuReport) -> Table {
+        column::csv(&self.columns, &self.rows, &[report.cpu.nanoseconds])
     }
 }
 
 impl CpuReport {
     /// The document with the first `most` threads, and tasks.
-    pub(crate) fn document_of(&self, most: usize) -> Value {
+    pub(crate) fn document_of(&self, most: usize) -> Document<'_> {
         let cpu = &self.cpu;
-        let mut document = Object::default();
-        document
-            .set("schema", "hyperscope.cpu/1")
-            .set("sources", self.sources.clone())
-            .time("span", cpu.nanoseconds, Some(cpu.span_ns))
-            .set("losses", losses::json(cpu.losses.iter(), 0))
-            .set(
-                "recorder_cost",
-                self.recorder_cost.as_ref().map_or(Value::Null, RecorderCost::json),
-            )
-            .set("guests", cpu.guests.iter().map(|one| guest_json(self, one)).collect::<Vec<_>>());
-        for by in CpuBy::ALL {
-            document.set(&format!("{}s", by.name()), self.rows(by, most));
-        }
-        document.done()
-    }
-
-    fn rows(&self, by: CpuBy, most: usize) -> Vec<Value> {
-        let cpu = &self.cpu;
-        match by {
-            CpuBy::Vm => cpu.vms.iter().map(|one| vm_json(self, one)).collect(),
-            CpuBy::Vcpu => cpu.vcpus.iter().map(|one| vcpu_json(self, one)).collect(),
-            CpuBy::Thread => {
-                cpu.threads.iter().take(most).map(|one| thread_json(self, one)).collect()
-            }
-            CpuBy::Task => cpu.tasks.iter().take(most).map(|one| task_json(self, one)).collect(),
-            CpuBy::Cpu => cpu.cpus.iter().map(|one| cpu_json(self, one)).collect(),
+        let first = |number: usize| most.min(number);
+        Document {
+            schema: "hyperscope.cpu/1",
+            sources: &self.sources,
+            span_ns: cpu.nanoseconds.then_some(cpu.span_ns),
+            span_cycles: (!cpu.nanoseconds).then_some(cpu.span_ns),
+            losses: losses::json(cpu.losses.iter(), 0),
+            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::json),
+            guests: cpu.guests.iter().map(|one| self.guest_json(one)).collect(),
+            vms: self.rows(&cpu.vms, vms::columns),
+            vcpus: self.rows(&cpu.vcpus, vcpus::columns),
+            threads: self
+                .rows(cpu.threads.get(..first(cpu.threads.len())).unwrap_or(&[]), threads::columns),
+            tasks: self
+                .rows(cpu.tasks.get(..first(cpu.tasks.len())).unwrap_or(&[]), tasks::columns),
+            cpus: self.rows(&cpu.cpus, host_cpus::columns),
         }
     }
 
-    /// A row of nothing: its keys are those of all rows.
-    fn blank(&self, by: CpuBy) -> Value {
-        match by {
-            CpuBy::Vm => vm_json(self, &VmUse::default()),
-            CpuBy::Vcpu => vcpu_json(self, &VcpuUse::default()),
-            CpuBy::Thread => thread_json(self, &ThreadUse::default()),
-            CpuBy::Task => task_json(self, &TaskUse::default()),
-            CpuBy::Cpu => cpu_json(self, &HostCpuUse::default()),
-        }
+    fn rows<'r, T>(
+        &'r self,
+        all: &'r [T],
+        columns: fn(bool) -> Vec<Column<Row<'r, T>>>,
+    ) -> Rows<Row<'r, T>> {
+        let rows = all.iter().map(|of| Row { report: self, of }).collect();
+        Rows { columns: columns(false), rows }
+    }
+
+    fn guest_json(&self, guest: &(usize, usize, String)) -> Value {
+        let (recording, host, name) = guest;
+        let placed = self.cpu.placed.iter().find(|(at, _)| at == recording);
+        let placed = placed.map_or_else(GuestFit::default, |(_, placed)| *placed);
+        Object::default()
+            .set("source", self.source(*recording))
+            .set("host", self.source(*host))
+            .set("vm", name.as_str())
+            .set("changes", placed.changes)
+            .set("moved", placed.moved)
+            .time("most_moved", self.cpu.nanoseconds, Some(placed.most_moved_ns))
+            .set("outside", placed.outside)
+            .done()
     }
 
     fn source(&self, recording: usize) -> &str {
@@ -147,28 +176,11 @@ impl CpuReport {
     }
 }
 
-/// Keys and values of a row, those of objects in it with its name before theirs.
-fn flattened(row: &Value) -> Vec<(String, String)> {
-    let plain = |value: &Value| match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let mut cells = Vec::new();
-    for (key, value) in row.as_object().unwrap_or(&serde_json::Map::new()) {
-        match value {
-            Value::Object(inner) => {
-                cells.extend(
-                    inner.iter().map(|(name, value)| (format!("{key}_{name}"), plain(value))),
-                );
-            }
-            value => cells.push((key.clone(), plain(value))),
-        }
+/// A thread by its name and number.
+fn named(name: Option<&str>, thread: u32) -> String {
+    match (thread, name) {
+        (0, _) => "idle".to_owned(),
+        (_, Some(name)) => format!("{name}-{thread}"),
+        (_, None) => thread.to_string(),
     }
-    cells
-}
-
-/// A name, or null.
-fn optional(name: Option<&str>) -> Value {
-    name.map_or(Value::Null, |name| json!(name))
 }

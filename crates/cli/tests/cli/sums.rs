@@ -152,9 +152,17 @@ fn exits_cpu_and_page_add_up_to_the_same() {
 #[test]
 fn exits_cpu_and_page_of_a_range_add_up_to_the_same() {
     let range = ["--from", "+0.3", "--to", "+0.9"];
+    let mut compared = 0;
     for path in recordings() {
+        let run = hyperscope(&[&["exits"], &range[..], &[&path]].concat());
+        // Some recordings are shorter than that.
+        if run.code == 2 && run.err.contains("nothing of it lies in this range") {
+            continue;
+        }
         sums_are_the_same(&path, &range);
+        compared += 1;
     }
+    assert!(compared >= 12, "{compared}");
     let page = Page::of(&[&["fixtures/arm64/D.dat"][..], &range].concat());
     assert_eq!(page.report["title"], "D.dat (+0.3 to +0.9 s)");
 }

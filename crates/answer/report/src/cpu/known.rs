@@ -1,9 +1,6 @@
 //! Which states a recording has events for: what it has none for is null, not zero.
 
 use analyses::{GuestEventKinds, Recorded, StateTimes, VcpuState};
-use serde_json::Value;
-
-use crate::json::Object;
 
 /// What is known of some vCPUs.
 #[derive(Clone, Copy, Debug)]
@@ -38,14 +35,5 @@ impl Known {
     /// The time in a state, if it would be seen.
     pub(super) fn of(&self, times: &StateTimes, state: VcpuState) -> Option<u64> {
         self.knows(state).then(|| times.of(state))
-    }
-
-    /// All states as an object.
-    pub(super) fn json(&self, times: &StateTimes, nanoseconds: bool) -> Value {
-        let mut object = Object::default();
-        for state in VcpuState::ALL {
-            object.time(state.name(), nanoseconds, self.of(times, state));
-        }
-        object.done()
     }
 }

@@ -1,33 +1,15 @@
 //! Tables of the CPU report.
 
-use analyses::{HostCpuUse, Part, StateTimes, TaskUse, ThreadUse, VcpuState, VcpuUse, VmUse};
+use analyses::{Part, ThreadUse, VcpuState};
 use printable::line;
 
-use super::known::Known;
-use super::rows::{PARTS, known_of_task, known_of_vcpu, known_of_vm};
-use super::{CpuBy, CpuReport};
+use super::row::{OfRecording, PARTS, Row};
+use super::{CpuBy, CpuReport, host_cpus, tasks, threads, vcpus, vms};
+use crate::column::{self, Column};
 use crate::exits;
 use crate::losses;
 use crate::table::Table;
 use crate::units::{count, plural, share, time};
-
-/// Columns of states: title, states, and how soon a narrow terminal drops it.
-const COLUMNS: [(&str, &[VcpuState], u8); 14] = [
-    ("user", &[VcpuState::GuestUser], 1),
-    ("kernel", &[VcpuState::GuestKernel], 1),
-    ("irq", &[VcpuState::GuestIrq], 2),
-    ("guest", &[VcpuState::Guest], 0),
-    ("guest idle", &[VcpuState::GuestIdle], 1),
-    ("exit kernel", &[VcpuState::BeforeExit, VcpuState::ExitKernel], 0),
-    ("exit user", &[VcpuState::ExitUser], 0),
-    ("not split", &[VcpuState::NotSplit], 0),
-    ("run queue", &[VcpuState::Waiting], 1),
-    ("preempted", &[VcpuState::Preempted], 1),
-    ("halt poll", &[VcpuState::HaltPoll], 2),
-    ("halted", &[VcpuState::Halted], 1),
-    ("blocked", &[VcpuState::Blocked], 2),
-    ("unknown", &[VcpuState::Unknown], 1),
-];
 
 pub(super) fn text(report: &CpuReport, width: Option<usize>) -> String {
     let cpu = &report.cpu;
@@ -58,210 +40,57 @@ pub(super) fn text(report: &CpuReport, width: Option<usize>) -> String {
 /// A table and its title; `None` if it has no rows.
 fn table(report: &CpuReport, by: CpuBy) -> Option<(&'static str, Table)> {
     let cpu = &report.cpu;
-    match by {
-        CpuBy::Vm if !cpu.vms.is_empty() => Some((
+    let (title, drawn) = match by {
+        CpuBy::Vm => (
             "VMs: shares of the time of their vCPUs, and CPU time of the host's threads that serve them",
-            vm_table(report, &cpu.vms),
-        )),
-        CpuBy::Vcpu if !cpu.vcpus.is_empty() => {
-            Some(("vCPUs: what they did, in shares of their time", vcpu_table(report, &cpu.vcpus)))
-        }
+            drawn(report, cpu.vms.iter().collect(), vms::columns, vms::TABLE),
+        ),
+        CpuBy::Vcpu => (
+            "vCPUs: what they did, in shares of their time",
+            drawn(report, cpu.vcpus.iter().collect(), vcpus::columns, vcpus::TABLE),
+        ),
         CpuBy::Thread => {
             let serves = |one: &&ThreadUse| PARTS.contains(&one.part) || report.idle;
-            let rows: Vec<_> = cpu.threads.iter().filter(serves).collect();
-            let title =
-                "Threads of the host that serve VMs: true use is without idling and polling";
-            (!rows.is_empty()).then(|| (title, thread_table(report, top(report, &rows))))
+            let rows = top(report, cpu.threads.iter().filter(serves));
+            (
+                "Threads of the host that serve VMs: true use is without idling and polling",
+                drawn(report, rows, threads::columns, threads::TABLE),
+            )
         }
         CpuBy::Task => {
-            let shown = |one: &&TaskUse| one.task != 0 || report.idle;
-            let rows: Vec<_> = cpu.tasks.iter().filter(shown).collect();
-            let with_host = rows.iter().any(|one| known_of_task(report, one).host.is_some());
-            let title = if with_host {
+            let rows = || cpu.tasks.iter().filter(|one| one.task != 0 || report.idle);
+            let title = if rows().any(|of| tasks::has_host(&Row { report, of })) {
                 "Threads of guests: what they really ran of the time the guest gave them"
             } else {
                 "Threads of guests: the time the guest gave them (what they ran needs the host's recording)"
             };
-            (!rows.is_empty()).then(|| (title, task_table(report, top(report, &rows))))
+            (title, drawn(report, top(report, rows()), tasks::columns, tasks::TABLE))
         }
-        CpuBy::Cpu if !cpu.cpus.is_empty() => {
-            Some(("CPUs of hosts: whose threads had them", cpu_table(report, &cpu.cpus)))
-        }
-        _ => None,
-    }
-}
-
-fn top<'r, R>(report: &CpuReport, rows: &'r [R]) -> &'r [R] {
-    let shown = report.top.unwrap_or(rows.len()).min(rows.len());
-    rows.get(..shown).unwrap_or(rows)
-}
-
-/// One column a state, those left out that are zero everywhere.
-fn state_columns(table: &mut Table, rows: &[(&StateTimes, Known)]) {
-    for (title, states, rank) in COLUMNS {
-        if rows.iter().all(|(times, _)| times.of_all(states) == 0) {
-            continue;
-        }
-        let cell = |(times, known): &(&StateTimes, Known)| {
-            let known_state = states.iter().any(|&state| known.knows(state));
-            if known_state { share(times.of_all(states), times.total()) } else { "-".to_owned() }
-        };
-        table.numbers(title, rank, rows.iter().map(cell).collect());
-    }
-}
-
-fn vm_table(report: &CpuReport, vms: &[VmUse]) -> Table {
-    let mut table = Table::default();
-    let ns = report.cpu.nanoseconds;
-    sources(&mut table, report, vms.iter().map(|one| one.recording).collect());
-    table.names("VM", 0, vms.iter().map(|one| one.name.clone()).collect());
-    table.numbers("vCPUs", 1, vms.iter().map(|one| count(one.vcpus as u64)).collect());
-    let known: Vec<_> = vms.iter().map(|one| (&one.times, known_of_vm(report, one))).collect();
-    state_columns(&mut table, &known);
-    let busy = |one: &VmUse| time(one.times.busy(), ns);
-    table.numbers("vCPUs, true use", 0, vms.iter().map(busy).collect());
-    for (part, title) in [(Part::Vmm, "VMM"), (Part::Vhost, "vhost"), (Part::Kvm, "kvm")] {
-        let of =
-            |one: &VmUse| one.by_part.as_ref().map(|parts| parts.get(&part).copied().unwrap_or(0));
-        if vms.iter().any(|one| of(one).is_some_and(|part_ns| part_ns > 0)) {
-            let cell =
-                |one: &VmUse| of(one).map_or_else(|| "-".to_owned(), |part_ns| time(part_ns, ns));
-            table.numbers(title, 1, vms.iter().map(cell).collect());
-        }
-    }
-    table
-}
-
-fn vcpu_table(report: &CpuReport, vcpus: &[VcpuUse]) -> Table {
-    let mut table = Table::default();
-    let ns = report.cpu.nanoseconds;
-    sources(&mut table, report, vcpus.iter().map(|one| one.recording).collect());
-    let name = |one: &VcpuUse| report.vm_name(one.recording, one.vm).unwrap_or("-").to_owned();
-    table.names("VM", 0, vcpus.iter().map(name).collect());
-    table.numbers("vCPU", 0, vcpus.iter().map(|one| one.vcpu.to_string()).collect());
-    table.numbers("time", 0, vcpus.iter().map(|one| time(one.times.total(), ns)).collect());
-    let known: Vec<_> = vcpus.iter().map(|one| (&one.times, known_of_vcpu(report, one))).collect();
-    state_columns(&mut table, &known);
-    if vcpus.iter().any(|one| one.level_two_ns > 0) {
-        let level_two = |one: &VcpuUse| share(one.level_two_ns, one.times.total());
-        table.numbers("in level 2", 1, vcpus.iter().map(level_two).collect());
-    }
-    table
-}
-
-fn thread_table(report: &CpuReport, threads: &[&ThreadUse]) -> Table {
-    let mut table = Table::default();
-    let ns = report.cpu.nanoseconds;
-    let span = report.cpu.span_ns;
-    sources(&mut table, report, threads.iter().map(|one| one.recording).collect());
-    let vm = |one: &&ThreadUse| {
-        let name = one.vm.and_then(|vm| report.vm_name(one.recording, vm));
-        name.unwrap_or("-").to_owned()
+        CpuBy::Cpu => (
+            "CPUs of hosts: whose threads had them",
+            drawn(report, cpu.cpus.iter().collect(), host_cpus::columns, host_cpus::TABLE),
+        ),
     };
-    table.names("VM", 0, threads.iter().map(vm).collect());
-    table.names("part", 0, threads.iter().map(|one| one.part.name().to_owned()).collect());
-    table.names(
-        "thread",
-        0,
-        threads.iter().map(|one| named(one.name.as_deref(), one.thread)).collect(),
-    );
-    table.numbers("CPU time", 1, threads.iter().map(|one| time(one.cpu_ns, ns)).collect());
-    let optional =
-        |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |value| time(value, ns));
-    let is_vcpu = |one: &ThreadUse| one.part == Part::Vcpu;
-    let idle = |one: &&ThreadUse| optional(one.guest_idle_ns);
-    table.numbers("guest idle", 1, threads.iter().map(idle).collect());
-    let polled = |one: &&ThreadUse| optional(is_vcpu(one).then_some(one.halt_poll_ns));
-    table.numbers("halt poll", 1, threads.iter().map(polled).collect());
-    table.numbers("true use", 0, threads.iter().map(|one| time(one.busy_ns(), ns)).collect());
-    table.numbers("of a CPU", 0, threads.iter().map(|one| share(one.busy_ns(), span)).collect());
-    table
+    Some((title, drawn?))
 }
 
-fn task_table(report: &CpuReport, tasks: &[&TaskUse]) -> Table {
+fn top<'r, T>(report: &CpuReport, rows: impl Iterator<Item = &'r T>) -> Vec<&'r T> {
+    rows.take(report.top.unwrap_or(usize::MAX)).collect()
+}
+
+/// The table of some rows; none without rows.
+fn drawn<'r, T: OfRecording>(
+    report: &'r CpuReport,
+    rows: Vec<&'r T>,
+    columns: fn(bool) -> Vec<Column<Row<'r, T>>>,
+    name: &str,
+) -> Option<Table> {
+    let first = rows.first()?.recording();
+    let several = rows.iter().any(|one| one.recording() != first);
+    let rows: Vec<Row<'r, T>> = rows.into_iter().map(|of| Row { report, of }).collect();
     let mut table = Table::default();
-    let ns = report.cpu.nanoseconds;
-    sources(&mut table, report, tasks.iter().map(|one| one.recording).collect());
-    let vm = |one: &&TaskUse| report.vm_of_guest(one.recording).unwrap_or("-").to_owned();
-    table.names("VM", 0, tasks.iter().map(vm).collect());
-    table.names(
-        "thread",
-        0,
-        tasks.iter().map(|one| named(one.name.as_deref(), one.task)).collect(),
-    );
-    table.numbers("given", 0, tasks.iter().map(|one| time(one.times.total(), ns)).collect());
-    let with_host = |one: &TaskUse| known_of_task(report, one).host.is_some();
-    if tasks.iter().any(|one| with_host(one)) {
-        let or_dash = |one: &TaskUse, cell: String| if with_host(one) { cell } else { "-".into() };
-        let ran = |one: &&TaskUse| or_dash(one, time(one.times.guest(), ns));
-        table.numbers("ran", 0, tasks.iter().map(ran).collect());
-        let part = |one: &&TaskUse| or_dash(one, share(one.times.guest(), one.times.total()));
-        table.numbers("share", 0, tasks.iter().map(part).collect());
-    }
-    let cell = |states: &'static [VcpuState]| {
-        let cells = tasks.iter().map(|one| {
-            let known = known_of_task(report, one);
-            let known_state = states.iter().any(|&state| known.knows(state));
-            if known_state { time(one.times.of_all(states), ns) } else { "-".to_owned() }
-        });
-        (cells.collect::<Vec<_>>(), tasks.iter().any(|one| one.times.of_all(states) > 0))
-    };
-    use VcpuState as S;
-    let columns: [(&str, &'static [VcpuState], u8); 7] = [
-        ("in irqs", &[S::GuestIrq], 2),
-        ("exit kernel", &[S::BeforeExit, S::ExitKernel], 1),
-        ("exit user", &[S::ExitUser], 1),
-        ("not split", &[S::NotSplit], 1),
-        ("stolen", &[S::Waiting, S::Preempted], 0),
-        ("halted", &[S::HaltPoll, S::Halted, S::Blocked], 1),
-        ("unknown", &[S::Unknown], 1),
-    ];
-    for (title, states, rank) in columns {
-        let (cells, any) = cell(states);
-        if any {
-            table.numbers(title, rank, cells);
-        }
-    }
-    table
-}
-
-fn cpu_table(report: &CpuReport, cpus: &[HostCpuUse]) -> Table {
-    let mut table = Table::default();
-    sources(&mut table, report, cpus.iter().map(|one| one.recording).collect());
-    table.numbers("CPU", 0, cpus.iter().map(|one| one.cpu.to_string()).collect());
-    let whole = |one: &HostCpuUse| {
-        one.by_part.values().fold(one.unknown_ns, |sum, ns| sum.saturating_add(*ns))
-    };
-    let time_of = |one: &HostCpuUse| time(whole(one), report.cpu.nanoseconds);
-    table.numbers("time", 1, cpus.iter().map(time_of).collect());
-    for part in PARTS.into_iter().chain([Part::Other, Part::Idle]) {
-        let of = |one: &HostCpuUse| one.by_part.get(&part).copied().unwrap_or(0);
-        if cpus.iter().any(|one| of(one) > 0) {
-            let cell = |one: &HostCpuUse| share(of(one), whole(one));
-            table.numbers(part.name(), 0, cpus.iter().map(cell).collect());
-        }
-    }
-    if cpus.iter().any(|one| one.unknown_ns > 0) {
-        let cell = |one: &HostCpuUse| share(one.unknown_ns, whole(one));
-        table.numbers("unknown", 0, cpus.iter().map(cell).collect());
-    }
-    table
-}
-
-/// A column that names the recording, where rows are of several.
-fn sources(table: &mut Table, report: &CpuReport, recordings: Vec<usize>) {
-    if recordings.windows(2).any(|pair| pair.first() != pair.last()) {
-        let names = recordings.into_iter().map(|one| report.source(one).to_owned());
-        table.names("recording", 1, names.collect());
-    }
-}
-
-fn named(name: Option<&str>, thread: u32) -> String {
-    match (thread, name) {
-        (0, _) => "idle".to_owned(),
-        (_, Some(name)) => format!("{name}-{thread}"),
-        (_, None) => thread.to_string(),
-    }
+    column::draw(&columns(several), &mut table, name, &rows);
+    Some(table)
 }
 
 /// What readers must know besides the tables.

@@ -7,7 +7,7 @@ use super::findings::{self, Finding};
 use super::{PageReport, heat, lanes};
 use crate::calls::Most;
 use crate::column::Definition;
-use crate::{Report, align_summary, exits};
+use crate::{Report, align_summary, cpu, exits};
 
 /// Paths that a page shows: those that took longest, all their requests together.
 const MOST_PATHS: usize = 12;
@@ -41,7 +41,7 @@ struct Document<'p, N, A, D> {
     align_summaries: Vec<String>,
     heat: Value,
     timeline: Value,
-    cpu: Value,
+    cpu: cpu::Document<'p>,
     calls: Option<Value>,
     path: Option<Value>,
     boot: Option<Value>,

@@ -1,0 +1,52 @@
+//! The columns of hosts' CPUs: whose threads had each.
+
+use analyses::{HostCpuUse, Part};
+
+use super::row::{self, PARTS};
+use crate::column::{self, Column, Unit};
+
+pub(super) type Row<'r> = row::Row<'r, HostCpuUse>;
+/// The table of CPUs.
+pub(super) const TABLE: &str = "cpus";
+
+pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
+    let parts = || PARTS.into_iter().chain([Part::Other, Part::Idle]);
+    let part_ns = |part| move |row: &Row<'_>| row.of.by_part.get(&part).copied().unwrap_or(0);
+    let unknown_ns = |row: &Row<'_>| row.of.unknown_ns;
+    let mut columns = vec![
+        row::source(TABLE, several_recordings),
+        Column::number(("cpu", "CPU"), Unit::Id, "Its number.", |row: &Row<'_>| {
+            Some(row.of.cpu.into())
+        })
+        .shown(TABLE, 0),
+        Column::time(("time", "time"), "All its time.", |row: &Row<'_>| Some(whole(row)))
+            .only_in_tables()
+            .shown(TABLE, 1),
+    ];
+    columns.extend(parts().map(|part| share(part.name(), part_ns(part))));
+    columns.push(share("unknown", unknown_ns));
+    columns.extend(parts().map(|part| {
+        let help = "Time of threads that play this part.";
+        Column::time((part.name(), part.name()), help, move |row| Some(part_ns(part)(row)))
+    }));
+    columns.push(Column::time(
+        ("unknown", "unknown"),
+        "Time of which it is not known who ran.",
+        move |row| Some(unknown_ns(row)),
+    ));
+    columns
+}
+
+fn whole(row: &Row<'_>) -> u64 {
+    row.of.by_part.values().fold(row.of.unknown_ns, |sum, ns| sum.saturating_add(*ns))
+}
+
+/// The share of some time, where there is any.
+fn share<'r>(title: &str, of: impl Fn(&Row<'_>) -> u64 + Copy + 'static) -> Column<Row<'r>> {
+    Column::ratio((title, title), "Share of its time.", move |row: &Row<'_>| {
+        column::ratio(of(row), whole(row))
+    })
+    .only_in_tables()
+    .shown_if(TABLE, 0, move |row| of(row) > 0)
+    .missing("-")
+}

@@ -1,0 +1,95 @@
+//! A row of the CPU report: somebody who used CPUs, and the report it is part of.
+
+use analyses::{HostCpuUse, Part, StateTimes, TaskUse, ThreadUse, VcpuUse, VmUse};
+
+use super::CpuReport;
+use super::known::Known;
+use crate::column::{self, Column};
+
+/// The parts that threads play for VMs.
+pub(super) const PARTS: [Part; 4] = [Part::Vcpu, Part::Vmm, Part::Vhost, Part::Kvm];
+
+/// Somebody, within the report.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row<'r, T> {
+    pub(super) report: &'r CpuReport,
+    pub(super) of: &'r T,
+}
+
+impl<T> column::Row for Row<'_, T> {
+    fn is_nanoseconds(&self) -> bool {
+        self.report.cpu.nanoseconds
+    }
+}
+
+/// Somebody whose recording is known.
+pub(super) trait OfRecording {
+    /// The index of the recording.
+    fn recording(&self) -> usize;
+}
+
+/// The recording, which tables have where rows are of several.
+pub(super) fn source<'r, T: OfRecording>(table: &'static str, several: bool) -> Column<Row<'r, T>> {
+    let help = "Path of the recording, as it was named.";
+    let column = Column::text(("source", "recording"), help, |row: &Row<'r, T>| {
+        Some(row.report.source(row.of.recording()).to_owned())
+    });
+    if several { column.shown(table, 1) } else { column }
+}
+
+/// Somebody whose time is divided into states.
+pub(super) trait InStates: Sized {
+    /// The time in each.
+    fn times(&self) -> &StateTimes;
+    /// What of it would be seen.
+    fn known(row: &Row<'_, Self>) -> Known;
+}
+
+macro_rules! of_recording {
+    ($($of:ty),*) => {
+        $(impl OfRecording for $of {
+            fn recording(&self) -> usize {
+                self.recording
+            }
+        })*
+    };
+}
+
+of_recording!(VmUse, VcpuUse, ThreadUse, TaskUse, HostCpuUse);
+
+impl InStates for VmUse {
+    fn times(&self) -> &StateTimes {
+        &self.times
+    }
+
+    fn known(row: &Row<'_, Self>) -> Known {
+        let host = row.report.cpu.recorded.get(row.of.recording).copied();
+        Known { host, guest: row.of.guest_known_ns.map(|_| row.of.guest_events) }
+    }
+}
+
+impl InStates for VcpuUse {
+    fn times(&self) -> &StateTimes {
+        &self.times
+    }
+
+    fn known(row: &Row<'_, Self>) -> Known {
+        let host = row.report.cpu.recorded.get(row.of.recording).copied();
+        Known { host, guest: row.of.guest_known_ns.map(|_| row.of.guest_events) }
+    }
+}
+
+impl InStates for TaskUse {
+    fn times(&self) -> &StateTimes {
+        &self.times
+    }
+
+    /// A guest's thread is known by its guest; by the host as well if that was recorded.
+    fn known(row: &Row<'_, Self>) -> Known {
+        let (cpu, recording) = (&row.report.cpu, row.of.recording);
+        let pair = cpu.guests.iter().find(|(guest, ..)| *guest == recording);
+        let placed = cpu.placed.iter().any(|(guest, _)| *guest == recording);
+        let host = pair.filter(|_| placed).and_then(|(_, host, _)| cpu.recorded.get(*host));
+        Known { host: host.copied(), guest: Some(row.of.guest_events) }
+    }
+}

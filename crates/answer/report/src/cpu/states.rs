@@ -1,0 +1,58 @@
+//! Columns of the states that time was spent in: each one's time for scripts, shares for tables.
+
+use analyses::VcpuState;
+use analyses::VcpuState as S;
+
+use super::row::{InStates, Row};
+use crate::column::{self, Column};
+
+/// States that tables show together: heading, states, and how soon a narrow terminal drops it.
+pub(super) type Together = (&'static str, &'static [VcpuState], u8);
+
+/// Of vCPUs.
+const SHARES: [Together; 14] = [
+    ("user", &[S::GuestUser], 1),
+    ("kernel", &[S::GuestKernel], 1),
+    ("irq", &[S::GuestIrq], 2),
+    ("guest", &[S::Guest], 0),
+    ("guest idle", &[S::GuestIdle], 1),
+    ("exit kernel", &[S::BeforeExit, S::ExitKernel], 0),
+    ("exit user", &[S::ExitUser], 0),
+    ("not split", &[S::NotSplit], 0),
+    ("run queue", &[S::Waiting], 1),
+    ("preempted", &[S::Preempted], 1),
+    ("halt poll", &[S::HaltPoll], 2),
+    ("halted", &[S::Halted], 1),
+    ("blocked", &[S::Blocked], 2),
+    ("unknown", &[S::Unknown], 1),
+];
+
+/// The time in each state: null where the recording has no events for it.
+pub(super) fn times<'r, T: InStates>() -> Vec<Column<Row<'r, T>>> {
+    let column = |state: VcpuState| {
+        let of = move |row: &Row<'r, T>| T::known(row).of(row.of.times(), state);
+        Column::time((state.name(), state.name()), "Time in this state.", of).within("states")
+    };
+    VcpuState::ALL.into_iter().map(column).collect()
+}
+
+/// Shares of a vCPU's time; what is zero everywhere has no column.
+pub(super) fn shares<'r, T: InStates>(table: &'static str) -> Vec<Column<Row<'r, T>>> {
+    let column = |(title, states, rank): Together| {
+        Column::ratio((title, title), "Share of the time.", move |row: &Row<'r, T>| {
+            let times = row.of.times();
+            column::ratio(sum(row, states)?, times.total())
+        })
+        .only_in_tables()
+        .shown_if(table, rank, move |row| row.of.times().of_all(states) > 0)
+        .missing("-")
+    };
+    SHARES.into_iter().map(column).collect()
+}
+
+/// The time in several states, if the recording has events for one of them.
+pub(super) fn sum<T: InStates>(row: &Row<'_, T>, states: &[VcpuState]) -> Option<u64> {
+    let known = T::known(row);
+    let is_known = states.iter().any(|&state| known.knows(state));
+    is_known.then(|| row.of.times().of_all(states))
+}

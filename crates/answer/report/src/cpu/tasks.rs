@@ -1,0 +1,99 @@
+//! The columns of guests' threads: what the guest gave each, and what it really ran of that.
+
+use analyses::VcpuState as S;
+use analyses::{TaskUse, VcpuState};
+
+use super::row::{InStates, Row as RowOf};
+use super::states::{self, Together};
+use super::{named, row};
+use crate::column::{self, Column, Unit};
+
+pub(super) type Row<'r> = RowOf<'r, TaskUse>;
+/// The table of guests' threads.
+pub(super) const TABLE: &str = "tasks";
+
+/// What kept threads from running.
+const LOST: [Together; 7] = [
+    ("in irqs", &[S::GuestIrq], 2),
+    ("exit kernel", &[S::BeforeExit, S::ExitKernel], 1),
+    ("exit user", &[S::ExitUser], 1),
+    ("not split", &[S::NotSplit], 1),
+    ("stolen", &[S::Waiting, S::Preempted], 0),
+    ("halted", &[S::HaltPoll, S::Halted, S::Blocked], 1),
+    ("unknown", &[S::Unknown], 1),
+];
+
+pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
+    let mut columns = vec![row::source(TABLE, several_recordings)];
+    columns.extend(names());
+    columns.extend(uses());
+    columns.extend(LOST.map(lost));
+    columns.extend(states::times());
+    columns
+}
+
+/// Whether its host was recorded with it.
+pub(super) fn has_host(row: &Row<'_>) -> bool {
+    TaskUse::known(row).host.is_some()
+}
+
+fn names<'r>() -> [Column<Row<'r>>; 4] {
+    [
+        Column::text(("vm", "VM"), "The VM of its guest.", |row: &Row<'_>| {
+            row.report.vm_of_guest(row.of.recording).map(str::to_owned)
+        })
+        .shown(TABLE, 0),
+        Column::text(("thread", "thread"), "Name and number.", |row: &Row<'_>| {
+            Some(named(row.of.name.as_deref(), row.of.task))
+        })
+        .only_in_tables()
+        .shown(TABLE, 0),
+        Column::number(("tid", "thread"), Unit::Id, "Its number.", |row: &Row<'_>| {
+            Some(row.of.task.into())
+        }),
+        Column::text(("name", "name"), "Its name.", |row: &Row<'_>| row.of.name.clone()),
+    ]
+}
+
+fn uses<'r>() -> [Column<Row<'r>>; 5] {
+    let ran = |row: &Row<'_>| has_host(row).then(|| row.of.times.guest());
+    let stolen = |row: &Row<'_>| {
+        let is_known = TaskUse::known(row).knows(VcpuState::Preempted);
+        is_known.then(|| row.of.times.stolen())
+    };
+    [
+        Column::time(("time", "given"), "Time that the guest gave it.", |row: &Row<'_>| {
+            Some(row.of.times.total())
+        })
+        .shown(TABLE, 0),
+        Column::time(("ran", "ran"), "What of that it ran; null without the host.", ran)
+            .shown_if_known(TABLE, 0)
+            .missing("-"),
+        Column::ratio(("share", "share"), "Share that it ran.", move |row: &Row<'_>| {
+            column::ratio(ran(row)?, row.of.times.total())
+        })
+        .only_in_tables()
+        .shown_if(TABLE, 0, has_host)
+        .missing("-"),
+        Column::time(
+            ("exits", "exits"),
+            "Time of exits meanwhile; null without the host.",
+            |row: &Row<'_>| has_host(row).then(|| row.of.times.exits()),
+        ),
+        Column::time(
+            ("stolen", "stolen"),
+            "Time in which others had its vCPU's CPU; null without switches.",
+            stolen,
+        ),
+    ]
+}
+
+/// Time in some states, where there is any.
+fn lost<'r>((title, states, rank): Together) -> Column<Row<'r>> {
+    Column::time((title, title), "Time in these states.", move |row: &Row<'_>| {
+        states::sum(row, states)
+    })
+    .only_in_tables()
+    .shown_if(TABLE, rank, move |row| row.of.times.of_all(states) > 0)
+    .missing("-")
+}

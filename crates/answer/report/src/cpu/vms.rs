@@ -1,0 +1,69 @@
+//! The columns of VMs: what their vCPUs did, and what the host's threads did for them.
+
+use analyses::{Part, VmUse};
+
+use super::row::{self, PARTS};
+use super::states;
+use crate::column::{Column, Unit};
+
+pub(super) type Row<'r> = row::Row<'r, VmUse>;
+/// The table of VMs.
+pub(super) const TABLE: &str = "vms";
+
+pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
+    let mut columns = vec![
+        row::source(TABLE, several_recordings),
+        Column::text(("vm", "VM"), "Its name.", |row: &Row<'_>| Some(row.of.name.clone()))
+            .shown(TABLE, 0),
+        Column::number(
+            ("vcpus", "vCPUs"),
+            Unit::Count,
+            "How many vCPUs it has.",
+            |row: &Row<'_>| Some(row.of.vcpus as u64),
+        )
+        .shown(TABLE, 1),
+        Column::time(("time", "time"), "Time of its vCPUs, as a sum.", |row: &Row<'_>| {
+            Some(row.of.times.total())
+        }),
+        Column::time(
+            ("guest_recorded", "guest recorded"),
+            "How much of it the guest's recording covers; null without one.",
+            |row: &Row<'_>| row.of.guest_known_ns,
+        ),
+        Column::time(("on_cpu", "on CPUs"), "Time of vCPUs on CPUs.", |row: &Row<'_>| {
+            Some(row.of.times.on_cpu())
+        }),
+    ];
+    columns.extend(states::shares(TABLE));
+    columns.push(
+        Column::time(
+            ("busy", "vCPUs, true use"),
+            "Time of vCPUs on CPUs with something to do.",
+            |row: &Row<'_>| Some(row.of.times.busy()),
+        )
+        .shown(TABLE, 0),
+    );
+    columns.extend(states::times());
+    columns.extend(PARTS.map(threads));
+    columns
+}
+
+/// CPU time of the host's threads that play a part for the VM.
+fn threads<'r>(part: Part) -> Column<Row<'r>> {
+    let of = move |row: &Row<'_>| {
+        let parts = row.of.by_part.as_ref()?;
+        Some(parts.get(&part).copied().unwrap_or(0))
+    };
+    let title = match part {
+        Part::Vmm => "VMM",
+        other => other.name(),
+    };
+    let name = format!("{}_threads", part.name());
+    let help = "CPU time of the host's threads that play this part for it; null without switches.";
+    let column = Column::time((&name, title), help, of);
+    match part {
+        // They are the vCPUs.
+        Part::Vcpu => column,
+        _ => column.shown_if(TABLE, 1, move |row| of(row).is_some_and(|ns| ns > 0)).missing("-"),
+    }
+}
