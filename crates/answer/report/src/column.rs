@@ -149,6 +149,7 @@ pub(crate) struct Column<R> {
     of: Getter<R>,
     /// What tables show, where the value and its unit don't say it.
     drawn: Option<Drawing<R>>,
+    is_at_the_right: bool,
 }
 
 impl<R> std::fmt::Debug for Column<R> {
@@ -171,6 +172,7 @@ impl<R> Column<R> {
             after: None,
             of,
             drawn: None,
+            is_at_the_right: unit != Unit::Text,
         }
     }
 
@@ -283,6 +285,12 @@ impl<R> Column<R> {
         self
     }
 
+    /// Tables have its cells at the right, as those of numbers.
+    pub(crate) fn at_the_right(mut self) -> Self {
+        self.is_at_the_right = true;
+        self
+    }
+
     /// Its heading is this one.
     pub(crate) fn titled(mut self, title: &str) -> Self {
         self.title = title.to_owned();
@@ -362,9 +370,9 @@ impl<R: Row> Column<R> {
             return;
         }
         let cells = rows.iter().map(|row| self.drawn(row, place.missing)).collect();
-        match self.unit {
-            Unit::Text => into.names(&self.title, place.rank, cells),
-            _ => into.numbers(&self.title, place.rank, cells),
+        match self.is_at_the_right {
+            false => into.names(&self.title, place.rank, cells),
+            true => into.numbers(&self.title, place.rank, cells),
         }
     }
 }

@@ -1,13 +1,17 @@
 //! The report of `hyperscope path`: each way that requests take, hop by hop, with one of them drawn.
 
+mod lines;
+
 use analyses::{Distribution, ExampleStep, Hop, Path, Paths};
 use printable::line;
 use serde::Serialize;
 use serde_json::Value;
 
+use self::lines::{HOPS, Line, columns, lines};
+use crate::column;
 use crate::json::Object;
 use crate::table::Table;
-use crate::units::{count, plural, share, time, unit};
+use crate::units::{count, plural, share, time};
 use crate::{Report, losses};
 
 /// Paths through all recordings given, on one clock.
@@ -23,9 +27,6 @@ pub struct PathReport {
     pub top: usize,
 }
 
-/// Columns of the drawing of one request.
-const DRAWN: u64 = 28;
-
 impl Report for PathReport {
     fn text(&self, width: Option<usize>) -> String {
         let mut out = self.heading();
@@ -40,49 +41,12 @@ impl Report for PathReport {
     }
 
     fn csv(&self) -> Table {
-        let rows: Vec<(usize, &Path, NumberedHop<'_>)> = (1..)
-            .zip(&self.paths.paths)
-            .flat_map(|(number, path)| {
-                let hops = (1..).zip(&path.hops).map(move |hop| (number, path, Some(hop)));
-                std::iter::once((number, path, None)).chain(hops)
-            })
-            .collect();
-        let mut table = Table::default();
-        let mut add = |title: &str, of: &dyn Fn(&Path, NumberedHop<'_>) -> String| {
-            table.names(title, 0, rows.iter().map(|(_, path, hop)| of(path, *hop)).collect());
-        };
-        let unit = unit(self.paths.nanoseconds);
-        add("vm", &|path, _| path.vm.clone().unwrap_or_default());
-        add("name", &|path, _| path.name.clone());
-        add("hop", &|_, hop| hop.map_or_else(String::new, |(at, _)| at.to_string()));
-        add("from", &|path, hop| hop.map_or(&path.start, |(_, hop)| &hop.from).clone());
-        add("to", &|path, hop| {
-            let last = path.hops.last().map(|hop| &hop.to);
-            hop.map(|(_, hop)| &hop.to).or(last).cloned().unwrap_or_default()
-        });
-        add("on", &|_, hop| hop.map_or("", |(_, hop)| hop.on.name()).to_owned());
-        add("returns", &|path, _| path.returns.to_string());
-        add("count", &|path, _| path.total.count().to_string());
-        for (at, name) in ["p50", "p90", "p99"].into_iter().enumerate() {
-            add(&format!("{name}_{unit}"), &|path, hop| {
-                let times = hop.map_or(&path.total, |(_, hop)| &hop.times);
-                let [p50, p90, p99] = times.percentiles(PER_MILLE).map(Option::unwrap_or_default);
-                [p50, p90, p99].get(at).map_or_else(String::new, u64::to_string)
-            });
-        }
-        add("taken", &|path, hop| {
-            let times = hop.map_or(&path.total, |(_, hop)| &hop.times);
-            times.count().to_string()
-        });
-        add("variants", &|path, _| path.variants.to_string());
-        let numbers = rows.iter().map(|(number, ..)| number.to_string()).collect();
-        table.names("path", 0, numbers);
-        table
+        let paths = &self.paths;
+        let all: Vec<Line<'_>> =
+            (1..).zip(&paths.paths).flat_map(|(at, path)| lines(paths, path, at)).collect();
+        column::csv(&columns(), &all, &[paths.nanoseconds])
     }
 }
-
-/// A hop and its number, from 1; none for a path as a whole.
-type NumberedHop<'p> = Option<(usize, &'p Hop)>;
 
 const PER_MILLE: [u64; 3] = [500, 900, 990];
 
@@ -153,8 +117,10 @@ impl PathReport {
             share(path.total.count(), self.paths.requests),
             share(path.total.sum(), all),
         );
-        let (drawn, _) = hops(path, ns).draw(width);
-        out += &drawn;
+        let hops: Vec<Line<'_>> = lines(&self.paths, path, 0).filter(Line::is_hop).collect();
+        let mut table = Table::default();
+        column::draw(&columns(), &mut table, HOPS, &hops);
+        out += &table.draw(width).0;
         out
     }
 
@@ -210,64 +176,6 @@ fn sum<'p>(paths: impl IntoIterator<Item = &'p Path>, of: impl Fn(&Path) -> u64)
 
 fn quantiles(times: &Distribution, ns: bool) -> [String; 3] {
     times.percentiles(PER_MILLE).map(|value| time(value.unwrap_or(0), ns))
-}
-
-/// A line for each hop; the first one says where it begins.
-fn hops(path: &Path, ns: bool) -> Table {
-    let mut table = Table::default();
-    let each = |of: &dyn Fn(&Hop) -> String| -> Vec<String> { path.hops.iter().map(of).collect() };
-    let drawing = drawing(path);
-    table.names("to", 0, each(&|hop| marked(hop, path)));
-    table.names("on", 0, each(&|hop| hop.on.name().to_owned()));
-    for (at, name) in ["p50", "p90", "p99"].into_iter().enumerate() {
-        let cell = |hop: &Hop| quantiles(&hop.times, ns).get(at).cloned().unwrap_or_default();
-        table.numbers(name, u8::from(at > 0), each(&cell));
-    }
-    let total: u64 = path.hops.iter().map(|hop| hop.times.sum()).sum();
-    table.numbers("share", 1, each(&|hop| share(hop.times.sum(), total)));
-    table.names("one of them", 2, drawing);
-    table
-}
-
-/// What a hop ends with, and in how many of the path's requests, where that is not all.
-fn marked(hop: &Hop, path: &Path) -> String {
-    let (some, all) = (u128::from(hop.times.count()), u128::from(path.total.count()));
-    if some == all {
-        return hop.to.clone();
-    }
-    let per_cent = match (200 * some + all) / (2 * all).max(1) {
-        0 => "<1".to_owned(),
-        100 => ">99".to_owned(),
-        other => other.to_string(),
-    };
-    format!("{} (in {per_cent}%)", hop.to)
-}
-
-/// The hops of one request as bars, each where it was between the beginning and the end; nothing of a hop
-/// that it didn't take.
-fn drawing(path: &Path) -> Vec<String> {
-    let example = &path.example;
-    let (Some(first), Some(last)) = (example.first(), example.last()) else { return Vec::new() };
-    let length_ns = last.ts_ns.saturating_sub(first.ts_ns).max(1);
-    let column = |ts_ns: u64| {
-        let at = u128::from(ts_ns.saturating_sub(first.ts_ns)) * u128::from(DRAWN);
-        (at / u128::from(length_ns)) as usize
-    };
-    let bar = |two: &[ExampleStep]| match two {
-        [from, to] => {
-            let (begin, end) = (column(from.ts_ns), column(to.ts_ns));
-            let sign = if begin == end { "▏".to_owned() } else { "█".repeat(end - begin) };
-            format!("{}{sign}", " ".repeat(begin))
-        }
-        _ => String::new(),
-    };
-    let mut bars = vec![String::new(); path.hops.len()];
-    for (two, at) in example.windows(2).zip(&path.example_hops) {
-        if let Some(place) = bars.get_mut(*at) {
-            *place = bar(two);
-        }
-    }
-    bars
 }
 
 fn path_json(path: &Path, ns: bool) -> Value {

@@ -1,0 +1,214 @@
+//! The lines of the nested report, for tables and CSV: reasons of level 2, each with the level-1 exits under
+//! it, and their columns.
+
+use analyses::{AncillaryRow, Nested, NestedRow, msr_name};
+
+use super::per_exit;
+use crate::column::{self, Column, Unit};
+use crate::units::{count, share};
+
+/// The tree of reasons.
+pub(super) const TABLE: &str = "nested";
+
+/// A level-2 reason, or a level-1 reason under it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'n> {
+    path: &'n str,
+    nanoseconds: bool,
+    row: &'n NestedRow,
+    under: Option<&'n AncillaryRow>,
+    is_last: bool,
+}
+
+impl column::Row for Line<'_> {
+    fn is_nanoseconds(&self) -> bool {
+        self.nanoseconds
+    }
+}
+
+/// The lines of a recording, from the top.
+pub(super) fn lines<'n>(path: &'n str, nested: &'n Nested) -> impl Iterator<Item = Line<'n>> {
+    nested.rows.iter().flat_map(move |row| {
+        let nanoseconds = nested.nanoseconds;
+        let of = move |under, is_last| Line { path, nanoseconds, row, under, is_last };
+        let last = row.ancillary.len().saturating_sub(1);
+        let under = row.ancillary.iter().enumerate();
+        std::iter::once(of(None, false))
+            .chain(under.map(move |(at, one)| of(Some(one), at == last)))
+    })
+}
+
+impl<'n> Line<'n> {
+    /// The level-2 reason, unless the line is of one under it.
+    fn own(&self) -> Option<&'n NestedRow> {
+        self.under.is_none().then_some(self.row)
+    }
+
+    fn name(&self) -> String {
+        match (self.under, self.is_last) {
+            (None, _) => self.row.reason.clone(),
+            (Some(one), true) => format!("└─ {}", one.reason),
+            (Some(one), false) => format!("├─ {}", one.reason),
+        }
+    }
+
+    fn per_exit(&self) -> Option<f64> {
+        per_exit(self.row, self.under?)
+    }
+}
+
+/// All columns, in the order of CSV. Tables name the VM where there are several.
+pub(super) fn columns<'n>(several_vms: bool) -> Vec<Column<Line<'n>>> {
+    let mut columns = names(several_vms);
+    columns.extend(counts());
+    columns.extend(times());
+    columns.extend(details());
+    columns.push(Column::text(
+        ("source", "recording"),
+        "Path of the recording, as it was named.",
+        |line: &Line<'_>| Some(line.path.to_owned()),
+    ));
+    columns
+}
+
+fn names<'n>(several_vms: bool) -> Vec<Column<Line<'n>>> {
+    let text = |name, help, of: fn(&Line<'_>) -> Option<String>| {
+        Column::text((name, name), help, move |line: &Line<'n>| of(line))
+    };
+    let vm = text("vm", "Name of the VM.", |line| Some(line.row.vm.clone()));
+    vec![
+        if several_vms { vm.shown(TABLE, 0) } else { vm },
+        text("isa", "Instruction set of the exit.", |line| Some(line.row.isa.name().to_owned())),
+        text("reason", "The level-2 reason.", |line| Some(line.row.reason.clone()))
+            .drawn_as(Line::name)
+            .shown(TABLE, 0),
+        text("code", "Its number.", |line| Some(line.row.code.to_string())),
+        text("ancillary", "The level-1 reason under it.", |line| {
+            line.under.map(|one| one.reason.clone())
+        }),
+        text("ancillary_code", "Its number.", |line| line.under.map(|one| one.code.to_string())),
+    ]
+}
+
+fn counts<'n>() -> Vec<Column<Line<'n>>> {
+    vec![
+        Column::number(("count", "exits"), Unit::Count, "How many.", |line: &Line<'_>| {
+            Some(line.under.map_or(line.row.count, |one| one.count))
+        })
+        .shown(TABLE, 0),
+        Column::ratio(("to L1", "to L1"), "Share reflected to level 1.", |line: &Line<'_>| {
+            line.own().and_then(|row| column::ratio(row.reflected, row.count))
+        })
+        .only_in_tables()
+        .shown(TABLE, 1)
+        .missing(""),
+        Column::number(
+            ("reflected", "reflected"),
+            Unit::Count,
+            "Level-2 exits reflected to level 1.",
+            |line: &Line<'_>| Some(line.row.reflected),
+        ),
+        Column::number(
+            ("handled_by_host", "handled by host"),
+            Unit::Count,
+            "Level-2 exits that level 1 never saw.",
+            |line: &Line<'_>| Some(line.row.count - line.row.reflected),
+        ),
+        Column::text(
+            ("per_exit", "per exit"),
+            "Level-1 exits per level-2 exit reflected to level 1.",
+            |line: &Line<'_>| line.per_exit().map(|mean| format!("{mean:.4}")),
+        )
+        .drawn_as(|line| line.per_exit().map_or_else(String::new, |mean| format!("{mean:.2}x")))
+        .at_the_right()
+        .shown(TABLE, 0),
+    ]
+}
+
+fn times<'n>() -> Vec<Column<Line<'n>>> {
+    let factor = |line: &Line<'_>| line.own().and_then(NestedRow::factor);
+    vec![
+        Column::time(("time", "time"), "Time from exit to entry.", |line: &Line<'_>| {
+            Some(line.under.map_or_else(|| line.row.time_ns(), |one| one.durations.sum()))
+        })
+        .after("factor")
+        .shown(TABLE, 1),
+        Column::text(
+            ("factor", "factor"),
+            "Exits that the host took for each level-2 exit, itself included.",
+            move |line: &Line<'_>| factor(line).map(|factor| format!("{factor:.4}")),
+        )
+        .drawn_as(move |line| {
+            factor(line).map_or_else(String::new, |factor| format!("{factor:.2}x"))
+        })
+        .at_the_right()
+        .shown(TABLE, 1),
+        Column::time(("mean", "mean"), "Mean time of an exit.", |line: &Line<'_>| {
+            let durations = line.under.map_or(&line.row.durations, |one| &one.durations);
+            durations.mean().map(|mean| mean.round() as u64)
+        })
+        .only_in_tables()
+        .shown(TABLE, 2)
+        .missing(""),
+        Column::time(
+            ("until L2 runs", "until L2 runs"),
+            "Mean time from a reflected exit until level 2 runs again.",
+            |line: &Line<'_>| line.own()?.round_trips.mean().map(|mean| mean.round() as u64),
+        )
+        .only_in_tables()
+        .shown(TABLE, 3)
+        .missing(""),
+    ]
+}
+
+fn details<'n>() -> Vec<Column<Line<'n>>> {
+    let touched = |line: &Line<'_>| line.under.map_or_else(String::new, touches);
+    vec![
+        Column::text(
+            ("injected as", "injected as"),
+            "What exits were injected as, where that differs from the hardware's reason.",
+            |line: &Line<'_>| Some(line.own().map_or_else(String::new, injected)),
+        )
+        .only_in_tables()
+        .shown(TABLE, 4),
+        Column::text(
+            ("touches", "touches"),
+            "Registers read and written, and what level 1 had changed in its guest's control block.",
+            move |line: &Line<'_>| Some(touched(line)),
+        )
+        .only_in_tables()
+        .shown_if(TABLE, 5, move |line| !touched(line).is_empty()),
+    ]
+}
+
+/// What the row's exits were injected as, where that differs from the hardware's reason.
+fn injected(row: &NestedRow) -> String {
+    let others = row.injected_as.iter().filter(|(_, code, _)| *code != row.code);
+    let named: Vec<String> =
+        others.map(|(reason, _, number)| format!("{reason} {}", count(*number))).collect();
+    named.join(", ")
+}
+
+/// What stands in a line of the table; of the others only the number is shown.
+const MOST_TOUCHED: usize = 2;
+
+/// What the row's exits read or wrote, with the shares of exits: model-specific registers, and what
+/// level 1 had changed in its guest's control block.
+fn touches(one: &AncillaryRow) -> String {
+    let msr = |number: u64| match msr_name(number) {
+        Some(name) => name.trim_start_matches("IA32_").to_owned(),
+        None => format!("{number:#x}"),
+    };
+    let msrs = one.msrs.iter().map(|(number, of)| (msr(*number), *of, one.count));
+    let groups = one.vmcb.groups().into_iter();
+    let groups = groups.map(|(group, of)| (group.to_owned(), of, one.vmcb.runs));
+    let all: Vec<(String, u64, u64)> = msrs.chain(groups).collect();
+    let shown = all.iter().take(MOST_TOUCHED);
+    let mut named: Vec<String> =
+        shown.map(|(name, of, all)| format!("{name} {}", share(*of, *all))).collect();
+    match all.len().saturating_sub(MOST_TOUCHED) {
+        0 => {}
+        more => named.push(format!("{more} more")),
+    }
+    named.join(", ")
+}
