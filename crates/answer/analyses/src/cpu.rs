@@ -130,7 +130,7 @@ pub struct CpuUse {
     /// By host's CPU.
     pub cpus: Vec<HostCpuUse>,
     /// By recording: who had the CPUs that vCPUs waited for, those first that had them longest.
-    pub taken: Vec<Vec<TakenCpu>>,
+    pub taken: Vec<TakenCpu>,
     /// By guest's recording, how well it fits its host's.
     pub placed: Vec<(usize, GuestFit)>,
     /// By guest's recording, the host's recording and the VM's name.
@@ -233,7 +233,7 @@ impl CpuUseSink {
     ) -> CpuUse {
         self.settle(states);
         let sums = &mut self;
-        let taken = (0..recordings.len()).map(|at| taken(states, sums, at)).collect();
+        let taken = (0..recordings.len()).flat_map(|at| taken(states, sums, at)).collect();
         let vcpus = vcpus(states, guests, sums);
         let is_guest = |at: usize| {
             let made_in_guest = recordings.get(at).is_some_and(|one| one.peer().is_some());
@@ -327,9 +327,8 @@ fn taken(states: &States, sums: &CpuUseSink, recording: usize) -> Vec<TakenCpu> 
     }
     let names = states.pass.names.get(recording);
     let of = |((vm, thread), ns): ((usize, u32), u64)| {
-        let comm = names.and_then(|names| names.of(thread)).unwrap_or("<...>");
-        let name = if thread == 0 { "idle".to_owned() } else { format!("{comm}-{thread}") };
-        Some(TakenCpu { vm: vms.get(vm)?.name.clone(), thread, name, ns })
+        let name = names.and_then(|names| names.of(thread)).map(str::to_owned);
+        Some(TakenCpu { recording, vm: vms.get(vm)?.name.clone(), thread, name, ns })
     };
     let mut taken: Vec<TakenCpu> = by_vm.into_iter().filter_map(of).collect();
     taken.sort_by_key(|one| (std::cmp::Reverse(one.ns), one.thread));

@@ -5,6 +5,7 @@ mod known;
 mod row;
 mod states;
 mod tables;
+mod taken;
 mod tasks;
 mod threads;
 mod vcpus;
@@ -27,6 +28,8 @@ pub enum CpuBy {
     Vm,
     /// vCPUs.
     Vcpu,
+    /// Threads that had CPUs while vCPUs waited for them.
+    Taken,
     /// Threads of hosts.
     Thread,
     /// Threads of guests.
@@ -37,7 +40,8 @@ pub enum CpuBy {
 
 impl CpuBy {
     /// All, in the order of a report.
-    pub const ALL: [Self; 5] = [Self::Vm, Self::Vcpu, Self::Thread, Self::Task, Self::Cpu];
+    pub const ALL: [Self; 6] =
+        [Self::Vm, Self::Vcpu, Self::Taken, Self::Thread, Self::Task, Self::Cpu];
 
     /// Its name in options.
     #[must_use]
@@ -45,6 +49,7 @@ impl CpuBy {
         match self {
             Self::Vm => "vm",
             Self::Vcpu => "vcpu",
+            Self::Taken => "taken",
             Self::Thread => "thread",
             Self::Task => "task",
             Self::Cpu => "cpu",
@@ -82,6 +87,7 @@ impl Report for CpuReport {
         match self.by.first().copied().unwrap_or(CpuBy::Vcpu) {
             CpuBy::Vm => self.rows(&self.cpu.vms, vms::columns).csv(self),
             CpuBy::Vcpu => self.rows(&self.cpu.vcpus, vcpus::columns).csv(self),
+            CpuBy::Taken => self.rows(&self.cpu.taken, taken::columns).csv(self),
             CpuBy::Thread => self.rows(&self.cpu.threads, threads::columns).csv(self),
             CpuBy::Task => self.rows(&self.cpu.tasks, tasks::columns).csv(self),
             CpuBy::Cpu => self.rows(&self.cpu.cpus, host_cpus::columns).csv(self),
@@ -102,6 +108,7 @@ pub(crate) struct Document<'r> {
     guests: Vec<Value>,
     vms: Rows<vms::Row<'r>>,
     vcpus: Rows<vcpus::Row<'r>>,
+    taken: Rows<taken::Row<'r>>,
     threads: Rows<threads::Row<'r>>,
     tasks: Rows<tasks::Row<'r>>,
     cpus: Rows<host_cpus::Row<'r>>,
@@ -117,7 +124,6 @@ impl CpuReport {
     /// The document with the first `most` threads, and tasks.
     pub(crate) fn document_of(&self, most: usize) -> Document<'_> {
         let cpu = &self.cpu;
-        let first = |number: usize| most.min(number);
         Document {
             schema: "hyperscope.cpu/1",
             sources: &self.sources,
@@ -128,10 +134,9 @@ impl CpuReport {
             guests: cpu.guests.iter().map(|one| self.guest_json(one)).collect(),
             vms: self.rows(&cpu.vms, vms::columns),
             vcpus: self.rows(&cpu.vcpus, vcpus::columns),
-            threads: self
-                .rows(cpu.threads.get(..first(cpu.threads.len())).unwrap_or(&[]), threads::columns),
-            tasks: self
-                .rows(cpu.tasks.get(..first(cpu.tasks.len())).unwrap_or(&[]), tasks::columns),
+            taken: self.rows(first(&cpu.taken, most), taken::columns),
+            threads: self.rows(first(&cpu.threads, most), threads::columns),
+            tasks: self.rows(first(&cpu.tasks, most), tasks::columns),
             cpus: self.rows(&cpu.cpus, host_cpus::columns),
         }
     }
@@ -176,8 +181,12 @@ impl CpuReport {
     }
 }
 
+fn first<T>(all: &[T], most: usize) -> &[T] {
+    all.get(..most).unwrap_or(all)
+}
+
 /// A thread by its name and number.
-fn named(name: Option<&str>, thread: u32) -> String {
+pub(crate) fn named(name: Option<&str>, thread: u32) -> String {
     match (thread, name) {
         (0, _) => "idle".to_owned(),
         (_, Some(name)) => format!("{name}-{thread}"),

@@ -25,7 +25,7 @@ pub(crate) struct CpuArgs {
     pub(crate) memory: MemoryArgs,
     #[command(flatten)]
     pub(crate) part: PartArgs,
-    /// Show the use by these, separated by commas; CSV has the first [default: vcpu,thread]
+    /// Show the use by these, separated by commas; CSV has the first [default: vcpu,taken,thread]
     #[arg(long, value_name = "KEY,…", value_delimiter = ',', hide_default_value = true)]
     pub(crate) by: Vec<CpuByArg>,
     /// Show idle threads, and threads that serve no VM
@@ -49,6 +49,7 @@ impl ValueEnum for CpuByArg {
         const ALL: [CpuByArg; CpuBy::ALL.len()] = [
             CpuByArg(CpuBy::Vm),
             CpuByArg(CpuBy::Vcpu),
+            CpuByArg(CpuBy::Taken),
             CpuByArg(CpuBy::Thread),
             CpuByArg(CpuBy::Task),
             CpuByArg(CpuBy::Cpu),
@@ -60,6 +61,7 @@ impl ValueEnum for CpuByArg {
         let help = match self.0 {
             CpuBy::Vm => "Virtual machine",
             CpuBy::Vcpu => "vCPU, by what it did",
+            CpuBy::Taken => "Thread that had a CPU while a vCPU waited for it in the run queue",
             CpuBy::Thread => "Thread of the host, with idling left out",
             CpuBy::Task => "Thread of a guest: what it ran, and what was taken from it",
             CpuBy::Cpu => "CPU of the host",

@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use crate::recorded::recorded;
 
 /// Tables shown unless others are asked for.
-const DEFAULT: [CpuBy; 2] = [CpuBy::Vcpu, CpuBy::Thread];
+const DEFAULT: [CpuBy; 3] = [CpuBy::Vcpu, CpuBy::Taken, CpuBy::Thread];
 
 pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;

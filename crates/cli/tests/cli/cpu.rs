@@ -52,6 +52,32 @@ fn tables_of_hosts_and_guests_are_as_expected() {
     assert_golden("arm64-A.guest.cpu.txt", &shown(&["--by", "task", "--idle"], &alone));
 }
 
+/// Nobody has a CPU for longer than vCPUs waited for it, and of a recording without losses nearly all of the
+/// wait is somebody's: switches of two CPUs are microseconds apart.
+#[test]
+fn threads_that_had_the_cpu_add_up_to_the_wait() {
+    for path in
+        ["fixtures/x86-vmx/smp.dat", "fixtures/x86-svm/host-guest.dat", "fixtures/arm64/D.dat"]
+    {
+        let report = report(&[path]);
+        let vms = rows(&report, "vms");
+        assert!(!vms.is_empty(), "{path}");
+        for vm in vms {
+            let waited = ns(&vm["states"]["waiting_ns"]) + ns(&vm["states"]["preempted_ns"]);
+            let of_vm = || rows(&report, "taken").iter().filter(|row| row["vm"] == vm["vm"]);
+            let taken: u64 = of_vm().map(|row| ns(&row["time_ns"])).sum();
+            assert!(taken <= waited && taken * 100 >= waited * 98, "{path}: {taken} of {waited}");
+            let shares: f64 = of_vm().map(|row| row["share"].as_f64().unwrap()).sum();
+            assert!((shares - taken as f64 / waited as f64).abs() < 1e-9, "{path}: {shares}");
+        }
+    }
+    // Three VMs on two CPUs: who kept the second and the third waiting is the others' vCPUs.
+    let report = report(&["fixtures/x86-vmx/smp.dat"]);
+    let most = rows(&report, "taken").iter().take(2);
+    assert!(most.clone().all(|row| row["name"] == "vmm" && row["share"].as_f64() > Some(0.8)));
+    assert_eq!(most.count(), 2);
+}
+
 #[test]
 fn states_add_up_to_the_time_they_are_of() {
     let mut files: Vec<Vec<String>> = recordings().into_iter().map(|path| vec![path]).collect();

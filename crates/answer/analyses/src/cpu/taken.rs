@@ -7,12 +7,14 @@ use crate::states::{GuestCpu, OccupantSpan, StateSpan, VcpuRef};
 /// A thread that ran on a CPU while a VM's vCPUs waited for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenCpu {
+    /// Index of the recording.
+    pub recording: usize,
     /// The VM that waited.
     pub vm: String,
     /// The thread that ran; 0: the CPU was idle until the vCPU got it.
     pub thread: u32,
     /// Its name.
-    pub name: String,
+    pub name: Option<String>,
     /// For how long.
     pub ns: u64,
 }

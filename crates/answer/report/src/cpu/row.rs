@@ -1,6 +1,6 @@
 //! A row of the CPU report: somebody who used CPUs, and the report it is part of.
 
-use analyses::{HostCpuUse, Part, StateTimes, TaskUse, ThreadUse, VcpuUse, VmUse};
+use analyses::{HostCpuUse, Part, StateTimes, TakenCpu, TaskUse, ThreadUse, VcpuUse, VmUse};
 
 use super::CpuReport;
 use super::known::Known;
@@ -55,7 +55,7 @@ macro_rules! of_recording {
     };
 }
 
-of_recording!(VmUse, VcpuUse, ThreadUse, TaskUse, HostCpuUse);
+of_recording!(VmUse, VcpuUse, TakenCpu, ThreadUse, TaskUse, HostCpuUse);
 
 impl InStates for VmUse {
     fn times(&self) -> &StateTimes {

@@ -1,10 +1,10 @@
 //! Tables of the CPU report.
 
-use analyses::{Part, ThreadUse, VcpuState};
+use analyses::{Part, TakenCpu, ThreadUse, VcpuState};
 use printable::line;
 
 use super::row::{OfRecording, PARTS, Row};
-use super::{CpuBy, CpuReport, host_cpus, tasks, threads, vcpus, vms};
+use super::{CpuBy, CpuReport, host_cpus, taken, tasks, threads, vcpus, vms};
 use crate::column::{self, Column};
 use crate::exits;
 use crate::losses;
@@ -49,6 +49,10 @@ fn table(report: &CpuReport, by: CpuBy) -> Option<(&'static str, Table)> {
             "vCPUs: what they did, in shares of their time",
             drawn(report, cpu.vcpus.iter().collect(), vcpus::columns, vcpus::TABLE),
         ),
+        CpuBy::Taken => (
+            "Run queue: which threads had the CPU while vCPUs waited for it",
+            drawn(report, most_taken(report), taken::columns, taken::TABLE),
+        ),
         CpuBy::Thread => {
             let serves = |one: &&ThreadUse| PARTS.contains(&one.part) || report.idle;
             let rows = top(report, cpu.threads.iter().filter(serves));
@@ -72,6 +76,23 @@ fn table(report: &CpuReport, by: CpuBy) -> Option<(&'static str, Table)> {
         ),
     };
     Some((title, drawn?))
+}
+
+/// Threads that are shown of each VM, unless another number is asked for: most have little.
+const MOST_TAKERS: usize = 5;
+
+/// Of each VM those that had most; without `--top`, as many as are worth a line.
+fn most_taken(report: &CpuReport) -> Vec<&TakenCpu> {
+    let most = report.top.unwrap_or(MOST_TAKERS);
+    let mut shown: Vec<&TakenCpu> = Vec::new();
+    for one in &report.cpu.taken {
+        let is_same = |other: &&&TakenCpu| other.recording == one.recording && other.vm == one.vm;
+        if shown.iter().filter(is_same).count() < most {
+            shown.push(one);
+        }
+    }
+    shown.sort_by(|a, b| (a.recording, &a.vm).cmp(&(b.recording, &b.vm)));
+    shown
 }
 
 fn top<'r, T>(report: &CpuReport, rows: impl Iterator<Item = &'r T>) -> Vec<&'r T> {

@@ -107,8 +107,8 @@ impl Finding {
 pub(super) fn of(page: &PageReport) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (at, source) in page.exits.sources.iter().enumerate() {
-        let taken = page.cpu.cpu.taken.get(at).map_or(&[][..], Vec::as_slice);
-        findings.extend(time::of(source, taken));
+        let taken = page.cpu.cpu.taken.iter().filter(|one| one.recording == at);
+        findings.extend(time::of(source, &taken.collect::<Vec<_>>()));
     }
     if let Some(nested) = &page.nested {
         findings.extend(nested.sources.iter().filter_map(|(_, nested)| time::nested(nested)));

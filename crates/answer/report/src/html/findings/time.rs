@@ -3,6 +3,7 @@
 use analyses::{Distribution, ExitRow, KnownParts, Nested, NestedRow, Recorded, TakenCpu, Tally};
 
 use super::{Finding, Link, Weight};
+use crate::cpu::named;
 use crate::{Source, count, share, time as duration};
 
 /// A reason has outliers if its 99th percentile is this many times its median.
@@ -15,7 +16,7 @@ const MOST_TAKERS: usize = 3;
 const MOST_REASONS: usize = 2;
 
 /// What one recording shows.
-pub(super) fn of(source: &Source, taken: &[TakenCpu]) -> Vec<Finding> {
+pub(super) fn of(source: &Source, taken: &[&TakenCpu]) -> Vec<Finding> {
     let exits = &source.exits;
     let mut working = Tally::default();
     exits.rows.iter().filter(|row| !row.waiting).for_each(|row| working.merge(&row.tally));
@@ -60,7 +61,7 @@ struct OfVm<'s> {
 }
 
 impl<'s> OfVm<'s> {
-    fn new(source: &'s Source, vm: &'s str, whole: Amounts, taken: &'s [TakenCpu]) -> Self {
+    fn new(source: &'s Source, vm: &'s str, whole: Amounts, taken: &[&'s TakenCpu]) -> Self {
         let of_vm = |row: &&ExitRow| row.group.vm.as_deref() == Some(vm);
         let rows: Vec<&ExitRow> = source.exits.rows.iter().filter(of_vm).collect();
         let (mut all, mut working) = (Tally::default(), Tally::default());
@@ -70,7 +71,7 @@ impl<'s> OfVm<'s> {
                 working.merge(&row.tally);
             }
         }
-        let taken = taken.iter().filter(|one| one.vm == vm).collect();
+        let taken = taken.iter().copied().filter(|one| one.vm == vm).collect();
         Self { source, vm, rows, all, working, whole, taken }
     }
 
@@ -234,8 +235,10 @@ impl<'s> OfVm<'s> {
         let weight =
             if runnable_ns > self.all.durations.sum() / 20 { Weight::Notice } else { Weight::Info };
         let most = self.taken.iter().take(MOST_TAKERS);
-        let takers: Vec<String> =
-            most.map(|one| format!("{} {}", one.name, self.time(one.ns))).collect();
+        let shown = |one: &&TakenCpu| {
+            format!("{} {}", named(one.name.as_deref(), one.thread), self.time(one.ns))
+        };
+        let takers: Vec<String> = most.map(shown).collect();
         let who = match takers.join(", ") {
             who if who.is_empty() => who,
             who => format!(" The CPU ran instead: {who}."),

@@ -1,0 +1,48 @@
+//! The columns of threads that had a CPU while a VM's vCPUs waited for it in the run queue.
+
+use analyses::{TakenCpu, VcpuState};
+
+use super::{named, row};
+use crate::column::{self, Column, Unit};
+
+pub(super) type Row<'r> = row::Row<'r, TakenCpu>;
+/// The table of these threads.
+pub(super) const TABLE: &str = "taken";
+
+pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
+    vec![
+        row::source(TABLE, several_recordings),
+        Column::text(("vm", "VM"), "The VM that waited.", |row: &Row<'_>| Some(row.of.vm.clone()))
+            .shown(TABLE, 0),
+        Column::text(("thread", "thread"), "Name and number.", |row: &Row<'_>| {
+            Some(named(row.of.name.as_deref(), row.of.thread))
+        })
+        .only_in_tables()
+        .shown(TABLE, 0),
+        Column::number(
+            ("tid", "thread"),
+            Unit::Id,
+            "The thread that ran; 0: the CPU was idle until the vCPU got it.",
+            |row: &Row<'_>| Some(row.of.thread.into()),
+        ),
+        Column::text(("name", "name"), "Its name.", |row: &Row<'_>| row.of.name.clone()),
+        Column::time(("time", "time"), "For how long it ran meanwhile.", |row: &Row<'_>| {
+            Some(row.of.ns)
+        })
+        .shown(TABLE, 0),
+        Column::ratio(
+            ("share", "of the wait"),
+            "Share of the time for which the VM's vCPUs waited.",
+            |row: &Row<'_>| column::ratio(row.of.ns, waited_ns(row)),
+        )
+        .shown(TABLE, 0)
+        .missing("-"),
+    ]
+}
+
+/// The time for which vCPUs of the row's VM waited for CPUs.
+fn waited_ns(row: &Row<'_>) -> u64 {
+    let is_it = |recording, vm: &str| recording == row.of.recording && vm == row.of.vm;
+    let vms = row.report.cpu.vms.iter().filter(|vm| is_it(vm.recording, &vm.name));
+    vms.map(|vm| vm.times.of_all(&[VcpuState::Waiting, VcpuState::Preempted])).sum()
+}
