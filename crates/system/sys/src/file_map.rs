@@ -176,6 +176,12 @@ impl FileMap {
     }
 }
 
+/// Bytes of a page of the kernel's page cache. The kernel copies out of it with `rep movsb`, which some
+/// processors do five times slower where the target lies 1 to 63 bytes further into its page than the
+/// source into its own: malloc's large blocks begin 16 bytes into a page. Measured on an AMD EPYC with
+/// `fsrm`: 2.6 GB/s in place of 12.7.
+const PAGE_BYTES: usize = 4096;
+
 impl FileMap {
     /// The `len` bytes at `offset`, read into `buffer` unless they are in memory already.
     ///
@@ -194,10 +200,13 @@ impl FileMap {
             Bytes::Mapped(mapped) => {
                 // The length was checked against the file's when its recording was opened; growth
                 // by steps is not needed.
-                if buffer.len() < len {
-                    buffer.resize(len, 0);
+                let room = len.saturating_add(2 * PAGE_BYTES);
+                if buffer.len() < room {
+                    buffer.resize(room, 0);
                 }
-                let buffer = buffer.get_mut(..len).unwrap_or_default();
+                let begin = buffer.as_ptr().align_offset(PAGE_BYTES).min(PAGE_BYTES)
+                    + (offset % PAGE_BYTES as u64) as usize;
+                let buffer = buffer.get_mut(begin..begin + len).unwrap_or_default();
                 mapped.file.read_exact_at(buffer, offset)?;
                 Ok(buffer)
             }

@@ -1,6 +1,8 @@
 //! A row of the CPU report: somebody who used CPUs, and the report it is part of.
 
-use analyses::{HostCpuUse, Part, StateTimes, TakenCpu, TaskUse, ThreadUse, VcpuUse, VmUse};
+use analyses::{
+    GuestEventKinds, HostCpuUse, Part, StateTimes, TakenCpu, TaskUse, ThreadUse, VcpuUse, VmUse,
+};
 
 use super::CpuReport;
 use super::known::Known;
@@ -57,14 +59,18 @@ macro_rules! of_recording {
 
 of_recording!(VmUse, VcpuUse, TakenCpu, ThreadUse, TaskUse, HostCpuUse);
 
+/// What is known of somebody in a host's recording, with what its guest's has events for.
+fn known_of_host<T: OfRecording>(row: &Row<'_, T>, guest: Option<GuestEventKinds>) -> Known {
+    Known { host: row.report.cpu.recorded.get(row.of.recording()).copied(), guest }
+}
+
 impl InStates for VmUse {
     fn times(&self) -> &StateTimes {
         &self.times
     }
 
     fn known(row: &Row<'_, Self>) -> Known {
-        let host = row.report.cpu.recorded.get(row.of.recording).copied();
-        Known { host, guest: row.of.guest_known_ns.map(|_| row.of.guest_events) }
+        known_of_host(row, row.of.guest_known_ns.map(|_| row.of.guest_events))
     }
 }
 
@@ -74,8 +80,7 @@ impl InStates for VcpuUse {
     }
 
     fn known(row: &Row<'_, Self>) -> Known {
-        let host = row.report.cpu.recorded.get(row.of.recording).copied();
-        Known { host, guest: row.of.guest_known_ns.map(|_| row.of.guest_events) }
+        known_of_host(row, row.of.guest_known_ns.map(|_| row.of.guest_events))
     }
 }
 
