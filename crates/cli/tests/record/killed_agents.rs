@@ -49,7 +49,8 @@ fn an_agent_that_is_killed_leaves_no_tracing_on() {
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
-fn children(pid: u32) -> Vec<u32> {
+/// The processes that a process has started, and that live.
+pub(crate) fn children(pid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
     text.split_whitespace().map(|word| word.parse().unwrap()).collect()
 }

@@ -8,6 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::agent::{Agent, program, signal};
+use crate::killed_agents::children;
 use crate::tool::{left_in_tracefs, lock_tracing, run, wait_until};
 
 const UNIT: &str = include_str!("../../../record/agent/hyperscope-agent.service");
@@ -41,10 +42,7 @@ fn records(command: &mut Command, channel: &str, session: &Path) -> bool {
     let more = ["sched_process_exec", "-o", session.to_str().unwrap(), "--", "true"];
     let ran = run(&[&words[..], &more].concat());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    // strace's child, or the agent itself.
-    let children = format!("/proc/{0}/task/{0}/children", agent.pid());
-    let children = fs::read_to_string(children).unwrap_or_default();
-    children.split_whitespace().for_each(|pid| signal(pid.parse().unwrap(), "TERM"));
+    end(&agent);
     let stored = fs::read_to_string(session.join("session.json")).unwrap();
     let stored: Value = serde_json::from_str(&stored).unwrap();
     stored["recorded"]["guests"][0]["cpus"]
@@ -52,6 +50,17 @@ fn records(command: &mut Command, channel: &str, session: &Path) -> bool {
         .unwrap()
         .iter()
         .any(|cpu| cpu["bytes"].as_u64() > Some(0))
+}
+
+/// Ends an agent, or strace and the agent that is its child: killed, strace would leave that behind.
+fn end(agent: &Agent) {
+    let is_agent =
+        |pid: &u32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program());
+    let mut pids = std::iter::once(agent.pid()).chain(children(agent.pid()));
+    signal(pids.find(is_agent).unwrap(), "TERM");
+    let status = format!("/proc/{}/stat", agent.pid());
+    // Nobody has waited for it yet: then it is a zombie.
+    wait_until("it does not end", || fs::read_to_string(&status).unwrap().contains(") Z "));
 }
 
 #[test]

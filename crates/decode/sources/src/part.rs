@@ -131,14 +131,17 @@ impl<'a> StreamPart<'a> {
             // Which of the stamps is wrong is for the reader to find.
             return self.may_hold(last_ns, Some(begin_ns), next_ns).then(|| self.whole(packet));
         }
-        if begin_ns >= to_ns || next_ns.is_some_and(|ns| ns < from_ns) {
-            return None;
-        }
-        if begin_ns >= from_ns && next_ns.is_some_and(|ns| ns < to_ns) {
-            return Some(self.whole(packet));
+        // The kernel writes pages in order; the records of a text may run back within a packet.
+        if packet.is_page() {
+            if begin_ns >= to_ns || next_ns.is_some_and(|ns| ns < from_ns) {
+                return None;
+            }
+            if begin_ns >= from_ns && next_ns.is_some_and(|ns| ns < to_ns) {
+                return Some(self.whole(packet));
+            }
         }
         let mut part = packet.within(*self);
-        if begin_ns >= from_ns {
+        if self.times.contains(begin_ns) {
             return Some(part);
         }
         let mut first = None;
