@@ -1,14 +1,18 @@
 //! The report of `hyperscope align`: each guest's clock against its host's, by each method.
 
-use analyses::{AlignRow, GuestAlignment, MethodResult};
+mod columns;
+
+use analyses::{GuestAlignment, MethodResult};
 use printable::line;
 use serde::Serialize;
 use serde_json::Value;
 
+use self::columns::{Row, TABLE, columns};
 use crate::Report;
+use crate::column::{self, Rows};
 use crate::json::Object;
 use crate::table::Table;
-use crate::units::{count, time, unit};
+use crate::units::{count, time};
 
 /// All guests among the recordings given.
 #[derive(Debug)]
@@ -30,48 +34,28 @@ impl Report for AlignReport {
     }
 
     fn document(&self) -> impl Serialize {
-        let guests: Vec<Value> = self.guests.iter().map(|guest| self.guest_json(guest)).collect();
-        let rows: Vec<Value> = self.guests.iter().flat_map(|guest| self.rows_json(guest)).collect();
-        Object::default()
-            .set("schema", "hyperscope.align/1")
-            .set("sources", self.sources.clone())
-            .set("guests", guests)
-            .set("rows", rows)
-            .done()
+        Document {
+            schema: "hyperscope.align/1",
+            sources: &self.sources,
+            guests: self.guests.iter().map(|guest| self.guest_json(guest)).collect(),
+            rows: Rows { columns: columns(true), rows: self.rows_of_chosen() },
+        }
     }
 
     fn csv(&self) -> Table {
-        let mut lines: Vec<(&GuestAlignment, &MethodResult, &AlignRow)> = Vec::new();
-        for guest in &self.guests {
-            for result in &guest.methods {
-                lines.extend(result.rows.iter().map(|row| (guest, result, row)));
-            }
-        }
-        let mut table = Table::default();
-        let mut add =
-            |title: &str, of: &dyn Fn(&GuestAlignment, &MethodResult, &AlignRow) -> String| {
-                let cells = lines.iter().map(|(guest, result, row)| of(guest, result, row));
-                table.names(title, 0, cells.collect());
-            };
-        let unit = unit(self.guests.iter().all(|guest| guest.nanoseconds));
-        add("vm", &|guest, _, _| guest.vm.clone());
-        add("vcpu", &|_, _, row| row.vcpu.to_string());
-        add("guest_cpu", &|_, _, row| row.guest_cpu.to_string());
-        add("method", &|_, result, _| result.method.name().to_owned());
-        add("chosen", &|guest, result, _| (guest.chosen == Some(result.method)).to_string());
-        add(&format!("from_{unit}"), &|_, _, row| row.from_ns.to_string());
-        add(&format!("to_{unit}"), &|_, _, row| row.to_ns.to_string());
-        add(&format!("offset_{unit}"), &|_, _, row| row.offset_ns.to_string());
-        add(&format!("bound_{unit}"), &|_, _, row| {
-            row.bound_ns.map_or_else(String::new, |bound| bound.to_string())
-        });
-        add("drift_ppb", &|_, _, row| rounded(row.drift_ppb).to_string());
-        add("events", &|_, _, row| row.events.to_string());
-        add("violations", &|_, _, row| row.violations.to_string());
-        add(&format!("worst_{unit}"), &|_, _, row| row.worst_ns.to_string());
-        add("source", &|guest, _, _| self.path(guest.guest).to_owned());
-        table
+        let rows: Vec<Row<'_>> = self.guests.iter().flat_map(|guest| self.rows(guest)).collect();
+        let in_ns: Vec<bool> = self.guests.iter().map(|guest| guest.nanoseconds).collect();
+        let in_ns = if in_ns.is_empty() { vec![true] } else { in_ns };
+        column::csv(&columns(true), &rows, &in_ns)
     }
+}
+
+#[derive(Serialize)]
+struct Document<'r> {
+    schema: &'static str,
+    sources: &'r [String],
+    guests: Vec<Value>,
+    rows: Rows<Row<'r>>,
 }
 
 impl AlignReport {
@@ -86,7 +70,7 @@ impl AlignReport {
             line(self.path(guest.host)),
             line(&summary(guest)),
         );
-        let (drawn, left_out) = table(guest).draw(width);
+        let (drawn, left_out) = self.table(guest).draw(width);
         if guest.methods.iter().any(|result| !result.rows.is_empty()) {
             out += &format!("\n{drawn}\n");
         }
@@ -103,6 +87,15 @@ impl AlignReport {
             out += &format!("left out for width: {}; csv and json have all\n", left_out.join(", "));
         }
         out
+    }
+
+    fn table(&self, guest: &GuestAlignment) -> Table {
+        let of_method =
+            |result| self.rows(guest).filter(move |row| std::ptr::eq(row.result, result));
+        let shown = guest.methods.iter().flat_map(|result| of_method(result).take(MOST_LINES));
+        let mut table = Table::default();
+        column::draw(&columns(guest.nanoseconds), &mut table, TABLE, &shown.collect::<Vec<_>>());
+        table
     }
 
     fn guest_json(&self, guest: &GuestAlignment) -> Value {
@@ -131,29 +124,17 @@ impl AlignReport {
             .done()
     }
 
-    fn rows_json(&self, guest: &GuestAlignment) -> Vec<Value> {
-        let Some(result) = guest.result() else { return Vec::new() };
-        let ns = guest.nanoseconds;
-        let row = |row: &AlignRow| {
-            Object::default()
-                .set("source", self.path(guest.guest))
-                .set("vm", guest.vm.clone())
-                .set("vcpu", row.vcpu)
-                .set("guest_cpu", row.guest_cpu)
-                .signed_time("from", ns, row.from_ns)
-                .signed_time("to", ns, row.to_ns)
-                .set("method", result.method.name())
-                .signed_time("offset", ns, row.offset_ns)
-                .time("bound", ns, row.bound_ns)
-                .set("drift_ppb", rounded(row.drift_ppb))
-                .set("drift_low_ppb", row.drifts_ppb.map(|(low, _)| low.floor() as i64))
-                .set("drift_high_ppb", row.drifts_ppb.map(|(_, high)| high.ceil() as i64))
-                .set("events", row.events)
-                .set("violations", row.violations)
-                .time("worst", ns, Some(row.worst_ns))
-                .done()
-        };
-        result.rows.iter().map(row).collect()
+    /// The rows of all methods for a guest.
+    fn rows<'r>(&'r self, guest: &'r GuestAlignment) -> impl Iterator<Item = Row<'r>> {
+        let source = self.path(guest.guest);
+        guest.methods.iter().flat_map(move |result| {
+            result.rows.iter().map(move |row| Row { source, guest, result, row })
+        })
+    }
+
+    fn rows_of_chosen(&self) -> Vec<Row<'_>> {
+        let rows = self.guests.iter().flat_map(|guest| self.rows(guest));
+        rows.filter(Row::is_chosen).collect()
     }
 }
 
@@ -179,10 +160,6 @@ fn notes(guest: &GuestAlignment) -> String {
         }
     }
     out
-}
-
-fn rounded(drift_ppb: f64) -> i64 {
-    drift_ppb.round() as i64
 }
 
 /// What a merged report says of a guest's clock, in a line.
@@ -211,54 +188,3 @@ pub fn summary(guest: &GuestAlignment) -> String {
 
 /// Rows of a method that people are shown; KVM may change an offset thousands of times.
 const MOST_LINES: usize = 16;
-
-fn table(guest: &GuestAlignment) -> Table {
-    let ns = guest.nanoseconds;
-    let lines: Vec<(&MethodResult, &AlignRow)> = guest
-        .methods
-        .iter()
-        .flat_map(|result| result.rows.iter().take(MOST_LINES).map(move |row| (result, row)))
-        .collect();
-    let mut table = Table::default();
-    let cells = |of: &dyn Fn(&MethodResult, &AlignRow) -> String| -> Vec<String> {
-        lines.iter().map(|(result, row)| of(result, row)).collect()
-    };
-    let seconds = |at: i64| {
-        if ns { format!("{:.6}", at as f64 / 1e9) } else { at.to_string() }
-    };
-    table.names(
-        "method",
-        0,
-        cells(&|result, _| {
-            let mark = if guest.chosen == Some(result.method) { " *" } else { "" };
-            format!("{}{mark}", result.method.name())
-        }),
-    );
-    table.numbers("CPU", 1, cells(&|_, row| row.guest_cpu.to_string()));
-    table.numbers("vCPU", 0, cells(&|_, row| row.vcpu.to_string()));
-    table.numbers("from", 2, cells(&|_, row| seconds(row.from_ns)));
-    table.numbers("to", 2, cells(&|_, row| seconds(row.to_ns)));
-    let unit = if ns { "ns" } else { "ticks" };
-    table.numbers(&format!("offset, {unit}"), 0, cells(&|_, row| signed(row.offset_ns)));
-    table.numbers(
-        "bound",
-        0,
-        cells(&|_, row| row.bound_ns.map_or_else(|| "-".to_owned(), |bound| time(bound, ns))),
-    );
-    table.numbers("drift, ppb", 1, cells(&|_, row| signed(rounded(row.drift_ppb))));
-    table.numbers("events", 0, cells(&|_, row| count(row.events)));
-    table.numbers("violations", 0, cells(&|_, row| count(row.violations)));
-    table.numbers(
-        "worst",
-        1,
-        cells(&|_, row| {
-            if row.worst_ns == 0 { "-".to_owned() } else { time(row.worst_ns, ns) }
-        }),
-    );
-    table
-}
-
-fn signed(value: i64) -> String {
-    let sign = if value < 0 { "-" } else { "" };
-    format!("{sign}{}", count(value.unsigned_abs()))
-}

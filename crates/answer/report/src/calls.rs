@@ -3,19 +3,22 @@
 mod documents;
 mod flame;
 mod folded;
+mod functions;
 mod notes;
+mod row;
 mod stacks;
 mod tables;
+mod threads;
 
 use analyses::{Function, PerCall, RecordedCalls};
 use serde::Serialize;
 use serde_json::Value;
 
+use self::row::{Row, Whole};
 use self::stacks::Stacks;
 use crate::json::Object;
 use crate::table::Table;
-use crate::units::unit;
-use crate::{Report, losses};
+use crate::{Report, column, losses};
 
 /// The calls of one recording.
 #[derive(Debug)]
@@ -86,36 +89,12 @@ impl Report for CallsReport {
     }
 
     fn csv(&self) -> Table {
-        let mut table = Table::default();
-        let rows: Vec<(&CallsSource, &Function)> = self
-            .sources
-            .iter()
-            .flat_map(|source| self.sorted(&source.calls).into_iter().map(move |one| (source, one)))
-            .collect();
-        let mut add = |title: &str, of: &dyn Fn(&CallsSource, &Function) -> String| {
-            table.names(title, 0, rows.iter().map(|(source, one)| of(source, one)).collect());
-        };
-        add("machine", &|source, _| source.machine.clone());
-        add("function", &|_, one| {
-            one.name.clone().unwrap_or_else(|| format!("{:#x}", one.address))
+        let rows = self.sources.iter().flat_map(|source| {
+            let functions = self.sorted(&source.calls);
+            self.rows(source, functions)
         });
-        add("module", &|_, one| one.module.clone().unwrap_or_default());
-        add("count", &|_, one| one.count.to_string());
-        let nanoseconds = self.sources.iter().all(|source| source.calls.nanoseconds);
-        let unit = unit(nanoseconds);
-        let mut time = |name: &str, of: fn(&Function) -> u64| {
-            add(&format!("{name}_{unit}"), &|source, one| {
-                if source.has_times() { of(one).to_string() } else { String::new() }
-            });
-        };
-        time("self", |one| one.self_ns);
-        time("total", |one| one.total_ns);
-        time("off_cpu", |one| one.off_cpu_ns);
-        time("max", |one| one.max_ns);
-        add("events", &|_, one| one.events.to_string());
-        add("without_call", &|_, one| one.without_call.to_string());
-        add("without_return", &|_, one| one.without_return.to_string());
-        table
+        let in_ns: Vec<bool> = self.sources.iter().map(|source| source.calls.nanoseconds).collect();
+        column::csv(&functions::columns(), &rows.collect::<Vec<_>>(), &in_ns)
     }
 }
 
@@ -142,6 +121,16 @@ impl CallsSource {
 }
 
 impl CallsReport {
+    /// Functions or threads of a recording as rows.
+    fn rows<'r, T>(
+        &self,
+        source: &'r CallsSource,
+        of: impl IntoIterator<Item = &'r T>,
+    ) -> Vec<Row<'r, T>> {
+        let (per_call, whole) = (self.per_call, Whole::of(source));
+        of.into_iter().map(|of| Row { source, per_call, whole, of }).collect()
+    }
+
     /// All functions that have figures, in the order asked for.
     fn sorted<'c>(&self, calls: &'c RecordedCalls) -> Vec<&'c Function> {
         let mut functions: Vec<&Function> =

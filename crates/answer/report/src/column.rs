@@ -1,99 +1,13 @@
 //! Columns: what a number of a report is called, what it means, how it is shown and where it comes
 //! from, defined once for table, CSV, JSON, schema and page.
 
+mod cell;
 mod export;
+mod tables;
 
-use std::cmp::Ordering;
-
-use serde::ser::{Serialize, Serializer};
-
-use crate::table::Table;
-use crate::units::{count, time};
-
-pub(crate) use export::{Definition, Rows, csv, definitions};
-
-/// A value of a row as JSON has it; `None` where it was not recorded.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Cell {
-    Text(Option<String>),
-    Number(Option<u64>),
-    Ratio(Option<f64>),
-    Flag(bool),
-}
-
-impl Serialize for Cell {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Text(value) => value.serialize(serializer),
-            Self::Number(value) => value.serialize(serializer),
-            Self::Ratio(value) => value.serialize(serializer),
-            Self::Flag(value) => value.serialize(serializer),
-        }
-    }
-}
-
-impl Cell {
-    pub(crate) fn is_known(&self) -> bool {
-        !matches!(self, Self::Text(None) | Self::Number(None) | Self::Ratio(None))
-    }
-
-    /// The value in CSV: empty where it was not recorded.
-    pub(crate) fn plain(&self) -> String {
-        match self {
-            Self::Text(value) => value.clone().unwrap_or_default(),
-            Self::Number(value) => value.map_or_else(String::new, |value| value.to_string()),
-            // As JSON writes it.
-            Self::Ratio(value) => value.map_or_else(String::new, |value| {
-                serde_json::Number::from_f64(value).map_or_else(String::new, |one| one.to_string())
-            }),
-            Self::Flag(value) => value.to_string(),
-        }
-    }
-}
-
-/// In the order of `--sort`: the greatest numbers first, names from a to z, what is not known last.
-pub(crate) fn sorted(one: &Cell, other: &Cell) -> Ordering {
-    let unknown_last = other.is_known().cmp(&one.is_known());
-    unknown_last.then_with(|| match (one, other) {
-        (Cell::Number(one), Cell::Number(other)) => other.cmp(one),
-        (Cell::Ratio(one), Cell::Ratio(other)) => {
-            other.unwrap_or(0.0).total_cmp(&one.unwrap_or(0.0))
-        }
-        (Cell::Flag(one), Cell::Flag(other)) => other.cmp(one),
-        (one, other) => one.plain().cmp(&other.plain()),
-    })
-}
-
-/// What a column's values are, which says how tables show them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
-    Text,
-    /// A level of virtualisation.
-    Level,
-    /// An address, a port, the number of a register.
-    Hex,
-    /// A plain number, such as an id.
-    Id,
-    Count,
-    /// A share, a relative error: 1 is 100%.
-    Ratio,
-    Flag,
-    /// Nanoseconds, or ticks of the recording's clock.
-    Time,
-}
-
-impl Unit {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Level | Self::Hex | Self::Id => "number",
-            Self::Count => "count",
-            Self::Ratio => "ratio",
-            Self::Flag => "flag",
-            Self::Time => "time",
-        }
-    }
-}
+pub(crate) use cell::{Cell, Unit, sorted};
+pub(crate) use export::{Definition, Exported, Rows, csv, definitions};
+pub(crate) use tables::draw;
 
 /// When a table has a column.
 enum Presence<R> {
@@ -124,6 +38,15 @@ pub(crate) trait Row {
     }
 }
 
+/// Which documents for programs have a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Export {
+    JsonAndCsv,
+    Json,
+    Csv,
+    No,
+}
+
 type Getter<R> = Box<dyn Fn(&R) -> Cell>;
 type Condition<R> = Box<dyn Fn(&R) -> bool>;
 type Drawing<R> = Box<dyn Fn(&R) -> String>;
@@ -141,8 +64,7 @@ pub(crate) struct Column<R> {
     pub(crate) help: String,
     /// What null means.
     null: Option<&'static str>,
-    /// JSON and CSV have it, too.
-    is_exported: bool,
+    export: Export,
     placements: Vec<Placement<R>>,
     /// Tables have it after the column of this name, wherever it is in JSON.
     after: Option<&'static str>,
@@ -167,7 +89,7 @@ impl<R> Column<R> {
             unit,
             help: help.to_owned(),
             null: None,
-            is_exported: true,
+            export: Export::JsonAndCsv,
             placements: Vec::new(),
             after: None,
             of,
@@ -304,7 +226,19 @@ impl<R> Column<R> {
 
     /// Tables alone have it: it is made of what JSON has in other columns.
     pub(crate) fn only_in_tables(mut self) -> Self {
-        self.is_exported = false;
+        self.export = Export::No;
+        self
+    }
+
+    /// CSV doesn't have it.
+    pub(crate) fn only_in_json(mut self) -> Self {
+        self.export = Export::Json;
+        self
+    }
+
+    /// JSON doesn't have it.
+    pub(crate) fn only_in_csv(mut self) -> Self {
+        self.export = Export::Csv;
         self
     }
 
@@ -313,9 +247,14 @@ impl<R> Column<R> {
         (self.of)(row)
     }
 
-    /// Whether JSON and CSV have it.
-    pub(crate) fn is_exported(&self) -> bool {
-        self.is_exported
+    /// Whether JSON has it.
+    pub(crate) fn is_in_json(&self) -> bool {
+        matches!(self.export, Export::JsonAndCsv | Export::Json)
+    }
+
+    /// Whether CSV has it.
+    pub(crate) fn is_in_csv(&self) -> bool {
+        matches!(self.export, Export::JsonAndCsv | Export::Csv)
     }
 
     /// Its name in CSV and for `--sort`, with the object's before it.
@@ -334,65 +273,7 @@ impl<R> Column<R> {
             if self.unit == Unit::Time { (" Nanoseconds.", "_ns") } else { ("", "") };
         let object = self.object.map_or_else(String::new, |object| format!("{object}."));
         let name = format!("{object}{}{suffix}", self.name);
-        self.is_exported.then(|| (name, format!("{}{null}{unit}", self.help)))
-    }
-}
-
-impl<R: Row> Column<R> {
-    /// The value as a table shows it.
-    pub(crate) fn drawn(&self, row: &R, missing: &str) -> String {
-        if let Some(drawn) = &self.drawn {
-            return drawn(row);
-        }
-        if self.unit == Unit::Time && !row.has_times() {
-            return "-".to_owned();
-        }
-        match (self.cell(row), self.unit) {
-            (Cell::Number(Some(value)), Unit::Time) => time(value, row.is_nanoseconds()),
-            (Cell::Number(Some(value)), Unit::Level) => format!("L{value}"),
-            (Cell::Number(Some(value)), Unit::Hex) => format!("{value:#x}"),
-            (Cell::Number(Some(value)), Unit::Count) => count(value),
-            (Cell::Ratio(Some(value)), _) => format!("{:.2}%", value * 100.0),
-            (cell, _) if cell.is_known() => cell.plain(),
-            _ => missing.to_owned(),
-        }
-    }
-
-    /// Adds the column to the table of that name, if it belongs there.
-    fn draw(&self, into: &mut Table, table: &str, rows: &[R]) {
-        let Some(place) = self.placements.iter().find(|place| place.table == table) else { return };
-        let is_there = match &place.presence {
-            Presence::Always => true,
-            Presence::If(is_there) => rows.iter().any(is_there),
-            Presence::IfKnown => rows.iter().any(|row| self.cell(row).is_known()),
-        };
-        if !is_there {
-            return;
-        }
-        let cells = rows.iter().map(|row| self.drawn(row, place.missing)).collect();
-        match self.is_at_the_right {
-            false => into.names(&self.title, place.rank, cells),
-            true => into.numbers(&self.title, place.rank, cells),
-        }
-    }
-}
-
-/// Adds all columns that belong to the table of that name.
-pub(crate) fn draw<R: Row>(columns: &[Column<R>], into: &mut Table, table: &str, rows: &[R]) {
-    draw_after(None, columns, into, table, rows);
-}
-
-/// Adds the columns that stand after the one of that name, each with those after it.
-fn draw_after<R: Row>(
-    name: Option<&str>,
-    columns: &[Column<R>],
-    into: &mut Table,
-    table: &str,
-    rows: &[R],
-) {
-    for column in columns.iter().filter(|column| column.after == name) {
-        column.draw(into, table, rows);
-        draw_after(Some(&column.name), columns, into, table, rows);
+        self.is_in_json().then(|| (name, format!("{}{null}{unit}", self.help)))
     }
 }
 

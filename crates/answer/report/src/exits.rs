@@ -37,10 +37,10 @@ impl Source {
     fn sort_by(&mut self, name: &str) -> Result<(), String> {
         let columns = columns::columns(&self.exits.by);
         let is_it = |one: &&Column<Row<'_>>| {
-            one.is_exported() && one.flat_name() == name.trim_end_matches("_ns")
+            one.is_in_json() && one.flat_name() == name.trim_end_matches("_ns")
         };
         let Some(column) = columns.iter().find(is_it) else {
-            let exported = columns.iter().filter(|one| one.is_exported());
+            let exported = columns.iter().filter(|one| one.is_in_json());
             let names: Vec<String> = exported.map(Column::flat_name).collect();
             return Err(format!("no column {name}; there are {}", names.join(", ")));
         };

@@ -31,14 +31,6 @@ impl Object {
         self.set(&format!("{name}_ns"), Value::Null).set(&format!("{name}_cycles"), value)
     }
 
-    /// [`time`](Self::time) of a value that may lie before the clock's zero.
-    pub(crate) fn signed_time(&mut self, name: &str, nanoseconds: bool, value: i64) -> &mut Self {
-        if nanoseconds {
-            return self.set(&format!("{name}_ns"), value);
-        }
-        self.set(&format!("{name}_ns"), Value::Null).set(&format!("{name}_cycles"), value)
-    }
-
     /// The object, emptied.
     pub(crate) fn done(&mut self) -> Value {
         Value::Object(std::mem::take(&mut self.0))

@@ -58,6 +58,12 @@ pub fn count(value: u64) -> String {
     out
 }
 
+/// A number that may be negative, with its thousands apart.
+pub(crate) fn signed(value: i64) -> String {
+    let sign = if value < 0 { "-" } else { "" };
+    format!("{sign}{}", count(value.unsigned_abs()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

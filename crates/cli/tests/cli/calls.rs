@@ -53,7 +53,21 @@ fn parts_add_up_with_and_without_correction() {
         let sum =
             |name: &str| -> i64 { functions.iter().filter_map(|one| one[name].as_i64()).sum() };
         assert_eq!((sum("self_ns"), sum("count")), (part("self_ns"), part("count")));
+        let csv = output_of(&[&["calls", "--format", "csv"], args].concat());
+        let column = |name: &str| -> i64 {
+            column_of(&csv, name).filter_map(|cell| cell.parse::<i64>().ok()).sum()
+        };
+        for name in ["self_ns", "tracer_ns", "off_cpu_ns", "calls_made"] {
+            assert_eq!(column(name), sum(name), "{name} {args:?}");
+        }
     }
+}
+
+/// The cells of a column of CSV whose cells hold no commas.
+fn column_of<'c>(csv: &'c str, name: &str) -> impl Iterator<Item = &'c str> {
+    let mut rows = csv.lines().map(|line| line.split(','));
+    let at = rows.next().unwrap().position(|title| title == name).unwrap();
+    rows.map(move |mut cells| cells.nth(at).unwrap())
 }
 
 /// What stands in the stacks is what stands in the tables.

@@ -1,10 +1,12 @@
 //! The calls of a recording as JSON, every field of which is in `docs/formats/calls.schema.json`.
 
 use analyses::{Distribution, Function, Saving, ThreadCalls};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::tables::each_shown;
-use super::{CallsReport, CallsSource, Most};
+use super::{CallsReport, CallsSource, Most, functions, threads};
+use crate::column::{Exported, Rows};
 use crate::json::Object;
 
 impl CallsReport {
@@ -17,7 +19,8 @@ impl CallsReport {
         };
         let tracer_ns = calls.sum(|one| one.tracer_ns(self.per_call));
         let functions = self.sorted(calls).into_iter().take(most.functions);
-        let functions = functions.map(|one| self.function_json(source, one));
+        let threads = calls.calling_threads().take(most.threads);
+        let threads = Rows { columns: threads::columns(), rows: self.rows(source, threads) };
         let mut object = Object::default();
         object
             .set("path", source.path.clone())
@@ -36,37 +39,11 @@ impl CallsReport {
             .time("tracer", ns, self.per_call.and(when_timed(tracer_ns)))
             .time("off_cpu", ns, off_cpu(source, thread_sum(|one| one.off_cpu_ns)))
             .time("unaccounted", ns, when_timed(thread_sum(ThreadCalls::unaccounted_ns)))
-            .set("functions", functions.collect::<Vec<_>>())
-            .set("threads", threads_json(source, most.threads))
+            .set("functions", functions_json(&self.rows(source, functions)))
+            .set("threads", json!(threads))
             .set("tree", self.tree_json(source))
             .set("savings", calls.savings.iter().map(saving_json).collect::<Vec<_>>())
             .set("fastest", fastest_json(source))
-            .done()
-    }
-
-    fn function_json(&self, source: &CallsSource, one: &Function) -> Value {
-        let (calls, ns) = (&source.calls, source.calls.nanoseconds);
-        let timed = |value: u64| source.has_times().then_some(value);
-        let tracer_ns = one.tracer_ns(self.per_call);
-        let caller = |(number, times): &(u32, u64)| {
-            let caller = calls.functions.get(*number as usize);
-            json!({"function": caller.map(Function::title), "count": times})
-        };
-        Object::default()
-            .set("name", one.name.clone())
-            .set("module", one.module.clone())
-            .set("address", format!("{:#x}", one.address))
-            .set("count", one.count)
-            .time("self", ns, timed(one.self_ns - tracer_ns))
-            .time("tracer", ns, self.per_call.and(timed(tracer_ns)))
-            .time("off_cpu", ns, off_cpu(source, one.off_cpu_ns))
-            .time("total", ns, timed(one.total_ns))
-            .time("max", ns, timed(one.max_ns))
-            .set("calls_made", timed(one.calls_made))
-            .set("events", one.events)
-            .set("without_call", one.without_call)
-            .set("without_return", one.without_return)
-            .set("callers", one.callers.iter().map(caller).collect::<Vec<_>>())
             .done()
     }
 
@@ -89,27 +66,41 @@ impl CallsReport {
     }
 }
 
+/// What the columns say of a function, and who called it.
+#[derive(Serialize)]
+struct FunctionObject<'c, 'r> {
+    #[serde(flatten)]
+    columns: Exported<'c, functions::Row<'r>>,
+    callers: Vec<Caller>,
+}
+
+#[derive(Serialize)]
+struct Caller {
+    function: Option<String>,
+    count: u64,
+}
+
+fn functions_json(rows: &[functions::Row<'_>]) -> Value {
+    let columns = functions::columns();
+    let caller = |row: &functions::Row<'_>, number: u32| {
+        row.source.calls.functions.get(number as usize).map(Function::title)
+    };
+    let object = |row| FunctionObject {
+        columns: Exported { columns: &columns, row },
+        callers: row
+            .of
+            .callers
+            .iter()
+            .map(|&(number, count)| Caller { function: caller(row, number), count })
+            .collect(),
+    };
+    let objects: Vec<_> = rows.iter().map(object).collect();
+    json!(objects)
+}
+
 /// Time off the CPU, if the recording has it.
 fn off_cpu(source: &CallsSource, value: u64) -> Option<u64> {
     (source.has_times() && source.calls.switches).then_some(value)
-}
-
-fn threads_json(source: &CallsSource, most: usize) -> Vec<Value> {
-    let ns = source.calls.nanoseconds;
-    let timed = |value: u64| source.has_times().then_some(value);
-    let thread = |one: &ThreadCalls| {
-        let mut object = Object::default();
-        object
-            .set("tid", one.thread)
-            .set("name", one.title())
-            .set("count", one.count)
-            .time("traced", ns, timed(one.traced_ns))
-            .time("self", ns, timed(one.self_ns))
-            .time("off_cpu", ns, off_cpu(source, one.off_cpu_ns))
-            .time("unaccounted", ns, timed(one.unaccounted_ns()));
-        object.set("overrun", one.overrun).done()
-    };
-    source.calls.calling_threads().take(most).map(thread).collect()
 }
 
 fn saving_json(one: &Saving) -> Value {

@@ -4,12 +4,10 @@ use analyses::{CallTracer, Function, RecordedCalls, ThreadCalls};
 use printable::line;
 
 use super::stacks::Stacks;
-use super::{CallsReport, CallsSource, TreeLimits};
+use super::{CallsReport, CallsSource, TreeLimits, functions, threads};
+use crate::column;
 use crate::table::Table;
 use crate::units::{count, plural, share, time};
-
-/// Callers shown of a function, those that called it most; json has all.
-const MOST_CALLERS: usize = 1;
 
 impl CallsReport {
     pub(super) fn source_text(&self, source: &CallsSource, width: Option<usize>) -> String {
@@ -22,14 +20,14 @@ impl CallsReport {
         let functions = self.sorted(calls);
         let shown = functions.get(..self.top.min(functions.len())).unwrap_or(&[]);
         let timed = tracer.records_returns();
-        let table = if timed { self.timed(calls, shown) } else { counted(calls, shown) };
-        out += &format!("\n{}", table.draw(width).0);
+        let table = if timed { functions::TIMED } else { functions::COUNTED };
+        out += &format!("\n{}", self.functions(source, shown, table).draw(width).0);
         let more = functions.len() - shown.len();
         if more > 0 {
             out += &format!("and {} more functions: --top 0 shows all\n", count(more as u64));
         }
         if timed {
-            out += &format!("\n{}", self.threads(calls).draw(width).0);
+            out += &format!("\n{}", self.threads(source).draw(width).0);
         }
         if let Some(limits) = self.tree {
             out += &format!("\n{}", tree(source, limits).draw(width).0);
@@ -44,50 +42,20 @@ impl CallsReport {
         out
     }
 
-    fn timed(&self, calls: &RecordedCalls, shown: &[&Function]) -> Table {
-        let ns = calls.nanoseconds;
-        let all_ns = calls.sum(|one| one.self_ns);
-        let mut table = Table::default();
-        let each = |of: &dyn Fn(&Function) -> String| shown.iter().map(|one| of(one)).collect();
-        table.names("function", 0, each(&Function::title));
-        table.numbers("calls", 0, each(&|one| count(one.count)));
-        let own_ns = |one: &Function| one.self_ns - one.tracer_ns(self.per_call);
-        table.numbers("self", 0, each(&|one| time(own_ns(one), ns)));
-        table.numbers("self%", 1, each(&|one| share(own_ns(one), all_ns)));
-        if self.per_call.is_some() {
-            table.numbers("tracer", 1, each(&|one| time(one.tracer_ns(self.per_call), ns)));
-        }
-        if calls.switches {
-            table.numbers("off CPU", 2, each(&|one| time(one.off_cpu_ns, ns)));
-        }
-        table.numbers("total", 0, each(&|one| time(one.total_ns, ns)));
-        let mean = |one: &Function| one.total_ns.checked_div(one.count);
-        table.numbers(
-            "mean",
-            2,
-            each(&|one| mean(one).map_or("-".to_owned(), |ns_| time(ns_, ns))),
-        );
-        table.numbers("max", 3, each(&|one| time(one.max_ns, ns)));
-        table
+    fn functions(&self, source: &CallsSource, shown: &[&Function], table: &str) -> Table {
+        let rows = self.rows(source, shown.iter().copied());
+        let mut drawn = Table::default();
+        column::draw(&functions::columns(), &mut drawn, table, &rows);
+        drawn
     }
 
-    fn threads(&self, calls: &RecordedCalls) -> Table {
-        let ns = calls.nanoseconds;
-        let mut threads: Vec<&ThreadCalls> = calls.calling_threads().collect();
+    fn threads(&self, source: &CallsSource) -> Table {
+        let mut threads: Vec<&ThreadCalls> = source.calls.calling_threads().collect();
         threads.sort_by(|a, b| b.self_ns.cmp(&a.self_ns).then(a.thread.cmp(&b.thread)));
         threads.truncate(self.top);
-        let mut table = Table::default();
-        let each =
-            |of: &dyn Fn(&ThreadCalls) -> String| threads.iter().map(|one| of(one)).collect();
-        table.names("thread", 0, each(&ThreadCalls::title));
-        table.numbers("calls", 0, each(&|one| count(one.count)));
-        table.numbers("traced", 0, each(&|one| time(one.traced_ns, ns)));
-        table.numbers("self", 0, each(&|one| time(one.self_ns, ns)));
-        if calls.switches {
-            table.numbers("off CPU", 1, each(&|one| time(one.off_cpu_ns, ns)));
-        }
-        table.numbers("unaccounted", 1, each(&|one| time(one.unaccounted_ns(), ns)));
-        table
+        let mut drawn = Table::default();
+        column::draw(&threads::columns(), &mut drawn, threads::TABLE, &self.rows(source, threads));
+        drawn
     }
 }
 
@@ -105,30 +73,6 @@ fn heading(source: &CallsSource) -> String {
         plural(threads as u64, "thread"),
         plural(calls.sum(|one| one.events), "event"),
     )
-}
-
-/// Functions of a recording without times.
-fn counted(calls: &RecordedCalls, shown: &[&Function]) -> Table {
-    let all = calls.sum(|one| one.count);
-    let mut table = Table::default();
-    let each = |of: &dyn Fn(&Function) -> String| shown.iter().map(|one| of(one)).collect();
-    table.names("function", 0, each(&Function::title));
-    table.numbers("calls", 0, each(&|one| count(one.count)));
-    table.numbers("share", 0, each(&|one| share(one.count, all)));
-    let callers = |one: &Function| {
-        let names = one.callers.iter().take(MOST_CALLERS).map(|(caller, times)| {
-            let caller = calls.functions.get(*caller as usize);
-            let title = caller.map_or_else(String::new, Function::title);
-            format!("{title} {}", count(*times))
-        });
-        let mut names: Vec<String> = names.collect();
-        if one.callers.len() > MOST_CALLERS {
-            names.push("…".to_owned());
-        }
-        names.join(", ")
-    };
-    table.names("callers", 1, each(&callers));
-    table
 }
 
 /// Who called whom, callees below their callers.

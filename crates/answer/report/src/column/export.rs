@@ -16,12 +16,24 @@ pub(crate) struct Rows<R> {
 impl<R: Row> Serialize for Rows<R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut rows = serializer.serialize_seq(Some(self.rows.len()))?;
-        let is_exported = |column: &&Column<R>| column.is_exported;
-        let columns: Vec<&Column<R>> = self.columns.iter().filter(is_exported).collect();
         for row in &self.rows {
-            rows.serialize_element(&Object { columns: &columns, row, is_inner: false })?;
+            rows.serialize_element(&Exported { columns: &self.columns, row })?;
         }
         rows.end()
+    }
+}
+
+/// One row as a JSON object.
+#[derive(Debug)]
+pub(crate) struct Exported<'r, R> {
+    pub(crate) columns: &'r [Column<R>],
+    pub(crate) row: &'r R,
+}
+
+impl<R: Row> Serialize for Exported<'_, R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let columns: Vec<_> = self.columns.iter().filter(|one| one.is_in_json()).collect();
+        Object { columns: &columns, row: self.row, is_inner: false }.serialize(serializer)
     }
 }
 
@@ -72,7 +84,7 @@ pub(crate) fn csv<R: Row>(columns: &[Column<R>], rows: &[R], in_ns: &[bool]) -> 
     // Headings, each with the unit of the rows that have it.
     let mut headings: Vec<(String, &Column<R>, Option<bool>)> = Vec::new();
     for is_ns in in_ns {
-        for column in columns.iter().filter(|column| column.is_exported) {
+        for column in columns.iter().filter(|column| column.is_in_csv()) {
             let name = column.flat_name();
             let wanted = match (column.unit, is_ns) {
                 (Unit::Time, true) => vec![(format!("{name}_ns"), Some(true))],
@@ -113,7 +125,7 @@ pub(crate) struct Definition {
 
 /// The columns that JSON has, in their order.
 pub(crate) fn definitions<R>(columns: &[Column<R>]) -> Vec<Definition> {
-    let exported = columns.iter().filter(|column| column.is_exported);
+    let exported = columns.iter().filter(|column| column.is_in_json());
     let definition = |column: &Column<R>| Definition {
         name: column.flat_name(),
         title: column.title.clone(),

@@ -1,0 +1,172 @@
+//! The columns of `hyperscope align`: how a guest's CPU's clock relates to the host's, by one method.
+
+use analyses::{AlignRow, GuestAlignment, MethodResult};
+
+use crate::column::{self, Cell, Column, Unit};
+use crate::units::{signed, time};
+
+/// The table there is of each guest.
+pub(super) const TABLE: &str = "align";
+
+/// A row with what it is part of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row<'r> {
+    /// Path of the guest's recording.
+    pub(super) source: &'r str,
+    pub(super) guest: &'r GuestAlignment,
+    pub(super) result: &'r MethodResult,
+    pub(super) row: &'r AlignRow,
+}
+
+impl column::Row for Row<'_> {
+    fn is_nanoseconds(&self) -> bool {
+        self.guest.nanoseconds
+    }
+}
+
+impl Row<'_> {
+    pub(super) fn is_chosen(&self) -> bool {
+        self.guest.chosen == Some(self.result.method)
+    }
+}
+
+/// All columns, in the order of JSON and CSV; tables are of guests whose times are `nanoseconds`.
+pub(super) fn columns<'r>(nanoseconds: bool) -> Vec<Column<Row<'r>>> {
+    let mut columns = cpus();
+    columns.extend(methods());
+    columns.extend(intervals());
+    columns.extend(offsets(nanoseconds));
+    columns.extend(checks());
+    columns.push(Column::text(
+        ("source", "source"),
+        "Path of the guest's recording.",
+        |row: &Row<'_>| Some(row.source.to_owned()),
+    ));
+    columns
+}
+
+fn cpus<'r>() -> Vec<Column<Row<'r>>> {
+    vec![
+        Column::text(("vm", "VM"), "The VM.", |row: &Row<'_>| Some(row.guest.vm.clone())),
+        Column::number(
+            ("vcpu", "vCPU"),
+            Unit::Id,
+            "Number of the vCPU that is this CPU.",
+            |row: &Row<'_>| Some(row.row.vcpu.into()),
+        )
+        .shown(TABLE, 0)
+        .after("guest_cpu"),
+        Column::number(
+            ("guest_cpu", "CPU"),
+            Unit::Id,
+            "CPU number in the guest.",
+            |row: &Row<'_>| Some(row.row.guest_cpu.into()),
+        )
+        .shown(TABLE, 1)
+        .after("method"),
+    ]
+}
+
+fn methods<'r>() -> [Column<Row<'r>>; 2] {
+    [
+        Column::text(("method", "method"), "The method.", |row: &Row<'_>| {
+            Some(row.result.method.name().to_owned())
+        })
+        .drawn_as(|row| {
+            let mark = if row.is_chosen() { " *" } else { "" };
+            format!("{}{mark}", row.result.method.name())
+        })
+        .shown(TABLE, 0),
+        Column::flag(
+            ("chosen", "chosen"),
+            "Whether reports use this method; JSON has the rows of no other.",
+            Row::is_chosen,
+        )
+        .only_in_csv(),
+    ]
+}
+
+fn intervals<'r>() -> [Column<Row<'r>>; 2] {
+    let seconds = |at: i64, row: &Row<'_>| match row.guest.nanoseconds {
+        true => format!("{:.6}", at as f64 / 1e9),
+        false => at.to_string(),
+    };
+    [
+        signed_time(("from", "from"), "Where it begins, on the host's clock.", |row| row.from_ns)
+            .drawn_as(move |row| seconds(row.row.from_ns, row))
+            .shown(TABLE, 2),
+        signed_time(("to", "to"), "Where it ends, on the host's clock.", |row| row.to_ns)
+            .drawn_as(move |row| seconds(row.row.to_ns, row))
+            .shown(TABLE, 2),
+    ]
+}
+
+fn offsets<'r>(nanoseconds: bool) -> [Column<Row<'r>>; 5] {
+    let unit = if nanoseconds { "ns" } else { "ticks" };
+    let offset = format!("offset, {unit}");
+    let drift = |name: &str, help: &str, of: fn(&AlignRow) -> Option<i64>| {
+        Column::any((name, "drift, ppb"), Unit::Count, help, move |row: &Row<'_>| {
+            Cell::Signed(of(row.row))
+        })
+    };
+    [
+        signed_time(
+            ("offset", &offset),
+            "host = guest + offset, in the middle of the stretch.",
+            |row| row.offset_ns,
+        )
+        .drawn_as(|row| signed(row.row.offset_ns))
+        .shown(TABLE, 0),
+        Column::time(("bound", "bound"), "The truth is no further off.", |row: &Row<'_>| {
+            row.row.bound_ns
+        })
+        .null("the method states none")
+        .shown(TABLE, 0),
+        drift("drift_ppb", "How the offset changes: nanoseconds a second.", |row| {
+            Some(row.drift_ppb.round() as i64)
+        })
+        .shown(TABLE, 1),
+        drift("drift_low_ppb", "The least drift that fits all events.", |row| {
+            row.drifts_ppb.map(|(low, _)| low.floor() as i64)
+        })
+        .null("the method doesn't bound it"),
+        drift("drift_high_ppb", "The greatest.", |row| {
+            row.drifts_ppb.map(|(_, high)| high.ceil() as i64)
+        })
+        .null("the method doesn't bound it"),
+    ]
+}
+
+fn checks<'r>() -> [Column<Row<'r>>; 3] {
+    [
+        Column::number(
+            ("events", "events"),
+            Unit::Count,
+            "Events held against the windows of the vCPU.",
+            |row: &Row<'_>| Some(row.row.events),
+        )
+        .shown(TABLE, 0),
+        Column::number(
+            ("violations", "violations"),
+            Unit::Count,
+            "Those outside all windows by more than the bound.",
+            |row: &Row<'_>| Some(row.row.violations),
+        )
+        .shown(TABLE, 0),
+        Column::time(
+            ("worst", "worst"),
+            "How far outside the one lies that is furthest.",
+            |row: &Row<'_>| Some(row.row.worst_ns),
+        )
+        .drawn_as(|row| match row.row.worst_ns {
+            0 => "-".to_owned(),
+            worst_ns => time(worst_ns, row.guest.nanoseconds),
+        })
+        .shown(TABLE, 1),
+    ]
+}
+
+/// A column of times that may lie before the clock's zero.
+fn signed_time<'r>(names: (&str, &str), help: &str, of: fn(&AlignRow) -> i64) -> Column<Row<'r>> {
+    Column::any(names, Unit::Time, help, move |row: &Row<'_>| Cell::Signed(Some(of(row.row))))
+}

@@ -1,0 +1,159 @@
+//! The columns of functions: how often each was called, how long it took, and who called it.
+
+use analyses::Function;
+
+use super::row::{self, timed};
+use crate::column::{self, Column, Unit};
+use crate::units::count;
+
+pub(super) type Row<'r> = row::Row<'r, Function>;
+
+/// The table of functions where calls have times.
+pub(super) const TIMED: &str = "timed";
+/// The table where they have none.
+pub(super) const COUNTED: &str = "counted";
+
+/// Callers shown of a function, those that called it most; JSON has all.
+const MOST_CALLERS: usize = 1;
+
+/// All columns, in the order of CSV, where what came later stands at the end.
+pub(super) fn columns<'r>() -> Vec<Column<Row<'r>>> {
+    let mut columns = names();
+    columns.extend(counts());
+    columns.extend(times());
+    columns.extend(shares());
+    columns.extend(events());
+    columns
+}
+
+fn names<'r>() -> Vec<Column<Row<'r>>> {
+    vec![
+        Column::text(("machine", "machine"), "The machine that was recorded.", |row: &Row<'_>| {
+            Some(row.source.machine.clone())
+        })
+        .only_in_csv(),
+        Column::text(
+            ("function", "function"),
+            "Its name, or else its address.",
+            |row: &Row<'_>| {
+                Some(row.of.name.clone().unwrap_or_else(|| format!("{:#x}", row.of.address)))
+            },
+        )
+        .drawn_as(|row| row.of.title())
+        .only_in_csv()
+        .shown(TIMED, 0)
+        .shown(COUNTED, 0),
+        Column::text(("name", "name"), "Its name.", |row: &Row<'_>| row.of.name.clone())
+            .null("the recording has no symbol for it")
+            .only_in_json(),
+        Column::text(("module", "module"), "The kernel module that it is in.", |row: &Row<'_>| {
+            row.of.module.clone()
+        })
+        .null("it is in the kernel itself"),
+        Column::text(("address", "address"), "Its address, in hexadecimal.", |row: &Row<'_>| {
+            Some(format!("{:#x}", row.of.address))
+        })
+        .only_in_json(),
+    ]
+}
+
+fn counts<'r>() -> [Column<Row<'r>>; 2] {
+    [
+        Column::number(("count", "calls"), Unit::Count, "Its calls.", |row: &Row<'_>| {
+            Some(row.of.count)
+        })
+        .shown(TIMED, 0)
+        .shown(COUNTED, 0),
+        Column::ratio(("share", "share"), "Share of all calls.", |row: &Row<'_>| {
+            column::ratio(row.of.count, row.whole.calls)
+        })
+        .only_in_tables()
+        .shown(COUNTED, 0),
+    ]
+}
+
+/// What it took itself, without the tracer's cost.
+fn self_ns(row: &Row<'_>) -> u64 {
+    row.of.self_ns - row.of.tracer_ns(row.per_call)
+}
+
+fn times<'r>() -> [Column<Row<'r>>; 4] {
+    [
+        timed(("self", "self"), "In the function itself, on a CPU.", self_ns).shown(TIMED, 0),
+        timed(("total", "total"), "From call to return.", |row: &Row<'_>| row.of.total_ns)
+            .shown(TIMED, 0)
+            .after("off_cpu"),
+        Column::time(
+            ("off_cpu", "off CPU"),
+            "Off the CPU while it was the innermost function.",
+            |row: &Row<'_>| row.off_cpu(row.of.off_cpu_ns),
+        )
+        .null("switches of threads were not recorded")
+        .shown_if_known(TIMED, 2)
+        .after("tracer"),
+        timed(("max", "max"), "The longest call.", |row: &Row<'_>| row.of.max_ns)
+            .shown(TIMED, 3)
+            .after("mean"),
+    ]
+}
+
+fn shares<'r>() -> [Column<Row<'r>>; 2] {
+    [
+        Column::ratio(("self%", "self%"), "Share of the time of all.", |row: &Row<'_>| {
+            column::ratio(self_ns(row), row.whole.self_ns)
+        })
+        .only_in_tables()
+        .shown(TIMED, 1)
+        .after("self"),
+        Column::time(("mean", "mean"), "From call to return, on average.", |row: &Row<'_>| {
+            row.of.total_ns.checked_div(row.of.count)
+        })
+        .only_in_tables()
+        .shown(TIMED, 2)
+        .after("total"),
+    ]
+}
+
+fn events<'r>() -> Vec<Column<Row<'r>>> {
+    let number = |name: &str, help: &str, of: fn(&Function) -> u64| {
+        Column::number((name, name), Unit::Count, help, move |row: &Row<'_>| Some(of(row.of)))
+    };
+    vec![
+        number("events", "Events that the tracer wrote for it.", |one| one.events),
+        number("without_call", "Returns whose call was not recorded.", |one| one.without_call),
+        number("without_return", "Calls whose return was not recorded.", |one| one.without_return),
+        Column::time(
+            ("tracer", "tracer"),
+            "The tracer's cost, taken out of its own time.",
+            |row: &Row<'_>| row.per_call.and(row.timed(row.of.tracer_ns(row.per_call))),
+        )
+        .null("--correct was not given")
+        .shown_if_known(TIMED, 1)
+        .after("self%"),
+        Column::number(
+            ("calls_made", "calls made"),
+            Unit::Count,
+            "Traced calls that it made itself.",
+            |row: &Row<'_>| row.timed(row.of.calls_made),
+        )
+        .null("the tracer records no returns"),
+        Column::text(("callers", "callers"), "Who called it, most first.", |row: &Row<'_>| {
+            Some(callers(row))
+        })
+        .only_in_tables()
+        .shown(COUNTED, 1),
+    ]
+}
+
+fn callers(row: &Row<'_>) -> String {
+    let callers = &row.of.callers;
+    let names = callers.iter().take(MOST_CALLERS).map(|(caller, times)| {
+        let caller = row.source.calls.functions.get(*caller as usize);
+        format!("{} {}", caller.map_or_else(String::new, Function::title), count(*times))
+    });
+    let mut names: Vec<String> = names.collect();
+    if callers.len() > MOST_CALLERS {
+        names.push("…".to_owned());
+    }
+    names.join(", ")
+}

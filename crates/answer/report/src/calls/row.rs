@@ -1,0 +1,59 @@
+//! A row of the report of calls: a function or a thread, with the recording it is of.
+
+use analyses::PerCall;
+
+use super::CallsSource;
+use crate::column::{self, Column};
+
+/// A function or a thread, within its recording.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row<'r, T> {
+    pub(super) source: &'r CallsSource,
+    pub(super) per_call: Option<PerCall>,
+    /// Of all functions of the recording.
+    pub(super) whole: Whole,
+    pub(super) of: &'r T,
+}
+
+/// What shares are of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whole {
+    pub(super) calls: u64,
+    /// The tracer's cost included.
+    pub(super) self_ns: u64,
+}
+
+impl Whole {
+    pub(super) fn of(source: &CallsSource) -> Self {
+        let calls = &source.calls;
+        Self { calls: calls.sum(|one| one.count), self_ns: calls.sum(|one| one.self_ns) }
+    }
+}
+
+impl<T> column::Row for Row<'_, T> {
+    fn is_nanoseconds(&self) -> bool {
+        self.source.calls.nanoseconds
+    }
+}
+
+impl<T> Row<'_, T> {
+    /// A value that only a tracer of returns gives.
+    pub(super) fn timed(&self, value: u64) -> Option<u64> {
+        self.source.has_times().then_some(value)
+    }
+
+    /// A time off the CPU, if the recording has those.
+    pub(super) fn off_cpu(&self, off_cpu_ns: u64) -> Option<u64> {
+        self.timed(off_cpu_ns).filter(|_| self.source.calls.switches)
+    }
+}
+
+/// A column of times that only a tracer of returns gives.
+pub(super) fn timed<'r, T: 'r>(
+    names: (&str, &str),
+    help: &str,
+    of: impl Fn(&Row<'r, T>) -> u64 + 'static,
+) -> Column<Row<'r, T>> {
+    Column::time(names, help, move |row: &Row<'r, T>| row.timed(of(row)))
+        .null("the tracer records no times")
+}

@@ -1,0 +1,96 @@
+//! A cell: one value of a row, and the unit that says how tables show it.
+
+use std::cmp::Ordering;
+
+use serde::ser::{Serialize, Serializer};
+
+/// A value of a row as JSON has it; `None` where it was not recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cell {
+    Text(Option<String>),
+    Number(Option<u64>),
+    /// What may lie before a zero.
+    Signed(Option<i64>),
+    Ratio(Option<f64>),
+    Flag(bool),
+}
+
+impl Serialize for Cell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(value) => value.serialize(serializer),
+            Self::Number(value) => value.serialize(serializer),
+            Self::Signed(value) => value.serialize(serializer),
+            Self::Ratio(value) => value.serialize(serializer),
+            Self::Flag(value) => value.serialize(serializer),
+        }
+    }
+}
+
+impl Cell {
+    pub(crate) fn is_known(&self) -> bool {
+        !matches!(
+            self,
+            Self::Text(None) | Self::Number(None) | Self::Signed(None) | Self::Ratio(None)
+        )
+    }
+
+    /// The value in CSV: empty where it was not recorded.
+    pub(crate) fn plain(&self) -> String {
+        match self {
+            Self::Text(value) => value.clone().unwrap_or_default(),
+            Self::Number(value) => value.map_or_else(String::new, |value| value.to_string()),
+            Self::Signed(value) => value.map_or_else(String::new, |value| value.to_string()),
+            // As JSON writes it.
+            Self::Ratio(value) => value.map_or_else(String::new, |value| {
+                serde_json::Number::from_f64(value).map_or_else(String::new, |one| one.to_string())
+            }),
+            Self::Flag(value) => value.to_string(),
+        }
+    }
+}
+
+/// In the order of `--sort`: the greatest numbers first, names from a to z, what is not known last.
+pub(crate) fn sorted(one: &Cell, other: &Cell) -> Ordering {
+    let unknown_last = other.is_known().cmp(&one.is_known());
+    unknown_last.then_with(|| match (one, other) {
+        (Cell::Number(one), Cell::Number(other)) => other.cmp(one),
+        (Cell::Signed(one), Cell::Signed(other)) => other.cmp(one),
+        (Cell::Ratio(one), Cell::Ratio(other)) => {
+            other.unwrap_or(0.0).total_cmp(&one.unwrap_or(0.0))
+        }
+        (Cell::Flag(one), Cell::Flag(other)) => other.cmp(one),
+        (one, other) => one.plain().cmp(&other.plain()),
+    })
+}
+
+/// What a column's values are, which says how tables show them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Text,
+    /// A level of virtualisation.
+    Level,
+    /// An address, a port, the number of a register.
+    Hex,
+    /// A plain number, such as an id.
+    Id,
+    Count,
+    /// A share, a relative error: 1 is 100%.
+    Ratio,
+    Flag,
+    /// Nanoseconds, or ticks of the recording's clock.
+    Time,
+}
+
+impl Unit {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Level | Self::Hex | Self::Id => "number",
+            Self::Count => "count",
+            Self::Ratio => "ratio",
+            Self::Flag => "flag",
+            Self::Time => "time",
+        }
+    }
+}
