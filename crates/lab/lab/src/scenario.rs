@@ -12,7 +12,7 @@ use crate::error::{LabError, Result};
 use crate::machine::{Board, Net};
 
 /// The scenarios that come with the lab, with their names.
-const BUNDLED: [(&str, &str); 12] = [
+const BUNDLED: &[(&str, &str)] = &[
     ("idle", include_str!("../scenarios/idle.toml")),
     ("exits", include_str!("../scenarios/exits.toml")),
     ("net-virtio", include_str!("../scenarios/net-virtio.toml")),
@@ -174,7 +174,8 @@ impl Scenario {
         }
         let path = Path::new(name);
         if !path.is_file() {
-            let names = BUNDLED.map(|(name, _)| name).join(", ");
+            let names: Vec<&str> = BUNDLED.iter().map(|(name, _)| *name).collect();
+            let names = names.join(", ");
             let text = format!(
                 "there is no scenario {name:?}: there are {names}, and any file like theirs"
             );

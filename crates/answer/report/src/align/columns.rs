@@ -67,8 +67,8 @@ fn cpus<'r>() -> Vec<Column<Row<'r>>> {
     ]
 }
 
-fn methods<'r>() -> [Column<Row<'r>>; 2] {
-    [
+fn methods<'r>() -> Vec<Column<Row<'r>>> {
+    vec![
         Column::text(("method", "method"), "The method.", |row: &Row<'_>| {
             Some(row.result.method.name().to_owned())
         })
@@ -86,12 +86,12 @@ fn methods<'r>() -> [Column<Row<'r>>; 2] {
     ]
 }
 
-fn intervals<'r>() -> [Column<Row<'r>>; 2] {
+fn intervals<'r>() -> Vec<Column<Row<'r>>> {
     let seconds = |at: i64, row: &Row<'_>| match row.guest.nanoseconds {
         true => format!("{:.6}", at as f64 / 1e9),
         false => at.to_string(),
     };
-    [
+    vec![
         signed_time(("from", "from"), "Where it begins, on the host's clock.", |row| row.from_ns)
             .drawn_as(move |row| seconds(row.row.from_ns, row))
             .shown(TABLE, 2),
@@ -101,7 +101,7 @@ fn intervals<'r>() -> [Column<Row<'r>>; 2] {
     ]
 }
 
-fn offsets<'r>(nanoseconds: bool) -> [Column<Row<'r>>; 5] {
+fn offsets<'r>(nanoseconds: bool) -> Vec<Column<Row<'r>>> {
     let unit = if nanoseconds { "ns" } else { "ticks" };
     let offset = format!("offset, {unit}");
     let drift = |name: &str, help: &str, of: fn(&AlignRow) -> Option<i64>| {
@@ -109,7 +109,7 @@ fn offsets<'r>(nanoseconds: bool) -> [Column<Row<'r>>; 5] {
             Cell::Signed(of(row.row))
         })
     };
-    [
+    vec![
         signed_time(
             ("offset", &offset),
             "host = guest + offset, in the middle of the stretch.",
@@ -137,8 +137,8 @@ fn offsets<'r>(nanoseconds: bool) -> [Column<Row<'r>>; 5] {
     ]
 }
 
-fn checks<'r>() -> [Column<Row<'r>>; 3] {
-    [
+fn checks<'r>() -> Vec<Column<Row<'r>>> {
+    vec![
         Column::number(
             ("events", "events"),
             Unit::Count,

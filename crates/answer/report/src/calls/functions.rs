@@ -57,8 +57,8 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
     ]
 }
 
-fn counts<'r>() -> [Column<Row<'r>>; 2] {
-    [
+fn counts<'r>() -> Vec<Column<Row<'r>>> {
+    vec![
         Column::number(("count", "calls"), Unit::Count, "Its calls.", |row: &Row<'_>| {
             Some(row.of.count)
         })
@@ -77,8 +77,8 @@ fn self_ns(row: &Row<'_>) -> u64 {
     row.of.self_ns - row.of.tracer_ns(row.per_call)
 }
 
-fn times<'r>() -> [Column<Row<'r>>; 4] {
-    [
+fn times<'r>() -> Vec<Column<Row<'r>>> {
+    vec![
         timed(("self", "self"), "In the function itself, on a CPU.", self_ns).shown(TIMED, 0),
         timed(("total", "total"), "From call to return.", |row: &Row<'_>| row.of.total_ns)
             .shown(TIMED, 0)
@@ -97,8 +97,8 @@ fn times<'r>() -> [Column<Row<'r>>; 4] {
     ]
 }
 
-fn shares<'r>() -> [Column<Row<'r>>; 2] {
-    [
+fn shares<'r>() -> Vec<Column<Row<'r>>> {
+    vec![
         Column::ratio(("self%", "self%"), "Share of the time of all.", |row: &Row<'_>| {
             column::ratio(self_ns(row), row.whole.self_ns)
         })

@@ -37,8 +37,8 @@ pub(super) fn has_host(row: &Row<'_>) -> bool {
     TaskUse::known(row).host.is_some()
 }
 
-fn names<'r>() -> [Column<Row<'r>>; 4] {
-    [
+fn names<'r>() -> Vec<Column<Row<'r>>> {
+    vec![
         Column::text(("vm", "VM"), "The VM of its guest.", |row: &Row<'_>| {
             row.report.vm_of_guest(row.of.recording).map(str::to_owned)
         })
@@ -55,13 +55,13 @@ fn names<'r>() -> [Column<Row<'r>>; 4] {
     ]
 }
 
-fn uses<'r>() -> [Column<Row<'r>>; 5] {
+fn uses<'r>() -> Vec<Column<Row<'r>>> {
     let ran = |row: &Row<'_>| has_host(row).then(|| row.of.times.guest());
     let stolen = |row: &Row<'_>| {
         let is_known = TaskUse::known(row).knows(VcpuState::Preempted);
         is_known.then(|| row.of.times.stolen())
     };
-    [
+    vec![
         Column::time(("time", "given"), "Time that the guest gave it.", |row: &Row<'_>| {
             Some(row.of.times.total())
         })

@@ -16,8 +16,8 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     columns
 }
 
-fn names<'r>() -> [Column<Row<'r>>; 5] {
-    [
+fn names<'r>() -> Vec<Column<Row<'r>>> {
+    vec![
         Column::text(("vm", "VM"), "The VM that it serves.", |row: &Row<'_>| {
             let vm = row.of.vm?;
             row.report.vm_name(row.of.recording, vm).map(str::to_owned)
@@ -39,13 +39,13 @@ fn names<'r>() -> [Column<Row<'r>>; 5] {
     ]
 }
 
-fn uses<'r>() -> [Column<Row<'r>>; 5] {
+fn uses<'r>() -> Vec<Column<Row<'r>>> {
     let polled = |row: &Row<'_>| {
         let recorded = row.report.cpu.recorded.get(row.of.recording);
         let polls = row.of.part == Part::Vcpu && recorded.is_some_and(|one| one.halt_poll);
         polls.then_some(row.of.halt_poll_ns)
     };
-    [
+    vec![
         Column::time(
             ("cpu", "CPU time"),
             "CPU time by the scheduler's switches.",

@@ -24,8 +24,8 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     columns
 }
 
-fn names<'r>() -> [Column<Row<'r>>; 3] {
-    [
+fn names<'r>() -> Vec<Column<Row<'r>>> {
+    vec![
         Column::text(("vm", "VM"), "Name of its VM.", |row: &Row<'_>| {
             row.report.vm_name(row.of.recording, row.of.vm).map(str::to_owned)
         })
@@ -40,12 +40,12 @@ fn names<'r>() -> [Column<Row<'r>>; 3] {
     ]
 }
 
-fn uses<'r>() -> [Column<Row<'r>>; 5] {
+fn uses<'r>() -> Vec<Column<Row<'r>>> {
     let level_two = |row: &Row<'_>| {
         let host = row.report.cpu.recorded.get(row.of.recording);
         host.is_some_and(|host| host.nested).then_some(row.of.level_two_ns)
     };
-    [
+    vec![
         Column::time(
             ("guest_recorded", "guest recorded"),
             "How much of it the guest's recording covers; null without one.",
