@@ -31,6 +31,7 @@ pub(crate) mod memory;
 pub(crate) mod page;
 pub(crate) mod part;
 pub(crate) mod path;
+pub(crate) mod profile;
 pub(crate) mod publish;
 pub(crate) mod record;
 pub(crate) mod size;
@@ -80,6 +81,8 @@ pub(crate) enum Verb {
     Diff(diff::DiffArgs),
     /// Show who used the CPUs: vCPUs, guest threads, threads that serve VMs
     Cpu(cpu::CpuArgs),
+    /// Show which code vCPUs ran, in rows that add up to their time
+    Profile(profile::ProfileArgs),
     /// Show how guests boot and shut down: initcall levels, user space, exits in each
     Boot(boot::BootArgs),
     /// Show which kernel functions ran, for how long, and who called them
@@ -128,6 +131,7 @@ impl Verb {
             Self::Nested(args) | Self::Info(args) => args.memory,
             Self::Diff(args) => args.memory,
             Self::Cpu(args) => args.memory,
+            Self::Profile(args) => args.memory,
             Self::Boot(args) => args.memory,
             Self::Calls(args) => args.memory,
             Self::Events(args) => args.memory,
@@ -152,6 +156,7 @@ impl Verb {
             Self::Nested(args) | Self::Info(args) => args.part.range,
             Self::Diff(args) => args.part.range,
             Self::Cpu(args) => args.part.range,
+            Self::Profile(args) => args.part.range,
             Self::Calls(args) => args.part.range,
             Self::Path(args) => args.part.range,
             Self::Hypertrace(args) => args.part.range,

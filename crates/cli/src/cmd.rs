@@ -19,6 +19,7 @@ pub(crate) mod man;
 pub(crate) mod mark;
 pub(crate) mod nested;
 pub(crate) mod path;
+pub(crate) mod profile;
 pub(crate) mod publish;
 pub(crate) mod record;
 pub(crate) mod report;

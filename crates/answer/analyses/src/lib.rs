@@ -47,6 +47,7 @@ mod nested_steps;
 mod nested_touches;
 mod over_time;
 mod path;
+mod profile;
 mod reasons;
 mod recorded;
 mod states;
@@ -85,6 +86,9 @@ pub use nested::{AncillaryRow, LevelCount, Nested, NestedExits, NestedRow, OfLev
 pub use nested_touches::VmcbWrites;
 pub use over_time::{KnownOfAll, OverTime, over_time};
 pub use path::{Actor, ExampleStep, Hop, NoSuchEvent, Path, PathEnds, Paths, paths};
+pub use profile::{
+    CodeFrame, Evidence, Profile, ProfileRow, ProfileVcpu, SampledTime, USER_MODULE, profile,
+};
 pub use reasons::{Code, ReasonNames};
 pub use recorded::Recorded;
 pub use states::{

@@ -49,7 +49,7 @@ pub fn over_time(
     let KnownOfAll { guests, vms, processes, machines } = known;
     let sums = CpuUseSink::default();
     let mut sinks = (sums, LaneSink::new(recordings, guests, machines, room));
-    let (states, paths) = states_by(recordings, guests, &mut sinks, |asked| {
+    let (states, paths) = states_by(recordings, guests, false, &mut sinks, |asked| {
         let (paths, events) = paths_and(recordings, guests, vms, asked, tick);
         (events, paths)
     });

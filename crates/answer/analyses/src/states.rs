@@ -60,13 +60,27 @@ pub fn states<S: StateSink>(
     let read = |asked: Asked<'_, Pass<'_, S>>| {
         (each_trace_event(recordings, asked.wanted, asked.sink, tick), ())
     };
-    states_by(recordings, guests, sink, read).0
+    states_by(recordings, guests, false, sink, read).0
+}
+
+/// [`states`] with [`ExitOf::guest_pc`].
+pub(crate) fn states_with_pc<S: StateSink>(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    sink: &mut S,
+    tick: &(dyn Fn(u64) + Sync),
+) -> States {
+    let read = |asked: Asked<'_, Pass<'_, S>>| {
+        (each_trace_event(recordings, asked.wanted, asked.sink, tick), ())
+    };
+    states_by(recordings, guests, true, sink, read).0
 }
 
 /// [`states`] of what `read` reads, which may give something else, too.
 pub(crate) fn states_by<S: StateSink, R>(
     recordings: &[Recording],
     guests: &[GuestAlignment],
+    with_pc: bool,
     sink: &mut S,
     read: impl FnOnce(Asked<'_, Pass<'_, S>>) -> (TraceEventPass, R),
 ) -> (States, R) {
@@ -74,7 +88,7 @@ pub(crate) fn states_by<S: StateSink, R>(
     let is_guest = pass.guests();
     let wanted = |at: usize, format: &eventfmt::EventFormat| {
         let recording = recordings.get(at)?;
-        wanted::wanted(recording, format, is_guest.get(at) == Some(&true))
+        wanted::wanted(recording, format, is_guest.get(at) == Some(&true), with_pc)
     };
     let (events, more) = read(Asked { wanted: &wanted, sink: &mut pass });
     let left = pass.finish(&events.spans_ns);

@@ -6,7 +6,18 @@ use clap::Command;
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "Look at a recording",
-        &["info", "exits", "nested", "cpu", "path", "boot", "calls", "hypertrace", "events"],
+        &[
+            "info",
+            "exits",
+            "nested",
+            "cpu",
+            "profile",
+            "path",
+            "boot",
+            "calls",
+            "hypertrace",
+            "events",
+        ],
     ),
     ("Compare and pass on", &["diff", "report", "export", "align"]),
     ("Record", &["record", "listen"]),

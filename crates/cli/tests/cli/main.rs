@@ -21,6 +21,7 @@ mod outputs;
 mod pages;
 mod paths;
 mod printed;
+mod profile;
 mod ranges;
 mod readme;
 mod recordings;

@@ -12,7 +12,7 @@ use std::process::Command;
 use crate::tool::repository;
 
 /// Guides outside of `docs/guide`, all of whose pages are among them.
-const GUIDES: [&str; 11] = [
+const GUIDES: &[&str] = &[
     "README.md",
     "docs/alignment.md",
     "docs/boot.md",
@@ -24,6 +24,7 @@ const GUIDES: [&str; 11] = [
     "docs/formats/nested.md",
     "docs/formats/session.md",
     "docs/path.md",
+    "docs/profile.md",
 ];
 
 /// The front page has no more lines than a newcomer reads.

@@ -23,7 +23,7 @@ use crate::thread_event::Kind;
 pub use any::SCHED_SWITCH;
 pub(crate) use any::{HOST_WORK_SYSTEMS, SLEEP_STATES};
 pub use rule::{FLAG, HIGH, Rule, VALUE};
-pub(crate) use rule::{ONLY_IF, THREAD};
+pub(crate) use rule::{GUEST_PC_AT, ONLY_IF, THREAD};
 
 /// All tables. Where two tables have a rule for an event, the first one whose fields the event has
 /// is taken.
@@ -87,6 +87,9 @@ struct IsaCodes {
     flag: u8,
     /// Whether the guest has nothing to do after an exit of this code.
     waits: fn(u64) -> bool,
+    /// Whether an interrupt of the host's ended the guest's run, wherever the guest was: what it did just
+    /// then is a sample of what it does.
+    interrupts: fn(u64) -> bool,
     /// The field of the exit event whose symbol in the print fmt names the code; empty: the field
     /// with the code itself.
     symbol_in: fn(u64) -> &'static str,
@@ -147,7 +150,16 @@ impl Access {
 impl IsaCodes {
     /// Codes that the event's only field holds and names, none of them a wait.
     const fn new(isa: Isa, name: &'static str) -> Self {
-        Self { isa, name, flag: 0, waits: |_| false, symbol_in: |_| "", suffix: |_| "", names: &[] }
+        Self {
+            isa,
+            name,
+            flag: 0,
+            waits: |_| false,
+            interrupts: |_| false,
+            symbol_in: |_| "",
+            suffix: |_| "",
+            names: &[],
+        }
     }
 }
 
@@ -166,6 +178,12 @@ impl Isa {
     #[must_use]
     pub fn waits(self, code: u64) -> bool {
         self.codes().is_some_and(|codes| (codes.waits)(code))
+    }
+
+    /// Whether an exit of this code came of an interrupt of the host's, wherever the guest was.
+    #[must_use]
+    pub fn interrupts(self, code: u64) -> bool {
+        self.codes().is_some_and(|codes| (codes.interrupts)(code))
     }
 
     /// Whether its codes are made of two fields: see [`HIGH`].

@@ -102,7 +102,13 @@ impl VcpuCycles {
     /// vCPUs. Its tags are below [`OWN_TAGS`].
     #[must_use]
     pub fn wanted(format: &EventFormat, is_nanoseconds: bool) -> Option<Wanted> {
-        events::wanted(format, is_nanoseconds)
+        events::wanted(format, is_nanoseconds, false)
+    }
+
+    /// [`VcpuCycles::wanted`] where [`ExitSpan::guest_pc`] is asked for, too: else it is 0.
+    #[must_use]
+    pub fn wanted_with_pc(format: &EventFormat, is_nanoseconds: bool) -> Option<Wanted> {
+        events::wanted(format, is_nanoseconds, true)
     }
 
     /// Takes the next event of the recording. One that a caller has wanted under a tag of its own is

@@ -77,6 +77,12 @@ impl VcpuState {
         }
     }
 
+    /// The guest has nothing to do, whether its vCPU runs meanwhile or not.
+    #[must_use]
+    pub const fn is_idle(self) -> bool {
+        matches!(self, Self::Halted | Self::HaltPoll | Self::GuestIdle)
+    }
+
     /// The guest runs.
     #[must_use]
     pub const fn is_guest(self) -> bool {
@@ -116,6 +122,8 @@ pub struct ExitOf {
     pub isa: u8,
     /// Its entry was seen: the exits report counts its time.
     pub paired: bool,
+    /// Where the guest was; 0: not asked for, or not recorded.
+    pub guest_pc: u64,
 }
 
 /// A stretch of time in which a vCPU was in one state.

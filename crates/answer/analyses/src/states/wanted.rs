@@ -52,6 +52,7 @@ pub(super) fn wanted(
     recording: &Recording,
     format: &EventFormat,
     of_guest: bool,
+    with_pc: bool,
 ) -> Option<Wanted> {
     if format.full_name() == FORK {
         return Some(Wanted { tag: FORK_TAG, fields: FORK_FIELDS });
@@ -61,6 +62,7 @@ pub(super) fn wanted(
             let work = if is_host_work(format) { WORK } else { 0 };
             Some(Wanted { tag: OWN_TAGS + work + sign as u16, fields: &[] })
         }
+        None if with_pc => VcpuCycles::wanted_with_pc(format, recording.is_nanoseconds()),
         None => VcpuCycles::wanted(format, recording.is_nanoseconds()),
     }
 }

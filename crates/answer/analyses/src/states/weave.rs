@@ -230,6 +230,7 @@ impl Weave {
             code: exit.code,
             isa: exit.isa,
             paired: cycle.end == CycleEnd::Entry,
+            guest_pc: exit.guest_pc,
         });
         StateSpan {
             from_ns,

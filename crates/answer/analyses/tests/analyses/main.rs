@@ -12,4 +12,5 @@ mod hypertrace;
 mod machinery;
 mod oracle;
 mod path;
+mod profile;
 mod readings;

@@ -22,11 +22,14 @@ pub(super) const ARCH: Arch = Arch {
     ],
     isas: &[IsaCodes {
         waits: |code| code == TRAP << 32 | WFX,
+        interrupts: |code| code >> 32 == IRQ,
         symbol_in: |code| if code >> 32 == TRAP { "esr_ec" } else { "ret" },
         ..IsaCodes::new(Isa::Arm64, "arm64")
     }],
 };
 
+/// `ARM_EXCEPTION_IRQ` (`arch/arm64/include/asm/kvm_asm.h`).
+const IRQ: u64 = 0;
 /// `ARM_EXCEPTION_TRAP` (`arch/arm64/include/asm/kvm_asm.h`).
 const TRAP: u64 = 2;
 /// `ESR_ELx_EC_WFx` (`arch/arm64/include/asm/esr.h`).

@@ -17,6 +17,7 @@ pub(super) const ARCH: Arch = Arch {
     injections: &[],
     isas: &[IsaCodes {
         waits: |code| code == IDLE,
+        interrupts: |code| code == 0,
         names: EXCEPTIONS,
         ..IsaCodes::new(Isa::Loongarch, "loongarch")
     }],

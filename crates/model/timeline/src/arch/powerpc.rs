@@ -17,8 +17,13 @@ pub(super) const ARCH: Arch = Arch {
     injections: &[],
     isas: &[IsaCodes {
         waits: |code| code >> 32 != 0,
+        interrupts: |code| INTERRUPTS.contains(&code),
         symbol_in: |_| "trap",
         suffix: |code| if code >> 32 != 0 { " (ceded)" } else { "" },
         ..IsaCodes::new(Isa::Powerpc, "powerpc")
     }],
 };
+
+/// `BOOK3S_INTERRUPT_EXTERNAL`, `_DECREMENTER` and `_HV_DECREMENTER`, of a guest that didn't cede
+/// (`arch/powerpc/include/asm/kvm_asm.h`).
+const INTERRUPTS: [u64; 3] = [0x500, 0x900, 0x980];

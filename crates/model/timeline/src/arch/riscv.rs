@@ -12,5 +12,11 @@ pub(super) const ARCH: Arch = Arch {
     accesses: &[],
     injections: &[],
     // WFI traps as a virtual instruction, as others do: the code alone doesn't show a wait.
-    isas: &[IsaCodes::new(Isa::Riscv, "riscv")],
+    isas: &[IsaCodes {
+        interrupts: |code| code & CAUSE_IRQ_FLAG != 0,
+        ..IsaCodes::new(Isa::Riscv, "riscv")
+    }],
 };
+
+/// `CAUSE_IRQ_FLAG` (`arch/riscv/include/asm/csr.h`).
+const CAUSE_IRQ_FLAG: u64 = 1 << 63;

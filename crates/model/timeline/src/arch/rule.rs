@@ -11,6 +11,9 @@ pub const FLAG: usize = 1;
 /// Place of the field with the id of the thread concerned. Without one it is the thread that ran
 /// (`common_pid`).
 pub(crate) const THREAD: usize = 2;
+/// Place of the field with an exit's program counter of the guest, where that is asked for. Exits have
+/// no thread but the one that ran.
+pub(crate) const GUEST_PC_AT: usize = THREAD;
 /// Place of the field that decides whether the event counts.
 pub(crate) const ONLY_IF: usize = 3;
 /// Place of the field that goes above the low 32 bits of `value`.
@@ -28,6 +31,8 @@ pub struct Rule {
     pub(super) event: &'static str,
     pub(crate) kind: Kind,
     fields: [&'static str; 5],
+    /// The same, with an exit's program counter of the guest.
+    fields_with_pc: [&'static str; 5],
     /// The event counts only when the field at [`ONLY_IF`] has this value.
     pub(crate) only_if: u64,
 }
@@ -37,7 +42,11 @@ impl Rule {
     pub(crate) const HOST_WORK: Self = Self::new("", Kind::HostWork);
 
     pub(super) const fn new(event: &'static str, kind: Kind) -> Self {
-        Self { event, kind, fields: [""; 5], only_if: 0 }
+        let mut fields_with_pc = [""; 5];
+        if matches!(kind, Kind::Exit) {
+            fields_with_pc[GUEST_PC_AT] = GUEST_PC;
+        }
+        Self { event, kind, fields: [""; 5], fields_with_pc, only_if: 0 }
     }
 
     /// An event whose field `value` tells exits of one reason apart.
@@ -67,6 +76,7 @@ impl Rule {
 
     const fn with(mut self, place: usize, names: &'static str) -> Self {
         self.fields[place] = names;
+        self.fields_with_pc[place] = names;
         self
     }
 
@@ -86,6 +96,11 @@ impl Rule {
     #[must_use]
     pub const fn fields(&self) -> &[&'static str] {
         &self.fields
+    }
+
+    /// [`Rule::fields`] and, of an exit, the guest's program counter at [`GUEST_PC_AT`].
+    pub(crate) const fn fields_with_pc(&self) -> &[&'static str] {
+        &self.fields_with_pc
     }
 
     /// Names of the field with the guest's program counter, of an exit.

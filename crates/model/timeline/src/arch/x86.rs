@@ -42,10 +42,27 @@ pub(super) const ARCH: Arch = Arch {
         Injection::new("kvm:kvm_apic_accept_irq", &["apicid", "none", "common_flags"]),
     ],
     isas: &[
-        IsaCodes { flag: 1, waits: vmx_waits, ..IsaCodes::new(Isa::Vmx, "vmx") },
-        IsaCodes { flag: 2, waits: svm_waits, ..IsaCodes::new(Isa::Svm, "svm") },
+        IsaCodes {
+            flag: 1,
+            waits: vmx_waits,
+            interrupts: |code| code & 0xffff == VMX_EXTERNAL_INTERRUPT,
+            ..IsaCodes::new(Isa::Vmx, "vmx")
+        },
+        IsaCodes {
+            flag: 2,
+            waits: svm_waits,
+            interrupts: |code| matches!(code, SVM_INTR | SVM_NMI),
+            ..IsaCodes::new(Isa::Svm, "svm")
+        },
     ],
 };
+
+/// `EXIT_REASON_EXTERNAL_INTERRUPT` (`arch/x86/include/uapi/asm/vmx.h`).
+const VMX_EXTERNAL_INTERRUPT: u64 = 1;
+/// `SVM_EXIT_INTR` (`arch/x86/include/uapi/asm/svm.h`).
+const SVM_INTR: u64 = 0x060;
+/// `SVM_EXIT_NMI`, as [`SVM_INTR`].
+const SVM_NMI: u64 = 0x061;
 
 /// `EXIT_REASON_HLT` and `EXIT_REASON_MWAIT_INSTRUCTION` (`arch/x86/include/uapi/asm/vmx.h`).
 fn vmx_waits(code: u64) -> bool {

@@ -3,8 +3,8 @@
 use eventfmt::EventFormat;
 
 use crate::arch::{
-    self, FLAG, HIGH, HOST_WORK_SYSTEMS, ONLY_IF, RULE_TAGS, SCHED_SWITCH, SLEEP_STATES, THREAD,
-    VALUE,
+    self, FLAG, GUEST_PC_AT, HIGH, HOST_WORK_SYSTEMS, ONLY_IF, RULE_TAGS, SCHED_SWITCH,
+    SLEEP_STATES, THREAD, VALUE,
 };
 use crate::thread_event::{Kind, ThreadEvent};
 use crate::trace_events::{TraceEvent, Wanted};
@@ -26,14 +26,15 @@ pub fn is_host_work(format: &EventFormat) -> bool {
     HOST_WORK_SYSTEMS.contains(&format.system())
 }
 
-pub(super) fn wanted(format: &EventFormat, is_nanoseconds: bool) -> Option<Wanted> {
+pub(super) fn wanted(format: &EventFormat, is_nanoseconds: bool, guest_pc: bool) -> Option<Wanted> {
     if format.full_name() == SCHED_SWITCH {
         return Some(Wanted { tag: SWITCH_TAG, fields: SWITCH_FIELDS });
     }
     if let Some((tag, rule)) = arch::rule_for(format) {
         // The duration of a wake-up is in nanoseconds and can't be laid over stamps that are not.
         let fits = rule.kind != Kind::VcpuWakeup || is_nanoseconds;
-        return fits.then_some(Wanted { tag, fields: rule.fields() });
+        let fields = if guest_pc { rule.fields_with_pc() } else { rule.fields() };
+        return fits.then_some(Wanted { tag, fields });
     }
     is_host_work(format).then_some(Wanted { tag: HOST_WORK_TAG, fields: &[] })
 }
@@ -67,8 +68,13 @@ pub(super) fn of(trace_event: &TraceEvent) -> [Option<ThreadEvent>; 2] {
         (Kind::Exit, Some(_)) => event.value = exit_code(trace_event),
         (_, value) => event.value = value.unwrap_or(0),
     }
-    let work = (rule.kind == Kind::Wake).then_some(ran);
-    [work, Some(event)]
+    match (rule.kind, trace_event.value(GUEST_PC_AT)) {
+        (Kind::Wake, _) => [Some(ran), Some(event)],
+        (Kind::Exit, Some(value)) => {
+            [Some(event), Some(ThreadEvent { kind: Kind::GuestPc, value, ..event })]
+        }
+        _ => [None, Some(event)],
+    }
 }
 
 /// The code of an exit whose trace_event has the [fields of its rule](arch::Rule::fields).

@@ -1,0 +1,85 @@
+//! From samples to times: a stratum's time shared out by the weights of its samples, to the nanosecond,
+//! and how sure each share is.
+
+/// The 97.5th percentile of the normal distribution: an interval of 95%.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// `time_ns` shared out by weights, by largest remainders: the shares add up to it. In equal parts where
+/// all weights are 0.
+pub(super) fn shares(time_ns: u64, weights: &[u64]) -> Vec<u64> {
+    let whole: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
+    let whole_or_count = if whole == 0 { weights.len() as u128 } else { whole };
+    if whole_or_count == 0 {
+        return Vec::new();
+    }
+    let part =
+        |&weight: &u64| u128::from(if whole == 0 { 1 } else { weight }) * u128::from(time_ns);
+    let parts: Vec<u128> = weights.iter().map(part).collect();
+    // No more than `time_ns`, each.
+    let mut shares: Vec<u64> =
+        parts.iter().map(|part| u64::try_from(part / whole_or_count).unwrap_or(u64::MAX)).collect();
+    let given = shares.iter().fold(0, |sum: u64, &share| sum.saturating_add(share));
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    let remainder = |at: &usize| parts.get(*at).map_or(0, |part| part % whole_or_count);
+    order.sort_by_key(|at| (std::cmp::Reverse(remainder(at)), *at));
+    let left = usize::try_from(time_ns.saturating_sub(given)).unwrap_or(usize::MAX);
+    for at in order.into_iter().take(left) {
+        if let Some(share) = shares.get_mut(at) {
+            *share = share.saturating_add(1);
+        }
+    }
+    shares
+}
+
+/// Wilson's interval of a share that `samples` samples give, as if each were drawn by itself.
+pub(super) fn interval(share: f64, samples: f64) -> (f64, f64) {
+    if samples <= 0.0 {
+        return (0.0, 1.0);
+    }
+    let z2 = Z * Z / samples;
+    let middle = (share + z2 / 2.0) / (1.0 + z2);
+    let half = Z / (1.0 + z2) * (share * (1.0 - share) / samples + z2 / (4.0 * samples)).sqrt();
+    // Rounding must not put the share itself outside.
+    ((middle - half).clamp(0.0, share), (middle + half).clamp(share, 1.0))
+}
+
+/// As many samples of one weight as say the same as `weights` of this sum and sum of squares.
+pub(super) fn effective(sum: f64, squares: f64) -> f64 {
+    if squares > 0.0 { sum * sum / squares } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn shares_add_up(time_ns: u64, weights in prop::collection::vec(any::<u64>(), 1..20)) {
+            let shares = shares(time_ns, &weights);
+            prop_assert_eq!(shares.iter().map(|&one| u128::from(one)).sum::<u128>(), u128::from(time_ns));
+            let whole: u128 = weights.iter().map(|&one| u128::from(one)).sum();
+            for (&share, &weight) in shares.iter().zip(&weights) {
+                if whole > 0 {
+                    let exact = u128::from(weight) * u128::from(time_ns) / whole;
+                    prop_assert!(u128::from(share).abs_diff(exact) <= 1);
+                }
+            }
+        }
+    }
+
+    /// R 4.2: `prop.test(3, 10, correct = FALSE)$conf.int`.
+    #[test]
+    fn intervals_are_those_of_r() {
+        let (low, high) = interval(0.3, 10.0);
+        assert!((low - 0.107_791).abs() < 1e-6 && (high - 0.603_222).abs() < 1e-5, "{low} {high}");
+        assert_eq!(interval(0.5, 0.0), (0.0, 1.0));
+    }
+
+    #[test]
+    fn unequal_weights_say_less() {
+        assert!((effective(10.0, 10.0) - 10.0).abs() < 1e-9);
+        assert!(effective(10.0, 52.0) < 2.0);
+    }
+}

@@ -1,0 +1,219 @@
+//! A flame graph: frames as an SVG document that needs nothing else.
+//!
+//! The callers are at the bottom. A frame is as wide as what it stands for. Colours are hashes of names, so
+//! that a function has its colour in every picture. Without its script the document is a picture with
+//! titles; with it, frames are enlarged by a click and names are searched.
+
+use std::fmt::Write as _;
+
+use printable::line;
+
+use crate::units::count;
+use crate::xml::escaped;
+
+/// Size of the picture, in its own units.
+const WIDTH: f64 = 1200.0;
+const MARGIN: f64 = 10.0;
+const ROW: f64 = 18.0;
+const HEAD: f64 = 56.0;
+const FOOT: f64 = 26.0;
+
+/// Of a letter, at the size that frames are labelled in.
+const LETTER: f64 = 6.65;
+
+/// What is narrower than this is not drawn.
+const NARROWEST: f64 = 0.25;
+
+/// Colours of a kind of frame.
+const SHADES: u32 = 8;
+
+const SCRIPT: &str = include_str!("flame.js");
+
+/// Kinds of frames, as the classes of their colours are called, with hue and saturation.
+const KINDS: [(&str, f64, f64); 3] = [("h", 28.0, 82.0), ("g", 200.0, 62.0), ("q", 150.0, 45.0)];
+
+/// A frame that is drawn.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    /// Callers below it.
+    pub(crate) depth: usize,
+    /// From 0 to 1.
+    pub(crate) left: f64,
+    /// As `left`.
+    pub(crate) width: f64,
+    /// What stands on it.
+    pub(crate) name: String,
+    /// What its tip says below the name.
+    pub(crate) title: String,
+    /// Its colour: see [`class`].
+    pub(crate) class: String,
+}
+
+/// The frames of a picture.
+#[derive(Debug, Default)]
+pub(crate) struct Drawing {
+    frames: Vec<Frame>,
+    too_narrow: u64,
+}
+
+impl Drawing {
+    /// Whether a frame of this width, from 0 to 1, is wide enough to be seen.
+    pub(crate) fn is_seen(width: f64) -> bool {
+        width * (WIDTH - 2.0 * MARGIN) >= NARROWEST
+    }
+
+    /// Adds a frame, unless nobody could see it; whether it was added.
+    pub(crate) fn push(&mut self, frame: Frame) -> bool {
+        if !Self::is_seen(frame.width) {
+            self.too_narrow += 1;
+            return false;
+        }
+        self.frames.push(frame);
+        true
+    }
+
+    /// The document; `legend` says what widths and colours mean.
+    pub(crate) fn document(&self, title: &str, legend: &str) -> String {
+        let rows = self.frames.iter().map(|frame| frame.depth + 1).max().unwrap_or(1);
+        let height = HEAD + rows as f64 * ROW + FOOT;
+        let mut out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"{WIDTH}\" \
+             height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">\n\
+             <title>{0}</title>\n<style>{1}</style>\n\
+             <rect class=\"page\" width=\"100%\" height=\"100%\"/>\n\
+             <text class=\"head\" x=\"{MARGIN}\" y=\"24\">{0}</text>\n\
+             <text class=\"note\" x=\"{MARGIN}\" y=\"42\">{2}</text>\n\
+             <text class=\"note act\" id=\"all\" x=\"{3}\" y=\"24\" text-anchor=\"end\"></text>\n\
+             <text class=\"note act\" id=\"find\" x=\"{3}\" y=\"42\" text-anchor=\"end\"></text>\n",
+            escaped(title),
+            style(),
+            escaped(legend),
+            WIDTH - MARGIN,
+        );
+        out += "<g id=\"frames\">\n";
+        for frame in &self.frames {
+            frame.draw(rows, &mut out);
+        }
+        let narrow = match self.too_narrow {
+            0 => String::new(),
+            narrow => format!("{} stacks are too narrow to be drawn", count(narrow)),
+        };
+        let _ = write!(
+            out,
+            "</g>\n<text class=\"note\" id=\"foundShare\" x=\"{MARGIN}\" y=\"{}\">{narrow}</text>\n\
+             <script><![CDATA[\n{SCRIPT}]]></script>\n</svg>\n",
+            height - 9.0
+        );
+        out
+    }
+}
+
+impl Frame {
+    fn draw(&self, rows: usize, out: &mut String) {
+        let inner = WIDTH - 2.0 * MARGIN;
+        let (x, width) = (MARGIN + self.left * inner, self.width * inner);
+        let y = HEAD + (rows - 1 - self.depth.min(rows - 1)) as f64 * ROW;
+        let drawn = (width - 0.5).max(0.2);
+        let _ = writeln!(
+            out,
+            "<g class=\"f {}\" data-l=\"{:.7}\" data-w=\"{:.7}\" data-n=\"{3}\"><title>{3}\n{4}</title>\
+             <rect x=\"{x:.2}\" y=\"{y}\" width=\"{drawn:.2}\" height=\"{5}\" rx=\"2\"/>\
+             <text x=\"{6:.2}\" y=\"{7}\">{8}</text></g>",
+            self.class,
+            self.left,
+            self.width,
+            escaped(&line(&self.name)),
+            escaped(&self.title),
+            ROW - 1.0,
+            x + 3.0,
+            y + 13.0,
+            escaped(&line(&label(&self.name, width))),
+        );
+    }
+}
+
+/// As much of a name as fits.
+fn label(name: &str, width: f64) -> String {
+    let room = ((width - 6.0) / LETTER).max(0.0) as usize;
+    if name.chars().count() <= room {
+        return name.to_owned();
+    }
+    if room < 3 {
+        return String::new();
+    }
+    name.chars().take(room - 1).chain(['…']).collect()
+}
+
+/// The class that a function's colour goes by.
+pub(crate) fn class(kind: usize, name: &str) -> String {
+    // FNV-1a: the same in every build.
+    let hash = name
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let kind = KINDS.get(kind).map_or("n", |(class, ..)| class);
+    format!("{kind}{}", (hash >> 16) % SHADES)
+}
+
+/// The style sheet: colours for light and for dark pages.
+fn style() -> String {
+    let mut light = String::new();
+    let mut dark = String::new();
+    for (class, hue, saturation) in KINDS {
+        for shade in 0..SHADES {
+            let step = f64::from(shade);
+            let hue = hue - 20.0 + step * 5.0;
+            let fill = hex(hue, saturation, 66.0 + (step * 3.0) % 13.0);
+            let _ = write!(light, ".{class}{shade} rect{{fill:{fill}}}");
+            let fill = hex(hue, saturation * 0.75, 27.0 + (step * 3.0) % 10.0);
+            let _ = write!(dark, ".{class}{shade} rect{{fill:{fill}}}");
+        }
+    }
+    format!(
+        "text{{font:11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#1c1c1e}}\
+         .head{{font:600 15px system-ui,sans-serif}}.note{{font:12px system-ui,sans-serif;\
+         fill:#5c5c66}}.page{{fill:#fff}}.f text{{pointer-events:none}}.n rect{{fill:#dcdce2}}\
+         .o rect{{fill:#b9bec9}}{light}.act{{cursor:pointer;text-decoration:underline}}\
+         .live .f{{cursor:pointer}}.live .f:hover rect{{stroke:#1c1c1e}}.past rect{{opacity:.55}}\
+         .found rect{{fill:#c14bd6}}.found text{{fill:#fff}}\
+         @media(prefers-color-scheme:dark){{text{{fill:#ececf1}}.note{{fill:#a5a5b2}}\
+         .page{{fill:#18181b}}.n rect{{fill:#3a3a42}}.o rect{{fill:#4b5263}}{dark}\
+         .live .f:hover rect{{stroke:#ececf1}}.found rect{{fill:#a53ab9}}}}"
+    )
+}
+
+/// A colour of a hue in degrees, and saturation and lightness in percent, as `#rrggbb`.
+fn hex(hue: f64, saturation: f64, lightness: f64) -> String {
+    let (saturation, lightness) = (saturation / 100.0, lightness / 100.0);
+    let reach = saturation * lightness.min(1.0 - lightness);
+    let channel = |offset: f64| {
+        let at = (offset + hue / 30.0).rem_euclid(12.0);
+        let value = lightness - reach * (at - 3.0).min(9.0 - at).clamp(-1.0, 1.0);
+        (value * 255.0).round() as u8
+    };
+    format!("#{:02x}{:02x}{:02x}", channel(0.0), channel(8.0), channel(4.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_can_end_no_element() {
+        assert_eq!(escaped("a<b>&\"c\u{1}"), "a&lt;b&gt;&amp;&quot;c\\x01");
+    }
+
+    #[test]
+    fn colours_are_of_names() {
+        assert_eq!(class(0, "svm_vcpu_run"), class(0, "svm_vcpu_run"));
+        assert_eq!(hex(0.0, 100.0, 50.0), "#ff0000");
+        assert_eq!(hex(120.0, 100.0, 50.0), "#00ff00");
+        assert_eq!(hex(240.0, 0.0, 100.0), "#ffffff");
+    }
+
+    #[test]
+    fn labels_fit() {
+        assert_eq!(label("kvm_arch_vcpu_ioctl_run", 400.0), "kvm_arch_vcpu_ioctl_run");
+        assert_eq!(label("kvm_arch_vcpu_ioctl_run", 47.0), "kvm_a…");
+        assert_eq!(label("kvm", 10.0), "");
+    }
+}

@@ -1,0 +1,208 @@
+//! The report of `hyperscope profile`: which code vCPUs ran, in rows that add up to their time.
+
+mod columns;
+mod flame;
+mod lines;
+mod notes;
+mod stacks;
+
+use analyses::{Profile, ProfileVcpu};
+use printable::line;
+use serde::Serialize;
+use serde_json::Value;
+
+use self::columns::{TABLE, columns};
+use self::lines::Line;
+use crate::column::{self, Column, Exported};
+use crate::table::Table;
+use crate::units::{count, plural, time};
+use crate::{RecorderCost, Report, losses};
+
+/// What rows of tables and CSV are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProfileBy {
+    /// VMs.
+    Vm,
+    /// What vCPUs did.
+    State,
+    /// Threads: of guests where their recording says which ran, else those of vCPUs.
+    Comm,
+    /// Functions.
+    Symbol,
+}
+
+impl ProfileBy {
+    /// All, from the coarsest.
+    pub const ALL: [Self; 4] = [Self::Vm, Self::State, Self::Comm, Self::Symbol];
+
+    /// Its name in options.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Vm => "vm",
+            Self::State => "state",
+            Self::Comm => "comm",
+            Self::Symbol => "symbol",
+        }
+    }
+}
+
+/// The code that vCPUs of some recordings ran.
+#[derive(Debug)]
+pub struct ProfileReport {
+    /// Paths of the recordings, as the user named them.
+    pub sources: Vec<String>,
+    /// The numbers.
+    pub profile: Profile,
+    /// What rows of tables and CSV are of; JSON has all that is known of each.
+    pub by: ProfileBy,
+    /// Rows that tables show at most.
+    pub top: usize,
+    /// Tables have the time in which guests had nothing to do, too.
+    pub idle: bool,
+    /// What recording cost, where the recorder reported it.
+    pub recorder_cost: Option<RecorderCost>,
+}
+
+impl Report for ProfileReport {
+    fn text(&self, width: Option<usize>) -> String {
+        let profile = &self.profile;
+        let mut out = format!("{}: ", line(&self.sources.join(", ")));
+        if profile.vcpus.is_empty() {
+            return out + "no vCPUs: it takes kvm_entry and kvm_exit\n" + &self.losses();
+        }
+        let vcpus = plural(profile.vcpus.len() as u64, "vCPU");
+        let ns = |time_ns| time(time_ns, profile.nanoseconds);
+        out += &match self.shown_ns() == self.time_ns() {
+            true => format!("{} of {vcpus}\n\n", ns(self.time_ns())),
+            false => format!(
+                "{} of {vcpus}, {} without idling, of which shares are\n\n",
+                ns(self.time_ns()),
+                ns(self.shown_ns())
+            ),
+        };
+        let all = lines::shown(self);
+        let shown = all.get(..self.top.min(all.len())).unwrap_or(&all);
+        let mut table = Table::default();
+        column::draw(&columns(), &mut table, TABLE, shown);
+        let (drawn, left_out) = table.draw(width);
+        out += &format!("{drawn}\n");
+        let more = all.len() - shown.len();
+        if more > 0 {
+            out += &format!("and {} more rows: --top 0 shows all\n", count(more as u64));
+        }
+        for note in notes::notes(self) {
+            out += &format!("{note}\n");
+        }
+        if !left_out.is_empty() {
+            out += &format!("left out for width: {}; csv and json have all\n", left_out.join(", "));
+        }
+        out + &self.losses()
+    }
+
+    fn document(&self) -> impl Serialize {
+        let vcpus = self.profile.vcpus.iter().map(|one| self.vcpu(one)).collect();
+        Document {
+            schema: "hyperscope.profile/1",
+            sources: &self.sources,
+            losses: losses::json(self.profile.losses.iter(), 0),
+            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::json),
+            vcpus,
+            rows: self.rows(),
+        }
+    }
+
+    fn csv(&self) -> Table {
+        column::csv(&columns(), &lines::lines(self), &[self.profile.nanoseconds])
+    }
+}
+
+/// The document of `hyperscope profile`.
+#[derive(Serialize)]
+struct Document<'r> {
+    schema: &'static str,
+    sources: &'r [String],
+    losses: Value,
+    recorder_cost: Option<Value>,
+    vcpus: Vec<Value>,
+    rows: Vec<Value>,
+}
+
+/// A row, and its code from the root of the stack on.
+#[derive(Serialize)]
+struct RowObject<'c, 'r> {
+    #[serde(flatten)]
+    columns: Exported<'c, Line<'r>>,
+    stack: Vec<Frame<'r>>,
+}
+
+/// A place in code.
+#[derive(Serialize)]
+struct Frame<'r> {
+    symbol: Option<&'r str>,
+    module: Option<&'r str>,
+    build_id: Option<&'r str>,
+    offset: Option<u64>,
+}
+
+fn object<'r>(columns: &[Column<Line<'r>>], row: &Line<'r>) -> Value {
+    let frame = row.frame.map(|frame| Frame {
+        symbol: frame.symbol.as_deref(),
+        module: frame.module.as_deref(),
+        build_id: None,
+        offset: frame.address,
+    });
+    let stack = frame.into_iter().collect();
+    serde_json::json!(RowObject { columns: Exported { columns, row }, stack })
+}
+
+impl ProfileReport {
+    /// The time of all vCPUs.
+    fn time_ns(&self) -> u64 {
+        self.profile.vcpus.iter().map(|one| one.time_ns).fold(0, u64::saturating_add)
+    }
+
+    /// Of it, what tables show.
+    fn shown_ns(&self) -> u64 {
+        let idle = |row: &&analyses::ProfileRow| row.state.is_idle() && !self.idle;
+        let idle = self.profile.rows.iter().filter(idle).map(|row| row.time.ns);
+        self.time_ns().saturating_sub(idle.fold(0, u64::saturating_add))
+    }
+
+    fn losses(&self) -> String {
+        let notes = self.profile.losses.iter().flat_map(|one| losses::notes(one, 0));
+        notes.map(|note| format!("{note}\n")).collect()
+    }
+
+    fn vcpu(&self, vcpu: &ProfileVcpu) -> Value {
+        let ns = self.profile.nanoseconds;
+        let mut states = crate::json::Object::default();
+        for (state, &time_ns) in &vcpu.states {
+            states.set(state.name(), time_ns);
+        }
+        crate::json::Object::default()
+            .set("vm", vcpu.vm.as_str())
+            .set("vcpu", vcpu.vcpu)
+            .set("tid", vcpu.thread)
+            .time("time", ns, Some(vcpu.time_ns))
+            .set("states", states.done())
+            .done()
+    }
+
+    fn rows(&self) -> Vec<Value> {
+        let columns = columns();
+        lines::all(self).iter().map(|line| object(&columns, line)).collect()
+    }
+
+    /// Stacks with their times, as other tools read them: a line each, frames set apart by semicolons.
+    #[must_use]
+    pub fn folded(&self) -> String {
+        stacks::Tree::of(self).folded()
+    }
+
+    /// A flame graph as an SVG document.
+    #[must_use]
+    pub fn flame(&self, title: &str) -> String {
+        flame::flame(self, title)
+    }
+}

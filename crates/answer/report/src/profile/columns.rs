@@ -1,0 +1,119 @@
+//! The columns of a profile.
+
+use analyses::{CodeFrame, Evidence};
+
+use super::lines::Line;
+use crate::column::{self, Column, Unit};
+
+/// The one table there is.
+pub(super) const TABLE: &str = "profile";
+
+/// All columns, in the order of JSON and CSV.
+pub(super) fn columns<'r>() -> Vec<Column<Line<'r>>> {
+    let mut columns = who();
+    columns.extend(what());
+    columns.extend(times());
+    columns
+}
+
+fn who<'r>() -> Vec<Column<Line<'r>>> {
+    vec![
+        Column::text(
+            ("machine", "machine"),
+            "The VM, or host: whose code it is.",
+            |one: &Line<'_>| {
+                let state = one.key.state?;
+                Some(if state.is_guest() { one.key.vm } else { "host" }.to_owned())
+            },
+        )
+        .null("rows are of both"),
+        Column::number(
+            ("level", "level"),
+            Unit::Level,
+            "1: the VM; 2: a guest inside it ran, or left by this exit.",
+            |one: &Line<'_>| one.key.level.map(u64::from),
+        )
+        .null("rows are of all levels")
+        .shown_if(TABLE, 4, |one| one.key.level.is_some_and(|level| level > 1))
+        .after("vm"),
+        Column::text(("vm", "VM"), "The VM.", |one: &Line<'_>| Some(one.key.vm.to_owned()))
+            .shown(TABLE, 3),
+        Column::number(("vcpu", "vCPU"), Unit::Id, "Number of the vCPU.", |one: &Line<'_>| {
+            one.key.vcpu.map(u64::from)
+        })
+        .only_in_json(),
+        Column::text(
+            ("comm", "thread"),
+            "The guest's thread, or that of the vCPU.",
+            |one: &Line<'_>| one.key.comm.map(str::to_owned),
+        )
+        .null("it is not known, or rows are not of threads")
+        .shown_if_known(TABLE, 0)
+        .missing("-"),
+    ]
+}
+
+fn what<'r>() -> Vec<Column<Line<'r>>> {
+    vec![
+        Column::text(("state", "state"), "What the vCPU did, as in cpu.", |one: &Line<'_>| {
+            one.key.state.map(|state| state.name().to_owned())
+        })
+        .null("rows are not of states")
+        .shown_if_known(TABLE, 0),
+        Column::text(
+            ("reason", "exit"),
+            "The exit that was handled, by the kernel's name.",
+            |one: &Line<'_>| one.key.reason.map(str::to_owned),
+        )
+        .null("no exit was handled, or rows are not of exits")
+        .shown_if_known(TABLE, 0)
+        .missing("-"),
+        Column::text(("function", "function"), "The function, or its module.", |one: &Line<'_>| {
+            one.frame.map(CodeFrame::name)
+        })
+        .null("no sample says")
+        .only_in_csv()
+        .shown_if_known(TABLE, 0)
+        .missing("-"),
+    ]
+}
+
+fn times<'r>() -> Vec<Column<Line<'r>>> {
+    vec![
+        Column::time(("time", "time"), "Its time.", |one: &Line<'_>| Some(one.time.ns))
+            .shown(TABLE, 0),
+        Column::ratio(("share", "share"), "Share of what the table is of.", |one: &Line<'_>| {
+            column::ratio(one.time.ns, one.whole_ns)
+        })
+        .only_in_tables()
+        .shown(TABLE, 0),
+        Column::ratio(("from", "from"), "Lower end of the share's interval.", |one: &Line<'_>| {
+            column::ratio(one.time.low_ns, one.whole_ns).filter(|_| one.evidence == Evidence::Exits)
+        })
+        .only_in_tables()
+        .shown_if_known(TABLE, 2)
+        .missing("-"),
+        Column::ratio(("to", "to"), "Its upper end.", |one: &Line<'_>| {
+            column::ratio(one.time.high_ns, one.whole_ns)
+                .filter(|_| one.evidence == Evidence::Exits)
+        })
+        .only_in_tables()
+        .shown_if_known(TABLE, 2)
+        .missing("-"),
+        Column::number(("samples", "samples"), Unit::Count, "Samples.", |one: &Line<'_>| {
+            Some(one.time.samples)
+        })
+        .shown(TABLE, 1),
+        Column::time(
+            ("ci_low", "from"),
+            "Lower end of an interval of 95% of the time, if each sample were drawn by itself.",
+            |one: &Line<'_>| Some(one.time.low_ns),
+        ),
+        Column::time(("ci_high", "to"), "Its upper end.", |one: &Line<'_>| Some(one.time.high_ns)),
+        Column::text(
+            ("evidence", "evidence"),
+            "What says which code ran: exits, or none.",
+            |one: &Line<'_>| Some(one.evidence.name().to_owned()),
+        ),
+    ]
+}

@@ -1,0 +1,63 @@
+//! The flame graph of a profile: a frame is as wide as its share of all vCPUs' time.
+
+use analyses::VcpuState;
+
+use super::ProfileReport;
+use super::stacks::{Node, Tree};
+use crate::flame::{Drawing, Frame, class};
+use crate::units::{count, share, time};
+
+/// Colours of frames: the host's kernel, guests, the VMM.
+const HOST: usize = 0;
+const GUEST: usize = 1;
+const VMM: usize = 2;
+
+/// The picture.
+pub(super) fn flame(report: &ProfileReport, title: &str) -> String {
+    let tree = Tree::of(report);
+    let whole_ns = tree.total_ns();
+    let part = |ns: u64| ns as f64 / whole_ns.max(1) as f64;
+    let mut drawing = Drawing::default();
+    // Where callees of each depth go on.
+    let mut next_ns = vec![0_u64];
+    tree.walk(|depth, node| {
+        next_ns.truncate(depth + 1);
+        let Some(begin) = next_ns.last_mut() else { return false };
+        let left_ns = *begin;
+        *begin = left_ns.saturating_add(node.total_ns);
+        next_ns.push(left_ns);
+        drawing.push(Frame {
+            depth,
+            left: part(left_ns),
+            width: part(node.total_ns),
+            name: node.name.clone(),
+            title: tip(report, node, whole_ns),
+            class: colour(node),
+        })
+    });
+    drawing.document(
+        title,
+        "width: time of vCPUs · cool: guest · warm: host's kernel · green: VMM · grey: not running",
+    )
+}
+
+fn tip(report: &ProfileReport, node: &Node, whole_ns: u64) -> String {
+    let amount = time(node.total_ns, report.profile.nanoseconds);
+    let mut tip = format!("{amount} ({})", share(node.total_ns, whole_ns));
+    if node.samples > 0 {
+        tip += &format!("\n{} samples", count(node.samples));
+    }
+    tip
+}
+
+fn colour(node: &Node) -> String {
+    use VcpuState::{BeforeExit, Blocked, ExitKernel, ExitUser, Halted, NotSplit, Unknown};
+    match node.state {
+        None => "n".to_owned(),
+        Some(state) if state.is_guest() => class(GUEST, &node.name),
+        Some(ExitKernel | BeforeExit | NotSplit | VcpuState::HaltPoll) => class(HOST, &node.name),
+        Some(ExitUser) => class(VMM, &node.name),
+        Some(Halted | Blocked | Unknown) => "n".to_owned(),
+        Some(_) => "o".to_owned(),
+    }
+}

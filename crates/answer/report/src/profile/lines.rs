@@ -1,0 +1,108 @@
+//! The lines of a profile: its rows as they are, or put together by what was asked for.
+
+use std::collections::BTreeMap;
+
+use analyses::{CodeFrame, Evidence, ProfileRow, ProfileVcpu, SampledTime, VcpuState};
+
+use super::{ProfileBy, ProfileReport};
+use crate::column;
+
+/// Some of the time of a VM, or of one of its vCPUs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'r> {
+    pub(super) nanoseconds: bool,
+    /// What shares are of.
+    pub(super) whole_ns: u64,
+    pub(super) key: Key<'r>,
+    pub(super) frame: Option<&'r CodeFrame>,
+    pub(super) evidence: Evidence,
+    pub(super) time: SampledTime,
+}
+
+/// What lines are told apart by; `None` where that was not asked for, or is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key<'r> {
+    pub(super) vm: &'r str,
+    pub(super) vcpu: Option<u32>,
+    pub(super) level: Option<u8>,
+    pub(super) state: Option<VcpuState>,
+    pub(super) reason: Option<&'r str>,
+    pub(super) comm: Option<&'r str>,
+}
+
+impl column::Row for Line<'_> {
+    fn is_nanoseconds(&self) -> bool {
+        self.nanoseconds
+    }
+}
+
+/// Every row of the profile.
+pub(super) fn all(report: &ProfileReport) -> Vec<Line<'_>> {
+    let whole_ns = report.shown_ns();
+    let line = |row| Some(Line::of(report, row, whole_ns));
+    report.profile.rows.iter().filter_map(line).collect()
+}
+
+/// The lines that CSV has, those first that took longest.
+pub(super) fn lines(report: &ProfileReport) -> Vec<Line<'_>> {
+    put_together(report, all(report))
+}
+
+/// The lines that tables have: without those of idling, unless they were asked for.
+pub(super) fn shown(report: &ProfileReport) -> Vec<Line<'_>> {
+    let is_shown = |line: &Line<'_>| report.idle || !line.key.state.is_some_and(VcpuState::is_idle);
+    put_together(report, all(report).into_iter().filter(is_shown).collect())
+}
+
+fn put_together<'r>(report: &'r ProfileReport, lines: Vec<Line<'r>>) -> Vec<Line<'r>> {
+    let mut sums: BTreeMap<(Key<'_>, Option<&CodeFrame>, Evidence), Line<'_>> = BTreeMap::new();
+    for line in lines {
+        let line = line.by(report.by);
+        let sum = sums.entry((line.key, line.frame, line.evidence));
+        sum.and_modify(|sum| sum.time.add(&line.time)).or_insert(line);
+    }
+    let mut lines: Vec<Line<'_>> = sums.into_values().collect();
+    lines.sort_by_key(|one| std::cmp::Reverse(one.time.ns));
+    lines
+}
+
+impl<'r> Line<'r> {
+    fn of(report: &'r ProfileReport, row: &'r ProfileRow, whole_ns: u64) -> Self {
+        let vcpu = report.profile.vcpus.get(row.vcpu);
+        let own = || vcpu.and_then(|one| one.comm.as_deref()).filter(|_| !row.state.is_guest());
+        Self {
+            nanoseconds: report.profile.nanoseconds,
+            whole_ns,
+            key: Key {
+                vm: vcpu.map_or("", |one: &ProfileVcpu| one.vm.as_str()),
+                vcpu: vcpu.map(|one| one.vcpu),
+                level: Some(row.level),
+                state: Some(row.state),
+                reason: row.reason.as_deref(),
+                comm: row.comm.as_deref().or_else(own),
+            },
+            frame: row.frame.as_ref(),
+            evidence: row.evidence,
+            time: row.time,
+        }
+    }
+
+    /// Without what was not asked for.
+    fn by(mut self, by: ProfileBy) -> Self {
+        let Key { vm, level, state, reason, comm, .. } = self.key;
+        let of_vm = Key { vm, ..Key::default() };
+        self.key = match by {
+            ProfileBy::Vm => of_vm,
+            ProfileBy::State => Key { level, state, reason, ..of_vm },
+            ProfileBy::Comm => Key { state, comm, ..of_vm },
+            ProfileBy::Symbol => Key { level, state, reason, comm: None, ..of_vm },
+        };
+        if by != ProfileBy::Symbol {
+            // Together these are the time of the state, which needs no sample.
+            (self.frame, self.evidence) = (None, Evidence::None);
+            self.time =
+                SampledTime { samples: self.time.samples, ..SampledTime::known(self.time.ns) };
+        }
+        self
+    }
+}

@@ -1,0 +1,124 @@
+//! A profile as stacks: VM, vCPU, what it did, and the code, from the root on.
+
+use std::collections::BTreeMap;
+
+use analyses::{CodeFrame, VcpuState};
+
+use super::ProfileReport;
+use super::lines::{self, Line};
+
+/// A node of the tree.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Node {
+    pub(super) name: String,
+    /// What the vCPU did, below its vCPU; `None` for VMs and vCPUs.
+    pub(super) state: Option<VcpuState>,
+    /// Its time, callees included.
+    pub(super) total_ns: u64,
+    /// Of it, what is in no callee.
+    pub(super) own_ns: u64,
+    pub(super) samples: u64,
+    callees: BTreeMap<(Option<VcpuState>, String), usize>,
+}
+
+/// All stacks.
+#[derive(Debug)]
+pub(super) struct Tree {
+    nodes: Vec<Node>,
+}
+
+impl Tree {
+    pub(super) fn of(report: &ProfileReport) -> Self {
+        let mut tree = Self { nodes: vec![Node::default()] };
+        lines::all(report).iter().for_each(|line| tree.add(line));
+        tree
+    }
+
+    fn add(&mut self, line: &Line<'_>) {
+        let mut at = 0;
+        self.pass(at, line);
+        for (state, name) in stack(line) {
+            at = self.callee(at, state, name);
+            self.pass(at, line);
+        }
+        if let Some(node) = self.nodes.get_mut(at) {
+            node.own_ns = node.own_ns.saturating_add(line.time.ns);
+        }
+    }
+
+    /// The line's stack goes through a node.
+    fn pass(&mut self, at: usize, line: &Line<'_>) {
+        if let Some(node) = self.nodes.get_mut(at) {
+            node.total_ns = node.total_ns.saturating_add(line.time.ns);
+            node.samples = node.samples.saturating_add(line.time.samples);
+        }
+    }
+
+    fn callee(&mut self, caller: usize, state: Option<VcpuState>, name: String) -> usize {
+        let next = self.nodes.len();
+        let Some(node) = self.nodes.get_mut(caller) else { return caller };
+        let at = *node.callees.entry((state, name.clone())).or_insert(next);
+        if at == next {
+            self.nodes.push(Node { name, state, ..Node::default() });
+        }
+        at
+    }
+
+    /// What is in all stacks.
+    pub(super) fn total_ns(&self) -> u64 {
+        self.nodes.first().map_or(0, |root| root.total_ns)
+    }
+
+    /// Calls `each` with every node but the root and its depth, callers before callees, the heaviest first;
+    /// where it says no, those deeper are passed over.
+    pub(super) fn walk(&self, mut each: impl FnMut(usize, &Node) -> bool) {
+        let callees = |at: usize| {
+            let node = self.nodes.get(at);
+            let mut all: Vec<usize> =
+                node.into_iter().flat_map(|one| one.callees.values().copied()).collect();
+            all.sort_by_key(|&at| self.nodes.get(at).map(|one| one.total_ns));
+            all
+        };
+        let mut next: Vec<(usize, usize)> = callees(0).into_iter().map(|at| (0, at)).collect();
+        while let Some((depth, at)) = next.pop() {
+            let Some(node) = self.nodes.get(at) else { continue };
+            if each(depth, node) {
+                next.extend(callees(at).into_iter().map(|callee| (depth + 1, callee)));
+            }
+        }
+    }
+
+    /// A line for each stack that has time of its own, in nanoseconds or ticks.
+    pub(super) fn folded(&self) -> String {
+        let mut out = String::new();
+        let mut stack: Vec<String> = Vec::new();
+        self.walk(|depth, node| {
+            stack.truncate(depth);
+            // Without what sets frames and lines apart.
+            stack.push(printable::line(&node.name).replace(';', ":"));
+            if node.own_ns > 0 {
+                out += &format!("{} {}\n", stack.join(";"), node.own_ns);
+            }
+            true
+        });
+        out
+    }
+}
+
+/// The frames of a line, from the root on.
+fn stack(line: &Line<'_>) -> Vec<(Option<VcpuState>, String)> {
+    let key = &line.key;
+    let mut stack = vec![(None, format!("VM {}", key.vm))];
+    stack.extend(key.vcpu.map(|vcpu| (None, format!("vCPU {vcpu}"))));
+    if key.level.is_some_and(|level| level > 1) {
+        stack.push((None, "level 2".to_owned()));
+    }
+    let Some(state) = key.state else { return stack };
+    let inner = Some(state);
+    stack.push((inner, state.name().to_owned()));
+    stack.extend(key.reason.map(|reason| (inner, reason.to_owned())));
+    let comm = key.comm.filter(|_| state.is_guest());
+    stack.extend(comm.map(|comm| (inner, comm.to_owned())));
+    stack.extend(line.frame.map(|frame| (inner, CodeFrame::name(frame))));
+    stack
+}

@@ -1,0 +1,77 @@
+//! Arguments of `profile`.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
+use report::ProfileBy;
+
+use super::{MethodArgs, OutputArgs};
+use crate::args::memory::MemoryArgs;
+use crate::args::part::PartArgs;
+
+/// Arguments of `profile`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope profile host.dat                     what vCPUs did, and where their guests were\n  \
+    hyperscope profile host.dat guest.dat           with the guest's functions and threads\n  \
+    hyperscope profile --by comm NAME.hscope        by thread of the guest\n  \
+    hyperscope profile --flame out.svg NAME.hscope  a flame graph that adds up to the vCPUs' time\n  \
+    hyperscope profile --format json NAME.hscope    all of it, for scripts\n\n\
+    Where a guest was is known from the exits that interrupts of the host cause: any recording with\n\
+    kvm_entry and kvm_exit has them. The more timer interrupts the host takes, the more samples.")]
+pub(crate) struct ProfileArgs {
+    /// Recordings of a host and its guests, or sessions
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
+    /// Rows of tables and CSV are of these; JSON has all
+    #[arg(long, value_name = "KEY", default_value = "symbol")]
+    pub(crate) by: ProfileByArg,
+    /// Show the first N rows; 0 shows all
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub(crate) top: usize,
+    /// Show the time in which guests had nothing to do, too
+    #[arg(long)]
+    pub(crate) idle: bool,
+    /// Write a flame graph to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) flame: Option<PathBuf>,
+    /// Write stacks to this file, as other tools read them: a;b;c N
+    #[arg(long, value_name = "FILE")]
+    pub(crate) folded: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) method: MethodArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// What rows are of, under its command-line name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProfileByArg(pub(crate) ProfileBy);
+
+impl ValueEnum for ProfileByArg {
+    fn value_variants<'a>() -> &'a [Self] {
+        &const {
+            [
+                Self(ProfileBy::Symbol),
+                Self(ProfileBy::Comm),
+                Self(ProfileBy::State),
+                Self(ProfileBy::Vm),
+            ]
+        }
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self.0 {
+            ProfileBy::Vm => "Virtual machine",
+            ProfileBy::State => "What vCPUs did: guest, exits by reason, waiting",
+            ProfileBy::Comm => "Thread: of guests where they were recorded, else the vCPU's",
+            ProfileBy::Symbol => "Function of the guest",
+        };
+        Some(PossibleValue::new(self.0.name()).help(help))
+    }
+}

@@ -1,0 +1,197 @@
+//! Which code vCPUs ran, on real recordings: sums that are those of `cpu`, samples that are those of `exits`.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::schemas::{check, closed};
+use crate::tool::{assert_golden, hyperscope, output_of, recordings};
+
+const PAIRS: [[&str; 2]; 3] = [
+    ["fixtures/arm64/A.dat", "fixtures/arm64/A.guest.dat"],
+    ["fixtures/x86-svm/boot.dat", "fixtures/x86-svm/boot.guest.dat"],
+    ["fixtures/x86-svm/tsc.dat", "fixtures/x86-svm/tsc.guest.dat"],
+];
+
+fn json(verb: &str, files: &[&str]) -> Value {
+    let run = hyperscope(&[&[verb, "--format", "json"], files].concat());
+    assert_eq!(run.code, 0, "{files:?}: {}", run.err);
+    serde_json::from_str(&run.out).unwrap()
+}
+
+fn rows(report: &Value) -> &Vec<Value> {
+    report["rows"].as_array().unwrap()
+}
+
+/// All bundled recordings, alone and with their guests'.
+fn inputs() -> Vec<Vec<String>> {
+    let pairs = PAIRS.iter().map(|pair| pair.map(str::to_owned).to_vec());
+    recordings().into_iter().map(|path| vec![path]).chain(pairs).collect()
+}
+
+/// What a time is called where it counts nanoseconds, and where it doesn't.
+fn amount(of: &Value, name: &str) -> u64 {
+    let in_ns = of[format!("{name}_ns")].as_u64();
+    in_ns.or_else(|| of[format!("{name}_cycles")].as_u64()).unwrap()
+}
+
+/// Times by VM and vCPU.
+fn by_vcpu<'v>(rows: impl IntoIterator<Item = &'v Value>) -> BTreeMap<(String, u64), u64> {
+    let mut sums = BTreeMap::new();
+    for row in rows {
+        let key = (row["vm"].as_str().unwrap().to_owned(), row["vcpu"].as_u64().unwrap());
+        *sums.entry(key).or_default() += amount(row, "time");
+    }
+    sums
+}
+
+#[test]
+fn rows_add_up_to_what_cpu_says_of_each_vcpu_and_keep_their_schema() {
+    let validator = closed("profile");
+    for files in inputs() {
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        let profile = json("profile", &files);
+        check(&validator, &profile, &files.join(" "));
+        let cpu = json("cpu", &files);
+        let vcpus = cpu["vcpus"].as_array().unwrap();
+        assert_eq!(by_vcpu(rows(&profile)), by_vcpu(vcpus), "{files:?}");
+        // The states as well: addresses tell apart what cpu calls guest where nobody recorded it.
+        let mut states: BTreeMap<String, u64> = BTreeMap::new();
+        for row in rows(&profile) {
+            let state = row["state"].as_str().unwrap();
+            let name = if state.starts_with("guest") { "guest" } else { state };
+            *states.entry(name.to_owned()).or_default() += amount(row, "time");
+            let (low, high) = (amount(row, "ci_low"), amount(row, "ci_high"));
+            assert!(low <= amount(row, "time") && amount(row, "time") <= high, "{row}");
+            assert_eq!(
+                row["evidence"] == "none",
+                row["stack"] == Value::Array(Vec::new()),
+                "{row}"
+            );
+        }
+        for (state, ns) in states.iter().filter(|(state, _)| *state != "guest") {
+            let of_cpu = |vcpu: &Value| vcpu["states"][format!("{state}_ns")].as_u64().unwrap_or(0);
+            if vcpus.iter().all(|vcpu| vcpu["time_ns"].is_u64()) {
+                assert_eq!(vcpus.iter().map(of_cpu).sum::<u64>(), *ns, "{files:?}: {state}");
+            }
+        }
+    }
+}
+
+/// Of all exits that interrupts cause, only those without their entry are no samples.
+#[test]
+fn samples_are_the_exits_of_interrupts() {
+    for (path, reasons) in [
+        ("fixtures/x86-vmx/smp.dat", &["EXTERNAL_INTERRUPT"][..]),
+        ("fixtures/x86-vmx/nested.dat", &["EXTERNAL_INTERRUPT"]),
+        ("fixtures/x86-svm/nested.dat", &["interrupt", "nmi"]),
+        ("fixtures/x86-svm/host-guest.dat", &["interrupt", "nmi"]),
+        ("fixtures/arm64/D.dat", &["IRQ"]),
+    ] {
+        let exits = json("exits", &[path]);
+        let is_interrupt = |row: &&Value| reasons.contains(&row["reason"].as_str().unwrap());
+        let interrupts: u64 = rows(&exits)
+            .iter()
+            .filter(is_interrupt)
+            .map(|row| row["count"].as_u64().unwrap())
+            .sum();
+        let profile = json("profile", &[path]);
+        let samples: u64 = rows(&profile).iter().map(|row| row["samples"].as_u64().unwrap()).sum();
+        assert!(
+            samples <= interrupts && samples * 100 >= interrupts * 97,
+            "{path}: {samples} of {interrupts}"
+        );
+    }
+}
+
+/// Where the guest recorded when it was in user space, its addresses say the same: nobody derives one
+/// from the other.
+#[test]
+fn addresses_fit_what_the_guest_recorded_of_itself() {
+    let profile = json("profile", &PAIRS[1]);
+    let (mut fit, mut all) = (0, 0);
+    for row in rows(&profile).iter().filter(|row| row["evidence"] == "exits") {
+        let in_user_space = row["stack"][0]["module"] == "[user]";
+        let samples = row["samples"].as_u64().unwrap();
+        all += samples;
+        fit += if in_user_space == (row["state"] == "guest_user") { samples } else { 0 };
+    }
+    assert!(all > 1000 && fit * 100 >= all * 99, "{fit} of {all}");
+}
+
+#[test]
+fn a_guests_own_recording_names_its_functions_and_threads() {
+    let files = ["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"];
+    let named = |report: &Value, what: fn(&Value) -> bool| {
+        let rows = rows(report).iter().filter(|row| row["state"] == "guest_kernel");
+        let rows = rows.filter(|row| row["evidence"] == "exits");
+        let samples = |row: &Value| row["samples"].as_u64().unwrap();
+        let all: u64 = rows.clone().map(samples).sum();
+        rows.filter(|row| what(row)).map(samples).sum::<u64>() as f64 / all as f64
+    };
+    let has_symbol = |row: &Value| row["stack"][0]["symbol"].is_string();
+    assert!(named(&json("profile", &files), has_symbol) > 0.9);
+    assert!(named(&json("profile", &files[..1]), has_symbol) == 0.0);
+    let comms: Vec<String> = rows(&json("profile", &files))
+        .iter()
+        .filter_map(|row| row["comm"].as_str().map(str::to_owned))
+        .collect();
+    for comm in ["dd", "sleep", "init"] {
+        assert!(comms.iter().any(|one| one == comm), "{comm}");
+    }
+}
+
+#[test]
+fn stacks_add_up_and_the_picture_has_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let files = PAIRS[0];
+    let run = hyperscope(
+        &[&["profile", "--folded", &at("stacks"), "--flame", &at("flame.svg")], &files[..]]
+            .concat(),
+    );
+    assert_eq!(run.code, 0, "{}", run.err);
+    let stacks = fs::read_to_string(at("stacks")).unwrap();
+    let sum: u64 =
+        stacks.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum();
+    let profile = json("profile", &files);
+    assert_eq!(sum, amount(&profile["vcpus"][0], "time"));
+    assert!(stacks.lines().all(|line| line.starts_with("VM vm-148;vCPU 0;")), "{stacks}");
+    assert!(stacks.contains(";guest_kernel;") && stacks.contains(";exit_user;DABT_LOW "));
+    let picture = fs::read_to_string(at("flame.svg")).unwrap();
+    assert!(picture.starts_with("<svg") && picture.contains("ptep_clear_flush"));
+}
+
+#[test]
+fn tables_and_csv_are_as_expected() {
+    let files = ["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"];
+    for by in ["symbol", "comm", "state", "vm"] {
+        let run = hyperscope(&[&["profile", "--top", "12", "--by", by], &files[..]].concat());
+        assert_golden(&format!("x86-svm-host-guest.profile-{by}.txt"), &run.out);
+    }
+    assert_golden(
+        "x86-svm-nested.profile.txt",
+        &output_of(&["profile", "--top", "12", "fixtures/x86-svm/nested.dat"]),
+    );
+    let csv =
+        output_of(&["profile", "--format", "csv", "--by", "state", "fixtures/x86-vmx/smp.dat"]);
+    let first: String = csv.split_inclusive('\n').take(6).collect();
+    assert_golden("x86-vmx-smp.profile.csv", &first);
+    let whole: u64 = csv
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').nth(7).unwrap().parse::<u64>().unwrap())
+        .sum();
+    let profile = json("profile", &["fixtures/x86-vmx/smp.dat"]);
+    let vcpus = profile["vcpus"].as_array().unwrap();
+    assert_eq!(whole, vcpus.iter().map(|vcpu| amount(vcpu, "time")).sum::<u64>());
+}
+
+#[test]
+fn what_has_no_vcpus_says_what_it_takes() {
+    let out = output_of(&["profile", "fixtures/x86-svm/functions.dat"]);
+    assert!(out.contains("it takes kvm_entry and kvm_exit"), "{out}");
+    let run = hyperscope(&["profile", "--by", "line", "fixtures/x86-vmx/smp.dat"]);
+    assert!(run.code == 2 && run.err.contains("symbol"), "{}", run.err);
+}
