@@ -61,10 +61,8 @@ mod tests {
             prop_assert_eq!(shares.iter().map(|&one| u128::from(one)).sum::<u128>(), u128::from(time_ns));
             let whole: u128 = weights.iter().map(|&one| u128::from(one)).sum();
             for (&share, &weight) in shares.iter().zip(&weights) {
-                if whole > 0 {
-                    let exact = u128::from(weight) * u128::from(time_ns) / whole;
-                    prop_assert!(u128::from(share).abs_diff(exact) <= 1);
-                }
+                let exact = (u128::from(weight) * u128::from(time_ns)).checked_div(whole);
+                prop_assert!(exact.is_none_or(|exact| u128::from(share).abs_diff(exact) <= 1));
             }
         }
     }
