@@ -6,13 +6,13 @@ use std::path::Path;
 
 use ::timeline::{ExitSink, ExitSpan, Outcome, each_exit};
 use analyses::{
-    By, Contents, Exits, GuestCpu, NoSuchEvent, OccupantSpan, PathEnds, StateSink, StateSpan,
-    VcpuRef, contents, cpu, exits, find_vms, nested, paths, states,
+    By, Contents, Exits, GuestCpu, NoSuchEvent, OccupantSpan, PathEnds, ProfileRow, StateSink,
+    StateSpan, VcpuRef, contents, cpu, exits, find_vms, nested, paths, profile, states,
 };
 use report::events::{EventsSummary, Filter, Machine, Style, write_events};
 use report::{
-    CpuBy, CpuReport, ExitsReport, FileInfo, Format, InfoReport, NestedReport, PathReport, Report,
-    Source,
+    CpuBy, CpuReport, ExitsReport, FileInfo, Format, InfoReport, NestedReport, PathReport,
+    ProfileBy, ProfileReport, Report, Source,
 };
 use sources::{BlockReader, OpenError, Recording, TimeRange};
 
@@ -270,7 +270,32 @@ fn check_states(recording: &Recording) {
     }
     let sources = vec!["bytes".to_owned()];
     let by = CpuBy::ALL.to_vec();
+    let times_ns: Vec<u64> = cpu.vcpus.iter().map(|one| one.times.total()).collect();
     render(&CpuReport { sources, cpu, by, idle: true, top: None, recorder_cost: None });
+    check_profile(recording, &times_ns);
+}
+
+/// Rows of a vCPU add up to its time, and so do stacks.
+fn check_profile(recording: &Recording, times_ns: &[u64]) {
+    let profile = profile(std::slice::from_ref(recording), &[], &|_| ());
+    let sums = profile.vcpus.iter().map(|one| one.time_ns);
+    assert!(sums.eq(times_ns.iter().copied()), "times of vCPUs are not those of cpu");
+    for (at, vcpu) in profile.vcpus.iter().enumerate() {
+        let rows = profile.rows.iter().filter(|row| row.vcpu == at);
+        let sum = rows.fold(0, |sum: u64, row| sum.saturating_add(row.time.ns));
+        assert_eq!(sum, vcpu.time_ns, "{vcpu:?}");
+    }
+    let within =
+        |row: &ProfileRow| row.time.low_ns <= row.time.ns && row.time.ns <= row.time.high_ns;
+    assert!(profile.rows.iter().all(within), "a time outside its interval");
+    let (sources, top) = (vec!["bytes".to_owned()], usize::MAX);
+    let mut report =
+        ProfileReport { sources, profile, by: ProfileBy::Vm, top, idle: true, recorder_cost: None };
+    for by in ProfileBy::ALL {
+        report.by = by;
+        render(&report);
+    }
+    assert!(report.flame("bytes").ends_with("</svg>\n") && !report.folded().contains('\0'));
 }
 
 fn render(report: &impl Report) {

@@ -4,14 +4,18 @@ mod columns;
 mod flame;
 mod lines;
 mod notes;
+mod pprof;
+mod speedscope;
 mod stacks;
+
+use std::io;
 
 use analyses::{Profile, ProfileVcpu};
 use printable::line;
 use serde::Serialize;
 use serde_json::Value;
 
-use self::columns::{TABLE, columns};
+use self::columns::{TABLE, columns, of_threads};
 use self::lines::Line;
 use crate::column::{self, Column, Exported};
 use crate::table::Table;
@@ -84,7 +88,7 @@ impl Report for ProfileReport {
         let all = lines::shown(self);
         let shown = all.get(..self.top.min(all.len())).unwrap_or(&all);
         let mut table = Table::default();
-        column::draw(&columns(), &mut table, TABLE, shown);
+        column::draw(&self.columns(), &mut table, TABLE, shown);
         let (drawn, left_out) = table.draw(width);
         out += &format!("{drawn}\n");
         let more = all.len() - shown.len();
@@ -113,7 +117,7 @@ impl Report for ProfileReport {
     }
 
     fn csv(&self) -> Table {
-        column::csv(&columns(), &lines::lines(self), &[self.profile.nanoseconds])
+        column::csv(&self.columns(), &lines::lines(self), &[self.profile.nanoseconds])
     }
 }
 
@@ -162,6 +166,11 @@ impl ProfileReport {
         self.profile.vcpus.iter().map(|one| one.time_ns).fold(0, u64::saturating_add)
     }
 
+    /// The columns of tables and CSV.
+    fn columns<'r>(&self) -> Vec<Column<Line<'r>>> {
+        if self.by == ProfileBy::Comm { of_threads() } else { columns() }
+    }
+
     /// Of it, what tables show.
     fn shown_ns(&self) -> u64 {
         let idle = |row: &&analyses::ProfileRow| row.state.is_idle() && !self.idle;
@@ -198,6 +207,20 @@ impl ProfileReport {
     #[must_use]
     pub fn folded(&self) -> String {
         stacks::Tree::of(self).folded()
+    }
+
+    /// A profile for pprof, packed with gzip as its readers want it.
+    ///
+    /// # Errors
+    /// None that was seen: it is packed into memory.
+    pub fn pprof(&self) -> io::Result<Vec<u8>> {
+        pprof::pprof(self)
+    }
+
+    /// A profile for speedscope: a JSON document.
+    #[must_use]
+    pub fn speedscope(&self, title: &str) -> String {
+        speedscope::speedscope(self, title)
     }
 
     /// A flame graph as an SVG document.

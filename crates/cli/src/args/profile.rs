@@ -43,6 +43,12 @@ pub(crate) struct ProfileArgs {
     /// Write stacks to this file, as other tools read them: a;b;c N
     #[arg(long, value_name = "FILE")]
     pub(crate) folded: Option<PathBuf>,
+    /// Write a profile that pprof opens to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pprof: Option<PathBuf>,
+    /// Write a profile that speedscope opens to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) speedscope: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) method: MethodArgs,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! `hyperscope profile`: which code vCPUs ran.
 
-use std::io::Write;
+use std::io::{self, Write};
+use std::path::PathBuf;
 
 use analyses::profile;
 use anyhow::Context;
@@ -10,7 +11,7 @@ use sources::Recording;
 use crate::aligned::{align_guests, report_unaligned};
 use crate::args::profile::ProfileArgs;
 use crate::inputs::open_all;
-use crate::output;
+use crate::output::{self, Output};
 use crate::part::Part;
 use crate::progress::Progress;
 use crate::recorded::recorded;
@@ -18,9 +19,15 @@ use crate::recorded::recorded;
 pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
-    let created = |path| output::create(path, &recordings);
-    let flame = args.flame.as_deref().map(created).transpose()?;
-    let folded = args.folded.as_deref().map(created).transpose()?;
+    let created = |path: &Option<PathBuf>| {
+        path.as_deref().map(|path| output::create(path, &recordings)).transpose()
+    };
+    let outputs = Outputs {
+        flame: created(&args.flame)?,
+        folded: created(&args.folded)?,
+        pprof: created(&args.pprof)?,
+        speedscope: created(&args.speedscope)?,
+    };
     let mut guests = align_guests(&mut recordings, args.method.method)?;
     Part::from(&args.part).set(&mut recordings, &mut guests)?;
     report_unaligned(&guests);
@@ -35,16 +42,33 @@ pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
         idle: args.idle,
         recorder_cost: recordings.iter().find_map(|one| recorded(one.path()).cost),
     };
-    if let Some(mut file) = flame {
-        let names = recordings.iter().filter_map(|one| one.path().file_name());
-        let names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
-        let picture = report.flame(&format!("Time of vCPUs in {}", names.join(", ")));
-        file.write_all(picture.as_bytes()).context("cannot write the flame graph")?;
-        file.complete()?;
-    }
-    if let Some(mut file) = folded {
-        file.write_all(report.folded().as_bytes()).context("cannot write the stacks")?;
-        file.complete()?;
-    }
+    let names = recordings.iter().filter_map(|one| one.path().file_name());
+    let names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    outputs.write(&report, &format!("Time of vCPUs in {}", names.join(", ")))?;
     output::write(&report, &args.output, out)
+}
+
+/// The files that were asked for besides the report.
+struct Outputs {
+    flame: Option<Output>,
+    folded: Option<Output>,
+    pprof: Option<Output>,
+    speedscope: Option<Output>,
+}
+
+impl Outputs {
+    fn write(self, report: &ProfileReport, title: &str) -> anyhow::Result<()> {
+        let put = |file: Option<Output>, what: &str, of: &dyn Fn() -> io::Result<Vec<u8>>| {
+            let Some(mut file) = file else { return Ok(()) };
+            let written = of().and_then(|bytes| file.write_all(&bytes));
+            written.with_context(|| format!("cannot write {what}"))?;
+            file.complete()
+        };
+        put(self.flame, "the flame graph", &|| Ok(report.flame(title).into_bytes()))?;
+        put(self.folded, "the stacks", &|| Ok(report.folded().into_bytes()))?;
+        put(self.pprof, "the profile for pprof", &|| report.pprof())?;
+        put(self.speedscope, "the profile for speedscope", &|| {
+            Ok(report.speedscope(title).into_bytes())
+        })
+    }
 }

@@ -126,6 +126,7 @@ fn ticks_are_not_called_nanoseconds() {
         ("exits", &["exits", "--format", "json", path][..]),
         ("nested", &["nested", "--format", "json", path]),
         ("cpu", &["cpu", "--format", "json", path]),
+        ("profile", &["profile", "--format", "json", path]),
         ("info", &["info", "--format", "json", path]),
     ] {
         let report: Value = serde_json::from_str(&output_of(args)).unwrap();

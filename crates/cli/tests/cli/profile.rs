@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -161,6 +162,45 @@ fn stacks_add_up_and_the_picture_has_them() {
     assert!(stacks.contains(";guest_kernel;") && stacks.contains(";exit_user;DABT_LOW "));
     let picture = fs::read_to_string(at("flame.svg")).unwrap();
     assert!(picture.starts_with("<svg") && picture.contains("ptep_clear_flush"));
+}
+
+/// What other tools open has the same sums: speedscope's weights, and pprof's own report where Go is there.
+#[test]
+fn profiles_for_other_tools_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let files = PAIRS[2];
+    let args = ["profile", "--pprof", &at("p.pb.gz"), "--speedscope", &at("p.json")];
+    let run = hyperscope(&[&args[..], &files[..]].concat());
+    assert_eq!(run.code, 0, "{}", run.err);
+    let profile = json("profile", &files);
+    let vcpus = profile["vcpus"].as_array().unwrap();
+    let scope: Value = serde_json::from_str(&fs::read_to_string(at("p.json")).unwrap()).unwrap();
+    let frames = scope["shared"]["frames"].as_array().unwrap().len() as u64;
+    let profiles = scope["profiles"].as_array().unwrap();
+    assert_eq!(profiles.len(), vcpus.len());
+    for (sampled, vcpu) in profiles.iter().zip(vcpus) {
+        let weights = sampled["weights"].as_array().unwrap();
+        let sum: u64 = weights.iter().map(|one| one.as_u64().unwrap()).sum();
+        assert_eq!((sum, sampled["endValue"].as_u64()), (amount(vcpu, "time"), Some(sum)));
+        let samples = sampled["samples"].as_array().unwrap();
+        assert_eq!(samples.len(), weights.len());
+        let stacks = samples.iter().flat_map(|stack| stack.as_array().unwrap());
+        assert!(stacks.map(|frame| frame.as_u64().unwrap()).all(|frame| frame < frames));
+    }
+    let Ok(raw) = Command::new("go").args(["tool", "pprof", "-raw", &at("p.pb.gz")]).output()
+    else {
+        testkit::skip!("go is not installed");
+        return;
+    };
+    let raw = String::from_utf8_lossy(&raw.stdout).into_owned();
+    // "   SAMPLES   NANOSECONDS: LOCATION …" between the heads of samples and locations.
+    let samples = raw.lines().skip_while(|line| *line != "Samples:").skip(2);
+    let samples = samples.take_while(|line| *line != "Locations");
+    let values = samples.filter_map(|line| line.split_once(':')?.0.split_whitespace().nth(1));
+    let sum: u64 = values.filter_map(|value| value.parse::<u64>().ok()).sum();
+    assert_eq!(sum, vcpus.iter().map(|vcpu| amount(vcpu, "time")).sum::<u64>(), "{raw:.2000}");
+    assert!(raw.contains("state:[guest_kernel]") && raw.contains("[vm-106]"), "{raw:.2000}");
 }
 
 #[test]

@@ -74,9 +74,13 @@ fn reports_of_a_range_are_those_of_a_file_cut_to_it() {
             "export", "--to", "tracedat", "--from", &from, "--until", &to, "-o", cut, path,
         ]);
         assert_eq!(run.code, 0, "{path}: {}", run.err);
-        for (verb, table) in
-            [("exits", "rows"), ("nested", "rows"), ("cpu", "vcpus"), ("path", "paths")]
-        {
+        for (verb, table) in [
+            ("exits", "rows"),
+            ("nested", "rows"),
+            ("cpu", "vcpus"),
+            ("profile", "vcpus"),
+            ("path", "paths"),
+        ] {
             let whole = hyperscope(&[verb, "--format", "json", cut]);
             if whole.code != 0 {
                 continue;
@@ -132,7 +136,7 @@ fn output_events(paths: &[&str], from: &str, to: &str) -> String {
 fn what_is_left_out_is_said() {
     let run = in_range(&["exits", "fixtures/x86-svm/nested.dat"], "+0.5", "+0.8");
     assert!(run.err.contains("left out: 500 ms before it, 59.2 s after it"), "{}", run.err);
-    for verb in ["exits", "calls", "events", "cpu"] {
+    for verb in ["exits", "calls", "events", "cpu", "profile"] {
         let run = hyperscope(&[verb, "--from", "1", "--to", "2", "fixtures/x86-svm/nested.dat"]);
         assert_eq!((run.code, run.out.as_str()), (2, ""), "{verb}");
         let wanted = "nothing of it lies in this range: it goes from 42.";

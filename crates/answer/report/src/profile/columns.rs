@@ -2,7 +2,7 @@
 
 use analyses::{CodeFrame, Evidence};
 
-use super::lines::Line;
+use super::lines::{Line, Modes};
 use crate::column::{self, Column, Unit};
 
 /// The one table there is.
@@ -14,6 +14,40 @@ pub(super) fn columns<'r>() -> Vec<Column<Line<'r>>> {
     columns.extend(what());
     columns.extend(times());
     columns
+}
+
+/// The columns of tables and CSV whose rows are threads.
+pub(super) fn of_threads<'r>() -> Vec<Column<Line<'r>>> {
+    let mut columns = who();
+    columns.extend(modes());
+    columns.extend(times());
+    columns.retain(|one| !ONLY_OF_ONE_STATE.contains(&one.name.as_str()));
+    columns
+}
+
+/// Columns that say nothing of rows with several states.
+const ONLY_OF_ONE_STATE: [&str; 5] = ["machine", "level", "ci_low", "ci_high", "evidence"];
+
+fn modes<'r>() -> Vec<Column<Line<'r>>> {
+    let mode = |name: &str, title: &str, help: &str, of: fn(&Modes) -> u64| {
+        let share = move |one: &Line<'_>| column::ratio(of(&one.modes), one.whole_ns);
+        let title_of_share = format!("{title}%");
+        [
+            Column::time((name, title), help, move |one: &Line<'_>| Some(of(&one.modes))),
+            Column::ratio((&format!("{name}%"), &title_of_share), help, share)
+                .only_in_tables()
+                .shown(TABLE, 0),
+        ]
+    };
+    [
+        mode("sys", "sys", "In the host's kernel.", |one| one.sys_ns),
+        mode("usr", "usr", "In the VMM.", |one| one.usr_ns),
+        mode("guest_sys", "guest sys", "In the guest's kernel.", |one| one.guest_sys_ns),
+        mode("guest_usr", "guest usr", "In the guest's user space.", |one| one.guest_usr_ns),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn who<'r>() -> Vec<Column<Line<'r>>> {

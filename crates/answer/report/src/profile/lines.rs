@@ -17,6 +17,47 @@ pub(super) struct Line<'r> {
     pub(super) frame: Option<&'r CodeFrame>,
     pub(super) evidence: Evidence,
     pub(super) time: SampledTime,
+    pub(super) modes: Modes,
+}
+
+/// Time by whose code ran and in which mode, as profilers of hosts with guests have it: the rest, in which
+/// nothing ran, is in none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Modes {
+    /// The host's kernel.
+    pub(super) sys_ns: u64,
+    /// The VMM.
+    pub(super) usr_ns: u64,
+    /// The guest's kernel.
+    pub(super) guest_sys_ns: u64,
+    /// The guest's user space.
+    pub(super) guest_usr_ns: u64,
+}
+
+impl Modes {
+    fn of(state: VcpuState, ns: u64) -> Self {
+        let mut modes = Self::default();
+        match state {
+            VcpuState::BeforeExit
+            | VcpuState::ExitKernel
+            | VcpuState::HaltPoll
+            | VcpuState::NotSplit => modes.sys_ns = ns,
+            VcpuState::ExitUser => modes.usr_ns = ns,
+            VcpuState::GuestUser => modes.guest_usr_ns = ns,
+            VcpuState::GuestKernel | VcpuState::GuestIrq | VcpuState::GuestIdle => {
+                modes.guest_sys_ns = ns;
+            }
+            _ => {}
+        }
+        modes
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.sys_ns = self.sys_ns.saturating_add(other.sys_ns);
+        self.usr_ns = self.usr_ns.saturating_add(other.usr_ns);
+        self.guest_sys_ns = self.guest_sys_ns.saturating_add(other.guest_sys_ns);
+        self.guest_usr_ns = self.guest_usr_ns.saturating_add(other.guest_usr_ns);
+    }
 }
 
 /// What lines are told apart by; `None` where that was not asked for, or is not known.
@@ -59,7 +100,7 @@ fn put_together<'r>(report: &'r ProfileReport, lines: Vec<Line<'r>>) -> Vec<Line
     for line in lines {
         let line = line.by(report.by);
         let sum = sums.entry((line.key, line.frame, line.evidence));
-        sum.and_modify(|sum| sum.time.add(&line.time)).or_insert(line);
+        sum.and_modify(|sum| sum.add(&line)).or_insert(line);
     }
     let mut lines: Vec<Line<'_>> = sums.into_values().collect();
     lines.sort_by_key(|one| std::cmp::Reverse(one.time.ns));
@@ -84,6 +125,7 @@ impl<'r> Line<'r> {
             frame: row.frame.as_ref(),
             evidence: row.evidence,
             time: row.time,
+            modes: Modes::of(row.state, row.time.ns),
         }
     }
 
@@ -94,7 +136,7 @@ impl<'r> Line<'r> {
         self.key = match by {
             ProfileBy::Vm => of_vm,
             ProfileBy::State => Key { level, state, reason, ..of_vm },
-            ProfileBy::Comm => Key { state, comm, ..of_vm },
+            ProfileBy::Comm => Key { comm, ..of_vm },
             ProfileBy::Symbol => Key { level, state, reason, comm: None, ..of_vm },
         };
         if by != ProfileBy::Symbol {
@@ -104,5 +146,10 @@ impl<'r> Line<'r> {
                 SampledTime { samples: self.time.samples, ..SampledTime::known(self.time.ns) };
         }
         self
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.time.add(&other.time);
+        self.modes.add(&other.modes);
     }
 }

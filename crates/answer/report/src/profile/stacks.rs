@@ -106,7 +106,7 @@ impl Tree {
 }
 
 /// The frames of a line, from the root on.
-fn stack(line: &Line<'_>) -> Vec<(Option<VcpuState>, String)> {
+pub(super) fn stack(line: &Line<'_>) -> Vec<(Option<VcpuState>, String)> {
     let key = &line.key;
     let mut stack = vec![(None, format!("VM {}", key.vm))];
     stack.extend(key.vcpu.map(|vcpu| (None, format!("vCPU {vcpu}"))));

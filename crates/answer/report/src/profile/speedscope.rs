@@ -1,0 +1,97 @@
+//! A profile for speedscope: its `sampled` profiles, weights in nanoseconds, one for each vCPU.
+//!
+//! The fields are those of speedscope's `file-format-schema.json`.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::ProfileReport;
+use super::lines::{self, Line};
+use super::stacks::stack;
+
+#[derive(Serialize)]
+struct File {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    shared: Shared,
+    profiles: Vec<Sampled>,
+    name: String,
+    exporter: &'static str,
+}
+
+#[derive(Serialize)]
+struct Shared {
+    frames: Vec<Frame>,
+}
+
+#[derive(Serialize)]
+struct Frame {
+    name: String,
+}
+
+#[derive(Serialize)]
+struct Sampled {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    name: String,
+    unit: &'static str,
+    #[serde(rename = "startValue")]
+    start_value: u64,
+    #[serde(rename = "endValue")]
+    end_value: u64,
+    samples: Vec<Vec<usize>>,
+    weights: Vec<u64>,
+}
+
+pub(super) fn speedscope(report: &ProfileReport, title: &str) -> String {
+    let mut frames = Frames::default();
+    let unit = if report.profile.nanoseconds { "nanoseconds" } else { "none" };
+    let mut profiles: Vec<Sampled> = Vec::new();
+    let all = lines::all(report);
+    for vcpu in &report.profile.vcpus {
+        let is_its = |line: &&Line<'_>| line.key.vm == vcpu.vm && line.key.vcpu == Some(vcpu.vcpu);
+        let own: Vec<&Line<'_>> = all.iter().filter(is_its).collect();
+        profiles.push(Sampled {
+            kind: "sampled",
+            name: format!("{} vCPU {}", vcpu.vm, vcpu.vcpu),
+            unit,
+            start_value: 0,
+            end_value: vcpu.time_ns,
+            samples: own.iter().map(|line| frames.of(line)).collect(),
+            weights: own.iter().map(|line| line.time.ns).collect(),
+        });
+    }
+    let file = File {
+        schema: "https://www.speedscope.app/file-format-schema.json",
+        shared: Shared { frames: frames.all },
+        profiles,
+        name: title.to_owned(),
+        exporter: "hyperscope",
+    };
+    crate::json::text(&file)
+}
+
+/// Frames by their names.
+#[derive(Default)]
+struct Frames {
+    all: Vec<Frame>,
+    by_name: HashMap<String, usize>,
+}
+
+impl Frames {
+    /// The frames of a line, from the root on.
+    fn of(&mut self, line: &Line<'_>) -> Vec<usize> {
+        stack(line).into_iter().map(|(_, name)| self.number(name)).collect()
+    }
+
+    fn number(&mut self, name: String) -> usize {
+        if let Some(&number) = self.by_name.get(&name) {
+            return number;
+        }
+        let number = self.all.len();
+        self.all.push(Frame { name: name.clone() });
+        self.by_name.insert(name, number);
+        number
+    }
+}
