@@ -129,7 +129,7 @@ fn unlisted(folder: &Path, provenance: &Provenance) -> Result<Vec<String>> {
     };
     let listed: BTreeSet<_> = provenance.recording.iter().flat_map(of).collect();
     let is_kept = |path: &Path| {
-        let kinds = ["dat", "json", "frames", "collected"];
+        let kinds = ["dat", "data", "json", "frames", "collected"];
         path.extension().is_some_and(|kind| kinds.iter().any(|one| kind == *one))
     };
     let (mut faults, mut open) = (Vec::new(), vec![folder.to_owned()]);

@@ -18,8 +18,9 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("ringbuf", &["raw-bytes"]),
     ("eventfmt", &["raw-bytes"]),
     ("tracedat", &["raw-bytes", "sys"]),
+    ("perfdata", &["raw-bytes"]),
     ("hypertrace", &[]),
-    ("sources", &["raw-bytes", "hypertrace", "ringbuf", "eventfmt", "tracedat", "sys"]),
+    ("sources", &["raw-bytes", "hypertrace", "ringbuf", "eventfmt", "perfdata", "tracedat", "sys"]),
     ("timeline", &["raw-bytes", "ringbuf", "eventfmt", "sources"]),
     ("stats", &[]),
     (

@@ -12,6 +12,7 @@ mod exporting;
 pub mod format;
 pub mod hypertrace;
 pub mod page;
+pub mod perf_data;
 pub mod print_fmt;
 mod printing;
 pub mod recording;
@@ -49,6 +50,7 @@ pub const ALL: [(&str, Run); 15] = [
     ("hypertrace", hypertrace::run),
     ("collected", collected::run),
     ("text", text::run),
+    ("perf_data", perf_data::run),
 ];
 
 /// How long `work` takes; what takes longer than `limit` is done twice and the shorter time is reported.

@@ -115,7 +115,7 @@ pub fn reason(error: OpenError) -> String {
     let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
     let text = error.to_string();
     // What is wrong with a trace.dat is the cause; before it stands the path alone.
-    let needs_cause = matches!(error, OpenError::TraceDat { .. });
+    let needs_cause = matches!(error, OpenError::TraceDat { .. } | OpenError::PerfData { .. });
     let telling = if needs_cause { &cause } else { &text };
     assert!(!telling.is_empty(), "an error without a reason");
     format!("{text}: {cause}")

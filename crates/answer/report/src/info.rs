@@ -5,7 +5,7 @@ use printable::line;
 use raw_bytes::ByteOrder;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use sources::{Guest, Recording};
+use sources::{CpuMode, Guest, Recording};
 use timeline::Vm;
 
 use crate::Report;
@@ -100,6 +100,7 @@ fn file_json(file: &FileInfo) -> Value {
         .set("cpus", recording.cpus())
         .set("total_events", contents.total())
         .set("events", Value::Object(events))
+        .set("samples", samples_json(recording))
         .time("first", ns, contents.first_ns())
         .time("last", ns, contents.last_ns())
         .set("losses", losses)
@@ -112,6 +113,18 @@ fn file_json(file: &FileInfo) -> Value {
         .set("unknown_options", recording.info().unknown_options.clone())
         .set("vms", file.vms.iter().map(vm_json).collect::<Vec<_>>())
         .done()
+}
+
+/// By what made them, and by mode.
+fn samples_json(recording: &Recording) -> Value {
+    let modes = |counts: &[u64; CpuMode::ALL.len()]| {
+        let modes = CpuMode::ALL.iter().zip(counts);
+        modes.map(|(mode, number)| (mode.name().to_owned(), json!(number))).collect()
+    };
+    let samples = &recording.info().samples;
+    Value::Object(
+        samples.iter().map(|(name, of)| (name.clone(), Value::Object(modes(of)))).collect(),
+    )
 }
 
 fn claim_json((cpu, claimed, found): &(u32, u64, u64)) -> Value {
@@ -187,6 +200,7 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
     if let (Some(first), Some(last)) = (contents.first_ns(), contents.last_ns()) {
         facts.push(("span", time(last.saturating_sub(first), ns)));
     }
+    facts.extend(recording.info().samples.iter().map(samples_fact));
     facts.push(("lost", lost(file)));
     facts.extend(file.faults.iter().map(|fault| ("fault", fault.clone())));
     facts.extend(recording.peer().map(|id| ("aligned to", format!("trace {id:#x}"))));
@@ -203,6 +217,15 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
         )
     }));
     facts
+}
+
+/// How many samples there are of an event, by mode.
+fn samples_fact((name, counts): (&String, &[u64; CpuMode::ALL.len()])) -> (&'static str, String) {
+    let modes = CpuMode::ALL.iter().zip(counts).filter(|(_, number)| **number > 0);
+    let modes: Vec<String> = modes
+        .map(|(mode, &number)| format!("{} {}", count(number), mode.name().replace('_', " ")))
+        .collect();
+    ("samples", format!("{name}: {}", modes.join(", ")))
 }
 
 /// What is said of losses: "nothing" only where that is known.

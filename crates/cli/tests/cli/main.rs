@@ -20,6 +20,7 @@ mod misuse;
 mod outputs;
 mod pages;
 mod paths;
+mod perf_data;
 mod printed;
 mod profile;
 mod ranges;

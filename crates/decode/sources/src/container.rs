@@ -13,6 +13,8 @@ pub(crate) enum Container {
     RawPages,
     /// Text with a line for each event; these formats were made for it.
     Text(Box<Formats>),
+    /// A perf.data, with the formats in it.
+    PerfData(Box<Formats>),
 }
 
 impl Container {
@@ -36,7 +38,7 @@ impl Container {
             guests: metadata.guests.clone(),
             time_shifts: metadata.time_shifts.clone(),
             unknown_options: metadata.unknown.clone(),
-            resolution_ns: None,
+            ..RecordingInfo::default()
         }
     }
 
@@ -44,7 +46,7 @@ impl Container {
     pub(crate) fn cpu_stats(&self) -> Option<&[CpuStat]> {
         match self {
             Self::TraceDat(dat) => Some(&dat.metadata.cpu_stats),
-            Self::Text(_) => Some(&[]),
+            Self::Text(_) | Self::PerfData(_) => Some(&[]),
             Self::RawPages => None,
         }
     }
@@ -53,7 +55,7 @@ impl Container {
     pub(crate) fn trace_dat_head(&self) -> Option<(&Header, &[RawOption])> {
         match self {
             Self::TraceDat(dat) => Some((&dat.header, &dat.options)),
-            Self::RawPages | Self::Text(_) => None,
+            Self::RawPages | Self::Text(_) | Self::PerfData(_) => None,
         }
     }
 
@@ -61,7 +63,7 @@ impl Container {
     pub(crate) fn formats(&self) -> Option<&Formats> {
         match self {
             Self::TraceDat(dat) => Some(&dat.formats),
-            Self::Text(formats) => Some(formats),
+            Self::Text(formats) | Self::PerfData(formats) => Some(formats),
             Self::RawPages => None,
         }
     }

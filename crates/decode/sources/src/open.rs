@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use perfdata::{PerfData, PerfDataError};
 use sys::FileMap;
 use tracedat::{TraceDat, TraceDatError};
 
 use crate::recording::Recording;
-use crate::{raw_pages, text, trace_dat, unpacked};
+use crate::{perf_data, raw_pages, text, trace_dat, unpacked};
 
 /// An input that can't be opened as a recording.
 #[derive(Debug, thiserror::Error)]
@@ -28,14 +29,13 @@ pub enum OpenError {
         /// What is wrong with it.
         source: TraceDatError,
     },
-    /// A perf.data file.
-    #[error(
-        "{} is a perf.data file, which is not read yet; record with trace-cmd record instead",
-        path.display()
-    )]
+    /// A perf.data that is damaged beyond use.
+    #[error("{}", path.display())]
     PerfData {
         /// The file.
         path: PathBuf,
+        /// What is wrong with it.
+        source: PerfDataError,
     },
     /// A file that is compressed with a program whose format is not read, or twice.
     #[error(
@@ -75,7 +75,7 @@ pub enum OpenError {
     },
 }
 
-/// Opens the recording at `path`: a trace.dat, text of trace-cmd report or perf script, either of them
+/// Opens the recording at `path`: a trace.dat, a perf.data, text of trace-cmd report or perf script, either of them
 /// compressed by gzip or zstd, or a folder with bare pages and event formats.
 ///
 /// # Errors
@@ -101,7 +101,9 @@ fn open_file(path: &Path, file: FileMap) -> Result<Recording, OpenError> {
         return Err(OpenError::Empty { path: path.to_owned() });
     }
     if file.starts_with(b"PERFILE2") || file.starts_with(b"2ELIFREP") {
-        return Err(OpenError::PerfData { path: path.to_owned() });
+        let perf = PerfData::parse(&file)
+            .map_err(|source| OpenError::PerfData { path: path.to_owned(), source })?;
+        return checked(perf_data::recording(path, file, &perf));
     }
     if text::is_text(&file) {
         return checked(text::recording(path, file));

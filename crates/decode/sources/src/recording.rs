@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::container::Container;
 use crate::names::Names;
 use crate::part::RecordingPart;
+use crate::perf_data::SampleCounts;
 use crate::stream::{Block, BlockReader, Stream};
 use crate::{Damage, Ending, FormatTable};
 
@@ -44,6 +45,8 @@ pub struct RecordingInfo {
     pub time_shifts: Vec<TimeShift>,
     /// Numbers of options whose meaning is not known.
     pub unknown_options: Vec<u16>,
+    /// Samples that are no events, by what made them and the mode that the kernel says the CPU was in.
+    pub samples: SampleCounts,
 }
 
 /// What is known of a buffer besides its events.

@@ -1,0 +1,130 @@
+//! A perf.data as a recording: perf's own numbers, damage, other samples.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::schemas::{check, closed};
+use crate::tool::{assert_golden, hyperscope, output_of, repository};
+
+const PERF: &str = "fixtures/arm64/D.perf.data";
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&output_of(args)).unwrap()
+}
+
+/// What `perf kvm stat report` says of the same file.
+fn truth() -> Value {
+    let path = repository().join("fixtures/arm64/D.perf.truth.json");
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn exits_are_those_of_perf_kvm_stat() {
+    let truth = truth();
+    let exits = json(&["exits", "--format", "json", PERF]);
+    let rows = exits["rows"].as_array().unwrap();
+    let of_perf = truth["perf_kvm_stat"]["samples"].as_object().unwrap();
+    assert_eq!(rows.len(), of_perf.len());
+    for row in rows {
+        assert_eq!(row["count"], of_perf[row["reason"].as_str().unwrap()], "{row}");
+    }
+    // On arm64 perf takes the time from the entry to the exit: that in the guest.
+    let cpu = json(&["cpu", "--format", "json", PERF]);
+    let guest_ns = cpu["vcpus"][0]["states"]["guest_ns"].as_f64().unwrap();
+    let total_us = truth["perf_kvm_stat"]["total_us"].as_f64().unwrap();
+    assert!((guest_ns / 1000.0 - total_us).abs() < 0.01, "{guest_ns} {total_us}");
+}
+
+#[test]
+fn info_says_what_it_holds() {
+    assert_golden("arm64-D.perf.info.txt", &output_of(&["info", PERF]));
+    let info = json(&["info", "--format", "json", PERF]);
+    check(&closed("info"), &info, PERF);
+    let events = truth()["events"].clone();
+    for (name, number) in events.as_object().unwrap() {
+        assert_eq!(info["files"][0]["events"][format!("kvm:{name}")], *number);
+    }
+}
+
+#[test]
+fn every_verb_reads_it_also_from_a_pipe_and_compressed() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for args in [
+        &["nested"][..],
+        &["path"],
+        &["profile"],
+        &["events", "--format", "jsonl"],
+        &["report", "-o", &to("page.html")],
+        &["export", "--to", "perfetto", "-o", &to("trace.pftrace")],
+        &["diff", "fixtures/arm64/D.dat"],
+    ] {
+        let run = hyperscope(&[args, &[PERF]].concat());
+        assert_eq!(run.code, 0, "{args:?}: {}", run.err);
+    }
+    let whole = output_of(&["exits", PERF]);
+    let gzip = Command::new("gzip")
+        .args(["-c", repository().join(PERF).to_str().unwrap()])
+        .output()
+        .unwrap();
+    fs::write(to("perf.data.gz"), gzip.stdout).unwrap();
+    assert_eq!(
+        output_of(&["exits", &to("perf.data.gz")]).replace(&to("perf.data.gz"), PERF),
+        whole
+    );
+    let file = fs::File::open(repository().join(PERF)).unwrap();
+    let piped = Command::new(env!("CARGO_BIN_EXE_hyperscope"))
+        .args(["exits", "-"])
+        .stdin(Stdio::from(file))
+        .output()
+        .unwrap();
+    let piped = String::from_utf8(piped.stdout).unwrap();
+    assert_eq!(
+        piped.lines().skip(1).collect::<Vec<_>>(),
+        whole.lines().skip(1).collect::<Vec<_>>()
+    );
+}
+
+/// A trace.dat made of it has the same events, and so the same exits.
+#[test]
+fn a_trace_dat_made_of_it_says_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.dat");
+    let path = path.to_str().unwrap();
+    output_of(&["export", "--to", "tracedat", "-o", path, PERF]);
+    let rows = |path: &str| json(&["exits", "--format", "json", path])["rows"].clone();
+    let without_source = |mut rows: Value| {
+        for row in rows.as_array_mut().unwrap() {
+            row.as_object_mut().unwrap().remove("source");
+        }
+        rows
+    };
+    assert_eq!(without_source(rows(path)), without_source(rows(PERF)));
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("perf.data");
+    let bytes = fs::read(repository().join(PERF)).unwrap();
+    let info = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        output_of(&["info", path.to_str().unwrap()])
+    };
+    // As a recorder leaves it that was killed: no size of the data, nothing after them.
+    let (data_at, data_len) = (584, 237_096);
+    let mut killed = bytes[..data_at + data_len].to_vec();
+    killed[48..56].fill(0);
+    let said = info(&killed);
+    assert!(said.contains("2,464") && said.contains("stopped before it wrote"), "{said}");
+    assert!(said.contains("formats of its tracepoints are missing"), "{said}");
+    let said = info(&bytes[..100_000]);
+    assert!(said.contains("ends before what its header says"), "{said}");
+    let run = hyperscope(&["info", path.to_str().unwrap()]);
+    assert_eq!(run.code, 0);
+    fs::write(&path, &bytes[..50]).unwrap();
+    let run = hyperscope(&["info", path.to_str().unwrap()]);
+    assert!(run.code == 1 && run.err.contains("ends inside its header"), "{}", run.err);
+}

@@ -1,0 +1,125 @@
+//! The samples of tracepoints on one CPU, which become records when they are asked for.
+
+use std::sync::Arc;
+
+use ringbuf::Missed;
+use sys::FileMap;
+
+use crate::Damage;
+use crate::records::{RecordList, RecordSource};
+
+/// Samples of a block.
+const BLOCK_SAMPLES: usize = 4096;
+/// Bytes that a record takes in a list beside its own.
+const LISTED_BYTES: u64 = 16;
+
+/// A sample, or a loss before the next one.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    time_ns: u64,
+    /// Where its bytes lie in the file, or the record that reports the loss.
+    offset: u64,
+    /// How many bytes; [`LOSS`]: none, it is a loss.
+    len: u32,
+}
+
+/// In place of a length.
+const LOSS: u32 = u32::MAX;
+
+/// Where the samples of one CPU lie in the file.
+#[derive(Debug, Default)]
+pub(super) struct CpuSamples {
+    places: Vec<Place>,
+    /// By the offset of the record that reports them.
+    losses: Vec<(u64, u64)>,
+}
+
+impl CpuSamples {
+    pub(super) fn sample(&mut self, time_ns: u64, offset: u64, len: u32) {
+        if len != LOSS {
+            self.places.push(Place { time_ns, offset, len });
+        }
+    }
+
+    pub(super) fn lost(&mut self, time_ns: u64, offset: u64, count: u64) {
+        self.places.push(Place { time_ns, offset, len: LOSS });
+        self.losses.push((offset, count));
+    }
+
+    /// Puts all into the order of their times; those of one time stay in that of the file.
+    pub(super) fn sort(&mut self) {
+        self.places.sort_by_key(|place| place.time_ns);
+        self.losses.sort_unstable();
+    }
+}
+
+/// One CPU of a perf.data.
+#[derive(Debug)]
+pub(super) struct PerfStream {
+    cpu: u32,
+    file: Arc<FileMap>,
+    samples: CpuSamples,
+}
+
+impl PerfStream {
+    pub(super) fn new(cpu: u32, file: Arc<FileMap>, samples: CpuSamples) -> Self {
+        Self { cpu, file, samples }
+    }
+
+    fn block(&self, block: usize) -> &[Place] {
+        let places = &self.samples.places;
+        let from = block.saturating_mul(BLOCK_SAMPLES).min(places.len());
+        let to = from.saturating_add(BLOCK_SAMPLES).min(places.len());
+        places.get(from..to).unwrap_or(&[])
+    }
+
+    fn bytes(&self, place: Place) -> Option<&[u8]> {
+        let from = usize::try_from(place.offset).ok()?;
+        self.file.get(from..from.checked_add(usize::try_from(place.len).ok()?)?)
+    }
+
+    fn count(&self, place: Place) -> u64 {
+        let losses = &self.samples.losses;
+        let at = losses.binary_search_by_key(&place.offset, |(offset, _)| *offset);
+        at.ok().and_then(|at| losses.get(at)).map_or(0, |(_, count)| *count)
+    }
+
+    fn len(&self, block: usize) -> u64 {
+        let samples = self.block(block).iter().filter(|place| place.len != LOSS);
+        samples.map(|place| u64::from(place.len)).sum()
+    }
+}
+
+impl RecordSource for PerfStream {
+    fn block_count(&self) -> usize {
+        self.samples.places.len().div_ceil(BLOCK_SAMPLES)
+    }
+
+    fn stored_len(&self, block: usize) -> u64 {
+        self.len(block)
+    }
+
+    fn unpacked_len(&self, block: usize) -> u64 {
+        let places = self.block(block).len() as u64;
+        self.len(block).saturating_add(places.saturating_mul(LISTED_BYTES))
+    }
+
+    fn read(&self, block: usize, list: &mut RecordList) -> Result<(), Damage> {
+        let mut cut = None;
+        for &place in self.block(block) {
+            if place.len == LOSS {
+                let missed = Missed::Events(self.count(place));
+                list.missed(missed, place.time_ns, place.offset);
+                continue;
+            }
+            match self.bytes(place) {
+                Some(bytes) => {
+                    list.push(place.time_ns, place.offset, |out| out.extend_from_slice(bytes));
+                }
+                None => cut = cut.or(Some(place.offset)),
+            }
+        }
+        let what = || "samples are missing that were there when the file was opened".to_owned();
+        cut.map_or(Ok(()), |offset| Err(Damage::on_cpu(self.cpu, offset, what())))
+    }
+}
