@@ -34,7 +34,7 @@ use rustix::time::{ClockId, clock_gettime};
 pub type Run = fn(&[u8]);
 
 /// All surfaces by name: that of their fuzz target and of the folders of their seeds and crashes.
-pub const ALL: [(&str, Run); 15] = [
+pub const ALL: &[(&str, Run)] = &[
     ("page", page::run),
     ("trace_dat", trace_dat::run),
     ("recording", recording::run),

@@ -10,7 +10,7 @@ use crate::records::{RecordList, RecordSource};
 
 /// Samples of a block.
 const BLOCK_SAMPLES: usize = 4096;
-/// Bytes that a record takes in a list beside its own.
+/// Bytes that a record takes in a list besides its own.
 const LISTED_BYTES: u64 = 16;
 
 /// A sample, or a loss before the next one.
