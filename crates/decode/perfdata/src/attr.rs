@@ -1,114 +1,276 @@
-//! What was asked of the kernel for one event: `struct perf_event_attr`.
+//! `struct perf_event_attr`: what an event counts, and what its samples hold.
 
 use raw_bytes::{ByteOrder, Cursor, Truncated};
 
-/// What kind of event it is (`perf_type_id`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventType {
-    /// Counted by the processor.
-    Hardware,
-    /// Counted by the kernel.
-    Software,
-    /// A tracepoint of the kernel.
-    Tracepoint,
-    /// Another, by its number.
-    Other(u32),
+/// `perf_event_attr::type`.
+pub mod event_type {
+    /// Counters that processors have under common names.
+    pub const HARDWARE: u32 = 0;
+    /// The kernel's own: clocks, faults, switches.
+    pub const SOFTWARE: u32 = 1;
+    /// A tracepoint; `config` is its id.
+    pub const TRACEPOINT: u32 = 2;
+    /// Caches; `config` says which, and what of them.
+    pub const HW_CACHE: u32 = 3;
+    /// Numbers of the processor's manual.
+    pub const RAW: u32 = 4;
+    /// A breakpoint.
+    pub const BREAKPOINT: u32 = 5;
 }
 
-/// Bits of `sample_type` (`PERF_SAMPLE_*`) that are read here.
-pub(crate) mod bit {
-    pub(crate) const IP: u64 = 1 << 0;
-    pub(crate) const TID: u64 = 1 << 1;
-    pub(crate) const TIME: u64 = 1 << 2;
-    pub(crate) const ADDR: u64 = 1 << 3;
-    pub(crate) const READ: u64 = 1 << 4;
-    pub(crate) const CALLCHAIN: u64 = 1 << 5;
-    pub(crate) const ID: u64 = 1 << 6;
-    pub(crate) const CPU: u64 = 1 << 7;
-    pub(crate) const PERIOD: u64 = 1 << 8;
-    pub(crate) const STREAM_ID: u64 = 1 << 9;
-    pub(crate) const RAW: u64 = 1 << 10;
-    pub(crate) const IDENTIFIER: u64 = 1 << 16;
+/// Bits of `perf_event_attr::sample_type`.
+pub mod sample_type {
+    /// Address of the instruction.
+    pub const IP: u64 = 1;
+    /// Process and thread.
+    pub const TID: u64 = 1 << 1;
+    /// Time.
+    pub const TIME: u64 = 1 << 2;
+    /// Address that was accessed.
+    pub const ADDR: u64 = 1 << 3;
+    /// Counts.
+    pub const READ: u64 = 1 << 4;
+    /// Call chain.
+    pub const CALLCHAIN: u64 = 1 << 5;
+    /// The event's id; of an inherited one that of its parent.
+    pub const ID: u64 = 1 << 6;
+    /// CPU.
+    pub const CPU: u64 = 1 << 7;
+    /// Events since the sample before.
+    pub const PERIOD: u64 = 1 << 8;
+    /// The event's own id.
+    pub const STREAM_ID: u64 = 1 << 9;
+    /// Bytes of the event's own: a tracepoint's record.
+    pub const RAW: u64 = 1 << 10;
+    /// The last branches.
+    pub const BRANCH_STACK: u64 = 1 << 11;
+    /// Registers of the program.
+    pub const REGS_USER: u64 = 1 << 12;
+    /// The top of the program's stack.
+    pub const STACK_USER: u64 = 1 << 13;
+    /// What an access cost.
+    pub const WEIGHT: u64 = 1 << 14;
+    /// Where data came from.
+    pub const DATA_SRC: u64 = 1 << 15;
+    /// The event's id, at the beginning of samples and at the end of all else.
+    pub const IDENTIFIER: u64 = 1 << 16;
+    /// Why a transaction was aborted.
+    pub const TRANSACTION: u64 = 1 << 17;
+    /// Registers of what was interrupted.
+    pub const REGS_INTR: u64 = 1 << 18;
+    /// Physical address that was accessed.
+    pub const PHYS_ADDR: u64 = 1 << 19;
+    /// Part of a hardware trace.
+    pub const AUX: u64 = 1 << 20;
+    /// Control group.
+    pub const CGROUP: u64 = 1 << 21;
+    /// Size of the page that was accessed.
+    pub const DATA_PAGE_SIZE: u64 = 1 << 22;
+    /// Size of the instruction's page.
+    pub const CODE_PAGE_SIZE: u64 = 1 << 23;
+    /// What an access cost, in parts.
+    pub const WEIGHT_STRUCT: u64 = 1 << 24;
+    /// All that are known here: what a sample holds past an unknown one can't be read.
+    pub(crate) const KNOWN: u64 = (1 << 25) - 1;
 }
 
-/// `sample_id_all` of the flags, from the bit that is first in memory.
-const SAMPLE_ID_ALL: u32 = 18;
+/// Bits of `perf_event_attr::read_format`.
+pub mod read_format {
+    /// Time for which the event was enabled.
+    pub const TOTAL_TIME_ENABLED: u64 = 1;
+    /// Time for which it counted.
+    pub const TOTAL_TIME_RUNNING: u64 = 1 << 1;
+    /// Its id.
+    pub const ID: u64 = 1 << 2;
+    /// Counts of all events of its group.
+    pub const GROUP: u64 = 1 << 3;
+    /// Samples that it lost.
+    pub const LOST: u64 = 1 << 4;
+}
 
-/// Ids of one event, at most: one for each CPU and thread.
-const MOST_IDS: usize = 1 << 20;
+/// Bits of `perf_event_attr::branch_sample_type` that change what a sample holds.
+pub(crate) mod branch {
+    /// An index comes first.
+    pub(crate) const HW_INDEX: u64 = 1 << 17;
+    /// Counts come last.
+    pub(crate) const COUNTERS: u64 = 1 << 19;
+}
 
-/// An event that was recorded.
+/// The bit-field of an attribute, the first bit lowest whatever the byte order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(u64);
+
+impl Flags {
+    /// A compiler for big-endian machines puts the first of a bit-field into the highest bit.
+    fn new(word: u64, order: ByteOrder) -> Self {
+        match order {
+            ByteOrder::Little => Self(word),
+            ByteOrder::Big => Self(word.reverse_bits()),
+        }
+    }
+
+    const fn bit(self, at: u32) -> bool {
+        self.0.wrapping_shr(at) & 1 == 1
+    }
+
+    /// The user space is left out.
+    #[must_use]
+    pub const fn exclude_user(self) -> bool {
+        self.bit(4)
+    }
+
+    /// The kernel is left out.
+    #[must_use]
+    pub const fn exclude_kernel(self) -> bool {
+        self.bit(5)
+    }
+
+    /// `sample_period` is a frequency in Hz.
+    #[must_use]
+    pub const fn freq(self) -> bool {
+        self.bit(10)
+    }
+
+    /// Records other than samples end in a [`crate::SampleId`].
+    #[must_use]
+    pub const fn sample_id_all(self) -> bool {
+        self.bit(18)
+    }
+
+    /// The host is left out.
+    #[must_use]
+    pub const fn exclude_host(self) -> bool {
+        self.bit(19)
+    }
+
+    /// Guests are left out.
+    #[must_use]
+    pub const fn exclude_guest(self) -> bool {
+        self.bit(20)
+    }
+
+    /// Times are those of the clock `clock_id`; else those of the scheduler's clock.
+    #[must_use]
+    pub const fn use_clock_id(self) -> bool {
+        self.bit(25)
+    }
+
+    /// Mappings carry build ids where files have them.
+    #[must_use]
+    pub const fn build_id(self) -> bool {
+        self.bit(34)
+    }
+}
+
+/// An event's attributes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventAttr {
-    /// Its kind.
-    pub kind: EventType,
-    /// Which of its kind; of a tracepoint its id in the recording's formats.
+pub struct Attr {
+    /// What kind of event: [`event_type`], or the number of a PMU.
+    pub kind: u32,
+    /// Which of that kind.
     pub config: u64,
-    /// What its samples have (`PERF_SAMPLE_*`).
+    /// Events from sample to sample; a frequency in Hz where [`Flags::freq`] says so.
+    pub sample_period: u64,
+    /// What a sample holds: bits of [`sample_type`].
     pub sample_type: u64,
-    /// How values that it counted are written (`PERF_FORMAT_*`).
+    /// What counts look like: bits of [`read_format`].
     pub read_format: u64,
-    /// Whether records that are no samples end with what says whose they are.
-    pub sample_id_all: bool,
-    /// Its name, where the file has it.
-    pub name: Option<String>,
-    /// What samples name it by.
-    pub ids: Vec<u64>,
+    /// The bit-field.
+    pub flags: Flags,
+    /// What branches look like.
+    pub branch_sample_type: u64,
+    /// Registers of the program that a sample holds, a bit each.
+    pub sample_regs_user: u64,
+    /// Registers of what was interrupted that a sample holds, a bit each.
+    pub sample_regs_intr: u64,
+    /// The clock, where [`Flags::use_clock_id`] says so (`CLOCK_…` of the kernel).
+    pub clock_id: i32,
 }
 
-impl EventAttr {
-    /// Reads a `perf_event_attr` of the size that it says itself; what follows it in `bytes` is not its.
+/// Bytes of the first version of the structure (`PERF_ATTR_SIZE_VER0`).
+const LEAST_BYTES: usize = 64;
+
+impl Attr {
+    /// Those of records that are of no event.
+    pub(crate) const fn none() -> Self {
+        Self {
+            kind: event_type::SOFTWARE,
+            config: 0,
+            sample_period: 0,
+            sample_type: 0,
+            read_format: 0,
+            flags: Flags(0),
+            branch_sample_type: 0,
+            sample_regs_user: 0,
+            sample_regs_intr: 0,
+            clock_id: 0,
+        }
+    }
+
+    /// Reads one of all of `bytes`; fields that an older perf did not have are 0.
+    ///
+    /// # Errors
+    /// When the fields of the first version are not there.
     pub(crate) fn parse(bytes: &[u8], order: ByteOrder, offset: u64) -> Result<Self, Truncated> {
-        let mut cursor = Cursor::new(bytes, order, offset);
-        let kind = cursor.u32()?;
-        let _size = cursor.u32()?;
-        let config = cursor.u64()?;
-        let _period = cursor.u64()?;
-        let sample_type = cursor.u64()?;
-        let read_format = cursor.u64()?;
-        let flags = cursor.u64()?;
-        // Bit-fields begin at the other end of the word where the byte order is the other one.
-        let sample_id_all = match order {
-            ByteOrder::Little => flags >> SAMPLE_ID_ALL,
-            ByteOrder::Big => flags >> 63_u32.saturating_sub(SAMPLE_ID_ALL),
-        };
-        let kind = match kind {
-            0 => EventType::Hardware,
-            1 => EventType::Software,
-            2 => EventType::Tracepoint,
-            other => EventType::Other(other),
-        };
+        Cursor::new(bytes, order, offset).take(LEAST_BYTES as u64)?;
+        let u32_at = |at| order.u32_at(bytes, at).unwrap_or(0);
+        let u64_at = |at| order.u64_at(bytes, at).unwrap_or(0);
         Ok(Self {
-            kind,
-            config,
-            sample_type,
-            read_format,
-            sample_id_all: sample_id_all & 1 == 1,
-            name: None,
-            ids: Vec::new(),
+            kind: u32_at(0),
+            config: u64_at(8),
+            sample_period: u64_at(16),
+            sample_type: u64_at(24),
+            read_format: u64_at(32),
+            flags: Flags::new(u64_at(40), order),
+            branch_sample_type: u64_at(72),
+            sample_regs_user: u64_at(80),
+            clock_id: u32_at(92).cast_signed(),
+            sample_regs_intr: u64_at(96),
         })
     }
 
-    /// Takes the ids in `bytes`, as many as there are.
-    pub(crate) fn take_ids(&mut self, bytes: &[u8], order: ByteOrder) {
-        let ids = bytes.as_chunks::<8>().0.iter().map(|bytes| order.u64(*bytes));
-        self.ids.extend(ids.take(MOST_IDS.saturating_sub(self.ids.len())));
+    /// Bytes that the attributes at the beginning of `bytes` say they take.
+    pub(crate) fn size(bytes: &[u8], order: ByteOrder) -> u64 {
+        // The first perf wrote 0 there.
+        match order.u32_at(bytes, 4) {
+            None | Some(0) => LEAST_BYTES as u64,
+            Some(size) => size.into(),
+        }
     }
 
-    /// What people call it: its name, or what it counts.
+    /// Whether samples hold all of `bits` of [`sample_type`].
     #[must_use]
-    pub fn title(&self) -> String {
-        let own = || match (self.kind, self.config) {
-            (EventType::Software, 0) => "cpu-clock".to_owned(),
-            (EventType::Software, 1) => "task-clock".to_owned(),
-            (EventType::Software, 9) => "dummy".to_owned(),
-            (EventType::Hardware, 0) => "cycles".to_owned(),
-            (EventType::Hardware, 1) => "instructions".to_owned(),
-            (EventType::Tracepoint, config) => format!("tracepoint {config}"),
-            (EventType::Hardware, config) => format!("hardware {config:#x}"),
-            (EventType::Software, config) => format!("software {config:#x}"),
-            (EventType::Other(kind), config) => format!("type {kind} {config:#x}"),
-        };
-        self.name.clone().unwrap_or_else(own)
+    pub const fn samples(&self, bits: u64) -> bool {
+        self.sample_type & bits == bits
+    }
+
+    /// Whether it is a tracepoint.
+    #[must_use]
+    pub const fn is_tracepoint(&self) -> bool {
+        self.kind == event_type::TRACEPOINT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bits_of_big_endian_files_begin_at_the_top() {
+        let little = Flags::new((1 << 18) | (1 << 20), ByteOrder::Little);
+        let big = Flags::new((1 << (63 - 18)) | (1 << (63 - 20)), ByteOrder::Big);
+        assert_eq!(little, big);
+        assert!(big.sample_id_all() && big.exclude_guest() && !big.exclude_host());
+    }
+
+    #[test]
+    fn fields_that_an_older_perf_had_not_are_zero() {
+        let mut bytes = [0; 64];
+        bytes[24] = 5;
+        let attr = Attr::parse(&bytes, ByteOrder::Little, 0).unwrap();
+        assert!(attr.samples(sample_type::IP | sample_type::TIME));
+        assert!(!attr.samples(sample_type::IP | sample_type::TID));
+        assert_eq!((attr.clock_id, attr.sample_regs_intr), (0, 0));
+        assert!(Attr::parse(&bytes[..63], ByteOrder::Little, 0).is_err());
     }
 }

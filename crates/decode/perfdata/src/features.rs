@@ -1,99 +1,194 @@
-//! What a file says besides records: names of events, the machine, the formats of tracepoints.
+//! Features: what a recording says of the machine, the recorder and its events.
 
-use std::ops::Range;
+use raw_bytes::{ByteOrder, Cursor, Truncated};
 
-use raw_bytes::{ByteOrder, Cursor};
+use crate::attr::Attr;
+use crate::damage::Damages;
+use crate::events::Events;
+use crate::slice::{range, sized_text, text};
+use crate::words::Words;
+use crate::{BuildId, Range, misc};
 
-use crate::attr::EventAttr;
+/// Numbers of features.
+pub mod feature {
+    /// Formats of tracepoints.
+    pub const TRACING_DATA: u32 = 1;
+    /// Build ids of what was executed.
+    pub const BUILD_ID: u32 = 2;
+    /// Name of the host.
+    pub const HOSTNAME: u32 = 3;
+    /// Release of the kernel.
+    pub const OSRELEASE: u32 = 4;
+    /// Version of perf.
+    pub const VERSION: u32 = 5;
+    /// The machine.
+    pub const ARCH: u32 = 6;
+    /// Number of CPUs.
+    pub const NRCPUS: u32 = 7;
+    /// The command line.
+    pub const CMDLINE: u32 = 11;
+    /// Events with their names and ids.
+    pub const EVENT_DESC: u32 = 12;
+    /// Times of the first and the last sample.
+    pub const SAMPLE_TIME: u32 = 21;
+    /// Step of the clock.
+    pub const CLOCKID: u32 = 23;
+    /// The recording is a folder.
+    pub const DIR_FORMAT: u32 = 24;
+    /// Records are compressed.
+    pub const COMPRESSED: u32 = 27;
+    /// The clock, and the time of day.
+    pub const CLOCK_DATA: u32 = 29;
+}
 
-/// Numbers of feature sections (`HEADER_*` of `tools/perf/util/header.h`).
-const TRACING_DATA: u32 = 1;
-const HOSTNAME: u32 = 3;
-const OSRELEASE: u32 = 4;
-const VERSION: u32 = 5;
-const ARCH: u32 = 6;
-const NRCPUS: u32 = 7;
-const EVENT_DESC: u32 = 12;
+/// Build ids kept, at most.
+const MOST_BUILD_IDS: usize = 1 << 16;
+/// Arguments of the command line that are kept, at most.
+const MOST_ARGUMENTS: u32 = 1 << 12;
 
-/// Feature sections there may be: bits in the header.
-pub(crate) const MOST_FEATURES: u32 = 256;
-/// Events that names are read for, at most.
-const MOST_EVENTS: u32 = 1 << 16;
-
-/// What a file says besides records.
+/// What a recording says of the machine and the recorder; what it doesn't is `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// Where the formats of tracepoints lie in the file, in the form of trace.dat version 6.
-    pub tracing_data: Option<Range<u64>>,
-    /// Name of the machine.
+    /// Name of the host.
     pub hostname: Option<String>,
-    /// Release of its kernel.
+    /// Release of the kernel.
     pub os_release: Option<String>,
     /// Version of perf.
     pub version: Option<String>,
-    /// Its architecture.
+    /// The machine, as `uname -m` has it.
     pub arch: Option<String>,
-    /// CPUs of the machine.
-    pub cpus: Option<u32>,
-    /// By id, names of events.
-    pub(crate) names: Vec<(String, Vec<u64>)>,
+    /// CPUs that the machine may have.
+    pub cpus_available: Option<u32>,
+    /// CPUs that ran.
+    pub cpus_online: Option<u32>,
+    /// The command line of the recorder.
+    pub command: Vec<String>,
+    /// Times of the first and the last sample, in nanoseconds.
+    pub sample_time: Option<(u64, u64)>,
+    /// Step of the clock in nanoseconds, where a clock was asked for.
+    pub clock_step_ns: Option<u64>,
+    /// The clock, and the time of day.
+    pub clock_data: Option<ClockData>,
+    /// Where the formats of tracepoints are.
+    pub tracing_data: Option<Range>,
+    /// Build ids of what was executed.
+    pub build_ids: Vec<(BuildId, String)>,
+    /// Records are compressed.
+    pub compressed: bool,
+    /// The recording is a folder with files for some of the records.
+    pub folder: bool,
 }
 
-impl Features {
-    /// Takes the section of feature `number`, which lies at `offset`. What can't be read is left out: nothing
-    /// of it is needed to read records.
-    pub(crate) fn take(&mut self, number: u32, bytes: &[u8], order: ByteOrder, offset: u64) {
-        let mut cursor = Cursor::new(bytes, order, offset);
+/// The same moment on two clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockData {
+    /// The recording's clock (`CLOCK_…` of the kernel).
+    pub clock_id: u32,
+    /// Time of day in nanoseconds since 1970.
+    pub wall_ns: u64,
+    /// That time on the recording's clock, in nanoseconds.
+    pub clock_ns: u64,
+}
+
+/// Reads features, of sections or of records.
+pub(crate) struct Reader<'p> {
+    pub(crate) order: ByteOrder,
+    pub(crate) events: &'p mut Events,
+    pub(crate) features: &'p mut Features,
+    pub(crate) damages: &'p mut Damages,
+}
+
+impl Reader<'_> {
+    /// Reads the feature of that number, which is at `offset` of the file.
+    pub(crate) fn read(&mut self, number: u32, bytes: &[u8], offset: u64) {
+        let mut cursor = Cursor::new(bytes, self.order, offset);
+        let read = self.one(number, &mut cursor);
+        self.damages.keep("a feature", read);
+    }
+
+    fn one(&mut self, number: u32, cursor: &mut Cursor<'_>) -> Result<(), Truncated> {
+        let features = &mut *self.features;
         match number {
-            TRACING_DATA => {
-                let end = offset.saturating_add(bytes.len() as u64);
-                self.tracing_data = Some(offset..end);
+            feature::TRACING_DATA => {
+                let (offset, size) = (cursor.offset(), cursor.rest().len() as u64);
+                features.tracing_data = Some(Range { offset, size });
             }
-            HOSTNAME => self.hostname = text(&mut cursor),
-            OSRELEASE => self.os_release = text(&mut cursor),
-            VERSION => self.version = text(&mut cursor),
-            ARCH => self.arch = text(&mut cursor),
-            // First those there are, then those that were online.
-            NRCPUS => self.cpus = cursor.u32().ok(),
-            EVENT_DESC => drop(self.event_names(&mut cursor)),
+            feature::BUILD_ID => self.build_ids(cursor)?,
+            feature::HOSTNAME => features.hostname = Some(sized_text(cursor)?),
+            feature::OSRELEASE => features.os_release = Some(sized_text(cursor)?),
+            feature::VERSION => features.version = Some(sized_text(cursor)?),
+            feature::ARCH => features.arch = Some(sized_text(cursor)?),
+            feature::NRCPUS => {
+                features.cpus_available = Some(cursor.u32()?);
+                features.cpus_online = Some(cursor.u32()?);
+            }
+            feature::CMDLINE => {
+                features.command.clear();
+                for _ in 0..cursor.u32()?.min(MOST_ARGUMENTS) {
+                    features.command.push(sized_text(cursor)?);
+                }
+            }
+            feature::EVENT_DESC => self.events(cursor)?,
+            feature::SAMPLE_TIME => features.sample_time = Some((cursor.u64()?, cursor.u64()?)),
+            feature::CLOCKID => features.clock_step_ns = Some(cursor.u64()?),
+            feature::DIR_FORMAT => features.folder = true,
+            feature::COMPRESSED => features.compressed = true,
+            feature::CLOCK_DATA => {
+                cursor.u32()?; // Version: 1.
+                let clock_id = cursor.u32()?;
+                let (wall_ns, clock_ns) = (cursor.u64()?, cursor.u64()?);
+                features.clock_data = Some(ClockData { clock_id, wall_ns, clock_ns });
+            }
             _ => {}
         }
+        Ok(())
     }
 
-    /// `HEADER_EVENT_DESC`: for each event its attribute, ids and name.
-    fn event_names(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
-        let (count, attr_size) = (cursor.u32().ok()?, cursor.u32().ok()?);
-        for _ in 0..count.min(MOST_EVENTS) {
-            cursor.take(attr_size.into()).ok()?;
-            let ids = cursor.u32().ok()?;
-            let name = text(cursor)?;
-            let mut of_event = Vec::new();
-            for _ in 0..ids {
-                of_event.push(cursor.u64().ok()?);
-            }
-            self.names.push((name, of_event));
+    /// Records with a head each, one after the other.
+    fn build_ids(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Truncated> {
+        while !cursor.is_empty() {
+            cursor.u32()?;
+            let (misc, size) = (cursor.u16()?, cursor.u16()?);
+            let body = cursor.take(u64::from(size).saturating_sub(8))?;
+            self.build_id(misc, body);
         }
-        Some(())
+        Ok(())
     }
 
-    /// Gives attributes their names: by their ids, or by their places where there are as many.
-    pub(crate) fn name(&self, attrs: &mut [EventAttr]) {
-        let same = self.names.len() == attrs.len();
-        for (at, attr) in attrs.iter_mut().enumerate() {
-            let has_its_ids = |(_, ids): &&(String, Vec<u64>)| {
-                attr.ids.first().is_some_and(|first| ids.contains(first))
+    /// A build id, without its head: process of a virtual machine, 20 bytes, their number, the file.
+    pub(crate) fn build_id(&mut self, misc: u16, body: &[u8]) {
+        let list = &mut self.features.build_ids;
+        if body.len() < 28 || list.len() >= MOST_BUILD_IDS {
+            return;
+        }
+        let sized = misc & misc::BUILD_ID_SIZE != 0;
+        let size = body.get(24).copied().filter(|_| sized).unwrap_or(20).min(20);
+        let id = BuildId::new(range(body, 4, size.into()));
+        list.push((id, text(range(body, 28, u64::MAX))));
+    }
+
+    /// Events as the file describes them again: with names.
+    fn events(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Truncated> {
+        let (count, attr_size) = (cursor.u32()?, cursor.u32()?);
+        for index in 0..count as usize {
+            let offset = cursor.offset();
+            let attr = cursor.take(attr_size.into())?;
+            let id_count = u64::from(cursor.u32()?);
+            let name = sized_text(cursor)?;
+            let ids = Words::new(cursor.take(id_count.saturating_mul(8))?, self.order);
+            let of_id = ids.get(0).and_then(|id| self.events.index_of_id(id));
+            let known = of_id.or_else(|| (index < self.events.list().len()).then_some(index));
+            let place = match known {
+                Some(place) => place,
+                None => {
+                    let attr = Attr::parse(attr, self.order, offset)?;
+                    let Some(place) = self.events.add(attr, offset, self.damages) else { break };
+                    place
+                }
             };
-            let by_place = || self.names.get(at).filter(|_| same);
-            let found = self.names.iter().find(has_its_ids).or_else(by_place);
-            attr.name = found.map(|(name, _)| name.clone());
+            self.events.add_ids(place, ids.iter());
+            self.events.set_name(place, name);
         }
+        Ok(())
     }
-}
-
-/// A text with its length before it, which counts NULs that fill it up.
-fn text(cursor: &mut Cursor<'_>) -> Option<String> {
-    let len = cursor.u32().ok()?;
-    let bytes = cursor.take(len.into()).ok()?;
-    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-    Some(String::from_utf8_lossy(bytes.get(..end)?).into_owned())
 }

@@ -1,187 +1,216 @@
-//! What one sample has, and what other records end with.
+//! Samples: what was recorded of an event's occurrence, in the kernel's order of fields.
 
-use raw_bytes::{ByteOrder, Cursor};
+use raw_bytes::Truncated;
 
-use crate::attr::{EventAttr, bit};
-use crate::records::Record;
+use crate::attr::{Attr, branch, sample_type};
+use crate::words::{Fields, Words};
+use crate::{CpuMode, ReadValues, Record, misc};
 
-/// In which mode a CPU was, as the kernel says (`PERF_RECORD_MISC_CPUMODE_MASK`). On some architectures and
-/// kernels it says so wrongly while a vCPU is loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CpuMode {
-    /// It doesn't say.
-    Unknown,
-    /// The host's kernel.
-    HostKernel,
-    /// The host's user space.
-    HostUser,
-    /// A hypervisor below the host.
-    Hypervisor,
-    /// A guest's kernel.
-    GuestKernel,
-    /// A guest's user space.
-    GuestUser,
-}
-
-impl CpuMode {
-    /// All of them, in the order of reports.
-    pub const ALL: [Self; 6] = [
-        Self::HostKernel,
-        Self::HostUser,
-        Self::GuestKernel,
-        Self::GuestUser,
-        Self::Hypervisor,
-        Self::Unknown,
-    ];
-
-    /// Its name in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::HostKernel => "host_kernel",
-            Self::HostUser => "host_user",
-            Self::GuestKernel => "guest_kernel",
-            Self::GuestUser => "guest_user",
-            Self::Hypervisor => "hypervisor",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    const fn of(misc: u16) -> Self {
-        match misc & 7 {
-            1 => Self::HostKernel,
-            2 => Self::HostUser,
-            3 => Self::Hypervisor,
-            4 => Self::GuestKernel,
-            5 => Self::GuestUser,
-            _ => Self::Unknown,
-        }
-    }
-}
-
-/// A sample. What its event doesn't have is `None`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What was recorded of an event's occurrence; fields that its event doesn't record are `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample<'f> {
-    /// The mode that the kernel says the CPU was in.
-    pub mode: CpuMode,
-    /// Where the CPU was.
+    /// What ran, as the kernel says.
+    pub cpu_mode: CpuMode,
+    /// Whether `ip` is exactly the instruction that caused it.
+    pub exact_ip: bool,
+    /// Id of its event.
+    pub id: Option<u64>,
+    /// Address of the instruction.
     pub ip: Option<u64>,
-    /// Process and thread.
-    pub thread: Option<(u32, u32)>,
-    /// Time on perf's clock.
-    pub time_ns: Option<u64>,
-    /// The CPU.
+    /// Process.
+    pub pid: Option<u32>,
+    /// Thread.
+    pub tid: Option<u32>,
+    /// Time in nanoseconds of the file's clock.
+    pub time: Option<u64>,
+    /// Address that was accessed.
+    pub addr: Option<u64>,
+    /// Its event's own id, where that was inherited.
+    pub stream_id: Option<u64>,
+    /// CPU.
     pub cpu: Option<u32>,
-    /// What it stands for, in what the event counts.
+    /// Events since the sample before.
     pub period: Option<u64>,
-    /// The call chain: eight bytes an address in the file's byte order, from the innermost on, with marks
-    /// (`PERF_CONTEXT_*`) among them.
-    pub call_chain: &'f [u8],
-    /// The event's own bytes: of a tracepoint its record, as its format says.
+    /// Counts.
+    pub read: Option<ReadValues<'f>>,
+    /// Call chain, innermost first, with markers ([`crate::marker`]) between addresses.
+    pub callchain: Option<Words<'f>>,
+    /// Bytes of the event's own: a tracepoint's record, and up to 7 bytes to fill up.
     pub raw: Option<&'f [u8]>,
-    /// Where these bytes lie in the file.
+    /// Where those lie, counted as [`Record::offset`].
     pub raw_offset: u64,
+    /// The last branches.
+    pub branches: Option<BranchStack<'f>>,
+    /// Registers of the program.
+    pub regs_user: Option<Registers<'f>>,
+    /// The top of the program's stack, as far as it could be read.
+    pub stack_user: Option<&'f [u8]>,
+    /// What an access cost, in one number or in parts.
+    pub weight: Option<u64>,
+    /// Where data came from.
+    pub data_src: Option<u64>,
+    /// Why a transaction was aborted.
+    pub transaction: Option<u64>,
+    /// Registers of what was interrupted.
+    pub regs_intr: Option<Registers<'f>>,
+    /// Physical address that was accessed.
+    pub phys_addr: Option<u64>,
+    /// Control group.
+    pub cgroup: Option<u64>,
+    /// Bytes of the page that was accessed.
+    pub data_page_size: Option<u64>,
+    /// Bytes of the instruction's page.
+    pub code_page_size: Option<u64>,
+    /// Part of a hardware trace.
+    pub aux: Option<&'f [u8]>,
+}
+
+/// The last branches before a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchStack<'f> {
+    /// Index of the first in the processor's own list.
+    pub hw_index: Option<u64>,
+    entries: Words<'f>,
+    /// A number for each branch, made of counts of events.
+    pub counters: Option<Words<'f>>,
+}
+
+/// A branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// Where from.
+    pub from: u64,
+    /// Where to.
+    pub to: u64,
+    /// What else is known of it (`struct perf_branch_entry`).
+    pub flags: u64,
+}
+
+/// Words of a branch.
+const BRANCH_WORDS: u64 = 3;
+
+impl BranchStack<'_> {
+    /// The branches, the last first.
+    pub fn iter(&self) -> impl Iterator<Item = Branch> {
+        (0..self.entries.len()).step_by(3).filter_map(|at| {
+            let mut words = self.entries.from(at);
+            Some(Branch { from: words.next()?, to: words.next()?, flags: words.next()? })
+        })
+    }
+}
+
+/// Registers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Registers<'f> {
+    /// Which kind of program (`enum perf_sample_regs_abi`): 0 none, 1 of 32 bits, 2 of 64.
+    pub abi: u64,
+    /// Which registers, a bit each.
+    pub mask: u64,
+    /// One for each bit of `mask`, the lowest first; none where `abi` is 0.
+    pub values: Words<'f>,
 }
 
 impl<'f> Sample<'f> {
-    /// Reads a sample of an event; `None`: it is not whole.
-    pub(crate) fn read(record: &Record<'f>, attr: &EventAttr, order: ByteOrder) -> Option<Self> {
-        let mut cursor = Cursor::new(record.body, order, record.offset);
-        let has = |bit: u64| attr.sample_type & bit != 0;
-        let word = |wanted: u64, cursor: &mut Cursor<'f>| match has(wanted) {
-            true => cursor.u64().ok().map(Some),
-            false => Some(None),
+    /// Reads a record of type [`crate::kind::SAMPLE`] of an event with those attributes.
+    ///
+    /// # Errors
+    /// When it ends before all that the attributes ask for.
+    pub fn parse(record: &Record<'f>, attr: &Attr) -> Result<Self, Truncated> {
+        let mut fields = Fields::new(record.cursor(), record.order);
+        let mut sample = Self {
+            cpu_mode: CpuMode::of(record.misc),
+            exact_ip: record.misc & misc::EXACT_IP != 0,
+            ..Self::default()
         };
-        let pair = |wanted: u64, cursor: &mut Cursor<'f>| match has(wanted) {
-            true => Some(Some((cursor.u32().ok()?, cursor.u32().ok()?))),
-            false => Some(None),
-        };
-        word(bit::IDENTIFIER, &mut cursor)?;
-        let ip = word(bit::IP, &mut cursor)?;
-        let thread = pair(bit::TID, &mut cursor)?;
-        let time_ns = word(bit::TIME, &mut cursor)?;
-        word(bit::ADDR, &mut cursor)?;
-        word(bit::ID, &mut cursor)?;
-        word(bit::STREAM_ID, &mut cursor)?;
-        let cpu = pair(bit::CPU, &mut cursor)?.map(|(cpu, _)| cpu);
-        let period = word(bit::PERIOD, &mut cursor)?;
-        if has(bit::READ) {
-            skip_read(&mut cursor, attr.read_format)?;
+        sample.identity(attr, &mut fields)?;
+        sample.contents(attr, &mut fields)?;
+        sample.machine(attr, &mut fields)?;
+        Ok(sample)
+    }
+
+    /// Which event, where and when.
+    fn identity(&mut self, attr: &Attr, fields: &mut Fields<'f>) -> Result<(), Truncated> {
+        let has = |bits| attr.samples(bits);
+        self.id = fields.word_if(has(sample_type::IDENTIFIER))?;
+        self.ip = fields.word_if(has(sample_type::IP))?;
+        (self.pid, self.tid) = fields.pair_if(has(sample_type::TID))?.unzip();
+        self.time = fields.word_if(has(sample_type::TIME))?;
+        self.addr = fields.word_if(has(sample_type::ADDR))?;
+        self.id = fields.word_if(has(sample_type::ID))?.or(self.id);
+        self.stream_id = fields.word_if(has(sample_type::STREAM_ID))?;
+        self.cpu = fields.pair_if(has(sample_type::CPU))?.map(|(cpu, _)| cpu);
+        self.period = fields.word_if(has(sample_type::PERIOD))?;
+        Ok(())
+    }
+
+    /// What is of any length.
+    fn contents(&mut self, attr: &Attr, fields: &mut Fields<'f>) -> Result<(), Truncated> {
+        let has = |bits| attr.samples(bits);
+        if has(sample_type::READ) {
+            self.read = Some(ReadValues::read(attr.read_format, fields)?);
         }
-        let mut call_chain: &[u8] = &[];
-        if has(bit::CALLCHAIN) {
-            let count = cursor.u64().ok()?;
-            call_chain = cursor.take(count.checked_mul(8)?).ok()?;
+        if has(sample_type::CALLCHAIN) {
+            self.callchain = Some(fields.counted_words()?);
         }
-        let (mut raw, mut raw_offset) = (None, 0);
-        if has(bit::RAW) {
-            let len = cursor.u32().ok()?;
-            raw_offset = cursor.offset();
-            raw = Some(cursor.take(len.into()).ok()?);
+        if has(sample_type::RAW) {
+            let size = fields.cursor.u32()?;
+            self.raw_offset = fields.cursor.offset();
+            self.raw = Some(fields.cursor.take(size.into())?);
         }
-        let mode = CpuMode::of(record.misc);
-        Some(Self { mode, ip, thread, time_ns, cpu, period, call_chain, raw, raw_offset })
+        if has(sample_type::BRANCH_STACK) {
+            self.branches = Some(branches(attr.branch_sample_type, fields)?);
+        }
+        if has(sample_type::REGS_USER) {
+            self.regs_user = Some(registers(attr.sample_regs_user, fields)?);
+        }
+        if has(sample_type::STACK_USER) {
+            self.stack_user = Some(stack(fields)?);
+        }
+        Ok(())
+    }
+
+    /// What is of the processor and of memory.
+    fn machine(&mut self, attr: &Attr, fields: &mut Fields<'f>) -> Result<(), Truncated> {
+        let has = |bits| attr.samples(bits);
+        let weight = has(sample_type::WEIGHT) || has(sample_type::WEIGHT_STRUCT);
+        self.weight = fields.word_if(weight)?;
+        self.data_src = fields.word_if(has(sample_type::DATA_SRC))?;
+        self.transaction = fields.word_if(has(sample_type::TRANSACTION))?;
+        if has(sample_type::REGS_INTR) {
+            self.regs_intr = Some(registers(attr.sample_regs_intr, fields)?);
+        }
+        self.phys_addr = fields.word_if(has(sample_type::PHYS_ADDR))?;
+        self.cgroup = fields.word_if(has(sample_type::CGROUP))?;
+        self.data_page_size = fields.word_if(has(sample_type::DATA_PAGE_SIZE))?;
+        self.code_page_size = fields.word_if(has(sample_type::CODE_PAGE_SIZE))?;
+        if has(sample_type::AUX) {
+            self.aux = Some(fields.sized()?);
+        }
+        Ok(())
     }
 }
 
-/// Passes over counted values: `struct read_format`, by its bits (`PERF_FORMAT_*`).
-fn skip_read(cursor: &mut Cursor<'_>, format: u64) -> Option<()> {
-    const TIMES: u64 = 0b11;
-    const ID: u64 = 1 << 2;
-    const GROUP: u64 = 1 << 3;
-    const LOST: u64 = 1 << 4;
-    let times = u64::from((format & TIMES).count_ones());
-    let of_each = u64::from((format & (ID | LOST)).count_ones()).saturating_add(1);
-    let words = match format & GROUP {
-        0 => of_each.saturating_add(times),
-        _ => cursor.u64().ok()?.checked_mul(of_each)?.checked_add(times)?,
-    };
-    cursor.take(words.checked_mul(8)?).ok().map(drop)
+fn branches<'f>(wanted: u64, fields: &mut Fields<'f>) -> Result<BranchStack<'f>, Truncated> {
+    let count = fields.word()?;
+    let hw_index = fields.word_if(wanted & branch::HW_INDEX != 0)?;
+    let entries = fields.words(count.saturating_mul(BRANCH_WORDS))?;
+    let counted = wanted & branch::COUNTERS != 0;
+    let counters = if counted { Some(fields.words(count)?) } else { None };
+    Ok(BranchStack { hw_index, entries, counters })
 }
 
-/// Whose a record is that is no sample: `struct sample_id`, at its end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SampleId {
-    /// Process and thread.
-    pub thread: Option<(u32, u32)>,
-    /// Time on perf's clock.
-    pub time_ns: Option<u64>,
-    /// The CPU.
-    pub cpu: Option<u32>,
-    /// The event's id.
-    pub id: Option<u64>,
+fn registers<'f>(mask: u64, fields: &mut Fields<'f>) -> Result<Registers<'f>, Truncated> {
+    let abi = fields.word()?;
+    let count = if abi == 0 { 0 } else { mask.count_ones() };
+    Ok(Registers { abi, mask, values: fields.words(count.into())? })
 }
 
-impl SampleId {
-    /// `None`: the record has none, or is too short.
-    pub(crate) fn read(record: &Record<'_>, attr: &EventAttr, order: ByteOrder) -> Option<Self> {
-        attr.sample_id_all.then_some(())?;
-        let has = |bit: u64| attr.sample_type & bit != 0;
-        let parts = bit::TID | bit::TIME | bit::ID | bit::STREAM_ID | bit::CPU | bit::IDENTIFIER;
-        let len = (attr.sample_type & parts).count_ones().saturating_mul(8);
-        let begin = record.body.len().checked_sub(usize::try_from(len).ok()?)?;
-        let bytes = record.body.get(begin..)?;
-        let mut cursor = Cursor::new(bytes, order, record.offset.saturating_add(begin as u64));
-        let mut out = Self::default();
-        if has(bit::TID) {
-            out.thread = Some((cursor.u32().ok()?, cursor.u32().ok()?));
-        }
-        if has(bit::TIME) {
-            out.time_ns = Some(cursor.u64().ok()?);
-        }
-        if has(bit::ID) {
-            out.id = Some(cursor.u64().ok()?);
-        }
-        if has(bit::STREAM_ID) {
-            cursor.u64().ok()?;
-        }
-        if has(bit::CPU) {
-            out.cpu = Some(cursor.u32().ok()?);
-            cursor.u32().ok()?;
-        }
-        if has(bit::IDENTIFIER) {
-            out.id = Some(cursor.u64().ok()?);
-        }
-        Some(out)
+/// A copy of a stack has room for as much as was asked for; how much of it was read comes last.
+fn stack<'f>(fields: &mut Fields<'f>) -> Result<&'f [u8], Truncated> {
+    let room = fields.sized()?;
+    if room.is_empty() {
+        return Ok(room);
     }
+    let read = usize::try_from(fields.word()?).unwrap_or(usize::MAX).min(room.len());
+    Ok(room.get(..read).unwrap_or_default())
 }

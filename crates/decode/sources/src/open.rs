@@ -82,6 +82,10 @@ pub enum OpenError {
 /// When it can't be read as a recording at all; damage to parts is in [`Recording::damage`].
 pub fn open(path: &Path) -> Result<Recording, OpenError> {
     if path.is_dir() {
+        if perf_data::is_folder(path) {
+            let source = PerfDataError::Folder;
+            return Err(OpenError::PerfData { path: path.to_owned(), source });
+        }
         return checked(raw_pages::open(path)?);
     }
     open_file(path, FileMap::open(path)?)
@@ -100,10 +104,10 @@ fn open_file(path: &Path, file: FileMap) -> Result<Recording, OpenError> {
     if file.is_empty() {
         return Err(OpenError::Empty { path: path.to_owned() });
     }
-    if file.starts_with(b"PERFILE2") || file.starts_with(b"2ELIFREP") {
+    if perf_data::is_perf_data(&file) {
         let perf = PerfData::parse(&file)
             .map_err(|source| OpenError::PerfData { path: path.to_owned(), source })?;
-        return checked(perf_data::recording(path, file, &perf));
+        return checked(perf_data::recording(path, file, &perf)?);
     }
     if text::is_text(&file) {
         return checked(text::recording(path, file));

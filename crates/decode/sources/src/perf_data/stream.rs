@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ringbuf::Missed;
-use sys::FileMap;
 
+use super::bytes::Bytes;
 use crate::Damage;
 use crate::records::{RecordList, RecordSource};
 
@@ -31,7 +31,9 @@ const LOSS: u32 = u32::MAX;
 pub(super) struct CpuSamples {
     places: Vec<Place>,
     /// By the offset of the record that reports them.
-    losses: Vec<(u64, u64)>,
+    losses: Vec<(u64, Missed)>,
+    /// How many were lost after the last record.
+    lost_at_the_end: u64,
 }
 
 impl CpuSamples {
@@ -41,15 +43,29 @@ impl CpuSamples {
         }
     }
 
-    pub(super) fn lost(&mut self, time_ns: u64, offset: u64, count: u64) {
+    /// Records are missing before the next one; `None`: how many isn't known.
+    pub(super) fn lost(&mut self, time_ns: u64, offset: u64, count: Option<u64>) {
         self.places.push(Place { time_ns, offset, len: LOSS });
-        self.losses.push((offset, count));
+        self.losses.push((offset, count.map_or(Missed::Unknown, Missed::Events)));
     }
 
-    /// Puts all into the order of their times; those of one time stay in that of the file.
+    /// Records are missing after the last.
+    pub(super) fn lost_at_the_end(&mut self, count: u64) {
+        self.lost_at_the_end = count;
+    }
+
+    /// Puts all into the order of their times; those of one time stay in that of the file. To be called
+    /// when all are there.
     pub(super) fn sort(&mut self) {
-        self.places.sort_by_key(|place| place.time_ns);
-        self.losses.sort_unstable();
+        if !self.places.is_sorted_by_key(|place| place.time_ns) {
+            self.places.sort_by_key(|place| place.time_ns);
+        }
+        if self.lost_at_the_end > 0 {
+            let last = self.places.last().map_or(0, |place| place.time_ns);
+            // No record is there.
+            self.lost(last, u64::MAX, Some(self.lost_at_the_end));
+        }
+        self.losses.sort_unstable_by_key(|(offset, _)| *offset);
     }
 }
 
@@ -57,13 +73,13 @@ impl CpuSamples {
 #[derive(Debug)]
 pub(super) struct PerfStream {
     cpu: u32,
-    file: Arc<FileMap>,
+    bytes: Arc<Bytes>,
     samples: CpuSamples,
 }
 
 impl PerfStream {
-    pub(super) fn new(cpu: u32, file: Arc<FileMap>, samples: CpuSamples) -> Self {
-        Self { cpu, file, samples }
+    pub(super) fn new(cpu: u32, bytes: Arc<Bytes>, samples: CpuSamples) -> Self {
+        Self { cpu, bytes, samples }
     }
 
     fn block(&self, block: usize) -> &[Place] {
@@ -73,15 +89,10 @@ impl PerfStream {
         places.get(from..to).unwrap_or(&[])
     }
 
-    fn bytes(&self, place: Place) -> Option<&[u8]> {
-        let from = usize::try_from(place.offset).ok()?;
-        self.file.get(from..from.checked_add(usize::try_from(place.len).ok()?)?)
-    }
-
-    fn count(&self, place: Place) -> u64 {
+    fn missed(&self, place: Place) -> Missed {
         let losses = &self.samples.losses;
         let at = losses.binary_search_by_key(&place.offset, |(offset, _)| *offset);
-        at.ok().and_then(|at| losses.get(at)).map_or(0, |(_, count)| *count)
+        at.ok().and_then(|at| losses.get(at)).map_or(Missed::Unknown, |(_, missed)| *missed)
     }
 
     fn len(&self, block: usize) -> u64 {
@@ -107,16 +118,16 @@ impl RecordSource for PerfStream {
     fn read(&self, block: usize, list: &mut RecordList) -> Result<(), Damage> {
         let mut cut = None;
         for &place in self.block(block) {
+            let offset = self.bytes.in_file(place.offset);
             if place.len == LOSS {
-                let missed = Missed::Events(self.count(place));
-                list.missed(missed, place.time_ns, place.offset);
+                list.missed(self.missed(place), place.time_ns, offset);
                 continue;
             }
-            match self.bytes(place) {
+            match self.bytes.get(place.offset, place.len) {
                 Some(bytes) => {
-                    list.push(place.time_ns, place.offset, |out| out.extend_from_slice(bytes));
+                    list.push(place.time_ns, offset, |out| out.extend_from_slice(bytes));
                 }
-                None => cut = cut.or(Some(place.offset)),
+                None => cut = cut.or(Some(offset)),
             }
         }
         let what = || "samples are missing that were there when the file was opened".to_owned();

@@ -1,0 +1,85 @@
+//! The file form: events and features are in sections.
+
+use raw_bytes::{ByteOrder, Cursor};
+
+use crate::attr::Attr;
+use crate::damage::Damages;
+use crate::features::Reader;
+use crate::header::Sections;
+use crate::words::Words;
+use crate::{Events, Range};
+
+/// Bytes that end an entry of the section of events: where its ids are.
+const IDS_BYTES: u64 = 16;
+
+/// Reads the section of events.
+pub(crate) fn read_events(
+    file: &[u8],
+    sections: &Sections,
+    order: ByteOrder,
+    events: &mut Events,
+    damages: &mut Damages,
+) {
+    let Range { offset, size } = sections.attrs;
+    let mut cursor = Cursor::new(sections.attrs.of(file), order, offset);
+    if size > cursor.rest().len() as u64 {
+        damages.note(offset, format!("events: {size} bytes wanted, {} left", cursor.rest().len()));
+    }
+    let attr_size = sections.attr_size.saturating_sub(IDS_BYTES);
+    if attr_size < 64 {
+        damages.note(offset, format!("events of {} bytes each are none", sections.attr_size));
+        return;
+    }
+    while !cursor.is_empty() {
+        let at = cursor.offset();
+        let read = cursor.take(attr_size).and_then(|attr| {
+            let ids = Range::read(&mut cursor)?;
+            Ok((Attr::parse(attr, order, at)?, ids))
+        });
+        let Some((attr, ids)) = damages.keep("an event", read) else { return };
+        let Some(index) = events.add(attr, at, damages) else { return };
+        events.add_ids(index, Words::new(ids.of(file), order).iter());
+    }
+}
+
+/// Where the records are: up to the end where the recorder was killed before it wrote how many there are.
+pub(crate) fn data(file: &[u8], sections: &Sections, damages: &mut Damages) -> Range {
+    let Range { offset, size } = sections.data;
+    let left = (file.len() as u64).saturating_sub(offset);
+    if size == 0 && left > 0 {
+        damages.note(
+            offset,
+            "its recorder was stopped before it wrote how much there is: all that follows is read",
+        );
+        return Range { offset, size: left };
+    }
+    if size > left {
+        let what = "the file ends before what its header says that it has";
+        damages.note(offset, format!("{what}: {left} of {size} bytes of records; copy it again"));
+    }
+    Range { offset, size: size.min(left) }
+}
+
+/// Reads the sections of features, whose places follow the records.
+pub(crate) fn read_features(file: &[u8], sections: &Sections, reader: &mut Reader<'_>) {
+    // A recorder that was killed wrote the bits, and no sections.
+    if sections.data.size == 0 {
+        return;
+    }
+    let offset = sections.data.end();
+    let table = Range { offset, size: u64::MAX };
+    let mut cursor = Cursor::new(table.of(file), reader.order, offset);
+    for number in sections.features() {
+        let Some(section) = reader.damages.keep("a feature's place", Range::read(&mut cursor))
+        else {
+            return;
+        };
+        let bytes = section.of(file);
+        if section.size > bytes.len() as u64 {
+            let (size, left) = (section.size, bytes.len());
+            let what = format!("feature {number}: {size} bytes wanted, {left} left");
+            reader.damages.note(section.offset, what);
+        }
+        reader.read(number, bytes, section.offset);
+    }
+}

@@ -1,0 +1,216 @@
+//! Compressed records to what they were: one stream of zstd across all of them.
+//!
+//! A record of type COMPRESSED holds the next bytes of the stream. What they unpack to are records, of
+//! which one may begin in a compressed record and end in the next; records that were never compressed lie
+//! between. A compressed record that is damaged has all of the stream that follows lost.
+
+use std::io::{self, Read};
+
+use raw_bytes::ByteOrder;
+use zstd::stream::raw::{DParameter, Decoder, Operation};
+
+use crate::{Damage, Record, Records, kind, slice};
+
+/// What the stream may ask for, as a power of two: 128 MiB that unpacking holds in memory. perf has it use
+/// 8 MiB at most.
+const MOST_WINDOW_LOG: u32 = 27;
+/// Bytes that are unpacked at a time.
+const STEP_BYTES: usize = 64 << 10;
+/// Unpacked bytes between two places that are kept.
+const PLACE_STEP: u64 = 4096;
+
+/// Where unpacked records come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Bytes of unpacked records before it.
+    pub unpacked: u64,
+    /// Where the record that holds them begins in the file, in bytes.
+    pub offset: u64,
+}
+
+/// Unpacks the records of a file as it is read. What follows records (formats, hardware traces) is left
+/// out, and so are the records that it follows.
+pub struct Unpacked<'f> {
+    records: Records<'f>,
+    order: ByteOrder,
+    decoder: Decoder<'static>,
+    /// What is left of a compressed record.
+    input: &'f [u8],
+    /// Where that record begins.
+    input_at: u64,
+    /// Unpacked bytes of a record whose end is still to come.
+    begun: Vec<u8>,
+    /// Whole records that are still to be read, and how far they were.
+    out: Vec<u8>,
+    out_at: usize,
+    scratch: Vec<u8>,
+    written: u64,
+    places: Vec<Place>,
+    damage: Vec<Damage>,
+    /// The stream is damaged: offset where, compressed records and their bytes since.
+    lost: Option<(u64, u64, u64)>,
+    ended: bool,
+}
+
+impl std::fmt::Debug for Unpacked<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Unpacked");
+        shown.field("written", &self.written).field("damage", &self.damage).finish_non_exhaustive()
+    }
+}
+
+impl<'f> Unpacked<'f> {
+    pub(crate) fn new(records: Records<'f>, order: ByteOrder) -> io::Result<Self> {
+        let mut decoder = Decoder::new()?;
+        decoder.set_parameter(DParameter::WindowLogMax(MOST_WINDOW_LOG))?;
+        Ok(Self {
+            records,
+            order,
+            decoder,
+            input: &[],
+            input_at: 0,
+            begun: Vec::new(),
+            out: Vec::new(),
+            out_at: 0,
+            scratch: vec![0; STEP_BYTES],
+            written: 0,
+            places: Vec::new(),
+            damage: Vec::new(),
+            lost: None,
+            ended: false,
+        })
+    }
+
+    /// Where what was read came from, and what was lost on the way; when all has been read.
+    #[must_use]
+    pub fn finish(self) -> (Vec<Place>, Vec<Damage>) {
+        (self.places, self.damage)
+    }
+
+    /// Puts the next records into `out`, if there are more.
+    fn step(&mut self) {
+        if !self.input.is_empty() {
+            return self.unpack();
+        }
+        match self.records.next() {
+            None => self.end(),
+            Some(Err(damage)) => self.damage.push(damage),
+            Some(Ok(record)) => self.take(&record),
+        }
+    }
+
+    fn take(&mut self, record: &Record<'f>) {
+        let packed = match record.kind {
+            kind::AUXTRACE | kind::TRACING_DATA => return,
+            kind::COMPRESSED => record.body(),
+            kind::COMPRESSED2 => {
+                let size = record.order.u64_at(record.body(), 0).unwrap_or(0);
+                slice::range(record.body(), 8, size)
+            }
+            _ => {
+                self.place(record.offset);
+                return self.out.extend_from_slice(record.bytes);
+            }
+        };
+        match &mut self.lost {
+            Some((_, records, bytes)) => {
+                *records = records.saturating_add(1);
+                *bytes = bytes.saturating_add(packed.len() as u64);
+            }
+            None => (self.input, self.input_at) = (packed, record.offset),
+        }
+    }
+
+    /// Unpacks some of the input.
+    fn unpack(&mut self) {
+        let run = self.decoder.run_on_buffers(self.input, &mut self.scratch);
+        let status = match run {
+            Ok(status) if status.bytes_read > 0 || status.bytes_written > 0 => status,
+            Ok(_) => return self.lose("the compressed bytes can't be unpacked"),
+            Err(error) => return self.lose(&format!("the compressed bytes are damaged: {error}")),
+        };
+        self.input = self.input.get(status.bytes_read..).unwrap_or_default();
+        self.begun.extend_from_slice(self.scratch.get(..status.bytes_written).unwrap_or_default());
+        // A full step may leave more in the decompressor than was read of the input.
+        if self.input.is_empty() && status.bytes_written == self.scratch.len() {
+            self.drain();
+        }
+        self.take_whole();
+    }
+
+    /// What the decompressor holds of input that it has read.
+    fn drain(&mut self) {
+        while let Ok(status) = self.decoder.run_on_buffers(&[], &mut self.scratch) {
+            let bytes = self.scratch.get(..status.bytes_written).unwrap_or_default();
+            self.begun.extend_from_slice(bytes);
+            self.take_whole();
+            if status.bytes_written < self.scratch.len() || self.lost.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Moves whole records from what was unpacked to what can be read.
+    fn take_whole(&mut self) {
+        self.place(self.input_at);
+        let mut at = 0_usize;
+        while let Some(size) = self.order.u16_at(&self.begun, at.saturating_add(6)) {
+            if size < 8 {
+                self.begun.drain(..at);
+                return self.lose(&format!("an unpacked record of {size} bytes is none"));
+            }
+            let end = at.saturating_add(size.into());
+            let Some(record) = self.begun.get(at..end) else { break };
+            self.out.extend_from_slice(record);
+            at = end;
+        }
+        self.begun.drain(..at);
+    }
+
+    /// Notes where what comes next is from, if it is far enough from the place before.
+    fn place(&mut self, offset: u64) {
+        let unread = self.out.len().saturating_sub(self.out_at);
+        let unpacked = self.written.saturating_add(unread as u64);
+        let before = self.places.last();
+        if before.is_none_or(|place| unpacked.saturating_sub(place.unpacked) >= PLACE_STEP) {
+            self.places.push(Place { unpacked, offset });
+        }
+    }
+
+    fn lose(&mut self, what: &str) {
+        let bytes = (self.input.len() as u64).saturating_add(self.begun.len() as u64);
+        self.damage.push(Damage::new(self.input_at, what));
+        self.lost = Some((self.input_at, 1, bytes));
+        self.input = &[];
+        self.begun = Vec::new();
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        if let Some((offset, records, bytes)) = self.lost {
+            let what = format!("{records} compressed records ({bytes} bytes) are lost");
+            self.damage.push(Damage::new(offset, what));
+        } else if !self.begun.is_empty() {
+            let what = format!("the last record is cut: {} unpacked bytes", self.begun.len());
+            self.damage.push(Damage::new(self.input_at, what));
+        }
+    }
+}
+
+impl Read for Unpacked<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.out_at >= self.out.len() && !self.ended {
+            self.out.clear();
+            self.out_at = 0;
+            self.step();
+        }
+        let ready = self.out.get(self.out_at..).unwrap_or_default();
+        let len = ready.len().min(into.len());
+        if let (Some(from), Some(to)) = (ready.get(..len), into.get_mut(..len)) {
+            to.copy_from_slice(from);
+        }
+        self.out_at = self.out_at.saturating_add(len);
+        self.written = self.written.saturating_add(len as u64);
+        Ok(len)
+    }
+}

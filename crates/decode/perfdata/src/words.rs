@@ -1,0 +1,98 @@
+//! Numbers of eight bytes one after the other, read where they lie; and fields of a record made of them.
+
+use raw_bytes::{ByteOrder, Cursor, Truncated};
+
+/// Numbers of eight bytes in the file's byte order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words<'f> {
+    bytes: &'f [u8],
+    order: ByteOrder,
+}
+
+impl Default for Words<'_> {
+    fn default() -> Self {
+        Self { bytes: &[], order: ByteOrder::Little }
+    }
+}
+
+impl<'f> Words<'f> {
+    /// Those in `bytes`; what is left over at the end is none.
+    pub(crate) fn new(bytes: &'f [u8], order: ByteOrder) -> Self {
+        Self { bytes, order }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len().checked_div(8).unwrap_or(0)
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number at an index.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<u64> {
+        self.order.u64_at(self.bytes, index.checked_mul(8)?)
+    }
+
+    /// All of them in order.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + use<'f> {
+        self.from(0)
+    }
+
+    /// Those from an index on.
+    pub(crate) fn from(&self, index: usize) -> impl Iterator<Item = u64> + use<'f> {
+        let order = self.order;
+        let words = self.bytes.chunks_exact(8).skip(index);
+        words.filter_map(move |word| order.u64_at(word, 0))
+    }
+}
+
+/// The fields of a record, most of which are there only if a bit says so.
+#[derive(Debug)]
+pub(crate) struct Fields<'f> {
+    pub(crate) cursor: Cursor<'f>,
+    order: ByteOrder,
+}
+
+impl<'f> Fields<'f> {
+    pub(crate) fn new(cursor: Cursor<'f>, order: ByteOrder) -> Self {
+        Self { cursor, order }
+    }
+
+    pub(crate) fn word(&mut self) -> Result<u64, Truncated> {
+        self.cursor.u64()
+    }
+
+    pub(crate) fn word_if(&mut self, there: bool) -> Result<Option<u64>, Truncated> {
+        if there { self.cursor.u64().map(Some) } else { Ok(None) }
+    }
+
+    /// Two numbers of four bytes.
+    pub(crate) fn pair_if(&mut self, there: bool) -> Result<Option<(u32, u32)>, Truncated> {
+        if !there {
+            return Ok(None);
+        }
+        Ok(Some((self.cursor.u32()?, self.cursor.u32()?)))
+    }
+
+    pub(crate) fn words(&mut self, count: u64) -> Result<Words<'f>, Truncated> {
+        Ok(Words::new(self.cursor.take(count.saturating_mul(8))?, self.order))
+    }
+
+    /// Numbers with how many there are before them.
+    pub(crate) fn counted_words(&mut self) -> Result<Words<'f>, Truncated> {
+        let count = self.cursor.u64()?;
+        self.words(count)
+    }
+
+    /// Bytes with their number before them, in eight bytes.
+    pub(crate) fn sized(&mut self) -> Result<&'f [u8], Truncated> {
+        let size = self.cursor.u64()?;
+        self.cursor.take(size)
+    }
+}

@@ -1,0 +1,169 @@
+//! A first look at all records: where samples of tracepoints are, what other samples there are, names of
+//! threads, losses.
+
+use std::collections::{BTreeMap, HashMap};
+
+use perfdata::{Attr, Body, CpuMode, Events, Record, Sample, kind};
+
+use super::SampleCounts;
+use super::bytes::Bytes;
+use super::losses::{LossAt, Losses};
+use super::stream::CpuSamples;
+use crate::Damage;
+
+/// Threads whose names are kept, at most.
+const MOST_THREADS: usize = 1 << 20;
+/// A CPU's number is less: the kernel has no more.
+pub(super) const MOST_CPUS: u32 = 1 << 14;
+
+/// What the first look at all records finds.
+#[derive(Debug, Default)]
+pub(super) struct FirstLook {
+    pub(super) cpus: BTreeMap<u32, CpuSamples>,
+    pub(super) comms: HashMap<u32, String>,
+    pub(super) samples: SampleCounts,
+    pub(super) damage: Vec<Damage>,
+    losses: Losses,
+    rounds: Rounds,
+    unreadable: Faults,
+    /// Samples of tracepoints that have no time, or no CPU.
+    nowhere: Faults,
+}
+
+/// Faults of one kind: how many, and where the first is.
+#[derive(Debug, Default)]
+struct Faults {
+    count: u64,
+    first: u64,
+}
+
+impl Faults {
+    fn add(&mut self, offset: u64) {
+        if self.count == 0 {
+            self.first = offset;
+        }
+        self.count += 1;
+    }
+
+    fn report(&self, what: &str) -> Option<Damage> {
+        (self.count > 0).then(|| Damage::at(self.first, format!("{} {what}", self.count)))
+    }
+}
+
+/// The ends of rounds, by which perf sorts: what comes after one is not earlier than the latest that came
+/// before the one before it.
+#[derive(Debug, Default)]
+struct Rounds {
+    latest_ns: u64,
+    /// The latest time when the last round ended, and when the one before did.
+    last_ns: u64,
+    before_ns: u64,
+    late: Faults,
+}
+
+impl Rounds {
+    fn end(&mut self) {
+        (self.before_ns, self.last_ns) = (self.last_ns, self.latest_ns);
+    }
+
+    fn sample(&mut self, time_ns: u64, offset: u64) {
+        if time_ns < self.before_ns {
+            self.late.add(offset);
+        }
+        self.latest_ns = self.latest_ns.max(time_ns);
+    }
+}
+
+impl FirstLook {
+    pub(super) fn new(events: &Events, bytes: &Bytes) -> Self {
+        let mut look = Self::default();
+        for record in bytes.records() {
+            match record {
+                Ok(record) => look.record(events, &record, bytes),
+                Err(bad) => look.damage.push(Damage::at(bytes.in_file(bad.offset), bad.what)),
+            }
+        }
+        look.finish();
+        look
+    }
+
+    fn record(&mut self, events: &Events, record: &Record<'_>, bytes: &Bytes) {
+        let offset = record.offset;
+        match record.kind {
+            kind::SAMPLE => {
+                if self.sample(events, record, bytes).is_none() {
+                    self.unreadable.add(bytes.in_file(offset));
+                }
+                return;
+            }
+            kind::FINISHED_ROUND => return self.rounds.end(),
+            _ => {}
+        }
+        let Ok(body) = events.body(record) else { return };
+        if let Some(loss) = self.losses.of(events, record, &body) {
+            self.lost(loss, offset);
+        }
+        match body {
+            Body::Comm(comm) => self.comm(comm.tid, comm.name),
+            Body::IdIndex(entries) => self.losses.index(&entries),
+            _ => {}
+        }
+    }
+
+    /// `None`: it can't be read.
+    fn sample(&mut self, events: &Events, record: &Record<'_>, bytes: &Bytes) -> Option<()> {
+        let event = events.list().get(events.index_of(record)?)?;
+        let sample = Sample::parse(record, &event.attr).ok()?;
+        let Some(raw) = sample.raw.filter(|_| event.attr.is_tracepoint()) else {
+            let name = unread_name(event.name(), &event.attr);
+            let at = CpuMode::ALL.iter().position(|&mode| mode == sample.cpu_mode)?;
+            *self.samples.entry(name).or_default().get_mut(at)? += 1;
+            return Some(());
+        };
+        let cpu = sample.cpu.filter(|&cpu| cpu < MOST_CPUS);
+        let Some((time_ns, cpu)) = sample.time.zip(cpu) else {
+            self.nowhere.add(bytes.in_file(record.offset));
+            return Some(());
+        };
+        let len = u32::try_from(raw.len()).ok()?;
+        self.rounds.sample(time_ns, bytes.in_file(record.offset));
+        self.cpus.entry(cpu).or_default().sample(time_ns, sample.raw_offset, len);
+        Some(())
+    }
+
+    fn comm(&mut self, thread: u32, name: &[u8]) {
+        if thread != 0 && (self.comms.len() < MOST_THREADS || self.comms.contains_key(&thread)) {
+            self.comms.insert(thread, String::from_utf8_lossy(name).into_owned());
+        }
+    }
+
+    fn lost(&mut self, loss: LossAt, offset: u64) {
+        if loss.cpu < MOST_CPUS {
+            self.cpus.entry(loss.cpu).or_default().lost(loss.time_ns, offset, loss.count);
+        }
+    }
+
+    fn finish(&mut self) {
+        for (cpu, count) in self.losses.at_the_end() {
+            if cpu < MOST_CPUS {
+                self.cpus.entry(cpu).or_default().lost_at_the_end(count);
+            }
+        }
+        self.cpus.values_mut().for_each(CpuSamples::sort);
+        if self.losses.nowhere > 0 {
+            let what = format!("{} records were lost, no one knows where", self.losses.nowhere);
+            self.damage.push(Damage::at(0, what));
+        }
+        let faults = [
+            self.unreadable.report("samples can't be read, from here on"),
+            self.nowhere.report("samples of tracepoints without time or CPU are left out (-T -R)"),
+            self.rounds.late.report("samples come later than the rounds of the file allow"),
+        ];
+        self.damage.extend(faults.into_iter().flatten());
+    }
+}
+
+/// What a sample is counted as that is not read as a record.
+fn unread_name(name: String, attr: &Attr) -> String {
+    if attr.is_tracepoint() { format!("{name} without raw data") } else { name }
+}
