@@ -9,6 +9,8 @@ mod bytes;
 mod first_look;
 mod losses;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;

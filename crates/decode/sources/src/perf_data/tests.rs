@@ -1,0 +1,242 @@
+//! Files made byte by byte, as recordings.
+
+use std::path::Path;
+
+use raw_bytes::{Abi, ByteOrder, LongSize};
+use ringbuf::Missed;
+use testkit::{HEADER_EVENT, KernelFormats, Machine, PerfBytes, PerfDataBuilder, PerfEvent};
+
+use crate::{BlockReader, Recording, open_bytes};
+
+const ORDERS: [ByteOrder; 2] = [ByteOrder::Little, ByteOrder::Big];
+/// IP, TID, TIME, CPU, PERIOD, RAW, IDENTIFIER; and without RAW.
+const TRACEPOINT: u64 = CLOCK | 1 << 10;
+const CLOCK: u64 = 1 | 2 | 4 | 1 << 7 | 1 << 8 | 1 << 16;
+
+/// A perf.data in the making: ids 10 and 11 are of `kvm_exit` on CPUs 0 and 1, 20 of a clock.
+struct Made {
+    order: ByteOrder,
+    formats: KernelFormats,
+    file: PerfDataBuilder,
+}
+
+impl Made {
+    fn new(order: ByteOrder) -> Self {
+        let formats = KernelFormats::new(Machine::X86, Abi { order, long: LongSize::Eight });
+        let mut file = PerfDataBuilder::new(order);
+        let event = |kind, config, sample_type, ids: &[u64], name: &str| PerfEvent {
+            kind,
+            config,
+            sample_type,
+            flags: vec![18],
+            ids: ids.to_vec(),
+            name: name.to_owned(),
+            ..PerfEvent::default()
+        };
+        let id = u64::from(formats.get("kvm_exit").id);
+        file.event(event(2, id, TRACEPOINT, &[10, 11], "kvm:kvm_exit"));
+        file.event(event(1, 0, CLOCK, &[20], "cpu-clock"));
+        file.describe_events();
+        file.feature(1, tracing_data(order, &formats));
+        let mut made = Self { order, formats, file };
+        let index = made.bytes().u64s(&[3, 10, 0, 0, u64::MAX, 11, 1, 1, u64::MAX, 20, 2, 0, 0]);
+        made.file.record(69, 0, &index.bytes);
+        made
+    }
+
+    fn bytes(&self) -> PerfBytes {
+        PerfBytes::new(self.order)
+    }
+
+    /// A record that is no sample, with what ends it.
+    fn other(&mut self, kind: u32, body: PerfBytes, (time, cpu, id): (u64, u32, u64)) {
+        let end = body.u32s(&[7, 8]).u64s(&[time]).u32s(&[cpu, 0]).u64s(&[id]);
+        self.file.record(kind, 0, &end.bytes);
+    }
+
+    fn exit(&mut self, cpu: u32, time: u64) {
+        let raw = self.formats.event("kvm_exit").pid(8).set("exit_reason", time).build();
+        let head = self.bytes().u64s(&[10 + u64::from(cpu), 0x10]).u32s(&[7, 8]).u64s(&[time]);
+        let body = head.u32s(&[cpu, 0]).u64s(&[1]).u32s(&[raw.len() as u32]).raw(&raw);
+        self.file.record(9, 1, &body.bytes);
+    }
+
+    fn clock(&mut self, misc: u16) {
+        let head = self.bytes().u64s(&[20, 0x10]).u32s(&[7, 8]).u64s(&[5]);
+        self.file.record(9, misc, &head.u32s(&[0, 0]).u64s(&[1]).bytes);
+    }
+}
+
+/// What perf copies of tracefs, by `tools/perf/util/trace-event-info.c`.
+fn tracing_data(order: ByteOrder, formats: &KernelFormats) -> Vec<u8> {
+    let text = |bytes: PerfBytes, text: &str| bytes.u64s(&[text.len() as u64]).raw(text.as_bytes());
+    let big = u8::from(order == ByteOrder::Big);
+    let head = PerfBytes::new(order).raw(b"\x17\x08\x44tracing0.6\0").raw(&[big, 8]).u32s(&[4096]);
+    let head = text(head.raw(b"header_page\0"), &formats.header_page(4096));
+    let head = text(head.raw(b"header_event\0"), HEADER_EVENT);
+    let systems = formats.systems();
+    let mut all = head.u32s(&[0, systems.len() as u32]);
+    for (system, events) in systems {
+        all = all.raw(system.as_bytes()).raw(&[0]).u32s(&[events.len() as u32]);
+        all = events.iter().fold(all, |all, event| text(all, event));
+    }
+    all.u32s(&[0, 0]).u64s(&[0]).bytes
+}
+
+fn open(file: Vec<u8>) -> Recording {
+    open_bytes(Path::new("perf.data"), file).unwrap()
+}
+
+/// Of each CPU, what was missed before records, and the times of those.
+fn read(recording: &Recording) -> Vec<(u32, Vec<(Missed, Vec<u64>)>)> {
+    let reason = recording.formats().by_name("kvm:kvm_exit").unwrap().field("exit_reason").unwrap();
+    let (at, order) = (reason.number().unwrap(), recording.abi().order);
+    let stream = |stream| {
+        let (mut reader, mut packets) = (BlockReader::default(), Vec::new());
+        let block = recording.block(stream, 0, &mut reader).unwrap();
+        for (_, packet) in block.packets() {
+            let packet = packet.unwrap();
+            let mut times = Vec::new();
+            packet
+                .for_each(|record| {
+                    let size = usize::from(at.size);
+                    let value = order.uint_at(record.payload, at.offset as usize, size);
+                    assert_eq!(value, Some(record.stamp));
+                    times.push(record.stamp);
+                })
+                .unwrap();
+            packets.push((packet.missed, times));
+        }
+        (stream.cpu(), packets)
+    };
+    recording.streams().iter().map(stream).collect()
+}
+
+#[test]
+fn events_of_a_cpu_are_in_the_order_of_their_times() {
+    for order in ORDERS {
+        // Buffers of three threads: each is in order, and they ran on two CPUs by turns.
+        let mut made = Made::new(order);
+        for (cpu, time) in [(0, 10), (1, 20), (0, 50), (0, 11), (1, 12), (0, 60), (1, 5)] {
+            made.exit(cpu, time);
+        }
+        made.file.record(68, 0, &[]);
+        made.clock(1);
+        made.clock(5);
+        made.clock(5);
+        for file in [made.file.file(), made.file.pipe()] {
+            let recording = open(file);
+            assert_eq!(recording.damage(), []);
+            let expected = [
+                (0, vec![(Missed::Nothing, vec![10, 11, 50, 60])]),
+                (1, vec![(Missed::Nothing, vec![5, 12, 20])]),
+            ];
+            assert_eq!(read(&recording), expected);
+            let samples = &recording.info().samples;
+            assert_eq!(samples["cpu-clock"], [1, 0, 0, 2, 0, 0]);
+            assert_eq!(samples.len(), 1);
+        }
+    }
+}
+
+#[test]
+fn a_round_that_is_over_has_no_more_events() {
+    let mut made = Made::new(ByteOrder::Little);
+    for (time, ends) in [(100, true), (200, true), (150, false), (90, false)] {
+        made.exit(0, time);
+        if ends {
+            made.file.record(68, 0, &[]);
+        }
+    }
+    // 150 may come: the second round began at 100. 90 may not.
+    let recording = open(made.file.file());
+    let what: Vec<&str> = recording.damage().iter().map(|bad| bad.what.as_str()).collect();
+    assert_eq!(what, ["1 samples come later than the rounds of the file allow"]);
+    assert_eq!(read(&recording), [(0, vec![(Missed::Nothing, vec![90, 100, 150, 200])])]);
+}
+
+#[test]
+fn losses_are_where_they_happened_and_are_counted_once() {
+    for order in ORDERS {
+        let mut made = Made::new(order);
+        made.exit(1, 10);
+        let lost = made.bytes().u64s(&[11, 4]);
+        made.other(2, lost, (20, 1, 11));
+        made.exit(1, 21);
+        // perf's own counts when it ended: of id 11 on CPU 1 (not the 0 of the record), of 10 on CPU 0.
+        let lost = made.bytes().u64s(&[9]);
+        made.other(13, lost, (0, 0, 11));
+        let lost = made.bytes().u64s(&[2]);
+        made.other(13, lost, (0, 0, 10));
+        let recording = open(made.file.file());
+        assert_eq!(recording.damage(), []);
+        let (nothing, events) = (Missed::Nothing, Missed::Events);
+        let expected = [
+            (0, vec![(events(2), vec![])]),
+            (1, vec![(nothing, vec![10]), (events(4), vec![21]), (events(5), vec![])]),
+        ];
+        assert_eq!(read(&recording), expected);
+    }
+}
+
+#[test]
+fn a_tracepoint_that_is_held_back_is_a_loss_and_a_clock_is_none() {
+    let mut made = Made::new(ByteOrder::Little);
+    made.exit(1, 10);
+    for (kind, time, id) in [(5, 20, 11), (5, 21, 20), (6, 30, 11), (6, 31, 20)] {
+        let body = made.bytes().u64s(&[time, id, id]);
+        made.other(kind, body, (time, 1, id));
+    }
+    made.exit(1, 40);
+    let recording = open(made.file.file());
+    let packets = &read(&recording)[0].1;
+    let expected =
+        [(Missed::Nothing, vec![10]), (Missed::Unknown, vec![]), (Missed::Unknown, vec![40])];
+    assert_eq!(packets, &expected);
+}
+
+#[test]
+fn compressed_records_are_read_and_damaged_ones_are_counted() {
+    for order in ORDERS {
+        let mut made = Made::new(order);
+        (1..200).for_each(|time| made.exit(0, time));
+        let whole = read(&open(made.file.file()));
+        let packed = zstd::bulk::compress(made.file.records(), 3).unwrap();
+        let mut file = made.file.clone().without_records();
+        for piece in packed.chunks(100) {
+            let size = PerfBytes::new(order).u64s(&[piece.len() as u64]);
+            file.record(83, 0, &size.raw(piece).bytes);
+        }
+        let recording = open(file.file());
+        assert_eq!((recording.damage(), read(&recording)), (&[][..], whole));
+        let mut damaged = file.file();
+        // The header of the stream's frame comes first: what follows it can't be read.
+        let at = damaged.windows(8).position(|bytes| bytes == &packed[..8]).unwrap();
+        damaged[at + 5..at + 100].fill(0xff);
+        let recording = open(damaged);
+        let lost = |what: &str| what.contains("compressed records (") && what.ends_with("are lost");
+        assert!(recording.damage().iter().any(|bad| lost(&bad.what)), "{:?}", recording.damage());
+    }
+}
+
+#[test]
+fn what_has_no_time_or_cpu_is_left_out_and_counted() {
+    let mut file = PerfDataBuilder::new(ByteOrder::Little);
+    let sample_type = 1 << 10 | 1 << 2;
+    file.event(PerfEvent { kind: 2, sample_type, ..PerfEvent::default() });
+    file.record(9, 1, &PerfBytes::new(ByteOrder::Little).u64s(&[5]).u32s(&[4, 1]).bytes);
+    let recording = open(file.file());
+    assert!(recording.streams().is_empty());
+    assert!(recording.damage()[0].what.starts_with("1 samples of tracepoints without time or CPU"));
+}
+
+#[test]
+fn a_folder_that_perf_wrote_is_said_to_be_one() {
+    let folder = std::env::temp_dir().join(format!("perf-data-folder-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("data"), Made::new(ByteOrder::Little).file.file()).unwrap();
+    let refused = crate::open(&folder);
+    std::fs::remove_dir_all(&folder).unwrap();
+    let source = std::error::Error::source(&refused.unwrap_err()).map(ToString::to_string);
+    assert!(source.is_some_and(|why| why.contains("perf record --threads")));
+}
