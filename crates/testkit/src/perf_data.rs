@@ -2,7 +2,8 @@
 
 use raw_bytes::ByteOrder;
 
-use crate::bytes::uint;
+use crate::bytes::{long_bytes, uint};
+use crate::formats::{HEADER_EVENT, KernelFormats};
 
 /// Numbers and bytes one after the other, in a byte order.
 #[derive(Clone, Debug)]
@@ -267,5 +268,26 @@ impl PerfDataBuilder {
             }
         }
         all.raw(&self.records).bytes
+    }
+}
+
+impl KernelFormats {
+    /// What perf copies of tracefs, by `record_data` of `tools/perf/util/trace-event-info.c`.
+    #[must_use]
+    pub fn tracing_data(&self) -> Vec<u8> {
+        let abi = self.abi();
+        let text = |to: PerfBytes, text: &str| to.u64s(&[text.len() as u64]).raw(text.as_bytes());
+        let (big, long) = (u8::from(abi.order == ByteOrder::Big), long_bytes(abi) as u8);
+        let head = PerfBytes::new(abi.order).raw(b"\x17\x08\x44tracing0.6\0");
+        let head = head.raw(&[big, long]).u32s(&[4096]).raw(b"header_page\0");
+        let head = text(head, &self.header_page(4096)).raw(b"header_event\0");
+        let systems = self.systems();
+        let mut all = text(head, HEADER_EVENT).u32s(&[0, systems.len() as u32]);
+        for (system, events) in systems {
+            all = all.raw(system.as_bytes()).raw(&[0]).u32s(&[events.len() as u32]);
+            all = events.iter().fold(all, |all, event| text(all, event));
+        }
+        // No symbols, no printk formats, no names of threads.
+        all.u32s(&[0, 0]).u64s(&[0]).bytes
     }
 }

@@ -87,6 +87,35 @@ fn every_verb_reads_it_also_from_a_pipe_and_compressed() {
     );
 }
 
+/// Thread, CPU, time and name of every event are those that perf prints.
+#[test]
+fn events_are_those_of_perf_script() {
+    let perf = Command::new("perf")
+        .args(["script", "--ns", "-F", "tid,cpu,time,event", "--guestkallsyms", "/dev/null", "-i"])
+        .arg(repository().join(PERF))
+        .output();
+    let Ok(printed) = perf else {
+        return testkit::skip!("perf is not installed (apt install linux-perf)");
+    };
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    let event = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [thread, cpu, time, name] = words[..] else { panic!("{line}") };
+        let cpu = cpu.trim_matches(['[', ']']).parse::<u64>().unwrap();
+        let time = time.trim_end_matches(':').replace('.', "").parse::<u64>().unwrap();
+        (time, cpu, thread.parse::<u64>().unwrap(), name.trim_end_matches(':').to_owned())
+    };
+    let of_perf: Vec<_> = printed.lines().map(event).collect();
+    let event = |line: &str| {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let number = |name: &str| event[name].as_u64().unwrap();
+        (number("ts_ns"), number("cpu"), number("pid"), event["event"].as_str().unwrap().to_owned())
+    };
+    let events = output_of(&["events", "--format", "jsonl", PERF]);
+    let found: Vec<_> = events.lines().map(event).collect();
+    assert_eq!((found.len(), found), (2_464, of_perf));
+}
+
 /// A trace.dat made of it has the same events, and so the same exits.
 #[test]
 fn a_trace_dat_made_of_it_says_the_same() {

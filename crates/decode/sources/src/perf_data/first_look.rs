@@ -9,7 +9,7 @@ use super::SampleCounts;
 use super::bytes::Bytes;
 use super::losses::{LossAt, Losses};
 use super::stream::CpuSamples;
-use crate::Damage;
+use crate::{Damage, KernelCount};
 
 /// Threads whose names are kept, at most.
 const MOST_THREADS: usize = 1 << 20;
@@ -85,6 +85,15 @@ impl FirstLook {
         }
         look.finish();
         look
+    }
+
+    /// How much was lost on each CPU that has a stream.
+    pub(super) fn lost_by_cpu(&self) -> Vec<KernelCount> {
+        let count = |&cpu: &u32| {
+            let lost = self.losses.on(cpu);
+            KernelCount { cpu, lost, ..KernelCount::default() }
+        };
+        self.cpus.keys().map(count).collect()
     }
 
     fn record(&mut self, events: &Events, record: &Record<'_>, bytes: &Bytes) {

@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use perfdata::{Body, Events, IdIndexEntries, Record, SampleId, Throttle};
+use perfdata::{
+    Body, Event, Events, Form, IdIndexEntries, PerfData, Record, SampleId, Throttle, read_format,
+};
 
 /// Where a loss is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +89,11 @@ impl Losses {
         is_tracepoint.then_some(LossAt { cpu, time_ns: at.time, count: None })
     }
 
+    /// All that was lost on a CPU.
+    pub(super) fn on(&self, cpu: u32) -> u64 {
+        self.counts.get(&cpu).map_or(0, |counts| counts.placed.max(counts.without_time))
+    }
+
     /// What was lost after the last record of a CPU, by CPU.
     pub(super) fn at_the_end(&self) -> impl Iterator<Item = (u32, u64)> + use<'_> {
         self.counts.iter().filter_map(|(&cpu, counts)| {
@@ -94,4 +101,17 @@ impl Losses {
             (rest > 0).then_some((cpu, rest))
         })
     }
+}
+
+/// Whether a file has all that was lost: perf asked for the samples that each tracepoint lost, and wrote its
+/// file to the end. Of files that perf changes while it records (`--switch-output`), only the last has it.
+pub(super) fn are_counted(perf: &PerfData) -> bool {
+    let arguments = &perf.features.command;
+    let is_one_of_several = arguments.iter().any(|argument| {
+        ["--switch-output", "--overwrite"].iter().any(|option| argument.starts_with(option))
+    });
+    let asks = |event: &Event| event.attr.read_format & read_format::LOST != 0;
+    let mut tracepoints = perf.events.list().iter().filter(|event| event.attr.is_tracepoint());
+    let whole = perf.form == Form::File && perf.damage.is_empty();
+    whole && !arguments.is_empty() && !is_one_of_several && tracepoints.all(asks)
 }

@@ -76,6 +76,8 @@ pub(crate) fn recording(
         }
     };
     let info = info(perf, &mut look);
+    let is_counted = losses::are_counted(perf) && look.damage.is_empty();
+    let counts = is_counted.then(|| look.lost_by_cpu());
     let FirstLook { cpus, comms, mut damage, .. } = look;
     if tracing.is_none() && !cpus.is_empty() {
         let what =
@@ -89,7 +91,10 @@ pub(crate) fn recording(
     };
     let streams: Vec<Stream> = cpus.into_iter().map(stream).collect();
     let container = Container::PerfData(Box::new(formats));
-    let ending = Ending::of(path, &container, &streams, &info.buffers);
+    let ending = match counts {
+        Some(counts) => Ending { counts, doubt: None },
+        None => Ending::of(path, &container, &streams, &info.buffers),
+    };
     let tracing = tracing.as_ref();
     let here = |text: Option<&Vec<u8>>| text.map_or(Text::Missing, |text| Text::Here(text.clone()));
     let saved = tracing.map_or(&[][..], |tracing| &tracing.cmdlines);

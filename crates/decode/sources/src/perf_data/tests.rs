@@ -1,10 +1,12 @@
 //! Files made byte by byte, as recordings.
 
+#![expect(clippy::indexing_slicing, reason = "a test that is wrong may panic")]
+
 use std::path::Path;
 
 use raw_bytes::{Abi, ByteOrder, LongSize};
 use ringbuf::Missed;
-use testkit::{HEADER_EVENT, KernelFormats, Machine, PerfBytes, PerfDataBuilder, PerfEvent};
+use testkit::{KernelFormats, Machine, PerfBytes, PerfDataBuilder, PerfEvent};
 
 use crate::{BlockReader, Recording, open_bytes};
 
@@ -22,12 +24,18 @@ struct Made {
 
 impl Made {
     fn new(order: ByteOrder) -> Self {
+        Self::asking(order, 0)
+    }
+
+    /// One whose events are read by that format.
+    fn asking(order: ByteOrder, read_format: u64) -> Self {
         let formats = KernelFormats::new(Machine::X86, Abi { order, long: LongSize::Eight });
         let mut file = PerfDataBuilder::new(order);
         let event = |kind, config, sample_type, ids: &[u64], name: &str| PerfEvent {
             kind,
             config,
             sample_type,
+            read_format,
             flags: vec![18],
             ids: ids.to_vec(),
             name: name.to_owned(),
@@ -37,7 +45,7 @@ impl Made {
         file.event(event(2, id, TRACEPOINT, &[10, 11], "kvm:kvm_exit"));
         file.event(event(1, 0, CLOCK, &[20], "cpu-clock"));
         file.describe_events();
-        file.feature(1, tracing_data(order, &formats));
+        file.feature(1, formats.tracing_data());
         let mut made = Self { order, formats, file };
         let index = made.bytes().u64s(&[3, 10, 0, 0, u64::MAX, 11, 1, 1, u64::MAX, 20, 2, 0, 0]);
         made.file.record(69, 0, &index.bytes);
@@ -67,28 +75,15 @@ impl Made {
     }
 }
 
-/// What perf copies of tracefs, by `tools/perf/util/trace-event-info.c`.
-fn tracing_data(order: ByteOrder, formats: &KernelFormats) -> Vec<u8> {
-    let text = |bytes: PerfBytes, text: &str| bytes.u64s(&[text.len() as u64]).raw(text.as_bytes());
-    let big = u8::from(order == ByteOrder::Big);
-    let head = PerfBytes::new(order).raw(b"\x17\x08\x44tracing0.6\0").raw(&[big, 8]).u32s(&[4096]);
-    let head = text(head.raw(b"header_page\0"), &formats.header_page(4096));
-    let head = text(head.raw(b"header_event\0"), HEADER_EVENT);
-    let systems = formats.systems();
-    let mut all = head.u32s(&[0, systems.len() as u32]);
-    for (system, events) in systems {
-        all = all.raw(system.as_bytes()).raw(&[0]).u32s(&[events.len() as u32]);
-        all = events.iter().fold(all, |all, event| text(all, event));
-    }
-    all.u32s(&[0, 0]).u64s(&[0]).bytes
-}
-
 fn open(file: Vec<u8>) -> Recording {
     open_bytes(Path::new("perf.data"), file).unwrap()
 }
 
-/// Of each CPU, what was missed before records, and the times of those.
-fn read(recording: &Recording) -> Vec<(u32, Vec<(Missed, Vec<u64>)>)> {
+/// What was missed before records, and the times of those.
+type Packets = Vec<(Missed, Vec<u64>)>;
+
+/// The packets of each CPU.
+fn read(recording: &Recording) -> Vec<(u32, Packets)> {
     let reason = recording.formats().by_name("kvm:kvm_exit").unwrap().field("exit_reason").unwrap();
     let (at, order) = (reason.number().unwrap(), recording.abi().order);
     let stream = |stream| {
@@ -176,6 +171,27 @@ fn losses_are_where_they_happened_and_are_counted_once() {
             (1, vec![(nothing, vec![10]), (events(4), vec![21]), (events(5), vec![])]),
         ];
         assert_eq!(read(&recording), expected);
+    }
+}
+
+#[test]
+fn what_perf_has_asked_for_at_the_end_is_known_to_be_all() {
+    let command = |argument: &str| {
+        let bytes = PerfBytes::new(ByteOrder::Little).u32s(&[2]).text("perf").text(argument);
+        bytes.bytes
+    };
+    for (asks, argument, known) in
+        [(true, "record", true), (false, "record", false), (true, "--switch-output=1s", false)]
+    {
+        let mut made = Made::asking(ByteOrder::Little, if asks { 1 << 4 } else { 0 });
+        made.file.feature(11, command(argument));
+        made.exit(1, 10);
+        let lost = made.bytes().u64s(&[9]);
+        made.other(13, lost, (0, 0, 11));
+        let ending = open(made.file.file()).ending().clone();
+        assert_eq!((ending.doubt.is_none(), ending.lost()), (known, if known { 9 } else { 0 }));
+        // A recorder that was killed hadn't asked yet.
+        assert!(open(made.file.killed()).ending().doubt.is_some());
     }
 }
 
