@@ -24,7 +24,7 @@ pub enum PerfDataError {
         source: Truncated,
     },
     /// The size of its header is that of neither form.
-    #[error("a header of {size} bytes is neither that of a file (104) nor that of a pipe (16)")]
+    #[error("a perf.data with a header of {size} bytes: files have 104, pipes 16")]
     HeaderSize {
         /// The size that the file has there, in bytes.
         size: u64,
