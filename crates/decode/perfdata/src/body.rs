@@ -1,10 +1,10 @@
 //! What records say, by their types.
 
-use raw_bytes::{Cursor, Truncated};
+use raw_bytes::{Cursor, Truncated, slice};
 
 use crate::attr::Attr;
 use crate::words::{Fields, Words};
-use crate::{BuildId, ReadValues, Record, Sample, SampleId, kind, misc, slice};
+use crate::{BuildId, ReadValues, Record, Sample, SampleId, kind, misc};
 
 /// What a record says.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use raw_bytes::{ByteOrder, Truncated};
+use raw_bytes::{ByteOrder, Damages, Truncated};
 
 use crate::attr::{Attr, sample_type};
-use crate::damage::Damages;
 use crate::sample_id::IdPlace;
 use crate::{Body, Record, SampleId, kind, names};
 

@@ -1,13 +1,12 @@
 //! Features: what a recording says of the machine, the recorder and its events.
 
-use raw_bytes::{ByteOrder, Cursor, Truncated};
+use raw_bytes::slice::{range, text};
+use raw_bytes::{ByteOrder, Cursor, Damages, Truncated};
 
 use crate::attr::Attr;
-use crate::damage::Damages;
 use crate::events::Events;
-use crate::slice::{range, sized_text, text};
 use crate::words::Words;
-use crate::{BuildId, Range, misc};
+use crate::{BuildId, Damage, Range, misc};
 
 /// Numbers of features.
 pub mod feature {
@@ -103,7 +102,7 @@ impl Reader<'_> {
     pub(crate) fn read(&mut self, number: u32, bytes: &[u8], offset: u64) {
         let mut cursor = Cursor::new(bytes, self.order, offset);
         let read = self.one(number, &mut cursor);
-        self.damages.keep("a feature", read);
+        self.damages.keep(read.map_err(|cut| Damage::short("a feature", cut)));
     }
 
     fn one(&mut self, number: u32, cursor: &mut Cursor<'_>) -> Result<(), Truncated> {
@@ -191,4 +190,10 @@ impl Reader<'_> {
         }
         Ok(())
     }
+}
+
+/// A text of a feature: its size in four bytes, then itself with NULs to fill up.
+fn sized_text(cursor: &mut Cursor<'_>) -> Result<String, Truncated> {
+    let len = cursor.u32()?;
+    cursor.take(len.into()).map(text)
 }

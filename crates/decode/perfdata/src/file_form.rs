@@ -1,13 +1,12 @@
 //! The file form: events and features are in sections.
 
-use raw_bytes::{ByteOrder, Cursor};
+use raw_bytes::{ByteOrder, Cursor, Damages};
 
 use crate::attr::Attr;
-use crate::damage::Damages;
 use crate::features::Reader;
 use crate::header::Sections;
 use crate::words::Words;
-use crate::{Events, Range};
+use crate::{Damage, Events, Range};
 
 /// Bytes that end an entry of the section of events: where its ids are.
 const IDS_BYTES: u64 = 16;
@@ -36,7 +35,10 @@ pub(crate) fn read_events(
             let ids = Range::read(&mut cursor)?;
             Ok((Attr::parse(attr, order, at)?, ids))
         });
-        let Some((attr, ids)) = damages.keep("an event", read) else { return };
+        let Some((attr, ids)) = damages.keep(read.map_err(|cut| Damage::short("an event", cut)))
+        else {
+            return;
+        };
         let Some(index) = events.add(attr, at, damages) else { return };
         events.add_ids(index, Words::new(ids.of(file), order).iter());
     }
@@ -70,10 +72,9 @@ pub(crate) fn read_features(file: &[u8], sections: &Sections, reader: &mut Reade
     let table = Range { offset, size: u64::MAX };
     let mut cursor = Cursor::new(table.of(file), reader.order, offset);
     for number in sections.features() {
-        let Some(section) = reader.damages.keep("a feature's place", Range::read(&mut cursor))
-        else {
-            return;
-        };
+        let section = Range::read(&mut cursor);
+        let section = section.map_err(|cut| Damage::short("a feature's place", cut));
+        let Some(section) = reader.damages.keep(section) else { return };
         let bytes = section.of(file);
         if section.size > bytes.len() as u64 {
             let (size, left) = (section.size, bytes.len());

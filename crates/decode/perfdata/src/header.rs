@@ -1,8 +1,8 @@
 //! The first bytes of a perf.data: its form, its byte order, and where its parts are.
 
-use raw_bytes::{ByteOrder, Cursor, Truncated};
+use raw_bytes::{ByteOrder, Cursor, Truncated, slice};
 
-use crate::{PerfDataError, slice};
+use crate::PerfDataError;
 
 /// Bytes of the file form's header, and of the pipe form's.
 const FILE_BYTES: u64 = 104;

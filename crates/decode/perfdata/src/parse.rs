@@ -1,8 +1,7 @@
 //! A whole file, read.
 
-use raw_bytes::ByteOrder;
+use raw_bytes::{ByteOrder, Damages};
 
-use crate::damage::Damages;
 use crate::features::Reader;
 use crate::header::Header;
 use crate::{Damage, Events, Features, Form, PerfDataError, Range, Records, Unpacked};

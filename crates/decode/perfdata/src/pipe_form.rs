@@ -1,12 +1,12 @@
 //! The pipe form: events and features are records among the others.
 
+use raw_bytes::slice::text;
 use raw_bytes::{ByteOrder, Truncated};
 
 use crate::attr::Attr;
 use crate::features::Reader;
-use crate::slice::text;
 use crate::words::Words;
-use crate::{Range, Record, Records, kind};
+use crate::{Damage, Range, Record, Records, kind};
 
 /// `PERF_EVENT_UPDATE__NAME`: the update is the event's name.
 const UPDATE_NAME: u64 = 2;
@@ -32,7 +32,7 @@ pub(crate) fn read(records: Records<'_>, reader: &mut Reader<'_>) {
             }
             _ => Ok(()),
         };
-        reader.damages.keep("a record of the header", read);
+        reader.damages.keep(read.map_err(|cut| Damage::short("a record of the header", cut)));
     }
 }
 

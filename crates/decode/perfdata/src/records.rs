@@ -1,9 +1,8 @@
 //! Records one after the other: an eight-byte head, and what it says follows.
 
-use raw_bytes::{ByteOrder, Cursor};
+use raw_bytes::{ByteOrder, Cursor, slice};
 
 use crate::Damage;
-use crate::slice;
 
 /// Types of records.
 pub mod kind {

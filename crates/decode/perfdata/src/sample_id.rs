@@ -1,10 +1,10 @@
 //! What ends records other than samples: which event, where and when (`sample_id_all`).
 
-use raw_bytes::{ByteOrder, Truncated};
+use raw_bytes::{ByteOrder, Truncated, slice};
 
 use crate::attr::{Attr, sample_type};
 use crate::words::Fields;
-use crate::{Record, kind, slice};
+use crate::{Record, kind};
 
 /// Which event, where and when; what the event's samples don't hold is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,10 +6,10 @@
 
 use std::io::{self, Read};
 
-use raw_bytes::ByteOrder;
+use raw_bytes::{ByteOrder, slice};
 use zstd::stream::raw::{DParameter, Decoder, Operation};
 
-use crate::{Damage, Record, Records, kind, slice};
+use crate::{Damage, Record, Records, kind};
 
 /// What the stream may ask for, as a power of two: 128 MiB that unpacking holds in memory. perf has it use
 /// 8 MiB at most.

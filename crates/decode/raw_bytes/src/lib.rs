@@ -1,4 +1,4 @@
-//! Byte order, long size and bounds-checked reading of recorded bytes.
+//! Byte order, long size, bounds-checked reading of recorded bytes, and what is wrong with them.
 //!
 //! A recording may come from a machine of another byte order and word size than the one that reads
 //! it. Every reader of the workspace goes through this crate, so that no offset or length taken
@@ -8,7 +8,10 @@
 #![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
 mod cursor;
+mod damage;
 mod order;
+pub mod slice;
 
 pub use cursor::{Cursor, Truncated};
+pub use damage::{Damage, Damages};
 pub use order::{Abi, ByteOrder, LongSize};

@@ -27,8 +27,8 @@ impl Damage {
     }
 }
 
-impl From<tracedat::Damage> for Damage {
-    fn from(damage: tracedat::Damage) -> Self {
+impl From<raw_bytes::Damage> for Damage {
+    fn from(damage: raw_bytes::Damage) -> Self {
         Self::at(damage.offset, damage.what)
     }
 }

@@ -1,11 +1,10 @@
 //! Buffers: which CPUs' trace pages lie where in the file.
 
+use crate::Damage;
 use crate::compression::Compression;
-use crate::damage::Damages;
 use crate::header::Header;
 use crate::options::{RawOption, SectionHeader, id};
-use crate::{Damage, slice};
-use raw_bytes::{ByteOrder, Cursor};
+use raw_bytes::{ByteOrder, Cursor, Damages, slice};
 use std::collections::HashSet;
 
 /// A ring buffer of the recording: the top one or an instance.

@@ -1,9 +1,9 @@
 //! Trace data in pieces that can be read by themselves, and in parallel.
 
+use crate::Damage;
 use crate::buffers::{CpuData, DataRange};
 use crate::compression::{Compression, Inflate};
-use crate::{Damage, slice};
-use raw_bytes::Cursor;
+use raw_bytes::{Cursor, slice};
 
 /// Some consecutive pages of one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]

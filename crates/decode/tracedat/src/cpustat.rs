@@ -1,6 +1,6 @@
 //! What the kernel counted per CPU while recording: CPUSTAT options.
 
-use crate::slice;
+use raw_bytes::slice;
 use std::sync::Arc;
 
 /// Reads CPUSTAT options one after the other: those of an instance follow one that holds

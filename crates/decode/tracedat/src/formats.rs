@@ -1,8 +1,7 @@
 //! Event formats: the texts of `events/*/format` and of the page header, as the kernel wrote them.
 
 use crate::Damage;
-use crate::damage::Damages;
-use raw_bytes::{Cursor, LongSize, Truncated};
+use raw_bytes::{Cursor, Damages, LongSize, Truncated};
 use std::sync::Arc;
 
 /// The `format` text of one event.

@@ -3,8 +3,7 @@
 use crate::TraceDatError;
 use crate::buffers::sane_page_size;
 use crate::compression::Compression;
-use crate::damage::Damages;
-use raw_bytes::{ByteOrder, Cursor, LongSize};
+use raw_bytes::{ByteOrder, Cursor, Damages, LongSize};
 
 /// What every trace.dat begins with.
 pub(crate) const MAGIC: [u8; 10] = *b"\x17\x08\x44tracing";

@@ -2,11 +2,10 @@
 
 use crate::Damage;
 use crate::cpustat::{CpuStat, CpuStats};
-use crate::damage::Damages;
 use crate::options::{RawOption, id};
 use crate::peers::{Guest, Tsc2Nsec};
 use crate::time_shift::TimeShift;
-use raw_bytes::ByteOrder;
+use raw_bytes::{ByteOrder, Damages};
 
 /// What the options of a recording say.
 ///

@@ -1,10 +1,9 @@
 //! The option list: every option as its bytes, found along a chain that may be damaged.
 
+use crate::Damage;
 use crate::compression::Compression;
-use crate::damage::Damages;
 use crate::section::{Framing, Section};
-use crate::{Damage, slice};
-use raw_bytes::{ByteOrder, Cursor};
+use raw_bytes::{ByteOrder, Cursor, Damages, slice};
 use std::borrow::Cow;
 use std::collections::HashSet;
 

@@ -1,8 +1,8 @@
 //! Options that tie a host's recording to those of its guests.
 
+use crate::Damage;
 use crate::options::RawOption;
-use crate::{Damage, slice};
-use raw_bytes::{ByteOrder, Cursor, Truncated};
+use raw_bytes::{ByteOrder, Cursor, Truncated, slice};
 
 /// A guest recorded together with this host: a GUEST option.
 #[derive(Clone, Debug, PartialEq, Eq)]

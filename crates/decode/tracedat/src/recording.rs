@@ -1,14 +1,13 @@
 //! A whole file, read.
 
 use crate::buffers::{Buffer, note_repetitions, part_overlaps};
-use crate::damage::Damages;
 use crate::formats::Formats;
 use crate::header::{Header, Version};
 use crate::metadata::Metadata;
 use crate::options::RawOption;
 use crate::section::Section;
 use crate::{Damage, TraceDatError, v6, v7};
-use raw_bytes::Abi;
+use raw_bytes::{Abi, Damages};
 
 /// A recording: all of a trace.dat but the pages and the large texts, of which it knows the place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Parts of the file that are read only when asked for, because they can be megabytes.
 
+use crate::Damage;
 use crate::compression::{Compression, inflate_section};
-use crate::{Damage, slice};
-use raw_bytes::{ByteOrder, Cursor};
+use raw_bytes::{ByteOrder, Cursor, slice};
 use std::borrow::Cow;
 
 /// How the text of a section says where it ends.

@@ -3,9 +3,8 @@
 //! Written by `record_data` of `tools/perf/util/trace-event-info.c`. Kernel's symbols are left out there since
 //! perf has other ways to them.
 
-use raw_bytes::{Abi, ByteOrder, Cursor, LongSize};
+use raw_bytes::{Abi, ByteOrder, Cursor, Damages, LongSize};
 
-use crate::damage::Damages;
 use crate::header::MAGIC;
 use crate::{Damage, Formats, TraceDatError};
 

@@ -1,12 +1,11 @@
 //! Version 6: one part after the other, options and tables of CPUs last.
 
 use crate::buffers::{Buffer, FileFacts, TEXT_PAGE};
-use crate::damage::Damages;
 use crate::metadata::{Metadata, selected};
 use crate::options::{OptionReader, RawOption, id};
 use crate::section::{Framing, Section};
-use crate::{Compression, Damage, TraceDat, TraceDatError, slice};
-use raw_bytes::{ByteOrder, Cursor};
+use crate::{Compression, Damage, TraceDat, TraceDatError};
+use raw_bytes::{ByteOrder, Cursor, Damages, slice};
 
 /// Reads what follows the header into `out`. There is no way past a damaged part: what follows it
 /// stays unread.

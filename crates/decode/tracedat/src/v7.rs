@@ -1,14 +1,13 @@
 //! Version 7: sections, each found through an option.
 
 use crate::buffers::{Buffer, FileFacts};
-use crate::damage::Damages;
 use crate::formats::Formats;
 use crate::header::Header;
 use crate::metadata::Metadata;
 use crate::options::{OptionReader, RawOption, SectionHeader, id};
 use crate::section::{Framing, Section};
 use crate::{Damage, TraceDat, TraceDatError};
-use raw_bytes::Cursor;
+use raw_bytes::{Cursor, Damages};
 
 /// Reads what follows the header into `out`.
 pub(crate) fn read(

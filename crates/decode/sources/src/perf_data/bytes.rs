@@ -40,7 +40,7 @@ impl Bytes {
         let mut unpacked = perf.unpacked(&file).map_err(io)?;
         let map = FileMap::spooled(&mut unpacked, path)?;
         let (places, lost) = unpacked.finish();
-        damage.extend(lost.into_iter().map(|bad| Damage::at(bad.offset, bad.what)));
+        damage.extend(lost.into_iter().map(Damage::from));
         let data = perfdata::Range { offset: 0, size: map.len() as u64 };
         Ok(Self { map, data, order, places })
     }

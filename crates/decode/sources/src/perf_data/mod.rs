@@ -62,8 +62,7 @@ pub(crate) fn recording(
     file: FileMap,
     perf: &PerfData,
 ) -> Result<Recording, OpenError> {
-    let own = perf.damage.iter().map(|bad| Damage::at(bad.offset, bad.what.clone()));
-    let mut damage: Vec<Damage> = own.collect();
+    let mut damage: Vec<Damage> = perf.damage.iter().cloned().map(Damage::from).collect();
     let tracing = tracing_data(perf, &file, &mut damage);
     let bytes = Bytes::new(path, file, perf, &mut damage)?;
     let mut look = FirstLook::new(&perf.events, &bytes);

@@ -1,19 +1,28 @@
 //! Cutting the file's bytes by offsets that may point anywhere.
 
 /// The bytes from `offset` on; none when it lies past the end.
-pub(crate) fn from(file: &[u8], offset: u64) -> &[u8] {
+#[must_use]
+pub fn from(file: &[u8], offset: u64) -> &[u8] {
     usize::try_from(offset).ok().and_then(|at| file.get(at..)).unwrap_or_default()
 }
 
 /// The bytes of a range, less what lies past the end.
-pub(crate) fn range(file: &[u8], offset: u64, len: u64) -> &[u8] {
+#[must_use]
+pub fn range(file: &[u8], offset: u64, len: u64) -> &[u8] {
     let rest = from(file, offset);
     let len = usize::try_from(len).unwrap_or(usize::MAX).min(rest.len());
     rest.get(..len).unwrap_or_default()
 }
 
-/// Text up to its first NUL, if there is one, with bytes that are not UTF-8 replaced.
-pub(crate) fn text(bytes: &[u8]) -> String {
+/// Bytes up to their first NUL, if there is one.
+#[must_use]
+pub fn until_nul(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
+    bytes.get(..end).unwrap_or_default()
+}
+
+/// Text up to its first NUL, if there is one, with bytes that are not UTF-8 replaced.
+#[must_use]
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(until_nul(bytes)).into_owned()
 }

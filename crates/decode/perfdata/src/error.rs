@@ -1,0 +1,38 @@
+//! The few errors that end reading; damage doesn't.
+
+use raw_bytes::Truncated;
+
+/// The file can't be read as a perf.data at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PerfDataError {
+    /// The first eight bytes are those of no perf.data.
+    #[error(
+        "not a perf.data: the file does not begin with PERFILE2; give the file perf record wrote"
+    )]
+    NotPerfData,
+    /// A file of perf before 2.6.38 (2010), which wrote no byte order.
+    #[error("a perf.data of a perf before 2011 (PERFFILE), which is not read; record again")]
+    Old,
+    /// The file ends within its header.
+    #[error(
+        "the file ends inside its header; the recording or its copy was cut short, copy it again"
+    )]
+    Short {
+        /// Where bytes were missing.
+        #[source]
+        source: Truncated,
+    },
+    /// The size of its header is that of neither form.
+    #[error("a perf.data with a header of {size} bytes: files have 104, pipes 16")]
+    HeaderSize {
+        /// The size that the file has there, in bytes.
+        size: u64,
+    },
+    /// One of several files of a recording that is a folder.
+    #[error(
+        "part of a folder that perf record --threads wrote, whose records are in several files; \
+         record without --threads, or make one file of it: perf inject -i FOLDER -o perf.data"
+    )]
+    Folder,
+}
