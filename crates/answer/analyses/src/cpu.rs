@@ -277,9 +277,7 @@ fn vcpus(states: &States, guests: &[GuestAlignment], sums: &CpuUseSink) -> Vec<V
     for (recording, vms) in states.vms.iter().enumerate() {
         for (at, vm) in vms.iter().enumerate() {
             for vcpu in &vm.vcpus {
-                let index = u32::try_from(vcpu.index).unwrap_or(u32::MAX);
-                let number = u16::try_from(recording).unwrap_or(u16::MAX);
-                let sum = sums.vcpus.get(&VcpuRef { recording: number, index });
+                let sum = sums.vcpus.get(&VcpuRef::of(recording, vcpu));
                 vcpus.push(VcpuUse {
                     recording,
                     vm: at,

@@ -16,7 +16,7 @@ use timeline::{Losses, VmVcpu};
 
 use self::sums::{ProfileSums, Seen, Stratum, StratumSum};
 use crate::states::{States, VcpuRef, VcpuState, states_with_pc};
-use crate::{GuestAlignment, ReasonNames, Recorded};
+use crate::{GuestAlignment, ReasonNames};
 
 /// What says where the code of a row was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,8 +123,6 @@ pub struct ProfileRow {
 /// A vCPU of a profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileVcpu {
-    /// Index of its host's recording.
-    pub recording: usize,
     /// Its VM's name.
     pub vm: String,
     /// Its number in the VM.
@@ -148,8 +146,6 @@ pub struct Profile {
     pub rows: Vec<ProfileRow>,
     /// By recording.
     pub losses: Vec<Losses>,
-    /// By recording: which states of vCPUs it has events for.
-    pub recorded: Vec<Recorded>,
     /// Guests' names whose kernels' symbols are known.
     pub named: Vec<String>,
     /// Whether addresses had to say what was user space and what the kernel.
@@ -176,7 +172,6 @@ pub fn profile(
         vcpus: Vec::new(),
         rows: Vec::new(),
         losses: states.pass.losses.clone(),
-        recorded: states.recorded.clone(),
         named: Vec::new(),
         by_address: false,
         nanoseconds: recordings.iter().all(Recording::is_nanoseconds),
@@ -190,21 +185,13 @@ pub fn profile(
                 profile.named.push(vm.name.clone());
             }
             for vcpu in &vm.vcpus {
-                let key = vcpu_ref(recording, vcpu);
-                let strata = by_vcpu.remove(&key).unwrap_or_default();
+                let strata = by_vcpu.remove(&VcpuRef::of(recording, vcpu)).unwrap_or_default();
                 let of = OfVcpu { states: &states, recording, guest, kallsyms };
                 of.add(&vm.name, vcpu, strata, &mut sums.reasons, &mut profile);
             }
         }
     }
     profile
-}
-
-fn vcpu_ref(recording: usize, vcpu: &VmVcpu) -> VcpuRef {
-    VcpuRef {
-        recording: u16::try_from(recording).unwrap_or(u16::MAX),
-        index: u32::try_from(vcpu.index).unwrap_or(u32::MAX),
-    }
 }
 
 /// Makes rows of a vCPU's strata.
@@ -234,11 +221,7 @@ impl OfVcpu<'_> {
         let mut states: BTreeMap<VcpuState, u64> = BTreeMap::new();
         for (mut stratum, sum) in strata {
             profile.by_address |= stratum.state == VcpuState::Guest && !sum.seen.is_empty();
-            // As `StateTimes::settle`: what no event splits is not the kernel's.
-            let is_split = recorded.is_none_or(Recorded::is_split);
-            if stratum.state == VcpuState::ExitKernel && !is_split {
-                stratum.state = VcpuState::NotSplit;
-            }
+            stratum.state = recorded.map_or(stratum.state, |known| stratum.state.settled(known));
             self.share_out(&stratum, &sum, &mut |key, row| {
                 let time_ns = states.entry(key.1).or_default();
                 *time_ns = time_ns.saturating_add(row.ns);
@@ -250,7 +233,6 @@ impl OfVcpu<'_> {
             rows.into_iter().map(|(key, time)| self.row(at, key, time, reasons)).collect();
         made.sort_by_key(|row| std::cmp::Reverse(row.time.ns));
         profile.vcpus.push(ProfileVcpu {
-            recording: self.recording,
             vm: vm.to_owned(),
             vcpu: vcpu.vcpu,
             comm: self.name(self.recording, vcpu.thread),

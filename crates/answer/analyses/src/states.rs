@@ -57,10 +57,7 @@ pub fn states<S: StateSink>(
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> States {
-    let read = |asked: Asked<'_, Pass<'_, S>>| {
-        (each_trace_event(recordings, asked.wanted, asked.sink, tick), ())
-    };
-    states_by(recordings, guests, false, sink, read).0
+    read_states(recordings, guests, false, sink, tick)
 }
 
 /// [`states`] with [`ExitOf::guest_pc`].
@@ -70,10 +67,20 @@ pub(crate) fn states_with_pc<S: StateSink>(
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> States {
+    read_states(recordings, guests, true, sink, tick)
+}
+
+fn read_states<S: StateSink>(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    with_pc: bool,
+    sink: &mut S,
+    tick: &(dyn Fn(u64) + Sync),
+) -> States {
     let read = |asked: Asked<'_, Pass<'_, S>>| {
         (each_trace_event(recordings, asked.wanted, asked.sink, tick), ())
     };
-    states_by(recordings, guests, true, sink, read).0
+    states_by(recordings, guests, with_pc, sink, read).0
 }
 
 /// [`states`] of what `read` reads, which may give something else, too.

@@ -26,10 +26,12 @@ impl StateTimes {
     /// Settles what is known of the time of exits, now that all events were seen.
     pub(super) fn settle(&mut self, recorded: &Recorded) {
         self.runs_unsplit = recorded.off_cpu;
-        if !recorded.is_split() {
-            let kernel = self.by_state.get_mut(VcpuState::ExitKernel as usize);
-            let kernel_ns = kernel.map_or(0, std::mem::take);
-            self.add(VcpuState::NotSplit, kernel_ns);
+        for state in VcpuState::ALL {
+            let settled = state.settled(recorded);
+            if settled != state {
+                let ns = self.by_state.get_mut(state as usize).map_or(0, std::mem::take);
+                self.add(settled, ns);
+            }
         }
     }
 

@@ -1,5 +1,9 @@
 //! Spans of time and what somebody did in them.
 
+use timeline::VmVcpu;
+
+use crate::Recorded;
+
 /// What a vCPU does, as far as host and guest show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum VcpuState {
@@ -77,6 +81,13 @@ impl VcpuState {
         }
     }
 
+    /// The state once it is known what was recorded: what no event splits is not the kernel's.
+    #[must_use]
+    pub(crate) fn settled(self, recorded: &Recorded) -> Self {
+        let is_kernel = self == Self::ExitKernel;
+        if is_kernel && !recorded.is_split() { Self::NotSplit } else { self }
+    }
+
     /// The guest has nothing to do, whether its vCPU runs meanwhile or not.
     #[must_use]
     pub const fn is_idle(self) -> bool {
@@ -100,6 +111,17 @@ pub struct VcpuRef {
     pub recording: u16,
     /// Index in [`super::States::vcpus`] of that recording.
     pub index: u32,
+}
+
+impl VcpuRef {
+    /// A vCPU of the recording of that index.
+    #[must_use]
+    pub(crate) fn of(recording: usize, vcpu: &VmVcpu) -> Self {
+        Self {
+            recording: u16::try_from(recording).unwrap_or(u16::MAX),
+            index: u32::try_from(vcpu.index).unwrap_or(u32::MAX),
+        }
+    }
 }
 
 /// A CPU of one of the recordings.
