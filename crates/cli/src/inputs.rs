@@ -32,6 +32,13 @@ pub(crate) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<Recording>> {
     expanded.iter().map(|path| Ok(sources::open(path)?)).collect()
 }
 
+/// The recordings' names without their folders, for a title.
+pub(crate) fn file_names(recordings: &[Recording]) -> String {
+    let names = recordings.iter().filter_map(|one| one.path().file_name());
+    let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+    names.join(", ")
+}
+
 /// The recordings a path stands for.
 fn expand(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if path == Path::new("-") {

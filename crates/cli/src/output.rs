@@ -70,6 +70,32 @@ pub(crate) fn create<'r>(
     }))
 }
 
+/// As [`create`] for a file that was asked for besides the report, if it was.
+///
+/// # Errors
+/// As those of [`create`].
+pub(crate) fn create_extra(
+    path: Option<&Path>,
+    recordings: &[Recording],
+) -> anyhow::Result<Option<Output>> {
+    path.map(|path| create(path, recordings)).transpose()
+}
+
+/// Writes and completes what [`create_extra`] began; `what` is for the error.
+///
+/// # Errors
+/// When it can't be made or written.
+pub(crate) fn write_extra(
+    file: Option<Output>,
+    what: &str,
+    contents: impl FnOnce() -> io::Result<Vec<u8>>,
+) -> anyhow::Result<()> {
+    let Some(mut file) = file else { return Ok(()) };
+    let written = contents().and_then(|bytes| file.write_all(&bytes));
+    written.with_context(|| format!("cannot write {what}"))?;
+    file.complete()
+}
+
 fn is_forbidden(error: &anyhow::Error) -> bool {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     let kind = error.downcast_ref().map(io::Error::kind);

@@ -49,6 +49,30 @@ pub(crate) struct Frame {
     pub(crate) class: String,
 }
 
+/// Where frames begin, as the nodes of a tree are walked: callers before callees, siblings one after another.
+#[derive(Debug)]
+pub(crate) struct Begins {
+    /// By depth: where the next node of it begins.
+    next: Vec<u64>,
+}
+
+impl Begins {
+    /// Of a tree whose first node begins at `at`.
+    pub(crate) fn at(at: u64) -> Self {
+        Self { next: vec![at] }
+    }
+
+    /// Where a node at `depth` that is `amount` wide begins. Its callees will begin there, too.
+    pub(crate) fn place(&mut self, depth: usize, amount: u64) -> u64 {
+        self.next.truncate(depth + 1);
+        let Some(next) = self.next.last_mut() else { return 0 };
+        let begin = *next;
+        *next = begin.saturating_add(amount);
+        self.next.push(begin);
+        begin
+    }
+}
+
 /// The frames of a picture.
 #[derive(Debug, Default)]
 pub(crate) struct Drawing {

@@ -15,6 +15,7 @@ mod diff;
 pub mod events;
 mod exits;
 mod flame;
+mod folded;
 pub mod html;
 mod info;
 mod json;

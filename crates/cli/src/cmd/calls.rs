@@ -1,20 +1,18 @@
 //! `hyperscope calls`: which kernel functions ran, how long, and who called them.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::Path;
 
 use analyses::{CallQuestion, GuestCalls, HypertraceFiles, calls, guest_calls};
-use anyhow::Context;
 use report::{CallsReport, CallsSource, TreeLimits};
 use sources::Recording;
 
 use crate::args::calls::CallsArgs;
 use crate::args::part::VmArgs;
 use crate::cmd::hypertrace::{collected, machines};
-use crate::inputs::{guest_named, is_of_guest, open_all};
+use crate::inputs::{file_names, guest_named, is_of_guest, open_all};
 use crate::machines::machine_name;
-use crate::output::{self, Output};
+use crate::output::{self, create_extra, write_extra};
 use crate::part::Part;
 use crate::progress::Progress;
 use crate::stored_frames::{self, Frames};
@@ -23,8 +21,8 @@ pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
     let (files, frames) = stored_frames::find(&args.files)?;
     let mut recordings = open_all(&files)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
-    let flame = created(args.flame.as_deref(), &recordings)?;
-    let folded = created(args.folded.as_deref(), &recordings)?;
+    let flame = create_extra(args.flame.as_deref(), &recordings)?;
+    let folded = create_extra(args.folded.as_deref(), &recordings)?;
     let question = CallQuestion { patterns: args.patterns.clone(), ..CallQuestion::default() };
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
     let progress = Progress::new(bytes.saturating_mul(2));
@@ -55,17 +53,9 @@ pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
         tree: args.tree.then_some(limits),
         per_call: args.correct,
     };
-    if let Some(mut file) = flame {
-        let names = recordings.iter().filter_map(|one| one.path().file_name());
-        let names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
-        let picture = report.flame(&format!("Calls in {}", names.join(", ")));
-        file.write_all(picture.as_bytes()).context("cannot write the flame graph")?;
-        file.complete()?;
-    }
-    if let Some(mut file) = folded {
-        file.write_all(report.folded().as_bytes()).context("cannot write the stacks")?;
-        file.complete()?;
-    }
+    let title = format!("Calls in {}", file_names(&recordings));
+    write_extra(flame, "the flame graph", || Ok(report.flame(&title).into_bytes()))?;
+    write_extra(folded, "the stacks", || Ok(report.folded().into_bytes()))?;
     output::write(&report, &args.output, out)
 }
 
@@ -101,8 +91,4 @@ fn sent_by_guests(
 fn guest_of_session(path: &Path) -> Option<String> {
     let is_recording = path.extension().is_some_and(|kind| kind == "dat" || kind == "pages");
     guest_named(path).filter(|_| is_recording)
-}
-
-fn created(path: Option<&Path>, recordings: &[Recording]) -> anyhow::Result<Option<Output>> {
-    path.map(|path| output::create(path, recordings)).transpose()
 }

@@ -4,7 +4,7 @@
 use super::CallsSource;
 use super::folded::OFF_CPU;
 use super::stacks::{Stack, Stacks};
-use crate::flame::{Drawing, Frame, class};
+use crate::flame::{Begins, Drawing, Frame, class};
 use crate::units::{count, share, time};
 
 /// The picture of all sources, side by side.
@@ -55,13 +55,9 @@ fn draw(
         title: format!("{}\n{}", source.path, amount(stacks.total)),
         class: "n".to_owned(),
     });
-    // Where callees of each depth go on.
-    let mut next = vec![left];
+    let mut begins = Begins::at(left);
     stacks.walk(|depth, one| {
-        next.truncate(depth + 1);
-        let Some(begin) = next.last_mut() else { return false };
-        let left = *begin;
-        *begin = left.saturating_add(one.total);
+        let left = begins.place(depth, one.total);
         let frame = Frame {
             depth: depth + 1,
             left: part(left),
@@ -84,7 +80,6 @@ fn draw(
                 class: "o".to_owned(),
             });
         }
-        next.push(left);
         true
     });
 }

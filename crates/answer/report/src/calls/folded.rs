@@ -1,6 +1,7 @@
 //! Stacks as lines of text, for other tools: `machine;thread;caller;function N`.
 
 use super::{CallsSource, Stacks};
+use crate::folded::frame;
 
 /// What is off the CPU, as a frame.
 pub(super) const OFF_CPU: &str = "[off CPU]";
@@ -22,9 +23,4 @@ pub(super) fn folded(source: &CallsSource) -> String {
         true
     });
     out
-}
-
-/// A name without what sets frames and lines apart.
-fn frame(name: &str) -> String {
-    printable::line(name).replace(';', ":")
 }

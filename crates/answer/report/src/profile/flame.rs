@@ -4,7 +4,7 @@ use analyses::VcpuState;
 
 use super::ProfileReport;
 use super::stacks::{Node, Tree};
-use crate::flame::{Drawing, Frame, class};
+use crate::flame::{Begins, Drawing, Frame, class};
 use crate::units::{count, share, time};
 
 /// Colours of frames: the host's kernel, guests, the VMM.
@@ -18,17 +18,11 @@ pub(super) fn flame(report: &ProfileReport, title: &str) -> String {
     let whole_ns = tree.total_ns();
     let part = |ns: u64| ns as f64 / whole_ns.max(1) as f64;
     let mut drawing = Drawing::default();
-    // Where callees of each depth go on.
-    let mut next_ns = vec![0_u64];
+    let mut begins = Begins::at(0);
     tree.walk(|depth, node| {
-        next_ns.truncate(depth + 1);
-        let Some(begin) = next_ns.last_mut() else { return false };
-        let left_ns = *begin;
-        *begin = left_ns.saturating_add(node.total_ns);
-        next_ns.push(left_ns);
         drawing.push(Frame {
             depth,
-            left: part(left_ns),
+            left: part(begins.place(depth, node.total_ns)),
             width: part(node.total_ns),
             name: node.name.clone(),
             title: tip(report, node, whole_ns),

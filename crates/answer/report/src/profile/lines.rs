@@ -80,8 +80,16 @@ impl column::Row for Line<'_> {
 /// Every row of the profile.
 pub(super) fn all(report: &ProfileReport) -> Vec<Line<'_>> {
     let whole_ns = report.shown_ns();
-    let line = |row| Some(Line::of(report, row, whole_ns));
-    report.profile.rows.iter().filter_map(line).collect()
+    report.profile.rows.iter().map(|row| Line::of(report, row, whole_ns)).collect()
+}
+
+/// As [`all`], by vCPU in the profile's order.
+pub(super) fn by_vcpu(report: &ProfileReport) -> Vec<Vec<Line<'_>>> {
+    let mut by_vcpu: Vec<Vec<Line<'_>>> = vec![Vec::new(); report.profile.vcpus.len()];
+    for (row, line) in report.profile.rows.iter().zip(all(report)) {
+        by_vcpu.get_mut(row.vcpu).into_iter().for_each(|lines| lines.push(line));
+    }
+    by_vcpu
 }
 
 /// The lines that CSV has, those first that took longest.

@@ -48,10 +48,7 @@ pub(super) fn speedscope(report: &ProfileReport, title: &str) -> String {
     let mut frames = Frames::default();
     let unit = if report.profile.nanoseconds { "nanoseconds" } else { "none" };
     let mut profiles: Vec<Sampled> = Vec::new();
-    let all = lines::all(report);
-    for vcpu in &report.profile.vcpus {
-        let is_its = |line: &&Line<'_>| line.key.vm == vcpu.vm && line.key.vcpu == Some(vcpu.vcpu);
-        let own: Vec<&Line<'_>> = all.iter().filter(is_its).collect();
+    for (vcpu, own) in report.profile.vcpus.iter().zip(lines::by_vcpu(report)) {
         profiles.push(Sampled {
             kind: "sampled",
             name: format!("{} vCPU {}", vcpu.vm, vcpu.vcpu),

@@ -6,6 +6,7 @@ use analyses::{CodeFrame, VcpuState};
 
 use super::ProfileReport;
 use super::lines::{self, Line};
+use crate::folded::frame;
 
 /// A node of the tree.
 #[derive(Clone, Debug, Default)]
@@ -94,8 +95,7 @@ impl Tree {
         let mut stack: Vec<String> = Vec::new();
         self.walk(|depth, node| {
             stack.truncate(depth);
-            // Without what sets frames and lines apart.
-            stack.push(printable::line(&node.name).replace(';', ":"));
+            stack.push(frame(&node.name));
             if node.own_ns > 0 {
                 out += &format!("{} {}\n", stack.join(";"), node.own_ns);
             }
