@@ -10,7 +10,7 @@ mod weights;
 
 use std::collections::BTreeMap;
 
-use eventfmt::Kallsyms;
+use eventfmt::{Coverage, Kallsyms};
 use sources::Recording;
 use timeline::{Losses, VmVcpu};
 
@@ -146,8 +146,8 @@ pub struct Profile {
     pub rows: Vec<ProfileRow>,
     /// By recording.
     pub losses: Vec<Losses>,
-    /// Guests' names whose kernels' symbols are known.
-    pub named: Vec<String>,
+    /// How much is known of the symbols of guests' kernels, by their names; of others nothing is.
+    pub symbols: BTreeMap<String, Coverage>,
     /// Whether addresses had to say what was user space and what the kernel.
     pub by_address: bool,
     /// Whether times are nanoseconds.
@@ -172,7 +172,7 @@ pub fn profile(
         vcpus: Vec::new(),
         rows: Vec::new(),
         losses: states.pass.losses.clone(),
-        named: Vec::new(),
+        symbols: BTreeMap::new(),
         by_address: false,
         nanoseconds: recordings.iter().all(Recording::is_nanoseconds),
     };
@@ -181,8 +181,8 @@ pub fn profile(
             let guest = guests.iter().find(|one| one.host == recording && one.vm == vm.name);
             let guest = guest.map(|one| one.guest);
             let kallsyms = guest.and_then(|at| recordings.get(at)).map(Recording::kallsyms);
-            if kallsyms.is_some_and(|one| !one.is_empty()) {
-                profile.named.push(vm.name.clone());
+            if let Some(kallsyms) = kallsyms {
+                profile.symbols.insert(vm.name.clone(), kallsyms.coverage());
             }
             for vcpu in &vm.vcpus {
                 let strata = by_vcpu.remove(&VcpuRef::of(recording, vcpu)).unwrap_or_default();
@@ -288,7 +288,7 @@ impl OfVcpu<'_> {
         // Of a guest inside this one, this one's symbols say nothing.
         let kallsyms = self.kallsyms.filter(|_| of.level == 1);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let frame = match kallsyms.and_then(|one| one.lookup(address)) {
+        let frame = match kallsyms.and_then(|one| one.function(address)) {
             Some(symbol) => CodeFrame {
                 symbol: Some(text(symbol.name)),
                 module: symbol.module.map(text),

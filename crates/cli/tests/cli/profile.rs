@@ -1,6 +1,6 @@
 //! Which code vCPUs ran, on real recordings: sums that are those of `cpu`, samples that are those of `exits`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 
@@ -141,6 +141,42 @@ fn a_guests_own_recording_names_its_functions_and_threads() {
     for comm in ["dd", "sleep", "init"] {
         assert!(comms.iter().any(|one| one == comm), "{comm}");
     }
+}
+
+/// Two guests with the same kernel at different addresses: read together, each has the names that it has by
+/// itself.
+#[test]
+fn guests_of_one_kernel_keep_their_own_symbols() {
+    let pairs =
+        [["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"], PAIRS[2]];
+    let code = |report: &Value| -> BTreeMap<(String, String), u64> {
+        let mut samples = BTreeMap::new();
+        for row in rows(report).iter().filter(|row| row["state"] == "guest_kernel") {
+            let vm = row["vm"].as_str().unwrap().to_owned();
+            let symbol = row["stack"][0]["symbol"].as_str().unwrap_or("-").to_owned();
+            *samples.entry((vm, symbol)).or_default() += row["samples"].as_u64().unwrap();
+        }
+        samples
+    };
+    let mut alone = code(&json("profile", &pairs[0]));
+    alone.append(&mut code(&json("profile", &pairs[1])));
+    let together = code(&json("profile", &pairs.concat()));
+    assert_eq!(together, alone);
+    let vms: BTreeSet<&String> = together.keys().map(|(vm, _)| vm).collect();
+    assert_eq!(vms.len(), 2);
+}
+
+/// The recording of a boot has the symbols of initcalls alone: none of them is taken for the code after it.
+#[test]
+fn a_part_of_a_kernels_symbols_names_no_other_code() {
+    let report = json("profile", &PAIRS[1]);
+    let kernel = rows(&report).iter().filter(|row| row["state"] == "guest_kernel");
+    let samples = |row: &Value| row["samples"].as_u64().unwrap();
+    let named = kernel.clone().filter(|row| row["stack"][0]["symbol"].is_string());
+    // Where an initcall begins, it has its name.
+    assert!(named.map(samples).sum::<u64>() * 100 < kernel.map(samples).sum());
+    let table = hyperscope(&[&["profile"], &PAIRS[1][..]].concat());
+    assert!(table.out.contains("a part of its kernel's symbols alone"), "{}", table.out);
 }
 
 #[test]

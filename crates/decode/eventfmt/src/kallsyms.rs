@@ -2,11 +2,40 @@
 
 use std::fmt;
 
+/// Symbols that end the code of the kernel itself (`include/asm-generic/sections.h`): what follows them up to
+/// the next symbol is padding, or nothing at all.
+const ENDS: [&[u8]; 3] = [b"_etext", b"_einittext", b"_end"];
+
+/// The last function of a module, or of the kernel before its modules, has no symbol after it that would
+/// say where it ends: as perf does, no more of it is named than to the end of the page after its beginning.
+const PAGE: u64 = 4096;
+
+/// Where the code of any kernel begins (`include/asm-generic/sections.h`): a list without both is a part of one.
+const BEGINNINGS: [&[u8]; 2] = [b"_stext", b"_text"];
+
+/// How much a list of symbols knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Coverage {
+    /// There is none.
+    #[default]
+    Missing,
+    /// It has no addresses: the kernel shows them to nobody, or not to who recorded it
+    /// (`kernel.kptr_restrict`).
+    Hidden,
+    /// It has some symbols: what it lacks would be taken for what it has.
+    Partial,
+    /// It has the kernel's code from its beginning on.
+    Whole,
+}
+
 /// Symbols of the recorded kernel, by address.
 #[derive(Clone, Default)]
 pub struct Kallsyms {
     text: Box<[u8]>,
     symbols: Vec<Entry>,
+    /// Addresses of [`ENDS`], in order.
+    ends: Vec<u64>,
+    coverage: Coverage,
 }
 
 /// A symbol as places in the text.
@@ -32,7 +61,8 @@ impl Kallsyms {
     /// Parses lines of `address type name [module]`; lines of another shape are passed over.
     ///
     /// Absolute symbols (per-CPU offsets on x86) and the `$x` marks of arm are left out: they name
-    /// no code. Text past 4 GiB is not read.
+    /// no code. So are symbols whose address is 0, as all are for who may not see them. Text past 4 GiB is
+    /// not read.
     #[must_use]
     pub fn parse(text: &[u8]) -> Self {
         let text = text.get(..u32::MAX as usize).unwrap_or(text);
@@ -42,19 +72,40 @@ impl Kallsyms {
             symbols.extend(entry(line, start));
             start = start.saturating_add(line.len()).saturating_add(1);
         }
+        let all = symbols.len();
+        symbols.retain(|entry: &Entry| entry.address != 0);
         symbols.sort_by_key(|entry| entry.address);
-        Self { text: text.into(), symbols }
+        let mut kallsyms = Self { text: text.into(), symbols, ..Self::default() };
+        let ends = kallsyms.symbols.iter().filter(|entry| kallsyms.is_one_of(entry, &ENDS));
+        kallsyms.ends = ends.map(|entry| entry.address).collect();
+        let begins = |entry| kallsyms.is_one_of(entry, &BEGINNINGS);
+        kallsyms.coverage = match (all, kallsyms.len()) {
+            (0, _) => Coverage::Missing,
+            (_, 0) => Coverage::Hidden,
+            _ if kallsyms.symbols.iter().any(begins) => Coverage::Whole,
+            _ => Coverage::Partial,
+        };
+        kallsyms
     }
 
-    /// The symbol with the greatest address that is not above `address`.
+    /// The function that code at `address` is in, by [`Kallsyms::lookup`] in a whole list; in any other, the
+    /// symbol whose own address that is.
+    #[must_use]
+    pub fn function(&self, address: u64) -> Option<Symbol<'_>> {
+        let whole = self.coverage == Coverage::Whole;
+        self.lookup(address).filter(|symbol| whole || symbol.offset == 0)
+    }
+
+    /// The symbol with the greatest address that is not above `address`, where `address` can be in it.
     ///
-    /// Behind the last symbol nothing is known: an address there has a name only when it is that
-    /// symbol's own.
+    /// The text has no sizes. A symbol ends where the next one of its module begins; the last one of a
+    /// module, or of the kernel itself before a module, at the end of the page after its own beginning at
+    /// the latest. After `_etext`, `_einittext` and `_end` nothing has a name up to the next symbol.
     #[must_use]
     pub fn lookup(&self, address: u64) -> Option<Symbol<'_>> {
         let after = self.symbols.partition_point(|entry| entry.address <= address);
         let entry = self.symbols.get(after.checked_sub(1)?)?;
-        if after == self.symbols.len() && entry.address != address {
+        if address != entry.address && !self.reaches(entry, self.symbols.get(after), address) {
             return None;
         }
         let module = self.slice(entry.module);
@@ -76,10 +127,32 @@ impl Kallsyms {
         self.symbols.len()
     }
 
-    /// Whether there are none, as when the recorder was not allowed to read addresses.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.symbols.is_empty()
+    }
+
+    /// How much it knows.
+    #[must_use]
+    pub const fn coverage(&self) -> Coverage {
+        self.coverage
+    }
+
+    /// Whether `entry` is long enough for `address`, which is above its own and not above that of `next`.
+    fn reaches(&self, entry: &Entry, next: Option<&Entry>, address: u64) -> bool {
+        if self.ends.binary_search(&entry.address).is_ok() {
+            return false;
+        }
+        let module = self.slice(entry.module);
+        let goes_on = next.is_some_and(|next| self.slice(next.module) == module);
+        let pages = entry.address.div_ceil(PAGE).saturating_add(1);
+        goes_on || address < pages.saturating_mul(PAGE)
+    }
+
+    /// Whether it is a symbol of the kernel itself with one of these names.
+    fn is_one_of(&self, entry: &Entry, names: &[&[u8]]) -> bool {
+        entry.module == (0, 0) && names.contains(&self.slice(entry.name))
     }
 
     fn slice(&self, (start, end): (u32, u32)) -> &[u8] {
@@ -137,8 +210,59 @@ mod tests {
     fn addresses_outside_have_no_name() {
         let symbols = Kallsyms::parse(TEXT);
         assert_eq!(symbols.lookup(0xfffe_ffff), None);
-        assert_eq!(symbols.lookup(0xffff_0101), None);
         assert_eq!(symbols.lookup(0xffff_0100).unwrap().name, b"last");
+        assert_eq!(symbols.lookup(0xffff_1fff).unwrap().name, b"last");
+        assert_eq!(symbols.lookup(0xffff_2000), None);
         assert!(Kallsyms::parse(b"").lookup(0).is_none());
+    }
+
+    const LAID_OUT: &[u8] = b"ffffffff81000000 T _text\nffffffff81e01000 t last_function\n\
+        ffffffff81e01ef2 T _etext\nffffffff81e01ef2 T __indirect_thunk_end\n\
+        ffffffff82000000 D __start_rodata\nffffffff83830000 B _end\n\
+        ffffffffc0201000 t scsi_one\t[scsi]\nffffffffc0203010 t scsi_last\t[scsi]\n\
+        ffffffffc0249000 t kvm_one\t[kvm]\n";
+
+    #[test]
+    fn nothing_is_named_between_the_end_of_code_and_what_comes_next() {
+        let symbols = Kallsyms::parse(LAID_OUT);
+        let name = |address| symbols.lookup(address).map(|found| found.name);
+        assert_eq!(name(0xffff_ffff_81e0_1ef1), Some(&b"last_function"[..]));
+        for address in [0xffff_ffff_81e0_1ef3, 0xffff_ffff_81ff_ffff, 0xffff_ffff_9000_0000] {
+            assert_eq!(name(address), None, "{address:#x}");
+        }
+        assert_eq!(name(0xffff_ffff_8200_0010), Some(&b"__start_rodata"[..]));
+    }
+
+    #[test]
+    fn the_last_function_of_a_module_does_not_reach_into_what_follows() {
+        let symbols = Kallsyms::parse(LAID_OUT);
+        let name = |address| symbols.lookup(address).map(|found| found.name);
+        assert_eq!(name(0xffff_ffff_c020_2fff), Some(&b"scsi_one"[..]));
+        assert_eq!(name(0xffff_ffff_c020_4fff), Some(&b"scsi_last"[..]));
+        assert_eq!(name(0xffff_ffff_c020_5000), None);
+        assert_eq!(name(0xffff_ffff_c024_8fff), None);
+        assert_eq!(name(0xffff_ffff_c024_9fff), Some(&b"kvm_one"[..]));
+        assert_eq!(name(0xffff_ffff_c024_a000), None);
+    }
+
+    #[test]
+    fn hidden_addresses_name_nothing() {
+        let text = b"0000000000000000 A fixed_percpu_data\n0000000000000000 T _stext\n\
+            0000000000000000 t vcpu_run\t[kvm]\n";
+        let symbols = Kallsyms::parse(text);
+        assert_eq!((symbols.coverage(), symbols.len()), (Coverage::Hidden, 0));
+        assert_eq!(symbols.lookup(0), None);
+        assert_eq!(symbols.lookup(u64::MAX), None);
+        let percpu = Kallsyms::parse(b"0000000000000000 A fixed_percpu_data\n");
+        assert_eq!(percpu.coverage(), Coverage::Missing);
+    }
+
+    #[test]
+    fn a_part_of_a_list_names_no_code_between_its_symbols() {
+        let (part, whole) = (Kallsyms::parse(TEXT), Kallsyms::parse(LAID_OUT));
+        assert_eq!((part.coverage(), whole.coverage()), (Coverage::Partial, Coverage::Whole));
+        assert!(part.lookup(0xffff_0001).is_some() && part.function(0xffff_0001).is_none());
+        assert_eq!(part.function(0xffff_0010).unwrap().name, b"second");
+        assert_eq!(whole.function(0xffff_ffff_8100_0001).unwrap().name, b"_text");
     }
 }

@@ -72,7 +72,7 @@ pub use field::{Element, ElementForm, Field, FieldKind, NumberForm};
 pub use format::EventFormat;
 pub use glob::glob;
 pub use header_page::HeaderPage;
-pub use kallsyms::{Kallsyms, Symbol};
+pub use kallsyms::{Coverage, Kallsyms, Symbol};
 pub use number::NumberAt;
 pub use print::{PrintContext, PrintProgram};
 pub use printk_formats::PrintkFormats;

@@ -1,6 +1,7 @@
 //! What a reader of a profile must know: what samples are, how many, and what they can't say.
 
 use analyses::Evidence;
+use eventfmt::Coverage;
 
 use super::{ProfileBy, ProfileReport};
 use crate::units::{count, plural, share, time};
@@ -43,24 +44,44 @@ pub(super) fn notes(report: &ProfileReport) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let unnamed = unnamed(report);
-    if report.by == ProfileBy::Symbol && !unnamed.is_empty() {
-        notes.push(format!(
-            "{}: functions need the guest's own recording, which has its kernel's symbols",
-            unnamed.join(", ")
-        ));
+    if report.by == ProfileBy::Symbol {
+        notes.extend(unnamed_notes(report));
     }
     notes
 }
 
-/// VMs with samples in a kernel whose symbols are not known.
-fn unnamed(report: &ProfileReport) -> Vec<String> {
+/// What keeps functions of VMs from having names.
+fn unnamed_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
+    let reasons = [
+        (
+            Coverage::Missing,
+            "functions need the guest's own recording, which has its kernel's symbols",
+        ),
+        (
+            Coverage::Hidden,
+            "addresses hidden: the guest's kernel gave its recorder symbols without them \
+             (kernel.kptr_restrict), so no function has a name",
+        ),
+        (
+            Coverage::Partial,
+            "the guest's recording has a part of its kernel's symbols alone: of the others, functions \
+             would get wrong names",
+        ),
+    ];
+    reasons.into_iter().filter_map(|(coverage, why)| {
+        let names = unnamed(report, coverage);
+        (!names.is_empty()).then(|| format!("{}: {why}", names.join(", ")))
+    })
+}
+
+/// VMs with samples in a kernel of whose symbols so much is known.
+fn unnamed(report: &ProfileReport, coverage: Coverage) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for row in &report.profile.rows {
         let Some(vcpu) = report.profile.vcpus.get(row.vcpu) else { continue };
         let is_unnamed = row.level == 1
             && row.frame.as_ref().is_some_and(|frame| frame.address.is_some())
-            && !report.profile.named.contains(&vcpu.vm);
+            && report.profile.symbols.get(&vcpu.vm).copied().unwrap_or_default() == coverage;
         let name = printable::line(&vcpu.vm).into_owned();
         if is_unnamed && !names.contains(&name) {
             names.push(name);
