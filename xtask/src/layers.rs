@@ -65,7 +65,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("confine", &[]),
     ("folder", &[]),
-    ("tracefs", &["raw-bytes", "folder", "ringbuf", "sys"]),
+    ("tracefs", &["raw-bytes", "folder", "hypertrace", "ringbuf", "sys"]),
     ("wire", &[]),
     ("channel", &["confine", "shmring", "sys", "tracefs", "wire"]),
     (
@@ -104,11 +104,16 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("vms", &["channel", "printable"]),
     ("collector", &["channel", "confine", "folder", "hypertrace", "sys", "tracefs"]),
     (
+        "sampler",
+        &["channel", "confine", "folder", "hypertrace", "perfdata", "raw-bytes", "sys", "tracefs"],
+    ),
+    (
         "recorder",
         &[
             "raw-bytes",
             "channel",
             "collector",
+            "sampler",
             "confine",
             "folder",
             "hypertrace",

@@ -19,6 +19,7 @@ use super::tracer::{GuestTracerArgs, TracerArgs};
     hyperscope record --profile net --kprobe tun_get_user\n  \
     hyperscope record --guest web -- sleep 5     host and guest, with hyperscope-agent in the guest\n  \
     hyperscope record --guest trace-cmd:web      the same, with trace-cmd agent in the guest\n  \
+    hyperscope record --sample 499 --for 10s     with samples of all CPUs, for hyperscope profile\n  \
     hyperscope record --hypercalls               guests' events sent by hypercall, and nothing else\n  \
     hyperscope record --tracer function_graph --graph-function svm_handle_exit --vm web\n\n\
     The recording is a session: hyperscope exits SESSION reads it, and so does trace-cmd report\n\
@@ -72,6 +73,15 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "N", default_value_t = 13, requires = "hypercalls",
         value_parser = clap::value_parser!(u8).range(4..=13))]
     pub(crate) hypercall_words: u8,
+    /// Sample what all CPUs run, guests included, so many times a second: hyperscope profile shows it,
+    /// and so does perf report -i SESSION/host.data
+    ///
+    /// An odd number (499) doesn't go in step with what kernels do at even ones.
+    #[arg(long = "sample", value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) sample_hz: Option<u32>,
+    /// What makes samples [default: cycles where the processor counts them, else cpu-clock]
+    #[arg(long, value_name = "EVENT", requires = "sample_hz")]
+    pub(crate) sample_event: Option<SampledEventArg>,
     /// Record these events in guests [default: those of --profile, as far as guests have them]
     #[arg(long = "guest-event", value_name = "EVENT", requires = "guests")]
     pub(crate) guest_events: Vec<String>,
@@ -132,6 +142,24 @@ pub(crate) struct RecordArgs {
     /// Clean up after the recorder with this process id once standard input ends
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) guard: Option<u32>,
+}
+
+/// An event that samples, on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SampledEventArg {
+    /// The processor's counter of cycles
+    Cycles,
+    /// The kernel's timer, which needs no counter
+    CpuClock,
+}
+
+impl From<SampledEventArg> for recorder::SampledEvent {
+    fn from(event: SampledEventArg) -> Self {
+        match event {
+            SampledEventArg::Cycles => Self::Cycles,
+            SampledEventArg::CpuClock => Self::CpuClock,
+        }
+    }
 }
 
 /// A choice of events on the command line.

@@ -16,7 +16,7 @@ use confine::{CapabilitySet, Confined};
 use printable::messages;
 use recorder::{
     Finished, GuestSummary, Hypercalls, InGuests, ModuleSummary, Profile, RecordPlan, Recorded,
-    Recording, SessionFolder, Stop,
+    Recording, Sampling, SessionFolder, Stop,
 };
 use report::plural;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -122,6 +122,9 @@ fn plan(args: &RecordArgs) -> anyhow::Result<RecordPlan> {
     let (number, words) = (args.hypercall_number, args.hypercall_words);
     Ok(RecordPlan {
         hypercalls: args.hypercalls.then_some(Hypercalls { number, words }),
+        sampling: args
+            .sample_hz
+            .map(|hz| Sampling { hz, event: args.sample_event.map(Into::into) }),
         events: args.events.clone(),
         profile: args.profile.map(Profile::from).or(usual),
         probes: probes(args),
@@ -298,6 +301,16 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
             collector.hypercalls,
             collector.bytes >> 10,
             collector.lost()
+        )?;
+    }
+    if let Some(sampler) = &recorded.sampler {
+        let lost = sampler.lost.map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
+        writeln!(
+            err,
+            "hyperscope: {} of {}, {} KiB, {lost} lost",
+            plural(sampler.samples, "sample"),
+            sampler.event,
+            sampler.bytes >> 10
         )?;
     }
     for guest in &recorded.guests {

@@ -96,6 +96,34 @@ pub(crate) mod branch {
     pub(crate) const COUNTERS: u64 = 1 << 19;
 }
 
+/// Bits of [`Flags`], the first being 0.
+pub mod flag {
+    /// It does not begin to count by itself.
+    pub const DISABLED: u32 = 0;
+    /// Mappings of code are recorded.
+    pub const MMAP: u32 = 8;
+    /// Names of threads are recorded.
+    pub const COMM: u32 = 9;
+    /// `sample_period` is a frequency in Hz.
+    pub const FREQ: u32 = 10;
+    /// Beginnings and ends of threads are recorded.
+    pub const TASK: u32 = 13;
+    /// `wakeup` counts bytes.
+    pub const WATERMARK: u32 = 14;
+    /// Records other than samples end in a [`crate::SampleId`].
+    pub const SAMPLE_ID_ALL: u32 = 18;
+    /// Mappings are recorded with device and inode.
+    pub const MMAP2: u32 = 23;
+    /// Names by new programs are marked.
+    pub const COMM_EXEC: u32 = 24;
+    /// Times are those of the clock `clock_id`.
+    pub const USE_CLOCK_ID: u32 = 25;
+    /// Symbols that come into being are recorded.
+    pub const KSYMBOL: u32 = 29;
+    /// Mappings carry build ids where files have them.
+    pub const BUILD_ID: u32 = 34;
+}
+
 /// The bit-field of an attribute, the first bit lowest whatever the byte order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u64);
@@ -107,6 +135,12 @@ impl Flags {
             ByteOrder::Little => Self(word),
             ByteOrder::Big => Self(word.reverse_bits()),
         }
+    }
+
+    /// Those with the bits of [`flag`] set.
+    #[must_use]
+    pub fn of(bits: &[u32]) -> Self {
+        Self(bits.iter().fold(0, |word, &bit| word | 1_u64.wrapping_shl(bit)))
     }
 
     const fn bit(self, at: u32) -> bool {
@@ -177,6 +211,8 @@ pub struct Attr {
     pub read_format: u64,
     /// The bit-field.
     pub flags: Flags,
+    /// After how many samples whoever reads is woken, or bytes ([`flag::WATERMARK`]).
+    pub wakeup: u32,
     /// What branches look like.
     pub branch_sample_type: u64,
     /// Registers of the program that a sample holds, a bit each.
@@ -187,8 +223,10 @@ pub struct Attr {
     pub clock_id: i32,
 }
 
-/// Bytes of the first version of the structure (`PERF_ATTR_SIZE_VER0`).
+/// Bytes of the first version of the structure (`PERF_ATTR_SIZE_VER0`), and of the one that is written here,
+/// which has all its fields (`PERF_ATTR_SIZE_VER5`: Linux 4.1).
 const LEAST_BYTES: usize = 64;
+const WRITTEN_BYTES: usize = 112;
 
 impl Attr {
     /// Those of records that are of no event.
@@ -200,6 +238,7 @@ impl Attr {
             sample_type: 0,
             read_format: 0,
             flags: Flags(0),
+            wakeup: 0,
             branch_sample_type: 0,
             sample_regs_user: 0,
             sample_regs_intr: 0,
@@ -222,11 +261,37 @@ impl Attr {
             sample_type: u64_at(24),
             read_format: u64_at(32),
             flags: Flags::new(u64_at(40), order),
+            wakeup: u32_at(48),
             branch_sample_type: u64_at(72),
             sample_regs_user: u64_at(80),
             clock_id: u32_at(92).cast_signed(),
             sample_regs_intr: u64_at(96),
         })
+    }
+
+    /// The structure as the kernel of this machine takes it, in its byte order.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; WRITTEN_BYTES] {
+        let mut bytes = [0; WRITTEN_BYTES];
+        let mut put = |at: usize, field: &[u8]| {
+            let place = bytes.iter_mut().skip(at);
+            place.zip(field).for_each(|(byte, &value)| *byte = value);
+        };
+        let native =
+            if cfg!(target_endian = "big") { self.flags.0.reverse_bits() } else { self.flags.0 };
+        put(0, &self.kind.to_ne_bytes());
+        put(4, &u32::try_from(WRITTEN_BYTES).unwrap_or(0).to_ne_bytes());
+        put(8, &self.config.to_ne_bytes());
+        put(16, &self.sample_period.to_ne_bytes());
+        put(24, &self.sample_type.to_ne_bytes());
+        put(32, &self.read_format.to_ne_bytes());
+        put(40, &native.to_ne_bytes());
+        put(48, &self.wakeup.to_ne_bytes());
+        put(72, &self.branch_sample_type.to_ne_bytes());
+        put(80, &self.sample_regs_user.to_ne_bytes());
+        put(92, &self.clock_id.to_ne_bytes());
+        put(96, &self.sample_regs_intr.to_ne_bytes());
+        bytes
     }
 
     /// Bytes that the attributes at the beginning of `bytes` say they take.
@@ -261,6 +326,26 @@ mod tests {
         let big = Flags::new((1 << (63 - 18)) | (1 << (63 - 20)), ByteOrder::Big);
         assert_eq!(little, big);
         assert!(big.sample_id_all() && big.exclude_guest() && !big.exclude_host());
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let attr = Attr {
+            kind: event_type::SOFTWARE,
+            config: 1,
+            sample_period: 2,
+            sample_type: sample_type::IP,
+            read_format: read_format::LOST,
+            flags: Flags::of(&[flag::FREQ, flag::USE_CLOCK_ID, flag::BUILD_ID]),
+            wakeup: 3,
+            branch_sample_type: 4,
+            sample_regs_user: 5,
+            sample_regs_intr: 6,
+            clock_id: -7,
+        };
+        let order = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
+        assert_eq!(Attr::parse(&attr.to_bytes(), order, 0).unwrap(), attr);
+        assert!(attr.flags.freq() && attr.flags.use_clock_id() && attr.flags.build_id());
     }
 
     #[test]

@@ -58,8 +58,9 @@ mod sample;
 mod sample_id;
 mod unpack;
 mod words;
+mod write;
 
-pub use attr::{Attr, Flags, event_type, read_format, sample_type};
+pub use attr::{Attr, Flags, event_type, flag, read_format, sample_type};
 pub use body::{
     Body, Comm, IdIndexEntries, IdIndexEntry, Ksymbol, Lost, Mapping, Switch, Task, Throttle,
     TimeConv,
@@ -78,3 +79,4 @@ pub use sample::{Branch, BranchStack, Registers, Sample};
 pub use sample_id::SampleId;
 pub use unpack::{Place, Unpacked};
 pub use words::Words;
+pub use write::{CpuEvent, EarlierMapping, PipeWriter};

@@ -94,6 +94,11 @@ impl CollectError {
         move |source| Self::Io { what, path, source }
     }
 
+    /// For `map_err`: the trace clock was not read.
+    pub(crate) fn clock(name: &str) -> impl FnOnce(TracefsError) -> Self {
+        move |source| Self::Clock { name: name.to_owned(), source: Box::new(source) }
+    }
+
     /// Why the object was not loaded.
     pub(crate) fn of_load(error: EbpfError) -> Self {
         match &error {

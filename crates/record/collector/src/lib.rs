@@ -8,7 +8,6 @@
 
 #![forbid(unsafe_code)]
 
-mod clock;
 mod error;
 mod kernel_types;
 mod programs;
@@ -25,10 +24,10 @@ use folder::OutFile;
 use hypertrace::collected::{Begin, Counts, VERSION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::clock::TraceClock;
 pub use crate::error::{CollectError, Result};
 use crate::programs::Programs;
 use crate::writer::Writer;
+use tracefs::TraceClock;
 
 /// How often clocks are compared, and what is in the ring goes to the file.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -74,7 +73,7 @@ impl Loaded {
     /// # Errors
     /// When this kernel or this user has no way to it.
     pub fn load(plan: CollectorPlan) -> Result<Self> {
-        let clock = TraceClock::open(&plan.clock)?;
+        let clock = TraceClock::open(&plan.clock).map_err(CollectError::clock(&plan.clock))?;
         let programs = Programs::load(plan.number, plan.words)?;
         Ok(Self { plan, clock, programs })
     }
@@ -94,13 +93,14 @@ impl Loaded {
             trace_id: plan.trace_id,
             first_number: plan.number,
             numbers: programs::NUMBERS,
-            clock: plan.clock,
+            clock: plan.clock.clone(),
         })?;
-        writer.pair(clock.pair()?)?;
+        let failed = CollectError::clock(&plan.clock);
+        writer.pair(clock.pair().map_err(failed)?)?;
         writer.flush()?;
         programs.attach()?;
         let stop = Signal::new().map_err(CollectError::io("make an event for", &to))?;
-        let mover = Mover { programs, clock, writer, stop: stop.clone() };
+        let mover = Mover { programs, clock, clock_name: plan.clock, writer, stop: stop.clone() };
         let thread = thread::Builder::new().name("collector".into()).spawn(move || {
             // What the kernel counted is asked for until the end, which kernels before 5.19 let nobody
             // else do. Without it the counts can't be had, and that is said then.
@@ -147,6 +147,7 @@ impl Collector {
 struct Mover {
     programs: Programs,
     clock: TraceClock,
+    clock_name: String,
     writer: Writer,
     stop: Signal,
 }
@@ -172,7 +173,8 @@ impl Mover {
     /// Moves what is there, and notes where clocks and counts are.
     fn move_records(&mut self) -> Result<()> {
         self.programs.records(&mut |record| self.writer.hypercall(record))?;
-        self.writer.pair(self.clock.pair()?)?;
+        let pair = self.clock.pair().map_err(CollectError::clock(&self.clock_name))?;
+        self.writer.pair(pair)?;
         self.writer.counts(self.programs.counts()?)?;
         self.writer.flush()
     }

@@ -40,6 +40,9 @@ pub enum RecordError {
     /// Hypercalls can't be collected.
     #[error("hypercalls can't be collected")]
     Collect(#[from] collector::CollectError),
+    /// Nothing can be sampled.
+    #[error("CPUs can't be sampled")]
+    Sample(#[from] sampler::SampleError),
     /// A guest that can't be recorded.
     #[error("cannot record the guest {name}")]
     Guest {

@@ -1,13 +1,11 @@
 //! Hypercalls that BPF programs collect while the host is recorded.
 
-use channel::{Deadline, Wait};
-use collector::{CollectError, Collected, Collector, CollectorPlan, Loaded};
-use confine::Confined;
+use collector::{Collected, Collector, CollectorPlan, Loaded};
 use folder::Folder;
 use serde::Serialize;
 
 use crate::error::{RecordError, with_causes};
-use crate::task::{Outcome, Task};
+use crate::task::EndingTask;
 
 /// Which hypercalls are collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,37 +64,12 @@ pub(crate) fn forget(session: &Folder) {
     let _ = session.remove(FILE);
 }
 
-/// A collector that was asked to end.
-#[derive(Debug)]
-pub(crate) struct EndingCollector(std::io::Result<Task<Result<Collected, CollectError>>>);
-
-impl EndingCollector {
-    /// Asks it to end.
-    pub(crate) fn begin(collector: Collector) -> Self {
-        Self::ended_by(move || collector.end())
-    }
-
-    fn ended_by(end: impl FnOnce() -> Result<Collected, CollectError> + Send + 'static) -> Self {
-        Self(Task::spawn("collected".into(), Confined::WORKER, end))
-    }
-
-    /// Whether it has ended, waiting for that until then.
-    pub(crate) fn is_over(&self, until: Deadline) -> bool {
-        self.0.as_ref().map_or(true, |task| task.is_over(Wait::until(until)))
-    }
-
-    /// What came of it, waiting for that no longer than this; what went wrong is among the faults.
-    pub(crate) fn end(self, until: Deadline, faults: &mut Vec<String>) -> Option<CollectorSummary> {
-        let why = match self.0.map(|task| task.end(Wait::until(until))) {
-            Ok(Outcome::Done(Ok(collected))) => return Some(summary(&collected)),
-            Ok(Outcome::Done(Err(error))) => with_causes(&error),
-            Ok(Outcome::Panicked) => "the thread that ends it panicked".into(),
-            Ok(Outcome::StillBusy) => "its thread did not end in time, and is left alone".into(),
-            Err(error) => error.to_string(),
-        };
-        faults.push(format!("hypercalls were not collected to the end: {why}"));
-        None
-    }
+/// Has a collector end.
+pub(crate) fn end(collector: Collector) -> EndingTask<CollectorSummary> {
+    EndingTask::begin("collected", move || match collector.end() {
+        Ok(collected) => Ok(summary(&collected)),
+        Err(error) => Err(with_causes(&error)),
+    })
 }
 
 fn summary(collected: &Collected) -> CollectorSummary {
@@ -109,30 +82,5 @@ fn summary(collected: &Collected) -> CollectorSummary {
         no_exit: counts.no_exit,
         no_room: counts.no_room,
         unreadable: counts.unreadable,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::{Duration, Instant};
-
-    use channel::Signal;
-
-    #[test]
-    fn nobody_waits_for_a_collector_that_does_not_end() {
-        let (begun, busy) = (Instant::now(), Signal::new().unwrap());
-        let held = busy.clone();
-        let collector = EndingCollector::ended_by(move || {
-            held.wait(Duration::from_secs(600));
-            Err(CollectError::Panicked)
-        });
-        let soon = Deadline::after(Duration::from_millis(50));
-        assert!(!collector.is_over(soon));
-        let mut faults = Vec::new();
-        assert_eq!(collector.end(soon, &mut faults), None);
-        assert!(begun.elapsed() < Duration::from_secs(60));
-        assert!(faults[0].contains("did not end in time"), "{faults:?}");
-        busy.give();
     }
 }

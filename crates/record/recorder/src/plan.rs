@@ -6,6 +6,7 @@ use tracefs::{FunctionTracer, Profile};
 
 use crate::guests::InGuests;
 use crate::hypercalls::Hypercalls;
+use crate::samples::Sampling;
 
 /// A probe where KVM has a guest's VMRUN run that guest's own guest, with the clean bits of its
 /// control block: at 0xc0, by the AMD64 Architecture Programmer's Manual (volume 2, appendix B).
@@ -42,4 +43,6 @@ pub struct RecordPlan {
     pub in_guests: InGuests,
     /// Hypercalls that are collected by BPF programs, in addition to or in place of events.
     pub hypercalls: Option<Hypercalls>,
+    /// Samples of what the host's CPUs run, in addition to events.
+    pub sampling: Option<Sampling>,
 }

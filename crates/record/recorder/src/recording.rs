@@ -12,6 +12,7 @@ use channel::{Deadline, Signal};
 use collector::Collector;
 use folder::Folder;
 use rustix::time::{ClockId, clock_gettime};
+use sampler::Sampler;
 use tracefs::{
     Available, Clock, FunctionTracer, Instance, Owner, Probes, RawPages, Texts, Tracefs,
     usual_buffer_kib,
@@ -28,6 +29,7 @@ use crate::pending_guests::PendingGuests;
 use crate::plan::RecordPlan;
 use crate::pump::{Pump, stop_signal};
 use crate::quota::Quota;
+use crate::samples;
 use crate::session;
 use crate::session_folder::{PAGES_FOLDER, SessionFolder};
 use crate::session_number;
@@ -69,6 +71,8 @@ pub struct Recording {
     pending_guests: Option<PendingGuests>,
     modules: Vec<module::Recorded>,
     collector: Option<Collector>,
+    /// With the samples a second that were asked for.
+    sampler: Option<(Sampler, u32)>,
     to: SessionFolder,
     begun: Instant,
     begun_unix_ns: u64,
@@ -132,6 +136,7 @@ impl Recording {
             pending_guests: None,
             modules: Vec::new(),
             collector: None,
+            sampler: None,
             to: to.clone(),
             begun: Instant::now(),
             begun_unix_ns: unix_ns(),
@@ -154,6 +159,7 @@ impl Recording {
                 // which could not go before them.
                 recording.stop.give();
                 drop(recording.collector.take().map(Collector::end));
+                drop(recording.sampler.take().map(|(sampler, _)| sampler.end()));
                 recording.pumps.drain(..).for_each(|pump| drop(pump.join()));
                 let until = Deadline::after(STOP_MESSAGE);
                 drop(recording.flusher.take().map(|flusher| flusher.end(until)));
@@ -163,6 +169,7 @@ impl Recording {
                 drop(recording);
                 guests::forget(&names, to);
                 hypercalls::forget(to);
+                samples::forget(to);
                 let _ = to.remove_all(FOLDER);
                 session::free_room(to);
                 Err(error)
@@ -179,7 +186,14 @@ impl Recording {
     ) -> Result<()> {
         let load = |what| hypercalls::load(what, &self.clock.name, self.trace_id);
         let loaded = plan.hypercalls.map(load).transpose()?;
+        let only = self.of_vm.then_some(&*self.vms);
+        let open = |what| samples::open(what, cpus, only, (&self.clock.name, self.trace_id));
+        let sampling = plan.sampling;
+        let opened = sampling.map(open).transpose()?;
         self.start(cpus)?;
+        if let Some((sampling, opened)) = sampling.zip(opened) {
+            self.sampler = Some((samples::begin(opened, &self.to)?, sampling.hz));
+        }
         self.collector = loaded.map(|one| hypercalls::begin(one, &self.to)).transpose()?;
         for module in modules {
             self.modules.push(module.begin(&self.to, &self.stop, plan.in_guests.quota())?);

@@ -11,6 +11,7 @@ use crate::guest::GuestSummary;
 use crate::hypercalls::CollectorSummary;
 use crate::losses::CpuLosses;
 use crate::module::ModuleSummary;
+use crate::samples::SamplerSummary;
 use crate::session_folder::SessionFolder;
 use crate::tracer::TracerSummary;
 
@@ -43,6 +44,8 @@ pub struct Recorded {
     pub modules: Vec<ModuleSummary>,
     /// Hypercalls that were collected; none: that was not asked for, or failed.
     pub collector: Option<CollectorSummary>,
+    /// What the host's CPUs ran was sampled; none: that was not asked for, or failed.
+    pub sampler: Option<SamplerSummary>,
     /// The tracer of functions; none: that was not asked for.
     pub tracer: Option<TracerSummary>,
 }
@@ -73,6 +76,7 @@ impl Default for Recorded {
             guests: Vec::new(),
             modules: Vec::new(),
             collector: None,
+            sampler: None,
             tracer: None,
         }
     }

@@ -4,7 +4,7 @@
 use std::io;
 use std::thread::{self, JoinHandle};
 
-use channel::{Signal, Wait};
+use channel::{Deadline, Signal, Wait};
 use confine::Confined;
 
 /// A thread that says when it is done.
@@ -64,6 +64,39 @@ impl<T: Send + 'static> Task<T> {
     }
 }
 
+/// What writes next to the recording, once it was asked to end.
+#[derive(Debug)]
+pub(crate) struct EndingTask<T>(io::Result<Task<Result<T, String>>>);
+
+impl<T: Send + 'static> EndingTask<T> {
+    /// Has a thread end it, which gives what came of it, or what went wrong.
+    pub(crate) fn begin(
+        thread: &str,
+        end: impl FnOnce() -> Result<T, String> + Send + 'static,
+    ) -> Self {
+        Self(Task::spawn(thread.to_owned(), Confined::WORKER, end))
+    }
+
+    /// Whether it has ended, waiting for that until then.
+    pub(crate) fn is_over(&self, until: Deadline) -> bool {
+        self.0.as_ref().map_or(true, |task| task.is_over(Wait::until(until)))
+    }
+
+    /// What came of it, waiting for that no longer than this. What went wrong is among the faults, after
+    /// `what`.
+    pub(crate) fn end(self, until: Deadline, what: &str, faults: &mut Vec<String>) -> Option<T> {
+        let why = match self.0.map(|task| task.end(Wait::until(until))) {
+            Ok(Outcome::Done(Ok(came))) => return Some(came),
+            Ok(Outcome::Done(Err(why))) => why,
+            Ok(Outcome::Panicked) => "the thread that ends it panicked".into(),
+            Ok(Outcome::StillBusy) => "its thread did not end in time, and is left alone".into(),
+            Err(error) => error.to_string(),
+        };
+        faults.push(format!("{what}: {why}"));
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, Instant};
@@ -85,6 +118,23 @@ mod tests {
         let outcome = task.end(Wait::at_most(Duration::from_millis(10)));
         assert!(matches!(outcome, Outcome::StillBusy));
         assert!(begun.elapsed() < Duration::from_secs(60));
+        busy.give();
+    }
+
+    #[test]
+    fn nobody_waits_for_what_does_not_end_next_to_a_recording() {
+        let (begun, busy) = (Instant::now(), Signal::new().unwrap());
+        let held = busy.clone();
+        let ending = EndingTask::<()>::begin("held", move || {
+            held.wait(Duration::from_secs(600));
+            Err("too late".into())
+        });
+        let soon = Deadline::after(Duration::from_millis(50));
+        assert!(!ending.is_over(soon));
+        let mut faults = Vec::new();
+        assert_eq!(ending.end(soon, "not collected", &mut faults), None);
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        assert!(faults[0].starts_with("not collected: its thread did not end"), "{faults:?}");
         busy.give();
     }
 

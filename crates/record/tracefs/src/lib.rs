@@ -19,6 +19,7 @@ mod raw_pages;
 mod stats;
 mod texts;
 mod top_level;
+mod trace_clock;
 mod tracer;
 
 pub use clock::{Clock, TscConversion};
@@ -32,4 +33,5 @@ pub use probes::Probes;
 pub use raw_pages::{RawPages, Woken};
 pub use stats::CpuStats;
 pub use texts::{EventText, Texts, page_size};
+pub use trace_clock::TraceClock;
 pub use tracer::FunctionTracer;

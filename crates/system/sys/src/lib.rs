@@ -9,6 +9,7 @@ pub mod guest_instructions;
 #[cfg(target_arch = "x86_64")]
 pub mod kvm;
 mod memory;
+mod perf_ring;
 mod physical_page;
 mod shared_map;
 mod spool;
@@ -21,6 +22,7 @@ pub use file_map::{CutShort, FileMap, OpenError, check_mapped_files};
 #[cfg(target_arch = "x86_64")]
 pub use guest_instructions::time_stamp_counter;
 pub use memory::{CountedMemory, bound_memory, memory_in_use};
+pub use perf_ring::PerfRing;
 pub use physical_page::PhysicalPage;
 pub use shared_map::{Access, SharedMap};
 pub use spool::bound_spool;

@@ -13,10 +13,11 @@ use crate::ending::STOP_MESSAGE;
 use crate::error::{RecordError, Result};
 use crate::guest::HostClock;
 use crate::guests;
-use crate::hypercalls::EndingCollector;
+use crate::hypercalls;
 use crate::losses::{CpuLosses, keep_counts};
 use crate::pages_folder::header;
 use crate::pump::Pump;
+use crate::samples;
 use crate::session::{self, Recorded};
 use crate::session_folder::HOST_FILE;
 use crate::tracer::TracerSummary;
@@ -28,10 +29,12 @@ impl Recording {
     /// When something can't be written; the pages stay in their folder then.
     pub fn end(mut self, tick: &dyn Fn(u64)) -> Result<Recorded> {
         let mut faults = self.stop_guests();
-        let collector = self.collector.take().map(EndingCollector::begin);
-        if let Some(collector) = &collector {
-            collector.is_over(Deadline::after(STOP_MESSAGE));
-        }
+        let collector = self.collector.take().map(hypercalls::end);
+        let sampler = self.sampler.take().map(|(sampler, hz)| samples::end(sampler, hz));
+        let soon = Deadline::after(STOP_MESSAGE);
+        // What they write should end no later than the events that it goes with.
+        collector.as_ref().map(|one| one.is_over(soon));
+        sampler.as_ref().map(|one| one.is_over(soon));
         self.instance.set("tracing_on", "0")?;
         let duration = self.begun.elapsed();
         self.stop.give();
@@ -41,7 +44,10 @@ impl Recording {
         faults.extend(self.flusher.take().and_then(|flusher| flusher.end(until)));
         faults.extend(self.quota.fault());
         let mut guests = self.guests.lock().end();
-        let collector = collector.and_then(|one| one.end(until, &mut faults));
+        let not_all = "hypercalls were not collected to the end";
+        let collector = collector.and_then(|one| one.end(until, not_all, &mut faults));
+        let not_all = "CPUs were not sampled to the end";
+        let sampler = sampler.and_then(|one| one.end(until, not_all, &mut faults));
         let stats: Vec<(u32, String)> =
             pumped.iter().map(|(losses, text)| (losses.cpu, text.clone())).collect();
         let cpus = pumped.into_iter().map(|(losses, _)| losses).collect();
@@ -78,6 +84,7 @@ impl Recording {
             guests: guests.iter().map(|guest| guest.summary().clone()).collect(),
             modules,
             collector,
+            sampler,
             tracer,
         };
         session::write(&recorded, &self.to)?;

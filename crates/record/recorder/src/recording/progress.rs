@@ -14,7 +14,7 @@ use crate::pump::Pump;
 pub struct Progress {
     /// How long it has been recording.
     pub time: Duration,
-    /// Bytes of pages, and of collected hypercalls, that are in files.
+    /// Bytes of pages, of collected hypercalls and of samples that are in files.
     pub bytes: u64,
     /// Events that were lost so far, in guests, too.
     pub lost: u64,
@@ -36,6 +36,7 @@ impl Recording {
     pub fn has_failed(&self) -> bool {
         self.pumps.iter().any(Pump::is_finished)
             || self.collector.as_ref().is_some_and(Collector::is_finished)
+            || self.sampler.as_ref().is_some_and(|(sampler, _)| sampler.is_finished())
     }
 
     /// Its progress.
@@ -48,7 +49,8 @@ impl Recording {
         Progress {
             time: self.begun.elapsed(),
             bytes: self.pumps.iter().map(Pump::bytes).sum::<u64>()
-                + self.collector.as_ref().map_or(0, Collector::bytes),
+                + self.collector.as_ref().map_or(0, Collector::bytes)
+                + self.sampler.as_ref().map_or(0, |(sampler, _)| sampler.bytes()),
             lost: stats.map(|(stats, _)| stats.events()).chain(of_guests).sum(),
             guest_bytes: guests.iter().map(|status| status.sent_bytes).sum::<u64>()
                 + self.modules.iter().map(module::Recorded::bytes).sum::<u64>(),

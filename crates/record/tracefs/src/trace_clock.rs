@@ -1,21 +1,26 @@
-//! The recording's trace clock, read together with the one that BPF programs have.
+//! The recording's trace clock, read together with the monotonic one, which BPF programs and performance
+//! events have.
 
 use rustix::time::{ClockId, clock_gettime};
-use tracefs::{Marks, Tracefs};
 
 use hypertrace::collected::ClockPair;
 
-use crate::error::{CollectError, Result};
+use crate::error::{Result, TracefsError};
+use crate::marks::{Mark, Marks};
+use crate::mounted::Tracefs;
 
 /// Readings of which the quickest counts: an interrupt in between makes one slow.
 const READINGS: usize = 5;
 
 /// A trace clock, and how it is read.
 #[derive(Debug)]
-pub(crate) enum TraceClock {
+pub struct TraceClock(Kind);
+
+#[derive(Debug)]
+enum Kind {
     /// The processor's counter.
     Tsc,
-    /// `mono`: the very clock that BPF programs read.
+    /// `mono`: the monotonic clock itself.
     Same,
     /// One that the system gives programs, too.
     System(ClockId),
@@ -25,7 +30,7 @@ pub(crate) enum TraceClock {
 
 /// Marks, and the tracefs that they are in.
 #[derive(Debug)]
-pub(crate) struct ByMarks {
+struct ByMarks {
     // Dropped first: it is mounted in the other.
     marks: Marks,
     name: String,
@@ -34,32 +39,36 @@ pub(crate) struct ByMarks {
 
 impl TraceClock {
     /// The clock that is so called.
-    pub(crate) fn open(name: &str) -> Result<Self> {
+    ///
+    /// # Errors
+    /// When only the kernel can read it, and can't be asked to.
+    pub fn open(name: &str) -> Result<Self> {
         match name {
-            "x86-tsc" if sys::tsc().is_some() => return Ok(Self::Tsc),
-            "mono" => return Ok(Self::Same),
-            "mono_raw" => return Ok(Self::System(ClockId::MonotonicRaw)),
-            "boot" => return Ok(Self::System(ClockId::Boottime)),
+            "x86-tsc" if sys::tsc().is_some() => return Ok(Self(Kind::Tsc)),
+            "mono" => return Ok(Self(Kind::Same)),
+            "mono_raw" => return Ok(Self(Kind::System(ClockId::MonotonicRaw))),
+            "boot" => return Ok(Self(Kind::System(ClockId::Boottime))),
             _ => {}
         }
-        let failed =
-            |source| CollectError::Clock { name: name.to_owned(), source: Box::new(source) };
-        let tracefs = Tracefs::find().map_err(failed)?;
-        let marks = Marks::make(&tracefs, name).map_err(failed)?;
+        let tracefs = Tracefs::find()?;
+        let marks = Marks::make(&tracefs, name)?;
         let name = name.to_owned();
-        Ok(Self::Marks(Box::new(ByMarks { marks, name, _tracefs: tracefs })))
+        Ok(Self(Kind::Marks(Box::new(ByMarks { marks, name, _tracefs: tracefs }))))
     }
 
     /// Both clocks now, as closely together as can be had.
-    pub(crate) fn pair(&mut self) -> Result<ClockPair> {
-        let readings = match self {
-            Self::Same => {
+    ///
+    /// # Errors
+    /// When the kernel has to read it, and does not.
+    pub fn pair(&mut self) -> Result<ClockPair> {
+        let readings = match &mut self.0 {
+            Kind::Same => {
                 let now = mono_ns();
                 vec![ClockPair { mono_before_ns: now, trace: now, mono_after_ns: now }]
             }
-            Self::Tsc => readings(|| sys::tsc().unwrap_or(0)),
-            Self::System(id) => readings(|| ns(*id)),
-            Self::Marks(by) => by.readings()?,
+            Kind::Tsc => readings(|| sys::tsc().unwrap_or(0)),
+            Kind::System(id) => readings(|| ns(*id)),
+            Kind::Marks(by) => by.readings()?,
         };
         let gap_ns = |pair: &ClockPair| pair.mono_after_ns.saturating_sub(pair.mono_before_ns);
         Ok(readings.into_iter().min_by_key(gap_ns).unwrap_or_default())
@@ -69,7 +78,7 @@ impl TraceClock {
 impl ByMarks {
     fn readings(&mut self) -> Result<Vec<ClockPair>> {
         let failed =
-            |error| CollectError::io("make a mark with the clock", self.name.as_ref())(error);
+            |error| TracefsError::io("make a mark with the clock", self.name.as_ref())(error);
         let mut around = Vec::with_capacity(READINGS);
         for number in 0..READINGS as u32 {
             let before_ns = mono_ns();
@@ -77,7 +86,7 @@ impl ByMarks {
             around.push((number, before_ns, mono_ns()));
         }
         let made = self.marks.take().map_err(failed)?;
-        let pair = |mark: tracefs::Mark| {
+        let pair = |mark: Mark| {
             let (_, before_ns, after_ns) = *around.iter().find(|(at, ..)| *at == mark.number)?;
             let (mono_before_ns, mono_after_ns) = (before_ns, after_ns);
             Some(ClockPair { mono_before_ns, trace: mark.time, mono_after_ns })

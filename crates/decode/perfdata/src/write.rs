@@ -1,0 +1,179 @@
+//! A perf.data in the form of a pipe, record by record: what a recorder adds to the records of the kernel.
+//!
+//! All numbers are in the byte order of this machine, as the kernel's own records are.
+
+use crate::attr::{Attr, sample_type};
+use crate::kind;
+
+/// `PERFILE2`, in the byte order of who writes it.
+const MAGIC: u64 = 0x3245_4c49_4652_4550;
+/// Bytes of a pipe's header.
+const HEADER_BYTES: u64 = 16;
+/// Ids in a record: each takes 32 bytes.
+const MOST_INDEXED: usize = 1024;
+/// A record's size has 16 bits.
+const MOST_RECORD_BYTES: usize = (1 << 16) - 8;
+
+/// A mapping that was there before recording began.
+#[derive(Clone, Copy, Debug)]
+pub struct EarlierMapping<'n> {
+    /// Process; `None`: the kernel.
+    pub pid: Option<u32>,
+    /// First address.
+    pub addr: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Offset in the file, in bytes; of the kernel's own the address again.
+    pub file_offset: u64,
+    /// Device, and the file's number on it.
+    pub device: (u32, u32),
+    /// See `device`.
+    pub inode: u64,
+    /// The file.
+    pub path: &'n [u8],
+}
+
+/// An event on a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuEvent {
+    /// The number by which records name it.
+    pub id: u64,
+    /// The CPU.
+    pub cpu: u32,
+}
+
+/// Writes records to the end of bytes.
+#[derive(Debug)]
+pub struct PipeWriter<'o> {
+    out: &'o mut Vec<u8>,
+    /// What ends records that are no samples.
+    sample_id: Vec<u64>,
+}
+
+impl<'o> PipeWriter<'o> {
+    /// Writes to the end of `out`, records of an event with those attributes.
+    pub fn new(out: &'o mut Vec<u8>, attr: &Attr) -> Self {
+        let bits = [
+            sample_type::TID,
+            sample_type::TIME,
+            sample_type::ID,
+            sample_type::STREAM_ID,
+            sample_type::CPU,
+            sample_type::IDENTIFIER,
+        ];
+        let count = bits.iter().filter(|&&bits| attr.samples(bits)).count();
+        let sample_id = if attr.flags.sample_id_all() { vec![0; count] } else { Vec::new() };
+        Self { out, sample_id }
+    }
+
+    /// The header, the event and its ids, and features that are texts: numbers of [`crate::feature`] and
+    /// those.
+    pub fn head(&mut self, attr: &Attr, events: &[CpuEvent], features: &[(u32, &str)]) {
+        self.words(&[MAGIC, HEADER_BYTES]);
+        let mut body = attr.to_bytes().to_vec();
+        body.extend(events.iter().flat_map(|event| event.id.to_ne_bytes()));
+        self.record(kind::HEADER_ATTR, 0, &body);
+        let places: Vec<(u64, &CpuEvent)> = (0..).zip(events).collect();
+        for some in places.chunks(MOST_INDEXED) {
+            // Ids, their places, CPUs, and no thread: -1.
+            let entries = some
+                .iter()
+                .flat_map(|&(place, event)| [event.id, place, event.cpu.into(), u64::MAX]);
+            let body = [some.len() as u64].into_iter().chain(entries).flat_map(u64::to_ne_bytes);
+            self.record(kind::ID_INDEX, 0, &body.collect::<Vec<u8>>());
+        }
+        features.iter().for_each(|&(feature, text)| self.feature(feature, text));
+    }
+
+    /// A feature that is a text.
+    fn feature(&mut self, feature: u32, text: &str) {
+        let len = text.len().saturating_add(1).next_multiple_of(64);
+        let mut body = u64::from(feature).to_ne_bytes().to_vec();
+        body.extend(u32::try_from(len).unwrap_or(u32::MAX).to_ne_bytes());
+        body.extend(text.as_bytes());
+        // Records are multiples of eight bytes, which this length is not.
+        body.resize(len.saturating_add(12), 0);
+        body.resize(body.len().next_multiple_of(8), 0);
+        self.record(kind::FEATURE, 0, &body);
+    }
+
+    /// A thread that was there before.
+    pub fn thread(&mut self, pid: u32, tid: u32, name: &[u8]) {
+        let mut body: Vec<u8> = [pid, tid].into_iter().flat_map(u32::to_ne_bytes).collect();
+        text(&mut body, name);
+        self.end(&mut body);
+        self.record(kind::COMM, 0, &body);
+    }
+
+    /// A mapping that was there before, of code.
+    pub fn mapping(&mut self, mapping: &EarlierMapping<'_>) {
+        /// `PROT_READ | PROT_EXEC` and `MAP_PRIVATE`.
+        const CODE: [u32; 2] = [5, 2];
+        /// `PERF_RECORD_MISC_KERNEL` and `_USER`.
+        const MODES: [u16; 2] = [1, 2];
+        let [kernel, user] = MODES;
+        let (pid, tid) = mapping.pid.map_or((u32::MAX, 0), |pid| (pid, pid));
+        let mut body: Vec<u8> = [pid, tid].into_iter().flat_map(u32::to_ne_bytes).collect();
+        let place = [mapping.addr, mapping.len, mapping.file_offset];
+        body.extend(place.into_iter().flat_map(u64::to_ne_bytes));
+        let is_kernel = mapping.pid.is_none();
+        if !is_kernel {
+            let device = [mapping.device.0, mapping.device.1];
+            body.extend(device.into_iter().flat_map(u32::to_ne_bytes));
+            body.extend([mapping.inode, 0].into_iter().flat_map(u64::to_ne_bytes));
+            body.extend(CODE.into_iter().flat_map(u32::to_ne_bytes));
+        }
+        text(&mut body, mapping.path);
+        self.end(&mut body);
+        let (kind, misc) = if is_kernel { (kind::MMAP, kernel) } else { (kind::MMAP2, user) };
+        self.record(kind, misc, &body);
+    }
+
+    /// All that was in the rings by now has been written.
+    pub fn finished_round(&mut self) {
+        self.record(kind::FINISHED_ROUND, 0, &[]);
+    }
+
+    /// Samples that an event lost, in all.
+    pub fn lost_samples(&mut self, event: CpuEvent, count: u64) {
+        let mut body = count.to_ne_bytes().to_vec();
+        let id = self.sample_id.last().copied();
+        if let Some(last) = self.sample_id.last_mut() {
+            *last = event.id;
+        }
+        self.end(&mut body);
+        if let (Some(last), Some(id)) = (self.sample_id.last_mut(), id) {
+            *last = id;
+        }
+        self.record(kind::LOST_SAMPLES, 0, &body);
+    }
+
+    /// What stands at the end of records that are no samples: no thread, no time.
+    fn end(&self, body: &mut Vec<u8>) {
+        body.extend(self.sample_id.iter().flat_map(|word| word.to_ne_bytes()));
+    }
+
+    fn words(&mut self, words: &[u64]) {
+        self.out.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+    }
+
+    /// A record; one that is too long is left out.
+    fn record(&mut self, kind: u32, misc: u16, body: &[u8]) {
+        debug_assert!(body.len().is_multiple_of(8), "{kind}: {} bytes", body.len());
+        if body.len() > MOST_RECORD_BYTES {
+            return;
+        }
+        let size = u16::try_from(body.len().saturating_add(8)).unwrap_or(0);
+        self.out.extend(kind.to_ne_bytes());
+        self.out.extend(misc.to_ne_bytes());
+        self.out.extend(size.to_ne_bytes());
+        self.out.extend(body);
+    }
+}
+
+/// A text with its end, filled up to eight bytes.
+fn text(body: &mut Vec<u8>, text: &[u8]) {
+    body.extend(text.iter().copied().take_while(|&byte| byte != 0).take(4095));
+    body.push(0);
+    body.resize(body.len().next_multiple_of(8), 0);
+}

@@ -1,0 +1,108 @@
+//! Samples of what CPUs run, taken while the host is recorded.
+
+use std::collections::BTreeSet;
+
+use folder::Folder;
+use sampler::{Opened, Sampled, SampledEvent, Sampler, SamplerPlan};
+use serde::Serialize;
+use vms::Vm;
+
+use crate::error::{RecordError, with_causes};
+use crate::task::EndingTask;
+
+/// How CPUs are sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampling {
+    /// Samples a second on each CPU.
+    pub hz: u32,
+    /// What makes them; unset: the best there is.
+    pub event: Option<SampledEvent>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SamplerSummary {
+    /// The file, in the form of perf's.
+    pub file: &'static str,
+    /// The file that says how its clock goes with the recording's.
+    pub clock_file: &'static str,
+    /// Bytes of both.
+    pub bytes: u64,
+    /// What made the samples: `cycles` or `cpu-clock`.
+    pub event: &'static str,
+    /// Samples a second that were asked for, on each CPU.
+    pub hz: u32,
+    /// Samples in the file.
+    pub samples: u64,
+    /// Records that the rings had no room for; none: the kernel doesn't say all.
+    pub lost: Option<u64>,
+    /// How often the kernel held an event back.
+    pub throttled: u64,
+}
+
+/// The files' names.
+const FILE: &str = "host.data";
+const CLOCK_FILE: &str = "host.clock";
+
+/// Opens events on these CPUs, before anything is recorded; `only`: samples of that VM alone are kept.
+pub(crate) fn open(
+    what: Sampling,
+    cpus: &[u32],
+    only: Option<&[Vm]>,
+    (clock, trace_id): (&str, u64),
+) -> crate::error::Result<Opened> {
+    let Sampling { hz, event } = what;
+    let only = only.map(|vms| vms.iter().flat_map(processes).collect());
+    let plan = SamplerPlan { hz, event, clock: clock.to_owned(), trace_id, only };
+    Ok(Opened::open(plan, cpus)?)
+}
+
+/// A VM's process, and those of the kernel's that work for it.
+fn processes(vm: &Vm) -> BTreeSet<u32> {
+    let kernels_own = format!("vhost-{}", vm.pid);
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_its = |pid: &u32| {
+        let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        comm.is_ok_and(|comm| comm.trim_end() == kernels_own)
+    };
+    // Since Linux 6.4 those are threads of the VM's own process.
+    pids.filter(is_its).chain([vm.pid]).collect()
+}
+
+/// Begins to sample, into the session's folder.
+pub(crate) fn begin(opened: Opened, session: &Folder) -> crate::error::Result<Sampler> {
+    let file = |name: &'static str| {
+        session.create_new(name).map_err(RecordError::io("make", &session.path().join(name)))
+    };
+    Ok(opened.begin(file(FILE)?, file(CLOCK_FILE)?)?)
+}
+
+/// Removes what was written, of a recording that did not begin.
+pub(crate) fn forget(session: &Folder) {
+    let _ = session.remove(FILE);
+    let _ = session.remove(CLOCK_FILE);
+}
+
+/// Has a sampler end, which took so many samples a second.
+pub(crate) fn end(sampler: Sampler, hz: u32) -> EndingTask<SamplerSummary> {
+    EndingTask::begin("sampled", move || match sampler.end() {
+        Ok(sampled) => Ok(summary(&sampled, hz)),
+        Err(error) => Err(with_causes(&error)),
+    })
+}
+
+fn summary(sampled: &Sampled, hz: u32) -> SamplerSummary {
+    let &Sampled { event, samples, lost, throttled, bytes } = sampled;
+    let event = event.name();
+    SamplerSummary {
+        file: FILE,
+        clock_file: CLOCK_FILE,
+        bytes,
+        event,
+        hz,
+        samples,
+        lost,
+        throttled,
+    }
+}

@@ -1,0 +1,259 @@
+//! Samples what all CPUs of a host run, guests included, and writes that as a perf.data in the form of a
+//! pipe: what stock perf reads, and what is whole up to its last record whenever the recorder is killed.
+//!
+//! The kernel's performance events do the sampling: cycles where the processor counts them, else the
+//! kernel's `cpu-clock`, whose timer interrupts guests, too. Samples have the time of the monotonic clock; a file
+//! next to them says every second how that goes with the clock of the recording
+//! (`docs/formats/collected.md`).
+
+#![forbid(unsafe_code)]
+
+mod earlier;
+mod error;
+mod events;
+mod records;
+mod rounds;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+
+use channel::Signal;
+use confine::CapabilitySet;
+use folder::OutFile;
+use tracefs::TraceClock;
+
+pub use crate::error::{Result, SampleError};
+use crate::events::CpuEvents;
+pub use crate::events::SampledEvent;
+use crate::rounds::{Files, Rounds};
+
+/// What is sampled.
+#[derive(Clone, Debug)]
+pub struct SamplerPlan {
+    /// Samples a second on each CPU.
+    pub hz: u32,
+    /// What makes them; unset: cycles where the processor counts them, else the kernel's clock.
+    pub event: Option<SampledEvent>,
+    /// The recording's trace clock.
+    pub clock: String,
+    /// The recording's identity.
+    pub trace_id: u64,
+    /// Processes whose samples are kept; unset: all.
+    pub only: Option<BTreeSet<u32>>,
+}
+
+/// How it went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampled {
+    /// What made the samples.
+    pub event: SampledEvent,
+    /// Samples in the file.
+    pub samples: u64,
+    /// Records that the rings had no room for; `None`: this kernel doesn't say all.
+    pub lost: Option<u64>,
+    /// How often the kernel held an event back.
+    pub throttled: u64,
+    /// Bytes of both files.
+    pub bytes: u64,
+}
+
+/// Events that are open, and don't count yet.
+#[derive(Debug)]
+pub struct Opened {
+    plan: SamplerPlan,
+    clock: TraceClock,
+    events: CpuEvents,
+}
+
+impl Opened {
+    /// Opens the events on these CPUs.
+    ///
+    /// # Errors
+    /// When this kernel or this user has no way to it.
+    pub fn open(plan: SamplerPlan, cpus: &[u32]) -> Result<Self> {
+        let clock = TraceClock::open(&plan.clock).map_err(SampleError::clock(&plan.clock))?;
+        let events = CpuEvents::open(plan.event, plan.hz, cpus)?;
+        Ok(Self { plan, clock, events })
+    }
+
+    /// Begins to sample, into new files: samples, and how clocks go.
+    ///
+    /// # Errors
+    /// When a file can't be written, or the kernel refuses.
+    pub fn begin(self, samples: OutFile, clocks: OutFile) -> Result<Sampler> {
+        let Self { plan, clock, events } = self;
+        let to = samples.path().to_owned();
+        let (event, bytes) = (events.event(), Arc::new(AtomicU64::new(0)));
+        let files = Files::new(samples, clocks, Arc::clone(&bytes));
+        let stop = Signal::new().map_err(SampleError::io("make an event for", &to))?;
+        let rounds = Rounds::begin(plan, clock, events, files, stop.clone())?;
+        let thread = thread::Builder::new().name("sampler".into()).spawn(move || {
+            // What it reads from then on are files of its own.
+            let _ = confine::keep_only(CapabilitySet::empty());
+            rounds.run()
+        });
+        let thread = thread.map_err(SampleError::io("start a thread for", &to))?;
+        Ok(Sampler { event, stop, bytes, thread })
+    }
+}
+
+/// Events that count, and the thread that writes what they sample.
+#[derive(Debug)]
+pub struct Sampler {
+    event: SampledEvent,
+    stop: Signal,
+    bytes: Arc<AtomicU64>,
+    thread: JoinHandle<Result<Sampled>>,
+}
+
+impl Sampler {
+    /// What makes the samples.
+    #[must_use]
+    pub fn event(&self) -> SampledEvent {
+        self.event
+    }
+
+    /// Bytes written so far.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has ended, as it does early only when something failed.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Ends it; the files are complete then.
+    ///
+    /// # Errors
+    /// When something could not be written. What was is readable.
+    pub fn end(self) -> Result<Sampled> {
+        self.stop.give();
+        self.thread.join().unwrap_or(Err(SampleError::Panicked))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    use folder::{Folder, Modes};
+    use perfdata::{Body, Form, PerfData};
+
+    use super::*;
+
+    fn plan(only: Option<BTreeSet<u32>>) -> SamplerPlan {
+        let event = Some(SampledEvent::CpuClock);
+        SamplerPlan { hz: 997, event, clock: "mono".into(), trace_id: 7, only }
+    }
+
+    /// Samples this machine while this thread is busy for so long; the file.
+    fn sampled(plan: SamplerPlan, busy: Duration) -> Option<(Sampled, Vec<u8>, tempfile::TempDir)> {
+        let to = tempfile::tempdir().unwrap();
+        let folder = Folder::open(to.path(), Modes::default()).unwrap();
+        let opened = match Opened::open(plan, &[0, 1]) {
+            Ok(opened) => opened,
+            Err(error) => {
+                testkit::skip!("nothing can be sampled here: {error}");
+                return None;
+            }
+        };
+        let file = |name| folder.create_new(name).unwrap();
+        let sampler = opened.begin(file("host.data"), file("host.clock")).unwrap();
+        let until = Instant::now() + busy;
+        while Instant::now() < until {
+            std::hint::black_box(0);
+        }
+        let sampled = sampler.end().unwrap();
+        let bytes = fs::read(to.path().join("host.data")).unwrap();
+        Some((sampled, bytes, to))
+    }
+
+    #[test]
+    fn a_busy_thread_is_in_as_many_samples_as_its_time_has_periods() {
+        let Some((sampled, bytes, _to)) = sampled(plan(None), Duration::from_millis(700)) else {
+            return;
+        };
+        let perf = PerfData::parse(&bytes).unwrap();
+        assert_eq!((perf.form, perf.damage.as_slice()), (Form::Pipe, &[][..]));
+        let (mut own, mut all, mut names, mut kernels) = (0_u64, 0_u64, 0, 0);
+        for record in perf.records(&bytes) {
+            match perf.events.body(&record.unwrap()).unwrap() {
+                Body::Sample(sample) => {
+                    all += 1;
+                    own += u64::from(sample.pid == Some(std::process::id()));
+                    assert!(sample.callchain.is_some() && sample.time.is_some_and(|ns| ns > 0));
+                }
+                Body::Comm(comm) => names += u64::from(comm.pid == std::process::id()),
+                Body::Mapping(one) => kernels += u64::from(one.pid == u32::MAX),
+                _ => {}
+            }
+        }
+        assert_eq!(all, sampled.samples);
+        // Of this process two threads at most run: other tests may, too. A timer that comes late skips some.
+        assert!((350..=1400).contains(&own), "{own} samples of 698");
+        assert!(names > 0 && kernels > 0, "{names} names, {kernels} mappings of the kernel");
+        assert_eq!(sampled.lost.unwrap_or(0), 0);
+    }
+
+    #[test]
+    fn stock_perf_reads_it_also_when_it_is_cut() {
+        let Some((sampled, bytes, to)) = sampled(plan(None), Duration::from_millis(300)) else {
+            return;
+        };
+        let script = |path: &std::path::Path| {
+            let fields = ["script", "-F", "comm,tid,time,ip", "-i"];
+            Command::new("perf").args(fields).arg(path).output().ok()
+        };
+        let path = to.path().join("host.data");
+        let Some(whole) = script(&path) else {
+            testkit::skip!("perf is missing");
+            return;
+        };
+        // A line begins each sample; its addresses are below it.
+        let count = |out: &[u8]| {
+            let text = String::from_utf8_lossy(out).into_owned();
+            text.lines().filter(|line| line.ends_with(": ")).count() as u64
+        };
+        assert_eq!(
+            count(&whole.stdout),
+            sampled.samples,
+            "{}",
+            String::from_utf8_lossy(&whole.stderr)
+        );
+        fs::write(&path, &bytes[..bytes.len() - 9]).unwrap();
+        let cut = count(&script(&path).unwrap().stdout);
+        assert!(cut + 200 >= sampled.samples && cut > 0, "{cut} of {}", sampled.samples);
+    }
+
+    #[test]
+    fn of_processes_that_were_not_asked_for_nothing_is_kept() {
+        let nobody = BTreeSet::from([1]);
+        let Some((_, bytes, _to)) = sampled(plan(Some(nobody)), Duration::from_millis(100)) else {
+            return;
+        };
+        let perf = PerfData::parse(&bytes).unwrap();
+        for record in perf.records(&bytes) {
+            let pid = match perf.events.body(&record.unwrap()).unwrap() {
+                Body::Sample(sample) => sample.pid.unwrap(),
+                Body::Comm(comm) => comm.pid,
+                Body::Mapping(mapping) if mapping.pid != u32::MAX => mapping.pid,
+                _ => continue,
+            };
+            assert_eq!(pid, 1);
+        }
+    }
+
+    #[test]
+    fn rates_that_the_kernel_does_not_take_are_refused() {
+        let often = SamplerPlan { hz: 100_000_000, ..plan(None) };
+        let refused = Opened::open(often, &[0]);
+        assert!(matches!(refused, Err(SampleError::TooOften { .. })), "{refused:?}");
+    }
+}

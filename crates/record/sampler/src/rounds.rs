@@ -1,0 +1,192 @@
+//! From the rings to the file, round by round: all that is in them, and that a round is over.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use channel::Signal;
+use folder::OutFile;
+use hypertrace::collected::{Begin, Entry, VERSION};
+use perfdata::{PipeWriter, feature};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::system::uname;
+use tracefs::TraceClock;
+
+use crate::error::{Result, SampleError};
+use crate::events::CpuEvents;
+use crate::records::Counts;
+use crate::{Sampled, SamplerPlan, earlier};
+
+/// How often clocks are compared, and what is in the rings goes to the file.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The second comparison comes earlier: one alone doesn't show how fast the clocks run.
+const FIRST_INTERVAL: Duration = Duration::from_millis(50);
+/// Bytes after which what was there before goes to the file.
+const PART_BYTES: usize = 1 << 20;
+
+/// Both files.
+#[derive(Debug)]
+pub(crate) struct Files {
+    samples: OutFile,
+    clocks: OutFile,
+    written: Arc<AtomicU64>,
+}
+
+impl Files {
+    /// `written` counts their bytes.
+    pub(crate) fn new(samples: OutFile, clocks: OutFile, written: Arc<AtomicU64>) -> Self {
+        Self { samples, clocks, written }
+    }
+
+    /// Writes whole records, and forgets them.
+    fn samples(&mut self, records: &mut Vec<u8>) -> Result<()> {
+        put(&mut self.samples, records, &self.written)?;
+        records.clear();
+        Ok(())
+    }
+
+    fn clock(&mut self, entry: &Entry) -> Result<()> {
+        put(&mut self.clocks, &entry.to_bytes(), &self.written)
+    }
+}
+
+fn put(file: &mut OutFile, bytes: &[u8], written: &AtomicU64) -> Result<()> {
+    let path = file.path().to_owned();
+    file.write_all(bytes).map_err(SampleError::io("write", &path))?;
+    written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Moves samples.
+pub(crate) struct Rounds {
+    plan: SamplerPlan,
+    clock: TraceClock,
+    events: CpuEvents,
+    files: Files,
+    counts: Counts,
+    stop: Signal,
+    /// By ring: nothing comes any more.
+    is_over: Vec<bool>,
+    /// Of one ring, and of all, on their way.
+    ring: Vec<u8>,
+    round: Vec<u8>,
+}
+
+impl Rounds {
+    /// Writes the heads of the files, lets the events count, and writes what was there before.
+    pub(crate) fn begin(
+        plan: SamplerPlan,
+        clock: TraceClock,
+        events: CpuEvents,
+        mut files: Files,
+        stop: Signal,
+    ) -> Result<Self> {
+        files.clock(&Entry::Begin(Begin {
+            version: VERSION,
+            trace_id: plan.trace_id,
+            clock: plan.clock.clone(),
+            ..Begin::default()
+        }))?;
+        let (ring, round, counts) = (Vec::new(), Vec::new(), Counts::default());
+        let is_over = vec![false; events.list().len()];
+        let mut rounds = Self { plan, clock, events, files, counts, stop, is_over, ring, round };
+        rounds.compare_clocks()?;
+        // From here on new mappings and threads come by themselves, and none is missed.
+        rounds.events.enable()?;
+        rounds.write_head()?;
+        Ok(rounds)
+    }
+
+    fn write_head(&mut self) -> Result<()> {
+        let about = uname();
+        let texts = [about.nodename(), about.release(), about.machine()]
+            .map(|text| text.to_string_lossy().into_owned());
+        let [host, release, machine] = &texts;
+        let attr = self.events.attr().clone();
+        let mut writer = PipeWriter::new(&mut self.round, &attr);
+        let features = [
+            (feature::HOSTNAME, host.as_str()),
+            (feature::OSRELEASE, release),
+            (feature::VERSION, concat!("hyperscope ", env!("CARGO_PKG_VERSION"))),
+            (feature::ARCH, machine),
+        ];
+        writer.head(&attr, &self.events.list(), &features);
+        earlier::kernel(&mut writer);
+        for pid in earlier::processes(self.plan.only.as_ref()) {
+            earlier::process(pid, &mut PipeWriter::new(&mut self.round, &attr));
+            if self.round.len() >= PART_BYTES {
+                self.files.samples(&mut self.round)?;
+            }
+        }
+        self.files.samples(&mut self.round)
+    }
+
+    /// Moves samples until it is stopped.
+    pub(crate) fn run(mut self) -> Result<Sampled> {
+        let mut interval = FIRST_INTERVAL;
+        while !self.wait(interval)? {
+            self.round()?;
+            self.compare_clocks()?;
+            interval = INTERVAL;
+        }
+        self.events.disable();
+        self.round()?;
+        self.compare_clocks()?;
+        let lost = self.write_losses()?;
+        Ok(Sampled {
+            event: self.events.event(),
+            samples: self.counts.samples,
+            lost: lost.map(|lost| lost.max(self.counts.lost)),
+            throttled: self.counts.throttled,
+            bytes: self.files.written.load(Ordering::Relaxed),
+        })
+    }
+
+    /// All that is in the rings.
+    fn round(&mut self) -> Result<()> {
+        for ring in self.events.rings() {
+            self.ring.clear();
+            ring.take(&mut self.ring);
+            self.counts.take(&self.ring, self.plan.only.as_ref(), &mut self.round);
+        }
+        PipeWriter::new(&mut self.round, self.events.attr()).finished_round();
+        self.files.samples(&mut self.round)
+    }
+
+    /// What each event lost, as perf writes it at the end; the sum.
+    fn write_losses(&mut self) -> Result<Option<u64>> {
+        let Some(lost) = self.events.lost() else { return Ok(None) };
+        let mut writer = PipeWriter::new(&mut self.round, self.events.attr());
+        for &(event, count) in lost.iter().filter(|(_, count)| *count > 0) {
+            writer.lost_samples(event, count);
+        }
+        self.files.samples(&mut self.round)?;
+        Ok(Some(lost.iter().fold(0, |sum: u64, (_, count)| sum.saturating_add(*count))))
+    }
+
+    fn compare_clocks(&mut self) -> Result<()> {
+        let pair = self.clock.pair().map_err(SampleError::clock(&self.plan.clock))?;
+        self.files.clock(&Entry::Pair(pair))
+    }
+
+    /// Waits until a ring is so full that it has to be emptied, or the time is over; whether all is.
+    fn wait(&mut self, interval: Duration) -> Result<bool> {
+        let most = Timespec::try_from(interval).ok();
+        let stop = self.stop.fd();
+        let mut fds = vec![PollFd::new(&stop, PollFlags::IN)];
+        let polled = self.events.fds().zip(&self.is_over).filter(|(_, is_over)| !**is_over);
+        fds.extend(polled.map(|(ring, _)| PollFd::new(ring, PollFlags::IN)));
+        match poll(&mut fds, most.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(SampleError::events("wait for")(errno.into())),
+        }
+        let mut ready = fds.iter().map(PollFd::revents);
+        let is_stopped = ready.next().is_some_and(|stop| stop.contains(PollFlags::IN));
+        // The event of a CPU that went offline would wake it again and again.
+        for (is_over, ready) in self.is_over.iter_mut().filter(|is_over| !**is_over).zip(ready) {
+            *is_over = ready.intersects(PollFlags::HUP | PollFlags::ERR);
+        }
+        Ok(is_stopped)
+    }
+}
