@@ -97,7 +97,7 @@ test: tools
 	.ci/deny offline
 	@$(MAKE) --no-print-directory test-page
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	HYPERSCOPE_SKIPPED=$(SKIPPED) cargo test --locked --workspace
+	HYPERSCOPE_SKIPPED=$(SKIPPED) $(XTASK) tests
 	@touch $(SKIPPED); sort -u $(SKIPPED) | sed 's/^/skipped: /'; \
 		echo "$$(sort -u $(SKIPPED) | wc -l) tests did not run here, all others passed"
 

@@ -13,6 +13,7 @@ mod page;
 mod promises;
 mod repository;
 mod source_rules;
+mod test_programs;
 mod words;
 
 use std::path::PathBuf;
@@ -68,6 +69,8 @@ enum Chore {
     /// Measure one run of a program; for `compare`.
     #[command(hide = true)]
     Measure(compare::MeasureArguments),
+    /// Run all tests: those that mostly wait next to those that compute.
+    Tests,
     /// Print the sha256 of files, as fixtures/PROVENANCE.toml wants it.
     Sum {
         /// Files to sum.
@@ -77,6 +80,7 @@ enum Chore {
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
+        Chore::Tests => test_programs::run(),
         Chore::Layers => layers::check().and(source_rules::check()),
         Chore::Fixtures => fixtures::check(),
         Chore::Page => page::check(),

@@ -14,7 +14,7 @@ use report::{
     CpuBy, CpuReport, ExitsReport, FileInfo, Format, InfoReport, NestedReport, PathReport,
     ProfileBy, ProfileReport, Report, Source,
 };
-use sources::{BlockReader, OpenError, Recording, TimeRange};
+use sources::{BlockReader, OpenError, Recording, Samples, TimeRange};
 
 use crate::exporting;
 
@@ -277,7 +277,8 @@ fn check_states(recording: &Recording) {
 
 /// Rows of a vCPU add up to its time, and so do stacks.
 fn check_profile(recording: &Recording, times_ns: &[u64]) {
-    let profile = profile(std::slice::from_ref(recording), &[], &|_| ());
+    let samples = [Samples::of(recording).ok().flatten()];
+    let profile = profile(std::slice::from_ref(recording), &[], &samples, &|_| ());
     let sums = profile.vcpus.iter().map(|one| one.time_ns);
     assert!(sums.eq(times_ns.iter().copied()), "times of vCPUs are not those of cpu");
     for (at, vcpu) in profile.vcpus.iter().enumerate() {

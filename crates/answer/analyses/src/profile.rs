@@ -1,26 +1,34 @@
-//! Which code vCPUs ran: every nanosecond of each in one row, by state, exit and guest function.
+//! Which code vCPUs ran: every nanosecond of each in one row, by state, exit and function.
 //!
 //! Where the guest was is known from exits that the host's own interrupts cause: they come wherever the guest
 //! is, and `kvm_exit` says where that was. Such an exit stands for the time in the guest since the last one
 //! of its kind (vCPU, level, state and guest's thread), and all of that time is shared out so. Which state
 //! a vCPU was in comes from the same states that [`crate::cpu`] adds up: so both have the same sums.
 
+mod code;
+mod host_samples;
+mod rows;
 mod sums;
 mod weights;
 
 use std::collections::BTreeMap;
 
-use eventfmt::{Coverage, Kallsyms};
-use sources::Recording;
-use timeline::{Losses, VmVcpu};
+use eventfmt::Coverage;
+use sources::{Recording, Samples};
+use timeline::Losses;
 
-use self::sums::{ProfileSums, Seen, Stratum, StratumSum};
-use crate::states::{States, VcpuRef, VcpuState, states_with_pc};
+use self::code::Code;
+use self::host_samples::HostSamples;
+use self::rows::VcpuRows;
+use self::sums::{ProfileSums, Stratum, StratumSum};
+use crate::states::{VcpuRef, VcpuState, states_with_pc};
 use crate::{GuestAlignment, ReasonNames};
 
 /// What says where the code of a row was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Evidence {
+    /// Samples that the host took.
+    Host,
     /// Exits that interrupts of the host caused.
     Exits,
     /// Nothing does: its time is known, and not its code.
@@ -32,6 +40,7 @@ impl Evidence {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Host => "host",
             Self::Exits => "exits",
             Self::None => "none",
         }
@@ -49,7 +58,7 @@ pub struct CodeFrame {
     pub address: Option<u64>,
 }
 
-/// Code in the guest's user space: its programs' symbols are not in a recording of its kernel.
+/// Code in user space, of a guest or of the VMM: no symbols of programs are in a recording of a kernel.
 pub const USER_MODULE: &str = "[user]";
 
 impl CodeFrame {
@@ -112,8 +121,10 @@ pub struct ProfileRow {
     pub reason: Option<String>,
     /// Name of the guest's thread that ran, where its recording says.
     pub comm: Option<String>,
-    /// The code; `None`: no sample says.
-    pub frame: Option<CodeFrame>,
+    /// The code, from the root of the stack on; empty: no sample says.
+    pub stack: Vec<CodeFrame>,
+    /// The code is the host's.
+    pub host_code: bool,
     /// What says so.
     pub evidence: Evidence,
     /// Its time.
@@ -155,17 +166,20 @@ pub struct Profile {
 }
 
 /// The code that the vCPUs of `recordings` ran; `guests` says which recording is whose guest, and must have
-/// been applied. `tick` gets the bytes done.
+/// been applied; `samples` are those that were taken with each recording. `tick` gets the bytes done.
 #[must_use]
 pub fn profile(
     recordings: &[Recording],
     guests: &[GuestAlignment],
+    samples: &[Option<Samples>],
     tick: &(dyn Fn(u64) + Sync),
 ) -> Profile {
-    let mut sums = ProfileSums::new(recordings.iter().map(ReasonNames::new).collect());
+    let reasons = recordings.iter().map(ReasonNames::new).collect();
+    let mut sums = ProfileSums::new(reasons, HostSamples::new(samples));
     let states = states_with_pc(recordings, guests, &mut sums, tick);
+    let ProfileSums { strata, mut reasons, host, .. } = sums;
     let mut by_vcpu: BTreeMap<VcpuRef, Vec<(Stratum, StratumSum)>> = BTreeMap::new();
-    for (stratum, sum) in sums.strata {
+    for (stratum, sum) in strata {
         by_vcpu.entry(stratum.vcpu).or_default().push((stratum, sum));
     }
     let mut profile = Profile {
@@ -176,6 +190,7 @@ pub fn profile(
         by_address: false,
         nanoseconds: recordings.iter().all(Recording::is_nanoseconds),
     };
+    let stacks = host.stacks.into_list();
     for (recording, vms) in states.vms.iter().enumerate() {
         for vm in vms {
             let guest = guests.iter().find(|one| one.host == recording && one.vm == vm.name);
@@ -184,142 +199,14 @@ pub fn profile(
             if let Some(kallsyms) = kallsyms {
                 profile.symbols.insert(vm.name.clone(), kallsyms.coverage());
             }
+            let host = recordings.get(recording).map(Recording::kallsyms);
+            let code = Code { guest: kallsyms, host, stacks: &stacks };
+            let of = VcpuRows { states: &states, recording, guest, code };
             for vcpu in &vm.vcpus {
                 let strata = by_vcpu.remove(&VcpuRef::of(recording, vcpu)).unwrap_or_default();
-                let of = OfVcpu { states: &states, recording, guest, kallsyms };
-                of.add(&vm.name, vcpu, strata, &mut sums.reasons, &mut profile);
+                of.add(&vm.name, vcpu, strata, &mut reasons, &mut profile);
             }
         }
     }
     profile
-}
-
-/// Makes rows of a vCPU's strata.
-struct OfVcpu<'r> {
-    states: &'r States,
-    recording: usize,
-    /// The recording of its guest.
-    guest: Option<usize>,
-    kallsyms: Option<&'r Kallsyms>,
-}
-
-/// What rows of one vCPU are told apart by.
-type RowKey = (u8, VcpuState, Option<(u8, u64)>, Option<u32>, Option<CodeFrame>, Evidence);
-
-impl OfVcpu<'_> {
-    fn add(
-        &self,
-        vm: &str,
-        vcpu: &VmVcpu,
-        mut strata: Vec<(Stratum, StratumSum)>,
-        reasons: &mut [ReasonNames],
-        profile: &mut Profile,
-    ) {
-        strata.sort_by_key(|(stratum, _)| *stratum);
-        let recorded = self.states.recorded.get(self.recording);
-        let mut rows: BTreeMap<RowKey, SampledTime> = BTreeMap::new();
-        let mut states: BTreeMap<VcpuState, u64> = BTreeMap::new();
-        for (mut stratum, sum) in strata {
-            profile.by_address |= stratum.state == VcpuState::Guest && !sum.seen.is_empty();
-            stratum.state = recorded.map_or(stratum.state, |known| stratum.state.settled(known));
-            self.share_out(&stratum, &sum, &mut |key, row| {
-                let time_ns = states.entry(key.1).or_default();
-                *time_ns = time_ns.saturating_add(row.ns);
-                rows.entry(key).or_default().add(&row);
-            });
-        }
-        let at = profile.vcpus.len();
-        let mut made: Vec<ProfileRow> =
-            rows.into_iter().map(|(key, time)| self.row(at, key, time, reasons)).collect();
-        made.sort_by_key(|row| std::cmp::Reverse(row.time.ns));
-        profile.vcpus.push(ProfileVcpu {
-            vm: vm.to_owned(),
-            vcpu: vcpu.vcpu,
-            comm: self.name(self.recording, vcpu.thread),
-            thread: vcpu.thread,
-            time_ns: states.values().fold(0, |sum, &ns| sum.saturating_add(ns)),
-            states,
-        });
-        profile.rows.extend(made);
-    }
-
-    /// Gives each part of a stratum's time to the code that its samples saw.
-    fn share_out(&self, of: &Stratum, sum: &StratumSum, each: &mut dyn FnMut(RowKey, SampledTime)) {
-        let key = |state, frame, evidence| (of.level, state, of.exit, of.task, frame, evidence);
-        if sum.seen.is_empty() {
-            let row = SampledTime::known(sum.time_ns);
-            return each(key(of.state, None, Evidence::None), row);
-        }
-        let mut seen: BTreeMap<(VcpuState, CodeFrame), Seen> = BTreeMap::new();
-        for (&address, one) in &sum.seen {
-            let code = seen.entry(self.code(of, address)).or_default();
-            code.samples = code.samples.saturating_add(one.samples);
-            code.weight_ns = code.weight_ns.saturating_add(one.weight_ns);
-        }
-        let weights: Vec<u64> = seen.values().map(|one| one.weight_ns).collect();
-        let whole = weights.iter().fold(0.0, |sum, &weight| sum + weight as f64);
-        let effective = weights::effective(whole, sum.squares);
-        let shares = weights::shares(sum.time_ns, &weights);
-        for (((state, frame), one), time_ns) in seen.into_iter().zip(shares) {
-            let share = time_ns as f64 / (sum.time_ns as f64).max(1.0);
-            let (low, high) = weights::interval(share, effective);
-            // Rounding to the double's precision must not put the time itself outside.
-            let low_ns = ((low * sum.time_ns as f64) as u64).min(time_ns);
-            let high_ns = ((high * sum.time_ns as f64) as u64).max(time_ns);
-            let row = SampledTime { ns: time_ns, samples: one.samples, low_ns, high_ns };
-            each(key(state, Some(frame), Evidence::Exits), row);
-        }
-    }
-
-    /// The code at an address, and the state that it shows where the guest's recording doesn't.
-    fn code(&self, of: &Stratum, address: u64) -> (VcpuState, CodeFrame) {
-        // Of the canonical addresses of x86-64, arm64 and RISC-V the upper half is the kernel's.
-        let is_kernel = address >> 63 == 1;
-        let state = match (of.state, is_kernel) {
-            (VcpuState::Guest, _) if address == 0 => VcpuState::Guest,
-            (VcpuState::Guest, true) => VcpuState::GuestKernel,
-            (VcpuState::Guest, false) => VcpuState::GuestUser,
-            (state, _) => state,
-        };
-        if !is_kernel && address != 0 {
-            let module = Some(USER_MODULE.to_owned());
-            return (state, CodeFrame { symbol: None, module, address: None });
-        }
-        // Of a guest inside this one, this one's symbols say nothing.
-        let kallsyms = self.kallsyms.filter(|_| of.level == 1);
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let frame = match kallsyms.and_then(|one| one.function(address)) {
-            Some(symbol) => CodeFrame {
-                symbol: Some(text(symbol.name)),
-                module: symbol.module.map(text),
-                address: None,
-            },
-            None => CodeFrame {
-                symbol: None,
-                module: None,
-                address: Some(address).filter(|&address| address != 0),
-            },
-        };
-        (state, frame)
-    }
-
-    fn row(
-        &self,
-        vcpu: usize,
-        (level, state, exit, task, frame, evidence): RowKey,
-        time: SampledTime,
-        reasons: &mut [ReasonNames],
-    ) -> ProfileRow {
-        let reason =
-            exit.and_then(|(isa, code)| Some(reasons.get_mut(self.recording)?.name(isa, code)));
-        let comm = task.zip(self.guest).and_then(|(task, guest)| match task {
-            0 => Some("<idle>".to_owned()),
-            task => self.name(guest, task),
-        });
-        ProfileRow { vcpu, level, state, reason, comm, frame, evidence, time }
-    }
-
-    fn name(&self, recording: usize, thread: u32) -> Option<String> {
-        self.states.pass.names.get(recording)?.of(thread).map(str::to_owned)
-    }
 }

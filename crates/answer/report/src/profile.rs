@@ -10,7 +10,7 @@ mod stacks;
 
 use std::io;
 
-use analyses::{Profile, ProfileVcpu};
+use analyses::{CodeFrame, Profile, ProfileVcpu};
 use printable::line;
 use serde::Serialize;
 use serde_json::Value;
@@ -150,13 +150,13 @@ struct Frame<'r> {
 }
 
 fn object<'r>(columns: &[Column<Line<'r>>], row: &Line<'r>) -> Value {
-    let frame = row.frame.map(|frame| Frame {
+    let frame = |frame: &'r CodeFrame| Frame {
         symbol: frame.symbol.as_deref(),
         module: frame.module.as_deref(),
         build_id: None,
         offset: frame.address,
-    });
-    let stack = frame.into_iter().collect();
+    };
+    let stack = row.stack.iter().map(frame).collect();
     serde_json::json!(RowObject { columns: Exported { columns, row }, stack })
 }
 

@@ -73,7 +73,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "N", default_value_t = 13, requires = "hypercalls",
         value_parser = clap::value_parser!(u8).range(4..=13))]
     pub(crate) hypercall_words: u8,
-    /// Sample what all CPUs run, guests included, so many times a second: hyperscope profile shows it,
+    /// Sample what all CPUs run, guests included, HZ times a second: hyperscope profile shows it,
     /// and so does perf report -i SESSION/host.data
     ///
     /// An odd number (499) doesn't go in step with what kernels do at even ones.

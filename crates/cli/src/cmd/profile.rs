@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use analyses::profile;
 use report::ProfileReport;
-use sources::Recording;
+use sources::{Recording, Samples};
 
 use crate::aligned::{align_guests, report_unaligned};
 use crate::args::profile::ProfileArgs;
@@ -27,8 +27,9 @@ pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     let mut guests = align_guests(&mut recordings, args.method.method)?;
     Part::from(&args.part).set(&mut recordings, &mut guests)?;
     report_unaligned(&guests);
+    let samples = recordings.iter().map(Samples::of).collect::<Result<Vec<_>, _>>()?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let profile = profile(&recordings, &guests, &|bytes| progress.advance(bytes));
+    let profile = profile(&recordings, &guests, &samples, &|bytes| progress.advance(bytes));
     progress.finish();
     let report = ProfileReport {
         sources: recordings.iter().map(|one| one.path().display().to_string()).collect(),

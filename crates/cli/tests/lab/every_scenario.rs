@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::hypertrace::build_module;
 use crate::patience::Patient;
+use crate::recorded::json;
 use crate::tool::{Ran, TestLab, can_run};
 
 /// No scenario takes so long, with the boot of its machines.
@@ -46,6 +47,9 @@ fn holds(lab: &TestLab, name: &str) -> bool {
         if name == "nested" {
             nested_exits_bring_theirs(to.to_str().unwrap());
         }
+        if name == "samples" {
+            samples_have_the_code(to.to_str().unwrap());
+        }
     }));
     if checked.is_err() {
         eprintln!("scenario {name} FAILED");
@@ -75,6 +79,38 @@ fn asked_for() -> bool {
         testkit::skip!("`make test-lab` runs it");
     }
     asked
+}
+
+/// Samples share out the time that `cpu` measured, name the guest's code, also where its interrupts are off,
+/// and the host's for each exit.
+fn samples_have_the_code(session: &str) {
+    let profile = json(&["profile", "--format", "json", session]);
+    let cpu = json(&["cpu", "--format", "json", session]);
+    let sum = |vcpus: &Value, name: &str| -> u64 {
+        let vcpus = vcpus["vcpus"].as_array().unwrap().iter();
+        vcpus.map(|vcpu| vcpu[name].as_u64().unwrap()).sum()
+    };
+    assert_eq!(sum(&profile, "time_ns"), sum(&cpu, "time_ns"));
+    let rows: Vec<&Value> = profile["rows"].as_array().unwrap().iter().collect();
+    let time = |is_it: &dyn Fn(&Value) -> bool| -> u64 {
+        let those = rows.iter().filter(|row| is_it(row));
+        those.map(|row| row["time_ns"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(time(&|_| true), sum(&profile, "time_ns"));
+    let is_guest = |row: &Value| row["state"].as_str().unwrap().starts_with("guest");
+    let in_guest = time(&|row| is_guest(row));
+    let unseen = time(&|row| is_guest(row) && row["evidence"] == "none");
+    assert!(unseen * 20 < in_guest, "{unseen} of {in_guest} ns");
+    let leaf = |row: &Value, name: &str| {
+        row["stack"].as_array().unwrap().last().is_some_and(|frame| frame["symbol"] == name)
+    };
+    // Interrupts are off in it: a timer in the guest would never see it.
+    let entering = time(&|row| is_guest(row) && leaf(row, "entry_SYSCALL_64"));
+    assert!(entering * 100 > in_guest && entering * 6 < in_guest, "{entering} of {in_guest} ns");
+    let of_host = |row: &&&Value| row["evidence"] == "host" && row["reason"] == "npf";
+    let deepest = rows.iter().filter(of_host).map(|row| row["stack"].as_array().unwrap().len());
+    assert!(deepest.max() >= Some(8));
+    assert!(time(&|row| row["reason"] == "npf" && leaf(row, "clear_page_rep")) > 0);
 }
 
 /// SVM needs these once for each exit that is reflected to the guest's own hypervisor.

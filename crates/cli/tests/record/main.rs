@@ -13,6 +13,7 @@ mod killed_agents;
 mod ports;
 mod recordings;
 mod refusals;
+mod samples;
 mod tool;
 mod trace_cmd;
 mod unit;

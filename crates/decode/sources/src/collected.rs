@@ -140,6 +140,30 @@ impl Collected {
     }
 }
 
+/// A file of the same kind that only says how the clocks went.
+#[derive(Debug)]
+pub(crate) struct ClockFile(Collected);
+
+impl ClockFile {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// When it doesn't say what it is.
+    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
+        Ok(Self(Collected::read(path, FileMap::open(path)?)?))
+    }
+
+    /// The identity of the recording that it goes with.
+    pub(crate) fn trace_id(&self) -> u64 {
+        self.0.begin.trace_id
+    }
+
+    /// From the monotonic clock to the recording's.
+    pub(crate) fn conversion(self) -> Conversion {
+        self.0.conversion
+    }
+}
+
 fn conversion(pairs: &[ClockPair], clock: &str) -> Conversion {
     Conversion::new(pairs, !OTHER_UNITS.contains(&clock))
 }

@@ -2,6 +2,7 @@
 
 use tracedat::{CpuStat, Formats, Header, RawOption, TraceDat};
 
+use crate::perf_data::PerfDataParts;
 use crate::recording::{BufferInfo, RecordingInfo};
 
 /// What a recording was read from. What others ask of it is in [`RecordingInfo`].
@@ -13,8 +14,8 @@ pub(crate) enum Container {
     RawPages,
     /// Text with a line for each event; these formats were made for it.
     Text(Box<Formats>),
-    /// A perf.data, with the formats in it.
-    PerfData(Box<Formats>),
+    /// A perf.data.
+    PerfData(Box<PerfDataParts>),
 }
 
 impl Container {
@@ -63,7 +64,8 @@ impl Container {
     pub(crate) fn formats(&self) -> Option<&Formats> {
         match self {
             Self::TraceDat(dat) => Some(&dat.formats),
-            Self::Text(formats) | Self::PerfData(formats) => Some(formats),
+            Self::Text(formats) => Some(formats),
+            Self::PerfData(parts) => Some(&parts.formats),
             Self::RawPages => None,
         }
     }

@@ -65,6 +65,14 @@ pub enum OpenError {
         /// What is wrong with it.
         what: String,
     },
+    /// Samples next to a recording that can't be put on its times.
+    #[error("{}: {what}", path.display())]
+    Samples {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// More streams than can be told apart.
     #[error("{} has {count} per-CPU buffers; at most 65535 can be read", path.display())]
     TooManyStreams {

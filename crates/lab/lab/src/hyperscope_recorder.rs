@@ -55,6 +55,7 @@ pub(crate) struct HyperscopeRecording {
     has_guest: bool,
     has_module: bool,
     has_hypercalls: bool,
+    has_samples: bool,
 }
 
 /// Whether this program runs in level 1: it was built for the lab's architecture, and needs a C library
@@ -89,9 +90,10 @@ impl HyperscopeRecording {
         // It ends when it gets a signal.
         exec.timeout_ms = None;
         session.start(&exec)?;
-        let has_hypercalls = record.hypercalls;
+        let (has_hypercalls, has_samples) = (record.hypercalls, record.sample_hz.is_some());
         let said = String::new();
-        let mut recording = Self { session, said, has_guest, has_module, has_hypercalls };
+        let mut recording =
+            Self { session, said, has_guest, has_module, has_hypercalls, has_samples };
         while !recording.said.contains(BEGUN) {
             if let Some(ended) = recording.attend()? {
                 return Err(recording.failed(ended));
@@ -134,8 +136,11 @@ impl HyperscopeRecording {
         let guest = self.has_guest.then(|| file("guest-l2.dat"));
         let module = self.has_module.then(|| file("guest-l2.hypertrace"));
         let hypercalls = self.has_hypercalls.then(|| file("host.collected"));
+        let samples =
+            ["host.data", "host.clock"].into_iter().filter(|_| self.has_samples).map(file);
         let always = [file("host.dat"), file("session.json")];
-        Ok(always.into_iter().chain(guest).chain(module).chain(hypercalls).collect())
+        let asked = guest.into_iter().chain(module).chain(hypercalls).chain(samples);
+        Ok(always.into_iter().chain(asked).collect())
     }
 
     fn attend(&mut self) -> Result<Option<Ended>> {
@@ -198,6 +203,9 @@ fn words(record: &Record, memory: Option<&str>) -> Vec<String> {
     words.extend(record.events.iter().flat_map(|event| ["-e".to_owned(), event.clone()]));
     words.extend(record.probes.iter().flat_map(|probe| ["--kprobe".to_owned(), probe.clone()]));
     words.extend(record.hypercalls.then(|| "--hypercalls".to_owned()));
+    words.extend(
+        record.sample_hz.into_iter().flat_map(|hz| ["--sample".to_owned(), hz.to_string()]),
+    );
     if record.has_guest() {
         let vsock = || format!("l2=vsock:{}", machine::vsock_cid(2));
         words

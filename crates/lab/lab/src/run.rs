@@ -181,6 +181,9 @@ impl Recorder {
     fn begin(lab: &Lab, description: &Description, record: &Record) -> Result<Self> {
         if hyperscope_recorder::can_run(lab, description.arch, record)? {
             HyperscopeRecording::begin(lab, record).map(Self::Hyperscope)
+        } else if record.sample_hz.is_some() {
+            let text = "samples are taken by this program, which does not run in level 1";
+            Err(LabError::Usage(text.into()))
         } else if record.hypercalls {
             let text = "hypercalls are collected by this program, which does not run in level 1";
             Err(LabError::Usage(text.into()))

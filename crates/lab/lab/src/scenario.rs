@@ -14,6 +14,7 @@ use crate::machine::{Board, Net};
 /// The scenarios that come with the lab, with their names.
 const BUNDLED: &[(&str, &str)] = &[
     ("idle", include_str!("../scenarios/idle.toml")),
+    ("samples", include_str!("../scenarios/samples.toml")),
     ("exits", include_str!("../scenarios/exits.toml")),
     ("net-virtio", include_str!("../scenarios/net-virtio.toml")),
     ("net-vhost", include_str!("../scenarios/net-vhost.toml")),
@@ -95,6 +96,8 @@ pub(crate) struct Record {
     /// Whether hypercalls of level 2 are collected in level 1.
     #[serde(default)]
     pub(crate) hypercalls: bool,
+    /// How often a second what level 1's processors run is sampled.
+    pub(crate) sample_hz: Option<u32>,
     /// Functions of level 1's kernel to set probes on.
     #[serde(default)]
     pub(crate) probes: Vec<String>,

@@ -84,7 +84,7 @@ pub(crate) fn forget(session: &Folder) {
     let _ = session.remove(CLOCK_FILE);
 }
 
-/// Has a sampler end, which took so many samples a second.
+/// Has a sampler end, which took this many samples a second.
 pub(crate) fn end(sampler: Sampler, hz: u32) -> EndingTask<SamplerSummary> {
     EndingTask::begin("sampled", move || match sampler.end() {
         Ok(sampled) => Ok(summary(&sampled, hz)),

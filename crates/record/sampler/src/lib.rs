@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 use channel::Signal;
-use confine::CapabilitySet;
+use confine::Confined;
 use folder::OutFile;
 use tracefs::TraceClock;
 
@@ -90,8 +90,7 @@ impl Opened {
         let stop = Signal::new().map_err(SampleError::io("make an event for", &to))?;
         let rounds = Rounds::begin(plan, clock, events, files, stop.clone())?;
         let thread = thread::Builder::new().name("sampler".into()).spawn(move || {
-            // What it reads from then on are files of its own.
-            let _ = confine::keep_only(CapabilitySet::empty());
+            Confined::WORKER.enter();
             rounds.run()
         });
         let thread = thread.map_err(SampleError::io("start a thread for", &to))?;

@@ -1,13 +1,14 @@
-//! What a profile is made of: each vCPU's time by state, and where its guest was when an interrupt of
-//! the host's ended its run.
+//! What a profile is made of: each vCPU's time by state, and where its code was: when an interrupt of the
+//! host's ended its guest's run, and at samples of its thread.
 
 use rustc_hash::FxHashMap;
 
+use super::host_samples::{HostSamples, Place};
 use crate::reasons::ReasonNames;
-use crate::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
+use crate::states::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
 
-/// Addresses that are kept apart, of all vCPUs together; what was seen at others has address 0.
-const MOST_ADDRESSES: usize = 1 << 20;
+/// Places that are kept apart, of all vCPUs together.
+const MOST_PLACES: usize = 1 << 20;
 
 /// A part of a vCPU's time in which samples are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,7 +22,7 @@ pub(super) struct Stratum {
     pub(super) task: Option<u32>,
 }
 
-/// The samples at one address.
+/// The samples at one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) samples: u64,
@@ -29,51 +30,124 @@ pub(super) struct Seen {
     pub(super) weight_ns: u64,
 }
 
+/// Samples of a stratum that are of one kind.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StratumSamples {
+    /// Since the last one.
+    pending_ns: u64,
+    pub(super) count: u64,
+    pub(super) seen: FxHashMap<Place, Seen>,
+    /// The sum of the squares of weights, which says how unequal they are.
+    pub(super) squares: f64,
+}
+
+impl StratumSamples {
+    /// This much time passes without one.
+    fn wait(&mut self, ns: u64) {
+        self.pending_ns = self.pending_ns.saturating_add(ns);
+    }
+
+    /// What was done since the last sample was done at `place`.
+    fn add(&mut self, place: Place) {
+        let weight_ns = std::mem::take(&mut self.pending_ns);
+        self.squares += (weight_ns as f64).powi(2);
+        self.count = self.count.saturating_add(1);
+        let seen = self.seen.entry(place).or_default();
+        seen.samples = seen.samples.saturating_add(1);
+        seen.weight_ns = seen.weight_ns.saturating_add(weight_ns);
+    }
+}
+
 /// A stratum's time, and its samples.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StratumSum {
     pub(super) time_ns: u64,
-    /// Since the last sample.
-    pending_ns: u64,
-    /// By address in the guest.
-    pub(super) seen: FxHashMap<u64, Seen>,
-    /// The sum of the squares of weights, which says how unequal they are.
-    pub(super) squares: f64,
+    /// Interrupts of the host's that ended the guest's run.
+    pub(super) exits: StratumSamples,
+    /// Samples that the host took.
+    pub(super) host: StratumSamples,
 }
 
 /// What a vCPU did last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
     exit_start_ns: Option<u64>,
+    /// Where it ran before an exit that was not looked at yet.
+    unended: Option<Stratum>,
+    /// Where its guest ran last.
     guest: Option<Stratum>,
 }
 
 /// Adds spans up.
 #[derive(Debug)]
-pub(super) struct ProfileSums {
+pub(super) struct ProfileSums<'s> {
     pub(super) strata: FxHashMap<Stratum, StratumSum>,
     /// By recording.
     pub(super) reasons: Vec<ReasonNames>,
+    pub(super) host: HostSamples<'s>,
     last: FxHashMap<VcpuRef, Last>,
-    addresses: usize,
+    places: usize,
 }
 
-impl ProfileSums {
-    pub(super) fn new(reasons: Vec<ReasonNames>) -> Self {
-        Self { strata: FxHashMap::default(), reasons, last: FxHashMap::default(), addresses: 0 }
+impl<'s> ProfileSums<'s> {
+    pub(super) fn new(reasons: Vec<ReasonNames>, host: HostSamples<'s>) -> Self {
+        let (strata, last) = (FxHashMap::default(), FxHashMap::default());
+        Self { strata, reasons, host, last, places: 0 }
     }
 
-    /// The guest was left at `address`: what it did in this stratum since the last sample, it did there.
-    fn sample(&mut self, stratum: Stratum, address: u64) {
-        let Some(sum) = self.strata.get_mut(&stratum) else { return };
-        let is_new = !sum.seen.contains_key(&address);
-        let is_kept = !is_new || self.addresses < MOST_ADDRESSES;
-        self.addresses += usize::from(is_new && is_kept);
-        let weight_ns = std::mem::take(&mut sum.pending_ns);
-        sum.squares += (weight_ns as f64).powi(2);
-        let seen = sum.seen.entry(if is_kept { address } else { 0 }).or_default();
-        seen.samples = seen.samples.saturating_add(1);
-        seen.weight_ns = seen.weight_ns.saturating_add(weight_ns);
+    /// A sample by `kind` was in a stratum, at `place`.
+    fn sample(
+        &mut self,
+        stratum: Stratum,
+        place: Place,
+        kind: fn(&mut StratumSum) -> &mut StratumSamples,
+    ) {
+        let Some(samples) = self.strata.get_mut(&stratum).map(kind) else { return };
+        let is_new = !samples.seen.contains_key(&place);
+        let is_kept = !is_new || self.places < MOST_PLACES;
+        self.places += usize::from(is_new && is_kept);
+        samples.add(match place {
+            place if is_kept => place,
+            Place::Guest(_) => Place::Guest(0),
+            Place::Host(_) => Place::Host(None),
+        });
+    }
+
+    /// Takes the samples of the vCPU's thread in a span that lies in `stratum`.
+    fn host_samples(&mut self, vcpu: VcpuRef, span: &StateSpan, stratum: Stratum) {
+        if !self.host.has_samples(vcpu) {
+            return;
+        }
+        let mut from_ns = span.from_ns;
+        while let Some(at) = self.host.next(vcpu, span.from_ns, span.to_ns) {
+            self.wait(stratum, at.time_ns.saturating_sub(from_ns));
+            from_ns = at.time_ns;
+            let Some(place) = self.host.place(vcpu, at) else { continue };
+            let (stratum, place) = match place {
+                Place::Guest(_) if !span.state.is_guest() => match self.interrupted(vcpu, span) {
+                    Some(guest) => (guest, place),
+                    // It is the guest's address, and its vCPU does something else: arm64 says so of all that
+                    // happens while a vCPU is loaded.
+                    None => (stratum, Place::Host(None)),
+                },
+                _ => (stratum, place),
+            };
+            self.sample(stratum, place, |sum| &mut sum.host);
+        }
+        self.wait(stratum, span.to_ns.saturating_sub(from_ns));
+    }
+
+    fn wait(&mut self, stratum: Stratum, ns: u64) {
+        self.strata.entry(stratum).or_default().host.wait(ns);
+    }
+
+    /// Where the guest was when the sample's own interrupt ended its run: hosts say that the guest was left
+    /// before they deal with the interrupt (VMX), or after it (SVM, arm64).
+    fn interrupted(&self, vcpu: VcpuRef, span: &StateSpan) -> Option<Stratum> {
+        let reasons = self.reasons.get(usize::from(vcpu.recording))?;
+        let by_interrupt = |exit: ExitOf| reasons.isa(exit.isa).interrupts(exit.code);
+        let is_its = span.state == VcpuState::BeforeExit || span.exit.is_some_and(by_interrupt);
+        self.last.get(&vcpu)?.guest.filter(|_| is_its)
     }
 
     /// Takes the exit that a span is part of, if it is a new one.
@@ -83,16 +157,20 @@ impl ProfileSums {
         if last.exit_start_ns.replace(exit.start_ns) == Some(exit.start_ns) {
             return;
         }
-        let guest = last.guest.take();
+        let guest = last.unended.take();
         let reasons = self.reasons.get(usize::from(vcpu.recording));
         let is_sample = reasons.is_some_and(|one| one.isa(exit.isa).interrupts(exit.code));
         if let Some(stratum) = guest.filter(|_| is_sample && exit.guest_pc != 0) {
-            self.sample(stratum, exit.guest_pc);
+            self.sample(stratum, Place::Guest(exit.guest_pc), |sum| &mut sum.exits);
         }
     }
 }
 
-impl StateSink for ProfileSums {
+impl StateSink for ProfileSums<'_> {
+    fn runs_in(&mut self, vcpu: VcpuRef, thread: u32) {
+        self.host.runs_in(vcpu, thread);
+    }
+
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         self.exit(vcpu, span);
         let in_guest = span.state.is_guest();
@@ -105,10 +183,12 @@ impl StateSink for ProfileSums {
         };
         let sum = self.strata.entry(stratum).or_default();
         sum.time_ns = sum.time_ns.saturating_add(span.duration_ns());
+        sum.exits.wait(span.duration_ns());
         if in_guest {
-            sum.pending_ns = sum.pending_ns.saturating_add(span.duration_ns());
-            self.last.entry(vcpu).or_default().guest = Some(stratum);
+            let last = self.last.entry(vcpu).or_default();
+            (last.guest, last.unended) = (Some(stratum), Some(stratum));
         }
+        self.host_samples(vcpu, span, stratum);
     }
 
     fn task(&mut self, _: GuestCpu, _: u32, _: &StateSpan) {}

@@ -84,6 +84,7 @@ impl<S: StateSink> CycleSink for CycleWeaver<'_, S> {
         let isa = self.weaves.reasons.isa(cycle.exit.map_or(0, |exit| exit.isa));
         let index = u32::try_from(cycle.vcpu).unwrap_or(u32::MAX);
         let vcpu = VcpuRef { recording: self.weaves.number, index };
+        self.sink.runs_in(vcpu, cycle.thread);
         self.weaves.of(cycle.thread).cycle(cycle, isa, vcpu, self.sink);
     }
 }

@@ -193,6 +193,9 @@ pub trait StateSink: Send {
     /// one before it ended.
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan);
 
+    /// The host's thread that a vCPU runs in, before its first spans and again at any time.
+    fn runs_in(&mut self, _vcpu: VcpuRef, _thread: u32) {}
+
     /// The same as seen by the guest's thread that had its CPU then: what did it get of that time?
     /// Where the host's recording is missing, all states are the guest's.
     fn task(&mut self, guest: GuestCpu, task: u32, span: &StateSpan);
@@ -206,6 +209,11 @@ impl<A: StateSink, B: StateSink> StateSink for (A, B) {
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         self.0.vcpu(vcpu, span);
         self.1.vcpu(vcpu, span);
+    }
+
+    fn runs_in(&mut self, vcpu: VcpuRef, thread: u32) {
+        self.0.runs_in(vcpu, thread);
+        self.1.runs_in(vcpu, thread);
     }
 
     fn task(&mut self, guest: GuestCpu, task: u32, span: &StateSpan) {

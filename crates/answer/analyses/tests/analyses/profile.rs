@@ -1,7 +1,9 @@
 //! Profiles of made-up guests whose code's times are known.
 
 use analyses::{Evidence, Profile, ProfileRow, VcpuState, profile};
+use perfdata::{Attr, CpuMode, Flags, PipeWriter, event_type, kind, marker, sample_type};
 use proptest::prelude::*;
+use sources::{Recording, Samples};
 use testkit::Machine;
 
 use crate::machinery::Machinery;
@@ -23,6 +25,10 @@ struct Run {
 }
 
 fn profile_of(runs: &[Run]) -> Profile {
+    profile(&[host_of(runs)], &[], &[], &|_| ())
+}
+
+fn host_of(runs: &[Run]) -> Recording {
     let mut host = Machinery::of(Machine::X86, "local");
     let mut now = 1_000;
     host.event(0, now, VCPU, "kvm_entry", &[]);
@@ -33,12 +39,12 @@ fn profile_of(runs: &[Run]) -> Profile {
         now += EXIT_NS;
         host.event(0, now, VCPU, "kvm_entry", &[]);
     }
-    profile(&[host.recording()], &[], &|_| ())
+    host.recording()
 }
 
 fn at(profile: &Profile, address: u64) -> &ProfileRow {
     let is_it =
-        |row: &&ProfileRow| row.frame.as_ref().is_some_and(|one| one.address == Some(address));
+        |row: &&ProfileRow| row.stack.last().is_some_and(|one| one.address == Some(address));
     profile.rows.iter().find(is_it).unwrap()
 }
 
@@ -56,7 +62,7 @@ fn a_sample_stands_for_the_time_in_the_guest_since_the_last_one() {
     assert_eq!(at(&found, KERNEL + 0x10).time.ns, 300);
     assert_eq!(at(&found, KERNEL).state, VcpuState::GuestKernel);
     let user = found.rows.iter().find(|row| row.state == VcpuState::GuestUser).unwrap();
-    assert_eq!((user.time.ns, user.frame.as_ref().unwrap().name()), (400, "[user]".to_owned()));
+    assert_eq!((user.time.ns, user.stack.last().unwrap().name()), (400, "[user]".to_owned()));
     let none = found.rows.iter().filter(|row| row.evidence == Evidence::None);
     assert_eq!(none.map(|row| row.time.ns).sum::<u64>(), 4 * EXIT_NS);
     assert_eq!(found.vcpus[0].time_ns, 1_000 + 4 * EXIT_NS);
@@ -101,8 +107,7 @@ fn is_found((profile, truth): &(Profile, [f64; 3])) -> bool {
         profile.rows.iter().filter(|row| row.state.is_guest()).map(|row| row.time.ns).sum();
     (0..3).all(|function| {
         let address = Some(KERNEL + function as u64 * 0x100);
-        let is_it =
-            |row: &&ProfileRow| row.frame.as_ref().is_some_and(|one| one.address == address);
+        let is_it = |row: &&ProfileRow| row.stack.last().is_some_and(|one| one.address == address);
         let share =
             profile.rows.iter().find(is_it).map_or(0.0, |row| row.time.ns as f64 / guest as f64);
         (share - truth[function]).abs() < 0.06
@@ -125,4 +130,88 @@ proptest! {
         let apart = parts.iter().zip([parts[2], parts[0], parts[1]]).any(|(one, other)| one.abs_diff(other) > 150);
         prop_assert!(!apart || !is_found(&guest_of(parts, &pieces, true)));
     }
+}
+
+/// A sample of the vCPU's thread: its mode by the kernel's number, and its call chain.
+fn sample(out: &mut Vec<u8>, time_ns: u64, mode: u16, chain: &[u64]) {
+    let ip = chain.iter().copied().find(|&ip| ip < marker::LOWEST).unwrap_or(0);
+    let tids = [VCPU, VCPU].into_iter().flat_map(i32::to_ne_bytes);
+    let mut body: Vec<u8> = ip.to_ne_bytes().into_iter().chain(tids).collect();
+    body.extend(time_ns.to_ne_bytes());
+    body.extend((chain.len() as u64).to_ne_bytes());
+    body.extend(chain.iter().flat_map(|word| word.to_ne_bytes()));
+    let size = u16::try_from(body.len() + 8).unwrap();
+    out.extend(kind::SAMPLE.to_ne_bytes());
+    out.extend([mode, size].into_iter().flat_map(u16::to_ne_bytes));
+    out.extend(body);
+}
+
+const HOST_KERNEL: u16 = 1;
+const GUEST_KERNEL: u16 = 4;
+
+/// A perf.data with those samples.
+fn perf_data(samples: &[(u64, u16, &[u64])]) -> Vec<u8> {
+    let attr = Attr {
+        kind: event_type::SOFTWARE,
+        config: 0,
+        sample_period: 1000,
+        sample_type: sample_type::IP
+            | sample_type::TID
+            | sample_type::TIME
+            | sample_type::CALLCHAIN,
+        read_format: 0,
+        flags: Flags::of(&[]),
+        wakeup: 0,
+        branch_sample_type: 0,
+        sample_regs_user: 0,
+        sample_regs_intr: 0,
+        clock_id: 0,
+    };
+    let mut bytes = Vec::new();
+    PipeWriter::new(&mut bytes, &attr).head(&attr, &[], &[]);
+    for &(time_ns, mode, chain) in samples {
+        sample(&mut bytes, time_ns, mode, chain);
+    }
+    bytes
+}
+
+#[test]
+fn samples_of_the_host_go_to_what_the_vcpu_did_and_not_to_what_the_kernel_says() {
+    assert_eq!(CpuMode::of(GUEST_KERNEL), CpuMode::GuestKernel);
+    // In the guest from 1000 to 2000, in the MSR exit to 2050, in the guest to 3000, interrupted to 3050.
+    let host = host_of(&[
+        Run { ns: 1000, address: KERNEL, code: MSR },
+        Run { ns: 950, address: KERNEL + 0x50, code: INTERRUPT },
+    ]);
+    let stack = [marker::KERNEL, KERNEL + 0x300, KERNEL + 0x400];
+    let samples = perf_data(&[
+        (1500, GUEST_KERNEL, &[KERNEL + 0x10]),
+        // The guest's address while its exit is handled, as arm64 has it: whose code that was isn't known.
+        (2010, GUEST_KERNEL, &[KERNEL + 0x20]),
+        (2020, HOST_KERNEL, &stack),
+        // VMX says that the guest was left before the interrupt is dealt with: the guest's.
+        (3010, GUEST_KERNEL, &[KERNEL + 0x40]),
+        // After all that was recorded.
+        (9999, HOST_KERNEL, &stack),
+    ]);
+    let samples = Samples::of_bytes(&host, "host.data".as_ref(), samples).unwrap();
+    let without = profile(std::slice::from_ref(&host), &[], &[], &|_| ());
+    let found = profile(&[host], &[], &[Some(samples)], &|_| ());
+    assert_eq!(found.vcpus[0].time_ns, without.vcpus[0].time_ns);
+    let in_guest = |address| {
+        let row = at(&found, KERNEL + address);
+        assert_eq!((row.evidence, row.host_code), (Evidence::Host, false));
+        row.time.ns
+    };
+    // The first stands for 500 of 1000 ns until then, the second for all since.
+    assert_eq!((in_guest(0x10), in_guest(0x40)), (500, 1450));
+    let of_host = found.rows.iter().find(|row| row.host_code && !row.stack.is_empty()).unwrap();
+    let addresses: Vec<_> = of_host.stack.iter().map(|frame| frame.address).collect();
+    assert_eq!(addresses, [Some(KERNEL + 0x400), Some(KERNEL + 0x300)]);
+    assert!(of_host.reason.is_some() && of_host.state == VcpuState::ExitKernel, "{of_host:?}");
+    let unknown = found.rows.iter().find(|row| row.host_code && row.stack.is_empty()).unwrap();
+    assert_eq!(
+        (unknown.evidence, unknown.reason.clone()),
+        (Evidence::None, of_host.reason.clone())
+    );
 }

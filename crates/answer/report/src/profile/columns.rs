@@ -57,7 +57,9 @@ fn who<'r>() -> Vec<Column<Line<'r>>> {
             "The VM, or host: whose code it is.",
             |one: &Line<'_>| {
                 let state = one.key.state?;
-                Some(if state.is_guest() { one.key.vm } else { "host" }.to_owned())
+                Some(
+                    if state.is_guest() && !one.host_code { one.key.vm } else { "host" }.to_owned(),
+                )
             },
         )
         .null("rows are of both"),
@@ -103,7 +105,7 @@ fn what<'r>() -> Vec<Column<Line<'r>>> {
         .shown_if_known(TABLE, 0)
         .missing("-"),
         Column::text(("function", "function"), "The function, or its module.", |one: &Line<'_>| {
-            one.frame.map(CodeFrame::name)
+            one.function().map(CodeFrame::name)
         })
         .null("no sample says")
         .only_in_csv()
@@ -122,14 +124,13 @@ fn times<'r>() -> Vec<Column<Line<'r>>> {
         .only_in_tables()
         .shown(TABLE, 0),
         Column::ratio(("from", "from"), "Lower end of the share's interval.", |one: &Line<'_>| {
-            column::ratio(one.time.low_ns, one.whole_ns).filter(|_| one.evidence == Evidence::Exits)
+            column::ratio(one.time.low_ns, one.whole_ns).filter(|_| one.evidence != Evidence::None)
         })
         .only_in_tables()
         .shown_if_known(TABLE, 2)
         .missing("-"),
         Column::ratio(("to", "to"), "Its upper end.", |one: &Line<'_>| {
-            column::ratio(one.time.high_ns, one.whole_ns)
-                .filter(|_| one.evidence == Evidence::Exits)
+            column::ratio(one.time.high_ns, one.whole_ns).filter(|_| one.evidence != Evidence::None)
         })
         .only_in_tables()
         .shown_if_known(TABLE, 2)
@@ -146,7 +147,7 @@ fn times<'r>() -> Vec<Column<Line<'r>>> {
         Column::time(("ci_high", "to"), "Its upper end.", |one: &Line<'_>| Some(one.time.high_ns)),
         Column::text(
             ("evidence", "evidence"),
-            "What says which code ran: exits, or none.",
+            "What says which code ran: samples of the host, exits, or none.",
             |one: &Line<'_>| Some(one.evidence.name().to_owned()),
         ),
     ]

@@ -14,7 +14,10 @@ pub(super) struct Line<'r> {
     /// What shares are of.
     pub(super) whole_ns: u64,
     pub(super) key: Key<'r>,
-    pub(super) frame: Option<&'r CodeFrame>,
+    /// From the root on; of functions the innermost alone.
+    pub(super) stack: &'r [CodeFrame],
+    /// Whose code it is.
+    pub(super) host_code: bool,
     pub(super) evidence: Evidence,
     pub(super) time: SampledTime,
     pub(super) modes: Modes,
@@ -104,10 +107,10 @@ pub(super) fn shown(report: &ProfileReport) -> Vec<Line<'_>> {
 }
 
 fn put_together<'r>(report: &'r ProfileReport, lines: Vec<Line<'r>>) -> Vec<Line<'r>> {
-    let mut sums: BTreeMap<(Key<'_>, Option<&CodeFrame>, Evidence), Line<'_>> = BTreeMap::new();
+    let mut sums: BTreeMap<(Key<'_>, &[CodeFrame], bool, Evidence), Line<'_>> = BTreeMap::new();
     for line in lines {
         let line = line.by(report.by);
-        let sum = sums.entry((line.key, line.frame, line.evidence));
+        let sum = sums.entry((line.key, line.stack, line.host_code, line.evidence));
         sum.and_modify(|sum| sum.add(&line)).or_insert(line);
     }
     let mut lines: Vec<Line<'_>> = sums.into_values().collect();
@@ -130,7 +133,8 @@ impl<'r> Line<'r> {
                 reason: row.reason.as_deref(),
                 comm: row.comm.as_deref().or_else(own),
             },
-            frame: row.frame.as_ref(),
+            stack: &row.stack,
+            host_code: row.host_code || !row.state.is_guest(),
             evidence: row.evidence,
             time: row.time,
             modes: Modes::of(row.state, row.time.ns),
@@ -147,13 +151,19 @@ impl<'r> Line<'r> {
             ProfileBy::Comm => Key { comm, ..of_vm },
             ProfileBy::Symbol => Key { level, state, reason, comm: None, ..of_vm },
         };
+        self.stack = self.stack.get(self.stack.len().saturating_sub(1)..).unwrap_or(&[]);
         if by != ProfileBy::Symbol {
             // Together these are the time of the state, which needs no sample.
-            (self.frame, self.evidence) = (None, Evidence::None);
+            (self.stack, self.evidence, self.host_code) = (&[], Evidence::None, false);
             self.time =
                 SampledTime { samples: self.time.samples, ..SampledTime::known(self.time.ns) };
         }
         self
+    }
+
+    /// The function that ran.
+    pub(super) fn function(&self) -> Option<&'r CodeFrame> {
+        self.stack.last()
     }
 
     fn add(&mut self, other: &Self) {

@@ -7,13 +7,6 @@ use super::{ProfileBy, ProfileReport};
 use crate::units::{count, plural, share, time};
 
 pub(super) fn notes(report: &ProfileReport) -> Vec<String> {
-    let rows = &report.profile.rows;
-    let samples = rows.iter().map(|row| row.time.samples).fold(0, u64::saturating_add);
-    let of_guest = |evidence: Option<Evidence>| {
-        let rows = rows.iter().filter(|row| row.state.is_guest());
-        let rows = rows.filter(|row| evidence.is_none_or(|one| row.evidence == one));
-        rows.map(|row| row.time.ns).fold(0, u64::saturating_add)
-    };
     let mut notes = Vec::new();
     let idle_ns = report.time_ns() - report.shown_ns();
     if idle_ns > 0 {
@@ -23,19 +16,7 @@ pub(super) fn notes(report: &ProfileReport) -> Vec<String> {
         ));
     }
     if report.by == ProfileBy::Symbol {
-        notes.push(format!(
-            "guests' code by {} that interrupts of the host caused, each for the time since the last one; {} of \
-             the guests' time has none",
-            plural(samples, "exit"),
-            share(of_guest(Some(Evidence::None)), of_guest(None)),
-        ));
-        if samples > 0 {
-            notes.push(
-                "from, to: interval of 95% if each were drawn by itself. Timers of guest and host may line \
-                 up, and then it is wider"
-                    .to_owned(),
-            );
-        }
+        notes.extend(evidence_notes(report));
     }
     if report.profile.by_address && report.by != ProfileBy::Vm {
         notes.push(
@@ -46,6 +27,45 @@ pub(super) fn notes(report: &ProfileReport) -> Vec<String> {
     }
     if report.by == ProfileBy::Symbol {
         notes.extend(unnamed_notes(report));
+    }
+    notes
+}
+
+/// What says which code ran, and how sure that is.
+fn evidence_notes(report: &ProfileReport) -> Vec<String> {
+    let rows = &report.profile.rows;
+    let samples = |evidence| {
+        let rows = rows.iter().filter(|row| row.evidence == evidence);
+        rows.map(|row| row.time.samples).fold(0, u64::saturating_add)
+    };
+    let of_guest = |evidence: Option<Evidence>| {
+        let rows = rows.iter().filter(|row| row.state.is_guest());
+        let rows = rows.filter(|row| evidence.is_none_or(|one| row.evidence == one));
+        rows.map(|row| row.time.ns).fold(0, u64::saturating_add)
+    };
+    let unseen = share(of_guest(Some(Evidence::None)), of_guest(None));
+    let (sampled, exits) = (samples(Evidence::Host), samples(Evidence::Exits));
+    let by_exits = format!("{} that interrupts of the host caused", plural(exits, "exit"));
+    let mut notes = vec![match (sampled, exits) {
+        (0, _) => format!(
+            "guests' code by {by_exits}, each for the time since the last one; {unseen} of the guests' time has none"
+        ),
+        (_, 0) => format!(
+            "code by {} of the host, each for the time since the last one; {unseen} of the guests' time has none",
+            plural(sampled, "sample")
+        ),
+        _ => format!(
+            "code by {} of the host, and where those are many more by {by_exits}, each for the time since \
+             the last one; {unseen} of the guests' time has none",
+            plural(sampled, "sample")
+        ),
+    }];
+    if sampled + exits > 0 {
+        notes.push(
+            "from, to: interval of 95% if each were drawn by itself. Timers of guest and host may line up, and \
+             then it is wider"
+                .to_owned(),
+        );
     }
     notes
 }
@@ -80,7 +100,8 @@ fn unnamed(report: &ProfileReport, coverage: Coverage) -> Vec<String> {
     for row in &report.profile.rows {
         let Some(vcpu) = report.profile.vcpus.get(row.vcpu) else { continue };
         let is_unnamed = row.level == 1
-            && row.frame.as_ref().is_some_and(|frame| frame.address.is_some())
+            && !row.host_code
+            && row.stack.last().is_some_and(|frame| frame.address.is_some())
             && report.profile.symbols.get(&vcpu.vm).copied().unwrap_or_default() == coverage;
         let name = printable::line(&vcpu.vm).into_owned();
         if is_unnamed && !names.contains(&name) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analyses::{CodeFrame, VcpuState};
+use analyses::VcpuState;
 
 use super::ProfileReport;
 use super::lines::{self, Line};
@@ -119,6 +119,10 @@ pub(super) fn stack(line: &Line<'_>) -> Vec<(Option<VcpuState>, String)> {
     stack.extend(key.reason.map(|reason| (inner, reason.to_owned())));
     let comm = key.comm.filter(|_| state.is_guest());
     stack.extend(comm.map(|comm| (inner, comm.to_owned())));
-    stack.extend(line.frame.map(|frame| (inner, CodeFrame::name(frame))));
+    if line.host_code && state.is_guest() {
+        // On the way into the guest, or out of it.
+        stack.push((inner, "host".to_owned()));
+    }
+    stack.extend(line.stack.iter().map(|frame| (inner, frame.name())));
     stack
 }

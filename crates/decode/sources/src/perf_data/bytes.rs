@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use perfdata::{PerfData, Place, Records, kind};
+use perfdata::{PerfData, Place, Record, Records, kind};
 use raw_bytes::ByteOrder;
 use sys::FileMap;
 
@@ -11,7 +11,7 @@ use crate::open::OpenError;
 
 /// The records of a file.
 #[derive(Debug)]
-pub(super) struct Bytes {
+pub(crate) struct Bytes {
     map: FileMap,
     /// Where the records begin in `map`, and how many bytes they take.
     data: perfdata::Range,
@@ -25,7 +25,7 @@ impl Bytes {
     ///
     /// # Errors
     /// When they unpack to more than may be spooled.
-    pub(super) fn new(
+    pub(crate) fn new(
         path: &Path,
         file: FileMap,
         perf: &PerfData,
@@ -45,8 +45,15 @@ impl Bytes {
         Ok(Self { map, data, order, places })
     }
 
-    pub(super) fn records(&self) -> Records<'_> {
+    pub(crate) fn records(&self) -> Records<'_> {
         Records::new(self.data.of(&self.map), self.order, self.data.offset)
+    }
+
+    /// The record that begins at an offset of those that [`Bytes::records`] gives.
+    pub(crate) fn record(&self, offset: u64) -> Option<Record<'_>> {
+        let bytes = self.data.of(&self.map);
+        let from = usize::try_from(offset.checked_sub(self.data.offset)?).ok()?;
+        Records::new(bytes.get(from..)?, self.order, offset).next()?.ok()
     }
 
     /// Some of the bytes; `None`: they aren't there.

@@ -20,12 +20,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use eventfmt::EventFormat;
-use perfdata::{CpuMode, Form, PerfData};
+use perfdata::{CpuMode, Events, Form, PerfData};
 use raw_bytes::{Abi, LongSize};
 use sys::FileMap;
 use tracedat::{Cmdlines, Correction, Formats, TracingData};
 
-use self::bytes::Bytes;
+pub(crate) use self::bytes::Bytes;
 use self::first_look::{FirstLook, MOST_CPUS};
 use self::stream::PerfStream;
 use crate::clock::Clock;
@@ -38,6 +38,16 @@ use crate::{Damage, Ending, FormatTable};
 
 /// Samples that are no tracepoints, by the mode that the kernel says the CPU was in.
 pub type SampleCounts = BTreeMap<String, [u64; CpuMode::ALL.len()]>;
+
+/// What of a perf.data is kept besides its tracepoints.
+#[derive(Debug)]
+pub(crate) struct PerfDataParts {
+    /// The formats in it.
+    pub(crate) formats: Formats,
+    /// Its records.
+    pub(crate) bytes: Arc<Bytes>,
+    pub(crate) events: Events,
+}
 
 /// Whether a file begins as a perf.data, of whatever age.
 pub(crate) fn is_perf_data(file: &[u8]) -> bool {
@@ -89,7 +99,8 @@ pub(crate) fn recording(
         Stream { cpu, buffer: 0, records: StreamRecords::Listed(records), cut: false }
     };
     let streams: Vec<Stream> = cpus.into_iter().map(stream).collect();
-    let container = Container::PerfData(Box::new(formats));
+    let events = perf.events.clone();
+    let container = Container::PerfData(Box::new(PerfDataParts { formats, bytes, events }));
     let ending = match counts {
         Some(counts) => Ending { counts, doubt: None },
         None => Ending::of(path, &container, &streams, &info.buffers),

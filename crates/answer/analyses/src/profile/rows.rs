@@ -1,0 +1,130 @@
+//! The rows of one vCPU: its strata, each shared out to the code that samples saw in it.
+
+use std::collections::BTreeMap;
+
+use timeline::VmVcpu;
+
+use super::code::{Code, CodeAt};
+use super::sums::{Seen, Stratum, StratumSum};
+use super::{Evidence, Profile, ProfileRow, ProfileVcpu, SampledTime, weights};
+use crate::ReasonNames;
+use crate::states::{States, VcpuState};
+
+/// Makes rows of the strata of a VM's vCPUs.
+pub(super) struct VcpuRows<'r> {
+    pub(super) states: &'r States,
+    /// Index of the host's recording.
+    pub(super) recording: usize,
+    /// The recording of its guest.
+    pub(super) guest: Option<usize>,
+    pub(super) code: Code<'r>,
+}
+
+/// What rows of one vCPU are told apart by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct RowKey {
+    level: u8,
+    exit: Option<(u8, u64)>,
+    task: Option<u32>,
+    evidence: Evidence,
+    code: CodeAt,
+}
+
+impl VcpuRows<'_> {
+    pub(super) fn add(
+        &self,
+        vm: &str,
+        vcpu: &VmVcpu,
+        mut strata: Vec<(Stratum, StratumSum)>,
+        reasons: &mut [ReasonNames],
+        profile: &mut Profile,
+    ) {
+        strata.sort_by_key(|(stratum, _)| *stratum);
+        let recorded = self.states.recorded.get(self.recording);
+        let mut rows: BTreeMap<RowKey, SampledTime> = BTreeMap::new();
+        let mut states: BTreeMap<VcpuState, u64> = BTreeMap::new();
+        for (mut stratum, sum) in strata {
+            let is_seen = !sum.exits.seen.is_empty() || !sum.host.seen.is_empty();
+            profile.by_address |= stratum.state == VcpuState::Guest && is_seen;
+            stratum.state = recorded.map_or(stratum.state, |known| stratum.state.settled(known));
+            self.share_out(&stratum, &sum, &mut |key, row| {
+                let time_ns = states.entry(key.code.state).or_default();
+                *time_ns = time_ns.saturating_add(row.ns);
+                rows.entry(key).or_default().add(&row);
+            });
+        }
+        let at = profile.vcpus.len();
+        let mut made: Vec<ProfileRow> =
+            rows.into_iter().map(|(key, time)| self.row(at, key, time, reasons)).collect();
+        made.sort_by_key(|row| std::cmp::Reverse(row.time.ns));
+        profile.vcpus.push(ProfileVcpu {
+            vm: vm.to_owned(),
+            vcpu: vcpu.vcpu,
+            comm: self.name(self.recording, vcpu.thread),
+            thread: vcpu.thread,
+            time_ns: states.values().fold(0, |sum, &ns| sum.saturating_add(ns)),
+            states,
+        });
+        profile.rows.extend(made);
+    }
+
+    /// Gives each part of a stratum's time to the code that its samples saw. The host's own come whatever the
+    /// guest does; exits also come when a timer of the guest is due, and so are taken only where they are many
+    /// more.
+    fn share_out(&self, of: &Stratum, sum: &StratumSum, each: &mut dyn FnMut(RowKey, SampledTime)) {
+        let key = |evidence, code| {
+            let (level, exit, task) = (of.level, of.exit, of.task);
+            RowKey { level, exit, task, evidence, code }
+        };
+        let (evidence, samples) = match sum.host.count.saturating_mul(2) >= sum.exits.count {
+            true => (Evidence::Host, &sum.host),
+            false => (Evidence::Exits, &sum.exits),
+        };
+        if samples.seen.is_empty() {
+            let unknown = CodeAt { state: of.state, host_code: false, stack: Vec::new() };
+            return each(key(Evidence::None, unknown), SampledTime::known(sum.time_ns));
+        }
+        let mut seen: BTreeMap<CodeAt, Seen> = BTreeMap::new();
+        for (&place, one) in &samples.seen {
+            let code = seen.entry(self.code.at(of, place)).or_default();
+            code.samples = code.samples.saturating_add(one.samples);
+            code.weight_ns = code.weight_ns.saturating_add(one.weight_ns);
+        }
+        let weights: Vec<u64> = seen.values().map(|one| one.weight_ns).collect();
+        let whole = weights.iter().fold(0.0, |sum, &weight| sum + weight as f64);
+        let effective = weights::effective(whole, samples.squares);
+        let shares = weights::shares(sum.time_ns, &weights);
+        for ((code, one), time_ns) in seen.into_iter().zip(shares) {
+            let share = time_ns as f64 / (sum.time_ns as f64).max(1.0);
+            let (low, high) = weights::interval(share, effective);
+            // Rounding to the double's precision must not put the time itself outside.
+            let low_ns = ((low * sum.time_ns as f64) as u64).min(time_ns);
+            let high_ns = ((high * sum.time_ns as f64) as u64).max(time_ns);
+            let row = SampledTime { ns: time_ns, samples: one.samples, low_ns, high_ns };
+            let evidence = if code.stack.is_empty() { Evidence::None } else { evidence };
+            each(key(evidence, code), row);
+        }
+    }
+
+    fn row(
+        &self,
+        vcpu: usize,
+        key: RowKey,
+        time: SampledTime,
+        reasons: &mut [ReasonNames],
+    ) -> ProfileRow {
+        let RowKey { level, exit, task, evidence, code } = key;
+        let CodeAt { state, host_code, stack } = code;
+        let reason =
+            exit.and_then(|(isa, code)| Some(reasons.get_mut(self.recording)?.name(isa, code)));
+        let comm = task.zip(self.guest).and_then(|(task, guest)| match task {
+            0 => Some("<idle>".to_owned()),
+            task => self.name(guest, task),
+        });
+        ProfileRow { vcpu, level, state, reason, comm, stack, host_code, evidence, time }
+    }
+
+    fn name(&self, recording: usize, thread: u32) -> Option<String> {
+        self.states.pass.names.get(recording)?.of(thread).map(str::to_owned)
+    }
+}

@@ -1,0 +1,125 @@
+//! Samples are what ran, stock perf reads them, and a recorder that is killed leaves them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::tool::{Ran, command, file_info, lock_tracing, run, wait_until};
+
+const BUSY: &str =
+    "end=$(($(date +%s%N) + 700000000)); while [ $(date +%s%N) -lt $end ]; do :; done";
+const ARGUMENTS: [&str; 6] =
+    ["record", "--sample", "997", "--sample-event", "cpu-clock", "--event=sched_switch"];
+
+/// What was recorded while a command ran; `None`: this kernel samples nothing.
+fn recorded(to: &Path) -> Option<Ran> {
+    let to = to.to_str().unwrap();
+    let arguments: Vec<&str> =
+        ARGUMENTS.into_iter().chain(["-o", to, "--", "sh", "-c", BUSY]).collect();
+    let ran = run(&arguments);
+    if ran.stderr.contains("can't be sampled") {
+        testkit::skip!("{}", ran.stderr);
+        return None;
+    }
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    Some(ran)
+}
+
+/// Samples that `info` counts.
+fn counted(file: &Path) -> u64 {
+    let info = file_info(file);
+    let modes = info["samples"]["cpu-clock"].as_object().unwrap();
+    modes.values().filter_map(Value::as_u64).sum()
+}
+
+/// Samples that stock perf prints; `None`: it is missing.
+fn perf_counts(file: &Path) -> Option<u64> {
+    let mut script = Command::new("perf");
+    let Ok(script) =
+        script.args(["script", "-G", "-F", "comm,tid,time,ip", "-i"]).arg(file).output()
+    else {
+        testkit::skip!("perf is missing: its counts are not compared");
+        return None;
+    };
+    Some(String::from_utf8_lossy(&script.stdout).lines().count() as u64)
+}
+
+#[test]
+fn samples_are_counted_as_perf_counts_them() {
+    let Some(_lock) = lock_tracing() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let session = folder.path().join("s.hscope");
+    let Some(ran) = recorded(&session) else { return };
+    let file = session.join("host.data");
+    let text = fs::read_to_string(session.join("session.json")).unwrap();
+    let stored: Value = serde_json::from_str(&text).unwrap();
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/session.schema.json");
+    let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+    let valid = jsonschema::validate(&schema, &stored);
+    assert!(valid.is_ok(), "{valid:?}");
+    let samples = stored["recorded"]["sampler"]["samples"].as_u64().unwrap();
+    assert_eq!(counted(&file), samples, "{}", ran.stderr);
+    // One CPU was busy for 700 ms, and the shell's processes took some of that time.
+    assert!(samples >= 300, "{samples}");
+    if let Some(printed) = perf_counts(&file) {
+        assert_eq!(printed, samples);
+    }
+    // The recording is as it was without, and is read with what lies next to it.
+    let profile = run(&["profile", session.to_str().unwrap()]);
+    assert!(profile.code == Some(0) && profile.stdout.contains("no vCPUs"), "{profile:?}");
+}
+
+#[test]
+fn a_recorder_that_is_killed_leaves_the_samples() {
+    let Some(_lock) = lock_tracing() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let session = folder.path().join("s.hscope");
+    let file = session.join("host.data");
+    let to = session.to_str().unwrap();
+    let arguments: Vec<&str> = ARGUMENTS.into_iter().chain(["-o", to]).collect();
+    let mut recorder = command(&arguments).stderr(Stdio::piped()).spawn().unwrap();
+    let len = || fs::metadata(&file).map_or(0, |about| about.len());
+    let has_grown = |from: u64| {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while len() <= from && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        len() > from
+    };
+    // What was there before, and then samples.
+    let is_sampled = has_grown(0) && has_grown(len());
+    recorder.kill().unwrap();
+    let said = recorder.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&said.stderr);
+    if said.contains("can't be sampled") {
+        testkit::skip!("{said}");
+        return;
+    }
+    assert!(is_sampled, "{said}");
+    let samples = counted(&file);
+    assert!(samples > 0);
+    if let Some(printed) = perf_counts(&file) {
+        assert_eq!(printed, samples);
+    }
+    // The guard has ended what was left; the folder is read by its pages.
+    wait_until("the guard has cleaned up", || crate::tool::left_in_tracefs().is_empty());
+    let profile = run(&["profile", to]);
+    assert!(profile.code == Some(0), "{profile:?}");
+}
+
+#[test]
+fn rates_that_nothing_takes_are_usage_or_said() {
+    let Some(_lock) = lock_tracing() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("s.hscope");
+    let to = to.to_str().unwrap();
+    for rate in ["0", "1000000", "often"] {
+        let ran = run(&["record", "--sample", rate, "-o", to, "--for", "1ms"]);
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    }
+    let ran = run(&["record", "--sample-event", "cycles", "-o", to, "--for", "1ms"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("--sample"), "{}", ran.stderr);
+}

@@ -1,0 +1,202 @@
+//! Samples of what CPUs ran, on the times of the recording that they were taken with: those of a perf.data that
+//! lies next to a host's recording, or is that recording.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hypertrace::collected::Conversion;
+use perfdata::{CpuMode, Events, PerfData, Record, Sample, ip_is_marker, kind};
+use sys::FileMap;
+
+use crate::collected::ClockFile;
+use crate::container::Container;
+use crate::open::OpenError;
+use crate::perf_data::{Bytes, SampleCounts};
+use crate::recording::Recording;
+
+/// Its name in a session's folder, and that of the file that says how its clock goes.
+const NAME: &str = "host.data";
+const CLOCK_NAME: &str = "host.clock";
+/// Recordings that it may lie next to: a whole one, and what a recorder left that was killed.
+const HOSTS: [&str; 2] = ["host.dat", "host.pages"];
+/// The trace clock that samples are stamped with, too.
+const SAME_CLOCK: &str = "mono";
+
+/// When a thread was sampled, and where that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampleAt {
+    /// On the recording's times.
+    pub time_ns: u64,
+    offset: u64,
+}
+
+/// Samples by thread.
+#[derive(Debug)]
+pub struct Samples {
+    path: PathBuf,
+    bytes: Arc<Bytes>,
+    events: Events,
+    by_thread: HashMap<u32, Vec<SampleAt>>,
+    counts: SampleCounts,
+    bound_ns: u64,
+}
+
+impl Samples {
+    /// The samples that a recording has, in it or next to it; `None`: it has none.
+    ///
+    /// # Errors
+    /// When they can't be read, belong to another recording, or nothing says how their clock goes with the
+    /// recording's.
+    pub fn of(recording: &Recording) -> Result<Option<Self>, OpenError> {
+        if let Container::PerfData(own) = &recording.container {
+            if recording.info().samples.is_empty() {
+                return Ok(None);
+            }
+            let (bytes, events) = (Arc::clone(&own.bytes), own.events.clone());
+            return Ok(Some(Self::new(recording, recording.path(), bytes, events, None)));
+        }
+        let path = recording.path();
+        let is_host = path.file_name().is_some_and(|name| HOSTS.iter().any(|host| name == *host));
+        let (path, clock) = (path.with_file_name(NAME), path.with_file_name(CLOCK_NAME));
+        if !is_host || !path.is_file() {
+            return Ok(None);
+        }
+        let conversion = conversion(recording, &path, &clock)?;
+        let file = FileMap::open(&path)?;
+        Self::read(recording, &path, file, conversion).map(Some)
+    }
+
+    /// Those of a perf.data that is in memory and has the recording's clock; messages call it `name`.
+    ///
+    /// # Errors
+    /// When it can't be read as a perf.data.
+    pub fn of_bytes(recording: &Recording, name: &Path, bytes: Vec<u8>) -> Result<Self, OpenError> {
+        Self::read(recording, name, FileMap::from(bytes), None)
+    }
+
+    fn read(
+        recording: &Recording,
+        path: &Path,
+        file: FileMap,
+        conversion: Option<Conversion>,
+    ) -> Result<Self, OpenError> {
+        let perf = PerfData::parse(&file)
+            .map_err(|source| OpenError::PerfData { path: path.to_owned(), source })?;
+        let bytes = Arc::new(Bytes::new(path, file, &perf, &mut Vec::new())?);
+        Ok(Self::new(recording, path, bytes, perf.events, conversion))
+    }
+
+    fn new(
+        recording: &Recording,
+        path: &Path,
+        bytes: Arc<Bytes>,
+        events: Events,
+        conversion: Option<Conversion>,
+    ) -> Self {
+        let mut by_thread = HashMap::new();
+        let mut by_event = vec![[0; CpuMode::ALL.len()]; events.list().len()];
+        for record in bytes.records().map_while(Result::ok) {
+            let Some((event, sample)) = sampled(&events, &record) else { continue };
+            let count = by_event.get_mut(event).zip(position(sample.cpu_mode));
+            if let Some(count) = count.and_then(|(counts, at)| counts.get_mut(at)) {
+                *count += 1;
+            }
+            let Some((thread, time)) = sample.tid.zip(sample.time) else { continue };
+            let stamp = conversion.as_ref().map_or(Some(time), |one| one.trace(time));
+            let Some(stamp) = stamp.filter(|_| thread != 0) else { continue };
+            let at = SampleAt { time_ns: recording.time_ns(stamp), offset: record.offset };
+            by_thread.entry(thread).or_insert_with(Vec::new).push(at);
+        }
+        by_thread.values_mut().for_each(|samples| samples.sort_by_key(|at| at.time_ns));
+        let counted = events
+            .list()
+            .iter()
+            .zip(by_event)
+            .filter(|(_, counts)| *counts != [0; CpuMode::ALL.len()]);
+        let counts = counted.map(|(event, counts)| (event.name(), counts)).collect();
+        let bound_ns = conversion.map_or(0, |one| one.bound_ns());
+        Self { path: path.to_owned(), bytes, events, by_thread, counts, bound_ns }
+    }
+
+    /// Where they were read from.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Those of a thread, in the order of their times.
+    #[must_use]
+    pub fn of_thread(&self, thread: u32) -> &[SampleAt] {
+        self.by_thread.get(&thread).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many there are, by what made them and the mode that the kernel says the CPU was in.
+    #[must_use]
+    pub fn counts(&self) -> &SampleCounts {
+        &self.counts
+    }
+
+    /// How far off times may be, since two clocks had to be compared.
+    #[must_use]
+    pub fn bound_ns(&self) -> u64 {
+        self.bound_ns
+    }
+
+    /// What ran at a sample as the kernel says, and the addresses of its code, innermost first, into `stack`.
+    pub fn code(&self, at: SampleAt, stack: &mut Vec<u64>) -> CpuMode {
+        stack.clear();
+        let record = self.bytes.record(at.offset);
+        let sample = record.as_ref().and_then(|record| sampled(&self.events, record));
+        let Some((_, sample)) = sample else { return CpuMode::Unknown };
+        if let Some(chain) = &sample.callchain {
+            stack.extend(chain.iter().filter(|&entry| !ip_is_marker(entry)));
+        }
+        // Of guests no kernel has a chain.
+        if stack.is_empty() || sample.cpu_mode.is_guest() {
+            stack.clear();
+            stack.extend(sample.ip);
+        }
+        sample.cpu_mode
+    }
+}
+
+fn position(mode: CpuMode) -> Option<usize> {
+    CpuMode::ALL.iter().position(|&one| one == mode)
+}
+
+/// A sample that is no tracepoint, with the index of its event.
+fn sampled<'r>(events: &Events, record: &Record<'r>) -> Option<(usize, Sample<'r>)> {
+    if record.kind != kind::SAMPLE {
+        return None;
+    }
+    let index = events.index_of(record)?;
+    let event = events.list().get(index)?;
+    if event.attr.is_tracepoint() {
+        return None;
+    }
+    Some((index, Sample::parse(record, &event.attr).ok()?))
+}
+
+/// How the clock of samples goes with the recording's; `None`: it is the same.
+fn conversion(
+    recording: &Recording,
+    path: &Path,
+    clock: &Path,
+) -> Result<Option<Conversion>, OpenError> {
+    if recording.info().clock.as_deref() == Some(SAME_CLOCK) {
+        return Ok(None);
+    }
+    let refused = |what: String| OpenError::Samples { path: path.to_owned(), what };
+    if !clock.is_file() {
+        return Err(refused(format!(
+            "{CLOCK_NAME} is missing, which says how its clock goes with that of the recording"
+        )));
+    }
+    let clock = ClockFile::open(clock)?;
+    if recording.trace_id().is_some_and(|own| own != clock.trace_id()) {
+        let other = recording.path().display();
+        return Err(refused(format!("it belongs to another recording than {other}")));
+    }
+    Ok(Some(clock.conversion()))
+}
