@@ -290,8 +290,15 @@ fn check_profile(recording: &Recording, times_ns: &[u64]) {
         |row: &ProfileRow| row.time.low_ns <= row.time.ns && row.time.ns <= row.time.high_ns;
     assert!(profile.rows.iter().all(within), "a time outside its interval");
     let (sources, top) = (vec!["bytes".to_owned()], usize::MAX);
-    let mut report =
-        ProfileReport { sources, profile, by: ProfileBy::Vm, top, idle: true, recorder_cost: None };
+    let mut report = ProfileReport {
+        sources,
+        profile,
+        by: ProfileBy::Vm,
+        top,
+        idle: true,
+        threads: true,
+        recorder_cost: None,
+    };
     for by in ProfileBy::ALL {
         report.by = by;
         render(&report);

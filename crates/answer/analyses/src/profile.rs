@@ -9,6 +9,7 @@ mod code;
 mod host_samples;
 mod rows;
 mod sums;
+mod threads;
 mod weights;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use self::code::Code;
 use self::host_samples::HostSamples;
 use self::rows::VcpuRows;
 use self::sums::{ProfileSums, Stratum, StratumSum};
+pub use self::threads::ProfileThread;
 use crate::states::{VcpuRef, VcpuState, states_with_pc};
 use crate::{GuestAlignment, ReasonNames};
 
@@ -155,6 +157,8 @@ pub struct Profile {
     pub vcpus: Vec<ProfileVcpu>,
     /// The rows, by vCPU, those first that took longest. Those of a vCPU add up to its time.
     pub rows: Vec<ProfileRow>,
+    /// Other threads of hosts that were sampled, as far as they work for these VMs.
+    pub threads: Vec<ProfileThread>,
     /// By recording.
     pub losses: Vec<Losses>,
     /// How much is known of the symbols of guests' kernels, by their names; of others nothing is.
@@ -177,7 +181,7 @@ pub fn profile(
     let reasons = recordings.iter().map(ReasonNames::new).collect();
     let mut sums = ProfileSums::new(reasons, HostSamples::new(samples));
     let states = states_with_pc(recordings, guests, &mut sums, tick);
-    let ProfileSums { strata, mut reasons, host, .. } = sums;
+    let ProfileSums { strata, threads: of_threads, mut reasons, host, .. } = sums;
     let mut by_vcpu: BTreeMap<VcpuRef, Vec<(Stratum, StratumSum)>> = BTreeMap::new();
     for (stratum, sum) in strata {
         by_vcpu.entry(stratum.vcpu).or_default().push((stratum, sum));
@@ -185,6 +189,7 @@ pub fn profile(
     let mut profile = Profile {
         vcpus: Vec::new(),
         rows: Vec::new(),
+        threads: Vec::new(),
         losses: states.pass.losses.clone(),
         symbols: BTreeMap::new(),
         by_address: false,
@@ -207,6 +212,13 @@ pub fn profile(
                 of.add(&vm.name, vcpu, strata, &mut reasons, &mut profile);
             }
         }
+        let own = |((of, thread), sum)| (usize::from(of) == recording).then_some((thread, sum));
+        let Some(samples) = samples.get(recording).and_then(Option::as_ref) else { continue };
+        let sums = of_threads.iter().map(|(whose, sum)| (*whose, sum.clone())).filter_map(own);
+        let host = recordings.get(recording).map(Recording::kallsyms);
+        let code = Code { guest: None, host, stacks: &stacks };
+        let threads = threads::threads(&states, recording, samples, sums.collect(), &code);
+        profile.threads.extend(threads);
     }
     profile
 }

@@ -64,6 +64,8 @@ pub struct ProfileReport {
     pub top: usize,
     /// Tables have the time in which guests had nothing to do, too.
     pub idle: bool,
+    /// Other threads of sampled hosts that work for VMs are shown, too.
+    pub threads: bool,
     /// What recording cost, where the recorder reported it.
     pub recorder_cost: Option<RecorderCost>,
 }
@@ -77,13 +79,21 @@ impl Report for ProfileReport {
         }
         let vcpus = plural(profile.vcpus.len() as u64, "vCPU");
         let ns = |time_ns| time(time_ns, profile.nanoseconds);
-        out += &match self.shown_ns() == self.time_ns() {
-            true => format!("{} of {vcpus}\n\n", ns(self.time_ns())),
-            false => format!(
-                "{} of {vcpus}, {} without idling, of which shares are\n\n",
-                ns(self.time_ns()),
-                ns(self.shown_ns())
+        let busy_ns = self.shown_ns() - self.threads_ns();
+        out += &match busy_ns == self.time_ns() {
+            true => format!("{} of {vcpus}", ns(self.time_ns())),
+            false => {
+                format!("{} of {vcpus}, {} without idling", ns(self.time_ns()), ns(busy_ns))
+            }
+        };
+        out += &match self.threads {
+            true => format!(
+                ", and {} of {} that work for VMs; shares are of both\n\n",
+                ns(self.threads_ns()),
+                plural(profile.threads.len() as u64, "other thread")
             ),
+            false if busy_ns == self.time_ns() => "\n\n".to_owned(),
+            false => ", of which shares are\n\n".to_owned(),
         };
         let all = lines::shown(self);
         let shown = all.get(..self.top.min(all.len())).unwrap_or(&all);
@@ -171,11 +181,18 @@ impl ProfileReport {
         if self.by == ProfileBy::Comm { of_threads() } else { columns() }
     }
 
-    /// Of it, what tables show.
+    /// Of it and of what threads of hosts ran, what tables show.
     fn shown_ns(&self) -> u64 {
         let idle = |row: &&analyses::ProfileRow| row.state.is_idle() && !self.idle;
         let idle = self.profile.rows.iter().filter(idle).map(|row| row.time.ns);
-        self.time_ns().saturating_sub(idle.fold(0, u64::saturating_add))
+        let vcpus = self.time_ns().saturating_sub(idle.fold(0, u64::saturating_add));
+        vcpus.saturating_add(self.threads_ns())
+    }
+
+    /// The time of other threads, where they are shown.
+    fn threads_ns(&self) -> u64 {
+        let threads = self.profile.threads.iter().filter(|_| self.threads);
+        threads.map(|one| one.time_ns).fold(0, u64::saturating_add)
     }
 
     fn losses(&self) -> String {

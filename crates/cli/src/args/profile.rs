@@ -19,7 +19,8 @@ use crate::args::part::PartArgs;
     hyperscope profile --flame out.svg NAME.hscope  a flame graph that adds up to the vCPUs' time\n  \
     hyperscope profile --format json NAME.hscope    all of it, for scripts\n\n\
     Where a guest was is known from the exits that interrupts of the host cause: any recording with\n\
-    kvm_entry and kvm_exit has them. The more timer interrupts the host takes, the more samples.")]
+    kvm_entry and kvm_exit has them. Of sessions that were sampled (record --sample) the host's code and\n\
+    its stacks are known, too.")]
 pub(crate) struct ProfileArgs {
     /// Recordings of a host and its guests, or sessions
     #[arg(required = true, value_name = "FILE")]
@@ -37,6 +38,9 @@ pub(crate) struct ProfileArgs {
     /// Show the time in which guests had nothing to do, too
     #[arg(long)]
     pub(crate) idle: bool,
+    /// Show the VMM's other threads and the kernel's own that work for VMs, too: of hosts that were sampled
+    #[arg(long)]
+    pub(crate) threads: bool,
     /// Write a flame graph to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) flame: Option<PathBuf>,
@@ -76,7 +80,7 @@ impl ValueEnum for ProfileByArg {
             ProfileBy::Vm => "Virtual machine",
             ProfileBy::State => "What vCPUs did: guest, exits by reason, waiting",
             ProfileBy::Comm => "Thread: of guests where they were recorded, else the vCPU's",
-            ProfileBy::Symbol => "Function of the guest",
+            ProfileBy::Symbol => "Function that ran",
         };
         Some(PossibleValue::new(self.0.name()).help(help))
     }

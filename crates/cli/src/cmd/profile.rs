@@ -37,6 +37,7 @@ pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
         by: args.by.0,
         top: if args.top == 0 { usize::MAX } else { args.top },
         idle: args.idle,
+        threads: args.threads,
         recorder_cost: recordings.iter().find_map(|one| recorded(one.path()).cost),
     };
     outputs.write(&report, &format!("Time of vCPUs in {}", file_names(&recordings)))?;

@@ -38,6 +38,7 @@ pub struct Samples {
     bytes: Arc<Bytes>,
     events: Events,
     by_thread: HashMap<u32, Vec<SampleAt>>,
+    processes: HashMap<u32, u32>,
     counts: SampleCounts,
     bound_ns: u64,
 }
@@ -94,7 +95,7 @@ impl Samples {
         events: Events,
         conversion: Option<Conversion>,
     ) -> Self {
-        let mut by_thread = HashMap::new();
+        let (mut by_thread, mut processes) = (HashMap::new(), HashMap::new());
         let mut by_event = vec![[0; CpuMode::ALL.len()]; events.list().len()];
         for record in bytes.records().map_while(Result::ok) {
             let Some((event, sample)) = sampled(&events, &record) else { continue };
@@ -106,6 +107,7 @@ impl Samples {
             let stamp = conversion.as_ref().map_or(Some(time), |one| one.trace(time));
             let Some(stamp) = stamp.filter(|_| thread != 0) else { continue };
             let at = SampleAt { time_ns: recording.time_ns(stamp), offset: record.offset };
+            processes.extend(sample.pid.map(|process| (thread, process)));
             by_thread.entry(thread).or_insert_with(Vec::new).push(at);
         }
         by_thread.values_mut().for_each(|samples| samples.sort_by_key(|at| at.time_ns));
@@ -116,7 +118,7 @@ impl Samples {
             .filter(|(_, counts)| *counts != [0; CpuMode::ALL.len()]);
         let counts = counted.map(|(event, counts)| (event.name(), counts)).collect();
         let bound_ns = conversion.map_or(0, |one| one.bound_ns());
-        Self { path: path.to_owned(), bytes, events, by_thread, counts, bound_ns }
+        Self { path: path.to_owned(), bytes, events, by_thread, processes, counts, bound_ns }
     }
 
     /// Where they were read from.
@@ -129,6 +131,12 @@ impl Samples {
     #[must_use]
     pub fn of_thread(&self, thread: u32) -> &[SampleAt] {
         self.by_thread.get(&thread).map_or(&[], Vec::as_slice)
+    }
+
+    /// By thread, the process that it was of last.
+    #[must_use]
+    pub fn processes(&self) -> &HashMap<u32, u32> {
+        &self.processes
     }
 
     /// How many there are, by what made them and the mode that the kernel says the CPU was in.

@@ -34,10 +34,8 @@ impl Code<'_> {
     pub(super) fn at(&self, of: &Stratum, place: Place) -> CodeAt {
         match place {
             Place::Guest(address) => self.of_guest(of, address),
-            Place::Host(stack) => {
-                let stack = stack.and_then(|at| self.stacks.get(usize::try_from(at).ok()?));
-                let stack = stack.map(|stack| &**stack);
-                CodeAt { state: of.state, host_code: true, stack: self.of_host(stack) }
+            Place::Host(_) => {
+                CodeAt { state: of.state, host_code: true, stack: self.of_host(place) }
             }
         }
     }
@@ -55,7 +53,9 @@ impl Code<'_> {
     }
 
     /// A stack of the host's; of user space, which has no symbols here, all that follows each other is one frame.
-    fn of_host(&self, stack: Option<&[u64]>) -> Vec<CodeFrame> {
+    pub(super) fn of_host(&self, place: Place) -> Vec<CodeFrame> {
+        let Place::Host(Some(number)) = place else { return Vec::new() };
+        let stack = usize::try_from(number).ok().and_then(|at| self.stacks.get(at));
         let Some(stack) = stack else { return Vec::new() };
         let mut frames: Vec<CodeFrame> = stack
             .iter()

@@ -1,4 +1,4 @@
-//! Samples of vCPUs' threads, each given to the span of time that it falls into; and their stacks, each kept
+//! Samples of the host's threads, each given to the span of time that it falls into; and their stacks, each kept
 //! once.
 
 use rustc_hash::FxHashMap;
@@ -31,49 +31,52 @@ pub(super) struct HostSamples<'s> {
     /// By recording.
     samples: &'s [Option<Samples>],
     cursors: FxHashMap<VcpuRef, Cursor>,
+    /// By recording and thread, how far its samples were looked at.
+    by_thread: FxHashMap<(u16, u32), usize>,
     pub(super) stacks: Stacks,
     buffer: Vec<u64>,
 }
 
 impl<'s> HostSamples<'s> {
     pub(super) fn new(samples: &'s [Option<Samples>]) -> Self {
-        let (cursors, stacks) = (FxHashMap::default(), Stacks::default());
-        Self { samples, cursors, stacks, buffer: Vec::new() }
+        let (cursors, by_thread) = (FxHashMap::default(), FxHashMap::default());
+        Self { samples, cursors, by_thread, stacks: Stacks::default(), buffer: Vec::new() }
     }
 
-    fn of(&self, vcpu: VcpuRef) -> Option<&'s Samples> {
-        self.samples.get(usize::from(vcpu.recording))?.as_ref()
-    }
-
-    /// Whether its host was sampled.
-    pub(super) fn has_samples(&self, vcpu: VcpuRef) -> bool {
-        self.of(vcpu).is_some()
+    /// Those that were taken with a recording.
+    pub(super) fn of(&self, recording: u16) -> Option<&'s Samples> {
+        self.samples.get(usize::from(recording))?.as_ref()
     }
 
     /// A vCPU runs in that thread of the host's.
     pub(super) fn runs_in(&mut self, vcpu: VcpuRef, thread: u32) {
-        if self.of(vcpu).is_some() {
+        if self.of(vcpu.recording).is_some() {
             self.cursors.entry(vcpu).or_insert(Cursor { thread, next: 0 }).thread = thread;
         }
     }
 
     /// The next sample of a vCPU in a span of time, unless that has no more; spans must come in order.
     pub(super) fn next(&mut self, vcpu: VcpuRef, from_ns: u64, to_ns: u64) -> Option<SampleAt> {
-        let samples = self.of(vcpu)?;
+        let samples = self.of(vcpu.recording)?;
         let cursor = self.cursors.get_mut(&vcpu)?;
-        let all = samples.of_thread(cursor.thread);
-        while let Some(&at) = all.get(cursor.next).filter(|at| at.time_ns < to_ns) {
-            cursor.next += 1;
-            if at.time_ns >= from_ns {
-                return Some(at);
-            }
-        }
-        None
+        advance(samples.of_thread(cursor.thread), &mut cursor.next, from_ns, to_ns)
     }
 
-    /// Where a vCPU's code was at a sample.
-    pub(super) fn place(&mut self, vcpu: VcpuRef, at: SampleAt) -> Option<Place> {
-        let mode = self.of(vcpu)?.code(at, &mut self.buffer);
+    /// As [`HostSamples::next`], of a thread of the host's.
+    pub(super) fn next_of_thread(
+        &mut self,
+        (recording, thread): (u16, u32),
+        from_ns: u64,
+        to_ns: u64,
+    ) -> Option<SampleAt> {
+        let all = self.of(recording)?.of_thread(thread);
+        let next = self.by_thread.entry((recording, thread)).or_default();
+        advance(all, next, from_ns, to_ns)
+    }
+
+    /// Where code was at a sample.
+    pub(super) fn place(&mut self, recording: u16, at: SampleAt) -> Option<Place> {
+        let mode = self.of(recording)?.code(at, &mut self.buffer);
         Some(match mode {
             CpuMode::GuestKernel | CpuMode::GuestUser => {
                 Place::Guest(self.buffer.first().copied().unwrap_or(0))
@@ -81,6 +84,17 @@ impl<'s> HostSamples<'s> {
             _ => Place::Host(self.stacks.number(&self.buffer)),
         })
     }
+}
+
+/// The next of `all` that lies in a span of time; those before it are passed over for good.
+fn advance(all: &[SampleAt], next: &mut usize, from_ns: u64, to_ns: u64) -> Option<SampleAt> {
+    while let Some(&at) = all.get(*next).filter(|at| at.time_ns < to_ns) {
+        *next += 1;
+        if at.time_ns >= from_ns {
+            return Some(at);
+        }
+    }
+    None
 }
 
 /// Stacks, each once: addresses, innermost first.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use timeline::VmVcpu;
 
 use super::code::{Code, CodeAt};
-use super::sums::{Seen, Stratum, StratumSum};
+use super::host_samples::Place;
+use super::sums::{Seen, Stratum, StratumSamples, StratumSum};
 use super::{Evidence, Profile, ProfileRow, ProfileVcpu, SampledTime, weights};
 use crate::ReasonNames;
 use crate::states::{States, VcpuState};
@@ -84,25 +85,9 @@ impl VcpuRows<'_> {
             let unknown = CodeAt { state: of.state, host_code: false, stack: Vec::new() };
             return each(key(Evidence::None, unknown), SampledTime::known(sum.time_ns));
         }
-        let mut seen: BTreeMap<CodeAt, Seen> = BTreeMap::new();
-        for (&place, one) in &samples.seen {
-            let code = seen.entry(self.code.at(of, place)).or_default();
-            code.samples = code.samples.saturating_add(one.samples);
-            code.weight_ns = code.weight_ns.saturating_add(one.weight_ns);
-        }
-        let weights: Vec<u64> = seen.values().map(|one| one.weight_ns).collect();
-        let whole = weights.iter().fold(0.0, |sum, &weight| sum + weight as f64);
-        let effective = weights::effective(whole, samples.squares);
-        let shares = weights::shares(sum.time_ns, &weights);
-        for ((code, one), time_ns) in seen.into_iter().zip(shares) {
-            let share = time_ns as f64 / (sum.time_ns as f64).max(1.0);
-            let (low, high) = weights::interval(share, effective);
-            // Rounding to the double's precision must not put the time itself outside.
-            let low_ns = ((low * sum.time_ns as f64) as u64).min(time_ns);
-            let high_ns = ((high * sum.time_ns as f64) as u64).max(time_ns);
-            let row = SampledTime { ns: time_ns, samples: one.samples, low_ns, high_ns };
+        for (code, time) in shared(sum.time_ns, samples, |place| self.code.at(of, place)) {
             let evidence = if code.stack.is_empty() { Evidence::None } else { evidence };
-            each(key(evidence, code), row);
+            each(key(evidence, code), time);
         }
     }
 
@@ -127,4 +112,31 @@ impl VcpuRows<'_> {
     fn name(&self, recording: usize, thread: u32) -> Option<String> {
         self.states.pass.names.get(recording)?.of(thread).map(str::to_owned)
     }
+}
+
+/// A time shared out by samples to the code that they saw: the shares add up to it.
+pub(super) fn shared<C: Ord>(
+    time_ns: u64,
+    samples: &StratumSamples,
+    code: impl Fn(Place) -> C,
+) -> Vec<(C, SampledTime)> {
+    let mut seen: BTreeMap<C, Seen> = BTreeMap::new();
+    for (&place, one) in &samples.seen {
+        let code = seen.entry(code(place)).or_default();
+        code.samples = code.samples.saturating_add(one.samples);
+        code.weight_ns = code.weight_ns.saturating_add(one.weight_ns);
+    }
+    let weights: Vec<u64> = seen.values().map(|one| one.weight_ns).collect();
+    let whole = weights.iter().fold(0.0, |sum, &weight| sum + weight as f64);
+    let effective = weights::effective(whole, samples.squares);
+    let shares = weights::shares(time_ns, &weights);
+    let timed = seen.into_iter().zip(shares).map(|((code, one), ns)| {
+        let share = ns as f64 / (time_ns as f64).max(1.0);
+        let (low, high) = weights::interval(share, effective);
+        // Rounding to the double's precision must not put the time itself outside.
+        let low_ns = ((low * time_ns as f64) as u64).min(ns);
+        let high_ns = ((high * time_ns as f64) as u64).max(ns);
+        (code, SampledTime { ns, samples: one.samples, low_ns, high_ns })
+    });
+    timed.collect()
 }

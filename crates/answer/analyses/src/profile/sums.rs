@@ -82,6 +82,8 @@ struct Last {
 #[derive(Debug)]
 pub(super) struct ProfileSums<'s> {
     pub(super) strata: FxHashMap<Stratum, StratumSum>,
+    /// By recording and thread of a host that was sampled: its time on CPUs.
+    pub(super) threads: FxHashMap<(u16, u32), StratumSum>,
     /// By recording.
     pub(super) reasons: Vec<ReasonNames>,
     pub(super) host: HostSamples<'s>,
@@ -91,8 +93,8 @@ pub(super) struct ProfileSums<'s> {
 
 impl<'s> ProfileSums<'s> {
     pub(super) fn new(reasons: Vec<ReasonNames>, host: HostSamples<'s>) -> Self {
-        let (strata, last) = (FxHashMap::default(), FxHashMap::default());
-        Self { strata, reasons, host, last, places: 0 }
+        let (strata, threads) = (FxHashMap::default(), FxHashMap::default());
+        Self { strata, threads, reasons, host, last: FxHashMap::default(), places: 0 }
     }
 
     /// A sample by `kind` was in a stratum, at `place`.
@@ -115,14 +117,14 @@ impl<'s> ProfileSums<'s> {
 
     /// Takes the samples of the vCPU's thread in a span that lies in `stratum`.
     fn host_samples(&mut self, vcpu: VcpuRef, span: &StateSpan, stratum: Stratum) {
-        if !self.host.has_samples(vcpu) {
+        if self.host.of(vcpu.recording).is_none() {
             return;
         }
         let mut from_ns = span.from_ns;
         while let Some(at) = self.host.next(vcpu, span.from_ns, span.to_ns) {
             self.wait(stratum, at.time_ns.saturating_sub(from_ns));
             from_ns = at.time_ns;
-            let Some(place) = self.host.place(vcpu, at) else { continue };
+            let Some(place) = self.host.place(vcpu.recording, at) else { continue };
             let (stratum, place) = match place {
                 Place::Guest(_) if !span.state.is_guest() => match self.interrupted(vcpu, span) {
                     Some(guest) => (guest, place),
@@ -193,5 +195,25 @@ impl StateSink for ProfileSums<'_> {
 
     fn task(&mut self, _: GuestCpu, _: u32, _: &StateSpan) {}
 
-    fn cpu(&mut self, _: GuestCpu, _: &OccupantSpan) {}
+    fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan) {
+        let thread = span.thread.filter(|&thread| thread != 0);
+        let Some(thread) = thread.filter(|_| self.host.of(cpu.recording).is_some()) else { return };
+        let whose = (cpu.recording, thread);
+        let sum = self.threads.entry(whose).or_default();
+        sum.time_ns = sum.time_ns.saturating_add(span.to_ns.saturating_sub(span.from_ns));
+        let mut from_ns = span.from_ns;
+        while let Some(at) = self.host.next_of_thread(whose, span.from_ns, span.to_ns) {
+            sum.host.wait(at.time_ns.saturating_sub(from_ns));
+            from_ns = at.time_ns;
+            let place = self.host.place(cpu.recording, at);
+            let Some(place) = place.filter(|place| matches!(place, Place::Host(_))) else {
+                continue;
+            };
+            let is_new = !sum.host.seen.contains_key(&place);
+            let is_kept = !is_new || self.places < MOST_PLACES;
+            self.places += usize::from(is_new && is_kept);
+            sum.host.add(if is_kept { place } else { Place::Host(None) });
+        }
+        sum.host.wait(span.to_ns.saturating_sub(from_ns));
+    }
 }

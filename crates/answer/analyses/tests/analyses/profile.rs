@@ -132,10 +132,10 @@ proptest! {
     }
 }
 
-/// A sample of the vCPU's thread: its mode by the kernel's number, and its call chain.
-fn sample(out: &mut Vec<u8>, time_ns: u64, mode: u16, chain: &[u64]) {
+/// A sample of a thread: its mode by the kernel's number, and its call chain.
+fn sample(out: &mut Vec<u8>, thread: i32, (time_ns, mode, chain): (u64, u16, &[u64])) {
     let ip = chain.iter().copied().find(|&ip| ip < marker::LOWEST).unwrap_or(0);
-    let tids = [VCPU, VCPU].into_iter().flat_map(i32::to_ne_bytes);
+    let tids = [thread, thread].into_iter().flat_map(i32::to_ne_bytes);
     let mut body: Vec<u8> = ip.to_ne_bytes().into_iter().chain(tids).collect();
     body.extend(time_ns.to_ne_bytes());
     body.extend((chain.len() as u64).to_ne_bytes());
@@ -149,8 +149,8 @@ fn sample(out: &mut Vec<u8>, time_ns: u64, mode: u16, chain: &[u64]) {
 const HOST_KERNEL: u16 = 1;
 const GUEST_KERNEL: u16 = 4;
 
-/// A perf.data with those samples.
-fn perf_data(samples: &[(u64, u16, &[u64])]) -> Vec<u8> {
+/// A perf.data with those samples of a thread.
+fn perf_data(thread: i32, samples: &[(u64, u16, &[u64])]) -> Vec<u8> {
     let attr = Attr {
         kind: event_type::SOFTWARE,
         config: 0,
@@ -169,9 +169,7 @@ fn perf_data(samples: &[(u64, u16, &[u64])]) -> Vec<u8> {
     };
     let mut bytes = Vec::new();
     PipeWriter::new(&mut bytes, &attr).head(&attr, &[], &[]);
-    for &(time_ns, mode, chain) in samples {
-        sample(&mut bytes, time_ns, mode, chain);
-    }
+    samples.iter().for_each(|&one| sample(&mut bytes, thread, one));
     bytes
 }
 
@@ -184,16 +182,19 @@ fn samples_of_the_host_go_to_what_the_vcpu_did_and_not_to_what_the_kernel_says()
         Run { ns: 950, address: KERNEL + 0x50, code: INTERRUPT },
     ]);
     let stack = [marker::KERNEL, KERNEL + 0x300, KERNEL + 0x400];
-    let samples = perf_data(&[
-        (1500, GUEST_KERNEL, &[KERNEL + 0x10]),
-        // The guest's address while its exit is handled, as arm64 has it: whose code that was isn't known.
-        (2010, GUEST_KERNEL, &[KERNEL + 0x20]),
-        (2020, HOST_KERNEL, &stack),
-        // VMX says that the guest was left before the interrupt is dealt with: the guest's.
-        (3010, GUEST_KERNEL, &[KERNEL + 0x40]),
-        // After all that was recorded.
-        (9999, HOST_KERNEL, &stack),
-    ]);
+    let samples = perf_data(
+        VCPU,
+        &[
+            (1500, GUEST_KERNEL, &[KERNEL + 0x10]),
+            // The guest's address while its exit is handled, as arm64 has it: whose code that was isn't known.
+            (2010, GUEST_KERNEL, &[KERNEL + 0x20]),
+            (2020, HOST_KERNEL, &stack),
+            // VMX says that the guest was left before the interrupt is dealt with: the guest's.
+            (3010, GUEST_KERNEL, &[KERNEL + 0x40]),
+            // After all that was recorded.
+            (9999, HOST_KERNEL, &stack),
+        ],
+    );
     let samples = Samples::of_bytes(&host, "host.data".as_ref(), samples).unwrap();
     let without = profile(std::slice::from_ref(&host), &[], &[], &|_| ());
     let found = profile(&[host], &[], &[Some(samples)], &|_| ());
@@ -214,4 +215,37 @@ fn samples_of_the_host_go_to_what_the_vcpu_did_and_not_to_what_the_kernel_says()
         (unknown.evidence, unknown.reason.clone()),
         (Evidence::None, of_host.reason.clone())
     );
+}
+
+/// The kernel names its worker after the thread that it works for.
+#[test]
+fn other_threads_that_work_for_a_vm_have_their_time_on_cpus() {
+    const WORKER: i32 = 200;
+    let mut host = Machinery::of(Machine::X86, "local");
+    host.cmdlines = format!("{VCPU} CPU 0/KVM\n{WORKER} vhost-{VCPU}\n");
+    host.event(0, 900, VCPU, "kvm_entry", &[]);
+    let switch = |host: &mut Machinery, now, from: i32, to: i32| {
+        let fields = [("prev_pid", from as u64), ("next_pid", to as u64)];
+        host.event(1, now, from, "sched_switch", &fields);
+    };
+    switch(&mut host, 1000, 0, WORKER);
+    switch(&mut host, 1500, WORKER, 0);
+    switch(&mut host, 2000, 0, WORKER);
+    switch(&mut host, 2300, WORKER, 0);
+    host.event(0, 2500, VCPU, "kvm_exit", &[("exit_reason", MSR), ("isa", 2)]);
+    host.event(0, 2600, VCPU, "kvm_entry", &[]);
+    let host = host.recording();
+    let (one, other) = ([marker::KERNEL, KERNEL + 0x100], [marker::KERNEL, KERNEL + 0x200]);
+    let samples = perf_data(
+        WORKER,
+        // The third comes while it doesn't run.
+        &[(1100, HOST_KERNEL, &one), (2200, HOST_KERNEL, &other), (2400, HOST_KERNEL, &one)],
+    );
+    let samples = Samples::of_bytes(&host, "host.data".as_ref(), samples).unwrap();
+    let found = profile(&[host], &[], &[Some(samples)], &|_| ());
+    let [worker] = &found.threads[..] else { panic!("{:?}", found.threads) };
+    assert_eq!((worker.part.name(), worker.thread, worker.time_ns), ("vhost", WORKER as u32, 800));
+    // 100 until the first sample, 600 until the second; what remains is shared out alike.
+    let times: Vec<u64> = worker.stacks.iter().map(|(_, _, time)| time.ns).collect();
+    assert_eq!((times.iter().sum::<u64>(), times.iter().max()), (800, Some(&686)));
 }

@@ -56,6 +56,9 @@ fn who<'r>() -> Vec<Column<Line<'r>>> {
             ("machine", "machine"),
             "The VM, or host: whose code it is.",
             |one: &Line<'_>| {
+                if one.key.part.is_some() {
+                    return Some("host".to_owned());
+                }
                 let state = one.key.state?;
                 Some(
                     if state.is_guest() && !one.host_code { one.key.vm } else { "host" }.to_owned(),
@@ -92,7 +95,8 @@ fn who<'r>() -> Vec<Column<Line<'r>>> {
 fn what<'r>() -> Vec<Column<Line<'r>>> {
     vec![
         Column::text(("state", "state"), "What the vCPU did, as in cpu.", |one: &Line<'_>| {
-            one.key.state.map(|state| state.name().to_owned())
+            let state = one.key.state.map(|state| state.name().to_owned());
+            state.or_else(|| one.key.part.map(|_| "host".to_owned()))
         })
         .null("rows are not of states")
         .shown_if_known(TABLE, 0),

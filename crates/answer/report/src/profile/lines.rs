@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use analyses::{CodeFrame, Evidence, ProfileRow, ProfileVcpu, SampledTime, VcpuState};
+use analyses::{
+    CodeFrame, Evidence, Part, ProfileRow, ProfileVcpu, SampledTime, USER_MODULE, VcpuState,
+};
 
 use super::{ProfileBy, ProfileReport};
 use crate::column;
@@ -55,6 +57,15 @@ impl Modes {
         modes
     }
 
+    /// Of a thread of the host's that ran there.
+    fn of_stack(stack: &[CodeFrame], ns: u64) -> Self {
+        let is_user = |frame: &CodeFrame| frame.module.as_deref() == Some(USER_MODULE);
+        match stack.last().is_some_and(is_user) {
+            true => Self { usr_ns: ns, ..Self::default() },
+            false => Self { sys_ns: ns, ..Self::default() },
+        }
+    }
+
     fn add(&mut self, other: &Self) {
         self.sys_ns = self.sys_ns.saturating_add(other.sys_ns);
         self.usr_ns = self.usr_ns.saturating_add(other.usr_ns);
@@ -72,6 +83,8 @@ pub(super) struct Key<'r> {
     pub(super) state: Option<VcpuState>,
     pub(super) reason: Option<&'r str>,
     pub(super) comm: Option<&'r str>,
+    /// Of a thread that is no vCPU: what it does for the VM.
+    pub(super) part: Option<Part>,
 }
 
 impl column::Row for Line<'_> {
@@ -83,7 +96,30 @@ impl column::Row for Line<'_> {
 /// Every row of the profile.
 pub(super) fn all(report: &ProfileReport) -> Vec<Line<'_>> {
     let whole_ns = report.shown_ns();
-    report.profile.rows.iter().map(|row| Line::of(report, row, whole_ns)).collect()
+    let rows = report.profile.rows.iter().map(|row| Line::of(report, row, whole_ns));
+    rows.chain(of_threads(report, whole_ns)).collect()
+}
+
+/// What other threads of hosts ran, where that is asked for.
+fn of_threads(report: &ProfileReport, whole_ns: u64) -> impl Iterator<Item = Line<'_>> {
+    let threads = report.profile.threads.iter().filter(|_| report.threads);
+    threads.flat_map(move |thread| {
+        thread.stacks.iter().map(move |(stack, evidence, time)| Line {
+            nanoseconds: report.profile.nanoseconds,
+            whole_ns,
+            key: Key {
+                vm: &thread.vm,
+                comm: thread.comm.as_deref(),
+                part: Some(thread.part),
+                ..Key::default()
+            },
+            stack,
+            host_code: true,
+            evidence: *evidence,
+            time: *time,
+            modes: Modes::of_stack(stack, time.ns),
+        })
+    })
 }
 
 /// As [`all`], by vCPU in the profile's order.
@@ -132,6 +168,7 @@ impl<'r> Line<'r> {
                 state: Some(row.state),
                 reason: row.reason.as_deref(),
                 comm: row.comm.as_deref().or_else(own),
+                part: None,
             },
             stack: &row.stack,
             host_code: row.host_code || !row.state.is_guest(),
@@ -143,8 +180,8 @@ impl<'r> Line<'r> {
 
     /// Without what was not asked for.
     fn by(mut self, by: ProfileBy) -> Self {
-        let Key { vm, level, state, reason, comm, .. } = self.key;
-        let of_vm = Key { vm, ..Key::default() };
+        let Key { vm, level, state, reason, comm, part, .. } = self.key;
+        let of_vm = Key { vm, part: part.filter(|_| by != ProfileBy::Vm), ..Key::default() };
         self.key = match by {
             ProfileBy::Vm => of_vm,
             ProfileBy::State => Key { level, state, reason, ..of_vm },

@@ -113,6 +113,13 @@ pub(super) fn stack(line: &Line<'_>) -> Vec<(Option<VcpuState>, String)> {
     if key.level.is_some_and(|level| level > 1) {
         stack.push((None, "level 2".to_owned()));
     }
+    if let Some(part) = key.part {
+        let name = format!("{} {}", part.name(), key.comm.unwrap_or("?"));
+        stack.push((None, name));
+        // In the colours of the host's kernel.
+        let host = Some(VcpuState::ExitKernel);
+        stack.extend(line.stack.iter().map(|frame| (host, frame.name())));
+    }
     let Some(state) = key.state else { return stack };
     let inner = Some(state);
     stack.push((inner, state.name().to_owned()));
