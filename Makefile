@@ -136,7 +136,7 @@ test-hostile: tools
 # An hour of nested kernels: all scenarios of the lab, guests recorded over every channel and through faults.
 .PHONY: test-lab
 test-lab:
-	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 every_scenario guest trace_cmd bench hypertrace collector boot publish exit_costs nested_writes tracers unplugged
+	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 every_scenario samples guest trace_cmd bench hypertrace collector boot publish exit_costs nested_writes tracers unplugged
 
 # Programs that tests compare against. Only root can install them; without them tests are skipped.
 .PHONY: tools

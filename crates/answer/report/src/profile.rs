@@ -79,7 +79,7 @@ impl Report for ProfileReport {
         }
         let vcpus = plural(profile.vcpus.len() as u64, "vCPU");
         let ns = |time_ns| time(time_ns, profile.nanoseconds);
-        let busy_ns = self.shown_ns() - self.threads_ns();
+        let busy_ns = self.busy_ns();
         out += &match busy_ns == self.time_ns() {
             true => format!("{} of {vcpus}", ns(self.time_ns())),
             false => {
@@ -183,10 +183,14 @@ impl ProfileReport {
 
     /// Of it and of what threads of hosts ran, what tables show.
     fn shown_ns(&self) -> u64 {
+        self.busy_ns().saturating_add(self.threads_ns())
+    }
+
+    /// Of the time of all vCPUs, what tables show.
+    fn busy_ns(&self) -> u64 {
         let idle = |row: &&analyses::ProfileRow| row.state.is_idle() && !self.idle;
         let idle = self.profile.rows.iter().filter(idle).map(|row| row.time.ns);
-        let vcpus = self.time_ns().saturating_sub(idle.fold(0, u64::saturating_add));
-        vcpus.saturating_add(self.threads_ns())
+        self.time_ns().saturating_sub(idle.fold(0, u64::saturating_add))
     }
 
     /// The time of other threads, where they are shown.

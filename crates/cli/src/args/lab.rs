@@ -252,6 +252,10 @@ pub(crate) struct LabRunArgs {
     /// The folder the recordings go to [default: SCENARIO.hscope]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
+    /// Sample what level 1 runs, too, HZ times a second, as record --sample does; the scenario's probes
+    /// are left out then
+    #[arg(long = "sample", value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) sample_hz: Option<u32>,
     /// The machines' architecture [default: this system's]
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<ArchArg>,

@@ -24,6 +24,7 @@ mod publish;
 mod recorded;
 mod recorder;
 mod refusals;
+mod samples;
 mod scenarios;
 mod stands_still;
 mod tool;

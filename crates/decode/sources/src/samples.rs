@@ -158,7 +158,8 @@ impl Samples {
         let sample = record.as_ref().and_then(|record| sampled(&self.events, record));
         let Some((_, sample)) = sample else { return CpuMode::Unknown };
         if let Some(chain) = &sample.callchain {
-            stack.extend(chain.iter().filter(|&entry| !ip_is_marker(entry)));
+            // 0 is where a walk over frame pointers has gone astray.
+            stack.extend(chain.iter().filter(|&entry| entry != 0 && !ip_is_marker(entry)));
         }
         // Of guests no kernel has a chain.
         if stack.is_empty() || sample.cpu_mode.is_guest() {

@@ -12,7 +12,7 @@ use crate::error::{LabError, Result, last_lines};
 use crate::lab::Lab;
 use crate::labguest;
 use crate::machine;
-use crate::scenario::Record;
+use crate::scenario::{PROBES, Record};
 use crate::session::{Outputs, Session, command};
 use crate::start;
 
@@ -63,7 +63,7 @@ pub(crate) struct HyperscopeRecording {
 pub(crate) fn can_run(lab: &Lab, arch: Arch, record: &Record) -> Result<bool> {
     let has_agent = !record.has_guest() || labguest::agent(arch).is_some();
     // Scenarios name probes as trace-cmd does: `kprobes:FUNCTION`.
-    let names_probes = record.events.iter().any(|event| event == "kprobes");
+    let names_probes = record.events.iter().any(|event| event == PROBES);
     let Some(program) = labguest::own(arch).filter(|_| has_agent && !names_probes) else {
         return Ok(false);
     };

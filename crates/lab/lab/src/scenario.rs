@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use labwire::Truth;
+use labwire::{Key, Truth};
 use serde::Deserialize;
 
 use crate::arch::Arch;
@@ -75,6 +75,9 @@ struct GuestChanges {
     #[serde(default)]
     module: bool,
 }
+
+/// The system of events that trace-cmd has probes in.
+pub(crate) const PROBES: &str = "kprobes";
 
 /// What is recorded: level 1, and its guest where events of that are named.
 #[derive(Clone, Debug, Deserialize)]
@@ -165,6 +168,16 @@ impl Scenario {
     /// When one of them makes no sense.
     pub fn bundled() -> Result<Vec<Self>> {
         BUNDLED.iter().map(|(name, text)| Self::parse(name, text)).collect()
+    }
+
+    /// Has what level 1 runs sampled, too, HZ times a second. Only this program samples, which names probes
+    /// otherwise than scenarios do: they are left out, and what is expected of them.
+    pub fn sample(&mut self, hz: u32) {
+        self.record.sample_hz = Some(hz);
+        self.record.probes.clear();
+        self.record.events.retain(|event| event != PROBES);
+        let is_probe = |key: &Key| matches!(key, Key::Name(name) if name.starts_with(PROBES));
+        self.truth.retain(|truth| !is_probe(&truth.key));
     }
 
     /// A bundled scenario by its name, or one in a file.

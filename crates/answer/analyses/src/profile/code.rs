@@ -68,9 +68,10 @@ impl Code<'_> {
     }
 }
 
-/// Of the canonical addresses of x86-64, arm64 and RISC-V the upper half is the kernel's.
+/// Of the canonical addresses of x86-64, arm64 and RISC-V the upper half is the kernel's: its first byte is
+/// 0xff. Others are what a walk over frame pointers found on some stack.
 fn is_kernel(address: u64) -> bool {
-    address >> 63 == 1
+    address >> 56 == 0xff
 }
 
 fn frame(address: u64, kallsyms: Option<&Kallsyms>) -> CodeFrame {

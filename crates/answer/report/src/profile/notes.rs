@@ -8,7 +8,7 @@ use crate::units::{count, plural, share, time};
 
 pub(super) fn notes(report: &ProfileReport) -> Vec<String> {
     let mut notes = Vec::new();
-    let idle_ns = report.time_ns() - report.shown_ns();
+    let idle_ns = report.time_ns().saturating_sub(report.busy_ns());
     if idle_ns > 0 {
         notes.push(format!(
             "left out: {} in which guests had nothing to do; --idle shows it",

@@ -21,7 +21,8 @@ const RUN_AGAIN: u32 = 2;
 /// When a step fails, or the recordings don't hold what they must.
 pub(crate) fn run(cache: &Cache, named: &Lab, args: &LabRunArgs) -> anyhow::Result<()> {
     let Some(name) = &args.scenario else { return list() };
-    let scenario = Scenario::find(name)?;
+    let mut scenario = Scenario::find(name)?;
+    args.sample_hz.into_iter().for_each(|hz| scenario.sample(hz));
     let arch = args.arch.map_or_else(Arch::native, Arch::from);
     let wanted = scenario.description(arch);
     let to = args.output.clone().unwrap_or_else(|| format!("{}.hscope", scenario.name).into());
