@@ -57,7 +57,7 @@ export async function openReport(browser, file, options = {}) {
   await page.setViewportSize(options.viewport ?? { width: 1440, height: 1000 });
   await page.emulateMedia({ colorScheme: options.scheme ?? "light", reducedMotion: options.motion ?? "reduce" });
   const begun = Date.now();
-  await page.goto(address);
+  await page.goto(`${address}${options.fragment ?? ""}`);
   await page.waitForSelector("html[data-ready=true]", { timeout: 60_000 });
   return { page, faults, loaded_ms: Date.now() - begun };
 }

@@ -32,7 +32,7 @@ function expectedRow(row) {
 }
 
 const sameNumbers = (name, files) => async (browser) => {
-  const { page, faults } = await openReport(browser, report(name, files));
+  const { page, faults } = await openReport(browser, report(`${name}-paths`, files, "--full-paths"));
   const shown = await table(page);
   const expected = exitsOf(files).rows.map(expectedRow);
   assert.equal(shown.length, expected.length);

@@ -8,6 +8,7 @@ import { browserProgram, withBrowser } from "./browser.mjs";
 import { checks } from "./checks.mjs";
 import { frames } from "./frames.mjs";
 import { repository, screens } from "./tool.mjs";
+import { views } from "./view.mjs";
 
 if (!browserProgram()) {
   console.log("no Chromium here: the pages are not opened (apt-get install chromium)");
@@ -17,7 +18,7 @@ mkdirSync(screens, { recursive: true });
 
 let failed = 0;
 let passed = 0;
-const all = [...checks, ...boots, ...frames];
+const all = [...checks, ...views, ...boots, ...frames];
 const wanted = process.argv[2];
 await withBrowser(async (browser) => {
   for (const [name, check] of all) {

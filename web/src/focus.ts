@@ -1,6 +1,7 @@
 // What the reader looks at: the VM, level and reason that all figures are narrowed to.
 
 import type { Report } from "./data/report";
+import type { ViewStore } from "./view";
 
 export interface Focus {
   vm: string | null;
@@ -16,6 +17,11 @@ export function inFocus(focus: Focus, what: { vm: string | null; level: number |
     (focus.level === null || focus.level === what.level) &&
     (focus.reason === null || focus.reason === what.reason)
   );
+}
+
+/** A focus that an address names, if the report has it. */
+export function knownFocus(report: Report, focus: Focus): Focus {
+  return report.exits.rows.some((row) => inFocus(focus, row)) ? focus : EVERYTHING;
 }
 
 export function describe(focus: Focus): string {
@@ -48,6 +54,8 @@ export class FocusStore {
 export interface Context {
   report: Report;
   focus: FocusStore;
+  /** What the reader looks at, as the page's address keeps it. */
+  view: ViewStore;
   /** Shows a stretch of time in the timeline. */
   showTime: (from: number, to: number) => void;
   /** Finds what begins next in the timeline and has these words. */

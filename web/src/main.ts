@@ -8,7 +8,8 @@ import { columnsIn } from "./data/columns";
 import { readHeat, type Heat } from "./data/heat";
 import { readReport, type Report } from "./data/report";
 import { el } from "./dom";
-import { FocusStore, type Context } from "./focus";
+import { FocusStore, knownFocus, type Context } from "./focus";
+import { ViewStore, type View } from "./view";
 import { boot } from "./views/boot";
 import { calls } from "./views/calls";
 import { clocks } from "./views/clocks";
@@ -28,17 +29,28 @@ async function start(root: HTMLElement): Promise<void> {
   document.title = `${report.title} – Hyperscope`;
   const heat = report.heat ? readHeat(await columnsIn(document, report.heat.columns_in), report.heat) : null;
   const spoken = el("div", { class: "spoken", role: "status", "aria-live": "polite" });
+  const [view, focus] = [new ViewStore(), new FocusStore()];
+  focus.set(knownFocus(report, view.value.focus));
   const context: Context = {
     report,
-    focus: new FocusStore(),
+    focus,
+    view,
     showTime: (from, to) => timeline.reveal(from, to),
     findInTimeline: (words) => timeline.seek(words),
     announce: (words) => (spoken.textContent = words),
   };
   const timeline = new Timeline(context);
   const sections = sectionsOf(report, context, heat, timeline);
-  root.replaceChildren(header(context), contents(sections), el("main", {}, ...sections), status(context), spoken);
+  root.replaceChildren(header(context), contents(context, sections), el("main", {}, ...sections), status(context), spoken);
+  focus.follow((now) => view.update({ focus: now }));
   await timeline.load();
+  const goTo = ({ at }: View) => sections.find((one) => one.id === at)?.scrollIntoView({ block: "start" });
+  view.follow((entered) => {
+    focus.set(knownFocus(report, entered.focus));
+    timeline.apply(entered);
+    goTo(entered);
+  });
+  goTo(view.value);
   document.documentElement.dataset.ready = "true";
 }
 

@@ -30,6 +30,7 @@ mod machines;
 mod misuse;
 mod notice;
 mod output;
+mod page_names;
 mod part;
 mod progress;
 mod recorded;

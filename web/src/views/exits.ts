@@ -21,7 +21,6 @@ class ExitsTable {
   private readonly columns: Column[];
   private sortBy = "share";
   private ascending = false;
-  private words = "";
   private all = false;
 
   constructor(
@@ -43,10 +42,15 @@ class ExitsTable {
       id: "exits-filter",
       placeholder: "Filter: VM, reason, code …",
       "aria-label": "Filter exits by text",
+      value: this.context.view.value.exits,
       oninput: () => {
-        this.words = filter.value.toLowerCase();
+        this.context.view.update({ exits: filter.value });
         this.draw();
       },
+    });
+    this.context.view.follow((view) => {
+      filter.value = view.exits;
+      this.draw();
     });
     const more = el("button", {
       type: "button",
@@ -69,10 +73,11 @@ class ExitsTable {
 
   private shown(): ExitRow[] {
     const { report, focus } = this.context;
+    const words = this.context.view.value.exits.toLowerCase();
     const matches = (row: ExitRow) =>
       `${row.vm} ${row.level === 2 ? "l2 level 2" : "l1 level 1"} ${row.reason} ${row.code} ${row.isa} ${row.source}`
         .toLowerCase()
-        .includes(this.words);
+        .includes(words);
     const rows = report.exits.rows.filter((row) => inFocus(focus.value, row) && matches(row));
     const column = this.columns.find((one) => one.key === this.sortBy);
     if (!column) return rows;

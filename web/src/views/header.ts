@@ -1,10 +1,12 @@
 // Title, where the recording came from, links to the sections, light or dark.
 
+import { setClockMode } from "../clock";
 import { el } from "../dom";
 import type { Context } from "../focus";
+import type { ViewStore } from "../view";
 import { count, timestamp, time } from "../format";
 
-export function header({ report }: Context): HTMLElement {
+export function header({ report, view }: Context): HTMLElement {
   const vms = report.exits.vms.length;
   const exits = report.exits.rows.reduce((sum, row) => sum + row.count, 0);
   const facts = [
@@ -16,33 +18,58 @@ export function header({ report }: Context): HTMLElement {
     "header",
     { class: "top" },
     el("div", {}, el("p", { class: "brand" }, "Hyperscope"), el("h1", {}, report.title), el("p", { class: "facts" }, facts.join(" · "))),
-    el("div", { class: "tools" }, themeButton()),
+    el("div", { class: "tools" }, clockButton(view), themeButton(view)),
   );
 }
 
 /** Links to the sections that there are. */
-export function contents(sections: HTMLElement[]): HTMLElement {
-  const link = (one: HTMLElement) => el("a", { href: `#${one.id}` }, one.querySelector("h2")?.textContent ?? one.id);
+export function contents({ view }: Context, sections: HTMLElement[]): HTMLElement {
+  // The rest of the view stays in the address.
+  const go = (event: Event, one: HTMLElement) => {
+    event.preventDefault();
+    view.update({ at: one.id });
+    one.scrollIntoView({ block: "start" });
+    one.focus({ preventScroll: true });
+  };
+  const link = (one: HTMLElement) => el("a", { href: `#${one.id}`, onclick: (event) => go(event, one) }, one.querySelector("h2")?.textContent ?? one.id);
   return el("nav", { class: "contents", "aria-label": "Sections" }, ...sections.map(link));
 }
 
 /** The system's choice of light or dark, until the reader makes another one. The style sheet knows the attribute alone. */
-function themeButton(): HTMLElement {
+function themeButton(view: ViewStore): HTMLElement {
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
   const button = el("button", { type: "button", class: "theme" });
-  let chosen = false;
   const show = (theme: "dark" | "light") => {
     root.dataset.theme = theme;
     button.textContent = theme === "dark" ? "☀ Light" : "☾ Dark";
     dispatchEvent(new Event("hyperscope:theme"));
   };
-  const followSystem = () => chosen || show(system.matches ? "dark" : "light");
+  const follow = () => show(view.value.theme ?? (system.matches ? "dark" : "light"));
   button.addEventListener("click", () => {
-    chosen = true;
-    show(root.dataset.theme === "dark" ? "light" : "dark");
+    view.update({ theme: root.dataset.theme === "dark" ? "light" : "dark" });
+    follow();
   });
-  system.addEventListener("change", followSystem);
-  followSystem();
+  system.addEventListener("change", follow);
+  view.follow(follow);
+  follow();
+  return button;
+}
+
+/** Timestamps since the beginning, or on the recording's clock. */
+function clockButton(view: ViewStore): HTMLElement {
+  const button = el("button", { type: "button", class: "clock", title: "Timestamps since the beginning, or on the recording’s clock" });
+  const follow = () => {
+    setClockMode(view.value.clock);
+    const absolute = view.value.clock === "absolute";
+    button.textContent = "Recording’s clock";
+    button.setAttribute("aria-pressed", String(absolute));
+  };
+  button.addEventListener("click", () => {
+    view.update({ clock: view.value.clock === "absolute" ? "relative" : "absolute" });
+    follow();
+  });
+  view.follow(follow);
+  follow();
   return button;
 }

@@ -4,7 +4,8 @@ import { rgb } from "../colours";
 import { gridOf, rowBegin, type Grid, type Heat } from "../data/heat";
 import { el, plainTable, section, tableBehind } from "../dom";
 import { describe, EVERYTHING, inFocus, type Context } from "../focus";
-import { axisTime, count, timestamp, niceStep, share, time } from "../format";
+import { axisLabel, firstStep, timestampOf } from "../clock";
+import { count, niceStep, share, time } from "../format";
 import { hideTooltip, showTooltip } from "../tooltip";
 
 const [LEFT, RIGHT, TOP, BOTTOM] = [64, 12, 8, 28];
@@ -38,7 +39,7 @@ class HeatMap {
     this.canvas.addEventListener("blur", () => this.leave());
     context.focus.follow(() => this.change());
     new ResizeObserver(() => this.draw()).observe(this.figure);
-    addEventListener("hyperscope:theme", () => this.draw());
+    for (const change of ["hyperscope:theme", "hyperscope:clock"]) addEventListener(change, () => this.draw());
   }
 
   /** VM and level, and the reason: two lists that set the focus of all figures. */
@@ -152,11 +153,11 @@ class HeatMap {
     pen.textAlign = "center";
     pen.textBaseline = "top";
     const length = info.columns * info.column_ns;
-    const step = niceStep((length / width) * 90);
-    for (let at = Math.ceil(info.from_ns / step) * step; at < info.from_ns + length; at += step) {
+    const step = niceStep((length / width) * 110);
+    for (let at = firstStep(report, info.from_ns, step); at < info.from_ns + length; at += step) {
       if (at < 0) continue;
       const x = LEFT + ((at - info.from_ns) / length) * width;
-      pen.fillText(axisTime(at, step, report.nanoseconds), x, TOP + height + 8);
+      pen.fillText(axisLabel(report, at, step), x, TOP + height + 8);
       pen.fillRect(Math.round(x), TOP + height, 1, 4);
     }
   }
@@ -186,7 +187,7 @@ class HeatMap {
     return [
       `${count(here)} exits`,
       grid.zero && row === 0 ? "took no time by the recording's clock" : `took ${time(shortest, report.nanoseconds)} to ${time(longest, report.nanoseconds)}`,
-      `at ${axisTime(Math.max(0, from), info.column_ns, report.nanoseconds)} (${timestamp(report.origin, Math.max(0, from), report.nanoseconds)})`,
+      `at ${timestampOf(report, Math.max(0, from))}`,
       `${share(here, inColumn)} of the ${count(inColumn)} exits of this timestamp`,
     ];
   }

@@ -27,6 +27,7 @@ function item(finding: Finding, context: Context): HTMLElement {
   if (!link) return el("li", { class: finding.weight }, el("p", {}, ...words));
   const go = () => {
     context.focus.set({ vm: link.vm, level: link.level, reason: link.reason });
+    context.view.update({ at: link.section });
     const target = document.getElementById(link.section) ?? document.getElementById("exits");
     target?.scrollIntoView({ behavior: "smooth", block: "start" });
     target?.focus({ preventScroll: true });

@@ -32,6 +32,9 @@ pub(crate) struct PageArgs {
     /// The page's heading [default: the names of the recordings]
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
+    /// Call recordings by their full paths [default: by the names of their files]
+    #[arg(long)]
+    pub(crate) full_paths: bool,
     /// Compare with this run: a recording or a session, as hyperscope diff does
     #[arg(long, value_name = "RUN")]
     pub(crate) baseline: Option<PathBuf>,

@@ -23,6 +23,7 @@ use crate::cmd::diff::open_run;
 use crate::inputs::{is_of_guest, note_guests_alone, open_all};
 use crate::machines::{HOST, machine_name};
 use crate::output;
+use crate::page_names::leave_out_folders;
 use crate::part::{Part, clocks, set_clocks};
 use crate::progress::Progress;
 use crate::recorded::recorded;
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let calls = calls_of(&recordings, &machines, calls);
     progress.finish();
     let sources = recordings.iter().map(shown_path).collect();
-    let page = PageReport {
+    let mut page = PageReport {
         title: args.title.clone().unwrap_or_else(|| title(&recordings, &part)),
         exits,
         nested,
@@ -90,6 +91,9 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         boot,
         diff,
     };
+    if !args.full_paths {
+        leave_out_folders(&mut page);
+    }
     page.write(&mut out).context("cannot write the report")?;
     out.complete()?;
     summarize(args, &page);

@@ -144,7 +144,7 @@ fn document(verb: &str, path: &str) -> Value {
 fn pages_hold_what_the_other_reports_say() {
     let schema = closed("report");
     for path in recordings() {
-        let page = Page::of(&[&path]);
+        let page = Page::of(&["--full-paths", &path]);
         let mut outer = page.report.clone();
         for inner in ["exits", "nested", "align", "path"] {
             if outer[inner].is_object() && inner != "exits" {
@@ -214,7 +214,7 @@ fn the_timeline_adds_up_to_the_exits_with_a_guest_and_its_host() {
 #[test]
 fn another_run_is_compared_as_diff_does() {
     let (before, after) = ("fixtures/arm64/B-vhost-off.dat", "fixtures/arm64/B-vhost-on.dat");
-    let page = Page::of(&[after, "--baseline", before]);
+    let page = Page::of(&[after, "--full-paths", "--baseline", before]);
     let diff = output_of(&["diff", "--format", "json", before, after]);
     assert_eq!(page.report["diff"], serde_json::from_str::<Value>(&diff).unwrap());
     assert!(Page::of(&[after]).report["diff"].is_null());

@@ -171,7 +171,7 @@ fn exits_cpu_and_page_of_a_range_add_up_to_the_same() {
 fn sums_are_the_same(path: &str, range: &[&str]) -> usize {
     let exits = part_of(&["exits", "--format", "json"], path, range)["rows"].clone();
     let cpu = part_of(&["cpu", "--format", "json"], path, range);
-    let page = Page::of(&[&[path], range].concat());
+    let page = Page::of(&[&["--full-paths", path], range].concat());
     assert_eq!(page.report["exits"]["rows"], exits, "{path} {range:?}");
     for table in ["vms", "vcpus", "cpus"] {
         assert_eq!(page.report["cpu"][table], cpu[table], "{path} {range:?}: {table}");

@@ -1,7 +1,8 @@
 // A call in words: how long it took, what of it was its own, and what all calls of its function took.
 
 import { timeOf, type CalledFunction, type Report } from "../../data/report";
-import { count, timestamp, share, time } from "../../format";
+import { timestampOf } from "../../clock";
+import { count, share, time } from "../../format";
 import type { LaneRow } from "./rows";
 import { laneTitle, stateTitle } from "./words";
 
@@ -27,7 +28,7 @@ export function describeCall(report: Report, row: LaneRow, at: number): string[]
     `${time(to - from, ns)} from call to return; itself ${time(own, ns)} (${share(own, to - from, 1)}), ${callees}`,
     ...ofAll(report, row, name),
     stateTitle(report, lane.state[at]!),
-    `${laneTitle(row.info)}, from ${timestamp(report.origin, from, ns)}`,
+    `${laneTitle(row.info)}, from ${timestampOf(report, from)}`,
   ];
 }
 

@@ -1,9 +1,10 @@
 // Puts the timeline on its canvas: the raster of the lanes, words on wide spans, the time axis.
 
+import { axisLabel, clockMode, firstStep, timestampOf } from "../../clock";
 import { rgb, variableOf, word } from "../../colours";
 import { MERGED } from "../../data/lane";
 import type { Report } from "../../data/report";
-import { axisTime, niceStep } from "../../format";
+import { niceStep } from "../../format";
 import { drawLane, type Raster } from "./raster";
 import type { Range } from "./range";
 import type { LaneRow } from "./rows";
@@ -153,13 +154,14 @@ export function paintAxis(canvas: HTMLCanvasElement, report: Report, colours: Pa
   pen.font = `11px ${colours.font}`;
   pen.textBaseline = "middle";
   const length = shown.to - shown.from;
-  const step = niceStep((length / width) * 110);
-  for (let at = Math.ceil(shown.from / step) * step; at <= shown.to; at += step) {
+  const step = niceStep((length / width) * (clockMode() === "absolute" ? 150 : 110));
+  canvas.setAttribute("aria-label", `Time axis from ${timestampOf(report, shown.from)} to ${timestampOf(report, shown.to)}`);
+  for (let at = firstStep(report, shown.from, step); at <= shown.to; at += step) {
     const x = ((at - shown.from) / length) * width;
     pen.fillStyle = colours.line;
     pen.fillRect(Math.round(x), height - 6, 1, 6);
     pen.fillStyle = colours.muted;
-    const words = axisTime(at, step, report.nanoseconds);
+    const words = axisLabel(report, at, step);
     const half = pen.measureText(words).width / 2;
     pen.textAlign = "center";
     pen.fillText(words, Math.min(width - half, Math.max(half, x)), height / 2 - 2);

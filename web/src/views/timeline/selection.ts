@@ -1,9 +1,10 @@
 // What is in a selected stretch of time: sums of states, lane by lane.
 
+import { timestampOf } from "../../clock";
 import type { Report } from "../../data/report";
 import { el, plainTable } from "../../dom";
 import type { Context } from "../../focus";
-import { count, timestamp, share, time } from "../../format";
+import { count, share, time } from "../../format";
 import type { Range } from "./range";
 import type { LaneRow } from "./rows";
 import { laneTitle, stateTitle } from "./words";
@@ -27,7 +28,7 @@ export class SelectionPanel {
         "p",
         {},
         el("b", {}, time(range.to - range.from, ns)),
-        ` selected, from ${timestamp(report.origin, range.from, ns)} `,
+        ` selected, from ${timestampOf(report, range.from)} `,
         el("button", { type: "button", onclick: () => this.zoom(range) }, "Zoom to it"),
         el("button", { type: "button", onclick: this.clear }, "Clear"),
       ),
@@ -49,6 +50,6 @@ export function sumsTable(report: Report, range: Range, rows: LaneRow[]): HTMLTa
     count(row.lane!.spansWithin(range.from, range.to)),
     ...states.map((state) => cell(of.get(state))),
   ]);
-  const caption = `Time by state, ${time(length, ns)} from ${timestamp(report.origin, range.from, ns)}`;
+  const caption = `Time by state, ${time(length, ns)} from ${timestampOf(report, range.from)}`;
   return plainTable(caption, ["lane", "spans that begin", ...states.map((state) => stateTitle(report, state))], lines);
 }

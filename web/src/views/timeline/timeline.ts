@@ -1,5 +1,6 @@
 // The timeline: lanes of spans, as far in or out as one likes.
 
+import { clockMode } from "../../clock";
 import { columnsIn } from "../../data/columns";
 import { MERGED, readLane } from "../../data/lane";
 import type { Report } from "../../data/report";
@@ -7,6 +8,7 @@ import { el, section, tableBehind } from "../../dom";
 import type { Context } from "../../focus";
 import { count, time } from "../../format";
 import { hideTooltip, showTooltip } from "../../tooltip";
+import type { View } from "../../view";
 import { describeCall } from "./call_words";
 import { controls, note } from "./controls";
 import { Gutter } from "./gutter";
@@ -40,8 +42,9 @@ export class Timeline {
   private animation: { from: Range; to: Range; begun: number } | null = null;
   private readonly canvas = el("canvas", { class: "lanes" });
   private readonly overlay = el("canvas", { class: "overlay" });
-  private readonly axis = el("canvas", { class: "axis", role: "presentation" });
+  private readonly axis = el("canvas", { class: "axis", role: "img" });
   private readonly legend = el("ul", { class: "legend", "aria-label": "Colours" });
+  private readonly clock = el("div", { class: "corner" });
   private height = 0;
   private readonly gutter: Gutter;
   private readonly scroller: HTMLElement;
@@ -56,18 +59,19 @@ export class Timeline {
     const { report } = context;
     this.groups = groupsOf(report.timeline.lanes);
     this.whole = { from: 0, to: Math.max(1000, report.length_ns) };
-    this.shown = this.whole;
+    this.shown = this.fromAddress(context.view.value.time) ?? this.whole;
     this.search = new Search(report, [], "");
     this.colours = palette(report);
     this.gutter = new Gutter(this.groups, () => this.changeRows());
     this.minimap = new Minimap(this.whole, () => this.shown, (range) => this.show(range));
     this.panel = new SelectionPanel(context, () => this.select(null), (range) => this.show(range, true));
-    this.field = el("input", { type: "search", placeholder: "Find reason, thread, state …  ( / )", "aria-label": "Find in the timeline", oninput: () => this.find() });
+    this.field = el("input", { type: "search", placeholder: "Find reason, thread, state …  ( / )", "aria-label": "Find in the timeline", value: context.view.value.find, oninput: () => this.find() });
     const words = `Timeline of ${count(report.timeline.lanes.length)} lanes over ${time(report.length_ns, report.nanoseconds)}. Arrow keys or W A S D move and zoom, comma and full stop go from span to span.`;
     this.area = el("div", { class: "area", tabindex: 0, role: "application", "aria-label": words }, this.canvas, this.overlay);
     this.scroller = el("div", { class: "scroller" }, this.gutter.element, this.area);
     this.element = this.makeSection();
     this.listen();
+    this.nameClock();
     this.changeRows();
   }
 
@@ -79,7 +83,7 @@ export class Timeline {
       "Timeline",
       controls(this.field, this.found, (command) => this.run(command)),
       this.legend,
-      el("div", { class: "frame" }, el("div", { class: "corner" }, "all of it"), this.minimap.canvas, el("div", { class: "corner" }, "since the beginning"), this.axis, this.scroller),
+      el("div", { class: "frame" }, el("div", { class: "corner" }, "all of it"), this.minimap.canvas, this.clock, this.axis, this.scroller),
       this.about,
       this.panel.element,
       tableBehind("Table of what is shown", table),
@@ -101,6 +105,32 @@ export class Timeline {
     }
     this.legend.replaceChildren(...legendEntries(this.context.report, rows));
     this.find();
+    this.select(this.fromAddress(this.context.view.value.selection));
+  }
+
+  /** Shows what another address names. */
+  apply(view: View): void {
+    this.field.value = view.find;
+    this.find();
+    this.select(this.fromAddress(view.selection));
+    this.show(this.fromAddress(view.time) ?? this.whole);
+  }
+
+  /** A time that an address names, as far as it is in the recording. */
+  private fromAddress(range: Range | null): Range | null {
+    if (!range || range.from >= this.whole.to) return null;
+    return within({ from: range.from, to: Math.min(range.to, this.whole.to) }, this.whole);
+  }
+
+  private nameClock(): void {
+    this.clock.textContent = clockMode() === "absolute" ? "recording’s clock" : "since the beginning";
+  }
+
+  private changeClock(): void {
+    this.nameClock();
+    this.choose(this.chosen);
+    this.panel.show(this.selection, unfolded(this.groups));
+    this.invalidate(false);
   }
 
   /** Shows a stretch of time and brings the timeline into view. */
@@ -121,6 +151,7 @@ export class Timeline {
 
   private listen(): void {
     new ResizeObserver(() => this.resize()).observe(this.area);
+    addEventListener("hyperscope:clock", () => this.changeClock());
     addEventListener("hyperscope:theme", () => {
       this.colours = palette(this.context.report);
       this.invalidate(true);
@@ -212,6 +243,8 @@ export class Timeline {
 
   private show(range: Range, smoothly = false): void {
     const target = within(range, this.whole);
+    const all = target.from <= this.whole.from && target.to >= this.whole.to;
+    this.context.view.update({ time: all ? null : target });
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.animation = smoothly && !still ? { from: this.shown, to: target, begun: performance.now() } : null;
     if (!this.animation) this.shown = target;
@@ -337,12 +370,15 @@ export class Timeline {
   }
 
   private select(range: Range | null): void {
-    this.selection = range;
-    this.panel.show(range, unfolded(this.groups));
+    // Whole nanoseconds, as an address has them.
+    this.selection = range && { from: Math.floor(range.from), to: Math.ceil(range.to) };
+    this.context.view.update({ selection: this.selection });
+    this.panel.show(this.selection, unfolded(this.groups));
     this.schedule();
   }
 
   private find(): void {
+    this.context.view.update({ find: this.field.value });
     this.search = new Search(this.context.report, this.groups.flatMap((group) => group.rows), this.field.value);
     this.found.textContent = this.search.empty ? "" : `${count(this.search.count())} spans`;
   }

@@ -3,7 +3,8 @@
 import type { Lane } from "../../data/lane";
 import { MERGED } from "../../data/lane";
 import type { LaneInfo, Report } from "../../data/report";
-import { count, timestamp, share, time } from "../../format";
+import { timestampOf } from "../../clock";
+import { count, share, time } from "../../format";
 
 /** A lane as it is distinguished from all others. */
 export function laneTitle({ machine, name, kind, depth }: LaneInfo): string {
@@ -27,7 +28,7 @@ export function describeSpan(report: Report, info: LaneInfo, lane: Lane, at: num
   const [from, to] = [lane.from[at]!, lane.to[at]!];
   const merged = lane.state[at] === MERGED;
   const head = merged ? `${count(lane.spansIn(at))} spans, merged` : stateTitle(report, lane.state[at]!);
-  const lines = [head, aboutLabel(report, info, lane, at), time(to - from, ns), `${laneTitle(info)}, from ${timestamp(report.origin, from, ns)}`];
+  const lines = [head, aboutLabel(report, info, lane, at), time(to - from, ns), `${laneTitle(info)}, from ${timestampOf(report, from)}`];
   if (merged) lines.splice(2, 0, ...describeSums(report, lane.within(from, to), to - from));
   return lines.filter((line) => line !== null);
 }
@@ -41,5 +42,5 @@ export function describeSums(report: Report, sums: Map<number, number>, whole: n
 export function describeInterval(report: Report, info: LaneInfo, lane: Lane, from: number, to: number): string[] {
   const spans = lane.spansWithin(from, to);
   const head = `${count(spans)} spans begin in ${time(to - from, report.nanoseconds)}`;
-  return [head, ...describeSums(report, lane.within(from, to), to - from), `${laneTitle(info)}, at ${timestamp(report.origin, from, report.nanoseconds)}`];
+  return [head, ...describeSums(report, lane.within(from, to), to - from), `${laneTitle(info)}, at ${timestampOf(report, from)}`];
 }

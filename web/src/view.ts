@@ -1,0 +1,158 @@
+// What a reader looks at, as text in the page's address: so that a reload and a link that is sent keep it.
+//
+// The text is whatever somebody wrote into a link. Nothing in it is an error: what is not
+// understood, too long or outside the recording is left out.
+
+import { EVERYTHING, type Focus } from "./focus";
+
+export interface Span {
+  from: number;
+  to: number;
+}
+
+export interface View {
+  /** The time shown; null: all of it. */
+  time: Span | null;
+  selection: Span | null;
+  /** Searched in the timeline. */
+  find: string;
+  /** Filters of the exits table, and of lanes. */
+  exits: string;
+  lanes: string;
+  pinned: number[];
+  hidden: number[];
+  /** Keys of states that stand out from all others. */
+  states: string[];
+  focus: Focus;
+  theme: "light" | "dark" | null;
+  clock: "relative" | "absolute";
+  /** The section that a reader went to. */
+  at: string;
+}
+
+export const PLAIN: View = {
+  time: null,
+  selection: null,
+  find: "",
+  exits: "",
+  lanes: "",
+  pinned: [],
+  hidden: [],
+  states: [],
+  focus: EVERYTHING,
+  theme: null,
+  clock: "relative",
+  at: "",
+};
+
+const [MOST_TEXT, MOST_WORDS, MOST_LANES] = [16_384, 200, 2_000];
+
+const span = (of: Span | null) => (of ? `${Math.round(of.from)}-${Math.round(of.to)}` : "");
+
+/** The view as a fragment, without `#`; what is as usual takes no room. */
+export function toFragment(view: View): string {
+  const { focus } = view;
+  const parts: [string, string][] = [
+    ["t", span(view.time)],
+    ["sel", span(view.selection)],
+    ["find", view.find],
+    ["exits", view.exits],
+    ["lanes", view.lanes],
+    ["pin", view.pinned.join(".")],
+    ["hide", view.hidden.join(".")],
+    ["states", view.states.join(".")],
+    ["vm", focus.vm ?? ""],
+    ["level", focus.level === null ? "" : String(focus.level)],
+    ["reason", focus.reason ?? ""],
+    ["theme", view.theme ?? ""],
+    ["clock", view.clock === "absolute" ? "absolute" : ""],
+    ["at", view.at],
+  ];
+  return new URLSearchParams(parts.filter(([, value]) => value !== "")).toString();
+}
+
+function readSpan(text: string): Span | null {
+  const [, from, to] = /^(\d{1,16})-(\d{1,16})$/.exec(text) ?? [];
+  if (from === undefined || to === undefined || Number(from) >= Number(to)) return null;
+  return Number(to) <= Number.MAX_SAFE_INTEGER ? { from: Number(from), to: Number(to) } : null;
+}
+
+function readLanes(text: string): number[] {
+  const numbers = text.split(".").slice(0, MOST_LANES).filter((one) => /^\d{1,6}$/.test(one));
+  return [...new Set(numbers.map(Number))];
+}
+
+/** What a fragment, with or without `#`, says; the name of a section alone is where to go. */
+export function fromFragment(fragment: string): View {
+  const text = fragment.replace(/^#/, "");
+  if (text.length > MOST_TEXT) return PLAIN;
+  if (/^[a-z]{1,20}$/.test(text)) return { ...PLAIN, at: text };
+  const all = new URLSearchParams(text);
+  const words = (name: string) => (all.get(name) ?? "").slice(0, MOST_WORDS);
+  const [level, theme, at] = [words("level"), words("theme"), words("at")];
+  return {
+    time: readSpan(words("t")),
+    selection: readSpan(words("sel")),
+    find: words("find"),
+    exits: words("exits"),
+    lanes: words("lanes"),
+    pinned: readLanes(all.get("pin") ?? ""),
+    hidden: readLanes(all.get("hide") ?? ""),
+    states: (all.get("states") ?? "").split(".").slice(0, 64).filter((one) => /^[a-z_]{1,40}$/.test(one)),
+    focus: { vm: words("vm") || null, level: /^\d{1,3}$/.test(level) ? Number(level) : null, reason: words("reason") || null },
+    theme: theme === "light" || theme === "dark" ? theme : null,
+    clock: words("clock") === "absolute" ? "absolute" : "relative",
+    at: /^[a-z]{1,20}$/.test(at) ? at : "",
+  };
+}
+
+/** Browsers refuse addresses that change all the time. */
+const WRITE_AFTER_MS = 250;
+
+/** The view, kept in the page's address. */
+export class ViewStore {
+  private current: View;
+  private timer = 0;
+  private readonly listeners: ((view: View) => void)[] = [];
+
+  constructor() {
+    this.current = fromFragment(location.hash);
+    addEventListener("hashchange", () => {
+      clearTimeout(this.timer);
+      this.current = fromFragment(location.hash);
+      for (const listener of this.listeners) listener(this.current);
+    });
+    addEventListener("pagehide", () => this.write());
+  }
+
+  get value(): View {
+    return this.current;
+  }
+
+  /** Notes what a reader did. */
+  update(part: Partial<View>): void {
+    this.current = { ...this.current, ...part };
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.write(), WRITE_AFTER_MS) as unknown as number;
+  }
+
+  /** Calls `listener` when another address was entered. */
+  follow(listener: (view: View) => void): void {
+    this.listeners.push(listener);
+  }
+
+  /** The address of this view. */
+  address(): string {
+    const fragment = toFragment(this.current);
+    return `${location.href.split("#")[0]}${fragment ? `#${fragment}` : ""}`;
+  }
+
+  private write(): void {
+    clearTimeout(this.timer);
+    try {
+      if (this.address() !== location.href) history.replaceState(null, "", this.address());
+    } catch {
+      // Pages in a sandbox have no address of their own: they only don't keep their view.
+    }
+  }
+}
