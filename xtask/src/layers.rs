@@ -21,6 +21,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("perfdata", &["raw-bytes"]),
     ("hypertrace", &[]),
     ("sources", &["raw-bytes", "hypertrace", "ringbuf", "eventfmt", "perfdata", "tracedat", "sys"]),
+    ("symbols", &["eventfmt", "perfdata", "sys"]),
     ("timeline", &["raw-bytes", "ringbuf", "eventfmt", "sources"]),
     ("stats", &[]),
     (

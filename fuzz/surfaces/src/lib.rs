@@ -11,6 +11,7 @@ pub mod collected;
 mod exporting;
 pub mod format;
 pub mod hypertrace;
+pub mod names;
 pub mod page;
 pub mod perf_data;
 pub mod print_fmt;
@@ -43,6 +44,7 @@ pub const ALL: &[(&str, Run)] = &[
     ("format", format::run),
     ("print_fmt", print_fmt::run),
     ("symbols", symbols::run),
+    ("names", names::run),
     ("shared_memory", shared_memory::run),
     ("spans", spans::run),
     ("trace_cmd", trace_cmd::run),

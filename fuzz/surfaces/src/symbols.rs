@@ -1,6 +1,6 @@
 //! The kernel's texts that name addresses, threads and the parts of a page.
 
-use eventfmt::{HeaderPage, Kallsyms, PrintkFormats};
+use eventfmt::{Coverage, HeaderPage, Kallsyms, PrintkFormats};
 use tracedat::Cmdlines;
 
 /// Reads `text` as each of them.
@@ -25,6 +25,9 @@ fn kallsyms(text: &[u8]) {
         assert!(!symbol.name.is_empty() && start <= address);
         let again = symbols.lookup(start);
         assert!(again.is_some_and(|again| again.offset == 0), "no symbol begins at {start:#x}");
+        let function = symbols.function(address);
+        let whole = symbols.coverage() == Coverage::Whole;
+        assert_eq!(function, Some(symbol).filter(|symbol| whole || symbol.offset == 0));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A build id: 20 bytes, or fewer.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BuildId {
     bytes: [u8; 20],
     len: u8,
@@ -11,7 +11,8 @@ pub struct BuildId {
 
 impl BuildId {
     /// That of `bytes`, of which the first 20 count.
-    pub(crate) fn new(bytes: &[u8]) -> Self {
+    #[must_use]
+    pub fn new(bytes: &[u8]) -> Self {
         let mut id = Self { bytes: [0; 20], len: 0 };
         for (slot, byte) in id.bytes.iter_mut().zip(bytes) {
             *slot = *byte;

@@ -66,6 +66,8 @@ pub mod kind {
 pub mod misc {
     /// Of [`super::kind::COMM`]: by a new program.
     pub const COMM_EXEC: u16 = 1 << 13;
+    /// Of [`super::kind::FORK`]: made by perf of a process that was there before, whose program is another.
+    pub const FORK_EXEC: u16 = 1 << 13;
     /// Of [`super::kind::SWITCH`]: the thread ends to run.
     pub const SWITCH_OUT: u16 = 1 << 13;
     /// Of [`super::kind::MMAP`]: not executable.

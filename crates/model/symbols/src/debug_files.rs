@@ -1,0 +1,127 @@
+//! Where the functions of a file are found by its build id.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use perfdata::BuildId;
+use sys::FileMap;
+
+use crate::elf::ElfFunctions;
+use crate::files::MappedFile;
+
+/// Gets debug files by their build ids from elsewhere, such as a server.
+pub trait Fetch {
+    /// The path of the debug file with a build id; `None`: it isn't to be had.
+    fn fetch(&mut self, build_id: &BuildId) -> Option<PathBuf>;
+}
+
+/// A file with functions.
+pub(crate) struct ElfOnDisk {
+    pub(crate) file: FileMap,
+    pub(crate) functions: ElfFunctions,
+}
+
+impl fmt::Debug for ElfOnDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ElfOnDisk")
+            .field("functions", &self.functions.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl ElfOnDisk {
+    /// Opens a file if it has this build id. Nothing but a regular file is opened: paths come from recordings.
+    fn open(path: &Path, build_id: &BuildId) -> Option<Self> {
+        if !fs::metadata(path).ok()?.is_file() {
+            return None;
+        }
+        let file = FileMap::open(path).ok()?;
+        let functions = ElfFunctions::parse(&file).ok()?;
+        (functions.build_id == Some(*build_id)).then_some(Self { file, functions })
+    }
+}
+
+/// Folders and what else has debug files.
+#[derive(Default)]
+pub struct DebugFiles {
+    folders: Vec<PathBuf>,
+    fetch: Option<Box<dyn Fetch>>,
+}
+
+impl fmt::Debug for DebugFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DebugFiles").field("folders", &self.folders).finish_non_exhaustive()
+    }
+}
+
+impl DebugFiles {
+    /// Those in `folders`, each with files as `.build-id/xx/yyyy.debug`, in that order.
+    #[must_use]
+    pub const fn of_folders(folders: Vec<PathBuf>) -> Self {
+        Self { folders, fetch: None }
+    }
+
+    /// Those in `/usr/lib/debug`, where distributions' packages put them.
+    #[must_use]
+    pub fn of_this_system() -> Self {
+        Self::of_folders(vec![PathBuf::from("/usr/lib/debug")])
+    }
+
+    /// Asks `fetch` for files that are in none of the folders.
+    #[must_use]
+    pub fn then(self, fetch: Box<dyn Fetch>) -> Self {
+        Self { fetch: Some(fetch), ..self }
+    }
+
+    /// The best that is to be had of a file: its functions, and the file whose offsets are those recorded.
+    pub(crate) fn find(&mut self, file: &MappedFile, is_here: bool) -> Found {
+        let Some(build_id) = &file.build_id else { return Found::default() };
+        let path = Path::new(OsStr::from_bytes(&file.path));
+        let own =
+            (is_here && path.is_absolute()).then(|| ElfOnDisk::open(path, build_id)).flatten();
+        if own.as_ref().is_some_and(|own| own.functions.is_whole && !own.functions.is_empty()) {
+            return Found { own, debug: None };
+        }
+        let debug = self.in_folders(build_id).or_else(|| {
+            let path = self.fetch.as_mut()?.fetch(build_id)?;
+            ElfOnDisk::open(&path, build_id)
+        });
+        Found { own, debug }
+    }
+
+    fn in_folders(&self, build_id: &BuildId) -> Option<ElfOnDisk> {
+        let hex = build_id.to_string();
+        let (first, rest) = hex.split_at_checked(2)?;
+        let name = format!(".build-id/{first}/{rest}.debug");
+        self.folders.iter().find_map(|folder| ElfOnDisk::open(&folder.join(&name), build_id))
+    }
+}
+
+/// What was found of a file.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The file itself.
+    pub(crate) own: Option<ElfOnDisk>,
+    /// Its debug file.
+    pub(crate) debug: Option<ElfOnDisk>,
+}
+
+impl Found {
+    /// What has the functions, and the address that an offset of the file has in it.
+    pub(crate) fn functions(&self) -> Option<&ElfOnDisk> {
+        let has_some = |one: &&ElfOnDisk| !one.functions.is_empty();
+        self.debug.as_ref().filter(has_some).or_else(|| self.own.as_ref().filter(has_some))
+    }
+
+    /// The file's own address of an offset in it.
+    pub(crate) fn address_of(&self, offset: u64, mapped: (u64, u64)) -> Option<u64> {
+        match (&self.own, &self.debug) {
+            (Some(own), _) => own.functions.address_of(offset),
+            (None, Some(debug)) => debug.functions.address_of_mapped(offset, mapped),
+            (None, None) => None,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Names as compilers wrote them to names as people write them.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+
+use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
+
+/// Bytes of a name that is looked into, and of one that comes of it: of templates it can be far longer than
+/// what it is made of.
+const MOST_BYTES: usize = 4096;
+
+/// How deep names are nested: what takes them apart calls itself.
+const MOST_DEPTH: u32 = 64;
+
+/// The name of a function in Rust or C++ as its source has it, without hash, parameters and return type; any
+/// other as it is.
+#[must_use]
+pub fn demangle(name: &str) -> Cow<'_, str> {
+    if name.len() > MOST_BYTES {
+        return Cow::Borrowed(name);
+    }
+    let found = rust(name).or_else(|| cpp(name));
+    found.filter(|found| !found.is_empty()).map_or(Cow::Borrowed(name), Cow::Owned)
+}
+
+fn rust(name: &str) -> Option<String> {
+    let name = rustc_demangle::try_demangle(name).ok()?;
+    let mut text = Bounded::default();
+    write!(text, "{name:#}").ok()?;
+    Some(text.text)
+}
+
+fn cpp(name: &str) -> Option<String> {
+    if !name.starts_with("_Z") {
+        return None;
+    }
+    let options = ParseOptions::default().recursion_limit(MOST_DEPTH);
+    let symbol = Symbol::new_with_options(name, &options).ok()?;
+    let options = DemangleOptions::new().recursion_limit(MOST_DEPTH).no_params().no_return_type();
+    let mut text = Bounded::default();
+    symbol.structured_demangle(&mut text, &options).ok()?;
+    Some(text.text)
+}
+
+/// A text that ends with an error where it gets too long.
+#[derive(Default)]
+struct Bounded {
+    text: String,
+}
+
+impl Write for Bounded {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        if self.text.len().saturating_add(part.len()) > MOST_BYTES {
+            return Err(fmt::Error);
+        }
+        self.text.push_str(part);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_source() {
+        for (mangled, name) in [
+            ("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad"),
+            ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
+            ("_ZN3foo3barEv", "foo::bar"),
+            (
+                "_ZNSt6vectorIiSaIiEE9push_backERKi",
+                "std::vector<int, std::allocator<int> >::push_back",
+            ),
+            ("main", "main"),
+            ("_Zwhatever", "_Zwhatever"),
+            ("", ""),
+        ] {
+            assert_eq!(demangle(mangled), name);
+        }
+    }
+
+    #[test]
+    fn names_that_grow_stay_as_they_are() {
+        // Each of these is made of the one before it twice.
+        let mut name = "_Z1fI1AIiiE".to_owned();
+        for at in 0..40_u32 {
+            let back = char::from_digit(at % 36, 36).unwrap().to_ascii_uppercase();
+            name += &format!("1BIS{back}_S{back}_E");
+        }
+        name += "EvT_";
+        assert!(demangle(&name).len() <= MOST_BYTES);
+        let deep = format!("_Z1f{}i", "P".repeat(4000));
+        assert!(demangle(&deep).len() <= MOST_BYTES);
+    }
+}

@@ -1,0 +1,264 @@
+//! The functions of an ELF file, and which of its addresses is where in it.
+
+use std::cmp::Reverse;
+
+use object::elf::{
+    FileHeader32, FileHeader64, PF_X, PT_LOAD, SHF_EXECINSTR, SHT_DYNSYM, SHT_SYMTAB, STB_GLOBAL,
+    STB_WEAK, STT_FUNC, STT_GNU_IFUNC, SectionType, SymbolBind,
+};
+use object::read::elf::{ElfFile, FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
+use object::{FileKind, Object};
+use perfdata::BuildId;
+
+/// Functions of a file: the largest browsers have a million.
+const MOST_FUNCTIONS: usize = 1 << 21;
+
+/// Parts of a file that are mapped.
+const MOST_SEGMENTS: usize = 64;
+
+/// Functions before an address that are looked at: those in front of it may be inside a larger one.
+const MOST_CANDIDATES: usize = 16;
+
+/// Bytes of a name.
+const MOST_NAME_BYTES: usize = 1 << 14;
+
+/// Why a file has no functions to give.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ElfError {
+    /// It is no ELF file, or of a kind that isn't known.
+    #[error("no ELF file")]
+    NotElf,
+    /// Its headers or its tables are not where they say.
+    #[error("damaged: {0}")]
+    Damaged(String),
+}
+
+/// A part of a file that is mapped as code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Where it is in the file, in bytes.
+    pub file_offset: u64,
+    /// How many bytes of the file it is; 0 in files with nothing but what debuggers want.
+    pub file_len: u64,
+    /// The file's own address of it.
+    pub address: u64,
+    /// Bytes in memory.
+    pub len: u64,
+}
+
+/// A function: some addresses of the file, and the name as bytes of the file.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    address: u64,
+    end: u64,
+    name: u64,
+}
+
+/// A function at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Function<'f> {
+    /// Its name as compilers and linkers have it.
+    pub name: &'f [u8],
+    /// Bytes from its beginning to the address.
+    pub offset: u64,
+}
+
+/// The functions of an ELF file.
+#[derive(Clone, Debug, Default)]
+pub struct ElfFunctions {
+    /// The file's build id.
+    pub build_id: Option<BuildId>,
+    /// Its code.
+    pub segments: Vec<Segment>,
+    /// Whether it has all functions, not only those that others may call.
+    pub is_whole: bool,
+    entries: Vec<Entry>,
+    /// Bytes of the file in which the names are.
+    names: (u64, u64),
+}
+
+impl ElfFunctions {
+    /// Reads the tables of a file.
+    ///
+    /// # Errors
+    /// When it is no ELF file, or its tables are not where it says.
+    pub fn parse(file: &[u8]) -> Result<Self, ElfError> {
+        match FileKind::parse(file) {
+            Ok(FileKind::Elf64) => Self::of::<FileHeader64<object::Endianness>>(file),
+            Ok(FileKind::Elf32) => Self::of::<FileHeader32<object::Endianness>>(file),
+            _ => Err(ElfError::NotElf),
+        }
+    }
+
+    fn of<H: FileHeader<Endian = object::Endianness>>(file: &[u8]) -> Result<Self, ElfError> {
+        let damaged = |error: object::Error| ElfError::Damaged(error.to_string());
+        let elf = ElfFile::<H>::parse(file).map_err(damaged)?;
+        let build_id = elf.build_id().ok().flatten().filter(|id| !id.is_empty());
+        let mut found = Self {
+            build_id: build_id.map(BuildId::new),
+            segments: segments(&elf),
+            ..Self::default()
+        };
+        let sections = elf.elf_section_table();
+        for kind in [SHT_SYMTAB, SHT_DYNSYM] {
+            found.is_whole = kind == SHT_SYMTAB;
+            found.read::<H>(file, elf.endian(), sections, kind).map_err(damaged)?;
+            if !found.entries.is_empty() {
+                return Ok(found);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Reads the functions of a table of symbols.
+    fn read<H: FileHeader<Endian = object::Endianness>>(
+        &mut self,
+        file: &[u8],
+        endian: H::Endian,
+        sections: &SectionTable<'_, H>,
+        kind: SectionType,
+    ) -> Result<(), object::Error> {
+        let table = sections.symbols(endian, file, kind)?;
+        let Ok(strings) = sections.section(table.string_section()) else { return Ok(()) };
+        let Some((names_at, names_len)) = strings.file_range(endian) else { return Ok(()) };
+        self.names = (names_at, names_at.saturating_add(names_len));
+        let mut ranked: Vec<(Entry, Rank)> = Vec::new();
+        for (index, symbol) in table.enumerate() {
+            let is_code = matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC);
+            let name = u64::from(symbol.st_name(endian));
+            if !is_code || name == 0 || ranked.len() >= MOST_FUNCTIONS {
+                continue;
+            }
+            let Ok(Some(index)) = table.symbol_section(endian, symbol, index) else { continue };
+            let Ok(section) = sections.section(index) else { continue };
+            let (from, len): (u64, u64) =
+                (section.sh_addr(endian).into(), section.sh_size(endian).into());
+            let is_code = section.sh_flags(endian).contains(SHF_EXECINSTR);
+            let address: u64 = symbol.st_value(endian).into();
+            let section_end = from.saturating_add(len);
+            if !is_code || address < from || address >= section_end {
+                continue;
+            }
+            let size: u64 = symbol.st_size(endian).into();
+            let end = if size == 0 { section_end } else { address.saturating_add(size) };
+            let entry =
+                Entry { address, end: end.min(section_end), name: names_at.saturating_add(name) };
+            let rank = Rank::of(size, symbol.st_bind(), self.name(file, &entry));
+            ranked.push((entry, rank));
+        }
+        self.entries = best(ranked);
+        Ok(())
+    }
+
+    /// The function at an address of the file; `file` is what was parsed.
+    #[must_use]
+    pub fn at<'f>(&self, file: &'f [u8], address: u64) -> Option<Function<'f>> {
+        let (_, entry) = self.entry_at(address)?;
+        let offset = address.checked_sub(entry.address)?;
+        Some(Function { name: self.name(file, entry), offset })
+    }
+
+    /// The number of the function at an address, and where it begins.
+    pub(crate) fn number_at(&self, address: u64) -> Option<(usize, u64)> {
+        self.entry_at(address).map(|(number, entry)| (number, entry.address))
+    }
+
+    fn entry_at(&self, address: u64) -> Option<(usize, &Entry)> {
+        let after = self.entries.partition_point(|entry| entry.address <= address);
+        let before = self.entries.iter().enumerate().take(after).rev().take(MOST_CANDIDATES);
+        before.into_iter().find(|(_, entry)| address < entry.end)
+    }
+
+    fn name<'f>(&self, file: &'f [u8], entry: &Entry) -> &'f [u8] {
+        let end = self.names.1.min(entry.name.saturating_add(MOST_NAME_BYTES as u64));
+        let range = usize::try_from(entry.name).ok().zip(usize::try_from(end).ok());
+        let text = range.and_then(|(from, to)| file.get(from..to.min(file.len())));
+        text.and_then(|text| text.split(|&byte| byte == 0).next()).unwrap_or_default()
+    }
+
+    /// How many functions there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The file's own address of an offset in it.
+    #[must_use]
+    pub fn address_of(&self, offset: u64) -> Option<u64> {
+        let into = |one: &Segment| offset.checked_sub(one.file_offset);
+        let inside = |one: &&Segment| into(one).is_some_and(|into| into < one.file_len);
+        let one = self.segments.iter().find(inside)?;
+        one.address.checked_add(into(one)?)
+    }
+
+    /// The same of a file with nothing but what debuggers want, for an offset in the file that was mapped.
+    ///
+    /// Such a file may have other offsets, and less of the code, or all of its headers as they were. It says
+    /// how long the code is in memory: where `mapped`, the offset and length of the mapping, are as long in
+    /// pages, it is that code.
+    #[must_use]
+    pub fn address_of_mapped(&self, offset: u64, mapped: (u64, u64)) -> Option<u64> {
+        if self.segments.iter().all(|one| one.file_len == one.len) {
+            return self.address_of(offset);
+        }
+        let [one] = self.segments.as_slice() else { return None };
+        let into = offset.checked_sub(mapped.0).filter(|into| *into < mapped.1)?;
+        let begin = one.address.checked_sub(one.address.checked_rem(PAGE)?)?;
+        let end = one.address.checked_add(one.len)?.checked_next_multiple_of(PAGE)?;
+        (end.checked_sub(begin) == Some(mapped.1)).then_some(())?;
+        begin.checked_add(into)
+    }
+}
+
+/// Mappings begin and end at pages. Of larger pages than this the lengths differ, and nothing is named wrong.
+const PAGE: u64 = 4096;
+
+fn segments<H: FileHeader<Endian = object::Endianness>>(elf: &ElfFile<'_, H>) -> Vec<Segment> {
+    let endian = elf.endian();
+    let is_code = |one: &&H::ProgramHeader| {
+        one.p_type(endian) == PT_LOAD && one.p_flags(endian).contains(PF_X)
+    };
+    let code = elf.elf_program_headers().iter().filter(is_code).take(MOST_SEGMENTS);
+    code.map(|one| Segment {
+        file_offset: one.p_offset(endian).into(),
+        file_len: one.p_filesz(endian).into(),
+        address: one.p_vaddr(endian).into(),
+        len: one.p_memsz(endian).into(),
+    })
+    .collect()
+}
+
+/// Which of the names of an address is shown, as `perf` chooses it: the smallest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    without_size: bool,
+    weak: bool,
+    local: bool,
+    underscores: usize,
+    longest: Reverse<usize>,
+}
+
+impl Rank {
+    fn of(size: u64, bind: SymbolBind, name: &[u8]) -> Self {
+        Self {
+            without_size: size == 0,
+            weak: bind == STB_WEAK,
+            local: bind != STB_GLOBAL,
+            underscores: name.iter().take_while(|&&byte| byte == b'_').count(),
+            longest: Reverse(name.len()),
+        }
+    }
+}
+
+/// One function for each address, in their order.
+fn best(mut ranked: Vec<(Entry, Rank)>) -> Vec<Entry> {
+    ranked.sort_by_key(|(entry, rank)| (entry.address, *rank));
+    ranked.dedup_by_key(|(entry, _)| entry.address);
+    ranked.into_iter().map(|(entry, _)| entry).collect()
+}

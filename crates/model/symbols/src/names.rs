@@ -1,0 +1,152 @@
+//! Places in code to names.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use perfdata::BuildId;
+
+use crate::debug_files::{DebugFiles, Found};
+use crate::demangle::demangle;
+use crate::files::MappedFile;
+use crate::machine::{Machine, Place};
+
+/// Functions of all files that are kept in memory; beyond it files are read again.
+const MOST_FUNCTIONS: usize = 1 << 22;
+
+/// Files that are kept open.
+const MOST_OPEN: usize = 1024;
+
+/// What a place is called.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name {
+    /// The function; `None`: nothing says.
+    pub symbol: Option<Arc<str>>,
+    /// Bytes from the function's beginning; 0 without one.
+    pub into: u64,
+    /// The kernel module, or the name of the file; `None`: the kernel itself, or nothing is known.
+    pub module: Option<Arc<str>>,
+    /// The file's build id.
+    pub build_id: Option<BuildId>,
+    /// Offset in the file, in bytes; without a file the address.
+    pub offset: u64,
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.symbol, &self.module) {
+            (Some(symbol), Some(module)) => write!(f, "{symbol} [{module}]"),
+            (Some(symbol), None) => f.write_str(symbol),
+            (None, Some(module)) => write!(f, "{module}+{:#x}", self.offset),
+            (None, None) => write!(f, "{:#x}", self.offset),
+        }
+    }
+}
+
+/// What was found of a file, and the names that it gave.
+#[derive(Debug, Default)]
+struct Table {
+    found: Found,
+    /// By number of the function.
+    names: HashMap<usize, Arc<str>>,
+}
+
+/// Gives places names; keeps what it read.
+#[derive(Debug, Default)]
+pub struct Names {
+    files: DebugFiles,
+    /// By build id, and whether the file's path counts.
+    tables: HashMap<(BuildId, Option<Arc<[u8]>>), Table>,
+    functions: usize,
+}
+
+impl Names {
+    /// Names by these files.
+    #[must_use]
+    pub fn new(files: DebugFiles) -> Self {
+        Self { files, ..Self::default() }
+    }
+
+    /// Names by files of this system alone: nothing is asked of any network.
+    #[must_use]
+    pub fn of_files_here() -> Self {
+        Self::new(DebugFiles::of_this_system())
+    }
+
+    /// What a place of a machine is called.
+    pub fn name(&mut self, machine: &Machine<'_>, place: Place) -> Name {
+        match place {
+            Place::Kernel(address) => kernel(machine, address),
+            Place::User(offset) => Name { offset, ..Name::unknown() },
+            Place::File { offset, .. } => match machine.file(place) {
+                Some(file) => self.in_file(file, machine.is_here, offset),
+                None => Name { offset, ..Name::unknown() },
+            },
+        }
+    }
+
+    fn in_file(&mut self, file: &MappedFile, is_here: bool, offset: u64) -> Name {
+        let function = self.function(file, is_here, offset);
+        let (symbol, into) = function.map_or((None, 0), |(name, into)| (Some(name), into));
+        let module = Some(file.name().into());
+        Name { symbol, into, module, build_id: file.build_id, offset }
+    }
+
+    fn function(
+        &mut self,
+        file: &MappedFile,
+        is_here: bool,
+        offset: u64,
+    ) -> Option<(Arc<str>, u64)> {
+        let table = self.table(file, is_here)?;
+        let address = table.found.address_of(offset, file.mapped)?;
+        let elf = table.found.functions()?;
+        let (number, begin) = elf.functions.number_at(address)?;
+        let name = match table.names.get(&number) {
+            Some(name) => Arc::clone(name),
+            None => {
+                let function = elf.functions.at(&elf.file, address)?;
+                let text = String::from_utf8_lossy(function.name);
+                let name: Arc<str> = demangle(&text).into();
+                table.names.insert(number, Arc::clone(&name));
+                name
+            }
+        };
+        Some((name, address.saturating_sub(begin)))
+    }
+
+    fn table(&mut self, file: &MappedFile, is_here: bool) -> Option<&mut Table> {
+        let key = (file.build_id?, is_here.then(|| Arc::clone(&file.path)));
+        if !self.tables.contains_key(&key) {
+            let found = self.files.find(file, is_here);
+            let size = found.functions().map_or(0, |one| one.functions.len());
+            self.functions = self.functions.saturating_add(size);
+            if self.functions > MOST_FUNCTIONS || self.tables.len() >= MOST_OPEN {
+                self.tables.clear();
+                self.functions = size;
+            }
+            self.tables.insert(key.clone(), Table { found, ..Table::default() });
+        }
+        self.tables.get_mut(&key)
+    }
+}
+
+impl Name {
+    /// That of a place of which nothing but an address is known.
+    const fn unknown() -> Self {
+        Self { symbol: None, into: 0, module: None, build_id: None, offset: 0 }
+    }
+}
+
+fn kernel(machine: &Machine<'_>, address: u64) -> Name {
+    let mut name = Name { offset: address, ..Name::unknown() };
+    if let Some(symbol) = machine.kernel.function(address) {
+        let text = |bytes: &[u8]| Arc::<str>::from(String::from_utf8_lossy(bytes));
+        // Names of functions in Rust are mangled in the kernel, too.
+        let demangled = String::from_utf8_lossy(symbol.name);
+        name.symbol = Some(demangle(&demangled).into());
+        name.module = symbol.module.map(text);
+        name.into = symbol.offset;
+    }
+    name
+}

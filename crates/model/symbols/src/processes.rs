@@ -1,0 +1,144 @@
+//! What processes had mapped when.
+
+use std::collections::HashMap;
+
+use crate::files::Files;
+use crate::process_log::{Change, Event};
+
+/// Parents that are looked through for what a process had when it was forked off.
+const MOST_PARENTS: usize = 64;
+
+/// Mappings that are looked at for one address. Only those that lie over each other need more than one.
+const MOST_CANDIDATES: usize = 1024;
+
+/// A mapping of a file.
+#[derive(Clone, Copy, Debug)]
+struct Mapped {
+    start: u64,
+    /// Its last address.
+    last: u64,
+    file_offset: u64,
+    file: u32,
+    from_ns: u64,
+}
+
+/// The memory of a process that runs one program.
+#[derive(Clone, Debug, Default)]
+struct Program {
+    from_ns: u64,
+    /// In the order of their starts; of equal ones, in that of their times.
+    mapped: Vec<Mapped>,
+    /// For each of them the highest last address of it and those before it.
+    reach: Vec<u64>,
+    /// Whose mappings it began with, and when.
+    parent: Option<(usize, u64)>,
+}
+
+impl Program {
+    fn finish(&mut self) {
+        self.mapped.sort_by_key(|one| one.start);
+        let mut reach = 0;
+        self.reach.clear();
+        for one in &self.mapped {
+            reach = one.last.max(reach);
+            self.reach.push(reach);
+        }
+    }
+
+    /// The newest mapping at `address` at a time.
+    fn at(&self, time_ns: u64, address: u64) -> Option<&Mapped> {
+        let after = self.mapped.partition_point(|one| one.start <= address);
+        let below = self.mapped.iter().zip(&self.reach).take(after).rev();
+        let near = below.take(MOST_CANDIDATES).take_while(|(_, reach)| **reach >= address);
+        let hits = near.map(|(one, _)| one);
+        let hits = hits.filter(|one| one.last >= address && one.from_ns <= time_ns);
+        // Of those of one time the last recorded, which comes first here.
+        hits.reduce(|newest, one| if one.from_ns > newest.from_ns { one } else { newest })
+    }
+}
+
+/// What the processes of a machine had mapped when.
+#[derive(Clone, Debug, Default)]
+pub struct Processes {
+    programs: Vec<Program>,
+    /// Programs of a process, in the order of their times.
+    by_pid: HashMap<u32, Vec<usize>>,
+    files: Files,
+    dropped: u64,
+}
+
+impl Processes {
+    /// The file at an address of a process at a time, by its number in [`Processes::files`], and the offset in
+    /// it in bytes.
+    #[must_use]
+    pub fn find(&self, pid: u32, time_ns: u64, address: u64) -> Option<(u32, u64)> {
+        let all = self.by_pid.get(&pid)?;
+        let programs = all.iter().rev().filter_map(|&at| Some((at, self.programs.get(at)?)));
+        let now = programs.clone().find(|(_, one)| one.from_ns <= time_ns);
+        let (at, _) = now.or_else(|| programs.last())?;
+        let (mut at, mut time_ns) = (at, time_ns);
+        for _ in 0..MOST_PARENTS {
+            let program = self.programs.get(at)?;
+            if let Some(one) = program.at(time_ns, address) {
+                let into = address.wrapping_sub(one.start);
+                return Some((one.file, one.file_offset.wrapping_add(into)));
+            }
+            (at, time_ns) = program.parent?;
+        }
+        None
+    }
+
+    /// All files that were mapped.
+    #[must_use]
+    pub const fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// Records for which there was no room.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+/// Makes [`Processes`] of events in the order of their times.
+#[derive(Debug, Default)]
+pub(crate) struct Replay {
+    made: Processes,
+}
+
+impl Replay {
+    pub(crate) fn event(&mut self, event: &Event) {
+        match event.change {
+            Change::Exec => {
+                self.begin(event, None);
+            }
+            Change::Fork { parent } => {
+                let parent = self.made.by_pid.get(&parent).and_then(|all| all.last()).copied();
+                self.begin(event, parent.map(|at| (at, event.time_ns)));
+            }
+            Change::Map { start, len, file_offset, file } => {
+                let last = start.saturating_add(len.saturating_sub(1));
+                let mapped = Mapped { start, last, file_offset, file, from_ns: event.time_ns };
+                let known = self.made.by_pid.get(&event.pid).and_then(|all| all.last()).copied();
+                let at = known.unwrap_or_else(|| self.begin(event, None));
+                if let Some(program) = self.made.programs.get_mut(at) {
+                    program.mapped.push(mapped);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, event: &Event, parent: Option<(usize, u64)>) -> usize {
+        let at = self.made.programs.len();
+        let program = Program { from_ns: event.time_ns, parent, ..Program::default() };
+        self.made.programs.push(program);
+        self.made.by_pid.entry(event.pid).or_default().push(at);
+        at
+    }
+
+    pub(crate) fn finish(mut self, files: Files, dropped: u64) -> Processes {
+        self.made.programs.iter_mut().for_each(Program::finish);
+        Processes { files, dropped, ..self.made }
+    }
+}

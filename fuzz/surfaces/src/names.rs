@@ -1,0 +1,87 @@
+//! What names code in user space: files' tables, what processes had mapped, names that compilers wrote.
+
+use perfdata::{Body, BuildId, Comm, Mapping, Task, misc};
+use symbols::{DebugFiles, ElfFunctions, Kallsyms, Machine, Names, Place, ProcessLog, demangle};
+
+/// Bytes of a step of a story.
+const STEP: usize = 6;
+
+/// Names that are taken apart: of one input.
+const NAMES: usize = 64;
+
+/// Reads `bytes` as each of them.
+pub fn run(bytes: &[u8]) {
+    elf(bytes);
+    story(bytes);
+    for text in bytes.split(|byte| matches!(byte, 0 | b'\n')).take(NAMES) {
+        let text = String::from_utf8_lossy(text);
+        let name = demangle(&text);
+        assert!(name == text || (!name.is_empty() && name.len() <= 4096));
+    }
+}
+
+/// The functions of a file: each address has the name of one that begins no later.
+fn elf(file: &[u8]) {
+    let Ok(functions) = ElfFunctions::parse(file) else { return };
+    assert!(functions.len() <= file.len() && functions.segments.len() <= file.len());
+    let begins = functions.segments.iter().flat_map(|one| [one.address, one.file_offset]);
+    for begin in begins.chain([0, 1, u64::MAX]) {
+        for address in [begin, begin.wrapping_add(0x40), begin.wrapping_sub(1)] {
+            if let Some(found) = functions.at(file, address) {
+                assert!(found.offset <= address);
+                let start = functions.at(file, address - found.offset);
+                assert!(start.is_some_and(|start| start.offset <= found.offset));
+            }
+            functions.address_of(address);
+            functions.address_of_mapped(address, (begin, 0x1000));
+        }
+    }
+}
+
+/// Processes that map, fork and begin programs, in any order and over each other; then looks at all of them.
+fn story(bytes: &[u8]) {
+    let mut log = ProcessLog::default();
+    for step in bytes.chunks_exact(STEP) {
+        let [what, pid, time, at, len, file] = step else { continue };
+        let (pid, time_ns) = (u32::from(pid % 8), u64::from(*time));
+        match what % 4 {
+            0 => {
+                let parent = u32::from(at % 8);
+                let task =
+                    Task { pid, parent_pid: parent, tid: pid, parent_tid: parent, time: time_ns };
+                log.body(time_ns, u16::from(*len) << 8, &Body::Fork(task));
+            }
+            1 => {
+                let comm = Comm { pid, tid: pid, name: b"x", exec: true };
+                log.body(time_ns, misc::COMM_EXEC, &Body::Comm(comm));
+            }
+            _ => {
+                let high = if *at > 250 { u64::MAX - 0x100 } else { 0 };
+                let mapping = Mapping {
+                    pid,
+                    tid: pid,
+                    addr: high + u64::from(*at) * 16,
+                    len: u64::from(*len) * 16,
+                    file_offset: u64::from(*file) << 56,
+                    build_id: (file % 2 == 0).then(|| BuildId::new(&[*file; 20])),
+                    protection: None,
+                    path: &step[5..],
+                };
+                log.body(time_ns, 0, &Body::Mapping(mapping));
+            }
+        }
+    }
+    let kernel = Kallsyms::default();
+    let machine = Machine::elsewhere(&kernel, log.finish());
+    let mut names = Names::new(DebugFiles::of_folders(Vec::new()));
+    for pid in 0..9 {
+        for address in [0, 16, 100, 4095, u64::MAX - 0x100, u64::MAX] {
+            for time_ns in [0, 100, u64::MAX] {
+                let place = machine.user_place(pid, time_ns, address);
+                let name = names.name(&machine, place);
+                let is_file = matches!(place, Place::File { .. });
+                assert!(name.symbol.is_none() && is_file == name.module.is_some());
+            }
+        }
+    }
+}
