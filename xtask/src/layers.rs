@@ -26,7 +26,16 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("stats", &[]),
     (
         "analyses",
-        &["raw-bytes", "eventfmt", "hypertrace", "ringbuf", "sources", "stats", "timeline"],
+        &[
+            "raw-bytes",
+            "eventfmt",
+            "hypertrace",
+            "ringbuf",
+            "sources",
+            "stats",
+            "symbols",
+            "timeline",
+        ],
     ),
     (
         "report",

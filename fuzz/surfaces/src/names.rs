@@ -32,8 +32,8 @@ fn elf(file: &[u8]) {
                 let start = functions.at(file, address - found.offset);
                 assert!(start.is_some_and(|start| start.offset <= found.offset));
             }
-            functions.address_of(address);
-            functions.address_of_mapped(address, (begin, 0x1000));
+            let _ = functions.address_of(address);
+            let _ = functions.address_of_mapped(address, (begin, 0x1000));
         }
     }
 }
@@ -60,7 +60,7 @@ fn story(bytes: &[u8]) {
                 let mapping = Mapping {
                     pid,
                     tid: pid,
-                    addr: high + u64::from(*at) * 16,
+                    addr: u64::from(*at).wrapping_mul(16).wrapping_add(high),
                     len: u64::from(*len) * 16,
                     file_offset: u64::from(*file) << 56,
                     build_id: (file % 2 == 0).then(|| BuildId::new(&[*file; 20])),

@@ -12,10 +12,12 @@ mod sums;
 mod threads;
 mod weights;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use eventfmt::Coverage;
 use sources::{Recording, Samples};
+use symbols::{BuildId, Names};
 use timeline::Losses;
 
 use self::code::Code;
@@ -50,27 +52,37 @@ impl Evidence {
 }
 
 /// A place in code.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CodeFrame {
     /// The function; `None`: nothing names it.
     pub symbol: Option<String>,
-    /// The kernel module that it is in, or `[user]`; `None`: the kernel itself.
+    /// The kernel module or the file that it is in, or `[user]`; `None`: the kernel itself.
     pub module: Option<String>,
-    /// The address, where no function is known.
+    /// The file's build id.
+    pub build_id: Option<BuildId>,
+    /// Where no function is known, the offset in the file, or the address of the kernel's.
     pub address: Option<u64>,
+    /// It is no kernel's code.
+    pub user_space: bool,
 }
 
-/// Code in user space, of a guest or of the VMM: no symbols of programs are in a recording of a kernel.
+/// Code in user space of which no file is known: guests' always, since a recording of a kernel has no programs.
 pub const USER_MODULE: &str = "[user]";
 
 impl CodeFrame {
+    /// Somewhere in user space.
+    fn of_user_space() -> Self {
+        Self { module: Some(USER_MODULE.to_owned()), user_space: true, ..Self::default() }
+    }
+
     /// As one frame of a stack is called.
     #[must_use]
     pub fn name(&self) -> String {
         match (&self.symbol, &self.module, self.address) {
             (Some(symbol), Some(module), _) => format!("{symbol} [{module}]"),
             (Some(symbol), None, _) => symbol.clone(),
-            (None, Some(module), _) => module.clone(),
+            (None, Some(module), Some(offset)) => format!("{module}+{offset:#x}"),
+            (None, Some(module), None) => module.clone(),
             (None, None, Some(address)) => format!("{address:#x}"),
             (None, None, None) => "[addresses not kept apart]".to_owned(),
         }
@@ -179,7 +191,7 @@ pub fn profile(
     tick: &(dyn Fn(u64) + Sync),
 ) -> Profile {
     let reasons = recordings.iter().map(ReasonNames::new).collect();
-    let mut sums = ProfileSums::new(reasons, HostSamples::new(samples));
+    let mut sums = ProfileSums::new(reasons, HostSamples::new(recordings, samples));
     let states = states_with_pc(recordings, guests, &mut sums, tick);
     let ProfileSums { strata, threads: of_threads, mut reasons, host, .. } = sums;
     let mut by_vcpu: BTreeMap<VcpuRef, Vec<(Stratum, StratumSum)>> = BTreeMap::new();
@@ -195,7 +207,8 @@ pub fn profile(
         by_address: false,
         nanoseconds: recordings.iter().all(Recording::is_nanoseconds),
     };
-    let stacks = host.stacks.into_list();
+    let (machines, stacks) = host.finish();
+    let names = RefCell::new(Names::of_files_here());
     for (recording, vms) in states.vms.iter().enumerate() {
         for vm in vms {
             let guest = guests.iter().find(|one| one.host == recording && one.vm == vm.name);
@@ -204,8 +217,8 @@ pub fn profile(
             if let Some(kallsyms) = kallsyms {
                 profile.symbols.insert(vm.name.clone(), kallsyms.coverage());
             }
-            let host = recordings.get(recording).map(Recording::kallsyms);
-            let code = Code { guest: kallsyms, host, stacks: &stacks };
+            let host = machines.get(recording).and_then(Option::as_ref);
+            let code = Code { guest: kallsyms, host, names: &names, stacks: &stacks };
             let of = VcpuRows { states: &states, recording, guest, code };
             for vcpu in &vm.vcpus {
                 let strata = by_vcpu.remove(&VcpuRef::of(recording, vcpu)).unwrap_or_default();
@@ -215,8 +228,8 @@ pub fn profile(
         let own = |((of, thread), sum)| (usize::from(of) == recording).then_some((thread, sum));
         let Some(samples) = samples.get(recording).and_then(Option::as_ref) else { continue };
         let sums = of_threads.iter().map(|(whose, sum)| (*whose, sum.clone())).filter_map(own);
-        let host = recordings.get(recording).map(Recording::kallsyms);
-        let code = Code { guest: None, host, stacks: &stacks };
+        let host = machines.get(recording).and_then(Option::as_ref);
+        let code = Code { guest: None, host, names: &names, stacks: &stacks };
         let threads = threads::threads(&states, recording, samples, sums.collect(), &code);
         profile.threads.extend(threads);
     }

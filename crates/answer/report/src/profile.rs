@@ -155,7 +155,7 @@ struct RowObject<'c, 'r> {
 struct Frame<'r> {
     symbol: Option<&'r str>,
     module: Option<&'r str>,
-    build_id: Option<&'r str>,
+    build_id: Option<String>,
     offset: Option<u64>,
 }
 
@@ -163,7 +163,7 @@ fn object<'r>(columns: &[Column<Line<'r>>], row: &Line<'r>) -> Value {
     let frame = |frame: &'r CodeFrame| Frame {
         symbol: frame.symbol.as_deref(),
         module: frame.module.as_deref(),
-        build_id: None,
+        build_id: frame.build_id.map(|one| one.to_string()),
         offset: frame.address,
     };
     let stack = row.stack.iter().map(frame).collect();

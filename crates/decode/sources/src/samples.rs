@@ -31,6 +31,17 @@ pub struct SampleAt {
     offset: u64,
 }
 
+/// What ran at a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampledCode {
+    /// As the kernel says.
+    pub mode: CpuMode,
+    /// The process.
+    pub process: Option<u32>,
+    /// When, on the samples' own clock, which all their records have.
+    pub stamp_ns: u64,
+}
+
 /// Samples by thread.
 #[derive(Debug)]
 pub struct Samples {
@@ -151,12 +162,22 @@ impl Samples {
         self.bound_ns
     }
 
-    /// What ran at a sample as the kernel says, and the addresses of its code, innermost first, into `stack`.
-    pub fn code(&self, at: SampleAt, stack: &mut Vec<u64>) -> CpuMode {
+    /// Its events, for [`Samples::records`].
+    #[must_use]
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// All records, those that are no samples included: names of threads, mappings.
+    pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
+        self.bytes.records().map_while(Result::ok)
+    }
+
+    /// What ran at a sample, and the addresses of its code, innermost first, into `stack`.
+    pub fn code(&self, at: SampleAt, stack: &mut Vec<u64>) -> Option<SampledCode> {
         stack.clear();
-        let record = self.bytes.record(at.offset);
-        let sample = record.as_ref().and_then(|record| sampled(&self.events, record));
-        let Some((_, sample)) = sample else { return CpuMode::Unknown };
+        let record = self.bytes.record(at.offset)?;
+        let (_, sample) = sampled(&self.events, &record)?;
         if let Some(chain) = &sample.callchain {
             // 0 is where a walk over frame pointers has gone astray.
             stack.extend(chain.iter().filter(|&entry| entry != 0 && !ip_is_marker(entry)));
@@ -166,7 +187,8 @@ impl Samples {
             stack.clear();
             stack.extend(sample.ip);
         }
-        sample.cpu_mode
+        let (mode, process, stamp_ns) = (sample.cpu_mode, sample.pid, sample.time.unwrap_or(0));
+        Some(SampledCode { mode, process, stamp_ns })
     }
 }
 

@@ -16,7 +16,7 @@ const MOST_PATH_BYTES: usize = 16 << 20;
 pub struct MappedFile {
     /// Its path in the machine that mapped it; `[vdso]` and `//anon` are no paths, and have their names here.
     pub path: Arc<[u8]>,
-    /// What tells it from other files, whatever their paths.
+    /// No other file has it, whatever its path.
     pub build_id: Option<BuildId>,
     /// Offset and length in bytes of its first mapping that was recorded: that of its code.
     pub mapped: (u64, u64),

@@ -51,12 +51,14 @@ struct Table {
     names: HashMap<usize, Arc<str>>,
 }
 
+/// A file by its build id; with its path where that counts.
+type FileKey = (BuildId, Option<Arc<[u8]>>);
+
 /// Gives places names; keeps what it read.
 #[derive(Debug, Default)]
 pub struct Names {
     files: DebugFiles,
-    /// By build id, and whether the file's path counts.
-    tables: HashMap<(BuildId, Option<Arc<[u8]>>), Table>,
+    tables: HashMap<FileKey, Table>,
     functions: usize,
 }
 

@@ -73,9 +73,9 @@ impl Processes {
     #[must_use]
     pub fn find(&self, pid: u32, time_ns: u64, address: u64) -> Option<(u32, u64)> {
         let all = self.by_pid.get(&pid)?;
-        let programs = all.iter().rev().filter_map(|&at| Some((at, self.programs.get(at)?)));
+        let mut programs = all.iter().rev().filter_map(|&at| Some((at, self.programs.get(at)?)));
         let now = programs.clone().find(|(_, one)| one.from_ns <= time_ns);
-        let (at, _) = now.or_else(|| programs.last())?;
+        let (at, _) = now.or_else(|| programs.next_back())?;
         let (mut at, mut time_ns) = (at, time_ns);
         for _ in 0..MOST_PARENTS {
             let program = self.programs.get(at)?;

@@ -1,10 +1,13 @@
 //! From places to code: the functions that addresses are in, of a guest's kernel and of its host's.
 
-use eventfmt::Kallsyms;
+use std::cell::RefCell;
 
-use super::host_samples::Place;
+use eventfmt::Kallsyms;
+use symbols::{Machine, Names};
+
+use super::CodeFrame;
+use super::host_samples::{Place, is_kernel};
 use super::sums::Stratum;
-use super::{CodeFrame, USER_MODULE};
 use crate::states::VcpuState;
 
 /// Frames of a stack that are shown: as many as the kernel's own limit for each half of it.
@@ -14,9 +17,10 @@ const MOST_FRAMES: usize = 254;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Code<'r> {
     pub(super) guest: Option<&'r Kallsyms>,
-    pub(super) host: Option<&'r Kallsyms>,
-    /// By number: addresses, innermost first.
-    pub(super) stacks: &'r [Box<[u64]>],
+    pub(super) host: Option<&'r Machine<'r>>,
+    pub(super) names: &'r RefCell<Names>,
+    /// By number: frames, innermost first.
+    pub(super) stacks: &'r [Box<[symbols::Place]>],
 }
 
 /// What a place says.
@@ -52,43 +56,50 @@ impl Code<'_> {
         CodeAt { state, host_code: false, stack: vec![frame] }
     }
 
-    /// A stack of the host's; of user space, which has no symbols here, all that follows each other is one frame.
+    /// A stack of the host's; code of user space that no file is known of is one frame where it follows each
+    /// other.
     pub(super) fn of_host(&self, place: Place) -> Vec<CodeFrame> {
         let Place::Host(Some(number)) = place else { return Vec::new() };
         let stack = usize::try_from(number).ok().and_then(|at| self.stacks.get(at));
-        let Some(stack) = stack else { return Vec::new() };
+        let (Some(stack), Some(host)) = (stack, self.host) else { return Vec::new() };
+        let mut names = self.names.borrow_mut();
         let mut frames: Vec<CodeFrame> = stack
             .iter()
             .take(MOST_FRAMES)
             .rev()
-            .map(|&address| frame(address, self.host))
+            .map(|&place| host_frame(&mut names, host, place))
             .collect();
         frames.dedup_by(|one, other| one.symbol.is_none() && one == other);
         frames
     }
 }
 
-/// Of the canonical addresses of x86-64, arm64 and RISC-V the upper half is the kernel's: its first byte is
-/// 0xff. Others are what a walk over frame pointers found on some stack.
-fn is_kernel(address: u64) -> bool {
-    address >> 56 == 0xff
+fn host_frame(names: &mut Names, host: &Machine<'_>, place: symbols::Place) -> CodeFrame {
+    let user_space = match place {
+        symbols::Place::User(_) => return CodeFrame::of_user_space(),
+        symbols::Place::File { .. } => true,
+        symbols::Place::Kernel(_) => false,
+    };
+    let name = names.name(host, place);
+    CodeFrame {
+        address: Some(name.offset).filter(|_| name.symbol.is_none()),
+        symbol: name.symbol.as_deref().map(str::to_owned),
+        module: name.module.as_deref().map(str::to_owned),
+        build_id: name.build_id,
+        user_space,
+    }
 }
 
 fn frame(address: u64, kallsyms: Option<&Kallsyms>) -> CodeFrame {
     if !is_kernel(address) && address != 0 {
-        let module = Some(USER_MODULE.to_owned());
-        return CodeFrame { symbol: None, module, address: None };
+        return CodeFrame::of_user_space();
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    match kallsyms.and_then(|one| one.function(address)) {
-        Some(symbol) => CodeFrame {
-            symbol: Some(text(symbol.name)),
-            module: symbol.module.map(text),
-            address: None,
-        },
-        None => {
-            let address = Some(address).filter(|&address| address != 0);
-            CodeFrame { symbol: None, module: None, address }
-        }
+    let symbol = kallsyms.and_then(|one| one.function(address));
+    CodeFrame {
+        address: Some(address).filter(|&address| symbol.is_none() && address != 0),
+        module: symbol.and_then(|one| one.module).map(text),
+        symbol: symbol.map(|one| text(one.name)),
+        ..CodeFrame::default()
     }
 }

@@ -2,12 +2,13 @@
 //! once.
 
 use rustc_hash::FxHashMap;
-use sources::{CpuMode, SampleAt, Samples};
+use sources::{CpuMode, Recording, SampleAt, Samples};
+use symbols::{Machine, ProcessLog};
 
 use crate::states::VcpuRef;
 
-/// Addresses of all stacks that are kept apart; what comes after has no stack.
-const MOST_STACK_ADDRESSES: usize = 1 << 22;
+/// Frames of all stacks that are kept apart; what comes after has no stack.
+const MOST_STACK_FRAMES: usize = 1 << 22;
 
 /// Where code was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,17 +31,29 @@ struct Cursor {
 pub(super) struct HostSamples<'s> {
     /// By recording.
     samples: &'s [Option<Samples>],
+    /// By recording: its kernel's symbols, and what its processes had mapped.
+    machines: Vec<Option<Machine<'s>>>,
     cursors: FxHashMap<VcpuRef, Cursor>,
     /// By recording and thread, how far its samples were looked at.
     by_thread: FxHashMap<(u16, u32), usize>,
-    pub(super) stacks: Stacks,
-    buffer: Vec<u64>,
+    stacks: Stacks,
+    /// Of one sample.
+    addresses: Vec<u64>,
+    frames: Vec<symbols::Place>,
 }
 
 impl<'s> HostSamples<'s> {
-    pub(super) fn new(samples: &'s [Option<Samples>]) -> Self {
-        let (cursors, by_thread) = (FxHashMap::default(), FxHashMap::default());
-        Self { samples, cursors, by_thread, stacks: Stacks::default(), buffer: Vec::new() }
+    pub(super) fn new(recordings: &'s [Recording], samples: &'s [Option<Samples>]) -> Self {
+        let pairs = recordings.iter().zip(samples);
+        Self {
+            samples,
+            machines: pairs.map(|(host, samples)| machine(host, samples.as_ref()?)).collect(),
+            cursors: FxHashMap::default(),
+            by_thread: FxHashMap::default(),
+            stacks: Stacks::default(),
+            addresses: Vec::new(),
+            frames: Vec::new(),
+        }
     }
 
     /// Those that were taken with a recording.
@@ -76,14 +89,39 @@ impl<'s> HostSamples<'s> {
 
     /// Where code was at a sample.
     pub(super) fn place(&mut self, recording: u16, at: SampleAt) -> Option<Place> {
-        let mode = self.of(recording)?.code(at, &mut self.buffer);
-        Some(match mode {
-            CpuMode::GuestKernel | CpuMode::GuestUser => {
-                Place::Guest(self.buffer.first().copied().unwrap_or(0))
-            }
-            _ => Place::Host(self.stacks.number(&self.buffer)),
-        })
+        let code = self.of(recording)?.code(at, &mut self.addresses)?;
+        if matches!(code.mode, CpuMode::GuestKernel | CpuMode::GuestUser) {
+            return Some(Place::Guest(self.addresses.first().copied().unwrap_or(0)));
+        }
+        let machine = self.machines.get(usize::from(recording))?.as_ref()?;
+        let process = code.process.unwrap_or(0);
+        self.frames.clear();
+        self.frames.extend(self.addresses.iter().map(|&address| match is_kernel(address) {
+            true => machine.kernel_place(address),
+            false => machine.user_place(process, code.stamp_ns, address),
+        }));
+        Some(Place::Host(self.stacks.number(recording, &self.frames)))
     }
+
+    /// The hosts, by recording, and all stacks, by number.
+    pub(super) fn finish(self) -> (Vec<Option<Machine<'s>>>, Vec<Box<[symbols::Place]>>) {
+        (self.machines, self.stacks.into_list())
+    }
+}
+
+/// The host that samples are of. Whether its files are here their build ids say.
+fn machine<'s>(host: &'s Recording, samples: &Samples) -> Option<Machine<'s>> {
+    let mut log = ProcessLog::default();
+    for record in samples.records() {
+        log.read(samples.events(), &record);
+    }
+    Some(Machine::here(host.kallsyms(), log.finish()))
+}
+
+/// Of the canonical addresses of x86-64, arm64 and RISC-V the upper half is the kernel's: its first byte is
+/// 0xff. Others are what a walk over frame pointers found on some stack.
+pub(super) fn is_kernel(address: u64) -> bool {
+    address >> 56 == 0xff
 }
 
 /// The next of `all` that lies in a span of time; those before it are passed over for good.
@@ -97,32 +135,34 @@ fn advance(all: &[SampleAt], next: &mut usize, from_ns: u64, to_ns: u64) -> Opti
     None
 }
 
-/// Stacks, each once: addresses, innermost first.
+/// Stacks, each once: frames, innermost first. Those of two machines are never the same.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
-    numbers: FxHashMap<Box<[u64]>, u32>,
-    addresses: usize,
+    numbers: FxHashMap<(u16, Box<[symbols::Place]>), u32>,
+    frames: usize,
 }
 
 impl Stacks {
-    fn number(&mut self, stack: &[u64]) -> Option<u32> {
-        if let Some(&number) = self.numbers.get(stack) {
+    fn number(&mut self, recording: u16, stack: &[symbols::Place]) -> Option<u32> {
+        let key = (recording, stack.into());
+        if let Some(&number) = self.numbers.get(&key) {
             return Some(number);
         }
-        let addresses = self.addresses.checked_add(stack.len())?;
-        if stack.is_empty() || addresses > MOST_STACK_ADDRESSES {
+        let frames = self.frames.checked_add(stack.len())?;
+        if stack.is_empty() || frames > MOST_STACK_FRAMES {
             return None;
         }
         let number = u32::try_from(self.numbers.len()).ok()?;
-        self.addresses = addresses;
-        self.numbers.insert(stack.into(), number);
+        self.frames = frames;
+        self.numbers.insert(key, number);
         Some(number)
     }
 
     /// All of them, by number.
-    pub(super) fn into_list(self) -> Vec<Box<[u64]>> {
-        let mut numbered: Vec<(u32, Box<[u64]>)> =
-            self.numbers.into_iter().map(|(stack, number)| (number, stack)).collect();
+    fn into_list(self) -> Vec<Box<[symbols::Place]>> {
+        let stacks = self.numbers.into_iter();
+        let mut numbered: Vec<(u32, Box<[symbols::Place]>)> =
+            stacks.map(|((_, stack), number)| (number, stack)).collect();
         numbered.sort_unstable_by_key(|(number, _)| *number);
         numbered.into_iter().map(|(_, stack)| stack).collect()
     }

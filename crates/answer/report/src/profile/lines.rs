@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analyses::{
-    CodeFrame, Evidence, Part, ProfileRow, ProfileVcpu, SampledTime, USER_MODULE, VcpuState,
-};
+use analyses::{CodeFrame, Evidence, Part, ProfileRow, ProfileVcpu, SampledTime, VcpuState};
 
 use super::{ProfileBy, ProfileReport};
 use crate::column;
@@ -59,8 +57,7 @@ impl Modes {
 
     /// Of a thread of the host's that ran there.
     fn of_stack(stack: &[CodeFrame], ns: u64) -> Self {
-        let is_user = |frame: &CodeFrame| frame.module.as_deref() == Some(USER_MODULE);
-        match stack.last().is_some_and(is_user) {
+        match stack.last().is_some_and(|frame| frame.user_space) {
             true => Self { usr_ns: ns, ..Self::default() },
             false => Self { sys_ns: ns, ..Self::default() },
         }
