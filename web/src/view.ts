@@ -19,10 +19,14 @@ export interface View {
   /** Filters of the exits table, and of lanes. */
   exits: string;
   lanes: string;
+  /** Whether lanes that are left out at first are shown. */
+  quiet: boolean;
   pinned: number[];
   hidden: number[];
   /** Keys of states that stand out from all others. */
   states: string[];
+  /** Keys of states that are not drawn. */
+  without: string[];
   focus: Focus;
   theme: "light" | "dark" | null;
   clock: "relative" | "absolute";
@@ -36,9 +40,11 @@ export const PLAIN: View = {
   find: "",
   exits: "",
   lanes: "",
+  quiet: false,
   pinned: [],
   hidden: [],
   states: [],
+  without: [],
   focus: EVERYTHING,
   theme: null,
   clock: "relative",
@@ -58,9 +64,11 @@ export function toFragment(view: View): string {
     ["find", view.find],
     ["exits", view.exits],
     ["lanes", view.lanes],
+    ["more", view.quiet ? "lanes" : ""],
     ["pin", view.pinned.join(".")],
     ["hide", view.hidden.join(".")],
     ["states", view.states.join(".")],
+    ["without", view.without.join(".")],
     ["vm", focus.vm ?? ""],
     ["level", focus.level === null ? "" : String(focus.level)],
     ["reason", focus.reason ?? ""],
@@ -82,6 +90,10 @@ function readLanes(text: string): number[] {
   return [...new Set(numbers.map(Number))];
 }
 
+function readStates(text: string): string[] {
+  return [...new Set(text.split(".").slice(0, 64).filter((one) => /^[a-z_]{1,40}$/.test(one)))];
+}
+
 /** What a fragment, with or without `#`, says; the name of a section alone is where to go. */
 export function fromFragment(fragment: string): View {
   const text = fragment.replace(/^#/, "");
@@ -96,9 +108,11 @@ export function fromFragment(fragment: string): View {
     find: words("find"),
     exits: words("exits"),
     lanes: words("lanes"),
+    quiet: words("more") === "lanes",
     pinned: readLanes(all.get("pin") ?? ""),
     hidden: readLanes(all.get("hide") ?? ""),
-    states: (all.get("states") ?? "").split(".").slice(0, 64).filter((one) => /^[a-z_]{1,40}$/.test(one)),
+    states: readStates(all.get("states") ?? ""),
+    without: readStates(all.get("without") ?? ""),
     focus: { vm: words("vm") || null, level: /^\d{1,3}$/.test(level) ? Number(level) : null, reason: words("reason") || null },
     theme: theme === "light" || theme === "dark" ? theme : null,
     clock: words("clock") === "absolute" ? "absolute" : "relative",

@@ -9,7 +9,7 @@ import { Search, type Match } from "../src/views/timeline/search";
 const LABELS = ["", "npf", "msr", "hlt"];
 
 function report(): Report {
-  const info = (name: string): LaneInfo => ({ columns_in: "", machine: "host", kind: "vcpu", name, vm: "vm", depth: null, spans: 0 });
+  const info = (name: string): LaneInfo => ({ columns_in: "", machine: "host", kind: "vcpu", name, vm: "vm", depth: null, quiet: false, spans: 0 });
   const states = [{ key: "guest", title: "guest" }, { key: "kernel", title: "kernel" }];
   const timeline = { spans: 0, merged_below_ns: 0, lanes_left_out: 0, states, labels: LABELS, lanes: [info("vCPU 0"), info("vCPU 1")] };
   return { timeline } as unknown as Report;

@@ -144,6 +144,8 @@ export interface LaneInfo {
   vm: string | null;
   /** Of a lane of calls: how many calls are around them. */
   depth: Known;
+  /** Its thread or task ran less than those that are shown at first. */
+  quiet: boolean;
   spans: number;
 }
 

@@ -61,6 +61,8 @@ pub struct Lane {
     pub vm: Option<String>,
     /// Of a lane of calls: how many calls are around them.
     pub depth: Option<u32>,
+    /// Its thread or task ran less than those that are shown at first.
+    pub quiet: bool,
     items: Items,
 }
 
@@ -74,6 +76,7 @@ impl Lane {
             name: name.to_owned(),
             vm: None,
             depth: None,
+            quiet: false,
             items: Items::default(),
         }
     }
@@ -289,21 +292,28 @@ impl LaneSet {
         };
     }
 
-    /// Takes out all lanes of a kind but the `most` of each machine that say most.
-    fn keep_busiest(&mut self, kind: LaneKind, most: usize) {
+    /// Takes out all lanes of a kind but the `most` of each machine that say most; of those all but the
+    /// first `shown` are quiet.
+    fn keep_busiest(&mut self, kind: LaneKind, shown: usize, most: usize) {
         let mut by_machine: HashMap<&str, Vec<u64>> = HashMap::new();
         for lane in self.lanes.iter().filter(|lane| lane.kind == kind) {
             by_machine.entry(&lane.machine).or_default().push(lane.covered_ns());
         }
-        let mut least: HashMap<String, u64> = HashMap::new();
+        let mut least: HashMap<String, (u64, u64)> = HashMap::new();
         for (machine, mut times) in by_machine {
             times.sort_unstable_by(|a, b| b.cmp(a));
-            least.insert(machine.to_owned(), times.get(most).map_or(0, |&ns| ns + 1));
+            let of = |first: usize| times.get(first).map_or(0, |&ns| ns + 1);
+            least.insert(machine.to_owned(), (of(shown), of(most)));
         }
         let before = self.lanes.len();
-        self.lanes.retain(|lane| {
-            let least_ns = least.get(&lane.machine).copied().unwrap_or(0);
-            lane.kind != kind || lane.covered_ns() >= least_ns
+        self.lanes.retain_mut(|lane| {
+            if lane.kind != kind {
+                return true;
+            }
+            let (shown_ns, kept_ns) = least.get(&lane.machine).copied().unwrap_or((0, 0));
+            let covered_ns = lane.covered_ns();
+            lane.quiet = covered_ns < shown_ns;
+            covered_ns >= kept_ns
         });
         self.left_out += (before - self.lanes.len()) as u64;
         self.count_taken();

@@ -33,7 +33,7 @@ export function note({ timeline, nanoseconds }: Report): HTMLElement {
     merged_below_ns > 0
       ? `Neighbours below ${time(merged_below_ns, nanoseconds)} are merged: the times of their states are exact, their order and labels are not kept.`
       : "",
-    lanes_left_out > 0 ? `Lanes of ${count(lanes_left_out)} threads and tasks that ran least are left out.` : "",
+    lanes_left_out > 0 ? `Lanes of ${count(lanes_left_out)} threads and tasks that ran least are not in this page.` : "",
   ];
   return el("p", { class: "note" }, notes.filter(Boolean).join(" "));
 }

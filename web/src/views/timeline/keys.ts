@@ -14,6 +14,8 @@ export type Command =
   | "previousMatch"
   | "zoomToSpan"
   | "selectSpan"
+  | "pinLane"
+  | "hideLane"
   | "clear";
 
 const COMMANDS: Record<string, Command> = {
@@ -35,6 +37,8 @@ const COMMANDS: Record<string, Command> = {
   p: "previousMatch",
   enter: "zoomToSpan",
   m: "selectSpan",
+  t: "pinLane",
+  h: "hideLane",
   escape: "clear",
 };
 
@@ -47,6 +51,8 @@ export const KEYS: [string, string][] = [
   [", .", "go to the span before or after"],
   ["Enter", "zoom to the chosen span"],
   ["M", "select it, or what is shown"],
+  ["T", "pin its lane to the top, or put it back"],
+  ["H", "hide its lane"],
   ["/", "find; Enter and N: next match, P: previous"],
   ["Esc", "clear"],
   ["Tab", "leave the timeline"],

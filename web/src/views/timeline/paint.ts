@@ -27,15 +27,30 @@ export interface Palette {
   on: string[];
 }
 
-export function palette(report: Report): Palette {
-  const states = report.timeline.states.map((state) => rgb(variableOf(state.key)));
+/** States that a reader wants to stand out, and those that are not drawn. */
+export interface Marks {
+  states: string[];
+  without: string[];
+}
+
+/** What is left of the colour of a state from which others stand out. */
+const FADED = 0.16;
+
+export function palette(report: Report, marks: Marks): Palette {
+  const lane = rgb("--lane");
+  const faded = (colour: [number, number, number]) => colour.map((part, at) => Math.round(part * FADED + lane[at]! * (1 - FADED))) as [number, number, number];
+  const states = report.timeline.states.map(({ key }) => {
+    if (marks.without.includes(key)) return lane;
+    const colour = rgb(variableOf(key));
+    return marks.states.length === 0 || marks.states.includes(key) ? colour : faded(colour);
+  });
   const styles = getComputedStyle(document.documentElement);
   const property = (name: string) => styles.getPropertyValue(name).trim();
   // Dark words on light colours, and the other way round.
   const bright = ([red, green, blue]: [number, number, number]) => red * 0.299 + green * 0.587 + blue * 0.114 > 140;
   return {
     colours: Uint32Array.from({ length: 256 }, (_, at) => word(states[at] ?? [128, 128, 128])),
-    empty: word(rgb("--lane")),
+    empty: word(lane),
     background: property("--page"),
     text: property("--text"),
     muted: property("--muted"),

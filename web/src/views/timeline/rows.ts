@@ -2,6 +2,7 @@
 
 import type { Lane } from "../../data/lane";
 import type { LaneInfo } from "../../data/report";
+import { laneTitle } from "./words";
 
 /** Between the bars of two lanes. */
 const GAP = 6;
@@ -11,18 +12,37 @@ const GROUP_HEIGHT = 28;
 
 export interface LaneRow {
   info: LaneInfo;
+  /** Its place in the report: what the page's address calls it. */
+  at: number;
   lane: Lane | null;
   y: number;
   /** Height of its bar. */
   height: number;
+  /** Where it is unless it is pinned. */
   group: Group;
 }
 
 export interface Group {
   title: string;
+  /** Holds lanes of other groups, at the top. */
+  pinned: boolean;
   y: number;
   folded: boolean;
+  /** Its lanes are in sight. */
+  open: boolean;
   rows: LaneRow[];
+  /** Of them, or of those that are pinned, what a reader wants to see. */
+  wanted: LaneRow[];
+}
+
+/** Which lanes a reader wants to see. */
+export interface Wanted {
+  /** Words that all have to be in the name of a lane, its group or its kind. */
+  lanes: string;
+  /** Also those that ran least. */
+  quiet: boolean;
+  pinned: number[];
+  hidden: number[];
 }
 
 const KINDS: Record<LaneInfo["kind"], string> = {
@@ -36,42 +56,65 @@ const KINDS: Record<LaneInfo["kind"], string> = {
 const ORDER: LaneInfo["kind"][] = ["vcpu", "call", "cpu", "task", "thread"];
 
 function kindOf(group: Group): LaneInfo["kind"] {
-  return group.rows[0]?.info.kind ?? "thread";
+  return (group.pinned ? group.wanted : group.rows)[0]?.info.kind ?? "thread";
 }
 
 /** Groups with more lanes are folded at first. */
 const MANY = 16;
 
+/** All groups; the first is that of pinned lanes. */
 export function groupsOf(infos: LaneInfo[]): Group[] {
   const groups = new Map<string, Group>();
-  for (const info of infos) {
+  const make = (title: string, pinned: boolean): Group => ({ title, pinned, y: 0, folded: false, open: true, rows: [], wanted: [] });
+  for (const [at, info] of infos.entries()) {
     const of = info.vm && info.kind !== "cpu" && info.vm !== info.machine ? `${info.vm}, on ${info.machine}` : info.machine;
     // Each thread's stack is a group of its own.
     const title = `${of}: ${KINDS[info.kind]}${info.kind === "call" ? ` ${info.name}` : ""}`;
-    const group = groups.get(title) ?? { title, y: 0, folded: false, rows: [] };
-    group.rows.push({ info, lane: null, y: 0, height: 0, group });
+    const group = groups.get(title) ?? make(title, false);
+    group.rows.push({ info, at, lane: null, y: 0, height: 0, group });
     groups.set(title, group);
   }
   const all = [...groups.values()].sort((a, b) => ORDER.indexOf(kindOf(a)) - ORDER.indexOf(kindOf(b)));
   // Stacks are deep: that of the thread with most calls is shown.
   const stack = all.find((group) => kindOf(group) === "call");
-  for (const group of all) group.folded = group !== stack && (kindOf(group) === "call" || group.rows.length > MANY) && all.length > 1;
-  return all;
+  const loud = (group: Group) => group.rows.filter((row) => !row.info.quiet).length;
+  for (const group of all) group.folded = group !== stack && (kindOf(group) === "call" || loud(group) > MANY) && all.length > 1;
+  return [make("Pinned", true), ...all];
 }
 
-/** Gives all rows their places; returns the height of all. */
-export function place(groups: Group[]): number {
+/** Whether a lane has all of these words; those of a filter that is empty are in each. */
+export function hasWords({ info, group }: LaneRow, words: string): boolean {
+  const named = `${laneTitle(info)} ${group.title} ${info.kind === "vcpu" ? "vcpu" : ""}`.toLowerCase();
+  return words.toLowerCase().split(/\s+/).every((word) => named.includes(word));
+}
+
+/** Gives all rows that are wanted their places; returns the height of all. */
+export function place(groups: Group[], wanted: Wanted): number {
+  const [pinned, hidden] = [new Set(wanted.pinned), new Set(wanted.hidden)];
+  const rows = new Map(groups.flatMap((group) => group.rows.map((row) => [row.at, row])));
+  const filtered = wanted.lanes.trim() !== "";
+  const isWanted = (row: LaneRow) => !hidden.has(row.at) && !pinned.has(row.at) && (filtered ? hasWords(row, wanted.lanes.trim()) : wanted.quiet || !row.info.quiet);
+  for (const group of groups) {
+    group.wanted = group.pinned ? wanted.pinned.flatMap((at) => rows.get(at) ?? []) : group.rows.filter(isWanted);
+    // Whoever looks for a lane by its name wants to see it.
+    group.open = group.wanted.length > 0 && (!group.folded || (filtered && !group.pinned));
+  }
+  return stack(groups);
+}
+
+function stack(groups: Group[]): number {
   let y = 0;
   const room = heights(unfolded(groups));
-  for (const group of groups) {
+  for (const group of groups.filter((one) => one.wanted.length > 0)) {
     group.y = y;
     y += GROUP_HEIGHT;
-    for (const row of group.rows) {
+    if (!group.open) continue;
+    for (const row of group.wanted) {
       row.y = y;
       row.height = room[row.info.kind];
-      if (!group.folded) y += row.height + (row.info.kind === "call" ? CALL_GAP : GAP);
+      y += row.height + (row.info.kind === "call" ? CALL_GAP : GAP);
     }
-    if (!group.folded && kindOf(group) === "call") y += GAP;
+    if (kindOf(group) === "call") y += GAP;
   }
   return y;
 }
@@ -83,12 +126,13 @@ function heights(rows: LaneRow[]): Record<LaneInfo["kind"], number> {
   return { vcpu, cpu: 22, task: 18, thread: 18, call: 15 };
 }
 
-/** Lanes that are not folded away. */
+/** Lanes that are in sight, or can be scrolled there. */
 export function unfolded(groups: Group[]): LaneRow[] {
-  return groups.filter((group) => !group.folded).flatMap((group) => group.rows);
+  return groups.flatMap((group) => (group.open ? group.wanted : []));
 }
 
-/** What a lane is called within its group. */
-export function nameOf({ kind, name, depth }: LaneInfo): string {
-  return kind === "call" ? `depth ${depth}` : name;
+/** What a lane is called: a vCPU by its VM, however many there are; a depth by its thread where it is among others. */
+export function nameOf({ info }: LaneRow, pinned: boolean): string {
+  if (info.kind === "call" && !pinned) return `depth ${info.depth}`;
+  return info.kind === "vcpu" || pinned ? laneTitle(info) : info.name;
 }

@@ -3,6 +3,7 @@
 import { MERGED } from "../../data/lane";
 import type { Report } from "../../data/report";
 import type { LaneRow } from "./rows";
+import { laneTitle } from "./words";
 
 export interface Match {
   row: LaneRow;
@@ -25,7 +26,7 @@ export class Search {
     const matching = (texts: string[]) => new Set(texts.flatMap((text, at) => (text.toLowerCase().includes(wanted) ? [at] : [])));
     this.labels = this.empty ? new Set() : matching(report.timeline.labels);
     this.states = this.empty ? new Set() : matching(report.timeline.states.map((state) => state.title));
-    const named = ({ info }: LaneRow) => `${info.machine} ${info.name} ${info.vm ?? ""}`.toLowerCase().includes(wanted);
+    const named = ({ info }: LaneRow) => `${info.machine} ${laneTitle(info)}`.toLowerCase().includes(wanted);
     this.lanes = new Set(this.empty ? [] : rows.filter(named));
   }
 

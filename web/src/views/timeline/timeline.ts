@@ -13,14 +13,15 @@ import { describeCall } from "./call_words";
 import { controls, note } from "./controls";
 import { Gutter } from "./gutter";
 import { commandFor, type Command } from "./keys";
-import { legendEntries } from "./legend";
+import { LaneBar } from "./lane_bar";
+import { Legend } from "./legend";
 import { Minimap } from "./minimap";
 import { paintAxis, paintLanes, paintOverlay, palette, type Palette } from "./paint";
 import { between, moved, within, zoomed, type Range } from "./range";
 import { groupsOf, place, unfolded, type LaneRow } from "./rows";
 import { Search, type Match } from "./search";
 import { SelectionPanel, sumsTable } from "./selection";
-import { describeSpan, describeInterval } from "./words";
+import { describeSpan, describeInterval, laneTitle } from "./words";
 
 /** The lanes are this high at most; more are scrolled. */
 const MOST_HEIGHT = 620;
@@ -43,7 +44,8 @@ export class Timeline {
   private readonly canvas = el("canvas", { class: "lanes" });
   private readonly overlay = el("canvas", { class: "overlay" });
   private readonly axis = el("canvas", { class: "axis", role: "img" });
-  private readonly legend = el("ul", { class: "legend", "aria-label": "Colours" });
+  private readonly legend: Legend;
+  private readonly bar: LaneBar;
   private readonly clock = el("div", { class: "corner" });
   private height = 0;
   private readonly gutter: Gutter;
@@ -61,8 +63,10 @@ export class Timeline {
     this.whole = { from: 0, to: Math.max(1000, report.length_ns) };
     this.shown = this.fromAddress(context.view.value.time) ?? this.whole;
     this.search = new Search(report, [], "");
-    this.colours = palette(report);
-    this.gutter = new Gutter(this.groups, () => this.changeRows());
+    this.colours = palette(report, context.view.value);
+    this.bar = new LaneBar(context, this.groups, () => this.changeRows());
+    this.legend = new Legend(context, () => this.changeStates());
+    this.gutter = new Gutter(this.groups, { changed: () => this.changeRows(), pin: (row) => this.bar.pin(row), hide: (row) => this.bar.hide(row) });
     this.minimap = new Minimap(this.whole, () => this.shown, (range) => this.show(range));
     this.panel = new SelectionPanel(context, () => this.select(null), (range) => this.show(range, true));
     this.field = el("input", { type: "search", placeholder: "Find reason, thread, state …  ( / )", "aria-label": "Find in the timeline", value: context.view.value.find, oninput: () => this.find() });
@@ -82,7 +86,8 @@ export class Timeline {
       "timeline",
       "Timeline",
       controls(this.field, this.found, (command) => this.run(command)),
-      this.legend,
+      this.bar.element,
+      this.legend.element,
       el("div", { class: "frame" }, el("div", { class: "corner" }, "all of it"), this.minimap.canvas, this.clock, this.axis, this.scroller),
       this.about,
       this.panel.element,
@@ -103,7 +108,7 @@ export class Timeline {
       await new Promise((resolve) => setTimeout(resolve));
       begun = performance.now();
     }
-    this.legend.replaceChildren(...legendEntries(this.context.report, rows));
+    this.legend.show(rows);
     this.find();
     this.select(this.fromAddress(this.context.view.value.selection));
   }
@@ -114,6 +119,14 @@ export class Timeline {
     this.find();
     this.select(this.fromAddress(view.selection));
     this.show(this.fromAddress(view.time) ?? this.whole);
+    this.changeRows();
+    this.changeStates();
+  }
+
+  private changeStates(): void {
+    this.colours = palette(this.context.report, this.context.view.value);
+    this.legend.show(this.groups.flatMap((group) => group.rows));
+    this.invalidate(true);
   }
 
   /** A time that an address names, as far as it is in the recording. */
@@ -153,7 +166,7 @@ export class Timeline {
     new ResizeObserver(() => this.resize()).observe(this.area);
     addEventListener("hyperscope:clock", () => this.changeClock());
     addEventListener("hyperscope:theme", () => {
-      this.colours = palette(this.context.report);
+      this.colours = palette(this.context.report, this.context.view.value);
       this.invalidate(true);
     });
     this.scroller.addEventListener("scroll", () => this.invalidate(false));
@@ -177,10 +190,12 @@ export class Timeline {
   }
 
   private changeRows(): void {
-    this.height = place(this.groups);
+    this.height = place(this.groups, this.context.view.value);
     this.area.style.height = `${this.height}px`;
     this.scroller.style.maxHeight = `${MOST_HEIGHT}px`;
     this.gutter.place();
+    this.bar.show();
+    this.panel.show(this.selection, unfolded(this.groups));
     this.resize();
     this.invalidate(true);
   }
@@ -227,7 +242,7 @@ export class Timeline {
     }
     const chosen = this.chosen;
     const lane = chosen?.row.lane;
-    const mark = chosen && lane && !chosen.row.group.folded ? { from: lane.from[chosen.at]!, to: lane.to[chosen.at]!, y: chosen.row.y - this.scroller.scrollTop, height: chosen.row.height } : null;
+    const mark = chosen && lane && rows.includes(chosen.row) ? { from: lane.from[chosen.at]!, to: lane.to[chosen.at]!, y: chosen.row.y - this.scroller.scrollTop, height: chosen.row.height } : null;
     paintOverlay(this.overlay, this.colours, this.shown, { selection: this.selection, cursor: this.cursor, chosen: mark });
     if (this.animation) this.invalidate(false);
     this.element.dispatchEvent(new CustomEvent("hyperscope:drawn", { detail: performance.now() - begun }));
@@ -353,10 +368,7 @@ export class Timeline {
   /** Chooses a span and makes sure that it can be seen. */
   private goTo(match: Match | null): void {
     if (!match) return;
-    if (match.row.group.folded) {
-      match.row.group.folded = false;
-      this.changeRows();
-    }
+    if (!unfolded(this.groups).includes(match.row)) this.bar.bring(match.row);
     this.choose(match);
     const [from, to] = [match.row.lane!.from[match.at]!, match.row.lane!.to[match.at]!];
     const shown = this.target;
@@ -416,6 +428,9 @@ export class Timeline {
         return this.chosen ? this.zoomToSpan(this.chosen) : undefined;
       case "selectSpan":
         return this.chosen ? this.select({ from: this.chosen.row.lane!.from[this.chosen.at]!, to: this.chosen.row.lane!.to[this.chosen.at]! }) : this.select(shown);
+      case "pinLane":
+      case "hideLane":
+        return this.changeChosenLane(rows, command === "pinLane");
       case "clear":
         this.select(null);
         return this.choose(null);
@@ -427,6 +442,19 @@ export class Timeline {
     const row = rows[Math.min(rows.length - 1, Math.max(0, at))];
     const start = this.chosen ? this.chosen.row.lane!.from[this.chosen.at]! : middle;
     if (row) this.goTo({ row, at: Math.max(0, row.lane!.begunBy(start) - 1) });
+  }
+
+  /** Pins or hides the lane of the chosen span; the reader goes on at the lane that takes its place. */
+  private changeChosenLane(rows: LaneRow[], pins: boolean): void {
+    const row = this.chosen?.row;
+    if (!row) return;
+    const words = pins ? (this.context.view.value.pinned.includes(row.at) ? "put back" : "pinned to the top") : "hidden";
+    if (pins) this.bar.pin(row);
+    else this.bar.hide(row);
+    this.context.announce(`${laneTitle(row.info)} is ${words}`);
+    const next = rows[rows.indexOf(row) + 1] ?? rows[rows.indexOf(row) - 1];
+    if (!pins && next) this.goTo({ row: next, at: Math.max(0, next.lane!.begunBy(this.chosen!.row.lane!.from[this.chosen!.at]!) - 1) });
+    else this.goTo(this.chosen);
   }
 
   private step(rows: LaneRow[], by: number, middle: number): void {

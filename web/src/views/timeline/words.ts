@@ -6,9 +6,10 @@ import type { LaneInfo, Report } from "../../data/report";
 import { timestampOf } from "../../clock";
 import { count, share, time } from "../../format";
 
-/** A lane as it is distinguished from all others. */
-export function laneTitle({ machine, name, kind, depth }: LaneInfo): string {
-  return kind === "call" ? `${machine} ${name}, depth ${depth}` : `${machine} ${name}`;
+/** A lane as it is distinguished from all others: a vCPU by its VM. */
+export function laneTitle({ machine, name, vm, kind, depth }: LaneInfo): string {
+  const whose = kind === "vcpu" ? (vm ?? machine) : machine;
+  return kind === "call" ? `${machine} ${name}, depth ${depth}` : `${whose} ${name}`;
 }
 
 export function stateTitle(report: Report, state: number): string {

@@ -12,8 +12,11 @@ use crate::calls::{
     CallQuestion, CallSink, Called, Function, RecordedCalls, calls, tracer_recorded,
 };
 
-/// Threads of a recording whose stacks are kept: those that made most calls.
-const MOST_THREADS: usize = 12;
+/// Threads of a recording whose stacks are shown at first: those that made most calls.
+const SHOWN_THREADS: usize = 12;
+
+/// Threads whose stacks are kept for whoever asks for more.
+const MOST_THREADS: usize = 48;
 
 /// Depths of a stack that are kept; the kernel follows some fifty at most.
 const MOST_DEPTHS: i64 = 128;
@@ -103,10 +106,11 @@ fn keep_busiest(set: &mut LaneSet, first: usize, mut threads: Vec<Thread>, calls
     let titles: FxHashMap<_, _> =
         calls.threads.iter().map(|one| ((one.thread, one.idle_cpu), one.title())).collect();
     let mut order = Vec::new();
-    for thread in &threads {
+    for (place, thread) in threads.iter().enumerate() {
         for &lane in thread.lanes.iter().flatten() {
             if let (Some(lane), Some(title)) = (set.lane_mut(lane), titles.get(&thread.key)) {
                 lane.name.clone_from(title);
+                lane.quiet = place >= SHOWN_THREADS;
             }
             order.push(lane);
         }

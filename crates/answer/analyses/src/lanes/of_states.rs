@@ -12,9 +12,12 @@ use crate::reasons::ReasonNames;
 use crate::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState};
 use crate::{GuestAlignment, RecordedCalls};
 
-/// Threads of a host and tasks of a guest that are kept: those that ran most.
-const MOST_THREADS: usize = 12;
-const MOST_TASKS: usize = 32;
+/// Threads of a host and tasks of a guest that are shown at first: those that ran most.
+const SHOWN_THREADS: usize = 12;
+const SHOWN_TASKS: usize = 32;
+
+/// Threads of a host, and tasks of a guest, that are kept for whoever asks for more.
+const MOST_LANES_OF_A_KIND: usize = 300;
 
 /// What has to be known of a recording before its lanes are made.
 #[derive(Clone, Debug)]
@@ -182,8 +185,8 @@ impl<'m> LaneSink<'m> {
         let vms: HashSet<String> = states.vms.iter().flatten().map(|vm| vm.name.clone()).collect();
         // What a guest's CPU runs is in the lane of its vCPU, if its host was recorded.
         self.set.retain(|lane| lane.kind != LaneKind::Cpu || !vms.contains(&lane.machine));
-        self.set.keep_busiest(LaneKind::Thread, MOST_THREADS);
-        self.set.keep_busiest(LaneKind::Task, MOST_TASKS);
+        self.set.keep_busiest(LaneKind::Thread, SHOWN_THREADS, MOST_LANES_OF_A_KIND);
+        self.set.keep_busiest(LaneKind::Task, SHOWN_TASKS, MOST_LANES_OF_A_KIND);
         self.set.sort();
         self.set
     }

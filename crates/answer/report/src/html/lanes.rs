@@ -25,6 +25,7 @@ pub(super) fn json(set: &LaneSet) -> Value {
             "name": lane.name,
             "vm": lane.vm,
             "depth": lane.depth,
+            "quiet": lane.quiet,
             "spans": lane.len(),
         })
     };
