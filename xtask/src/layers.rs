@@ -86,6 +86,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
             "confine",
             "folder",
             "printable",
+            "sampler",
             "steal-viewer",
             "sys",
             "tracedat",

@@ -82,6 +82,13 @@ pub(crate) struct RecordArgs {
     /// What makes samples [default: cycles where the processor counts them, else cpu-clock]
     #[arg(long, value_name = "EVENT", requires = "sample_hz")]
     pub(crate) sample_event: Option<SampledEventArg>,
+    /// Sample what guests' CPUs run, HZ times a second, from inside: with the stacks of their own kernel and
+    /// programs, which no host sees
+    ///
+    /// At another rate than the host is sampled at (397 and 499): else each samples the other's sampling.
+    #[arg(long = "guest-sample", value_name = "HZ", requires = "guests", conflicts_with = "guest_boot",
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) guest_sample_hz: Option<u32>,
     /// Record these events in guests [default: those of --profile, as far as guests have them]
     #[arg(long = "guest-event", value_name = "EVENT", requires = "guests")]
     pub(crate) guest_events: Vec<String>,

@@ -16,7 +16,7 @@ use confine::{CapabilitySet, Confined};
 use printable::messages;
 use recorder::{
     Finished, GuestSummary, Hypercalls, InGuests, ModuleSummary, Profile, RecordPlan, Recorded,
-    Recording, Sampling, SessionFolder, Stop,
+    Recording, SamplerSummary, Sampling, SessionFolder, Stop,
 };
 use report::plural;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -26,6 +26,7 @@ use self::command::Runner;
 use self::stops::Phase;
 use crate::args::record::RecordArgs;
 use crate::channel_exits;
+use crate::misuse::Misuse;
 use crate::progress::Progress;
 
 /// The session's folder, when none is named.
@@ -153,6 +154,7 @@ fn in_guests(args: &RecordArgs) -> anyhow::Result<InGuests> {
         profile: args.guest_events.is_empty().then_some(usual),
         probes: args.guest_kprobes.clone(),
         tracer: args.guest_tracer.asked()?,
+        sampling: guest_sampling(args)?,
         filters: args.guest_filters.clone(),
         boot: args.guest_boot,
         flush: args.guest_flush,
@@ -162,6 +164,20 @@ fn in_guests(args: &RecordArgs) -> anyhow::Result<InGuests> {
         wait: args.guest_wait,
         begins_within: None,
     })
+}
+
+/// How guests are sampled: not in step with their host.
+fn guest_sampling(args: &RecordArgs) -> anyhow::Result<Option<Sampling>> {
+    let Some(hz) = args.guest_sample_hz else { return Ok(None) };
+    if let Some(host_hz) = args.sample_hz
+        && (hz.is_multiple_of(host_hz) || host_hz.is_multiple_of(hz))
+    {
+        bail!(Misuse(format!(
+            "host and guests sampled at {host_hz} and {hz} Hz sample each other's sampling: take rates \
+             of which neither is a multiple of the other, such as 499 and 397"
+        )));
+    }
+    Ok(Some(Sampling { hz, event: args.sample_event.map(Into::into) }))
 }
 
 /// Says what is recorded.
@@ -304,14 +320,7 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
         )?;
     }
     if let Some(sampler) = &recorded.sampler {
-        let lost = sampler.lost.map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
-        writeln!(
-            err,
-            "hyperscope: {} of {}, {} KiB, {lost} lost",
-            plural(sampler.samples, "sample"),
-            sampler.event,
-            sampler.bytes >> 10
-        )?;
+        writeln!(err, "hyperscope: {}", samples(sampler))?;
     }
     for guest in &recorded.guests {
         conclude_guest(guest, &mut err)?;
@@ -345,7 +354,21 @@ pub(crate) fn conclude_guest(guest: &GuestSummary, err: &mut impl Write) -> io::
         guest.name,
         guest.bytes() >> 10,
         cost(guest)
-    )
+    )?;
+    match &guest.sampler {
+        Some(sampler) if sampler.bytes > 0 => {
+            writeln!(err, "hyperscope: guest {}: {}", guest.name, samples(sampler))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What was sampled.
+fn samples(sampler: &SamplerSummary) -> String {
+    let lost = sampler.lost.map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
+    let samples = sampler.samples.map_or_else(|| "samples".to_owned(), |one| plural(one, "sample"));
+    let event = sampler.event.map(|event| format!(" of {event}")).unwrap_or_default();
+    format!("{samples}{event}, {} KiB, {lost} lost", sampler.bytes >> 10)
 }
 
 /// Says what came of a guest's module.

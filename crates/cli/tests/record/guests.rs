@@ -181,6 +181,62 @@ fn host_and_guest_are_recorded_together_over_each_channel() {
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
+/// Samples that stock perf prints.
+fn printed_by_perf(file: &Path) -> Option<u64> {
+    let perf = std::process::Command::new("perf")
+        .args(["script", "-G", "-F", "comm,tid,time,ip", "-i"])
+        .arg(file)
+        .output();
+    let Ok(perf) = perf else {
+        testkit::skip!("perf is missing: its counts are not compared");
+        return None;
+    };
+    Some(String::from_utf8_lossy(&perf.stdout).lines().count() as u64)
+}
+
+#[test]
+fn a_guest_samples_itself_over_each_channel() {
+    const BUSY: &str =
+        "end=$(($(date +%s%N) + 700000000)); while [ $(date +%s%N) -lt $end ]; do :; done";
+    let Some(_lock) = lock_tracing() else { return };
+    let setup = Setup::new();
+    let channels = [
+        setup.channel(),
+        format!("tcp-plain:{}", free_address()),
+        format!("shm:{}", setup.memory()),
+    ];
+    for channel in channels {
+        let setup = Setup::new();
+        let _agent = Agent::start(&channel);
+        let (guest, session) = (format!("g={channel}"), setup.session());
+        let words = ["record", "-e", "sched_process_exec", "--guest", &guest, "-o", &session];
+        let more = ["--guest-event", "sched_switch", "--guest-sample", "397"];
+        let words: Vec<&str> =
+            words.into_iter().chain(more).chain(["--", "sh", "-c", BUSY]).collect();
+        let ran = run(&words);
+        if ran.stderr.contains("its samples: ") {
+            return testkit::skip!("{}", ran.stderr);
+        }
+        assert_eq!(ran.code, Some(0), "{channel}: {}", ran.stderr);
+        let sampler = &setup.guest()["sampler"];
+        let samples = sampler["samples"].as_u64().unwrap();
+        assert!(samples > 0 && sampler["hz"] == 397, "{sampler}");
+        assert!(ran.stderr.contains(" of c"), "{}", ran.stderr);
+        let file = Path::new(&session).join("guest-g.data");
+        let modes = &file_info(&file)["samples"][sampler["event"].as_str().unwrap()];
+        let counted: u64 = modes.as_object().unwrap().values().filter_map(Value::as_u64).sum();
+        assert_eq!(counted, samples, "{channel}");
+        if let Some(printed) = printed_by_perf(&file) {
+            assert_eq!(printed, samples, "{channel}");
+        }
+        session_is_as_described(Path::new(&session));
+        // It is read with the guest's recording.
+        let profile = run(&["profile", &session]);
+        assert!(profile.code == Some(0), "{profile:?}");
+    }
+    assert_eq!(left_in_tracefs(), Vec::<String>::new());
+}
+
 fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }

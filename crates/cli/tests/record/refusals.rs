@@ -42,6 +42,16 @@ fn without_root() {
 }
 
 #[test]
+fn hosts_and_guests_that_would_sample_each_others_sampling() {
+    for guest_hz in ["499", "998"] {
+        let sample = ["--sample", "499", "--guest", "g=vsock:99", "--guest-sample", guest_hz];
+        let words: Vec<&str> = ["record", "--for", "1s"].into_iter().chain(sample).collect();
+        let ran = run(&words);
+        assert!(ran.code == Some(2) && ran.stderr.contains("499 and 397"), "{ran:?}");
+    }
+}
+
+#[test]
 fn wrong_times() {
     for time in ["x", "-1s", "5y"] {
         assert_eq!(run(&["record", &format!("--for={time}")]).code, Some(2), "{time}");

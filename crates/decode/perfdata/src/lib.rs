@@ -56,6 +56,7 @@ mod read_values;
 mod records;
 mod sample;
 mod sample_id;
+#[cfg(feature = "zstd")]
 mod unpack;
 mod words;
 mod write;
@@ -77,6 +78,7 @@ pub use read_values::{Count, ReadValues};
 pub use records::{Record, Records, kind, misc};
 pub use sample::{Branch, BranchStack, Registers, Sample};
 pub use sample_id::SampleId;
+#[cfg(feature = "zstd")]
 pub use unpack::{Place, Unpacked};
 pub use words::Words;
 pub use write::{CpuEvent, EarlierMapping, PipeWriter};

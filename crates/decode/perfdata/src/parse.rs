@@ -2,9 +2,11 @@
 
 use raw_bytes::{ByteOrder, Damages};
 
+#[cfg(feature = "zstd")]
+use crate::Unpacked;
 use crate::features::Reader;
 use crate::header::Header;
-use crate::{Damage, Events, Features, Form, PerfDataError, Range, Records, Unpacked};
+use crate::{Damage, Events, Features, Form, PerfDataError, Range, Records};
 use crate::{file_form, pipe_form};
 
 /// A recording: all that a perf.data says of itself, and where its records are.
@@ -70,6 +72,7 @@ impl PerfData {
     ///
     /// # Errors
     /// When there is no memory for a decompressor.
+    #[cfg(feature = "zstd")]
     pub fn unpacked<'f>(&self, file: &'f [u8]) -> std::io::Result<Unpacked<'f>> {
         Unpacked::new(self.records(file), self.order)
     }

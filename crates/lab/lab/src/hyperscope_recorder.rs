@@ -56,6 +56,7 @@ pub(crate) struct HyperscopeRecording {
     has_module: bool,
     has_hypercalls: bool,
     has_samples: bool,
+    has_guest_samples: bool,
 }
 
 /// Whether this program runs in level 1: it was built for the lab's architecture, and needs a C library
@@ -91,9 +92,15 @@ impl HyperscopeRecording {
         exec.timeout_ms = None;
         session.start(&exec)?;
         let (has_hypercalls, has_samples) = (record.hypercalls, record.sample_hz.is_some());
-        let said = String::new();
-        let mut recording =
-            Self { session, said, has_guest, has_module, has_hypercalls, has_samples };
+        let mut recording = Self {
+            session,
+            said: String::new(),
+            has_guest,
+            has_module,
+            has_hypercalls,
+            has_samples,
+            has_guest_samples: record.guest_sample_hz.is_some(),
+        };
         while !recording.said.contains(BEGUN) {
             if let Some(ended) = recording.attend()? {
                 return Err(recording.failed(ended));
@@ -138,8 +145,11 @@ impl HyperscopeRecording {
         let hypercalls = self.has_hypercalls.then(|| file("host.collected"));
         let samples =
             ["host.data", "host.clock"].into_iter().filter(|_| self.has_samples).map(file);
+        let guest_samples = ["guest-l2.data", "guest-l2.clock"].into_iter();
+        let guest_samples = guest_samples.filter(|_| self.has_guest_samples).map(file);
         let always = [file("host.dat"), file("session.json")];
-        let asked = guest.into_iter().chain(module).chain(hypercalls).chain(samples);
+        let asked =
+            guest.into_iter().chain(module).chain(hypercalls).chain(samples).chain(guest_samples);
         Ok(always.into_iter().chain(asked).collect())
     }
 
@@ -210,6 +220,8 @@ fn words(record: &Record, memory: Option<&str>) -> Vec<String> {
         let vsock = || format!("l2=vsock:{}", machine::vsock_cid(2));
         words
             .extend(["--guest".into(), memory.map_or_else(vsock, |path| format!("l2=shm:{path}"))]);
+        let sample = record.guest_sample_hz.map(|hz| ["--guest-sample".into(), hz.to_string()]);
+        words.extend(sample.into_iter().flatten());
         let flush = record.guest_flush_ms.map(|ms| ["--guest-flush".into(), format!("{ms}ms")]);
         words.extend(flush.into_iter().flatten());
         words.extend(record.guest_boot.then(|| "--guest-boot".into()));

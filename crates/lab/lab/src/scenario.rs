@@ -101,6 +101,8 @@ pub(crate) struct Record {
     pub(crate) hypercalls: bool,
     /// How often a second what level 1's processors run is sampled.
     pub(crate) sample_hz: Option<u32>,
+    /// How often a second what level 2's processors run is sampled there.
+    pub(crate) guest_sample_hz: Option<u32>,
     /// Functions of level 1's kernel to set probes on.
     #[serde(default)]
     pub(crate) probes: Vec<String>,

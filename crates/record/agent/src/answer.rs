@@ -4,14 +4,16 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use channel::{Heard, Signal};
+use confine::Unconfined;
 use tracefs::{Instance, Tracefs, page_size};
-use wire::{GuestHello, Message, Start, Status, TextKind};
+use wire::{GuestHello, Message, SampleRequest, Start, Status, TextKind};
 
 use crate::error::{AgentError, Result};
 use crate::guard::Guard;
 use crate::leave::{Busy, leave_at_signals};
 use crate::link::{Host, Link};
 use crate::recording::{Prepared, Recording};
+use crate::samples::{self, Samples};
 use crate::texts;
 
 /// How long a host that records may be silent before it is taken for gone; it says that it is there
@@ -26,11 +28,11 @@ const BEFORE_NEXT_TRY: Duration = Duration::from_secs(5);
 /// CPUs in one message.
 const CPUS_A_STATUS: usize = 1000;
 
-/// Serves one host after the other, for ever.
+/// Serves one host after the other, for ever; `starter` begins to sample where one asks for that.
 ///
 /// # Errors
 /// When the channel can't be used any more.
-pub fn serve(link: &Link, guard: &mut Guard) -> Result<()> {
+pub fn serve(link: &Link, guard: &mut Guard, starter: &Unconfined) -> Result<()> {
     let hello = hello(link)?;
     let (busy, leave) = (Busy::default(), Signal::new()?);
     leave_at_signals(&busy, &leave)?;
@@ -47,8 +49,15 @@ pub fn serve(link: &Link, guard: &mut Guard) -> Result<()> {
         };
         busy.set(true);
         let begun = Instant::now();
-        let mut session =
-            Session { host: &mut host, hello: &hello, number: 0, goes_on: None, guard };
+        let mut session = Session {
+            host: &mut host,
+            hello: &hello,
+            number: 0,
+            sample: None,
+            goes_on: None,
+            starter,
+            guard,
+        };
         // A host that went away has ended a session, not the agent's work.
         if let Err(error) = session.run() {
             printable::print_message(format_args!("hyperscope-agent: {error}"));
@@ -106,13 +115,17 @@ struct Session<'h, 'l> {
     hello: &'h GuestHello,
     /// The number that the host chose.
     number: u64,
+    /// How to sample, in the next recording.
+    sample: Option<SampleRequest>,
     goes_on: Option<GoesOn>,
+    starter: &'h Unconfined,
     guard: &'h mut Guard,
 }
 
 /// A recording, and when its next status message is due.
 struct GoesOn {
     recording: Recording,
+    samples: Option<Samples>,
     every: Option<Duration>,
     next: Instant,
     heard: Instant,
@@ -130,7 +143,7 @@ impl Session<'_, '_> {
                 Heard::End => return Ok(()),
                 Heard::Nothing => self.look()?,
                 Heard::Message(number, Message::HostHello) => {
-                    self.goes_on = None;
+                    (self.goes_on, self.sample) = (None, None);
                     self.number = number;
                     self.host.begin_session(number);
                     self.guard.note(number);
@@ -148,7 +161,9 @@ impl Session<'_, '_> {
 
     fn patience(&self) -> Duration {
         let due = self.goes_on.as_ref().and_then(|one| one.every.map(|_| one.next));
-        due.map_or(IDLE, |due| due.saturating_duration_since(Instant::now()).min(IDLE))
+        let is_sampled = self.goes_on.as_ref().is_some_and(|one| one.samples.is_some());
+        let idle = if is_sampled { samples::EVERY } else { IDLE };
+        due.map_or(idle, |due| due.saturating_duration_since(Instant::now()).min(idle))
     }
 
     fn answer(&mut self, message: Message) -> Result<()> {
@@ -157,6 +172,10 @@ impl Session<'_, '_> {
         }
         let result = match message {
             Message::Start(start) => self.start(&start),
+            Message::Sample(request) => {
+                self.sample = Some(request);
+                Ok(())
+            }
             Message::Stop => self.stop(true),
             Message::Filter(filters) => match &self.goes_on {
                 Some(goes_on) => goes_on.recording.filter(&filters),
@@ -191,18 +210,25 @@ impl Session<'_, '_> {
         }
         texts::send(self.host, self.number, prepared.texts(), start.kallsyms)?;
         let started = prepared.started();
+        let samples = self.sample.take().map(|request| {
+            let (clock, cpus) = (&prepared.clock().name, prepared.cpus());
+            Samples::begin(request, clock, self.number, cpus, self.starter)
+        });
         let recording = prepared.begin(sinks)?;
         self.host.send(self.number, &Message::Started(started))?;
         let every = (start.status_ms > 0).then(|| Duration::from_millis(start.status_ms.into()));
         let now = Instant::now();
         let next = now + every.unwrap_or(IDLE);
-        self.goes_on = Some(GoesOn { recording, every, next, heard: now });
+        self.goes_on = Some(GoesOn { recording, samples, every, next, heard: now });
         Ok(())
     }
 
     /// Ends a recording; a machine that goes down has no time to be `measured`.
     fn stop(&mut self, measured: bool) -> Result<()> {
         let Some(goes_on) = self.goes_on.take() else { return Ok(()) };
+        if let Some(samples) = goes_on.samples {
+            samples.end(self.host, self.number)?;
+        }
         let ended = goes_on.recording.end()?;
         texts::send_one(self.host, self.number, TextKind::Cmdlines, &ended.names)?;
         for cpu in &ended.cpus {
@@ -222,6 +248,9 @@ impl Session<'_, '_> {
         if now.duration_since(goes_on.heard) > SILENCE {
             self.goes_on = None;
             return Err(AgentError::Refused("the host is silent: its recording is over".into()));
+        }
+        if let Some(samples) = &mut goes_on.samples {
+            samples.send(self.host, self.number)?;
         }
         let Some(every) = goes_on.every.filter(|_| now >= goes_on.next) else { return Ok(()) };
         goes_on.next = now + every;

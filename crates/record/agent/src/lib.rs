@@ -21,6 +21,7 @@ mod link;
 mod probe_sets;
 mod pump;
 mod recording;
+mod samples;
 mod shown;
 mod texts;
 pub mod trace_cmd;

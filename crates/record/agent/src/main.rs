@@ -105,7 +105,7 @@ fn run() -> Result<(), Failure> {
             let server = Server::bind(&address).map_err(Failure::Agent)?;
             let _guard = Guard::start(None);
             report(&format!("waiting on {address} for trace-cmd record -A"));
-            return agent::confined(move || server.run(&report)).map_err(Failure::Agent);
+            return agent::confined(move |_| server.run(&report)).map_err(Failure::Agent);
         }
         Asked::Record(folder, start, time) => {
             let _guard = Guard::start(None);
@@ -122,7 +122,7 @@ fn run() -> Result<(), Failure> {
     let link = Link::open(&address, allowed).map_err(Failure::Agent)?;
     let mut guard = Guard::start(Some(&address));
     printable::print_message(format_args!("hyperscope-agent: waiting on {address}"));
-    agent::confined(move || agent::serve(&link, &mut guard)).map_err(Failure::Agent)
+    agent::confined(move |starter| agent::serve(&link, &mut guard, starter)).map_err(Failure::Agent)
 }
 
 fn report(text: &str) {

@@ -10,6 +10,7 @@ mod patience;
 mod quota;
 mod receiver;
 mod recorded;
+mod samples;
 mod texts;
 
 use std::io;
@@ -31,13 +32,15 @@ use crate::flusher::Flusher;
 use crate::guests::{self, InGuests};
 
 pub(crate) use self::address::{GuestAddress, file_name};
-use self::conversation::{Conversation, Patience};
+use self::conversation::{Conversation, Destination, Patience};
 pub(crate) use self::conversation::{GuestStatus, LATE};
 pub(crate) use self::files::{GuestFiles, PageShape};
 pub(crate) use self::quota::Quota;
 pub(crate) use self::receiver::Receivers;
 pub use self::recorded::{EventCostSummary, GuestCpu, GuestSummary};
 pub(crate) use self::recorded::{GuestRecorded, HostClock, Parts, TSC};
+use self::samples::GuestSamples;
+pub(crate) use self::samples::forget as forget_samples;
 pub(crate) use self::texts::GuestTexts;
 
 /// How long an agent may take to answer.
@@ -202,13 +205,18 @@ impl Ready {
         }
         receivers.add_rings(self.rings).map_err(failed)?;
         attached(&receivers);
+        let samples = what.sampling.map(|asked| GuestSamples::new(asked, session, &name));
+        let samples = samples.transpose()?;
+        if let Some(samples) = &samples {
+            let request = samples.request();
+            limit.wait(|wait| self.control.send_within(number, &request, wait)).map_err(failed)?;
+        }
         let start = Message::Start(Box::new(guests::start(what, clock)));
         limit.wait(|wait| self.control.send_within(number, &start, wait)).map_err(failed)?;
         let vmm = self.address.vm.as_ref().map(|vm| vm.pid);
         let patience = Patience::begins_by(limit.until);
-        let to = folder.clone();
-        let conversation =
-            Conversation::begin(self.control, number, to, &files, vmm, ending, patience);
+        let to = Destination { folder: folder.clone(), files: &files, samples };
+        let conversation = Conversation::begin(self.control, number, to, vmm, ending, patience);
         let conversation = conversation.map_err(failed)?;
         let flusher = files.keep_on_disk(session, what.disk_flush).map_err(failed)?;
         Ok(Recorded {
@@ -254,6 +262,10 @@ impl Recorded {
     pub(crate) fn end(self) -> GuestRecorded {
         let ended = self.conversation.end(self.ending.threads_until());
         let mut faults = ended.faults;
+        let sampled = ended.sampled.map(|sampled| {
+            faults.extend(sampled.faults);
+            sampled.summary
+        });
         let failed = self.receivers.end(self.ending.threads_until());
         let write_error = |error| format!("its pages were not written to the end: {error}");
         faults.extend(failed.into_iter().map(write_error));
@@ -280,6 +292,7 @@ impl Recorded {
             device: ended.device,
             event_cost: ended.event_cost,
             samples: None,
+            sampled,
             tracer: self.tracer,
             faults,
         })

@@ -17,6 +17,7 @@ use crate::assemble::Tick;
 use crate::ending::{Ending, StartLimit, USUAL_GUEST_WAIT};
 use crate::error::{RecordError, Result};
 use crate::guest::{self, GuestAddress, GuestRecorded, GuestStatus, HostClock, TSC};
+use crate::samples::Sampling;
 use crate::session_number;
 use crate::task::{Outcome, Task};
 use crate::trace_cmd;
@@ -33,6 +34,8 @@ pub struct InGuests {
     pub probes: Vec<String>,
     /// Calls of functions, in addition to events.
     pub tracer: Option<FunctionTracer>,
+    /// Sample what their CPUs run, too.
+    pub sampling: Option<Sampling>,
     /// Filters, each `EVENT FILTER` as the kernel takes it.
     pub filters: Vec<String>,
     /// Take what the guest's kernel has recorded since it booted, in place of a new recording.
@@ -169,6 +172,11 @@ pub(crate) fn connect(
     for asked in asked {
         let by_trace_cmd = trace_cmd::find(asked, &vms).transpose()?;
         let is_own = by_trace_cmd.is_none();
+        if !is_own && what.sampling.is_some() {
+            return Err(RecordError::Usage(format!(
+                "{asked}: trace-cmd's agent takes no samples; hyperscope-agent does"
+            )));
+        }
         let address = match by_trace_cmd {
             Some(address) => address,
             None => GuestAddress::find(asked, &vms)?,
@@ -324,6 +332,7 @@ impl Guests {
 pub(crate) fn forget(names: &[String], to: &Folder) {
     for name in names {
         let _ = to.remove_all(&guest::pages_folder(name));
+        guest::forget_samples(to, name);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use folder::Folder;
-use sampler::{Opened, Sampled, SampledEvent, Sampler, SamplerPlan};
+use sampler::{Opened, SampleFiles, Sampled, SampledEvent, Sampler, SamplerPlan};
 use serde::Serialize;
 use vms::Vm;
 
@@ -23,17 +23,17 @@ pub struct Sampling {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SamplerSummary {
     /// The file, in the form of perf's.
-    pub file: &'static str,
+    pub file: String,
     /// The file that says how its clock goes with the recording's.
-    pub clock_file: &'static str,
+    pub clock_file: String,
     /// Bytes of both.
     pub bytes: u64,
-    /// What made the samples: `cycles` or `cpu-clock`.
-    pub event: &'static str,
+    /// What made the samples: `cycles` or `cpu-clock`; none: a guest did not say.
+    pub event: Option<&'static str>,
     /// Samples a second that were asked for, on each CPU.
     pub hz: u32,
-    /// Samples in the file.
-    pub samples: u64,
+    /// Samples in the file; none: a guest did not say.
+    pub samples: Option<u64>,
     /// Records that the rings had no room for; none: the kernel doesn't say all.
     pub lost: Option<u64>,
     /// How often the kernel held an event back.
@@ -75,7 +75,8 @@ pub(crate) fn begin(opened: Opened, session: &Folder) -> crate::error::Result<Sa
     let file = |name: &'static str| {
         session.create_new(name).map_err(RecordError::io("make", &session.path().join(name)))
     };
-    Ok(opened.begin(file(FILE)?, file(CLOCK_FILE)?)?)
+    let files = SampleFiles { samples: file(FILE)?, clocks: file(CLOCK_FILE)? };
+    Ok(opened.begin(files)?.after_head()?)
 }
 
 /// Removes what was written, of a recording that did not begin.
@@ -94,14 +95,14 @@ pub(crate) fn end(sampler: Sampler, hz: u32) -> EndingTask<SamplerSummary> {
 
 fn summary(sampled: &Sampled, hz: u32) -> SamplerSummary {
     let &Sampled { event, samples, lost, throttled, bytes } = sampled;
-    let event = event.name();
+    let event = Some(event.name());
     SamplerSummary {
-        file: FILE,
-        clock_file: CLOCK_FILE,
+        file: FILE.to_owned(),
+        clock_file: CLOCK_FILE.to_owned(),
         bytes,
         event,
         hz,
-        samples,
+        samples: Some(samples),
         lost,
         throttled,
     }

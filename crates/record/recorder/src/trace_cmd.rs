@@ -256,6 +256,7 @@ impl Recorded {
             device: Vec::new(),
             event_cost: None,
             samples: result.samples,
+            sampled: None,
             tracer,
             faults,
         })

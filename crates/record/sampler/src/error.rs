@@ -65,6 +65,9 @@ pub enum SampleError {
         /// What the system said.
         source: io::Error,
     },
+    /// Whoever was to take samples is gone.
+    #[error("nobody takes the samples any more")]
+    NotTaken,
     /// A fault of this program.
     #[error("the sampler's thread panicked")]
     Panicked,

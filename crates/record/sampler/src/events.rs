@@ -19,6 +19,10 @@ const CLOCK_ID: i32 = 1;
 const CYCLES: u64 = 0;
 const CPU_CLOCK: u64 = 0;
 
+const NS_PER_S: u64 = 1_000_000_000;
+/// Periods differ from the one that was asked for by one part in so many at most.
+const JITTER: u64 = 16;
+
 /// What makes samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampledEvent {
@@ -131,6 +135,29 @@ impl CpuEvents {
 
     pub(crate) fn fds(&self) -> impl Iterator<Item = &PerfRing> {
         self.rings.iter().map(|(_, ring)| ring)
+    }
+
+    /// Draws new periods, where a timer makes the samples: with one period for ever it could go along with
+    /// something that happens as regularly, such as another machine's sampling. The processor's counters have
+    /// theirs changed by the kernel all the time.
+    pub(crate) fn jitter(&self, hz: u32) -> Result<()> {
+        if self.event != SampledEvent::CpuClock {
+            return Ok(());
+        }
+        let usual_ns = NS_PER_S / u64::from(hz.max(1));
+        let span_ns = usual_ns / JITTER;
+        let mut drawn = vec![0; self.rings.len() * size_of::<u64>()];
+        // Without chance it samples as regularly as before.
+        let drawn =
+            match rustix::rand::getrandom(&mut *drawn, rustix::rand::GetRandomFlags::NONBLOCK) {
+                Ok(_) => drawn,
+                Err(_) => return Ok(()),
+            };
+        for (ring, drawn) in self.fds().zip(drawn.as_chunks::<8>().0) {
+            let off_ns = u64::from_ne_bytes(*drawn) % (2 * span_ns + 1);
+            ring.set_period(usual_ns - span_ns + off_ns).map_err(SampleError::events("jitter"))?;
+        }
+        Ok(())
     }
 
     pub(crate) fn enable(&self) -> Result<()> {

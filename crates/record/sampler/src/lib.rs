@@ -13,21 +13,23 @@ mod error;
 mod events;
 mod records;
 mod rounds;
+mod sink;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 
 use channel::Signal;
 use confine::Confined;
-use folder::OutFile;
 use tracefs::TraceClock;
 
 pub use crate::error::{Result, SampleError};
 use crate::events::CpuEvents;
 pub use crate::events::SampledEvent;
-use crate::rounds::{Files, Rounds};
+use crate::rounds::{Counting, Rounds};
+pub use crate::sink::{SampleFiles, SampleSink};
 
 /// What is sampled.
 #[derive(Clone, Debug)]
@@ -78,23 +80,26 @@ impl Opened {
         Ok(Self { plan, clock, events })
     }
 
-    /// Begins to sample, into new files: samples, and how clocks go.
+    /// Begins to sample. A thread writes what was there before, and then samples as they come.
     ///
     /// # Errors
-    /// When a file can't be written, or the kernel refuses.
-    pub fn begin(self, samples: OutFile, clocks: OutFile) -> Result<Sampler> {
+    /// When `to` takes nothing, or the kernel refuses.
+    pub fn begin(self, to: impl SampleSink + 'static) -> Result<Sampler> {
         let Self { plan, clock, events } = self;
-        let to = samples.path().to_owned();
         let (event, bytes) = (events.event(), Arc::new(AtomicU64::new(0)));
-        let files = Files::new(samples, clocks, Arc::clone(&bytes));
-        let stop = Signal::new().map_err(SampleError::io("make an event for", &to))?;
-        let rounds = Rounds::begin(plan, clock, events, files, stop.clone())?;
+        let to = Counting::new(Box::new(to), Arc::clone(&bytes));
+        let stop = Signal::new().map_err(SampleError::events("stop"))?;
+        let mut rounds = Rounds::begin(plan, clock, events, to, stop.clone())?;
+        let (headed, is_headed) = mpsc::sync_channel(1);
         let thread = thread::Builder::new().name("sampler".into()).spawn(move || {
+            rounds.write_head()?;
             Confined::WORKER.enter();
+            // Whoever began it need not wait for this.
+            let _ = headed.send(());
             rounds.run()
         });
-        let thread = thread.map_err(SampleError::io("start a thread for", &to))?;
-        Ok(Sampler { event, stop, bytes, thread })
+        let thread = thread.map_err(SampleError::events("start a thread for"))?;
+        Ok(Sampler { event, stop, bytes, is_headed, thread })
     }
 }
 
@@ -104,10 +109,24 @@ pub struct Sampler {
     event: SampledEvent,
     stop: Signal,
     bytes: Arc<AtomicU64>,
+    is_headed: Receiver<()>,
     thread: JoinHandle<Result<Sampled>>,
 }
 
 impl Sampler {
+    /// Waits until what was there before is written: that takes CPU time, which is no part of what is to be
+    /// sampled.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub fn after_head(self) -> Result<Self> {
+        match self.is_headed.recv() {
+            Ok(()) => Ok(self),
+            // It has ended, and says why.
+            Err(_) => Err(self.end().err().unwrap_or(SampleError::Panicked)),
+        }
+    }
+
     /// What makes the samples.
     #[must_use]
     pub fn event(&self) -> SampledEvent {
@@ -124,6 +143,11 @@ impl Sampler {
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
+    }
+
+    /// Has it end, without waiting for that.
+    pub fn stop(&self) {
+        self.stop.give();
     }
 
     /// Ends it; the files are complete then.
@@ -164,7 +188,8 @@ mod tests {
             }
         };
         let file = |name| folder.create_new(name).unwrap();
-        let sampler = opened.begin(file("host.data"), file("host.clock")).unwrap();
+        let files = SampleFiles { samples: file("host.data"), clocks: file("host.clock") };
+        let sampler = opened.begin(files).unwrap().after_head().unwrap();
         let until = Instant::now() + busy;
         while Instant::now() < until {
             std::hint::black_box(0);

@@ -1,12 +1,10 @@
 //! From the rings to the file, round by round: all that is in them, and that a round is over.
 
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use channel::Signal;
-use folder::OutFile;
 use hypertrace::collected::{Begin, Entry, VERSION};
 use perfdata::{PipeWriter, feature};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,6 +14,7 @@ use tracefs::TraceClock;
 use crate::error::{Result, SampleError};
 use crate::events::CpuEvents;
 use crate::records::Counts;
+use crate::sink::SampleSink;
 use crate::{Sampled, SamplerPlan, earlier};
 
 /// How often clocks are compared, and what is in the rings goes to the file.
@@ -25,37 +24,35 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(50);
 /// Bytes after which what was there before goes to the file.
 const PART_BYTES: usize = 1 << 20;
 
-/// Both files.
-#[derive(Debug)]
-pub(crate) struct Files {
-    samples: OutFile,
-    clocks: OutFile,
+/// Takes both kinds of bytes, and counts them.
+pub(crate) struct Counting {
+    to: Box<dyn SampleSink>,
     written: Arc<AtomicU64>,
 }
 
-impl Files {
-    /// `written` counts their bytes.
-    pub(crate) fn new(samples: OutFile, clocks: OutFile, written: Arc<AtomicU64>) -> Self {
-        Self { samples, clocks, written }
+impl Counting {
+    pub(crate) fn new(to: Box<dyn SampleSink>, written: Arc<AtomicU64>) -> Self {
+        Self { to, written }
     }
 
-    /// Writes whole records, and forgets them.
+    /// Takes whole records, which are forgotten then.
     fn samples(&mut self, records: &mut Vec<u8>) -> Result<()> {
-        put(&mut self.samples, records, &self.written)?;
+        self.to.samples(records)?;
+        self.count(records);
         records.clear();
         Ok(())
     }
 
     fn clock(&mut self, entry: &Entry) -> Result<()> {
-        put(&mut self.clocks, &entry.to_bytes(), &self.written)
+        let bytes = entry.to_bytes();
+        self.to.clocks(&bytes)?;
+        self.count(&bytes);
+        Ok(())
     }
-}
 
-fn put(file: &mut OutFile, bytes: &[u8], written: &AtomicU64) -> Result<()> {
-    let path = file.path().to_owned();
-    file.write_all(bytes).map_err(SampleError::io("write", &path))?;
-    written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-    Ok(())
+    fn count(&self, bytes: &[u8]) {
+        self.written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+    }
 }
 
 /// Moves samples.
@@ -63,7 +60,7 @@ pub(crate) struct Rounds {
     plan: SamplerPlan,
     clock: TraceClock,
     events: CpuEvents,
-    files: Files,
+    to: Counting,
     counts: Counts,
     stop: Signal,
     /// By ring: nothing comes any more.
@@ -74,15 +71,15 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// Writes the heads of the files, lets the events count, and writes what was there before.
+    /// Writes how clocks go now, and lets the events count.
     pub(crate) fn begin(
         plan: SamplerPlan,
         clock: TraceClock,
         events: CpuEvents,
-        mut files: Files,
+        mut to: Counting,
         stop: Signal,
     ) -> Result<Self> {
-        files.clock(&Entry::Begin(Begin {
+        to.clock(&Entry::Begin(Begin {
             version: VERSION,
             trace_id: plan.trace_id,
             clock: plan.clock.clone(),
@@ -90,15 +87,15 @@ impl Rounds {
         }))?;
         let (ring, round, counts) = (Vec::new(), Vec::new(), Counts::default());
         let is_over = vec![false; events.list().len()];
-        let mut rounds = Self { plan, clock, events, files, counts, stop, is_over, ring, round };
+        let mut rounds = Self { plan, clock, events, to, counts, stop, is_over, ring, round };
         rounds.compare_clocks()?;
         // From here on new mappings and threads come by themselves, and none is missed.
         rounds.events.enable()?;
-        rounds.write_head()?;
         Ok(rounds)
     }
 
-    fn write_head(&mut self) -> Result<()> {
+    /// Writes the head of the samples, and what was there before.
+    pub(crate) fn write_head(&mut self) -> Result<()> {
         let about = uname();
         let texts = [about.nodename(), about.release(), about.machine()]
             .map(|text| text.to_string_lossy().into_owned());
@@ -116,10 +113,10 @@ impl Rounds {
         for pid in earlier::processes(self.plan.only.as_ref()) {
             earlier::process(pid, &mut PipeWriter::new(&mut self.round, &attr));
             if self.round.len() >= PART_BYTES {
-                self.files.samples(&mut self.round)?;
+                self.to.samples(&mut self.round)?;
             }
         }
-        self.files.samples(&mut self.round)
+        self.to.samples(&mut self.round)
     }
 
     /// Moves samples until it is stopped.
@@ -129,6 +126,7 @@ impl Rounds {
             self.round()?;
             self.compare_clocks()?;
             interval = INTERVAL;
+            self.events.jitter(self.plan.hz)?;
         }
         self.events.disable();
         self.round()?;
@@ -139,7 +137,7 @@ impl Rounds {
             samples: self.counts.samples,
             lost: lost.map(|lost| lost.max(self.counts.lost)),
             throttled: self.counts.throttled,
-            bytes: self.files.written.load(Ordering::Relaxed),
+            bytes: self.to.written.load(Ordering::Relaxed),
         })
     }
 
@@ -151,7 +149,7 @@ impl Rounds {
             self.counts.take(&self.ring, self.plan.only.as_ref(), &mut self.round);
         }
         PipeWriter::new(&mut self.round, self.events.attr()).finished_round();
-        self.files.samples(&mut self.round)
+        self.to.samples(&mut self.round)
     }
 
     /// What each event lost, as perf writes it at the end; the sum.
@@ -161,13 +159,13 @@ impl Rounds {
         for &(event, count) in lost.iter().filter(|(_, count)| *count > 0) {
             writer.lost_samples(event, count);
         }
-        self.files.samples(&mut self.round)?;
+        self.to.samples(&mut self.round)?;
         Ok(Some(lost.iter().fold(0, |sum: u64, (_, count)| sum.saturating_add(*count))))
     }
 
     fn compare_clocks(&mut self) -> Result<()> {
         let pair = self.clock.pair().map_err(SampleError::clock(&self.plan.clock))?;
-        self.files.clock(&Entry::Pair(pair))
+        self.to.clock(&Entry::Pair(pair))
     }
 
     /// Waits until a ring is so full that it has to be emptied, or the time is over; whether all is.

@@ -21,6 +21,7 @@ mod event_cost;
 mod fields;
 mod message;
 mod pages;
+mod samples;
 mod text;
 pub mod trace_cmd;
 
@@ -31,6 +32,7 @@ pub use message::{
     CpuCounts, CpuEnd, EventFilter, GuestHello, Message, Start, Started, Status, TracedFunctions,
 };
 pub use pages::{MAX_PAGES_BYTES, PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece};
+pub use samples::{SampleEvent, SampleFile, SamplePart, SampleRequest, SamplesEnd};
 pub use text::{Text, TextKind};
 
 /// Version of the protocol; both sides must have the same.

@@ -3,6 +3,7 @@
 use crate::device::{self, DeviceRange};
 use crate::event_cost::{self, EventCost};
 use crate::fields::{Fields, Malformed, Payload};
+use crate::samples::{SamplePart, SampleRequest, SamplesEnd};
 use crate::text::Text;
 
 /// One message of a control stream.
@@ -38,6 +39,12 @@ pub enum Message {
     Device(Vec<DeviceRange>),
     /// Guest: what an event costs it. After the end of a recording that its kernel had begun by itself.
     EventCost(EventCost),
+    /// Host: sample, in the recording that [`Message::Start`] begins next.
+    Sample(SampleRequest),
+    /// Guest: part of what was sampled.
+    Samples(SamplePart),
+    /// Guest: that was all of it.
+    SamplesEnd(SamplesEnd),
 }
 
 /// What a guest says about itself.
@@ -192,6 +199,9 @@ impl Message {
             Self::Filter(_) => 13,
             Self::Device(_) => 14,
             Self::EventCost(_) => 15,
+            Self::Sample(_) => 16,
+            Self::Samples(_) => 17,
+            Self::SamplesEnd(_) => 18,
         }
     }
 
@@ -213,6 +223,9 @@ impl Message {
             Self::Filter(filters) => write_filters(filters, to),
             Self::Device(ranges) => device::write(ranges, to),
             Self::EventCost(cost) => event_cost::write(cost, to),
+            Self::Sample(request) => request.write(to),
+            Self::Samples(part) => part.write(to),
+            Self::SamplesEnd(end) => end.write(to),
         }
     }
 
@@ -235,6 +248,9 @@ impl Message {
             13 => Self::Filter(read_filters(from)?),
             14 => Self::Device(device::read(from)?),
             15 => Self::EventCost(event_cost::read(from)?),
+            16 => Self::Sample(SampleRequest::read(from)?),
+            17 => Self::Samples(SamplePart::read(from)?),
+            18 => Self::SamplesEnd(SamplesEnd::read(from)?),
             _ => return Err(Malformed),
         };
         fields.end()?;

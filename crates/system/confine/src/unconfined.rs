@@ -4,6 +4,7 @@ use std::io;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
+use crate::capabilities::CapabilitySet;
 use crate::thread::Confined;
 
 type Errand = Box<dyn FnOnce() + Send>;
@@ -18,9 +19,17 @@ impl Unconfined {
     /// # Errors
     /// When no thread can be started.
     pub fn start(name: &str) -> io::Result<Self> {
+        Self::with(CapabilitySet::empty(), name)
+    }
+
+    /// The same, with such capabilities.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn with(kept: CapabilitySet, name: &str) -> io::Result<Self> {
         let (errands, given) = mpsc::channel::<Errand>();
         thread::Builder::new().name(name.to_owned()).spawn(move || {
-            Confined::WORKER.enter();
+            Confined::Worker(kept).enter();
             given.into_iter().for_each(|errand| errand());
         })?;
         Ok(Self(errands))

@@ -15,6 +15,8 @@ const CLOSE_ON_EXEC: libc::c_ulong = 8;
 /// `PERF_EVENT_IOC_ENABLE`, `_DISABLE` and `_ID`.
 const ENABLE: libc::c_ulong = 0x2400;
 const DISABLE: libc::c_ulong = 0x2401;
+/// `PERF_EVENT_IOC_PERIOD`: with the size of a 64-bit number in it.
+const PERIOD: libc::c_ulong = 0x4008_2404;
 /// The size of a pointer is in it, which is that of 64-bit machines.
 const ID: libc::c_ulong = 0x8008_2407;
 
@@ -131,6 +133,17 @@ impl PerfRing {
     /// What ioctl(2) says.
     pub fn disable(&self) -> io::Result<()> {
         self.request(DISABLE)
+    }
+
+    /// Has the next samples come after so much more of what the event counts; for an event that was opened
+    /// with a frequency and that no timer makes, so often a second.
+    ///
+    /// # Errors
+    /// What ioctl(2) says.
+    pub fn set_period(&self, period: u64) -> io::Result<()> {
+        // SAFETY: the kernel reads a 64-bit number where the pointer says.
+        let done = unsafe { libc::ioctl(self.file.as_raw_fd(), PERIOD as _, &raw const period) };
+        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     fn request(&self, what: libc::c_ulong) -> io::Result<()> {

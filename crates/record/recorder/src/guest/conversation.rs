@@ -13,6 +13,7 @@ use wire::{CpuEnd, DeviceRange, EventCost, Message, Started, Status};
 
 use crate::ending::{Ending, STOP_MESSAGE};
 use crate::guest::files::GuestFiles;
+use crate::guest::samples::{GuestSampled, GuestSamples};
 use crate::guest::texts::GuestTexts;
 use crate::task::{Outcome, Task};
 
@@ -65,6 +66,16 @@ pub(crate) struct GuestStatus {
     pub(crate) sent_bytes: u64,
 }
 
+/// Where what a guest sends goes.
+#[derive(Debug)]
+pub(crate) struct Destination<'d> {
+    /// The folder of its pages.
+    pub(crate) folder: Folder,
+    pub(crate) files: &'d Arc<GuestFiles>,
+    /// Where it was asked to sample.
+    pub(crate) samples: Option<GuestSamples>,
+}
+
 /// Its result.
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
@@ -76,6 +87,8 @@ pub(crate) struct Ended {
     pub(crate) device: Vec<DeviceRange>,
     /// What an event costs the guest, if it has measured that.
     pub(crate) event_cost: Option<EventCost>,
+    /// What came of its samples, where it was asked for some.
+    pub(crate) sampled: Option<GuestSampled>,
     pub(crate) faults: Vec<String>,
 }
 
@@ -92,19 +105,20 @@ impl Conversation {
     pub(crate) fn begin(
         control: Control,
         session: u64,
-        folder: Folder,
-        files: &Arc<GuestFiles>,
+        to: Destination<'_>,
         vmm: Option<u32>,
         ending: &Ending,
         patience: Patience,
     ) -> io::Result<Self> {
         let guest_status = Arc::new(Mutex::new(GuestStatus::default()));
+        let Destination { folder, files, samples } = to;
         let mut control_loop = ControlLoop {
             control,
             session,
             folder,
             files: Arc::clone(files),
             vmm,
+            samples,
             ending: ending.clone(),
             patience,
             guest_status: Arc::clone(&guest_status),
@@ -119,6 +133,8 @@ impl Conversation {
             control_loop.run();
             let fault = control_loop.ended.texts.fault();
             control_loop.ended.faults.extend(fault);
+            let sampled = control_loop.samples.take().map(GuestSamples::finish);
+            control_loop.ended.sampled = sampled;
             control_loop.ended
         })?;
         Ok(Self { guest_status, task })
@@ -150,6 +166,7 @@ struct ControlLoop {
     /// Where its pages go.
     folder: Folder,
     files: Arc<GuestFiles>,
+    samples: Option<GuestSamples>,
     /// The process that it lives in.
     vmm: Option<u32>,
     ending: Ending,
@@ -297,6 +314,16 @@ impl ControlLoop {
             Message::Started(started) if self.ended.started.is_none() => self.start(started),
             Message::Status(status) => self.note(status),
             Message::Device(ranges) => self.ended.device = ranges,
+            Message::Samples(part) => {
+                if let Some(samples) = &mut self.samples {
+                    samples.take(&part, &self.files);
+                }
+            }
+            Message::SamplesEnd(end) => {
+                if let Some(samples) = &mut self.samples {
+                    samples.end(end);
+                }
+            }
             Message::EventCost(cost) => self.ended.event_cost = Some(cost),
             Message::CpuEnd(end) if self.ended.cpus.len() < MOST_ENDS => {
                 if let Some(fault) = &end.fault {

@@ -243,6 +243,11 @@ impl GuestFiles {
         lock(cpu).skip_to(bytes);
     }
 
+    /// Takes room for bytes of a file that is not one of these; false when there is not enough left.
+    pub(crate) fn take_quota(&self, bytes: u64) -> bool {
+        self.quota.take(bytes)
+    }
+
     /// Takes room for a text of `bytes`, which becomes a file in a folder; false when there is
     /// not enough left.
     pub(crate) fn take_quota_for_text(&self, bytes: u64) -> bool {

@@ -10,7 +10,7 @@ use confine::Unconfined;
 use folder::{Folder, Modes};
 use wire::{Message, Started, Status};
 
-use super::conversation::{Conversation, Ended, LATE, Patience};
+use super::conversation::{Conversation, Destination, Ended, LATE, Patience};
 use super::files::{GuestFiles, PageShape};
 use super::quota::Quota;
 use crate::ending::Ending;
@@ -36,7 +36,8 @@ fn begin(here: Control, begins_within: Duration, ending: &Ending) -> Conversatio
     let files = Arc::new(GuestFiles::new(files, 1, shape, Quota::new(1 << 20)));
     let patience =
         Patience { silence: SILENCE, ..Patience::begins_by(Deadline::after(begins_within)) };
-    Conversation::begin(here, SESSION, to, &files, None, ending, patience).unwrap()
+    let to = Destination { folder: to, files: &files, samples: None };
+    Conversation::begin(here, SESSION, to, None, ending, patience).unwrap()
 }
 
 /// How far the conversation with a guest that acts so comes until it records or is over; then it ends.

@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::guest::files::CpuReceived;
 use crate::guest::texts::GuestTexts;
 use crate::relation::to_host;
+use crate::samples::SamplerSummary;
 use crate::trace_cmd::Samples;
 use crate::tracer::TracerSummary;
 
@@ -43,6 +44,8 @@ pub(crate) struct Parts {
     pub(crate) event_cost: Option<EventCost>,
     /// How its clock and the host's relate, where that was measured.
     pub(crate) samples: Option<Samples>,
+    /// What came of samples of its code, where it was asked for some.
+    pub(crate) sampled: Option<SamplerSummary>,
     /// The tracer of functions that it was asked for.
     pub(crate) tracer: Option<FunctionTracer>,
     pub(crate) faults: Vec<String>,
@@ -94,6 +97,8 @@ pub struct GuestSummary {
     pub event_cost: Option<EventCostSummary>,
     /// The tracer of functions; none: that was not asked for.
     pub tracer: Option<TracerSummary>,
+    /// What its CPUs ran was sampled; none: that was not asked for.
+    pub sampler: Option<SamplerSummary>,
     /// What went wrong without ending the recording of others.
     pub faults: Vec<String>,
 }
@@ -273,6 +278,7 @@ fn summary(parts: &Parts) -> GuestSummary {
         channel: parts.channel.clone(),
         pid: parts.vm.as_ref().map(|vm| vm.pid),
         tracer: parts.tracer.as_ref().map(|one| TracerSummary::new(one, traced)),
+        sampler: parts.sampled.clone(),
         clock: parts.started.as_ref().map(|_| started.clock),
         events: started.events,
         buffer_kib: started.buffer_kib,

@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use proptest::prelude::*;
 use wire::{
     ControlDecoder, CostRound, CpuCounts, CpuEnd, DeviceRange, EventCost, EventFilter, GuestHello,
-    Message, PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece, Start, Started, Status, Text, TextKind,
-    TracedFunctions, encode,
+    Message, PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece, SampleEvent, SampleFile, SamplePart,
+    SampleRequest, SamplesEnd, Start, Started, Status, Text, TextKind, TracedFunctions, encode,
 };
 
 fn filters() -> Vec<EventFilter> {
@@ -82,6 +82,9 @@ fn messages() -> Vec<Message> {
         ]),
         Message::Device(Vec::new()),
         Message::EventCost(cost(2)),
+        Message::Sample(SampleRequest { hz: 397, event: SampleEvent::CpuClock }),
+        Message::Samples(SamplePart { file: SampleFile::Clocks, offset: 9, bytes: vec![1, 2] }),
+        Message::SamplesEnd(SamplesEnd { samples: 3, lost: Some(1), ..SamplesEnd::default() }),
     ]
 }
 

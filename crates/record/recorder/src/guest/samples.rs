@@ -1,0 +1,237 @@
+//! The samples that a guest sends, in two files next to its recording: a perf.data, and how its clock goes.
+//!
+//! Nothing of them is looked at here. A part that doesn't follow the one before ends a file: what comes after a
+//! gap could not be told from damage.
+
+use std::io::Write;
+
+use folder::{Folder, OutFile};
+use sampler::SampledEvent;
+use wire::{Message, SampleEvent, SampleFile, SamplePart, SampleRequest, SamplesEnd};
+
+use crate::error::{RecordError, Result};
+use crate::guest::files::GuestFiles;
+use crate::samples::{SamplerSummary, Sampling};
+
+/// What a guest may say that made its samples.
+const EVENTS: [&str; 2] = [SampledEvent::Cycles.name(), SampledEvent::CpuClock.name()];
+
+/// A file that grows by parts.
+#[derive(Debug)]
+struct Growing {
+    name: String,
+    file: OutFile,
+    written: u64,
+    /// Nothing more is written to it, because of that.
+    ended: Option<String>,
+    /// Bytes that were left out since, or did not come.
+    missing: u64,
+}
+
+/// Both files of a guest that was asked to sample.
+#[derive(Debug)]
+pub(crate) struct GuestSamples {
+    asked: Sampling,
+    samples: Growing,
+    clocks: Growing,
+    end: Option<SamplesEnd>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct GuestSampled {
+    pub(crate) summary: SamplerSummary,
+    pub(crate) faults: Vec<String>,
+}
+
+impl GuestSamples {
+    /// Makes both files in a session, for the guest of this name.
+    pub(crate) fn new(asked: Sampling, session: &Folder, guest: &str) -> Result<Self> {
+        let [samples, clocks] = names(guest);
+        Ok(Self {
+            asked,
+            samples: Growing::new(session, samples)?,
+            clocks: Growing::new(session, clocks)?,
+            end: None,
+        })
+    }
+
+    /// What asks for them.
+    pub(crate) fn request(&self) -> Message {
+        let event = match self.asked.event {
+            None => SampleEvent::Best,
+            Some(SampledEvent::Cycles) => SampleEvent::Cycles,
+            Some(SampledEvent::CpuClock) => SampleEvent::CpuClock,
+        };
+        Message::Sample(SampleRequest { hz: self.asked.hz, event })
+    }
+
+    /// Takes a part, and room for it among the guest's files.
+    pub(crate) fn take(&mut self, part: &SamplePart, files: &GuestFiles) {
+        let to = match part.file {
+            SampleFile::Samples => &mut self.samples,
+            SampleFile::Clocks => &mut self.clocks,
+        };
+        to.take(part, files);
+    }
+
+    /// That was all.
+    pub(crate) fn end(&mut self, end: SamplesEnd) {
+        self.end.get_or_insert(end);
+    }
+
+    /// What came of it, when nothing more comes.
+    pub(crate) fn finish(mut self) -> GuestSampled {
+        let mut faults = Vec::new();
+        let silent = self.end.is_none() && self.samples.written == 0;
+        let is_cut = self.end.is_none() && !silent;
+        let samples = self.end.as_ref().map(|end| end.samples);
+        let end = self.end.unwrap_or_default();
+        self.samples.expect(end.sample_bytes);
+        if silent {
+            faults.push("it sends no samples: its agent is of an earlier version".to_owned());
+        }
+        if is_cut {
+            faults.push("its samples end early".to_owned());
+        }
+        faults.extend(end.fault.map(|why| format!("its samples: {why}")));
+        for file in [&self.samples, &self.clocks] {
+            let why = file.ended.as_deref().unwrap_or("they did not come");
+            let missing = || format!("{} bytes of {} are missing: {why}", file.missing, file.name);
+            faults.extend((file.missing > 0).then(missing));
+        }
+        let summary = SamplerSummary {
+            bytes: self.samples.written.saturating_add(self.clocks.written),
+            file: self.samples.name,
+            clock_file: self.clocks.name,
+            event: EVENTS.into_iter().find(|one| *one == end.event),
+            hz: self.asked.hz,
+            samples,
+            // What did not come is not counted by anybody.
+            lost: end.lost.filter(|_| !is_cut && self.samples.missing == 0),
+            throttled: end.throttled,
+        };
+        GuestSampled { summary, faults }
+    }
+}
+
+impl Growing {
+    fn new(session: &Folder, name: String) -> Result<Self> {
+        let file = session.create_new(&name);
+        let file = file.map_err(RecordError::io("make", &session.path().join(&name)))?;
+        Ok(Self { name, file, written: 0, ended: None, missing: 0 })
+    }
+
+    fn take(&mut self, part: &SamplePart, files: &GuestFiles) {
+        let bytes = part.bytes.len() as u64;
+        if self.ended.is_none() && part.offset != self.written {
+            self.ended = Some("a part did not come".into());
+            self.missing = part.offset.saturating_sub(self.written);
+        }
+        if self.ended.is_none() && !files.take_quota(bytes) {
+            self.ended = Some("they are more than it may send (--guest-quota)".into());
+        }
+        if self.ended.is_none()
+            && let Err(error) = self.file.write_all(&part.bytes)
+        {
+            self.ended = Some(error.to_string());
+        }
+        match self.ended {
+            None => self.written = self.written.saturating_add(bytes),
+            Some(_) => self.missing = self.missing.saturating_add(bytes),
+        }
+    }
+
+    /// So many bytes were sent in all.
+    fn expect(&mut self, bytes: u64) {
+        self.missing = self.missing.max(bytes.saturating_sub(self.written));
+    }
+}
+
+/// Removes what was written, of a guest whose recording did not begin.
+pub(crate) fn forget(session: &Folder, guest: &str) {
+    for name in names(guest) {
+        let _ = session.remove(&name);
+    }
+}
+
+fn names(guest: &str) -> [String; 2] {
+    ["data", "clock"].map(|kind| format!("guest-{guest}.{kind}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use confine::Unconfined;
+    use folder::Modes;
+
+    use super::*;
+    use crate::guest::PageShape;
+
+    struct Setup {
+        at: tempfile::TempDir,
+        files: GuestFiles,
+        samples: GuestSamples,
+    }
+
+    fn setup(quota: u64) -> Setup {
+        let at = tempfile::tempdir().unwrap();
+        let to = Folder::open(at.path(), Modes::default()).unwrap();
+        let shape = PageShape { bytes: 4096, long_bytes: 8, big_endian: false };
+        let opener = Unconfined::start("opens").unwrap();
+        let files = GuestFiles::new((to.clone(), opener), 1, shape, quota);
+        let asked = Sampling { hz: 397, event: None };
+        let samples = GuestSamples::new(asked, &to, "web").unwrap();
+        Setup { at, files, samples }
+    }
+
+    fn part(offset: u64, bytes: &[u8]) -> SamplePart {
+        SamplePart { file: SampleFile::Samples, offset, bytes: bytes.to_vec() }
+    }
+
+    fn end(sample_bytes: u64) -> SamplesEnd {
+        SamplesEnd { samples: 2, lost: Some(0), sample_bytes, ..SamplesEnd::default() }
+    }
+
+    #[test]
+    fn parts_become_files() {
+        let Setup { at, files, mut samples } = setup(1 << 20);
+        let clock = SamplePart { file: SampleFile::Clocks, ..part(0, b"clock") };
+        [part(0, b"one"), clock, part(3, b"two")].iter().for_each(|one| samples.take(one, &files));
+        samples.end(end(6));
+        let GuestSampled { summary, faults } = samples.finish();
+        assert_eq!((summary.bytes, summary.lost, faults.len()), (11, Some(0), 0), "{faults:?}");
+        assert_eq!(fs::read(at.path().join("guest-web.data")).unwrap(), b"onetwo");
+        assert_eq!(fs::read(at.path().join("guest-web.clock")).unwrap(), b"clock");
+    }
+
+    #[test]
+    fn a_part_that_does_not_come_ends_the_file_and_is_reported() {
+        let Setup { at, files, mut samples } = setup(1 << 20);
+        [part(0, b"one"), part(6, b"three")].iter().for_each(|one| samples.take(one, &files));
+        samples.end(end(11));
+        let GuestSampled { summary, faults } = samples.finish();
+        assert_eq!(fs::read(at.path().join("guest-web.data")).unwrap(), b"one");
+        assert_eq!(summary.lost, None);
+        assert!(faults.iter().any(|one| one.contains("8 bytes of guest-web.data")), "{faults:?}");
+    }
+
+    #[test]
+    fn a_guest_gets_no_more_than_its_quota() {
+        let Setup { at, files, mut samples } = setup(4);
+        [part(0, b"one"), part(3, b"two"), part(6, b"x")]
+            .iter()
+            .for_each(|one| samples.take(one, &files));
+        let GuestSampled { faults, .. } = samples.finish();
+        assert_eq!(fs::read(at.path().join("guest-web.data")).unwrap(), b"one");
+        assert!(faults.iter().any(|one| one.contains("--guest-quota")), "{faults:?}");
+    }
+
+    #[test]
+    fn an_agent_that_knows_no_samples_is_reported() {
+        let Setup { samples, .. } = setup(1 << 20);
+        let faults = samples.finish().faults;
+        assert!(faults.iter().any(|one| one.contains("earlier version")), "{faults:?}");
+    }
+}
