@@ -6,8 +6,8 @@ use std::path::Path;
 
 use ::timeline::{ExitSink, ExitSpan, Outcome, each_exit};
 use analyses::{
-    By, Contents, Exits, GuestCpu, NoSuchEvent, OccupantSpan, PathEnds, ProfileRow, StateSink,
-    StateSpan, VcpuRef, contents, cpu, exits, find_vms, nested, paths, profile, states,
+    By, Contents, Exits, GuestCpu, GuestStacks, NoSuchEvent, OccupantSpan, PathEnds, ProfileRow,
+    StateSink, StateSpan, VcpuRef, contents, cpu, exits, find_vms, nested, paths, profile, states,
 };
 use report::events::{EventsSummary, Filter, Machine, Style, write_events};
 use report::{
@@ -278,7 +278,8 @@ fn check_states(recording: &Recording) {
 /// Rows of a vCPU add up to its time, and so do stacks.
 fn check_profile(recording: &Recording, times_ns: &[u64]) {
     let samples = [Samples::of(recording).ok().flatten()];
-    let profile = profile(std::slice::from_ref(recording), &[], &samples, &|_| ());
+    let profile =
+        profile(std::slice::from_ref(recording), &[], &samples, GuestStacks::Corrected, &|_| ());
     let sums = profile.vcpus.iter().map(|one| one.time_ns);
     assert!(sums.eq(times_ns.iter().copied()), "times of vCPUs are not those of cpu");
     for (at, vcpu) in profile.vcpus.iter().enumerate() {
@@ -297,6 +298,7 @@ fn check_profile(recording: &Recording, times_ns: &[u64]) {
         top,
         idle: true,
         threads: true,
+        raw: false,
         recorder_cost: None,
     };
     for by in ProfileBy::ALL {

@@ -87,8 +87,8 @@ pub use nested_touches::VmcbWrites;
 pub use over_time::{KnownOfAll, OverTime, over_time};
 pub use path::{Actor, ExampleStep, Hop, NoSuchEvent, Path, PathEnds, Paths, paths};
 pub use profile::{
-    CodeFrame, Evidence, Profile, ProfileRow, ProfileThread, ProfileVcpu, SampledTime, USER_MODULE,
-    profile,
+    CodeFrame, Evidence, GuestStacks, Profile, ProfileRow, ProfileThread, ProfileVcpu,
+    SampleDifference, SampledTime, USER_MODULE, profile,
 };
 pub use reasons::{Code, ReasonNames};
 pub use recorded::Recorded;

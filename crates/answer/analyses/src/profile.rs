@@ -6,8 +6,9 @@
 //! a vCPU was in comes from the same states that [`crate::cpu`] adds up: so both have the same sums.
 
 mod code;
-mod host_samples;
+mod guest_stacks;
 mod rows;
+mod samples;
 mod sums;
 mod threads;
 mod weights;
@@ -17,12 +18,13 @@ use std::collections::BTreeMap;
 
 use eventfmt::Coverage;
 use sources::{Recording, Samples};
-use symbols::{BuildId, Names};
+use symbols::{BuildId, Machine, Names, Processes};
 use timeline::Losses;
 
 use self::code::Code;
-use self::host_samples::HostSamples;
+pub use self::guest_stacks::GuestStacks;
 use self::rows::VcpuRows;
+use self::samples::MachineSamples;
 use self::sums::{ProfileSums, Stratum, StratumSum};
 pub use self::threads::ProfileThread;
 use crate::states::{VcpuRef, VcpuState, states_with_pc};
@@ -33,6 +35,8 @@ use crate::{GuestAlignment, ReasonNames};
 pub enum Evidence {
     /// Samples that the host took.
     Host,
+    /// Samples that the guest took of itself, corrected by what the host saw, where that saw enough.
+    Agent,
     /// Exits that interrupts of the host caused.
     Exits,
     /// Nothing does: its time is known, and not its code.
@@ -45,6 +49,7 @@ impl Evidence {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Host => "host",
+            Self::Agent => "agent",
             Self::Exits => "exits",
             Self::None => "none",
         }
@@ -162,6 +167,15 @@ pub struct ProfileVcpu {
     pub states: BTreeMap<VcpuState, u64>,
 }
 
+/// How the samples that a guest took of itself differ from those that its host took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleDifference {
+    /// Time in the guest of which both were many enough to compare.
+    pub time_ns: u64,
+    /// Of that time, what the guest's own samples give to functions other than those that the host saw.
+    pub moved_ns: u64,
+}
+
 /// The code that vCPUs ran.
 #[derive(Clone, Debug)]
 pub struct Profile {
@@ -171,6 +185,8 @@ pub struct Profile {
     pub rows: Vec<ProfileRow>,
     /// Other threads of hosts that were sampled, as far as they work for these VMs.
     pub threads: Vec<ProfileThread>,
+    /// By VM that was sampled from inside and by its host, how far they differ.
+    pub differences: BTreeMap<String, SampleDifference>,
     /// By recording.
     pub losses: Vec<Losses>,
     /// How much is known of the symbols of guests' kernels, by their names; of others nothing is.
@@ -188,12 +204,13 @@ pub fn profile(
     recordings: &[Recording],
     guests: &[GuestAlignment],
     samples: &[Option<Samples>],
+    guest_stacks: GuestStacks,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Profile {
     let reasons = recordings.iter().map(ReasonNames::new).collect();
-    let mut sums = ProfileSums::new(reasons, HostSamples::new(recordings, samples));
+    let mut sums = ProfileSums::new(reasons, MachineSamples::new(recordings, guests, samples));
     let states = states_with_pc(recordings, guests, &mut sums, tick);
-    let ProfileSums { strata, threads: of_threads, mut reasons, host, .. } = sums;
+    let ProfileSums { strata, threads: of_threads, mut reasons, samples: seen, .. } = sums;
     let mut by_vcpu: BTreeMap<VcpuRef, Vec<(Stratum, StratumSum)>> = BTreeMap::new();
     for (stratum, sum) in strata {
         by_vcpu.entry(stratum.vcpu).or_default().push((stratum, sum));
@@ -202,12 +219,13 @@ pub fn profile(
         vcpus: Vec::new(),
         rows: Vec::new(),
         threads: Vec::new(),
+        differences: BTreeMap::new(),
         losses: states.pass.losses.clone(),
         symbols: BTreeMap::new(),
         by_address: false,
         nanoseconds: recordings.iter().all(Recording::is_nanoseconds),
     };
-    let (machines, stacks) = host.finish();
+    let (machines, stacks) = seen.finish();
     let names = RefCell::new(Names::of_files_here());
     for (recording, vms) in states.vms.iter().enumerate() {
         for vm in vms {
@@ -217,9 +235,16 @@ pub fn profile(
             if let Some(kallsyms) = kallsyms {
                 profile.symbols.insert(vm.name.clone(), kallsyms.coverage());
             }
-            let host = machines.get(recording).and_then(Option::as_ref);
-            let code = Code { guest: kallsyms, host, names: &names, stacks: &stacks };
-            let of = VcpuRows { states: &states, recording, guest, code };
+            let machine = |at: usize| machines.get(at).and_then(Option::as_ref);
+            let unsampled = kallsyms.map(|kernel| Machine::elsewhere(kernel, Processes::default()));
+            let code = Code {
+                guest: guest.and_then(machine).or(unsampled.as_ref()),
+                host: machine(recording),
+                processes: guest.and_then(|at| samples.get(at)?.as_ref()).map(Samples::processes),
+                names: &names,
+                stacks: &stacks,
+            };
+            let of = VcpuRows { states: &states, recording, guest, code, guest_stacks };
             for vcpu in &vm.vcpus {
                 let strata = by_vcpu.remove(&VcpuRef::of(recording, vcpu)).unwrap_or_default();
                 of.add(&vm.name, vcpu, strata, &mut reasons, &mut profile);
@@ -229,7 +254,7 @@ pub fn profile(
         let Some(samples) = samples.get(recording).and_then(Option::as_ref) else { continue };
         let sums = of_threads.iter().map(|(whose, sum)| (*whose, sum.clone())).filter_map(own);
         let host = machines.get(recording).and_then(Option::as_ref);
-        let code = Code { guest: None, host, names: &names, stacks: &stacks };
+        let code = Code { guest: None, host, processes: None, names: &names, stacks: &stacks };
         let threads = threads::threads(&states, recording, samples, sums.collect(), &code);
         profile.threads.extend(threads);
     }

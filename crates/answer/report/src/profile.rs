@@ -66,6 +66,8 @@ pub struct ProfileReport {
     pub idle: bool,
     /// Other threads of sampled hosts that work for VMs are shown, too.
     pub threads: bool,
+    /// Stacks of guests are as those sampled them.
+    pub raw: bool,
     /// What recording cost, where the recorder reported it.
     pub recorder_cost: Option<RecorderCost>,
 }
@@ -121,6 +123,7 @@ impl Report for ProfileReport {
             sources: &self.sources,
             losses: losses::json(self.profile.losses.iter(), 0),
             recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::json),
+            differences: self.differences(),
             vcpus,
             rows: self.rows(),
         }
@@ -138,6 +141,7 @@ struct Document<'r> {
     sources: &'r [String],
     losses: Value,
     recorder_cost: Option<Value>,
+    differences: Vec<Value>,
     vcpus: Vec<Value>,
     rows: Vec<Value>,
 }
@@ -171,6 +175,13 @@ fn object<'r>(columns: &[Column<Line<'r>>], row: &Line<'r>) -> Value {
 }
 
 impl ProfileReport {
+    /// By VM, how far what a guest sampled of itself differs from what its host saw.
+    fn differences(&self) -> Vec<Value> {
+        let all = self.profile.differences.iter();
+        all.map(|(vm, one)| serde_json::json!({ "vm": vm, "time_ns": one.time_ns, "moved_ns": one.moved_ns }))
+            .collect()
+    }
+
     /// The time of all vCPUs.
     fn time_ns(&self) -> u64 {
         self.profile.vcpus.iter().map(|one| one.time_ns).fold(0, u64::saturating_add)

@@ -41,6 +41,12 @@ pub(crate) struct ProfileArgs {
     /// Show the VMM's other threads and the kernel's own that work for VMs, too: of hosts that were sampled
     #[arg(long)]
     pub(crate) threads: bool,
+    /// Leave stacks that guests sampled of themselves (record --guest-sample) as they are
+    ///
+    /// Else functions at their ends get the shares that the host saw: a guest's own timer can't interrupt code
+    /// that runs with interrupts off.
+    #[arg(long)]
+    pub(crate) raw: bool,
     /// Write a flame graph to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) flame: Option<PathBuf>,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use analyses::profile;
+use analyses::{GuestStacks, profile};
 use report::ProfileReport;
 use sources::{Recording, Samples};
 
@@ -29,7 +29,9 @@ pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     report_unaligned(&guests);
     let samples = recordings.iter().map(Samples::of).collect::<Result<Vec<_>, _>>()?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let profile = profile(&recordings, &guests, &samples, &|bytes| progress.advance(bytes));
+    let stacks = if args.raw { GuestStacks::Raw } else { GuestStacks::Corrected };
+    let tick = |bytes| progress.advance(bytes);
+    let profile = profile(&recordings, &guests, &samples, stacks, &tick);
     progress.finish();
     let report = ProfileReport {
         sources: recordings.iter().map(|one| one.path().display().to_string()).collect(),
@@ -38,6 +40,7 @@ pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
         top: if args.top == 0 { usize::MAX } else { args.top },
         idle: args.idle,
         threads: args.threads,
+        raw: args.raw,
         recorder_cost: recordings.iter().find_map(|one| recorded(one.path()).cost),
     };
     outputs.write(&report, &format!("Time of vCPUs in {}", file_names(&recordings)))?;

@@ -107,6 +107,17 @@ fn samples_have_the_code(session: &str) {
     // Interrupts are off in it: a timer in the guest would never see it.
     let entering = time(&|row| is_guest(row) && leaf(row, "entry_SYSCALL_64"));
     assert!(entering * 100 > in_guest && entering * 6 < in_guest, "{entering} of {in_guest} ns");
+    // The stack above it is the guest's own.
+    let own = |row: &Value| is_guest(row) && row["evidence"] == "agent";
+    let stacked = time(&|row| own(row) && row["stack"].as_array().unwrap().len() > 3);
+    assert!(stacked * 3 > in_guest, "{stacked} of {in_guest} ns");
+    let raw = json(&["profile", "--raw", "--format", "json", session]);
+    let rows_of_raw = raw["rows"].as_array().unwrap().iter();
+    let unseen_inside = rows_of_raw.filter(|row| is_guest(row) && leaf(row, "entry_SYSCALL_64"));
+    let inside: u64 = unseen_inside.map(|row| row["time_ns"].as_u64().unwrap()).sum();
+    assert!(inside * 10 < entering, "{inside} of {entering} ns");
+    let difference = &profile["differences"][0];
+    assert!(difference["moved_ns"].as_u64() > Some(0) && difference["vm"] == "l2", "{difference}");
     let of_host = |row: &&&Value| row["evidence"] == "host" && row["reason"] == "npf";
     let deepest = rows.iter().filter(of_host).map(|row| row["stack"].as_array().unwrap().len());
     assert!(deepest.max() >= Some(8));

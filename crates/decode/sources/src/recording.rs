@@ -131,7 +131,13 @@ impl Recording {
     /// The time of a stamp of its trace clock that is in none of its streams.
     #[must_use]
     pub fn time_ns(&self, trace: u64) -> u64 {
-        self.clock.of(0).ns(trace, 0)
+        self.time_of_cpu_ns(trace, 0)
+    }
+
+    /// The same of a CPU, which clocks of guests can differ by.
+    #[must_use]
+    pub fn time_of_cpu_ns(&self, trace: u64, cpu: u32) -> u64 {
+        self.clock.of(0).ns(trace, cpu)
     }
 
     /// Brings its times to another machine's clock by what was worked out from events, in place of

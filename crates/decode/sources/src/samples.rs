@@ -1,5 +1,5 @@
 //! Samples of what CPUs ran, on the times of the recording that they were taken with: those of a perf.data that
-//! lies next to a host's recording, or is that recording.
+//! lies next to a host's or a guest's recording, or is that recording.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,18 @@ use crate::open::OpenError;
 use crate::perf_data::{Bytes, SampleCounts};
 use crate::recording::Recording;
 
-/// Its name in a session's folder, and that of the file that says how its clock goes.
-const NAME: &str = "host.data";
-const CLOCK_NAME: &str = "host.clock";
-/// Recordings that it may lie next to: a whole one, and what a recorder left that was killed.
-const HOSTS: [&str; 2] = ["host.dat", "host.pages"];
+/// What files in a session's folder are called: samples, and how their clock goes.
+const SAMPLES: &str = "data";
+const CLOCKS: &str = "clock";
+/// Recordings that they may lie next to: a whole one, and what a recorder left that was killed.
+const RECORDINGS: [&str; 2] = ["dat", "pages"];
+/// What those of machines are called.
+const HOST: &str = "host";
+const GUEST: &str = "guest-";
 /// The trace clock that samples are stamped with, too.
 const SAME_CLOCK: &str = "mono";
 
-/// When a thread was sampled, and where that is written.
+/// When a thread or a CPU was sampled, and where that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleAt {
     /// On the recording's times.
@@ -42,13 +45,23 @@ pub struct SampledCode {
     pub stamp_ns: u64,
 }
 
-/// Samples by thread.
+/// What samples are found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// The thread that ran: a host's, of which some are vCPUs. Idle CPUs have none.
+    Thread,
+    /// The CPU: a guest's, each of which is a vCPU.
+    Cpu,
+}
+
+/// Samples by thread, those of a guest by CPU.
 #[derive(Debug)]
 pub struct Samples {
     path: PathBuf,
     bytes: Arc<Bytes>,
     events: Events,
-    by_thread: HashMap<u32, Vec<SampleAt>>,
+    by: By,
+    found: HashMap<u32, Vec<SampleAt>>,
     processes: HashMap<u32, u32>,
     counts: SampleCounts,
     bound_ns: u64,
@@ -66,17 +79,26 @@ impl Samples {
                 return Ok(None);
             }
             let (bytes, events) = (Arc::clone(&own.bytes), own.events.clone());
-            return Ok(Some(Self::new(recording, recording.path(), bytes, events, None)));
+            return Ok(Some(Self::new(
+                recording,
+                recording.path(),
+                (bytes, By::Thread),
+                events,
+                None,
+            )));
         }
         let path = recording.path();
-        let is_host = path.file_name().is_some_and(|name| HOSTS.iter().any(|host| name == *host));
-        let (path, clock) = (path.with_file_name(NAME), path.with_file_name(CLOCK_NAME));
-        if !is_host || !path.is_file() {
+        let is_recording =
+            path.extension().is_some_and(|end| RECORDINGS.iter().any(|one| end == *one));
+        let Some(name) = path.file_stem().and_then(|name| name.to_str()) else { return Ok(None) };
+        let by = if name.starts_with(GUEST) { By::Cpu } else { By::Thread };
+        let (path, clock) = (path.with_extension(SAMPLES), path.with_extension(CLOCKS));
+        if !is_recording || !(name == HOST || by == By::Cpu) || !path.is_file() {
             return Ok(None);
         }
         let conversion = conversion(recording, &path, &clock)?;
         let file = FileMap::open(&path)?;
-        Self::read(recording, &path, file, conversion).map(Some)
+        Self::read(recording, &path, by, file, conversion).map(Some)
     }
 
     /// Those of a perf.data that is in memory and has the recording's clock; messages call it `name`.
@@ -84,29 +106,42 @@ impl Samples {
     /// # Errors
     /// When it can't be read as a perf.data.
     pub fn of_bytes(recording: &Recording, name: &Path, bytes: Vec<u8>) -> Result<Self, OpenError> {
-        Self::read(recording, name, FileMap::from(bytes), None)
+        Self::read(recording, name, By::Thread, FileMap::from(bytes), None)
+    }
+
+    /// The same of a guest.
+    ///
+    /// # Errors
+    /// See [`Samples::of_bytes`].
+    pub fn of_guest_bytes(
+        recording: &Recording,
+        name: &Path,
+        bytes: Vec<u8>,
+    ) -> Result<Self, OpenError> {
+        Self::read(recording, name, By::Cpu, FileMap::from(bytes), None)
     }
 
     fn read(
         recording: &Recording,
         path: &Path,
+        by: By,
         file: FileMap,
         conversion: Option<Conversion>,
     ) -> Result<Self, OpenError> {
         let perf = PerfData::parse(&file)
             .map_err(|source| OpenError::PerfData { path: path.to_owned(), source })?;
         let bytes = Arc::new(Bytes::new(path, file, &perf, &mut Vec::new())?);
-        Ok(Self::new(recording, path, bytes, perf.events, conversion))
+        Ok(Self::new(recording, path, (bytes, by), perf.events, conversion))
     }
 
     fn new(
         recording: &Recording,
         path: &Path,
-        bytes: Arc<Bytes>,
+        (bytes, by): (Arc<Bytes>, By),
         events: Events,
         conversion: Option<Conversion>,
     ) -> Self {
-        let (mut by_thread, mut processes) = (HashMap::new(), HashMap::new());
+        let (mut found, mut processes) = (HashMap::new(), HashMap::new());
         let mut by_event = vec![[0; CpuMode::ALL.len()]; events.list().len()];
         for record in bytes.records().map_while(Result::ok) {
             let Some((event, sample)) = sampled(&events, &record) else { continue };
@@ -116,12 +151,18 @@ impl Samples {
             }
             let Some((thread, time)) = sample.tid.zip(sample.time) else { continue };
             let stamp = conversion.as_ref().map_or(Some(time), |one| one.trace(time));
-            let Some(stamp) = stamp.filter(|_| thread != 0) else { continue };
-            let at = SampleAt { time_ns: recording.time_ns(stamp), offset: record.offset };
+            let key = match by {
+                By::Thread => Some(thread).filter(|&thread| thread != 0),
+                By::Cpu => sample.cpu,
+            };
+            let Some((stamp, key)) = stamp.zip(key) else { continue };
+            let cpu = sample.cpu.unwrap_or(0);
+            let at =
+                SampleAt { time_ns: recording.time_of_cpu_ns(stamp, cpu), offset: record.offset };
             processes.extend(sample.pid.map(|process| (thread, process)));
-            by_thread.entry(thread).or_insert_with(Vec::new).push(at);
+            found.entry(key).or_insert_with(Vec::new).push(at);
         }
-        by_thread.values_mut().for_each(|samples| samples.sort_by_key(|at| at.time_ns));
+        found.values_mut().for_each(|samples| samples.sort_by_key(|at| at.time_ns));
         let counted = events
             .list()
             .iter()
@@ -129,7 +170,7 @@ impl Samples {
             .filter(|(_, counts)| *counts != [0; CpuMode::ALL.len()]);
         let counts = counted.map(|(event, counts)| (event.name(), counts)).collect();
         let bound_ns = conversion.map_or(0, |one| one.bound_ns());
-        Self { path: path.to_owned(), bytes, events, by_thread, processes, counts, bound_ns }
+        Self { path: path.to_owned(), bytes, events, by, found, processes, counts, bound_ns }
     }
 
     /// Where they were read from.
@@ -138,10 +179,27 @@ impl Samples {
         &self.path
     }
 
-    /// Those of a thread, in the order of their times.
+    /// Whether a guest took them of itself.
+    #[must_use]
+    pub fn is_of_guest(&self) -> bool {
+        self.by == By::Cpu
+    }
+
+    /// Those of a host's thread, in the order of their times.
     #[must_use]
     pub fn of_thread(&self, thread: u32) -> &[SampleAt] {
-        self.by_thread.get(&thread).map_or(&[], Vec::as_slice)
+        self.found_by(By::Thread, thread)
+    }
+
+    /// Those of a guest's CPU, in the order of their times.
+    #[must_use]
+    pub fn of_cpu(&self, cpu: u32) -> &[SampleAt] {
+        self.found_by(By::Cpu, cpu)
+    }
+
+    fn found_by(&self, by: By, key: u32) -> &[SampleAt] {
+        let found = self.found.get(&key).filter(|_| self.by == by);
+        found.map_or(&[], Vec::as_slice)
     }
 
     /// By thread, the process that it was of last.
@@ -221,7 +279,8 @@ fn conversion(
     let refused = |what: String| OpenError::Samples { path: path.to_owned(), what };
     if !clock.is_file() {
         return Err(refused(format!(
-            "{CLOCK_NAME} is missing, which says how its clock goes with that of the recording"
+            "{} is missing, which says how its clock goes with that of the recording",
+            clock.display()
         )));
     }
     let clock = ClockFile::open(clock)?;

@@ -1,23 +1,26 @@
 //! From places to code: the functions that addresses are in, of a guest's kernel and of its host's.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 
 use eventfmt::Kallsyms;
 use symbols::{Machine, Names};
 
 use super::CodeFrame;
-use super::host_samples::{Place, is_kernel};
+use super::samples::{Place, is_kernel};
 use super::sums::Stratum;
 use crate::states::VcpuState;
 
 /// Frames of a stack that are shown: as many as the kernel's own limit for each half of it.
 const MOST_FRAMES: usize = 254;
 
-/// Symbols of a guest and of its host, and the stacks that samples of the host have.
+/// Symbols and mappings of a guest and of its host, and the stacks that samples of the host have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Code<'r> {
-    pub(super) guest: Option<&'r Kallsyms>,
+    pub(super) guest: Option<&'r Machine<'r>>,
     pub(super) host: Option<&'r Machine<'r>>,
+    /// The guest's threads, with their processes.
+    pub(super) processes: Option<&'r HashMap<u32, u32>>,
     pub(super) names: &'r RefCell<Names>,
     /// By number: frames, innermost first.
     pub(super) stacks: &'r [Box<[symbols::Place]>],
@@ -41,46 +44,79 @@ impl Code<'_> {
             Place::Host(_) => {
                 CodeAt { state: of.state, host_code: true, stack: self.of_host(place) }
             }
+            Place::GuestStack(number) => {
+                let stack = self.stack(number, self.guest);
+                let in_kernel = stack.last().map(|leaf| !leaf.user_space);
+                let state = guest_state(of.state, in_kernel);
+                CodeAt { state, host_code: false, stack }
+            }
         }
     }
 
     fn of_guest(&self, of: &Stratum, address: u64) -> CodeAt {
-        let state = match (of.state, is_kernel(address)) {
-            (VcpuState::Guest, _) if address == 0 => VcpuState::Guest,
-            (VcpuState::Guest, true) => VcpuState::GuestKernel,
-            (VcpuState::Guest, false) => VcpuState::GuestUser,
-            (state, _) => state,
-        };
+        let in_kernel = Some(is_kernel(address)).filter(|_| address != 0);
         // Of a guest inside this one, this one's symbols say nothing.
-        let frame = frame(address, self.guest.filter(|_| of.level == 1));
+        let guest = self.guest.filter(|_| of.level == 1);
+        let frame = self.guest_frame(of, address, guest);
+        let state = guest_state(of.state, in_kernel);
         CodeAt { state, host_code: false, stack: vec![frame] }
+    }
+
+    /// The function at an address of a guest's.
+    fn guest_frame(&self, of: &Stratum, address: u64, guest: Option<&Machine<'_>>) -> CodeFrame {
+        if !is_kernel(address) && address != 0 {
+            let process = of.task.and_then(|task| self.processes?.get(&task));
+            let Some((guest, &process)) = guest.zip(process) else {
+                return CodeFrame::of_user_space();
+            };
+            // The host's samples don't have the guest's clock: by what it had mapped last.
+            let place = guest.user_place(process, u64::MAX, address);
+            return code_frame(&mut self.names.borrow_mut(), guest, place);
+        }
+        frame(address, guest.map(Machine::kernel))
     }
 
     /// A stack of the host's; code of user space that no file is known of is one frame where it follows each
     /// other.
     pub(super) fn of_host(&self, place: Place) -> Vec<CodeFrame> {
-        let Place::Host(Some(number)) = place else { return Vec::new() };
-        let stack = usize::try_from(number).ok().and_then(|at| self.stacks.get(at));
-        let (Some(stack), Some(host)) = (stack, self.host) else { return Vec::new() };
+        match place {
+            Place::Host(number) => self.stack(number, self.host),
+            Place::Guest(_) | Place::GuestStack(_) => Vec::new(),
+        }
+    }
+
+    fn stack(&self, number: Option<u32>, machine: Option<&Machine<'_>>) -> Vec<CodeFrame> {
+        let at = number.and_then(|number| usize::try_from(number).ok());
+        let stack = at.and_then(|at| self.stacks.get(at));
+        let (Some(stack), Some(machine)) = (stack, machine) else { return Vec::new() };
         let mut names = self.names.borrow_mut();
         let mut frames: Vec<CodeFrame> = stack
             .iter()
             .take(MOST_FRAMES)
             .rev()
-            .map(|&place| host_frame(&mut names, host, place))
+            .map(|&place| code_frame(&mut names, machine, place))
             .collect();
         frames.dedup_by(|one, other| one.symbol.is_none() && one == other);
         frames
     }
 }
 
-fn host_frame(names: &mut Names, host: &Machine<'_>, place: symbols::Place) -> CodeFrame {
+/// The state that the code of a guest shows, where the guest's recording doesn't say; `None`: it shows nothing.
+const fn guest_state(known: VcpuState, in_kernel: Option<bool>) -> VcpuState {
+    match (known, in_kernel) {
+        (VcpuState::Guest, Some(true)) => VcpuState::GuestKernel,
+        (VcpuState::Guest, Some(false)) => VcpuState::GuestUser,
+        (state, _) => state,
+    }
+}
+
+fn code_frame(names: &mut Names, machine: &Machine<'_>, place: symbols::Place) -> CodeFrame {
     let user_space = match place {
         symbols::Place::User(_) => return CodeFrame::of_user_space(),
         symbols::Place::File { .. } => true,
         symbols::Place::Kernel(_) => false,
     };
-    let name = names.name(host, place);
+    let name = names.name(machine, place);
     CodeFrame {
         address: Some(name.offset).filter(|_| name.symbol.is_none()),
         symbol: name.symbol.as_deref().map(str::to_owned),

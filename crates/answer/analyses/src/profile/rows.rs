@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use timeline::VmVcpu;
 
 use super::code::{Code, CodeAt};
-use super::host_samples::Place;
+use super::guest_stacks::{SeenCode, corrected, is_enough};
+use super::samples::Place;
 use super::sums::{Seen, Stratum, StratumSamples, StratumSum};
-use super::{Evidence, Profile, ProfileRow, ProfileVcpu, SampledTime, weights};
+use super::{
+    Evidence, GuestStacks, Profile, ProfileRow, ProfileVcpu, SampleDifference, SampledTime, weights,
+};
 use crate::ReasonNames;
 use crate::states::{States, VcpuState};
 
@@ -19,6 +22,7 @@ pub(super) struct VcpuRows<'r> {
     /// The recording of its guest.
     pub(super) guest: Option<usize>,
     pub(super) code: Code<'r>,
+    pub(super) guest_stacks: GuestStacks,
 }
 
 /// What rows of one vCPU are told apart by.
@@ -48,11 +52,16 @@ impl VcpuRows<'_> {
             let is_seen = !sum.exits.seen.is_empty() || !sum.host.seen.is_empty();
             profile.by_address |= stratum.state == VcpuState::Guest && is_seen;
             stratum.state = recorded.map_or(stratum.state, |known| stratum.state.settled(known));
-            self.share_out(&stratum, &sum, &mut |key, row| {
+            let difference = self.share_out(&stratum, &sum, &mut |key, row| {
                 let time_ns = states.entry(key.code.state).or_default();
                 *time_ns = time_ns.saturating_add(row.ns);
                 rows.entry(key).or_default().add(&row);
             });
+            if let Some(difference) = difference {
+                let all = profile.differences.entry(vm.to_owned()).or_default();
+                all.time_ns = all.time_ns.saturating_add(difference.time_ns);
+                all.moved_ns = all.moved_ns.saturating_add(difference.moved_ns);
+            }
         }
         let at = profile.vcpus.len();
         let mut made: Vec<ProfileRow> =
@@ -71,8 +80,13 @@ impl VcpuRows<'_> {
 
     /// Gives each part of a stratum's time to the code that its samples saw. The host's own come whatever the
     /// guest does; exits also come when a timer of the guest is due, and so are taken only where they are many
-    /// more.
-    fn share_out(&self, of: &Stratum, sum: &StratumSum, each: &mut dyn FnMut(RowKey, SampledTime)) {
+    /// more. What a guest sampled itself comes first; how far that differs from what the host saw is returned.
+    fn share_out(
+        &self,
+        of: &Stratum,
+        sum: &StratumSum,
+        each: &mut dyn FnMut(RowKey, SampledTime),
+    ) -> Option<SampleDifference> {
         let key = |evidence, code| {
             let (level, exit, task) = (of.level, of.exit, of.task);
             RowKey { level, exit, task, evidence, code }
@@ -81,14 +95,34 @@ impl VcpuRows<'_> {
             true => (Evidence::Host, &sum.host),
             false => (Evidence::Exits, &sum.exits),
         };
+        let code = |place| self.code.at(of, place);
+        let (evidence, samples, difference) = if sum.agent.seen.is_empty() {
+            (evidence, samples, None)
+        } else {
+            let host = by_code(samples, code);
+            if self.guest_stacks == GuestStacks::Corrected && is_enough(&host) {
+                let guest = by_code(&sum.agent, code);
+                let (rows, difference) = corrected(sum.time_ns, guest, &host);
+                for (code, evidence, time) in rows {
+                    let evidence = if code.stack.is_empty() { Evidence::None } else { evidence };
+                    each(key(evidence, code), time);
+                }
+                return Some(difference);
+            }
+            let difference = is_enough(&host)
+                .then(|| corrected(sum.time_ns, by_code(&sum.agent, code), &host).1);
+            (Evidence::Agent, &sum.agent, difference)
+        };
         if samples.seen.is_empty() {
             let unknown = CodeAt { state: of.state, host_code: false, stack: Vec::new() };
-            return each(key(Evidence::None, unknown), SampledTime::known(sum.time_ns));
+            each(key(Evidence::None, unknown), SampledTime::known(sum.time_ns));
+            return None;
         }
-        for (code, time) in shared(sum.time_ns, samples, |place| self.code.at(of, place)) {
+        for (code, time) in shared(sum.time_ns, samples, code) {
             let evidence = if code.stack.is_empty() { Evidence::None } else { evidence };
             each(key(evidence, code), time);
         }
+        difference
     }
 
     fn row(
@@ -114,6 +148,19 @@ impl VcpuRows<'_> {
     }
 }
 
+/// Samples by the code that they saw.
+fn by_code(samples: &StratumSamples, code: impl Fn(Place) -> CodeAt) -> SeenCode {
+    let mut seen = SeenCode { samples: samples.count, ..SeenCode::default() };
+    for (&place, one) in &samples.seen {
+        let sum = seen.code.entry(code(place)).or_default();
+        sum.samples = sum.samples.saturating_add(one.samples);
+        sum.weight_ns = sum.weight_ns.saturating_add(one.weight_ns);
+    }
+    let whole = seen.code.values().fold(0.0, |sum, one| sum + one.weight_ns as f64);
+    seen.effective = weights::effective(whole, samples.squares);
+    seen
+}
+
 /// A time shared out by samples to the code that they saw: the shares add up to it.
 pub(super) fn shared<C: Ord>(
     time_ns: u64,
@@ -130,13 +177,9 @@ pub(super) fn shared<C: Ord>(
     let whole = weights.iter().fold(0.0, |sum, &weight| sum + weight as f64);
     let effective = weights::effective(whole, samples.squares);
     let shares = weights::shares(time_ns, &weights);
-    let timed = seen.into_iter().zip(shares).map(|((code, one), ns)| {
-        let share = ns as f64 / (time_ns as f64).max(1.0);
-        let (low, high) = weights::interval(share, effective);
-        // Rounding to the double's precision must not put the time itself outside.
-        let low_ns = ((low * time_ns as f64) as u64).min(ns);
-        let high_ns = ((high * time_ns as f64) as u64).max(ns);
-        (code, SampledTime { ns, samples: one.samples, low_ns, high_ns })
-    });
+    let timed = seen
+        .into_iter()
+        .zip(shares)
+        .map(|((code, one), ns)| (code, weights::time(time_ns, ns, one.samples, effective)));
     timed.collect()
 }

@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::host_samples::{HostSamples, Place};
+use super::samples::{MachineSamples, Place};
 use crate::reasons::ReasonNames;
 use crate::states::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
 
@@ -66,6 +66,8 @@ pub(super) struct StratumSum {
     pub(super) exits: StratumSamples,
     /// Samples that the host took.
     pub(super) host: StratumSamples,
+    /// Samples that the guest took of itself.
+    pub(super) agent: StratumSamples,
 }
 
 /// What a vCPU did last.
@@ -76,6 +78,8 @@ struct Last {
     unended: Option<Stratum>,
     /// Where its guest ran last.
     guest: Option<Stratum>,
+    /// Where its guest ran last outside interrupts.
+    task: Option<Stratum>,
 }
 
 /// Adds spans up.
@@ -86,15 +90,15 @@ pub(super) struct ProfileSums<'s> {
     pub(super) threads: FxHashMap<(u16, u32), StratumSum>,
     /// By recording.
     pub(super) reasons: Vec<ReasonNames>,
-    pub(super) host: HostSamples<'s>,
+    pub(super) samples: MachineSamples<'s>,
     last: FxHashMap<VcpuRef, Last>,
     places: usize,
 }
 
 impl<'s> ProfileSums<'s> {
-    pub(super) fn new(reasons: Vec<ReasonNames>, host: HostSamples<'s>) -> Self {
+    pub(super) fn new(reasons: Vec<ReasonNames>, samples: MachineSamples<'s>) -> Self {
         let (strata, threads) = (FxHashMap::default(), FxHashMap::default());
-        Self { strata, threads, reasons, host, last: FxHashMap::default(), places: 0 }
+        Self { strata, threads, reasons, samples, last: FxHashMap::default(), places: 0 }
     }
 
     /// A sample by `kind` was in a stratum, at `place`.
@@ -112,19 +116,20 @@ impl<'s> ProfileSums<'s> {
             place if is_kept => place,
             Place::Guest(_) => Place::Guest(0),
             Place::Host(_) => Place::Host(None),
+            Place::GuestStack(_) => Place::GuestStack(None),
         });
     }
 
     /// Takes the samples of the vCPU's thread in a span that lies in `stratum`.
     fn host_samples(&mut self, vcpu: VcpuRef, span: &StateSpan, stratum: Stratum) {
-        if self.host.of(vcpu.recording).is_none() {
+        if self.samples.of(vcpu.recording).is_none() {
             return;
         }
         let mut from_ns = span.from_ns;
-        while let Some(at) = self.host.next(vcpu, span.from_ns, span.to_ns) {
+        while let Some(at) = self.samples.next(vcpu, span.from_ns, span.to_ns) {
             self.wait(stratum, at.time_ns.saturating_sub(from_ns));
             from_ns = at.time_ns;
-            let Some(place) = self.host.place(vcpu.recording, at) else { continue };
+            let Some(place) = self.samples.place(vcpu.recording, at) else { continue };
             let (stratum, place) = match place {
                 Place::Guest(_) if !span.state.is_guest() => match self.interrupted(vcpu, span) {
                     Some(guest) => (guest, place),
@@ -137,6 +142,30 @@ impl<'s> ProfileSums<'s> {
             self.sample(stratum, place, |sum| &mut sum.host);
         }
         self.wait(stratum, span.to_ns.saturating_sub(from_ns));
+    }
+
+    /// Takes the samples that the guest of a vCPU took in a span in which it ran.
+    fn guest_samples(&mut self, vcpu: VcpuRef, span: &StateSpan, stratum: Stratum) {
+        // Before the first one the guest was not sampled: that one doesn't stand for it.
+        let first_ns = self.samples.first_of_guest_ns(vcpu).filter(|&first| first < span.to_ns);
+        let Some(first_ns) = first_ns else { return };
+        // A timer took the sample: that interrupt's own code is not what it saw.
+        let last = self.last.entry(vcpu).or_default();
+        if span.state != VcpuState::GuestIrq {
+            last.task = Some(stratum);
+        }
+        let seen = last.task.unwrap_or(stratum);
+        let mut from_ns = span.from_ns.max(first_ns);
+        while let Some((at, guest)) = self.samples.next_of_guest(vcpu, span.from_ns, span.to_ns) {
+            let agent = &mut self.strata.entry(stratum).or_default().agent;
+            agent.wait(at.time_ns.saturating_sub(from_ns));
+            from_ns = at.time_ns.max(from_ns);
+            if let Some(place) = self.samples.place_in_guest(guest, at) {
+                self.sample(seen, place, |sum| &mut sum.agent);
+            }
+        }
+        let agent = &mut self.strata.entry(stratum).or_default().agent;
+        agent.wait(span.to_ns.saturating_sub(from_ns));
     }
 
     fn wait(&mut self, stratum: Stratum, ns: u64) {
@@ -170,7 +199,7 @@ impl<'s> ProfileSums<'s> {
 
 impl StateSink for ProfileSums<'_> {
     fn runs_in(&mut self, vcpu: VcpuRef, thread: u32) {
-        self.host.runs_in(vcpu, thread);
+        self.samples.runs_in(vcpu, thread);
     }
 
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
@@ -191,21 +220,26 @@ impl StateSink for ProfileSums<'_> {
             (last.guest, last.unended) = (Some(stratum), Some(stratum));
         }
         self.host_samples(vcpu, span, stratum);
+        if in_guest && span.level == 1 {
+            self.guest_samples(vcpu, span, stratum);
+        }
     }
 
     fn task(&mut self, _: GuestCpu, _: u32, _: &StateSpan) {}
 
     fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan) {
         let thread = span.thread.filter(|&thread| thread != 0);
-        let Some(thread) = thread.filter(|_| self.host.of(cpu.recording).is_some()) else { return };
+        let Some(thread) = thread.filter(|_| self.samples.of(cpu.recording).is_some()) else {
+            return;
+        };
         let whose = (cpu.recording, thread);
         let sum = self.threads.entry(whose).or_default();
         sum.time_ns = sum.time_ns.saturating_add(span.to_ns.saturating_sub(span.from_ns));
         let mut from_ns = span.from_ns;
-        while let Some(at) = self.host.next_of_thread(whose, span.from_ns, span.to_ns) {
+        while let Some(at) = self.samples.next_of_thread(whose, span.from_ns, span.to_ns) {
             sum.host.wait(at.time_ns.saturating_sub(from_ns));
             from_ns = at.time_ns;
-            let place = self.host.place(cpu.recording, at);
+            let place = self.samples.place(cpu.recording, at);
             let Some(place) = place.filter(|place| matches!(place, Place::Host(_))) else {
                 continue;
             };

@@ -1,6 +1,8 @@
 //! From samples to times: a stratum's time shared out by the weights of its samples, to the nanosecond,
 //! and how sure each share is.
 
+use super::SampledTime;
+
 /// The 97.5th percentile of the normal distribution: an interval of 95%.
 const Z: f64 = 1.959_963_984_540_054;
 
@@ -41,6 +43,16 @@ pub(super) fn interval(share: f64, samples: f64) -> (f64, f64) {
     let half = Z / (1.0 + z2) * (share * (1.0 - share) / samples + z2 / (4.0 * samples)).sqrt();
     // Rounding must not put the share itself outside.
     ((middle - half).clamp(0.0, share), (middle + half).clamp(share, 1.0))
+}
+
+/// A part of a time that `samples` samples gave it, and how sure that is where all samples of that time say as much
+/// as `effective` of one weight.
+pub(super) fn time(time_ns: u64, ns: u64, samples: u64, effective: f64) -> SampledTime {
+    let (low, high) = interval(ns as f64 / (time_ns as f64).max(1.0), effective);
+    // Rounding to the double's precision must not put the time itself outside.
+    let low_ns = ((low * time_ns as f64) as u64).min(ns);
+    let high_ns = ((high * time_ns as f64) as u64).max(ns);
+    SampledTime { ns, samples, low_ns, high_ns }
 }
 
 /// As many samples of one weight as say the same as `weights` of this sum and sum of squares.

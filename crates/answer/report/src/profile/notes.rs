@@ -45,8 +45,10 @@ fn evidence_notes(report: &ProfileReport) -> Vec<String> {
     };
     let unseen = share(of_guest(Some(Evidence::None)), of_guest(None));
     let (sampled, exits) = (samples(Evidence::Host), samples(Evidence::Exits));
+    let own = samples(Evidence::Agent);
     let by_exits = format!("{} that interrupts of the host caused", plural(exits, "exit"));
     let mut notes = vec![match (sampled, exits) {
+        (0, 0) if own > 0 => format!("{unseen} of the guests' time has no sample"),
         (0, _) => format!(
             "guests' code by {by_exits}, each for the time since the last one; {unseen} of the guests' time has none"
         ),
@@ -60,7 +62,11 @@ fn evidence_notes(report: &ProfileReport) -> Vec<String> {
             plural(sampled, "sample")
         ),
     }];
-    if sampled + exits > 0 {
+    notes.extend(
+        (own > 0).then(|| format!("guests' stacks by {} of their own", plural(own, "sample"))),
+    );
+    notes.extend(difference_notes(report));
+    if sampled + exits + own > 0 {
         notes.push(
             "from, to: interval of 95% if each were drawn by itself. Timers of guest and host may line up, and \
              then it is wider"
@@ -68,6 +74,23 @@ fn evidence_notes(report: &ProfileReport) -> Vec<String> {
         );
     }
     notes
+}
+
+/// How far guests' own samples differ from those of their hosts, and what follows.
+fn difference_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
+    let raw = report.raw;
+    report.profile.differences.iter().map(move |(vm, difference)| {
+        let share = share(difference.moved_ns, difference.time_ns);
+        let vm = printable::line(vm);
+        let what = match raw {
+            true => "the rows are the guest's (--raw)",
+            false => "the rows have its functions, the guest's stacks above them (--raw leaves them as they were)",
+        };
+        format!(
+            "{vm}: the guest's own samples give {share} of its time to other functions than the host saw, as timers \
+             that can't interrupt it everywhere do; {what}"
+        )
+    })
 }
 
 /// What keeps functions of VMs from having names.

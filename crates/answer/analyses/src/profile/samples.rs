@@ -1,11 +1,12 @@
-//! Samples of the host's threads, each given to the span of time that it falls into; and their stacks, each kept
-//! once.
+//! Samples of the host's threads and of guests' CPUs, each given to the span of time that it falls into; and
+//! their stacks, each kept once.
 
 use rustc_hash::FxHashMap;
-use sources::{CpuMode, Recording, SampleAt, Samples};
+use sources::{CpuMode, Recording, SampleAt, SampledCode, Samples};
 use symbols::{Machine, ProcessLog};
 
-use crate::states::VcpuRef;
+use crate::GuestAlignment;
+use crate::states::{GuestCpu, VcpuRef};
 
 /// Frames of all stacks that are kept apart; what comes after has no stack.
 const MOST_STACK_FRAMES: usize = 1 << 22;
@@ -17,6 +18,8 @@ pub(super) enum Place {
     Guest(u64),
     /// In a stack of the host's, by its number; `None`: they are not kept apart any more, or it was not recorded.
     Host(Option<u32>),
+    /// In a stack of the guest's own, as for the host.
+    GuestStack(Option<u32>),
 }
 
 /// How far a vCPU's samples were looked at.
@@ -26,14 +29,26 @@ struct Cursor {
     next: usize,
 }
 
-/// Samples of the hosts of all recordings.
+/// How far the samples that a guest took of a vCPU were looked at.
+#[derive(Clone, Copy, Debug)]
+struct GuestCursor {
+    guest: GuestCpu,
+    /// How far off the guest's clock may be.
+    bound_ns: u64,
+    next: usize,
+}
+
+/// Samples of the machines of all recordings.
 #[derive(Debug)]
-pub(super) struct HostSamples<'s> {
+pub(super) struct MachineSamples<'s> {
     /// By recording.
     samples: &'s [Option<Samples>],
     /// By recording: its kernel's symbols, and what its processes had mapped.
     machines: Vec<Option<Machine<'s>>>,
     cursors: FxHashMap<VcpuRef, Cursor>,
+    /// By recording and thread of a host, the guest's CPU that runs in it, where that was sampled.
+    guest_cpus: FxHashMap<(u16, u32), (GuestCpu, u64)>,
+    guest_cursors: FxHashMap<VcpuRef, GuestCursor>,
     /// By recording and thread, how far its samples were looked at.
     by_thread: FxHashMap<(u16, u32), usize>,
     stacks: Stacks,
@@ -42,13 +57,19 @@ pub(super) struct HostSamples<'s> {
     frames: Vec<symbols::Place>,
 }
 
-impl<'s> HostSamples<'s> {
-    pub(super) fn new(recordings: &'s [Recording], samples: &'s [Option<Samples>]) -> Self {
+impl<'s> MachineSamples<'s> {
+    pub(super) fn new(
+        recordings: &'s [Recording],
+        guests: &[GuestAlignment],
+        samples: &'s [Option<Samples>],
+    ) -> Self {
         let pairs = recordings.iter().zip(samples);
         Self {
             samples,
             machines: pairs.map(|(host, samples)| machine(host, samples.as_ref()?)).collect(),
             cursors: FxHashMap::default(),
+            guest_cpus: guest_cpus(guests, samples),
+            guest_cursors: FxHashMap::default(),
             by_thread: FxHashMap::default(),
             stacks: Stacks::default(),
             addresses: Vec::new(),
@@ -63,9 +84,40 @@ impl<'s> HostSamples<'s> {
 
     /// A vCPU runs in that thread of the host's.
     pub(super) fn runs_in(&mut self, vcpu: VcpuRef, thread: u32) {
+        if let Some(&(guest, bound_ns)) = self.guest_cpus.get(&(vcpu.recording, thread)) {
+            let begun = GuestCursor { guest, bound_ns, next: 0 };
+            self.guest_cursors.entry(vcpu).or_insert(begun);
+        }
         if self.of(vcpu.recording).is_some() {
             self.cursors.entry(vcpu).or_insert(Cursor { thread, next: 0 }).thread = thread;
         }
+    }
+
+    /// When the guest of a vCPU took its first sample, if it took any.
+    pub(super) fn first_of_guest_ns(&self, vcpu: VcpuRef) -> Option<u64> {
+        Some(self.of_guest(self.guest_cursors.get(&vcpu)?).first()?.time_ns)
+    }
+
+    /// Those that a guest took of a vCPU.
+    fn of_guest(&self, of: &GuestCursor) -> &'s [SampleAt] {
+        let samples = self.of(of.guest.recording);
+        samples.map_or(&[], |samples| samples.of_cpu(of.guest.cpu.into()))
+    }
+
+    /// The next sample that the guest of a vCPU took in a span of time; see [`MachineSamples::next`]. With the number of
+    /// the guest's recording.
+    pub(super) fn next_of_guest(
+        &mut self,
+        vcpu: VcpuRef,
+        from_ns: u64,
+        to_ns: u64,
+    ) -> Option<(SampleAt, u16)> {
+        let all = self.of_guest(self.guest_cursors.get(&vcpu)?);
+        let cursor = self.guest_cursors.get_mut(&vcpu)?;
+        // The guest's clock may be off by as much: it ran then, or took no sample.
+        let from_ns = from_ns.saturating_sub(cursor.bound_ns);
+        let at = advance(all, &mut cursor.next, from_ns, to_ns)?;
+        Some((at, cursor.guest.recording))
     }
 
     /// The next sample of a vCPU in a span of time, unless that has no more; spans must come in order.
@@ -93,6 +145,17 @@ impl<'s> HostSamples<'s> {
         if matches!(code.mode, CpuMode::GuestKernel | CpuMode::GuestUser) {
             return Some(Place::Guest(self.addresses.first().copied().unwrap_or(0)));
         }
+        Some(Place::Host(self.stack(recording, &code)?))
+    }
+
+    /// Where a guest's code was at a sample that it took itself.
+    pub(super) fn place_in_guest(&mut self, recording: u16, at: SampleAt) -> Option<Place> {
+        let code = self.of(recording)?.code(at, &mut self.addresses)?;
+        Some(Place::GuestStack(self.stack(recording, &code)?))
+    }
+
+    /// The number of the stack that was just read.
+    fn stack(&mut self, recording: u16, code: &SampledCode) -> Option<Option<u32>> {
         let machine = self.machines.get(usize::from(recording))?.as_ref()?;
         let process = code.process.unwrap_or(0);
         self.frames.clear();
@@ -100,22 +163,50 @@ impl<'s> HostSamples<'s> {
             true => machine.kernel_place(address),
             false => machine.user_place(process, code.stamp_ns, address),
         }));
-        Some(Place::Host(self.stacks.number(recording, &self.frames)))
+        Some(self.stacks.number(recording, &self.frames))
     }
 
-    /// The hosts, by recording, and all stacks, by number.
+    /// The machines that were sampled, by recording, and all stacks, by number.
     pub(super) fn finish(self) -> (Vec<Option<Machine<'s>>>, Vec<Box<[symbols::Place]>>) {
         (self.machines, self.stacks.into_list())
     }
 }
 
-/// The host that samples are of. Whether its files are here their build ids say.
+/// By recording and thread of a host, the guest's CPU that runs in it, if that was sampled, and how far off the
+/// guest's clock may be.
+fn guest_cpus(
+    guests: &[GuestAlignment],
+    samples: &[Option<Samples>],
+) -> FxHashMap<(u16, u32), (GuestCpu, u64)> {
+    let mut cpus = FxHashMap::default();
+    for alignment in guests {
+        if !samples.get(alignment.guest).is_some_and(Option::is_some) {
+            continue;
+        }
+        let rows = alignment.result().map_or(&[][..], |result| &result.rows);
+        for row in rows {
+            let [host, recording] = [alignment.host, alignment.guest].map(u16::try_from);
+            let (Ok(host), Ok(recording), Ok(cpu)) = (host, recording, row.guest_cpu.try_into())
+            else {
+                continue;
+            };
+            let bound_ns = row.bound_ns.unwrap_or(0);
+            cpus.insert((host, row.thread), (GuestCpu { recording, cpu }, bound_ns));
+        }
+    }
+    cpus
+}
+
+/// The machine that samples are of. Whether a host's files are here their build ids say.
 fn machine<'s>(host: &'s Recording, samples: &Samples) -> Option<Machine<'s>> {
     let mut log = ProcessLog::default();
     for record in samples.records() {
         log.read(samples.events(), &record);
     }
-    Some(Machine::here(host.kallsyms(), log.finish()))
+    Some(match samples.is_of_guest() {
+        true => Machine::elsewhere(host.kallsyms(), log.finish()),
+        false => Machine::here(host.kallsyms(), log.finish()),
+    })
 }
 
 /// Of the canonical addresses of x86-64, arm64 and RISC-V the upper half is the kernel's: its first byte is

@@ -1,0 +1,189 @@
+//! Stacks that a guest sampled itself, with the shares of functions that its host saw.
+//!
+//! A guest's timer can't interrupt code that runs with interrupts off: its samples fall to where they come on
+//! again. The host's samples, and exits that its interrupts cause, end the guest's run wherever that is, and have no
+//! stacks. So the guest's stacks give the shape, and each function gets the share at the end of stacks that the host
+//! saw it have; one that no stack ends in stands by itself, and so does most of one that few end in. This is
+//! post-stratification by function.
+
+use std::collections::BTreeMap;
+
+use super::code::CodeAt;
+use super::sums::Seen;
+use super::{CodeFrame, Evidence, SampleDifference, SampledTime, weights};
+use crate::states::VcpuState;
+
+/// With fewer samples of the host in a state, shares of functions are less sure than what they would correct.
+const LEAST_SAMPLES: u64 = 200;
+/// Stacks of a function are given no more than so many times what the guest saw of them: the few samples that a guest
+/// has of code that mostly runs with interrupts off come from other places than the rest.
+const MOST_TIMES: f64 = 3.0;
+/// Weights are whole numbers of this part of the whole.
+const PARTS: f64 = 1e12;
+
+/// Whether stacks of guests are corrected by what their host saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GuestStacks {
+    /// They are.
+    #[default]
+    Corrected,
+    /// They stand as the guest sampled them.
+    Raw,
+}
+
+/// Samples of one kind in a stratum, by code.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SeenCode {
+    pub(super) code: BTreeMap<CodeAt, Seen>,
+    pub(super) samples: u64,
+    /// As many samples of one weight as say the same.
+    pub(super) effective: f64,
+}
+
+/// What a function at the end of a stack is known by, with the state.
+type Leaf<'c> = (VcpuState, Option<&'c CodeFrame>);
+
+fn leaf(code: &CodeAt) -> Leaf<'_> {
+    (code.state, code.stack.last())
+}
+
+/// The share of each leaf in all weights.
+fn shares_by_leaf(seen: &SeenCode) -> BTreeMap<Leaf<'_>, f64> {
+    let whole: f64 = seen.code.values().map(|one| one.weight_ns as f64).sum();
+    let mut shares = BTreeMap::new();
+    for (code, one) in &seen.code {
+        *shares.entry(leaf(code)).or_insert(0.0) += one.weight_ns as f64 / whole.max(1.0);
+    }
+    shares
+}
+
+/// Whether the host saw enough to correct what the guest sampled.
+pub(super) fn is_enough(host: &SeenCode) -> bool {
+    host.samples >= LEAST_SAMPLES
+}
+
+/// A time shared out to the guest's stacks, so that functions at their ends have the shares that the host saw; and how
+/// far the two differ.
+pub(super) fn corrected(
+    time_ns: u64,
+    guest: SeenCode,
+    host: &SeenCode,
+) -> (Vec<(CodeAt, Evidence, SampledTime)>, SampleDifference) {
+    let (of_guest, of_host) = (shares_by_leaf(&guest), shares_by_leaf(host));
+    let share = |of: &BTreeMap<Leaf<'_>, f64>, one: &Leaf<'_>| of.get(one).copied().unwrap_or(0.0);
+    let away = of_guest.iter().map(|(one, &own)| (own - share(&of_host, one)).max(0.0));
+    // A double has fewer digits than the time.
+    let moved_ns = ((away.sum::<f64>().max(0.0) * time_ns as f64) as u64).min(time_ns);
+    // A function that the host did not see may just be rare: as many samples of the guest's as are the square root of
+    // the host's are added to those (the minimax estimate of shares).
+    let samples = host.samples as f64;
+    let added = samples.sqrt();
+    let estimate = |one: &Leaf<'_>| {
+        (share(&of_host, one) * samples + share(&of_guest, one) * added) / (samples + added)
+    };
+    let guest_ns: f64 = guest.code.values().map(|one| one.weight_ns as f64).sum();
+    let mut weighted: Vec<(&CodeAt, Evidence, u64, f64)> = Vec::new();
+    for (code, one) in &guest.code {
+        let of_leaf = share(&of_guest, &leaf(code)).max(f64::MIN_POSITIVE);
+        let own = one.weight_ns as f64 / guest_ns.max(1.0);
+        let times = (estimate(&leaf(code)) / of_leaf).min(MOST_TIMES);
+        weighted.push((code, Evidence::Agent, one.samples, times * own));
+    }
+    for (code, one) in &host.code {
+        let of_stacks = share(&of_guest, &leaf(code)) * MOST_TIMES;
+        let rest = estimate(&leaf(code)) - of_stacks;
+        if rest > 0.0 {
+            weighted.push((code, Evidence::Host, one.samples, rest));
+        }
+    }
+    let parts: Vec<u64> = weighted.iter().map(|(.., weight)| (weight * PARTS) as u64).collect();
+    let shares = weights::shares(time_ns, &parts);
+    let effective = guest.effective.min(host.effective);
+    let rows = weighted.into_iter().zip(shares).map(|((code, evidence, samples, _), ns)| {
+        (code.clone(), evidence, weights::time(time_ns, ns, samples, effective))
+    });
+    (rows.collect(), SampleDifference { time_ns, moved_ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn code(stack: &[&str]) -> CodeAt {
+        let frame =
+            |name: &&str| CodeFrame { symbol: Some((*name).to_owned()), ..CodeFrame::default() };
+        let stack = stack.iter().map(frame).collect();
+        CodeAt { state: VcpuState::GuestKernel, host_code: false, stack }
+    }
+
+    fn seen(samples: &[(&[&str], u64)]) -> SeenCode {
+        let one = |&(stack, samples): &(&[&str], u64)| {
+            (code(stack), Seen { samples, weight_ns: samples * 1000 })
+        };
+        let count = samples.iter().map(|(_, count)| count).sum();
+        SeenCode {
+            code: samples.iter().map(one).collect(),
+            samples: count,
+            effective: count as f64,
+        }
+    }
+
+    fn time_of(rows: &[(CodeAt, Evidence, SampledTime)], stack: &[&str]) -> u64 {
+        rows.iter().find(|(one, ..)| *one == code(stack)).map_or(0, |(.., time)| time.ns)
+    }
+
+    #[test]
+    fn functions_get_the_shares_that_the_host_saw_and_stacks_those_of_the_guest() {
+        // Half of what seems to be `on` is `off`, whose code no timer of the guest interrupts.
+        let guest = seen(&[(&["a", "on"], 600), (&["b", "on"], 200), (&["a", "f"], 200)]);
+        let host = seen(&[(&["on"], 4000), (&["off"], 4000), (&["f"], 2000)]);
+        let (rows, difference) = corrected(1_000_000, guest, &host);
+        let (a, b) = (time_of(&rows, &["a", "on"]), time_of(&rows, &["b", "on"]));
+        assert!((295_000..307_000).contains(&a) && (98_000..103_000).contains(&b), "{a} {b}");
+        assert!((395_000..401_000).contains(&time_of(&rows, &["off"])), "{rows:?}");
+        assert_eq!(difference, SampleDifference { time_ns: 1_000_000, moved_ns: 400_000 });
+        let alone = rows.iter().find(|(one, ..)| *one == code(&["off"])).unwrap();
+        assert_eq!(alone.1, Evidence::Host);
+    }
+
+    #[test]
+    fn few_stacks_do_not_stand_for_much() {
+        let guest = seen(&[(&["irq", "off"], 10), (&["f"], 990)]);
+        let (rows, _) = corrected(1_000_000, guest, &seen(&[(&["off"], 400), (&["f"], 600)]));
+        let (below, alone) = (time_of(&rows, &["irq", "off"]), time_of(&rows, &["off"]));
+        assert!((29_000..31_000).contains(&below), "{rows:?}");
+        assert!((340_000..370_000).contains(&alone), "{rows:?}");
+    }
+
+    #[test]
+    fn samples_that_agree_stay_as_they_are() {
+        let guest = seen(&[(&["a", "f"], 30), (&["b", "f"], 20), (&["g"], 50)]);
+        let (rows, difference) = corrected(1000, guest, &seen(&[(&["f"], 300), (&["g"], 300)]));
+        assert_eq!(difference.moved_ns, 0);
+        assert_eq!(time_of(&rows, &["a", "f"]), 300);
+        assert_eq!(time_of(&rows, &["b", "f"]), 200);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_add_up(
+            time_ns in 0..u64::MAX,
+            own in prop::collection::vec((0..5_usize, 0..5_usize, 1..1000_u64), 1..20),
+            others in prop::collection::vec((0..7_usize, 1..1000_u64), 0..7),
+        ) {
+            let names = ["a", "b", "c", "d", "e", "f", "g"];
+            let stacks: Vec<([&str; 2], u64)> =
+                own.iter().map(|&(root, leaf, count)| ([names[root], names[leaf]], count)).collect();
+            let own: Vec<(&[&str], u64)> = stacks.iter().map(|(one, count)| (&one[..], *count)).collect();
+            let leaves: Vec<([&str; 1], u64)> =
+                others.iter().map(|&(leaf, count)| ([names[leaf]], count)).collect();
+            let others: Vec<(&[&str], u64)> = leaves.iter().map(|(one, count)| (&one[..], *count)).collect();
+            let (rows, difference) = corrected(time_ns, seen(&own), &seen(&others));
+            let sum: u128 = rows.iter().map(|(.., time)| u128::from(time.ns)).sum();
+            prop_assert_eq!(sum, u128::from(time_ns));
+            prop_assert!(difference.moved_ns <= time_ns);
+        }
+    }
+}
