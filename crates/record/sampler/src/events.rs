@@ -20,7 +20,7 @@ const CYCLES: u64 = 0;
 const CPU_CLOCK: u64 = 0;
 
 const NS_PER_S: u64 = 1_000_000_000;
-/// Periods differ from the one that was asked for by one part in so many at most.
+/// Periods differ from the one that was asked for by one part in this many at most.
 const JITTER: u64 = 16;
 
 /// What makes samples.

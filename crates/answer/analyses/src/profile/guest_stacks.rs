@@ -15,7 +15,7 @@ use crate::states::VcpuState;
 
 /// With fewer samples of the host in a state, shares of functions are less sure than what they would correct.
 const LEAST_SAMPLES: u64 = 200;
-/// Stacks of a function are given no more than so many times what the guest saw of them: the few samples that a guest
+/// Stacks of a function are given no more than this multiple of what the guest saw of them: the few samples that a guest
 /// has of code that mostly runs with interrupts off come from other places than the rest.
 const MOST_TIMES: f64 = 3.0;
 /// Weights are whole numbers of this part of the whole.

@@ -1,7 +1,7 @@
 //! The samples that a guest sends, in two files next to its recording: a perf.data, and how its clock goes.
 //!
 //! Nothing of them is looked at here. A part that doesn't follow the one before ends a file: what comes after a
-//! gap could not be told from damage.
+//! gap would look like damage.
 
 use std::io::Write;
 
@@ -142,7 +142,7 @@ impl Growing {
         }
     }
 
-    /// So many bytes were sent in all.
+    /// This many bytes were sent in all.
     fn expect(&mut self, bytes: u64) {
         self.missing = self.missing.max(bytes.saturating_sub(self.written));
     }
