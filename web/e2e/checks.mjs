@@ -58,6 +58,7 @@ async function timelineAddsUp(browser) {
   const { page } = await openReport(browser, report("nested", files));
   await page.focus(".area");
   await page.keyboard.press("m");
+  await page.getByRole("tab", { name: "States" }).click();
   const cells = await page.$$eval(".selection tbody tr", (rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
   const titles = await page.$$eval(".selection thead th", (heads) => heads.map((head) => head.textContent));
   const lane = cells.find((row) => row[0].includes("vCPU 0"));
@@ -189,7 +190,7 @@ async function findingsLead(browser) {
   const rows = await page.$$eval("#exits table.exits tbody tr", (lines) => lines.map((line) => line.querySelector("[data-key=reason]").dataset.value));
   assert.deepEqual([...new Set(rows)], ["vmload"]);
   assert.match(await page.textContent("#heat .note"), /vmload/);
-  await page.locator(".chip").click();
+  await page.locator("#exits .chip").click();
   assert.ok((await page.$$("#exits table.exits tbody tr")).length > 10);
 }
 

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { boots } from "./boot.mjs";
 import { browserProgram, withBrowser } from "./browser.mjs";
 import { checks } from "./checks.mjs";
+import { drawers } from "./drawer.mjs";
 import { frames } from "./frames.mjs";
 import { lanes } from "./lanes.mjs";
 import { repository, screens } from "./tool.mjs";
@@ -19,7 +20,7 @@ mkdirSync(screens, { recursive: true });
 
 let failed = 0;
 let passed = 0;
-const all = [...checks, ...views, ...lanes, ...boots, ...frames];
+const all = [...checks, ...views, ...lanes, ...drawers, ...boots, ...frames];
 const wanted = process.argv[2];
 await withBrowser(async (browser) => {
   for (const [name, check] of all) {

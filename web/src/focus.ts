@@ -60,6 +60,8 @@ export interface Context {
   showTime: (from: number, to: number) => void;
   /** Finds what begins next in the timeline and has these words. */
   findInTimeline: (words: string) => void;
+  /** Shows in the drawer what is selected; without a selection, all of the recording. */
+  inspect: () => void;
   /** Says something to readers who don't see it. */
   announce: (words: string) => void;
 }

@@ -37,9 +37,10 @@ async function start(root: HTMLElement): Promise<void> {
     view,
     showTime: (from, to) => timeline.reveal(from, to),
     findInTimeline: (words) => timeline.seek(words),
+    inspect: () => timeline.inspect(),
     announce: (words) => (spoken.textContent = words),
   };
-  const timeline = new Timeline(context);
+  const timeline = new Timeline(context, heat);
   const sections = sectionsOf(report, context, heat, timeline);
   root.replaceChildren(header(context), contents(context, sections), el("main", {}, ...sections), status(context), spoken);
   focus.follow((now) => view.update({ focus: now }));

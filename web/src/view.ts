@@ -27,6 +27,8 @@ export interface View {
   states: string[];
   /** Keys of states that are not drawn. */
   without: string[];
+  /** What the drawer shows of the selection. */
+  tab: string;
   focus: Focus;
   theme: "light" | "dark" | null;
   clock: "relative" | "absolute";
@@ -45,6 +47,7 @@ export const PLAIN: View = {
   hidden: [],
   states: [],
   without: [],
+  tab: "",
   focus: EVERYTHING,
   theme: null,
   clock: "relative",
@@ -69,6 +72,7 @@ export function toFragment(view: View): string {
     ["hide", view.hidden.join(".")],
     ["states", view.states.join(".")],
     ["without", view.without.join(".")],
+    ["tab", view.tab],
     ["vm", focus.vm ?? ""],
     ["level", focus.level === null ? "" : String(focus.level)],
     ["reason", focus.reason ?? ""],
@@ -113,6 +117,7 @@ export function fromFragment(fragment: string): View {
     hidden: readLanes(all.get("hide") ?? ""),
     states: readStates(all.get("states") ?? ""),
     without: readStates(all.get("without") ?? ""),
+    tab: /^[a-z]{1,20}$/.test(words("tab")) ? words("tab") : "",
     focus: { vm: words("vm") || null, level: /^\d{1,3}$/.test(level) ? Number(level) : null, reason: words("reason") || null },
     theme: theme === "light" || theme === "dark" ? theme : null,
     clock: words("clock") === "absolute" ? "absolute" : "relative",

@@ -15,6 +15,7 @@ const FULL: View = {
   hidden: [12],
   states: ["exit_kernel", "guest"],
   without: ["halted"],
+  tab: "states",
   focus: { vm: "vm-1/&?=#", level: 2, reason: "io" },
   theme: "dark",
   clock: "absolute",

@@ -136,6 +136,29 @@ export interface HeatInfo {
   groups: HeatGroupInfo[];
 }
 
+/** Exits of one vCPU that have level, reason and code in common. */
+export interface ExitGroupInfo {
+  vm: string;
+  vcpu: number;
+  level: number;
+  isa: string;
+  reason: string;
+  code: number | string | null;
+  exits: number;
+}
+
+/** All exits of a recording; there is none where they were too many. */
+export interface EachExitInfo {
+  source: string;
+  columns_in: string;
+  from_ns: number;
+  off_cpu_recorded: boolean;
+  halt_poll_recorded: boolean;
+  groups: ExitGroupInfo[];
+  /** What exits were about, and where their guests were. */
+  values: string[];
+}
+
 export interface LaneInfo {
   columns_in: string;
   machine: string;
@@ -241,6 +264,7 @@ export interface Report {
   align: AlignDocument | null;
   align_summaries: string[];
   heat: HeatInfo | null;
+  each_exit: EachExitInfo[];
   timeline: TimelineInfo;
   cpu: CpuDocument;
   calls: { sources: CallsSource[] } | null;

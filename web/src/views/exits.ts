@@ -130,9 +130,19 @@ class ExitsTable {
         class: column.text ? null : "number",
         scope: at === 0 ? "row" : null,
       });
-      cell.append(...column.cell(row, () => this.context.focus.set({ vm: row.vm, level: row.level, reason: row.reason })));
+      cell.append(...column.cell(row, () => this.look(row)));
       return cell;
     });
-    return el("tr", { class: row.waiting ? "waiting" : null }, ...cells);
+    // The button in the row does the same for whoever has no pointer.
+    const pointed = (event: Event) => {
+      if (!(event.target instanceof Element && event.target.closest("button"))) this.look(row);
+    };
+    return el("tr", { class: row.waiting ? "waiting" : null, onclick: pointed }, ...cells);
+  }
+
+  /** Narrows everything to a row, and shows it in the drawer. */
+  private look(row: ExitRow): void {
+    this.context.focus.set({ vm: row.vm, level: row.level, reason: row.reason });
+    this.context.inspect();
   }
 }

@@ -28,6 +28,7 @@ function item(finding: Finding, context: Context): HTMLElement {
   const go = () => {
     context.focus.set({ vm: link.vm, level: link.level, reason: link.reason });
     context.view.update({ at: link.section });
+    context.inspect();
     const target = document.getElementById(link.section) ?? document.getElementById("exits");
     target?.scrollIntoView({ behavior: "smooth", block: "start" });
     target?.focus({ preventScroll: true });

@@ -34,6 +34,7 @@ mod cpu;
 mod device_exits;
 pub mod diff;
 mod distribution;
+mod each_exit;
 mod exit_question;
 mod exits;
 mod group;
@@ -68,6 +69,9 @@ pub use contents::{Contents, CpuContents, contents, contents_and_vms};
 pub use cpu::{CpuUse, HostCpuUse, StateTimes, TakenCpu, TaskUse, ThreadUse, VcpuUse, VmUse, cpu};
 pub use device_exits::{DeviceAddresses, DeviceExits, device_exits};
 pub use distribution::{Distribution, EXACT_VALUES};
+pub use each_exit::{
+    EachExit, EachExitOf, ExitList, KeptExit, ListRoom, ListedGroup, MOST_LISTED_EXITS,
+};
 pub use exit_question::{ExitQuestion, FoundExits, ask};
 pub use exits::{ExitCounts, ExitRow, Exits, ExitsBy, exits};
 pub use group::{By, Group};

@@ -8,6 +8,7 @@
 
 mod columns;
 mod document;
+mod each_exit;
 mod findings;
 mod gzip;
 mod heat;
@@ -15,7 +16,7 @@ mod lanes;
 
 use std::io::{self, Write};
 
-use analyses::{LaneSet, Latencies};
+use analyses::{ExitList, LaneSet, Latencies};
 
 use crate::{
     AlignReport, BootReport, CallsReport, CpuReport, DiffReport, ExitsReport, NestedReport,
@@ -43,6 +44,8 @@ pub struct PageReport {
     pub align: Option<AlignReport>,
     /// How long exits took, when.
     pub latencies: Latencies,
+    /// Every exit by itself, by recording, where there are not too many.
+    pub each_exit: Vec<ExitList>,
     /// What happened when.
     pub lanes: LaneSet,
     /// Who used the CPUs.
@@ -74,6 +77,9 @@ impl PageReport {
         drop(document);
         writeln!(out, "</script>")?;
         heat::write(&self.latencies, out)?;
+        for list in &self.each_exit {
+            each_exit::write(list, out)?;
+        }
         for (at, lane) in self.lanes.lanes().iter().enumerate() {
             lanes::write(at, lane, origin_ns, out)?;
         }

@@ -4,8 +4,9 @@ use std::io::{self, IsTerminal, Write};
 
 use analyses::diff::{Options, QUESTIONS, diff};
 use analyses::{
-    By, CpuUse, Exits, ExitsBy, GuestAlignment, KnownOfAll, LaneMachine, LaneRoom, Latencies,
-    LatenciesOf, OfLevelTwo, OverTime, Paths, RecordedCalls, ask, over_time,
+    By, CpuUse, EachExitOf, ExitList, Exits, ExitsBy, GuestAlignment, KnownOfAll, LaneMachine,
+    LaneRoom, Latencies, LatenciesOf, ListRoom, MOST_LISTED_EXITS, OfLevelTwo, OverTime, Paths,
+    RecordedCalls, ask, over_time,
 };
 use anyhow::{Context, bail};
 use printable::messages;
@@ -38,6 +39,9 @@ const FLAME: TreeLimits = TreeLimits { depth: 128, least_percent: 0.1 };
 /// holds as many as `--spans` asks for, at 7 to 20 bytes each.
 const LANES_PART: u64 = 3;
 
+/// The part for a list of all exits; what does not fit is left out of the page.
+const EXITS_PART: u64 = 8;
+
 /// Times that a recording is read; those of calls and boots are read for these, too.
 const PASSES: u64 = 2;
 
@@ -58,11 +62,16 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let aligned_clocks = clocks(&recordings);
     set_clocks(&mut recordings, &own_clocks);
     // Durations are those of the recording's own clock, as in the other reports.
-    let AllExits { exits, nested, mut latencies } = all_exits(&recordings, &guests, &tick);
+    let list_room = ListRoom {
+        exits: MOST_LISTED_EXITS.min(args.spans),
+        bytes: args.memory.max_memory.part(EXITS_PART),
+    };
+    let AllExits { exits, nested, mut over_time_of } =
+        all_exits(&recordings, &guests, list_room, &tick);
     let diff = diff_of(args, &recordings, &tick)?;
     set_clocks(&mut recordings, &aligned_clocks);
     for guest in guests.iter().map(|guest| guest.guest) {
-        latencies.merge(latencies_of_guest(guest, &recordings, &tick));
+        over_time_of.add_guest(guest, &recordings, &tick);
     }
     let boot = boots::of(&recordings, &guests, &tick)?;
     let machines = machines(&recordings, &guests, &exits);
@@ -83,7 +92,8 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         exits,
         nested,
         align: (!guests.is_empty()).then_some(AlignReport { sources, guests }),
-        latencies,
+        latencies: over_time_of.latencies,
+        each_exit: over_time_of.each_exit,
         lanes,
         cpu,
         calls,
@@ -105,45 +115,61 @@ struct AllExits {
     exits: ExitsReport,
     /// None without exits of nested guests.
     nested: Option<NestedReport>,
-    /// But for those of guests that were aligned: their map goes by the host's clock.
+    /// But for those of guests that were aligned: their times go by the host's clock.
+    over_time_of: ExitsOverTime,
+}
+
+/// When exits were, and how long they took.
+struct ExitsOverTime {
     latencies: Latencies,
+    each_exit: Vec<ExitList>,
+    room: ListRoom,
+}
+
+impl ExitsOverTime {
+    fn question(&self, at: usize) -> (LatenciesOf, EachExitOf) {
+        let number = u32::try_from(at).unwrap_or(u32::MAX);
+        (LatenciesOf(number), EachExitOf(number, self.room))
+    }
+
+    fn add(&mut self, (latencies, list): (Latencies, ExitList)) {
+        self.latencies.merge(latencies);
+        self.room = self.room.next_to(&list);
+        self.each_exit.push(list);
+    }
+
+    /// Adds those of a guest whose times were brought to its host's clock.
+    fn add_guest(&mut self, at: usize, recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) {
+        if let Some(recording) = recordings.get(at) {
+            self.add(ask(recording, &self.question(at), tick));
+        }
+    }
 }
 
 fn all_exits(
     recordings: &[Recording],
     guests: &[GuestAlignment],
+    room: ListRoom,
     tick: &(dyn Fn(u64) + Sync),
 ) -> AllExits {
-    let (mut sources, mut nested, mut all) = (Vec::new(), Vec::new(), Latencies::default());
+    let (mut sources, mut nested) = (Vec::new(), Vec::new());
+    let (latencies, each_exit) = (Latencies::default(), Vec::new());
+    let mut over_time_of = ExitsOverTime { latencies, each_exit, room };
     for (at, recording) in recordings.iter().enumerate() {
         let is_aligned = guests.iter().any(|guest| guest.guest == at);
-        let latencies = (!is_aligned).then(|| latencies_question(at));
-        let question = ((ExitsBy(&By::DEFAULT), OfLevelTwo), latencies);
-        let ((exits, of_level_two), latencies) = ask(recording, &question, tick);
+        let over_time = (!is_aligned).then(|| over_time_of.question(at));
+        let question = ((ExitsBy(&By::DEFAULT), OfLevelTwo), over_time);
+        let ((exits, of_level_two), over_time) = ask(recording, &question, tick);
         sources.push(exits_source(recording, recordings, exits));
         nested.push((shown_path(recording), of_level_two));
-        latencies.into_iter().for_each(|latencies| all.merge(latencies));
+        over_time.into_iter().for_each(|one| over_time_of.add(one));
     }
     let has_nested = nested.iter().any(|(_, one)| !one.rows.is_empty());
     AllExits {
         exits: ExitsReport { sources, top: None, sorted_by: None },
         nested: has_nested.then_some(NestedReport { sources: nested }),
-        latencies: all,
+        over_time_of,
     }
-}
-
-fn latencies_question(at: usize) -> LatenciesOf {
-    LatenciesOf(u32::try_from(at).unwrap_or(u32::MAX))
-}
-
-/// Of a guest whose times were brought to its host's clock: the map has one axis for all.
-fn latencies_of_guest(
-    guest: usize,
-    recordings: &[Recording],
-    tick: &(dyn Fn(u64) + Sync),
-) -> Latencies {
-    let recording = recordings.get(guest);
-    recording.map(|one| ask(one, &latencies_question(guest), tick)).unwrap_or_default()
 }
 
 fn exits_source(recording: &Recording, all: &[Recording], exits: Exits) -> Source {

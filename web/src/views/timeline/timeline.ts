@@ -2,11 +2,15 @@
 
 import { clockMode } from "../../clock";
 import { columnsIn } from "../../data/columns";
+import { readEachExit } from "../../data/each_exit";
+import type { Heat } from "../../data/heat";
 import { MERGED, readLane } from "../../data/lane";
 import type { Report } from "../../data/report";
 import { el, section, tableBehind } from "../../dom";
 import type { Context } from "../../focus";
 import { count, time } from "../../format";
+import { Drawer } from "../drawer/drawer";
+import { sumsTable } from "../drawer/states";
 import { hideTooltip, showTooltip } from "../../tooltip";
 import type { View } from "../../view";
 import { describeCall } from "./call_words";
@@ -20,7 +24,6 @@ import { paintAxis, paintLanes, paintOverlay, palette, type Palette } from "./pa
 import { between, moved, within, zoomed, type Range } from "./range";
 import { groupsOf, place, unfolded, type LaneRow } from "./rows";
 import { Search, type Match } from "./search";
-import { SelectionPanel, sumsTable } from "./selection";
 import { describeSpan, describeInterval, laneTitle } from "./words";
 
 /** The lanes are this high at most; more are scrolled. */
@@ -52,12 +55,15 @@ export class Timeline {
   private readonly scroller: HTMLElement;
   private readonly area: HTMLElement;
   private readonly minimap: Minimap;
-  private readonly panel: SelectionPanel;
+  private readonly drawer: Drawer;
   private readonly about = el("p", { class: "about", role: "status" });
   private readonly field: HTMLInputElement;
   private readonly found = el("span", { class: "found", role: "status" });
 
-  constructor(private readonly context: Context) {
+  constructor(
+    private readonly context: Context,
+    heat: Heat | null,
+  ) {
     const { report } = context;
     this.groups = groupsOf(report.timeline.lanes);
     this.whole = { from: 0, to: Math.max(1000, report.length_ns) };
@@ -68,7 +74,8 @@ export class Timeline {
     this.legend = new Legend(context, () => this.changeStates());
     this.gutter = new Gutter(this.groups, { changed: () => this.changeRows(), pin: (row) => this.bar.pin(row), hide: (row) => this.bar.hide(row) });
     this.minimap = new Minimap(this.whole, () => this.shown, (range) => this.show(range));
-    this.panel = new SelectionPanel(context, () => this.select(null), (range) => this.show(range, true));
+    const rows = () => ({ all: this.groups.flatMap((group) => group.rows), wanted: this.groups.flatMap((group) => group.wanted), open: unfolded(this.groups) });
+    this.drawer = new Drawer(context, heat, { clear: () => this.select(null), zoom: (range) => this.show(range, true), rows });
     this.field = el("input", { type: "search", placeholder: "Find reason, thread, state …  ( / )", "aria-label": "Find in the timeline", value: context.view.value.find, oninput: () => this.find() });
     const words = `Timeline of ${count(report.timeline.lanes.length)} lanes over ${time(report.length_ns, report.nanoseconds)}. Arrow keys or W A S D move and zoom, comma and full stop go from span to span.`;
     this.area = el("div", { class: "area", tabindex: 0, role: "application", "aria-label": words }, this.canvas, this.overlay);
@@ -90,7 +97,7 @@ export class Timeline {
       this.legend.element,
       el("div", { class: "frame" }, el("div", { class: "corner" }, "all of it"), this.minimap.canvas, this.clock, this.axis, this.scroller),
       this.about,
-      this.panel.element,
+      this.drawer.element,
       tableBehind("Table of what is shown", table),
       note(report),
     );
@@ -109,8 +116,15 @@ export class Timeline {
       begun = performance.now();
     }
     this.legend.show(rows);
+    const lists = this.context.report.each_exit.map(async (info) => readEachExit(await columnsIn(document, info.columns_in), info));
+    this.drawer.takeLists(await Promise.all(lists));
     this.find();
     this.select(this.fromAddress(this.context.view.value.selection));
+  }
+
+  /** Shows what is selected, or all of it, without leaving the place that a reader is at. */
+  inspect(): void {
+    this.select(this.selection ?? this.whole);
   }
 
   /** Shows what another address names. */
@@ -142,7 +156,7 @@ export class Timeline {
   private changeClock(): void {
     this.nameClock();
     this.choose(this.chosen);
-    this.panel.show(this.selection, unfolded(this.groups));
+    this.drawer.refresh();
     this.invalidate(false);
   }
 
@@ -195,7 +209,7 @@ export class Timeline {
     this.scroller.style.maxHeight = `${MOST_HEIGHT}px`;
     this.gutter.place();
     this.bar.show();
-    this.panel.show(this.selection, unfolded(this.groups));
+    this.drawer.refresh();
     this.resize();
     this.invalidate(true);
   }
@@ -385,7 +399,7 @@ export class Timeline {
     // Whole nanoseconds, as an address has them.
     this.selection = range && { from: Math.floor(range.from), to: Math.ceil(range.to) };
     this.context.view.update({ selection: this.selection });
-    this.panel.show(this.selection, unfolded(this.groups));
+    this.drawer.show(this.selection);
     this.schedule();
   }
 

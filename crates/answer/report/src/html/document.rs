@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::findings::{self, Finding};
-use super::{PageReport, heat, lanes};
+use super::{PageReport, each_exit, heat, lanes};
 use crate::calls::Most;
 use crate::column::Definition;
 use crate::{Report, align_summary, cpu, exits};
@@ -40,6 +40,7 @@ struct Document<'p, N, A, D> {
     align: Option<A>,
     align_summaries: Vec<String>,
     heat: Value,
+    each_exit: Value,
     timeline: Value,
     cpu: cpu::Document<'p>,
     calls: Option<Value>,
@@ -75,6 +76,7 @@ pub(super) fn document(page: &PageReport, origin_ns: u64) -> impl Serialize {
             .map(align_summary)
             .collect(),
         heat: heat::json(&page.latencies, &sources, origin_ns),
+        each_exit: each_exit::json(&page.each_exit, &sources, origin_ns),
         timeline: lanes::json(&page.lanes),
         cpu: page.cpu.document_of(MOST_THREADS),
         calls: page.calls.as_ref().map(|calls| calls.document_of(most)),
