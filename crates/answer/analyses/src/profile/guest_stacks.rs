@@ -40,11 +40,16 @@ pub(super) struct SeenCode {
     pub(super) effective: f64,
 }
 
-/// What a function at the end of a stack is known by, with the state.
-type Leaf<'c> = (VcpuState, Option<&'c CodeFrame>);
+/// What the end of a stack is known by, with the state: a function, else the file that it is in. A place in a file is no
+/// function, and a timer of the guest and one of the host stop at different places of one.
+type Leaf<'c> = (VcpuState, Option<&'c str>, Option<&'c str>, Option<u64>);
 
 fn leaf(code: &CodeAt) -> Leaf<'_> {
-    (code.state, code.stack.last())
+    let frame = code.stack.last();
+    let (symbol, module) =
+        frame.map_or((None, None), |one| (one.symbol.as_deref(), one.module.as_deref()));
+    let address = frame.and_then(|one| one.address).filter(|_| symbol.or(module).is_none());
+    (code.state, symbol, module, address)
 }
 
 /// The share of each leaf in all weights.
@@ -89,11 +94,15 @@ pub(super) fn corrected(
         let times = (estimate(&leaf(code)) / of_leaf).min(MOST_TIMES);
         weighted.push((code, Evidence::Agent, one.samples, times * own));
     }
+    let host_ns: f64 = host.code.values().map(|one| one.weight_ns as f64).sum();
     for (code, one) in &host.code {
-        let of_stacks = share(&of_guest, &leaf(code)) * MOST_TIMES;
-        let rest = estimate(&leaf(code)) - of_stacks;
+        let leaf = leaf(code);
+        let of_stacks = share(&of_guest, &leaf) * MOST_TIMES;
+        let rest = estimate(&leaf) - of_stacks;
         if rest > 0.0 {
-            weighted.push((code, Evidence::Host, one.samples, rest));
+            let own = one.weight_ns as f64 / host_ns.max(1.0);
+            let part = own / share(&of_host, &leaf).max(f64::MIN_POSITIVE);
+            weighted.push((code, Evidence::Host, one.samples, rest * part));
         }
     }
     let parts: Vec<u64> = weighted.iter().map(|(.., weight)| (weight * PARTS) as u64).collect();
