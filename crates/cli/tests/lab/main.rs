@@ -16,6 +16,7 @@ mod guest_faults;
 mod guests;
 mod hangs;
 mod hypertrace;
+mod known_shares;
 mod leftovers;
 mod machines;
 mod nested_writes;

@@ -124,10 +124,20 @@ impl Recorded {
 
     /// Brings the session out of level 1.
     pub(crate) fn session(&self) -> PathBuf {
+        self.files(&["host.dat", "guest-l2.dat", "session.json"])
+    }
+
+    /// The same with what was sampled on both sides.
+    pub(crate) fn sampled_session(&self) -> PathBuf {
+        let samples = ["host.data", "host.clock", "guest-l2.data", "guest-l2.clock"];
+        self.files(&[&["host.dat", "guest-l2.dat", "session.json"][..], &samples].concat())
+    }
+
+    fn files(&self, names: &[&str]) -> PathBuf {
         let session = self.folder.path().join("s");
         let _ = std::fs::remove_dir_all(&session);
         std::fs::create_dir(&session).unwrap();
-        for file in ["host.dat", "guest-l2.dat", "session.json"] {
+        for file in names {
             let to = session.join(file);
             self.lab.run(&["get", "1", &format!("/tmp/r/{file}"), to.to_str().unwrap()]).done();
         }

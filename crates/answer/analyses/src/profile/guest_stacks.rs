@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use super::code::CodeAt;
 use super::sums::Seen;
-use super::{CodeFrame, Evidence, SampleDifference, SampledTime, weights};
+use super::{Evidence, SampleDifference, SampledTime, weights};
 use crate::states::VcpuState;
 
 /// With fewer samples of the host in a state, shares of functions are less sure than what they would correct.
@@ -119,6 +119,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::CodeFrame;
 
     fn code(stack: &[&str]) -> CodeAt {
         let frame =

@@ -1,0 +1,210 @@
+//! Profiles against code whose shares are known: functions of a module in the guest, each busy for as many parts of its
+//! time as were drawn for it, one of them with interrupts off. Names and parts are drawn anew each time.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use crate::hangs::Machines;
+use crate::recorded::{Recorded, json};
+use crate::tool::can_run_all;
+
+/// How long the functions are busy.
+const SECONDS: u64 = 20;
+/// A part of their time: shorter than the interval of samples, so that each is as likely in any.
+const PART_US: u64 = 50;
+/// Shares may be off by this many standard deviations of as many samples, and by this much: the emulator takes
+/// interrupts where blocks of code end.
+const DEVIATIONS: f64 = 4.0;
+const OFF: f64 = 0.03;
+/// Parts of the functions, in no order; the first of the names runs with interrupts off.
+const PARTS: [u64; 4] = [2, 5, 3, 2];
+
+/// Functions and their parts.
+struct Drawn {
+    names: [String; 4],
+    parts: [u64; 4],
+}
+
+impl Drawn {
+    fn new() -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let mut state = now.as_nanos() as u64 | 1;
+        let mut next = move |below: u64| {
+            // xorshift64
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 16) % below
+        };
+        let names = std::array::from_fn(|at| {
+            let letters = (0..8).map(|_| char::from(b'a' + next(26) as u8));
+            format!("busy{at}_{}", letters.collect::<String>())
+        });
+        let mut parts = PARTS;
+        for at in (1..parts.len()).rev() {
+            parts.swap(at, next(at as u64 + 1) as usize);
+        }
+        Self { names, parts }
+    }
+
+    /// A module that runs them when something is written to its parameter.
+    fn source(&self) -> String {
+        let function = |(name, parts): (&String, u64)| {
+            let us = parts * PART_US;
+            // Without that attribute the compiler makes one of two that are alike.
+            format!("static __attribute__((noipa)) void {name}(void) {{ spin({us}); }}\n")
+        };
+        let functions: String = self.names.iter().zip(self.parts).map(function).collect();
+        let calls: String = self.names[1..].iter().map(|name| format!("{name}(); ")).collect();
+        let apart = &self.names[0];
+        format!(
+            "#include <linux/module.h>\n#include <linux/ktime.h>\n#include <linux/sched.h>\n#include <asm/tsc.h>\n\
+             static __always_inline void spin(u64 us) {{\n\
+             u64 end = rdtsc() + us * tsc_khz / 1000; while (rdtsc() < end) barrier(); }}\n{functions}\
+             static int run(const char *text, const struct kernel_param *param) {{\n\
+             u64 end = ktime_get_ns() + {SECONDS}ULL * NSEC_PER_SEC;\n\
+             while (ktime_get_ns() < end) {{ unsigned long flags; {calls}\n\
+             local_irq_save(flags); {apart}(); local_irq_restore(flags); cond_resched(); }}\nreturn 0; }}\n\
+             static const struct kernel_param_ops ops = {{ .set = run }};\n\
+             module_param_cb(run, &ops, NULL, 0200);\nMODULE_LICENSE(\"GPL\");\n"
+        )
+    }
+
+    /// Builds it for the lab's kernel; `None`: that has no headers here.
+    fn build(&self, folder: &Path) -> Option<PathBuf> {
+        let kmod = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kmod/build");
+        let built = Command::new(kmod).output().unwrap();
+        let said = String::from_utf8_lossy(&built.stdout).into_owned();
+        let module = PathBuf::from(said.trim());
+        let Some(folder_of_release) = module.parent().filter(|_| built.status.success()) else {
+            testkit::skip!("no module: {}", String::from_utf8_lossy(&built.stderr));
+            return None;
+        };
+        let release = folder_of_release.file_name().unwrap().to_str().unwrap();
+        let installed = PathBuf::from(format!("/lib/modules/{release}/build"));
+        let fetched = folder_of_release.join(format!("headers/usr/src/linux-headers-{release}"));
+        let headers = if installed.exists() { installed } else { fetched };
+        fs::write(folder.join("busy.c"), self.source()).unwrap();
+        fs::write(folder.join("Makefile"), "obj-m := busy.o\n").unwrap();
+        let made = Command::new("make")
+            .arg("-C")
+            .arg(headers)
+            .arg(format!("M={}", folder.display()))
+            .args(["CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"])
+            .output()
+            .unwrap();
+        let said = [made.stdout, made.stderr].concat();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&said));
+        Some(folder.join("busy.ko"))
+    }
+
+    /// What a profile says of each function: its share of their time, and the samples.
+    fn found(&self, profile: &Value) -> ([f64; 4], u64) {
+        let mut times: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut samples = 0;
+        for row in profile["rows"].as_array().unwrap() {
+            let Some(frame) = row["stack"].as_array().unwrap().last() else { continue };
+            let Some(name) = self.names.iter().find(|name| frame["symbol"] == name.as_str()) else {
+                continue;
+            };
+            assert_eq!(frame["module"], "busy");
+            *times.entry(name).or_default() += row["time_ns"].as_u64().unwrap();
+            samples += row["samples"].as_u64().unwrap();
+        }
+        let whole: u64 = times.values().sum();
+        let share = |name: &String| {
+            times.get(name.as_str()).copied().unwrap_or(0) as f64 / whole.max(1) as f64
+        };
+        (std::array::from_fn(|at| share(&self.names[at])), samples)
+    }
+
+    /// The first function whose share is not within sampling error.
+    fn wrong(&self, (found, samples): ([f64; 4], u64)) -> Option<String> {
+        let whole: u64 = self.parts.iter().sum();
+        let all = self.names.iter().zip(self.parts).zip(found);
+        let wrong = all.filter_map(|((name, parts), found)| {
+            let share = parts as f64 / whole as f64;
+            let deviation = (share * (1.0 - share) / samples.max(1) as f64).sqrt();
+            let off = (found - share).abs();
+            (off > DEVIATIONS * deviation + OFF)
+                .then(|| format!("{name}: {found:.3}, not {share:.3}, by {samples} samples"))
+        });
+        wrong.into_iter().next()
+    }
+}
+
+/// A profile of a session with only these of its files of samples.
+fn profile_with(session: &Path, kept: &[&str], more: &[&str]) -> Value {
+    let copy = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(session).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let is_of_samples = name.ends_with(".data") || name.ends_with(".clock");
+        if !is_of_samples || kept.iter().any(|one| name.starts_with(one)) {
+            fs::copy(&path, copy.path().join(name)).unwrap();
+        }
+    }
+    let folder = copy.path().to_str().unwrap();
+    json(&[&["profile", "--format", "json"], more, &[folder]].concat())
+}
+
+fn check(recorded: &Recorded) {
+    let (drawn, folder) = (Drawn::new(), tempfile::tempdir().unwrap());
+    let Some(module) = drawn.build(folder.path()) else { return };
+    recorded.lab.run(&["put", "2", module.to_str().unwrap(), "/tmp/busy.ko"]).done();
+    recorded.lab.shell(2, "rmmod busy 2>/dev/null; insmod /tmp/busy.ko").done();
+    recorded.start_agent("vsock");
+    let what =
+        "--guest-event sched --guest-event irq -e kvm -e sched --sample 499 --guest-sample 397";
+    let recorder = recorded.begin_with("vsock:3", what);
+    recorded.lab.shell(2, "echo 1 > /sys/module/busy/parameters/run").done();
+    let (ended_well, said) = recorded.end(recorder);
+    assert!(ended_well, "{said}");
+    let session = recorded.sampled_session();
+    let both = profile_with(&session, &["host", "guest"], &[]);
+    let evidence = [
+        ("both", both.clone()),
+        ("host", profile_with(&session, &["host"], &[])),
+        ("exits", profile_with(&session, &[], &[])),
+    ];
+    for (name, profile) in &evidence {
+        let (found, samples) = drawn.found(profile);
+        eprintln!("{name}: {found:.3?} of {:?}, {samples} samples", drawn.parts);
+        assert_eq!(drawn.wrong((found, samples)), None, "{name}");
+        // With names exchanged it must not pass.
+        let turned = Drawn { parts: rotated(drawn.parts), names: drawn.names.clone() };
+        assert!(turned.wrong((found, samples)).is_some(), "{name}");
+    }
+    let (raw, samples) = drawn.found(&profile_with(&session, &["host", "guest"], &["--raw"]));
+    eprintln!("raw: {raw:.3?} of {:?}, {samples} samples", drawn.parts);
+    // Its own timer can't interrupt it.
+    let share = drawn.parts[0] as f64 / drawn.parts.iter().sum::<u64>() as f64;
+    assert!(raw[0] < share / 5.0, "{raw:?}");
+    let rows = both["rows"].as_array().unwrap().iter();
+    let in_guest = rows.filter(|row| row["state"].as_str().unwrap().starts_with("guest"));
+    let time = |row: &Value| row["time_ns"].as_u64().unwrap();
+    let (unseen, all) = in_guest.fold((0, 0), |(unseen, all), row| {
+        (unseen + if row["evidence"] == "none" { time(row) } else { 0 }, all + time(row))
+    });
+    assert!(unseen * 20 <= all, "{unseen} of {all} ns");
+}
+
+/// The same parts at other places, such that each place has another one than before.
+fn rotated(mut parts: [u64; 4]) -> [u64; 4] {
+    parts.rotate_left(1);
+    parts
+}
+
+#[test]
+fn functions_have_the_shares_that_were_drawn_for_them() {
+    if !can_run_all() {
+        return;
+    }
+    let mut machines = Machines::new(|| Recorded::up("shares"));
+    machines.work(2, check);
+}
