@@ -1,5 +1,5 @@
 //! Profiles against code whose shares are known: functions of a module in the guest, each busy for as many parts of its
-//! time as were drawn for it, one of them with interrupts off. Names and parts are drawn anew each time.
+//! time as were drawn for it, one of them with interrupts off. Names and parts are drawn again each time.
 
 use std::collections::BTreeMap;
 use std::fs;
