@@ -98,10 +98,10 @@ async function callsMatchTheCommand(browser) {
   await page.locator("#calls tbody button", { hasText: "svm_handle_exit [kvm_amd]" }).click();
   const words = await page.textContent("#timeline .about");
   assert.match(words, /^svm_handle_exit \[kvm_amd\] · .* from call to return; itself .*%\), \d+ calls that it made .* · all 146 of its calls: .*depth 0/);
-  assert.equal(await page.textContent("#timeline .found"), "146 spans");
+  assert.match(await page.textContent("#timeline .found"), /^\d+ of 146$/);
   await page.fill("#timeline input[type=search]", "CPU 0/KVM-");
   const calls = source.functions.reduce((sum, one) => sum + one.count, 0);
-  const spans = Number((await page.textContent("#timeline .found")).split(" ")[0].replaceAll(",", ""));
+  const spans = Number((await page.textContent("#timeline .found")).match(/([\d,]+)( spans)?$/)[1].replaceAll(",", ""));
   assert.ok(spans >= calls * 0.999 && spans <= calls * 1.2, `${spans} spans, ${calls} calls`);
   assert.deepEqual(faults, []);
   await page.setViewportSize({ width: 1440, height: 1180 });

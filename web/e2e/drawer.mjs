@@ -114,7 +114,7 @@ async function opensFromTables(browser) {
   await inSight();
   // By keys alone: tabs by arrows, and away.
   await page.locator(".drawer [role=tab][aria-selected=true]").focus();
-  for (const title of ["States", "Requests", "Threads", "Exits"]) {
+  for (const title of ["States", "Requests", "Threads", "Span", "Exits"]) {
     await page.keyboard.press("ArrowRight");
     assert.equal(await page.evaluate(() => document.activeElement.textContent), title);
     assert.equal(await page.getAttribute(".drawer [role=tabpanel]", "aria-labelledby"), `drawer-${title.toLowerCase()}`);

@@ -9,6 +9,7 @@ import { checks } from "./checks.mjs";
 import { drawers } from "./drawer.mjs";
 import { frames } from "./frames.mjs";
 import { lanes } from "./lanes.mjs";
+import { spans } from "./spans.mjs";
 import { repository, screens } from "./tool.mjs";
 import { views } from "./view.mjs";
 
@@ -20,7 +21,7 @@ mkdirSync(screens, { recursive: true });
 
 let failed = 0;
 let passed = 0;
-const all = [...checks, ...views, ...lanes, ...drawers, ...boots, ...frames];
+const all = [...checks, ...views, ...lanes, ...drawers, ...spans, ...boots, ...frames];
 const wanted = process.argv[2];
 await withBrowser(async (browser) => {
   for (const [name, check] of all) {

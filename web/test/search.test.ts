@@ -54,3 +54,13 @@ test("nothing is found by what is not there, nor by nothing", () => {
   expect(search("xyz").search.next(null, 0, true)).toBeNull();
   expect(search("").search.empty).toBe(true);
 });
+
+test("each match has its place among all, others have none", () => {
+  const { search: all, expected } = search("npf");
+  let found: Match | null = null;
+  for (let place = 1; place <= expected.length; place++) {
+    found = all.next(found, -1, true);
+    expect(all.rank(found!)).toBe(place);
+  }
+  expect(search("xyz").search.rank(found!)).toBeNull();
+});

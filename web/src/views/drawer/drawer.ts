@@ -9,12 +9,15 @@ import { describe, EVERYTHING, type Context } from "../../focus";
 import { time } from "../../format";
 import type { Range } from "../timeline/range";
 import type { LaneRow } from "../timeline/rows";
+import type { Match } from "../timeline/search";
 import { exitsOf } from "./exits";
 import { requests } from "./requests";
+import { span, type SpanActions } from "./span";
 import { states } from "./states";
 import { threads } from "./threads";
 
 const TABS = [
+  ["span", "Span"],
   ["exits", "Exits"],
   ["states", "States"],
   ["requests", "Requests"],
@@ -23,7 +26,7 @@ const TABS = [
 
 type Tab = (typeof TABS)[number][0];
 
-export interface DrawerActions {
+export interface DrawerActions extends SpanActions {
   clear: () => void;
   zoom: (range: Range) => void;
   /** All lanes, and those that a reader wants to see. */
@@ -37,6 +40,7 @@ export class Drawer {
   private readonly body = el("div", { class: "drawer-body", role: "tabpanel", id: "drawer-panel", tabindex: 0 });
   private lists: EachExit[] = [];
   private range: Range | null = null;
+  private chosen: Match | null = null;
   private timer = 0;
 
   constructor(
@@ -76,6 +80,13 @@ export class Drawer {
     this.drawHead(range);
     if (this.body.childElementCount === 0) return this.draw();
     this.timer = setTimeout(() => this.draw(), 60) as unknown as number;
+  }
+
+  /** Follows the chosen span where it is shown already; `open`: shows it. */
+  follow(chosen: Match | null, open: boolean): void {
+    this.chosen = chosen;
+    if (open) this.context.view.update({ tab: "span" });
+    if (this.range && this.tab === "span") this.draw();
   }
 
   refresh(): void {
@@ -134,6 +145,7 @@ export class Drawer {
   private parts(range: Range): HTMLElement[] {
     const { report, focus } = this.context;
     const { all, wanted, open } = this.actions.rows();
+    if (this.tab === "span") return span(report, this.chosen, this.lists, this.actions);
     if (this.tab === "states") return states(report, range, open);
     if (this.tab === "threads") return threads(report, range, all);
     if (this.tab === "requests") return requests(report, range);

@@ -14,6 +14,7 @@ export type Command =
   | "previousMatch"
   | "zoomToSpan"
   | "selectSpan"
+  | "openSpan"
   | "pinLane"
   | "hideLane"
   | "clear";
@@ -37,6 +38,7 @@ const COMMANDS: Record<string, Command> = {
   p: "previousMatch",
   enter: "zoomToSpan",
   m: "selectSpan",
+  i: "openSpan",
   t: "pinLane",
   h: "hideLane",
   escape: "clear",
@@ -50,10 +52,11 @@ export const KEYS: [string, string][] = [
   ["↑ ↓", "go to the lane above or below"],
   [", .", "go to the span before or after"],
   ["Enter", "zoom to the chosen span"],
+  ["I", "show all that is known of it"],
   ["M", "select it, or what is shown"],
   ["T", "pin its lane to the top, or put it back"],
   ["H", "hide its lane"],
-  ["/", "find; Enter and N: next match, P: previous"],
+  ["/", "find, or go to a time such as 1.5 ms; Enter and N: next match, P: previous"],
   ["Esc", "clear"],
   ["Tab", "leave the timeline"],
 ];

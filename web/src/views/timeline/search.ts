@@ -46,6 +46,23 @@ export class Search {
     return sum;
   }
 
+  /** Which of all matches, by time and then from lane to lane, a span is; null: it is none. */
+  rank(of: Match): number | null {
+    if (!this.matches(of.row, of.at)) return null;
+    const [start, order] = [of.row.lane!.from[of.at]!, this.rows.indexOf(of.row)];
+    let rank = 0;
+    this.rows.forEach((row, place) => {
+      const { lane } = row;
+      if (!lane) return;
+      const until = lane.begunBy(start);
+      for (let at = 0; at < until; at++) {
+        if (!this.matches(row, at)) continue;
+        if (lane.from[at]! < start || (place === order ? at <= of.at : place < order)) rank++;
+      }
+    });
+    return rank;
+  }
+
   /** The match that begins next after a span (or before it), by time and then from lane to lane. */
   next(after: Match | null, from: number, forward: boolean): Match | null {
     const start = after ? after.row.lane!.from[after.at]! : from;

@@ -1,6 +1,6 @@
 // The timeline: lanes of spans, as far in or out as one likes.
 
-import { clockMode } from "../../clock";
+import { clockMode, readTimestamp, timestampOf } from "../../clock";
 import { columnsIn } from "../../data/columns";
 import { readEachExit } from "../../data/each_exit";
 import type { Heat } from "../../data/heat";
@@ -39,7 +39,10 @@ export class Timeline {
   private selection: Range | null = null;
   private cursor: number | null = null;
   private chosen: Match | null = null;
+  /** The selection is that of a span that was clicked: the next click has another. */
+  private spanSelected = false;
   private search: Search;
+  private matches = 0;
   private colours: Palette;
   private frame = 0;
   private stale = { lanes: true, minimap: true };
@@ -75,8 +78,8 @@ export class Timeline {
     this.gutter = new Gutter(this.groups, { changed: () => this.changeRows(), pin: (row) => this.bar.pin(row), hide: (row) => this.bar.hide(row) });
     this.minimap = new Minimap(this.whole, () => this.shown, (range) => this.show(range));
     const rows = () => ({ all: this.groups.flatMap((group) => group.rows), wanted: this.groups.flatMap((group) => group.wanted), open: unfolded(this.groups) });
-    this.drawer = new Drawer(context, heat, { clear: () => this.select(null), zoom: (range) => this.show(range, true), rows });
-    this.field = el("input", { type: "search", placeholder: "Find reason, thread, state …  ( / )", "aria-label": "Find in the timeline", value: context.view.value.find, oninput: () => this.find() });
+    this.drawer = new Drawer(context, heat, { clear: () => this.select(null), zoom: (range) => this.show(range, true), rows, step: (forward) => this.run(forward ? "nextSpan" : "previousSpan"), findOthers: (words) => this.seek(words) });
+    this.field = el("input", { type: "search", placeholder: "Find reason, thread, time …  ( / )", "aria-label": "Find in the timeline, or go to a time", value: context.view.value.find, oninput: () => this.find() });
     const words = `Timeline of ${count(report.timeline.lanes.length)} lanes over ${time(report.length_ns, report.nanoseconds)}. Arrow keys or W A S D move and zoom, comma and full stop go from span to span.`;
     this.area = el("div", { class: "area", tabindex: 0, role: "application", "aria-label": words }, this.canvas, this.overlay);
     this.scroller = el("div", { class: "scroller" }, this.gutter.element, this.area);
@@ -324,7 +327,7 @@ export class Timeline {
       this.area.removeEventListener("pointermove", drag);
       this.area.removeEventListener("pointerup", end);
       this.area.removeEventListener("pointercancel", end);
-      if (!dragged) this.choose(this.spanAt(event));
+      if (!dragged) this.open(this.spanAt(event));
     };
     this.area.addEventListener("pointermove", drag);
     this.area.addEventListener("pointerup", end);
@@ -371,8 +374,20 @@ export class Timeline {
     this.show({ from: from - (to - from) * 0.5, to: to + (to - from) * 0.5 }, true);
   }
 
+  /** Chooses a span and shows all that is known of it; its time is selected unless something is. */
+  private open(match: Match | null): void {
+    this.choose(match);
+    if (!match) return;
+    const lane = match.row.lane!;
+    if (!this.selection || this.spanSelected) this.select({ from: lane.from[match.at]!, to: lane.to[match.at]! });
+    this.spanSelected = this.selection?.from === lane.from[match.at] && this.selection?.to === lane.to[match.at];
+    this.drawer.follow(match, true);
+  }
+
   private choose(match: Match | null): void {
     this.chosen = match;
+    this.drawer.follow(match, false);
+    this.sayFound();
     this.gutter.mark(match?.row ?? null);
     const lines = match ? describe(this.context.report, match) : [];
     this.about.textContent = lines.join(" · ");
@@ -396,9 +411,11 @@ export class Timeline {
   }
 
   private select(range: Range | null): void {
+    this.spanSelected = false;
     // Whole nanoseconds, as an address has them.
     this.selection = range && { from: Math.floor(range.from), to: Math.ceil(range.to) };
-    this.context.view.update({ selection: this.selection });
+    const { tab } = this.context.view.value;
+    this.context.view.update({ selection: this.selection, tab: tab === "span" ? "" : tab });
     this.drawer.show(this.selection);
     this.schedule();
   }
@@ -406,7 +423,35 @@ export class Timeline {
   private find(): void {
     this.context.view.update({ find: this.field.value });
     this.search = new Search(this.context.report, this.groups.flatMap((group) => group.rows), this.field.value);
-    this.found.textContent = this.search.empty ? "" : `${count(this.search.count())} spans`;
+    this.matches = this.search.count();
+    this.sayFound();
+  }
+
+  /** How many spans match, which of them is chosen; of a timestamp, what Enter does. */
+  private sayFound(): void {
+    const at = readTimestamp(this.context.report, this.field.value);
+    const rank = this.chosen && !this.search.empty ? this.search.rank(this.chosen) : null;
+    if (at !== null) this.found.textContent = `Enter: go to ${timestampOf(this.context.report, at)}`;
+    else if (this.search.empty) this.found.textContent = "";
+    else this.found.textContent = rank === null ? `${count(this.matches)} spans` : `${count(rank)} of ${count(this.matches)}`;
+  }
+
+  /** Goes to the next match, or to the timestamp that was entered. */
+  private goOn(forward: boolean): void {
+    const at = readTimestamp(this.context.report, this.field.value);
+    if (at !== null) return this.goToTime(at);
+    this.goTo(this.search.empty ? null : this.search.next(this.chosen, this.target.from, forward));
+  }
+
+  /** Puts a timestamp in the middle, as near as what is shown already, and marks it. */
+  private goToTime(at: number): void {
+    const all = this.whole.to - this.whole.from;
+    const length = Math.min(this.target.to - this.target.from, all / 50);
+    this.cursor = at;
+    this.show({ from: at - length / 2, to: at + length / 2 }, true);
+    const words = `At ${timestampOf(this.context.report, at)}`;
+    this.about.textContent = words;
+    this.context.announce(words);
   }
 
   private key(event: KeyboardEvent): void {
@@ -437,7 +482,9 @@ export class Timeline {
         return this.step(rows, command === "nextSpan" ? 1 : -1, middle);
       case "nextMatch":
       case "previousMatch":
-        return this.goTo(this.search.empty ? null : this.search.next(this.chosen, shown.from, command === "nextMatch"));
+        return this.goOn(command === "nextMatch");
+      case "openSpan":
+        return this.open(this.chosen);
       case "zoomToSpan":
         return this.chosen ? this.zoomToSpan(this.chosen) : undefined;
       case "selectSpan":
