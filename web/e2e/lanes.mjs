@@ -99,7 +99,7 @@ async function statesStandOut(browser) {
   await changed("halted does not stand out");
   assert.equal(await halted.getAttribute("aria-pressed"), "true");
   assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "halted: let it stand out", "the focus is lost");
-  await page.getByRole("button", { name: "exit kernel: don’t draw it" }).click();
+  await page.getByRole("button", { name: "hide exit kernel" }).click();
   await changed("exit kernel is drawn");
   await written(page, /states=halted&without=exit_kernel/);
   await page.screenshot({ path: join(screens, "states-stand-out.png") });

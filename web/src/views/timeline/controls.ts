@@ -19,7 +19,7 @@ export function controls(field: HTMLElement, found: HTMLElement, run: (command: 
     el("span", { class: "gap" }),
     button("−", "Zoom out (- or S)", "zoomOut"),
     button("+", "Zoom in (+ or W)", "zoomIn"),
-    button("Fit", "Show everything (0)", "fit"),
+    button("Fit", "Fit: show everything (0)", "fit"),
     el("details", { class: "keys" }, el("summary", {}, "Keys"), el("dl", {}, ...keys)),
   );
 }

@@ -19,11 +19,12 @@ export class Legend {
     const there = new Set(rows.flatMap((row) => row.lane?.states ?? []));
     const entries = report.timeline.states.filter((_, state) => there.has(state));
     const { states, without } = view.value;
-    const focused = this.element.contains(document.activeElement) ? document.activeElement?.getAttribute("aria-label") : null;
+    const nameless = (words: string | null | undefined) => words?.replace(/^(show|hide) /, "* ") ?? null;
+    const focused = this.element.contains(document.activeElement) ? nameless(document.activeElement?.getAttribute("aria-label")) : null;
     const items = entries.map(({ key, title }) => this.entry(key, title, states.includes(key), without.includes(key)));
     const all = el("button", { type: "button", class: "all", "aria-label": "All states as they were", onclick: () => this.update([], []) }, "All states");
     this.element.replaceChildren(...items, ...(states.length + without.length > 0 ? [el("li", {}, all)] : []));
-    const again = focused ? [...this.element.querySelectorAll("button")].find((one) => one.getAttribute("aria-label") === focused) : null;
+    const again = focused ? [...this.element.querySelectorAll("button")].find((one) => nameless(one.getAttribute("aria-label")) === focused) : null;
     again?.focus({ preventScroll: true });
   }
 
@@ -37,7 +38,7 @@ export class Legend {
       "li",
       { class: hidden ? "left-out" : null },
       el("button", { type: "button", "aria-pressed": String(out), "aria-label": `${title}: let it stand out`, title: "Let it stand out", onclick: stand }, el("i", { style: `background: var(${variableOf(key)})` }), title),
-      el("button", { type: "button", class: "hide", "aria-pressed": String(hidden), "aria-label": `${title}: don’t draw it`, title: hidden ? "Draw it again" : "Don’t draw it", onclick: hide }, hidden ? "show" : "hide"),
+      el("button", { type: "button", class: "hide", "aria-pressed": String(hidden), "aria-label": `${hidden ? "show" : "hide"} ${title}`, title: hidden ? "Draw it again" : "Don’t draw it", onclick: hide }, hidden ? "show" : "hide"),
     );
   }
 
