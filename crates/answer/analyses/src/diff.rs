@@ -10,20 +10,30 @@ mod exits;
 mod grid;
 mod histogram;
 mod matching;
+mod moved;
 mod nested;
 mod path;
+mod profile;
 mod question;
 mod series;
 
 pub use compare::{Diff, DiffRow, Options, Values, diff};
 pub use condition::{Condition, ConditionError, Judged, MatchingRow, judge};
 pub use grid::MOST_SLICES;
+pub use moved::{Moved, MovedFrom};
 pub use question::{
-    Estimator, KeyValue, Measure, MeasuredGroup, Metric, Question, Run, RunVm, Unit,
+    CallTime, Estimator, KeyValue, Measure, MeasuredGroup, Metric, Question, Run, RunInput, RunVm,
+    Unit,
 };
 pub use series::{SUMS, Series, Sums};
 pub use stats::Scale;
 
 /// The reports that can be compared; the first is compared where none is named.
-pub static QUESTIONS: [Question; 5] =
-    [exits::QUESTION, nested::QUESTION, path::QUESTION, cpu::QUESTION, boot::QUESTION];
+pub static QUESTIONS: [Question; 6] = [
+    exits::QUESTION,
+    nested::QUESTION,
+    path::QUESTION,
+    cpu::QUESTION,
+    boot::QUESTION,
+    profile::QUESTION,
+];

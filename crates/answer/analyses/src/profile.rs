@@ -8,9 +8,11 @@
 mod code;
 mod guest_stacks;
 mod rows;
+mod sample_log;
 mod samples;
 mod sums;
 mod threads;
+mod timed;
 mod weights;
 
 use std::cell::RefCell;
@@ -27,6 +29,7 @@ use self::rows::VcpuRows;
 use self::samples::MachineSamples;
 use self::sums::{ProfileSums, Stratum, StratumSum};
 pub use self::threads::ProfileThread;
+pub(crate) use self::timed::{TimedSample, each_sample};
 use crate::states::{VcpuRef, VcpuState, states_with_pc};
 use crate::{GuestAlignment, ReasonNames};
 

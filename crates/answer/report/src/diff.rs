@@ -9,6 +9,7 @@ mod words;
 
 use analyses::diff::Diff;
 use serde::Serialize;
+use serde_json::Value;
 
 use self::columns::Row;
 use crate::Report;
@@ -53,6 +54,7 @@ impl Report for DiffReport {
             alpha: diff.options.alpha,
             seed: diff.options.seed,
             correction: "benjamini_hochberg",
+            moved: diff.moved.iter().map(moved::json).collect(),
             notes,
             rows: Rows { columns: columns::columns(diff), rows: self.rows() },
         }
@@ -78,6 +80,7 @@ struct Document<'r> {
     alpha: f64,
     seed: u64,
     correction: &'static str,
+    moved: Vec<Value>,
     notes: Vec<String>,
     rows: Rows<Row<'r>>,
 }

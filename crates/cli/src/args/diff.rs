@@ -18,6 +18,7 @@ use super::{MemoryArgs, OutputArgs, PartArgs};
     hyperscope diff boot a1.hscope a2.hscope -- b1.hscope b2.hscope    phases of boots
   \
     hyperscope diff path virtio.dat vhost.dat                  hop by hop: which one differs\n  \
+    hyperscope diff profile virtio.hscope vhost.hscope         functions, and what moved to other callers\n  \
     hyperscope diff a1.dat a2.dat a3.dat -- b1.dat b2.dat b3.dat   several runs of each\n  \
     hyperscope diff --fail-if 'p99 > +10%' before.dat after.dat    for CI: exit code 3\n\n\
 Conditions: [report.][reason:]metric OP [+|-]N[%|x|ns|us|ms|s], with > >= < or <=. N with %, x or a\n\
@@ -27,11 +28,12 @@ of nested: count, reflected, ancillary, factor, mean, round_trip, p50, p99, time
 of path: count, mean, p50, p90, p99, time, of requests and of each of their steps;\n\
 of cpu: time, count, mean, p99, of vCPUs in each state and of threads by their part;
 \
+of profile: self, total, of each function;\n\
 of boot: duration, exits, exit_time, kernel, user, off_cpu, events, of each phase.\n\n\
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a condition of --fail-if holds."
 )]
 pub(crate) struct DiffArgs {
-    /// What to compare, exits, nested, path, cpu or boot [default: exits], and the runs: A and B, or those
+    /// What to compare, exits, nested, path, cpu, profile or boot [default: exits], and the runs: A and B, or those
     /// of A. A run is a recording or a session
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,

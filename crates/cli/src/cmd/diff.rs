@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use analyses::GuestAlignment;
-use analyses::diff::{Condition, Diff, Judged, Options, Run, diff, judge};
+use analyses::diff::{Condition, Diff, Judged, Options, Run, RunInput, diff, judge};
 use anyhow::bail;
 use printable::messages;
 use report::{DiffReport, diff_verdict};
-use sources::Recording;
+use sources::{Recording, Samples};
 
 use crate::aligned::align_guests;
 use crate::args::diff::{DiffArgs, Sides};
@@ -30,20 +30,24 @@ pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode
         let mut run = open_run(path)?;
         if !sides.question.aligned {
             part.set_on_own_clocks(&mut run)?;
-            return Ok((run, Vec::new()));
+            return Ok(OpenRun { recordings: run, guests: Vec::new(), samples: Vec::new() });
         }
         let mut guests = align_guests(&mut run, None)?;
         part.set(&mut run, &mut guests)?;
-        Ok((run, guests))
+        let samples = match sides.question.sampled {
+            true => run.iter().map(Samples::of).collect::<Result<_, _>>()?,
+            false => Vec::new(),
+        };
+        Ok(OpenRun { recordings: run, guests, samples })
     };
     let runs = |paths: &[PathBuf]| paths.iter().map(open).collect::<anyhow::Result<Vec<_>>>();
     let (a, b) = (runs(sides.a)?, runs(sides.b)?);
-    let all = || a.iter().chain(&b).flat_map(|(run, _)| run);
+    let all = || a.iter().chain(&b).flat_map(|run| &run.recordings);
     let out = output::open(args.output.output.as_deref(), all())?;
     let progress = Progress::new(all().map(Recording::stored_len).sum());
     let tick = |bytes| progress.advance(bytes);
-    let measure = |runs: &[(Vec<Recording>, Vec<GuestAlignment>)]| -> Vec<Run> {
-        runs.iter().map(|(run, guests)| (sides.question.measure)(run, guests, &tick)).collect()
+    let measure = |runs: &[OpenRun]| -> Vec<Run> {
+        runs.iter().map(|run| (sides.question.measure)(run.input(), &tick)).collect()
     };
     let (measured_a, measured_b) = (measure(&a), measure(&b));
     refuse_without_vms(sides, &measured_a, &measured_b)?;
@@ -66,6 +70,20 @@ pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode
     };
     output::write(&report, &args.output, out)?;
     conclude(&report.diff, &args.fail_if, args.fail_on_estimate)
+}
+
+/// A run that was opened.
+struct OpenRun {
+    recordings: Vec<Recording>,
+    guests: Vec<GuestAlignment>,
+    samples: Vec<Option<Samples>>,
+}
+
+impl OpenRun {
+    fn input(&self) -> RunInput<'_> {
+        let Self { recordings, guests, samples } = self;
+        RunInput { recordings, guests, samples }
+    }
 }
 
 /// Refuses sides of which one has no VM: a guest's recording against a host's, most often. Boots are

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use analyses::diff::{Options, QUESTIONS, diff};
+use analyses::diff::{Options, QUESTIONS, RunInput, diff};
 use analyses::{
     By, CpuUse, EachExitOf, ExitList, Exits, ExitsBy, GuestAlignment, KnownOfAll, LaneMachine,
     LaneRoom, Latencies, LatenciesOf, ListRoom, MOST_LISTED_EXITS, OfLevelTwo, OverTime, Paths,
@@ -193,8 +193,9 @@ fn diff_of(
     let Some(question) = QUESTIONS.iter().find(|one| one.name == "exits") else { return Ok(None) };
     let mut before = open_run(baseline)?;
     Part::from(&args.part).for_clocks_of_their_own("--baseline")?.set_on_own_clocks(&mut before)?;
-    let before = (question.measure)(&before, &[], tick);
-    let now = (question.measure)(recordings, &[], tick);
+    let input = |recordings| RunInput { recordings, guests: &[], samples: &[] };
+    let before = (question.measure)(input(before.as_slice()), tick);
+    let now = (question.measure)(input(recordings), tick);
     if before.nanoseconds != now.nanoseconds {
         bail!("times of {} are in another unit: they can't be compared", baseline.display());
     }

@@ -6,10 +6,7 @@ use crate::recorded::{hyperscope, json};
 use crate::tool::{TestLab, can_run_all};
 
 /// Time of a guest's packets in the host's `tun_get_user`, by what the thread is that runs it.
-fn taken_in(lab: &TestLab, scenario: &str) -> [u64; 2] {
-    let folder = tempfile::tempdir().unwrap();
-    let session = folder.path().join("out");
-    let session = session.to_str().unwrap();
+fn taken_in(lab: &TestLab, scenario: &str, session: &str) -> [u64; 2] {
     lab.run(&["run", scenario, "--sample", "499", "-o", session]).done();
     let table = hyperscope(&["profile", "--threads", session]).stdout;
     assert!(table.contains("other threads that work for VMs"), "{table}");
@@ -32,8 +29,16 @@ fn packets_are_taken_in_by_the_vmm_or_by_vhost() {
         return;
     }
     let lab = TestLab::new("samples");
-    let [by_vmm, by_worker] = taken_in(&lab, "net-virtio");
+    let folder = tempfile::tempdir().unwrap();
+    let [virtio, vhost] =
+        ["virtio", "vhost"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
+    let [by_vmm, by_worker] = taken_in(&lab, "net-virtio", &virtio);
     assert!(by_vmm > 50_000_000 && by_worker == 0, "{by_vmm} {by_worker}");
-    let [by_vmm, by_worker] = taken_in(&lab, "net-vhost");
+    let [by_vmm, by_worker] = taken_in(&lab, "net-vhost", &vhost);
     assert!(by_vmm == 0 && by_worker > 50_000_000, "{by_vmm} {by_worker}");
+    let diff = json(&["diff", "profile", "--format", "json", &virtio, &vhost]);
+    let moved = diff["moved"].as_array().unwrap().iter();
+    let taking = moved.clone().find(|one| one["function"] == "tun_get_user [tun]");
+    let taking = taking.unwrap_or_else(|| panic!("{}", diff["moved"]));
+    assert_eq!((&taking["a"]["part"], &taking["b"]["part"]), (&"vmm".into(), &"vhost".into()));
 }

@@ -1,12 +1,13 @@
 //! Boots and shutdowns to be compared: how long each phase lasts, and what it costs the host. A run has
 //! each phase once: several runs a side show what varies.
 
-use sources::{Collected, Recording};
+use sources::Collected;
 
 use super::exits::metric;
-use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
+use super::question::{
+    Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
+};
 use super::series::{Series, Sums};
-use crate::GuestAlignment;
 use crate::boot::{BootMarks, BootedMachine, Phase, PhaseKind, boot};
 
 /// Groups of all phases up to the mark, and of all on the way down.
@@ -30,6 +31,7 @@ pub(super) const QUESTION: Question = Question {
     weight: TIME,
     count: COUNT,
     aligned: true,
+    sampled: false,
     measure,
     settle: |_| (),
 };
@@ -56,11 +58,8 @@ const OF_HOST: u32 = metric_of(EXITS)
     | metric_of(OFF_CPU);
 const OF_GUEST: u32 = metric_of(EVENTS);
 
-fn measure(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-    tick: &(dyn Fn(u64) + Sync),
-) -> Run {
+fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
+    let RunInput { recordings, guests, .. } = input;
     // A file that can't be read adds nothing; `boot` says so.
     let collected: Vec<_> =
         recordings.iter().map(|one| Collected::of(one).unwrap_or_default()).collect();

@@ -10,6 +10,8 @@ use stats::{
 
 use super::estimate::Resampled;
 use super::matching::Matching;
+use super::moved::{Moved, moved};
+use super::profile;
 use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run};
 
 /// How runs are compared.
@@ -69,6 +71,8 @@ pub struct Diff {
     pub rows: Vec<DiffRow>,
     /// Names of the VMs, as in the first run that has each.
     pub vms: Vec<String>,
+    /// Functions that others call on the second side than on the first.
+    pub moved: Vec<Moved>,
     /// VMs that were taken for one another though their names differ.
     pub renamed: Vec<(String, String)>,
     /// Runs of either side.
@@ -116,6 +120,7 @@ pub fn diff(question: &'static Question, a: &[Run], b: &[Run], options: Options)
         question,
         least_p: rows.iter().filter_map(|row| Some(row.permutation?.least)).reduce(f64::min),
         rows,
+        moved: moved(a, b),
         vms: matching.vms.into_iter().map(|vm| vm.name).collect(),
         renamed: matching.renamed,
         runs: (a.len(), b.len()),
@@ -269,21 +274,28 @@ impl Group<'_> {
         };
         // Few events are not normally distributed: as rare as they are on both sides together, how
         // often would they fall on the sides as they did?
+        if self.question.sampled {
+            let count = match metric.of {
+                Estimator::PerSecond(profile::TOTAL) => profile::STACK_COUNT,
+                _ => self.question.count,
+            };
+            return p.max(self.chance_of_counts(count, resampled));
+        }
         let counted = metric.of == Estimator::PerSecond(self.question.count);
         let rate = matches!(metric.of, Estimator::PerSecond(_));
         if counted || (rate && scale == Scale::Difference) {
-            p.max(self.chance_of_counts(resampled))
+            p.max(self.chance_of_counts(self.question.count, resampled))
         } else {
             p
         }
     }
 
-    fn chance_of_counts(&self, resampled: &[Resampled<'_>]) -> f64 {
+    fn chance_of_counts(&self, count: usize, resampled: &[Resampled<'_>]) -> f64 {
         let mut counts = [0u64; 2];
         let mut seconds = [0.0; 2];
         for (run, (group, sampled)) in self.of_runs.iter().zip(resampled).enumerate() {
             let side = usize::from(run >= self.first);
-            let count = group.as_ref().map_or(0, |group| group.series.total(self.question.count));
+            let count = group.as_ref().map_or(0, |group| group.series.total(count));
             if let (Some(all), Some(time)) = (counts.get_mut(side), seconds.get_mut(side)) {
                 *all += count;
                 *time += sampled.seconds();

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use rustc_hash::FxHashMap;
-use sources::Recording;
 
 use super::exits::metric;
-use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
+use super::question::{
+    Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
+};
 use super::series::{Series, Sums};
-use crate::GuestAlignment;
 use crate::states::{
     GuestCpu, OccupantSpan, Part, Roles, StateSink, StateSpan, States, VcpuRef, VcpuState, states,
 };
@@ -25,6 +25,7 @@ pub(super) const QUESTION: Question = Question {
     weight: TIME,
     count: COUNT,
     aligned: false,
+    sampled: false,
     measure,
     settle: |_| (),
 };
@@ -68,8 +69,8 @@ fn add(series: &mut Series, from_ns: u64, duration_ns: u64) {
     series.add(from_ns, &sums, Some(duration_ns));
 }
 
-fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) + Sync)) -> Run {
-    let Some(host) = recordings.first() else { return Run::empty() };
+fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
+    let Some(host) = input.recordings.first() else { return Run::empty() };
     let mut sums = CpuSeries::default();
     let states = states(std::slice::from_ref(host), &[], &mut sums, tick);
     let lost = states.pass.losses.iter();
@@ -81,6 +82,7 @@ fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) +
         wholes: Vec::new(),
         nanoseconds: host.is_nanoseconds(),
         lost: lost.fold(0, u64::saturating_add),
+        calls: Vec::new(),
     }
 }
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use sources::Recording;
 use timeline::{ExitSink, ExitSpan, Outcome, Vm, each_exit, group_vms};
 
-use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
+use super::question::{
+    Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
+};
 use super::series::{Series, Sums};
-use crate::GuestAlignment;
 use crate::known_parts::KnownParts;
 use crate::reasons::ReasonNames;
 use crate::recorded::Recorded;
@@ -31,6 +31,7 @@ pub(super) const QUESTION: Question = Question {
     weight: TIME,
     count: COUNT,
     aligned: false,
+    sampled: false,
     measure,
     settle,
 };
@@ -128,8 +129,8 @@ impl ExitSink for ExitSeries {
     }
 }
 
-fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) + Sync)) -> Run {
-    let Some(recording) = recordings.first() else { return Run::empty() };
+fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
+    let Some(recording) = input.recordings.first() else { return Run::empty() };
     let pass = each_exit(recording, false, ExitSeries::default(), tick);
     let vms = group_vms(recording, &pass.vcpus);
     let recorded = Recorded::new(recording, pass.seen);
@@ -172,6 +173,7 @@ fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) +
         wholes,
         nanoseconds: recording.is_nanoseconds(),
         lost: pass.losses.events_lost.saturating_add(pass.losses.uncounted_losses),
+        calls: Vec::new(),
     }
 }
 
@@ -249,6 +251,7 @@ impl Run {
             wholes: Vec::new(),
             nanoseconds: true,
             lost: 0,
+            calls: Vec::new(),
         }
     }
 }

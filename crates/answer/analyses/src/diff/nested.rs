@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use sources::Recording;
 use timeline::{ExitSink, ExitSpan, Outcome, each_exit, group_vms};
 
 use super::exits::{Span, metric, vm_of};
-use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
+use super::question::{
+    Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
+};
 use super::series::{Series, Sums};
-use crate::GuestAlignment;
 use crate::nested_steps::{Follower, RawReason, Step};
 use crate::reasons::ReasonNames;
 
@@ -33,6 +33,7 @@ pub(super) const QUESTION: Question = Question {
     weight: TIME,
     count: COUNT,
     aligned: false,
+    sampled: false,
     measure,
     settle: |_| (),
 };
@@ -119,8 +120,8 @@ fn take(reasons: &mut BTreeMap<RawReason, Reason>, span: &ExitSpan, step: Step) 
     }
 }
 
-fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) + Sync)) -> Run {
-    let Some(recording) = recordings.first() else { return Run::empty() };
+fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
+    let Some(recording) = input.recordings.first() else { return Run::empty() };
     let pass = each_exit(recording, false, NestedSeries::default(), tick);
     let vms = group_vms(recording, &pass.vcpus);
     let mut names = ReasonNames::new(recording);
@@ -153,6 +154,7 @@ fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) +
         wholes: Vec::new(),
         nanoseconds: recording.is_nanoseconds(),
         lost: pass.losses.events_lost.saturating_add(pass.losses.uncounted_losses),
+        calls: Vec::new(),
     }
 }
 

@@ -1,13 +1,13 @@
 //! Ways of requests to be compared: by VM and by what they begin with, as a whole and step by step.
 
 use rustc_hash::FxHashMap;
-use sources::Recording;
 use timeline::Vm;
 
 use super::exits::metric;
-use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunVm, Unit};
+use super::question::{
+    Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
+};
 use super::series::{Series, Sums};
-use crate::GuestAlignment;
 use crate::path::{Actor, Label, Request, RequestPass, RequestSink, each_request};
 
 const COUNT: usize = 0;
@@ -21,6 +21,7 @@ pub(super) const QUESTION: Question = Question {
     weight: TIME,
     count: COUNT,
     aligned: false,
+    sampled: false,
     measure,
     settle: |_| (),
 };
@@ -74,8 +75,8 @@ impl RequestSeries {
     }
 }
 
-fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) + Sync)) -> Run {
-    let Some(recording) = recordings.first() else { return Run::empty() };
+fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
+    let Some(recording) = input.recordings.first() else { return Run::empty() };
     let (found, vms) = each_request(recording, RequestSeries::default(), tick);
     let lost = found.losses.iter().map(|one| one.events_lost.saturating_add(one.uncounted_losses));
     Run {
@@ -85,6 +86,7 @@ fn measure(recordings: &[Recording], _: &[GuestAlignment], tick: &(dyn Fn(u64) +
         wholes: Vec::new(),
         nanoseconds: found.nanoseconds,
         lost: lost.fold(0, u64::saturating_add),
+        calls: Vec::new(),
     }
 }
 

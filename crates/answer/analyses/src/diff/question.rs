@@ -1,7 +1,7 @@
 //! What a report says of itself to be compared: its key columns, its metrics, and how one run is
 //! measured. A report that can be compared is one [`Question`].
 
-use sources::Recording;
+use sources::{Recording, Samples};
 
 use super::series::Series;
 use crate::GuestAlignment;
@@ -21,15 +21,27 @@ pub struct Question {
     pub count: usize,
     /// Guests' recordings must be on their hosts' clocks before they are measured.
     pub aligned: bool,
+    /// It is about samples.
+    pub sampled: bool,
     /// Measures one run.
     pub measure: Measure,
     /// Makes the same group of all runs comparable, where some were recorded with fewer events.
     pub settle: fn(&mut [&mut MeasuredGroup]),
 }
 
-/// Measures one run, whose recordings come with the host's first and how they were aligned, if they
-/// were; hears of the bytes done.
-pub type Measure = fn(&[Recording], &[GuestAlignment], &(dyn Fn(u64) + Sync)) -> Run;
+/// What there is of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct RunInput<'r> {
+    /// Its recordings, the host's first.
+    pub recordings: &'r [Recording],
+    /// How they were aligned, if they were.
+    pub guests: &'r [GuestAlignment],
+    /// By recording, samples that were taken with it, where the question is about those.
+    pub samples: &'r [Option<Samples>],
+}
+
+/// Measures one run; hears of the bytes done.
+pub type Measure = fn(RunInput<'_>, &(dyn Fn(u64) + Sync)) -> Run;
 
 /// A number that is compared.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +99,23 @@ pub struct Run {
     pub nanoseconds: bool,
     /// Events lost, and exits left out of the times for that.
     pub lost: u64,
+    /// Who calls what, where the question is about that.
+    pub calls: Vec<CallTime>,
+}
+
+/// Time in a function that was called by another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallTime {
+    /// The function.
+    pub function: String,
+    /// Its caller; empty: it is where the stack begins.
+    pub below: String,
+    /// What the thread is, or what the vCPU does.
+    pub part: String,
+    /// The time, in it and in what it calls: of every second block of the run, and of the others.
+    pub time_ns: [u64; 2],
+    /// Samples of that.
+    pub samples: u64,
 }
 
 /// A VM as far as it matters for finding it in another run.

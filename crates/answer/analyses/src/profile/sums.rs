@@ -3,6 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::sample_log::{Logged, SampleKind, SampleLog, Whose};
 use super::samples::{MachineSamples, Place};
 use crate::reasons::ReasonNames;
 use crate::states::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
@@ -47,14 +48,15 @@ impl StratumSamples {
         self.pending_ns = self.pending_ns.saturating_add(ns);
     }
 
-    /// What was done since the last sample was done at `place`.
-    fn add(&mut self, place: Place) {
+    /// What was done since the last sample was done at `place`; how long that was.
+    fn add(&mut self, place: Place) -> u64 {
         let weight_ns = std::mem::take(&mut self.pending_ns);
         self.squares += (weight_ns as f64).powi(2);
         self.count = self.count.saturating_add(1);
         let seen = self.seen.entry(place).or_default();
         seen.samples = seen.samples.saturating_add(1);
         seen.weight_ns = seen.weight_ns.saturating_add(weight_ns);
+        weight_ns
     }
 }
 
@@ -91,6 +93,8 @@ pub(super) struct ProfileSums<'s> {
     /// By recording.
     pub(super) reasons: Vec<ReasonNames>,
     pub(super) samples: MachineSamples<'s>,
+    /// Samples one by one, where those are asked for.
+    pub(super) log: Option<SampleLog>,
     last: FxHashMap<VcpuRef, Last>,
     places: usize,
 }
@@ -98,26 +102,26 @@ pub(super) struct ProfileSums<'s> {
 impl<'s> ProfileSums<'s> {
     pub(super) fn new(reasons: Vec<ReasonNames>, samples: MachineSamples<'s>) -> Self {
         let (strata, threads) = (FxHashMap::default(), FxHashMap::default());
-        Self { strata, threads, reasons, samples, last: FxHashMap::default(), places: 0 }
+        let log = None;
+        Self { strata, threads, reasons, samples, log, last: FxHashMap::default(), places: 0 }
     }
 
-    /// A sample by `kind` was in a stratum, at `place`.
-    fn sample(
-        &mut self,
-        stratum: Stratum,
-        place: Place,
-        kind: fn(&mut StratumSum) -> &mut StratumSamples,
-    ) {
-        let Some(samples) = self.strata.get_mut(&stratum).map(kind) else { return };
+    /// A sample of a kind was in a stratum, at `place`.
+    fn sample(&mut self, stratum: Stratum, place: Place, at_ns: u64, kind: SampleKind) {
+        let Some(samples) = self.strata.get_mut(&stratum).map(|sum| kind.of(sum)) else { return };
         let is_new = !samples.seen.contains_key(&place);
         let is_kept = !is_new || self.places < MOST_PLACES;
         self.places += usize::from(is_new && is_kept);
-        samples.add(match place {
+        let place = match place {
             place if is_kept => place,
             Place::Guest(_) => Place::Guest(0),
             Place::Host(_) => Place::Host(None),
             Place::GuestStack(_) => Place::GuestStack(None),
-        });
+        };
+        let weight_ns = samples.add(place);
+        if let Some(log) = &mut self.log {
+            log.push(Logged { whose: Whose::Vcpu(stratum), kind, place, at_ns, weight_ns });
+        }
     }
 
     /// Takes the samples of the vCPU's thread in a span that lies in `stratum`.
@@ -139,7 +143,7 @@ impl<'s> ProfileSums<'s> {
                 },
                 _ => (stratum, place),
             };
-            self.sample(stratum, place, |sum| &mut sum.host);
+            self.sample(stratum, place, at.time_ns, SampleKind::Host);
         }
         self.wait(stratum, span.to_ns.saturating_sub(from_ns));
     }
@@ -161,7 +165,7 @@ impl<'s> ProfileSums<'s> {
             agent.wait(at.time_ns.saturating_sub(from_ns));
             from_ns = at.time_ns.max(from_ns);
             if let Some(place) = self.samples.place_in_guest(guest, at) {
-                self.sample(seen, place, |sum| &mut sum.agent);
+                self.sample(seen, place, at.time_ns, SampleKind::Agent);
             }
         }
         let agent = &mut self.strata.entry(stratum).or_default().agent;
@@ -192,7 +196,8 @@ impl<'s> ProfileSums<'s> {
         let reasons = self.reasons.get(usize::from(vcpu.recording));
         let is_sample = reasons.is_some_and(|one| one.isa(exit.isa).interrupts(exit.code));
         if let Some(stratum) = guest.filter(|_| is_sample && exit.guest_pc != 0) {
-            self.sample(stratum, Place::Guest(exit.guest_pc), |sum| &mut sum.exits);
+            let place = Place::Guest(exit.guest_pc);
+            self.sample(stratum, place, exit.start_ns, SampleKind::Exits);
         }
     }
 }
@@ -246,7 +251,12 @@ impl StateSink for ProfileSums<'_> {
             let is_new = !sum.host.seen.contains_key(&place);
             let is_kept = !is_new || self.places < MOST_PLACES;
             self.places += usize::from(is_new && is_kept);
-            sum.host.add(if is_kept { place } else { Place::Host(None) });
+            let place = if is_kept { place } else { Place::Host(None) };
+            let weight_ns = sum.host.add(place);
+            if let Some(log) = &mut self.log {
+                let (whose, kind) = (Whose::Thread(whose), SampleKind::Host);
+                log.push(Logged { whose, kind, place, at_ns: at.time_ns, weight_ns });
+            }
         }
         sum.host.wait(span.to_ns.saturating_sub(from_ns));
     }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use analyses::diff::{Diff, DiffRow, KeyValue, Unit};
+use analyses::diff::{Diff, DiffRow, KeyValue, Moved, MovedFrom, Unit};
+use printable::line;
+use serde_json::{Value, json};
 
 use super::numbers::number;
 use super::words::metric_of;
@@ -41,6 +43,31 @@ pub(super) fn notes(diff: &Diff) -> Vec<String> {
         })
     };
     steps.into_iter().filter_map(moved).collect()
+}
+
+/// The same for programs.
+pub(super) fn json(moved: &Moved) -> Value {
+    let from = |one: &MovedFrom| {
+        let below = Some(one.below.as_str()).filter(|below| !below.is_empty());
+        json!({ "below": below, "part": one.part, "ns_per_s": one.ns_per_s })
+    };
+    json!({ "function": moved.function, "a": from(&moved.from), "b": from(&moved.to) })
+}
+
+/// A line for each function that others call on the second side than on the first.
+pub(super) fn functions(diff: &Diff) -> impl Iterator<Item = String> {
+    let from = |one: &MovedFrom| {
+        let of = number(one.ns_per_s, Unit::TimePerSecond, diff.nanoseconds);
+        let below = match one.below.as_str() {
+            "" => one.part.clone(),
+            below => format!("{below} ({})", one.part),
+        };
+        format!("below {}, {of}", line(&below))
+    };
+    diff.moved.iter().map(move |one| {
+        let (a, b) = (from(&one.from), from(&one.to));
+        format!("moved: {} is {a} in A; {b} in B", line(&one.function))
+    })
 }
 
 fn is_mean(diff: &Diff, row: &DiffRow) -> bool {

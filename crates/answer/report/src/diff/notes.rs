@@ -11,6 +11,7 @@ pub(super) fn notes(report: &DiffReport) -> Vec<String> {
     let diff = &report.diff;
     let mut notes: Vec<String> =
         moved::notes(diff).iter().map(|note| line(note).into_owned()).collect();
+    notes.extend(moved::functions(diff));
     for (one, other) in &diff.renamed {
         notes.push(format!("{} and {} are taken for the same VM", line(one), line(other)));
     }

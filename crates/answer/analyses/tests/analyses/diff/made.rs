@@ -25,13 +25,15 @@ pub(crate) static QUESTION: Question = Question {
     weight: 1,
     count: 0,
     aligned: false,
-    measure: |_, _, _| Run {
+    sampled: false,
+    measure: |_, _| Run {
         vms: Vec::new(),
         span_ns: (0, 0),
         groups: Vec::new(),
         wholes: Vec::new(),
         nanoseconds: true,
         lost: 0,
+        calls: Vec::new(),
     },
     settle: |_| (),
 };
@@ -121,6 +123,7 @@ pub(crate) fn run(groups: Vec<(KeyValue, Series)>, whole: Series, span_ns: (u64,
         wholes: vec![whole],
         nanoseconds: true,
         lost: 0,
+        calls: Vec::new(),
     }
 }
 

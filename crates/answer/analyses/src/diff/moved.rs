@@ -1,0 +1,182 @@
+//! Functions that others call on the second side than on the first: work that moved as a whole, such as that of a
+//! network from the VMM to vhost.
+
+use std::collections::BTreeMap;
+
+use super::question::{CallTime, Run};
+
+/// Samples that each side needs of a function: of fewer it isn't clear who calls it.
+const LEAST_SAMPLES: u64 = 40;
+/// Of a function that moved at most this share of its time is called by the same on both sides.
+const MOST_SHARED: f64 = 0.25;
+/// Within a side at least this share is called by the same in every second block of time as in the others: what an
+/// interrupt brings is called by whatever runs, and moves all the time.
+const LEAST_STEADY: f64 = 0.6;
+/// Functions that are named, of those that moved: those that take longest.
+const MOST: usize = 10;
+
+/// A function that moved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moved {
+    /// The function.
+    pub function: String,
+    /// Who called it most, on the first side and on the second.
+    pub from: MovedFrom,
+    /// See `from`.
+    pub to: MovedFrom,
+}
+
+/// Who called a function most on a side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MovedFrom {
+    /// The caller; empty: it is where stacks begin.
+    pub below: String,
+    /// What most of its threads are, or their vCPUs do.
+    pub part: String,
+    /// Time per second in the function, whoever called it.
+    pub ns_per_s: f64,
+}
+
+/// A function on one side.
+#[derive(Debug, Default)]
+struct Callers<'r> {
+    samples: u64,
+    time_ns: u64,
+    halves_ns: [u64; 2],
+    /// By caller: the time, and the part that most of it is in.
+    by_caller: BTreeMap<&'r str, ByCaller<'r>>,
+}
+
+#[derive(Debug, Default)]
+struct ByCaller<'r> {
+    time_ns: u64,
+    halves_ns: [u64; 2],
+    part: &'r str,
+    of_part_ns: u64,
+}
+
+impl Callers<'_> {
+    fn share(&self, caller: &str) -> f64 {
+        let time_ns = self.by_caller.get(caller).map_or(0, |by| by.time_ns);
+        time_ns as f64 / (self.time_ns as f64).max(1.0)
+    }
+
+    /// How much of its time is called by the same in both halves.
+    fn steady(&self) -> f64 {
+        let share = |by: &ByCaller<'_>, half: usize| {
+            let of = |all: &[u64; 2]| all.get(half).copied().unwrap_or(0) as f64;
+            of(&by.halves_ns) / of(&self.halves_ns).max(1.0)
+        };
+        self.by_caller.values().map(|by| share(by, 0).min(share(by, 1))).sum()
+    }
+
+    fn most(&self, seconds: f64) -> Option<MovedFrom> {
+        let (below, by) = self.by_caller.iter().max_by_key(|(_, by)| by.time_ns)?;
+        let ns_per_s = self.time_ns as f64 / seconds;
+        Some(MovedFrom { below: (*below).to_owned(), part: by.part.to_owned(), ns_per_s })
+    }
+}
+
+/// Functions that moved from side `a` to side `b`, those first that take longest.
+pub(super) fn moved(a: &[Run], b: &[Run]) -> Vec<Moved> {
+    let (seconds_a, seconds_b) = (seconds(a), seconds(b));
+    if seconds_a <= 0.0 || seconds_b <= 0.0 {
+        return Vec::new();
+    }
+    let (of_a, of_b) = (callers(a), callers(b));
+    let mut moved: Vec<Moved> = of_a
+        .iter()
+        .filter_map(|(function, one)| {
+            let other = of_b.get(function)?;
+            if one.samples.min(other.samples) < LEAST_SAMPLES {
+                return None;
+            }
+            let shared: f64 =
+                one.by_caller.keys().map(|caller| one.share(caller).min(other.share(caller))).sum();
+            if one.steady().min(other.steady()) < LEAST_STEADY {
+                return None;
+            }
+            let (from, to) = (one.most(seconds_a)?, other.most(seconds_b)?);
+            let is_moved = shared <= MOST_SHARED && from.below != to.below;
+            is_moved.then(|| Moved { function: (*function).to_owned(), from, to })
+        })
+        .collect();
+    let time = |one: &Moved| one.from.ns_per_s + one.to.ns_per_s;
+    moved.sort_by(|one, other| time(other).total_cmp(&time(one)));
+    moved.truncate(MOST);
+    moved
+}
+
+fn seconds(runs: &[Run]) -> f64 {
+    let span = |run: &Run| run.span_ns.1.saturating_sub(run.span_ns.0);
+    runs.iter().map(span).fold(0, u64::saturating_add) as f64 / 1e9
+}
+
+fn add(sums: &mut [u64; 2], more: [u64; 2]) {
+    sums.iter_mut().zip(more).for_each(|(sum, one)| *sum = sum.saturating_add(one));
+}
+
+fn callers(runs: &[Run]) -> BTreeMap<&str, Callers<'_>> {
+    let mut callers: BTreeMap<&str, Callers<'_>> = BTreeMap::new();
+    for CallTime { function, below, part, time_ns, samples } in
+        runs.iter().flat_map(|run| &run.calls)
+    {
+        let one = callers.entry(function).or_default();
+        one.samples = one.samples.saturating_add(*samples);
+        let halves_ns = *time_ns;
+        let time_ns = &halves_ns.iter().fold(0, |sum: u64, &half| sum.saturating_add(half));
+        one.time_ns = one.time_ns.saturating_add(*time_ns);
+        add(&mut one.halves_ns, halves_ns);
+        let by = one.by_caller.entry(below).or_default();
+        add(&mut by.halves_ns, halves_ns);
+        by.time_ns = by.time_ns.saturating_add(*time_ns);
+        if by.of_part_ns <= *time_ns {
+            (by.part, by.of_part_ns) = (part, *time_ns);
+        }
+    }
+    callers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run of a second; calls by function, caller, part and samples of a millisecond.
+    fn run(calls: &[(&str, &str, &str, u64)]) -> Run {
+        let call = |&(function, below, part, samples): &(&str, &str, &str, u64)| CallTime {
+            function: function.to_owned(),
+            below: below.to_owned(),
+            part: part.to_owned(),
+            time_ns: [samples * 500_000; 2],
+            samples,
+        };
+        let calls = calls.iter().map(call).collect();
+        Run { calls, span_ns: (0, 1_000_000_000), ..Run::empty() }
+    }
+
+    #[test]
+    fn only_the_root_of_what_moved_is_named() {
+        let a = [("tun", "writev", "vmm", 100), ("filter", "tun", "vmm", 60)];
+        let b = [("tun", "send", "vhost", 80), ("filter", "tun", "vhost", 40)];
+        let found = moved(&[run(&a)], &[run(&b)]);
+        let [tun] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((&*tun.function, &*tun.from.below, &*tun.to.below), ("tun", "writev", "send"));
+        assert_eq!((&*tun.from.part, &*tun.to.part), ("vmm", "vhost"));
+        assert!((tun.to.ns_per_s - 80e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn few_samples_and_mostly_the_same_callers_say_nothing() {
+        let a = [("few", "one", "vmm", 39), ("same", "one", "vmm", 60), ("same", "two", "vmm", 40)];
+        let b = [("few", "two", "vmm", 99), ("same", "one", "vmm", 40), ("same", "two", "vmm", 60)];
+        assert_eq!(moved(&[run(&a)], &[run(&b)]), []);
+    }
+
+    #[test]
+    fn what_is_called_by_others_all_the_time_has_not_moved() {
+        let mut a = run(&[("irq", "one", "vmm", 90), ("irq", "two", "vmm", 80)]);
+        (a.calls[0].time_ns, a.calls[1].time_ns) = ([90, 0], [0, 80]);
+        let b = run(&[("irq", "three", "vmm", 90)]);
+        assert_eq!(moved(&[a], &[b]), []);
+    }
+}

@@ -1,0 +1,161 @@
+//! Profiles to be compared: time per second in each function, by itself and with all that it calls; and who calls it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::exits::metric;
+use super::question::{
+    CallTime, Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
+};
+use super::series::{Series, Sums};
+use crate::CodeFrame;
+use crate::profile::{TimedSample, each_sample};
+
+/// Samples that saw a function run, and the time that they stand for.
+pub(super) const COUNT: usize = 0;
+const SELF: usize = 1;
+/// The same of what it called.
+pub(super) const STACK_COUNT: usize = 2;
+pub(super) const TOTAL: usize = 3;
+
+/// Samples on both sides together that a function needs to be compared.
+const LEAST_SAMPLES: u64 = 20;
+/// Two to the power of this is a quarter of a second, in nanoseconds.
+const BLOCK_SHIFT: u32 = 28;
+/// Functions that are compared, those that take longest; all others are one.
+const MOST_FUNCTIONS: usize = 2000;
+/// What those are called.
+const OTHERS: &str = "[other functions]";
+/// Calls that are kept, of all functions.
+const MOST_CALLS: usize = 1 << 18;
+
+/// `hyperscope diff profile`.
+pub(super) const QUESTION: Question = Question {
+    name: "profile",
+    columns: &["vm", "state", "function"],
+    metrics: &METRICS,
+    weight: SELF,
+    count: COUNT,
+    aligned: true,
+    sampled: true,
+    measure,
+    settle,
+};
+
+const METRICS: [Metric; 2] = [
+    metric("self_ns_per_s", "self", Unit::TimePerSecond, Estimator::PerSecond(SELF)),
+    metric("total_ns_per_s", "total", Unit::TimePerSecond, Estimator::PerSecond(TOTAL)),
+];
+
+/// A function in a state of a VM's vCPUs, or in its threads.
+type Key = (Option<usize>, &'static str, String);
+
+#[derive(Debug, Default)]
+struct Functions {
+    series: BTreeMap<Key, Series>,
+    calls: BTreeMap<(String, String, &'static str), ([u64; 2], u64)>,
+}
+
+impl Functions {
+    fn add(&mut self, sample: &TimedSample<'_>) {
+        let names: Vec<String> = sample.stack.iter().map(function).collect();
+        if sample.is_own
+            && let Some(leaf) = names.last()
+        {
+            let mut sums = Sums::default();
+            (sums[COUNT], sums[SELF]) = (1, sample.time_ns);
+            self.series_of(sample, leaf).add(sample.at_ns, &sums, None);
+        }
+        if sample.is_stack {
+            let mut sums = Sums::default();
+            (sums[STACK_COUNT], sums[TOTAL]) = (1, sample.time_ns);
+            // One that calls itself counts once.
+            for name in names.iter().collect::<BTreeSet<_>>() {
+                self.series_of(sample, name).add(sample.at_ns, &sums, None);
+            }
+            self.add_calls(sample, &names);
+        }
+    }
+
+    fn series_of(&mut self, sample: &TimedSample<'_>, name: &str) -> &mut Series {
+        let key = |name: &str| (sample.vm, sample.part, name.to_owned());
+        let is_room = self.series.len() < MOST_FUNCTIONS;
+        let key =
+            if is_room || self.series.contains_key(&key(name)) { key(name) } else { key(OTHERS) };
+        self.series.entry(key).or_default()
+    }
+
+    fn add_calls(&mut self, sample: &TimedSample<'_>, names: &[String]) {
+        let callers = std::iter::once("").chain(names.iter().map(String::as_str));
+        let calls: BTreeSet<(&str, &str)> =
+            callers.zip(names).map(|(caller, name)| (name.as_str(), caller)).collect();
+        for (name, caller) in calls {
+            let key = (name.to_owned(), caller.to_owned(), sample.part);
+            if self.calls.len() < MOST_CALLS || self.calls.contains_key(&key) {
+                let (time_ns, samples) = self.calls.entry(key).or_default();
+                if let Some(half_ns) = time_ns.get_mut(block(sample.at_ns)) {
+                    *half_ns = half_ns.saturating_add(sample.time_ns);
+                }
+                *samples = samples.saturating_add(1);
+            }
+        }
+    }
+}
+
+/// Leaves functions out that few samples saw: nothing can be said of them, and each comparison costs others their
+/// significance.
+fn settle(groups: &mut [&mut MeasuredGroup]) {
+    for (metric, sum) in [COUNT, STACK_COUNT].into_iter().enumerate() {
+        let samples = groups.iter().map(|one| one.series.total(sum)).fold(0, u64::saturating_add);
+        if samples < LEAST_SAMPLES {
+            groups.iter_mut().for_each(|one| one.unrecorded |= 1 << metric);
+        }
+    }
+}
+
+/// Whether a time is in every second block of a quarter of a second or in the others.
+fn block(at_ns: u64) -> usize {
+    usize::from(at_ns >> BLOCK_SHIFT & 1 == 1)
+}
+
+/// What a frame is of: a function, else the file that it is in.
+fn function(frame: &CodeFrame) -> String {
+    match (&frame.symbol, &frame.module) {
+        (Some(symbol), Some(module)) => format!("{symbol} [{module}]"),
+        (Some(symbol), None) => symbol.clone(),
+        (None, Some(module)) => module.clone(),
+        (None, None) => "[kernel]".to_owned(),
+    }
+}
+
+fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
+    let RunInput { recordings, guests, samples } = input;
+    let Some(host) = recordings.first() else { return Run::empty() };
+    let mut functions = Functions::default();
+    let states =
+        each_sample(recordings, guests, samples, tick, &mut |sample| functions.add(sample));
+    let lost = states.pass.losses.iter();
+    let lost = lost.map(|one| one.events_lost.saturating_add(one.uncounted_losses));
+    let group = |((vm, state, function), series): (Key, Series)| MeasuredGroup {
+        key: vec![
+            vm.map_or(KeyValue::None, KeyValue::Vm),
+            KeyValue::Text(state.to_owned()),
+            KeyValue::Text(function),
+        ],
+        series,
+        whole: None,
+        unrecorded: 0,
+    };
+    let call = |((function, below, part), (time_ns, samples)): (
+        (String, String, &str),
+        ([u64; 2], u64),
+    )| { CallTime { function, below, part: part.to_owned(), time_ns, samples } };
+    Run {
+        vms: states.vms.first().map_or_else(Vec::new, |vms| vms.iter().map(RunVm::of).collect()),
+        span_ns: states.pass.spans_ns.first().copied().flatten().unwrap_or((0, 0)),
+        groups: functions.series.into_iter().map(group).collect(),
+        wholes: Vec::new(),
+        nanoseconds: host.is_nanoseconds(),
+        lost: lost.fold(0, u64::saturating_add),
+        calls: functions.calls.into_iter().map(call).collect(),
+    }
+}

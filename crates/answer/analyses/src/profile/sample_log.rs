@@ -1,0 +1,112 @@
+//! Samples one by one, in bounded memory: of very many, every second one, fourth one and so on.
+
+use super::samples::Place;
+use super::sums::{Stratum, StratumSamples, StratumSum};
+
+/// Samples that are kept: some 25 MB.
+const MOST_KEPT: usize = 1 << 18;
+
+/// What made a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SampleKind {
+    /// An interrupt of the host's that ended the guest's run.
+    Exits,
+    /// The host's sampling.
+    Host,
+    /// The guest's own sampling.
+    Agent,
+}
+
+impl SampleKind {
+    /// Those of this kind in a stratum.
+    pub(super) fn of(self, sum: &mut StratumSum) -> &mut StratumSamples {
+        match self {
+            Self::Exits => &mut sum.exits,
+            Self::Host => &mut sum.host,
+            Self::Agent => &mut sum.agent,
+        }
+    }
+}
+
+/// Whose code a sample saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// What a vCPU did.
+    Vcpu(Stratum),
+    /// A thread of a recording's.
+    Thread((u16, u32)),
+}
+
+/// A sample.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Logged {
+    pub(super) whose: Whose,
+    pub(super) kind: SampleKind,
+    pub(super) place: Place,
+    /// When it was taken.
+    pub(super) at_ns: u64,
+    /// What it stands for: the time since the one before.
+    pub(super) weight_ns: u64,
+}
+
+/// Samples in the order in which they were found.
+#[derive(Debug)]
+pub(super) struct SampleLog {
+    kept: Vec<Logged>,
+    /// One of this many is kept.
+    stride: u64,
+    seen: u64,
+}
+
+impl Default for SampleLog {
+    fn default() -> Self {
+        Self { kept: Vec::new(), stride: 1, seen: 0 }
+    }
+}
+
+impl SampleLog {
+    pub(super) fn push(&mut self, sample: Logged) {
+        if self.kept.len() >= MOST_KEPT {
+            let mut at = 0_usize;
+            self.kept.retain(|_| {
+                at = at.wrapping_add(1);
+                at % 2 == 1
+            });
+            self.stride = self.stride.saturating_mul(2);
+        }
+        if self.seen.is_multiple_of(self.stride) {
+            self.kept.push(sample);
+        }
+        self.seen = self.seen.wrapping_add(1);
+    }
+
+    /// Those that were kept; each stands for this many.
+    pub(super) fn finish(self) -> (Vec<Logged>, u64) {
+        (self.kept, self.stride)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_very_many_samples_evenly_many_are_kept() {
+        let mut log = SampleLog::default();
+        let many = MOST_KEPT as u64 * 5 / 2;
+        for at_ns in 0..many {
+            let whose = Whose::Thread((0, 1));
+            log.push(Logged {
+                whose,
+                kind: SampleKind::Host,
+                place: Place::Host(None),
+                at_ns,
+                weight_ns: 1,
+            });
+        }
+        let (kept, stride) = log.finish();
+        assert!(kept.len() <= MOST_KEPT && stride == 4, "{} {stride}", kept.len());
+        assert!((kept.len() as u64 * stride).abs_diff(many) <= stride);
+        assert!(kept.windows(2).all(|pair| pair[1].at_ns - pair[0].at_ns == stride));
+    }
+}
