@@ -38,6 +38,8 @@ pub(super) struct StratumSamples {
     pending_ns: u64,
     pub(super) count: u64,
     pub(super) seen: FxHashMap<Place, Seen>,
+    /// The sum of all weights.
+    pub(super) weight_ns: u64,
     /// The sum of the squares of weights, which says how unequal they are.
     pub(super) squares: f64,
 }
@@ -51,6 +53,7 @@ impl StratumSamples {
     /// What was done since the last sample was done at `place`; how long that was.
     fn add(&mut self, place: Place) -> u64 {
         let weight_ns = std::mem::take(&mut self.pending_ns);
+        self.weight_ns = self.weight_ns.saturating_add(weight_ns);
         self.squares += (weight_ns as f64).powi(2);
         self.count = self.count.saturating_add(1);
         let seen = self.seen.entry(place).or_default();

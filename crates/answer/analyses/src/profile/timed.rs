@@ -151,7 +151,6 @@ fn time(logged: &Logged, stride: u64, sum: &StratumSum) -> u64 {
         SampleKind::Host => &sum.host,
         SampleKind::Agent => &sum.agent,
     };
-    let whole_ns = of.seen.values().fold(0, |all: u64, one| all.saturating_add(one.weight_ns));
-    let share = logged.weight_ns as f64 * stride as f64 / (whole_ns as f64).max(1.0);
+    let share = logged.weight_ns as f64 * stride as f64 / (of.weight_ns as f64).max(1.0);
     (share * sum.time_ns as f64) as u64
 }
