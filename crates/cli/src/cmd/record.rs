@@ -76,7 +76,7 @@ fn report_finished(finished: &Finished) {
             "hyperscope: a recorder was killed (process {pid}): its last events stay in the instance \
              hyperscope-{pid} of tracefs, since they can't be written to {saved}: {}; the next recorder \
              tries again, rmdir in tracefs/instances discards them",
-            recorder::with_causes(error)
+            printable::with_causes(error)
         ),
     };
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use channel::{Heard, Signal};
 use confine::Unconfined;
+use printable::with_causes;
 use tracefs::{Instance, Tracefs, page_size};
 use wire::{GuestHello, Message, SampleRequest, Start, Status, TextKind};
 
@@ -261,18 +262,4 @@ impl Session<'_, '_> {
         }
         Ok(())
     }
-}
-
-fn with_causes(error: &AgentError) -> String {
-    let mut text = error.to_string();
-    let mut cause = match error {
-        // It says what its cause says.
-        AgentError::Tracefs(error) => std::error::Error::source(error),
-        other => std::error::Error::source(other),
-    };
-    while let Some(one) = cause {
-        text.push_str(&format!(": {one}"));
-        cause = one.source();
-    }
-    text
 }

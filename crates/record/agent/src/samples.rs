@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::{Duration, Instant};
 
 use confine::Unconfined;
+use printable::with_causes;
 use sampler::{Opened, SampleError, SampleSink, SampledEvent, Sampler, SamplerPlan};
 use wire::{
     MAX_PAYLOAD_BYTES, Message, SampleEvent, SampleFile, SamplePart, SampleRequest, SamplesEnd,
@@ -51,13 +52,50 @@ impl SampleSink for Queue {
     }
 }
 
-/// Sampling that goes on, or could not begin.
+/// Sampling that goes on, or why it could not begin.
 #[derive(Debug)]
 pub(crate) struct Samples {
     sampler: std::result::Result<Sampler, String>,
+    parts: Parts,
+}
+
+/// What the sampler has filled, and how much of each file was sent.
+#[derive(Debug)]
+struct Parts {
     queue: Receiver<Part>,
     sample_bytes: u64,
     clock_bytes: u64,
+}
+
+impl Parts {
+    /// Sends those that wait.
+    fn send(&mut self, host: &mut Host<'_>, session: u64) -> Result<()> {
+        while let Ok(part) = self.queue.try_recv() {
+            self.send_one(part, host, session)?;
+        }
+        Ok(())
+    }
+
+    fn send_one(&mut self, (file, bytes): Part, host: &mut Host<'_>, session: u64) -> Result<()> {
+        let sent = match file {
+            SampleFile::Samples => &mut self.sample_bytes,
+            SampleFile::Clocks => &mut self.clock_bytes,
+        };
+        let offset = *sent;
+        *sent = sent.saturating_add(bytes.len() as u64);
+        host.send(session, &Message::Samples(SamplePart { file, offset, bytes }))
+    }
+
+    /// Sends the rest of a sampler that was asked to stop.
+    fn send_rest(&mut self, sampler: &Sampler, host: &mut Host<'_>, session: u64) -> Result<()> {
+        let until = Instant::now() + REST;
+        while !sampler.is_finished() && Instant::now() < until {
+            if let Ok(part) = self.queue.recv_timeout(LOOK) {
+                self.send_one(part, host, session)?;
+            }
+        }
+        self.send(host, session)
+    }
 }
 
 impl Samples {
@@ -84,71 +122,36 @@ impl Samples {
             Ok(begun) => begun.map_err(|error| with_causes(&error)),
             Err(error) => Err(error.to_string()),
         };
-        Self { sampler, queue, sample_bytes: 0, clock_bytes: 0 }
+        Self { sampler, parts: Parts { queue, sample_bytes: 0, clock_bytes: 0 } }
     }
 
     /// Sends what waits.
     pub(crate) fn send(&mut self, host: &mut Host<'_>, session: u64) -> Result<()> {
-        while let Ok(part) = self.queue.try_recv() {
-            self.send_part(part, host, session)?;
-        }
-        Ok(())
-    }
-
-    fn send_part(&mut self, (file, bytes): Part, host: &mut Host<'_>, session: u64) -> Result<()> {
-        let sent = match file {
-            SampleFile::Samples => &mut self.sample_bytes,
-            SampleFile::Clocks => &mut self.clock_bytes,
-        };
-        let offset = *sent;
-        *sent = sent.saturating_add(bytes.len() as u64);
-        host.send(session, &Message::Samples(SamplePart { file, offset, bytes }))
+        self.parts.send(host, session)
     }
 
     /// Ends it, and sends the rest and how it went.
-    pub(crate) fn end(mut self, host: &mut Host<'_>, session: u64) -> Result<()> {
-        let sampler = std::mem::replace(&mut self.sampler, Err(String::new()));
-        let ended = match sampler {
-            Ok(sampler) => {
-                sampler.stop();
-                let until = Instant::now() + REST;
-                while !sampler.is_finished() && Instant::now() < until {
-                    if let Ok(part) = self.queue.recv_timeout(LOOK) {
-                        self.send_part(part, host, session)?;
-                    }
-                }
-                self.send(host, session)?;
-                // A thread that is not done finds that nobody takes more.
-                drop(std::mem::replace(&mut self.queue, mpsc::sync_channel(1).1));
-                sampler.end().map_err(|error| with_causes(&error))
-            }
-            Err(why) => Err(why),
-        };
+    pub(crate) fn end(self, host: &mut Host<'_>, session: u64) -> Result<()> {
+        let Self { sampler, mut parts } = self;
+        if let Ok(sampler) = &sampler {
+            sampler.stop();
+            parts.send_rest(sampler, host, session)?;
+        }
+        let Parts { queue, sample_bytes, .. } = parts;
+        // A thread that is not done finds that nobody takes more.
+        drop(queue);
+        let ended = sampler.and_then(|one| one.end().map_err(|error| with_causes(&error)));
         let end = match ended {
             Ok(sampled) => SamplesEnd {
                 event: sampled.event.name().to_owned(),
                 samples: sampled.samples,
                 lost: sampled.lost,
                 throttled: sampled.throttled,
-                sample_bytes: self.sample_bytes,
+                sample_bytes,
                 fault: None,
             },
-            Err(why) => SamplesEnd {
-                sample_bytes: self.sample_bytes,
-                fault: Some(why),
-                ..SamplesEnd::default()
-            },
+            Err(why) => SamplesEnd { sample_bytes, fault: Some(why), ..SamplesEnd::default() },
         };
         host.send(session, &Message::SamplesEnd(end))
     }
-}
-
-fn with_causes(error: &SampleError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(one) = cause {
-        text.push_str(&format!(": {one}"));
-        cause = one.source();
-    }
-    text
 }

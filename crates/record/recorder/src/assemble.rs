@@ -262,7 +262,7 @@ mod tests {
         let (at, folder, _) = prepared();
         let tick: Tick<'_> = &|_| Err(io::Error::other("enough"));
         let written = write(Texts::default(), about(), &folder, (&folder, "g.dat"), tick);
-        let error = crate::error::with_causes(&written.unwrap_err());
+        let error = printable::with_causes(&written.unwrap_err());
         assert!(error.contains("enough"), "{error}");
         let mut names: Vec<_> =
             fs::read_dir(at.path()).unwrap().map(|one| one.unwrap().file_name()).collect();

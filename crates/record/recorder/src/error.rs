@@ -108,12 +108,3 @@ fn running(vms: &[String]) -> String {
         format!("; running: {}", vms.join(", "))
     }
 }
-
-/// An error with what caused it.
-#[must_use]
-pub fn with_causes(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {}", with_causes(source)),
-        None => error.to_string(),
-    }
-}

@@ -2,9 +2,10 @@
 
 use collector::{Collected, Collector, CollectorPlan, Loaded};
 use folder::Folder;
+use printable::with_causes;
 use serde::Serialize;
 
-use crate::error::{RecordError, with_causes};
+use crate::error::RecordError;
 use crate::task::EndingTask;
 
 /// Which hypercalls are collected.

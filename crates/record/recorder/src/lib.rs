@@ -33,7 +33,7 @@ mod tracer;
 
 pub use clean_up::{Finished, clean_up, finish_left_overs};
 pub use ending::{Stop, USUAL_GUEST_WAIT};
-pub use error::{RecordError, Result, with_causes};
+pub use error::{RecordError, Result};
 pub use folder::{Modes, Observer, Operation};
 pub use guest::{EventCostSummary, GuestCpu, GuestSummary};
 pub use guests::{InGuests, USUAL_QUOTA_BYTES};

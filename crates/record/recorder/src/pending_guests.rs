@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use channel::{Deadline, Signal, Wait};
 use confine::Confined;
+use printable::with_causes;
 
 use crate::ending::Ending;
-use crate::error::{RecordError, Result, with_causes};
+use crate::error::{RecordError, Result};
 use crate::guests::{self, CONNECTS, Guests, SharedGuests};
 use crate::plan::RecordPlan;
 use crate::pump::stop_signal;

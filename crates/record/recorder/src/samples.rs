@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use folder::Folder;
+use printable::with_causes;
 use sampler::{Opened, SampleFiles, Sampled, SampledEvent, Sampler, SamplerPlan};
 use serde::Serialize;
 use vms::Vm;
 
-use crate::error::{RecordError, with_causes};
+use crate::error::RecordError;
 use crate::task::EndingTask;
 
 /// How CPUs are sampled.

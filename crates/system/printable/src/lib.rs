@@ -16,11 +16,13 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
+mod causes;
 mod forms;
 mod hidden;
 mod label;
 mod messages;
 
+pub use causes::with_causes;
 pub use forms::{csv_cell, json, line, line_of_bytes, lines};
 pub use hidden::escape_event;
 pub use label::label;

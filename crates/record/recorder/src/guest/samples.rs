@@ -16,9 +16,9 @@ use crate::samples::{SamplerSummary, Sampling};
 /// What a guest may say that made its samples.
 const EVENTS: [&str; 2] = [SampledEvent::Cycles.name(), SampledEvent::CpuClock.name()];
 
-/// A file that grows by parts.
+/// A file that comes in parts.
 #[derive(Debug)]
-struct Growing {
+struct Arriving {
     name: String,
     file: OutFile,
     written: u64,
@@ -32,8 +32,8 @@ struct Growing {
 #[derive(Debug)]
 pub(crate) struct GuestSamples {
     asked: Sampling,
-    samples: Growing,
-    clocks: Growing,
+    samples: Arriving,
+    clocks: Arriving,
     end: Option<SamplesEnd>,
 }
 
@@ -50,8 +50,8 @@ impl GuestSamples {
         let [samples, clocks] = names(guest);
         Ok(Self {
             asked,
-            samples: Growing::new(session, samples)?,
-            clocks: Growing::new(session, clocks)?,
+            samples: Arriving::new(session, samples)?,
+            clocks: Arriving::new(session, clocks)?,
             end: None,
         })
     }
@@ -115,7 +115,7 @@ impl GuestSamples {
     }
 }
 
-impl Growing {
+impl Arriving {
     fn new(session: &Folder, name: String) -> Result<Self> {
         let file = session.create_new(&name);
         let file = file.map_err(RecordError::io("make", &session.path().join(&name)))?;
