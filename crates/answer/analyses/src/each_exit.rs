@@ -22,7 +22,7 @@ pub use packed::KeptExit;
 pub const MOST_LISTED_EXITS: usize = 400_000;
 
 /// What the lists of recordings may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListRoom {
     /// Exits.
     pub exits: usize,
@@ -106,7 +106,8 @@ impl ExitQuestion for EachExitOf {
     type Answer = ExitList;
 
     fn needs_details(&self, _: &Recording) -> bool {
-        true
+        // Where nothing finds room, nobody reads them.
+        self.1.exits > 0
     }
 
     fn sink(&self) -> EachExit {
@@ -175,7 +176,7 @@ struct Key {
 }
 
 /// Keeps exits as long as there is room.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct EachExit {
     groups: FxHashMap<Key, PackedExits>,
     values: ValueTable,
@@ -183,19 +184,6 @@ pub struct EachExit {
     packed_bytes: usize,
     room: ListRoom,
     is_over: bool,
-}
-
-impl Default for EachExit {
-    fn default() -> Self {
-        Self {
-            groups: FxHashMap::default(),
-            values: ValueTable::default(),
-            exits: 0,
-            packed_bytes: 0,
-            room: ListRoom { exits: 0, bytes: 0 },
-            is_over: false,
-        }
-    }
 }
 
 impl EachExit {

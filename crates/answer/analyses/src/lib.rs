@@ -51,6 +51,7 @@ mod path;
 mod profile;
 mod reasons;
 mod recorded;
+mod seven_bits;
 mod states;
 mod tally;
 mod vms;

@@ -3,11 +3,13 @@
 use rustc_hash::FxHashMap;
 use timeline::{Detail, ExitSpan, Handler, Outcome, Parts};
 
+use crate::seven_bits::{NUMBER_BYTES, put, take};
+
 /// Bytes that are made room for at a time: growing one piece would take twice its size meanwhile.
 const CHUNK_BYTES: usize = 4096;
 
 /// Bytes of an exit at most: two of flags, and nine numbers.
-const MOST_EXIT_BYTES: usize = 2 + 9 * 10;
+const MOST_EXIT_BYTES: usize = 2 + 9 * NUMBER_BYTES;
 
 /// Texts that a list refers to; exits with further ones have none.
 const MOST_VALUES: usize = 1 << 14;
@@ -200,27 +202,6 @@ impl ValueTable {
 
     pub(super) fn bytes(&self) -> usize {
         self.all.len() * VALUE_BYTES
-    }
-}
-
-fn put(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-}
-
-fn take(bytes: &mut &[u8]) -> Option<u64> {
-    let (mut value, mut shift) = (0, 0);
-    loop {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f).checked_shl(shift)?;
-        if byte < 0x80 {
-            return Some(value);
-        }
-        shift += 7;
     }
 }
 

@@ -8,12 +8,10 @@ use std::collections::{VecDeque, vec_deque};
 
 use super::merge::{Item, Merged};
 use super::state::State;
+use crate::seven_bits::{NUMBER_BYTES, put, take, take_byte};
 
 /// Bytes of a chunk.
 const CHUNK_BYTES: usize = 16 << 10;
-
-/// Bytes of a number at most.
-const NUMBER_BYTES: usize = 10;
 
 /// Bytes of an item at most: its state, where it begins, how long it lasts, and its label or what was
 /// merged into it.
@@ -150,34 +148,6 @@ impl Merged {
             }
         }
         merged
-    }
-}
-
-fn put(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-}
-
-#[inline]
-fn take_byte(bytes: &mut &[u8]) -> Option<u8> {
-    let (&first, rest) = bytes.split_first()?;
-    *bytes = rest;
-    Some(first)
-}
-
-#[inline]
-fn take(bytes: &mut &[u8]) -> Option<u64> {
-    let (mut value, mut shift) = (0, 0);
-    loop {
-        let byte = take_byte(bytes)?;
-        value |= u64::from(byte & 0x7f).checked_shl(shift)?;
-        if byte < 0x80 {
-            return Some(value);
-        }
-        shift += 7;
     }
 }
 
