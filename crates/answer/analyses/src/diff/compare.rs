@@ -11,7 +11,6 @@ use stats::{
 use super::estimate::Resampled;
 use super::matching::Matching;
 use super::moved::{Moved, moved};
-use super::profile;
 use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run};
 
 /// How runs are compared.
@@ -274,12 +273,8 @@ impl Group<'_> {
         };
         // Few events are not normally distributed: as rare as they are on both sides together, how
         // often would they fall on the sides as they did?
-        if self.question.sampled {
-            let count = match metric.of {
-                Estimator::PerSecond(profile::TOTAL) => profile::STACK_COUNT,
-                _ => self.question.count,
-            };
-            return p.max(self.chance_of_counts(count, resampled));
+        if let Some(samples) = metric.samples {
+            return p.max(self.chance_of_counts(samples, resampled));
         }
         let counted = metric.of == Estimator::PerSecond(self.question.count);
         let rate = matches!(metric.of, Estimator::PerSecond(_));

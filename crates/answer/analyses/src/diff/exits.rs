@@ -65,7 +65,7 @@ pub(super) const fn metric(
     unit: Unit,
     of: Estimator,
 ) -> Metric {
-    Metric { name, short, unit, of }
+    Metric { name, short, unit, of, samples: None }
 }
 
 /// What exits are told apart by while VMs are not known yet.

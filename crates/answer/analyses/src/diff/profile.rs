@@ -11,11 +11,11 @@ use crate::CodeFrame;
 use crate::profile::{TimedSample, each_sample};
 
 /// Samples that saw a function run, and the time that they stand for.
-pub(super) const COUNT: usize = 0;
+const COUNT: usize = 0;
 const SELF: usize = 1;
 /// The same of what it called.
-pub(super) const STACK_COUNT: usize = 2;
-pub(super) const TOTAL: usize = 3;
+const STACK_COUNT: usize = 2;
+const TOTAL: usize = 3;
 
 /// Samples on both sides together that a function needs to be compared.
 const LEAST_SAMPLES: u64 = 20;
@@ -42,9 +42,14 @@ pub(super) const QUESTION: Question = Question {
 };
 
 const METRICS: [Metric; 2] = [
-    metric("self_ns_per_s", "self", Unit::TimePerSecond, Estimator::PerSecond(SELF)),
-    metric("total_ns_per_s", "total", Unit::TimePerSecond, Estimator::PerSecond(TOTAL)),
+    sampled("self_ns_per_s", "self", SELF, COUNT),
+    sampled("total_ns_per_s", "total", TOTAL, STACK_COUNT),
 ];
+
+const fn sampled(name: &'static str, short: &'static str, time: usize, samples: usize) -> Metric {
+    let rate = metric(name, short, Unit::TimePerSecond, Estimator::PerSecond(time));
+    Metric { samples: Some(samples), ..rate }
+}
 
 /// A function in a state of a VM's vCPUs, or in its threads.
 type Key = (Option<usize>, &'static str, String);
@@ -104,7 +109,8 @@ impl Functions {
 /// Leaves functions out that few samples saw: nothing can be said of them, and each comparison costs others their
 /// significance.
 fn settle(groups: &mut [&mut MeasuredGroup]) {
-    for (metric, sum) in [COUNT, STACK_COUNT].into_iter().enumerate() {
+    for (metric, sum) in METRICS.iter().enumerate().filter_map(|(at, one)| Some((at, one.samples?)))
+    {
         let samples = groups.iter().map(|one| one.series.total(sum)).fold(0, u64::saturating_add);
         if samples < LEAST_SAMPLES {
             groups.iter_mut().for_each(|one| one.unrecorded |= 1 << metric);

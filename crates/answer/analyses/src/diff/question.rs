@@ -54,6 +54,8 @@ pub struct Metric {
     pub unit: Unit,
     /// How it is made of the sums and durations.
     pub of: Estimator,
+    /// The sum that counts what it is made of, where that decides how sure it is: a time that samples stand for.
+    pub samples: Option<usize>,
 }
 
 /// What values of a metric are.

@@ -7,7 +7,7 @@ use analyses::diff::{
 use stats::Chance;
 
 const fn metric(name: &'static str, unit: Unit, of: Estimator) -> Metric {
-    Metric { name, short: name, unit, of }
+    Metric { name, short: name, unit, of, samples: None }
 }
 
 /// The kinds of metrics there are.
