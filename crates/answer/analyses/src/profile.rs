@@ -6,32 +6,32 @@
 //! a vCPU was in comes from the same states that [`crate::cpu`] adds up: so both have the same sums.
 
 mod code;
+mod found;
 mod guest_stacks;
 mod rows;
 mod sample_log;
 mod samples;
+mod seen;
 mod sums;
 mod threads;
 mod timed;
 mod weights;
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use eventfmt::Coverage;
 use sources::{Recording, Samples};
-use symbols::{BuildId, Machine, Names, Processes};
+use symbols::BuildId;
 use timeline::Losses;
 
-use self::code::Code;
+use self::found::Found;
 pub use self::guest_stacks::GuestStacks;
 use self::rows::VcpuRows;
-use self::samples::MachineSamples;
-use self::sums::{ProfileSums, Stratum, StratumSum};
+use self::sums::{Stratum, StratumSum};
 pub use self::threads::ProfileThread;
 pub(crate) use self::timed::{TimedSample, each_sample};
-use crate::states::{VcpuRef, VcpuState, states_with_pc};
-use crate::{GuestAlignment, ReasonNames};
+use crate::GuestAlignment;
+use crate::states::{VcpuRef, VcpuState};
 
 /// What says where the code of a row was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -210,14 +210,14 @@ pub fn profile(
     guest_stacks: GuestStacks,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Profile {
-    let reasons = recordings.iter().map(ReasonNames::new).collect();
-    let mut sums = ProfileSums::new(reasons, MachineSamples::new(recordings, guests, samples));
-    let states = states_with_pc(recordings, guests, &mut sums, tick);
-    let ProfileSums { strata, threads: of_threads, mut reasons, samples: seen, .. } = sums;
+    let mut found = Found::gather(recordings, guests, samples, None, tick);
     let mut by_vcpu: BTreeMap<VcpuRef, Vec<(Stratum, StratumSum)>> = BTreeMap::new();
-    for (stratum, sum) in strata {
+    for (stratum, sum) in std::mem::take(&mut found.strata) {
         by_vcpu.entry(stratum.vcpu).or_default().push((stratum, sum));
     }
+    let mut reasons = std::mem::take(&mut found.reasons);
+    let of_threads = std::mem::take(&mut found.threads);
+    let states = &found.states;
     let mut profile = Profile {
         vcpus: Vec::new(),
         rows: Vec::new(),
@@ -228,37 +228,24 @@ pub fn profile(
         by_address: false,
         nanoseconds: recordings.iter().all(Recording::is_nanoseconds),
     };
-    let (machines, stacks) = seen.finish();
-    let names = RefCell::new(Names::of_files_here());
     for (recording, vms) in states.vms.iter().enumerate() {
         for vm in vms {
-            let guest = guests.iter().find(|one| one.host == recording && one.vm == vm.name);
-            let guest = guest.map(|one| one.guest);
-            let kallsyms = guest.and_then(|at| recordings.get(at)).map(Recording::kallsyms);
-            if let Some(kallsyms) = kallsyms {
-                profile.symbols.insert(vm.name.clone(), kallsyms.coverage());
+            let guest = found.guest_of(recording, vm);
+            if let Some(guest) = guest.and_then(|at| recordings.get(at)) {
+                profile.symbols.insert(vm.name.clone(), guest.kallsyms().coverage());
             }
-            let machine = |at: usize| machines.get(at).and_then(Option::as_ref);
-            let unsampled = kallsyms.map(|kernel| Machine::elsewhere(kernel, Processes::default()));
-            let code = Code {
-                guest: guest.and_then(machine).or(unsampled.as_ref()),
-                host: machine(recording),
-                processes: guest.and_then(|at| samples.get(at)?.as_ref()).map(Samples::processes),
-                names: &names,
-                stacks: &stacks,
-            };
-            let of = VcpuRows { states: &states, recording, guest, code, guest_stacks };
+            let code = found.code(recording, Some(vm));
+            let of = VcpuRows { states, recording, guest, code, guest_stacks };
             for vcpu in &vm.vcpus {
                 let strata = by_vcpu.remove(&VcpuRef::of(recording, vcpu)).unwrap_or_default();
                 of.add(&vm.name, vcpu, strata, &mut reasons, &mut profile);
             }
         }
         let own = |((of, thread), sum)| (usize::from(of) == recording).then_some((thread, sum));
-        let Some(samples) = samples.get(recording).and_then(Option::as_ref) else { continue };
+        let Some(samples) = found.samples_of(recording) else { continue };
         let sums = of_threads.iter().map(|(whose, sum)| (*whose, sum.clone())).filter_map(own);
-        let host = machines.get(recording).and_then(Option::as_ref);
-        let code = Code { guest: None, host, processes: None, names: &names, stacks: &stacks };
-        let threads = threads::threads(&states, recording, samples, sums.collect(), &code);
+        let code = found.code(recording, None);
+        let threads = threads::threads(states, recording, samples, sums.collect(), &code);
         profile.threads.extend(threads);
     }
     profile

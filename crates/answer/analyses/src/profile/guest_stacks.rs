@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use super::code::CodeAt;
-use super::sums::Seen;
+use super::seen::SeenBy;
 use super::{Evidence, SampleDifference, SampledTime, weights};
 use crate::states::VcpuState;
 
@@ -32,13 +32,7 @@ pub enum GuestStacks {
 }
 
 /// Samples of one kind in a stratum, by code.
-#[derive(Clone, Debug, Default)]
-pub(super) struct SeenCode {
-    pub(super) code: BTreeMap<CodeAt, Seen>,
-    pub(super) samples: u64,
-    /// As many samples of one weight as say the same.
-    pub(super) effective: f64,
-}
+pub(super) type SeenCode = SeenBy<CodeAt>;
 
 /// What the end of a stack is known by, with the state: a function, else the file that it is in. A place in a file is no
 /// function, and a timer of the guest and one of the host stop at different places of one.
@@ -62,23 +56,31 @@ fn shares_by_leaf(seen: &SeenCode) -> BTreeMap<Leaf<'_>, f64> {
     shares
 }
 
+fn share(of: &BTreeMap<Leaf<'_>, f64>, leaf: &Leaf<'_>) -> f64 {
+    of.get(leaf).copied().unwrap_or(0.0)
+}
+
 /// Whether the host saw enough to correct what the guest sampled.
 pub(super) fn is_enough(host: &SeenCode) -> bool {
     host.samples >= LEAST_SAMPLES
 }
 
-/// A time shared out to the guest's stacks, so that functions at their ends have the shares that the host saw; and how
-/// far the two differ.
-pub(super) fn corrected(
-    time_ns: u64,
-    guest: SeenCode,
-    host: &SeenCode,
-) -> (Vec<(CodeAt, Evidence, SampledTime)>, SampleDifference) {
-    let (of_guest, of_host) = (shares_by_leaf(&guest), shares_by_leaf(host));
-    let share = |of: &BTreeMap<Leaf<'_>, f64>, one: &Leaf<'_>| of.get(one).copied().unwrap_or(0.0);
+/// How far what the guest sampled differs from what the host saw.
+pub(super) fn difference(time_ns: u64, guest: &SeenCode, host: &SeenCode) -> SampleDifference {
+    let (of_guest, of_host) = (shares_by_leaf(guest), shares_by_leaf(host));
     let away = of_guest.iter().map(|(one, &own)| (own - share(&of_host, one)).max(0.0));
     // A double has fewer digits than the time.
     let moved_ns = ((away.sum::<f64>().max(0.0) * time_ns as f64) as u64).min(time_ns);
+    SampleDifference { time_ns, moved_ns }
+}
+
+/// A time shared out to the guest's stacks, so that functions at their ends have the shares that the host saw.
+pub(super) fn corrected(
+    time_ns: u64,
+    guest: &SeenCode,
+    host: &SeenCode,
+) -> Vec<(CodeAt, Evidence, SampledTime)> {
+    let (of_guest, of_host) = (shares_by_leaf(guest), shares_by_leaf(host));
     // A function that the host did not see may just be rare: as many samples of the guest's as are the square root of
     // the host's are added to those (the minimax estimate of shares).
     let samples = host.samples as f64;
@@ -111,13 +113,14 @@ pub(super) fn corrected(
     let rows = weighted.into_iter().zip(shares).map(|((code, evidence, samples, _), ns)| {
         (code.clone(), evidence, weights::time(time_ns, ns, samples, effective))
     });
-    (rows.collect(), SampleDifference { time_ns, moved_ns })
+    rows.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::sums::Seen;
     use super::*;
     use crate::CodeFrame;
 
@@ -149,7 +152,8 @@ mod tests {
         // Half of what seems to be `on` is `off`, whose code no timer of the guest interrupts.
         let guest = seen(&[(&["a", "on"], 600), (&["b", "on"], 200), (&["a", "f"], 200)]);
         let host = seen(&[(&["on"], 4000), (&["off"], 4000), (&["f"], 2000)]);
-        let (rows, difference) = corrected(1_000_000, guest, &host);
+        let difference = difference(1_000_000, &guest, &host);
+        let rows = corrected(1_000_000, &guest, &host);
         let (a, b) = (time_of(&rows, &["a", "on"]), time_of(&rows, &["b", "on"]));
         assert!((295_000..307_000).contains(&a) && (98_000..103_000).contains(&b), "{a} {b}");
         assert!((395_000..401_000).contains(&time_of(&rows, &["off"])), "{rows:?}");
@@ -161,7 +165,7 @@ mod tests {
     #[test]
     fn few_stacks_do_not_stand_for_much() {
         let guest = seen(&[(&["irq", "off"], 10), (&["f"], 990)]);
-        let (rows, _) = corrected(1_000_000, guest, &seen(&[(&["off"], 400), (&["f"], 600)]));
+        let rows = corrected(1_000_000, &guest, &seen(&[(&["off"], 400), (&["f"], 600)]));
         let (below, alone) = (time_of(&rows, &["irq", "off"]), time_of(&rows, &["off"]));
         assert!((29_000..31_000).contains(&below), "{rows:?}");
         assert!((340_000..370_000).contains(&alone), "{rows:?}");
@@ -170,8 +174,9 @@ mod tests {
     #[test]
     fn samples_that_agree_stay_as_they_are() {
         let guest = seen(&[(&["a", "f"], 30), (&["b", "f"], 20), (&["g"], 50)]);
-        let (rows, difference) = corrected(1000, guest, &seen(&[(&["f"], 300), (&["g"], 300)]));
-        assert_eq!(difference.moved_ns, 0);
+        let host = seen(&[(&["f"], 300), (&["g"], 300)]);
+        let rows = corrected(1000, &guest, &host);
+        assert_eq!(difference(1000, &guest, &host).moved_ns, 0);
         assert_eq!(time_of(&rows, &["a", "f"]), 300);
         assert_eq!(time_of(&rows, &["b", "f"]), 200);
     }
@@ -190,7 +195,9 @@ mod tests {
             let leaves: Vec<([&str; 1], u64)> =
                 others.iter().map(|&(leaf, count)| ([names[leaf]], count)).collect();
             let others: Vec<(&[&str], u64)> = leaves.iter().map(|(one, count)| (&one[..], *count)).collect();
-            let (rows, difference) = corrected(time_ns, seen(&own), &seen(&others));
+            let (own, others) = (seen(&own), seen(&others));
+            let difference = difference(time_ns, &own, &others);
+            let rows = corrected(time_ns, &own, &others);
             let sum: u128 = rows.iter().map(|(.., time)| u128::from(time.ns)).sum();
             prop_assert_eq!(sum, u128::from(time_ns));
             prop_assert!(difference.moved_ns <= time_ns);

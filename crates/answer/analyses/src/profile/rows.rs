@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use timeline::VmVcpu;
 
 use super::code::{Code, CodeAt};
-use super::guest_stacks::{SeenCode, corrected, is_enough};
-use super::samples::Place;
-use super::sums::{Seen, Stratum, StratumSamples, StratumSum};
+use super::guest_stacks::{SeenCode, corrected, difference, is_enough};
+use super::seen::SeenBy;
+use super::sums::{SampleKind, Stratum, StratumSum};
 use super::{
-    Evidence, GuestStacks, Profile, ProfileRow, ProfileVcpu, SampleDifference, SampledTime, weights,
+    Evidence, GuestStacks, Profile, ProfileRow, ProfileVcpu, SampleDifference, SampledTime,
 };
 use crate::ReasonNames;
 use crate::states::{States, VcpuState};
@@ -78,51 +78,46 @@ impl VcpuRows<'_> {
         profile.rows.extend(made);
     }
 
-    /// Gives each part of a stratum's time to the code that its samples saw. The host's own come whatever the
-    /// guest does; exits also come when a timer of the guest is due, and so are taken only where they are many
-    /// more. What a guest sampled itself comes first; how far that differs from what the host saw is returned.
+    /// Gives each part of a stratum's time to the code that its samples saw. What a guest sampled itself comes first; how
+    /// far that differs from what the host saw is returned.
     fn share_out(
         &self,
         of: &Stratum,
         sum: &StratumSum,
         each: &mut dyn FnMut(RowKey, SampledTime),
     ) -> Option<SampleDifference> {
-        let key = |evidence, code| {
-            let (level, exit, task) = (of.level, of.exit, of.task);
-            RowKey { level, exit, task, evidence, code }
-        };
-        let (evidence, samples) = match sum.host.count.saturating_mul(2) >= sum.exits.count {
-            true => (Evidence::Host, &sum.host),
-            false => (Evidence::Exits, &sum.exits),
-        };
         let code = |place| self.code.at(of, place);
-        let (evidence, samples, difference) = if sum.agent.seen.is_empty() {
-            (evidence, samples, None)
-        } else {
-            let host = by_code(samples, code);
-            if self.guest_stacks == GuestStacks::Corrected && is_enough(&host) {
-                let guest = by_code(&sum.agent, code);
-                let (rows, difference) = corrected(sum.time_ns, guest, &host);
-                for (code, evidence, time) in rows {
-                    let evidence = if code.stack.is_empty() { Evidence::None } else { evidence };
-                    each(key(evidence, code), time);
-                }
-                return Some(difference);
-            }
-            let difference = is_enough(&host)
-                .then(|| corrected(sum.time_ns, by_code(&sum.agent, code), &host).1);
-            (Evidence::Agent, &sum.agent, difference)
-        };
-        if samples.seen.is_empty() {
-            let unknown = CodeAt { state: of.state, host_code: false, stack: Vec::new() };
-            each(key(Evidence::None, unknown), SampledTime::known(sum.time_ns));
-            return None;
-        }
-        for (code, time) in shared(sum.time_ns, samples, code) {
+        let by_host = sum.seen_by_host();
+        let [host, guest] = [by_host, SampleKind::Agent].map(|kind| SeenBy::of(sum.of(kind), code));
+        let is_compared = guest.samples > 0 && is_enough(&host);
+        let difference = is_compared.then(|| difference(sum.time_ns, &guest, &host));
+        for (code, evidence, time) in self.parts(of, sum.time_ns, guest, (host, by_host)) {
             let evidence = if code.stack.is_empty() { Evidence::None } else { evidence };
-            each(key(evidence, code), time);
+            let (level, exit, task) = (of.level, of.exit, of.task);
+            each(RowKey { level, exit, task, evidence, code }, time);
         }
         difference
+    }
+
+    /// The parts of a stratum's time.
+    fn parts(
+        &self,
+        of: &Stratum,
+        time_ns: u64,
+        guest: SeenCode,
+        (host, by_host): (SeenCode, SampleKind),
+    ) -> Vec<(CodeAt, Evidence, SampledTime)> {
+        let is_corrected = self.guest_stacks == GuestStacks::Corrected && is_enough(&host);
+        let (seen, kind) = match (guest.samples, host.samples) {
+            (0, 0) => {
+                let unknown = CodeAt { state: of.state, host_code: false, stack: Vec::new() };
+                return vec![(unknown, Evidence::None, SampledTime::known(time_ns))];
+            }
+            (0, _) => (host, by_host),
+            _ if is_corrected => return corrected(time_ns, &guest, &host),
+            _ => (guest, SampleKind::Agent),
+        };
+        seen.shares(time_ns).map(|(code, time)| (code, kind.evidence(), time)).collect()
     }
 
     fn row(
@@ -146,40 +141,4 @@ impl VcpuRows<'_> {
     fn name(&self, recording: usize, thread: u32) -> Option<String> {
         self.states.pass.names.get(recording)?.of(thread).map(str::to_owned)
     }
-}
-
-/// Samples by the code that they saw.
-fn by_code(samples: &StratumSamples, code: impl Fn(Place) -> CodeAt) -> SeenCode {
-    let mut seen = SeenCode { samples: samples.count, ..SeenCode::default() };
-    for (&place, one) in &samples.seen {
-        let sum = seen.code.entry(code(place)).or_default();
-        sum.samples = sum.samples.saturating_add(one.samples);
-        sum.weight_ns = sum.weight_ns.saturating_add(one.weight_ns);
-    }
-    let whole = seen.code.values().fold(0.0, |sum, one| sum + one.weight_ns as f64);
-    seen.effective = weights::effective(whole, samples.squares);
-    seen
-}
-
-/// A time shared out by samples to the code that they saw: the shares add up to it.
-pub(super) fn shared<C: Ord>(
-    time_ns: u64,
-    samples: &StratumSamples,
-    code: impl Fn(Place) -> C,
-) -> Vec<(C, SampledTime)> {
-    let mut seen: BTreeMap<C, Seen> = BTreeMap::new();
-    for (&place, one) in &samples.seen {
-        let code = seen.entry(code(place)).or_default();
-        code.samples = code.samples.saturating_add(one.samples);
-        code.weight_ns = code.weight_ns.saturating_add(one.weight_ns);
-    }
-    let weights: Vec<u64> = seen.values().map(|one| one.weight_ns).collect();
-    let whole = weights.iter().fold(0.0, |sum, &weight| sum + weight as f64);
-    let effective = weights::effective(whole, samples.squares);
-    let shares = weights::shares(time_ns, &weights);
-    let timed = seen
-        .into_iter()
-        .zip(shares)
-        .map(|((code, one), ns)| (code, weights::time(time_ns, ns, one.samples, effective)));
-    timed.collect()
 }

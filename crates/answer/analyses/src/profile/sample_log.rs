@@ -1,32 +1,10 @@
 //! Samples one by one, in bounded memory: of very many, every second one, fourth one and so on.
 
 use super::samples::Place;
-use super::sums::{Stratum, StratumSamples, StratumSum};
+use super::sums::{SampleKind, Stratum};
 
 /// Samples that are kept: some 25 MB.
 const MOST_KEPT: usize = 1 << 18;
-
-/// What made a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SampleKind {
-    /// An interrupt of the host's that ended the guest's run.
-    Exits,
-    /// The host's sampling.
-    Host,
-    /// The guest's own sampling.
-    Agent,
-}
-
-impl SampleKind {
-    /// Those of this kind in a stratum.
-    pub(super) fn of(self, sum: &mut StratumSum) -> &mut StratumSamples {
-        match self {
-            Self::Exits => &mut sum.exits,
-            Self::Host => &mut sum.host,
-            Self::Agent => &mut sum.agent,
-        }
-    }
-}
 
 /// Whose code a sample saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,6 +22,17 @@ pub(super) enum Place {
     GuestStack(Option<u32>),
 }
 
+impl Place {
+    /// What stands for it where places of its kind are not kept apart any more.
+    pub(super) const fn not_kept_apart(self) -> Self {
+        match self {
+            Self::Guest(_) => Self::Guest(0),
+            Self::Host(_) => Self::Host(None),
+            Self::GuestStack(_) => Self::GuestStack(None),
+        }
+    }
+}
+
 /// How far a vCPU's samples were looked at.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
@@ -127,7 +138,7 @@ impl<'s> MachineSamples<'s> {
         advance(samples.of_thread(cursor.thread), &mut cursor.next, from_ns, to_ns)
     }
 
-    /// As [`HostSamples::next`], of a thread of the host's.
+    /// As [`MachineSamples::next`], of a thread of the host's.
     pub(super) fn next_of_thread(
         &mut self,
         (recording, thread): (u16, u32),

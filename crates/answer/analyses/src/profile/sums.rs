@@ -3,7 +3,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::sample_log::{Logged, SampleKind, SampleLog, Whose};
+use super::Evidence;
+use super::sample_log::{Logged, SampleLog, Whose};
 use super::samples::{MachineSamples, Place};
 use crate::reasons::ReasonNames;
 use crate::states::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
@@ -50,6 +51,16 @@ impl StratumSamples {
         self.pending_ns = self.pending_ns.saturating_add(ns);
     }
 
+    /// As [`StratumSamples::add`], unless more than [`MOST_PLACES`] would be kept apart, of which `places` are by now:
+    /// then the place is one for all of its kind. Which it is, and what the sample stands for.
+    fn add_within(&mut self, places: &mut usize, place: Place) -> (Place, u64) {
+        let is_new = !self.seen.contains_key(&place);
+        let is_kept = !is_new || *places < MOST_PLACES;
+        *places += usize::from(is_new && is_kept);
+        let place = if is_kept { place } else { place.not_kept_apart() };
+        (place, self.add(place))
+    }
+
     /// What was done since the last sample was done at `place`; how long that was.
     fn add(&mut self, place: Place) -> u64 {
         let weight_ns = std::mem::take(&mut self.pending_ns);
@@ -63,6 +74,28 @@ impl StratumSamples {
     }
 }
 
+/// What made a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SampleKind {
+    /// An interrupt of the host's that ended the guest's run.
+    Exits,
+    /// The host's sampling.
+    Host,
+    /// The guest's own sampling.
+    Agent,
+}
+
+impl SampleKind {
+    /// What it is in reports.
+    pub(super) const fn evidence(self) -> Evidence {
+        match self {
+            Self::Exits => Evidence::Exits,
+            Self::Host => Evidence::Host,
+            Self::Agent => Evidence::Agent,
+        }
+    }
+}
+
 /// A stratum's time, and its samples.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StratumSum {
@@ -73,6 +106,34 @@ pub(super) struct StratumSum {
     pub(super) host: StratumSamples,
     /// Samples that the guest took of itself.
     pub(super) agent: StratumSamples,
+}
+
+impl StratumSum {
+    /// Its samples of a kind.
+    pub(super) const fn of(&self, kind: SampleKind) -> &StratumSamples {
+        match kind {
+            SampleKind::Exits => &self.exits,
+            SampleKind::Host => &self.host,
+            SampleKind::Agent => &self.agent,
+        }
+    }
+
+    const fn of_mut(&mut self, kind: SampleKind) -> &mut StratumSamples {
+        match kind {
+            SampleKind::Exits => &mut self.exits,
+            SampleKind::Host => &mut self.host,
+            SampleKind::Agent => &mut self.agent,
+        }
+    }
+
+    /// Which of what the host saw says where code was. Its own samples come whatever the guest does; exits also
+    /// come when a timer of the guest is due, and so are taken only where they are many more.
+    pub(super) const fn seen_by_host(&self) -> SampleKind {
+        match self.host.count.saturating_mul(2) >= self.exits.count {
+            true => SampleKind::Host,
+            false => SampleKind::Exits,
+        }
+    }
 }
 
 /// What a vCPU did last.
@@ -111,17 +172,8 @@ impl<'s> ProfileSums<'s> {
 
     /// A sample of a kind was in a stratum, at `place`.
     fn sample(&mut self, stratum: Stratum, place: Place, at_ns: u64, kind: SampleKind) {
-        let Some(samples) = self.strata.get_mut(&stratum).map(|sum| kind.of(sum)) else { return };
-        let is_new = !samples.seen.contains_key(&place);
-        let is_kept = !is_new || self.places < MOST_PLACES;
-        self.places += usize::from(is_new && is_kept);
-        let place = match place {
-            place if is_kept => place,
-            Place::Guest(_) => Place::Guest(0),
-            Place::Host(_) => Place::Host(None),
-            Place::GuestStack(_) => Place::GuestStack(None),
-        };
-        let weight_ns = samples.add(place);
+        let Some(sum) = self.strata.get_mut(&stratum) else { return };
+        let (place, weight_ns) = sum.of_mut(kind).add_within(&mut self.places, place);
         if let Some(log) = &mut self.log {
             log.push(Logged { whose: Whose::Vcpu(stratum), kind, place, at_ns, weight_ns });
         }
@@ -251,11 +303,7 @@ impl StateSink for ProfileSums<'_> {
             let Some(place) = place.filter(|place| matches!(place, Place::Host(_))) else {
                 continue;
             };
-            let is_new = !sum.host.seen.contains_key(&place);
-            let is_kept = !is_new || self.places < MOST_PLACES;
-            self.places += usize::from(is_new && is_kept);
-            let place = if is_kept { place } else { Place::Host(None) };
-            let weight_ns = sum.host.add(place);
+            let (place, weight_ns) = sum.host.add_within(&mut self.places, place);
             if let Some(log) = &mut self.log {
                 let (whose, kind) = (Whose::Thread(whose), SampleKind::Host);
                 log.push(Logged { whose, kind, place, at_ns: at.time_ns, weight_ns });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sources::Samples;
 
 use super::code::Code;
-use super::rows::shared;
+use super::seen::SeenBy;
 use super::sums::StratumSum;
 use super::{CodeFrame, Evidence, SampledTime};
 use crate::states::{Part, Roles, States};
@@ -60,10 +60,11 @@ fn stacks(sum: &StratumSum, code: &Code<'_>) -> Vec<(Vec<CodeFrame>, Evidence, S
     if sum.host.seen.is_empty() {
         return vec![(Vec::new(), Evidence::None, SampledTime::known(sum.time_ns))];
     }
-    let shares = shared(sum.time_ns, &sum.host, |place| code.of_host(place));
+    let seen = SeenBy::of(&sum.host, |place| code.of_host(place));
     let evidence = |stack: &[CodeFrame]| match stack.is_empty() {
         true => Evidence::None,
         false => Evidence::Host,
     };
-    shares.into_iter().map(|(stack, time)| (stack.clone(), evidence(&stack), time)).collect()
+    let shares = seen.shares(sum.time_ns);
+    shares.map(|(stack, time)| (stack.clone(), evidence(&stack), time)).collect()
 }

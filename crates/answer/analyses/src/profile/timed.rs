@@ -1,19 +1,17 @@
 //! Samples with their code, one by one: for who asks how the time in functions changes.
 
-use std::cell::RefCell;
+use std::collections::HashMap;
 
-use eventfmt::Kallsyms;
 use rustc_hash::FxHashMap;
 use sources::{Recording, Samples};
-use symbols::{Machine, Names, Processes};
 
 use super::code::{Code, CodeAt};
-use super::sample_log::{Logged, SampleKind, SampleLog, Whose};
-use super::samples::{MachineSamples, Place};
-use super::sums::{ProfileSums, Stratum, StratumSamples, StratumSum};
+use super::found::Found;
+use super::sample_log::{Logged, SampleLog, Whose};
+use super::samples::Place;
+use super::sums::{SampleKind, Stratum, StratumSum};
 use super::{CodeFrame, GuestAlignment};
-use crate::ReasonNames;
-use crate::states::{Part, Roles, States, VcpuState, states_with_pc};
+use crate::states::{Part, Roles, States, VcpuState};
 
 /// A sample of the first recording's vCPUs and threads.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +35,16 @@ pub(crate) struct TimedSample<'c> {
 /// What the code of a sample depends on: VM, state, level and thread of the guest, and place.
 type CodeKey = (Option<usize>, VcpuState, u8, Option<u32>, Place);
 
+/// Whose a sample is, among those of the first recording.
+#[derive(Clone, Copy, Debug)]
+struct Owner<'t> {
+    vm: Option<usize>,
+    /// Of a vCPU; else of a thread, which is that part.
+    stratum: Option<Stratum>,
+    thread_is: &'static str,
+    sum: &'t StratumSum,
+}
+
 /// Calls `each` with the samples of a run, whose first recording is the host's; where a guest sampled itself, its
 /// samples count for stacks and the host's for what ran.
 pub(crate) fn each_sample(
@@ -46,111 +54,112 @@ pub(crate) fn each_sample(
     tick: &(dyn Fn(u64) + Sync),
     each: &mut dyn FnMut(&TimedSample<'_>),
 ) -> States {
-    let reasons = recordings.iter().map(ReasonNames::new).collect();
-    let mut sums = ProfileSums::new(reasons, MachineSamples::new(recordings, guests, samples));
-    sums.log = Some(SampleLog::default());
-    let states = states_with_pc(recordings, guests, &mut sums, tick);
-    let ProfileSums { strata, threads, samples: seen, log, .. } = sums;
-    let (kept, stride) = log.unwrap_or_default().finish();
-    let (machines, stacks) = seen.finish();
-    let names = RefCell::new(Names::of_files_here());
-    let vms = states.vms.first().map_or(&[][..], Vec::as_slice);
-    let guest_of = |vm: &str| guests.iter().find(|one| one.host == 0 && one.vm == vm);
-    let of_guests: Vec<Option<usize>> =
-        vms.iter().map(|vm| guest_of(&vm.name).map(|one| one.guest)).collect();
-    let kallsyms: Vec<Option<&Kallsyms>> =
-        of_guests.iter().map(|at| Some(recordings.get((*at)?)?.kallsyms())).collect();
-    let unsampled: Vec<Option<Machine<'_>>> = kallsyms
-        .iter()
-        .map(|kernel| Some(Machine::elsewhere((*kernel)?, Processes::default())))
-        .collect();
-    let machine = |at: usize| machines.get(at).and_then(Option::as_ref);
-    let code = |vm: usize| {
-        let guest = of_guests.get(vm).copied().flatten();
-        let sampled = guest.and_then(|at| samples.get(at)?.as_ref());
-        Code {
-            guest: guest.and_then(machine).or(unsampled.get(vm).and_then(Option::as_ref)),
-            host: machine(0),
-            processes: sampled.map(Samples::processes),
-            names: &names,
-            stacks: &stacks,
-        }
-    };
-    let processes = samples.first().and_then(Option::as_ref).map(Samples::processes);
-    let none = std::collections::HashMap::new();
-    let of_threads = threads.keys().filter(|(recording, _)| *recording == 0);
-    let roles =
-        Roles::new(&states, 0, processes.unwrap_or(&none), of_threads.map(|(_, thread)| *thread));
-    let recorded = states.recorded.first();
+    let log = Some(SampleLog::default());
+    let mut found = Found::gather(recordings, guests, samples, log, tick);
+    let (kept, stride) = found.log.take().unwrap_or_default().finish();
+    let owners = Owners::new(&found);
     let mut known: FxHashMap<CodeKey, CodeAt> = FxHashMap::default();
     for logged in &kept {
-        let (vm, of, sum) = match logged.whose {
-            Whose::Vcpu(mut stratum) if stratum.vcpu.recording == 0 => {
-                let Some(sum) = strata.get(&stratum) else { continue };
-                let is_it = |index: usize| u32::try_from(index) == Ok(stratum.vcpu.index);
-                let vm = vms.iter().position(|vm| vm.vcpus.iter().any(|one| is_it(one.index)));
-                stratum.state =
-                    recorded.map_or(stratum.state, |known| stratum.state.settled(known));
-                (vm, Some(stratum), sum)
-            }
-            Whose::Thread(whose) if whose.0 == 0 => {
-                let Some(sum) = threads.get(&whose) else { continue };
-                (roles.of(whose.1).vm, None, sum)
-            }
-            _ => continue,
-        };
-        let thread_part = match logged.whose {
-            Whose::Thread((_, thread)) => match roles.of(thread).part {
-                part @ (Part::Vmm | Part::Vhost | Part::Kvm) => part.name(),
-                _ => continue,
-            },
-            Whose::Vcpu(_) => "",
-        };
-        let (is_own, is_stack) = counts(of.as_ref(), sum, logged.kind);
+        let Some(owner) = owners.of(logged.whose) else { continue };
+        let (is_own, is_stack) = owner.counts(logged.kind);
         if !is_own && !is_stack {
             continue;
         }
-        let state = of.map_or(VcpuState::ExitKernel, |of| of.state);
-        let key = (vm, state, of.map_or(0, |of| of.level), of.and_then(|of| of.task), logged.place);
-        let at = known.entry(key).or_insert_with(|| {
-            let code = code(vm.unwrap_or(usize::MAX));
-            match &of {
-                Some(of) => code.at(of, logged.place),
-                None => CodeAt { state, host_code: true, stack: code.of_host(logged.place) },
-            }
-        });
+        let at = known
+            .entry(owner.code_key(logged.place))
+            .or_insert_with(|| owner.code_at(owners.code(owner.vm), logged.place));
         if at.stack.is_empty() {
             continue;
         }
-        let part = if of.is_some() { at.state.name() } else { thread_part };
-        let time_ns = time(logged, stride, sum);
-        let stack = &at.stack;
-        each(&TimedSample { vm, part, stack, at_ns: logged.at_ns, time_ns, is_own, is_stack });
+        let part = if owner.stratum.is_some() { at.state.name() } else { owner.thread_is };
+        let (vm, stack, at_ns) = (owner.vm, &at.stack, logged.at_ns);
+        let time_ns = time(logged, stride, owner.sum);
+        each(&TimedSample { vm, part, stack, at_ns, time_ns, is_own, is_stack });
     }
-    drop(known);
-    states
+    drop(owners);
+    found.states
 }
 
-/// Whether a sample counts for what ran, and for its stack.
-fn counts(of: Option<&Stratum>, sum: &StratumSum, kind: SampleKind) -> (bool, bool) {
-    let chosen = match sum.host.count.saturating_mul(2) >= sum.exits.count {
-        true => SampleKind::Host,
-        false => SampleKind::Exits,
-    };
-    let has_agent = of.is_some_and(|of| of.level == 1) && sum.agent.count > 0;
-    let has_chosen = sum.host.count > 0 || sum.exits.count > 0;
-    let own = if has_chosen { chosen } else { SampleKind::Agent };
-    let stack = if has_agent { SampleKind::Agent } else { own };
-    (kind == own, kind == stack)
+/// Who has samples in the first recording.
+struct Owners<'f> {
+    found: &'f Found<'f>,
+    roles: Roles<'f>,
+    /// By [`crate::states::VcpuRef::index`], the VM's place.
+    vms: FxHashMap<u32, usize>,
+}
+
+impl<'f> Owners<'f> {
+    fn new(found: &'f Found<'f>) -> Self {
+        let of_threads = found.threads.keys().filter(|(recording, _)| *recording == 0);
+        let threads = of_threads.map(|(_, thread)| *thread);
+        let processes = found.samples_of(0).map(Samples::processes);
+        let roles = Roles::new(&found.states, 0, processes.unwrap_or(&HashMap::new()), threads);
+        let vms = found.states.vms.first().into_iter().flatten().enumerate();
+        let indices = vms.flat_map(|(at, vm)| {
+            vm.vcpus.iter().filter_map(move |one| Some((u32::try_from(one.index).ok()?, at)))
+        });
+        Self { found, roles, vms: indices.collect() }
+    }
+
+    /// Whose a sample is; `None`: another recording's, or a thread's that works for no VM.
+    fn of(&self, whose: Whose) -> Option<Owner<'f>> {
+        match whose {
+            Whose::Vcpu(mut stratum) if stratum.vcpu.recording == 0 => {
+                let sum = self.found.strata.get(&stratum)?;
+                let vm = self.vms.get(&stratum.vcpu.index).copied();
+                if let Some(recorded) = self.found.states.recorded.first() {
+                    stratum.state = stratum.state.settled(recorded);
+                }
+                Some(Owner { vm, stratum: Some(stratum), thread_is: "", sum })
+            }
+            Whose::Thread((0, thread)) => {
+                let sum = self.found.threads.get(&(0, thread))?;
+                let role = self.roles.of(thread);
+                let works = matches!(role.part, Part::Vmm | Part::Vhost | Part::Kvm);
+                let thread_is = role.part.name();
+                works.then_some(Owner { vm: role.vm, stratum: None, thread_is, sum })
+            }
+            Whose::Vcpu(_) | Whose::Thread(_) => None,
+        }
+    }
+
+    fn code(&self, vm: Option<usize>) -> Code<'_> {
+        let vms = self.found.states.vms.first();
+        self.found.code(0, vm.and_then(|at| vms?.get(at)))
+    }
+}
+
+impl Owner<'_> {
+    /// Whether a sample of a kind counts for what ran, and for its stack.
+    fn counts(&self, kind: SampleKind) -> (bool, bool) {
+        let by_host = self.sum.seen_by_host();
+        let has_host = self.sum.of(by_host).count > 0;
+        let has_guest = self.stratum.is_some_and(|of| of.level == 1) && self.sum.agent.count > 0;
+        let own = if has_host { by_host } else { SampleKind::Agent };
+        let stack = if has_guest { SampleKind::Agent } else { own };
+        (kind == own, kind == stack)
+    }
+
+    fn state(&self) -> VcpuState {
+        self.stratum.map_or(VcpuState::ExitKernel, |of| of.state)
+    }
+
+    fn code_key(&self, place: Place) -> CodeKey {
+        let (level, task) = self.stratum.map_or((0, None), |of| (of.level, of.task));
+        (self.vm, self.state(), level, task, place)
+    }
+
+    fn code_at(&self, code: Code<'_>, place: Place) -> CodeAt {
+        match &self.stratum {
+            Some(of) => code.at(of, place),
+            None => CodeAt { state: self.state(), host_code: true, stack: code.of_host(place) },
+        }
+    }
 }
 
 /// What a sample stands for, so that all of a stratum's kind add up to its time.
 fn time(logged: &Logged, stride: u64, sum: &StratumSum) -> u64 {
-    let of: &StratumSamples = match logged.kind {
-        SampleKind::Exits => &sum.exits,
-        SampleKind::Host => &sum.host,
-        SampleKind::Agent => &sum.agent,
-    };
-    let share = logged.weight_ns as f64 * stride as f64 / (of.weight_ns as f64).max(1.0);
+    let whole_ns = sum.of(logged.kind).weight_ns as f64;
+    let share = logged.weight_ns as f64 * stride as f64 / whole_ns.max(1.0);
     (share * sum.time_ns as f64) as u64
 }

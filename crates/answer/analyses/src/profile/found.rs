@@ -1,0 +1,87 @@
+//! What a pass over recordings and their samples found, and the code of it.
+
+use std::cell::RefCell;
+
+use rustc_hash::FxHashMap;
+use sources::{Recording, Samples};
+use symbols::{Machine, Names, Processes};
+use timeline::Vm;
+
+use super::code::Code;
+use super::sample_log::SampleLog;
+use super::samples::MachineSamples;
+use super::sums::{ProfileSums, Stratum, StratumSum};
+use crate::states::{States, states_with_pc};
+use crate::{GuestAlignment, ReasonNames};
+
+/// All that was found.
+#[derive(Debug)]
+pub(super) struct Found<'s> {
+    pub(super) states: States,
+    pub(super) strata: FxHashMap<Stratum, StratumSum>,
+    /// By recording and thread of a host that was sampled: its time on CPUs.
+    pub(super) threads: FxHashMap<(u16, u32), StratumSum>,
+    /// By recording.
+    pub(super) reasons: Vec<ReasonNames>,
+    /// Samples one by one, where those were asked for.
+    pub(super) log: Option<SampleLog>,
+    guests: &'s [GuestAlignment],
+    samples: &'s [Option<Samples>],
+    /// By recording: those that were sampled, and guests.
+    machines: Vec<Option<Machine<'s>>>,
+    /// By number: frames, innermost first.
+    stacks: Vec<Box<[symbols::Place]>>,
+    names: RefCell<Names>,
+}
+
+impl<'s> Found<'s> {
+    /// Goes over the recordings; see [`super::profile`].
+    pub(super) fn gather(
+        recordings: &'s [Recording],
+        guests: &'s [GuestAlignment],
+        samples: &'s [Option<Samples>],
+        log: Option<SampleLog>,
+        tick: &(dyn Fn(u64) + Sync),
+    ) -> Self {
+        let reasons = recordings.iter().map(ReasonNames::new).collect();
+        let mut sums = ProfileSums::new(reasons, MachineSamples::new(recordings, guests, samples));
+        sums.log = log;
+        let states = states_with_pc(recordings, guests, &mut sums, tick);
+        let ProfileSums { strata, threads, reasons, samples: seen, log, .. } = sums;
+        let (mut machines, stacks) = seen.finish();
+        machines.resize_with(recordings.len(), || None);
+        for at in guests.iter().map(|one| one.guest) {
+            // Of a guest that was not sampled its kernel's symbols are known.
+            if let (Some(machine @ None), Some(guest)) = (machines.get_mut(at), recordings.get(at))
+            {
+                *machine = Some(Machine::elsewhere(guest.kallsyms(), Processes::default()));
+            }
+        }
+        let names = RefCell::new(Names::of_files_here());
+        Self { states, strata, threads, reasons, log, guests, samples, machines, stacks, names }
+    }
+
+    /// The recording of the guest in a VM of a host's recording.
+    pub(super) fn guest_of(&self, recording: usize, vm: &Vm) -> Option<usize> {
+        let of = self.guests.iter().find(|one| one.host == recording && one.vm == vm.name);
+        of.map(|one| one.guest)
+    }
+
+    /// The samples that were taken with a recording.
+    pub(super) fn samples_of(&self, recording: usize) -> Option<&'s Samples> {
+        self.samples.get(recording)?.as_ref()
+    }
+
+    /// What places in a VM of a host's recording, or `None` in its other threads, are called.
+    pub(super) fn code(&self, recording: usize, vm: Option<&Vm>) -> Code<'_> {
+        let machine = |at: usize| self.machines.get(at).and_then(Option::as_ref);
+        let guest = vm.and_then(|vm| self.guest_of(recording, vm));
+        Code {
+            guest: guest.and_then(machine),
+            host: machine(recording),
+            processes: guest.and_then(|at| self.samples_of(at)).map(Samples::processes),
+            names: &self.names,
+            stacks: &self.stacks,
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Samples of one kind by what they saw, and a time shared out to that.
+
+use std::collections::BTreeMap;
+
+use super::samples::Place;
+use super::sums::{Seen, StratumSamples};
+use super::{SampledTime, weights};
+
+/// Samples of one kind in a stratum, by what they saw: code, or a stack.
+#[derive(Clone, Debug)]
+pub(super) struct SeenBy<C> {
+    pub(super) code: BTreeMap<C, Seen>,
+    pub(super) samples: u64,
+    /// As many samples of one weight as say the same.
+    pub(super) effective: f64,
+}
+
+impl<C: Ord> SeenBy<C> {
+    /// Samples whose places are such code.
+    pub(super) fn of(samples: &StratumSamples, code: impl Fn(Place) -> C) -> Self {
+        let mut seen: BTreeMap<C, Seen> = BTreeMap::new();
+        for (&place, one) in &samples.seen {
+            let sum = seen.entry(code(place)).or_default();
+            sum.samples = sum.samples.saturating_add(one.samples);
+            sum.weight_ns = sum.weight_ns.saturating_add(one.weight_ns);
+        }
+        let effective = weights::effective(samples.weight_ns as f64, samples.squares);
+        Self { code: seen, samples: samples.count, effective }
+    }
+
+    /// A time shared out to the code: the shares add up to it.
+    pub(super) fn shares(self, time_ns: u64) -> impl Iterator<Item = (C, SampledTime)> {
+        let weights: Vec<u64> = self.code.values().map(|one| one.weight_ns).collect();
+        let shares = weights::shares(time_ns, &weights);
+        let effective = self.effective;
+        let seen = self.code.into_iter().zip(shares);
+        seen.map(move |((code, one), ns)| {
+            (code, weights::time(time_ns, ns, one.samples, effective))
+        })
+    }
+}
