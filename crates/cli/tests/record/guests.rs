@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::agent::{Agent, signal};
+use crate::samples::{BUSY, counted, perf_counts};
 use crate::tool::{
     Ran, TRACEFS, command, file_info, left_in_tracefs, lock_tracing, run, start_programs,
     wait_until,
@@ -181,23 +182,8 @@ fn host_and_guest_are_recorded_together_over_each_channel() {
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
-/// Samples that stock perf prints.
-fn printed_by_perf(file: &Path) -> Option<u64> {
-    let perf = std::process::Command::new("perf")
-        .args(["script", "-G", "-F", "comm,tid,time,ip", "-i"])
-        .arg(file)
-        .output();
-    let Ok(perf) = perf else {
-        testkit::skip!("perf is missing: its counts are not compared");
-        return None;
-    };
-    Some(String::from_utf8_lossy(&perf.stdout).lines().count() as u64)
-}
-
 #[test]
 fn a_guest_samples_itself_over_each_channel() {
-    const BUSY: &str =
-        "end=$(($(date +%s%N) + 700000000)); while [ $(date +%s%N) -lt $end ]; do :; done";
     let Some(_lock) = lock_tracing() else { return };
     let setup = Setup::new();
     let channels = [
@@ -223,10 +209,9 @@ fn a_guest_samples_itself_over_each_channel() {
         assert!(samples > 0 && sampler["hz"] == 397, "{sampler}");
         assert!(ran.stderr.contains(" of c"), "{}", ran.stderr);
         let file = Path::new(&session).join("guest-g.data");
-        let modes = &file_info(&file)["samples"][sampler["event"].as_str().unwrap()];
-        let counted: u64 = modes.as_object().unwrap().values().filter_map(Value::as_u64).sum();
-        assert_eq!(counted, samples, "{channel}");
-        if let Some(printed) = printed_by_perf(&file) {
+        let event = sampler["event"].as_str().unwrap();
+        assert_eq!(counted(&file, event), samples, "{channel}");
+        if let Some(printed) = perf_counts(&file) {
             assert_eq!(printed, samples, "{channel}");
         }
         session_is_as_described(Path::new(&session));

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::tool::{Ran, command, file_info, lock_tracing, run, wait_until};
 
-const BUSY: &str =
+/// A command that is busy for a while.
+pub(crate) const BUSY: &str =
     "end=$(($(date +%s%N) + 700000000)); while [ $(date +%s%N) -lt $end ]; do :; done";
 const ARGUMENTS: [&str; 6] =
     ["record", "--sample", "997", "--sample-event", "cpu-clock", "--event=sched_switch"];
@@ -28,15 +29,15 @@ fn recorded(to: &Path) -> Option<Ran> {
     Some(ran)
 }
 
-/// Samples that `info` counts.
-fn counted(file: &Path) -> u64 {
+/// Samples by an event that `info` counts.
+pub(crate) fn counted(file: &Path, event: &str) -> u64 {
     let info = file_info(file);
-    let modes = info["samples"]["cpu-clock"].as_object().unwrap();
+    let modes = info["samples"][event].as_object().unwrap();
     modes.values().filter_map(Value::as_u64).sum()
 }
 
 /// Samples that stock perf prints; `None`: it is missing.
-fn perf_counts(file: &Path) -> Option<u64> {
+pub(crate) fn perf_counts(file: &Path) -> Option<u64> {
     let mut script = Command::new("perf");
     let Ok(script) =
         script.args(["script", "-G", "-F", "comm,tid,time,ip", "-i"]).arg(file).output()
@@ -61,7 +62,7 @@ fn samples_are_counted_as_perf_counts_them() {
     let valid = jsonschema::validate(&schema, &stored);
     assert!(valid.is_ok(), "{valid:?}");
     let samples = stored["recorded"]["sampler"]["samples"].as_u64().unwrap();
-    assert_eq!(counted(&file), samples, "{}", ran.stderr);
+    assert_eq!(counted(&file, "cpu-clock"), samples, "{}", ran.stderr);
     assert!(samples > 0);
     if let Some(printed) = perf_counts(&file) {
         assert_eq!(printed, samples);
@@ -98,7 +99,7 @@ fn a_recorder_that_is_killed_leaves_the_samples() {
         return;
     }
     assert!(is_sampled, "{said}");
-    let samples = counted(&file);
+    let samples = counted(&file, "cpu-clock");
     assert!(samples > 0);
     if let Some(printed) = perf_counts(&file) {
         assert_eq!(printed, samples);
