@@ -1,6 +1,9 @@
 //! What names code in user space: files' tables, what processes had mapped, names that compilers wrote.
 
+use std::cell::Cell;
+
 use perfdata::{Body, BuildId, Comm, Mapping, Task, misc};
+use raw_bytes::slice;
 use symbols::{DebugFiles, ElfFunctions, Kallsyms, Machine, Names, Place, ProcessLog, demangle};
 
 /// Bytes of a step of a story.
@@ -9,9 +12,13 @@ const STEP: usize = 6;
 /// Names that are taken apart: of one input.
 const NAMES: usize = 64;
 
+/// Bytes that are read of a file for its build id: its header, its list of parts, notes.
+const MOST_READ: usize = 32 << 10;
+
 /// Reads `bytes` as each of them.
 pub fn run(bytes: &[u8]) {
     elf(bytes);
+    notes(bytes);
     story(bytes);
     for text in bytes.split(|byte| matches!(byte, 0 | b'\n')).take(NAMES) {
         let text = String::from_utf8_lossy(text);
@@ -36,6 +43,20 @@ fn elf(file: &[u8]) {
             let _ = functions.address_of_mapped(address, (begin, 0x1000));
         }
     }
+}
+
+/// The build id among a file's notes, by reads that have a bound.
+fn notes(file: &[u8]) {
+    let read = Cell::new(0);
+    let found = sampler::elf_build_id(|into, at| {
+        let some = slice::range(file, at, into.len() as u64);
+        into.get_mut(..some.len()).unwrap_or_default().copy_from_slice(some);
+        read.set(read.get() + some.len());
+        Ok(some.len())
+    });
+    assert!(read.get() < MOST_READ);
+    let is_there = |id: BuildId| file.windows(id.bytes().len()).any(|some| some == id.bytes());
+    assert!(found.is_none_or(|id| !id.bytes().is_empty() && is_there(id)));
 }
 
 /// Processes that map, fork and begin programs, in any order and over each other; then looks at all of them.

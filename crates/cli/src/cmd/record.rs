@@ -368,7 +368,13 @@ fn samples(sampler: &SamplerSummary) -> String {
     let lost = sampler.lost.map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
     let samples = sampler.samples.map_or_else(|| "samples".to_owned(), |one| plural(one, "sample"));
     let event = sampler.event.map(|event| format!(" of {event}")).unwrap_or_default();
-    format!("{samples}{event}, {} KiB, {lost} lost", sampler.bytes >> 10)
+    let unread = sampler.earlier.map_or(0, |earlier| earlier.left_out);
+    let unread = if unread == 0 {
+        String::new()
+    } else {
+        format!(", {} of code without names: too many files to read", plural(unread, "mapping"))
+    };
+    format!("{samples}{event}, {} KiB, {lost} lost{unread}", sampler.bytes >> 10)
 }
 
 /// Says what came of a guest's module.

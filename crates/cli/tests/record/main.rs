@@ -7,6 +7,7 @@ mod agent;
 mod allowed;
 mod confined;
 mod cut_memory;
+mod earlier_programs;
 mod faults;
 mod guests;
 mod killed_agents;

@@ -3,7 +3,7 @@
 //! All numbers are in the byte order of this machine, as the kernel's own records are.
 
 use crate::attr::{Attr, sample_type};
-use crate::kind;
+use crate::{BuildId, kind, misc};
 
 /// `PERFILE2`, in the byte order of who writes it.
 const MAGIC: u64 = 0x3245_4c49_4652_4550;
@@ -29,6 +29,8 @@ pub struct EarlierMapping<'n> {
     pub device: (u32, u32),
     /// See `device`.
     pub inode: u64,
+    /// The file's build id, which is written in place of its device and number.
+    pub build_id: Option<BuildId>,
     /// The file.
     pub path: &'n [u8],
 }
@@ -118,13 +120,12 @@ impl<'o> PipeWriter<'o> {
         body.extend(place.into_iter().flat_map(u64::to_ne_bytes));
         let is_kernel = mapping.pid.is_none();
         if !is_kernel {
-            let device = [mapping.device.0, mapping.device.1];
-            body.extend(device.into_iter().flat_map(u32::to_ne_bytes));
-            body.extend([mapping.inode, 0].into_iter().flat_map(u64::to_ne_bytes));
+            body.extend(of_file(mapping));
             body.extend(CODE.into_iter().flat_map(u32::to_ne_bytes));
         }
         text(&mut body, mapping.path);
         self.end(&mut body);
+        let user = user | mapping.build_id.map_or(0, |_| misc::MMAP_BUILD_ID);
         let (kind, misc) = if is_kernel { (kind::MMAP, kernel) } else { (kind::MMAP2, user) };
         self.record(kind, misc, &body);
     }
@@ -169,6 +170,20 @@ impl<'o> PipeWriter<'o> {
         self.out.extend(size.to_ne_bytes());
         self.out.extend(body);
     }
+}
+
+/// Which file it is, in 24 bytes: the build id behind its length and three bytes, else device, number and no
+/// generation.
+fn of_file(mapping: &EarlierMapping<'_>) -> Vec<u8> {
+    if let Some(build_id) = &mapping.build_id {
+        let len = u8::try_from(build_id.bytes().len()).unwrap_or(0);
+        let mut bytes = vec![len, 0, 0, 0];
+        bytes.extend(build_id.bytes());
+        bytes.resize(24, 0);
+        return bytes;
+    }
+    let device = [mapping.device.0, mapping.device.1].into_iter().flat_map(u32::to_ne_bytes);
+    device.chain([mapping.inode, 0].into_iter().flat_map(u64::to_ne_bytes)).collect()
 }
 
 /// A text with its end, filled up to eight bytes.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use folder::Folder;
 use printable::with_causes;
-use sampler::{Opened, SampleFiles, Sampled, SampledEvent, Sampler, SamplerPlan};
+use sampler::{EarlierMappings, Opened, SampleFiles, Sampled, SampledEvent, Sampler, SamplerPlan};
 use serde::Serialize;
 use vms::Vm;
 
@@ -39,6 +39,19 @@ pub struct SamplerSummary {
     pub lost: Option<u64>,
     /// How often the kernel held an event back.
     pub throttled: u64,
+    /// Code that was mapped before it began; none: a guest did not say.
+    pub earlier: Option<EarlierSummary>,
+}
+
+/// Code that programs had mapped before they were sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct EarlierSummary {
+    /// Mappings of files.
+    pub files: u64,
+    /// Those whose file's build id is among the samples: without it no function of the file is named.
+    pub build_ids: u64,
+    /// Those whose file was not read, as there were too many.
+    pub left_out: u64,
 }
 
 /// The files' names.
@@ -95,7 +108,8 @@ pub(crate) fn end(sampler: Sampler, hz: u32) -> EndingTask<SamplerSummary> {
 }
 
 fn summary(sampled: &Sampled, hz: u32) -> SamplerSummary {
-    let &Sampled { event, samples, lost, throttled, bytes } = sampled;
+    let &Sampled { event, samples, lost, throttled, earlier, bytes } = sampled;
+    let EarlierMappings { files, build_ids, left_out } = earlier;
     let event = Some(event.name());
     SamplerSummary {
         file: FILE.to_owned(),
@@ -106,5 +120,6 @@ fn summary(sampled: &Sampled, hz: u32) -> SamplerSummary {
         samples: Some(samples),
         lost,
         throttled,
+        earlier: Some(EarlierSummary { files, build_ids, left_out }),
     }
 }

@@ -10,6 +10,8 @@ use std::path::Path;
 
 use perfdata::{EarlierMapping, PipeWriter};
 
+use crate::mapped_files::MappedFiles;
+
 /// Mappings of a process that are looked at, at most: the kernel's own limit is 65,530.
 const MOST_MAPPINGS: usize = 1 << 17;
 
@@ -30,7 +32,16 @@ pub(crate) fn kernel(writer: &mut PipeWriter<'_>) {
 }
 
 fn of_kernel(addr: u64, len: u64, path: &[u8]) -> EarlierMapping<'_> {
-    EarlierMapping { pid: None, addr, len, file_offset: addr, device: (0, 0), inode: 0, path }
+    EarlierMapping {
+        pid: None,
+        addr,
+        len,
+        file_offset: addr,
+        device: (0, 0),
+        inode: 0,
+        build_id: None,
+        path,
+    }
 }
 
 /// From `_text` to `_etext`.
@@ -68,7 +79,7 @@ pub(crate) fn processes(only: Option<&BTreeSet<u32>>) -> Vec<u32> {
 }
 
 /// A process's threads, and the code that it has mapped; one that is gone has none.
-pub(crate) fn process(pid: u32, writer: &mut PipeWriter<'_>) {
+pub(crate) fn process(pid: u32, files: &mut MappedFiles, writer: &mut PipeWriter<'_>) {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     for thread in threads {
         let name = fs::read(thread.path().join("comm")).unwrap_or_default();
@@ -79,7 +90,11 @@ pub(crate) fn process(pid: u32, writer: &mut PipeWriter<'_>) {
     }
     let Ok(maps) = File::open(format!("/proc/{pid}/maps")) else { return };
     for line in BufReader::new(maps).split(b'\n').take(MOST_MAPPINGS).map_while(Result::ok) {
-        if let Some(mapping) = mapping(pid, &line) {
+        if let Some(mut mapping) = mapping(pid, &line) {
+            if mapping.inode != 0 {
+                let end = mapping.addr.saturating_add(mapping.len);
+                mapping.build_id = files.build_id(pid, mapping.addr, end);
+            }
             writer.mapping(&mapping);
         }
     }
@@ -100,7 +115,16 @@ fn mapping(pid: u32, line: &[u8]) -> Option<EarlierMapping<'_>> {
     let path = words.next().unwrap_or_default().trim_ascii_start();
     let path = if path.is_empty() { b"//anon" } else { path };
     let len = end.checked_sub(addr)?;
-    Some(EarlierMapping { pid: Some(pid), addr, len, file_offset, device, inode, path })
+    Some(EarlierMapping {
+        pid: Some(pid),
+        addr,
+        len,
+        file_offset,
+        device,
+        inode,
+        build_id: None,
+        path,
+    })
 }
 
 #[cfg(test)]

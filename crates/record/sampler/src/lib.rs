@@ -9,8 +9,11 @@
 #![forbid(unsafe_code)]
 
 mod earlier;
+mod elf_notes;
 mod error;
 mod events;
+mod mapped_files;
+mod mounts;
 mod records;
 mod rounds;
 mod sink;
@@ -25,9 +28,11 @@ use channel::Signal;
 use confine::Confined;
 use tracefs::TraceClock;
 
+pub use crate::elf_notes::elf_build_id;
 pub use crate::error::{Result, SampleError};
 use crate::events::CpuEvents;
 pub use crate::events::SampledEvent;
+pub use crate::mapped_files::EarlierMappings;
 use crate::rounds::{Counting, Rounds};
 pub use crate::sink::{SampleFiles, SampleSink};
 
@@ -57,6 +62,8 @@ pub struct Sampled {
     pub lost: Option<u64>,
     /// How often the kernel held an event back.
     pub throttled: u64,
+    /// Of code that was mapped before it began, whether its files have a name that is theirs alone.
+    pub earlier: EarlierMappings,
     /// Bytes of both files.
     pub bytes: u64,
 }

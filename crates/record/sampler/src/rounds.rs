@@ -13,6 +13,7 @@ use tracefs::TraceClock;
 
 use crate::error::{Result, SampleError};
 use crate::events::CpuEvents;
+use crate::mapped_files::{EarlierMappings, MappedFiles};
 use crate::records::Counts;
 use crate::sink::SampleSink;
 use crate::{Sampled, SamplerPlan, earlier};
@@ -62,6 +63,7 @@ pub(crate) struct Rounds {
     events: CpuEvents,
     to: Counting,
     counts: Counts,
+    earlier: EarlierMappings,
     stop: Signal,
     /// By ring: nothing comes any more.
     is_over: Vec<bool>,
@@ -87,7 +89,9 @@ impl Rounds {
         }))?;
         let (ring, round, counts) = (Vec::new(), Vec::new(), Counts::default());
         let is_over = vec![false; events.list().len()];
-        let mut rounds = Self { plan, clock, events, to, counts, stop, is_over, ring, round };
+        let earlier = EarlierMappings::default();
+        let mut rounds =
+            Self { plan, clock, events, to, counts, earlier, stop, is_over, ring, round };
         rounds.compare_clocks()?;
         // From here on new mappings and threads come by themselves, and none is missed.
         rounds.events.enable()?;
@@ -110,12 +114,14 @@ impl Rounds {
         ];
         writer.head(&attr, &self.events.list(), &features);
         earlier::kernel(&mut writer);
+        let mut files = MappedFiles::new();
         for pid in earlier::processes(self.plan.only.as_ref()) {
-            earlier::process(pid, &mut PipeWriter::new(&mut self.round, &attr));
+            earlier::process(pid, &mut files, &mut PipeWriter::new(&mut self.round, &attr));
             if self.round.len() >= PART_BYTES {
                 self.to.samples(&mut self.round)?;
             }
         }
+        self.earlier = files.counts();
         self.to.samples(&mut self.round)
     }
 
@@ -137,6 +143,7 @@ impl Rounds {
             samples: self.counts.samples,
             lost: lost.map(|lost| lost.max(self.counts.lost)),
             throttled: self.counts.throttled,
+            earlier: self.earlier,
             bytes: self.to.written.load(Ordering::Relaxed),
         })
     }

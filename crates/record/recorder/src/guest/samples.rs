@@ -110,6 +110,7 @@ impl GuestSamples {
             // What did not come is not counted by anybody.
             lost: end.lost.filter(|_| !is_cut && self.samples.missing == 0),
             throttled: end.throttled,
+            earlier: None,
         };
         GuestSampled { summary, faults }
     }
