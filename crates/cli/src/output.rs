@@ -74,9 +74,9 @@ pub(crate) fn create<'r>(
 ///
 /// # Errors
 /// As those of [`create`].
-pub(crate) fn create_extra(
+pub(crate) fn create_extra<'r>(
     path: Option<&Path>,
-    recordings: &[Recording],
+    recordings: impl IntoIterator<Item = &'r Recording>,
 ) -> anyhow::Result<Option<Output>> {
     path.map(|path| create(path, recordings)).transpose()
 }

@@ -16,6 +16,8 @@ mod path;
 mod profile;
 mod question;
 mod series;
+mod stack_changes;
+mod stacks;
 
 pub use compare::{Diff, DiffRow, Options, Values, diff};
 pub use condition::{Condition, ConditionError, Judged, MatchingRow, judge};
@@ -26,6 +28,8 @@ pub use question::{
     Unit,
 };
 pub use series::{SUMS, Series, Sums};
+pub use stack_changes::{ChangedStack, StackChanges, stack_changes};
+pub use stacks::{StackFrame, Stacks};
 pub use stats::Scale;
 
 /// The reports that can be compared; the first is compared where none is named.

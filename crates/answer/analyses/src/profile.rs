@@ -12,6 +12,7 @@ mod rows;
 mod sample_log;
 mod samples;
 mod seen;
+mod state_log;
 mod sums;
 mod threads;
 mod timed;

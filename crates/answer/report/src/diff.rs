@@ -1,6 +1,7 @@
 //! The report of `hyperscope diff`: what differs between two sides, and how surely.
 
 mod columns;
+mod flame;
 mod moved;
 mod notes;
 mod numbers;

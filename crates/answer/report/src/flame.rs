@@ -32,6 +32,13 @@ const SCRIPT: &str = include_str!("flame.js");
 /// Kinds of frames, as the classes of their colours are called, with hue and saturation.
 const KINDS: [(&str, f64, f64); 3] = [("h", 28.0, 82.0), ("g", 200.0, 62.0), ("q", 150.0, 45.0)];
 
+/// Shades of frames that changed: from one to the next at these ratios.
+const CHANGES: [f64; 3] = [1.1, 1.5, 3.0];
+
+/// More and less, as the classes of their colours are called, with hue and saturation: who confuses red and green
+/// sees them apart.
+const WAYS: [(&str, f64, f64); 2] = [("u", 28.0, 95.0), ("d", 210.0, 85.0)];
+
 /// A frame that is drawn.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
@@ -178,6 +185,14 @@ pub(crate) fn class(kind: usize, name: &str) -> String {
     format!("{kind}{}", (hash >> 16) % SHADES)
 }
 
+/// The class of a frame that takes `a` on one side and `b` on the other: the way of the change, and how large it is.
+pub(crate) fn change_class(a: f64, b: f64) -> String {
+    let way = if b > a { "u" } else { "d" };
+    let times = a.max(b) / a.min(b);
+    let step = CHANGES.iter().take_while(|&&from| times >= from).count();
+    format!("{way}{step}")
+}
+
 /// The style sheet: colours for light and for dark pages.
 fn style() -> String {
     let mut light = String::new();
@@ -190,6 +205,15 @@ fn style() -> String {
             let _ = write!(light, ".{class}{shade} rect{{fill:{fill}}}");
             let fill = hex(hue, saturation * 0.75, 27.0 + (step * 3.0) % 10.0);
             let _ = write!(dark, ".{class}{shade} rect{{fill:{fill}}}");
+        }
+    }
+    for (class, hue, saturation) in WAYS {
+        for step in 0..=CHANGES.len() {
+            let strength = step as f64 / CHANGES.len() as f64;
+            let fill = hex(hue, saturation, 88.0 - strength * 32.0);
+            let _ = write!(light, ".{class}{step} rect{{fill:{fill}}}");
+            let fill = hex(hue, saturation * 0.7, 24.0 + strength * 24.0);
+            let _ = write!(dark, ".{class}{step} rect{{fill:{fill}}}");
         }
     }
     format!(
@@ -232,6 +256,15 @@ mod tests {
         assert_eq!(hex(0.0, 100.0, 50.0), "#ff0000");
         assert_eq!(hex(120.0, 100.0, 50.0), "#00ff00");
         assert_eq!(hex(240.0, 0.0, 100.0), "#ffffff");
+    }
+
+    #[test]
+    fn changes_have_their_way_and_strength() {
+        assert_eq!(change_class(100.0, 105.0), "u0");
+        assert_eq!(change_class(100.0, 115.0), "u1");
+        assert_eq!(change_class(100.0, 50.0), "d2");
+        assert_eq!(change_class(100.0, 0.0), "d3");
+        assert_eq!(change_class(0.0, 100.0), "u3");
     }
 
     #[test]

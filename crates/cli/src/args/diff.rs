@@ -19,6 +19,7 @@ use super::{MemoryArgs, OutputArgs, PartArgs};
   \
     hyperscope diff path virtio.dat vhost.dat                  hop by hop: which one differs\n  \
     hyperscope diff profile virtio.hscope vhost.hscope         functions, and what moved to other callers\n  \
+    hyperscope diff profile --flame out.svg a.hscope b.hscope  both in one flame graph, coloured by the difference\n  \
     hyperscope diff a1.dat a2.dat a3.dat -- b1.dat b2.dat b3.dat   several runs of each\n  \
     hyperscope diff --fail-if 'p99 > +10%' before.dat after.dat    for CI: exit code 3\n\n\
 Conditions: [report.][reason:]metric OP [+|-]N[%|x|ns|us|ms|s], with > >= < or <=. N with %, x or a\n\
@@ -58,6 +59,12 @@ pub(crate) struct DiffArgs {
     /// --fail-if goes by the numbers alone, even where chance may have made the change
     #[arg(long, requires = "fail_if")]
     pub(crate) fail_on_estimate: bool,
+    /// Write the stacks of both sides as one flame graph to this file, coloured where they differ: of profile
+    #[arg(long, value_name = "FILE")]
+    pub(crate) flame: Option<PathBuf>,
+    /// Write the stacks to this file, as other tools read them: a;b;c NS_A NS_B, per second; of profile
+    #[arg(long, value_name = "FILE")]
+    pub(crate) folded: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
     #[command(flatten)]
@@ -109,6 +116,12 @@ impl DiffArgs {
             }
         }
         let question = named.or(QUESTIONS.first()).ok_or("nothing can be compared")?;
+        if (self.flame.is_some() || self.folded.is_some()) && !question.sampled {
+            return Err(format!(
+                "--flame and --folded: {} has no stacks; diff profile has",
+                question.name
+            ));
+        }
         for condition in &self.fail_if {
             condition.check_for(question).map_err(|error| format!("--fail-if: {error}"))?;
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use analyses::GuestAlignment;
-use analyses::diff::{Condition, Diff, Judged, Options, Run, RunInput, diff, judge};
+use analyses::diff::{Condition, Diff, Judged, Options, Run, RunInput, diff, judge, stack_changes};
 use anyhow::bail;
 use printable::messages;
 use report::{DiffReport, diff_verdict};
@@ -15,7 +15,7 @@ use crate::aligned::align_guests;
 use crate::args::diff::{DiffArgs, Sides};
 use crate::inputs::{is_of_guest, open_all, refuse_twice};
 use crate::misuse::Misuse;
-use crate::output;
+use crate::output::{self, create_extra, write_extra};
 use crate::part::Part;
 use crate::progress::Progress;
 
@@ -44,6 +44,8 @@ pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode
     let (a, b) = (runs(sides.a)?, runs(sides.b)?);
     let all = || a.iter().chain(&b).flat_map(|run| &run.recordings);
     let out = output::open(args.output.output.as_deref(), all())?;
+    let created = |path: &Option<PathBuf>| create_extra(path.as_deref(), all());
+    let (flame, folded) = (created(&args.flame)?, created(&args.folded)?);
     let progress = Progress::new(all().map(Recording::stored_len).sum());
     let tick = |bytes| progress.advance(bytes);
     let measure = |runs: &[OpenRun]| -> Vec<Run> {
@@ -68,6 +70,13 @@ pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode
         all: args.all,
         min_effect: args.min_effect / 100.0,
     };
+    if flame.is_some() || folded.is_some() {
+        let changes = stack_changes(&measured_a, &measured_b, options);
+        let title = format!("From A, {}, to B, {}", report.a.join(", "), report.b.join(", "));
+        let picture = || Ok(report.flame(&changes, &title).into_bytes());
+        write_extra(flame, "the flame graph", picture)?;
+        write_extra(folded, "the stacks", || Ok(report.folded(&changes).into_bytes()))?;
+    }
     output::write(&report, &args.output, out)?;
     conclude(&report.diff, &args.fail_if, args.fail_on_estimate)
 }

@@ -1,5 +1,7 @@
 //! `hyperscope diff`: two recordings compared, as people and continuous integration do it.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
@@ -171,6 +173,52 @@ fn results_do_not_depend_on_threads_and_come_again_from_their_seed() {
     assert_ne!(one, with_threads("1", "2"));
 }
 
+/// Nanoseconds per second by state, as the stacks of side `side` have them.
+fn states_of_stacks(folded: &str, side: usize) -> BTreeMap<String, f64> {
+    let mut states = BTreeMap::new();
+    for line in folded.lines() {
+        let mut parts = line.rsplitn(3, ' ');
+        let rates = [parts.next(), parts.next()].map(|rate| rate.unwrap().parse::<f64>().unwrap());
+        let state = parts.next().unwrap().split(';').nth(1).unwrap();
+        *states.entry(state.to_owned()).or_default() += rates[1 - side];
+    }
+    states
+}
+
+#[test]
+fn stacks_of_both_sides_are_in_one_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    let [svg, stacks] = ["out.svg", "out.folded"].map(|name| folder.path().join(name));
+    let files = ["--flame", svg.to_str().unwrap(), "--folded", stacks.to_str().unwrap()];
+    let report = json(&[&["profile"], &files[..], &[OFF, ON]].concat());
+    let folded = fs::read_to_string(&stacks).unwrap();
+    for (side, (path, seconds)) in [(OFF, "a_seconds"), (ON, "b_seconds")].iter().enumerate() {
+        let profile = hyperscope(&["profile", "--format", "json", path]);
+        let profile: Value = serde_json::from_str(&profile.out).unwrap();
+        let seconds = report[seconds][0].as_f64().unwrap();
+        let mut expected: BTreeMap<String, f64> = BTreeMap::new();
+        for row in rows(&profile) {
+            let state = row["state"].as_str().unwrap().to_owned();
+            *expected.entry(state).or_default() += row["time_ns"].as_f64().unwrap() / seconds;
+        }
+        let found = states_of_stacks(&folded, side);
+        for (state, rate) in &expected {
+            // Shares of samples are cut to whole nanoseconds, rates to whole nanoseconds per second.
+            let error = (found.get(state).copied().unwrap_or(0.0) - rate).abs();
+            assert!(error < 1000.0 + rate * 1e-5, "{path} {state}: {rate}, off by {error}");
+        }
+    }
+    let picture = fs::read_to_string(&svg).unwrap();
+    assert!(picture.contains("blue: less in B"), "{picture}");
+    // With vhost the guest has no time to halt in; what did not change is grey.
+    let class = |name: &str| {
+        let at = picture.find(&format!("data-n=\"{name}\"")).unwrap();
+        let class = &picture[picture[..at].rfind("class=\"f ").unwrap() + 9..at];
+        class.chars().next().unwrap()
+    };
+    assert_eq!((class("halted"), class("VM vm-556")), ('d', 'n'));
+}
+
 #[track_caller]
 fn ends(args: &[&str], code: i32, words: &[&str]) {
     let Run { code: found, err, .. } = hyperscope(&[&["diff"], args].concat());
@@ -216,6 +264,7 @@ fn wrong_usage_says_what_to_do() {
     ends(&["--fail-if", "nested.p99 > 1%", VMM, SMP], 2, &["the report compared is exits"]);
     ends(&["--fail-if", "factor > 1", VMM, SMP], 2, &["exits has no such metric"]);
     ends(&["--fail-on-estimate", VMM, SMP], 2, &["--fail-if"]);
+    ends(&["--flame", "out.svg", VMM, SMP], 2, &["exits has no stacks", "diff profile"]);
     ends(&[VMM, "missing.dat"], 1, &["missing.dat", "No such file"]);
     ends(&["-o", VMM, VMM, SMP], 1, &["is a recording to be read"]);
 }

@@ -10,6 +10,7 @@ use super::question::{
     Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
 };
 use super::series::{Series, Sums};
+use super::stacks::Stacks;
 use crate::states::{
     GuestCpu, OccupantSpan, Part, Roles, StateSink, StateSpan, States, VcpuRef, VcpuState, states,
 };
@@ -83,6 +84,7 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
         nanoseconds: host.is_nanoseconds(),
         lost: lost.fold(0, u64::saturating_add),
         calls: Vec::new(),
+        stacks: Stacks::default(),
     }
 }
 

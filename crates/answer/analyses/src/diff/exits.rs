@@ -9,6 +9,7 @@ use super::question::{
     Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
 };
 use super::series::{Series, Sums};
+use super::stacks::Stacks;
 use crate::known_parts::KnownParts;
 use crate::reasons::ReasonNames;
 use crate::recorded::Recorded;
@@ -174,6 +175,7 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
         nanoseconds: recording.is_nanoseconds(),
         lost: pass.losses.events_lost.saturating_add(pass.losses.uncounted_losses),
         calls: Vec::new(),
+        stacks: Stacks::default(),
     }
 }
 
@@ -252,6 +254,7 @@ impl Run {
             nanoseconds: true,
             lost: 0,
             calls: Vec::new(),
+            stacks: Stacks::default(),
         }
     }
 }

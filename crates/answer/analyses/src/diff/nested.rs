@@ -11,6 +11,7 @@ use super::question::{
     Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
 };
 use super::series::{Series, Sums};
+use super::stacks::Stacks;
 use crate::nested_steps::{Follower, RawReason, Step};
 use crate::reasons::ReasonNames;
 
@@ -155,6 +156,7 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
         nanoseconds: recording.is_nanoseconds(),
         lost: pass.losses.events_lost.saturating_add(pass.losses.uncounted_losses),
         calls: Vec::new(),
+        stacks: Stacks::default(),
     }
 }
 

@@ -8,6 +8,7 @@ use super::question::{
     Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
 };
 use super::series::{Series, Sums};
+use super::stacks::Stacks;
 use crate::path::{Actor, Label, Request, RequestPass, RequestSink, each_request};
 
 const COUNT: usize = 0;
@@ -87,6 +88,7 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
         nanoseconds: found.nanoseconds,
         lost: lost.fold(0, u64::saturating_add),
         calls: Vec::new(),
+        stacks: Stacks::default(),
     }
 }
 

@@ -7,6 +7,7 @@ use super::question::{
     CallTime, Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
 };
 use super::series::{Series, Sums};
+use super::stacks::Stacks;
 use crate::CodeFrame;
 use crate::profile::{TimedSample, each_sample};
 
@@ -56,13 +57,14 @@ type Key = (Option<usize>, &'static str, String);
 
 #[derive(Debug, Default)]
 struct Functions {
+    stacks: Stacks,
     series: BTreeMap<Key, Series>,
     calls: BTreeMap<(String, String, &'static str), ([u64; 2], u64)>,
 }
 
 impl Functions {
     fn add(&mut self, sample: &TimedSample<'_>) {
-        let names: Vec<String> = sample.stack.iter().map(function).collect();
+        let names = names(sample.stack);
         if sample.is_own
             && let Some(leaf) = names.last()
         {
@@ -71,6 +73,7 @@ impl Functions {
             self.series_of(sample, leaf).add(sample.at_ns, &sums, None);
         }
         if sample.is_stack {
+            self.stacks.add_sample(sample, &names);
             let mut sums = Sums::default();
             (sums[STACK_COUNT], sums[TOTAL]) = (1, sample.time_ns);
             // One that calls itself counts once.
@@ -123,6 +126,13 @@ fn block(at_ns: u64) -> usize {
     usize::from(at_ns >> BLOCK_SHIFT & 1 == 1)
 }
 
+/// What the frames of a stack are of. Code of one file that nothing names is one frame where it follows each other.
+fn names(stack: &[CodeFrame]) -> Vec<String> {
+    let mut frames: Vec<&CodeFrame> = stack.iter().collect();
+    frames.dedup_by(|one, other| one.symbol.is_none() && function(one) == function(other));
+    frames.into_iter().map(function).collect()
+}
+
 /// What a frame is of: a function, else the file that it is in.
 fn function(frame: &CodeFrame) -> String {
     match (&frame.symbol, &frame.module) {
@@ -163,5 +173,6 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
         nanoseconds: host.is_nanoseconds(),
         lost: lost.fold(0, u64::saturating_add),
         calls: functions.calls.into_iter().map(call).collect(),
+        stacks: functions.stacks,
     }
 }

@@ -4,6 +4,7 @@
 use sources::{Recording, Samples};
 
 use super::series::Series;
+use super::stacks::Stacks;
 use crate::GuestAlignment;
 
 /// A report whose runs can be compared.
@@ -103,6 +104,8 @@ pub struct Run {
     pub lost: u64,
     /// Who calls what, where the question is about that.
     pub calls: Vec<CallTime>,
+    /// The stacks, where the question is about that.
+    pub stacks: Stacks,
 }
 
 /// Time in a function that was called by another one.

@@ -10,6 +10,7 @@ use timeline::Vm;
 use super::code::Code;
 use super::sample_log::SampleLog;
 use super::samples::MachineSamples;
+use super::state_log::StateLog;
 use super::sums::{ProfileSums, Stratum, StratumSum};
 use crate::states::{States, states_with_pc};
 use crate::{GuestAlignment, ReasonNames};
@@ -23,8 +24,10 @@ pub(super) struct Found<'s> {
     pub(super) threads: FxHashMap<(u16, u32), StratumSum>,
     /// By recording.
     pub(super) reasons: Vec<ReasonNames>,
-    /// Samples one by one, where those were asked for.
+    /// Samples one by one, and time by state, where those were asked for.
     pub(super) log: Option<SampleLog>,
+    /// See `log`.
+    pub(super) state_log: Option<StateLog>,
     guests: &'s [GuestAlignment],
     samples: &'s [Option<Samples>],
     /// By recording: those that were sampled, and guests.
@@ -45,9 +48,10 @@ impl<'s> Found<'s> {
     ) -> Self {
         let reasons = recordings.iter().map(ReasonNames::new).collect();
         let mut sums = ProfileSums::new(reasons, MachineSamples::new(recordings, guests, samples));
+        sums.state_log = log.as_ref().map(|_| StateLog::default());
         sums.log = log;
         let states = states_with_pc(recordings, guests, &mut sums, tick);
-        let ProfileSums { strata, threads, reasons, samples: seen, log, .. } = sums;
+        let ProfileSums { strata, threads, reasons, samples: seen, log, state_log, .. } = sums;
         let (mut machines, stacks) = seen.finish();
         machines.resize_with(recordings.len(), || None);
         for at in guests.iter().map(|one| one.guest) {
@@ -58,7 +62,19 @@ impl<'s> Found<'s> {
             }
         }
         let names = RefCell::new(Names::of_files_here());
-        Self { states, strata, threads, reasons, log, guests, samples, machines, stacks, names }
+        Self {
+            states,
+            strata,
+            threads,
+            reasons,
+            log,
+            state_log,
+            guests,
+            samples,
+            machines,
+            stacks,
+            names,
+        }
     }
 
     /// The recording of the guest in a VM of a host's recording.

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use super::Evidence;
 use super::sample_log::{Logged, SampleLog, Whose};
 use super::samples::{MachineSamples, Place};
+use super::state_log::{StateKey, StateLog};
 use crate::reasons::ReasonNames;
 use crate::states::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
 
@@ -159,6 +160,8 @@ pub(super) struct ProfileSums<'s> {
     pub(super) samples: MachineSamples<'s>,
     /// Samples one by one, where those are asked for.
     pub(super) log: Option<SampleLog>,
+    /// Time by state, where samples are kept one by one.
+    pub(super) state_log: Option<StateLog>,
     last: FxHashMap<VcpuRef, Last>,
     places: usize,
 }
@@ -166,8 +169,9 @@ pub(super) struct ProfileSums<'s> {
 impl<'s> ProfileSums<'s> {
     pub(super) fn new(reasons: Vec<ReasonNames>, samples: MachineSamples<'s>) -> Self {
         let (strata, threads) = (FxHashMap::default(), FxHashMap::default());
-        let log = None;
-        Self { strata, threads, reasons, samples, log, last: FxHashMap::default(), places: 0 }
+        let (log, state_log) = (None, None);
+        let last = FxHashMap::default();
+        Self { strata, threads, reasons, samples, log, state_log, last, places: 0 }
     }
 
     /// A sample of a kind was in a stratum, at `place`.
@@ -275,6 +279,9 @@ impl StateSink for ProfileSums<'_> {
         let sum = self.strata.entry(stratum).or_default();
         sum.time_ns = sum.time_ns.saturating_add(span.duration_ns());
         sum.exits.wait(span.duration_ns());
+        if let Some(log) = &mut self.state_log {
+            log.push(StateKey::of(&stratum), (span.from_ns, span.to_ns));
+        }
         if in_guest {
             let last = self.last.entry(vcpu).or_default();
             (last.guest, last.unended) = (Some(stratum), Some(stratum));

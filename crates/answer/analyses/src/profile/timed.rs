@@ -1,4 +1,4 @@
-//! Samples with their code, one by one: for who asks how the time in functions changes.
+//! Samples with their code, one by one, and time that has none: for who asks how the time in functions changes.
 
 use std::collections::HashMap;
 
@@ -9,31 +9,40 @@ use super::code::{Code, CodeAt};
 use super::found::Found;
 use super::sample_log::{Logged, SampleLog, Whose};
 use super::samples::Place;
+use super::state_log::{StateBlock, StateKey};
 use super::sums::{SampleKind, Stratum, StratumSum};
 use super::{CodeFrame, GuestAlignment};
 use crate::states::{Part, Roles, States, VcpuState};
 
-/// A sample of the first recording's vCPUs and threads.
+/// A sample of the first recording's vCPUs and threads, or time that no sample says more of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimedSample<'c> {
     /// The VM, by its place in [`States::vms`] of the first recording.
     pub(crate) vm: Option<usize>,
     /// What the vCPU did, or what the thread is.
     pub(crate) part: &'static str,
-    /// From the root on; not empty.
+    /// 1: the guest, or a thread of the host's; 2: a guest inside it.
+    pub(crate) level: u8,
+    /// The exit that was handled, by the kernel's name.
+    pub(crate) reason: Option<&'c str>,
+    /// From the root on; empty: nothing says where it was.
     pub(crate) stack: &'c [CodeFrame],
-    /// When it was taken.
+    /// The code is the host's.
+    pub(crate) host_code: bool,
+    /// When it was taken; of time without samples, within some milliseconds of it.
     pub(crate) at_ns: u64,
     /// What it stands for.
     pub(crate) time_ns: u64,
+    /// It is no sample: events say how long it was.
+    pub(crate) is_known: bool,
     /// It counts for the function that ran.
     pub(crate) is_own: bool,
     /// It counts for the functions of the stack.
     pub(crate) is_stack: bool,
 }
 
-/// What the code of a sample depends on: VM, state, level and thread of the guest, and place.
-type CodeKey = (Option<usize>, VcpuState, u8, Option<u32>, Place);
+/// What the code of a sample depends on: VM, state, level, exit and thread of the guest, and place.
+type CodeKey = (Option<usize>, VcpuState, u8, Option<(u8, u64)>, Option<u32>, Place);
 
 /// Whose a sample is, among those of the first recording.
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +54,11 @@ struct Owner<'t> {
     sum: &'t StratumSum,
 }
 
-/// Calls `each` with the samples of a run, whose first recording is the host's; where a guest sampled itself, its
-/// samples count for stacks and the host's for what ran.
+/// The code of a sample, and the exit's name.
+type NamedCode = (CodeAt, Option<String>);
+
+/// Calls `each` with the samples of a run, whose first recording is the host's, and then with the time of its vCPUs that
+/// has none. Where a guest sampled itself, its samples count for stacks and the host's for what ran.
 pub(crate) fn each_sample(
     recordings: &[Recording],
     guests: &[GuestAlignment],
@@ -57,24 +69,52 @@ pub(crate) fn each_sample(
     let log = Some(SampleLog::default());
     let mut found = Found::gather(recordings, guests, samples, log, tick);
     let (kept, stride) = found.log.take().unwrap_or_default().finish();
+    let times = found.state_log.take().unwrap_or_default().finish();
+    let mut reasons = found.reasons.drain(..).next();
+    let mut reason = |exit: Option<(u8, u64)>| {
+        exit.and_then(|(isa, code)| Some(reasons.as_mut()?.name(isa, code)))
+    };
     let owners = Owners::new(&found);
-    let mut known: FxHashMap<CodeKey, CodeAt> = FxHashMap::default();
+    let mut known: FxHashMap<CodeKey, NamedCode> = FxHashMap::default();
     for logged in &kept {
         let Some(owner) = owners.of(logged.whose) else { continue };
         let (is_own, is_stack) = owner.counts(logged.kind);
         if !is_own && !is_stack {
             continue;
         }
-        let at = known
-            .entry(owner.code_key(logged.place))
-            .or_insert_with(|| owner.code_at(owners.code(owner.vm), logged.place));
-        if at.stack.is_empty() {
-            continue;
-        }
-        let part = if owner.stratum.is_some() { at.state.name() } else { owner.thread_is };
-        let (vm, stack, at_ns) = (owner.vm, &at.stack, logged.at_ns);
-        let time_ns = time(logged, stride, owner.sum);
-        each(&TimedSample { vm, part, stack, at_ns, time_ns, is_own, is_stack });
+        let (at, reason) = known.entry(owner.code_key(logged.place)).or_insert_with(|| {
+            let exit = owner.stratum.and_then(|of| of.exit);
+            (owner.code_at(owners.code(owner.vm), logged.place), reason(exit))
+        });
+        each(&TimedSample {
+            vm: owner.vm,
+            part: if owner.stratum.is_some() { at.state.name() } else { owner.thread_is },
+            level: owner.stratum.map_or(1, |of| of.level),
+            reason: reason.as_deref(),
+            stack: &at.stack,
+            host_code: at.host_code,
+            at_ns: logged.at_ns,
+            time_ns: time(logged, stride, owner.sum),
+            is_known: false,
+            is_own,
+            is_stack,
+        });
+    }
+    for StateBlock { key, at_ns, time_ns } in owners.without_samples(times) {
+        let named = reason(key.exit);
+        each(&TimedSample {
+            vm: owners.vms.get(&key.vcpu.index).copied(),
+            part: owners.settled(key.state).name(),
+            level: key.level,
+            reason: named.as_deref(),
+            stack: &[],
+            host_code: false,
+            at_ns,
+            time_ns,
+            is_known: true,
+            is_own: true,
+            is_stack: true,
+        });
     }
     drop(owners);
     found.states
@@ -107,9 +147,7 @@ impl<'f> Owners<'f> {
             Whose::Vcpu(mut stratum) if stratum.vcpu.recording == 0 => {
                 let sum = self.found.strata.get(&stratum)?;
                 let vm = self.vms.get(&stratum.vcpu.index).copied();
-                if let Some(recorded) = self.found.states.recorded.first() {
-                    stratum.state = stratum.state.settled(recorded);
-                }
+                stratum.state = self.settled(stratum.state);
                 Some(Owner { vm, stratum: Some(stratum), thread_is: "", sum })
             }
             Whose::Thread((0, thread)) => {
@@ -123,6 +161,30 @@ impl<'f> Owners<'f> {
         }
     }
 
+    /// What a state is called where not all events were recorded.
+    fn settled(&self, state: VcpuState) -> VcpuState {
+        self.found.states.recorded.first().map_or(state, |recorded| state.settled(recorded))
+    }
+
+    /// The time of vCPUs in strata that no stack was sampled in; `times` are of all.
+    fn without_samples(&self, times: Vec<StateBlock>) -> impl Iterator<Item = StateBlock> {
+        let mut sums: FxHashMap<StateKey, (u64, u64)> = FxHashMap::default();
+        for (stratum, sum) in &self.found.strata {
+            let owner = Owner { vm: None, stratum: Some(*stratum), thread_is: "", sum };
+            let (all_ns, without_ns) = sums.entry(StateKey::of(stratum)).or_default();
+            *all_ns = all_ns.saturating_add(sum.time_ns);
+            if sum.of(owner.kinds().1).count == 0 {
+                *without_ns = without_ns.saturating_add(sum.time_ns);
+            }
+        }
+        times.into_iter().filter(|one| one.key.vcpu.recording == 0).filter_map(move |one| {
+            let &(all_ns, without_ns) = sums.get(&one.key)?;
+            let part = u128::from(one.time_ns) * u128::from(without_ns) / u128::from(all_ns.max(1));
+            let time_ns = u64::try_from(part).unwrap_or(u64::MAX);
+            (time_ns > 0).then_some(StateBlock { time_ns, ..one })
+        })
+    }
+
     fn code(&self, vm: Option<usize>) -> Code<'_> {
         let vms = self.found.states.vms.first();
         self.found.code(0, vm.and_then(|at| vms?.get(at)))
@@ -132,12 +194,17 @@ impl<'f> Owners<'f> {
 impl Owner<'_> {
     /// Whether a sample of a kind counts for what ran, and for its stack.
     fn counts(&self, kind: SampleKind) -> (bool, bool) {
+        let (own, stack) = self.kinds();
+        (kind == own, kind == stack)
+    }
+
+    /// The kind of samples that counts for what ran, and the one that counts for stacks.
+    fn kinds(&self) -> (SampleKind, SampleKind) {
         let by_host = self.sum.seen_by_host();
         let has_host = self.sum.of(by_host).count > 0;
         let has_guest = self.stratum.is_some_and(|of| of.level == 1) && self.sum.agent.count > 0;
         let own = if has_host { by_host } else { SampleKind::Agent };
-        let stack = if has_guest { SampleKind::Agent } else { own };
-        (kind == own, kind == stack)
+        (own, if has_guest { SampleKind::Agent } else { own })
     }
 
     fn state(&self) -> VcpuState {
@@ -145,8 +212,9 @@ impl Owner<'_> {
     }
 
     fn code_key(&self, place: Place) -> CodeKey {
-        let (level, task) = self.stratum.map_or((0, None), |of| (of.level, of.task));
-        (self.vm, self.state(), level, task, place)
+        let of = self.stratum;
+        let (level, exit, task) = of.map_or((0, None, None), |of| (of.level, of.exit, of.task));
+        (self.vm, self.state(), level, exit, task, place)
     }
 
     fn code_at(&self, code: Code<'_>, place: Place) -> CodeAt {

@@ -7,3 +7,4 @@ mod rates;
 mod recordings;
 mod several;
 mod sparse;
+mod stacks;

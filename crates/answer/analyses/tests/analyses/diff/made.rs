@@ -1,8 +1,8 @@
 //! Runs made by chance: exits that come in bursts and last longer for a while, as real ones do.
 
 use analyses::diff::{
-    Diff, DiffRow, Estimator, KeyValue, MeasuredGroup, Metric, Options, Question, Run, RunVm,
-    Series, Sums, Unit, diff,
+    Diff, DiffRow, Estimator, KeyValue, MeasuredGroup, Metric, Options, Question, Run, RunInput,
+    RunVm, Series, Stacks, Sums, Unit, diff,
 };
 use stats::Chance;
 
@@ -34,9 +34,14 @@ pub(crate) static QUESTION: Question = Question {
         nanoseconds: true,
         lost: 0,
         calls: Vec::new(),
+        stacks: Stacks::default(),
     },
     settle: |_| (),
 };
+
+/// A run with nothing in it.
+pub(crate) const NOTHING: RunInput<'static> =
+    RunInput { recordings: &[], guests: &[], samples: &[] };
 
 /// How exits come about.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +129,7 @@ pub(crate) fn run(groups: Vec<(KeyValue, Series)>, whole: Series, span_ns: (u64,
         nanoseconds: true,
         lost: 0,
         calls: Vec::new(),
+        stacks: Stacks::default(),
     }
 }
 

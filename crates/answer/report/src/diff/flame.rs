@@ -1,0 +1,134 @@
+//! The stacks of both sides in one flame graph: frames are as wide as their time on average, and coloured where the sides differ.
+
+use analyses::diff::{ChangedStack, StackChanges, StackFrame, Unit};
+use printable::line;
+
+use super::DiffReport;
+use super::numbers::{change, interval, number, p_value};
+use crate::flame::{Begins, Drawing, Frame, change_class};
+use crate::folded::frame;
+use crate::units::count;
+
+impl DiffReport {
+    /// The flame graph, as an SVG document.
+    #[must_use]
+    pub fn flame(&self, changes: &StackChanges, title: &str) -> String {
+        let [a, b] = changes.ns_per_s();
+        let whole = (a + b).max(1.0);
+        let mut drawing = Drawing::default();
+        let mut begins = Begins::at(0);
+        walk(changes, |depth, one| {
+            // As whole numbers, so that frames of one caller lie side by side without a gap.
+            let amount = width(one);
+            drawing.push(Frame {
+                depth,
+                left: begins.place(depth, amount as u64) as f64 / whole,
+                width: amount / whole,
+                name: name(changes, one),
+                title: self.tip(one, [a, b]),
+                class: class(one),
+            })
+        });
+        let seconds =
+            |of: &[f64]| number(of.iter().sum::<f64>() * 1e9, Unit::Time, self.diff.nanoseconds);
+        let legend = format!(
+            "orange: more in B · blue: less in B · grey: no difference that is significant (alpha {}) · width: \
+             mean of A ({}) and B ({})",
+            self.diff.options.alpha,
+            seconds(&self.diff.seconds.0),
+            seconds(&self.diff.seconds.1),
+        );
+        drawing.document(title, &legend)
+    }
+
+    /// A line for each stack with time of its own, with nanoseconds per second of A and of B.
+    #[must_use]
+    pub fn folded(&self, changes: &StackChanges) -> String {
+        let mut out = String::new();
+        let mut stack: Vec<String> = Vec::new();
+        walk(changes, |depth, one| {
+            stack.truncate(depth);
+            stack.push(frame(&name(changes, one)));
+            let [a, b] = one.own_ns_per_s.map(|rate| rate.round() as u64);
+            if a > 0 || b > 0 {
+                out += &format!("{} {a} {b}\n", stack.join(";"));
+            }
+            true
+        });
+        out
+    }
+
+    fn tip(&self, one: &ChangedStack, whole: [f64; 2]) -> String {
+        let rate = |rate: f64| number(rate, Unit::TimePerSecond, self.diff.nanoseconds);
+        let share = |rate: f64, whole: f64| number(rate / whole.max(1.0), Unit::Share, true);
+        let [a, b] = one.ns_per_s;
+        let mut tip = format!(
+            "A: {} of a CPU, {} of all\nB: {} of a CPU, {} of all",
+            rate(a),
+            share(a, whole[0]),
+            rate(b),
+            share(b, whole[1])
+        );
+        let Some(row) = &one.judged else {
+            return tip + &format!("\n{} samples: too little to compare", count(one.samples));
+        };
+        let nanoseconds = self.diff.nanoseconds;
+        if let Some(change) = change(row, Unit::TimePerSecond, nanoseconds) {
+            let between = interval(row, Unit::TimePerSecond, nanoseconds);
+            tip += &format!("\n{change} ({between})");
+        }
+        if let Some(p) = row.p_adjusted {
+            let verdict = if row.significant { "" } else { ": no significant difference" };
+            tip += &format!("\np adjusted {}{verdict}", p_value(p));
+        }
+        if one.samples > 0 {
+            tip += &format!("\n{} samples", count(one.samples));
+        }
+        tip
+    }
+}
+
+/// What is wide in the picture: the mean of both sides, as twice that.
+fn width(one: &ChangedStack) -> f64 {
+    let [a, b] = one.ns_per_s;
+    (a + b).round()
+}
+
+fn class(one: &ChangedStack) -> String {
+    let row = one.judged.as_ref().filter(|row| row.significant);
+    row.map_or_else(|| "n".to_owned(), |_| change_class(one.ns_per_s[0], one.ns_per_s[1]))
+}
+
+fn name(changes: &StackChanges, one: &ChangedStack) -> String {
+    match &one.frame {
+        StackFrame::Vm(vm) => {
+            let name = changes.vms.get(*vm).map_or("?", String::as_str);
+            format!("VM {}", line(name))
+        }
+        StackFrame::Part(name) | StackFrame::Code(name) => name.clone(),
+    }
+}
+
+/// Calls `each` with every stack and its depth, callers before callees, the widest first; where it says no, those above
+/// are passed over.
+fn walk(changes: &StackChanges, mut each: impl FnMut(usize, &ChangedStack) -> bool) {
+    let mut callees: Vec<Vec<usize>> = vec![Vec::new(); changes.stacks.len()];
+    let mut next: Vec<(usize, usize)> = Vec::new();
+    for (at, one) in changes.stacks.iter().enumerate() {
+        match one.caller.and_then(|caller| callees.get_mut(caller)) {
+            Some(all) => all.push(at),
+            None => next.push((0, at)),
+        }
+    }
+    let time = |at: usize| changes.stacks.get(at).map_or(0.0, width);
+    let by_time = |one: usize, other: usize| time(one).total_cmp(&time(other));
+    next.sort_by(|(_, one), (_, other)| by_time(*one, *other));
+    while let Some((depth, at)) = next.pop() {
+        let Some(one) = changes.stacks.get(at) else { continue };
+        if each(depth, one) {
+            let mut of: Vec<usize> = callees.get(at).cloned().unwrap_or_default();
+            of.sort_by(|one, other| by_time(*one, *other));
+            next.extend(of.into_iter().map(|callee| (depth + 1, callee)));
+        }
+    }
+}
