@@ -89,11 +89,11 @@ pub use latencies::{
 pub use msr_names::msr_name;
 pub use nested::{AncillaryRow, LevelCount, Nested, NestedExits, NestedRow, OfLevelTwo, nested};
 pub use nested_touches::VmcbWrites;
-pub use over_time::{KnownOfAll, OverTime, over_time};
+pub use over_time::{KnownOfAll, OverTime, PageRoom, over_time};
 pub use path::{Actor, ExampleStep, Hop, NoSuchEvent, Path, PathEnds, Paths, paths};
 pub use profile::{
-    CodeFrame, Evidence, GuestStacks, Profile, ProfileRow, ProfileThread, ProfileVcpu,
-    SampleDifference, SampledTime, USER_MODULE, profile,
+    CodeFrame, Evidence, GuestStacks, Profile, ProfileRow, ProfileSlices, ProfileThread,
+    ProfileVcpu, SampleDifference, SampledTime, USER_MODULE, profile,
 };
 pub use reasons::{Code, ReasonNames};
 pub use recorded::Recorded;

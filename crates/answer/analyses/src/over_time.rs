@@ -1,28 +1,40 @@
-//! What a page shows over time, of one reading: who used the CPUs, the timeline of all lanes, and the paths
-//! of requests.
+//! What a page shows over time, of one reading: who used the CPUs, the timeline of all lanes, the code that ran,
+//! and the paths of requests.
 
 use std::collections::HashMap;
 
-use sources::Recording;
+use sources::{Recording, Samples};
 use timeline::Vm;
 
 use crate::cpu::{CpuUse, CpuUseSink};
 use crate::lanes::{LaneMachine, LaneRoom, LaneSet, LaneSink};
 use crate::path::{Paths, paths_and};
+use crate::profile::{ProfileSums, profile_of};
 use crate::states::states_by;
-use crate::{GuestAlignment, RecordedCalls};
+use crate::{GuestAlignment, Profile, RecordedCalls};
 
 /// What is known of recordings before they are read over time.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownOfAll<'k> {
     /// Which recording is whose guest; applied.
     pub guests: &'k [GuestAlignment],
+    /// By recording, the samples that were taken with it.
+    pub samples: &'k [Option<Samples>],
     /// By recording, its VMs.
     pub vms: &'k [Vec<Vm>],
     /// By recording, the process of vCPU threads where the recorder knew it.
     pub processes: &'k [HashMap<u32, u32>],
     /// By recording, what its lanes are called.
     pub machines: &'k [LaneMachine],
+}
+
+/// What a page's answers over time may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRoom {
+    /// The lanes of the timeline.
+    pub lanes: LaneRoom,
+    /// Bytes of memory for the places of code that ran.
+    pub code_bytes: usize,
 }
 
 /// Answers about recordings over time.
@@ -34,27 +46,31 @@ pub struct OverTime {
     pub lanes: LaneSet,
     /// The calls of those recordings that have any, by their index. Those are read once more.
     pub calls: Vec<(usize, RecordedCalls)>,
+    /// As [`crate::profile()`] gives it, by slices of time, too.
+    pub profile: Profile,
     /// As [`crate::paths`] gives them, between the ends that recordings have by themselves.
     pub paths: Paths,
 }
 
-/// Reads recordings for all of this, lanes within `room`; `tick` hears of the bytes done.
+/// Reads recordings for all of this within `room`; `tick` hears of the bytes done.
 #[must_use]
 pub fn over_time(
     recordings: &[Recording],
     known: KnownOfAll<'_>,
-    room: LaneRoom,
+    room: PageRoom,
     tick: &(dyn Fn(u64) + Sync),
 ) -> OverTime {
-    let KnownOfAll { guests, vms, processes, machines } = known;
-    let sums = CpuUseSink::default();
-    let mut sinks = (sums, LaneSink::new(recordings, guests, machines, room));
-    let (states, paths) = states_by(recordings, guests, false, &mut sinks, |asked| {
+    let KnownOfAll { guests, samples, vms, processes, machines } = known;
+    let lanes = LaneSink::new(recordings, guests, machines, room.lanes);
+    let code = ProfileSums::by_slice(recordings, guests, samples, room.code_bytes);
+    let mut sinks = ((CpuUseSink::default(), lanes), code);
+    let (states, paths) = states_by(recordings, guests, true, &mut sinks, |asked| {
         let (paths, events) = paths_and(recordings, guests, vms, asked, tick);
         (events, paths)
     });
-    let (sums, lanes) = sinks;
+    let ((sums, lanes), code) = sinks;
     let cpu = sums.answer(recordings, guests, processes, &states);
     let (lanes, calls) = lanes.answer(recordings, &states, tick);
-    OverTime { cpu, lanes, calls, paths }
+    let profile = profile_of(code, states, recordings, guests, samples);
+    OverTime { cpu, lanes, calls, profile, paths }
 }

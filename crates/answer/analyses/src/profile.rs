@@ -12,6 +12,8 @@ mod rows;
 mod sample_log;
 mod samples;
 mod seen;
+mod slice_shares;
+mod slices;
 mod state_log;
 mod sums;
 mod threads;
@@ -28,11 +30,13 @@ use timeline::Losses;
 use self::found::Found;
 pub use self::guest_stacks::GuestStacks;
 use self::rows::VcpuRows;
+use self::slices::SliceGrid;
+pub(crate) use self::sums::ProfileSums;
 use self::sums::{Stratum, StratumSum};
 pub use self::threads::ProfileThread;
 pub(crate) use self::timed::{TimedSample, each_sample};
 use crate::GuestAlignment;
-use crate::states::{VcpuRef, VcpuState};
+use crate::states::{States, VcpuRef, VcpuState};
 
 /// What says where the code of a row was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -180,6 +184,22 @@ pub struct SampleDifference {
     pub moved_ns: u64,
 }
 
+/// When the time of rows was, by slices of the recording. Times of a row add up to its time, and those of all rows of a
+/// vCPU in a slice to its time in that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProfileSlices {
+    /// When the first slice begins.
+    pub from_ns: u64,
+    /// How wide a slice is.
+    pub slice_ns: u64,
+    /// How many there are.
+    pub count: u32,
+    /// By row: numbers of slices and the time in them, ascending.
+    pub rows: Vec<Vec<(u32, u64)>>,
+    /// By other thread and its stack, as for rows.
+    pub threads: Vec<Vec<Vec<(u32, u64)>>>,
+}
+
 /// The code that vCPUs ran.
 #[derive(Clone, Debug)]
 pub struct Profile {
@@ -189,6 +209,8 @@ pub struct Profile {
     pub rows: Vec<ProfileRow>,
     /// Other threads of hosts that were sampled, as far as they work for these VMs.
     pub threads: Vec<ProfileThread>,
+    /// When all this was, where that was asked for.
+    pub slices: Option<ProfileSlices>,
     /// By VM that was sampled from inside and by its host, how far they differ.
     pub differences: BTreeMap<String, SampleDifference>,
     /// By recording.
@@ -211,7 +233,22 @@ pub fn profile(
     guest_stacks: GuestStacks,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Profile {
-    let mut found = Found::gather(recordings, guests, samples, None, tick);
+    rows_of(Found::gather(recordings, guests, samples, None, tick), recordings, guest_stacks)
+}
+
+/// As [`profile`], of sums that took the `states` of recordings.
+pub(crate) fn profile_of<'s>(
+    sums: ProfileSums<'s>,
+    states: States,
+    recordings: &'s [Recording],
+    guests: &'s [GuestAlignment],
+    samples: &'s [Option<Samples>],
+) -> Profile {
+    let found = Found::of(sums, states, recordings, guests, samples);
+    rows_of(found, recordings, GuestStacks::Corrected)
+}
+
+fn rows_of(mut found: Found<'_>, recordings: &[Recording], guest_stacks: GuestStacks) -> Profile {
     let mut by_vcpu: BTreeMap<VcpuRef, Vec<(Stratum, StratumSum)>> = BTreeMap::new();
     for (stratum, sum) in std::mem::take(&mut found.strata) {
         by_vcpu.entry(stratum.vcpu).or_default().push((stratum, sum));
@@ -223,6 +260,7 @@ pub fn profile(
         vcpus: Vec::new(),
         rows: Vec::new(),
         threads: Vec::new(),
+        slices: found.grid.map(|grid| slices(&grid)),
         differences: BTreeMap::new(),
         losses: states.pass.losses.clone(),
         symbols: BTreeMap::new(),
@@ -236,7 +274,7 @@ pub fn profile(
                 profile.symbols.insert(vm.name.clone(), guest.kallsyms().coverage());
             }
             let code = found.code(recording, Some(vm));
-            let of = VcpuRows { states, recording, guest, code, guest_stacks };
+            let of = VcpuRows { states, recording, guest, code, guest_stacks, grid: found.grid };
             for vcpu in &vm.vcpus {
                 let strata = by_vcpu.remove(&VcpuRef::of(recording, vcpu)).unwrap_or_default();
                 of.add(&vm.name, vcpu, strata, &mut reasons, &mut profile);
@@ -246,8 +284,19 @@ pub fn profile(
         let Some(samples) = found.samples_of(recording) else { continue };
         let sums = of_threads.iter().map(|(whose, sum)| (*whose, sum.clone())).filter_map(own);
         let code = found.code(recording, None);
-        let threads = threads::threads(states, recording, samples, sums.collect(), &code);
+        let grid = found.grid.as_ref();
+        let threads = threads::threads(states, recording, samples, sums.collect(), &code, grid);
+        let (threads, by_slice): (Vec<_>, Vec<_>) = threads.into_iter().unzip();
         profile.threads.extend(threads);
+        if let Some(slices) = &mut profile.slices {
+            slices.threads.extend(by_slice);
+        }
     }
     profile
+}
+
+/// The slices of a grid, without rows.
+fn slices(grid: &SliceGrid) -> ProfileSlices {
+    let (from_ns, slice_ns, count) = grid.extent();
+    ProfileSlices { from_ns, slice_ns, count, ..ProfileSlices::default() }
 }

@@ -13,6 +13,7 @@ mod findings;
 mod gzip;
 mod heat;
 mod lanes;
+mod profile;
 
 use std::io::{self, Write};
 
@@ -24,6 +25,7 @@ use crate::{
 };
 
 pub use findings::{Finding, Link, Piece, Weight};
+pub use profile::PageProfile;
 
 /// The page without data, as `make web` built it.
 const PAGE: &str = include_str!("../../../../web/dist/report.html");
@@ -50,6 +52,8 @@ pub struct PageReport {
     pub lanes: LaneSet,
     /// Who used the CPUs.
     pub cpu: CpuReport,
+    /// Which code vCPUs ran, if there are any.
+    pub profile: Option<PageProfile>,
     /// Which functions ran, if their calls were recorded.
     pub calls: Option<CallsReport>,
     /// Which ways requests took.
@@ -79,6 +83,9 @@ impl PageReport {
         heat::write(&self.latencies, out)?;
         for list in &self.each_exit {
             each_exit::write(list, out)?;
+        }
+        if let Some(profile) = &self.profile {
+            profile.write(out)?;
         }
         for (at, lane) in self.lanes.lanes().iter().enumerate() {
             lanes::write(at, lane, origin_ns, out)?;

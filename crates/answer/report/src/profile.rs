@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use self::columns::{TABLE, columns, of_threads};
 use self::lines::Line;
+pub(crate) use self::notes::notes as profile_notes;
 use crate::column::{self, Column, Exported};
 use crate::table::Table;
 use crate::units::{count, plural, time};

@@ -5,17 +5,17 @@ use std::io::{self, IsTerminal, Write};
 use analyses::diff::{Options, QUESTIONS, RunInput, diff};
 use analyses::{
     By, CpuUse, EachExitOf, ExitList, Exits, ExitsBy, GuestAlignment, KnownOfAll, LaneMachine,
-    LaneRoom, Latencies, LatenciesOf, ListRoom, MOST_LISTED_EXITS, OfLevelTwo, OverTime, Paths,
-    RecordedCalls, ask, over_time,
+    LaneRoom, Latencies, LatenciesOf, ListRoom, MOST_LISTED_EXITS, OfLevelTwo, OverTime, PageRoom,
+    Paths, RecordedCalls, ask, over_time,
 };
 use anyhow::{Context, bail};
 use printable::messages;
-use report::html::PageReport;
+use report::html::{PageProfile, PageReport};
 use report::{
     AlignReport, CallSort, CallsReport, CallsSource, CpuBy, CpuReport, DiffReport, ExitsReport,
     NestedReport, PathReport, Source, TreeLimits, align_summary,
 };
-use sources::Recording;
+use sources::{Recording, Samples};
 
 use crate::aligned::align_guests;
 use crate::args::PageArgs;
@@ -41,6 +41,9 @@ const LANES_PART: u64 = 3;
 
 /// The part for a list of all exits; what does not fit is left out of the page.
 const EXITS_PART: u64 = 8;
+
+/// The part for the code that ran: of further places one is as good as another, and slices of time get wider.
+const CODE_PART: u64 = 16;
 
 /// Times that a recording is read; those of calls and boots are read for these, too.
 const PASSES: u64 = 2;
@@ -75,13 +78,21 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     }
     let boot = boots::of(&recordings, &guests, &tick)?;
     let machines = machines(&recordings, &guests, &exits);
-    let room = LaneRoom { spans: args.spans, bytes: args.memory.max_memory.part(LANES_PART) };
+    let memory = &args.memory.max_memory;
+    let lanes = LaneRoom { spans: args.spans, bytes: memory.part(LANES_PART) };
+    let room = PageRoom { lanes, code_bytes: memory.part(CODE_PART) };
     let of_all = exits.sources.iter();
     let (vms, processes): (Vec<_>, Vec<_>) =
         of_all.map(|one| (one.exits.vms.clone(), one.processes.clone())).unzip();
-    let known =
-        KnownOfAll { guests: &guests, vms: &vms, processes: &processes, machines: &machines };
-    let OverTime { cpu, lanes, calls, paths } = over_time(&recordings, known, room, &tick);
+    let samples = samples_of(&recordings);
+    let known = KnownOfAll {
+        guests: &guests,
+        samples: &samples,
+        vms: &vms,
+        processes: &processes,
+        machines: &machines,
+    };
+    let OverTime { cpu, lanes, calls, profile, paths } = over_time(&recordings, known, room, &tick);
     let cpu = cpu_report(&recordings, &exits, cpu);
     let path = path_report(&recordings, &guests, paths);
     let calls = calls_of(&recordings, &machines, calls);
@@ -96,6 +107,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         each_exit: over_time_of.each_exit,
         lanes,
         cpu,
+        profile: PageProfile::of(profile),
         calls,
         path,
         boot,
@@ -220,6 +232,17 @@ fn cpu_report(recordings: &[Recording], exits: &ExitsReport, cpu: CpuUse) -> Cpu
         top: None,
         recorder_cost: exits.sources.iter().find_map(|one| one.recorder_cost.clone()),
     }
+}
+
+/// The samples of each recording. Without those that can't be read a page has all the rest.
+fn samples_of(recordings: &[Recording]) -> Vec<Option<Samples>> {
+    let of = |recording: &Recording| {
+        Samples::of(recording).unwrap_or_else(|error| {
+            let _ = writeln!(messages(), "hyperscope: the page is without samples: {error}");
+            None
+        })
+    };
+    recordings.iter().map(of).collect()
 }
 
 /// Which functions ran, of those recordings that have calls.

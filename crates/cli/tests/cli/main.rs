@@ -18,6 +18,7 @@ mod losses;
 mod manual;
 mod misuse;
 mod outputs;
+mod page_profile;
 mod pages;
 mod paths;
 mod perf_data;

@@ -15,7 +15,7 @@ const PAIRS: [[&str; 2]; 3] = [
     ["fixtures/x86-svm/tsc.dat", "fixtures/x86-svm/tsc.guest.dat"],
 ];
 
-fn json(verb: &str, files: &[&str]) -> Value {
+pub(crate) fn json(verb: &str, files: &[&str]) -> Value {
     let run = hyperscope(&[&[verb, "--format", "json"], files].concat());
     assert_eq!(run.code, 0, "{files:?}: {}", run.err);
     serde_json::from_str(&run.out).unwrap()
@@ -26,13 +26,13 @@ fn rows(report: &Value) -> &Vec<Value> {
 }
 
 /// All bundled recordings, alone and with their guests'.
-fn inputs() -> Vec<Vec<String>> {
+pub(crate) fn inputs() -> Vec<Vec<String>> {
     let pairs = PAIRS.iter().map(|pair| pair.map(str::to_owned).to_vec());
     recordings().into_iter().map(|path| vec![path]).chain(pairs).collect()
 }
 
 /// What a time is called where it counts nanoseconds, and where it doesn't.
-fn amount(of: &Value, name: &str) -> u64 {
+pub(crate) fn amount(of: &Value, name: &str) -> u64 {
     let in_ns = of[format!("{name}_ns")].as_u64();
     in_ns.or_else(|| of[format!("{name}_cycles")].as_u64()).unwrap()
 }

@@ -9,7 +9,7 @@ use timeline::Vm;
 
 use super::code::Code;
 use super::sample_log::SampleLog;
-use super::samples::MachineSamples;
+use super::slices::SliceGrid;
 use super::state_log::StateLog;
 use super::sums::{ProfileSums, Stratum, StratumSum};
 use crate::states::{States, states_with_pc};
@@ -28,6 +28,8 @@ pub(super) struct Found<'s> {
     pub(super) log: Option<SampleLog>,
     /// See `log`.
     pub(super) state_log: Option<StateLog>,
+    /// How times are cut into slices, where those are asked for.
+    pub(super) grid: Option<SliceGrid>,
     guests: &'s [GuestAlignment],
     samples: &'s [Option<Samples>],
     /// By recording: those that were sampled, and guests.
@@ -46,12 +48,23 @@ impl<'s> Found<'s> {
         log: Option<SampleLog>,
         tick: &(dyn Fn(u64) + Sync),
     ) -> Self {
-        let reasons = recordings.iter().map(ReasonNames::new).collect();
-        let mut sums = ProfileSums::new(reasons, MachineSamples::new(recordings, guests, samples));
+        let mut sums = ProfileSums::of(recordings, guests, samples);
         sums.state_log = log.as_ref().map(|_| StateLog::default());
         sums.log = log;
         let states = states_with_pc(recordings, guests, &mut sums, tick);
-        let ProfileSums { strata, threads, reasons, samples: seen, log, state_log, .. } = sums;
+        Self::of(sums, states, recordings, guests, samples)
+    }
+
+    /// What `sums` found in the states of recordings.
+    pub(super) fn of(
+        sums: ProfileSums<'s>,
+        states: States,
+        recordings: &'s [Recording],
+        guests: &'s [GuestAlignment],
+        samples: &'s [Option<Samples>],
+    ) -> Self {
+        let ProfileSums { strata, threads, reasons, samples: seen, log, state_log, grid, .. } =
+            sums;
         let (mut machines, stacks) = seen.finish();
         machines.resize_with(recordings.len(), || None);
         for at in guests.iter().map(|one| one.guest) {
@@ -69,6 +82,7 @@ impl<'s> Found<'s> {
             reasons,
             log,
             state_log,
+            grid,
             guests,
             samples,
             machines,

@@ -133,7 +133,7 @@ mod tests {
 
     fn seen(samples: &[(&[&str], u64)]) -> SeenCode {
         let one = |&(stack, samples): &(&[&str], u64)| {
-            (code(stack), Seen { samples, weight_ns: samples * 1000 })
+            (code(stack), Seen { samples, weight_ns: samples * 1000, ..Seen::default() })
         };
         let count = samples.iter().map(|(_, count)| count).sum();
         SeenCode {

@@ -7,6 +7,7 @@ use timeline::VmVcpu;
 use super::code::{Code, CodeAt};
 use super::guest_stacks::{SeenCode, corrected, difference, is_enough};
 use super::seen::SeenBy;
+use super::slices::{SliceGrid, SliceTimes};
 use super::sums::{SampleKind, Stratum, StratumSum};
 use super::{
     Evidence, GuestStacks, Profile, ProfileRow, ProfileVcpu, SampleDifference, SampledTime,
@@ -23,6 +24,8 @@ pub(super) struct VcpuRows<'r> {
     pub(super) guest: Option<usize>,
     pub(super) code: Code<'r>,
     pub(super) guest_stacks: GuestStacks,
+    /// How times are cut into slices, where those are asked for.
+    pub(super) grid: Option<SliceGrid>,
 }
 
 /// What rows of one vCPU are told apart by.
@@ -35,6 +38,9 @@ struct RowKey {
     code: CodeAt,
 }
 
+/// A part of a stratum's time.
+type Part = (CodeAt, Evidence, SampledTime);
+
 impl VcpuRows<'_> {
     pub(super) fn add(
         &self,
@@ -46,16 +52,18 @@ impl VcpuRows<'_> {
     ) {
         strata.sort_by_key(|(stratum, _)| *stratum);
         let recorded = self.states.recorded.get(self.recording);
-        let mut rows: BTreeMap<RowKey, SampledTime> = BTreeMap::new();
+        let mut rows: BTreeMap<RowKey, (SampledTime, SliceTimes)> = BTreeMap::new();
         let mut states: BTreeMap<VcpuState, u64> = BTreeMap::new();
         for (mut stratum, sum) in strata {
             let is_seen = !sum.exits.seen.is_empty() || !sum.host.seen.is_empty();
             profile.by_address |= stratum.state == VcpuState::Guest && is_seen;
             stratum.state = recorded.map_or(stratum.state, |known| stratum.state.settled(known));
-            let difference = self.share_out(&stratum, &sum, &mut |key, row| {
+            let difference = self.share_out(&stratum, &sum, &mut |key, row, by_slice| {
                 let time_ns = states.entry(key.code.state).or_default();
                 *time_ns = time_ns.saturating_add(row.ns);
-                rows.entry(key).or_default().add(&row);
+                let sum = rows.entry(key).or_default();
+                sum.0.add(&row);
+                sum.1.extend(&by_slice);
             });
             if let Some(difference) = difference {
                 let all = profile.differences.entry(vm.to_owned()).or_default();
@@ -64,9 +72,9 @@ impl VcpuRows<'_> {
             }
         }
         let at = profile.vcpus.len();
-        let mut made: Vec<ProfileRow> =
-            rows.into_iter().map(|(key, time)| self.row(at, key, time, reasons)).collect();
-        made.sort_by_key(|row| std::cmp::Reverse(row.time.ns));
+        let row = |(key, (time, by_slice))| (self.row(at, key, time, reasons), by_slice);
+        let mut made: Vec<(ProfileRow, SliceTimes)> = rows.into_iter().map(row).collect();
+        made.sort_by_key(|(row, _)| std::cmp::Reverse(row.time.ns));
         profile.vcpus.push(ProfileVcpu {
             vm: vm.to_owned(),
             vcpu: vcpu.vcpu,
@@ -75,7 +83,11 @@ impl VcpuRows<'_> {
             time_ns: states.values().fold(0, |sum, &ns| sum.saturating_add(ns)),
             states,
         });
-        profile.rows.extend(made);
+        let (rows, by_slice): (Vec<_>, Vec<_>) = made.into_iter().unzip();
+        profile.rows.extend(rows);
+        if let (Some(slices), Some(grid)) = (&mut profile.slices, &self.grid) {
+            slices.rows.extend(by_slice.into_iter().map(|one| one.numbered(grid)));
+        }
     }
 
     /// Gives each part of a stratum's time to the code that its samples saw. What a guest sampled itself comes first; how
@@ -84,19 +96,40 @@ impl VcpuRows<'_> {
         &self,
         of: &Stratum,
         sum: &StratumSum,
-        each: &mut dyn FnMut(RowKey, SampledTime),
+        each: &mut dyn FnMut(RowKey, SampledTime, SliceTimes),
     ) -> Option<SampleDifference> {
         let code = |place| self.code.at(of, place);
         let by_host = sum.seen_by_host();
         let [host, guest] = [by_host, SampleKind::Agent].map(|kind| SeenBy::of(sum.of(kind), code));
         let is_compared = guest.samples > 0 && is_enough(&host);
         let difference = is_compared.then(|| difference(sum.time_ns, &guest, &host));
-        for (code, evidence, time) in self.parts(of, sum.time_ns, guest, (host, by_host)) {
+        let parts = self.parts(of, sum.time_ns, &guest, (&host, by_host));
+        let by_slice = self.by_slice(sum, &parts, &guest, &host);
+        for ((code, evidence, time), by_slice) in parts.into_iter().zip(by_slice) {
             let evidence = if code.stack.is_empty() { Evidence::None } else { evidence };
             let (level, exit, task) = (of.level, of.exit, of.task);
-            each(RowKey { level, exit, task, evidence, code }, time);
+            each(RowKey { level, exit, task, evidence, code }, time, by_slice);
         }
         difference
+    }
+
+    /// When the parts of a stratum's time were, where that is asked for: as the samples were that say so.
+    fn by_slice(
+        &self,
+        sum: &StratumSum,
+        parts: &[Part],
+        guest: &SeenCode,
+        host: &SeenCode,
+    ) -> Vec<SliceTimes> {
+        if self.grid.is_none() {
+            return vec![SliceTimes::default(); parts.len()];
+        }
+        let times: Vec<u64> = parts.iter().map(|(.., time)| time.ns).collect();
+        let weights = parts.iter().map(|(code, evidence, _)| match evidence {
+            Evidence::Agent => guest.by_slice(code),
+            _ => host.by_slice(code),
+        });
+        sum.by_slice.clone().shared_out(&times, weights.collect())
     }
 
     /// The parts of a stratum's time.
@@ -104,20 +137,20 @@ impl VcpuRows<'_> {
         &self,
         of: &Stratum,
         time_ns: u64,
-        guest: SeenCode,
-        (host, by_host): (SeenCode, SampleKind),
-    ) -> Vec<(CodeAt, Evidence, SampledTime)> {
-        let is_corrected = self.guest_stacks == GuestStacks::Corrected && is_enough(&host);
+        guest: &SeenCode,
+        (host, by_host): (&SeenCode, SampleKind),
+    ) -> Vec<Part> {
+        let is_corrected = self.guest_stacks == GuestStacks::Corrected && is_enough(host);
         let (seen, kind) = match (guest.samples, host.samples) {
             (0, 0) => {
                 let unknown = CodeAt { state: of.state, host_code: false, stack: Vec::new() };
                 return vec![(unknown, Evidence::None, SampledTime::known(time_ns))];
             }
             (0, _) => (host, by_host),
-            _ if is_corrected => return corrected(time_ns, &guest, &host),
+            _ if is_corrected => return corrected(time_ns, guest, host),
             _ => (guest, SampleKind::Agent),
         };
-        seen.shares(time_ns).map(|(code, time)| (code, kind.evidence(), time)).collect()
+        seen.shares(time_ns).map(|(code, time)| (code.clone(), kind.evidence(), time)).collect()
     }
 
     fn row(

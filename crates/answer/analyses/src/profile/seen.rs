@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::samples::Place;
+use super::slices::SliceTimes;
 use super::sums::{Seen, StratumSamples};
 use super::{SampledTime, weights};
 
@@ -23,17 +24,23 @@ impl<C: Ord> SeenBy<C> {
             let sum = seen.entry(code(place)).or_default();
             sum.samples = sum.samples.saturating_add(one.samples);
             sum.weight_ns = sum.weight_ns.saturating_add(one.weight_ns);
+            sum.by_slice.extend(&one.by_slice);
         }
         let effective = weights::effective(samples.weight_ns as f64, samples.squares);
         Self { code: seen, samples: samples.count, effective }
     }
 
+    /// The weights of code by slices.
+    pub(super) fn by_slice(&self, code: &C) -> SliceTimes {
+        self.code.get(code).map(|one| one.by_slice.clone()).unwrap_or_default()
+    }
+
     /// A time shared out to the code: the shares add up to it.
-    pub(super) fn shares(self, time_ns: u64) -> impl Iterator<Item = (C, SampledTime)> {
+    pub(super) fn shares(&self, time_ns: u64) -> impl Iterator<Item = (&C, SampledTime)> {
         let weights: Vec<u64> = self.code.values().map(|one| one.weight_ns).collect();
         let shares = weights::shares(time_ns, &weights);
         let effective = self.effective;
-        let seen = self.code.into_iter().zip(shares);
+        let seen = self.code.iter().zip(shares);
         seen.map(move |((code, one), ns)| {
             (code, weights::time(time_ns, ns, one.samples, effective))
         })

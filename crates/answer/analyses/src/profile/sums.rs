@@ -2,16 +2,23 @@
 //! host's ended its guest's run, and at samples of its thread.
 
 use rustc_hash::FxHashMap;
+use sources::{Recording, Samples};
 
 use super::Evidence;
 use super::sample_log::{Logged, SampleLog, Whose};
 use super::samples::{MachineSamples, Place};
+use super::slices::{SliceGrid, SliceTimes};
 use super::state_log::{StateKey, StateLog};
+use crate::GuestAlignment;
 use crate::reasons::ReasonNames;
 use crate::states::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
 
-/// Places that are kept apart, of all vCPUs together.
+/// Places that are kept apart at most, of all vCPUs together.
 const MOST_PLACES: usize = 1 << 20;
+/// Bytes of memory that a place takes, with its times by slices.
+const PLACE_BYTES: usize = 128;
+/// Bytes that a time in a slice takes.
+const TIME_BYTES: usize = 32;
 
 /// A part of a vCPU's time in which samples are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,11 +33,13 @@ pub(super) struct Stratum {
 }
 
 /// The samples at one place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) samples: u64,
     /// What they stand for: the time since the sample before, summed.
     pub(super) weight_ns: u64,
+    /// That by slices, where those are asked for.
+    pub(super) by_slice: SliceTimes,
 }
 
 /// Samples of a stratum that are of one kind.
@@ -38,6 +47,8 @@ pub(super) struct Seen {
 pub(super) struct StratumSamples {
     /// Since the last one.
     pending_ns: u64,
+    /// That by slices, where those are asked for.
+    pending_by_slice: SliceTimes,
     pub(super) count: u64,
     pub(super) seen: FxHashMap<Place, Seen>,
     /// The sum of all weights.
@@ -47,17 +58,20 @@ pub(super) struct StratumSamples {
 }
 
 impl StratumSamples {
-    /// This much time passes without one.
-    fn wait(&mut self, ns: u64) {
-        self.pending_ns = self.pending_ns.saturating_add(ns);
+    /// Time passes without one.
+    fn wait(&mut self, from_ns: u64, to_ns: u64, grid: Option<&mut SliceGrid>) {
+        self.pending_ns = self.pending_ns.saturating_add(to_ns.saturating_sub(from_ns));
+        if let Some(grid) = grid {
+            self.pending_by_slice.add(grid, from_ns, to_ns);
+        }
     }
 
-    /// As [`StratumSamples::add`], unless more than [`MOST_PLACES`] would be kept apart, of which `places` are by now:
-    /// then the place is one for all of its kind. Which it is, and what the sample stands for.
-    fn add_within(&mut self, places: &mut usize, place: Place) -> (Place, u64) {
+    /// As [`StratumSamples::add`], unless there is no room for one more place: then the place is one for all of its
+    /// kind. Which it is, and what the sample stands for.
+    fn add_within(&mut self, room: &mut usize, place: Place) -> (Place, u64) {
         let is_new = !self.seen.contains_key(&place);
-        let is_kept = !is_new || *places < MOST_PLACES;
-        *places += usize::from(is_new && is_kept);
+        let is_kept = !is_new || *room > 0;
+        *room -= usize::from(is_new && is_kept);
         let place = if is_kept { place } else { place.not_kept_apart() };
         (place, self.add(place))
     }
@@ -71,7 +85,13 @@ impl StratumSamples {
         let seen = self.seen.entry(place).or_default();
         seen.samples = seen.samples.saturating_add(1);
         seen.weight_ns = seen.weight_ns.saturating_add(weight_ns);
+        seen.by_slice.take(&mut self.pending_by_slice);
         weight_ns
+    }
+
+    /// All times by slices.
+    fn by_slices(&mut self) -> impl Iterator<Item = &mut SliceTimes> {
+        self.seen.values_mut().map(|one| &mut one.by_slice).chain([&mut self.pending_by_slice])
     }
 }
 
@@ -101,6 +121,8 @@ impl SampleKind {
 #[derive(Clone, Debug, Default)]
 pub(super) struct StratumSum {
     pub(super) time_ns: u64,
+    /// That by slices, where those are asked for.
+    pub(super) by_slice: SliceTimes,
     /// Interrupts of the host's that ended the guest's run.
     pub(super) exits: StratumSamples,
     /// Samples that the host took.
@@ -127,6 +149,20 @@ impl StratumSum {
         }
     }
 
+    /// Time passes.
+    fn pass(&mut self, from_ns: u64, to_ns: u64, grid: Option<&mut SliceGrid>) {
+        self.time_ns = self.time_ns.saturating_add(to_ns.saturating_sub(from_ns));
+        if let Some(grid) = grid {
+            self.by_slice.add(grid, from_ns, to_ns);
+        }
+    }
+
+    /// All times by slices.
+    fn by_slices(&mut self) -> impl Iterator<Item = &mut SliceTimes> {
+        let kinds = [&mut self.exits, &mut self.host, &mut self.agent];
+        kinds.into_iter().flat_map(StratumSamples::by_slices).chain([&mut self.by_slice])
+    }
+
     /// Which of what the host saw says where code was. Its own samples come whatever the guest does; exits also
     /// come when a timer of the guest is due, and so are taken only where they are many more.
     pub(super) const fn seen_by_host(&self) -> SampleKind {
@@ -151,7 +187,7 @@ struct Last {
 
 /// Adds spans up.
 #[derive(Debug)]
-pub(super) struct ProfileSums<'s> {
+pub(crate) struct ProfileSums<'s> {
     pub(super) strata: FxHashMap<Stratum, StratumSum>,
     /// By recording and thread of a host that was sampled: its time on CPUs.
     pub(super) threads: FxHashMap<(u16, u32), StratumSum>,
@@ -162,22 +198,58 @@ pub(super) struct ProfileSums<'s> {
     pub(super) log: Option<SampleLog>,
     /// Time by state, where samples are kept one by one.
     pub(super) state_log: Option<StateLog>,
+    /// How times are cut into slices, where those are asked for.
+    pub(super) grid: Option<SliceGrid>,
     last: FxHashMap<VcpuRef, Last>,
-    places: usize,
+    /// Places that may still be added.
+    room: usize,
 }
 
 impl<'s> ProfileSums<'s> {
-    pub(super) fn new(reasons: Vec<ReasonNames>, samples: MachineSamples<'s>) -> Self {
+    /// Of recordings whose guests and samples are known.
+    pub(super) fn of(
+        recordings: &'s [Recording],
+        guests: &[GuestAlignment],
+        samples: &'s [Option<Samples>],
+    ) -> Self {
+        let reasons = recordings.iter().map(ReasonNames::new).collect();
+        let samples = MachineSamples::new(recordings, guests, samples);
         let (strata, threads) = (FxHashMap::default(), FxHashMap::default());
-        let (log, state_log) = (None, None);
-        let last = FxHashMap::default();
-        Self { strata, threads, reasons, samples, log, state_log, last, places: 0 }
+        let (log, state_log, grid) = (None, None, None);
+        let (last, room) = (FxHashMap::default(), MOST_PLACES);
+        Self { strata, threads, reasons, samples, log, state_log, grid, last, room }
+    }
+
+    /// As [`ProfileSums::of`], with times by slices, in that much memory.
+    pub(crate) fn by_slice(
+        recordings: &'s [Recording],
+        guests: &[GuestAlignment],
+        samples: &'s [Option<Samples>],
+        bytes: usize,
+    ) -> Self {
+        let grid = Some(SliceGrid::of(bytes / TIME_BYTES));
+        let room = MOST_PLACES.min(bytes / PLACE_BYTES);
+        Self { grid, room, ..Self::of(recordings, guests, samples) }
+    }
+
+    /// Makes room for times from then to then.
+    fn reach(&mut self, from_ns: u64, to_ns: u64) {
+        let Some(grid) = &mut self.grid else { return };
+        grid.reach(from_ns, to_ns);
+        while grid.is_too_fine() {
+            grid.widen();
+            let sums = self.strata.values_mut().chain(self.threads.values_mut());
+            for times in sums.flat_map(StratumSum::by_slices) {
+                times.widen();
+                grid.count(times);
+            }
+        }
     }
 
     /// A sample of a kind was in a stratum, at `place`.
     fn sample(&mut self, stratum: Stratum, place: Place, at_ns: u64, kind: SampleKind) {
         let Some(sum) = self.strata.get_mut(&stratum) else { return };
-        let (place, weight_ns) = sum.of_mut(kind).add_within(&mut self.places, place);
+        let (place, weight_ns) = sum.of_mut(kind).add_within(&mut self.room, place);
         if let Some(log) = &mut self.log {
             log.push(Logged { whose: Whose::Vcpu(stratum), kind, place, at_ns, weight_ns });
         }
@@ -190,7 +262,7 @@ impl<'s> ProfileSums<'s> {
         }
         let mut from_ns = span.from_ns;
         while let Some(at) = self.samples.next(vcpu, span.from_ns, span.to_ns) {
-            self.wait(stratum, at.time_ns.saturating_sub(from_ns));
+            self.wait(stratum, from_ns, at.time_ns);
             from_ns = at.time_ns;
             let Some(place) = self.samples.place(vcpu.recording, at) else { continue };
             let (stratum, place) = match place {
@@ -204,7 +276,7 @@ impl<'s> ProfileSums<'s> {
             };
             self.sample(stratum, place, at.time_ns, SampleKind::Host);
         }
-        self.wait(stratum, span.to_ns.saturating_sub(from_ns));
+        self.wait(stratum, from_ns, span.to_ns);
     }
 
     /// Takes the samples that the guest of a vCPU took in a span in which it ran.
@@ -221,18 +293,19 @@ impl<'s> ProfileSums<'s> {
         let mut from_ns = span.from_ns.max(first_ns);
         while let Some((at, guest)) = self.samples.next_of_guest(vcpu, span.from_ns, span.to_ns) {
             let agent = &mut self.strata.entry(stratum).or_default().agent;
-            agent.wait(at.time_ns.saturating_sub(from_ns));
+            agent.wait(from_ns, at.time_ns, self.grid.as_mut());
             from_ns = at.time_ns.max(from_ns);
             if let Some(place) = self.samples.place_in_guest(guest, at) {
                 self.sample(seen, place, at.time_ns, SampleKind::Agent);
             }
         }
         let agent = &mut self.strata.entry(stratum).or_default().agent;
-        agent.wait(span.to_ns.saturating_sub(from_ns));
+        agent.wait(from_ns, span.to_ns, self.grid.as_mut());
     }
 
-    fn wait(&mut self, stratum: Stratum, ns: u64) {
-        self.strata.entry(stratum).or_default().host.wait(ns);
+    fn wait(&mut self, stratum: Stratum, from_ns: u64, to_ns: u64) {
+        let host = &mut self.strata.entry(stratum).or_default().host;
+        host.wait(from_ns, to_ns, self.grid.as_mut());
     }
 
     /// Where the guest was when the sample's own interrupt ended its run: hosts say that the guest was left
@@ -267,6 +340,7 @@ impl StateSink for ProfileSums<'_> {
     }
 
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
+        self.reach(span.from_ns, span.to_ns);
         self.exit(vcpu, span);
         let in_guest = span.state.is_guest();
         let stratum = Stratum {
@@ -277,12 +351,12 @@ impl StateSink for ProfileSums<'_> {
             task: span.task.filter(|_| in_guest),
         };
         let sum = self.strata.entry(stratum).or_default();
-        sum.time_ns = sum.time_ns.saturating_add(span.duration_ns());
-        sum.exits.wait(span.duration_ns());
+        sum.pass(span.from_ns, span.to_ns, self.grid.as_mut());
         if let Some(log) = &mut self.state_log {
             log.push(StateKey::of(&stratum), (span.from_ns, span.to_ns));
         }
         if in_guest {
+            sum.exits.wait(span.from_ns, span.to_ns, self.grid.as_mut());
             let last = self.last.entry(vcpu).or_default();
             (last.guest, last.unended) = (Some(stratum), Some(stratum));
         }
@@ -299,23 +373,24 @@ impl StateSink for ProfileSums<'_> {
         let Some(thread) = thread.filter(|_| self.samples.of(cpu.recording).is_some()) else {
             return;
         };
+        self.reach(span.from_ns, span.to_ns);
         let whose = (cpu.recording, thread);
         let sum = self.threads.entry(whose).or_default();
-        sum.time_ns = sum.time_ns.saturating_add(span.to_ns.saturating_sub(span.from_ns));
+        sum.pass(span.from_ns, span.to_ns, self.grid.as_mut());
         let mut from_ns = span.from_ns;
         while let Some(at) = self.samples.next_of_thread(whose, span.from_ns, span.to_ns) {
-            sum.host.wait(at.time_ns.saturating_sub(from_ns));
+            sum.host.wait(from_ns, at.time_ns, self.grid.as_mut());
             from_ns = at.time_ns;
             let place = self.samples.place(cpu.recording, at);
             let Some(place) = place.filter(|place| matches!(place, Place::Host(_))) else {
                 continue;
             };
-            let (place, weight_ns) = sum.host.add_within(&mut self.places, place);
+            let (place, weight_ns) = sum.host.add_within(&mut self.room, place);
             if let Some(log) = &mut self.log {
                 let (whose, kind) = (Whose::Thread(whose), SampleKind::Host);
                 log.push(Logged { whose, kind, place, at_ns: at.time_ns, weight_ns });
             }
         }
-        sum.host.wait(span.to_ns.saturating_sub(from_ns));
+        sum.host.wait(from_ns, span.to_ns, self.grid.as_mut());
     }
 }

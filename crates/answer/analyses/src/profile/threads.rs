@@ -6,6 +6,7 @@ use sources::Samples;
 
 use super::code::Code;
 use super::seen::SeenBy;
+use super::slices::{SliceGrid, SliceTimes};
 use super::sums::StratumSum;
 use super::{CodeFrame, Evidence, SampledTime};
 use crate::states::{Part, Roles, States};
@@ -27,6 +28,9 @@ pub struct ProfileThread {
     pub stacks: Vec<(Vec<CodeFrame>, Evidence, SampledTime)>,
 }
 
+/// By stack: numbers of slices, and the time in them.
+type StackSlices = Vec<Vec<(u32, u64)>>;
+
 /// The threads of a recording that work for VMs, those first that took longest.
 pub(super) fn threads(
     states: &States,
@@ -34,37 +38,54 @@ pub(super) fn threads(
     samples: &Samples,
     sums: BTreeMap<u32, StratumSum>,
     code: &Code<'_>,
-) -> Vec<ProfileThread> {
+    grid: Option<&SliceGrid>,
+) -> Vec<(ProfileThread, StackSlices)> {
     let roles = Roles::new(states, recording, samples.processes(), sums.keys().copied());
     let vms = states.vms.get(recording).map_or(&[][..], Vec::as_slice);
     let names = states.pass.names.get(recording);
-    let mut threads: Vec<ProfileThread> = Vec::new();
+    let mut threads: Vec<(ProfileThread, StackSlices)> = Vec::new();
     for (thread, sum) in sums {
         let role = roles.of(thread);
         let is_other = matches!(role.part, Part::Vmm | Part::Vhost | Part::Kvm);
         let Some(vm) = role.vm.filter(|_| is_other).and_then(|at| vms.get(at)) else { continue };
-        threads.push(ProfileThread {
+        let (stacks, by_slice) = stacks(sum, code, grid);
+        let thread = ProfileThread {
             vm: vm.name.clone(),
             part: role.part,
             thread,
             comm: names.and_then(|names| names.of(thread)).map(str::to_owned),
-            time_ns: sum.time_ns,
-            stacks: stacks(&sum, code),
-        });
+            time_ns: stacks.iter().fold(0, |sum: u64, (.., time)| sum.saturating_add(time.ns)),
+            stacks,
+        };
+        threads.push((thread, by_slice));
     }
-    threads.sort_by_key(|one| std::cmp::Reverse(one.time_ns));
+    threads.sort_by_key(|(one, _)| std::cmp::Reverse(one.time_ns));
     threads
 }
 
-fn stacks(sum: &StratumSum, code: &Code<'_>) -> Vec<(Vec<CodeFrame>, Evidence, SampledTime)> {
+/// A stack of a thread, and its time.
+type Stack = (Vec<CodeFrame>, Evidence, SampledTime);
+
+/// The stacks of a thread; and when they were, where that is asked for.
+fn stacks(sum: StratumSum, code: &Code<'_>, grid: Option<&SliceGrid>) -> (Vec<Stack>, StackSlices) {
+    let numbered = |all: Vec<SliceTimes>| {
+        grid.map(|grid| all.into_iter().map(|one| one.numbered(grid)).collect()).unwrap_or_default()
+    };
     if sum.host.seen.is_empty() {
-        return vec![(Vec::new(), Evidence::None, SampledTime::known(sum.time_ns))];
+        let unknown = (Vec::new(), Evidence::None, SampledTime::known(sum.time_ns));
+        return (vec![unknown], numbered(vec![sum.by_slice]));
     }
     let seen = SeenBy::of(&sum.host, |place| code.of_host(place));
     let evidence = |stack: &[CodeFrame]| match stack.is_empty() {
         true => Evidence::None,
         false => Evidence::Host,
     };
-    let shares = seen.shares(sum.time_ns);
-    shares.map(|(stack, time)| (stack.clone(), evidence(&stack), time)).collect()
+    let (mut stacks, mut weights) = (Vec::new(), Vec::new());
+    for (stack, time) in seen.shares(sum.time_ns) {
+        stacks.push((stack.clone(), evidence(stack), time));
+        weights.push(seen.by_slice(stack));
+    }
+    let times: Vec<u64> = stacks.iter().map(|(.., time): &Stack| time.ns).collect();
+    let by_slice = grid.map(|_| sum.by_slice.shared_out(&times, weights)).unwrap_or_default();
+    (stacks, numbered(by_slice))
 }

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use analyses::{
-    By, ExitsBy, KnownOfAll, LaneMachine, LaneRoom, LatenciesOf, OfLevelTwo, PathEnds, ask, cpu,
-    exits, nested, over_time, paths,
+    By, ExitsBy, GuestStacks, KnownOfAll, LaneMachine, LaneRoom, LatenciesOf, OfLevelTwo, PageRoom,
+    PathEnds, ask, cpu, exits, nested, over_time, paths, profile,
 };
 use sources::Recording;
 
-const ROOM: LaneRoom = LaneRoom { spans: 100_000, bytes: 1 << 26 };
+const ROOM: PageRoom =
+    PageRoom { lanes: LaneRoom { spans: 100_000, bytes: 1 << 26 }, code_bytes: 1 << 24 };
 
 fn open(name: &str) -> Recording {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures");
@@ -29,7 +30,13 @@ fn a_recording_is_read_twice_for_all_of_a_page() {
             vcpu_threads: of_exits.vms[0].vcpus.iter().map(|vcpu| vcpu.thread).collect(),
         };
         let vms = [of_exits.vms.clone()];
-        let known = KnownOfAll { guests: &[], vms: &vms, processes: &[], machines: &[machine] };
+        let known = KnownOfAll {
+            guests: &[],
+            samples: &[],
+            vms: &vms,
+            processes: &[],
+            machines: &[machine],
+        };
         let found = over_time(std::slice::from_ref(&recording), known, ROOM, &quiet);
         assert_eq!(recording.bytes_read(), 2 * recording.stored_len(), "{name}");
         // Each question by itself reads again, and says the same.
@@ -38,6 +45,10 @@ fn a_recording_is_read_twice_for_all_of_a_page() {
         assert!(latencies.unwrap().heat.columns().is_some(), "{name}");
         let all = std::slice::from_ref(&recording);
         assert_eq!(shown(&found.cpu), shown(&cpu(all, &[], &[], &quiet)), "{name}");
+        let mut alone = profile(all, &[], &[], GuestStacks::Corrected, &quiet);
+        assert!(alone.slices.is_none(), "{name}");
+        alone.slices.clone_from(&found.profile.slices);
+        assert_eq!(shown(&found.profile), shown(&alone), "{name}");
         let alone = paths(all, &[], &PathEnds::default(), &quiet).unwrap();
         assert_eq!(shown(&found.paths), shown(&alone), "{name}");
     }

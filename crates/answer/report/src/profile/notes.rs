@@ -6,7 +6,8 @@ use eventfmt::Coverage;
 use super::{ProfileBy, ProfileReport};
 use crate::units::{count, plural, share, time};
 
-pub(super) fn notes(report: &ProfileReport) -> Vec<String> {
+/// Sentences, in the order of a report.
+pub(crate) fn notes(report: &ProfileReport) -> Vec<String> {
     let mut notes = Vec::new();
     let idle_ns = report.time_ns().saturating_sub(report.busy_ns());
     if idle_ns > 0 {

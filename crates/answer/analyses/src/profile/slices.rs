@@ -1,0 +1,187 @@
+//! When time was: sums by slices of a recording, which are as narrow as a bounded number of them allows.
+
+use super::slice_shares::shares;
+
+/// Slices of a recording at most; one that needs more has them twice as wide.
+const MOST_SLICES: u64 = 128;
+/// Slices are this wide at first, as a power of two.
+const FIRST_SHIFT: u32 = 14;
+/// They never get wider.
+const WIDEST_SHIFT: u32 = 63;
+
+/// How a recording is cut into slices. Slice 0 begins at time 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SliceGrid {
+    shift: u32,
+    first_ns: u64,
+    last_ns: u64,
+    /// Times that are kept, of all code together.
+    times: usize,
+    /// With more, slices are twice as wide.
+    most_times: usize,
+}
+
+impl SliceGrid {
+    /// One of which at most this many times are kept.
+    pub(super) const fn of(most_times: usize) -> Self {
+        Self { shift: FIRST_SHIFT, first_ns: u64::MAX, last_ns: 0, times: 0, most_times }
+    }
+
+    /// Something was from then to then.
+    pub(super) fn reach(&mut self, from_ns: u64, to_ns: u64) {
+        self.first_ns = self.first_ns.min(from_ns);
+        self.last_ns = self.last_ns.max(to_ns);
+    }
+
+    /// Whether there are too many slices, or times in them.
+    pub(super) const fn is_too_fine(&self) -> bool {
+        let slices = (self.last_ns >> self.shift).saturating_sub(self.first_ns >> self.shift);
+        self.shift < WIDEST_SHIFT && (slices >= MOST_SLICES || self.times > self.most_times)
+    }
+
+    /// Has slices twice as wide; what is kept of times is to be [`SliceTimes::widen`]ed and counted again.
+    pub(super) const fn widen(&mut self) {
+        self.shift += 1;
+        self.times = 0;
+    }
+
+    /// Counts times that are kept.
+    pub(super) const fn count(&mut self, times: &SliceTimes) {
+        self.times = self.times.saturating_add(times.0.len());
+    }
+
+    /// When the first slice begins, how wide slices are, and how many there are.
+    pub(super) fn extent(&self) -> (u64, u64, u32) {
+        let (first, last) = (self.first_ns >> self.shift, self.last_ns >> self.shift);
+        let slices = last.checked_sub(first).map_or(0, |more| more.saturating_add(1));
+        (first << self.shift, 1 << self.shift, u32::try_from(slices).unwrap_or(u32::MAX))
+    }
+}
+
+/// Times by slices, ascending once they are [`SliceTimes::settle`]d.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SliceTimes(pub(super) Vec<(u64, u64)>);
+
+impl SliceTimes {
+    /// Adds the time from then to then.
+    pub(super) fn add(&mut self, grid: &mut SliceGrid, from_ns: u64, to_ns: u64) {
+        let mut at_ns = from_ns;
+        while at_ns < to_ns {
+            let slice = at_ns >> grid.shift;
+            let end_ns = slice.saturating_add(1).checked_mul(1 << grid.shift).unwrap_or(to_ns);
+            let end_ns = end_ns.min(to_ns);
+            grid.times = grid.times.saturating_add(self.put(slice, end_ns - at_ns));
+            at_ns = end_ns;
+        }
+    }
+
+    /// Adds a time to a slice; how many more are kept then.
+    fn put(&mut self, slice: u64, ns: u64) -> usize {
+        match self.0.last_mut().filter(|(last, _)| *last == slice) {
+            Some((_, sum)) => {
+                *sum = sum.saturating_add(ns);
+                0
+            }
+            None => {
+                // Most code is in few slices.
+                if self.0.is_empty() {
+                    self.0.reserve_exact(1);
+                }
+                self.0.push((slice, ns));
+                1
+            }
+        }
+    }
+
+    /// Takes all of `others`.
+    pub(super) fn take(&mut self, others: &mut Self) {
+        for (slice, ns) in others.0.drain(..) {
+            self.put(slice, ns);
+        }
+    }
+
+    /// Adds all of `others`.
+    pub(super) fn extend(&mut self, others: &Self) {
+        self.0.extend_from_slice(&others.0);
+    }
+
+    /// After the grid has slices twice as wide.
+    pub(super) fn widen(&mut self) {
+        self.0.iter_mut().for_each(|(slice, _)| *slice >>= 1);
+        self.settle();
+    }
+
+    /// Puts slices in order, each once.
+    pub(super) fn settle(&mut self) {
+        self.0.sort_unstable_by_key(|(slice, _)| *slice);
+        self.0.dedup_by(|(slice, ns), (kept, sum)| {
+            let is_same = slice == kept;
+            if is_same {
+                *sum = sum.saturating_add(*ns);
+            }
+            is_same
+        });
+    }
+
+    /// With slices numbered from the first one of the grid on.
+    pub(super) fn numbered(mut self, grid: &SliceGrid) -> Vec<(u32, u64)> {
+        self.settle();
+        let first = grid.first_ns >> grid.shift;
+        let number = |slice: u64| u32::try_from(slice.saturating_sub(first)).unwrap_or(u32::MAX);
+        self.0.into_iter().map(|(slice, ns)| (number(slice), ns)).collect()
+    }
+
+    /// These times shared out to parts that take so long and have such weights.
+    pub(super) fn shared_out(mut self, parts: &[u64], mut weights: Vec<Self>) -> Vec<Self> {
+        self.settle();
+        weights.iter_mut().for_each(Self::settle);
+        shares(parts, &weights, &self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_time_is_lost(spans in prop::collection::vec((0..1_u64 << 40, 0..1_u64 << 30), 1..50)) {
+            let (mut grid, mut times) = (SliceGrid::of(1000), SliceTimes::default());
+            for &(from_ns, length_ns) in &spans {
+                grid.reach(from_ns, from_ns + length_ns);
+                while grid.is_too_fine() {
+                    grid.widen();
+                    times.widen();
+                    grid.count(&times);
+                }
+                times.add(&mut grid, from_ns, from_ns + length_ns);
+            }
+            let (first_ns, slice_ns, slices) = grid.extent();
+            prop_assert!(u64::from(slices) <= MOST_SLICES);
+            let numbered = times.numbered(&grid);
+            prop_assert!(numbered.windows(2).all(|pair| pair[0].0 < pair[1].0));
+            for &(slice, ns) in &numbered {
+                let from_ns = first_ns + u64::from(slice) * slice_ns;
+                let within = |&(from, length): &(u64, u64)| {
+                    (from + length).min(from_ns + slice_ns).saturating_sub(from.max(from_ns))
+                };
+                prop_assert_eq!(ns, spans.iter().map(within).sum::<u64>());
+            }
+            let whole: u64 = spans.iter().map(|(_, length)| length).sum();
+            prop_assert_eq!(numbered.iter().map(|(_, ns)| ns).sum::<u64>(), whole);
+        }
+    }
+
+    #[test]
+    fn the_end_of_time_is_a_slice_like_others() {
+        let (mut grid, mut times) = (SliceGrid::of(1000), SliceTimes::default());
+        grid.reach(0, u64::MAX);
+        while grid.is_too_fine() {
+            grid.widen();
+        }
+        times.add(&mut grid, u64::MAX - 5, u64::MAX);
+        assert_eq!(times.0.iter().map(|(_, ns)| ns).sum::<u64>(), 5);
+    }
+}

@@ -1,0 +1,189 @@
+//! Which code vCPUs ran, as the page carries it: stacks as a tree of frames, and rows of time at its nodes.
+
+mod packed;
+
+use std::io::{self, Write};
+
+use analyses::{Evidence, Part, Profile, VcpuState};
+use serde_json::{Value, json};
+
+use self::packed::{Packed, PackedRow, Whose};
+use super::columns::Columns;
+use crate::profile::{ProfileBy, ProfileReport, profile_notes};
+
+/// The element that has names, frames and rows.
+const ID: &str = "hyperscope-profile";
+
+/// In place of a state: a thread of the host's that is no vCPU.
+const HOST: &str = "host";
+
+/// Bits of a row's flags after those of the evidence.
+const HOST_CODE: u8 = 1 << 2;
+const CUT: u8 = 1 << 3;
+
+/// Whose time rows are: a vCPU's, or another thread's.
+#[derive(Clone, Debug)]
+struct Owner {
+    vm: String,
+    /// `None`: it is another thread.
+    vcpu: Option<u32>,
+    /// What that does for the VM.
+    part: Option<Part>,
+    thread: u32,
+    comm: Option<String>,
+    time_ns: u64,
+}
+
+/// The profile of a page.
+#[derive(Clone, Debug)]
+pub struct PageProfile {
+    owners: Vec<Owner>,
+    notes: Vec<String>,
+    /// When the first slice begins, how wide slices are, and how many there are.
+    slices: Option<(u64, u64, u32)>,
+    packed: Packed,
+}
+
+impl PageProfile {
+    /// What of a profile is kept in a page; `None` without vCPUs.
+    #[must_use]
+    pub fn of(profile: Profile) -> Option<Self> {
+        if profile.vcpus.is_empty() {
+            return None;
+        }
+        let packed = Packed::of(&profile);
+        let slices = profile.slices.as_ref().map(|one| (one.from_ns, one.slice_ns, one.count));
+        let vcpus = profile.vcpus.iter().map(|one| Owner {
+            vm: one.vm.clone(),
+            vcpu: Some(one.vcpu),
+            part: None,
+            thread: one.thread,
+            comm: one.comm.clone(),
+            time_ns: one.time_ns,
+        });
+        let threads = profile.threads.iter().map(|one| Owner {
+            vm: one.vm.clone(),
+            vcpu: None,
+            part: Some(one.part),
+            thread: one.thread,
+            comm: one.comm.clone(),
+            time_ns: one.time_ns,
+        });
+        let owners = vcpus.chain(threads).collect();
+        let notes = profile_notes(&ProfileReport {
+            sources: Vec::new(),
+            profile,
+            by: ProfileBy::Symbol,
+            top: usize::MAX,
+            idle: true,
+            threads: true,
+            raw: false,
+            recorder_cost: None,
+        });
+        Some(Self { owners, notes, slices, packed })
+    }
+
+    /// What the columns are about.
+    pub(super) fn json(&self, origin_ns: u64) -> Value {
+        let owner = |one: &Owner| {
+            json!({
+                "vm": one.vm,
+                "vcpu": one.vcpu,
+                "part": one.part.map(Part::name),
+                "tid": one.thread,
+                "comm": one.comm,
+                "time_ns": one.time_ns,
+            })
+        };
+        let state = |state: &VcpuState| json!({ "key": state.name(), "is_idle": state.is_idle() });
+        let states = VcpuState::ALL.iter().map(state);
+        let slices = self.slices.map(|(from_ns, slice_ns, count)| {
+            let from_ns = i128::from(from_ns) - i128::from(origin_ns);
+            let from_ns = i64::try_from(from_ns).unwrap_or(0);
+            json!({ "from_ns": from_ns, "slice_ns": slice_ns, "count": count })
+        });
+        json!({
+            "columns_in": ID,
+            "owners": self.owners.iter().map(owner).collect::<Vec<_>>(),
+            "states": states.chain([json!({ "key": HOST, "is_idle": false })]).collect::<Vec<_>>(),
+            "names": self.packed.names.len(),
+            "frames": self.packed.frames.len(),
+            "rows": self.packed.rows.len(),
+            "cut_ns": self.packed.cut_ns(),
+            "slices": slices,
+            "notes": self.notes,
+        })
+    }
+
+    /// Names, frames and rows, column by column.
+    pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut columns = Columns::begin(ID, out)?;
+        self.packed.write(&mut columns)?;
+        columns.end()
+    }
+}
+
+impl Packed {
+    fn write(&self, columns: &mut Columns<'_>) -> io::Result<()> {
+        for name in &self.names {
+            columns.number(name.len() as u64)?;
+            name.bytes().try_for_each(|byte| columns.byte(byte))?;
+        }
+        for (at, frame) in (1..).zip(&self.frames) {
+            columns.number(at - u64::from(frame.parent))?;
+        }
+        for frame in &self.frames {
+            columns.number(frame.name.into())?;
+        }
+        for frame in &self.frames {
+            columns.byte(frame.user_space.into())?;
+        }
+        for number in NUMBERS {
+            for row in &self.rows {
+                columns.number(number(row))?;
+            }
+        }
+        for row in &self.rows {
+            columns.number(row.slices.len() as u64)?;
+            let mut before = 0;
+            for &(slice, ns) in &row.slices {
+                columns.number(u64::from(slice.saturating_sub(before)))?;
+                columns.number(ns)?;
+                before = slice;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The numbers of a row, but for its slices.
+const NUMBERS: [fn(&PackedRow) -> u64; 11] = [
+    |row| u64::from(row.key.owner),
+    |row| state_number(row.key.whose),
+    |row| u64::from(row.key.level),
+    |row| u64::from(row.key.reason),
+    |row| u64::from(row.key.comm),
+    |row| u64::from(flags(row)),
+    |row| u64::from(row.key.frame),
+    |row| row.time.ns,
+    |row| row.time.samples,
+    |row| row.time.ns - row.time.low_ns.min(row.time.ns),
+    |row| row.time.high_ns.saturating_sub(row.time.ns),
+];
+
+/// A state by its place in the list of the JSON part.
+fn state_number(whose: Whose) -> u64 {
+    let Whose::Vcpu(state) = whose else { return VcpuState::ALL.len() as u64 };
+    VcpuState::ALL.iter().position(|one| *one == state).unwrap_or(0) as u64
+}
+
+fn flags(row: &PackedRow) -> u8 {
+    let evidence = match row.key.evidence {
+        Evidence::None => 0,
+        Evidence::Exits => 1,
+        Evidence::Host => 2,
+        Evidence::Agent => 3,
+    };
+    let flag = |is: bool, bit| if is { bit } else { 0 };
+    evidence | flag(row.key.host_code, HOST_CODE) | flag(row.key.is_cut, CUT)
+}

@@ -1,0 +1,294 @@
+//! The rows of a profile in bounded room: those that took longest with their whole stacks, the rest put together.
+
+use std::collections::{BTreeMap, HashMap};
+
+use analyses::{CodeFrame, Evidence, Profile, SampledTime, VcpuState};
+
+/// Frames of all stacks at most; stacks that need more are cut short.
+const MOST_FRAMES: usize = 50_000;
+/// Rows at most, but for one of each owner and state that takes the rest.
+const MOST_ROWS: usize = 30_000;
+/// Bytes of a name at most.
+const MOST_NAME_BYTES: usize = 400;
+
+/// What is left of a name that is too long ends so.
+const ELLIPSIS: &str = "…";
+
+/// Names, frames and rows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Packed {
+    /// Each once.
+    pub(super) names: Vec<String>,
+    /// Those further in after those that they are in.
+    pub(super) frames: Vec<PackedFrame>,
+    pub(super) rows: Vec<PackedRow>,
+}
+
+/// A frame of some stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PackedFrame {
+    /// The frame that it is in, counted from 1; 0: it is the outermost one.
+    pub(super) parent: u32,
+    /// Its place among names.
+    pub(super) name: u32,
+    pub(super) user_space: bool,
+}
+
+/// Whose time it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Whose {
+    /// A vCPU's, that did this.
+    Vcpu(VcpuState),
+    /// Another thread's.
+    Thread,
+}
+
+/// What rows are told apart by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PackedKey {
+    /// Place among vCPUs, and after them among other threads.
+    pub(super) owner: u32,
+    pub(super) whose: Whose,
+    pub(super) level: u8,
+    /// Place among names, counted from 1; 0: there is none.
+    pub(super) reason: u32,
+    /// As `reason`.
+    pub(super) comm: u32,
+    pub(super) evidence: Evidence,
+    pub(super) host_code: bool,
+    /// Further frames were left out.
+    pub(super) is_cut: bool,
+    /// The innermost frame, counted from 1; 0: there is none.
+    pub(super) frame: u32,
+}
+
+/// Some of the time.
+#[derive(Clone, Debug)]
+pub(super) struct PackedRow {
+    pub(super) key: PackedKey,
+    pub(super) time: SampledTime,
+    /// Numbers of slices and the time in them, ascending.
+    pub(super) slices: Vec<(u32, u64)>,
+}
+
+/// A row as it comes.
+#[derive(Clone, Copy, Debug)]
+struct Found<'p> {
+    owner: u32,
+    whose: Whose,
+    level: u8,
+    reason: Option<&'p str>,
+    comm: Option<&'p str>,
+    evidence: Evidence,
+    host_code: bool,
+    stack: &'p [CodeFrame],
+    time: &'p SampledTime,
+    slices: &'p [(u32, u64)],
+}
+
+impl Packed {
+    pub(super) fn of(profile: &Profile) -> Self {
+        Self::within(profile, MOST_FRAMES, MOST_ROWS)
+    }
+
+    fn within(profile: &Profile, most_frames: usize, most_rows: usize) -> Self {
+        let mut all = found(profile);
+        // Those that took longest have their stacks first.
+        all.sort_by_key(|one| std::cmp::Reverse(one.time.ns));
+        let mut packer = Packer { most_frames, ..Packer::default() };
+        let mut rows: BTreeMap<PackedKey, (SampledTime, BTreeMap<u32, u64>)> = BTreeMap::new();
+        for one in &all {
+            let key = match rows.len() < most_rows {
+                true => packer.key(one),
+                false => PackedKey { reason: 0, comm: 0, ..packer.cut(one) },
+            };
+            let (time, slices) = rows.entry(key).or_default();
+            time.add(one.time);
+            for &(slice, ns) in one.slices {
+                let sum = slices.entry(slice).or_default();
+                *sum = sum.saturating_add(ns);
+            }
+        }
+        let row = |(key, (time, slices)): (PackedKey, (SampledTime, BTreeMap<u32, u64>))| {
+            PackedRow { key, time, slices: slices.into_iter().collect() }
+        };
+        let rows = rows.into_iter().map(row).collect();
+        Self { names: packer.names, frames: packer.frames, rows }
+    }
+
+    /// The time of rows whose stacks were cut short.
+    pub(super) fn cut_ns(&self) -> u64 {
+        let cut = self.rows.iter().filter(|row| row.key.is_cut);
+        cut.map(|row| row.time.ns).fold(0, u64::saturating_add)
+    }
+}
+
+fn found(profile: &Profile) -> Vec<Found<'_>> {
+    let slices = profile.slices.as_ref();
+    let rows = profile.rows.iter().enumerate().map(|(at, row)| Found {
+        owner: number(row.vcpu),
+        whose: Whose::Vcpu(row.state),
+        level: row.level,
+        reason: row.reason.as_deref(),
+        comm: row.comm.as_deref(),
+        evidence: row.evidence,
+        host_code: row.host_code,
+        stack: &row.stack,
+        time: &row.time,
+        slices: slices.and_then(|all| all.rows.get(at)).map_or(&[], Vec::as_slice),
+    });
+    let threads = profile.threads.iter().enumerate().flat_map(|(at, thread)| {
+        let by_slice = slices.and_then(|all| all.threads.get(at));
+        thread.stacks.iter().enumerate().map(move |(stack_at, (stack, evidence, time))| Found {
+            owner: number(profile.vcpus.len().saturating_add(at)),
+            whose: Whose::Thread,
+            level: 0,
+            reason: None,
+            comm: None,
+            evidence: *evidence,
+            host_code: true,
+            stack,
+            time,
+            slices: by_slice.and_then(|all| all.get(stack_at)).map_or(&[], Vec::as_slice),
+        })
+    });
+    rows.chain(threads).collect()
+}
+
+fn number(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
+}
+
+/// Gives names and frames their numbers.
+#[derive(Debug, Default)]
+struct Packer {
+    most_frames: usize,
+    names: Vec<String>,
+    name_numbers: HashMap<String, u32>,
+    frames: Vec<PackedFrame>,
+    frame_numbers: HashMap<PackedFrame, u32>,
+}
+
+impl Packer {
+    fn key(&mut self, of: &Found<'_>) -> PackedKey {
+        let mut frame = 0;
+        let mut is_cut = false;
+        for one in of.stack {
+            let Some(next) = self.frame(frame, one) else {
+                is_cut = true;
+                break;
+            };
+            frame = next;
+        }
+        let [reason, comm] =
+            [of.reason, of.comm].map(|name| name.map_or(0, |name| self.name(name) + 1));
+        PackedKey { reason, comm, frame, is_cut, ..self.cut(of) }
+    }
+
+    /// That of a row of which only owner and state are kept.
+    const fn cut(&self, of: &Found<'_>) -> PackedKey {
+        PackedKey {
+            owner: of.owner,
+            whose: of.whose,
+            level: of.level,
+            reason: 0,
+            comm: 0,
+            evidence: of.evidence,
+            host_code: of.host_code,
+            is_cut: true,
+            frame: 0,
+        }
+    }
+
+    fn frame(&mut self, parent: u32, of: &CodeFrame) -> Option<u32> {
+        let name = self.name(&of.name());
+        let frame = PackedFrame { parent, name, user_space: of.user_space };
+        if let Some(&known) = self.frame_numbers.get(&frame) {
+            return Some(known);
+        }
+        if self.frames.len() >= self.most_frames {
+            return None;
+        }
+        self.frames.push(frame);
+        let number = number(self.frames.len());
+        self.frame_numbers.insert(frame, number);
+        Some(number)
+    }
+
+    fn name(&mut self, name: &str) -> u32 {
+        if let Some(&known) = self.name_numbers.get(name) {
+            return known;
+        }
+        let number = number(self.names.len());
+        self.name_numbers.insert(name.to_owned(), number);
+        self.names.push(shortened(name));
+        number
+    }
+}
+
+fn shortened(name: &str) -> String {
+    if name.len() <= MOST_NAME_BYTES {
+        return name.to_owned();
+    }
+    let fits = name.char_indices().map(|(at, _)| at).take_while(|at| *at <= MOST_NAME_BYTES);
+    let end = fits.last().unwrap_or(0);
+    name.get(..end).unwrap_or_default().to_owned() + ELLIPSIS
+}
+
+#[cfg(test)]
+mod tests {
+    use analyses::{Part, ProfileSlices, ProfileThread};
+
+    use super::*;
+
+    /// Threads whose stacks are as many functions deep as their numbers say.
+    fn threads(many: u64) -> Profile {
+        let frame = |at: u64| CodeFrame { symbol: Some(format!("f{at}")), ..CodeFrame::default() };
+        let thread = |at: u64| ProfileThread {
+            vm: "vm".to_owned(),
+            part: Part::Vmm,
+            thread: 1,
+            comm: None,
+            time_ns: at,
+            stacks: vec![((0..at).map(frame).collect(), Evidence::Host, SampledTime::known(at))],
+        };
+        let slices = ProfileSlices {
+            threads: (0..many).map(|at| vec![vec![(at as u32, at)]]).collect(),
+            ..ProfileSlices::default()
+        };
+        Profile {
+            vcpus: Vec::new(),
+            rows: Vec::new(),
+            threads: (0..many).map(thread).collect(),
+            slices: Some(slices),
+            differences: BTreeMap::new(),
+            losses: Vec::new(),
+            symbols: BTreeMap::new(),
+            by_address: false,
+            nanoseconds: true,
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_and_no_time_is_lost() {
+        let profile = threads(100);
+        let (whole, cut) = (Packed::of(&profile), Packed::within(&profile, 60, 50));
+        assert_eq!((whole.frames.len(), whole.rows.len(), whole.cut_ns()), (99, 100, 0));
+        assert_eq!(cut.frames.len(), 60);
+        let sum = |packed: &Packed| packed.rows.iter().map(|row| row.time.ns).sum::<u64>();
+        assert_eq!(sum(&cut), sum(&whole));
+        // The 39 that go further in, and those that have no row of their own.
+        let less: u64 = (61..100).sum();
+        assert!(cut.cut_ns() >= less, "{}", cut.cut_ns());
+        for row in cut.rows.iter().chain(&whole.rows) {
+            assert_eq!(row.slices.iter().map(|(_, ns)| ns).sum::<u64>(), row.time.ns);
+        }
+    }
+
+    #[test]
+    fn long_names_end_at_a_letter() {
+        let name = shortened(&"ä".repeat(300));
+        assert!(name.len() <= MOST_NAME_BYTES + ELLIPSIS.len() && name.ends_with("ä…"));
+        assert_eq!(shortened("kvm"), "kvm");
+    }
+}
