@@ -14,7 +14,7 @@ __attribute__((noinline)) void spin_a(void) { for (int i = 0; i < 20000; i++) si
 static __attribute__((noinline)) void spin_b(void) { for (int i = 0; i < 10000; i++) sink ^= i; }
 extern void spin_c(void) __attribute__((alias(\"spin_a\")));
 __attribute__((noinline)) void work(int n) { for (int i = 0; i < n; i++) { spin_a(); spin_b(); } }
-int main(void) { work(4000); return 0; }
+int main(void) { work(40000); return 0; }
 ";
 
 /// Runs a program and returns what it printed; a panic if it failed.
