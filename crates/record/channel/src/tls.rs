@@ -23,7 +23,7 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{
     CertificateError, CipherSuite, ClientConfig, ClientConnection, Connection,
     DigitallySignedStruct, DistinguishedName, Error, ServerConfig, ServerConnection,
-    SignatureScheme, SupportedCipherSuite, version,
+    SignatureScheme, version,
 };
 
 use crate::peer::Fingerprint;
@@ -176,7 +176,7 @@ fn carried(tcp: TcpStream, connection: Connection) -> io::Result<Stream> {
 
 /// SHA-256 of the certificate that the other side has shown.
 fn fingerprint(connection: &Connection) -> Option<Fingerprint> {
-    let SupportedCipherSuite::Tls13(suite) = cipher_suite::TLS13_AES_128_GCM_SHA256;
+    let suite = cipher_suite::TLS13_AES_128_GCM_SHA256.tls13()?;
     let hash = suite.common.hash_provider.hash(connection.peer_certificates()?.first()?);
     hash.as_ref().try_into().ok().map(Fingerprint)
 }
