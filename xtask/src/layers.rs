@@ -22,6 +22,8 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("hypertrace", &[]),
     ("sources", &["raw-bytes", "hypertrace", "ringbuf", "eventfmt", "perfdata", "tracedat", "sys"]),
     ("symbols", &["eventfmt", "perfdata", "sys"]),
+    // The only crate that asks a network for anything.
+    ("debuginfod", &["symbols", "sys"]),
     ("timeline", &["raw-bytes", "ringbuf", "eventfmt", "sources"]),
     ("stats", &[]),
     (

@@ -19,6 +19,7 @@ pub(crate) mod bench;
 pub(crate) mod boot;
 pub(crate) mod calls;
 pub(crate) mod cpu;
+pub(crate) mod debug_files;
 pub(crate) mod diff;
 pub(crate) mod export;
 mod groups;

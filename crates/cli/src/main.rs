@@ -24,6 +24,7 @@ mod args;
 mod boots;
 mod channel_exits;
 mod cmd;
+mod debug_files;
 mod inputs;
 mod lab_steps;
 mod machines;

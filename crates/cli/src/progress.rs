@@ -1,8 +1,26 @@
-//! A progress bar on the terminal for runs that last.
+//! Progress bars on the terminal for runs that last.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Those that are shown, one below the other. Without a terminal none is.
+static SHOWN: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
+/// Shows a bar from now on; whether there is a terminal.
+pub(crate) fn show(bar: &ProgressBar) -> bool {
+    if SHOWN.is_hidden() {
+        return false;
+    }
+    SHOWN.add(bar.clone());
+    true
+}
+
+/// Does something that writes to standard error, without any bar in its way.
+pub(crate) fn aside(write: impl FnOnce()) {
+    SHOWN.suspend(write);
+}
 
 /// A bar over a number of bytes; nothing is drawn in the first second, nor without a terminal.
 pub(crate) struct Progress {
@@ -30,7 +48,7 @@ impl Progress {
     pub(crate) fn advance(&self, bytes: u64) {
         self.bar.inc(bytes);
         if self.bar.is_hidden() && self.begun.elapsed() > QUIET {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            show(&self.bar);
         }
     }
 

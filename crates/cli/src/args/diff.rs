@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use analyses::diff::{Condition, QUESTIONS, Question};
 use clap::Args;
 
+use super::debug_files::DebugFilesArgs;
 use super::{MemoryArgs, OutputArgs, PartArgs};
 
 /// Arguments of `diff`.
@@ -65,6 +66,8 @@ pub(crate) struct DiffArgs {
     /// Write the stacks to this file, as other tools read them: a;b;c NS_A NS_B, per second; of profile
     #[arg(long, value_name = "FILE")]
     pub(crate) folded: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) debug_files: DebugFilesArgs,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
     #[command(flatten)]

@@ -6,6 +6,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory};
 
 use super::{Cli, MethodArgs};
+use crate::args::debug_files::DebugFilesArgs;
 use crate::args::memory::MemoryArgs;
 use crate::args::part::PartArgs;
 
@@ -41,6 +42,8 @@ pub(crate) struct PageArgs {
     /// Keep at most N spans in the timeline; of more, short neighbours are merged
     #[arg(long, value_name = "N", default_value_t = 3_000_000)]
     pub(crate) spans: usize,
+    #[command(flatten)]
+    pub(crate) debug_files: DebugFilesArgs,
     #[command(flatten)]
     pub(crate) method: MethodArgs,
 }

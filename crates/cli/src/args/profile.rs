@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use report::ProfileBy;
 
 use super::{MethodArgs, OutputArgs};
+use crate::args::debug_files::DebugFilesArgs;
 use crate::args::memory::MemoryArgs;
 use crate::args::part::PartArgs;
 
@@ -59,6 +60,8 @@ pub(crate) struct ProfileArgs {
     /// Write a profile that speedscope opens to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) speedscope: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) debug_files: DebugFilesArgs,
     #[command(flatten)]
     pub(crate) method: MethodArgs,
     #[command(flatten)]

@@ -13,6 +13,7 @@ use sources::{Recording, Samples};
 
 use crate::aligned::align_guests;
 use crate::args::diff::{DiffArgs, Sides};
+use crate::debug_files;
 use crate::inputs::{is_of_guest, open_all, refuse_twice};
 use crate::misuse::Misuse;
 use crate::output::{self, create_extra, write_extra};
@@ -46,6 +47,7 @@ pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode
     let out = output::open(args.output.output.as_deref(), all())?;
     let created = |path: &Option<PathBuf>| create_extra(path.as_deref(), all());
     let (flame, folded) = (created(&args.flame)?, created(&args.folded)?);
+    debug_files::fetch(args.debug_files);
     let progress = Progress::new(all().map(Recording::stored_len).sum());
     let tick = |bytes| progress.advance(bytes);
     let measure = |runs: &[OpenRun]| -> Vec<Run> {

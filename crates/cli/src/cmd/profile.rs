@@ -8,6 +8,7 @@ use sources::{Recording, Samples};
 
 use crate::aligned::{align_guests, report_unaligned};
 use crate::args::profile::ProfileArgs;
+use crate::debug_files;
 use crate::inputs::{file_names, open_all};
 use crate::output::{self, Output, create_extra, write_extra};
 use crate::part::Part;
@@ -28,6 +29,7 @@ pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     Part::from(&args.part).set(&mut recordings, &mut guests)?;
     report_unaligned(&guests);
     let samples = recordings.iter().map(Samples::of).collect::<Result<Vec<_>, _>>()?;
+    debug_files::fetch(args.debug_files);
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let stacks = if args.raw { GuestStacks::Raw } else { GuestStacks::Corrected };
     let tick = |bytes| progress.advance(bytes);

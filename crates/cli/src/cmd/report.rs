@@ -21,6 +21,7 @@ use crate::aligned::align_guests;
 use crate::args::PageArgs;
 use crate::boots;
 use crate::cmd::diff::open_run;
+use crate::debug_files;
 use crate::inputs::{is_of_guest, note_guests_alone, open_all};
 use crate::machines::{HOST, machine_name};
 use crate::output;
@@ -56,6 +57,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     note_guests_alone(&recordings);
     let mut out = output::open(args.output.as_deref(), &recordings)?;
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
+    debug_files::fetch(args.debug_files);
     let progress = Progress::new(bytes.saturating_mul(PASSES));
     let tick = |bytes| progress.advance(bytes);
     let own_clocks = clocks(&recordings);

@@ -8,6 +8,7 @@ mod boot;
 mod calls;
 mod cpu;
 mod cut;
+mod debug_files;
 mod diff;
 mod errors;
 mod events;

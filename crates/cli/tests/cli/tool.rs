@@ -16,10 +16,11 @@ pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The built program, in an environment that says nothing of terminals.
+/// The built program, in an environment that says nothing of terminals and of servers.
 pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
     command.current_dir(repository()).env_remove("COLUMNS").env_remove("NO_COLOR");
+    command.env_remove("DEBUGINFOD_URLS");
     command
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn lock_tracing() -> Option<TracingLock> {
 
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
-    command.args(arguments);
+    command.args(arguments).env_remove("DEBUGINFOD_URLS");
     command
 }
 

@@ -10,13 +10,8 @@ use perfdata::BuildId;
 use sys::FileMap;
 
 use crate::elf::ElfFunctions;
+use crate::fetch::{Fetch, Installed, Wanted};
 use crate::files::MappedFile;
-
-/// Gets debug files by their build ids from elsewhere, such as a server.
-pub trait Fetch {
-    /// The path of the debug file with a build id; `None`: it isn't to be had.
-    fn fetch(&mut self, build_id: &BuildId) -> Option<PathBuf>;
-}
 
 /// A file with functions.
 pub(crate) struct ElfOnDisk {
@@ -64,10 +59,11 @@ impl DebugFiles {
         Self { folders, fetch: None }
     }
 
-    /// Those in `/usr/lib/debug`, where distributions' packages put them.
+    /// Those in `/usr/lib/debug`, where distributions' packages put them; then what
+    /// [`fetch_by`](crate::fetch_by) was given gets.
     #[must_use]
     pub fn of_this_system() -> Self {
-        Self::of_folders(vec![PathBuf::from("/usr/lib/debug")])
+        Self::of_folders(vec![PathBuf::from("/usr/lib/debug")]).then(Box::new(Installed))
     }
 
     /// Asks `fetch` for files that are in none of the folders.
@@ -86,7 +82,8 @@ impl DebugFiles {
             return Found { own, debug: None };
         }
         let debug = self.in_folders(build_id).or_else(|| {
-            let path = self.fetch.as_mut()?.fetch(build_id)?;
+            let wanted = if own.is_some() { Wanted::DebugFile } else { Wanted::Either };
+            let path = self.fetch.as_mut()?.fetch(&file.name(), build_id, wanted)?;
             ElfOnDisk::open(&path, build_id)
         });
         Found { own, debug }

@@ -110,6 +110,20 @@ impl ElfFunctions {
         Ok(found)
     }
 
+    /// The build id of a file, without its tables.
+    #[must_use]
+    pub fn build_id_of(file: &[u8]) -> Option<BuildId> {
+        fn of<H: FileHeader<Endian = object::Endianness>>(file: &[u8]) -> Option<BuildId> {
+            let elf = ElfFile::<'_, H>::parse(file).ok()?;
+            elf.build_id().ok().flatten().filter(|id| !id.is_empty()).map(BuildId::new)
+        }
+        match FileKind::parse(file) {
+            Ok(FileKind::Elf64) => of::<FileHeader64<object::Endianness>>(file),
+            Ok(FileKind::Elf32) => of::<FileHeader32<object::Endianness>>(file),
+            _ => None,
+        }
+    }
+
     /// Reads the functions of a table of symbols.
     fn read<H: FileHeader<Endian = object::Endianness>>(
         &mut self,

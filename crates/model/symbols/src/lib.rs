@@ -3,7 +3,7 @@
 //! Each machine has tables of its own ([`Machine`]): its kernel's list of symbols, and what its processes had
 //! mapped when ([`ProcessLog`], [`Processes`]). They make a [`Place`] of an address: a place in that kernel, or in
 //! a file, which is the same wherever the file was mapped. [`Names`] make a [`Name`] of a place: of files by their
-//! build ids, in debug files of this system and in those that a [`Fetch`] gets.
+//! build ids, in debug files of this system and in those that a [`Fetch`] gets, where the program has one ([`fetch_by`]).
 //!
 //! What is not known has no name: a place in a file is `libc.so.6+0x2f1a3` then, with the offset in the file, and
 //! any other its address. Nothing is taken for what it may not be: a file without the build id that was recorded,
@@ -33,16 +33,18 @@
 mod debug_files;
 mod demangle;
 mod elf;
+mod fetch;
 mod files;
 mod machine;
 mod names;
 mod process_log;
 mod processes;
 
-pub use debug_files::{DebugFiles, Fetch};
+pub use debug_files::DebugFiles;
 pub use demangle::demangle;
 pub use elf::{ElfError, ElfFunctions, Function, Segment};
 pub use eventfmt::{Coverage, Kallsyms};
+pub use fetch::{Fetch, Wanted, fetch_by};
 pub use files::{Files, MappedFile};
 pub use machine::{Machine, Place};
 pub use names::{Name, Names};

@@ -69,7 +69,7 @@ impl Names {
         Self { files, ..Self::default() }
     }
 
-    /// Names by files of this system alone: nothing is asked of any network.
+    /// Names by files of this system, and those that the program fetches ([`fetch_by`](crate::fetch_by)).
     #[must_use]
     pub fn of_files_here() -> Self {
         Self::new(DebugFiles::of_this_system())

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use perfdata::{BuildId, Mapping};
-use symbols::{DebugFiles, ElfFunctions, Fetch, Kallsyms, Machine, Names, ProcessLog};
+use symbols::{DebugFiles, ElfFunctions, Fetch, Kallsyms, Machine, Names, ProcessLog, Wanted};
 
 use crate::programs::{build, build_all, build_id, has, mapped, nm, run, text};
 
@@ -173,7 +173,8 @@ fn debug_files_name_what_was_stripped() {
 struct One(PathBuf);
 
 impl Fetch for One {
-    fn fetch(&mut self, _: &BuildId) -> Option<PathBuf> {
+    fn fetch(&mut self, name: &str, _: &BuildId, wanted: Wanted) -> Option<PathBuf> {
+        assert_eq!((name, wanted), ("gone", Wanted::Either));
         Some(self.0.clone())
     }
 }

@@ -1,0 +1,84 @@
+//! Debug files from servers, for verbs that name code in user space.
+
+use std::time::{Duration, Instant};
+
+use debuginfod::{Coming, Debuginfod, Settings, Watch};
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use printable::line;
+
+use crate::args::debug_files::DebugFilesArgs;
+use crate::notice::say;
+use crate::progress;
+
+/// Without a terminal downloads shorter than this are not mentioned.
+const QUIET: Duration = Duration::from_secs(1);
+/// How often a bar moves while nothing comes.
+const TICK: Duration = Duration::from_millis(200);
+
+/// From now on files that this system lacks come from the servers that the environment names, if it does.
+pub(crate) fn fetch(args: DebugFilesArgs) {
+    if args.no_debuginfod {
+        return;
+    }
+    match Settings::of_environment() {
+        Ok(None) => {}
+        Ok(Some(settings)) => {
+            let client = Debuginfod::new(settings, Box::new(Shown::default()));
+            symbols::fetch_by(Box::new(client));
+        }
+        Err(why) => say(&why.to_string()),
+    }
+}
+
+/// Shows downloads: as a bar on a terminal, else in a line each.
+#[derive(Default)]
+struct Shown {
+    one: Option<One>,
+}
+
+/// A download.
+struct One {
+    begun: Instant,
+    bar: ProgressBar,
+    /// There is nothing more to be said about it.
+    is_said: bool,
+}
+
+impl One {
+    fn new(file: &Coming<'_>) -> Self {
+        let bar = ProgressBar::hidden();
+        let template = "{spinner} debug file of {msg}: {bytes}, {elapsed}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_message(format!("{} from {}", line(file.name), file.server));
+        let is_said = progress::show(&bar);
+        if is_said {
+            bar.enable_steady_tick(TICK);
+        }
+        Self { begun: Instant::now(), bar, is_said }
+    }
+}
+
+impl Watch for Shown {
+    fn coming(&mut self, file: &Coming<'_>) {
+        let one = self.one.get_or_insert_with(|| One::new(file));
+        one.bar.set_position(file.bytes);
+        if !one.is_said && one.begun.elapsed() >= QUIET {
+            one.is_said = true;
+            let Coming { name, server, total, .. } = file;
+            let size = total.map(|total| format!(" ({})", HumanBytes(total))).unwrap_or_default();
+            say(&format!("the debug file of {name}{size} comes from {server}"));
+        }
+    }
+
+    fn over(&mut self) {
+        if let Some(one) = self.one.take() {
+            one.bar.finish_and_clear();
+        }
+    }
+
+    fn said(&mut self, text: &str) {
+        progress::aside(|| say(&format!("debuginfod: {text}")));
+    }
+}

@@ -1,0 +1,268 @@
+//! Servers asked one after the other, and what came of it.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use symbols::{BuildId, ElfFunctions, Fetch, Wanted};
+use sys::FileMap;
+use tempfile::NamedTempFile;
+use ureq::Agent;
+
+use crate::cache::{Cache, Cached};
+use crate::download::{self, Bounds, Failure, download};
+use crate::settings::Settings;
+
+/// Files that servers are asked for: what guests ran is in recordings as they say it.
+const MOST_ASKED: usize = 1024;
+
+/// What servers call them.
+const DEBUG_FILE: &str = "debuginfo";
+const PROGRAM: &str = "executable";
+
+/// A file that comes.
+#[derive(Clone, Copy, Debug)]
+pub struct Coming<'c> {
+    /// What it is called where it was mapped: not to be believed.
+    pub name: &'c str,
+    /// The server, without a password.
+    pub server: &'c str,
+    /// Bytes that came.
+    pub bytes: u64,
+    /// All there are, where the server says.
+    pub total: Option<u64>,
+}
+
+/// Who is kept informed.
+pub trait Watch: Send {
+    /// A file comes.
+    fn coming(&mut self, file: &Coming<'_>);
+    /// It is here, or nothing more comes of it.
+    fn over(&mut self);
+    /// Something went wrong, as a line for people; it may have text of a server's.
+    fn said(&mut self, line: &str);
+}
+
+/// A server.
+#[derive(Clone, Debug)]
+struct Server {
+    url: String,
+    /// It is of no use any more.
+    is_dropped: bool,
+}
+
+/// Gets files from servers.
+pub struct Debuginfod {
+    settings: Settings,
+    servers: Vec<Server>,
+    cache: Cache,
+    agent: Option<Agent>,
+    watch: Box<dyn Watch>,
+    /// What was asked for and isn't to be had, in this run.
+    missed: HashSet<(BuildId, &'static str)>,
+    asked: usize,
+    /// When the first was asked.
+    begun: Option<Instant>,
+    is_over: bool,
+}
+
+impl fmt::Debug for Debuginfod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Debuginfod").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Fetch for Debuginfod {
+    fn fetch(&mut self, name: &str, build_id: &BuildId, wanted: Wanted) -> Option<PathBuf> {
+        if build_id.bytes().is_empty() {
+            return None;
+        }
+        let kinds = match wanted {
+            Wanted::DebugFile => &[DEBUG_FILE][..],
+            Wanted::Either => &[DEBUG_FILE, PROGRAM],
+        };
+        kinds.iter().find_map(|kind| self.file(name, build_id, kind))
+    }
+}
+
+impl Debuginfod {
+    /// Asks nobody yet.
+    #[must_use]
+    pub fn new(settings: Settings, watch: Box<dyn Watch>) -> Self {
+        let server = |url: &String| Server { url: url.clone(), is_dropped: false };
+        Self {
+            servers: settings.servers.iter().map(server).collect(),
+            cache: Cache::new(settings.cache.clone()),
+            settings,
+            agent: None,
+            watch,
+            missed: HashSet::new(),
+            asked: 0,
+            begun: None,
+            is_over: false,
+        }
+    }
+
+    /// A file of a kind, out of the cache or from the first server that has it.
+    fn file(&mut self, name: &str, build_id: &BuildId, kind: &'static str) -> Option<PathBuf> {
+        if self.missed.contains(&(*build_id, kind)) {
+            return None;
+        }
+        let found = match self.cache.look(&build_id.to_string(), kind) {
+            Cached::File(path) => Some(path),
+            Cached::Missed => None,
+            Cached::Unknown => self.ask_all(name, build_id, kind),
+        };
+        if found.is_none() && self.missed.len() < MOST_ASKED {
+            self.missed.insert((*build_id, kind));
+        }
+        found
+    }
+
+    fn ask_all(&mut self, name: &str, build_id: &BuildId, kind: &'static str) -> Option<PathBuf> {
+        if self.is_over {
+            return None;
+        }
+        if self.asked >= MOST_ASKED {
+            self.end(&format!("{MOST_ASKED} files were asked for, which is as many as may be"));
+            return None;
+        }
+        self.asked = self.asked.saturating_add(1);
+        let mut is_nowhere = true;
+        for at in 0..self.servers.len() {
+            let Some(server) = self.servers.get(at) else { break };
+            if server.is_dropped {
+                is_nowhere = false;
+                continue;
+            }
+            let url = server.url.clone();
+            match self.ask(&url, name, build_id, kind) {
+                Ok(path) => return Some(path),
+                Err(Failure::NotThere) => {}
+                Err(failure) => {
+                    is_nowhere = false;
+                    self.explain(at, &url, name, failure);
+                }
+            }
+            if self.is_over {
+                return None;
+            }
+        }
+        if is_nowhere {
+            // Without that it is asked for again next time.
+            let _ = self.cache.note_missed(&build_id.to_string(), kind);
+        }
+        None
+    }
+
+    /// Asks one server.
+    fn ask(
+        &mut self,
+        url: &str,
+        name: &str,
+        build_id: &BuildId,
+        kind: &'static str,
+    ) -> Result<PathBuf, Failure> {
+        let hex = build_id.to_string();
+        let here = |error: std::io::Error| Failure::Here(error.to_string());
+        let mut file = self.cache.begin(&hex, kind).map_err(here)?;
+        let bounds = self.bounds();
+        let agent = self.agent.get_or_insert_with(download::agent);
+        let (watch, server) = (&mut self.watch, without_password(url));
+        let mut coming = |bytes, total| {
+            watch.coming(&Coming { name, server: &server, bytes, total });
+        };
+        coming(0, None);
+        let address = format!("{url}/buildid/{hex}/{kind}");
+        let got = download(agent, &address, &bounds, &mut file, &mut coming);
+        self.watch.over();
+        got?;
+        file.flush().map_err(here)?;
+        is_it(&file, build_id)?;
+        self.cache.keep(file, &hex, kind).map_err(here)
+    }
+
+    fn bounds(&mut self) -> Bounds {
+        let Settings { timeout, most_file_time, most_time, most_file_bytes, .. } = self.settings;
+        let begun = *self.begun.get_or_insert_with(Instant::now);
+        let left = most_time.saturating_sub(begun.elapsed());
+        Bounds { timeout, time: most_file_time.min(left), bytes: most_file_bytes }
+    }
+
+    /// Says why a server gave nothing, and asks it no more where it is of no use.
+    fn explain(&mut self, at: usize, url: &str, name: &str, failure: Failure) {
+        let server = without_password(url);
+        let line = match failure {
+            Failure::NotThere => return,
+            Failure::TooLarge => {
+                let most = self.settings.most_file_bytes;
+                format!("{server}: the debug file of {name} has more than {most} bytes")
+            }
+            Failure::TooLong if self.bounds().time.is_zero() => {
+                let seconds = self.settings.most_time.as_secs();
+                self.end(&format!("the {seconds} s for all downloads are over"));
+                return;
+            }
+            Failure::TooLong => format!("{server}: the debug file of {name} takes too long"),
+            Failure::Here(why) => {
+                let folder = self.cache.folder().display().to_string();
+                self.end(&format!("{folder} can't be written: {why}"));
+                return;
+            }
+            Failure::Server(why) => {
+                if let Some(server) = self.servers.get_mut(at) {
+                    server.is_dropped = true;
+                }
+                format!("{server} is not asked any more: {why}")
+            }
+        };
+        self.watch.said(&line);
+        if self.servers.iter().all(|one| one.is_dropped) {
+            self.is_over = true;
+        }
+    }
+
+    /// Nobody is asked any more; what is in the cache is used.
+    fn end(&mut self, why: &str) {
+        self.is_over = true;
+        self.watch.said(&format!("nothing more is downloaded: {why}"));
+    }
+}
+
+/// Whether it is what was asked for.
+fn is_it(file: &NamedTempFile, build_id: &BuildId) -> Result<(), Failure> {
+    let map = FileMap::open(file.path());
+    let found = map.ok().and_then(|map| ElfFunctions::build_id_of(&map));
+    match found {
+        Some(found) if found == *build_id => Ok(()),
+        Some(found) => Err(Failure::Server(format!("it sent {found} for {build_id}"))),
+        None => Err(Failure::Server(format!("what it sent for {build_id} has no build id"))),
+    }
+}
+
+/// An address as people are shown it.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (host, path) = rest.split_once('/').map_or((rest, None), |(host, path)| (host, Some(path)));
+    let host = host.rsplit('@').next().unwrap_or_default();
+    path.map_or_else(|| format!("{scheme}://{host}"), |path| format!("{scheme}://{host}/{path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        for (url, shown) in [
+            ("http://a:8002", "http://a:8002"),
+            ("https://user:secret@host/x/y", "https://host/x/y"),
+            ("https://us@er:sec@host", "https://host"),
+            ("https://host/a@b", "https://host/a@b"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
+}

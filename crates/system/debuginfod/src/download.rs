@@ -1,0 +1,149 @@
+//! One file from one server, within bounds of time and size.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ureq::Agent;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+/// A server that takes longer than its timeout for this many bytes is given up: as elfutils has it.
+const STEP_BYTES: u64 = 100 << 10;
+/// How long a connection may take to come about.
+const MOST_CONNECT_TIME: Duration = Duration::from_secs(15);
+/// Servers that one sends us on to, one after the other.
+const MOST_REDIRECTS: u32 = 5;
+/// Bytes that are read at once.
+const PART_BYTES: usize = 64 << 10;
+
+/// Bounds of a download.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// See [`STEP_BYTES`].
+    pub(crate) timeout: Duration,
+    /// For all of it.
+    pub(crate) time: Duration,
+    pub(crate) bytes: u64,
+}
+
+/// Why there is no file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The server doesn't have it.
+    NotThere,
+    /// It is larger than it may be.
+    TooLarge,
+    /// It took longer than one file may.
+    TooLong,
+    /// The server is of no use.
+    Server(String),
+    /// It can't be written here.
+    Here(String),
+}
+
+/// A client for all downloads: by HTTP and HTTPS, with the certificates that this system trusts.
+pub(crate) fn agent() -> Agent {
+    let found = rustls_native_certs::load_native_certs();
+    let roots = found.certs.iter().map(|one| Certificate::from_der(one.as_ref()).to_owned());
+    let tls = TlsConfig::builder()
+        .root_certs(RootCerts::from(roots))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build();
+    let config = Agent::config_builder()
+        .tls_config(tls)
+        .http_status_as_error(false)
+        .max_redirects(MOST_REDIRECTS)
+        .user_agent(concat!("hyperscope/", env!("CARGO_PKG_VERSION")))
+        .build();
+    config.new_agent()
+}
+
+/// Gets what is at an address into `to`; `progress` is given the bytes that came and, where the server says,
+/// all there are.
+pub(crate) fn download(
+    agent: &Agent,
+    url: &str,
+    bounds: &Bounds,
+    to: &mut impl Write,
+    progress: &mut dyn FnMut(u64, Option<u64>),
+) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let request = agent
+        .get(url)
+        .config()
+        .timeout_global(Some(bounds.time))
+        .timeout_resolve(Some(bounds.timeout.min(MOST_CONNECT_TIME)))
+        .timeout_connect(Some(bounds.timeout.min(MOST_CONNECT_TIME)))
+        .timeout_per_read(Some(bounds.timeout))
+        .timeout_per_write(Some(bounds.timeout))
+        .build();
+    let limit = bounds.bytes.to_string();
+    let failed = |error: ureq::Error| failure(&error, begun, bounds);
+    let response = request.header("X-DEBUGINFOD-MAXSIZE", limit).call().map_err(failed)?;
+    match response.status().as_u16() {
+        200 => {}
+        404 => return Err(Failure::NotThere),
+        // Its own bound, or the one that it was asked for.
+        406 | 413 => return Err(Failure::TooLarge),
+        other => return Err(Failure::Server(format!("it answers with status {other}"))),
+    }
+    let body = response.into_body();
+    let total = body.content_length();
+    if total.is_some_and(|total| total > bounds.bytes) {
+        return Err(Failure::TooLarge);
+    }
+    let mut pace = Pace { since: begun, bytes: 0, timeout: bounds.timeout };
+    let (mut body, mut part, mut received) = (body.into_reader(), vec![0; PART_BYTES], 0_u64);
+    loop {
+        let len = match body.read(&mut part) {
+            Ok(0) => return Ok(()),
+            Ok(len) => len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(failure(&error.into(), begun, bounds)),
+        };
+        received = received.saturating_add(len as u64);
+        if received > bounds.bytes {
+            return Err(Failure::TooLarge);
+        }
+        if begun.elapsed() >= bounds.time {
+            return Err(Failure::TooLong);
+        }
+        pace.check(received)?;
+        let some = part.get(..len).unwrap_or_default();
+        to.write_all(some).map_err(|error| Failure::Here(error.to_string()))?;
+        progress(received, total);
+    }
+}
+
+fn failure(error: &ureq::Error, begun: Instant, bounds: &Bounds) -> Failure {
+    let timed_out = match error {
+        ureq::Error::Timeout(_) => true,
+        ureq::Error::Io(error) => error.kind() == io::ErrorKind::TimedOut,
+        _ => false,
+    };
+    if timed_out && begun.elapsed() >= bounds.time {
+        return Failure::TooLong;
+    }
+    Failure::Server(error.to_string())
+}
+
+/// How fast a file comes.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    since: Instant,
+    /// What had come by then.
+    bytes: u64,
+    timeout: Duration,
+}
+
+impl Pace {
+    fn check(&mut self, received: u64) -> Result<(), Failure> {
+        if received.saturating_sub(self.bytes) >= STEP_BYTES {
+            (self.since, self.bytes) = (Instant::now(), received);
+        } else if self.since.elapsed() > self.timeout {
+            let seconds = self.timeout.as_secs();
+            return Err(Failure::Server(format!("it sent less than 100 KiB in {seconds} s")));
+        }
+        Ok(())
+    }
+}
