@@ -141,11 +141,13 @@ test-lab:
 # Programs that tests compare against. Only root can install them; without them tests are skipped.
 .PHONY: tools
 tools:
-	@if ! command -v trace-cmd >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		(apt-get update -qq && apt-get install -y -qq --no-install-recommends trace-cmd) >/dev/null || true; \
-	fi
-	@command -v trace-cmd >/dev/null \
-		|| echo 'trace-cmd is missing: tests that compare with it are skipped (apt-get install trace-cmd)'
+	@for tool in trace-cmd debuginfod; do \
+		if ! command -v $$tool >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			(apt-get update -qq && apt-get install -y -qq --no-install-recommends $$tool) >/dev/null || true; \
+		fi; \
+		command -v $$tool >/dev/null \
+			|| echo "$$tool is missing: tests that compare with it are skipped (apt-get install $$tool)"; \
+	done
 	@command -v cc >/dev/null || { echo 'a C compiler is missing: apt-get install gcc libc6-dev'; exit 1; }
 
 # Programs that run inside guests, static, for each architecture that can be built for here.

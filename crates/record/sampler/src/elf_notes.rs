@@ -278,7 +278,8 @@ mod tests {
     #[test]
     fn build_ids_are_those_that_readelf_shows() {
         let files = programs();
-        let Ok(out) = Command::new("readelf").arg("-n").args(&files).output() else {
+        let Ok(out) = Command::new("readelf").env("LC_ALL", "C").arg("-n").args(&files).output()
+        else {
             testkit::skip!("readelf is not installed");
             return;
         };
