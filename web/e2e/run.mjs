@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { boots } from "./boot.mjs";
 import { browserProgram, withBrowser } from "./browser.mjs";
 import { checks } from "./checks.mjs";
+import { codes } from "./code.mjs";
 import { drawers } from "./drawer.mjs";
 import { frames } from "./frames.mjs";
 import { lanes } from "./lanes.mjs";
@@ -21,7 +22,7 @@ mkdirSync(screens, { recursive: true });
 
 let failed = 0;
 let passed = 0;
-const all = [...checks, ...views, ...lanes, ...drawers, ...spans, ...boots, ...frames];
+const all = [...checks, ...views, ...lanes, ...drawers, ...spans, ...boots, ...codes, ...frames];
 const wanted = process.argv[2];
 await withBrowser(async (browser) => {
   for (const [name, check] of all) {

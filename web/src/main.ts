@@ -4,8 +4,10 @@ import "./style/page.css";
 import "./style/tables.css";
 import "./style/figures.css";
 import "./style/boot.css";
+import "./style/code.css";
 import { columnsIn } from "./data/columns";
 import { readHeat, type Heat } from "./data/heat";
+import { readProfile, type Profile } from "./data/profile";
 import { readReport, type Report } from "./data/report";
 import { el } from "./dom";
 import { FocusStore, knownFocus, type Context } from "./focus";
@@ -22,12 +24,14 @@ import { nested } from "./views/nested";
 import { paths } from "./views/path";
 import { status } from "./views/status";
 import { summary } from "./views/summary";
+import { code } from "./views/profile/code";
 import { Timeline } from "./views/timeline/timeline";
 
 async function start(root: HTMLElement): Promise<void> {
   const report = readReport(document);
   document.title = `${report.title} – Hyperscope`;
   const heat = report.heat ? readHeat(await columnsIn(document, report.heat.columns_in), report.heat) : null;
+  const profile = report.profile ? readProfile(await columnsIn(document, report.profile.columns_in), report.profile) : null;
   const spoken = el("div", { class: "spoken", role: "status", "aria-live": "polite" });
   const [view, focus] = [new ViewStore(), new FocusStore()];
   focus.set(knownFocus(report, view.value.focus));
@@ -38,10 +42,11 @@ async function start(root: HTMLElement): Promise<void> {
     showTime: (from, to) => timeline.reveal(from, to),
     findInTimeline: (words) => timeline.seek(words),
     inspect: () => timeline.inspect(),
+    deselect: () => timeline.deselect(),
     announce: (words) => (spoken.textContent = words),
   };
   const timeline = new Timeline(context, heat);
-  const sections = sectionsOf(report, context, heat, timeline);
+  const sections = sectionsOf(report, context, { heat, profile }, timeline);
   root.replaceChildren(header(context), contents(context, sections), el("main", {}, ...sections), status(context), spoken);
   focus.follow((now) => view.update({ focus: now }));
   await timeline.load();
@@ -55,7 +60,7 @@ async function start(root: HTMLElement): Promise<void> {
   document.documentElement.dataset.ready = "true";
 }
 
-function sectionsOf(report: Report, context: Context, heat: Heat | null, timeline: Timeline): HTMLElement[] {
+function sectionsOf(report: Report, context: Context, { heat, profile }: { heat: Heat | null; profile: Profile | null }, timeline: Timeline): HTMLElement[] {
   const all = [
     summary(context),
     report.exits.rows.length > 0 ? exits(context, heat) : null,
@@ -64,6 +69,7 @@ function sectionsOf(report: Report, context: Context, heat: Heat | null, timelin
     report.timeline.lanes.length > 0 ? timeline.element : null,
     boot(context),
     cpu(context),
+    profile ? code(context, profile) : null,
     calls(context),
     nested(context),
     paths(context),

@@ -3,6 +3,7 @@
 // The text is whatever somebody wrote into a link. Nothing in it is an error: what is not
 // understood, too long or outside the recording is left out.
 
+import { codeParts, PLAIN_CODE, readCode, type CodeView } from "./code_view";
 import { EVERYTHING, type Focus } from "./focus";
 
 export interface Span {
@@ -30,6 +31,8 @@ export interface View {
   /** What the drawer shows of the selection. */
   tab: string;
   focus: Focus;
+  /** The flame graph of code. */
+  code: CodeView;
   theme: "light" | "dark" | null;
   clock: "relative" | "absolute";
   /** The section that a reader went to. */
@@ -49,6 +52,7 @@ export const PLAIN: View = {
   without: [],
   tab: "",
   focus: EVERYTHING,
+  code: PLAIN_CODE,
   theme: null,
   clock: "relative",
   at: "",
@@ -76,6 +80,7 @@ export function toFragment(view: View): string {
     ["vm", focus.vm ?? ""],
     ["level", focus.level === null ? "" : String(focus.level)],
     ["reason", focus.reason ?? ""],
+    ...codeParts(view.code),
     ["theme", view.theme ?? ""],
     ["clock", view.clock === "absolute" ? "absolute" : ""],
     ["at", view.at],
@@ -119,6 +124,7 @@ export function fromFragment(fragment: string): View {
     without: readStates(all.get("without") ?? ""),
     tab: /^[a-z]{1,20}$/.test(words("tab")) ? words("tab") : "",
     focus: { vm: words("vm") || null, level: /^\d{1,3}$/.test(level) ? Number(level) : null, reason: words("reason") || null },
+    code: readCode(all, words, readStates),
     theme: theme === "light" || theme === "dark" ? theme : null,
     clock: words("clock") === "absolute" ? "absolute" : "relative",
     at: /^[a-z]{1,20}$/.test(at) ? at : "",

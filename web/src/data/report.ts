@@ -1,5 +1,6 @@
 // The JSON part of the page, `hyperscope.report/1`: see docs/formats/report.md.
 
+import type { ProfileInfo } from "./profile";
 import type { BootDocument } from "./boot";
 
 export interface Piece {
@@ -267,6 +268,7 @@ export interface Report {
   each_exit: EachExitInfo[];
   timeline: TimelineInfo;
   cpu: CpuDocument;
+  profile: ProfileInfo | null;
   calls: { sources: CallsSource[] } | null;
   path: PathDocument | null;
   boot: BootDocument | null;

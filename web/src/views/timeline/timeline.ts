@@ -125,6 +125,11 @@ export class Timeline {
     this.select(this.fromAddress(this.context.view.value.selection));
   }
 
+  /** Takes the selection back. */
+  deselect(): void {
+    this.select(null);
+  }
+
   /** Shows what is selected, or all of it, without leaving the place that a reader is at. */
   inspect(): void {
     this.select(this.selection ?? this.whole);
@@ -417,6 +422,7 @@ export class Timeline {
     const { tab } = this.context.view.value;
     this.context.view.update({ selection: this.selection, tab: tab === "span" ? "" : tab });
     this.drawer.show(this.selection);
+    dispatchEvent(new Event("hyperscope:selection"));
     this.schedule();
   }
 

@@ -70,6 +70,9 @@ impl PageProfile {
             time_ns: one.time_ns,
         });
         let owners = vcpus.chain(threads).collect();
+        // A page has no columns of these names.
+        let plain =
+            |note: String| note.strip_prefix("from, to: ").map_or(note.clone(), str::to_owned);
         let notes = profile_notes(&ProfileReport {
             sources: Vec::new(),
             profile,
@@ -80,6 +83,7 @@ impl PageProfile {
             raw: false,
             recorder_cost: None,
         });
+        let notes = notes.into_iter().map(plain).collect();
         Some(Self { owners, notes, slices, packed })
     }
 
