@@ -194,6 +194,20 @@ async function findingsLead(browser) {
   assert.ok((await page.$$("#exits table.exits tbody tr")).length > 10);
 }
 
+/** A path leads to the request that it draws: that is selected, to the nanosecond. */
+async function pathsLead(browser) {
+  const files = RECORDINGS["host-guest"];
+  const { paths } = JSON.parse(hyperscope("path", "--format", "json", ...files));
+  const { page, faults } = await openReport(browser, report("host-guest", files));
+  const origin = await page.evaluate(() => JSON.parse(document.getElementById("hyperscope-report").textContent).origin_ns);
+  await page.locator("#path .shown").first().click();
+  const [first, last] = [paths[0].example[0].ts_ns, paths[0].example.at(-1).ts_ns].map((ns) => ns - origin);
+  await page.waitForFunction((wanted) => location.hash.includes(wanted), `sel=${first}-${last}`);
+  assert.ok(await page.isVisible(".selection"));
+  await shot(page, "path-in-timeline");
+  assert.deepEqual(faults, []);
+}
+
 async function sortingAndFiltering(browser) {
   const { page } = await openReport(browser, report("nested", RECORDINGS.nested));
   const column = (key) => page.$$eval(`#exits table.exits tbody [data-key=${key}]`, (cells) => cells.map((cell) => Number(cell.dataset.value)));
@@ -308,6 +322,7 @@ export const checks = [
   ["dark and light", dark],
   ["narrow windows", narrow],
   ["findings lead to their place", findingsLead],
+  ["paths lead to the request that they draw", pathsLead],
   ["tables are sorted and filtered", sortingAndFiltering],
   ["the pointer shows what is under it", hoverShowsWhatIsThere],
   ["a drag selects and sums up", dragSelects],

@@ -62,6 +62,8 @@ export interface Context {
   findInTimeline: (words: string) => void;
   /** Shows in the drawer what is selected; without a selection, all of the recording. */
   inspect: () => void;
+  /** Selects a stretch of time in the timeline, and shows it with what is around it. */
+  selectTime: (from: number, to: number) => void;
   /** Takes the selection of the timeline back. */
   deselect: () => void;
   /** Says something to readers who don't see it. */

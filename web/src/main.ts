@@ -42,6 +42,7 @@ async function start(root: HTMLElement): Promise<void> {
     showTime: (from, to) => timeline.reveal(from, to),
     findInTimeline: (words) => timeline.seek(words),
     inspect: () => timeline.inspect(),
+    selectTime: (from, to) => timeline.selectTime(from, to),
     deselect: () => timeline.deselect(),
     announce: (words) => (spoken.textContent = words),
   };

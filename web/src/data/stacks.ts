@@ -4,7 +4,7 @@
 import { isCut, isHostCode, timeWithin, type Profile } from "./profile";
 
 /** Whose code a frame is, or why there is none. */
-export const LAYERS = ["who", "guest_user", "guest_kernel", "nested_guest", "guest", "host_kernel", "vmm", "waits"] as const;
+export const LAYERS = ["who", "guest_user", "guest_kernel", "nested_guest", "guest", "host_kernel", "vmm", "not_split", "waits"] as const;
 export type Layer = (typeof LAYERS)[number];
 
 const NUMBER = Object.fromEntries(LAYERS.map((layer, at) => [layer, at])) as Record<Layer, number>;
@@ -18,7 +18,7 @@ const OF_STATE: Record<string, Layer> = {
   before_exit: "host_kernel",
   exit_kernel: "host_kernel",
   halt_poll: "host_kernel",
-  not_split: "host_kernel",
+  not_split: "not_split",
   host: "host_kernel",
   exit_user: "vmm",
 };

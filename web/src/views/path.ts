@@ -17,18 +17,28 @@ const COLOURS: Record<string, string> = {
   vhost: "--halt-poll",
 };
 
-export function paths({ report }: Context): HTMLElement | null {
-  const all = report.path?.paths ?? [];
+export function paths(context: Context): HTMLElement | null {
+  const all = context.report.path?.paths ?? [];
   if (all.length === 0) return null;
   return section(
     "path",
     "Paths of requests",
     el("p", { class: "note" }, "From what began a request to where the guest goes on. Times are those of half the requests, and of 99%; bars are one request of a usual length, to scale."),
-    ...all.map(picture),
+    ...all.map((path, at) => picture(context, path, at)),
   );
 }
 
-function picture(path: Path, at: number): HTMLElement {
+/** Leads to the request that is drawn, with a part of its length before and after it. */
+function shown({ report, selectTime }: Context, path: Path): HTMLElement | null {
+  const steps = path.example ?? [];
+  const [first, last] = [steps[0]?.ts_ns, steps.at(-1)?.ts_ns];
+  if (first === undefined || last === undefined || last <= first) return null;
+  const offset = (ns: number) => Number(BigInt(Math.round(ns)) - BigInt(report.origin));
+  const show = () => selectTime(offset(first), offset(last));
+  return el("button", { type: "button", class: "shown", title: "Select the time of the request that the bars show", onclick: show }, "Show it in the timeline");
+}
+
+function picture(context: Context, path: Path, at: number): HTMLElement {
   const { total } = path;
   const rows = path.hops.map((hop) => [`${hop.from} → ${hop.to}`, hop.on, taken(path, hop), time(hop.p50_ns), time(hop.p90_ns), time(hop.p99_ns)]);
   const vm = path.vm ? `${path.vm}: ` : "";
@@ -37,6 +47,7 @@ function picture(path: Path, at: number): HTMLElement {
     { class: "path", open: at < 2 },
     el("summary", {}, el("b", {}, vm + path.name), el("span", { class: "figures" }, `${count(path.count)} times · half within ${time(total.p50_ns)} · 90% within ${time(total.p90_ns)} · 99% within ${time(total.p99_ns)}`)),
     el("ol", { class: "hops" }, ...hopsOf(path)),
+    shown(context, path),
     tableBehind("Table behind this figure", () => plainTable(`Hops of ${path.name}`, ["hop", "on", "taken", "p50", "p90", "p99"], rows)),
   );
 }

@@ -166,8 +166,7 @@ class Code {
     const { report } = this.context;
     const all = this.stacks.times({ ...wanted, idle: true, without: [], reason: null, level: null });
     const [whole, shown] = [all.reduce((sum, one) => sum + one, 0), this.sums.total[0]!];
-    const vcpus = this.profile.info.owners.filter((one) => one.vcpu !== null).length;
-    const parts = [`${time(shown, this.ns)} of ${time(whole, this.ns)} of ${count(vcpus)} vCPU${vcpus === 1 ? "" : "s"}${wanted.threads ? " and threads that work for them" : ""}`];
+    const parts = [`${time(shown, this.ns)} of ${time(whole, this.ns)} of ${this.whose(wanted)}`];
     if (this.slices) {
       const { from, to } = this.slices;
       const { slice_ns } = this.profile.info.slices!;
@@ -178,6 +177,14 @@ class Code {
     const idle = wanted.idle ? "" : " Time in which guests had nothing to do is left out.";
     this.summary.textContent = `${parts.join("; ")}.${idle}`;
     this.summary.dataset["shown"] = String(shown);
+  }
+
+  private whose({ vm, owner, threads }: Wanted): string {
+    const { owners } = this.profile.info;
+    const one = owner === null ? null : owners[owner]!;
+    if (one) return one.vcpu === null ? `${one.part} ${one.comm ?? one.tid}` : `vCPU ${one.vcpu}`;
+    const vcpus = owners.filter((each) => each.vcpu !== null && (vm === null || each.vm === vm)).length;
+    return `${count(vcpus)} vCPU${vcpus === 1 ? "" : "s"}${threads ? " and threads that work for them" : ""}`;
   }
 
   private drawChips(): void {

@@ -12,6 +12,7 @@ export const TITLES: Record<Layer, string> = {
   guest: "guest, nothing says where",
   host_kernel: "host’s kernel",
   vmm: "VMM",
+  not_split: "exits, nothing says who",
   waits: "not running",
 };
 
@@ -23,6 +24,7 @@ const VARIABLES: Record<Layer, string> = {
   guest: "--guest-irq",
   host_kernel: "--kernel",
   vmm: "--user",
+  not_split: "--not-split",
   waits: "--halted",
 };
 

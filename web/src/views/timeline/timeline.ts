@@ -125,6 +125,13 @@ export class Timeline {
     this.select(this.fromAddress(this.context.view.value.selection));
   }
 
+  /** Selects a stretch of time and shows it, with a half of it on either side. */
+  selectTime(from: number, to: number): void {
+    const around = (to - from) / 2;
+    this.select({ from: Math.max(0, from), to });
+    this.reveal(from - around, to + around);
+  }
+
   /** Takes the selection back. */
   deselect(): void {
     this.select(null);
