@@ -229,6 +229,8 @@ fn words(record: &Record, memory: Option<&str>) -> Vec<String> {
         words.extend(["--guest-wait", GUEST_WAIT].map(str::to_owned));
         let named = |event: &String| ["--guest-event".to_owned(), event.clone()];
         words.extend(record.guest_events.iter().flat_map(named));
+        let probed = |set: &String| ["--guest-kprobe".to_owned(), set.clone()];
+        words.extend(record.guest_probes.iter().flat_map(probed));
     }
     if record.guest_module {
         words.extend(["--hypertrace".into(), format!("l2=shm:{}", start::memory_path(2))]);

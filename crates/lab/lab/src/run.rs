@@ -184,6 +184,10 @@ impl Recorder {
         } else if record.sample_hz.is_some() {
             let text = "samples are taken by this program, which does not run in level 1";
             Err(LabError::Usage(text.into()))
+        } else if !record.guest_probes.is_empty() {
+            let text =
+                "probes of the guest's agent are for this program, which does not run in level 1";
+            Err(LabError::Usage(text.into()))
         } else if record.hypercalls {
             let text = "hypercalls are collected by this program, which does not run in level 1";
             Err(LabError::Usage(text.into()))

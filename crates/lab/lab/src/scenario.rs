@@ -14,6 +14,7 @@ use crate::machine::{Board, Net};
 /// The scenarios that come with the lab, with their names.
 const BUNDLED: &[(&str, &str)] = &[
     ("idle", include_str!("../scenarios/idle.toml")),
+    ("virtio", include_str!("../scenarios/virtio.toml")),
     ("samples", include_str!("../scenarios/samples.toml")),
     ("exits", include_str!("../scenarios/exits.toml")),
     ("net-virtio", include_str!("../scenarios/net-virtio.toml")),
@@ -103,6 +104,9 @@ pub(crate) struct Record {
     pub(crate) sample_hz: Option<u32>,
     /// How often a second what level 2's processors run is sampled there.
     pub(crate) guest_sample_hz: Option<u32>,
+    /// Sets of probes of level 2's agent.
+    #[serde(default)]
+    pub(crate) guest_probes: Vec<String>,
     /// Functions of level 1's kernel to set probes on.
     #[serde(default)]
     pub(crate) probes: Vec<String>,

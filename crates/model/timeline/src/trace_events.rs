@@ -24,7 +24,7 @@ use crate::rounds::{self, Input};
 pub use live::LiveTraceEvents;
 pub use names::ThreadNames;
 
-/// Fields of one event that can be asked for.
+/// Fields that one event has room for.
 pub const MOST_FIELDS: usize = 5;
 
 /// An event that is wanted.
@@ -32,8 +32,8 @@ pub const MOST_FIELDS: usize = 5;
 pub struct Wanted {
     /// What the caller calls it; handed back in [`TraceEvent::tag`].
     pub tag: u16,
-    /// Fields whose numbers are wanted, at most [`MOST_FIELDS`]; `"exit_reason|ret"` takes the
-    /// first of the two that the event has.
+    /// Fields whose numbers are wanted; `"exit_reason|ret"` takes the first of the two that the event has. Those
+    /// after the first [`MOST_FIELDS`] come as events of their own right after it, with the tags that follow.
     pub fields: &'static [&'static str],
 }
 

@@ -23,6 +23,7 @@ mod pump;
 mod recording;
 mod samples;
 mod shown;
+mod struct_layouts;
 mod texts;
 pub mod trace_cmd;
 

@@ -88,6 +88,7 @@ fn event_name(function: &str) -> String {
 
 /// Checks that the function can be probed. Kernels without the list of functions decide themselves.
 fn check(tracefs: &Path, function: &str) -> Result<()> {
+    let function = function.strip_suffix(definition::RETURN).unwrap_or(function);
     let plain = function.split('+').next().unwrap_or(function);
     let plain = plain.split(':').next_back().unwrap_or(plain);
     let Ok(list) = fs::File::open(tracefs.join(FUNCTIONS)) else {

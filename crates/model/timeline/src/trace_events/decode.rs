@@ -27,28 +27,57 @@ const NAME_FIELDS: [(&str, &str); 5] = [
 /// has the name of the thread that waits, and the id of the one waited for.
 const NAMELESS: [&str; 1] = ["sched_process_wait"];
 
+/// Where the fields of one [`TraceEvent`] stand.
+#[derive(Debug, Default)]
+struct Fields([Option<NumberAt>; MOST_FIELDS]);
+
+impl Fields {
+    fn new(format: &EventFormat, wanted: &[&str]) -> Self {
+        let mut fields = [None; MOST_FIELDS];
+        for (place, names) in fields.iter_mut().zip(wanted) {
+            *place = names.split('|').find_map(|name| format.field(name)?.number());
+        }
+        Self(fields)
+    }
+
+    /// The values, and a bit for each that there is.
+    #[inline]
+    fn read(&self, payload: &[u8], order: ByteOrder) -> ([u64; MOST_FIELDS], u8) {
+        let (mut values, mut has) = ([0; MOST_FIELDS], 0);
+        for (at, (value, field)) in values.iter_mut().zip(&self.0).enumerate() {
+            let number = field.and_then(|field| field.read_signed(payload, order));
+            if let Some(number) = number {
+                *value = number.cast_unsigned();
+                has |= 1 << at;
+            }
+        }
+        (values, has)
+    }
+}
+
 /// An event made ready for reading.
 #[derive(Debug)]
 struct Event {
     tag: u16,
-    fields: [Option<NumberAt>; MOST_FIELDS],
+    fields: Fields,
+    /// What is given with the tags that follow, where more fields are wanted than one has room for.
+    more: Vec<Fields>,
     /// Where a thread's id stands, and where 16 bytes of its name begin.
     names: Vec<(NumberAt, usize)>,
 }
 
 impl Event {
     fn new(format: &EventFormat, wanted: &Wanted) -> Self {
-        let mut fields = [None; MOST_FIELDS];
-        for (place, names) in fields.iter_mut().zip(wanted.fields) {
-            *place = names.split('|').find_map(|name| format.field(name)?.number());
-        }
+        let mut parts = wanted.fields.chunks(MOST_FIELDS).map(|part| Fields::new(format, part));
+        let fields = parts.next().unwrap_or_default();
+        let more = parts.collect();
         let nameless = NAMELESS.contains(&format.name());
         let pairs = NAME_FIELDS.iter().filter(|_| !nameless);
         let names = pairs.filter_map(|(pid, comm)| {
             let comm = format.field(comm).filter(|comm| comm.size as usize == COMM_BYTES)?;
             Some((format.field(pid)?.number()?, comm.offset as usize))
         });
-        Self { tag: wanted.tag, fields, names: names.collect() }
+        Self { tag: wanted.tag, fields, more, names: names.collect() }
     }
 }
 
@@ -109,29 +138,20 @@ impl Reader {
         }
         let Some(event) = self.by_id.get(id).and_then(Option::as_ref) else { return };
         let thread = self.pid_at.read(payload, self.order).unwrap_or(0) as u32;
-        let (mut values, mut has) = ([0; MOST_FIELDS], 0);
-        for (at, (value, field)) in values.iter_mut().zip(&event.fields).enumerate() {
-            let number = field.and_then(|field| field.read_signed(payload, self.order));
-            if let Some(number) = number {
-                *value = number.cast_unsigned();
-                has |= 1 << at;
-            }
-        }
         for (pid, comm) in &event.names {
             let comm = payload.get(*comm..).and_then(|bytes| bytes.first_chunk::<COMM_BYTES>());
             if let (Some(pid), Some(comm)) = (pid.read(payload, self.order), comm) {
                 batch.set_name(pid as u32, comm);
             }
         }
-        batch.events.push(TraceEvent {
-            stamp_ns,
-            thread,
-            recording,
-            cpu,
-            tag: event.tag,
-            has,
-            values,
-        });
+        let mut push = |fields: &Fields, tag| {
+            let (values, has) = fields.read(payload, self.order);
+            batch.events.push(TraceEvent { stamp_ns, thread, recording, cpu, tag, has, values });
+        };
+        push(&event.fields, event.tag);
+        for (fields, tag) in event.more.iter().zip(event.tag.saturating_add(1)..) {
+            push(fields, tag);
+        }
     }
 }
 

@@ -13,7 +13,10 @@ const MOST_BYTES: usize = 2048;
 /// Bytes of a function's name (`KSYM_NAME_LEN`), with its module.
 const MOST_FUNCTION_BYTES: usize = 512;
 
-/// The function of a probe: `[MODULE:]FUNCTION[+OFFSET]`.
+/// What follows a function whose return is probed (Linux 5.10).
+pub(super) const RETURN: &str = "%return";
+
+/// The function of a probe: `[MODULE:]FUNCTION[+OFFSET]`, or `[MODULE:]FUNCTION%return`.
 ///
 /// # Errors
 /// [`TracefsError::NotAProbe`] when the text is anything but one probe.
@@ -29,8 +32,10 @@ pub(super) fn function(probe: &str) -> Result<&str> {
         return Err(refused("the kernel takes # for the beginning of a comment"));
     }
     let function = probe.split(' ').next().unwrap_or_default();
-    if !is_function(function) {
-        return Err(refused("it has to begin with [MODULE:]FUNCTION[+OFFSET]"));
+    if !is_function(function.strip_suffix(RETURN).unwrap_or(function)) {
+        return Err(refused(
+            "it has to begin with [MODULE:]FUNCTION[+OFFSET] or [MODULE:]FUNCTION%return",
+        ));
     }
     Ok(function)
 }
@@ -73,6 +78,7 @@ mod tests {
             ("vfs_read", "vfs_read"),
             ("vfs_read+0x10", "vfs_read+0x10"),
             ("kvm_amd:svm_handle_exit", "kvm_amd:svm_handle_exit"),
+            ("vfs_read%return got=$retval:s64", "vfs_read%return"),
             ("copy_process.isra.0 flags=%di:x64", "copy_process.isra.0"),
             ("do_sys_openat2 dfd=%ax filename=+0(%si):string $stack0", "do_sys_openat2"),
             (r#"f a=\"text" b=@jiffies c=-u8($stack2):b4@2/8 d=$arg* e=p->x"#, "f"),
@@ -98,6 +104,9 @@ mod tests {
             "-:theirs/probe",
             "!vfs_read",
             "p:theirs/probe vfs_read",
+            "vfs_read%returned",
+            "vfs_read%return%return",
+            "%return",
             "0xffffffff81000000",
             "vfs_read+",
             "vfs_read+0x",

@@ -70,6 +70,21 @@ fn events_of_all_cpus_and_recordings_are_in_the_order_of_their_times() {
 }
 
 #[test]
+fn more_fields_than_an_event_has_room_for_come_with_the_tags_that_follow() {
+    let mut host = Host::x86();
+    host.switch(0, 1_010, V, 1, OTHER).exit(0, 1_020, V, 7);
+    let fields = &["none", "none", "none", "none", "none", "prev_pid", "next_pid"];
+    let wanted = |_: usize, format: &EventFormat| {
+        (format.name() == "sched_switch").then_some(Wanted { tag: 5, fields })
+    };
+    let mut seen = Seen::default();
+    each_trace_event(&[open(&host)], &wanted, &mut seen, &|_| ());
+    let brief = |event: &TraceEvent| (event.tag, event.stamp_ns, [0, 1].map(|at| event.value(at)));
+    let expected = [(5, 1_010, [None, None]), (6, 1_010, [Some(100), Some(7)])];
+    assert_eq!(seen.events.iter().map(brief).collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn losses_stand_between_what_was_before_and_after() {
     let mut host = Host::x86();
     host.shape.events_per_page = 1;

@@ -1,0 +1,145 @@
+//! The probes of `@virtio`: buffers that drivers hand to virtio's queues and take back, notifications of the host, and
+//! interrupts (`drivers/virtio/virtio_ring.c`).
+//!
+//! `vq` and `token` are lower halves of addresses: enough to tell queues and buffers apart. Names are numbers of eight
+//! characters each, since readers take numbers. Names and sizes need the kernel's description of its own types.
+//!
+//! All ways to hand over a buffer end in `virtqueue_add_split` or `virtqueue_add_packed`, which kernels don't let be
+//! probed: they are declared inline, and so notrace.
+
+use crate::struct_layouts::StructLayouts;
+
+/// Modules that have those types, where they are not part of the kernel.
+const MODULES: [&str; 2] = ["virtio", "virtio_ring"];
+const STRUCTURES: [&str; 5] = ["virtqueue", "virtio_device", "device", "kobject", "scatterlist"];
+
+/// Hands over several lists of parts.
+const ADD_LISTS: &str = "virtqueue_add_sgs";
+const OF_LISTS: &str = "vq=$arg1:x32 token=$arg5:x32 out=$arg3:u32 in=$arg4:u32";
+/// Hand over one list.
+const ADD_LIST: [(&str, &str); 6] = [
+    ("virtqueue_add_outbuf", OUT),
+    ("virtqueue_add_outbuf_premapped", OUT),
+    ("virtqueue_add_inbuf", IN),
+    ("virtqueue_add_inbuf_ctx", IN),
+    ("virtqueue_add_inbuf_premapped", IN),
+    ("virtqueue_add_inbuf_cache_clean", IN),
+];
+const OUT: &str = "vq=$arg1:x32 token=$arg4:x32 parts=$arg3:u32 out=\\1:u32 in=\\0:u32";
+const IN: &str = "vq=$arg1:x32 token=$arg4:x32 parts=$arg3:u32 out=\\0:u32 in=\\1:u32";
+
+/// Take one back; others end in them.
+const GET: [&str; 2] = ["virtqueue_get_buf_ctx_split", "virtqueue_get_buf_ctx_packed"];
+const OTHER_GETS: [&str; 2] = ["virtqueue_get_buf_ctx", "virtqueue_get_buf"];
+
+/// Lists whose parts have their sizes recorded, and how many parts.
+const LISTS: [(char, u32); 3] = [('a', 6), ('b', 6), ('c', 1)];
+const POINTER_BYTES: u32 = 8;
+
+/// What the kernel says of its types.
+pub(super) fn layouts() -> StructLayouts {
+    StructLayouts::of_this_kernel(&MODULES, &STRUCTURES)
+}
+
+/// The probes, as far as the kernel has the functions.
+pub(super) fn probes(layouts: &StructLayouts, can_probe: &impl Fn(&str) -> bool) -> Vec<String> {
+    let names = names(layouts).unwrap_or_default();
+    let lists = sizes(layouts, |list| format!("+{}($arg2)", list * POINTER_BYTES), &LISTS);
+    let list = sizes(layouts, |_| "$arg2".to_owned(), &LISTS[..1]);
+    let (lists, list) = (lists.unwrap_or_default(), list.unwrap_or_default());
+    let mut all = vec![(ADD_LISTS, format!("{OF_LISTS}{names}{lists}"))];
+    all.extend(ADD_LIST.map(|(function, fields)| (function, format!("{fields}{names}{list}"))));
+    let has_get = GET.iter().any(|one| can_probe(one));
+    for function in if has_get { GET } else { OTHER_GETS } {
+        all.push((function, "vq=$arg1:x32".to_owned()));
+        all.push((function, "%return token=$retval:x32".to_owned()));
+    }
+    all.extend(
+        [
+            ("virtqueue_kick_prepare", "vq=$arg1:x32"),
+            ("virtqueue_kick_prepare", "%return needed=$retval:u8"),
+            ("virtqueue_notify", "vq=$arg1:x32"),
+            ("vring_interrupt", "vq=$arg2:x32"),
+            ("vring_interrupt", "%return handled=$retval:u8"),
+        ]
+        .map(|(function, fields)| (function, fields.to_owned())),
+    );
+    let there = all.into_iter().filter(|(function, _)| can_probe(function));
+    let line = |(function, fields): (&str, String)| match fields.starts_with('%') {
+        true => format!("{function}{fields}"),
+        false => format!("{function} {fields}"),
+    };
+    there.map(line).collect()
+}
+
+/// The names of a queue and of its device.
+fn names(layouts: &StructLayouts) -> Option<String> {
+    let member = |of, name| layouts.member(of, name);
+    let (name, device) = (member("virtqueue", "name")?, member("virtqueue", "vdev")?);
+    let of_device = member("virtio_device", "dev")?
+        .checked_add(member("device", "kobj")?)?
+        .checked_add(member("kobject", "name")?)?;
+    let queue = format!("(+{name}($arg1)):u64");
+    let device = format!("(+{of_device}(+{device}($arg1))):u64");
+    Some(format!(" n0=+0{queue} n1=+8{queue} d0=+0{device} d1=+8{device}"))
+}
+
+/// The lengths of parts: `a1` is the second one of the first list, `ma1` its marks: 1, the list goes on elsewhere, and 2, the
+/// last one of its list (`SG_CHAIN` and `SG_END` of `include/linux/scatterlist.h`).
+fn sizes(
+    layouts: &StructLayouts,
+    address: impl Fn(u32) -> String,
+    lists: &[(char, u32)],
+) -> Option<String> {
+    let member = |name| layouts.member("scatterlist", name);
+    let (marks, length) = (member("page_link")?, member("length")?);
+    let entry = layouts.size("scatterlist")?;
+    let mut fields = String::new();
+    for (&(list, parts), at) in lists.iter().zip(0..) {
+        let address = address(at);
+        for part in 0..parts {
+            let place = entry.checked_mul(part)?;
+            let (marks, length) = (place.checked_add(marks)?, place.checked_add(length)?);
+            fields += &format!(" m{list}{part}=+{marks}({address}):u8");
+            fields += &format!(" {list}{part}=+{length}({address}):u32");
+        }
+    }
+    Some(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_kernel_lacks_is_left_out_or_done_by_others() {
+        let none = StructLayouts::default();
+        let all = probes(&none, &|_| true);
+        assert_eq!(
+            all[0],
+            "virtqueue_add_sgs vq=$arg1:x32 token=$arg5:x32 out=$arg3:u32 in=$arg4:u32"
+        );
+        assert_eq!(all.len(), 7 + 4 + 5, "{all:?}");
+        let few = |function: &str| ["virtqueue_add_sgs", "virtqueue_get_buf"].contains(&function);
+        let found = probes(&none, &few);
+        let functions: Vec<&str> = found.iter().filter_map(|one| one.split(' ').next()).collect();
+        assert_eq!(
+            functions,
+            ["virtqueue_add_sgs", "virtqueue_get_buf", "virtqueue_get_buf%return"]
+        );
+        assert_eq!(probes(&none, &|_| false), [""; 0]);
+    }
+
+    #[test]
+    fn sizes_are_read_where_the_kernel_has_them() {
+        let layouts = StructLayouts::made(&[("page_link", 0), ("length", 12)], "scatterlist", 32);
+        let all = probes(&layouts, &|_| true);
+        let has = |probe: usize, field: &str| all[probe].split(' ').any(|one| one == field);
+        assert!(has(0, "a1=+44(+0($arg2)):u32") && has(0, "mb0=+0(+8($arg2)):u8"), "{}", all[0]);
+        assert!(has(1, "a1=+44($arg2):u32") && !all[1].contains(" b0="), "{}", all[1]);
+        for probe in &all {
+            // MAX_ARGSTR_LEN, and the bound of a probe's line.
+            assert!(probe.split(' ').all(|one| one.len() < 63) && probe.len() < 2048, "{probe}");
+        }
+    }
+}
