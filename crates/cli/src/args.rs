@@ -38,6 +38,7 @@ pub(crate) mod record;
 pub(crate) mod size;
 pub(crate) mod top;
 pub(crate) mod tracer;
+pub(crate) mod virtio;
 
 /// Sees across hypervisor layers and says where the time goes.
 #[derive(Debug, Parser)]
@@ -84,6 +85,8 @@ pub(crate) enum Verb {
     Cpu(cpu::CpuArgs),
     /// Show which code vCPUs ran, in rows that add up to their time
     Profile(profile::ProfileArgs),
+    /// Show what virtio's queues of guests carry, and how long buffers are away
+    Virtio(virtio::VirtioArgs),
     /// Show how guests boot and shut down: initcall levels, user space, exits in each
     Boot(boot::BootArgs),
     /// Show which kernel functions ran, for how long, and who called them
@@ -133,6 +136,7 @@ impl Verb {
             Self::Diff(args) => args.memory,
             Self::Cpu(args) => args.memory,
             Self::Profile(args) => args.memory,
+            Self::Virtio(args) => args.memory,
             Self::Boot(args) => args.memory,
             Self::Calls(args) => args.memory,
             Self::Events(args) => args.memory,
@@ -158,6 +162,7 @@ impl Verb {
             Self::Diff(args) => args.part.range,
             Self::Cpu(args) => args.part.range,
             Self::Profile(args) => args.part.range,
+            Self::Virtio(args) => args.part.range,
             Self::Calls(args) => args.part.range,
             Self::Path(args) => args.part.range,
             Self::Hypertrace(args) => args.part.range,

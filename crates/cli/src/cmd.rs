@@ -24,3 +24,4 @@ pub(crate) mod publish;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod top;
+pub(crate) mod virtio;

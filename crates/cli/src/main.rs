@@ -80,6 +80,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Nested(args) => cmd::nested::run(args),
         Verb::Cpu(args) => cmd::cpu::run(args),
         Verb::Profile(args) => cmd::profile::run(args),
+        Verb::Virtio(args) => cmd::virtio::run(args),
         Verb::Boot(args) => cmd::boot::run(args),
         Verb::Calls(args) => cmd::calls::run(args),
         Verb::Events(args) => cmd::events::run(args),

@@ -54,6 +54,7 @@ mod recorded;
 mod seven_bits;
 mod states;
 mod tally;
+mod virtio;
 mod vms;
 
 pub use align::{AlignRow, GuestAlignment, Method, MethodResult, align};
@@ -103,4 +104,5 @@ pub use states::{
 };
 pub use tally::Tally;
 pub use timeline::arch::Isa;
+pub use virtio::{VirtQueue, VirtQueueDepth, Virtio, virtio};
 pub use vms::find_vms;

@@ -27,6 +27,7 @@ mod recorder_cost;
 mod sentences;
 mod table;
 mod units;
+mod virtio;
 mod xml;
 
 use serde::Serialize;
@@ -44,6 +45,7 @@ pub use profile::{ProfileBy, ProfileReport};
 pub use recorder_cost::{AgentCost, RecorderCost};
 pub use table::{Column, Table};
 pub use units::{count, plural, share, time};
+pub use virtio::VirtioReport;
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

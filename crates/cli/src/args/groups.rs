@@ -12,6 +12,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "nested",
             "cpu",
             "profile",
+            "virtio",
             "path",
             "boot",
             "calls",

@@ -1,0 +1,108 @@
+//! What virtio's queues carry, from inside the guest: buffers and bytes, notifications of the host, interrupts, and how long
+//! buffers are away.
+//!
+//! The events are probes of the guest's kernel (`record --guest-kprobe @virtio`): buffers handed over, taken back,
+//! and calls and returns of what notifies the host. A buffer's time is from the one to the other; buffers are known by
+//! their tokens, of which a queue never has one twice at a time.
+
+mod buffers;
+mod events;
+mod queues;
+
+use sources::Recording;
+use timeline::Losses;
+use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, each_trace_event};
+
+use self::buffers::AddedBuffer;
+use self::events::{Kind, Parts, kind, wanted};
+use self::queues::Queues;
+pub use self::queues::{VirtQueue, VirtQueueDepth};
+use crate::GuestAlignment;
+
+/// What the queues of some guests did.
+#[derive(Clone, Debug, Default)]
+pub struct Virtio {
+    /// The queues that did anything, by recording, device and name.
+    pub queues: Vec<VirtQueue>,
+    /// By recording: from its first event to its last.
+    pub spans_ns: Vec<Option<(u64, u64)>>,
+    /// By recording: the VM whose guest it is of.
+    pub vms: Vec<Option<String>>,
+    /// By recording.
+    pub losses: Vec<Losses>,
+    /// Whether any recording has the events that it takes.
+    pub is_recorded: bool,
+    /// Whether times are nanoseconds.
+    pub nanoseconds: bool,
+}
+
+/// What the queues of the guests among `recordings` did; `guests` says which is whose. `tick` gets the bytes done.
+#[must_use]
+pub fn virtio(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    tick: &(dyn Fn(u64) + Sync),
+) -> Virtio {
+    let mut sink = VirtioSink::new(recordings);
+    let pass = each_trace_event(recordings, &|_, format| wanted(format), &mut sink, tick);
+    let vm = |at: usize| guests.iter().find(|one| one.guest == at).map(|one| one.vm.clone());
+    Virtio {
+        queues: sink.queues.finish(),
+        vms: (0..recordings.len()).map(vm).collect(),
+        spans_ns: pass.spans_ns,
+        losses: pass.losses,
+        is_recorded: recordings
+            .iter()
+            .any(|one| one.formats().iter().any(|(_, format)| wanted(format).is_some())),
+        nanoseconds: recordings.iter().all(Recording::is_nanoseconds),
+    }
+}
+
+/// Puts events together that come in several parts, or as a call and its return.
+struct VirtioSink {
+    queues: Queues,
+    parts: Parts,
+}
+
+impl VirtioSink {
+    fn new(recordings: &[Recording]) -> Self {
+        let orders = recordings.iter().map(|one| one.abi().order).collect();
+        Self { queues: Queues::new(orders), parts: Parts::default() }
+    }
+}
+
+impl TraceEventSink for VirtioSink {
+    fn event(&mut self, event: &TraceEvent) {
+        let at_ns = event.stamp_ns;
+        match kind(event.tag) {
+            Some(Kind::Add) => {
+                if let Some(fields) = self.parts.complete(event)
+                    && let Some(buffer) = AddedBuffer::of(&fields)
+                {
+                    self.queues.add(event.recording, at_ns, &buffer);
+                }
+            }
+            Some(Kind::Call(call)) => {
+                if let Some(vq) = event.value(0) {
+                    self.parts.call(event, call, vq);
+                }
+            }
+            Some(Kind::Return(call)) => {
+                if let Some((vq, value)) = self.parts.returned(event, call).zip(event.value(0)) {
+                    self.queues.returned((event.recording, vq), at_ns, call, value);
+                }
+            }
+            Some(Kind::Notify) => {
+                if let Some(vq) = event.value(0) {
+                    self.queues.notify((event.recording, vq), at_ns);
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn gap(&mut self, gap: &Gap) {
+        self.parts.lost(gap.recording);
+        self.queues.lost(gap.recording);
+    }
+}

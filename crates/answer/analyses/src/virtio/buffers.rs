@@ -1,0 +1,138 @@
+//! A buffer that is handed to a queue: its lists of parts, and as many of their bytes as were recorded.
+
+use super::events::{ADD_FIELDS, AddFields};
+
+/// Marks of a part (`SG_CHAIN`, `SG_END` of `include/linux/scatterlist.h`).
+const GOES_ON_ELSEWHERE: u64 = 1;
+const LAST: u64 = 2;
+/// Lists of which parts are recorded: where their marks and their lengths are among the fields, and how many.
+const LISTS: [(&str, &str, usize); 3] = [("ma0", "a0", 6), ("mb0", "b0", 6), ("mc0", "c0", 1)];
+
+/// A buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct AddedBuffer {
+    pub(super) vq: u64,
+    pub(super) token: u64,
+    /// Lists that the device reads, and that it writes.
+    pub(super) lists: [u64; 2],
+    /// Bytes of those; `None`: not recorded.
+    pub(super) bytes: Option<[u64; 2]>,
+    /// There are parts whose bytes were not recorded.
+    pub(super) is_cut: bool,
+    /// The names of the queue and of its device, eight characters a number.
+    pub(super) names: Option<[[u64; 2]; 2]>,
+}
+
+impl AddedBuffer {
+    /// `None`: what says which queue it is, or which buffer, was not recorded.
+    pub(super) fn of(fields: &AddFields) -> Option<Self> {
+        let field = |name: &str| value(fields, name, 0);
+        let [out, in_] = [field("out")?, field("in")?];
+        let mut buffer = Self { vq: field("vq")?, token: field("token")?, ..Self::default() };
+        buffer.lists = [out, in_];
+        let name = |first, second| Some([field(first)?, field(second)?]);
+        buffer.names =
+            name("n0", "n1").zip(name("d0", "d1")).map(|(queue, device)| [queue, device]);
+        // Of functions that take one list, its number of parts is known without marks.
+        let parts = field("parts");
+        for list in 0..out.saturating_add(in_) {
+            let Some((bytes, is_whole)) = bytes_of(fields, list, parts) else {
+                buffer.is_cut = true;
+                continue;
+            };
+            buffer.is_cut |= !is_whole;
+            let sums = buffer.bytes.get_or_insert([0; 2]);
+            if let Some(sum) = sums.get_mut(usize::from(list >= out)) {
+                *sum = sum.saturating_add(bytes);
+            }
+            if list >= LISTS.len() as u64 {
+                break;
+            }
+        }
+        Some(buffer)
+    }
+}
+
+fn value(fields: &AddFields, name: &str, further: usize) -> Option<u64> {
+    let at = ADD_FIELDS.iter().position(|one| *one == name)?;
+    fields.get(at + further).copied().flatten()
+}
+
+/// The bytes of a list as far as they were recorded, and whether that is all. `None`: none was.
+fn bytes_of(fields: &AddFields, list: u64, parts: Option<u64>) -> Option<(u64, bool)> {
+    let (marks, lengths, recorded) = LISTS.get(usize::try_from(list).ok()?)?;
+    let mut bytes = 0u64;
+    for part in 0..*recorded {
+        let (mark, length) = (value(fields, marks, part)?, value(fields, lengths, part)?);
+        if mark & GOES_ON_ELSEWHERE != 0 {
+            return Some((bytes, false));
+        }
+        bytes = bytes.saturating_add(length);
+        let is_last = parts.map_or(mark & LAST != 0, |parts| part as u64 + 1 >= parts);
+        if is_last {
+            return Some((bytes, true));
+        }
+    }
+    Some((bytes, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(of: &[(&str, u64)]) -> AddFields {
+        let mut fields = [None; ADD_FIELDS.len()];
+        for (name, number) in of {
+            fields[ADD_FIELDS.iter().position(|one| one == name).unwrap()] = Some(*number);
+        }
+        fields
+    }
+
+    fn buffer(of: &[(&str, u64)]) -> AddedBuffer {
+        let known = [("vq", 1), ("token", 2)];
+        AddedBuffer::of(&fields(&[&known, of].concat())).unwrap()
+    }
+
+    #[test]
+    fn lists_end_where_their_marks_say() {
+        // A request to a disk: its head, two parts of data that the device reads, and a byte that it writes.
+        let disk = buffer(&[
+            ("out", 2),
+            ("in", 1),
+            ("ma0", 0xc2),
+            ("a0", 16),
+            ("ma1", 0),
+            ("a1", 99),
+            ("mb0", 0x40),
+            ("b0", 4096),
+            ("mb1", 0x42),
+            ("b1", 512),
+            ("mc0", 2),
+            ("c0", 1),
+        ]);
+        assert_eq!((disk.bytes, disk.is_cut), (Some([16 + 4096 + 512, 1]), false));
+    }
+
+    #[test]
+    fn of_one_list_the_number_of_parts_is_known() {
+        let parts =
+            [("parts", 2), ("out", 1), ("in", 0), ("ma0", 0), ("a0", 12), ("ma1", 0), ("a1", 1500)];
+        let sent = buffer(&parts);
+        assert_eq!((sent.lists, sent.bytes, sent.is_cut), ([1, 0], Some([1512, 0]), false));
+        // Fewer were recorded than there are.
+        let longer = buffer(&[("parts", 3), ("out", 1), ("in", 0), ("ma0", 0), ("a0", 12)]);
+        assert_eq!((longer.bytes, longer.is_cut), (None, true));
+    }
+
+    #[test]
+    fn what_goes_on_elsewhere_or_is_not_recorded_is_said() {
+        let chained =
+            buffer(&[("out", 1), ("in", 0), ("ma0", 0), ("a0", 7), ("ma1", 1), ("a1", 0)]);
+        assert_eq!((chained.bytes, chained.is_cut), (Some([7, 0]), true));
+        let bare = buffer(&[("out", 1), ("in", 1)]);
+        assert_eq!((bare.bytes, bare.is_cut, bare.names), (None, true, None));
+        // A number of lists that no kernel has.
+        let wild = buffer(&[("out", u64::MAX), ("in", u64::MAX), ("ma0", 2), ("a0", 7)]);
+        assert_eq!((wild.bytes, wild.is_cut), (Some([7, 0]), true));
+    }
+}

@@ -1,0 +1,141 @@
+//! The events of `@virtio`, and how they are put together (`crates/record/agent/src/probe_sets/virtio.rs` makes them).
+
+use eventfmt::EventFormat;
+use rustc_hash::FxHashMap;
+use timeline::trace_events::{MOST_FIELDS, TraceEvent, Wanted};
+
+/// What is read of a buffer that is handed over. Fields come [`MOST_FIELDS`] at a time.
+pub(super) const ADD_FIELDS: &[&str] = &[
+    "vq", "token", "parts", "out", "in", "n0", "n1", "d0", "d1", "none", "ma0", "ma1", "ma2",
+    "ma3", "ma4", "ma5", "a0", "a1", "a2", "a3", "a4", "a5", "mb0", "mb1", "mb2", "mb3", "mb4",
+    "mb5", "b0", "b1", "b2", "b3", "b4", "b5", "mc0", "c0",
+];
+/// Events that those come in.
+const ADD_EVENTS: u16 = ADD_FIELDS.len().div_ceil(MOST_FIELDS) as u16;
+
+/// Calls that are open at once in a thread: interrupts within interrupts.
+const MOST_OPEN: usize = 8;
+/// Threads that are remembered in a call.
+const MOST_THREADS: usize = 1 << 16;
+
+/// A function of which both the call and the return are events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Call {
+    /// A buffer is taken back: its token, or 0.
+    Get,
+    /// Whether the host has to be notified.
+    KickPrepare,
+    /// Whether an interrupt was the queue's.
+    Interrupt,
+}
+
+/// What an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Add,
+    Call(Call),
+    Return(Call),
+    Notify,
+}
+
+const CALLS: [Call; 3] = [Call::Get, Call::KickPrepare, Call::Interrupt];
+/// The first tag after those of buffers: calls, then their returns, then the last one.
+const CALL_TAG: u16 = ADD_EVENTS;
+const RETURN_TAG: u16 = CALL_TAG + CALLS.len() as u16;
+const NOTIFY_TAG: u16 = RETURN_TAG + CALLS.len() as u16;
+
+/// What is read of an event.
+pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
+    let name = format.name();
+    let (function, is_return) = match name.strip_suffix("_return") {
+        Some(function) => (function, true),
+        None => (name, false),
+    };
+    if function.starts_with("virtqueue_add_") {
+        return format.field("vq").map(|_| Wanted { tag: 0, fields: ADD_FIELDS });
+    }
+    let call = match function {
+        "virtqueue_notify" => {
+            return format.field("vq").map(|_| Wanted { tag: NOTIFY_TAG, fields: &["vq"] });
+        }
+        "virtqueue_kick_prepare" => Call::KickPrepare,
+        "vring_interrupt" => Call::Interrupt,
+        _ if function.starts_with("virtqueue_get_buf") => Call::Get,
+        _ => return None,
+    };
+    let at = CALLS.iter().position(|one| *one == call).and_then(|at| u16::try_from(at).ok())?;
+    let (tag, fields): (_, &'static [&'static str]) = match is_return {
+        true => (RETURN_TAG + at, &["token|needed|handled"]),
+        false => (CALL_TAG + at, &["vq"]),
+    };
+    let has = |names: &str| names.split('|').any(|name| format.field(name).is_some());
+    fields.iter().all(|names| has(names)).then_some(Wanted { tag, fields })
+}
+
+/// What an event of that tag is.
+pub(super) fn kind(tag: u16) -> Option<Kind> {
+    let call = |from: u16| CALLS.get(usize::from(tag.checked_sub(from)?)).copied();
+    match tag {
+        0..CALL_TAG => Some(Kind::Add),
+        CALL_TAG..RETURN_TAG => call(CALL_TAG).map(Kind::Call),
+        RETURN_TAG..NOTIFY_TAG => call(RETURN_TAG).map(Kind::Return),
+        NOTIFY_TAG => Some(Kind::Notify),
+        _ => None,
+    }
+}
+
+/// The numbers of [`ADD_FIELDS`], each where the event has it.
+pub(super) type AddFields = [Option<u64>; ADD_FIELDS.len()];
+
+/// Events that are not complete.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    /// By recording and CPU: a buffer of which not all fields have come.
+    added: FxHashMap<(u16, u16), AddFields>,
+    /// By recording and thread: calls that have not returned, and their queues.
+    open: FxHashMap<(u16, u32), Vec<(Call, u64)>>,
+}
+
+impl Parts {
+    /// Takes some fields of a buffer; all of them, when these are the last.
+    pub(super) fn complete(&mut self, event: &TraceEvent) -> Option<AddFields> {
+        let key = (event.recording, event.cpu);
+        let fields = self.added.entry(key).or_insert([None; ADD_FIELDS.len()]);
+        let from = usize::from(event.tag).saturating_mul(MOST_FIELDS);
+        if from == 0 {
+            *fields = [None; ADD_FIELDS.len()];
+        }
+        for (at, field) in fields.iter_mut().skip(from).take(MOST_FIELDS).enumerate() {
+            *field = event.value(at);
+        }
+        let is_last = event.tag + 1 == ADD_EVENTS;
+        is_last.then_some(*fields)
+    }
+
+    pub(super) fn call(&mut self, event: &TraceEvent, call: Call, vq: u64) {
+        let key = (event.recording, event.thread);
+        if self.open.len() >= MOST_THREADS && !self.open.contains_key(&key) {
+            self.open.clear();
+        }
+        let open = self.open.entry(key).or_default();
+        if open.len() >= MOST_OPEN {
+            // A return that is missing: the kernel follows only as many calls at once.
+            open.remove(0);
+        }
+        open.push((call, vq));
+    }
+
+    /// The queue of the call that returns.
+    pub(super) fn returned(&mut self, event: &TraceEvent, call: Call) -> Option<u64> {
+        let open = self.open.get_mut(&(event.recording, event.thread))?;
+        let at = open.iter().rposition(|(of, _)| *of == call)?;
+        let (_, vq) = open.get(at).copied()?;
+        open.truncate(at);
+        Some(vq)
+    }
+
+    /// Events of a recording are missing.
+    pub(super) fn lost(&mut self, recording: u16) {
+        self.open.retain(|(of, _), _| *of != recording);
+    }
+}

@@ -1,0 +1,211 @@
+//! The queues: sums of each, and the buffers that it has.
+
+use std::collections::BTreeMap;
+
+use raw_bytes::ByteOrder;
+use rustc_hash::FxHashMap;
+
+use super::buffers::AddedBuffer;
+use super::events::Call;
+use crate::distribution::Distribution;
+
+/// Queues that are kept apart, of all guests together.
+const MOST_QUEUES: usize = 1 << 14;
+/// Buffers that are remembered while the device has them, of all queues together: times of others are not known.
+const MOST_BUFFERS: usize = 1 << 20;
+
+/// A queue: its recording, and the lower half of its address in the guest.
+type QueueKey = (u16, u64);
+
+/// What a queue did.
+#[derive(Clone, Debug, Default)]
+pub struct VirtQueue {
+    /// Index of the guest's recording.
+    pub recording: usize,
+    /// The device's name in the guest (`virtio0`), where that was recorded.
+    pub device: Option<String>,
+    /// The name that the driver gave the queue (`input.0`).
+    pub name: Option<String>,
+    /// Lower half of its address in the guest.
+    pub vq: u64,
+    /// Buffers that were handed to the device, each of one or more lists of parts.
+    pub added: u64,
+    /// Lists that the device reads, and that it writes.
+    pub lists: [u64; 2],
+    /// Bytes of those; `None`: not recorded.
+    pub bytes: Option<[u64; 2]>,
+    /// Buffers some of whose bytes were not recorded: then `bytes` are too few.
+    pub cut: u64,
+    /// Buffers that were taken back.
+    pub taken: u64,
+    /// Notifications of the host.
+    pub kicks: u64,
+    /// Times that the host didn't have to be notified though there was something new.
+    pub kicks_avoided: u64,
+    /// Interrupts that were the queue's.
+    pub interrupts: u64,
+    /// From handing a buffer over to taking it back.
+    pub latencies: Distribution,
+    /// Buffers that the device has at a time; `None` where events were lost.
+    pub depth: Option<VirtQueueDepth>,
+}
+
+/// Buffers that a device has at a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VirtQueueDepth {
+    /// On average over time.
+    pub mean: f64,
+    /// At most.
+    pub max: u64,
+}
+
+/// A queue whose events still come.
+#[derive(Debug, Default)]
+struct Live {
+    sums: VirtQueue,
+    /// Buffers more than at the beginning, of which nothing is known but what comes back.
+    level: i64,
+    greatest: i64,
+    /// The level over time: its sum, and since when.
+    level_ns: i128,
+    first_ns: Option<u64>,
+    last_ns: u64,
+    /// Buffers that came back though they were not seen going: the device had them at the beginning.
+    before: u64,
+    is_lost: bool,
+}
+
+impl Live {
+    fn change(&mut self, at_ns: u64, by: i64) {
+        let since_ns = at_ns.saturating_sub(self.last_ns);
+        if self.first_ns.is_some() {
+            self.level_ns += i128::from(self.level) * i128::from(since_ns);
+        }
+        self.first_ns.get_or_insert(at_ns);
+        self.last_ns = at_ns.max(self.last_ns);
+        self.level = self.level.saturating_add(by);
+        self.greatest = self.greatest.max(self.level);
+    }
+
+    fn depth(&self) -> Option<VirtQueueDepth> {
+        let over_ns = self.last_ns.saturating_sub(self.first_ns?);
+        let mean = self.level_ns as f64 / (over_ns as f64).max(1.0) + self.before as f64;
+        let max = u64::try_from(self.greatest.saturating_add_unsigned(self.before)).unwrap_or(0);
+        (!self.is_lost).then_some(VirtQueueDepth { mean: mean.max(0.0), max })
+    }
+}
+
+/// All queues.
+#[derive(Debug)]
+pub(super) struct Queues {
+    /// By recording.
+    orders: Vec<ByteOrder>,
+    live: BTreeMap<QueueKey, Live>,
+    /// When buffers were handed over that the device has, by queue and token.
+    away: FxHashMap<(QueueKey, u64), u64>,
+}
+
+impl Queues {
+    pub(super) fn new(orders: Vec<ByteOrder>) -> Self {
+        Self { orders, live: BTreeMap::new(), away: FxHashMap::default() }
+    }
+
+    fn queue(&mut self, key: QueueKey) -> Option<&mut Live> {
+        if self.live.len() >= MOST_QUEUES && !self.live.contains_key(&key) {
+            return None;
+        }
+        Some(self.live.entry(key).or_default())
+    }
+
+    /// A buffer is handed over.
+    pub(super) fn add(&mut self, recording: u16, at_ns: u64, buffer: &AddedBuffer) {
+        let key = (recording, buffer.vq);
+        let order = self.orders.get(usize::from(recording)).copied().unwrap_or(ByteOrder::Little);
+        let Some(queue) = self.queue(key) else { return };
+        queue.change(at_ns, 1);
+        let sums = &mut queue.sums;
+        sums.added += 1;
+        sums.cut += u64::from(buffer.is_cut);
+        add_to(&mut sums.lists, buffer.lists);
+        if let Some(bytes) = buffer.bytes {
+            add_to(sums.bytes.get_or_insert_default(), bytes);
+        }
+        if let Some([name, device]) = buffer.names.filter(|_| sums.name.is_none()) {
+            (sums.name, sums.device) = (text(name, order), text(device, order));
+        }
+        if self.away.len() < MOST_BUFFERS {
+            self.away.insert((key, buffer.token), at_ns);
+        }
+    }
+
+    /// A call returned for a queue.
+    pub(super) fn returned(&mut self, key: QueueKey, at_ns: u64, call: Call, value: u64) {
+        let since_ns = match call {
+            Call::Get if value != 0 => self.away.remove(&(key, value)),
+            _ => None,
+        };
+        let Some(queue) = self.queue(key) else { return };
+        match call {
+            Call::Get if value == 0 => {}
+            Call::Get => {
+                queue.change(at_ns, -1);
+                queue.sums.taken += 1;
+                match since_ns {
+                    Some(since_ns) => queue.sums.latencies.add(at_ns.saturating_sub(since_ns)),
+                    None => queue.before += 1,
+                }
+            }
+            Call::KickPrepare => queue.sums.kicks_avoided += u64::from(value == 0),
+            Call::Interrupt => queue.sums.interrupts += u64::from(value != 0),
+        }
+    }
+
+    /// The host is notified.
+    pub(super) fn notify(&mut self, key: QueueKey, at_ns: u64) {
+        if let Some(queue) = self.queue(key) {
+            queue.change(at_ns, 0);
+            queue.sums.kicks += 1;
+        }
+    }
+
+    /// Events of a recording are missing: which buffers devices have is not known from here on.
+    pub(super) fn lost(&mut self, recording: u16) {
+        self.away.retain(|((of, _), _), _| *of != recording);
+        let of_it = self.live.iter_mut().filter(|((of, _), _)| *of == recording);
+        of_it.for_each(|(_, queue)| queue.is_lost = true);
+    }
+
+    /// The queues that did anything, by recording, device and name.
+    pub(super) fn finish(self) -> Vec<VirtQueue> {
+        let queue = |((recording, vq), live): (QueueKey, Live)| {
+            let depth = live.depth();
+            VirtQueue { recording: usize::from(recording), vq, depth, ..live.sums }
+        };
+        let did = |one: &VirtQueue| {
+            let sums = [one.added, one.taken, one.kicks, one.kicks_avoided, one.interrupts];
+            sums.iter().any(|sum| *sum > 0)
+        };
+        let mut queues: Vec<VirtQueue> = self.live.into_iter().map(queue).filter(did).collect();
+        let natural = |name: &Option<String>| name.as_ref().map(|name| (name.len(), name.clone()));
+        queues.sort_by_cached_key(|one| {
+            let is_nameless = one.name.is_none();
+            (one.recording, is_nameless, natural(&one.device), natural(&one.name), one.vq)
+        });
+        queues
+    }
+}
+
+fn add_to(sums: &mut [u64; 2], more: [u64; 2]) {
+    sums.iter_mut().zip(more).for_each(|(sum, one)| *sum = sum.saturating_add(one));
+}
+
+/// A name of at most 16 characters that is given as two numbers.
+fn text(numbers: [u64; 2], order: ByteOrder) -> Option<String> {
+    let bytes = numbers.map(|number| match order {
+        ByteOrder::Little => number.to_le_bytes(),
+        ByteOrder::Big => number.to_be_bytes(),
+    });
+    let bytes = bytes.concat();
+    let name = raw_bytes::slice::until_nul(&bytes);
+    (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
+}

@@ -1,0 +1,135 @@
+//! The report of `hyperscope virtio`: what queues of guests carry, and how long buffers are away.
+
+mod queues;
+
+use analyses::Virtio;
+use printable::line;
+use serde::Serialize;
+use serde_json::Value;
+
+use self::queues::{Row, TABLE, columns};
+use crate::column::{self, Rows};
+use crate::table::Table;
+use crate::units::{count, plural, time};
+use crate::{RecorderCost, Report, losses};
+
+/// The queues of guests.
+#[derive(Debug)]
+pub struct VirtioReport {
+    /// Paths of the recordings, as the user named them.
+    pub sources: Vec<String>,
+    /// The numbers.
+    pub virtio: Virtio,
+    /// What recording cost, where the recorder reported it.
+    pub recorder_cost: Option<RecorderCost>,
+}
+
+impl Report for VirtioReport {
+    fn text(&self, width: Option<usize>) -> String {
+        let mut out = format!("{}: ", line(&self.sources.join(", ")));
+        let queues = &self.virtio.queues;
+        if queues.is_empty() {
+            out += match self.virtio.is_recorded {
+                true => "no queue of virtio did anything\n",
+                false => {
+                    "nothing of virtio's queues: record --guest NAME --guest-kprobe @virtio records them, in the guest\n"
+                }
+            };
+            return out + &self.losses();
+        }
+        let span = self
+            .span_ns()
+            .map_or_else(String::new, |ns| format!(" in {}", time(ns, self.virtio.nanoseconds)));
+        out += &format!("{} of virtio{span}\n\n", plural(queues.len() as u64, "queue"));
+        let mut table = Table::default();
+        column::draw(&columns(), &mut table, TABLE, &self.rows());
+        let (drawn, left_out) = table.draw(width);
+        out += &format!("{drawn}\n");
+        for note in self.notes() {
+            out += &format!("{note}\n");
+        }
+        if !left_out.is_empty() {
+            out += &format!("left out for width: {}; csv and json have all\n", left_out.join(", "));
+        }
+        out + &self.losses()
+    }
+
+    fn document(&self) -> impl Serialize {
+        Document {
+            schema: "hyperscope.virtio/1",
+            sources: &self.sources,
+            span_ns: self.span_ns(),
+            losses: losses::json(self.virtio.losses.iter(), 0),
+            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::json),
+            queues: Rows { columns: columns(), rows: self.rows() },
+        }
+    }
+
+    fn csv(&self) -> Table {
+        column::csv(&columns(), &self.rows(), &[self.virtio.nanoseconds])
+    }
+}
+
+/// The document of `hyperscope virtio`.
+#[derive(Debug, Serialize)]
+struct Document<'r> {
+    schema: &'static str,
+    sources: &'r [String],
+    span_ns: Option<u64>,
+    losses: Value,
+    recorder_cost: Option<Value>,
+    queues: Rows<Row<'r>>,
+}
+
+impl VirtioReport {
+    fn rows(&self) -> Vec<Row<'_>> {
+        self.virtio.queues.iter().map(|queue| Row { virtio: &self.virtio, queue }).collect()
+    }
+
+    /// How long the longest recording of a guest with queues lasted.
+    fn span_ns(&self) -> Option<u64> {
+        let of = |recording: usize| self.virtio.spans_ns.get(recording).copied().flatten();
+        let spans = self.virtio.queues.iter().filter_map(|one| of(one.recording));
+        spans.map(|(from_ns, to_ns)| to_ns.saturating_sub(from_ns)).max()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let queues = &self.virtio.queues;
+        let mut notes = Vec::new();
+        let cut = queues.iter().filter(|one| one.bytes.is_some()).map(|one| one.cut);
+        let cut = cut.fold(0, u64::saturating_add);
+        if cut > 0 {
+            notes.push(format!(
+                "of {} not all parts have their sizes recorded: bytes are at least that many",
+                plural(cut, "buffer")
+            ));
+        }
+        if queues.iter().any(|one| one.added > 0 && one.bytes.is_none()) {
+            notes.push(
+                "bytes and names were not recorded: the guest's kernel doesn't describe its types (BTF)"
+                    .to_owned(),
+            );
+        }
+        let began: u64 = queues.iter().map(|one| one.taken - one.latencies.count()).sum();
+        if began > 0 {
+            notes.push(format!(
+                "{} went to devices before the recording, or while events were lost: without a time",
+                plural(began, "buffer")
+            ));
+        }
+        notes
+    }
+
+    fn losses(&self) -> String {
+        let notes = self.virtio.losses.iter().flat_map(|one| losses::notes(one, 0));
+        notes.map(|note| format!("{note}\n")).collect()
+    }
+}
+
+/// A mean to one digit.
+fn mean(value: f64) -> String {
+    match value {
+        value if value >= 99.95 => count(value.round() as u64),
+        value => format!("{value:.1}"),
+    }
+}

@@ -1,0 +1,189 @@
+//! The columns of queues.
+
+use analyses::{Distribution, VirtQueue, Virtio};
+
+use super::mean;
+use crate::column::{self, Column, Unit};
+
+/// The one table there is.
+pub(super) const TABLE: &str = "queues";
+const PER_MILLE: [u64; 3] = [500, 900, 990];
+
+/// A queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row<'r> {
+    pub(super) virtio: &'r Virtio,
+    pub(super) queue: &'r VirtQueue,
+}
+
+impl column::Row for Row<'_> {
+    fn is_nanoseconds(&self) -> bool {
+        self.virtio.nanoseconds
+    }
+}
+
+/// All columns, in the order of JSON and CSV.
+pub(super) fn columns<'r>() -> Vec<Column<Row<'r>>> {
+    let mut columns = names();
+    columns.extend(buffers());
+    columns.extend(notifications());
+    columns.extend(depth());
+    columns.extend(latencies());
+    columns
+}
+
+fn names<'r>() -> Vec<Column<Row<'r>>> {
+    let vm = |row: &Row<'_>| row.virtio.vms.get(row.queue.recording).cloned().flatten();
+    vec![
+        Column::text(("vm", "VM"), "Name of its VM.", vm)
+            .null("The recording of its host was not given.")
+            .shown_if_known(TABLE, 1),
+        Column::text(("device", "device"), "Name of its device in the guest.", |row: &Row<'_>| {
+            row.queue.device.clone()
+        })
+        .null("Not recorded: no buffer was handed over, or the guest's kernel doesn't describe its types.")
+        .shown(TABLE, 0),
+        Column::text(("queue", "queue"), "The name that the driver gave it.", |row: &Row<'_>| {
+            row.queue.name.clone()
+        })
+        .null("As of device.")
+        .shown(TABLE, 0),
+        Column::number(
+            ("vq", "vq"),
+            Unit::Hex,
+            "Lower half of its address in the guest: tells queues apart that have no names.",
+            |row: &Row<'_>| Some(row.queue.vq),
+        )
+        .shown_if(TABLE, 1, |row| row.queue.name.is_none()),
+    ]
+}
+
+fn number<'r>(
+    names: (&str, &str),
+    help: &str,
+    of: impl Fn(&VirtQueue) -> Option<u64> + 'static,
+) -> Column<Row<'r>> {
+    Column::number(names, Unit::Count, help, move |row: &Row<'_>| of(row.queue))
+}
+
+fn buffers<'r>() -> Vec<Column<Row<'r>>> {
+    let no_sizes = "Not recorded: the guest's kernel doesn't describe its types.";
+    vec![
+        number(
+            ("buffers", "buffers"),
+            "Buffers handed to the device: each a chain of one or more lists.",
+            |one| Some(one.added),
+        )
+        .shown(TABLE, 0),
+        number(("out_buffers", "lists out"), "Lists of parts that the device reads.", |one| {
+            Some(one.lists[0])
+        })
+        .shown(TABLE, 6),
+        number(("in_buffers", "lists in"), "Lists of parts that the device writes.", |one| {
+            Some(one.lists[1])
+        })
+        .shown(TABLE, 6),
+        number(("out_bytes", "bytes out"), "Bytes that the device may read.", |one| {
+            one.bytes.map(|bytes| bytes[0])
+        })
+        .null(no_sizes)
+        .shown(TABLE, 2),
+        number(("in_bytes", "bytes in"), "Bytes that the device may write.", |one| {
+            one.bytes.map(|bytes| bytes[1])
+        })
+        .null(no_sizes)
+        .shown(TABLE, 2),
+        number(
+            ("cut_buffers", "cut"),
+            "Buffers some of whose bytes were not recorded: bytes are at least as many as said.",
+            |one| Some(one.cut),
+        )
+        .shown_if(TABLE, 3, |row| row.queue.cut > 0),
+        number(("taken", "taken back"), "Buffers taken back from the device.", |one| {
+            Some(one.taken)
+        })
+        .shown(TABLE, 5),
+    ]
+}
+
+fn notifications<'r>() -> Vec<Column<Row<'r>>> {
+    vec![
+        number(("kicks", "kicks"), "Notifications of the host.", |one| Some(one.kicks))
+            .shown(TABLE, 0),
+        number(
+            ("kicks_avoided", "avoided"),
+            "Times that the host had not to be notified of new buffers: it still worked on others.",
+            |one| Some(one.kicks_avoided),
+        )
+        .shown(TABLE, 1),
+        Column::ratio(
+            ("buffers_per_kick", "per kick"),
+            "Buffers handed over for each notification.",
+            |row: &Row<'_>| column::ratio(row.queue.added, row.queue.kicks),
+        )
+        .null("There was no notification.")
+        .drawn_as(|row| match column::ratio(row.queue.added, row.queue.kicks) {
+            Some(ratio) => mean(ratio),
+            None => "-".to_owned(),
+        })
+        .shown(TABLE, 3),
+        number(
+            ("interrupts", "interrupts"),
+            "Interrupts by which the device said that it was done with some.",
+            |one| Some(one.interrupts),
+        )
+        .shown(TABLE, 1),
+    ]
+}
+
+fn depth<'r>() -> Vec<Column<Row<'r>>> {
+    let lost = "Events were lost.";
+    vec![
+        Column::ratio(
+            ("depth_mean", "depth"),
+            "Buffers that the device had, on average over time, as far as they came back or were seen going.",
+            |row: &Row<'_>| row.queue.depth.map(|depth| depth.mean),
+        )
+        .null(lost)
+        .drawn_as(|row| row.queue.depth.map_or_else(|| "?".to_owned(), |depth| mean(depth.mean)))
+        .shown(TABLE, 4),
+        number(("depth_max", "max"), "Buffers that it had at most.", |one| {
+            one.depth.map(|depth| depth.max)
+        })
+        .null(lost)
+        .shown(TABLE, 4),
+    ]
+}
+
+fn latencies<'r>() -> Vec<Column<Row<'r>>> {
+    let time = |names: (&str, &str), help: &str, rank: u8, of: fn(&Distribution) -> Option<u64>| {
+        Column::time(names, help, move |row: &Row<'_>| of(&row.queue.latencies))
+            .null("No buffer came back that was seen going.")
+            .shown(TABLE, rank)
+            .missing("-")
+    };
+    let mean = |of: &Distribution| of.mean().map(|mean| mean.round() as u64);
+    vec![
+        number(
+            ("timed", "timed"),
+            "Buffers that were seen going and coming back: those of the times.",
+            |one| Some(one.latencies.count()),
+        ),
+        time(
+            ("latency_mean", "mean"),
+            "From handing a buffer over to taking it back, on average.",
+            5,
+            mean,
+        ),
+        time(("latency_p50", "p50"), "The same of the median one.", 0, |of| {
+            of.percentiles(PER_MILLE)[0]
+        }),
+        time(("latency_p90", "p90"), "The same that 90% don't exceed.", 7, |of| {
+            of.percentiles(PER_MILLE)[1]
+        }),
+        time(("latency_p99", "p99"), "The same that 99% don't exceed.", 0, |of| {
+            of.percentiles(PER_MILLE)[2]
+        }),
+        time(("latency_max", "longest"), "The same of the longest one.", 3, Distribution::max),
+    ]
+}
