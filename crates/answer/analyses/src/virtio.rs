@@ -92,11 +92,6 @@ impl TraceEventSink for VirtioSink {
                     self.queues.returned((event.recording, vq), at_ns, call, value);
                 }
             }
-            Some(Kind::Notify) => {
-                if let Some(vq) = event.value(0) {
-                    self.queues.notify((event.recording, vq), at_ns);
-                }
-            }
             None => {}
         }
     }

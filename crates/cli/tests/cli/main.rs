@@ -33,3 +33,4 @@ mod schemas;
 mod spool;
 mod sums;
 mod tool;
+mod virtio;

@@ -8,6 +8,7 @@ const VERBS: &[&str] = &[
     "exits",
     "nested",
     "profile",
+    "virtio",
     "path",
     "boot",
     "cpu",

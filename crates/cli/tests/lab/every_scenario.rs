@@ -47,6 +47,9 @@ fn holds(lab: &TestLab, name: &str) -> bool {
         if name == "nested" {
             nested_exits_bring_theirs(to.to_str().unwrap());
         }
+        if name == "virtio" {
+            queues_carry_what_was_asked(to.to_str().unwrap());
+        }
         if name == "samples" {
             samples_have_the_code(to.to_str().unwrap());
         }
@@ -71,6 +74,28 @@ fn ran(lab: &TestLab, name: &str) -> (Ran, tempfile::TempDir) {
         hung += 1;
         eprintln!("{name} hangs: {hung} of {MOST_HUNG} that may; once more");
     }
+}
+
+/// 500 blocks of 4 KiB to the disk, one at a time, and 2 MiB to the network.
+fn queues_carry_what_was_asked(session: &str) {
+    let report = json(&["virtio", "--format", "json", session]);
+    let queue = |name: &str| {
+        let mut queues = report["queues"].as_array().unwrap().iter();
+        queues.find(|one| one["queue"] == name).unwrap_or_else(|| panic!("no {name}: {report}"))
+    };
+    let disk = queue("req.0");
+    for name in ["buffers", "taken", "timed", "kicks", "in_bytes"] {
+        assert_eq!(disk[name], 500, "{name}: {disk}");
+    }
+    assert_eq!(
+        (&disk["out_bytes"], &disk["cut_buffers"]),
+        (&(500 * (4096 + 16)).into(), &0.into())
+    );
+    let network = queue("output.0");
+    let bytes = network["out_bytes"].as_u64().unwrap();
+    // Heads of packets, and what iperf3 says of itself.
+    assert!((2 << 20..5 << 19).contains(&bytes), "{network}");
+    assert_eq!(network["vm"], "l2");
 }
 
 fn asked_for() -> bool {

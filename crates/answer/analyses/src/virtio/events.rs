@@ -23,7 +23,7 @@ const MOST_THREADS: usize = 1 << 16;
 pub(super) enum Call {
     /// A buffer is taken back: its token, or 0.
     Get,
-    /// Whether the host has to be notified.
+    /// Whether the host has to be notified: then it is. Some callers have `virtqueue_notify` within them.
     KickPrepare,
     /// Whether an interrupt was the queue's.
     Interrupt,
@@ -35,14 +35,13 @@ pub(super) enum Kind {
     Add,
     Call(Call),
     Return(Call),
-    Notify,
 }
 
 const CALLS: [Call; 3] = [Call::Get, Call::KickPrepare, Call::Interrupt];
-/// The first tag after those of buffers: calls, then their returns, then the last one.
+/// The first tag after those of buffers: calls, then their returns.
 const CALL_TAG: u16 = ADD_EVENTS;
 const RETURN_TAG: u16 = CALL_TAG + CALLS.len() as u16;
-const NOTIFY_TAG: u16 = RETURN_TAG + CALLS.len() as u16;
+const END_TAG: u16 = RETURN_TAG + CALLS.len() as u16;
 
 /// What is read of an event.
 pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
@@ -55,9 +54,6 @@ pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
         return format.field("vq").map(|_| Wanted { tag: 0, fields: ADD_FIELDS });
     }
     let call = match function {
-        "virtqueue_notify" => {
-            return format.field("vq").map(|_| Wanted { tag: NOTIFY_TAG, fields: &["vq"] });
-        }
         "virtqueue_kick_prepare" => Call::KickPrepare,
         "vring_interrupt" => Call::Interrupt,
         _ if function.starts_with("virtqueue_get_buf") => Call::Get,
@@ -78,8 +74,7 @@ pub(super) fn kind(tag: u16) -> Option<Kind> {
     match tag {
         0..CALL_TAG => Some(Kind::Add),
         CALL_TAG..RETURN_TAG => call(CALL_TAG).map(Kind::Call),
-        RETURN_TAG..NOTIFY_TAG => call(RETURN_TAG).map(Kind::Return),
-        NOTIFY_TAG => Some(Kind::Notify),
+        RETURN_TAG..END_TAG => call(RETURN_TAG).map(Kind::Return),
         _ => None,
     }
 }

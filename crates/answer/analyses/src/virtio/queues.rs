@@ -155,16 +155,9 @@ impl Queues {
                     None => queue.before += 1,
                 }
             }
-            Call::KickPrepare => queue.sums.kicks_avoided += u64::from(value == 0),
+            Call::KickPrepare if value == 0 => queue.sums.kicks_avoided += 1,
+            Call::KickPrepare => queue.sums.kicks += 1,
             Call::Interrupt => queue.sums.interrupts += u64::from(value != 0),
-        }
-    }
-
-    /// The host is notified.
-    pub(super) fn notify(&mut self, key: QueueKey, at_ns: u64) {
-        if let Some(queue) = self.queue(key) {
-            queue.change(at_ns, 0);
-            queue.sums.kicks += 1;
         }
     }
 
