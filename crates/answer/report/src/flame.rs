@@ -103,6 +103,12 @@ impl Drawing {
         true
     }
 
+    /// Whether frames are coloured by how they changed.
+    fn has_changes(&self) -> bool {
+        let is_change = |frame: &Frame| WAYS.iter().any(|(way, ..)| frame.class.starts_with(way));
+        self.frames.iter().any(is_change)
+    }
+
     /// The document; `legend` says what widths and colours mean.
     pub(crate) fn document(&self, title: &str, legend: &str) -> String {
         let rows = self.frames.iter().map(|frame| frame.depth + 1).max().unwrap_or(1);
@@ -117,7 +123,7 @@ impl Drawing {
              <text class=\"note act\" id=\"all\" x=\"{3}\" y=\"24\" text-anchor=\"end\"></text>\n\
              <text class=\"note act\" id=\"find\" x=\"{3}\" y=\"42\" text-anchor=\"end\"></text>\n",
             escaped(title),
-            style(),
+            style(self.has_changes()),
             escaped(legend),
             WIDTH - MARGIN,
         );
@@ -194,7 +200,7 @@ pub(crate) fn change_class(a: f64, b: f64) -> String {
 }
 
 /// The style sheet: colours for light and for dark pages.
-fn style() -> String {
+fn style(has_changes: bool) -> String {
     let mut light = String::new();
     let mut dark = String::new();
     for (class, hue, saturation) in KINDS {
@@ -207,7 +213,7 @@ fn style() -> String {
             let _ = write!(dark, ".{class}{shade} rect{{fill:{fill}}}");
         }
     }
-    for (class, hue, saturation) in WAYS {
+    for (class, hue, saturation) in WAYS.into_iter().filter(|_| has_changes) {
         for step in 0..=CHANGES.len() {
             let strength = step as f64 / CHANGES.len() as f64;
             let fill = hex(hue, saturation, 88.0 - strength * 32.0);

@@ -35,7 +35,9 @@ impl AddedBuffer {
             name("n0", "n1").zip(name("d0", "d1")).map(|(queue, device)| [queue, device]);
         // Of functions that take one list, its number of parts is known without marks.
         let parts = field("parts");
-        for list in 0..out.saturating_add(in_) {
+        let lists = out.saturating_add(in_);
+        buffer.is_cut = lists > LISTS.len() as u64;
+        for list in 0..lists.min(LISTS.len() as u64) {
             let Some((bytes, is_whole)) = bytes_of(fields, list, parts) else {
                 buffer.is_cut = true;
                 continue;
@@ -44,9 +46,6 @@ impl AddedBuffer {
             let sums = buffer.bytes.get_or_insert([0; 2]);
             if let Some(sum) = sums.get_mut(usize::from(list >= out)) {
                 *sum = sum.saturating_add(bytes);
-            }
-            if list >= LISTS.len() as u64 {
-                break;
             }
         }
         Some(buffer)
