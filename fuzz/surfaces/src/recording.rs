@@ -8,11 +8,12 @@ use ::timeline::{ExitSink, ExitSpan, Outcome, each_exit};
 use analyses::{
     By, Contents, Exits, GuestCpu, GuestStacks, NoSuchEvent, OccupantSpan, PathEnds, ProfileRow,
     StateSink, StateSpan, VcpuRef, contents, cpu, exits, find_vms, nested, paths, profile, states,
+    virtio,
 };
 use report::events::{EventsSummary, Filter, Machine, Style, write_events};
 use report::{
     CpuBy, CpuReport, ExitsReport, FileInfo, Format, InfoReport, NestedReport, PathReport,
-    ProfileBy, ProfileReport, Report, Source,
+    ProfileBy, ProfileReport, Report, Source, VirtioReport,
 };
 use sources::{BlockReader, OpenError, Recording, Samples, TimeRange};
 
@@ -273,6 +274,19 @@ fn check_states(recording: &Recording) {
     let times_ns: Vec<u64> = cpu.vcpus.iter().map(|one| one.times.total()).collect();
     render(&CpuReport { sources, cpu, by, idle: true, top: None, recorder_cost: None });
     check_profile(recording, &times_ns);
+    check_virtio(recording);
+}
+
+/// Only buffers that went and came back have a time.
+fn check_virtio(recording: &Recording) {
+    let virtio = virtio(std::slice::from_ref(recording), &[], &|_| ());
+    for queue in &virtio.queues {
+        assert!(queue.latencies.count() <= queue.taken, "{queue:?}");
+        assert!(queue.latencies.count() <= queue.added, "{queue:?}");
+        assert!(queue.cut <= queue.added, "{queue:?}");
+    }
+    let sources = vec!["bytes".to_owned()];
+    render(&VirtioReport { sources, virtio, recorder_cost: None });
 }
 
 /// Rows of a vCPU add up to its time, and so do stacks.

@@ -14,7 +14,6 @@ mod samples;
 mod seen;
 mod slice_shares;
 mod slices;
-mod state_log;
 mod sums;
 mod threads;
 mod timed;
@@ -233,7 +232,7 @@ pub fn profile(
     guest_stacks: GuestStacks,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Profile {
-    rows_of(Found::gather(recordings, guests, samples, None, tick), recordings, guest_stacks)
+    rows_of(Found::gather(recordings, guests, samples, tick), recordings, guest_stacks)
 }
 
 /// As [`profile`], of sums that took the `states` of recordings.

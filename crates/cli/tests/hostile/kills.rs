@@ -65,6 +65,11 @@ impl Campaign {
         self.folder.path().join("stderr")
     }
 
+    /// Whether the last recorder said that it records.
+    fn has_begun(&self) -> bool {
+        fs::read_to_string(self.stderr()).is_ok_and(|said| said.contains("recording"))
+    }
+
     /// The agent; started again where it was killed.
     fn agent(&mut self) -> u32 {
         let channel = self.channel();
@@ -110,6 +115,9 @@ impl Campaign {
             let marks = scope.spawn(|| {
                 let written = mark_both(recorder, agent, session, &over);
                 wait_until("nobody is followed", || followed.load(Ordering::Relaxed));
+                // Stopped before it says that it records, it keeps nothing, and says that.
+                let is_over = || over.load(Ordering::Relaxed);
+                wait_until("it does not begin", || is_over() || self.has_begun());
                 end(victim, recorder, agent);
                 written
             });

@@ -10,10 +10,12 @@ use timeline::Vm;
 use super::code::Code;
 use super::sample_log::SampleLog;
 use super::slices::SliceGrid;
-use super::state_log::StateLog;
 use super::sums::{ProfileSums, Stratum, StratumSum};
 use crate::states::{States, states_with_pc};
 use crate::{GuestAlignment, ReasonNames};
+
+/// Memory for places, and for times by slices, where samples are kept one by one.
+const SLICE_BYTES: usize = 64 << 20;
 
 /// All that was found.
 #[derive(Debug)]
@@ -24,10 +26,8 @@ pub(super) struct Found<'s> {
     pub(super) threads: FxHashMap<(u16, u32), StratumSum>,
     /// By recording.
     pub(super) reasons: Vec<ReasonNames>,
-    /// Samples one by one, and time by state, where those were asked for.
+    /// Samples one by one, where those were asked for.
     pub(super) log: Option<SampleLog>,
-    /// See `log`.
-    pub(super) state_log: Option<StateLog>,
     /// How times are cut into slices, where those are asked for.
     pub(super) grid: Option<SliceGrid>,
     guests: &'s [GuestAlignment],
@@ -45,12 +45,22 @@ impl<'s> Found<'s> {
         recordings: &'s [Recording],
         guests: &'s [GuestAlignment],
         samples: &'s [Option<Samples>],
-        log: Option<SampleLog>,
         tick: &(dyn Fn(u64) + Sync),
     ) -> Self {
         let mut sums = ProfileSums::of(recordings, guests, samples);
-        sums.state_log = log.as_ref().map(|_| StateLog::default());
-        sums.log = log;
+        let states = states_with_pc(recordings, guests, &mut sums, tick);
+        Self::of(sums, states, recordings, guests, samples)
+    }
+
+    /// The same with samples one by one, and times by slices.
+    pub(super) fn gather_each(
+        recordings: &'s [Recording],
+        guests: &'s [GuestAlignment],
+        samples: &'s [Option<Samples>],
+        tick: &(dyn Fn(u64) + Sync),
+    ) -> Self {
+        let mut sums = ProfileSums::by_slice(recordings, guests, samples, SLICE_BYTES);
+        sums.log = Some(SampleLog::default());
         let states = states_with_pc(recordings, guests, &mut sums, tick);
         Self::of(sums, states, recordings, guests, samples)
     }
@@ -63,8 +73,7 @@ impl<'s> Found<'s> {
         guests: &'s [GuestAlignment],
         samples: &'s [Option<Samples>],
     ) -> Self {
-        let ProfileSums { strata, threads, reasons, samples: seen, log, state_log, grid, .. } =
-            sums;
+        let ProfileSums { strata, threads, reasons, samples: seen, log, grid, .. } = sums;
         let (mut machines, stacks) = seen.finish();
         machines.resize_with(recordings.len(), || None);
         for at in guests.iter().map(|one| one.guest) {
@@ -81,7 +90,6 @@ impl<'s> Found<'s> {
             threads,
             reasons,
             log,
-            state_log,
             grid,
             guests,
             samples,

@@ -8,7 +8,6 @@ use super::Evidence;
 use super::sample_log::{Logged, SampleLog, Whose};
 use super::samples::{MachineSamples, Place};
 use super::slices::{SliceGrid, SliceTimes};
-use super::state_log::{StateKey, StateLog};
 use crate::GuestAlignment;
 use crate::reasons::ReasonNames;
 use crate::states::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
@@ -196,8 +195,6 @@ pub(crate) struct ProfileSums<'s> {
     pub(super) samples: MachineSamples<'s>,
     /// Samples one by one, where those are asked for.
     pub(super) log: Option<SampleLog>,
-    /// Time by state, where samples are kept one by one.
-    pub(super) state_log: Option<StateLog>,
     /// How times are cut into slices, where those are asked for.
     pub(super) grid: Option<SliceGrid>,
     last: FxHashMap<VcpuRef, Last>,
@@ -215,9 +212,9 @@ impl<'s> ProfileSums<'s> {
         let reasons = recordings.iter().map(ReasonNames::new).collect();
         let samples = MachineSamples::new(recordings, guests, samples);
         let (strata, threads) = (FxHashMap::default(), FxHashMap::default());
-        let (log, state_log, grid) = (None, None, None);
+        let (log, grid) = (None, None);
         let (last, room) = (FxHashMap::default(), MOST_PLACES);
-        Self { strata, threads, reasons, samples, log, state_log, grid, last, room }
+        Self { strata, threads, reasons, samples, log, grid, last, room }
     }
 
     /// As [`ProfileSums::of`], with times by slices, in that much memory.
@@ -352,9 +349,6 @@ impl StateSink for ProfileSums<'_> {
         };
         let sum = self.strata.entry(stratum).or_default();
         sum.pass(span.from_ns, span.to_ns, self.grid.as_mut());
-        if let Some(log) = &mut self.state_log {
-            log.push(StateKey::of(&stratum), (span.from_ns, span.to_ns));
-        }
         if in_guest {
             sum.exits.wait(span.from_ns, span.to_ns, self.grid.as_mut());
             let last = self.last.entry(vcpu).or_default();

@@ -7,9 +7,8 @@ use sources::{Recording, Samples};
 
 use super::code::{Code, CodeAt};
 use super::found::Found;
-use super::sample_log::{Logged, SampleLog, Whose};
+use super::sample_log::{Logged, Whose};
 use super::samples::Place;
-use super::state_log::{StateBlock, StateKey};
 use super::sums::{SampleKind, Stratum, StratumSum};
 use super::{CodeFrame, GuestAlignment};
 use crate::states::{Part, Roles, States, VcpuState};
@@ -29,7 +28,7 @@ pub(crate) struct TimedSample<'c> {
     pub(crate) stack: &'c [CodeFrame],
     /// The code is the host's.
     pub(crate) host_code: bool,
-    /// When it was taken; of time without samples, within some milliseconds of it.
+    /// When it was taken; of time without samples, in the middle of its slice of the recording.
     pub(crate) at_ns: u64,
     /// What it stands for.
     pub(crate) time_ns: u64,
@@ -66,10 +65,8 @@ pub(crate) fn each_sample(
     tick: &(dyn Fn(u64) + Sync),
     each: &mut dyn FnMut(&TimedSample<'_>),
 ) -> States {
-    let log = Some(SampleLog::default());
-    let mut found = Found::gather(recordings, guests, samples, log, tick);
+    let mut found = Found::gather_each(recordings, guests, samples, tick);
     let (kept, stride) = found.log.take().unwrap_or_default().finish();
-    let times = found.state_log.take().unwrap_or_default().finish();
     let mut reasons = found.reasons.drain(..).next();
     let mut reason = |exit: Option<(u8, u64)>| {
         exit.and_then(|(isa, code)| Some(reasons.as_mut()?.name(isa, code)))
@@ -100,21 +97,23 @@ pub(crate) fn each_sample(
             is_stack,
         });
     }
-    for StateBlock { key, at_ns, time_ns } in owners.without_samples(times) {
-        let named = reason(key.exit);
-        each(&TimedSample {
-            vm: owners.vms.get(&key.vcpu.index).copied(),
-            part: owners.settled(key.state).name(),
-            level: key.level,
-            reason: named.as_deref(),
-            stack: &[],
-            host_code: false,
-            at_ns,
-            time_ns,
-            is_known: true,
-            is_own: true,
-            is_stack: true,
-        });
+    for (of, times) in owners.without_samples() {
+        let named = reason(of.exit);
+        for (at_ns, time_ns) in times {
+            each(&TimedSample {
+                vm: owners.vms.get(&of.vcpu.index).copied(),
+                part: owners.settled(of.state).name(),
+                level: of.level,
+                reason: named.as_deref(),
+                stack: &[],
+                host_code: false,
+                at_ns,
+                time_ns,
+                is_known: true,
+                is_own: true,
+                is_stack: true,
+            });
+        }
     }
     drop(owners);
     found.states
@@ -166,23 +165,23 @@ impl<'f> Owners<'f> {
         self.found.states.recorded.first().map_or(state, |recorded| state.settled(recorded))
     }
 
-    /// The time of vCPUs in strata that no stack was sampled in; `times` are of all.
-    fn without_samples(&self, times: Vec<StateBlock>) -> impl Iterator<Item = StateBlock> {
-        let mut sums: FxHashMap<StateKey, (u64, u64)> = FxHashMap::default();
-        for (stratum, sum) in &self.found.strata {
+    /// The strata that no stack was sampled in: their time, and within a slice when it was.
+    fn without_samples(&self) -> Vec<(Stratum, Vec<(u64, u64)>)> {
+        let Some(grid) = &self.found.grid else { return Vec::new() };
+        let (from_ns, slice_ns, _) = grid.extent();
+        let middle = |slice: u32| {
+            let before_ns = u64::from(slice).saturating_mul(slice_ns);
+            from_ns.saturating_add(before_ns).saturating_add(slice_ns / 2)
+        };
+        let times = |(stratum, sum): (&Stratum, &StratumSum)| {
             let owner = Owner { vm: None, stratum: Some(*stratum), thread_is: "", sum };
-            let (all_ns, without_ns) = sums.entry(StateKey::of(stratum)).or_default();
-            *all_ns = all_ns.saturating_add(sum.time_ns);
-            if sum.of(owner.kinds().1).count == 0 {
-                *without_ns = without_ns.saturating_add(sum.time_ns);
-            }
-        }
-        times.into_iter().filter(|one| one.key.vcpu.recording == 0).filter_map(move |one| {
-            let &(all_ns, without_ns) = sums.get(&one.key)?;
-            let part = u128::from(one.time_ns) * u128::from(without_ns) / u128::from(all_ns.max(1));
-            let time_ns = u64::try_from(part).unwrap_or(u64::MAX);
-            (time_ns > 0).then_some(StateBlock { time_ns, ..one })
-        })
+            let is_one = stratum.vcpu.recording == 0 && sum.of(owner.kinds().1).count == 0;
+            let slices = is_one.then(|| sum.by_slice.clone().numbered(grid))?;
+            Some((*stratum, slices.into_iter().map(|(slice, ns)| (middle(slice), ns)).collect()))
+        };
+        let mut all: Vec<(Stratum, Vec<_>)> = self.found.strata.iter().filter_map(times).collect();
+        all.sort_by_key(|(stratum, _)| *stratum);
+        all
     }
 
     fn code(&self, vm: Option<usize>) -> Code<'_> {
