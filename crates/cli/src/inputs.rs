@@ -18,6 +18,8 @@ use crate::notice::say;
 const HOST: &str = "host.dat";
 /// What a recorder that was killed leaves in its place: pages, and what makes them readable.
 const UNFINISHED: &str = "host.pages";
+/// The first file of a folder of perf's.
+const OF_PERF: &str = "data";
 
 /// Opens all files, in their order; those of a session in the order host, guests.
 ///
@@ -58,6 +60,11 @@ fn expand(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let (host, unfinished) = (path.join(HOST), path.join(UNFINISHED));
     let host = if host.is_file() { Some(host) } else { unfinished.is_dir().then_some(unfinished) };
     let recordings: Vec<PathBuf> = host.into_iter().chain(guests).collect();
+    // What perf record --threads writes: reading that file says so.
+    let of_perf = path.join(OF_PERF);
+    if recordings.is_empty() && of_perf.is_file() {
+        return Ok(vec![of_perf]);
+    }
     if recordings.is_empty() {
         bail!(
             "{}: no recording: a session folder holds {HOST} or guest-NAME.dat, a folder of \

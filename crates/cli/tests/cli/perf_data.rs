@@ -157,3 +157,18 @@ fn what_is_missing_is_said() {
     let run = hyperscope(&["info", path.to_str().unwrap()]);
     assert!(run.code == 1 && run.err.contains("ends inside its header"), "{}", run.err);
 }
+
+/// What `perf record --threads` writes: the file in it says so in its header.
+#[test]
+fn folders_of_perf_say_how_to_make_a_file_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut file = fs::read(repository().join(PERF)).unwrap();
+    // HEADER_DIR_FORMAT (24) among the features, which are a bitmap at byte 72.
+    file[72 + 24 / 8] |= 1 << (24 % 8);
+    fs::write(folder.path().join("data"), file).unwrap();
+    fs::write(folder.path().join("data.0"), b"").unwrap();
+    let run = hyperscope(&["info", folder.path().to_str().unwrap()]);
+    assert_eq!(run.code, 1, "{}", run.out);
+    assert!(run.err.contains("perf record --threads"), "{}", run.err);
+    assert!(run.err.contains("perf inject -i"), "{}", run.err);
+}
