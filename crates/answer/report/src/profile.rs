@@ -108,7 +108,8 @@ impl Report for ProfileReport {
         if more > 0 {
             out += &format!("and {} more rows: --top 0 shows all\n", count(more as u64));
         }
-        for note in notes::notes(self) {
+        let cost = self.recorder_cost.as_ref().map(RecorderCost::note);
+        for note in notes::notes(self).into_iter().chain(cost) {
             out += &format!("{note}\n");
         }
         if !left_out.is_empty() {

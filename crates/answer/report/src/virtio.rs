@@ -45,7 +45,8 @@ impl Report for VirtioReport {
         column::draw(&columns(), &mut table, TABLE, &self.rows());
         let (drawn, left_out) = table.draw(width);
         out += &format!("{drawn}\n");
-        for note in self.notes() {
+        let cost = self.recorder_cost.as_ref().map(RecorderCost::note);
+        for note in self.notes().into_iter().chain(cost) {
             out += &format!("{note}\n");
         }
         if !left_out.is_empty() {
