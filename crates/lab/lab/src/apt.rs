@@ -20,6 +20,8 @@ const MEND: &str = "the lab takes its kernel and programs from Debian packages: 
 /// apt with folders of its own.
 pub(crate) struct Apt {
     folder: PathBuf,
+    /// What its configuration says at first.
+    configuration: String,
 }
 
 impl Apt {
@@ -38,7 +40,7 @@ impl Apt {
              Binary::apt-get::APT::Keep-Downloaded-Packages \"true\";\n"
         );
         write(&folder.join("apt.conf"), &configuration)?;
-        Ok(Self { folder })
+        Ok(Self { folder, configuration })
     }
 
     /// Its folders.
@@ -53,15 +55,12 @@ impl Apt {
         let Some(mirror) = self.mirror()? else {
             return Ok(());
         };
-        let configuration = self.folder.join("apt.conf");
-        let before = fs::read_to_string(&configuration)
-            .map_err(LabError::io("cannot read", &configuration))?;
-        self.add_backports(&mirror, &before)?;
+        self.add_backports(&mirror)?;
         if let Err(error) = self.run(&["update", "-qq"]) {
             progress(&format!(
                 "no {BACKPORTS} at {mirror}: machines of QEMU 7.2 may stand still: {error}"
             ));
-            return write(&configuration, &before);
+            return write(&self.folder.join("apt.conf"), &self.configuration);
         }
         Ok(())
     }
@@ -75,7 +74,7 @@ impl Apt {
     }
 
     /// Has QEMU and its firmware come from backports, all else from where the system has it.
-    fn add_backports(&self, mirror: &str, configuration: &str) -> Result<()> {
+    fn add_backports(&self, mirror: &str) -> Result<()> {
         let systems = fs::read_to_string("/etc/apt/sources.list").unwrap_or_default();
         let sources = self.folder.join("sources.list");
         write(&sources, &format!("{systems}\ndeb {mirror} {BACKPORTS} main\n"))?;
@@ -89,7 +88,7 @@ impl Apt {
             sources.display(),
             preferences.display()
         );
-        write(&self.folder.join("apt.conf"), &format!("{configuration}{more}"))
+        write(&self.folder.join("apt.conf"), &format!("{}{more}", self.configuration))
     }
 
     /// Runs apt-get, for what it prints.
