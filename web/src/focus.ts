@@ -64,6 +64,8 @@ export interface Context {
   inspect: () => void;
   /** Selects a stretch of time in the timeline, and shows it with what is around it. */
   selectTime: (from: number, to: number) => void;
+  /** Draws a request in the timeline, as `PATH.KIND`. */
+  showRequest: (name: string) => void;
   /** Takes the selection of the timeline back. */
   deselect: () => void;
   /** Says something to readers who don't see it. */

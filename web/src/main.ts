@@ -43,6 +43,7 @@ async function start(root: HTMLElement): Promise<void> {
     findInTimeline: (words) => timeline.seek(words),
     inspect: () => timeline.inspect(),
     selectTime: (from, to) => timeline.selectTime(from, to),
+    showRequest: (name) => timeline.showRequest(name),
     deselect: () => timeline.deselect(),
     announce: (words) => (spoken.textContent = words),
   };

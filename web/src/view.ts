@@ -30,6 +30,8 @@ export interface View {
   without: string[];
   /** What the drawer shows of the selection. */
   tab: string;
+  /** A request that is drawn: its path and which of its examples. */
+  request: string;
   focus: Focus;
   /** The flame graph of code. */
   code: CodeView;
@@ -51,6 +53,7 @@ export const PLAIN: View = {
   states: [],
   without: [],
   tab: "",
+  request: "",
   focus: EVERYTHING,
   code: PLAIN_CODE,
   theme: null,
@@ -77,6 +80,7 @@ export function toFragment(view: View): string {
     ["states", view.states.join(".")],
     ["without", view.without.join(".")],
     ["tab", view.tab],
+    ["request", view.request],
     ["vm", focus.vm ?? ""],
     ["level", focus.level === null ? "" : String(focus.level)],
     ["reason", focus.reason ?? ""],
@@ -123,6 +127,7 @@ export function fromFragment(fragment: string): View {
     states: readStates(all.get("states") ?? ""),
     without: readStates(all.get("without") ?? ""),
     tab: /^[a-z]{1,20}$/.test(words("tab")) ? words("tab") : "",
+    request: /^\d{1,4}\.[a-z0-9]{1,8}$/.test(words("request")) ? words("request") : "",
     focus: { vm: words("vm") || null, level: /^\d{1,3}$/.test(level) ? Number(level) : null, reason: words("reason") || null },
     code: readCode(all, words, readStates),
     theme: theme === "light" || theme === "dark" ? theme : null,

@@ -16,6 +16,7 @@ const FULL: View = {
   states: ["exit_kernel", "guest"],
   without: ["halted"],
   tab: "states",
+  request: "3.p99",
   focus: { vm: "vm-1/&?=#", level: 2, reason: "io" },
   code: { zoom: 17, find: "/^kvm_/", of: "host_kernel:a b<c>(int&) [kvm]", vm: "vm 1", owner: 2, out: ["vmm"], without: ["waits", "guest"], idle: true, threads: true, up: true, always: true },
   theme: "dark",

@@ -212,8 +212,12 @@ fn check_paths(recording: &Recording, contents: &Contents) {
         if sum < u64::MAX {
             assert_eq!(sum, path.total.sum(), "hops do not add up: {path:?}");
         }
-        let in_order = path.example.is_sorted_by_key(|step| step.ts_ns);
-        assert!(in_order && path.example.len() == path.hops.len() + 1, "{path:?}");
+        for example in &path.examples {
+            let in_order = example.steps.is_sorted_by_key(|step| step.ts_ns);
+            let steps = example.steps.len();
+            assert!(in_order && steps == example.hops.len() + 1, "{path:?}");
+            assert!(steps <= path.hops.len() + 1, "{path:?}");
+        }
         requests += path.total.count();
     }
     assert!(requests <= contents.total(), "more requests than events");

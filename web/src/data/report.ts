@@ -182,6 +182,24 @@ export interface TimelineInfo {
   lanes: LaneInfo[];
 }
 
+export interface ArrowsInfo {
+  columns_in: string;
+  arrows: number;
+  kinds: string[];
+  left_out: number;
+  left_out_below_ns: number;
+  without_lane: number;
+  /** By path, example and step: the place of its lane. */
+  request_lanes: (number | null)[][][];
+}
+
+/** A request of a path, step by step. */
+export interface PathExample {
+  of: "p50" | "p99" | "worst";
+  total_ns: number;
+  steps: { hop: number | null; ts_ns: number; what: string; on: string; source: string | null; cpu: number; tid: Known }[];
+}
+
 export interface PathDocument {
   paths: {
     name: string;
@@ -190,6 +208,7 @@ export interface PathDocument {
     total: { p50_ns: Known; p90_ns: Known; p99_ns: Known };
     hops: { from: string; to: string; on: string; count?: number; p50_ns: Known; p90_ns: Known; p99_ns: Known }[];
     example?: { hop?: number | null; ts_ns: number; what: string; on: string }[];
+    examples?: PathExample[];
   }[];
 }
 
@@ -267,6 +286,7 @@ export interface Report {
   heat: HeatInfo | null;
   each_exit: EachExitInfo[];
   timeline: TimelineInfo;
+  arrows: ArrowsInfo;
   cpu: CpuDocument;
   profile: ProfileInfo | null;
   calls: { sources: CallsSource[] } | null;

@@ -1,6 +1,6 @@
 // Paths of requests: each hop with where it ran and how long it took, and one example.
 
-import type { PathDocument } from "../data/report";
+import type { PathDocument, PathExample } from "../data/report";
 import { el, plainTable, section, tableBehind } from "../dom";
 import type { Context } from "../focus";
 import { count, share, time } from "../format";
@@ -28,14 +28,21 @@ export function paths(context: Context): HTMLElement | null {
   );
 }
 
-/** Leads to the request that is drawn, with a part of its length before and after it. */
-function shown({ report, selectTime }: Context, path: Path): HTMLElement | null {
-  const steps = path.example ?? [];
-  const [first, last] = [steps[0]?.ts_ns, steps.at(-1)?.ts_ns];
-  if (first === undefined || last === undefined || last <= first) return null;
-  const offset = (ns: number) => Number(BigInt(Math.round(ns)) - BigInt(report.origin));
-  const show = () => selectTime(offset(first), offset(last));
-  return el("button", { type: "button", class: "shown", title: "Select the time of the request that the bars show", onclick: show }, "Show it in the timeline");
+const WHICH: Record<PathExample["of"], [string, string]> = {
+  p50: ["a usual one", "the request that the bars show"],
+  p99: ["a slow one", "a request near the 99th percentile"],
+  worst: ["the slowest", "the request that took longest"],
+};
+
+/** Leads to requests that are drawn in the timeline: a usual one, a slow one, the slowest. */
+function shown({ report, showRequest }: Context, path: Path, at: number): HTMLElement | null {
+  const examples = (path.examples ?? []).filter((one) => one.total_ns > 0);
+  if (examples.length === 0 || report.timeline.lanes.length === 0) return null;
+  const link = ({ of, total_ns }: PathExample) => {
+    const [name, title] = WHICH[of];
+    return el("button", { type: "button", class: "shown", "data-of": of, title: `Draw ${title} in the timeline`, onclick: () => showRequest(`${at}.${of}`) }, `${name}, ${time(total_ns)}`);
+  };
+  return el("p", { class: "examples" }, "Show in the timeline: ", ...examples.map(link));
 }
 
 function picture(context: Context, path: Path, at: number): HTMLElement {
@@ -47,7 +54,7 @@ function picture(context: Context, path: Path, at: number): HTMLElement {
     { class: "path", open: at < 2 },
     el("summary", {}, el("b", {}, vm + path.name), el("span", { class: "figures" }, `${count(path.count)} times · half within ${time(total.p50_ns)} · 90% within ${time(total.p90_ns)} · 99% within ${time(total.p99_ns)}`)),
     el("ol", { class: "hops" }, ...hopsOf(path)),
-    shown(context, path),
+    shown(context, path, at),
     tableBehind("Table behind this figure", () => plainTable(`Hops of ${path.name}`, ["hop", "on", "taken", "p50", "p90", "p99"], rows)),
   );
 }

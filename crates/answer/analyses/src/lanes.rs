@@ -4,12 +4,15 @@
 //! has more spans than a page can hold, so a [`LaneSet`] keeps no more than it was asked to: beyond
 //! that, neighbours that are short are merged, and the time that each state took in them is kept.
 
+mod arrows;
 mod merge;
 mod of_calls;
 mod of_states;
 mod packed;
 mod state;
 
+pub(crate) use arrows::ArrowSink;
+pub use arrows::{Arrow, Arrows, LanePlaces};
 pub use merge::{Item, Merged};
 pub use of_states::LaneMachine;
 pub(crate) use of_states::LaneSink;
@@ -18,6 +21,7 @@ pub use state::State;
 use std::collections::HashMap;
 
 use merge::Items;
+use of_states::Subject;
 
 /// What a lane is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,6 +67,8 @@ pub struct Lane {
     pub depth: Option<u32>,
     /// Its thread or task ran less than those that are shown at first.
     pub quiet: bool,
+    /// What it is of; `None` for those of calls.
+    subject: Option<Subject>,
     items: Items,
 }
 
@@ -77,6 +83,7 @@ impl Lane {
             vm: None,
             depth: None,
             quiet: false,
+            subject: None,
             items: Items::default(),
         }
     }

@@ -82,7 +82,10 @@ pub use hypertrace::{
     StreamSummary, VcpuThread, hypertrace,
 };
 pub use known_parts::KnownParts;
-pub use lanes::{Item, Lane, LaneKind, LaneMachine, LaneRoom, LaneSet, Merged, Span, State};
+pub use lanes::{
+    Arrow, Arrows, Item, Lane, LaneKind, LaneMachine, LanePlaces, LaneRoom, LaneSet, Merged, Span,
+    State,
+};
 pub use latencies::{
     Heat, HeatCell, HeatKey, HeatName, LATENCY_ROWS_PER_OCTAVE, Latencies, LatenciesOf,
     LatencySink, latency_row,
@@ -91,7 +94,10 @@ pub use msr_names::msr_name;
 pub use nested::{AncillaryRow, LevelCount, Nested, NestedExits, NestedRow, OfLevelTwo, nested};
 pub use nested_touches::VmcbWrites;
 pub use over_time::{KnownOfAll, OverTime, PageRoom, over_time};
-pub use path::{Actor, ExampleStep, Hop, NoSuchEvent, Path, PathEnds, Paths, paths};
+pub use path::{
+    Actor, Example, ExampleOf, ExampleStep, Handover, HandoverKind, Hop, NoSuchEvent, Path,
+    PathEnds, Paths, Place, paths,
+};
 pub use profile::{
     CodeFrame, Evidence, GuestStacks, Profile, ProfileRow, ProfileSlices, ProfileThread,
     ProfileVcpu, SampleDifference, SampledTime, USER_MODULE, profile,

@@ -7,7 +7,7 @@ use sources::{Recording, Samples};
 use timeline::Vm;
 
 use crate::cpu::{CpuUse, CpuUseSink};
-use crate::lanes::{LaneMachine, LaneRoom, LaneSet, LaneSink};
+use crate::lanes::{ArrowSink, Arrows, LaneMachine, LaneRoom, LaneSet, LaneSink};
 use crate::path::{Paths, paths_and};
 use crate::profile::{ProfileSums, profile_of};
 use crate::states::states_by;
@@ -35,6 +35,8 @@ pub struct PageRoom {
     pub lanes: LaneRoom,
     /// Bytes of memory for the places of code that ran.
     pub code_bytes: usize,
+    /// Bytes of memory for arrows between lanes.
+    pub arrow_bytes: usize,
 }
 
 /// Answers about recordings over time.
@@ -44,6 +46,8 @@ pub struct OverTime {
     pub cpu: CpuUse,
     /// Lanes of CPUs, vCPUs, threads and calls.
     pub lanes: LaneSet,
+    /// Arrows between them.
+    pub arrows: Arrows,
     /// The calls of those recordings that have any, by their index. Those are read once more.
     pub calls: Vec<(usize, RecordedCalls)>,
     /// As [`crate::profile()`] gives it, by slices of time, too.
@@ -64,13 +68,14 @@ pub fn over_time(
     let lanes = LaneSink::new(recordings, guests, machines, room.lanes);
     let code = ProfileSums::by_slice(recordings, guests, samples, room.code_bytes);
     let mut sinks = ((CpuUseSink::default(), lanes), code);
-    let (states, paths) = states_by(recordings, guests, true, &mut sinks, |asked| {
-        let (paths, events) = paths_and(recordings, guests, vms, asked, tick);
-        (events, paths)
+    let (states, (paths, arrows)) = states_by(recordings, guests, true, &mut sinks, |asked| {
+        let arrows = ArrowSink::new(room.arrow_bytes);
+        let (found, events) = paths_and(recordings, (guests, vms), arrows, asked, tick);
+        (events, found)
     });
     let ((sums, lanes), code) = sinks;
     let cpu = sums.answer(recordings, guests, processes, &states);
-    let (lanes, calls) = lanes.answer(recordings, &states, tick);
+    let (lanes, arrows, calls) = lanes.answer((recordings, guests), &states, arrows, tick);
     let profile = profile_of(code, states, recordings, guests, samples);
-    OverTime { cpu, lanes, calls, profile, paths }
+    OverTime { cpu, lanes, arrows, calls, profile, paths }
 }

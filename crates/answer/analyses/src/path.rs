@@ -7,8 +7,10 @@
 
 mod chain;
 mod events;
+mod examples;
 mod follow;
 mod guest;
+mod handovers;
 mod io;
 mod labels;
 mod machines;
@@ -21,7 +23,8 @@ mod work;
 
 use sources::Recording;
 use timeline::trace_events::{
-    Asked, TraceEventPass, TraceEventSink, each_trace_event, each_trace_event_for_two,
+    Asked, Gap, TraceEvent, TraceEventPass, TraceEventSink, each_trace_event,
+    each_trace_event_for_two,
 };
 use timeline::{Losses, Vm};
 
@@ -29,9 +32,12 @@ use crate::{Distribution, GuestAlignment};
 
 use self::events::Events;
 use self::follow::Follower;
+use self::handovers::Handovers;
 use self::machines::Machines;
 use self::table::PathTable;
 
+pub(crate) use self::handovers::HandoverSink;
+pub use self::handovers::{Handover, HandoverKind};
 pub(crate) use self::labels::Label;
 pub(crate) use self::requests::{Request, RequestPass, RequestSink};
 
@@ -91,7 +97,63 @@ pub struct Hop {
     pub times: Distribution,
 }
 
-/// One request of a path, step by step.
+/// Where something happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place {
+    /// Index of the recording.
+    pub recording: u16,
+    /// The CPU, of the guest in a guest's recording.
+    pub cpu: u16,
+    /// Id of the thread that does it, or that an interrupt interrupts.
+    pub thread: u32,
+}
+
+/// Which request of a path an example is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExampleOf {
+    /// One of a usual length: near the median of the way that most requests took.
+    Median,
+    /// One near the 99th percentile of the whole path.
+    P99,
+    /// The one that took longest.
+    Worst,
+}
+
+impl ExampleOf {
+    /// Its name in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Median => "p50",
+            Self::P99 => "p99",
+            Self::Worst => "worst",
+        }
+    }
+}
+
+/// One request of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Example {
+    /// Which one.
+    pub of: ExampleOf,
+    /// Its steps, in order.
+    pub steps: Vec<ExampleStep>,
+    /// For each of its steps but the first, the place of the hop that ends with it.
+    pub hops: Vec<usize>,
+}
+
+impl Example {
+    /// From its first step to its last, in nanoseconds.
+    #[must_use]
+    pub fn total_ns(&self) -> u64 {
+        match (self.steps.first(), self.steps.last()) {
+            (Some(first), Some(last)) => last.ts_ns.saturating_sub(first.ts_ns),
+            _ => 0,
+        }
+    }
+}
+
+/// A step of an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExampleStep {
     /// When, on the host's clock.
@@ -100,6 +162,8 @@ pub struct ExampleStep {
     pub what: String,
     /// Who did it.
     pub on: Actor,
+    /// Where.
+    pub place: Place,
 }
 
 /// Requests that took the same steps, but for some that are optional. The times of its hops add up to its
@@ -122,11 +186,16 @@ pub struct Path {
     pub is_rare: bool,
     /// The steps, in order.
     pub hops: Vec<Hop>,
-    /// Of the way that most requests took the one whose total is nearest to the median, among the first
-    /// that were kept.
-    pub example: Vec<ExampleStep>,
-    /// For each of its steps but the first, the place of the hop that ends with it.
-    pub example_hops: Vec<usize>,
+    /// A usual request, a slow one, and the slowest: see [`ExampleOf`].
+    pub examples: Vec<Example>,
+}
+
+impl Path {
+    /// The example of that kind.
+    #[must_use]
+    pub fn example(&self, of: ExampleOf) -> Option<&Example> {
+        self.examples.iter().find(|one| one.of == of)
+    }
 }
 
 /// All paths of recordings on one clock.
@@ -172,24 +241,41 @@ pub fn paths(
     Ok(table::paths(found, &machines))
 }
 
-/// [`paths`] between the ends that recordings have by themselves, whose VMs are known; `other` takes events
-/// of the same reading.
-pub(crate) fn paths_and<S: TraceEventSink>(
+/// [`paths`] between the ends that recordings have by themselves, whose VMs are known, and hand-overs for a
+/// sink, which is handed back; `other` takes events of the same reading.
+pub(crate) fn paths_and<S: TraceEventSink, H: HandoverSink>(
     recordings: &[Recording],
-    guests: &[GuestAlignment],
-    vms: &[Vec<Vm>],
+    (guests, vms): (&[GuestAlignment], &[Vec<Vm>]),
+    handovers: H,
     other: Asked<'_, S>,
     tick: &(dyn Fn(u64) + Sync),
-) -> (Paths, TraceEventPass) {
+) -> ((Paths, H), TraceEventPass) {
     let events = Events::by_themselves(recordings, guests);
     let machines = Machines::with_vms(recordings, guests, vms);
-    let mut follower = Follower::new(&events, &machines, PathTable::default());
+    let follower = Follower::new(&events, &machines, PathTable::default());
+    let mut both = Both(follower, Handovers::new(&events, &machines, handovers));
     let wanted = |at: usize, format: &eventfmt::EventFormat| events.wanted(at, format.id());
-    let asked = Asked { wanted: &wanted, sink: &mut follower };
+    let asked = Asked { wanted: &wanted, sink: &mut both };
     let (pass, of_other) = each_trace_event_for_two(recordings, (asked, other), tick);
     let nanoseconds = recordings.iter().all(Recording::is_nanoseconds);
+    let Both(follower, handovers) = both;
     let found = follower.finish(nanoseconds, pass.losses);
-    (table::paths(found, &machines), of_other)
+    ((table::paths(found, &machines), handovers.sink), of_other)
+}
+
+/// Two sinks that take the same events.
+struct Both<A, B>(A, B);
+
+impl<A: TraceEventSink, B: TraceEventSink> TraceEventSink for Both<A, B> {
+    fn event(&mut self, event: &TraceEvent) {
+        self.0.event(event);
+        self.1.event(event);
+    }
+
+    fn gap(&mut self, gap: &Gap) {
+        self.0.gap(gap);
+        self.1.gap(gap);
+    }
 }
 
 /// Gives `sink` every request of a host's recording, between the ends that it has by itself; and

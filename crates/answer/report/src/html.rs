@@ -6,6 +6,7 @@
 //! a recording becomes part of the page's own text: strings are in JSON in which no `<` occurs, and
 //! all else is base64.
 
+mod arrows;
 mod columns;
 mod document;
 mod each_exit;
@@ -17,7 +18,7 @@ mod profile;
 
 use std::io::{self, Write};
 
-use analyses::{ExitList, LaneSet, Latencies};
+use analyses::{Arrows, ExitList, LaneSet, Latencies};
 
 use crate::{
     AlignReport, BootReport, CallsReport, CpuReport, DiffReport, ExitsReport, NestedReport,
@@ -50,6 +51,8 @@ pub struct PageReport {
     pub each_exit: Vec<ExitList>,
     /// What happened when.
     pub lanes: LaneSet,
+    /// Who made whom go on.
+    pub arrows: Arrows,
     /// Who used the CPUs.
     pub cpu: CpuReport,
     /// Which code vCPUs ran, if there are any.
@@ -90,6 +93,7 @@ impl PageReport {
         for (at, lane) in self.lanes.lanes().iter().enumerate() {
             lanes::write(at, lane, origin_ns, out)?;
         }
+        arrows::write(&self.arrows, origin_ns, out)?;
         out.write_all(tail.as_bytes())
     }
 

@@ -2,7 +2,7 @@
 
 mod lines;
 
-use analyses::{Distribution, ExampleStep, Hop, Path, Paths};
+use analyses::{Actor, Distribution, Example, ExampleOf, ExampleStep, Hop, Path, Paths, Place};
 use printable::line;
 use serde::Serialize;
 use serde_json::Value;
@@ -54,7 +54,8 @@ impl PathReport {
     /// The document with the first `most` paths.
     pub(crate) fn document_of(&self, most: usize) -> Value {
         let ns = self.paths.nanoseconds;
-        let paths = self.paths.paths.iter().take(most).map(|path| path_json(path, ns));
+        let paths = self.paths.paths.iter().take(most);
+        let paths = paths.map(|path| path_json(path, ns, &self.sources));
         Object::default()
             .set("schema", "hyperscope.path/1")
             .set("sources", self.sources.clone())
@@ -178,7 +179,7 @@ fn quantiles(times: &Distribution, ns: bool) -> [String; 3] {
     times.percentiles(PER_MILLE).map(|value| time(value.unwrap_or(0), ns))
 }
 
-fn path_json(path: &Path, ns: bool) -> Value {
+fn path_json(path: &Path, ns: bool, sources: &[String]) -> Value {
     let quantiles = |object: &mut Object, times: &Distribution| {
         let [p50, p90, p99] = times.percentiles(PER_MILLE);
         object.time("p50", ns, p50).time("p90", ns, p90).time("p99", ns, p99);
@@ -190,16 +191,8 @@ fn path_json(path: &Path, ns: bool) -> Value {
         object.set("count", hop.times.count());
         quantiles(&mut object, &hop.times)
     };
-    // The first step ends no hop.
-    let places = std::iter::once(None).chain(path.example_hops.iter().copied().map(Some));
-    let step = |(step, hop): (&ExampleStep, Option<usize>)| {
-        Object::default()
-            .set("hop", hop)
-            .time("ts", ns, Some(step.ts_ns))
-            .set("what", step.what.clone())
-            .set("on", step.on.name())
-            .done()
-    };
+    let median = path.example(ExampleOf::Median).into_iter().flat_map(steps);
+    let examples = path.examples.iter().map(|example| example_json(example, ns, sources));
     Object::default()
         .set("name", path.name.clone())
         .set("vm", path.vm.clone())
@@ -210,6 +203,38 @@ fn path_json(path: &Path, ns: bool) -> Value {
         .set("rare", path.is_rare)
         .set("total", quantiles(&mut Object::default(), &path.total))
         .set("hops", path.hops.iter().map(hop).collect::<Vec<_>>())
-        .set("example", path.example.iter().zip(places).map(step).collect::<Vec<_>>())
+        .set("example", median.map(|one| step_json(one, ns).done()).collect::<Vec<_>>())
+        .set("examples", examples.collect::<Vec<_>>())
+        .done()
+}
+
+/// The steps of a request, each with the place of the hop that it ends.
+fn steps(example: &Example) -> impl Iterator<Item = (&ExampleStep, Option<usize>)> {
+    // The first step ends no hop.
+    example.steps.iter().zip(std::iter::once(None).chain(example.hops.iter().copied().map(Some)))
+}
+
+fn step_json((step, hop): (&ExampleStep, Option<usize>), ns: bool) -> Object {
+    let mut object = Object::default();
+    object.set("hop", hop).time("ts", ns, Some(step.ts_ns));
+    object.set("what", step.what.clone()).set("on", step.on.name());
+    object
+}
+
+fn example_json(example: &Example, ns: bool, sources: &[String]) -> Value {
+    let step = |one: (&ExampleStep, Option<usize>)| {
+        let Place { recording, cpu, thread } = one.0.place;
+        // An interrupt's work is not that of the thread that it hit.
+        let thread = (one.0.on != Actor::Interrupt).then_some(thread);
+        step_json(one, ns)
+            .set("source", sources.get(usize::from(recording)).cloned())
+            .set("cpu", cpu)
+            .set("tid", thread)
+            .done()
+    };
+    Object::default()
+        .set("of", example.of.name())
+        .time("total", ns, Some(example.total_ns()))
+        .set("steps", steps(example).map(step).collect::<Vec<_>>())
         .done()
 }

@@ -46,6 +46,11 @@ const EXITS_PART: u64 = 8;
 /// The part for the code that ran: of further places one is as good as another, and slices of time get wider.
 const CODE_PART: u64 = 16;
 
+/// The part for arrows between lanes, and what they take at most, so that the page stays small: those that took
+/// least are left out.
+const ARROWS_PART: u64 = 32;
+const MOST_ARROW_BYTES: usize = 8 << 20;
+
 /// Times that a recording is read; those of calls and boots are read for these, too.
 const PASSES: u64 = 2;
 
@@ -82,7 +87,11 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let machines = machines(&recordings, &guests, &exits);
     let memory = &args.memory.max_memory;
     let lanes = LaneRoom { spans: args.spans, bytes: memory.part(LANES_PART) };
-    let room = PageRoom { lanes, code_bytes: memory.part(CODE_PART) };
+    let room = PageRoom {
+        lanes,
+        code_bytes: memory.part(CODE_PART),
+        arrow_bytes: memory.part(ARROWS_PART).min(MOST_ARROW_BYTES),
+    };
     let of_all = exits.sources.iter();
     let (vms, processes): (Vec<_>, Vec<_>) =
         of_all.map(|one| (one.exits.vms.clone(), one.processes.clone())).unzip();
@@ -94,7 +103,8 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         processes: &processes,
         machines: &machines,
     };
-    let OverTime { cpu, lanes, calls, profile, paths } = over_time(&recordings, known, room, &tick);
+    let OverTime { cpu, lanes, arrows, calls, profile, paths } =
+        over_time(&recordings, known, room, &tick);
     let cpu = cpu_report(&recordings, &exits, cpu);
     let path = path_report(&recordings, &guests, paths);
     let calls = calls_of(&recordings, &machines, calls);
@@ -108,6 +118,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         latencies: over_time_of.latencies,
         each_exit: over_time_of.each_exit,
         lanes,
+        arrows,
         cpu,
         profile: PageProfile::of(profile),
         calls,

@@ -7,6 +7,7 @@ import type { ExitGroupInfo } from "../../data/report";
 import { el } from "../../dom";
 import { describe, EVERYTHING, type Context } from "../../focus";
 import { time } from "../../format";
+import { requestNamed, type ShownArrows } from "../timeline/arrows";
 import type { Range } from "../timeline/range";
 import type { LaneRow } from "../timeline/rows";
 import type { Match } from "../timeline/search";
@@ -29,6 +30,8 @@ type Tab = (typeof TABS)[number][0];
 export interface DrawerActions extends SpanActions {
   clear: () => void;
   zoom: (range: Range) => void;
+  /** Those of the chosen span. */
+  arrows: () => ShownArrows;
   /** All lanes, and those that a reader wants to see. */
   rows: () => { all: LaneRow[]; wanted: LaneRow[]; open: LaneRow[] };
 }
@@ -145,10 +148,10 @@ export class Drawer {
   private parts(range: Range): HTMLElement[] {
     const { report, focus } = this.context;
     const { all, wanted, open } = this.actions.rows();
-    if (this.tab === "span") return span(report, this.chosen, this.lists, this.actions);
+    if (this.tab === "span") return span(report, this.chosen, this.lists, this.actions, this.actions.arrows());
     if (this.tab === "states") return states(report, range, open);
     if (this.tab === "threads") return threads(report, range, all);
-    if (this.tab === "requests") return requests(report, range);
+    if (this.tab === "requests") return requests(report, range, requestNamed(report, this.context.view.value.request));
     // vCPUs whose lanes a reader does not want to see are not asked about.
     const unwanted = new Set(all.filter((row) => row.info.kind === "vcpu" && !wanted.includes(row)).map(({ info }) => `${info.vm}\0${info.name}`));
     const isShown = ({ vm, vcpu }: ExitGroupInfo) => !unwanted.has(`${vm}\0vCPU ${vcpu}`);

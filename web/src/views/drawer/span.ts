@@ -5,7 +5,8 @@ import { firstFrom, handlerOf, isPaired, type EachExit } from "../../data/each_e
 import { MERGED } from "../../data/lane";
 import type { ExitGroupInfo, Report } from "../../data/report";
 import { el, plainTable } from "../../dom";
-import { share, time } from "../../format";
+import { count, share, time } from "../../format";
+import { describeArrow, type ShownArrows } from "../timeline/arrows";
 import { describeCall } from "../timeline/call_words";
 import type { Match } from "../timeline/search";
 import { describeSpan, laneTitle, stateTitle } from "../timeline/words";
@@ -81,19 +82,31 @@ function partsOf(report: Report, { list, at }: FoundExit): Line[] {
   return [...lines, ["exit to entry", time(whole, report.nanoseconds)]];
 }
 
+/** What of arrows is not there. */
+function aboutArrows(report: Report, { more }: ShownArrows): HTMLElement[] {
+  const { left_out, left_out_below_ns } = report.arrows;
+  const notes = [
+    more > 0 ? `${count(more)} more arrows of this span are not drawn.` : "",
+    left_out > 0 ? `Of wake-ups and injections ${count(left_out)} that took less than ${time(left_out_below_ns, report.nanoseconds)} are not in this page.` : "",
+  ];
+  return notes.some(Boolean) ? [el("p", { class: "note" }, notes.filter(Boolean).join(" "))] : [];
+}
+
 export interface SpanActions {
   step: (forward: boolean) => void;
   findOthers: (words: string) => void;
 }
 
-export function span(report: Report, match: Match | null, lists: EachExit[], actions: SpanActions): HTMLElement[] {
+export function span(report: Report, match: Match | null, lists: EachExit[], actions: SpanActions, shown: ShownArrows): HTMLElement[] {
   if (!match) return [el("p", { class: "note" }, "No span is chosen: click one, or go to one with ↑ ↓ , and .")];
   const { of, exit, parts } = linesOf(report, match, lists);
   const words = match.row.lane!.state[match.at] === MERGED ? "" : (report.timeline.labels[match.row.lane!.label[match.at]!] ?? "");
   const button = (title: string, press: () => void) => el("button", { type: "button", onclick: press }, title);
   const table = (caption: string, lines: Line[]) => (lines.length > 0 ? [plainTable(caption, ["what", "value"], lines)] : []);
+  const arrows = shown.arrows.map((arrow) => describeArrow(report, arrow));
   return [
     el("p", { class: "span-acts" }, button("‹ Span before", () => actions.step(false)), button("Span after ›", () => actions.step(true)), words ? button(`Find all ${words}`, () => actions.findOthers(words)) : null),
-    el("div", { class: "span-tables" }, ...table("Span", of), ...table("Exit", exit), ...table("Parts of the exit", parts)),
+    el("div", { class: "span-tables" }, ...table("Span", of), ...table("Exit", exit), ...table("Parts of the exit", parts), ...table("Arrows", arrows)),
+    ...aboutArrows(report, shown),
   ];
 }

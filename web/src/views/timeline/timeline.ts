@@ -1,6 +1,7 @@
 // The timeline: lanes of spans, as far in or out as one likes.
 
 import { clockMode, readTimestamp, timestampOf } from "../../clock";
+import { readArrows, type Arrows } from "../../data/arrows";
 import { columnsIn } from "../../data/columns";
 import { readEachExit } from "../../data/each_exit";
 import type { Heat } from "../../data/heat";
@@ -13,6 +14,7 @@ import { Drawer } from "../drawer/drawer";
 import { sumsTable } from "../drawer/states";
 import { hideTooltip, showTooltip } from "../../tooltip";
 import type { View } from "../../view";
+import { arrowsOf, arrowsOfRequest, NO_ARROWS, offsetOf, paintArrows, requestNamed, type ShownArrows } from "./arrows";
 import { describeCall } from "./call_words";
 import { controls, note } from "./controls";
 import { Gutter } from "./gutter";
@@ -41,6 +43,11 @@ export class Timeline {
   private chosen: Match | null = null;
   /** The selection is that of a span that was clicked: the next click has another. */
   private spanSelected = false;
+  private arrows: Arrows | null = null;
+  /** Of the chosen span. */
+  private own: ShownArrows = NO_ARROWS;
+  /** Lanes that are pinned because of the request that is drawn. */
+  private requestLanes: number[] = [];
   private search: Search;
   private matches = 0;
   private colours: Palette;
@@ -78,7 +85,7 @@ export class Timeline {
     this.gutter = new Gutter(this.groups, { changed: () => this.changeRows(), pin: (row) => this.bar.pin(row), hide: (row) => this.bar.hide(row) });
     this.minimap = new Minimap(this.whole, () => this.shown, (range) => this.show(range));
     const rows = () => ({ all: this.groups.flatMap((group) => group.rows), wanted: this.groups.flatMap((group) => group.wanted), open: unfolded(this.groups) });
-    this.drawer = new Drawer(context, heat, { clear: () => this.select(null), zoom: (range) => this.show(range, true), rows, step: (forward) => this.run(forward ? "nextSpan" : "previousSpan"), findOthers: (words) => this.seek(words) });
+    this.drawer = new Drawer(context, heat, { clear: () => this.select(null), zoom: (range) => this.show(range, true), arrows: () => this.own, rows, step: (forward) => this.run(forward ? "nextSpan" : "previousSpan"), findOthers: (words) => this.seek(words) });
     this.field = el("input", { type: "search", placeholder: "Find reason, thread, time …  ( / )", "aria-label": "Find in the timeline, or go to a time", value: context.view.value.find, oninput: () => this.find() });
     const words = `Timeline of ${count(report.timeline.lanes.length)} lanes over ${time(report.length_ns, report.nanoseconds)}. Arrow keys or W A S D move and zoom, comma and full stop go from span to span.`;
     this.area = el("div", { class: "area", tabindex: 0, role: "application", "aria-label": words }, this.canvas, this.overlay);
@@ -119,10 +126,40 @@ export class Timeline {
       begun = performance.now();
     }
     this.legend.show(rows);
+    const { arrows } = this.context.report;
+    this.arrows = arrows.arrows > 0 ? readArrows(await columnsIn(document, arrows.columns_in), arrows) : null;
     const lists = this.context.report.each_exit.map(async (info) => readEachExit(await columnsIn(document, info.columns_in), info));
     this.drawer.takeLists(await Promise.all(lists));
     this.find();
-    this.select(this.fromAddress(this.context.view.value.selection));
+    this.select(this.fromAddress(this.context.view.value.selection), true);
+    this.bringRequest();
+  }
+
+  /** Draws a request from lane to lane, and selects its time. */
+  showRequest(name: string): void {
+    const request = requestNamed(this.context.report, name);
+    if (!request) return;
+    const [first, last] = [request.example.steps[0]!, request.example.steps.at(-1)!].map((step) => offsetOf(this.context.report, step.ts_ns));
+    this.choose(null);
+    this.context.view.update({ request: name, tab: "requests" });
+    this.select({ from: Math.max(0, first!), to: last! }, true);
+    this.bringRequest();
+    this.reveal(first! - (last! - first!) / 4, last! + (last! - first!) / 4);
+    this.scroller.parentElement!.scrollIntoView({ block: "start" });
+  }
+
+  /** Puts the lanes of the request that is drawn next to each other, at the top, for as long as it is. */
+  private bringRequest(): void {
+    const { view, report } = this.context;
+    const request = requestNamed(report, view.value.request);
+    const lanes = [...new Set(request?.lanes ?? [])].filter((lane) => lane !== null);
+    const own = view.value.pinned.filter((lane) => !this.requestLanes.includes(lane));
+    this.requestLanes = lanes.filter((lane) => !own.includes(lane));
+    const pinned = [...this.requestLanes, ...own];
+    if (pinned.join() === view.value.pinned.join()) return;
+    view.update({ pinned, hidden: view.value.hidden.filter((lane) => !lanes.includes(lane)) });
+    if (request) this.scroller.scrollTop = 0;
+    this.changeRows();
   }
 
   /** Selects a stretch of time and shows it, with a half of it on either side. */
@@ -146,7 +183,8 @@ export class Timeline {
   apply(view: View): void {
     this.field.value = view.find;
     this.find();
-    this.select(this.fromAddress(view.selection));
+    this.select(this.fromAddress(view.selection), true);
+    this.bringRequest();
     this.show(this.fromAddress(view.time) ?? this.whole);
     this.changeRows();
     this.changeStates();
@@ -273,6 +311,10 @@ export class Timeline {
     const lane = chosen?.row.lane;
     const mark = chosen && lane && rows.includes(chosen.row) ? { from: lane.from[chosen.at]!, to: lane.to[chosen.at]!, y: chosen.row.y - this.scroller.scrollTop, height: chosen.row.height } : null;
     paintOverlay(this.overlay, this.colours, this.shown, { selection: this.selection, cursor: this.cursor, chosen: mark });
+    const request = requestNamed(report, this.context.view.value.request);
+    const arrows = [...this.own.arrows, ...(request ? arrowsOfRequest(report, request) : [])];
+    const unseen = paintArrows(this.overlay, this.colours, this.shown, { arrows, rows, top: this.scroller.scrollTop });
+    this.overlay.dataset.arrows = `${arrows.length - unseen} of ${arrows.length}`;
     if (this.animation) this.invalidate(false);
     this.element.dispatchEvent(new CustomEvent("hyperscope:drawn", { detail: performance.now() - begun }));
   }
@@ -398,6 +440,8 @@ export class Timeline {
 
   private choose(match: Match | null): void {
     this.chosen = match;
+    const rows = this.groups.flatMap((group) => group.rows);
+    this.own = match ? arrowsOf(this.context.report, rows, match, this.arrows) : NO_ARROWS;
     this.drawer.follow(match, false);
     this.sayFound();
     this.gutter.mark(match?.row ?? null);
@@ -422,8 +466,13 @@ export class Timeline {
     if (y + height > scrollTop + clientHeight) this.scroller.scrollTop = y + height - clientHeight;
   }
 
-  private select(range: Range | null): void {
+  /** Selects; what is selected instead of a request takes that away, too. */
+  private select(range: Range | null, keepsRequest = false): void {
     this.spanSelected = false;
+    if (!keepsRequest && this.context.view.value.request) {
+      this.context.view.update({ request: "" });
+      this.bringRequest();
+    }
     // Whole nanoseconds, as an address has them.
     this.selection = range && { from: Math.floor(range.from), to: Math.ceil(range.to) };
     const { tab } = this.context.view.value;

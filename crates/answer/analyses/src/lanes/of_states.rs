@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use rustc_hash::FxHashMap;
 use sources::Recording;
 
+use super::arrows::{ArrowSink, Arrows, LanePlaces};
 use super::of_calls::add_calls;
 use super::{Lane, LaneKind, LaneRoom, LaneSet, Span, State};
 use crate::reasons::ReasonNames;
@@ -44,7 +45,7 @@ fn only_guests(guests: &[GuestAlignment]) -> FxHashMap<u16, u16> {
 
 /// What a lane is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Subject {
+pub(super) enum Subject {
     Cpu(GuestCpu),
     Vcpu(VcpuRef),
     Thread(u16, u32),
@@ -99,25 +100,29 @@ impl<'m> LaneSink<'m> {
         }
     }
 
-    /// The lanes, once all states were taken, and those of calls, which are read from recordings that have
-    /// any.
+    /// The lanes, once all states were taken, with the arrows between them, and those of calls, which are read
+    /// from recordings that have any.
     pub(crate) fn answer(
         self,
-        recordings: &[Recording],
+        (recordings, guests): (&[Recording], &[GuestAlignment]),
         states: &States,
+        arrows: ArrowSink,
         tick: &(dyn Fn(u64) + Sync),
-    ) -> (LaneSet, Vec<(usize, RecordedCalls)>) {
+    ) -> (LaneSet, Arrows, Vec<(usize, RecordedCalls)>) {
         let machines = self.machines;
         let mut set = self.finish(states);
+        let places = LanePlaces::of(&set, states, guests);
+        let arrows = arrows.answer(&set, places);
         let calls = add_calls(&mut set, recordings, machines, &states.pass, tick);
-        (set, calls)
+        (set, arrows, calls)
     }
 
     fn push(&mut self, subject: Subject, span: Span) {
         let lane = *self.lanes.entry(subject).or_insert_with(|| {
             let machine = self.machines.get(usize::from(subject.recording()));
             let name = machine.map_or("", |machine| machine.name.as_str());
-            self.set.add(Lane::new(name, subject.kind(), ""))
+            let lane = Lane::new(name, subject.kind(), "");
+            self.set.add(Lane { subject: Some(subject), ..lane })
         });
         self.set.push(lane, span);
     }

@@ -3,14 +3,36 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::Actor;
+use timeline::trace_events::TraceEvent;
+
 use super::labels::Label;
+use super::{Actor, Place};
 
 /// Steps of one request; what goes on longer goes in circles.
 const MOST_STEPS: u8 = 24;
 
 /// Requests that one thread is busy with at once.
 const MOST_AT_ONCE: usize = 8;
+
+/// When and where a step is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct At {
+    pub(crate) stamp_ns: u64,
+    pub(crate) place: Place,
+}
+
+impl At {
+    /// Where an event was recorded.
+    pub(super) const fn of(event: &TraceEvent) -> Self {
+        Self::of_thread(event, event.thread)
+    }
+
+    /// The same, but done by another thread: the one that is switched to.
+    pub(super) const fn of_thread(event: &TraceEvent, thread: u32) -> Self {
+        let place = Place { recording: event.recording, cpu: event.cpu, thread };
+        Self { stamp_ns: event.stamp_ns, place }
+    }
+}
 
 /// What a guest accesses, as closely as one access can be said to be of the same device as another:
 /// a page of addresses, or eight ports.
@@ -58,7 +80,7 @@ impl Root {
 pub(super) struct Node {
     pub(super) label: Label,
     pub(super) on: Actor,
-    pub(super) stamp_ns: u64,
+    pub(super) at: At,
     /// Steps up to here, this one included.
     pub(super) depth: u8,
     pub(super) parent: Option<Arc<Node>>,
@@ -72,22 +94,22 @@ pub(super) type Chain = Arc<Node>;
 pub(super) fn begin(
     vm: Option<u16>,
     device: Option<Device>,
-    (label, on, stamp_ns): (Label, Actor, u64),
+    (label, on, at): (Label, Actor, At),
 ) -> Chain {
     let root =
         Arc::new(Root { vm, device, begun: AtomicBool::new(false), done: AtomicBool::new(false) });
-    Arc::new(Node { label, on, stamp_ns, depth: 1, parent: None, root })
+    Arc::new(Node { label, on, at, depth: 1, parent: None, root })
 }
 
 /// The request takes a step; `None` when it is done, or has taken too many.
-pub(super) fn step(chain: &Chain, (label, on, stamp_ns): (Label, Actor, u64)) -> Option<Chain> {
+pub(super) fn step(chain: &Chain, (label, on, at): (Label, Actor, At)) -> Option<Chain> {
     if chain.root.is_done() || chain.depth >= MOST_STEPS {
         return None;
     }
     // Clocks of guests are known to within a bound only: no step is before the one that caused it.
-    let stamp_ns = stamp_ns.max(chain.stamp_ns);
+    let at = At { stamp_ns: at.stamp_ns.max(chain.at.stamp_ns), ..at };
     let (depth, root) = (chain.depth + 1, Arc::clone(&chain.root));
-    Some(Arc::new(Node { label, on, stamp_ns, depth, parent: Some(Arc::clone(chain)), root }))
+    Some(Arc::new(Node { label, on, at, depth, parent: Some(Arc::clone(chain)), root }))
 }
 
 /// Requests that someone is busy with.
@@ -131,7 +153,7 @@ impl Chains {
     }
 
     /// The same requests one step on; those that end with that step already stay where they are.
-    pub(super) fn stepped(&self, step_to: (Label, Actor, u64)) -> Self {
+    pub(super) fn stepped(&self, step_to: (Label, Actor, At)) -> Self {
         let (label, on, _) = step_to;
         let next = |chain: &Chain| match chain.label == label && chain.on == on {
             true => Some(Arc::clone(chain)),

@@ -6,7 +6,7 @@ use timeline::arch::AccessKind;
 use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
 
 use super::Actor;
-use super::chain::{self, Chains};
+use super::chain::{self, At, Chains};
 use super::events::{Event, Events, Meaning};
 use super::io::DiskRequests;
 use super::labels::{Label, Labels};
@@ -18,6 +18,11 @@ use super::vcpus::{Reasons, VcpuState};
 /// happened in a hardware interrupt, or in a software interrupt.
 const HARDIRQ: u64 = 0x08;
 const SOFTIRQ: u64 = 0x10;
+
+/// The flags say that it happened in a hardware interrupt.
+pub(super) const fn in_hardirq(flags: u64) -> bool {
+    flags & HARDIRQ != 0
+}
 
 /// What is known of a thread.
 #[derive(Debug, Default)]
@@ -144,7 +149,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
     /// The flags say that a hardware interrupt interrupted the thread: what it does is not the
     /// thread's.
     pub(super) const fn in_hardirq(flags: u64) -> bool {
-        flags & HARDIRQ != 0
+        in_hardirq(flags)
     }
 
     /// In an interrupt of either kind.
@@ -158,7 +163,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
         let on = self.role(thread);
         let vm = self.machines.vcpu_of(thread).map(|vcpu| vcpu.vm);
         let vm = vm.or_else(|| self.vm_of_guest(trace_event));
-        let chain = chain::begin(vm, None, (event.label, on, trace_event.stamp_ns));
+        let chain = chain::begin(vm, None, (event.label, on, At::of(trace_event)));
         let chains = Chains::one(chain);
         self.requests.began(&chains);
         self.thread(thread).current = chains;
@@ -169,7 +174,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
         let thread = (trace_event.recording, trace_event.thread);
         let on = self.role(thread);
         let busy_with = self.thread(thread).take_up();
-        let ended = busy_with.stepped((event.label, on, trace_event.stamp_ns));
+        let ended = busy_with.stepped((event.label, on, At::of(trace_event)));
         ended.iter().for_each(|chain| self.requests.add(chain));
     }
 

@@ -3,7 +3,7 @@
 use timeline::trace_events::TraceEvent;
 
 use super::Actor;
-use super::chain::Chains;
+use super::chain::{At, Chains};
 use super::events::Event;
 use super::follow::Follower;
 use super::machines::Thread;
@@ -32,8 +32,8 @@ impl<S: RequestSink> Follower<'_, S> {
             return;
         };
         let Some(state) = self.vcpus.get_mut(vcpu) else { return };
-        state.guest_work = Some((event.label, trace_event.stamp_ns));
-        let step = (event.label, Actor::Guest, trace_event.stamp_ns);
+        state.guest_work = Some((event.label, At::of(trace_event)));
+        let step = (event.label, Actor::Guest, At::of(trace_event));
         state.returned = state.returned.stepped(step);
     }
 
@@ -46,7 +46,7 @@ impl<S: RequestSink> Follower<'_, S> {
         // Clocks are known to within a bound: the interrupt may seem to be handled before the entry.
         let mut due = state.returned.take();
         due.add(state.injected.clone());
-        state.returned = due.stepped((event.label, Actor::Guest, trace_event.stamp_ns));
+        state.returned = due.stepped((event.label, Actor::Guest, At::of(trace_event)));
         let returned = state.returned.clone();
         self.cpus.entry((trace_event.recording, trace_event.cpu)).or_default().interrupt = returned;
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use timeline::Losses;
 
-use super::Actor;
-use super::chain::{Chain, Chains};
+use super::chain::{At, Chain, Chains};
 use super::labels::{Label, Labels};
+use super::{Actor, Place};
 
 /// A step of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,7 @@ pub(crate) struct Step {
     pub(crate) label: Label,
     pub(crate) on: Actor,
     pub(crate) stamp_ns: u64,
+    pub(crate) place: Place,
 }
 
 /// A request that is done.
@@ -100,8 +101,8 @@ impl<S: RequestSink> Requests<S> {
         self.steps.clear();
         let mut at = Some(chain);
         while let Some(node) = at {
-            let (label, on, stamp_ns) = (node.label, node.on, node.stamp_ns);
-            self.steps.push(Step { label, on, stamp_ns });
+            let (label, on, At { stamp_ns, place }) = (node.label, node.on, node.at);
+            self.steps.push(Step { label, on, stamp_ns, place });
             at = node.parent.as_ref();
         }
         self.steps.reverse();

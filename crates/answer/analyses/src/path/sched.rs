@@ -3,7 +3,7 @@
 use timeline::trace_events::TraceEvent;
 
 use super::Actor;
-use super::chain::{self, Chains};
+use super::chain::{self, At, Chains};
 use super::follow::Follower;
 use super::machines::Thread;
 use super::requests::RequestSink;
@@ -29,7 +29,7 @@ impl<S: RequestSink> Follower<'_, S> {
             }
         }
         if let Some(next) = trace_event.thread_value(2).filter(|&next| next != 0) {
-            self.runs((recording, next), trace_event.stamp_ns);
+            self.runs((recording, next), At::of_thread(trace_event, next));
         }
     }
 
@@ -47,7 +47,7 @@ impl<S: RequestSink> Follower<'_, S> {
         self.let_go(queued);
     }
 
-    fn runs(&mut self, who: Thread, stamp_ns: u64) {
+    fn runs(&mut self, who: Thread, at: At) {
         let Some(thread) = self.threads.get_mut(&who) else { return };
         thread.asleep = Some(false);
         if thread.pending.is_empty() {
@@ -55,7 +55,7 @@ impl<S: RequestSink> Follower<'_, S> {
         }
         let pending = thread.pending.take();
         let on = self.role(who);
-        let step = (self.runs_label(who, on), on, stamp_ns);
+        let step = (self.runs_label(who, on), on, at);
         let running = pending.stepped(step);
         let thread = self.thread(who);
         thread.current.add(running);
@@ -103,7 +103,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let on = self.role(woken);
         let label = self.wakes_label(woken, on);
         let waker = self.waker(trace_event);
-        let step = chains.stepped((label, waker, trace_event.stamp_ns));
+        let step = chains.stepped((label, waker, At::of(trace_event)));
         self.thread(woken).pending = step;
     }
 
@@ -169,7 +169,7 @@ impl<S: RequestSink> Follower<'_, S> {
         };
         let on = self.role(woken);
         let label = self.labels.of(&format!("{who} wakes {}", on.name()));
-        Some(chain::begin(Some(vm), None, (label, waker, trace_event.stamp_ns)))
+        Some(chain::begin(Some(vm), None, (label, waker, At::of(trace_event))))
     }
 
     fn waker(&mut self, trace_event: &TraceEvent) -> Actor {

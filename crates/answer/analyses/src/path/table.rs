@@ -5,18 +5,16 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
+use super::examples::{self, Examples, MOST_KEPT};
 use super::labels::{Label, Labels};
 use super::machines::Machines;
-use super::requests::{Request, RequestPass, RequestSink};
+use super::requests::{Request, RequestPass, RequestSink, Step};
 use super::variants::{Family, FamilyStep, families};
-use super::{Actor, ExampleStep, Hop, Path, Paths};
+use super::{Actor, Hop, Path, Paths};
 use crate::Distribution;
 
 /// Ways that are kept apart.
 const MOST_PATHS: usize = 4096;
-
-/// Requests of a path that are kept to choose an example from.
-const MOST_EXAMPLES: usize = 64;
 
 /// A way: the steps that requests took.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,47 +31,43 @@ pub(super) struct PathStats {
     pub(super) total: Distribution,
     /// One less than there are steps.
     pub(super) hops: Vec<Distribution>,
-    /// Times of the steps of some requests.
-    examples: Vec<Vec<u64>>,
+    /// Some requests.
+    pub(super) examples: Examples,
 }
 
 impl PathStats {
     fn new(steps: usize) -> Self {
         let hops = vec![Distribution::default(); steps.saturating_sub(1)];
-        Self { total: Distribution::default(), hops, examples: Vec::new() }
+        Self { total: Distribution::default(), hops, examples: Examples::default() }
     }
 
-    fn add(&mut self, stamps_ns: Vec<u64>) {
-        for (hop, two) in self.hops.iter_mut().zip(stamps_ns.windows(2)) {
-            if let [from_ns, to_ns] = two {
-                hop.add(to_ns.saturating_sub(*from_ns));
+    fn add(&mut self, steps: &[Step], room: &mut usize) {
+        for (hop, two) in self.hops.iter_mut().zip(steps.windows(2)) {
+            if let [from, to] = two {
+                hop.add(to.stamp_ns.saturating_sub(from.stamp_ns));
             }
         }
-        self.total.add(length(&stamps_ns));
-        if self.examples.len() < MOST_EXAMPLES {
-            self.examples.push(stamps_ns);
+        if let [first, .., last] = steps {
+            let length_ns = last.stamp_ns.saturating_sub(first.stamp_ns);
+            self.total.add(length_ns);
+            self.examples.add(length_ns, steps, room);
         }
-    }
-
-    fn example(&self) -> Option<&Vec<u64>> {
-        let [median] = self.total.percentiles([500]);
-        let median = median.unwrap_or(0);
-        self.examples.iter().min_by_key(|stamps_ns| length(stamps_ns).abs_diff(median))
-    }
-}
-
-fn length(stamps_ns: &[u64]) -> u64 {
-    match (stamps_ns.first(), stamps_ns.last()) {
-        (Some(first), Some(last)) => last.saturating_sub(*first),
-        _ => 0,
     }
 }
 
 /// All paths so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct PathTable {
     paths: FxHashMap<Key, PathStats>,
+    /// Requests that may still be kept to choose examples from.
+    room: usize,
     others: u64,
+}
+
+impl Default for PathTable {
+    fn default() -> Self {
+        Self { paths: FxHashMap::default(), room: MOST_KEPT, others: 0 }
+    }
 }
 
 impl RequestSink for PathTable {
@@ -84,9 +78,8 @@ impl RequestSink for PathTable {
             self.others += 1;
             return;
         }
-        let stamps_ns = request.steps.iter().map(|step| step.stamp_ns).collect();
-        let length = key.steps.len();
-        self.paths.entry(key).or_insert_with(|| PathStats::new(length)).add(stamps_ns);
+        let stats = self.paths.entry(key).or_insert_with(|| PathStats::new(request.steps.len()));
+        stats.add(request.steps, &mut self.room);
     }
 }
 
@@ -133,24 +126,16 @@ fn path(family: &Family<'_>, labels: &Labels, machines: &Machines<'_>) -> Path {
     let start = steps.first().map(|(label, _)| text(*label)).unwrap_or_default();
     let one_way = if *returns { "" } else { ", one way" };
     let name = format!("{start}: {}{one_way}", actors(steps));
-    let example = family.stats.example().into_iter().flatten().zip(steps);
-    let example = example.map(|(ts_ns, (what, on))| ExampleStep {
-        ts_ns: *ts_ns,
-        what: text(*what),
-        on: *on,
-    });
     Path {
         name,
         start,
         returns: *returns,
         vm: vm.and_then(|vm| machines.vm_name(vm)).map(str::to_owned),
         total: family.total.clone(),
-        variants: family.variants,
+        variants: family.ways.len() as u64,
         is_rare: false,
         hops: family.steps.iter().skip(1).map(hop).collect(),
-        example: example.collect(),
-        // The first step is no hop.
-        example_hops: family.key_at.iter().skip(1).filter_map(|at| at.checked_sub(1)).collect(),
+        examples: examples::of(family, labels),
     }
 }
 

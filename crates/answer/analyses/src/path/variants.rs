@@ -50,17 +50,24 @@ impl FamilyStep {
     }
 }
 
+/// One of the ways that are a path.
+#[derive(Debug)]
+pub(super) struct Way<'k> {
+    pub(super) key: &'k Key,
+    pub(super) stats: &'k PathStats,
+    /// The places of its steps among those of the path.
+    pub(super) at: Vec<usize>,
+}
+
 /// A path: ways that differ by optional steps.
 #[derive(Debug)]
 pub(super) struct Family<'k> {
     /// The way that most requests took.
     pub(super) key: &'k Key,
-    pub(super) stats: &'k PathStats,
-    /// The places of its steps among `steps`.
-    pub(super) key_at: Vec<usize>,
+    /// All of its ways, that one first.
+    pub(super) ways: Vec<Way<'k>>,
     pub(super) steps: Vec<FamilyStep>,
     pub(super) total: Distribution,
-    pub(super) variants: u64,
     /// Steps that all of its ways have, without the first and the last.
     common: Vec<What>,
 }
@@ -69,21 +76,17 @@ impl<'k> Family<'k> {
     fn new(key: &'k Key, stats: &'k PathStats) -> Self {
         let mut family = Self {
             key,
-            stats,
-            key_at: (0..key.steps.len()).collect(),
+            ways: Vec::new(),
             steps: key.steps.iter().map(|step| FamilyStep::new(*step)).collect(),
             total: Distribution::default(),
-            variants: 0,
             common: middle(&key.steps).to_vec(),
         };
-        let at: Vec<usize> = family.key_at.clone();
-        family.add(key, stats, &at);
+        family.add(key, stats, (0..key.steps.len()).collect());
         family
     }
 
     /// Adds the requests of a way whose steps are at these places.
-    fn add(&mut self, key: &Key, stats: &PathStats, at: &[usize]) {
-        self.variants += 1;
+    fn add(&mut self, key: &'k Key, stats: &'k PathStats, at: Vec<usize>) {
         self.total.merge(&stats.total);
         let hops = key.steps.windows(2).zip(at.iter().skip(1)).zip(&stats.hops);
         for ((two, at), times) in hops {
@@ -91,6 +94,7 @@ impl<'k> Family<'k> {
                 step.add(before.0, times);
             }
         }
+        self.ways.push(Way { key, stats, at });
     }
 
     /// The steps common to this path and a way, if that differs by optional steps alone.
@@ -105,10 +109,10 @@ impl<'k> Family<'k> {
         joins.then(|| pairs.iter().filter_map(|(_, at)| other.get(*at).copied()).collect())
     }
 
-    fn join(&mut self, key: &Key, stats: &PathStats, common: Vec<What>) {
+    fn join(&mut self, key: &'k Key, stats: &'k PathStats, common: Vec<What>) {
         self.common = common;
         let at = self.make_room(&key.steps);
-        self.add(key, stats, &at);
+        self.add(key, stats, at);
     }
 
     /// Makes room for the steps of a way that are not there yet; the places of all of its steps.
@@ -134,7 +138,7 @@ impl<'k> Family<'k> {
             together.extend(old.next());
         }
         self.steps = together;
-        for place in &mut self.key_at {
+        for place in self.ways.iter_mut().flat_map(|way| &mut way.at) {
             *place = moved.get(*place).copied().unwrap_or(*place);
         }
         at

@@ -9,7 +9,7 @@ use timeline::cycles::exit_code;
 use timeline::trace_events::TraceEvent;
 
 use super::Actor;
-use super::chain::{self, Chain, Chains, Device, Root};
+use super::chain::{self, At, Chain, Chains, Device, Root};
 use super::follow::Follower;
 use super::labels::{Label, Labels};
 use super::machines::{Thread, VcpuOf};
@@ -65,7 +65,7 @@ pub(super) struct VcpuState {
     /// Requests that are back in the guest.
     pub(super) returned: Chains,
     /// What the guest did last that is worth a step, since it was entered.
-    pub(super) guest_work: Option<(Label, u64)>,
+    pub(super) guest_work: Option<(Label, At)>,
 }
 
 impl<S: RequestSink> Follower<'_, S> {
@@ -77,7 +77,7 @@ impl<S: RequestSink> Follower<'_, S> {
             return;
         };
         let (waits, label) = reasons.of(isa_and_code(trace_event), &mut self.labels);
-        let on = (self.names.exit, Actor::Vcpu, trace_event.stamp_ns);
+        let on = (self.names.exit, Actor::Vcpu, At::of(trace_event));
         let Some(state) = self.vcpus.get_mut(vcpu.index) else { return };
         let was_in_guest = std::mem::take(&mut state.in_guest);
         (state.accessed, state.asked_user) = (None, false);
@@ -92,11 +92,11 @@ impl<S: RequestSink> Follower<'_, S> {
         }
         if self.events.asked_start {
             let chains = self.guest_thread_chains(vcpu.index);
-            let chains = chains.stepped((label, Actor::Vcpu, trace_event.stamp_ns));
+            let chains = chains.stepped((label, Actor::Vcpu, At::of(trace_event)));
             self.thread(who).current = chains;
         } else {
             let chain =
-                chain::begin(Some(vcpu.vm), None, (label, Actor::Vcpu, trace_event.stamp_ns));
+                chain::begin(Some(vcpu.vm), None, (label, Actor::Vcpu, At::of(trace_event)));
             self.begin_own(who, vcpu.index, Some(chain));
         }
     }
@@ -111,7 +111,7 @@ impl<S: RequestSink> Follower<'_, S> {
             return;
         }
         let label = self.access_label(kind, trace_event);
-        let step = (label, Actor::Vcpu, trace_event.stamp_ns);
+        let step = (label, Actor::Vcpu, At::of(trace_event));
         let device = device(kind, trace_event);
         if let Some(state) = self.vcpus.get_mut(vcpu.index) {
             state.accessed = Some(label);
@@ -162,13 +162,13 @@ impl<S: RequestSink> Follower<'_, S> {
         &mut self,
         vcpu: VcpuOf,
         device: Option<Device>,
-        access: (Label, Actor, u64),
+        access: (Label, Actor, At),
     ) -> Option<Chain> {
         let vm = Some(vcpu.vm);
         match self.vcpus.get_mut(vcpu.index).and_then(|state| state.guest_work.take()) {
             None => Some(chain::begin(vm, device, access)),
-            Some((label, stamp_ns)) => {
-                let root = chain::begin(vm, device, (label, Actor::Guest, stamp_ns));
+            Some((label, at)) => {
+                let root = chain::begin(vm, device, (label, Actor::Guest, at));
                 chain::step(&root, access)
             }
         }
@@ -178,7 +178,7 @@ impl<S: RequestSink> Follower<'_, S> {
     pub(super) fn user_exit(&mut self, trace_event: &TraceEvent) {
         let who = (trace_event.recording, trace_event.thread);
         let Some(vcpu) = self.machines.vcpu_of(who) else { return };
-        let step = (self.names.to_user, Actor::Vcpu, trace_event.stamp_ns);
+        let step = (self.names.to_user, Actor::Vcpu, At::of(trace_event));
         let Some(state) = self.vcpus.get_mut(vcpu.index) else { return };
         state.asked_user = true;
         let accessed = state.accessed.is_some();
@@ -200,7 +200,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let left_alone = accessed.filter(|_| !state.passed_on && !asked_user);
         (state.in_guest, state.asked_user, state.guest_work) = (true, false, None);
         state.own = None;
-        let step = (self.names.entry, Actor::Vcpu, trace_event.stamp_ns);
+        let step = (self.names.entry, Actor::Vcpu, At::of(trace_event));
         let mut back = state.injected.take();
         back.add(current);
         let returned = back.stepped(step);

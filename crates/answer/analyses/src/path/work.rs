@@ -3,7 +3,7 @@
 use timeline::trace_events::TraceEvent;
 
 use super::Actor;
-use super::chain::{Chain, Chains, step};
+use super::chain::{At, Chain, Chains, step};
 use super::events::Event;
 use super::follow::Follower;
 use super::requests::RequestSink;
@@ -19,7 +19,7 @@ impl<S: RequestSink> Follower<'_, S> {
         }
         let who = (trace_event.recording, trace_event.thread);
         let on = self.role(who);
-        let step = (event.label, on, trace_event.stamp_ns);
+        let step = (event.label, on, At::of(trace_event));
         let Some(thread) = self.threads.get_mut(&who) else { return };
         if !thread.current.is_empty() || !thread.queued.is_empty() {
             let chains = thread.take_up().stepped(step);
@@ -50,7 +50,7 @@ impl<S: RequestSink> Follower<'_, S> {
         for chain in thread.take_up().iter() {
             let next = match events.is_injection(chain.label) && chain.on == on {
                 true => Some(Chain::clone(chain)),
-                false => step(chain, (event.label, on, trace_event.stamp_ns)),
+                false => step(chain, (event.label, on, At::of(trace_event))),
             };
             chains.add(next.map_or_else(Chains::default, Chains::one));
         }

@@ -12,6 +12,7 @@ mod cpu;
 mod device_exits;
 mod flat;
 mod level_two;
+mod naive_arrows;
 mod naive_exits;
 mod naive_guests;
 mod naive_nested;

@@ -1,7 +1,7 @@
 //! Paths of made-up requests, of which every step is known.
 
 use crate::machinery::Machinery;
-use analyses::{Actor, NoSuchEvent, Path, PathEnds, Paths, paths};
+use analyses::{Actor, ExampleOf, NoSuchEvent, Path, PathEnds, Paths, paths};
 
 const VCPU: i32 = 100;
 const OTHER_VCPU: i32 = 101;
@@ -168,7 +168,14 @@ fn a_thread_that_is_awake_takes_up_what_it_was_not_woken_for() {
     let taken: Vec<u64> = path.hops.iter().map(|hop| hop.times.count()).collect();
     assert_eq!((taken, path.variants), (vec![1, 1, 2, 2, 2], 2));
     assert_eq!((path.total.count(), path.total.sum(), found.requests), (2, 230 + 130, 2));
-    assert_eq!((path.example.len(), &path.example_hops[..]), (6, &[0, 1, 2, 3, 4][..]));
+    let median = path.example(ExampleOf::Median).unwrap();
+    assert_eq!((median.steps.len(), &median.hops[..]), (6, &[0, 1, 2, 3, 4][..]));
+    let worst = path.example(ExampleOf::Worst).unwrap();
+    assert_eq!(worst.total_ns(), 230);
+    // Each step has its place: the wake-up that of the waker, the run that of the thread.
+    let threads: Vec<u32> = worst.steps.iter().map(|step| step.place.thread).collect();
+    let expected = [VCPU, VCPU, IOTHREAD, IOTHREAD, VCPU, VCPU];
+    assert_eq!(threads, expected.map(i32::cast_unsigned));
 }
 
 /// A step in another's place is no optional one.

@@ -8,8 +8,11 @@ use analyses::{
 };
 use sources::Recording;
 
-const ROOM: PageRoom =
-    PageRoom { lanes: LaneRoom { spans: 100_000, bytes: 1 << 26 }, code_bytes: 1 << 24 };
+const ROOM: PageRoom = PageRoom {
+    lanes: LaneRoom { spans: 100_000, bytes: 1 << 26 },
+    code_bytes: 1 << 24,
+    arrow_bytes: 1 << 22,
+};
 
 fn open(name: &str) -> Recording {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures");

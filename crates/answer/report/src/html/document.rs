@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::findings::{self, Finding};
-use super::{PageReport, each_exit, heat, lanes};
+use super::{PageReport, arrows, each_exit, heat, lanes};
 use crate::calls::Most;
 use crate::column::Definition;
 use crate::{Report, align_summary, cpu, exits};
@@ -42,6 +42,7 @@ struct Document<'p, N, A, D> {
     heat: Value,
     each_exit: Value,
     timeline: Value,
+    arrows: Value,
     cpu: cpu::Document<'p>,
     profile: Option<Value>,
     calls: Option<Value>,
@@ -79,6 +80,7 @@ pub(super) fn document(page: &PageReport, origin_ns: u64) -> impl Serialize {
         heat: heat::json(&page.latencies, &sources, origin_ns),
         each_exit: each_exit::json(&page.each_exit, &sources, origin_ns),
         timeline: lanes::json(&page.lanes),
+        arrows: arrows::json(page, MOST_PATHS),
         cpu: page.cpu.document_of(MOST_THREADS),
         profile: page.profile.as_ref().map(|profile| profile.json(origin_ns)),
         calls: page.calls.as_ref().map(|calls| calls.document_of(most)),

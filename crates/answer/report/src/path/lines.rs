@@ -1,6 +1,6 @@
 //! The lines of the path report, for tables and CSV: paths and their hops, and their columns.
 
-use analyses::{Distribution, ExampleStep, Hop, Path, Paths};
+use analyses::{Distribution, ExampleOf, ExampleStep, Hop, Path, Paths};
 
 use super::PER_MILLE;
 use crate::column::{self, Cell, Column, Unit};
@@ -158,7 +158,8 @@ fn marked(hop: &Hop, path: &Path) -> String {
 /// The hops of one request as bars, each where it was between the beginning and the end; nothing of a hop
 /// that it didn't take.
 fn drawing(path: &Path) -> Vec<String> {
-    let example = &path.example;
+    let Some(request) = path.example(ExampleOf::Median) else { return Vec::new() };
+    let example = &request.steps;
     let (Some(first), Some(last)) = (example.first(), example.last()) else { return Vec::new() };
     let length_ns = last.ts_ns.saturating_sub(first.ts_ns).max(1);
     let column = |ts_ns: u64| {
@@ -174,7 +175,7 @@ fn drawing(path: &Path) -> Vec<String> {
         _ => String::new(),
     };
     let mut bars = vec![String::new(); path.hops.len()];
-    for (two, at) in example.windows(2).zip(&path.example_hops) {
+    for (two, at) in example.windows(2).zip(&request.hops) {
         if let Some(place) = bars.get_mut(*at) {
             *place = bar(two);
         }

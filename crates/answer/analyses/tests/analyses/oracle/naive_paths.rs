@@ -1,6 +1,6 @@
 //! Paths held against a naive reading of the same events: what one path claims must have happened.
 
-use analyses::{Actor, ExampleStep, Hop, Path, PathEnds, Paths, align, paths};
+use analyses::{Actor, Example, ExampleOf, ExampleStep, Hop, Path, PathEnds, Paths, align, paths};
 use sources::Recording;
 
 use super::flat::{Event, events};
@@ -37,7 +37,9 @@ fn hops_add_up() {
         for path in &found.paths {
             let hops: u64 = path.hops.iter().map(|hop| hop.times.sum()).sum();
             assert_eq!(hops, path.total.sum(), "{name} {}", path.name);
-            assert!(path.example.len() <= path.hops.len() + 1, "{name} {}", path.name);
+            for example in &path.examples {
+                assert!(example.steps.len() <= path.hops.len() + 1, "{name} {}", path.name);
+            }
             // Each hop begins with one of those before it.
             let comes_from = |(at, hop): (usize, &Hop)| {
                 hop.from == path.start || path.hops[..at].iter().any(|one| one.to == hop.from)
@@ -81,12 +83,15 @@ fn examples_have_happened() {
         let vcpu_threads: Vec<u64> =
             all.iter().filter(|one| one.is("kvm_exit")).map(Event::ran).collect();
         for path in of_host(name).paths {
-            for step in &path.example {
+            for step in path.examples.iter().flat_map(|example| &example.steps) {
                 let from = all.partition_point(|one| one.ns < step.ts_ns);
                 let at = all[from..].iter().take_while(|one| one.ns == step.ts_ns);
                 let fits = |one: &&Event<'_>| {
                     let by_vcpu = vcpu_threads.contains(&one.ran()) || one.is("sched_switch");
-                    is_step(one, step) && (step.on != Actor::Vcpu || by_vcpu)
+                    let ran =
+                        if one.is("sched_switch") { one.get("next_pid") } else { Some(one.ran()) };
+                    let is_there = ran == Some(u64::from(step.place.thread));
+                    is_step(one, step) && is_there && (step.on != Actor::Vcpu || by_vcpu)
                 };
                 assert!(at.filter(fits).count() > 0, "{name} {}: {step:?}", path.name);
             }
@@ -230,8 +235,17 @@ fn hops_of_a_path_add_up_to_its_time_with_optional_steps() {
             assert_eq!(path.hops.last().unwrap().times.count(), path.total.count());
             let optional = path.hops.iter().any(|hop| hop.times.count() < path.total.count());
             assert_eq!(optional, path.variants > 1, "{name}: {}", path.name);
-            assert!(path.example_hops.is_sorted(), "{name}: {}", path.name);
-            assert_eq!(path.example_hops.len() + 1, path.example.len(), "{name}: {}", path.name);
+            for example in &path.examples {
+                assert!(example.hops.is_sorted(), "{name}: {}", path.name);
+                assert!(example.steps.is_sorted_by_key(|step| step.ts_ns), "{name}: {}", path.name);
+                assert_eq!(example.hops.len() + 1, example.steps.len(), "{name}: {}", path.name);
+            }
+            let total_ns = |of| path.example(of).map(Example::total_ns);
+            assert_eq!(total_ns(ExampleOf::Worst), path.total.max(), "{name}: {}", path.name);
+            assert!(total_ns(ExampleOf::Median).is_some(), "{name}: {}", path.name);
+            let [p99] = path.total.percentiles([990]);
+            let (p99, shown) = (p99.unwrap(), total_ns(ExampleOf::P99).unwrap());
+            assert!(shown.abs_diff(p99) <= p99 / 8 + 1, "{name}: {} {shown} {p99}", path.name);
         }
     }
 }

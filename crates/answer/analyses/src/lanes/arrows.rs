@@ -1,0 +1,206 @@
+//! Arrows between lanes: who woke the thread that runs, who raised the interrupt that a vCPU enters with.
+//!
+//! A recording of hours has more of them than a page can hold: beyond what there is room for those are left out
+//! that took least time, and how many that were is kept.
+
+use rustc_hash::FxHashMap;
+
+use super::{LaneKind, LaneSet, Subject};
+use crate::path::{Actor, Handover, HandoverKind, HandoverSink, Place};
+use crate::{GuestAlignment, States};
+
+/// Arrows that there is room for at least.
+const LEAST_ARROWS: usize = 64;
+
+/// An arrow between two lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrow {
+    /// What it says.
+    pub kind: HandoverKind,
+    /// Number of the lane where it begins.
+    pub from_lane: u32,
+    /// When it begins.
+    pub from_ns: u64,
+    /// Number of the lane where it ends.
+    pub to_lane: u32,
+    /// When it ends.
+    pub to_ns: u64,
+}
+
+/// Which lane shows what happens where.
+#[derive(Clone, Debug, Default)]
+pub struct LanePlaces {
+    /// By recording and thread.
+    threads: FxHashMap<(u16, u32), u32>,
+    /// By recording and CPU; a guest's is the vCPU that it is.
+    cpus: FxHashMap<(u16, u16), u32>,
+}
+
+impl LanePlaces {
+    pub(super) fn of(set: &LaneSet, states: &States, guests: &[GuestAlignment]) -> Self {
+        let mut places = Self::default();
+        for (at, lane) in (0u32..).zip(set.lanes()) {
+            match lane.subject {
+                Some(Subject::Cpu(cpu)) => {
+                    places.cpus.insert((cpu.recording, cpu.cpu), at);
+                }
+                Some(Subject::Thread(recording, thread) | Subject::Task(recording, thread)) => {
+                    places.threads.insert((recording, thread), at);
+                }
+                Some(Subject::Vcpu(vcpu)) => {
+                    let vms = states.vms.get(usize::from(vcpu.recording)).into_iter().flatten();
+                    let mut vcpus = vms.flat_map(|vm| &vm.vcpus);
+                    let one = vcpus.find(|one| one.index == vcpu.index as usize);
+                    if let Some(one) = one {
+                        // A thread that runs several vCPUs is shown as the first of them.
+                        places.threads.entry((vcpu.recording, one.thread)).or_insert(at);
+                    }
+                }
+                None => (),
+            }
+        }
+        guests.iter().for_each(|guest| places.add_guest(set, guest));
+        places
+    }
+
+    fn add_guest(&mut self, set: &LaneSet, guest: &GuestAlignment) {
+        let Ok(recording) = u16::try_from(guest.guest) else { return };
+        for row in guest.result().into_iter().flat_map(|result| &result.rows) {
+            let Ok(cpu) = u16::try_from(row.guest_cpu) else { continue };
+            let name = format!("vCPU {}", row.vcpu);
+            let lane = (0u32..).zip(set.lanes()).find(|(_, lane)| {
+                lane.kind == LaneKind::Vcpu
+                    && lane.vm.as_ref() == Some(&guest.vm)
+                    && lane.name == name
+            });
+            if let Some((at, _)) = lane {
+                self.cpus.insert((recording, cpu), at);
+            }
+        }
+    }
+
+    /// The lane of what happened there: that of its thread, in an interrupt that of its CPU; `None` where that
+    /// is shown by none.
+    #[must_use]
+    pub fn lane(&self, place: Place, on: Actor) -> Option<u32> {
+        let cpu = || self.cpus.get(&(place.recording, place.cpu)).copied();
+        let thread = || self.threads.get(&(place.recording, place.thread)).copied();
+        match on {
+            Actor::Interrupt => cpu(),
+            // What interrupts an idle guest stands where its CPU does.
+            Actor::Guest if place.thread == 0 => cpu(),
+            _ => thread(),
+        }
+    }
+}
+
+/// All arrows of a page's lanes.
+#[derive(Clone, Debug, Default)]
+pub struct Arrows {
+    /// In the order of their ends.
+    pub list: Vec<Arrow>,
+    /// Those that took less than this may be left out; 0: none is.
+    pub left_out_below_ns: u64,
+    /// Those that are left out because they took least.
+    pub left_out: u64,
+    /// Those of which one end is in no lane, or at no time that the lane shows.
+    pub without_lane: u64,
+    /// Which lane shows what.
+    pub places: LanePlaces,
+}
+
+/// Gathers hand-overs, no more than there is room for.
+#[derive(Debug)]
+pub(crate) struct ArrowSink {
+    all: Vec<Handover>,
+    most: usize,
+    below_ns: u64,
+    left_out: u64,
+}
+
+impl ArrowSink {
+    /// Takes no more than `bytes` of memory.
+    pub(crate) fn new(bytes: usize) -> Self {
+        let most = (bytes / size_of::<Handover>()).max(LEAST_ARROWS);
+        Self { all: Vec::new(), most, below_ns: 0, left_out: 0 }
+    }
+
+    /// Takes out half of them, those that took least time.
+    fn thin_out(&mut self) {
+        let took_ns = |one: &Handover| one.to_ns - one.from_ns;
+        let mut times: Vec<u64> = self.all.iter().map(took_ns).collect();
+        let middle = times.len() / 2;
+        let (_, &mut median, _) = times.select_nth_unstable(middle);
+        self.below_ns = median.max(self.below_ns) + 1;
+        let before = self.all.len();
+        self.all.retain(|one| took_ns(one) >= self.below_ns);
+        self.left_out += (before - self.all.len()) as u64;
+    }
+
+    /// The arrows of the lanes that are there.
+    pub(crate) fn answer(self, set: &LaneSet, places: LanePlaces) -> Arrows {
+        let arrow = |one: &Handover| {
+            let on = if one.in_interrupt { Actor::Interrupt } else { Actor::Host };
+            Some(Arrow {
+                kind: one.kind,
+                from_lane: places.lane(one.from, on)?,
+                from_ns: one.from_ns,
+                to_lane: places.lane(one.to, Actor::Host)?,
+                to_ns: one.to_ns,
+            })
+        };
+        let list: Vec<Arrow> = self.all.iter().filter_map(arrow).collect();
+        let is_shown = shown_in(set, &list);
+        let shown = list.into_iter().zip(is_shown).filter(|(_, is_shown)| *is_shown);
+        let mut list: Vec<Arrow> = shown.map(|(one, _)| one).collect();
+        list.sort_by_key(|one| one.to_ns);
+        Arrows {
+            left_out_below_ns: self.below_ns,
+            left_out: self.left_out,
+            without_lane: (self.all.len() - list.len()) as u64,
+            list,
+            places,
+        }
+    }
+}
+
+impl HandoverSink for ArrowSink {
+    fn handover(&mut self, handover: &Handover) {
+        if self.all.len() >= self.most {
+            self.thin_out();
+        }
+        if handover.to_ns.saturating_sub(handover.from_ns) < self.below_ns {
+            self.left_out += 1;
+        } else {
+            self.all.push(*handover);
+        }
+    }
+}
+
+/// For each arrow, whether both of its ends lie within spans of their lanes; an interrupt may also hit a CPU
+/// that was idle between two spans.
+fn shown_in(set: &LaneSet, list: &[Arrow]) -> Vec<bool> {
+    let mut ends: Vec<(u32, u64, usize)> = list
+        .iter()
+        .enumerate()
+        .flat_map(|(at, one)| [(one.from_lane, one.from_ns, at), (one.to_lane, one.to_ns, at)])
+        .collect();
+    ends.sort_unstable();
+    let mut shown = vec![true; list.len()];
+    for of_lane in ends.chunk_by(|one, other| one.0 == other.0) {
+        let Some(lane) = of_lane.first().and_then(|one| set.lanes().get(one.0 as usize)) else {
+            continue;
+        };
+        let mut items = lane.items().peekable();
+        let begins_ns = items.peek().map_or(u64::MAX, |item| item.from_ns);
+        for &(_, ns, at) in of_lane {
+            while items.next_if(|item| item.to_ns() < ns).is_some() {}
+            let is_cpu = lane.kind == LaneKind::Cpu && begins_ns <= ns;
+            let is_within = items.peek().is_some_and(|item| is_cpu || item.from_ns <= ns);
+            if let Some(shown) = shown.get_mut(at) {
+                *shown &= is_within;
+            }
+        }
+    }
+    shown
+}

@@ -1,0 +1,182 @@
+//! Who woke whom, and who raised the interrupts that vCPUs entered their guests with.
+//!
+//! Two events say each of both: the wake-up and the run that it leads to, the injection and the entry after it.
+//! Nothing is matched by being near in time, and nothing across a loss.
+
+use rustc_hash::FxHashMap;
+use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
+
+use super::Place;
+use super::chain::At;
+use super::events::{Events, Meaning};
+use super::follow::in_hardirq;
+use super::machines::{Machines, Thread};
+
+/// Threads that were woken and are yet to run.
+const MOST_WOKEN: usize = 1 << 16;
+
+/// Interrupts raised for one vCPU before its next entry.
+const MOST_INJECTED: usize = 4;
+
+/// Of which kind a hand-over is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HandoverKind {
+    /// A thread is woken, and runs.
+    Wake,
+    /// An interrupt is raised for a vCPU, and it enters its guest.
+    Inject,
+}
+
+impl HandoverKind {
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; 2] = [Self::Wake, Self::Inject];
+
+    /// Its name in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wake => "wake",
+            Self::Inject => "inject",
+        }
+    }
+}
+
+/// One thread makes another go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handover {
+    /// How.
+    pub kind: HandoverKind,
+    /// Who did it.
+    pub from: Place,
+    /// In an interrupt: it is the CPU's work, not that of the thread.
+    pub in_interrupt: bool,
+    /// When.
+    pub from_ns: u64,
+    /// Who went on.
+    pub to: Place,
+    /// When.
+    pub to_ns: u64,
+}
+
+/// Takes hand-overs, in the order of their ends.
+pub(crate) trait HandoverSink: Send {
+    /// A hand-over is complete.
+    fn handover(&mut self, handover: &Handover);
+}
+
+/// Who began a hand-over.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    at: At,
+    in_interrupt: bool,
+}
+
+impl Begun {
+    /// Begun by the event; `flags` are its `common_flags`.
+    fn by(event: &TraceEvent, flags: Option<u64>) -> Self {
+        let in_interrupt = event.thread == 0 || in_hardirq(flags.unwrap_or(0));
+        Self { at: At::of(event), in_interrupt }
+    }
+
+    fn ends(self, kind: HandoverKind, to: At) -> Handover {
+        let Self { at, in_interrupt } = self;
+        // Clocks of guests are known to within a bound only.
+        let to_ns = to.stamp_ns.max(at.stamp_ns);
+        Handover { kind, from: at.place, in_interrupt, from_ns: at.stamp_ns, to: to.place, to_ns }
+    }
+}
+
+/// Follows hand-overs from event to event.
+#[derive(Debug)]
+pub(super) struct Handovers<'e, S> {
+    events: &'e Events,
+    machines: &'e Machines<'e>,
+    woken: FxHashMap<Thread, Begun>,
+    /// By thread that a vCPU has woken, the VM: it may raise interrupts for it.
+    works_for: FxHashMap<Thread, u16>,
+    /// By vCPU.
+    injected: Vec<Vec<Begun>>,
+    pub(super) sink: S,
+}
+
+impl<'e, S: HandoverSink> Handovers<'e, S> {
+    pub(super) fn new(events: &'e Events, machines: &'e Machines<'e>, sink: S) -> Self {
+        let injected = vec![Vec::new(); machines.vcpus.len()];
+        let (woken, works_for) = (FxHashMap::default(), FxHashMap::default());
+        Self { events, machines, woken, works_for, injected, sink }
+    }
+
+    /// A thread leaves its CPU, another one gets it.
+    fn switch(&mut self, event: &TraceEvent) {
+        if let Some(prev) = event.thread_value(0) {
+            // It ran: what it was woken for, it need not be woken for.
+            self.woken.remove(&(event.recording, prev));
+        }
+        let Some(next) = event.thread_value(2) else { return };
+        if let Some(begun) = self.woken.remove(&(event.recording, next)) {
+            let to = At::of_thread(event, next);
+            self.sink.handover(&begun.ends(HandoverKind::Wake, to));
+        }
+    }
+
+    fn waking(&mut self, event: &TraceEvent) {
+        let Some(woken) = event.thread_value(0).filter(|&woken| woken != 0) else { return };
+        let is_itself = woken == event.thread;
+        let waker = self.machines.vcpu_of((event.recording, event.thread));
+        if let Some(vcpu) = waker.filter(|_| self.works_for.len() < MOST_WOKEN) {
+            self.works_for.insert((event.recording, woken), vcpu.vm);
+        }
+        if !is_itself && self.woken.len() < MOST_WOKEN {
+            let begun = Begun::by(event, event.value(1));
+            self.woken.entry((event.recording, woken)).or_insert(begun);
+        }
+    }
+
+    fn inject(&mut self, event: &TraceEvent) {
+        if event.value(1) == Some(0) {
+            // Lowered again.
+            return;
+        }
+        let who = (event.recording, event.thread);
+        let own = self.machines.vcpu_of(who);
+        let only = || self.machines.only_vm(event.recording);
+        let vm = own.map(|own| own.vm).or_else(only);
+        let vm = vm.or_else(|| self.works_for.get(&who).copied());
+        let target = vm.and_then(|vm| self.machines.vcpu_by_id(vm, event.value(0)));
+        let begun = Begun::by(event, event.value(2));
+        let is_own = own.map(|own| own.index) == target && !begun.in_interrupt;
+        let Some(target) = target.filter(|_| !is_own) else { return };
+        let Some(injected) = self.injected.get_mut(target) else { return };
+        // Several events may record one as it makes its way: the first counts.
+        let is_known = |one: &Begun| one.at.place.thread == begun.at.place.thread;
+        if injected.len() < MOST_INJECTED && !injected.iter().any(is_known) {
+            injected.push(begun);
+        }
+    }
+
+    fn entry(&mut self, event: &TraceEvent) {
+        let Some(vcpu) = self.machines.vcpu_of((event.recording, event.thread)) else { return };
+        let Some(injected) = self.injected.get_mut(vcpu.index) else { return };
+        for begun in injected.drain(..) {
+            self.sink.handover(&begun.ends(HandoverKind::Inject, At::of(event)));
+        }
+    }
+}
+
+impl<S: HandoverSink> TraceEventSink for Handovers<'_, S> {
+    fn event(&mut self, event: &TraceEvent) {
+        let events = self.events;
+        match events.of(event.tag).map(|one| one.meaning) {
+            Some(Meaning::Switch) => self.switch(event),
+            Some(Meaning::Waking | Meaning::Wakeup) => self.waking(event),
+            Some(Meaning::Inject) => self.inject(event),
+            Some(Meaning::Entry) => self.entry(event),
+            _ => (),
+        }
+    }
+
+    fn gap(&mut self, _: &Gap) {
+        self.woken.clear();
+        self.injected.iter_mut().for_each(Vec::clear);
+    }
+}

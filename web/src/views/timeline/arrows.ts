@@ -1,0 +1,159 @@
+// Which arrows a chosen span or request has, what they say, and how they are drawn.
+
+import type { Arrow, Arrows } from "../../data/arrows";
+import type { PathDocument, PathExample, Report } from "../../data/report";
+import { timestampOf } from "../../clock";
+import { time } from "../../format";
+import type { Palette } from "./paint";
+import type { Range } from "./range";
+import type { LaneRow } from "./rows";
+import type { Match } from "./search";
+import { laneTitle } from "./words";
+
+/** Arrows of one span that are drawn: more could not be told apart. */
+export const MOST_DRAWN = 60;
+
+/** Arrows that a reader sees now, and how many there are more. */
+export interface ShownArrows {
+  arrows: Arrow[];
+  more: number;
+}
+
+export const NO_ARROWS: ShownArrows = { arrows: [], more: 0 };
+
+/** States in which the guest itself runs. */
+const isGuests = (report: Report, state: number) => /^guest/.test(report.timeline.states[state]?.key ?? "");
+
+/** Wake-ups and injections of a span; of an exit, too, where the guest was, left and went on. */
+export function arrowsOf(report: Report, rows: LaneRow[], { row, at }: Match, all: Arrows | null): ShownArrows {
+  const lane = row.lane!;
+  const [from, to] = [lane.from[at]!, lane.to[at]!];
+  const { into, outOf } = all?.touching(row.at, from, to) ?? { into: [], outOf: [] };
+  // What ends with the next span is that one's; what began with the one before is that one's.
+  const own = [...into.filter((one) => one.to.at < to || to === from), ...outOf.filter((one) => one.from.at > from || one.from.at === from && !into.includes(one))];
+  // The entry after an exit: who raised the interrupt that the guest gets with it.
+  const entered = into.filter((one) => one.kind === "inject" && one.to.at === to);
+  const found = [...new Set([...handOver(report, rows, { row, at }), ...own, ...entered])];
+  return { arrows: found.slice(0, MOST_DRAWN), more: Math.max(0, found.length - MOST_DRAWN) };
+}
+
+/** Of a vCPU's exit, or of a guest's task in one: from the task to the vCPU's thread, and back. */
+function handOver(report: Report, rows: LaneRow[], { row, at }: Match): Arrow[] {
+  const lane = row.lane!;
+  const { kind, vm, machine } = row.info;
+  const state = lane.state[at]!;
+  if ((kind !== "vcpu" && kind !== "task") || isGuests(report, state)) return [];
+  const [from, to] = [lane.from[at]!, lane.to[at]!];
+  const isOther = ({ info }: LaneRow) => (kind === "vcpu" ? info.kind === "task" && info.machine === vm : info.kind === "vcpu" && info.vm === machine);
+  // The same span in the other lane: the guest's task had the vCPU for which this is done.
+  const isSame = ({ lane }: LaneRow) => {
+    const other = lane?.at((from + to) / 2) ?? null;
+    return other !== null && lane!.state[other] === state && lane!.from[other] === from && lane!.to[other] === to;
+  };
+  const other = rows.find((one) => isOther(one) && isSame(one));
+  if (!other) return [];
+  const [vcpu, task] = kind === "vcpu" ? [row, other] : [other, row];
+  const [begin, end] = exitAround(report, vcpu, (from + to) / 2);
+  return [
+    { kind: "exit", from: { lane: task.at, at: begin }, to: { lane: vcpu.at, at: begin } },
+    { kind: "entry", from: { lane: vcpu.at, at: end }, to: { lane: task.at, at: end } },
+  ];
+}
+
+/** From where the guest was left to where it goes on, in the lane of its vCPU. */
+function exitAround(report: Report, { lane }: LaneRow, time: number): [number, number] {
+  let first = lane!.at(time) ?? 0;
+  let last = first;
+  const goesOn = (before: number, next: number) => next >= 0 && next < lane!.count && !isGuests(report, lane!.state[next]!) && lane!.to[before] === lane!.from[before + 1];
+  while (goesOn(first - 1, first - 1)) first--;
+  while (goesOn(last, last + 1)) last++;
+  return [lane!.from[first]!, lane!.to[last]!];
+}
+
+/** A request of a path, as an address names it. */
+export interface ShownRequest {
+  path: PathDocument["paths"][number];
+  example: PathExample;
+  /** By step, its lane. */
+  lanes: (number | null)[];
+}
+
+/** `PATH.KIND`, as the page's address names a request. */
+export function requestNamed(report: Report, name: string): ShownRequest | null {
+  const [, at, of] = /^(\d{1,4})\.(p50|p99|worst)$/.exec(name) ?? [];
+  const path = report.path?.paths[Number(at)];
+  const place = path?.examples?.findIndex((one) => one.of === of) ?? -1;
+  const example = path?.examples?.[place];
+  const lanes = report.arrows?.request_lanes[Number(at)]?.[place];
+  return path && example && lanes ? { path, example, lanes } : null;
+}
+
+/** A time of a document, since the recording's beginning. */
+export const offsetOf = (report: Report, ns: number): number => Number(BigInt(Math.round(ns)) - BigInt(report.origin));
+
+/** From step to step, over lanes that the page has. */
+export function arrowsOfRequest(report: Report, { example, lanes }: ShownRequest): Arrow[] {
+  const ends = example.steps.flatMap((step, at) => (lanes[at] == null ? [] : [{ lane: lanes[at], at: offsetOf(report, step.ts_ns) }]));
+  return ends.slice(1).map((to, at) => ({ kind: "request", from: ends[at]!, to }));
+}
+
+const WORDS: Record<string, string> = { wake: "wakes", inject: "raises an interrupt for", exit: "exits to", entry: "enters" };
+
+/** An arrow in words. */
+export function describeArrow(report: Report, { kind, from, to }: Arrow): [string, string] {
+  const name = (lane: number) => (report.timeline.lanes[lane] ? laneTitle(report.timeline.lanes[lane]) : "?");
+  const took = to.at > from.at ? `, ${time(to.at - from.at, report.nanoseconds)} later` : "";
+  return [timestampOf(report, from.at), `${name(from.lane)} ${WORDS[kind] ?? kind} ${name(to.lane)}${took}`];
+}
+
+/** How arrows of a kind are dashed: they differ without their colours, too. */
+const DASHES: Record<string, number[]> = { wake: [], request: [], inject: [6, 3], exit: [2, 3], entry: [2, 3] };
+const HEAD = 7;
+
+/** Draws arrows over the lanes that are in sight; returns how many have an end in a lane that is not. */
+export function paintArrows(canvas: HTMLCanvasElement, colours: Palette, shown: Range, { arrows, rows, top }: { arrows: Arrow[]; rows: LaneRow[]; top: number }): number {
+  const pen = canvas.getContext("2d");
+  if (!pen) return 0;
+  const scale = devicePixelRatio || 1;
+  const width = canvas.width / scale;
+  const places = new Map(rows.map((row) => [row.at, row.y - top + row.height / 2]));
+  // Beyond the sides by no more than a little: canvases can't draw as far as a zoom goes.
+  const x = (at: number) => Math.max(-40, Math.min(width + 40, ((at - shown.from) / (shown.to - shown.from)) * width));
+  let unseen = 0;
+  pen.setTransform(scale, 0, 0, scale, 0, 0);
+  pen.lineJoin = "round";
+  for (const { kind, from, to } of arrows) {
+    const [fromY, toY] = [places.get(from.lane), places.get(to.lane)];
+    if (fromY === undefined || toY === undefined) unseen++;
+    else if (Math.max(from.at, to.at) >= shown.from && Math.min(from.at, to.at) <= shown.to) paintArrow(pen, colours, kind, [x(from.at), fromY, x(to.at), toY]);
+  }
+  pen.setLineDash([]);
+  pen.setTransform(1, 0, 0, 1, 0, 0);
+  return unseen;
+}
+
+/** A line with a rim, so that it is seen on any state; at its end a head. */
+function paintArrow(pen: CanvasRenderingContext2D, colours: Palette, kind: string, [fromX, fromY, toX, toY]: [number, number, number, number]): void {
+  const length = Math.hypot(toX - fromX, toY - fromY);
+  if (length < 1) return;
+  const [alongX, alongY] = [(toX - fromX) / length, (toY - fromY) / length];
+  const head = Math.min(HEAD, length);
+  const line = new Path2D();
+  line.moveTo(fromX, fromY);
+  line.lineTo(toX - alongX * head, toY - alongY * head);
+  const tip = new Path2D();
+  tip.moveTo(toX, toY);
+  for (const side of [1, -1]) tip.lineTo(toX - alongX * head - side * alongY * head * 0.55, toY - alongY * head + side * alongX * head * 0.55);
+  tip.closePath();
+  pen.setLineDash([]);
+  pen.strokeStyle = colours.background;
+  pen.lineWidth = 5;
+  pen.stroke(line);
+  pen.lineWidth = 3;
+  pen.stroke(tip);
+  pen.strokeStyle = pen.fillStyle = kind === "request" ? colours.accent : colours.text;
+  pen.lineWidth = kind === "request" ? 2.5 : 1.7;
+  pen.setLineDash(DASHES[kind] ?? []);
+  pen.stroke(line);
+  pen.fill(tip);
+}
