@@ -79,6 +79,8 @@ pub(crate) enum Verb {
     Exits(ExitsArgs),
     /// Show what exits of nested guests cost their host
     Nested(ReportArgs),
+    /// Show why exits and waits happen, what usually helps, and how much that could save at most
+    Advice(ReportArgs),
     /// Compare two recordings, or several of each side, with statistics
     Diff(diff::DiffArgs),
     /// Show who used the CPUs: vCPUs, guest threads, threads that serve VMs
@@ -132,7 +134,7 @@ impl Verb {
     pub(crate) fn memory(&self) -> Option<MemoryArgs> {
         Some(match self {
             Self::Exits(args) => args.memory,
-            Self::Nested(args) | Self::Info(args) => args.memory,
+            Self::Nested(args) | Self::Advice(args) | Self::Info(args) => args.memory,
             Self::Diff(args) => args.memory,
             Self::Cpu(args) => args.memory,
             Self::Profile(args) => args.memory,
@@ -158,7 +160,7 @@ impl Verb {
             Self::Export(args) => return (args.from, args.until),
             Self::Events(args) => args.range,
             Self::Exits(args) => args.part.range,
-            Self::Nested(args) | Self::Info(args) => args.part.range,
+            Self::Nested(args) | Self::Advice(args) | Self::Info(args) => args.part.range,
             Self::Diff(args) => args.part.range,
             Self::Cpu(args) => args.part.range,
             Self::Profile(args) => args.part.range,

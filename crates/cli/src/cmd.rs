@@ -1,5 +1,6 @@
 //! One file per verb.
 
+pub(crate) mod advice;
 pub(crate) mod align;
 pub(crate) mod bench;
 pub(crate) mod boot;

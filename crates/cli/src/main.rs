@@ -78,6 +78,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         }
         Verb::Exits(args) => cmd::exits::run(args),
         Verb::Nested(args) => cmd::nested::run(args),
+        Verb::Advice(args) => cmd::advice::run(args),
         Verb::Cpu(args) => cmd::cpu::run(args),
         Verb::Profile(args) => cmd::profile::run(args),
         Verb::Virtio(args) => cmd::virtio::run(args),

@@ -26,6 +26,7 @@
 
 #![forbid(unsafe_code)]
 
+mod advice;
 mod align;
 mod boot;
 mod calls;
@@ -57,6 +58,10 @@ mod tally;
 mod virtio;
 mod vms;
 
+pub use advice::{
+    About, Advice, Amount, EvidenceOf, ExitEvidence, Fact, RULES, Rule, SavingOf, VmEvidence,
+    advise,
+};
 pub use align::{AlignRow, GuestAlignment, Method, MethodResult, align};
 pub use boot::{
     Boot, BootMarks, BootedMachine, EventCost, HostCost, InPhase, Initcall, Phase, PhaseKind,

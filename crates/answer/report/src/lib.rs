@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod advice;
 mod align;
 mod boot;
 mod calls;
@@ -32,6 +33,7 @@ mod xml;
 
 use serde::Serialize;
 
+pub use advice::{AdviceReport, Seen};
 pub use align::{AlignReport, summary as align_summary};
 pub use boot::{BootReport, boot_svg};
 pub use calls::{CallSort, CallsReport, CallsSource, TreeLimits};

@@ -10,6 +10,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "info",
             "exits",
             "nested",
+            "advice",
             "cpu",
             "profile",
             "virtio",

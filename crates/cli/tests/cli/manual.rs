@@ -7,6 +7,7 @@ use crate::tool::{assert_golden, output_of};
 const VERBS: &[&str] = &[
     "exits",
     "nested",
+    "advice",
     "profile",
     "virtio",
     "path",

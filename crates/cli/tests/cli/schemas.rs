@@ -47,7 +47,7 @@ fn document(args: &[&str]) -> Value {
 
 #[test]
 fn reports_of_every_recording_keep_their_schema() {
-    for verb in ["exits", "nested", "boot", "cpu", "info"] {
+    for verb in ["exits", "nested", "advice", "boot", "cpu", "info"] {
         let validator = closed(verb);
         for path in recordings() {
             check(&validator, &document(&[verb, "--format", "json", &path]), &path);

@@ -9,7 +9,7 @@ macro_rules! reason {
         concat!(
             "(REC->isa == 1) ? __print_symbolic(",
             $field,
-            r#" & 0xffff, { 0, "EXCEPTION_NMI" }, { 1, "EXTERNAL_INTERRUPT" }, { 7, "INTERRUPT_WINDOW" }, { 10, "CPUID" }, { 12, "HLT" }, { 18, "VMCALL" }, { 20, "VMLAUNCH" }, { 23, "VMREAD" }, { 24, "VMRESUME" }, { 25, "VMWRITE" }, { 28, "CR_ACCESS" }, { 30, "IO_INSTRUCTION" }, { 31, "MSR_READ" }, { 32, "MSR_WRITE" }, { 48, "EPT_VIOLATION" }, { 49, "EPT_MISCONFIG" }, { 52, "PREEMPTION_TIMER" }) : __print_symbolic("#,
+            r#" & 0xffff, { 0, "EXCEPTION_NMI" }, { 1, "EXTERNAL_INTERRUPT" }, { 7, "INTERRUPT_WINDOW" }, { 10, "CPUID" }, { 12, "HLT" }, { 18, "VMCALL" }, { 20, "VMLAUNCH" }, { 23, "VMREAD" }, { 24, "VMRESUME" }, { 25, "VMWRITE" }, { 28, "CR_ACCESS" }, { 30, "IO_INSTRUCTION" }, { 31, "MSR_READ" }, { 32, "MSR_WRITE" }, { 40, "PAUSE_INSTRUCTION" }, { 56, "APIC_WRITE" }, { 48, "EPT_VIOLATION" }, { 49, "EPT_MISCONFIG" }, { 52, "PREEMPTION_TIMER" }) : __print_symbolic("#,
             $field,
             r#", { 0x060, "interrupt" }, { 0x061, "nmi" }, { 0x064, "vintr" }, { 0x072, "cpuid" }, { 0x078, "hlt" }, { 0x07b, "io" }, { 0x07c, "msr" }, { 0x080, "vmrun" }, { 0x081, "hypercall" }, { 0x082, "vmload" }, { 0x083, "vmsave" }, { 0x084, "stgi" }, { 0x085, "clgi" }, { 0x400, "npf" }), (REC->isa == 1 && "#,
             $field,
@@ -49,6 +49,35 @@ pub(super) const SHAPES: &[Shape] = &[
         print: r#""vcpu %u, rip 0x%lx%s", REC->vcpu_id, REC->rip, REC->immediate_exit ? "[immediate exit]" : """#,
     },
     Shape { system: "kvm", name: "kvm_exit", fields: EXIT_FIELDS, print: EXIT_PRINT },
+    Shape {
+        system: "kvm",
+        name: "kvm_msr",
+        fields: &[("unsigned int", "write"), ("u32", "ecx"), ("u64", "data"), ("u8", "exception")],
+        print: r#""msr_%s %x = 0x%llx%s", REC->write ? "write" : "read", REC->ecx, REC->data, REC->exception ? " (#GP)" : """#,
+    },
+    Shape {
+        system: "kvm",
+        name: "kvm_pio",
+        fields: &[
+            ("unsigned int", "rw"),
+            ("unsigned int", "port"),
+            ("unsigned int", "size"),
+            ("unsigned int", "count"),
+            ("unsigned int", "val"),
+        ],
+        print: r#""pio_%s at 0x%x size %d count %d val 0x%x", REC->rw ? "write" : "read", REC->port, REC->size, REC->count, REC->val"#,
+    },
+    Shape {
+        system: "kvm",
+        name: "kvm_page_fault",
+        fields: &[
+            ("unsigned int", "vcpu_id"),
+            ("unsigned long", "guest_rip"),
+            ("u64", "fault_address"),
+            ("u64", "error_code"),
+        ],
+        print: r#""vcpu %u rip 0x%lx address 0x%016llx error_code 0x%llx", REC->vcpu_id, REC->guest_rip, REC->fault_address, REC->error_code"#,
+    },
     Shape {
         system: "kvm",
         name: "kvm_hypercall",

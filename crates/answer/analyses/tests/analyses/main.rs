@@ -3,6 +3,7 @@
 // Helpers of tests are not `#[test]` functions, which clippy.toml lets unwrap.
 #![allow(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::unwrap_used)]
 
+mod advice;
 mod align;
 mod architectures;
 mod boot;

@@ -1,0 +1,78 @@
+//! Accesses to one address of a device that the VMM deals with, where the kernel could.
+
+use std::collections::BTreeMap;
+
+use timeline::Detail;
+
+use super::evidence::Place;
+use super::interrupts::APIC_PAGE;
+use super::measured::{Measured, texts};
+use super::sums::ExitSums;
+use super::thresholds::{LEAST_EXITS, MOST_NAMED, matters};
+use super::{Advice, Amount, Fact};
+
+/// Pages of devices for which other rules speak, or none: APIC, I/O APIC, HPET.
+pub(super) const KNOWN_PAGES: [u64; 3] = [APIC_PAGE, 0xfec0_0000, 0xfed0_0000];
+
+/// Ports from here on are those of PCI devices; those below belong to a PC's own ([`super::ports`]).
+const FIRST_PCI_PORT: u64 = 0x1000;
+
+/// Addresses whose exits user space deals with take long enough, each by itself.
+pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
+    let mut by_address: BTreeMap<(Detail, u64), Vec<&Place>> = BTreeMap::new();
+    for place in measured.own(is_device) {
+        by_address.entry(place.detail.unwrap_or((Detail::Gpa, 0))).or_default().push(place);
+    }
+    let sums = |places: &[&Place]| ExitSums::of_all(places.iter().map(|place| &place.sums));
+    let mut found: Vec<_> = by_address
+        .into_iter()
+        .map(|(at, places)| (at, sums(&places), places))
+        .filter(|(_, sums, _)| is_users(measured, sums))
+        .collect();
+    found.sort_by_key(|(_, sums, _)| std::cmp::Reverse(sums.user_ns(measured.recorded)));
+    found.truncate(MOST_NAMED);
+    let advice =
+        |(at, sums, places): &(_, ExitSums, Vec<&Place>)| at_address(measured, *at, sums, places);
+    found.iter().filter_map(advice).collect()
+}
+
+/// User space deals with most of them; they are many, and what it does takes long enough.
+fn is_users(measured: &Measured<'_>, sums: &ExitSums) -> bool {
+    let user_ns = sums.user_ns(measured.recorded);
+    sums.is_users() && sums.by_user >= LEAST_EXITS && matters(user_ns, measured.running_ns)
+}
+
+fn is_device(place: &Place) -> bool {
+    let is_pci_port = place.port().is_some_and(|port| port >= FIRST_PCI_PORT);
+    let is_known = |gpa: u64| KNOWN_PAGES.contains(&(gpa & !0xfff));
+    is_pci_port || place.gpa().is_some_and(|gpa| !is_known(gpa))
+}
+
+fn at_address(
+    measured: &Measured<'_>,
+    (detail, value): (Detail, u64),
+    sums: &ExitSums,
+    places: &[&Place],
+) -> Option<Advice> {
+    let place = if detail == Detail::Port { "port" } else { "guest physical address" };
+    let mut advice = measured.on(places)?;
+    advice.title = format!("The VMM deals with accesses to {place} {value:#x}");
+    advice.why = "KVM has no handler for these accesses to a device, so the VMM deals with each in the vCPU's thread, and the vCPU \
+                  waits for it. At a register by which a guest notifies a device (virtio's queue notify) the kernel could signal \
+                  an eventfd and go on. The recording has the address, not the device (of arm64 its page)."
+        .to_owned();
+    advice.helps = texts(&[
+        "See which device it is: info mtree in QEMU's monitor, /proc/iomem or /proc/ioports in the guest",
+        "Notifications of virtio: ioeventfd=on (the default of virtio-pci), with iothread=… for disks, so that the vCPU goes on while the device works",
+        "virtio-net: -netdev tap,…,vhost=on: the kernel takes packets without the VMM",
+        "Interrupt status and acknowledgement of virtio-mmio (offsets 0x60 and 0x64 of the device): virtio-pci with MSI-X has neither",
+        "A console, timer or emulated card: a virtio device in its place, or less output to it",
+    ]);
+    let user_ns = sums.user_ns(measured.recorded);
+    advice
+        .evidence
+        .push(Fact::new("of them dealt with in user space", Amount::Count(sums.by_user)));
+    advice.evidence.push(Fact::new("of it in user space", Amount::Time(user_ns)));
+    advice.saving_at_most_ns = user_ns;
+    Some(advice)
+}

@@ -1,0 +1,232 @@
+//! What rules look at: exits by reason and by what they were about, and idles.
+
+use rustc_hash::FxHashMap;
+use sources::Recording;
+use timeline::{Detail, ExitSink, ExitSpan, Outcome};
+
+use super::sums::ExitSums;
+use super::thresholds::SHORT_IDLE_NS;
+use crate::exit_question::{ExitQuestion, FoundExits};
+use crate::reasons::ReasonNames;
+use crate::recorded::Recorded;
+
+/// Exits are told apart by what they were about for this many registers, ports and addresses of a
+/// recording; those of further ones are added up by reason.
+const MOST_PLACES: usize = 1 << 14;
+
+/// Exits of one VM that have reason and place in common.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) level: u8,
+    pub(super) reason: String,
+    /// They mean waiting for work.
+    pub(super) waiting: bool,
+    /// What they were about; `None` too for those that found no room.
+    pub(super) detail: Option<(Detail, u64)>,
+    pub(super) sums: ExitSums,
+}
+
+/// How a vCPU's idles ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Idles {
+    /// Exits by which the guest said that it has nothing to do, with a time.
+    pub(super) count: u64,
+    /// Those after which work came within [`SHORT_IDLE_NS`].
+    pub(super) short: u64,
+    /// What those short ones cost on a CPU but polling, and waited for a CPU.
+    pub(super) short_cost_ns: u64,
+    /// Polls that ended with work, and polls after which the vCPU slept all the same.
+    pub(super) polls_won: u64,
+    pub(super) polls_lost: u64,
+    /// How long those were.
+    pub(super) lost_ns: u64,
+    /// Idles whose polling could not be separated from the rest.
+    pub(super) unknown: u64,
+}
+
+impl Idles {
+    fn add(&mut self, span: &ExitSpan) {
+        let parts = &span.parts;
+        self.count += 1;
+        self.unknown += u64::from(span.poll_unknown);
+        if parts.blocked_ns.saturating_add(parts.halt_poll_ns) < SHORT_IDLE_NS {
+            self.short += 1;
+            let cost_ns = parts.kernel_ns.saturating_add(span.before_exit_ns);
+            self.short_cost_ns = self.short_cost_ns.saturating_add(cost_ns);
+        }
+        if parts.halt_poll_ns > 0 && parts.blocked_ns > 0 {
+            self.polls_lost += 1;
+            self.lost_ns = self.lost_ns.saturating_add(parts.halt_poll_ns);
+        } else if parts.halt_poll_ns > 0 {
+            self.polls_won += 1;
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.short += other.short;
+        self.short_cost_ns = self.short_cost_ns.saturating_add(other.short_cost_ns);
+        self.polls_won += other.polls_won;
+        self.polls_lost += other.polls_lost;
+        self.lost_ns = self.lost_ns.saturating_add(other.lost_ns);
+        self.unknown += other.unknown;
+    }
+}
+
+/// What was measured of one VM.
+#[derive(Clone, Debug, Default)]
+pub struct VmEvidence {
+    /// Its name.
+    pub vm: String,
+    /// From its first exit to its last, by the recording's clock.
+    pub(super) range_ns: Option<(u64, u64)>,
+    pub(super) places: Vec<Place>,
+    pub(super) idles: Idles,
+}
+
+/// What was measured of the exits of a recording.
+#[derive(Debug)]
+pub struct ExitEvidence {
+    /// One per VM.
+    pub vms: Vec<VmEvidence>,
+    /// Which parts of an exit the recording has events for.
+    pub recorded: Recorded,
+    /// Whether times are nanoseconds.
+    pub nanoseconds: bool,
+}
+
+impl ExitEvidence {
+    /// Whether there are exits at all.
+    #[must_use]
+    pub fn has_exits(&self) -> bool {
+        self.vms.iter().any(|vm| !vm.places.is_empty())
+    }
+
+    /// Whether the recording says of any exit which register, port or address it was about: without that
+    /// most rules see nothing.
+    #[must_use]
+    pub fn has_details(&self) -> bool {
+        let mut places = self.vms.iter().flat_map(|vm| &vm.places);
+        places.any(|place| place.msr().or(place.port()).or(place.gpa()).is_some())
+    }
+}
+
+/// What rules need to know of every exit.
+#[derive(Clone, Copy, Debug)]
+pub struct EvidenceOf;
+
+impl ExitQuestion for EvidenceOf {
+    type Sink = EvidenceSink;
+    type Answer = ExitEvidence;
+
+    fn needs_details(&self, _: &Recording) -> bool {
+        true
+    }
+
+    fn sink(&self) -> EvidenceSink {
+        EvidenceSink::default()
+    }
+
+    fn answer(&self, found: &FoundExits<'_>, sink: EvidenceSink) -> ExitEvidence {
+        let mut names = ReasonNames::new(found.recording);
+        let of_vm = |vm: &timeline::Vm| {
+            let mut all = OfVcpu::default();
+            for vcpu in &vm.vcpus {
+                if let Some(one) = sink.vcpus.get(&vcpu.index) {
+                    all.merge(one);
+                }
+            }
+            all.evidence(vm.name.clone(), &mut names)
+        };
+        ExitEvidence {
+            vms: found.vms.iter().map(of_vm).collect(),
+            recorded: Recorded::new(found.recording, found.pass.seen),
+            nanoseconds: found.recording.is_nanoseconds(),
+        }
+    }
+}
+
+/// What exits are told apart by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Key {
+    level: u8,
+    isa: u8,
+    code: u64,
+    detail: Option<(Detail, u64)>,
+}
+
+/// The exits of one vCPU, or of all of a VM.
+#[derive(Clone, Debug, Default)]
+struct OfVcpu {
+    range_ns: Option<(u64, u64)>,
+    places: FxHashMap<Key, ExitSums>,
+    /// By instruction set and code: which of them wait is known by their names.
+    idles: FxHashMap<(u8, u64), Idles>,
+}
+
+/// Adds exits up for rules.
+#[derive(Debug, Default)]
+pub struct EvidenceSink {
+    vcpus: FxHashMap<usize, OfVcpu>,
+    places: usize,
+}
+
+impl ExitSink for EvidenceSink {
+    fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
+        let of = self.vcpus.entry(vcpu).or_default();
+        of.extend(span.start_ns, span.end_ns);
+        let (level, isa, code) = (span.level, span.isa, span.code);
+        let whole = Key { level, isa, code, detail: None };
+        let key = Key { detail: span.detail, ..whole };
+        match of.places.get_mut(&key) {
+            Some(sums) => sums.add(span),
+            None if key.detail.is_none() || self.places < MOST_PLACES => {
+                self.places += 1;
+                of.places.entry(key).or_default().add(span);
+            }
+            None => of.places.entry(whole).or_default().add(span),
+        }
+        if span.outcome == Outcome::Paired {
+            of.idles.entry((isa, code)).or_default().add(span);
+        }
+    }
+}
+
+impl OfVcpu {
+    fn extend(&mut self, from_ns: u64, to_ns: u64) {
+        let (first, last) = self.range_ns.unwrap_or((from_ns, to_ns));
+        self.range_ns = Some((first.min(from_ns), last.max(to_ns)));
+    }
+
+    fn merge(&mut self, other: &Self) {
+        if let Some((from_ns, to_ns)) = other.range_ns {
+            self.extend(from_ns, to_ns);
+        }
+        for (key, sums) in &other.places {
+            self.places.entry(*key).or_default().merge(sums);
+        }
+        for (reason, idles) in &other.idles {
+            self.idles.entry(*reason).or_default().merge(idles);
+        }
+    }
+
+    fn evidence(self, vm: String, names: &mut ReasonNames) -> VmEvidence {
+        let mut idles = Idles::default();
+        for ((isa, code), one) in &self.idles {
+            if names.isa(*isa).waits(*code) {
+                idles.merge(one);
+            }
+        }
+        let mut all: Vec<(Key, ExitSums)> = self.places.into_iter().collect();
+        all.sort_by_key(|(key, _)| *key);
+        let place = |(key, sums): (Key, ExitSums)| Place {
+            level: key.level,
+            reason: names.name(key.isa, key.code),
+            waiting: names.isa(key.isa).waits(key.code),
+            detail: key.detail,
+            sums,
+        };
+        let places = all.into_iter().map(place).collect();
+        VmEvidence { vm, range_ns: self.range_ns, places, idles }
+    }
+}

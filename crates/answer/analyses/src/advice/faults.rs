@@ -1,0 +1,62 @@
+//! Faults at guest memory that the host has yet to give, or has taken away.
+
+use super::devices::KNOWN_PAGES;
+use super::evidence::Place;
+use super::measured::{Measured, texts};
+use super::sums::ExitSums;
+use super::thresholds::{MOST_FAULTS_OF_AN_ADDRESS, is_most};
+use super::{Advice, Amount, Fact};
+
+/// Reasons by which hardware says that it has no page for a guest physical address.
+const FAULTS: [&str; 4] = ["EPT_VIOLATION", "npf", "DABT_LOW", "IABT_LOW"];
+
+/// The part of the VM's time in which its beginning is: one of this many.
+const BEGINNING: u64 = 10;
+
+/// Faults are known from devices by how often their address comes again, and by who deals with them. Those
+/// at addresses that found no room are left out: what is said is too little, not too much.
+pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
+    let places: Vec<&Place> = measured.own(is_fault);
+    let all = ExitSums::of_all(places.iter().map(|place| &place.sums));
+    let Some((from_ns, to_ns)) = measured.of.range_ns.filter(|_| measured.matters(&all)) else {
+        return Vec::new();
+    };
+    let begun_ns = from_ns + to_ns.saturating_sub(from_ns) / BEGINNING;
+    let is_early = |place: &&Place| place.sums.first_ns.is_some_and(|at| at <= begun_ns);
+    let early = places.iter().copied().filter(is_early).map(|place| &place.sums);
+    let early = ExitSums::of_all(early).count;
+    let Some(mut advice) = measured.on(&places) else { return Vec::new() };
+    let page = "Memory in huge pages: -object memory-backend-memfd,hugetlb=on,hugetlbsize=… (one fault for 2 MB or 1 GB), or transparent ones (/sys/kernel/mm/transparent_hugepage/enabled: always, or madvise, which QEMU does)";
+    let first = "Memory given before the guest starts: prealloc=on of QEMU's memory backend, with prealloc-threads=…";
+    if is_most(early, all.count) {
+        advice.title = "Memory is given page by page as the guest begins".to_owned();
+        advice.why = "A guest's memory is given when it is touched for the first time, one fault for each page; most of \
+                      them lie in the first tenth of the VM's time here."
+            .to_owned();
+        advice.helps = texts(&[first, page]);
+    } else {
+        advice.title = "Memory is faulted in all along".to_owned();
+        advice.why = "Faults go on after the beginning: the guest touches memory for the first time, or the host took pages \
+                      away or write-protected them (swap, balloon, KSM, NUMA balancing, a migration that logs dirty pages)."
+            .to_owned();
+        advice.helps = texts(&[
+            page,
+            "See what takes pages away: swap and reclaim of the VM's memory cgroup, balloon and free page reporting, /sys/kernel/mm/ksm/run, kernel.numa_balancing",
+            first,
+        ]);
+    }
+    advice
+        .evidence
+        .push(Fact::new("of them in the first tenth of the VM's time", Amount::Count(early)));
+    advice.evidence.push(Fact::new("addresses", Amount::Count(places.len() as u64)));
+    vec![advice]
+}
+
+fn is_fault(place: &Place) -> bool {
+    let is_memory = |gpa: u64| !KNOWN_PAGES.contains(&(gpa & !0xfff));
+    let sums = &place.sums;
+    FAULTS.contains(&place.reason.as_str())
+        && place.gpa().is_some_and(is_memory)
+        && sums.by_user == 0
+        && sums.count <= MOST_FAULTS_OF_AN_ADDRESS
+}

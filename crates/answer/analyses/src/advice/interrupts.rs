@@ -1,0 +1,72 @@
+//! Accesses to the interrupt controller that exit though processors can virtualise them (x86: APICv, AVIC).
+
+use super::evidence::Place;
+use super::measured::{Measured, texts};
+use super::sums::ExitSums;
+use super::thresholds::LEAST_EXITS;
+use super::{Advice, Amount, Fact};
+
+/// The page of the local APIC's registers, where no guest has moved it.
+pub(super) const APIC_PAGE: u64 = 0xfee0_0000;
+/// The end-of-interrupt register: its place in the page, and its number among the registers of x2APIC.
+const EOI: (u64, u64) = (0xb0, 0x80b);
+/// The register by which interrupts are sent to other vCPUs.
+const ICR: (u64, u64) = (0x300, 0x830);
+/// Further registers of x2APIC that a processor with APICv or AVIC writes by itself: task priority, and
+/// interrupts to oneself. Writes to its timer exit all the same.
+const VIRTUALISED: [u64; 2] = [0x808, 0x83f];
+
+/// Reasons that only exist where the processor virtualises the controller.
+const SIGNS: [&str; 4] =
+    ["APIC_WRITE", "EOI_INDUCED", "avic_incomplete_ipi", "avic_unaccelerated_access"];
+
+/// Ends of interrupts never exit where the controller is virtualised, nor does the page of its registers.
+pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
+    let is_virtualised = measured.own(|place| SIGNS.contains(&place.reason.as_str()));
+    let places: Vec<&Place> = measured.own(is_access);
+    let sums = |is_it: fn(&Place) -> bool| {
+        ExitSums::of_all(places.iter().filter(|place| is_it(place)).map(|place| &place.sums))
+    };
+    let (all, ends) = (sums(|_| true), sums(is_end));
+    if !is_virtualised.is_empty() || ends.count < LEAST_EXITS || !measured.matters(&all) {
+        return Vec::new();
+    }
+    let Some(mut advice) = measured.on(&places) else { return Vec::new() };
+    advice.title = "Accesses to the interrupt controller leave the guest".to_owned();
+    advice.why = "The guest ends interrupts and sends them to its other vCPUs by writing to its local APIC, and each write exits: \
+                  the processor doesn't virtualise it here, or KVM was not allowed to let it."
+        .to_owned();
+    advice.helps = texts(&[
+        "Intel: load kvm_intel with enable_apicv=1 (the default where the processor has it; /sys/module/kvm_intel/parameters/enable_apicv says what is)",
+        "AMD: load kvm_amd with avic=1; a VM that uses x2APIC needs a processor with x2AVIC, or -cpu …,-x2apic",
+        "QEMU: an APIC in the kernel (-machine kernel-irqchip=on or split), and kvm-pv-eoi left on: guests then end most interrupts without a write",
+        "Fewer interrupts: fewer queues or larger coalescing of devices, a slower tick of the guest's kernel",
+    ]);
+    advice.evidence.push(Fact::new("of them ends of interrupts (EOI)", Amount::Count(ends.count)));
+    let sent = sums(is_sent).count;
+    advice.evidence.push(Fact::new("of them interrupts to other vCPUs (ICR)", Amount::Count(sent)));
+    vec![advice]
+}
+
+fn is_access(place: &Place) -> bool {
+    let is_virtualised = place.msr().is_some_and(|msr| VIRTUALISED.contains(&msr));
+    is_end(place) || is_sent(place) || is_virtualised || is_in_page(place)
+}
+
+/// On the page of registers; `APIC_ACCESS` has no address, and is about nothing else.
+fn is_in_page(place: &Place) -> bool {
+    place.reason == "APIC_ACCESS" || place.gpa().is_some_and(|gpa| gpa & !0xfff == APIC_PAGE)
+}
+
+/// An end of an interrupt, or an access to whatever register where the recording doesn't say to which.
+fn is_end(place: &Place) -> bool {
+    place.reason == "APIC_ACCESS" || is_register(place, EOI)
+}
+
+fn is_sent(place: &Place) -> bool {
+    is_register(place, ICR)
+}
+
+fn is_register(place: &Place, (offset, msr): (u64, u64)) -> bool {
+    place.msr() == Some(msr) || place.gpa() == Some(APIC_PAGE + offset)
+}

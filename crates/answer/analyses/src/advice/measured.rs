@@ -1,0 +1,99 @@
+//! One VM as rules see it: what was measured, and sums over it.
+
+use timeline::Detail;
+
+use super::evidence::{ExitEvidence, Place, VmEvidence};
+use super::sums::{self, ExitSums};
+use super::thresholds::{LEAST_EXITS, matters};
+use super::{About, Advice, Fact};
+use crate::cpu::TakenCpu;
+use crate::nested::{Nested, NestedRow};
+use crate::recorded::Recorded;
+
+/// What was measured of one VM.
+#[derive(Debug)]
+pub(super) struct Measured<'m> {
+    /// Its exits.
+    pub(super) of: &'m VmEvidence,
+    /// Which parts of an exit the recording has events for.
+    pub(super) recorded: &'m Recorded,
+    /// Time that its vCPUs had CPUs: in the guest, and for what exits take. What shares are of.
+    pub(super) running_ns: u64,
+    /// Exits of guests inside it, the costliest first.
+    pub(super) nested: Vec<&'m NestedRow>,
+    /// Who had the CPUs that its vCPUs waited for, those first that had them longest.
+    pub(super) taken: Vec<&'m TakenCpu>,
+}
+
+impl<'m> Measured<'m> {
+    pub(super) fn new(
+        of: &'m VmEvidence,
+        exits: &'m ExitEvidence,
+        nested: &'m Nested,
+        taken: &[&'m TakenCpu],
+    ) -> Self {
+        let recorded = &exits.recorded;
+        let all = ExitSums::of_all(of.places.iter().map(|place| &place.sums));
+        // Where sleeping can't be distinguished from running, what waits by its reason ran for none of it.
+        let ran = of.places.iter().filter(|place| recorded.off_cpu || !place.waiting);
+        let exits_ns = ExitSums::of_all(ran.map(|place| &place.sums)).taken_ns(recorded);
+        Self {
+            of,
+            recorded,
+            running_ns: all.guest_ns.saturating_add(exits_ns),
+            nested: nested.rows.iter().filter(|row| row.vm == of.vm).collect(),
+            taken: taken.iter().copied().filter(|one| one.vm == of.vm).collect(),
+        }
+    }
+
+    /// Its own exits, without those of guests inside it, of which `is_it` holds.
+    pub(super) fn own(&self, is_it: impl Fn(&Place) -> bool) -> Vec<&'m Place> {
+        self.of.places.iter().filter(|place| place.level == 1 && is_it(place)).collect()
+    }
+
+    /// Whether exits are many enough, and take enough of the VM's time, to speak of.
+    pub(super) fn matters(&self, sums: &ExitSums) -> bool {
+        sums.count >= LEAST_EXITS && matters(sums.taken_ns(self.recorded), self.running_ns)
+    }
+
+    /// How many exits, what they take, and what part of the VM's time that is.
+    pub(super) fn facts(&self, sums: &ExitSums) -> Vec<Fact> {
+        sums::facts(sums, self.recorded, self.running_ns)
+    }
+
+    /// Advice on exits that could save all that they take; `places` has one at least.
+    pub(super) fn on(&self, places: &[&Place]) -> Option<Advice> {
+        let sums = ExitSums::of_all(places.iter().map(|place| &place.sums));
+        let first = places.iter().max_by_key(|place| place.sums.taken_ns(self.recorded))?;
+        Some(Advice {
+            rule: "",
+            vm: self.of.vm.clone(),
+            about: About::Reason { level: first.level, reason: first.reason.clone() },
+            title: String::new(),
+            why: String::new(),
+            helps: Vec::new(),
+            evidence: self.facts(&sums),
+            saving_at_most_ns: sums.taken_ns(self.recorded),
+            saving_of: sums::kind_of(self.recorded),
+        })
+    }
+}
+
+impl Place {
+    pub(super) fn msr(&self) -> Option<u64> {
+        self.detail.filter(|(detail, _)| *detail == Detail::Msr).map(|(_, value)| value)
+    }
+
+    pub(super) fn port(&self) -> Option<u64> {
+        self.detail.filter(|(detail, _)| *detail == Detail::Port).map(|(_, value)| value)
+    }
+
+    pub(super) fn gpa(&self) -> Option<u64> {
+        self.detail.filter(|(detail, _)| *detail == Detail::Gpa).map(|(_, value)| value)
+    }
+}
+
+/// Texts as what helps is kept.
+pub(super) fn texts(all: &[&str]) -> Vec<String> {
+    all.iter().map(|&text| text.to_owned()).collect()
+}

@@ -1,0 +1,83 @@
+//! Exits of guests inside the VM, each of which takes many of the VM's own.
+
+use super::measured::{Measured, texts};
+use super::thresholds::{LEAST_EXITS, MOST_NAMED, matters};
+use super::{About, Advice, Amount, Fact, SavingOf};
+use crate::nested::{AncillaryRow, NestedRow};
+
+/// Exits of level 1 while it handles one of level 2 that hardware can spare it, and how.
+struct Spared {
+    reasons: &'static [&'static str],
+    what: &'static str,
+    how: &'static str,
+}
+
+static SPARED: [Spared; 3] = [
+    Spared {
+        reasons: &["VMREAD", "VMWRITE"],
+        what: "of them reads and writes of the VMCS",
+        how: "VMCS shadowing: kvm_intel's enable_shadow_vmcs=1 on the host (the default where the processor has it)",
+    },
+    Spared {
+        reasons: &["vmload", "vmsave"],
+        what: "of them VMLOAD and VMSAVE",
+        how: "Virtual VMLOAD and VMSAVE: kvm_amd's vls=1 on the host (the default where the processor has it)",
+    },
+    Spared {
+        reasons: &["stgi", "clgi"],
+        what: "of them STGI and CLGI",
+        how: "A virtual global interrupt flag: kvm_amd's vgif=1 on the host (the default where the processor has it)",
+    },
+];
+
+/// At most all exits of level 1 that exits of level 2 bring about.
+pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
+    let reflected = |row: &&&NestedRow| row.reflected > 0 && !row.never_returned();
+    let rows: Vec<&NestedRow> = measured.nested.iter().filter(reflected).copied().collect();
+    let brought: Vec<&AncillaryRow> = rows.iter().flat_map(|row| &row.ancillary).collect();
+    let time = |all: &mut dyn Iterator<Item = &AncillaryRow>| {
+        all.map(|one| one.durations.sum()).fold(0, u64::saturating_add)
+    };
+    let exits: u64 = rows.iter().map(|row| row.reflected).sum();
+    let brought_ns = time(&mut brought.iter().copied());
+    if exits < LEAST_EXITS || !matters(brought_ns, measured.running_ns) {
+        return Vec::new();
+    }
+    let per_exit = |number: u64, of: u64| number as f64 / of.max(1) as f64;
+    let count = brought.iter().map(|one| one.count).sum();
+    let mut evidence = vec![
+        Fact::new("exits of nested guests that go to their own hypervisor", Amount::Count(exits)),
+        Fact::new("exits of that hypervisor for each", Amount::Ratio(per_exit(count, exits))),
+        Fact::new("time of those", Amount::Time(brought_ns)),
+    ];
+    evidence.extend(rows.iter().take(MOST_NAMED).map(|row| {
+        let ratio = per_exit(row.ancillary_count(), row.reflected);
+        Fact::new(format!("for each {}", row.reason), Amount::Ratio(ratio))
+    }));
+    let mut helps = Vec::new();
+    for spared in &SPARED {
+        let is_it = |one: &&AncillaryRow| spared.reasons.contains(&one.reason.as_str());
+        let spared_ns = time(&mut brought.iter().copied().filter(is_it));
+        if matters(spared_ns, measured.running_ns) {
+            evidence.push(Fact::new(spared.what, Amount::Time(spared_ns)));
+            helps.push(spared.how.to_owned());
+        }
+    }
+    helps.extend(texts(&[
+        "Fewer exits of the nested guest: virtio with ioeventfd and vhost inside, huge pages for its memory, fewer timers",
+        "No nesting for what needs the I/O: a device of the host passed through, or the guest at level 1",
+    ]));
+    vec![Advice {
+        rule: "",
+        vm: measured.of.vm.clone(),
+        about: About::Nested,
+        title: "Exits of nested guests take several of their parent's".to_owned(),
+        why: "An exit of a guest inside this VM that its own hypervisor has to handle is handed to it by the host, and that \
+              hypervisor exits itself, for each privileged instruction that hardware doesn't virtualise, until its guest runs again."
+            .to_owned(),
+        helps,
+        evidence,
+        saving_at_most_ns: brought_ns,
+        saving_of: SavingOf::Time,
+    }]
+}

@@ -1,0 +1,51 @@
+//! vCPUs that wait in the run queue while other threads have their CPU.
+
+use super::measured::{Measured, texts};
+use super::thresholds::{MOST_NAMED, matters};
+use super::{About, Advice, Amount, Fact, SavingOf};
+
+/// The idle thread: the CPU was free, and the vCPU had yet to be woken on it.
+const IDLE: u32 = 0;
+
+/// Waits for a CPU that others had; how long an idle CPU takes to wake is none of it.
+pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
+    let takers: Vec<_> = measured.taken.iter().filter(|one| one.thread != IDLE).collect();
+    let others_ns = takers.iter().map(|one| one.ns).fold(0, u64::saturating_add);
+    let waited_ns = measured.waited_ns();
+    let taken_ns = others_ns.min(waited_ns);
+    let wanted_ns = measured.running_ns.saturating_add(waited_ns);
+    let are_waits_known = measured.recorded.off_cpu && measured.recorded.wake;
+    if !are_waits_known || !matters(taken_ns, wanted_ns) {
+        return Vec::new();
+    }
+    let mut evidence = vec![
+        Fact::new("waited in the run queue", Amount::Time(waited_ns)),
+        Fact::new("of that, others had the CPU", Amount::Time(taken_ns)),
+        Fact::new(
+            "of the time that the vCPUs wanted CPUs",
+            Amount::Share(taken_ns as f64 / wanted_ns.max(1) as f64),
+        ),
+    ];
+    evidence.extend(takers.iter().take(MOST_NAMED).map(|one| {
+        let name = one.name.as_deref().unwrap_or("<...>");
+        Fact::new(format!("{name}-{} had it for", one.thread), Amount::Time(one.ns))
+    }));
+    vec![Advice {
+        rule: "",
+        vm: measured.of.vm.clone(),
+        about: About::RunQueue,
+        title: "Other threads have the CPUs that vCPUs wait for".to_owned(),
+        why: "The scheduler let other threads run on the CPU while a vCPU of this VM could have: the guest sees it as steal time, \
+              and an exit of any reason lasts longer when it hits."
+            .to_owned(),
+        helps: texts(&[
+            "CPUs of their own for vCPUs: taskset or cgroup cpusets (libvirt: vcpupin, emulatorpin), with what had them elsewhere",
+            "More weight: cpu.weight of the VM's cgroup (libvirt: cputune shares); no cpu.max that throttles it",
+            "Take others off: isolcpus= or isolated cpuset partitions, irqbalance and housekeeping threads on other CPUs",
+            "VMM's and vhost threads of the VM itself: iothreads and emulatorpin on CPUs that no vCPU has",
+        ]),
+        evidence,
+        saving_at_most_ns: taken_ns,
+        saving_of: SavingOf::Waiting,
+    }]
+}

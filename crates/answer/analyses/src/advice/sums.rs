@@ -1,0 +1,100 @@
+//! What is added up over exits for rules: small enough to be kept for every address.
+
+use timeline::{ExitSpan, Handler, Outcome, Parts};
+
+use super::{Amount, Fact, SavingOf};
+use crate::recorded::Recorded;
+
+/// Sums over exits; times cover paired exits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ExitSums {
+    /// Exits, whether or not their entry was seen.
+    pub(super) count: u64,
+    /// Those with a time.
+    paired: u64,
+    /// Exit to entry.
+    time_ns: u64,
+    /// Where that went.
+    pub(super) parts: Parts,
+    /// Host work before the exits, and the guest's time before that.
+    before_exit_ns: u64,
+    pub(super) guest_ns: u64,
+    /// Paired exits that user space dealt with.
+    pub(super) by_user: u64,
+    /// When the first of them began.
+    pub(super) first_ns: Option<u64>,
+}
+
+impl ExitSums {
+    pub(super) fn add(&mut self, span: &ExitSpan) {
+        self.count = self.count.saturating_add(1);
+        self.first_ns = Some(self.first_ns.map_or(span.start_ns, |at| at.min(span.start_ns)));
+        self.before_exit_ns = self.before_exit_ns.saturating_add(span.before_exit_ns);
+        self.guest_ns = self.guest_ns.saturating_add(span.guest_ns);
+        if span.outcome == Outcome::Paired {
+            self.paired = self.paired.saturating_add(1);
+            self.time_ns = self.time_ns.saturating_add(span.duration_ns());
+            self.parts.add(&span.parts);
+            self.by_user += u64::from(span.handler == Handler::User);
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.paired = self.paired.saturating_add(other.paired);
+        self.time_ns = self.time_ns.saturating_add(other.time_ns);
+        self.parts.add(&other.parts);
+        self.before_exit_ns = self.before_exit_ns.saturating_add(other.before_exit_ns);
+        self.guest_ns = self.guest_ns.saturating_add(other.guest_ns);
+        self.by_user = self.by_user.saturating_add(other.by_user);
+        self.first_ns = self.first_ns.into_iter().chain(other.first_ns).min();
+    }
+
+    pub(super) fn of_all<'s>(all: impl IntoIterator<Item = &'s Self>) -> Self {
+        let mut sums = Self::default();
+        all.into_iter().for_each(|one| sums.merge(one));
+        sums
+    }
+
+    /// Whether user space dealt with most of them.
+    pub(super) fn is_users(&self) -> bool {
+        super::thresholds::is_most(self.by_user, self.paired)
+    }
+
+    /// Cost where it is known, else time: what the exits take.
+    pub(super) fn taken_ns(&self, recorded: &Recorded) -> u64 {
+        if recorded.off_cpu { self.cost_ns() } else { self.time_ns }
+    }
+
+    fn cost_ns(&self) -> u64 {
+        let on_cpu_ns = self.parts.kernel_ns.saturating_add(self.parts.user_ns);
+        on_cpu_ns.saturating_add(self.before_exit_ns)
+    }
+
+    /// What of the VMM's work is known to be on a CPU; never more than [`Self::taken_ns`].
+    pub(super) fn user_ns(&self, recorded: &Recorded) -> u64 {
+        self.parts.user_ns.min(self.taken_ns(recorded))
+    }
+}
+
+/// What [`ExitSums::taken_ns`] is.
+pub(super) const fn kind_of(recorded: &Recorded) -> SavingOf {
+    if recorded.off_cpu { SavingOf::Cost } else { SavingOf::Time }
+}
+
+/// How many exits, what they take, and what part of the VM's time that is.
+pub(super) fn facts(sums: &ExitSums, recorded: &Recorded, running_ns: u64) -> Vec<Fact> {
+    let taken_ns = sums.taken_ns(recorded);
+    let name = if recorded.off_cpu { "their cost" } else { "their time, waiting included" };
+    vec![
+        Fact::new("exits", Amount::Count(sums.count)),
+        Fact::new(name, Amount::Time(taken_ns)),
+        share_fact(taken_ns, running_ns),
+    ]
+}
+
+/// What part of the VM's time something is.
+pub(super) fn share_fact(part_ns: u64, running_ns: u64) -> Fact {
+    let share = part_ns as f64 / running_ns.max(1) as f64;
+    Fact::new("of the time that the VM's vCPUs had CPUs", Amount::Share(share.min(1.0)))
+}

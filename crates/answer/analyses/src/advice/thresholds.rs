@@ -1,0 +1,30 @@
+//! From when on rules speak, and why from then on.
+
+/// Exits that a rule wants to see: fewer have no percentiles worth a sentence, and whatever causes them
+/// may not go on.
+pub(super) const LEAST_EXITS: u64 = 100;
+
+/// Share of the VM's time, in thousandths, that must be at stake: repeated runs of most workloads differ
+/// by a percent, so what takes less could not be seen to be saved.
+pub(super) const LEAST_PER_MILLE: u64 = 10;
+
+/// KVM polls for 200 us at most unless it was set otherwise (`halt_poll_ns` of x86; arm64 has 500 us, s390 50 us):
+/// idles that are shorter can end while it polls on any machine that is set so.
+pub(super) const SHORT_IDLE_NS: u64 = 200_000;
+
+/// An address that was hit more often is taken for a device's: memory has a fault at an address once,
+/// and a few more when its page was moved, shared or write-protected.
+pub(super) const MOST_FAULTS_OF_AN_ADDRESS: u64 = 16;
+
+/// Sentences name this many addresses, ports and threads: a reader acts on the first.
+pub(super) const MOST_NAMED: usize = 3;
+
+/// Whether `part` is at least [`LEAST_PER_MILLE`] of `whole`.
+pub(super) fn matters(part: u64, whole: u64) -> bool {
+    part > 0 && u128::from(part) * 1000 >= u128::from(whole) * u128::from(LEAST_PER_MILLE)
+}
+
+/// Whether `part` is more than half of `whole`.
+pub(super) fn is_most(part: u64, whole: u64) -> bool {
+    u128::from(part) * 2 > u128::from(whole)
+}

@@ -1,0 +1,42 @@
+//! Timers that the guest's kernel sets, each by an exit, and their ends, which are exits again.
+
+use super::evidence::Place;
+use super::measured::{Measured, texts};
+use super::sums::ExitSums;
+use super::{Advice, Amount, Fact};
+
+/// The time stamp at which the timer is to go off (`IA32_TSC_DEADLINE`); initial count and mode of x2APIC's timer.
+const TIMER_MSRS: [u64; 3] = [0x6e0, 0x838, 0x832];
+/// The VMX preemption timer, by which KVM has the processor leave the guest when its timer is due.
+const DUE: &str = "PREEMPTION_TIMER";
+
+pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
+    let is_set = |place: &Place| place.msr().is_some_and(|msr| TIMER_MSRS.contains(&msr));
+    let is_due = |place: &Place| place.reason == DUE;
+    let places: Vec<&Place> = measured.own(|place| is_set(place) || is_due(place));
+    let sums = |is_it: &dyn Fn(&Place) -> bool| {
+        ExitSums::of_all(places.iter().filter(|place| is_it(place)).map(|place| &place.sums))
+    };
+    if !measured.matters(&sums(&|_| true)) {
+        return Vec::new();
+    }
+    let (set, due) = (sums(&is_set).count, sums(&is_due).count);
+    let Some(mut advice) = measured.on(&places) else { return Vec::new() };
+    advice.title = "The guest sets timers often".to_owned();
+    advice.why = "Each time the guest's kernel sets its timer it writes a register, which exits, and the timer's end is one more: \
+                  ticks, short sleeps and network timers of the guest come at this rate."
+        .to_owned();
+    let mut helps = vec![
+        "Fewer timers in the guest: idle vCPUs without a tick (CONFIG_NO_HZ_IDLE), nohz_full=… for vCPUs that run one task, a lower CONFIG_HZ, a larger timer slack",
+        "Programs that sleep or poll for microseconds in the guest: larger intervals, or wait for an event",
+    ];
+    if due > 0 {
+        helps.push("Host: kvm.pi_inject_timer=1 with nohz_full and housekeeping CPUs, on processors with posted interrupts: ends of timers come without an exit");
+    }
+    advice.helps = texts(&helps);
+    advice.evidence.push(Fact::new("timers set", Amount::Count(set)));
+    if due > 0 {
+        advice.evidence.push(Fact::new("ends of timers (PREEMPTION_TIMER)", Amount::Count(due)));
+    }
+    vec![advice]
+}

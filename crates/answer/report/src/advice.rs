@@ -1,0 +1,249 @@
+//! The report of `hyperscope advice`: why exits and waits happen, what usually helps, and what shows it.
+
+use analyses::{About, Advice, Amount, ExitEvidence, Fact, RULES};
+use printable::line;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::json::Object;
+use crate::sentences::after_label;
+use crate::table::Table;
+use crate::units::{count, plural, time};
+use crate::{Report, losses};
+
+/// How far what advice says of savings was checked.
+const CHECKED: &str = "saving not verified";
+
+/// What the rules say of all recordings given.
+#[derive(Debug, Default)]
+pub struct AdviceReport {
+    /// Paths of the recordings, as the user named them.
+    pub sources: Vec<String>,
+    /// The index of the recording that each is about.
+    pub advice: Vec<(usize, Advice)>,
+    /// By recording, what rules could see.
+    pub seen: Vec<Seen>,
+    /// By recording.
+    pub losses: Vec<timeline::Losses>,
+}
+
+/// What rules could see of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// Exits, with what some of them were about.
+    Details,
+    /// Exits alone.
+    Exits,
+    /// No exits.
+    Nothing,
+    /// Times in another unit than nanoseconds, by which thresholds can't be held against them.
+    Ticks,
+}
+
+impl Seen {
+    fn of(exits: &ExitEvidence) -> Self {
+        match exits {
+            _ if !exits.has_exits() => Self::Nothing,
+            _ if !exits.nanoseconds => Self::Ticks,
+            _ if exits.has_details() => Self::Details,
+            _ => Self::Exits,
+        }
+    }
+
+    /// What a reader must know who finds no advice, or little.
+    const fn note(self) -> Option<&'static str> {
+        match self {
+            Self::Details => None,
+            Self::Exits => Some(
+                "no exit has a register, port or address: kvm:kvm_msr, kvm_pio, kvm_page_fault and kvm_mmio would have \
+                 them, and most rules look at them",
+            ),
+            Self::Nothing => Some("there are no VM exits"),
+            Self::Ticks => Some("its clock is not in nanoseconds, which thresholds are"),
+        }
+    }
+}
+
+impl Report for AdviceReport {
+    fn text(&self, width: Option<usize>) -> String {
+        let mut out = String::new();
+        for (at, path) in self.sources.iter().enumerate() {
+            if at > 0 {
+                out.push('\n');
+            }
+            let own: Vec<&Advice> =
+                self.advice.iter().filter(|(of, _)| *of == at).map(|(_, one)| one).collect();
+            out += &format!("{}: {}\n", line(path), Self::summary(own.len()));
+            own.iter().for_each(|advice| out += &text_of(advice, width));
+            if let Some(note) = self.seen.get(at).and_then(|seen| seen.note()) {
+                out += &format!("{note}\n");
+            }
+            for note in
+                self.losses.get(at).map(|losses| losses::notes(losses, 0)).unwrap_or_default()
+            {
+                out += &format!("{}\n", line(&note));
+            }
+        }
+        out
+    }
+
+    fn document(&self) -> impl Serialize {
+        self.json()
+    }
+
+    fn csv(&self) -> Table {
+        let mut table = Table::default();
+        let all = || self.advice.iter();
+        let mut texts = |title: &str, of: &dyn Fn(&(usize, Advice)) -> String| {
+            table.names(title, 0, all().map(of).collect());
+        };
+        texts("source", &|(at, _)| self.source(*at).to_owned());
+        texts("rule", &|(_, one)| one.rule.to_owned());
+        texts("vm", &|(_, one)| one.vm.clone());
+        texts("about", &|(_, one)| about_name(&one.about).to_owned());
+        texts("level", &|(_, one)| {
+            reason_of(one).map_or(String::new(), |(level, _)| level.to_string())
+        });
+        texts("reason", &|(_, one)| {
+            reason_of(one).map_or(String::new(), |(_, reason)| reason.to_owned())
+        });
+        texts("title", &|(_, one)| one.title.clone());
+        texts("why", &|(_, one)| one.why.clone());
+        texts("helps", &|(_, one)| one.helps.join(" | "));
+        texts("evidence", &|(_, one)| shown_facts(&one.evidence, " | "));
+        texts("saving_at_most_ns", &|(_, one)| one.saving_at_most_ns.to_string());
+        texts("saving_of", &|(_, one)| one.saving_of.name().to_owned());
+        texts("checked", &|_| CHECKED.to_owned());
+        table
+    }
+}
+
+impl AdviceReport {
+    /// Adds what the rules say of one more recording.
+    pub fn add(
+        &mut self,
+        path: String,
+        exits: &ExitEvidence,
+        losses: timeline::Losses,
+        advice: Vec<Advice>,
+    ) {
+        let at = self.sources.len();
+        self.sources.push(path);
+        self.losses.push(losses);
+        self.seen.push(Seen::of(exits));
+        self.advice.extend(advice.into_iter().map(|one| (at, one)));
+    }
+
+    /// The document.
+    pub(crate) fn json(&self) -> Value {
+        let rows: Vec<Value> =
+            self.advice.iter().map(|(at, one)| row_json(self.source(*at), one)).collect();
+        Object::default()
+            .set("schema", "hyperscope.advice/1")
+            .set("sources", self.sources.clone())
+            .set("losses", losses::json(self.losses.iter(), 0))
+            .set("rows", rows)
+            .done()
+    }
+
+    fn source(&self, at: usize) -> &str {
+        self.sources.get(at).map_or("", String::as_str)
+    }
+
+    fn summary(found: usize) -> String {
+        match found {
+            0 => {
+                let rules = plural(RULES.len() as u64, "rule");
+                format!("no advice: none of {rules} finds its evidence")
+            }
+            1 => "1 piece of advice".to_owned(),
+            _ => format!("{found} pieces of advice, that first which could save most"),
+        }
+    }
+}
+
+/// A piece of advice as people read it.
+fn text_of(advice: &Advice, width: Option<usize>) -> String {
+    let about = match &advice.about {
+        About::Reason { level: 2, reason } => format!("{reason} (level 2)"),
+        About::Reason { reason, .. } => reason.clone(),
+        About::RunQueue => "run queue".to_owned(),
+        About::HaltPolling => "halt polling".to_owned(),
+        About::Nested => "nested exits".to_owned(),
+    };
+    let mut out = format!(
+        "\n{}, {}: {} [{}]\n",
+        line(&advice.vm),
+        line(&about),
+        line(&advice.title),
+        advice.rule
+    );
+    let mut add = |label: &str, text: &str| out += &after_label(label, &line(text), width);
+    add("  why    ", &advice.why);
+    add("  shown  ", &shown_facts(&advice.evidence, "; "));
+    for (at, help) in advice.helps.iter().enumerate() {
+        add(if at == 0 { "  helps  - " } else { "         - " }, help);
+    }
+    let at_most = time(advice.saving_at_most_ns, true);
+    add("  saves  ", &format!("{at_most} of {} at most; {CHECKED}", advice.saving_of.name()));
+    out
+}
+
+fn shown_facts(facts: &[Fact], between: &str) -> String {
+    let shown = |fact: &Fact| format!("{}: {}", fact.what, shown_amount(&fact.amount));
+    facts.iter().map(shown).collect::<Vec<_>>().join(between)
+}
+
+fn shown_amount(amount: &Amount) -> String {
+    match amount {
+        Amount::Count(number) => count(*number),
+        Amount::Time(ns) => time(*ns, true),
+        Amount::Share(part) => format!("{:.1}%", part * 100.0),
+        Amount::Ratio(ratio) => format!("{ratio:.1}"),
+    }
+}
+
+const fn about_name(about: &About) -> &'static str {
+    match about {
+        About::Reason { .. } => "exits",
+        About::RunQueue => "run_queue",
+        About::HaltPolling => "halt_polling",
+        About::Nested => "nested",
+    }
+}
+
+fn reason_of(advice: &Advice) -> Option<(u8, &str)> {
+    match &advice.about {
+        About::Reason { level, reason } => Some((*level, reason)),
+        _ => None,
+    }
+}
+
+fn row_json(source: &str, advice: &Advice) -> Value {
+    let reason = reason_of(advice);
+    Object::default()
+        .set("source", source)
+        .set("rule", advice.rule)
+        .set("vm", advice.vm.clone())
+        .set("about", about_name(&advice.about))
+        .set("level", reason.map(|(level, _)| level))
+        .set("reason", reason.map(|(_, reason)| reason))
+        .set("title", advice.title.clone())
+        .set("why", advice.why.clone())
+        .set("helps", advice.helps.clone())
+        .set("evidence", advice.evidence.iter().map(fact_json).collect::<Vec<_>>())
+        .set("saving_at_most_ns", advice.saving_at_most_ns)
+        .set("saving_of", advice.saving_of.name())
+        .set("checked", CHECKED)
+        .done()
+}
+
+fn fact_json(fact: &Fact) -> Value {
+    let (value, unit) = match &fact.amount {
+        Amount::Count(number) => (json!(number), "count"),
+        Amount::Time(ns) => (json!(ns), "ns"),
+        Amount::Share(part) => (json!(part), "share"),
+        Amount::Ratio(ratio) => (json!(ratio), "ratio"),
+    };
+    json!({"what": fact.what, "value": value, "unit": unit})
+}
