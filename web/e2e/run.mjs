@@ -4,6 +4,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { arrowChecks } from "./arrows.mjs";
+import { accessibility } from "./axe.mjs";
 import { boots } from "./boot.mjs";
 import { browserProgram, withBrowser } from "./browser.mjs";
 import { checks } from "./checks.mjs";
@@ -23,7 +24,7 @@ mkdirSync(screens, { recursive: true });
 
 let failed = 0;
 let passed = 0;
-const all = [...checks, ...views, ...lanes, ...drawers, ...spans, ...boots, ...codes, ...arrowChecks, ...frames];
+const all = [...checks, ...views, ...lanes, ...drawers, ...spans, ...boots, ...codes, ...arrowChecks, ...accessibility, ...frames];
 const wanted = process.argv[2];
 await withBrowser(async (browser) => {
   for (const [name, check] of all) {

@@ -35,12 +35,17 @@ export function section(id: string, title: string, ...children: Child[]): HTMLEl
   return el("section", { id, "aria-labelledby": `${id}-title`, tabindex: -1 }, heading, ...children);
 }
 
+/** A table that is scrolled where it is wider than the page, by keys as well. No landmark: there are many. */
+export function scrolled(title: string, table: HTMLTableElement): HTMLElement {
+  return el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": title }, table);
+}
+
 /** A table, folded away: what a figure shows, for those who can't see it. */
 export function tableBehind(title: string, make: () => HTMLTableElement): HTMLDetailsElement {
   const details = el("details", { class: "behind" }, el("summary", {}, title));
   details.addEventListener("toggle", () => {
     details.querySelector("table")?.parentElement?.remove();
-    if (details.open) details.append(el("div", { class: "scroll" }, make()));
+    if (details.open) details.append(scrolled(title, make()));
   });
   return details;
 }

@@ -1,7 +1,7 @@
 // How guests' clocks were brought to their host's, and how well that is known.
 
 import { timeOf } from "../data/report";
-import { el, plainTable, section } from "../dom";
+import { el, plainTable, scrolled, section } from "../dom";
 import type { Context } from "../focus";
 import { count, time } from "../format";
 
@@ -35,8 +35,8 @@ export function clocks({ report }: Context): HTMLElement | null {
     "clocks",
     "Clocks of guests",
     ...report.align_summaries.map((words) => el("p", {}, `${words}.`)),
-    el("div", { class: "scroll" }, plainTable("Each method, held against the times at which vCPUs ran their guests", ["method", "usable", "events", "outside", "worst", "why not"], methods)),
-    el("div", { class: "scroll" }, plainTable(
+    scrolled("Each method", plainTable("Each method, held against the times at which vCPUs ran their guests", ["method", "usable", "events", "outside", "worst", "why not"], methods)),
+    scrolled("Guests", plainTable(
       `Host time = guest time + offset${align.rows.length > MOST_ROWS ? `; ${count(align.rows.length - MOST_ROWS)} more intervals are in hyperscope align` : ""}`,
       ["vCPU", "method", "offset, ns", "bound", "drift, ppb", "events", "outside"],
       rows,

@@ -2,7 +2,7 @@
 
 import { variableOf } from "../colours";
 import type { CpuDocument } from "../data/report";
-import { el, plainTable, section, tableBehind } from "../dom";
+import { el, plainTable, scrolled, section, tableBehind } from "../dom";
 import type { Context } from "../focus";
 import { share, time } from "../format";
 import { bar, type Part } from "./bar";
@@ -103,5 +103,5 @@ function more(all: number): string {
 }
 
 function table(caption: string, titles: string[], rows: (string | number)[][]): HTMLElement {
-  return el("div", { class: "scroll" }, plainTable(caption, titles, rows));
+  return scrolled(caption, plainTable(caption, titles, rows));
 }
