@@ -100,8 +100,8 @@ pub use nested::{AncillaryRow, LevelCount, Nested, NestedExits, NestedRow, OfLev
 pub use nested_touches::VmcbWrites;
 pub use over_time::{KnownOfAll, OverTime, PageRoom, over_time};
 pub use path::{
-    Actor, Example, ExampleOf, ExampleStep, Handover, HandoverKind, Hop, NoSuchEvent, Path,
-    PathEnds, Paths, Place, paths,
+    Actor, Example, ExampleOf, ExampleStep, FlowEnd, FlowSink, Handover, HandoverKind, Hop,
+    NoSuchEvent, Path, PathEnds, Paths, Place, flows, paths,
 };
 pub use profile::{
     CodeFrame, Evidence, GuestStacks, Profile, ProfileRow, ProfileSlices, ProfileThread,

@@ -8,6 +8,7 @@
 mod chain;
 mod events;
 mod examples;
+mod flows;
 mod follow;
 mod guest;
 mod handovers;
@@ -36,6 +37,7 @@ use self::handovers::Handovers;
 use self::machines::Machines;
 use self::table::PathTable;
 
+pub use self::flows::{FlowEnd, FlowSink, flows};
 pub(crate) use self::handovers::HandoverSink;
 pub use self::handovers::{Handover, HandoverKind};
 pub(crate) use self::labels::Label;

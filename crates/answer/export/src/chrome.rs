@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 
 use crate::json::{members, scaled, string};
-use crate::{Arg, Args, Instant, Role, Scene, Slice, TimelineWriter, Track};
+use crate::{Arg, Args, Flow, Instant, Role, Scene, Slice, TimelineWriter, Track};
 
 /// Writes trace events.
 #[derive(Debug)]
@@ -86,6 +86,7 @@ fn places(scene: &Scene) -> Vec<(usize, u32)> {
 impl<W: Write + Send> TimelineWriter for ChromeWriter<W> {
     const OWN_SCHEDULING: bool = false;
     const CALLS: bool = true;
+    const FLOWS: bool = true;
 
     fn begin(&mut self, scene: &Scene) -> io::Result<()> {
         self.out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
@@ -120,6 +121,23 @@ impl<W: Write + Send> TimelineWriter for ChromeWriter<W> {
         self.stamp("ts", instant.stamp_ns)?;
         self.out.write_all(b",\"s\":\"t\"")?;
         self.args(instant.args)
+    }
+
+    /// Each end binds to the slice that is there at its time.
+    fn flow(&mut self, flow: &Flow<'_>) -> io::Result<()> {
+        let last = flow.ends.len().saturating_sub(1);
+        for (at, &(track, stamp_ns)) in flow.ends.iter().enumerate() {
+            let kind = match at {
+                0 => "s",
+                at if at == last => "f",
+                _ => "t",
+            };
+            self.open(kind, track, flow.name)?;
+            self.category("flow")?;
+            self.stamp("ts", stamp_ns)?;
+            write!(self.out, ",\"id\":{},\"bp\":\"e\"}}", flow.id)?;
+        }
+        Ok(())
     }
 
     fn exit_rate(&mut self, track: usize, stamp_ns: u64, exits: u64) -> io::Result<()> {

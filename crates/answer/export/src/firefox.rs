@@ -104,6 +104,7 @@ fn extra(scene: &Scene) -> Value {
 impl<W: Write + Send> TimelineWriter for FirefoxWriter<W> {
     const OWN_SCHEDULING: bool = false;
     const CALLS: bool = false;
+    const FLOWS: bool = false;
 
     fn begin(&mut self, scene: &Scene) -> io::Result<()> {
         self.tracks.resize_with(scene.tracks.len(), Marks::default);

@@ -14,6 +14,7 @@ mod calls;
 mod chrome;
 mod exit_rate;
 mod firefox;
+mod flows;
 mod json;
 mod perfetto;
 mod raw_events;
@@ -26,6 +27,7 @@ mod window;
 
 pub use chrome::ChromeWriter;
 pub use firefox::FirefoxWriter;
+pub use flows::Flow;
 pub use perfetto::PerfettoWriter;
 pub use raw_events::RawEvent;
 pub use scene::{Group, Machine, Role, Scene, Track};

@@ -13,7 +13,7 @@ use prost::Message;
 use rustc_hash::FxHashMap;
 
 use crate::raw_events::RawEvent;
-use crate::{Args, Instant, Role, Scene, Slice, TimelineWriter};
+use crate::{Args, Flow, Instant, Role, Scene, Slice, TimelineWriter};
 use interned::Interned;
 use messages::{
     Clock, ClockSnapshot, CounterDescriptor, FtraceEvent, FtraceEventBundle, SchedSwitch,
@@ -178,6 +178,7 @@ fn track_uuid(track: usize) -> u64 {
 impl<W: Write + Send> TimelineWriter for PerfettoWriter<W> {
     const OWN_SCHEDULING: bool = true;
     const CALLS: bool = true;
+    const FLOWS: bool = true;
 
     fn begin(&mut self, scene: &Scene) -> io::Result<()> {
         self.head(scene)?;
@@ -234,6 +235,21 @@ impl<W: Write + Send> TimelineWriter for PerfettoWriter<W> {
         let Instant { stamp_ns, name, category, args } = *instant;
         let event = self.named(event_type::INSTANT, track_uuid(track), name, category, args);
         self.event(stamp_ns, event)
+    }
+
+    /// Each end is an instant of its own with the flow's number; the last one ends it.
+    fn flow(&mut self, flow: &Flow<'_>) -> io::Result<()> {
+        let last = flow.ends.len().saturating_sub(1);
+        for (at, &(track, stamp_ns)) in flow.ends.iter().enumerate() {
+            let kind = event_type::INSTANT;
+            let mut event = self.named(kind, track_uuid(track), flow.name, "flow", &[]);
+            match at == last {
+                true => event.terminating_flow_ids.push(flow.id),
+                false => event.flow_ids.push(flow.id),
+            }
+            self.event(stamp_ns, event)?;
+        }
+        Ok(())
     }
 
     fn exit_rate(&mut self, track: usize, stamp_ns: u64, exits: u64) -> io::Result<()> {

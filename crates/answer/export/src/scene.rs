@@ -286,12 +286,16 @@ impl Scene {
         self.cpus.get(&(recording, cpu)).copied()
     }
 
+    /// The track of a thread: that of the vCPU that it is, or its own.
+    pub(crate) fn of_thread(&self, recording: usize, thread: u32) -> Option<usize> {
+        let of = |map: &FxHashMap<(usize, u32), usize>| map.get(&(recording, thread)).copied();
+        of(&self.by_thread).or_else(|| of(&self.tasks)).or_else(|| of(&self.threads))
+    }
+
     /// The track on which an event of a thread is shown: that of its vCPU, its own, or its CPU's.
     #[must_use]
     pub fn of_event(&self, recording: usize, cpu: u32, thread: u32) -> Option<usize> {
-        let of = |map: &FxHashMap<(usize, u32), usize>| map.get(&(recording, thread)).copied();
-        let own = of(&self.by_thread).or_else(|| of(&self.tasks)).or_else(|| of(&self.threads));
-        own.or_else(|| self.cpu(recording, cpu))
+        self.of_thread(recording, thread).or_else(|| self.cpu(recording, cpu))
     }
 }
 

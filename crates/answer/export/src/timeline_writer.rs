@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::Scene;
 use crate::raw_events::RawEvent;
+use crate::{Flow, Scene};
 
 /// A value of a slice or an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,9 @@ pub trait TimelineWriter: Send {
     /// Whether the format shows slices within slices, and so calls of functions.
     const CALLS: bool;
 
+    /// Whether the format shows what leads from track to track.
+    const FLOWS: bool;
+
     /// Gives all tracks, which are numbered by their place in [`Scene::tracks`].
     ///
     /// # Errors
@@ -79,6 +82,14 @@ pub trait TimelineWriter: Send {
     /// # Errors
     /// When it can't be written.
     fn instant(&mut self, track: usize, instant: &Instant<'_>) -> io::Result<()>;
+
+    /// What leads from track to track.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    fn flow(&mut self, _flow: &Flow<'_>) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Exits a second of a vCPU from this moment on.
     ///

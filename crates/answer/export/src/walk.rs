@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use analyses::{
     Code, GuestAlignment, GuestCpu, OccupantSpan, ReasonNames, StateSink, StateSpan, VcpuRef,
-    VcpuState, states,
+    VcpuState, flows, states,
 };
 use eventfmt::{EventFormat, Value};
 use ringbuf::Missed;
@@ -15,7 +15,7 @@ use sources::Recording;
 use crate::calls::write_calls;
 use crate::exit_rate::ExitRate;
 use crate::raw_events::{RawEvent, RawSink, each_raw};
-use crate::{Arg, Instant, Machine, Scene, Slice, TimelineWriter, Window};
+use crate::{Arg, Flow, Instant, Machine, Scene, Slice, TimelineWriter, Window};
 
 /// Events shown as instants where none are asked for: what guests ask of their host, and what it
 /// gives them.
@@ -63,6 +63,8 @@ pub struct Exported {
     pub slices: u64,
     /// Moments.
     pub instants: u64,
+    /// What leads from track to track.
+    pub flows: u64,
     /// Spans of guests' tasks that lay, in part or whole, where the same task already was: clocks of
     /// its CPUs are aligned that far apart.
     pub overlaps: u64,
@@ -94,6 +96,9 @@ pub fn write_timeline<W: TimelineWriter>(
     states(recordings, guests, &mut walk, tick);
     walk.finish_rates();
     write_calls(&mut walk, recordings, tick);
+    if W::FLOWS && walk.result.is_ok() {
+        flows(recordings, guests, &mut walk, tick);
+    }
     if walk.result.is_ok() {
         let wanted = Wanted::new(question, scene.scheduled);
         let any = |at: usize, format: &EventFormat| {
@@ -158,6 +163,8 @@ pub(crate) struct Walk<'q, W> {
     rates: FxHashMap<usize, ExitRate>,
     /// By track of a task: how far it has been written.
     written_ns: FxHashMap<usize, u64>,
+    /// By track: from its first slice to its last.
+    covered_ns: FxHashMap<usize, (u64, u64)>,
     wanted: Wanted,
     exported: Exported,
     result: io::Result<()>,
@@ -173,6 +180,7 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
             labels: FxHashMap::default(),
             rates: FxHashMap::default(),
             written_ns: FxHashMap::default(),
+            covered_ns: FxHashMap::default(),
             wanted: Wanted::new(question, scene.scheduled),
             exported: Exported::default(),
             result: Ok(()),
@@ -191,7 +199,24 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
             return;
         };
         self.exported.slices += 1;
+        let covered = self.covered_ns.entry(track).or_insert((from_ns, to_ns));
+        *covered = (covered.0.min(from_ns), covered.1.max(to_ns));
         self.write(|writer| writer.slice(track, &Slice { from_ns, to_ns, ..*slice }));
+    }
+
+    /// What leads from track to track, if all of it is in the part that is wanted, and where tracks have slices.
+    pub(crate) fn flow(&mut self, name: &'static str, ends: &[(usize, u64)]) {
+        let is_there = |&(track, ns): &(usize, u64)| {
+            let covered = self.covered_ns.get(&track);
+            let is_covered =
+                covered.is_some_and(|(from_ns, to_ns)| (*from_ns..=*to_ns).contains(&ns));
+            is_covered && self.question.window.has(ns)
+        };
+        if ends.iter().all(is_there) {
+            self.exported.flows += 1;
+            let id = self.exported.flows;
+            self.write(|writer| writer.flow(&Flow { id, name, ends }));
+        }
     }
 
     /// The host's recording whose reasons a span's exit goes by.

@@ -6,6 +6,7 @@ By group and track: the number of slices, time by category and, of exits, by rea
 how many exits there were. Fails where a format's rules are broken. Shares no code with the writer.
 """
 
+import bisect
 import json
 import sys
 from collections import Counter, defaultdict
@@ -18,6 +19,7 @@ class Summary:
         self.instants = Counter()
         self.switches = Counter()
         self.wakings = 0
+        self.flows = Counter()
         self.rates = Counter()
         self.recordings = []
 
@@ -41,8 +43,18 @@ class Summary:
             del one["seen"], one["end"]
         tracks = {"/".join(track): one for track, one in self.tracks.items()}
         json.dump({"tracks": tracks, "instants": self.instants, "switches": self.switches,
-                   "wakings": self.wakings, "rates": self.rates,
+                   "wakings": self.wakings, "flows": self.flows, "rates": self.rates,
                    "recordings": self.recordings}, sys.stdout)
+
+
+def flow(summary, ends):
+    """One flow: its ends as (time, kind, name), in the order of the file; kinds are those of Chrome."""
+    kinds = "".join(kind for _, kind, _ in ends)
+    assert kinds == "s" + "t" * (len(ends) - 2) + "f", kinds
+    assert len({name for _, _, name in ends}) == 1, ends
+    times = [stamp for stamp, _, _ in ends]
+    assert times == sorted(times), ends
+    summary.flows[ends[0][2]] += 1
 
 
 def perfetto(path, summary):
@@ -108,6 +120,7 @@ def perfetto(path, summary):
     # As trace_processor does it: sorted by time, at equal times in the order of the file.
     events.sort(key=lambda event: event[:2])
     open_slices = defaultdict(list)
+    flows = defaultdict(list)
     for stamp, _, event, name, category, args in events:
         uuid = event.track_uuid
         track = (names[parents.get(uuid, uuid)], names[uuid])
@@ -120,11 +133,19 @@ def perfetto(path, summary):
         elif event.type == protos.TrackEvent.TYPE_COUNTER:
             assert uuid in counters
             summary.rates["/".join(track).removesuffix(" exits")] += event.counter_value
+        elif event.flow_ids or event.terminating_flow_ids:
+            assert category == ["flow"] and len(event.flow_ids) + len(event.terminating_flow_ids) == 1
+            for one in event.flow_ids:
+                flows[one].append((stamp, "t" if flows[one] else "s", name))
+            for one in event.terminating_flow_ids:
+                flows[one].append((stamp, "f", name))
         elif name == "recording":
             summary.recordings.append(args)
         else:
             summary.instants[name] += 1
     assert not any(open_slices.values()), "a slice without an end"
+    for ends in flows.values():
+        flow(summary, ends)
 
 
 def ns(number, digits):
@@ -152,11 +173,17 @@ def chrome(path, summary):
             continue
         events.append((ns(str(event["ts"]), 3), len(events), place, event))
     events.sort(key=lambda event: event[:2])
+    flows, slices, bound = defaultdict(list), defaultdict(list), []
     for begin, _, place, event in events:
         track = (groups[place[0]], names[place])
         if event["ph"] == "X":
             end = begin + ns(str(event["dur"]), 3)
             summary.slice(track, begin, end, event["name"], event["cat"], event["args"])
+            slices[place].append((begin, end))
+        elif event["ph"] in "stf":
+            assert event["bp"] == "e" and event["cat"] == "flow"
+            flows[event["id"]].append((begin, event["ph"], event["name"]))
+            bound.append((begin, place))
         elif event["ph"] == "i":
             assert event["s"] == "t"
             summary.instants[event["name"]] += 1
@@ -164,6 +191,17 @@ def chrome(path, summary):
             assert event["ph"] == "C"
             group, vcpu = groups[place[0]], event["name"].removesuffix(" exits/s")
             summary.rates[f"{group}/{vcpu}"] += event["args"]["exits"]
+    for ends in flows.values():
+        flow(summary, ends)
+    # An end binds to the slice that is there. Guests' clocks are known to within a bound: with them a few
+    # ends lie next to their slices.
+    outside = 0
+    for stamp, place in bound:
+        last = bisect.bisect_right(slices[place], (stamp, float("inf")))
+        if not any(begin <= stamp <= end for begin, end in slices[place][max(0, last - 2):last]):
+            assert any(group.endswith(" tasks") for group in groups.values()), (stamp, names[place])
+            outside += 1
+    assert outside <= len(bound) / 50, f"{outside} of {len(bound)}"
 
 
 def firefox(path, summary):

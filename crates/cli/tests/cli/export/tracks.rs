@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{HOST, INPUTS, SMP, counts, export, folder, parts_by_exits, parts_by_tracks, read};
 use crate::inputs::write_raw_pages;
-use crate::tool::{assert_golden, hyperscope};
+use crate::tool::{assert_golden, hyperscope, output_of};
 
 const FORMATS: [&str; 3] = ["perfetto", "chrome", "firefox"];
 
@@ -88,6 +88,13 @@ fn formats_agree_with_each_other_and_with_other_reports() {
         for (name, count) in chrome["instants"].as_object().unwrap() {
             assert_eq!(events[&format!("kvm:{name}")], count.as_u64().unwrap(), "{name}");
         }
+        // Every request that `path` finds, of which two steps are on tracks, leads from step to step.
+        let args = [&["path", "--format", "json"][..], inputs].concat();
+        let paths: Value = serde_json::from_str(&output_of(&args)).unwrap();
+        let (flows, found) = (&chrome["flows"], paths["requests"].as_u64().unwrap());
+        let requests = flows["request"].as_u64().unwrap();
+        assert!(requests > found / 2 && requests <= found, "{requests} of {found}");
+        assert!(flows["wakes"].as_u64() > Some(100), "{flows}");
         assert!(ns(&chrome, "host CPUs", "running") > 0);
         let by_cpu = ns(&chrome, "host CPUs", "running");
         assert_eq!(by_cpu, ns(&chrome, "host threads", "running"), "by CPU and by thread");
@@ -111,7 +118,11 @@ fn agrees(perfetto: &Value, chrome: &Value, events: &BTreeMap<String, u64>) {
     for same in ["instants", "rates"] {
         assert_eq!(perfetto[same], chrome[same]);
     }
-    // The host's scheduling is Perfetto's own business.
+    // Requests are in both; wake-ups of the host's threads are Perfetto's own business, as its scheduling is.
+    for kind in ["wakes", "injects"] {
+        assert!(perfetto["flows"][kind].as_u64() <= chrome["flows"][kind].as_u64(), "{kind}");
+    }
+    assert!(perfetto["flows"]["request"].as_u64() > Some(0), "{}", perfetto["flows"]);
     assert_eq!(ns(perfetto, "host", "running"), 0);
     let switches = perfetto["switches"].as_object().unwrap().values();
     let switches: u64 = switches.map(|count| count.as_u64().unwrap()).sum();

@@ -1,0 +1,76 @@
+//! What leads from thread to thread, for tools that draw it: hand-overs, and requests from step to step.
+
+use std::sync::{Mutex, PoisonError};
+
+use sources::Recording;
+use timeline::trace_events::each_trace_event;
+
+use super::events::Events;
+use super::follow::Follower;
+use super::handovers::{Handover, HandoverSink, Handovers};
+use super::machines::Machines;
+use super::requests::{Request, RequestSink};
+use super::{Actor, Both, Place};
+use crate::GuestAlignment;
+
+/// Where and when a request takes a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowEnd {
+    /// When, on the host's clock.
+    pub ts_ns: u64,
+    /// Where.
+    pub place: Place,
+    /// Who does it.
+    pub on: Actor,
+}
+
+/// Takes what leads from thread to thread.
+pub trait FlowSink: Send {
+    /// One thread makes another go on.
+    fn handover(&mut self, handover: &Handover);
+
+    /// A request is done: two steps at least, in order.
+    fn request(&mut self, steps: &[FlowEnd]);
+}
+
+/// Lets two followers give to the same sink.
+struct Shared<'m, 's, F> {
+    sink: &'m Mutex<&'s mut F>,
+    steps: Vec<FlowEnd>,
+}
+
+impl<F: FlowSink> HandoverSink for Shared<'_, '_, F> {
+    fn handover(&mut self, handover: &Handover) {
+        self.sink.lock().unwrap_or_else(PoisonError::into_inner).handover(handover);
+    }
+}
+
+impl<F: FlowSink> RequestSink for Shared<'_, '_, F> {
+    fn request(&mut self, request: &Request<'_>) {
+        self.steps.clear();
+        self.steps.extend(request.steps.iter().map(|step| FlowEnd {
+            ts_ns: step.stamp_ns,
+            place: step.place,
+            on: step.on,
+        }));
+        self.sink.lock().unwrap_or_else(PoisonError::into_inner).request(&self.steps);
+    }
+}
+
+/// Gives `sink` the hand-overs and requests of `recordings`, of which guests have been aligned as `guests`
+/// says; `tick` hears of the bytes done.
+pub fn flows<F: FlowSink>(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    sink: &mut F,
+    tick: &(dyn Fn(u64) + Sync),
+) {
+    let events = Events::by_themselves(recordings, guests);
+    let machines = Machines::new(recordings, guests);
+    let sink = Mutex::new(sink);
+    let shared = || Shared { sink: &sink, steps: Vec::new() };
+    let follower = Follower::new(&events, &machines, shared());
+    let mut both = Both(follower, Handovers::new(&events, &machines, shared()));
+    let wanted = |at: usize, format: &eventfmt::EventFormat| events.wanted(at, format.id());
+    each_trace_event(recordings, &wanted, &mut both, tick);
+}

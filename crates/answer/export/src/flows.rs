@@ -1,0 +1,47 @@
+//! Arrows between tracks: wake-ups, injections, and requests from step to step.
+
+use analyses::{Actor, FlowEnd, FlowSink, Handover, HandoverKind, Place};
+
+use crate::walk::Walk;
+use crate::{Scene, TimelineWriter};
+
+/// What leads from track to track.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow<'a> {
+    /// Its number: no other has it.
+    pub id: u64,
+    /// What it is: `wakes`, `injects` or `request`.
+    pub name: &'static str,
+    /// Tracks and times, two at least, in the order of times.
+    pub ends: &'a [(usize, u64)],
+}
+
+/// The track of a thread; none for what an interrupt does, which is no thread's.
+fn track(scene: &Scene, place: Place, on: Actor) -> Option<usize> {
+    let is_thread = on != Actor::Interrupt && place.thread != 0;
+    is_thread.then(|| scene.of_thread(place.recording.into(), place.thread)).flatten()
+}
+
+impl<W: TimelineWriter> FlowSink for Walk<'_, W> {
+    fn handover(&mut self, handover: &Handover) {
+        let by = if handover.in_interrupt { Actor::Interrupt } else { Actor::Host };
+        let from = track(self.scene, handover.from, by);
+        let to = track(self.scene, handover.to, Actor::Host);
+        let name = match handover.kind {
+            HandoverKind::Wake => "wakes",
+            HandoverKind::Inject => "injects",
+        };
+        if let (Some(from), Some(to)) = (from, to) {
+            self.flow(name, &[(from, handover.from_ns), (to, handover.to_ns)]);
+        }
+    }
+
+    fn request(&mut self, steps: &[FlowEnd]) {
+        let scene = self.scene;
+        let end = |step: &FlowEnd| Some((track(scene, step.place, step.on)?, step.ts_ns));
+        let ends: Vec<(usize, u64)> = steps.iter().filter_map(end).collect();
+        if ends.len() > 1 {
+            self.flow("request", &ends);
+        }
+    }
+}
