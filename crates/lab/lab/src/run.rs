@@ -8,6 +8,7 @@ use std::time::Duration;
 use labwire::{Ended, Put, Truth};
 use serde_json::json;
 
+use crate::arch::Arch;
 use crate::description::Description;
 use crate::error::{LabError, Result};
 use crate::hyperscope_recorder::{self, HyperscopeRecording};
@@ -171,6 +172,15 @@ struct ScenarioRun<'d> {
     recorder: Option<&'d mut Recorder>,
 }
 
+/// Why something can't be recorded that only this program records.
+fn missing(what: &str, arch: Arch, record: &Record) -> LabError {
+    let why = match record.has_guest() && labguest::agent(arch).is_none() {
+        true => "and the guest's agent, which it needs, is not built next to it",
+        false => "which does not run in level 1",
+    };
+    LabError::Usage(format!("{what}, {why}"))
+}
+
 /// Who records: this program, unless it doesn't run there.
 enum Recorder {
     Hyperscope(HyperscopeRecording),
@@ -182,15 +192,12 @@ impl Recorder {
         if hyperscope_recorder::can_run(lab, description.arch, record)? {
             HyperscopeRecording::begin(lab, record).map(Self::Hyperscope)
         } else if record.sample_hz.is_some() {
-            let text = "samples are taken by this program, which does not run in level 1";
-            Err(LabError::Usage(text.into()))
+            Err(missing("samples are taken by this program", description.arch, record))
         } else if !record.guest_probes.is_empty() {
-            let text =
-                "probes of the guest's agent are for this program, which does not run in level 1";
-            Err(LabError::Usage(text.into()))
+            let what = "probes of the guest's agent are for this program";
+            Err(missing(what, description.arch, record))
         } else if record.hypercalls {
-            let text = "hypercalls are collected by this program, which does not run in level 1";
-            Err(LabError::Usage(text.into()))
+            Err(missing("hypercalls are collected by this program", description.arch, record))
         } else {
             TraceCmd::begin(lab, record).map(Self::TraceCmd)
         }
