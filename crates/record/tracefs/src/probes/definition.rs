@@ -114,7 +114,6 @@ mod tests {
             "vfs_read-8",
             "a:b:c",
             ":vfs_read",
-            "vfs_read%return",
             "@virtio",
         ];
         for probe in others {
