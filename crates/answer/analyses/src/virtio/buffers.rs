@@ -1,12 +1,20 @@
 //! A buffer that is handed to a queue: its lists of parts, and as many of their bytes as were recorded.
 
-use super::events::{ADD_FIELDS, AddFields};
+use super::events::AddFields;
 
 /// Marks of a part (`SG_CHAIN`, `SG_END` of `include/linux/scatterlist.h`).
 const GOES_ON_ELSEWHERE: u64 = 1;
 const LAST: u64 = 2;
-/// Lists of which parts are recorded: where their marks and their lengths are among the fields, and how many.
-const LISTS: [(&str, &str, usize); 3] = [("ma0", "a0", 6), ("mb0", "b0", 6), ("mc0", "c0", 1)];
+/// Places among the fields ([`super::events::ADD_FIELDS`]).
+const VQ: usize = 0;
+const TOKEN: usize = 1;
+const PARTS: usize = 2;
+const OUT: usize = 3;
+const IN: usize = 4;
+const QUEUE_NAME: usize = 5;
+const DEVICE_NAME: usize = 7;
+/// Lists of which parts are recorded: where their marks and their lengths begin, and how many.
+const LISTS: [(usize, usize, usize); 3] = [(10, 16, 6), (22, 28, 6), (34, 35, 1)];
 
 /// A buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,15 +34,15 @@ pub(super) struct AddedBuffer {
 impl AddedBuffer {
     /// `None`: what says which queue it is, or which buffer, was not recorded.
     pub(super) fn of(fields: &AddFields) -> Option<Self> {
-        let field = |name: &str| value(fields, name, 0);
-        let [out, in_] = [field("out")?, field("in")?];
-        let mut buffer = Self { vq: field("vq")?, token: field("token")?, ..Self::default() };
+        let [out, in_] = [value(fields, OUT)?, value(fields, IN)?];
+        let (vq, token) = (value(fields, VQ)?, value(fields, TOKEN)?);
+        let mut buffer = Self { vq, token, ..Self::default() };
         buffer.lists = [out, in_];
-        let name = |first, second| Some([field(first)?, field(second)?]);
+        let name = |at| Some([value(fields, at)?, value(fields, at + 1)?]);
         buffer.names =
-            name("n0", "n1").zip(name("d0", "d1")).map(|(queue, device)| [queue, device]);
+            name(QUEUE_NAME).zip(name(DEVICE_NAME)).map(|(queue, device)| [queue, device]);
         // Of functions that take one list, its number of parts is known without marks.
-        let parts = field("parts");
+        let parts = value(fields, PARTS);
         let lists = out.saturating_add(in_);
         buffer.is_cut = lists > LISTS.len() as u64;
         for list in 0..lists.min(LISTS.len() as u64) {
@@ -52,9 +60,8 @@ impl AddedBuffer {
     }
 }
 
-fn value(fields: &AddFields, name: &str, further: usize) -> Option<u64> {
-    let at = ADD_FIELDS.iter().position(|one| *one == name)?;
-    fields.get(at + further).copied().flatten()
+fn value(fields: &AddFields, at: usize) -> Option<u64> {
+    fields.get(at).copied().flatten()
 }
 
 /// The bytes of a list as far as they were recorded, and whether that is all. `None`: none was.
@@ -62,7 +69,7 @@ fn bytes_of(fields: &AddFields, list: u64, parts: Option<u64>) -> Option<(u64, b
     let (marks, lengths, recorded) = LISTS.get(usize::try_from(list).ok()?)?;
     let mut bytes = 0u64;
     for part in 0..*recorded {
-        let (mark, length) = (value(fields, marks, part)?, value(fields, lengths, part)?);
+        let (mark, length) = (value(fields, marks + part)?, value(fields, lengths + part)?);
         if mark & GOES_ON_ELSEWHERE != 0 {
             return Some((bytes, false));
         }
@@ -77,7 +84,22 @@ fn bytes_of(fields: &AddFields, list: u64, parts: Option<u64>) -> Option<(u64, b
 
 #[cfg(test)]
 mod tests {
+    use super::super::events::ADD_FIELDS;
     use super::*;
+
+    #[test]
+    fn fields_are_where_they_are_read() {
+        let places =
+            [VQ, TOKEN, PARTS, OUT, IN, QUEUE_NAME, QUEUE_NAME + 1, DEVICE_NAME, DEVICE_NAME + 1];
+        let names = ["vq", "token", "parts", "out", "in", "n0", "n1", "d0", "d1"];
+        assert_eq!(places.map(|at| ADD_FIELDS[at]), names);
+        for ((marks, lengths, parts), list) in LISTS.into_iter().zip(["a", "b", "c"]) {
+            for part in 0..parts {
+                assert_eq!(ADD_FIELDS[marks + part], format!("m{list}{part}"));
+                assert_eq!(ADD_FIELDS[lengths + part], format!("{list}{part}"));
+            }
+        }
+    }
 
     fn fields(of: &[(&str, u64)]) -> AddFields {
         let mut fields = [None; ADD_FIELDS.len()];
