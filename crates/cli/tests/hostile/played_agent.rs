@@ -7,7 +7,8 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use channel::{Control, Heard, Stream, Wait};
+use channel::{Control, Heard, Stream};
+use waits::Wait;
 use wire::{GuestHello, Message, PageHead, Started, Status, Text, TextKind};
 
 /// Longer than anything here takes.

@@ -3,10 +3,11 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use channel::{Heard, Signal};
+use channel::Heard;
 use confine::Unconfined;
 use printable::with_causes;
 use tracefs::{Instance, Tracefs, page_size};
+use waits::Signal;
 use wire::{GuestHello, Message, SampleRequest, Start, Status, TextKind};
 
 use crate::error::{AgentError, Result};

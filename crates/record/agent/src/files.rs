@@ -5,9 +5,10 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use channel::{PageSink, Signal, Stream, StreamSink};
+use channel::{PageSink, Stream, StreamSink};
 use folder::{Folder, Modes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use waits::Signal;
 use wire::Start;
 
 use crate::error::{AgentError, Result};

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use channel::{
-    Arrival, Arrivals, Control, Deadline, GuestAddress, GuestMemory, GuestPorts, Heard,
-    HostAddress, KeyFiles, Listener, PageRing, PageSink, Peer, Signal, Stream, StreamSink, Wait,
+    Arrival, Arrivals, Control, GuestAddress, GuestMemory, GuestPorts, Heard, HostAddress,
+    KeyFiles, Listener, PageRing, PageSink, Peer, Stream, StreamSink,
 };
 use tracefs::Tracefs;
+use waits::{Deadline, Signal, Wait};
 use wire::{DeviceRange, GuestHello, Message};
 
 use crate::admission::{Admission, UNPRIVILEGED, may_connect};

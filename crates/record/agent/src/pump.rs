@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use channel::{PageSink, Sent, Signal, Wait};
+use channel::{PageSink, Sent};
 use confine::Confined;
 use tracefs::RawPages;
+use waits::{Signal, Wait};
 
 /// What all pumps of a recording heed.
 #[derive(Clone, Debug)]

@@ -11,12 +11,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use crate::control::Control;
-use crate::deadline::Deadline;
 use crate::listener::Listener;
 use crate::peer::Peer;
-use crate::stream::{Stream, Wait};
+use crate::stream::Stream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use waits::Deadline;
+use waits::Wait;
 
 /// How long a connection may take, from the beginning to its first message; TLS has shown by then
 /// who the other side is. A machine that is busy may need seconds for that.

@@ -7,7 +7,8 @@ use wire::{ControlDecoder, Message, encode};
 
 use crate::arrivals::Opening;
 use crate::memory::ControlRings;
-use crate::stream::{Stream, Wait};
+use crate::stream::Stream;
+use waits::Wait;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 8 << 10;
@@ -192,7 +193,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::signal::Signal;
+    use waits::Signal;
 
     /// A control stream, and whoever speaks to it: writes these bytes again and again, until nobody
     /// listens.

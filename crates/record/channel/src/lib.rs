@@ -10,13 +10,11 @@ mod address;
 mod arrivals;
 mod batch;
 mod control;
-mod deadline;
 mod device;
 mod listener;
 mod memory;
 mod peer;
 mod ports;
-mod signal;
 mod sink;
 mod stream;
 #[cfg(feature = "tls")]
@@ -29,7 +27,6 @@ mod trace_cmd;
 pub use address::{AddressError, GuestAddress, HostAddress, KeyFiles, PORT};
 pub use arrivals::{Arrival, Arrivals, Opening};
 pub use control::{Control, Heard};
-pub use deadline::Deadline;
 pub use device::device_ranges;
 pub use listener::Listener;
 pub use memory::{ControlRings, GuestMemory, HostMemory, PageRing, has_shared_memory};
@@ -39,7 +36,6 @@ pub use shmring::{
     Access, Frame, FrameRing, NoFrames, PageConsumer, Pause, Poller, SharedMap, TakeFrom,
     frame_rings,
 };
-pub use signal::Signal;
 pub use sink::{PageSink, Sent, StreamSink};
-pub use stream::{Stream, Wait};
+pub use stream::Stream;
 pub use trace_cmd::TraceCmd;

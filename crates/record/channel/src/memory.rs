@@ -19,7 +19,7 @@ use shmring::{
 use tracefs::RawPages;
 
 use crate::sink::Sent;
-use crate::stream::Wait;
+use waits::Wait;
 
 /// How long a guest sleeps between two looks for what the host says: half of that is how long the
 /// end of a recording waits, and each look wakes a CPU of the guest up.

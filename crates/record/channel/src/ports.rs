@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-use crate::stream::{Stream, Wait};
+use crate::stream::Stream;
+use waits::Wait;
 
 /// Where the kernel lists ports.
 const CLASS: &str = "/sys/class/virtio-ports";

@@ -10,7 +10,8 @@ use wire::PageHead;
 
 use crate::batch::Batch;
 use crate::memory::PageRing;
-use crate::stream::{Stream, Wait};
+use crate::stream::Stream;
+use waits::Wait;
 
 /// Reopens a stream that has failed: a port that was unplugged, and is back.
 type Reopen = Box<dyn FnMut() -> io::Result<Stream> + Send>;

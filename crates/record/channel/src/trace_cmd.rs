@@ -8,7 +8,8 @@ use rustix::net::sockopt::set_tcp_quickack;
 use wire::trace_cmd::{MOST_BYTES, Message, ReadError, decode, encode};
 
 use crate::arrivals::Opening;
-use crate::stream::{Stream, Wait};
+use crate::stream::Stream;
+use waits::Wait;
 
 /// Patience, when nobody says otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -18,11 +18,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use channel::Signal;
 use confine::CapabilitySet;
 use folder::OutFile;
 use hypertrace::collected::{Begin, Counts, VERSION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use waits::Signal;
 
 pub use crate::error::{CollectError, Result};
 use crate::programs::Programs;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use channel::{Deadline, Signal, Wait};
+use waits::{Deadline, Signal, Wait};
 
 use crate::error::Result;
 use crate::pump::stop_signal;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use channel::{Deadline, Signal, Wait};
 use confine::Confined;
 use folder::{Folder, Syncer};
+use waits::{Deadline, Signal, Wait};
 
 use crate::task::{Outcome, Task};
 

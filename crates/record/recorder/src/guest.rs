@@ -17,13 +17,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use channel::{
-    Control, Deadline, Heard, HostAddress, HostMemory, PageConsumer, PortSockets, Stream, Wait,
-};
+use channel::{Control, Heard, HostAddress, HostMemory, PageConsumer, PortSockets, Stream};
 use confine::{Confined, Unconfined, apart};
 use folder::Folder;
 use tracefs::FunctionTracer;
 use vms::{Vm, open_memory};
+use waits::{Deadline, Wait};
 use wire::{GuestHello, Message};
 
 use crate::ending::{Ending, StartLimit};

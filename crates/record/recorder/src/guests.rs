@@ -5,12 +5,12 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use channel::{Deadline, Signal, Wait};
 use confine::{CapabilitySet, Confined};
 use folder::Folder;
 use tracedat::{Guest, GuestCpu};
 use tracefs::{FunctionTracer, Profile};
 use vms::Vm;
+use waits::{Deadline, Signal, Wait};
 use wire::{EventFilter, Start};
 
 use crate::assemble::Tick;

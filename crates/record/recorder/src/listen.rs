@@ -19,9 +19,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use channel::{Arrivals, Control, Deadline, Listener, Peer, Signal};
+use channel::{Arrivals, Control, Listener, Peer};
 use confine::{CapabilitySet, Confined};
 use folder::Modes;
+use waits::{Deadline, Signal};
 
 use crate::ending::{Ending, StartLimit};
 use crate::error::{RecordError, Result};

@@ -7,15 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use channel::{
-    Access, Deadline, Frame, FrameRing, HostAddress, NoFrames, SharedMap, Signal, TakeFrom, Wait,
-    frame_rings,
-};
+use channel::{Access, Frame, FrameRing, HostAddress, NoFrames, SharedMap, TakeFrom, frame_rings};
 use confine::Confined;
 use folder::{Folder, OutFile};
 use hypertrace::{FrameWords, StoredWriter, ToHost};
 use serde::Serialize;
 use vms::{Vcpu, Vm, open_memory};
+use waits::{Deadline, Signal, Wait};
 
 use crate::error::{RecordError, Result};
 use crate::guest::GuestAddress;

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use channel::{Deadline, Signal, Wait};
 use confine::Confined;
 use printable::with_causes;
+use waits::{Deadline, Signal, Wait};
 
 use crate::ending::Ending;
 use crate::error::{RecordError, Result};

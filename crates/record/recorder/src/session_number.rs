@@ -24,7 +24,8 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use channel::{Control, Heard, Stream, Wait};
+    use channel::{Control, Heard, Stream};
+    use waits::Wait;
     use wire::Message;
 
     use crate::guest::hostile::hello;
@@ -54,7 +55,7 @@ mod tests {
         let asked: Vec<String> =
             paths.iter().map(|path| format!("unix:{}", path.display())).collect();
         let before = unix_ns();
-        let stop = channel::Signal::new().unwrap();
+        let stop = waits::Signal::new().unwrap();
         let ready = guests::connect(&asked, &InGuests::default(), "mono", 7, &stop).unwrap();
         assert_eq!(ready.len(), 2);
         let [a, b] = agents.map(|agent| agent.join().unwrap());

@@ -20,10 +20,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use channel::{HostAddress, Signal, TraceCmd, Wait};
+use channel::{HostAddress, TraceCmd};
 use confine::{Confined, Unconfined, apart};
 use folder::Folder;
 use tracefs::FunctionTracer;
+use waits::{Signal, Wait};
 use wire::CpuEnd;
 use wire::trace_cmd::{Message, ReadError, Request, Response};
 

@@ -24,9 +24,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 
-use channel::Signal;
 use confine::Confined;
 use tracefs::TraceClock;
+use waits::Signal;
 
 pub use crate::elf_notes::elf_build_id;
 pub use crate::error::{Result, SampleError};

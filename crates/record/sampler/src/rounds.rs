@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use channel::Signal;
 use hypertrace::collected::{Begin, Entry, VERSION};
 use perfdata::{PipeWriter, feature};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::system::uname;
 use tracefs::TraceClock;
+use waits::Signal;
 
 use crate::error::{Result, SampleError};
 use crate::events::CpuEvents;

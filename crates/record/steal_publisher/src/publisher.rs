@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use channel::Signal;
 use rustix::time::{ClockId, clock_gettime};
 use shmring::spans::SpanWriter;
 use shmring::{Access, SharedMap};
 use vms::Vm;
+use waits::Signal;
 
 use crate::error::{PublishError, Result};
 use crate::guest_clock::GuestClock;

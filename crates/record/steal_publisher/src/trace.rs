@@ -7,7 +7,7 @@ use ringbuf::PageLayout;
 use sources::FormatTable;
 use timeline::cycles::VcpuCycles;
 use timeline::trace_events::{LiveTraceEvents, TraceEventSink};
-use tracefs::{Available, Clock, CpuStats, Instance, RawPages, Texts, Tracefs};
+use tracefs::{RawPages, Texts, TraceRequest, TraceSession, Tracefs};
 use vms::Vm;
 
 use crate::error::{PublishError, Result};
@@ -33,50 +33,49 @@ const BUFFER_KIB: u64 = 2048;
 /// The trace, while it is read.
 #[derive(Debug)]
 pub(crate) struct Trace {
-    // Pages hold files of the instance, which goes before the mount.
+    // Pages hold files of the instance, which goes after them.
     pages: Vec<(u32, RawPages)>,
-    instance: Instance,
-    _tracefs: Tracefs,
+    session: TraceSession,
     live: LiveTraceEvents,
     page: Vec<u8>,
     read: u64,
-    clock: Clock,
 }
 
 impl Trace {
     /// Begins to trace the vCPU threads of a VM. `is_first` of this process.
     pub(crate) fn begin(vm: &Vm, is_first: bool) -> Result<(Self, ReasonNames)> {
-        let tracefs = Tracefs::find()?;
-        let instance =
-            if is_first { Instance::make(&tracefs)? } else { Instance::make_another(&tracefs)? };
-        let clock = Clock::select(&instance, None)?;
-        if clock.name != "x86-tsc" {
+        let wanted = EVENTS.map(str::to_owned);
+        let session = TraceSession::set_up(
+            Tracefs::find()?,
+            &TraceRequest {
+                events: &wanted,
+                optional: OPTIONAL.to_vec(),
+                buffer_kib: Some(BUFFER_KIB),
+                is_another: !is_first,
+                ..TraceRequest::default()
+            },
+        )?;
+        if session.clock().name != "x86-tsc" {
             let why = "this host's kernel has no trace clock that is the TSC, or doesn't trust it";
             return Err(PublishError::NoClock { vm: vm.name.clone(), why });
         }
-        let wanted = EVENTS.map(str::to_owned);
-        let events = Available::list(&instance.file("events"))?.choose(&OPTIONAL, &wanted)?;
-        instance.set("buffer_size_kb", &BUFFER_KIB.to_string())?;
-        let texts = Texts::read(tracefs.root(), &instance, &events)?;
-        let (formats, abi) = (formats(&texts)?, abi());
+        let (formats, abi) = (formats(session.texts())?, abi());
         let names = ReasonNames::of_formats(&formats, abi);
-        let page_size = texts.page_size() as usize;
+        let page_size = session.texts().page_size() as usize;
         let layout = PageLayout { order: abi.order, commit: abi.long, page_size };
-        let cpus = instance.cpus()?;
-        let open = |&cpu: &u32| Ok((cpu, RawPages::open(&instance, cpu, page_size)?));
+        let cpus = session.cpus();
+        let open = |&cpu: &u32| Ok((cpu, session.raw_pages(cpu)?));
         let pages = cpus.iter().map(open).collect::<Result<Vec<_>>>()?;
         let live = LiveTraceEvents::new(&formats, layout, cpus.len(), |format| {
             VcpuCycles::wanted(format, false)
         });
         // Before any event is on: not one of another VM's threads comes in.
         let threads = vm.vcpus.iter().map(|vcpu| vcpu.tid.to_string());
-        instance.set("set_event_pid", &threads.collect::<Vec<_>>().join(" "))?;
-        for event in &events {
-            instance.enable(event)?;
-        }
-        instance.set("tracing_on", "1")?;
+        session.only_threads(&threads.collect::<Vec<_>>().join(" "))?;
+        session.enable_events()?;
+        session.on()?;
         let page = vec![0; page_size];
-        Ok((Self { pages, instance, _tracefs: tracefs, live, page, read: 0, clock }, names))
+        Ok((Self { pages, session, live, page, read: 0 }, names))
     }
 
     /// Takes what is in the kernel's buffers now, and gives `sink` what was before a moment.
@@ -105,13 +104,13 @@ impl Trace {
     /// Events that the kernel could not keep, and those that came too late to be given in order.
     pub(crate) fn lost(&self) -> u64 {
         let cpus = self.pages.iter().map(|(cpu, _)| *cpu);
-        let lost = cpus.filter_map(|cpu| Some(CpuStats::now(&self.instance, cpu).ok()?.0.events()));
+        let lost = cpus.filter_map(|cpu| Some(self.session.stats(cpu).ok()?.0.events()));
         lost.sum::<u64>().max(self.live.lost()).saturating_add(self.live.late())
     }
 
     /// Ticks of the host's TSC in a second.
     pub(crate) fn ticks_per_second(&self) -> Option<u64> {
-        let of = self.clock.tsc_conversion?;
+        let of = self.session.clock().tsc_conversion?;
         let per_second = 1_000_000_000_u128.checked_shl(of.shift)?;
         u64::try_from(per_second.checked_div(of.mult.into())?).ok()
     }

@@ -30,6 +30,9 @@ pub enum TracefsError {
         /// Names that are there and look like it.
         similar: Vec<String>,
     },
+    /// Neither events nor functions were asked for.
+    #[error("no event is to be recorded")]
+    NothingChosen,
     /// A function that can't be probed.
     #[error("there is no function {name} that can be probed{}", did_you_mean(similar))]
     NoSuchFunction {

@@ -20,6 +20,7 @@ mod stats;
 mod texts;
 mod top_level;
 mod trace_clock;
+mod trace_session;
 mod tracer;
 
 pub use clock::{Clock, TscConversion};
@@ -34,4 +35,5 @@ pub use raw_pages::{RawPages, Woken};
 pub use stats::CpuStats;
 pub use texts::{EventText, Texts, page_size};
 pub use trace_clock::TraceClock;
+pub use trace_session::{TraceRequest, TraceSession};
 pub use tracer::FunctionTracer;

@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::io;
 use std::time::Duration;
 
-use channel::{Arrival, Arrivals, GuestAddress, Listener, Peer, Signal, TraceCmd, Wait};
+use channel::{Arrival, Arrivals, GuestAddress, Listener, Peer, TraceCmd};
 use sys::vsock::CID_HOST;
+use waits::{Signal, Wait};
 
 use super::session;
 use crate::error::{AgentError, Result};

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use channel::{Arrival, Listener, PageSink, Peer, Signal, StreamSink, TraceCmd, Wait};
+use channel::{Arrival, Listener, PageSink, Peer, StreamSink, TraceCmd};
+use waits::{Signal, Wait};
 use wire::trace_cmd::{MOST_DATA_BYTES, Message, ReadError, Request, Response};
 use wire::{CpuEnd, Start};
 

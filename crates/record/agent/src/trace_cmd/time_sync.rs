@@ -3,9 +3,10 @@
 use std::io;
 use std::time::Duration;
 
-use channel::{Signal, Stream, TraceCmd, Wait};
+use channel::{Stream, TraceCmd};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tracefs::{Mark, Marks, Tracefs};
+use waits::{Signal, Wait};
 use wire::trace_cmd::kvm::{self, Relation};
 use wire::trace_cmd::ptp::{self, Offset, Sample, Start};
 use wire::trace_cmd::{Message, TimeSync};

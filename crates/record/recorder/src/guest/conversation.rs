@@ -6,9 +6,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use channel::{Control, Deadline, Heard, Wait};
+use channel::{Control, Heard};
 use confine::Confined;
 use folder::Folder;
+use waits::{Deadline, Wait};
 use wire::{CpuEnd, DeviceRange, EventCost, Message, Started, Status};
 
 use crate::ending::{Ending, STOP_MESSAGE};

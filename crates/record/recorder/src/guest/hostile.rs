@@ -5,10 +5,11 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use channel::{Control, Deadline, Heard, HostAddress, Signal, Stream, Wait};
+use channel::{Control, Heard, HostAddress, Stream};
 use confine::Unconfined;
 use folder::{Folder, Modes};
 use proptest::prelude::*;
+use waits::{Deadline, Signal, Wait};
 use wire::{CpuEnd, GuestHello, Message, PageHead, Started, Status, Text, TextKind};
 
 use super::files::{Arriving, GuestFiles, PageShape};

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use channel::{Control, Deadline, Heard, Stream, Wait};
+use channel::{Control, Heard, Stream};
 use confine::Unconfined;
 use folder::{Folder, Modes};
+use waits::{Deadline, Wait};
 use wire::{Message, Started, Status};
 
 use super::conversation::{Conversation, Destination, Ended, LATE, Patience};

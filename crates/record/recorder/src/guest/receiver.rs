@@ -5,8 +5,9 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use channel::{Deadline, PageConsumer, Pause, Poller, Signal, Stream, Wait};
+use channel::{PageConsumer, Pause, Poller, Stream};
 use confine::Confined;
+use waits::{Deadline, Signal, Wait};
 use wire::{PageDecoder, Piece};
 
 use crate::ending::{Ending, StartLimit};

@@ -5,7 +5,8 @@ use std::sync::mpsc::SyncSender;
 use std::thread;
 use std::time::Duration;
 
-use channel::{Arrival, Arrivals, Signal, Wait};
+use channel::{Arrival, Arrivals};
+use waits::{Signal, Wait};
 use wire::Message;
 
 use super::{Shared, lock};

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use channel::{Control, Heard, Stream, Wait};
+use channel::{Control, Heard, Stream};
 use folder::Modes;
+use waits::Wait;
 use wire::{Message, Status};
 
 use super::{ListenEvent, ListenPlan, Listening};

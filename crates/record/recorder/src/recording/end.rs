@@ -1,23 +1,16 @@
 //! The end of a recording: its session is written.
 
-use std::fs;
 use std::io;
 
-use channel::Deadline;
-use tracefs::{CpuStats, Instance};
 use vms::Vm;
 
-use super::{FOLDER, Recording, own_cpu_ns};
+use super::{FOLDER, Recording};
 use crate::assemble::{self, About, Tick};
-use crate::ending::STOP_MESSAGE;
 use crate::error::{RecordError, Result};
-use crate::guest::HostClock;
+use crate::guest::{GuestRecorded, HostClock};
 use crate::guests;
-use crate::hypercalls;
 use crate::losses::{CpuLosses, keep_counts};
 use crate::pages_folder::header;
-use crate::pump::Pump;
-use crate::samples;
 use crate::session::{self, Recorded};
 use crate::session_folder::HOST_FILE;
 use crate::tracer::TracerSummary;
@@ -28,39 +21,24 @@ impl Recording {
     /// # Errors
     /// When something can't be written; the pages stay in their folder then.
     pub fn end(mut self, tick: &dyn Fn(u64)) -> Result<Recorded> {
-        let mut faults = self.stop_guests();
-        let collector = self.collector.take().map(hypercalls::end);
-        let sampler = self.sampler.take().map(|(sampler, hz)| samples::end(sampler, hz));
-        let soon = Deadline::after(STOP_MESSAGE);
-        // What they write should end no later than the events that it goes with.
-        collector.as_ref().map(|one| one.is_over(soon));
-        sampler.as_ref().map(|one| one.is_over(soon));
-        self.instance.set("tracing_on", "0")?;
-        let duration = self.begun.elapsed();
-        self.stop.give();
+        self.outside.end();
+        let mut faults = self.guest_side.stop();
+        let streams = self.streams.stop();
+        self.session.off()?;
+        let duration = self.begun.at.elapsed();
+        self.pages.stop().give();
         let folder = self.pages_folder()?;
-        let pumped = end_pumps(self.pumps, &self.instance, &mut faults)?;
-        let until = self.ending.threads_until();
-        faults.extend(self.flusher.take().and_then(|flusher| flusher.end(until)));
-        faults.extend(self.quota.fault());
-        let mut guests = self.guests.lock().end();
-        let not_all = "hypercalls were not collected to the end";
-        let collector = collector.and_then(|one| one.end(until, not_all, &mut faults));
-        let not_all = "CPUs were not sampled to the end";
-        let sampler = sampler.and_then(|one| one.end(until, not_all, &mut faults));
-        let stats: Vec<(u32, String)> =
-            pumped.iter().map(|(losses, text)| (losses.cpu, text.clone())).collect();
-        let cpus = pumped.into_iter().map(|(losses, _)| losses).collect();
-        let tracer = self.tracer.as_ref().map(|one| TracerSummary::new(one, self.traced));
-        let modules = self.modules.into_iter().map(|module| module.end(until)).collect();
-        // A guest that has shut down meanwhile was seen when it was asked.
-        let of_guests = guests.iter().filter_map(|guest| guest.vm().cloned()).collect();
-        let vms = match self.of_vm {
-            true => self.vms,
-            false => seen(seen(self.vms, of_guests), vms::running()),
-        };
-        let recorder_cpu_ns = own_cpu_ns().saturating_sub(self.own_cpu_ns);
-        let cmdlines = fs::read(self.tracefs.root().join("saved_cmdlines")).unwrap_or_default();
+        let (cpus, stats) = self.pages.end(&self.session, &mut faults)?.into_iter().unzip();
+        let (cpus, stats): (Vec<CpuLosses>, Vec<String>) = (cpus, stats);
+        let stats: Vec<(u32, String)> = cpus.iter().map(|one| one.cpu).zip(stats).collect();
+        let until = self.guest_side.ending.threads_until();
+        faults.extend(self.pages.settle(until));
+        let mut guests = self.guest_side.guests.lock().end();
+        let (collector, sampler) = streams.end(until, &mut faults);
+        let modules = self.guest_side.end_modules(until);
+        let vms = self.vms_seen(&guests);
+        let recorder_cpu_ns = sys::process_cpu_ns().saturating_sub(self.begun.own_cpu_ns);
+        let cmdlines = self.session.thread_names();
         // A recording that is read from its folder has names, too.
         let _ = folder.overwrite("saved_cmdlines", &cmdlines);
         for (cpu, text) in &stats {
@@ -68,14 +46,14 @@ impl Recording {
             // unknown what was lost, and readers say so.
             let _ = keep_counts(&folder, *cpu, text);
         }
-        drop(self.instance);
-        drop(self.probes);
+        let Self { pages, session, to, outside, begun, trace_id, .. } = self;
+        let tracer = session.tracer().map(|one| TracerSummary::new(one, session.traced()));
         let recorded = Recorded {
             recorder: Recorded::default().recorder,
-            clock: self.clock.name.clone(),
-            events: self.events,
-            buffer_kib: self.buffer_kib,
-            begun_unix_ns: self.begun_unix_ns,
+            clock: session.clock().name.clone(),
+            events: session.events().to_vec(),
+            buffer_kib: session.buffer_kib(),
+            begun_unix_ns: begun.unix_ns,
             duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
             cpus,
             recorder_cpu_ns,
@@ -87,18 +65,17 @@ impl Recording {
             sampler,
             tracer,
         };
-        session::write(&recorded, &self.to)?;
-        let host = HostClock {
-            name: self.clock.name.clone(),
-            tsc_conversion: self.clock.tsc_conversion,
-            trace_id: self.trace_id,
-        };
+        drop(pages);
+        let (texts, clock) = session.release();
+        session::write(&recorded, &to)?;
+        let host =
+            HostClock { name: clock.name.clone(), tsc_conversion: clock.tsc_conversion, trace_id };
         let about = About {
-            header: header(&self.texts),
-            clock: &self.clock.name,
-            clock_line: &self.clock.line,
-            tsc_conversion: self.clock.tsc_conversion,
-            trace_id: self.trace_id,
+            header: header(&texts),
+            clock: &clock.name,
+            clock_line: &clock.line,
+            tsc_conversion: clock.tsc_conversion,
+            trace_id,
             uname: assemble::uname(),
             guests: recorded.vms.iter().map(|vm| guests::option(vm, &guests)).collect(),
             time_shift: None,
@@ -106,7 +83,6 @@ impl Recording {
             stats: &stats,
             cmdlines,
         };
-        let outside = self.outside.clone();
         let tick: Tick<'_> = &|bytes| {
             tick(bytes);
             if outside.leaves() { Err(stopped_again()) } else { Ok(()) }
@@ -114,54 +90,31 @@ impl Recording {
         if outside.leaves() {
             return Err(RecordError::StoppedAgain);
         }
-        assemble::write(self.texts, about, &folder, (&self.to, HOST_FILE), tick)?;
-        self.to.remove_all(FOLDER).map_err(RecordError::io("remove", folder.path()))?;
+        assemble::write(texts, about, &folder, (&to, HOST_FILE), tick)?;
+        to.remove_all(FOLDER).map_err(RecordError::io("remove", folder.path()))?;
         for guest in &mut guests {
-            guests::write(guest, &host, &self.to, tick)?;
+            guests::write(guest, &host, &to, tick)?;
         }
         Ok(recorded)
     }
 }
 
 impl Recording {
-    /// Asks guests to stop. The host is recorded on until all of them have, for what their last
-    /// events cause on it, but no longer than for a moment: then they send the rest during what is
-    /// done here. What went wrong with guests that never came.
-    fn stop_guests(&mut self) -> Vec<String> {
-        self.outside.end();
-        let (stop_sent, until) = (Deadline::after(STOP_MESSAGE), Deadline::after(self.guest_wait));
-        self.ending.begin(until);
-        let stop_sent = stop_sent.min(until);
-        let faults = self
-            .pending_guests
-            .take()
-            .map_or_else(Vec::new, |pending_guests| pending_guests.end(stop_sent));
-        self.guests.lock().are_over(stop_sent, &self.ending);
-        faults
+    /// The VM that was recorded, or all that ran meanwhile.
+    fn vms_seen(&mut self, guests: &[GuestRecorded]) -> Vec<Vm> {
+        let vms = std::mem::take(&mut self.vms);
+        if self.of_vm {
+            return vms;
+        }
+        // A guest that has shut down meanwhile was seen when it was asked.
+        let of_guests = guests.iter().filter_map(|guest| guest.vm().cloned()).collect();
+        seen(seen(vms, of_guests), vms::running())
     }
 }
 
 /// The error of a file that is not assembled to its end.
 fn stopped_again() -> io::Error {
     io::Error::other(RecordError::StoppedAgain.to_string())
-}
-
-/// Waits for what pumps still have to write: what each CPU lost, and the kernel's own text of that.
-fn end_pumps(
-    pumps: Vec<Pump>,
-    instance: &Instance,
-    faults: &mut Vec<String>,
-) -> Result<Vec<(CpuLosses, String)>> {
-    let mut end = |pump: Pump| {
-        let cpu = pump.cpu;
-        let (bytes, ended) = pump.join();
-        if let Err(error) = ended {
-            faults.push(format!("CPU {cpu}: its pages were not written to the end: {error}"));
-        }
-        let (counts, text) = CpuStats::now(instance, cpu)?;
-        Ok((CpuLosses::new(&counts, bytes), text))
-    };
-    pumps.into_iter().map(&mut end).collect()
 }
 
 /// VMs that ran when the recording began, and those that run when it ends: some were started in

@@ -35,10 +35,10 @@ impl Recording {
             // What was recorded is read by its path to count what is in it.
             needed |= CapabilitySet::DAC_READ_SEARCH;
         }
-        if is_anothers(self.tracefs.root()) {
+        if is_anothers(self.session.tracefs().root()) {
             needed |= CapabilitySet::DAC_OVERRIDE;
         }
-        if self.tracefs.is_own_mount() {
+        if self.session.tracefs().is_own_mount() {
             needed |= CapabilitySet::SYS_ADMIN;
         }
         needed

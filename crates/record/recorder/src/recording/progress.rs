@@ -2,12 +2,7 @@
 
 use std::time::Duration;
 
-use collector::Collector;
-use tracefs::CpuStats;
-
 use super::Recording;
-use crate::module;
-use crate::pump::Pump;
 
 /// The progress of a recording.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,32 +23,28 @@ impl Recording {
     /// How long it has been recording.
     #[must_use]
     pub fn progress_time(&self) -> Duration {
-        self.begun.elapsed()
+        self.begun.at.elapsed()
     }
 
     /// Whether some of it can't be recorded any more: a full disk.
     #[must_use]
     pub fn has_failed(&self) -> bool {
-        self.pumps.iter().any(Pump::is_finished)
-            || self.collector.as_ref().is_some_and(Collector::is_finished)
-            || self.sampler.as_ref().is_some_and(|(sampler, _)| sampler.is_finished())
+        self.pages.has_failed() || self.streams.has_failed()
     }
 
     /// Its progress.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        let stats =
-            self.pumps.iter().filter_map(|pump| CpuStats::now(&self.instance, pump.cpu).ok());
-        let guests = self.guests.lock().status();
+        let cpus = self.session.cpus().iter();
+        let lost = cpus.filter_map(|&cpu| Some(self.session.stats(cpu).ok()?.0.events()));
+        let guests = self.guest_side.guests.lock().status();
         let of_guests = guests.iter().map(|status| status.lost);
+        let sent = guests.iter().map(|status| status.sent_bytes);
         Progress {
-            time: self.begun.elapsed(),
-            bytes: self.pumps.iter().map(Pump::bytes).sum::<u64>()
-                + self.collector.as_ref().map_or(0, Collector::bytes)
-                + self.sampler.as_ref().map_or(0, |(sampler, _)| sampler.bytes()),
-            lost: stats.map(|(stats, _)| stats.events()).chain(of_guests).sum(),
-            guest_bytes: guests.iter().map(|status| status.sent_bytes).sum::<u64>()
-                + self.modules.iter().map(module::Recorded::bytes).sum::<u64>(),
+            time: self.begun.at.elapsed(),
+            bytes: self.pages.bytes() + self.streams.bytes(),
+            lost: lost.chain(of_guests).sum(),
+            guest_bytes: sent.sum::<u64>() + self.guest_side.module_bytes(),
             guests_over: guests.iter().filter(|status| status.over.is_some()).count(),
         }
     }

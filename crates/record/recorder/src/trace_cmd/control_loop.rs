@@ -5,8 +5,9 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use channel::{Deadline, TraceCmd, Wait};
+use channel::TraceCmd;
 use confine::Confined;
+use waits::{Deadline, Wait};
 use wire::trace_cmd::{Message, ReadError};
 
 use super::samples::Samples;

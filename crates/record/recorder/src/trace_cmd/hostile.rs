@@ -5,10 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use channel::{Deadline, HostAddress, Signal, Stream, TraceCmd, Wait};
+use channel::{HostAddress, Stream, TraceCmd};
 use folder::{Folder, Modes};
 use raw_bytes::{ByteOrder, LongSize};
 use tracedat::{Compression, Contents, EventFormat, Formats, Header, TraceDatWriter, Version};
+use waits::{Deadline, Signal, Wait};
 use wire::trace_cmd::{MOST_DATA_BYTES, Message, Response};
 
 use super::Ready;

@@ -2,10 +2,11 @@
 
 use std::io;
 
-use channel::{TraceCmd, Wait};
+use channel::TraceCmd;
 use raw_bytes::{ByteOrder, LongSize};
 use tracedat::{Section, TraceDat};
 use tracefs::{EventText, Texts, page_size};
+use waits::Wait;
 use wire::trace_cmd::{Message, ReadError};
 use wire::{GuestHello, Started};
 

@@ -4,8 +4,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use channel::{Deadline, Signal, Stream, Wait};
+use channel::Stream;
 use confine::Confined;
+use waits::{Deadline, Signal, Wait};
 use wire::PageHead;
 
 use crate::ending::Ending;

@@ -2,9 +2,10 @@
 
 use std::io;
 
-use channel::{TraceCmd, Wait};
+use channel::TraceCmd;
 use rustix::time::{ClockId, clock_gettime};
 use tracefs::{Mark, Marks};
+use waits::Wait;
 use wire::trace_cmd::Message;
 use wire::trace_cmd::ptp::{self, Offset, Sample, Start};
 

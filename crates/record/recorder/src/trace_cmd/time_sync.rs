@@ -2,11 +2,12 @@
 
 use std::io;
 
-use channel::{Stream, TraceCmd, Wait};
+use channel::{Stream, TraceCmd};
 use confine::Unconfined;
 use tracedat::ShiftSample;
 use tracefs::{Marks, Tracefs};
 use vms::Vm;
+use waits::Wait;
 use wire::trace_cmd::kvm::{self, Relation};
 use wire::trace_cmd::{Message, ReadError, TimeSync as SyncMessage, ptp};
 

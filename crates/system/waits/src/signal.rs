@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-use crate::stream::Wait;
+use crate::wait::Wait;
 
 /// A signal that all its copies see.
 #[derive(Clone, Debug)]

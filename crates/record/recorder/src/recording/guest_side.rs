@@ -1,0 +1,104 @@
+//! What is recorded of guests along with their host.
+
+use std::time::Duration;
+
+use waits::{Deadline, Signal};
+
+use crate::ending::{Ending, STOP_MESSAGE, Stop};
+use crate::error::Result;
+use crate::guests::{Ready, SharedGuests};
+use crate::module::{self, Module, ModuleSummary};
+use crate::pending_guests::PendingGuests;
+use crate::plan::RecordPlan;
+use crate::session_folder::SessionFolder;
+
+/// Guests with agents, those that are not up yet, and those whose modules store events.
+#[derive(Debug)]
+pub(super) struct GuestSide {
+    pub(super) guests: SharedGuests,
+    /// Guests that are to be recorded.
+    pub(super) asked: usize,
+    pending: Option<PendingGuests>,
+    modules: Vec<module::Recorded>,
+    /// How long guests are waited for after the end.
+    wait: Duration,
+    /// Their end.
+    pub(super) ending: Ending,
+}
+
+impl GuestSide {
+    /// None are recorded yet.
+    pub(super) fn new(plan: &RecordPlan, outside: &Stop) -> Result<Self> {
+        Ok(Self {
+            guests: SharedGuests::default(),
+            asked: plan.guests.len(),
+            pending: None,
+            modules: Vec::new(),
+            wait: plan.in_guests.wait(),
+            ending: outside.ending()?,
+        })
+    }
+
+    /// Begins to take what modules store, until `stop` is given.
+    pub(super) fn begin_modules(
+        &mut self,
+        modules: Vec<Module>,
+        (to, stop, quota): (&SessionFolder, &Signal, u64),
+    ) -> Result<()> {
+        for module in modules {
+            self.modules.push(module.begin(to, stop, quota)?);
+        }
+        Ok(())
+    }
+
+    /// Begins to record guests that are up, on the host's clock.
+    pub(super) fn begin(
+        &self,
+        ready: Vec<Ready>,
+        plan: &RecordPlan,
+        clock: &str,
+        (to, stop): (&SessionFolder, &Signal),
+    ) -> Result<()> {
+        self.guests.lock().begin(ready, &plan.in_guests, clock, to, stop, &self.ending)
+    }
+
+    /// Takes guests in as they come up, where what they record began without this.
+    pub(super) fn await_boots(
+        &mut self,
+        plan: &RecordPlan,
+        to: &SessionFolder,
+        (clock, trace_id): (&str, u64),
+    ) -> Result<()> {
+        if plan.in_guests.boot && !plan.guests.is_empty() {
+            let (clock, guests) = (clock.to_owned(), self.guests.clone());
+            let pending = PendingGuests::begin(plan, to, clock, trace_id, guests, &self.ending);
+            self.pending = Some(pending?);
+        }
+        Ok(())
+    }
+
+    /// Bytes that modules stored.
+    pub(super) fn module_bytes(&self) -> u64 {
+        self.modules.iter().map(module::Recorded::bytes).sum()
+    }
+
+    /// Asks guests to stop. The host is recorded on until all of them have, for what their last
+    /// events cause on it, but no longer than for a moment: then they send the rest during what is
+    /// done after this. What went wrong with guests that never came.
+    pub(super) fn stop(&mut self) -> Vec<String> {
+        let (stop_sent, until) = (Deadline::after(STOP_MESSAGE), Deadline::after(self.wait));
+        self.ending.begin(until);
+        let stop_sent = stop_sent.min(until);
+        let faults = self
+            .pending
+            .take()
+            .map_or_else(Vec::new, |pending_guests| pending_guests.end(stop_sent));
+        self.guests.lock().are_over(stop_sent, &self.ending);
+        faults
+    }
+
+    /// Waits until then for what modules stored last.
+    pub(super) fn end_modules(&mut self, until: Deadline) -> Vec<ModuleSummary> {
+        self.modules.drain(..).map(|module| module.end(until)).collect()
+    }
+}

@@ -1,0 +1,107 @@
+//! The host's pages on their way from the kernel's buffers to files.
+
+use std::time::Duration;
+
+use tracefs::TraceSession;
+use waits::{Deadline, Signal};
+
+use super::FOLDER;
+use crate::error::{RecordError, Result};
+use crate::flusher::{Flusher, GrowingFiles};
+use crate::losses::CpuLosses;
+use crate::pump::{Pump, stop_signal};
+use crate::quota::Quota;
+use crate::session_folder::SessionFolder;
+
+/// A thread for each CPU, and one that has the disk keep what they write. They end when this is dropped.
+#[derive(Debug)]
+pub(super) struct HostPages {
+    /// The signal to pumps, and to whoever else writes along with them, that it is over.
+    stop: Signal,
+    pumps: Vec<Pump>,
+    flusher: Option<Flusher>,
+    quota: Quota,
+    /// How long events stay off the disk at most.
+    flush: Duration,
+}
+
+impl HostPages {
+    /// None are moved yet.
+    pub(super) fn new(quota: Quota, flush: Duration) -> Result<Self> {
+        Ok(Self { stop: stop_signal()?, pumps: Vec::new(), flusher: None, quota, flush })
+    }
+
+    /// Begins to move pages into a folder of the session, with what they are read with.
+    pub(super) fn begin(&mut self, session: &TraceSession, to: &SessionFolder) -> Result<()> {
+        let made = to.subfolder(FOLDER);
+        let folder = made.map_err(RecordError::io("make", &to.path().join(FOLDER)))?;
+        crate::session::take_room(to)?;
+        session.texts().write(&folder, &session.clock().line)?;
+        session.begin_tracer()?;
+        for &cpu in session.cpus() {
+            let raw = session.raw_pages(cpu)?;
+            let (stop, quota) = (self.stop.clone(), self.quota.clone());
+            self.pumps.push(Pump::start(cpu, raw, &folder, stop, quota, Some(self.flush))?);
+        }
+        folder.sync().and_then(|()| to.sync()).map_err(RecordError::io("write", folder.path()))?;
+        let files = GrowingFiles::default();
+        self.pumps.iter_mut().filter_map(Pump::growing).for_each(|file| files.add(file));
+        let path = folder.path().to_owned();
+        let flusher = Flusher::start((**to).clone(), folder, files, self.flush);
+        self.flusher = Some(flusher.map_err(RecordError::io("start a thread for", &path))?);
+        Ok(())
+    }
+
+    /// Given when it is over.
+    pub(super) fn stop(&self) -> &Signal {
+        &self.stop
+    }
+
+    /// CPUs whose pages are moved.
+    pub(super) fn cpus(&self) -> usize {
+        self.pumps.len()
+    }
+
+    /// Bytes in files so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.pumps.iter().map(Pump::bytes).sum()
+    }
+
+    /// Whether some can't be written any more: a full disk.
+    pub(super) fn has_failed(&self) -> bool {
+        self.pumps.iter().any(Pump::is_finished)
+    }
+
+    /// Waits for what pumps still have to write: what each CPU lost, and the kernel's own text of that.
+    pub(super) fn end(
+        &mut self,
+        session: &TraceSession,
+        faults: &mut Vec<String>,
+    ) -> Result<Vec<(CpuLosses, String)>> {
+        self.stop.give();
+        let mut end = |pump: Pump| {
+            let cpu = pump.cpu;
+            let (bytes, ended) = pump.join();
+            if let Err(error) = ended {
+                faults.push(format!("CPU {cpu}: its pages were not written to the end: {error}"));
+            }
+            let (counts, text) = session.stats(cpu)?;
+            Ok((CpuLosses::new(&counts, bytes), text))
+        };
+        std::mem::take(&mut self.pumps).into_iter().map(&mut end).collect()
+    }
+
+    /// Has the thread end that keeps files on the disk, and says what went wrong with them.
+    pub(super) fn settle(&mut self, until: Deadline) -> Vec<String> {
+        let flusher = self.flusher.take().and_then(|flusher| flusher.end(until));
+        flusher.into_iter().chain(self.quota.fault()).collect()
+    }
+}
+
+impl Drop for HostPages {
+    fn drop(&mut self) {
+        // Pumps hold files of the instance, which could not go before them.
+        self.stop.give();
+        self.pumps.drain(..).for_each(|pump| drop(pump.join()));
+    }
+}

@@ -1,0 +1,111 @@
+//! What else is taken from the host while its events are recorded: hypercalls and samples.
+
+use collector::Collector;
+use sampler::Sampler;
+use tracefs::TraceSession;
+use vms::Vm;
+use waits::Deadline;
+
+use crate::ending::STOP_MESSAGE;
+use crate::error::Result;
+use crate::hypercalls::{self, CollectorSummary};
+use crate::plan::RecordPlan;
+use crate::samples::{self, SamplerSummary};
+use crate::session_folder::SessionFolder;
+use crate::task::EndingTask;
+
+/// What is loaded and opened before anything is recorded.
+#[derive(Debug)]
+pub(super) struct LoadedStreams {
+    hypercalls: Option<collector::Loaded>,
+    samples: Option<(sampler::Opened, u32)>,
+}
+
+/// The streams that are taken.
+#[derive(Debug, Default)]
+pub(super) struct HostStreams {
+    collector: Option<Collector>,
+    /// With the samples a second that were asked for.
+    sampler: Option<(Sampler, u32)>,
+}
+
+/// The same, asked to end.
+#[derive(Debug)]
+pub(super) struct EndingStreams {
+    collector: Option<EndingTask<CollectorSummary>>,
+    sampler: Option<EndingTask<SamplerSummary>>,
+}
+
+impl LoadedStreams {
+    /// Loads and opens what a plan asks for; `only`: samples of that VM alone are kept.
+    pub(super) fn load(
+        plan: &RecordPlan,
+        session: &TraceSession,
+        only: Option<&[Vm]>,
+        trace_id: u64,
+    ) -> Result<Self> {
+        let clock = &*session.clock().name;
+        let load = |what| hypercalls::load(what, clock, trace_id);
+        let open = |what: samples::Sampling| -> Result<_> {
+            Ok((samples::open(what, session.cpus(), only, (clock, trace_id))?, what.hz))
+        };
+        let hypercalls = plan.hypercalls.map(load).transpose()?;
+        let samples = plan.sampling.map(open).transpose()?;
+        Ok(Self { hypercalls, samples })
+    }
+}
+
+impl HostStreams {
+    /// Begins to take them, into a session's folder.
+    pub(super) fn begin(&mut self, loaded: LoadedStreams, to: &SessionFolder) -> Result<()> {
+        if let Some((opened, hz)) = loaded.samples {
+            self.sampler = Some((samples::begin(opened, to)?, hz));
+        }
+        self.collector = loaded.hypercalls.map(|one| hypercalls::begin(one, to)).transpose()?;
+        Ok(())
+    }
+
+    /// Bytes of them in files so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.collector.as_ref().map_or(0, Collector::bytes)
+            + self.sampler.as_ref().map_or(0, |(sampler, _)| sampler.bytes())
+    }
+
+    /// Whether some can't be written any more: a full disk.
+    pub(super) fn has_failed(&self) -> bool {
+        self.collector.as_ref().is_some_and(Collector::is_finished)
+            || self.sampler.as_ref().is_some_and(|(sampler, _)| sampler.is_finished())
+    }
+
+    /// Has them end, and waits a moment: what they write should end no later than the events that it goes
+    /// with.
+    pub(super) fn stop(&mut self) -> EndingStreams {
+        let collector = self.collector.take().map(hypercalls::end);
+        let sampler = self.sampler.take().map(|(sampler, hz)| samples::end(sampler, hz));
+        let soon = Deadline::after(STOP_MESSAGE);
+        collector.as_ref().map(|one| one.is_over(soon));
+        sampler.as_ref().map(|one| one.is_over(soon));
+        EndingStreams { collector, sampler }
+    }
+
+    /// Ends them, of a recording that did not begin.
+    pub(super) fn abandon(&mut self) {
+        drop(self.collector.take().map(Collector::end));
+        drop(self.sampler.take().map(|(sampler, _)| sampler.end()));
+    }
+}
+
+impl EndingStreams {
+    /// Waits until then for their ends.
+    pub(super) fn end(
+        self,
+        until: Deadline,
+        faults: &mut Vec<String>,
+    ) -> (Option<CollectorSummary>, Option<SamplerSummary>) {
+        let not_all = "hypercalls were not collected to the end";
+        let collector = self.collector.and_then(|one| one.end(until, not_all, faults));
+        let not_all = "CPUs were not sampled to the end";
+        let sampler = self.sampler.and_then(|one| one.end(until, not_all, faults));
+        (collector, sampler)
+    }
+}

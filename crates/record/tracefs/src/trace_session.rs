@@ -1,0 +1,275 @@
+//! What a recording has of a kernel, set up once: buffers of its own, probes, a tracer of functions, a clock and
+//! the events chosen.
+
+use std::fs;
+
+use crate::clock::Clock;
+use crate::error::{Result, TracefsError};
+use crate::events::Available;
+use crate::instance::{Instance, usual_buffer_kib};
+use crate::mounted::Tracefs;
+use crate::probes::Probes;
+use crate::raw_pages::RawPages;
+use crate::stats::CpuStats;
+use crate::texts::Texts;
+use crate::tracer::FunctionTracer;
+
+/// What is to be traced.
+#[derive(Clone, Debug, Default)]
+pub struct TraceRequest<'r> {
+    /// Events, systems and patterns; each must name an event.
+    pub events: &'r [String],
+    /// The same, for events that the kernel need not have.
+    pub optional: Vec<&'r str>,
+    /// Probes, each `FUNCTION [ARGUMENTS]`.
+    pub probes: &'r [String],
+    /// Calls of functions, in addition to events.
+    pub tracer: Option<&'r FunctionTracer>,
+    /// The trace clock; unset: the best one.
+    pub clock: Option<&'r str>,
+    /// Size of each CPU's buffer; unset: by the number of CPUs.
+    pub buffer_kib: Option<u64>,
+    /// Something else is recorded along with it: there may be no event.
+    pub may_be_empty: bool,
+    /// One more of this process, which has one already.
+    pub is_another: bool,
+}
+
+/// A kernel's tracing as it was asked for. Nothing of it is left once it is dropped.
+#[derive(Debug)]
+pub struct TraceSession {
+    // Dropped in this order: the instance's events go off before probes and the mount go.
+    instance: Instance,
+    _probes: Probes,
+    tracefs: Tracefs,
+    clock: Clock,
+    events: Vec<String>,
+    texts: Texts,
+    cpus: Vec<u32>,
+    buffer_kib: u64,
+    tracer: Option<FunctionTracer>,
+    traced: Option<usize>,
+}
+
+impl TraceSession {
+    /// Sets up what is asked for; nothing is on yet.
+    ///
+    /// # Errors
+    /// When the kernel does not have it, or this user may not trace.
+    pub fn set_up(tracefs: Tracefs, asked: &TraceRequest<'_>) -> Result<Self> {
+        let instance = match asked.tracer {
+            Some(tracer) => tracer.instance(&tracefs)?,
+            None if asked.is_another => Instance::make_another(&tracefs)?,
+            None => Instance::make(&tracefs)?,
+        };
+        let probes = Probes::set(tracefs.root(), asked.probes)?;
+        let available = Available::list(&instance.file("events"))?;
+        let mut events = available.choose(&asked.optional, asked.events)?;
+        events.extend(probes.events());
+        if events.is_empty() && asked.tracer.is_none() && !asked.may_be_empty {
+            return Err(TracefsError::NothingChosen);
+        }
+        let clock = Clock::select(&instance, asked.clock)?;
+        let cpus = instance.cpus()?;
+        let buffer_kib = asked.buffer_kib.unwrap_or_else(|| usual_buffer_kib(cpus.len()));
+        instance.set("buffer_size_kb", &buffer_kib.to_string())?;
+        let texts = Texts::read(tracefs.root(), &instance, &events)?;
+        let tracer = asked.tracer.cloned();
+        let traced = tracer.as_ref().and_then(|one| one.traced(&tracefs, &instance));
+        let _probes = probes;
+        Ok(Self {
+            instance,
+            _probes,
+            tracefs,
+            clock,
+            events,
+            texts,
+            cpus,
+            buffer_kib,
+            tracer,
+            traced,
+        })
+    }
+
+    /// What the kernel has recorded since it booted, because its command line says so; and those of its
+    /// events that have no format: they will have no names.
+    ///
+    /// # Errors
+    /// When this user may not trace.
+    pub fn of_boot(tracefs: Tracefs) -> Result<(Self, Vec<String>)> {
+        let instance = Instance::top(&tracefs);
+        // Kernels that set probes from the command line while other processors make tracefs leave
+        // some without a folder (6.1): what can't be read must not keep all else from being.
+        let folder = instance.file("events");
+        let has_format =
+            |event: &String| folder.join(event.replacen(':', "/", 1)).join("format").exists();
+        let (events, without): (Vec<_>, Vec<_>) =
+            instance.enabled()?.into_iter().partition(has_format);
+        let clock = Clock::current(&instance)?;
+        let cpus = instance.cpus()?;
+        let texts = Texts::read(tracefs.root(), &instance, &events)?;
+        let kib = instance.get("buffer_size_kb")?;
+        let buffer_kib =
+            kib.split_whitespace().next().and_then(|kib| kib.parse().ok()).unwrap_or(0);
+        let _probes = Probes::set(tracefs.root(), &[])?;
+        let (tracer, traced) = (None, None);
+        let of_boot = Self {
+            instance,
+            _probes,
+            tracefs,
+            clock,
+            events,
+            texts,
+            cpus,
+            buffer_kib,
+            tracer,
+            traced,
+        };
+        Ok((of_boot, without))
+    }
+
+    /// Puts the tracer's call into functions, if one was asked for. The kernel changes no tracer while
+    /// somebody reads pages: this comes before [`TraceSession::raw_pages`].
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn begin_tracer(&self) -> Result<()> {
+        self.tracer.as_ref().map_or(Ok(()), |tracer| tracer.begin(&self.instance))
+    }
+
+    /// Traces these threads alone, their numbers with blanks between.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn only_threads(&self, threads: &str) -> Result<()> {
+        self.instance.set("set_event_pid", threads)?;
+        self.tracer.as_ref().map_or(Ok(()), |tracer| tracer.only(&self.instance, threads))
+    }
+
+    /// Switches the events on: they are recorded once [`TraceSession::on`] is called.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn enable_events(&self) -> Result<()> {
+        self.events.iter().try_for_each(|event| self.instance.enable(event))
+    }
+
+    /// Begins to record.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn on(&self) -> Result<()> {
+        self.instance.set("tracing_on", "1")
+    }
+
+    /// Ends that.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn off(&self) -> Result<()> {
+        self.instance.set("tracing_on", "0")
+    }
+
+    /// Filters those events among the chosen that a pattern names.
+    ///
+    /// # Errors
+    /// When it names none of the kernel's, or the kernel can't read the filter.
+    pub fn filter(&self, pattern: &str, filter: &str) -> Result<()> {
+        let available = Available::list(&self.instance.file("events"))?;
+        let named = available.choose(&[""; 0], &[pattern.to_owned()])?;
+        for event in named.iter().filter(|event| self.events.contains(event)) {
+            let path = format!("events/{}/filter", event.replacen(':', "/", 1));
+            self.instance.set(&path, filter)?;
+        }
+        Ok(())
+    }
+
+    /// Switches a tracing option on, by the kernel's name; one that begins with `no` off.
+    ///
+    /// # Errors
+    /// When the kernel has no such option.
+    pub fn set_option(&self, option: &str) -> Result<()> {
+        self.instance.set("trace_options", option)
+    }
+
+    /// The pages of a CPU.
+    ///
+    /// # Errors
+    /// When they can't be opened.
+    pub fn raw_pages(&self, cpu: u32) -> Result<RawPages> {
+        RawPages::open(&self.instance, cpu, self.texts.page_size() as usize)
+    }
+
+    /// What a CPU recorded and lost so far, and the kernel's text of it.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn stats(&self, cpu: u32) -> Result<(CpuStats, String)> {
+        CpuStats::now(&self.instance, cpu)
+    }
+
+    /// Names of threads, as the kernel saved them; empty where it does not say.
+    #[must_use]
+    pub fn thread_names(&self) -> Vec<u8> {
+        fs::read(self.tracefs.root().join("saved_cmdlines")).unwrap_or_default()
+    }
+
+    /// Leaves out all CPUs but the first.
+    pub fn keep_cpus(&mut self, count: usize) {
+        self.cpus.truncate(count);
+    }
+
+    /// CPUs that are recorded, in order.
+    #[must_use]
+    pub fn cpus(&self) -> &[u32] {
+        &self.cpus
+    }
+
+    /// Where tracefs is.
+    #[must_use]
+    pub fn tracefs(&self) -> &Tracefs {
+        &self.tracefs
+    }
+
+    /// The trace clock.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The events chosen, as `SYSTEM:NAME`.
+    #[must_use]
+    pub fn events(&self) -> &[String] {
+        &self.events
+    }
+
+    /// What pages are read with.
+    #[must_use]
+    pub fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
+    /// Size of each CPU's buffer in the kernel.
+    #[must_use]
+    pub fn buffer_kib(&self) -> u64 {
+        self.buffer_kib
+    }
+
+    /// The tracer of functions, if one was asked for.
+    #[must_use]
+    pub fn tracer(&self) -> Option<&FunctionTracer> {
+        self.tracer.as_ref()
+    }
+
+    /// Functions that the tracer is in, as far as the kernel lists them.
+    #[must_use]
+    pub fn traced(&self) -> Option<usize> {
+        self.traced
+    }
+
+    /// Leaves the kernel as it was; what pages are read with, and the clock, are kept.
+    #[must_use]
+    pub fn release(self) -> (Texts, Clock) {
+        (self.texts, self.clock)
+    }
+}

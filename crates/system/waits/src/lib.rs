@@ -1,0 +1,11 @@
+//! Waits that end: by a deadline that does not move, or by a signal.
+
+#![forbid(unsafe_code)]
+
+mod deadline;
+mod signal;
+mod wait;
+
+pub use deadline::Deadline;
+pub use signal::Signal;
+pub use wait::Wait;
