@@ -73,7 +73,17 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("lab", &["labwire"]),
     (
         "bench",
-        &["analyses", "exitcost", "hypertrace", "lab", "labwire", "report", "sources", "stats"],
+        &[
+            "analyses",
+            "exitcost",
+            "hypertrace",
+            "lab",
+            "labwire",
+            "report",
+            "sources",
+            "stats",
+            "timeline",
+        ],
     ),
     ("confine", &[]),
     ("folder", &[]),

@@ -6,7 +6,7 @@ use analyses::{By, Method};
 use clap::builder::PossibleValue;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use report::events::{Condition, CpuSet};
+use timeline::event_filter::{Condition, CpuSet};
 
 use crate::seconds::{When, ends_before_it_begins};
 

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use analyses::{GuestAlignment, find_vms};
 use anyhow::bail;
 use printable::messages;
-use report::events::CpuSet;
 use report::plural;
 use sources::{Clock, Recording, TimeRange};
+use timeline::event_filter::CpuSet;
 
 use crate::aligned::align_guests;
 use crate::args::part::VmArgs;

@@ -9,8 +9,8 @@ use export::{
     ChromeWriter, FirefoxWriter, Machine, PerfettoWriter, Question, TimelineWriter, TraceDatExport,
     Window, write_timeline,
 };
-use report::events::Filter;
 use sources::Recording;
+use timeline::event_filter::Filter;
 
 /// Bytes of JSON that are parsed again.
 const MOST_PARSED: usize = 1 << 20;

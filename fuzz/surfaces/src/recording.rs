@@ -10,12 +10,13 @@ use analyses::{
     StateSink, StateSpan, VcpuRef, contents, cpu, exits, find_vms, nested, paths, profile, states,
     virtio,
 };
-use report::events::{EventsSummary, Filter, Machine, Style, write_events};
+use report::events::{EventsSummary, Machine, Style, write_events};
 use report::{
     CpuBy, CpuReport, ExitsReport, FileInfo, Format, InfoReport, NestedReport, PathReport,
     ProfileBy, ProfileReport, Report, Source, VirtioReport,
 };
 use sources::{BlockReader, OpenError, Recording, Samples, TimeRange};
+use timeline::event_filter::Filter;
 
 use crate::exporting;
 
@@ -353,7 +354,7 @@ fn print(recording: &Recording, contents: &Contents) {
     }
 }
 
-fn printed(recording: &Recording, style: Style) -> (EventsSummary, Vec<u8>) {
+fn printed(recording: &Recording, style: Style<'_>) -> (EventsSummary, Vec<u8>) {
     let recordings = std::slice::from_ref(recording);
     let machines = [Machine { name: "host".to_owned(), level: 0, threads: None }];
     let mut out = Vec::new();

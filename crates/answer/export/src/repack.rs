@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::io::{self, Read};
 
-use report::events::Filter;
 use ringbuf::{Missed, Page, PageLayout, PageWriter, Record};
 use sources::{BlockReader, Packet, Recording, Stream};
+use timeline::event_filter::Filter;
 
 /// Size of the pages that records go to which were not read from pages: those of a text may be larger
 /// than a page of most kernels.

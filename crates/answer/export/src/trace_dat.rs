@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::io::{self, Seek, Write};
 
 use raw_bytes::ByteOrder;
-use report::events::Filter;
 use sources::{BufferInfo, Recording, Stream, Texts};
+use timeline::event_filter::Filter;
 use tracedat::{
     BufferSpec, Compression, Contents, Formats, Header, RawOption, TraceDatWriter, Version, id,
     option,

@@ -7,18 +7,19 @@ use std::slice;
 use std::time::Duration;
 
 use criterion::{Criterion, SamplingMode, Throughput};
-use report::events::{EventsSummary, Filter, Machine, Style, write_events};
+use report::events::{EventsSummary, Machine, Style, write_events};
 use sources::Recording;
+use timeline::event_filter::Filter;
 
 const RECORDINGS: [&str; 2] = ["x86-svm/host-guest.dat", "arm64/A.dat"];
 
-const STYLES: [(&str, Style); 3] = [
+const STYLES: [(&str, Style<'static>); 3] = [
     ("print text", Style::Text),
     ("print raw fields", Style::Raw),
     ("print JSON lines", Style::Jsonl),
 ];
 
-fn print_all(recording: &Recording, style: Style) -> io::Result<EventsSummary> {
+fn print_all(recording: &Recording, style: Style<'_>) -> io::Result<EventsSummary> {
     let machine = Machine { name: "host".to_owned(), level: 0, threads: None };
     let (filter, mut nowhere) = (Filter::default(), io::sink());
     write_events(slice::from_ref(recording), &[machine], &filter, style, &mut nowhere, &|_| ())

@@ -3,7 +3,6 @@
 //! Lines are made where pages are decoded, in parallel; merging copies finished lines.
 
 mod csv;
-mod filter;
 mod guest_events;
 mod jsonl;
 mod merge;
@@ -15,23 +14,23 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 
 use sources::Recording;
+use timeline::event_filter::Filter;
 use timeline::rounds::{self, Input};
 
-pub use filter::{Condition, CpuSet, Filter, FilterError};
 pub use guest_events::{GuestEventStyle, GuestEventWriter};
 
 /// How an event is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum Style<'c> {
     /// A line as `trace-cmd report` prints it, from the event's own print fmt.
     Text,
     /// The same line with the recorded fields in place of the text.
     Raw,
     /// One JSON object a line.
     Jsonl,
-    /// Comma-separated values below a line of names; the event's fields as one JSON object, or
-    /// [`Filter::columns`] each as a column.
-    Csv,
+    /// Comma-separated values below a line of names; these of the event's fields in a column each, or
+    /// all as one JSON object where none are named.
+    Csv(&'c [String]),
 }
 
 /// A recording and what its events are called by.
@@ -64,7 +63,7 @@ pub fn write_events(
     recordings: &[Recording],
     machines: &[Machine],
     filter: &Filter,
-    style: Style,
+    style: Style<'_>,
     out: &mut (dyn Write + Send),
     tick: &(dyn Fn(u64) + Sync),
 ) -> io::Result<EventsSummary> {
@@ -86,9 +85,9 @@ pub fn write_events(
             }
         }
     }
-    if style == Style::Csv {
+    if let Style::Csv(columns) = style {
         let ticks = recordings.iter().all(|one| !one.is_nanoseconds());
-        csv::write_heading(out, !ticks, &filter.columns)?;
+        csv::write_heading(out, !ticks, columns)?;
     }
     for printer in &printers {
         printer.write_heading(out)?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use report::events::CpuSet;
+use timeline::event_filter::CpuSet;
 
 use super::MethodArgs;
 use crate::args::memory::MemoryArgs;

@@ -1,7 +1,7 @@
 //! The part of recordings that a verb reads: a range of time, some VMs, some vCPUs.
 
 use clap::Args;
-use report::events::CpuSet;
+use timeline::event_filter::CpuSet;
 
 use crate::part::Part;
 use crate::seconds::When;

@@ -6,9 +6,10 @@ use std::io::Write;
 use analyses::find_vms;
 use anyhow::{Context, anyhow, bail};
 use printable::messages;
-use report::events::{EventsSummary, Filter, Machine, Style, write_events};
+use report::events::{EventsSummary, Machine, Style, write_events};
 use sources::Recording;
 use timeline::Vm;
+use timeline::event_filter::Filter;
 
 use crate::aligned::{self, align_guests};
 use crate::args::part::VmArgs;
@@ -74,7 +75,6 @@ fn filter(args: &EventsArgs, recordings: &[Recording]) -> anyhow::Result<Filter>
         from_ns: None,
         to_ns: None,
         conditions: args.conditions.clone(),
-        columns: Vec::new(),
     };
     check_names(&filter, recordings)?;
     Ok(filter)

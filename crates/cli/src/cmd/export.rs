@@ -11,8 +11,9 @@ use export::{
     write_timeline,
 };
 use printable::messages;
-use report::events::{Filter, Style, write_events};
+use report::events::{Style, write_events};
 use sources::Recording;
+use timeline::event_filter::Filter;
 
 use crate::aligned::{self, align_guests};
 use crate::args::export::{ExportArgs, ExportFormatArg};
@@ -45,7 +46,9 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     let filter = filter(args, &recordings, &guests)?;
     match args.to {
         ExportFormatArg::Tracedat => files::write(args, &recordings, &guests, &filter),
-        ExportFormatArg::Csv => events(args, Style::Csv, &recordings, &guests, &filter),
+        ExportFormatArg::Csv => {
+            events(args, Style::Csv(&args.columns), &recordings, &guests, &filter)
+        }
         ExportFormatArg::Jsonl => events(args, Style::Jsonl, &recordings, &guests, &filter),
         _ => tracks(args, &recordings, &guests, &filter),
     }
@@ -64,12 +67,11 @@ fn filter(
         from_ns: times.filter(|_| args.from.is_some()).map(|times| times.from_ns),
         to_ns: times.filter(|_| args.until.is_some()).map(|times| times.to_ns),
         conditions: Vec::new(),
-        columns: args.columns.clone(),
     };
     events::check_names(&filter, recordings)?;
     let formats = || recordings.iter().flat_map(|one| one.formats().iter());
     let is_field = |column: &String| formats().any(|(_, format)| format.field(column).is_some());
-    if let Some(column) = filter.columns.iter().find(|column| !is_field(column)) {
+    if let Some(column) = args.columns.iter().find(|column| !is_field(column)) {
         bail!("no event has a field {column}; hyperscope events --raw shows their fields");
     }
     Ok(filter)
@@ -78,13 +80,13 @@ fn filter(
 /// Writes single events.
 fn events(
     args: &ExportArgs,
-    style: Style,
+    style: Style<'_>,
     recordings: &[Recording],
     guests: &[GuestAlignment],
     filter: &Filter,
 ) -> anyhow::Result<()> {
     let units = recordings.iter().filter(|one| one.is_nanoseconds()).count();
-    if style == Style::Csv && units != 0 && units != recordings.len() {
+    if matches!(style, Style::Csv(_)) && units != 0 && units != recordings.len() {
         bail!("some of these recordings count nanoseconds, some ticks: no column can hold both");
     }
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());

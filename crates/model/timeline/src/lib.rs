@@ -33,6 +33,7 @@ pub mod align;
 pub mod arch;
 mod buffers;
 pub mod cycles;
+pub mod event_filter;
 mod exit_span;
 mod exits;
 mod extract;

@@ -32,7 +32,7 @@ impl Counts {
             return out.extend_from_slice(ring);
         };
         for record in Records::new(ring, ORDER, 0).flatten() {
-            if pid(&record).is_none_or(|pid| pid == u32::MAX || only.contains(&pid)) {
+            if pid(&record).is_none_or(|pid| is_kernels(&record, pid) || only.contains(&pid)) {
                 self.count(&record);
                 out.extend_from_slice(record.bytes);
             }
@@ -57,6 +57,12 @@ fn pid(record: &Record<'_>) -> Option<u32> {
         _ => return None,
     };
     ORDER.u32_at(record.body(), at)
+}
+
+/// Whether it maps code of the kernel. A sample without a process (-1) is of a task that is gone but for its
+/// last steps (`perf_event_pid_type`, kernel/events/core.c): nobody knows whose that was.
+fn is_kernels(record: &Record<'_>, pid: u32) -> bool {
+    pid == u32::MAX && record.kind != kind::SAMPLE
 }
 
 #[cfg(test)]

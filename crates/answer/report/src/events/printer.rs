@@ -8,21 +8,21 @@ use eventfmt::{EventFormat, NumberAt, PrintContext, PrintProgram, write_raw};
 use raw_bytes::ByteOrder;
 use ringbuf::{Missed, PageTime, Record, RecordDamage};
 use sources::{Block, Packet, Recording};
+use timeline::event_filter::{CompiledCondition, Filter};
 use timeline::rounds::{Decode, Input};
 
 use super::csv::{self, CsvParts};
-use super::filter::CompiledCondition;
 use super::jsonl::{self, JsonParts};
 use super::merge::{Line, LineBatch};
 use super::names::{Teller, Tellers};
 use super::text::{self, LineParts, name_part};
-use super::{Filter, Machine, Style};
+use super::{Machine, Style};
 
 /// Prints the events of one recording.
 pub(super) struct Printer<'r> {
     recording: &'r Recording,
     filter: &'r Filter,
-    style: Style,
+    style: Style<'r>,
     order: ByteOrder,
     type_at: NumberAt,
     pid_at: NumberAt,
@@ -55,11 +55,16 @@ struct EventPrinter<'r> {
 }
 
 impl<'r> EventPrinter<'r> {
-    fn new(format: &'r EventFormat, recording: &Recording, filter: &Filter, style: Style) -> Self {
+    fn new(
+        format: &'r EventFormat,
+        recording: &Recording,
+        filter: &Filter,
+        style: Style<'_>,
+    ) -> Self {
         // Raw fields need it too: they are shown in the form (hex, string) the print fmt gives them.
         let program = match style {
             Style::Text | Style::Raw => PrintProgram::compile(format, recording.abi()).ok(),
-            Style::Jsonl | Style::Csv => None,
+            Style::Jsonl | Style::Csv(_) => None,
         };
         Self {
             format,
@@ -78,7 +83,7 @@ impl<'r> Printer<'r> {
         machine: &Machine,
         several: bool,
         filter: &'r Filter,
-        style: Style,
+        style: Style<'r>,
     ) -> Self {
         let mut events = Vec::new();
         for (id, format) in recording.formats().iter() {
@@ -119,7 +124,7 @@ impl<'r> Printer<'r> {
     /// Writes what goes before all lines of text: as `trace-cmd report` does, the number of CPUs.
     pub(super) fn write_heading(&self, out: &mut dyn Write) -> io::Result<()> {
         let cpus = self.recording.cpus();
-        if matches!(self.style, Style::Jsonl | Style::Csv) || cpus == 0 {
+        if matches!(self.style, Style::Jsonl | Style::Csv(_)) || cpus == 0 {
             return Ok(());
         }
         out.write_all(&self.prefix)?;
@@ -230,7 +235,7 @@ impl<'r> Printer<'r> {
                 return text::thread_part(&String::from_utf8_lossy(comm), pid);
             }
             Style::Jsonl => jsonl::string(&mut out, comm),
-            Style::Csv => csv::text(&mut out, comm),
+            Style::Csv(_) => csv::text(&mut out, comm),
         }
         out.into()
     }
@@ -268,7 +273,7 @@ impl<'r> Printer<'r> {
         let names = (Some(event.format), event.full_name.as_str());
         match self.style {
             Style::Jsonl => jsonl::event(out, names, payload, self.order),
-            Style::Csv => csv::event(out, names, payload, self.order, &self.filter.columns),
+            Style::Csv(columns) => csv::event(out, names, payload, self.order, columns),
             Style::Text | Style::Raw => {
                 out.extend_from_slice(&event.name_part);
                 let begin = out.len();
@@ -296,7 +301,7 @@ impl<'r> Printer<'r> {
                 jsonl::thread(out, pid);
                 (jsonl::string, b"null")
             }
-            Style::Csv => {
+            Style::Csv(_) => {
                 self.csv.begin(out, stamp_ns, cpu);
                 csv::thread(out, pid);
                 (csv::text, b"")
@@ -345,7 +350,7 @@ impl<'r> Printer<'r> {
         let names = (None, name.as_str());
         match self.style {
             Style::Jsonl => jsonl::event(out, names, payload, self.order),
-            Style::Csv => csv::event(out, names, payload, self.order, &self.filter.columns),
+            Style::Csv(columns) => csv::event(out, names, payload, self.order, columns),
             Style::Text | Style::Raw => {
                 out.extend_from_slice(&name_part(&name));
                 for byte in payload {
@@ -368,9 +373,9 @@ impl<'r> Printer<'r> {
                 self.json.begin(out, stamp_ns, cpu);
                 jsonl::dropped(out, count);
             }
-            Style::Csv => {
+            Style::Csv(columns) => {
                 self.csv.begin(out, stamp_ns, cpu);
-                csv::dropped(out, count, &self.filter.columns);
+                csv::dropped(out, count, columns);
             }
             Style::Text | Style::Raw => {
                 out.extend_from_slice(&self.prefix);

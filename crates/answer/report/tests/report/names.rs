@@ -5,9 +5,10 @@ use std::io::Cursor;
 use std::path::Path;
 
 use raw_bytes::{Abi, ByteOrder, LongSize};
-use report::events::{Filter, Machine, Style, write_events};
+use report::events::{Machine, Style, write_events};
 use sources::Recording;
 use testkit::{HEADER_EVENT, KernelFormats, StreamBuilder, Value};
+use timeline::event_filter::Filter;
 use tracedat::{
     BufferSpec, Compression, Contents, EventFormat, Formats, Header, TraceDatWriter, Version,
 };
@@ -99,7 +100,7 @@ impl Host {
         sources::open_bytes(Path::new("made up"), bytes).unwrap()
     }
 
-    fn printed(&self, filter: &Filter, style: Style) -> String {
+    fn printed(&self, filter: &Filter, style: Style<'_>) -> String {
         printed(&self.recording(), filter, style)
     }
 
@@ -109,7 +110,7 @@ impl Host {
     }
 }
 
-fn printed(recording: &Recording, filter: &Filter, style: Style) -> String {
+fn printed(recording: &Recording, filter: &Filter, style: Style<'_>) -> String {
     let machine = Machine { name: "host".to_owned(), level: 0, threads: None };
     let (recordings, mut out) = (std::slice::from_ref(recording), Vec::new());
     write_events(recordings, &[machine], filter, style, &mut out, &|_| ()).unwrap();
@@ -234,7 +235,7 @@ fn lines_do_not_depend_on_the_number_of_threads() {
         }
     }
     let recording = host.recording();
-    let with = |threads: usize, style: Style| {
+    let with = |threads: usize, style: Style<'_>| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| printed(&recording, &Filter::default(), style))
     };

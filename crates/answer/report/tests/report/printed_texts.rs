@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use analyses::{By, Code, Exits, contents, exits};
-use report::events::{Filter, Machine, Style, write_events};
+use report::events::{Machine, Style, write_events};
 use sources::Recording;
+use timeline::event_filter::Filter;
 
 /// Both kinds of x86, a nested guest, and arm64, whose exits are of another form.
 const RECORDINGS: [&str; 4] =

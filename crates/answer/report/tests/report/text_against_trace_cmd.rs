@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use report::events::{Filter, Machine, Style, write_events};
+use report::events::{Machine, Style, write_events};
+use timeline::event_filter::Filter;
 
 /// Events whose text differs from that of `trace-cmd report -N`, with the reason.
 const TRACE_CMD_IS_WRONG: &[(&str, &str)] = &[
@@ -37,7 +38,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures")
 }
 
-fn our_text(path: &Path, style: Style) -> String {
+fn our_text(path: &Path, style: Style<'_>) -> String {
     let recording = sources::open(path).unwrap();
     let machine = Machine { name: "host".to_owned(), level: 0, threads: None };
     let mut out = Vec::new();

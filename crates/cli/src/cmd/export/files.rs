@@ -8,8 +8,9 @@ use analyses::GuestAlignment;
 use anyhow::{Context, bail};
 use export::{TraceDatExport, Written};
 use printable::messages;
-use report::events::{Filter, Machine};
+use report::events::Machine;
 use sources::Recording;
+use timeline::event_filter::Filter;
 
 use crate::args::export::ExportArgs;
 use crate::machines::machines;

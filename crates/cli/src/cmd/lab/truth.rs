@@ -4,9 +4,10 @@ use std::io::{self, Write};
 
 use analyses::{By, exits};
 use lab::{Key, Truth};
-use report::events::{Filter, Machine, Style, write_events};
+use report::events::{Machine, Style, write_events};
 use serde_json::Value;
 use sources::Recording;
+use timeline::event_filter::Filter;
 
 /// How often what one truth names is in the recordings.
 ///

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use analyses::contents;
-use report::events::{Filter, Machine, Style, write_events};
+use report::events::{Machine, Style, write_events};
 use sources::Recording;
+use timeline::event_filter::Filter;
 
 use crate::channels::Variant;
 use crate::error::{BenchError, Result};

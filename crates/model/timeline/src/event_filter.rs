@@ -1,4 +1,4 @@
-//! Which events are printed: by name, CPU, thread, time and field values.
+//! Which events are meant: by name, CPU, time and field values.
 
 use std::fmt;
 
@@ -62,7 +62,7 @@ impl CpuSet {
     }
 }
 
-/// Which events are printed; the default prints all.
+/// Which events are meant; the default means all.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Patterns of which an event's name must match one; empty: any.
@@ -75,8 +75,6 @@ pub struct Filter {
     pub to_ns: Option<u64>,
     /// Conditions on fields; an event that lacks the field does not meet it.
     pub conditions: Vec<Condition>,
-    /// Fields that get a column each in [`Style::Csv`](super::Style::Csv); empty: all as one object.
-    pub columns: Vec<String>,
 }
 
 impl Filter {
@@ -177,8 +175,9 @@ impl Condition {
         &self.field
     }
 
-    /// Makes the condition ready for events of a format that has its field.
-    pub(crate) fn compile(&self, format: &EventFormat) -> Option<CompiledCondition> {
+    /// Makes the condition ready for events of a format that has its field; none, where it has not.
+    #[must_use]
+    pub fn compile(&self, format: &EventFormat) -> Option<CompiledCondition> {
         let field = format.field(&self.field)?;
         Some(CompiledCondition {
             condition: self.clone(),
@@ -202,7 +201,7 @@ fn number(text: &str) -> Option<i128> {
 
 /// A condition with the place of its field.
 #[derive(Clone, Debug)]
-pub(crate) struct CompiledCondition {
+pub struct CompiledCondition {
     condition: Condition,
     number: Option<NumberAt>,
     field: eventfmt::Field,
@@ -210,7 +209,8 @@ pub(crate) struct CompiledCondition {
 
 impl CompiledCondition {
     /// Whether a record meets the condition; one that is too short does not.
-    pub(crate) fn holds(&self, record: &[u8], order: ByteOrder) -> bool {
+    #[must_use]
+    pub fn holds(&self, record: &[u8], order: ByteOrder) -> bool {
         match (&self.condition.wanted, self.number) {
             (Wanted::Number(wanted), Some(at)) => {
                 let value = if at.signed {
