@@ -19,6 +19,7 @@ pub(crate) mod bench;
 pub(crate) mod boot;
 pub(crate) mod calls;
 pub(crate) mod cpu;
+pub(crate) mod critical;
 pub(crate) mod debug_files;
 pub(crate) mod diff;
 pub(crate) mod export;
@@ -99,6 +100,8 @@ pub(crate) enum Verb {
     Export(export::ExportArgs),
     /// Follow requests from guest to host and back, and time each hop
     Path(path::PathArgs),
+    /// Show what a task or a request waited for, through guest, host, VMM and vhost
+    Critical(critical::CriticalArgs),
     /// Show events that guests sent by hypercall or through shared memory
     Hypertrace(hypertrace::HypertraceArgs),
     /// Relate guests' clocks to their host's, with bounds
@@ -144,6 +147,7 @@ impl Verb {
             Self::Events(args) => args.memory,
             Self::Export(args) => args.memory,
             Self::Path(args) => args.memory,
+            Self::Critical(args) => args.memory,
             Self::Hypertrace(args) => args.memory,
             Self::Align(args) => args.memory,
             Self::Report(args) => args.memory,
@@ -167,6 +171,7 @@ impl Verb {
             Self::Virtio(args) => args.part.range,
             Self::Calls(args) => args.part.range,
             Self::Path(args) => args.part.range,
+            Self::Critical(args) => args.part.range,
             Self::Hypertrace(args) => args.part.range,
             Self::Align(args) => args.part.range,
             Self::Report(args) => args.part.range,

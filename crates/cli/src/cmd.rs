@@ -7,6 +7,7 @@ pub(crate) mod boot;
 pub(crate) mod calls;
 pub(crate) mod completions;
 pub(crate) mod cpu;
+pub(crate) mod critical;
 pub(crate) mod diff;
 pub(crate) mod events;
 pub(crate) mod exits;

@@ -87,6 +87,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Events(args) => cmd::events::run(args),
         Verb::Export(args) => cmd::export::run(args),
         Verb::Path(args) => cmd::path::run(args),
+        Verb::Critical(args) => cmd::critical::run(args),
         Verb::Hypertrace(args) => cmd::hypertrace::run(args),
         Verb::Align(args) => cmd::align::run(args),
         Verb::Report(args) => cmd::report::run(args),

@@ -32,6 +32,7 @@ mod boot;
 mod calls;
 mod contents;
 mod cpu;
+mod critical;
 mod device_exits;
 pub mod diff;
 mod distribution;
@@ -74,6 +75,10 @@ pub use calls::{
 };
 pub use contents::{Contents, CpuContents, contents, contents_and_vms};
 pub use cpu::{CpuUse, HostCpuUse, StateTimes, TakenCpu, TaskUse, ThreadUse, VcpuUse, VmUse, cpu};
+pub use critical::{
+    Critical, CriticalOf, CriticalPart, CriticalState, CriticalStep, CriticalTask, CriticalThread,
+    CriticalWait, NoSuchTask, critical,
+};
 pub use device_exits::{DeviceAddresses, DeviceExits, device_exits};
 pub use distribution::{Distribution, EXACT_VALUES};
 pub use each_exit::{

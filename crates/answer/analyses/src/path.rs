@@ -34,13 +34,14 @@ use crate::{Distribution, GuestAlignment};
 use self::events::Events;
 use self::follow::Follower;
 use self::handovers::Handovers;
-use self::machines::Machines;
 use self::table::PathTable;
 
 pub use self::flows::{FlowEnd, FlowSink, flows};
+pub(crate) use self::follow::in_hardirq;
 pub(crate) use self::handovers::HandoverSink;
 pub use self::handovers::{Handover, HandoverKind};
 pub(crate) use self::labels::Label;
+pub(crate) use self::machines::{Machines, Thread};
 pub(crate) use self::requests::{Request, RequestPass, RequestSink};
 
 /// Who does a step.

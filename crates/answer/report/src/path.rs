@@ -54,7 +54,7 @@ impl PathReport {
     /// The document with the first `most` paths.
     pub(crate) fn document_of(&self, most: usize) -> Value {
         let ns = self.paths.nanoseconds;
-        let paths = self.paths.paths.iter().take(most);
+        let paths = (1..).zip(&self.paths.paths).take(most);
         let paths = paths.map(|path| path_json(path, ns, &self.sources));
         Object::default()
             .set("schema", "hyperscope.path/1")
@@ -179,7 +179,7 @@ fn quantiles(times: &Distribution, ns: bool) -> [String; 3] {
     times.percentiles(PER_MILLE).map(|value| time(value.unwrap_or(0), ns))
 }
 
-fn path_json(path: &Path, ns: bool, sources: &[String]) -> Value {
+fn path_json((at, path): (usize, &Path), ns: bool, sources: &[String]) -> Value {
     let quantiles = |object: &mut Object, times: &Distribution| {
         let [p50, p90, p99] = times.percentiles(PER_MILLE);
         object.time("p50", ns, p50).time("p90", ns, p90).time("p99", ns, p99);
@@ -192,7 +192,7 @@ fn path_json(path: &Path, ns: bool, sources: &[String]) -> Value {
         quantiles(&mut object, &hop.times)
     };
     let median = path.example(ExampleOf::Median).into_iter().flat_map(steps);
-    let examples = path.examples.iter().map(|example| example_json(example, ns, sources));
+    let examples = path.examples.iter().map(|example| example_json(example, (ns, at), sources));
     Object::default()
         .set("name", path.name.clone())
         .set("vm", path.vm.clone())
@@ -221,7 +221,7 @@ fn step_json((step, hop): (&ExampleStep, Option<usize>), ns: bool) -> Object {
     object
 }
 
-fn example_json(example: &Example, ns: bool, sources: &[String]) -> Value {
+fn example_json(example: &Example, (ns, path): (bool, usize), sources: &[String]) -> Value {
     let step = |one: (&ExampleStep, Option<usize>)| {
         let Place { recording, cpu, thread } = one.0.place;
         // An interrupt's work is not that of the thread that it hit.
@@ -233,6 +233,7 @@ fn example_json(example: &Example, ns: bool, sources: &[String]) -> Value {
             .done()
     };
     Object::default()
+        .set("id", format!("{path}:{}", example.of.name()))
         .set("of", example.of.name())
         .time("total", ns, Some(example.total_ns()))
         .set("steps", steps(example).map(step).collect::<Vec<_>>())

@@ -15,6 +15,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "profile",
             "virtio",
             "path",
+            "critical",
             "boot",
             "calls",
             "hypertrace",

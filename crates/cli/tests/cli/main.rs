@@ -7,6 +7,7 @@ mod align;
 mod boot;
 mod calls;
 mod cpu;
+mod critical;
 mod cut;
 mod debug_files;
 mod diff;

@@ -11,6 +11,7 @@ const VERBS: &[&str] = &[
     "profile",
     "virtio",
     "path",
+    "critical",
     "boot",
     "cpu",
     "calls",

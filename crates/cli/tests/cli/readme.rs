@@ -22,6 +22,7 @@ const GUIDES: &[&str] = &[
     "docs/export.md",
     "docs/formats/exits.md",
     "docs/formats/nested.md",
+    "docs/critical.md",
     "docs/virtio.md",
     "docs/formats/perf-data.md",
     "docs/formats/session.md",

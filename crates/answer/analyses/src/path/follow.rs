@@ -20,7 +20,7 @@ const HARDIRQ: u64 = 0x08;
 const SOFTIRQ: u64 = 0x10;
 
 /// The flags say that it happened in a hardware interrupt.
-pub(super) const fn in_hardirq(flags: u64) -> bool {
+pub(crate) const fn in_hardirq(flags: u64) -> bool {
     flags & HARDIRQ != 0
 }
 

@@ -8,21 +8,22 @@ use super::Actor;
 use crate::{GuestAlignment, find_vms};
 
 /// A thread of one recording.
-pub(super) type Thread = (u16, u32);
+pub(crate) type Thread = (u16, u32);
 
 /// A vCPU and the VM it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct VcpuOf {
+pub(crate) struct VcpuOf {
     /// Index in [`Machines::vcpus`].
-    pub(super) index: usize,
-    pub(super) vm: u16,
+    pub(crate) index: usize,
+    pub(crate) vm: u16,
 }
 
-/// A vCPU: its VM, its id there.
+/// A vCPU: its VM, its id there, its thread.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct VcpuId {
-    pub(super) vm: u16,
-    pub(super) id: u32,
+pub(crate) struct VcpuId {
+    pub(crate) vm: u16,
+    pub(crate) id: u32,
+    thread: Thread,
 }
 
 /// A VM and its recording.
@@ -36,9 +37,9 @@ struct RecordedVm {
 
 /// What the recordings say before the first event is followed.
 #[derive(Debug, Default)]
-pub(super) struct Machines<'r> {
-    pub(super) recordings: &'r [Recording],
-    pub(super) vcpus: Vec<VcpuId>,
+pub(crate) struct Machines<'r> {
+    pub(crate) recordings: &'r [Recording],
+    pub(crate) vcpus: Vec<VcpuId>,
     vms: Vec<RecordedVm>,
     by_thread: FxHashMap<Thread, VcpuOf>,
     /// By guest recording and CPU there, the vCPU.
@@ -59,7 +60,7 @@ impl<'r> Machines<'r> {
     }
 
     /// `vms` has the VMs of each recording.
-    pub(super) fn with_vms(
+    pub(crate) fn with_vms(
         recordings: &'r [Recording],
         guests: &[GuestAlignment],
         vms: &[Vec<Vm>],
@@ -82,7 +83,7 @@ impl<'r> Machines<'r> {
             for vcpu in &vm.vcpus {
                 let index = self.vcpus.len();
                 let thread = (recording, vcpu.thread);
-                self.vcpus.push(VcpuId { vm: number, id: vcpu.vcpu });
+                self.vcpus.push(VcpuId { vm: number, id: vcpu.vcpu, thread });
                 // A thread that runs several vCPUs, one after the other, is followed as one.
                 self.by_thread.entry(thread).or_insert(VcpuOf { index, vm: number });
             }
@@ -108,13 +109,23 @@ impl<'r> Machines<'r> {
 
     /// The vCPU that a thread runs.
     #[inline]
-    pub(super) fn vcpu_of(&self, thread: Thread) -> Option<VcpuOf> {
+    pub(crate) fn vcpu_of(&self, thread: Thread) -> Option<VcpuOf> {
         self.by_thread.get(&thread).copied()
     }
 
     /// The vCPU that is a CPU of a guest.
     pub(super) fn vcpu_of_guest(&self, recording: u16, cpu: u16) -> Option<usize> {
         self.guest_cpus.get(&(recording, cpu)).copied()
+    }
+
+    /// The host's threads that run vCPUs, in the order of these.
+    pub(crate) fn vcpu_threads(&self) -> impl Iterator<Item = Thread> {
+        self.vcpus.iter().map(|vcpu| vcpu.thread)
+    }
+
+    /// The CPUs of guests' recordings, each with the vCPU that it is.
+    pub(crate) fn guest_cpus(&self) -> impl Iterator<Item = ((u16, u16), usize)> {
+        self.guest_cpus.iter().map(|(place, vcpu)| (*place, *vcpu))
     }
 
     pub(super) fn is_guest(&self, recording: u16) -> bool {
@@ -126,12 +137,12 @@ impl<'r> Machines<'r> {
         self.vms.into_iter().map(|place| place.vm).collect()
     }
 
-    pub(super) fn vm_name(&self, vm: u16) -> Option<&str> {
+    pub(crate) fn vm_name(&self, vm: u16) -> Option<&str> {
         self.vms.get(usize::from(vm)).map(|vm| vm.vm.name.as_str())
     }
 
     /// The vCPU with this id in a VM; the only one it has, when no id is given.
-    pub(super) fn vcpu_by_id(&self, vm: u16, id: Option<u64>) -> Option<usize> {
+    pub(crate) fn vcpu_by_id(&self, vm: u16, id: Option<u64>) -> Option<usize> {
         let mut own = self.vcpus.iter().enumerate().filter(|(_, vcpu)| vcpu.vm == vm);
         match id {
             Some(id) => own.find(|(_, vcpu)| u64::from(vcpu.id) == id).map(|(index, _)| index),
@@ -140,13 +151,13 @@ impl<'r> Machines<'r> {
     }
 
     /// The only VM of a recording, if there is but one.
-    pub(super) fn only_vm(&self, recording: u16) -> Option<u16> {
+    pub(crate) fn only_vm(&self, recording: u16) -> Option<u16> {
         let mut own = (0u16..).zip(&self.vms).filter(|(_, vm)| vm.recording == recording);
         own.next().map(|(number, _)| number).filter(|_| own.next().is_none())
     }
 
     /// What a thread is, by what it runs and how it is called.
-    pub(super) fn role(&self, thread: Thread) -> Actor {
+    pub(crate) fn role(&self, thread: Thread) -> Actor {
         if self.is_guest(thread.0) {
             return Actor::Guest;
         }

@@ -8,6 +8,7 @@ mod align;
 mod architectures;
 mod boot;
 mod calls;
+mod critical;
 mod diff;
 mod hypertrace;
 mod machinery;

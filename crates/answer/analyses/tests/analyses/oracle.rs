@@ -13,6 +13,7 @@ mod device_exits;
 mod flat;
 mod level_two;
 mod naive_arrows;
+mod naive_critical;
 mod naive_exits;
 mod naive_guests;
 mod naive_nested;

@@ -3,6 +3,7 @@
 use eventfmt::EventFormat;
 
 use crate::thread_event::Kind;
+use crate::trace_events::TraceEvent;
 
 /// Place of the field that becomes the event's `value`: an exit's code, an entry's vCPU id, a time.
 pub const VALUE: usize = 0;
@@ -84,6 +85,13 @@ impl Rule {
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// Whether an event with the [fields of this rule](Rule::fields) counts: some do only with a certain value.
+    #[inline]
+    #[must_use]
+    pub fn counts(&self, event: &TraceEvent) -> bool {
+        self.field(ONLY_IF).is_empty() || event.value(ONLY_IF) == Some(self.only_if)
     }
 
     /// Names of the field at a place, empty where it needs none.

@@ -3,8 +3,8 @@
 use eventfmt::EventFormat;
 
 use crate::arch::{
-    self, FLAG, GUEST_PC_AT, HIGH, HOST_WORK_SYSTEMS, ONLY_IF, RULE_TAGS, SCHED_SWITCH,
-    SLEEP_STATES, THREAD, VALUE,
+    self, FLAG, GUEST_PC_AT, HIGH, HOST_WORK_SYSTEMS, RULE_TAGS, SCHED_SWITCH, SLEEP_STATES,
+    THREAD, VALUE,
 };
 use crate::thread_event::{Kind, ThreadEvent};
 use crate::trace_events::{TraceEvent, Wanted};
@@ -53,7 +53,7 @@ pub(super) fn of(trace_event: &TraceEvent) -> [Option<ThreadEvent>; 2] {
         return switch(trace_event, ran).map_or([None; 2], |both| both.map(Some));
     }
     let Some(rule) = arch::rule(trace_event.tag) else { return [Some(ran), None] };
-    if !rule.field(ONLY_IF).is_empty() && trace_event.value(ONLY_IF) != Some(rule.only_if) {
+    if !rule.counts(trace_event) {
         return [None; 2];
     }
     let mut event = ThreadEvent { kind: rule.kind, ..ran };

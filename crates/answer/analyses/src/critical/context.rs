@@ -1,0 +1,102 @@
+//! In which context a CPU wakes threads: in an interrupt, and which one, or in the thread that it runs.
+
+use super::history::Cause;
+use crate::path::in_hardirq;
+
+/// What an interrupt is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum InterruptKind {
+    /// A timer expired.
+    Timer,
+    /// The interrupt of that number.
+    Irq(u32),
+    /// The soft interrupt of that number.
+    Softirq(u8),
+    /// No event says.
+    Unknown,
+}
+
+/// `TRACE_FLAG_SOFTIRQ` (include/linux/trace_events.h).
+const SOFTIRQ: u64 = 0x10;
+
+/// `TIMER_SOFTIRQ` and `HRTIMER_SOFTIRQ` (include/linux/interrupt.h).
+const TIMER_SOFTIRQS: [u64; 2] = [1, 8];
+
+/// What is known of the interrupts of a CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CpuContext {
+    /// Since when the handler of an interrupt runs.
+    irq: Option<(u32, u64)>,
+    /// The last interrupt of a device since the CPU's last switch.
+    last_irq: Option<(u32, u64)>,
+    softirq: Option<(u64, u64)>,
+    /// Since when a timer's function runs.
+    timer_since_ns: Option<u64>,
+}
+
+impl CpuContext {
+    pub(super) fn irq(&mut self, number: u32, now_ns: u64) {
+        self.irq = Some((number, now_ns));
+        self.last_irq = self.irq;
+    }
+
+    pub(super) fn irq_ends(&mut self) {
+        self.irq = None;
+    }
+
+    pub(super) fn softirq(&mut self, number: u64, now_ns: u64) {
+        self.softirq = Some((number, now_ns));
+    }
+
+    pub(super) fn softirq_ends(&mut self) {
+        self.softirq = None;
+    }
+
+    pub(super) fn timer(&mut self, now_ns: u64) {
+        // Some architectures' timers have interrupts like those of devices.
+        let since_ns = self.irq.take().map_or(now_ns, |(_, since_ns)| since_ns);
+        if self.last_irq.is_some_and(|(_, at_ns)| at_ns == since_ns) {
+            self.last_irq = None;
+        }
+        self.timer_since_ns.get_or_insert(since_ns);
+    }
+
+    pub(super) fn timer_ends(&mut self) {
+        self.timer_since_ns = None;
+    }
+
+    /// Another thread gets the CPU: no interrupt is being handled.
+    pub(super) fn switched(&mut self) {
+        *self = Self::default();
+    }
+
+    /// What wakes a thread on this CPU: `flags` are the event's `common_flags`, `thread` runs.
+    pub(super) fn cause(&self, cpu: u16, thread: u32, flags: u64, now_ns: u64) -> Cause {
+        let interrupt = |kind, since_ns| Cause::Interrupt { cpu, kind, since_ns };
+        let is_soft = flags & SOFTIRQ != 0 && !in_hardirq(flags);
+        let irq = |(number, since_ns)| interrupt(InterruptKind::Irq(number), since_ns);
+        if (in_hardirq(flags) || is_soft)
+            && let Some(since_ns) = self.timer_since_ns
+        {
+            return interrupt(InterruptKind::Timer, since_ns);
+        }
+        if in_hardirq(flags) {
+            return self.irq.map_or(interrupt(InterruptKind::Unknown, now_ns), irq);
+        }
+        let softirq = self.softirq.filter(|_| is_soft);
+        match softirq {
+            Some((number, since_ns)) if TIMER_SOFTIRQS.contains(&number) => {
+                interrupt(InterruptKind::Timer, since_ns)
+            }
+            // A thread that sends something may do the receiving half of the work itself.
+            _ if is_soft && self.last_irq.is_some() => {
+                self.last_irq.map_or(Cause::Thread(thread), irq)
+            }
+            _ if thread != 0 => Cause::Thread(thread),
+            Some((number, since_ns)) => {
+                interrupt(InterruptKind::Softirq(u8::try_from(number).unwrap_or(u8::MAX)), since_ns)
+            }
+            None => interrupt(InterruptKind::Unknown, now_ns),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Which events histories are made of, and what each means for one.
+
+use eventfmt::EventFormat;
+use rustc_hash::FxHashMap;
+use sources::Recording;
+use timeline::Kind;
+use timeline::arch::{self, Rule};
+use timeline::trace_events::{TraceEvent, Wanted};
+
+/// What an event means; the comments say which fields are read, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// `sched_switch`: previous thread, its state, next thread.
+    Switch,
+    /// `sched_waking`: thread, `common_flags`.
+    Waking,
+    /// `sched_wakeup`: the same.
+    Wakeup,
+    /// `sched_wakeup_new`: the same.
+    Born,
+    /// `irq_handler_entry`: number.
+    Irq,
+    /// `irq_handler_exit`.
+    IrqEnds,
+    /// `softirq_entry`: number.
+    Softirq,
+    /// `softirq_exit`.
+    SoftirqEnds,
+    /// A timer's function begins.
+    Timer,
+    /// It ends.
+    TimerEnds,
+    /// `kvm_exit` and its like: the fields of its rule.
+    Exit,
+    /// `kvm_entry` and its like.
+    Entry,
+    /// `kvm_userspace_exit`.
+    ToUser,
+    /// The VMM is back in the kernel: the fields of its rule.
+    FromUser,
+    /// An interrupt is raised for a guest: vCPU, level, `common_flags`.
+    Inject,
+}
+
+use Meaning as M;
+
+const WAKE: &[&str] = &["pid", "common_flags"];
+
+/// Events of any kernel.
+const ANY: &[(&str, Meaning, &[&str])] = &[
+    ("sched:sched_switch", M::Switch, &["prev_pid", "prev_state", "next_pid"]),
+    ("sched:sched_waking", M::Waking, WAKE),
+    ("sched:sched_wakeup", M::Wakeup, WAKE),
+    ("sched:sched_wakeup_new", M::Born, WAKE),
+    ("irq:irq_handler_entry", M::Irq, &["irq"]),
+    ("irq:irq_handler_exit", M::IrqEnds, &[]),
+    ("irq:softirq_entry", M::Softirq, &["vec"]),
+    ("irq:softirq_exit", M::SoftirqEnds, &[]),
+    ("irq_vectors:local_timer_entry", M::Timer, &[]),
+    ("irq_vectors:local_timer_exit", M::TimerEnds, &[]),
+    ("timer:hrtimer_expire_entry", M::Timer, &[]),
+    ("timer:hrtimer_expire_exit", M::TimerEnds, &[]),
+];
+
+/// All events that matter. A trace event's tag is an index into `list`.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    list: Vec<(Meaning, Option<&'static Rule>)>,
+    by_id: FxHashMap<(usize, u16), Wanted>,
+}
+
+impl Events {
+    /// Those of recordings, of which some were made in guests of others.
+    pub(super) fn new(recordings: &[Recording], is_guest: &dyn Fn(usize) -> bool) -> Self {
+        let mut events = Self::default();
+        for (at, recording) in recordings.iter().enumerate() {
+            for (id, format) in recording.formats().iter() {
+                let of_kvm = if is_guest(at) { None } else { of_host(format) };
+                let Some((meaning, rule, fields)) = of_kvm.or_else(|| of_any(format)) else {
+                    continue;
+                };
+                let Ok(tag) = u16::try_from(events.list.len()) else { return events };
+                events.list.push((meaning, rule));
+                events.by_id.insert((at, id), Wanted { tag, fields });
+            }
+        }
+        events
+    }
+
+    /// What is wanted of a recording's event.
+    pub(super) fn wanted(&self, recording: usize, id: u16) -> Option<Wanted> {
+        self.by_id.get(&(recording, id)).copied()
+    }
+
+    /// What an event means; `None` if it doesn't count.
+    #[inline]
+    pub(super) fn meaning(&self, event: &TraceEvent) -> Option<Meaning> {
+        let (meaning, rule) = self.list.get(usize::from(event.tag))?;
+        rule.is_none_or(|rule| rule.counts(event)).then_some(*meaning)
+    }
+}
+
+type Found = (Meaning, Option<&'static Rule>, &'static [&'static str]);
+
+/// What an event of a host's KVM means.
+fn of_host(format: &EventFormat) -> Option<Found> {
+    let Some((_, rule)) = arch::rule_for(format) else {
+        return arch::injection_for(format).map(|one| (M::Inject, None, one.fields));
+    };
+    let meaning = match rule.kind() {
+        Kind::Exit => M::Exit,
+        Kind::Entry => M::Entry,
+        Kind::UserExit => M::ToUser,
+        Kind::UserReturn => M::FromUser,
+        _ => return None,
+    };
+    Some((meaning, Some(rule), rule.fields()))
+}
+
+fn of_any(format: &EventFormat) -> Option<Found> {
+    let name = format.full_name();
+    let rule = ANY.iter().find(|(event, ..)| *event == name);
+    rule.map(|(_, meaning, fields)| (*meaning, None, *fields))
+}

@@ -1,0 +1,287 @@
+//! Events to histories, and each wait of the threads asked about to a walk as soon as it is over.
+
+use rustc_hash::FxHashMap;
+use timeline::arch::FLAG;
+use timeline::cycles::exit_code;
+use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
+
+use super::context::CpuContext;
+use super::events::{Events, Meaning};
+use super::history::{Activity, Cause, History, Mode, Raised};
+use super::layers::Layers;
+use super::piece::PieceSink;
+use super::walk::Walk;
+use crate::path::{Machines, Thread, in_hardirq};
+
+/// Bits of `prev_state` that say why a thread sleeps; above them are marks, such as that the thread was
+/// preempted (`TASK_REPORT_MAX`, include/linux/sched.h).
+const SLEEPS: u64 = 0xff;
+/// `EXIT_DEAD` and `EXIT_ZOMBIE`: the thread is no more.
+const GONE: u64 = 0x30;
+
+/// Threads that may have woken others of the same VM's.
+const MOST_WORKERS: usize = 1 << 16;
+
+/// Takes what is found of the threads asked about.
+pub(super) trait WaitSink {
+    /// Pieces that are given from now on are of this thread, between two moments; `waited`: it had no CPU, and
+    /// has one again at the second one, or it is all that was asked about.
+    fn interval(&mut self, target: Thread, from_ns: u64, to_ns: u64, waited: bool);
+}
+
+/// Follows all machines.
+pub(super) struct Follower<'e, S> {
+    events: &'e Events,
+    machines: &'e Machines<'e>,
+    layers: &'e Layers,
+    history: History,
+    contexts: FxHashMap<(u16, u16), CpuContext>,
+    /// Wake-ups of threads that still ran, on their way to sleep.
+    early: FxHashMap<Thread, Cause>,
+    /// By thread that a vCPU's has woken, the VM: it may raise interrupts for it.
+    works_for: FxHashMap<Thread, u16>,
+    /// The threads asked about; up to when they have been walked, once they were seen.
+    targets: FxHashMap<Thread, Option<u64>>,
+    /// What is asked about besides: a thread's time between two moments.
+    range: Option<(Thread, u64, u64)>,
+    /// By recording, until when events of one of its CPUs are missing.
+    lost_until_ns: Vec<u64>,
+    pub(super) sink: S,
+}
+
+impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
+    pub(super) fn new(
+        events: &'e Events,
+        (machines, layers): (&'e Machines<'e>, &'e Layers),
+        targets: &[Thread],
+        range: Option<(Thread, u64, u64)>,
+        sink: S,
+    ) -> Self {
+        Self {
+            events,
+            machines,
+            layers,
+            history: History::new(machines.vcpus.len()),
+            contexts: FxHashMap::default(),
+            early: FxHashMap::default(),
+            works_for: FxHashMap::default(),
+            targets: targets.iter().map(|thread| (*thread, None)).collect(),
+            range,
+            lost_until_ns: vec![0; machines.recordings.len()],
+            sink,
+        }
+    }
+
+    /// Ends all recordings; `spans_ns` says when each began and ended.
+    pub(super) fn finish(mut self, spans_ns: &[Option<(u64, u64)>]) -> S {
+        let mut targets: Vec<Thread> = self.targets.keys().copied().collect();
+        targets.sort_unstable();
+        for target in targets {
+            if let Some(Some((_, end_ns))) = spans_ns.get(usize::from(target.0)) {
+                self.walk(target, *end_ns, false);
+            }
+        }
+        self.walk_range(u64::MAX);
+        self.sink
+    }
+
+    fn activity(&self, thread: Thread) -> Option<Activity> {
+        self.history.thread(thread)?.last().map(|(_, activity)| activity)
+    }
+
+    fn set(&mut self, thread: Thread, now_ns: u64, activity: Activity) {
+        // A thread that is not seen to run may run where events are missing.
+        let is_seen = matches!(activity, Activity::Runs { .. } | Activity::Gone);
+        let until_ns = self.lost_until_ns.get(usize::from(thread.0)).copied().unwrap_or(0);
+        let activity = if !is_seen && now_ns < until_ns { Activity::Lost } else { activity };
+        self.history.set_thread(thread, now_ns, activity);
+        if let Some(walked) = self.targets.get_mut(&thread) {
+            walked.get_or_insert(now_ns);
+        }
+    }
+
+    /// What a thread asked about did up to a moment.
+    fn walk(&mut self, target: Thread, now_ns: u64, waited: bool) {
+        let walked = self.targets.get_mut(&target).and_then(Option::as_mut);
+        let Some(walked_ns) = walked.filter(|walked_ns| **walked_ns <= now_ns) else { return };
+        let from_ns = std::mem::replace(walked_ns, now_ns);
+        self.sink.interval(target, from_ns, now_ns, waited);
+        let places = (&self.history, self.machines, self.layers);
+        Walk::run(places, (target, true), (from_ns, now_ns), &mut self.sink);
+    }
+
+    /// What a thread did in the range asked about, once that is over.
+    fn walk_range(&mut self, now_ns: u64) {
+        let Some((thread, from_ns, to_ns)) = self.range.filter(|(.., to_ns)| *to_ns < now_ns)
+        else {
+            return;
+        };
+        self.range = None;
+        self.sink.interval(thread, from_ns, to_ns, true);
+        let places = (&self.history, self.machines, self.layers);
+        Walk::run(places, (thread, false), (from_ns, to_ns), &mut self.sink);
+    }
+
+    /// Walks go back no further than this.
+    fn needed_from_ns(&self, now_ns: u64) -> u64 {
+        let walked = self.targets.values().flatten().copied();
+        let range = self.range.map(|(_, from_ns, _)| from_ns);
+        walked.chain(range).min().unwrap_or(now_ns).min(now_ns)
+    }
+
+    fn switch(&mut self, event: &TraceEvent) {
+        let (recording, now_ns) = (event.recording, event.stamp_ns);
+        self.contexts.entry((recording, event.cpu)).or_default().switched();
+        let thread_at = |at| event.thread_value(at).filter(|&one| one != 0);
+        if let Some(prev) = thread_at(0) {
+            let prev = (recording, prev);
+            let activity = match event.value(1).unwrap_or(0) & SLEEPS {
+                0 => Activity::Preempted,
+                state if state & GONE != 0 => Activity::Gone,
+                _ => Activity::Sleeps,
+            };
+            self.set(prev, now_ns, activity);
+            self.walk(prev, now_ns, false);
+            if let Some(walked) = self.targets.get_mut(&prev).filter(|_| activity == Activity::Gone)
+            {
+                // Its number may be another thread's later.
+                *walked = None;
+            }
+        }
+        let next = event.thread_value(2);
+        self.history.set_cpu((recording, event.cpu), now_ns, next);
+        if let Some(next) = thread_at(2) {
+            let next = (recording, next);
+            let early = self.early.remove(&next);
+            if let Some(cause) = early.filter(|_| self.activity(next) == Some(Activity::Sleeps)) {
+                let log = self.history.thread(next).and_then(|log| log.last());
+                self.set(
+                    next,
+                    log.map_or(now_ns, |(since_ns, _)| since_ns),
+                    Activity::Woken(cause),
+                );
+            }
+            self.set(next, now_ns, Activity::Runs { cpu: event.cpu });
+            self.walk(next, now_ns, true);
+        }
+    }
+
+    /// `sched_waking`, and `sched_wakeup`, which says it again after it is done.
+    fn wake(&mut self, event: &TraceEvent, is_done: bool) {
+        let Some(woken) = event.thread_value(0).filter(|&woken| woken != 0) else { return };
+        let woken = (event.recording, woken);
+        let cause = self.cause(event);
+        match self.activity(woken) {
+            Some(Activity::Sleeps) | None | Some(Activity::Lost | Activity::Gone) => {
+                let cause = self.early.remove(&woken).filter(|_| is_done).unwrap_or(cause);
+                self.set(woken, event.stamp_ns, Activity::Woken(cause));
+            }
+            Some(Activity::Runs { .. }) if is_done => {
+                self.early.remove(&woken);
+            }
+            Some(Activity::Runs { .. }) if cause != Cause::Thread(woken.1) => {
+                self.early.insert(woken, cause);
+            }
+            Some(_) => {}
+        }
+        let waker = self.machines.vcpu_of((event.recording, event.thread));
+        if let Some(vcpu) = waker.filter(|_| self.works_for.len() < MOST_WORKERS) {
+            self.works_for.insert(woken, vcpu.vm);
+        }
+    }
+
+    fn cause(&self, event: &TraceEvent) -> Cause {
+        let context = self.contexts.get(&(event.recording, event.cpu)).copied().unwrap_or_default();
+        context.cause(event.cpu, event.thread, event.value(1).unwrap_or(0), event.stamp_ns)
+    }
+
+    /// An interrupt is raised for a vCPU.
+    fn inject(&mut self, event: &TraceEvent) {
+        if event.value(1) == Some(0) {
+            // Lowered again.
+            return;
+        }
+        let by = (event.recording, event.thread);
+        let own = self.machines.vcpu_of(by).map(|own| own.vm);
+        let vm = own.or_else(|| self.works_for.get(&by).copied());
+        let Some(vm) = vm.or_else(|| self.machines.only_vm(event.recording)) else { return };
+        let Some(vcpu) = self.machines.vcpu_by_id(vm, event.value(0)) else { return };
+        let in_interrupt = event.thread == 0 || in_hardirq(event.value(2).unwrap_or(0));
+        self.history.raise(vcpu, event.stamp_ns, Raised { by, in_interrupt });
+    }
+
+    /// A vCPU's thread leaves its guest or the kernel, or comes back.
+    fn mode(&mut self, event: &TraceEvent, meaning: Meaning) {
+        let Some(vcpu) = self.machines.vcpu_of((event.recording, event.thread)) else { return };
+        let was = self.history.mode(vcpu.index).and_then(|log| log.last()).map(|(_, mode)| mode);
+        let mode = match (meaning, was) {
+            (Meaning::Exit, _) => {
+                let isa = u8::try_from(event.value(FLAG).unwrap_or(0)).unwrap_or(0);
+                Mode::Kernel { isa, code: exit_code(event) }
+            }
+            (Meaning::ToUser, Some(Mode::Kernel { isa, code })) => Mode::User { isa, code },
+            (Meaning::FromUser, Some(Mode::User { isa, code })) => Mode::Kernel { isa, code },
+            (Meaning::Entry, _) => Mode::Guest,
+            _ => return,
+        };
+        self.history.set_mode(vcpu.index, event.stamp_ns, mode);
+    }
+
+    /// The thread of an event runs, whatever was seen of it.
+    fn runs(&mut self, event: &TraceEvent) {
+        let thread = (event.recording, event.thread);
+        if event.thread != 0 && matches!(self.activity(thread), None | Some(Activity::Lost)) {
+            self.history.set_cpu((event.recording, event.cpu), event.stamp_ns, Some(event.thread));
+            self.set(thread, event.stamp_ns, Activity::Runs { cpu: event.cpu });
+        }
+    }
+
+    fn context(&mut self, event: &TraceEvent, meaning: Meaning) {
+        let now_ns = event.stamp_ns;
+        let number = event.value(0).unwrap_or(0);
+        let context = self.contexts.entry((event.recording, event.cpu)).or_default();
+        match meaning {
+            Meaning::Irq => context.irq(number as u32, now_ns),
+            Meaning::IrqEnds => context.irq_ends(),
+            Meaning::Softirq => context.softirq(number, now_ns),
+            Meaning::SoftirqEnds => context.softirq_ends(),
+            Meaning::Timer => context.timer(now_ns),
+            _ => context.timer_ends(),
+        }
+    }
+}
+
+impl<S: WaitSink + PieceSink + Send> TraceEventSink for Follower<'_, S> {
+    fn event(&mut self, event: &TraceEvent) {
+        self.walk_range(event.stamp_ns);
+        self.runs(event);
+        let Some(meaning) = self.events.meaning(event) else { return };
+        match meaning {
+            Meaning::Switch => {
+                self.switch(event);
+                self.history.tidy(self.needed_from_ns(event.stamp_ns), event.stamp_ns);
+            }
+            Meaning::Waking => self.wake(event, false),
+            Meaning::Wakeup | Meaning::Born => self.wake(event, true),
+            Meaning::Inject => self.inject(event),
+            Meaning::Exit | Meaning::Entry | Meaning::ToUser | Meaning::FromUser => {
+                self.mode(event, meaning);
+            }
+            _ => self.context(event, meaning),
+        }
+    }
+
+    fn gap(&mut self, gap: &Gap) {
+        self.history.lose((gap.recording, gap.cpu), gap.from_ns);
+        if let Some(until_ns) = self.lost_until_ns.get_mut(usize::from(gap.recording)) {
+            *until_ns = gap.to_ns.max(*until_ns);
+        }
+        self.contexts.remove(&(gap.recording, gap.cpu));
+        self.early.clear();
+        for (index, vcpu) in self.machines.vcpu_threads().enumerate() {
+            if vcpu.0 == gap.recording && self.activity(vcpu) == Some(Activity::Lost) {
+                self.history.set_mode(index, gap.from_ns, Mode::Lost);
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Which vCPU runs in which thread of the host, and which CPU of which guest's recording it is.
+
+use rustc_hash::FxHashMap;
+
+use crate::GuestAlignment;
+use crate::path::{Machines, Thread};
+
+/// A vCPU between its host and its guest.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VcpuLayer {
+    /// The host's thread.
+    pub(super) thread: Thread,
+    /// The guest's recording and CPU, where there is one.
+    pub(super) guest_cpu: Option<(u16, u16)>,
+    /// The guest's times are known to within this.
+    pub(super) bound_ns: u64,
+}
+
+/// All vCPUs, by the numbers that [`Machines`] has for them.
+#[derive(Debug, Default)]
+pub(super) struct Layers {
+    vcpus: Vec<VcpuLayer>,
+    by_guest_cpu: FxHashMap<(u16, u16), usize>,
+}
+
+impl Layers {
+    pub(super) fn new(machines: &Machines<'_>, guests: &[GuestAlignment]) -> Self {
+        let layer = |thread| VcpuLayer { thread, guest_cpu: None, bound_ns: 0 };
+        let mut vcpus: Vec<VcpuLayer> = machines.vcpu_threads().map(layer).collect();
+        let by_guest_cpu: FxHashMap<(u16, u16), usize> = machines.guest_cpus().collect();
+        for (&place, &vcpu) in &by_guest_cpu {
+            let Some(layer) = vcpus.get_mut(vcpu) else { continue };
+            let rows = guests.iter().filter(|guest| guest.guest == usize::from(place.0));
+            let rows = rows.flat_map(|guest| guest.result().map_or(&[][..], |one| &one.rows));
+            let bounds = rows.filter_map(|row| row.bound_ns);
+            (layer.guest_cpu, layer.bound_ns) = (Some(place), bounds.max().unwrap_or(0));
+        }
+        Self { vcpus, by_guest_cpu }
+    }
+
+    pub(super) fn vcpu(&self, vcpu: usize) -> Option<VcpuLayer> {
+        self.vcpus.get(vcpu).copied()
+    }
+
+    /// The vCPU that is a CPU of a guest.
+    pub(super) fn vcpu_of_guest(&self, recording: u16, cpu: u16) -> Option<usize> {
+        self.by_guest_cpu.get(&(recording, cpu)).copied()
+    }
+}

@@ -1,0 +1,61 @@
+//! Who raised the interrupt that a guest handled.
+
+use super::context::InterruptKind;
+use super::history::{Activity, Cause, History, Mode};
+use super::layers::Layers;
+use crate::path::Thread;
+
+/// Where an interrupt came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// The host's thread that raised it, and when.
+    pub(super) raised_by: Thread,
+    pub(super) raised_ns: u64,
+    /// The thread of the vCPU that got it.
+    pub(super) vcpu_thread: Thread,
+}
+
+/// The origin of an interrupt that a vCPU's guest handled from `now_ns` on; `None` where no thread of the
+/// host is known to have raised it.
+pub(super) fn origin(
+    (history, layers): (&History, &Layers),
+    vcpu: usize,
+    kind: InterruptKind,
+    now_ns: u64,
+) -> Option<Origin> {
+    if kind == InterruptKind::Timer {
+        return None;
+    }
+    let layer = layers.vcpu(vcpu)?;
+    let vcpu_thread = layer.thread;
+    let now_ns = now_ns.saturating_add(layer.bound_ns);
+    let earliest_ns = some_entries_ago(history, vcpu, now_ns);
+    let origin = |raised_by, raised_ns| Origin { raised_by, raised_ns, vcpu_thread };
+    let raised = || {
+        let all = history.raised(vcpu).into_iter().flat_map(|log| log.backwards(now_ns));
+        all.take_while(|(at_ns, _)| *at_ns >= earliest_ns).filter(|(_, one)| !one.in_interrupt)
+    };
+    let by_another = raised().find(|(_, one)| one.by != vcpu_thread);
+    let by_itself = || raised().next().filter(|_| matches!(kind, InterruptKind::Irq(_)));
+    let seen = by_another.or_else(by_itself).map(|(at_ns, one)| origin(one.by, at_ns));
+    seen.or_else(|| {
+        // No event has it, but the vCPU slept and was woken for it.
+        let log = history.thread(vcpu_thread)?;
+        let mut all = log.backwards(now_ns).take_while(|(at_ns, _)| *at_ns >= earliest_ns);
+        all.find_map(|(at_ns, activity)| match activity {
+            Activity::Woken(Cause::Thread(waker)) => Some(origin((vcpu_thread.0, waker), at_ns)),
+            _ => None,
+        })
+    })
+}
+
+/// Entries that a guest may take until it handles an interrupt: it may run when it is raised and be left for it,
+/// and be left once more when it takes interrupts again, and meanwhile for something else.
+const MOST_ENTRIES: usize = 4;
+
+/// An interrupt that is handled now was raised after this.
+fn some_entries_ago(history: &History, vcpu: usize, now_ns: u64) -> u64 {
+    let all = history.mode(vcpu).into_iter().flat_map(|log| log.backwards(now_ns));
+    let mut entries = all.filter(|(_, mode)| *mode == Mode::Guest);
+    entries.nth(MOST_ENTRIES).map_or(0, |(at_ns, _)| at_ns)
+}

@@ -1,0 +1,95 @@
+//! Which threads are asked about, by a name or a number.
+
+use eventfmt::EventFormat;
+use rustc_hash::FxHashMap;
+use sources::Recording;
+use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, each_trace_event};
+
+use super::names::{Names, machine_names};
+use crate::GuestAlignment;
+use crate::path::{Machines, Thread};
+
+/// Threads that are followed at once.
+const MOST_TARGETS: usize = 1 << 12;
+
+/// Threads that are named where the one asked for is not there.
+const MOST_KNOWN: usize = 12;
+
+/// A name or a number of threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CriticalTask(
+    /// `NAME`, `TID`, or either with `MACHINE/` before it.
+    pub String,
+);
+
+/// Counts the switches of each thread.
+#[derive(Debug, Default)]
+struct Switches(FxHashMap<Thread, u64>);
+
+impl TraceEventSink for Switches {
+    fn event(&mut self, event: &TraceEvent) {
+        let threads = [0, 1].into_iter().filter_map(|at| event.thread_value(at));
+        for thread in threads.filter(|&thread| thread != 0) {
+            *self.0.entry((event.recording, thread)).or_default() += 1;
+        }
+    }
+
+    fn gap(&mut self, _: &Gap) {}
+}
+
+/// The threads asked about; else some that there are, the busiest first, each with its machine.
+pub(super) fn find(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    machines: &Machines<'_>,
+    task: &CriticalTask,
+) -> Result<Vec<Thread>, Vec<(String, String)>> {
+    let mut switches = Switches::default();
+    let pass = each_trace_event(recordings, &|_, format| wanted(format), &mut switches, &|_| ());
+    let own = machine_names(recordings, guests);
+    let names = Names::new(machines, guests, &pass.names);
+    let mut all: Vec<(Thread, u64)> = switches.0.into_iter().collect();
+    all.sort_by_key(|(thread, count)| (std::cmp::Reverse(*count), *thread));
+    let is_it = |thread: &Thread| {
+        let machine = own.get(usize::from(thread.0)).map_or("", String::as_str);
+        let rest = task.0.strip_prefix(machine).and_then(|rest| rest.strip_prefix('/'));
+        let comm = pass.names.get(usize::from(thread.0)).and_then(|all| all.of(thread.1));
+        [Some(task.0.as_str()), rest].into_iter().flatten().any(|wanted| {
+            wanted == names.thread(*thread)
+                || comm == Some(wanted)
+                || wanted == thread.1.to_string()
+        })
+    };
+    let found = all.iter().map(|(thread, _)| *thread).filter(is_it);
+    let found: Vec<Thread> = found.take(MOST_TARGETS).collect();
+    match found.is_empty() {
+        false => Ok(found),
+        true => Err(known(&all, &names)),
+    }
+}
+
+/// The busiest threads, each name of a machine once.
+fn known(all: &[(Thread, u64)], names: &Names<'_>) -> Vec<(String, String)> {
+    let mut known = Vec::new();
+    for (thread, _) in all {
+        let one = (names.machine(thread.0), names.thread(*thread));
+        if known.len() < MOST_KNOWN && !known.contains(&one) {
+            known.push(one);
+        }
+    }
+    known
+}
+
+fn wanted(format: &EventFormat) -> Option<Wanted> {
+    let is_switch = format.full_name() == "sched:sched_switch";
+    is_switch.then_some(Wanted { tag: 0, fields: &["prev_pid", "next_pid"] })
+}
+
+/// Whether a recording has switches and wake-ups, by the ids of the events that it has.
+pub(super) fn has_scheduler(recording: &Recording, event_ids: &[u16]) -> bool {
+    let has = |name: &str| {
+        let format = recording.formats().by_name(name);
+        format.is_some_and(|format| event_ids.binary_search(&format.id()).is_ok())
+    };
+    has("sched:sched_switch") && (has("sched:sched_waking") || has("sched:sched_wakeup"))
+}

@@ -1,0 +1,320 @@
+//! What threads waited for, found by looking at each moment by itself in the list of all events.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use analyses::{Critical, CriticalOf, CriticalState, CriticalTask, critical};
+use sources::Recording;
+
+use super::flat::{Event, events};
+use super::open;
+
+/// Time by thread, by what it did, and by who had the CPU where it waited for one.
+type Sums = BTreeMap<(u64, CriticalState, Option<u64>), u64>;
+
+/// The events that concern one thread, and its recording's other ones.
+struct Naive<'e, 'r> {
+    all: &'e [Event<'r>],
+    of_thread: BTreeMap<u64, Vec<usize>>,
+    of_cpu: BTreeMap<u32, Vec<usize>>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Activity {
+    Runs,
+    Preempted,
+    Woken { by: usize },
+    Sleeps,
+}
+
+impl<'e, 'r> Naive<'e, 'r> {
+    fn new(all: &'e [Event<'r>]) -> Self {
+        let (mut of_thread, mut of_cpu) = (BTreeMap::<_, Vec<usize>>::new(), BTreeMap::new());
+        for (at, event) in all.iter().enumerate() {
+            let mut threads = vec![event.ran()];
+            if event.is("sched_switch") {
+                threads.extend(event.get("prev_pid").into_iter().chain(event.get("next_pid")));
+                of_cpu.entry(event.cpu).or_insert_with(Vec::new).push(at);
+            } else if event.is("sched_waking")
+                || event.is("sched_wakeup")
+                || event.is("sched_wakeup_new")
+            {
+                threads.extend(event.get("pid"));
+            }
+            threads.sort_unstable();
+            threads.dedup();
+            threads.into_iter().for_each(|one| of_thread.entry(one).or_default().push(at));
+        }
+        Self { all, of_thread, of_cpu }
+    }
+
+    /// What a thread did just before a moment, since when, and until when at most.
+    fn activity(&self, thread: u64, ns: u64) -> Option<(u64, Activity)> {
+        let own = self.of_thread.get(&thread)?;
+        let end = own.partition_point(|&at| self.all[at].ns < ns);
+        let (mut found, mut slept) = (None, false);
+        for &at in own[..end].iter().rev() {
+            let event = &self.all[at];
+            let is_wake = event.is("sched_waking")
+                || event.is("sched_wakeup")
+                || event.is("sched_wakeup_new");
+            if event.leaves(thread) {
+                let sleeps = event.get("prev_state").unwrap() & 0xff != 0;
+                let now = (event.ns, if sleeps { Activity::Sleeps } else { Activity::Preempted });
+                // A wake-up counts if it finds the thread asleep.
+                let found =
+                    found.map(|(ns, activity)| (ns, self.earlier_waker(thread, at, activity)));
+                let early =
+                    self.woken_before(thread, at).map(|by| (event.ns, Activity::Woken { by }));
+                let is_over = own[end..].iter().find(|&&at| self.all[at].resumes(thread));
+                // Woken on its way to sleep, and not seen to be woken since.
+                let early = early.filter(|_| is_over.is_some() && !self.is_woken_later(thread, at));
+                return Some(found.or(early).filter(|_| sleeps).unwrap_or(now));
+            }
+            if event.resumes(thread) {
+                return Some((event.ns, Activity::Runs));
+            }
+            if is_wake && event.get("pid") == Some(thread) && event.ran() != thread {
+                found = Some((event.ns, Activity::Woken { by: at }));
+            } else if event.ran() == thread {
+                // It runs; since when, an earlier event says, if there is one.
+                slept = true;
+            }
+        }
+        match slept {
+            true => {
+                let first = own.iter().find(|&&at| self.all[at].ran() == thread)?;
+                Some((self.all[*first].ns, Activity::Runs))
+            }
+            false => found,
+        }
+    }
+
+    /// The wake-up that found a thread running still, in the run that ends with this switch, and that no
+    /// `sched_wakeup` finished before it.
+    fn woken_before(&self, thread: u64, switch: usize) -> Option<usize> {
+        let own = &self.of_thread[&thread];
+        let end = own.partition_point(|&at| at < switch);
+        let back = own[..end].iter().rev().take_while(|&&at| !self.all[at].resumes(thread));
+        let of_it = |event: &Event<'_>| event.get("pid") == Some(thread) && event.ran() != thread;
+        for &at in back {
+            let event = &self.all[at];
+            if event.is("sched_wakeup") && event.get("pid") == Some(thread) {
+                return None;
+            }
+            if event.is("sched_waking") && of_it(event) {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    fn is_woken_later(&self, thread: u64, switch: usize) -> bool {
+        let own = &self.of_thread[&thread];
+        let from = own.partition_point(|&at| at <= switch);
+        let until = own[from..].iter().take_while(|&&at| !self.all[at].resumes(thread));
+        let mut wakes = until.filter(|&&at| self.all[at].wakes(thread));
+        wakes.next().is_some()
+    }
+
+    /// A `sched_wakeup` after the switch finishes a wake-up that began before it.
+    fn earlier_waker(&self, thread: u64, switch: usize, activity: Activity) -> Activity {
+        match activity {
+            Activity::Woken { by } if self.all[by].is("sched_wakeup") => {
+                Activity::Woken { by: self.woken_before(thread, switch).unwrap_or(by) }
+            }
+            activity => activity,
+        }
+    }
+
+    /// What a vCPU's thread does with its CPU, and since when.
+    fn mode(&self, thread: u64, ns: u64) -> (u64, CriticalState) {
+        let own = &self.of_thread[&thread];
+        let end = own.partition_point(|&at| self.all[at].ns < ns);
+        let mut back = None;
+        for &at in own[..end].iter().rev() {
+            let event = &self.all[at];
+            if event.ran() != thread {
+                continue;
+            }
+            match event.format.name() {
+                "kvm_entry" => return (event.ns, CriticalState::Guest),
+                "kvm_exit" => return (event.ns, CriticalState::ExitKernel),
+                "kvm_userspace_exit" => {
+                    return back.map_or((event.ns, CriticalState::ExitUser), |since_ns| {
+                        (since_ns, CriticalState::ExitKernel)
+                    });
+                }
+                "kvm_fpu" if event.get("load") == Some(1) => back = Some(event.ns),
+                "kvm_timer_restore_state" => back = Some(event.ns),
+                _ => {}
+            }
+        }
+        (0, CriticalState::Running)
+    }
+
+    /// The thread that had a CPU just before a moment, and since when.
+    fn had(&self, cpu: u32, ns: u64) -> Option<(u64, u64)> {
+        let own = self.of_cpu.get(&cpu)?;
+        let end = own.partition_point(|&at| self.all[at].ns < ns);
+        if let Some(&at) = end.checked_sub(1).and_then(|at| own.get(at)) {
+            return Some((self.all[at].ns, self.all[at].get("next_pid")?));
+        }
+        // Before the first switch: whoever's events there are. Switches may be recorded later than others.
+        let seen = |event: &&Event<'_>| event.cpu == cpu && event.ran() != 0;
+        let before = self.all.partition_point(|event| event.ns < ns);
+        let last = self.all[..before].iter().rev().find(seen)?;
+        Some((last.ns, last.ran()))
+    }
+
+    /// Where a thread runs after a moment.
+    fn runs_next(&self, thread: u64, ns: u64) -> Option<u32> {
+        let own = self.of_thread.get(&thread)?;
+        let from = own.partition_point(|&at| self.all[at].ns < ns);
+        own[from..].iter().find(|&&at| self.all[at].resumes(thread)).map(|&at| self.all[at].cpu)
+    }
+
+    /// Shares out the time of a thread between two moments.
+    fn explain(
+        &self,
+        thread: u64,
+        (from, to): (u64, u64),
+        is_vcpu: &dyn Fn(u64) -> bool,
+        sums: &mut Sums,
+    ) {
+        let mut to = to;
+        while from < to {
+            let Some((since, activity)) = self.activity(thread, to) else {
+                *sums.entry((thread, CriticalState::Unknown, None)).or_default() += to - from;
+                return;
+            };
+            let mut begin = since.max(from);
+            match activity {
+                Activity::Runs => {
+                    let (mode_since, mode) = match is_vcpu(thread) {
+                        true => self.mode(thread, to),
+                        false => (0, CriticalState::Running),
+                    };
+                    begin = begin.max(mode_since);
+                    *sums.entry((thread, mode, None)).or_default() += to - begin;
+                }
+                Activity::Preempted | Activity::Woken { .. } => {
+                    let had = self.runs_next(thread, to).and_then(|cpu| self.had(cpu, to));
+                    begin = begin.max(had.map_or(0, |(since, _)| since));
+                    let state = match activity {
+                        Activity::Preempted => CriticalState::Preempted,
+                        _ => CriticalState::Waiting,
+                    };
+                    let other = had.map(|(_, other)| other).filter(|other| *other != thread);
+                    *sums.entry((thread, state, other)).or_default() += to - begin;
+                }
+                Activity::Sleeps => {
+                    // Whoever ends it: the state that begins just then.
+                    let waker = match self.activity(thread, to + 1) {
+                        Some((_, Activity::Woken { by })) => Some(&self.all[by]),
+                        _ => None,
+                    };
+                    let by_thread = waker.filter(|one| {
+                        one.ran() != 0 && one.get("common_flags").unwrap_or(0) & 8 == 0
+                    });
+                    match by_thread {
+                        Some(waker) => self.explain(waker.ran(), (begin, to), is_vcpu, sums),
+                        None => {
+                            *sums.entry((thread, CriticalState::Blocked, None)).or_default() +=
+                                to - begin;
+                        }
+                    }
+                }
+            }
+            to = begin;
+        }
+    }
+}
+
+fn found(recording: &Recording, thread: u64) -> Critical {
+    let of = CriticalOf::Task(CriticalTask(thread.to_string()));
+    critical(std::slice::from_ref(recording), &[], &of, &|_| ()).unwrap()
+}
+
+/// Sums by what was done alone, and by who had the CPU as its kernel calls it.
+fn by_name(
+    recording: &Recording,
+    sums: Sums,
+    names: &BTreeMap<u64, String>,
+) -> BTreeMap<(String, CriticalState, Option<String>), u64> {
+    let name = |thread: u64| match thread {
+        0 => "idle".to_owned(),
+        thread => names
+            .get(&thread)
+            .cloned()
+            .or_else(|| recording.comm(thread as u32).map(str::to_owned))
+            .unwrap_or_else(|| thread.to_string()),
+    };
+    let mut by_name = BTreeMap::new();
+    for ((thread, state, other), ns) in sums {
+        *by_name.entry((name(thread), state, other.map(name))).or_default() += ns;
+    }
+    by_name.retain(|_, ns| *ns > 0);
+    by_name
+}
+
+/// Waits of vCPUs, VMMs and workers, by two ways that share no code.
+#[test]
+fn waits_are_those_of_a_naive_search() {
+    let cases: [(&str, &[u64]); 4] = [
+        ("x86-svm/host-guest.dat", &[119]),
+        ("x86-svm/tsc.dat", &[106, 107, 97, 108]),
+        ("arm64/A.dat", &[148, 158, 125]),
+        ("arm64/B-vhost-on.dat", &[732, 729]),
+    ];
+    for (name, threads) in cases {
+        let recording = open(name);
+        let all = events(&recording);
+        let naive = Naive::new(&all);
+        let vcpus: Vec<u64> = all.iter().filter(|one| one.is("kvm_exit")).map(Event::ran).collect();
+        let is_vcpu = |thread: u64| vcpus.contains(&thread);
+        let vms = analyses::find_vms(&recording, &|_| ());
+        let vcpu_name = vms.iter().flat_map(|vm| {
+            vm.vcpus
+                .iter()
+                .map(|vcpu| (u64::from(vcpu.thread), format!("{} vCPU {}", vm.name, vcpu.vcpu)))
+        });
+        let names: BTreeMap<u64, String> = vcpu_name.collect();
+        for &thread in threads {
+            let found = found(&recording, thread);
+            let parts: u64 = found.parts.iter().map(|part| part.time_ns).sum();
+            assert_eq!(parts, found.waited_ns(), "{name} {thread}");
+            let [own] = &found.threads[..] else { panic!("{name} {thread}") };
+            assert_eq!(own.wall_ns, own.ran_ns + own.waited_ns + own.unknown_ns);
+            let first = naive.of_thread[&thread].first().map(|&at| all[at].ns).unwrap();
+            let last = all.last().unwrap().ns;
+            // Its own time on CPUs is no wait.
+            let (mut sums, mut to) = (Sums::new(), last);
+            while to > first {
+                let (since, activity) = naive.activity(thread, to).unwrap();
+                let from = since.max(first);
+                if activity != Activity::Runs {
+                    naive.explain(thread, (from, to), &is_vcpu, &mut sums);
+                }
+                to = from;
+            }
+            let mut of_report: BTreeMap<_, u64> = BTreeMap::new();
+            for part in &found.parts {
+                let other = part.reason.clone().filter(|_| {
+                    matches!(part.state, CriticalState::Preempted | CriticalState::Waiting)
+                });
+                let thread = if part.state == CriticalState::Guest {
+                    format!("{} {}", part.machine, part.thread)
+                } else {
+                    part.thread.clone()
+                };
+                *of_report.entry((thread, part.state, other)).or_default() += part.time_ns;
+            }
+            assert!(of_report.len() > 8, "{name} {thread}: {of_report:?}");
+            let naive = by_name(&recording, sums, &names);
+            let keys: BTreeSet<_> = of_report.keys().chain(naive.keys()).collect();
+            let both = keys.into_iter().map(|key| (key, of_report.get(key), naive.get(key)));
+            let differ: Vec<_> = both.filter(|(_, one, other)| one != other).collect();
+            assert!(differ.is_empty(), "{name} {thread}: {differ:#?}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The columns of threads that waited, of what they waited for, and of one wait.
+
+use analyses::{CriticalPart, CriticalState, CriticalThread};
+
+use crate::column::{self, Column, Unit};
+
+/// The tables there are.
+pub(super) const THREADS: &str = "threads";
+/// See [`THREADS`].
+pub(super) const PARTS: &str = "parts";
+
+/// A thread that waited.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ThreadRow<'r> {
+    pub(super) thread: &'r CriticalThread,
+    pub(super) ns: bool,
+}
+
+impl column::Row for ThreadRow<'_> {
+    fn is_nanoseconds(&self) -> bool {
+        self.ns
+    }
+}
+
+/// What was waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PartRow<'r> {
+    pub(super) part: &'r CriticalPart,
+    pub(super) waited_ns: u64,
+    pub(super) ns: bool,
+}
+
+impl column::Row for PartRow<'_> {
+    fn is_nanoseconds(&self) -> bool {
+        self.ns
+    }
+}
+
+pub(super) fn of_threads<'r>() -> Vec<Column<ThreadRow<'r>>> {
+    let time = |names: (&str, &str), help: &str, of: fn(&CriticalThread) -> u64| {
+        Column::time(names, help, move |row: &ThreadRow<'_>| Some(of(row.thread)))
+    };
+    vec![
+        Column::text(
+            ("machine", "machine"),
+            "Its machine: host, or the name of the VM.",
+            |row: &ThreadRow<'_>| Some(row.thread.machine.clone()),
+        )
+        .shown(THREADS, 0),
+        Column::text(("thread", "thread"), "Its name.", |row: &ThreadRow<'_>| {
+            Some(row.thread.thread.clone())
+        })
+        .shown(THREADS, 0),
+        Column::number(("tid", "tid"), Unit::Id, "Its id.", |row: &ThreadRow<'_>| {
+            Some(u64::from(row.thread.tid))
+        })
+        .shown(THREADS, 1),
+        time(
+            ("wall", "all"),
+            "From its first event to its last: ran_ns + waited_ns + unknown_ns.",
+            |one| one.wall_ns,
+        )
+        .shown(THREADS, 1),
+        time(("ran", "ran"), "It ran; of a guest's thread: and so did its guest.", |one| {
+            one.ran_ns
+        })
+        .shown(THREADS, 0),
+        time(
+            ("waited", "waited"),
+            "It waited: without a CPU of its machine, or while its vCPU was not in its guest.",
+            |one| one.waited_ns,
+        )
+        .shown(THREADS, 0),
+        time(
+            ("unknown", "unknown"),
+            "What it did is not known: events were lost, or the host was not recorded then.",
+            |one| one.unknown_ns,
+        )
+        .shown_if(THREADS, 2, |row| row.thread.unknown_ns > 0),
+        Column::number(
+            ("waits", "waits"),
+            Unit::Count,
+            "How often it had no CPU of its machine.",
+            |row: &ThreadRow<'_>| Some(row.thread.waits),
+        )
+        .shown(THREADS, 2),
+        time(
+            ("off_cpu", "off CPU"),
+            "How long it had none. The rest of waited_ns are exits, and waits of its vCPU.",
+            |one| one.off_cpu_ns,
+        )
+        .shown(THREADS, 3),
+    ]
+}
+
+/// The columns of what was waited for.
+pub(super) fn of_parts<'r>() -> Vec<Column<PartRow<'r>>> {
+    let mut columns = what();
+    columns.extend([
+        Column::time(("time", "time"), "How long.", |row: &PartRow<'_>| Some(row.part.time_ns))
+            .shown(PARTS, 0),
+        Column::ratio(
+            ("share", "share"),
+            "Its share of all that was waited.",
+            |row: &PartRow<'_>| column::ratio(row.part.time_ns, row.waited_ns),
+        )
+        .shown(PARTS, 0),
+        Column::number(
+            ("count", "times"),
+            Unit::Count,
+            "In how many intervals.",
+            |row: &PartRow<'_>| Some(row.part.count),
+        )
+        .shown(PARTS, 2),
+    ]);
+    columns
+}
+
+/// Who did what, and why.
+pub(super) fn what<'r>() -> Vec<Column<PartRow<'r>>> {
+    vec![
+        Column::text(
+            ("machine", "machine"),
+            "The machine on which it was: host, or the name of a VM.",
+            |row: &PartRow<'_>| Some(row.part.machine.clone()),
+        )
+        .shown(PARTS, 0),
+        Column::text(("thread", "thread"), "The thread; interrupt for none.", |row: &PartRow<'_>| {
+            Some(row.part.thread.clone())
+        })
+        .shown(PARTS, 0),
+        Column::text(("on", "on"), "What the thread is.", |row: &PartRow<'_>| {
+            Some(row.part.on.name().to_owned())
+        })
+        .shown(PARTS, 3),
+        Column::text(("state", "state"), "What it did.", |row: &PartRow<'_>| {
+            Some(row.part.state.name().to_owned())
+        })
+        .drawn_as(|row| words(row.part.state).to_owned())
+        .shown(PARTS, 0),
+        Column::text(
+            ("reason", "reason"),
+            "Of an exit: its reason. Of a wait for a CPU: who had it. Of blocked and unknown: why nothing more is known.",
+            |row: &PartRow<'_>| row.part.reason.clone(),
+        )
+        .null("There is none, or it is not recorded.")
+        .shown(PARTS, 0)
+        .missing("-"),
+    ]
+}
+
+/// A state in words.
+pub(super) const fn words(state: CriticalState) -> &'static str {
+    match state {
+        CriticalState::GuestIdle => "guest idle",
+        CriticalState::ExitKernel => "exit, in kernel",
+        CriticalState::ExitUser => "exit, in user space",
+        CriticalState::Waiting => "run queue, behind",
+        CriticalState::Preempted => "preempted, by",
+        state => state.name(),
+    }
+}

@@ -1,0 +1,122 @@
+//! `hyperscope critical`: what tasks and requests waited for, on the bundled recordings.
+
+use serde_json::Value;
+
+use crate::schemas::{check, closed};
+use crate::tool::{assert_golden, hyperscope, output_of};
+
+const HOST: &str = "fixtures/x86-svm/tsc.dat";
+const GUEST: &str = "fixtures/x86-svm/tsc.guest.dat";
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&output_of(&[&["critical", "--format", "json"], args].concat())).unwrap()
+}
+
+fn number(of: &Value, name: &str) -> u64 {
+    of[name].as_u64().unwrap_or_else(|| panic!("{name} of {of}"))
+}
+
+fn sum(list: &Value, name: &str) -> u64 {
+    list.as_array().unwrap().iter().map(|one| number(one, name)).sum()
+}
+
+/// Tasks of guests and threads of hosts, on each kind of recording that has both.
+const CASES: [(&str, &[&str]); 8] = [
+    ("vm-106/dd", &[HOST, GUEST]),
+    ("vm-106/kworker/0:1H", &[HOST, GUEST]),
+    ("vm-106 vCPU 1", &[HOST]),
+    ("dd", &["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"]),
+    (
+        "vm-119/rcu_preempt",
+        &["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"],
+    ),
+    ("vm-148/init", &["fixtures/arm64/A.dat", "fixtures/arm64/A.guest.dat"]),
+    ("host/158", &["fixtures/arm64/A.dat"]),
+    ("729", &["fixtures/arm64/B-vhost-on.dat"]),
+];
+
+/// Whatever is asked about: parts add up to the waits, waits and runs to the whole, to the nanosecond.
+#[test]
+fn parts_add_up_on_real_recordings() {
+    let validator = closed("critical");
+    for (task, files) in CASES {
+        let report = json(&[&["--task", task], files].concat());
+        check(&validator, &report, task);
+        let waited = number(&report, "waited_ns");
+        assert!(waited > 0, "{task}");
+        assert_eq!(sum(&report["parts"], "time_ns"), waited, "{task}");
+        for thread in report["threads"].as_array().unwrap() {
+            let parts = ["ran_ns", "waited_ns", "unknown_ns"].map(|name| number(thread, name));
+            assert_eq!(number(thread, "wall_ns"), parts.iter().sum::<u64>(), "{task}: {thread}");
+        }
+        for wait in report["longest"].as_array().unwrap() {
+            let mut now = number(wait, "from_ns");
+            for step in wait["steps"].as_array().unwrap().iter().filter(|_| wait["cut"] == false) {
+                assert_eq!(number(step, "from_ns"), now, "{task}: {step}");
+                now = number(step, "to_ns");
+            }
+            assert!(wait["cut"] == true || now == number(wait, "to_ns"), "{task}: {wait}");
+        }
+    }
+}
+
+/// A request's time, from its first step to its last, is all given to parts.
+#[test]
+fn requests_are_those_of_path() {
+    let files = ["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"];
+    let paths: Value =
+        serde_json::from_str(&output_of(&[&["path", "--format", "json"], &files[..]].concat()))
+            .unwrap();
+    let examples = paths["paths"][0]["examples"].as_array().unwrap();
+    assert_eq!(examples.len(), 3);
+    for example in examples {
+        let id = example["id"].as_str().unwrap();
+        let report = json(&[&["--request", id], &files[..]].concat());
+        assert_eq!(number(&report, "waited_ns"), number(example, "total_ns"), "{id}");
+        assert_eq!(sum(&report["parts"], "time_ns"), number(example, "total_ns"), "{id}");
+    }
+    let text = output_of(&[&["critical", "--request", "1:p50"], &files[..]].concat());
+    assert_golden("critical-request.txt", &text);
+}
+
+#[test]
+fn tables_and_csv_are_as_expected() {
+    let files = [HOST, GUEST];
+    let of = |args: &[&str]| output_of(&[&["critical"], args, &files[..]].concat());
+    assert_golden("critical.txt", &of(&["--task", "vm-106/dd"]));
+    assert_golden("critical.csv", &of(&["--task", "vm-106/dd", "--format", "csv"]));
+    let host = output_of(&["critical", "--task", "vm-732 vCPU 0", "fixtures/arm64/B-vhost-on.dat"]);
+    assert_golden("critical-host.txt", &host);
+}
+
+/// Parts of a range of time are those of its waits: never more than the range has.
+#[test]
+fn ranges_cut_waits() {
+    let files = [HOST, GUEST];
+    let range = ["--task", "vm-106/dd", "--from", "33.1", "--to", "33.3"];
+    let args = [&["critical", "--format", "json"], &range[..], &files[..]].concat();
+    let run = hyperscope(&args);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.err.contains("left out"), "{}", run.err);
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    let waited = number(&report, "waited_ns");
+    assert!(waited > 0 && waited <= 200_000_000, "{waited}");
+    assert_eq!(sum(&report["parts"], "time_ns"), waited);
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let run = hyperscope(&["critical", "--task", "nginx", HOST, GUEST]);
+    assert_eq!((run.code, run.out.as_str()), (1, ""));
+    assert!(run.err.contains("no thread is called nginx"), "{}", run.err);
+    assert!(run.err.contains("vm-106/dd"), "{}", run.err);
+    let run = hyperscope(&["critical", "--request", "99:p50", HOST]);
+    assert_eq!(run.code, 1);
+    assert!(run.err.contains("there is no request 99:p50"), "{}", run.err);
+    let run = hyperscope(&["critical", HOST]);
+    assert_eq!(run.code, 2, "{}", run.err);
+    // Without the scheduler's events nothing is known of threads.
+    let run = hyperscope(&["critical", "--task", "vm-171 vCPU 0", "fixtures/x86-vmx/vmm.dat"]);
+    assert_eq!(run.code, 1);
+    assert!(run.err.contains("record sched_switch and sched_waking"), "{}", run.err);
+}
