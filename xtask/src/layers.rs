@@ -71,6 +71,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("exitcost", &["sys"]),
     ("labguest", &["exitcost", "hypertrace", "labwire", "sys"]),
     ("lab", &["labwire"]),
+    ("experiment", &["analyses", "stats"]),
     (
         "bench",
         &[

@@ -15,6 +15,7 @@ pub(crate) use memory::MemoryArgs;
 pub(crate) use page::PageArgs;
 pub(crate) use part::{PartArgs, RangeArgs};
 
+pub(crate) mod ab;
 pub(crate) mod bench;
 pub(crate) mod boot;
 pub(crate) mod calls;
@@ -84,6 +85,8 @@ pub(crate) enum Verb {
     Advice(ReportArgs),
     /// Compare two recordings, or several of each side, with statistics
     Diff(diff::DiffArgs),
+    /// Run a workload under two configurations in turn, and say by what they differ
+    Ab(Box<ab::AbArgs>),
     /// Show who used the CPUs: vCPUs, guest threads, threads that serve VMs
     Cpu(cpu::CpuArgs),
     /// Show which code vCPUs ran, in rows that add up to their time

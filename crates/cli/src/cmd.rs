@@ -1,5 +1,6 @@
 //! One file per verb.
 
+pub(crate) mod ab;
 pub(crate) mod advice;
 pub(crate) mod align;
 pub(crate) mod bench;

@@ -5,7 +5,7 @@
 //! | 0 | done; losses are in the result. A reader that leaves the pipe has seen enough, as after `head` |
 //! | 1 | failed: nothing readable, a device full, a file cut while it was read |
 //! | 2 | wrong arguments, or recordings that can't belong together |
-//! | 3 | a condition of `diff --fail-if` held |
+//! | 3 | a condition of `--fail-if` held |
 //!
 //! `lab exec` ends with the code of the command that ran.
 
@@ -76,6 +76,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
             let sides = args.sides().unwrap_or_else(|what| Cli::refuse("diff", &what));
             return cmd::diff::run(args, &sides);
         }
+        Verb::Ab(args) => return cmd::ab::run(args),
         Verb::Exits(args) => cmd::exits::run(args),
         Verb::Nested(args) => cmd::nested::run(args),
         Verb::Advice(args) => cmd::advice::run(args),

@@ -26,6 +26,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ab;
 mod advice;
 mod align;
 mod boot;
@@ -59,6 +60,7 @@ mod tally;
 mod virtio;
 mod vms;
 
+pub use ab::{Ab, AbMetric, AbRun, AbSide, ab};
 pub use advice::{
     About, Advice, Amount, EvidenceOf, ExitEvidence, Fact, RULES, Rule, SavingOf, VmEvidence,
     advise,
@@ -118,6 +120,7 @@ pub use states::{
     ExitOf, GuestCpu, GuestEventKinds, GuestFit, OccupantSpan, Part, Role, Roles, StateSink,
     StateSpan, States, VcpuRef, VcpuState, states,
 };
+pub use stats::Comparison;
 pub use tally::Tally;
 pub use timeline::arch::Isa;
 pub use virtio::{VirtQueue, VirtQueueDepth, Virtio, virtio};

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod ab;
 mod advice;
 mod align;
 mod boot;
@@ -34,6 +35,7 @@ mod xml;
 
 use serde::Serialize;
 
+pub use ab::AbReport;
 pub use advice::{AdviceReport, Seen};
 pub use align::{AlignReport, summary as align_summary};
 pub use boot::{BootReport, boot_svg};

@@ -14,6 +14,7 @@ mod chance;
 mod comparison;
 mod estimate;
 mod gamma;
+mod pairs;
 mod permutation;
 mod student;
 
@@ -23,5 +24,6 @@ pub use blocks::{Blocks, Resamples};
 pub use chance::Chance;
 pub use comparison::{Comparison, Scale, Side, compare};
 pub use estimate::{Estimate, mean, standard_deviation};
+pub use pairs::{compare_pairs, trend};
 pub use permutation::{Permutation, permute};
 pub use student::{quantile as student_quantile, two_sided as student_two_sided};

@@ -25,7 +25,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Compare and pass on", &["diff", "report", "export", "align"]),
     ("Record", &["record", "listen"]),
     ("For guests", &["top", "mark", "publish", "keys"]),
-    ("Try and measure", &["lab", "bench"]),
+    ("Try and measure", &["ab", "lab", "bench"]),
     ("Shell", &["completions", "man", "help"]),
 ];
 

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod ab;
 mod align;
 mod boot;
 mod calls;

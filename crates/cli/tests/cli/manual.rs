@@ -12,6 +12,7 @@ const VERBS: &[&str] = &[
     "virtio",
     "path",
     "critical",
+    "ab",
     "boot",
     "cpu",
     "calls",

@@ -84,6 +84,17 @@ impl Condition {
     /// # Errors
     /// When it is not of the form above, or names a metric that no report has.
     pub fn parse(text: &str) -> Result<Self, ConditionError> {
+        let condition = Self::read(text)?;
+        let error = |at: usize, what: String| ConditionError { text: text.to_owned(), at, what };
+        condition.check_names(&error)?;
+        Ok(condition)
+    }
+
+    /// Reads a condition on metrics that may have any name.
+    ///
+    /// # Errors
+    /// When it is not of the form above.
+    pub fn read(text: &str) -> Result<Self, ConditionError> {
         let error = |at: usize, what: String| ConditionError { text: text.to_owned(), at, what };
         let op_at = text.find(['<', '>', '=', '!']).ok_or_else(|| {
             error(text.len(), "an operator is missing: >, >=, < or <= and a limit".to_owned())
@@ -102,7 +113,7 @@ impl Condition {
         let skipped = limit.len() - limit.trim_start().len();
         let limit = limit_of(limit.trim())
             .map_err(|(at, what)| error(limit_at + skipped + at, what.to_owned()))?;
-        let condition = Self {
+        Ok(Self {
             text: text.to_owned(),
             report: report.map(str::to_owned),
             reason: reason.map(str::to_owned),
@@ -111,9 +122,13 @@ impl Condition {
             above,
             or_equal,
             limit,
-        };
-        condition.check_names(&error)?;
-        Ok(condition)
+        })
+    }
+
+    /// The metric that it is about.
+    #[must_use]
+    pub fn metric(&self) -> &str {
+        &self.metric
     }
 
     fn check_names(
@@ -171,7 +186,17 @@ impl Condition {
 
     /// Whether the numbers of a row lie beyond the limit; none where there are none.
     fn is_beyond(&self, row: &DiffRow, unit: Unit) -> Option<bool> {
-        let b = row.b.value?;
+        self.is_beyond_of((row.a.value, row.b.value?), unit)
+    }
+
+    /// Whether two values lie beyond the limit; `is_time` says whether they are nanoseconds. `None` where that
+    /// does not fit the limit's unit.
+    #[must_use]
+    pub fn is_beyond_values(&self, (a, b): (f64, f64), is_time: bool) -> Option<bool> {
+        self.is_beyond_of((Some(a), b), if is_time { Unit::Time } else { Unit::Times })
+    }
+
+    fn is_beyond_of(&self, (a, b): (Option<f64>, f64), unit: Unit) -> Option<bool> {
         let scaled = |limit: f64, is_time: bool| match unit {
             Unit::Time | Unit::TimePerSecond if !is_time => None,
             Unit::Time | Unit::TimePerSecond => Some(limit),
@@ -179,8 +204,8 @@ impl Condition {
         };
         let (number, limit) = match self.limit {
             Limit::Value(limit, is_time) => (b, scaled(limit, is_time)?),
-            Limit::Change(limit, is_time) => (b - row.a.value?, scaled(limit, is_time)?),
-            Limit::Ratio(limit) => match row.a.value? {
+            Limit::Change(limit, is_time) => (b - a?, scaled(limit, is_time)?),
+            Limit::Ratio(limit) => match a? {
                 // From nothing to something is more than any ratio.
                 0.0 if b > 0.0 => (f64::INFINITY, limit),
                 0.0 => (1.0, limit),
@@ -193,7 +218,8 @@ impl Condition {
 
     /// Whether chance may have brought the row beyond the limit: it is a change that is compared,
     /// or a value.
-    const fn is_on_change(&self) -> bool {
+    #[must_use]
+    pub const fn is_on_change(&self) -> bool {
         !matches!(self.limit, Limit::Value(..))
     }
 }

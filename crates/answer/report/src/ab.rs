@@ -1,0 +1,175 @@
+//! The report of `hyperscope ab`: each metric under both configurations, and every run.
+
+mod columns;
+
+use analyses::{Ab, AbMetric, AbRun, AbSide};
+use printable::line;
+use serde::Serialize;
+use serde_json::Value;
+
+use self::columns::{Row, TABLE, columns};
+use crate::Report;
+use crate::column::{self, Rows};
+use crate::json::Object;
+use crate::table::Table;
+use crate::units::{plural, time};
+
+/// Cells of a line of points.
+const POINTS: usize = 60;
+
+/// A workload under two configurations.
+#[derive(Debug)]
+pub struct AbReport {
+    /// How A and B are set up.
+    pub setups: [String; 2],
+    /// What ran.
+    pub workload: Vec<String>,
+    /// What the order was drawn from.
+    pub seed: u64,
+    /// The numbers.
+    pub ab: Ab,
+}
+
+impl Report for AbReport {
+    fn text(&self, width: Option<usize>) -> String {
+        let blocks = self.ab.runs.len() as u64 / 2;
+        let mut out = format!(
+            "{}: {} of one run each\nA: {}\nB: {}\n\n",
+            line(&self.workload.join(" ")),
+            plural(blocks, "block"),
+            line(&self.setups[0]),
+            line(&self.setups[1]),
+        );
+        let mut table = Table::default();
+        column::draw(&columns(), &mut table, TABLE, &self.rows());
+        out += &table.draw(width).0;
+        out += &self.points();
+        for note in self.notes() {
+            out += &format!("\n{note}");
+        }
+        out + "\n"
+    }
+
+    fn document(&self) -> impl Serialize {
+        let configuration = |(side, setup): (AbSide, &String)| {
+            Object::default().set("name", side.name()).set("setup", setup.clone()).done()
+        };
+        let sides = [AbSide::A, AbSide::B].into_iter().zip(&self.setups);
+        Document {
+            schema: "hyperscope.ab/1",
+            workload: &self.workload,
+            seed: self.seed,
+            interrupted: self.ab.is_interrupted,
+            configurations: sides.map(configuration).collect(),
+            metrics: Rows { columns: columns(), rows: self.rows() },
+            runs: self.ab.runs.iter().enumerate().map(|run| self.run_json(run)).collect(),
+        }
+    }
+
+    fn csv(&self) -> Table {
+        column::csv(&columns(), &self.rows(), &[true])
+    }
+}
+
+/// The document of `hyperscope ab`.
+#[derive(Debug, Serialize)]
+struct Document<'r> {
+    schema: &'static str,
+    workload: &'r [String],
+    seed: u64,
+    interrupted: bool,
+    configurations: Vec<Value>,
+    metrics: Rows<Row<'r>>,
+    runs: Vec<Value>,
+}
+
+impl AbReport {
+    fn rows(&self) -> Vec<Row<'_>> {
+        self.ab.metrics.iter().map(|metric| Row { ab: &self.ab, metric }).collect()
+    }
+
+    fn run_json(&self, (at, run): (usize, &AbRun)) -> Value {
+        let mut values = Object::default();
+        let mut outliers: Vec<Value> = Vec::new();
+        for (metric, value) in self.ab.metrics.iter().zip(&run.values) {
+            values.set(&metric.name, *value);
+            if metric.outliers.contains(&at) {
+                outliers.push(metric.name.clone().into());
+            }
+        }
+        let mut object = Object::default();
+        object.set("configuration", run.side.name()).set("block", run.block);
+        object.set("values", values.done()).set("outlier_in", outliers).done()
+    }
+
+    /// All runs of the first metric that is the workload's own, or of its time, as points from the least to the
+    /// greatest.
+    fn points(&self) -> String {
+        let at = self.ab.metrics.iter().position(|one| !one.is_time()).unwrap_or(0);
+        let Some(metric) = self.ab.metrics.get(at) else { return String::new() };
+        let values =
+            || self.ab.runs.iter().filter_map(|run| Some((run.side, *run.values.get(at)?)));
+        let least = values().map(|(_, value)| value).fold(f64::INFINITY, f64::min);
+        let most = values().map(|(_, value)| value).fold(f64::NEG_INFINITY, f64::max);
+        if most <= least {
+            return String::new();
+        }
+        let place =
+            |value: f64| ((value - least) / (most - least) * (POINTS as f64 - 1.0)) as usize;
+        let mut out = format!(
+            "\nruns by {}, from {} to {}\n",
+            line(&metric.name),
+            number(metric, least),
+            number(metric, most)
+        );
+        for side in [AbSide::A, AbSide::B] {
+            let mut counts = [0_u32; POINTS];
+            for (_, value) in values().filter(|(one, _)| *one == side) {
+                if let Some(count) = counts.get_mut(place(value)) {
+                    *count += 1;
+                }
+            }
+            let mark = |count: &u32| match count {
+                0 => '.',
+                1..=9 => char::from_digit(*count, 10).unwrap_or('9'),
+                _ => '+',
+            };
+            let marks: String = counts.iter().map(mark).collect();
+            out += &format!("{} {marks}\n", side.name().to_uppercase());
+        }
+        out
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.ab.is_interrupted {
+            notes.push("it was interrupted: these are the blocks that were whole".to_owned());
+        }
+        for metric in &self.ab.metrics {
+            if !metric.outliers.is_empty() {
+                let runs = plural(metric.outliers.len() as u64, "run");
+                notes.push(format!(
+                    "{}: {runs} far from the others, which count",
+                    line(&metric.name)
+                ));
+            }
+            if let Some(drift) = metric.drift {
+                let drift = drift * 100.0;
+                notes.push(format!(
+                    "{}: {drift:+.1}% from the first block to the last, under both: the machine changed meanwhile",
+                    line(&metric.name)
+                ));
+            }
+        }
+        notes
+    }
+}
+
+/// A metric's number as people read it.
+fn number(metric: &AbMetric, value: f64) -> String {
+    match value {
+        value if metric.is_time() && value >= 0.0 => time(value.round() as u64, true),
+        value if value.abs() >= 1000.0 => format!("{value:.0}"),
+        value => format!("{value:.4}"),
+    }
+}

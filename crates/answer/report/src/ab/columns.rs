@@ -1,0 +1,142 @@
+//! The columns of metrics under two configurations.
+
+use analyses::diff::Scale;
+use analyses::{Ab, AbMetric, Comparison};
+
+use super::number;
+use crate::column::{self, Column, Unit};
+
+/// The one table there is.
+pub(super) const TABLE: &str = "metrics";
+
+/// A metric.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row<'r> {
+    pub(super) ab: &'r Ab,
+    pub(super) metric: &'r AbMetric,
+}
+
+impl column::Row for Row<'_> {
+    fn is_nanoseconds(&self) -> bool {
+        true
+    }
+}
+
+/// A column of numbers of any size.
+fn value<'r>(
+    names: (&str, &str),
+    help: &str,
+    of: impl Fn(&Row<'r>) -> Option<f64> + Copy + 'static,
+) -> Column<Row<'r>> {
+    Column::ratio(names, help, of)
+        .drawn_as(move |row| of(row).map_or("-".to_owned(), |value| number(row.metric, value)))
+}
+
+/// All columns, in the order of JSON and CSV.
+pub(super) fn columns<'r>() -> Vec<Column<Row<'r>>> {
+    let mut columns = sides();
+    columns.extend(change());
+    columns.extend(runs());
+    columns
+}
+
+fn sides<'r>() -> Vec<Column<Row<'r>>> {
+    let one_run = "There was one run.";
+    vec![
+        Column::text(
+            ("name", "metric"),
+            "The metric; times end in _ns, and are nanoseconds.",
+            |row: &Row<'_>| Some(row.metric.name.clone()),
+        )
+        .shown(TABLE, 0),
+        value(("a_mean", "A"), "Mean of its runs under A.", |row| Some(row.metric.means[0]))
+            .shown(TABLE, 0),
+        value(("a_sd", "sd"), "Their standard deviation.", |row| row.metric.deviations[0])
+            .null(one_run)
+            .shown(TABLE, 2),
+        value(("b_mean", "B"), "Mean of its runs under B.", |row| Some(row.metric.means[1]))
+            .shown(TABLE, 0),
+        value(("b_sd", "sd"), "Their standard deviation.", |row| row.metric.deviations[1])
+            .null(one_run)
+            .shown(TABLE, 2),
+    ]
+}
+
+fn change<'r>() -> Vec<Column<Row<'r>>> {
+    let ratio = |of: fn(&Comparison) -> f64| {
+        move |row: &Row<'_>| {
+            let change = row.metric.change.as_ref().filter(|one| one.scale == Scale::Ratio)?;
+            Some(of(change))
+        }
+    };
+    let times = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}x"));
+    let none = "There were less than two blocks, or a number of zero or less.";
+    let less = "There were less than two blocks.";
+    vec![
+        Column::ratio(
+            ("ratio", "B / A"),
+            "What B is of A: the mean of the blocks' ratios, as logarithms.",
+            ratio(|one| one.change),
+        )
+        .null(none)
+        .drawn_as(move |row| times(ratio(|one| one.change)(row)))
+        .shown(TABLE, 0),
+        Column::ratio(
+            ("ci_low", "from"),
+            "Lower end of the interval of 95% of that ratio.",
+            ratio(|one| one.low),
+        )
+        .null(none)
+        .drawn_as(move |row| times(ratio(|one| one.low)(row)))
+        .shown(TABLE, 0),
+        Column::ratio(("ci_high", "to"), "Upper end of it.", ratio(|one| one.high))
+            .null(none)
+            .drawn_as(move |row| times(ratio(|one| one.high)(row)))
+            .shown(TABLE, 0),
+        Column::ratio(
+            ("p_value", "p"),
+            "The chance of a change that great or greater where there is none.",
+            |row: &Row<'_>| row.metric.change.as_ref().map(|one| one.p),
+        )
+        .null(less)
+        .drawn_as(|row| chance(row.metric.change.as_ref().map(|one| one.p)))
+        .shown(TABLE, 1),
+        Column::ratio(
+            ("p_adjusted", "p adj."),
+            "The same, adjusted for the number of metrics (false discovery rate).",
+            |row: &Row<'_>| row.metric.p_adjusted,
+        )
+        .null(less)
+        .drawn_as(|row| chance(row.metric.p_adjusted))
+        .shown(TABLE, 0),
+        Column::flag(
+            ("significant", "differs"),
+            "Whether p_adjusted is below 0.05.",
+            |row: &Row<'_>| row.metric.is_significant(),
+        )
+        .shown(TABLE, 1),
+    ]
+}
+
+fn chance(p: Option<f64>) -> String {
+    p.map_or("-".to_owned(), |p| if p < 0.001 { format!("{p:.0e}") } else { format!("{p:.3}") })
+}
+
+fn runs<'r>() -> Vec<Column<Row<'r>>> {
+    vec![
+        Column::number(("runs", "runs"), Unit::Count, "Runs of each configuration.", |row: &Row<'_>| {
+            Some(row.ab.runs.len() as u64 / 2)
+        })
+        .shown(TABLE, 3),
+        Column::number(("outliers", "outliers"), Unit::Count, "Runs that are further from the median of their configuration than five median deviations. They count.", |row: &Row<'_>| {
+            Some(row.metric.outliers.len() as u64)
+        })
+        .shown_if(TABLE, 3, |row| !row.metric.outliers.is_empty()),
+        Column::ratio(("drift", "drift"), "How much it grew from the first block to the last, as a share of its mean.", |row: &Row<'_>| {
+            row.metric.drift
+        })
+        .null("None that chance would not make, or less than three blocks.")
+        .shown_if_known(TABLE, 3)
+        .missing("-"),
+    ]
+}

@@ -1,0 +1,87 @@
+//! Arguments of `ab`.
+
+use std::time::Duration;
+
+use analyses::diff::Condition;
+use clap::Args;
+use experiment::{Metric, Stop};
+
+use super::OutputArgs;
+use super::record::duration;
+
+/// Arguments of `ab`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope ab --a 'cpupower idle-set -D 0' --b 'cpupower idle-set -E' -- make -j8\n  \
+    hyperscope ab --a 'echo 0 > $P' --b 'echo 200000 > $P' --until 2% -- ./workload\n  \
+    hyperscope ab --a 'ssh g vhost off' --b 'ssh g vhost on' \\\n  \
+    \x20   --metric bps=json:end.sum_received.bits_per_second -- iperf3 -J -c guest\n  \
+    hyperscope ab --a A --b B --fail-if 'wall > +3%' -- ./bench                for CI: exit code 3\n\n\
+    Each block is one run of either configuration, in an order by chance: what changes slowly on the\n\
+    machine is in both. Setups, --prepare and --teardown are lines for the shell, HYPERSCOPE_SIDE is\n\
+    a or b in all of them, and in the workload.\n\
+    Conditions: metric OP [+|-]N[%|x|ns|us|ms|s], as those of diff.")]
+pub(crate) struct AbArgs {
+    /// A line for the shell before each run that sets up A
+    #[arg(long, value_name = "SETUP")]
+    pub(crate) a: String,
+    /// One that sets up B
+    #[arg(long, value_name = "SETUP")]
+    pub(crate) b: String,
+    /// One before each run, after the setup: what is not to be timed
+    #[arg(long, value_name = "LINE")]
+    pub(crate) prepare: Option<String>,
+    /// One after each run, also after one that failed
+    #[arg(long, value_name = "LINE")]
+    pub(crate) teardown: Option<String>,
+    /// This many blocks of one run of each
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    pub(crate) runs: u32,
+    /// Blocks until the interval of the ratio reaches no further than this from its middle: of the first --metric,
+    /// or of the time
+    #[arg(long, value_name = "PERCENT", conflicts_with = "runs", value_parser = width)]
+    pub(crate) until: Option<f64>,
+    /// No block begins later than this after the first one [default: 10m with --until]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) budget: Option<Duration>,
+    /// Blocks at the beginning that don't count
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(..=1000))]
+    pub(crate) warmup: u32,
+    /// The longest that one command may take; it is ended then with all that it started
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
+    pub(crate) timeout: Duration,
+    /// A number that the workload prints: NAME=REGEX, whose first group it is, or NAME=json:a.b.0; may be given
+    /// several times
+    #[arg(long, value_name = "NAME=WHERE", value_parser = Metric::parse)]
+    pub(crate) metric: Vec<Metric>,
+    /// What the order is drawn from
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// End with code 3 if this holds; a change has to be significant, too. May be given several times
+    #[arg(long, value_name = "CONDITION", value_parser = Condition::read, allow_hyphen_values = true)]
+    pub(crate) fail_if: Vec<Condition>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    /// What is timed: a program with its arguments, or one line for the shell
+    #[arg(required = true, last = true, value_name = "WORKLOAD")]
+    pub(crate) workload: Vec<String>,
+}
+
+impl AbArgs {
+    /// When there are enough blocks.
+    pub(crate) fn stop(&self) -> Stop {
+        self.until.map_or(Stop::Blocks(self.runs as usize), Stop::Width)
+    }
+
+    /// How long blocks may begin.
+    pub(crate) fn budget(&self) -> Option<Duration> {
+        const OF_WIDTH: Duration = Duration::from_secs(600);
+        self.budget.or_else(|| self.until.map(|_| OF_WIDTH))
+    }
+}
+
+fn width(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').parse::<f64>().ok();
+    let percent = number.filter(|percent| *percent > 0.0 && *percent <= 100.0);
+    percent.map(|percent| percent / 100.0).ok_or_else(|| "a share such as 2%".to_owned())
+}

@@ -1,0 +1,113 @@
+//! `hyperscope ab`: whether a workload runs otherwise under one configuration than under another.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use analyses::Ab;
+use analyses::diff::Condition;
+use anyhow::{Context, bail};
+use experiment::{Configuration, Experiment, Limits, Progress};
+use printable::messages;
+use report::AbReport;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::args::ab::AbArgs;
+use crate::misuse::Misuse;
+use crate::notice::say;
+use crate::output;
+
+/// A condition of `--fail-if` holds.
+const CONDITION_HOLDS: u8 = 3;
+
+pub(crate) fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
+    check(args)?;
+    let out = output::open(args.output.output.as_deref(), &[])?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot handle signals")?;
+    }
+    let setups = [args.a.clone(), args.b.clone()];
+    let experiment = Experiment {
+        configurations: setups.clone().map(|setup| Configuration { setup }),
+        prepare: args.prepare.clone(),
+        teardown: args.teardown.clone(),
+        workload: args.workload.clone(),
+        metrics: args.metric.clone(),
+        warmup: args.warmup as usize,
+        stop: args.stop(),
+        budget: args.budget(),
+        seed: args.seed,
+    };
+    let limits = Limits { timeout: args.timeout, stop: &stop };
+    let ab = experiment::run(&experiment, limits, &begins)?;
+    let report = AbReport { setups, workload: args.workload.clone(), seed: args.seed, ab };
+    output::write(&report, &args.output, out)?;
+    if report.ab.is_interrupted {
+        bail!("interrupted");
+    }
+    Ok(conclude(&report.ab, &args.fail_if))
+}
+
+/// Says on a terminal how far it is.
+fn begins(progress: Progress) {
+    if console::user_attended_stderr() {
+        match progress.block {
+            0 => say("warming up"),
+            block => say(&format!("block {block}")),
+        }
+    }
+}
+
+/// A slip in a name is said before anything runs.
+fn check(args: &AbArgs) -> anyhow::Result<()> {
+    let mut names: Vec<&str> = vec!["wall_ns", "user_ns", "sys_ns"];
+    for metric in &args.metric {
+        if names.contains(&metric.name.as_str()) {
+            bail!(Misuse(format!("there are two metrics called {}", metric.name)));
+        }
+        names.push(&metric.name);
+    }
+    for condition in &args.fail_if {
+        let is_there = names.iter().any(|name| is_about(condition, name));
+        if !is_there || condition.report.is_some() || condition.reason.is_some() {
+            let names = names.join(", ");
+            bail!(Misuse(format!("--fail-if '{}': the metrics are {names}", condition.text)));
+        }
+    }
+    Ok(())
+}
+
+fn is_about(condition: &Condition, name: &str) -> bool {
+    condition.metric() == name || Some(condition.metric()) == name.strip_suffix("_ns")
+}
+
+/// Reports which conditions hold.
+fn conclude(ab: &Ab, conditions: &[Condition]) -> ExitCode {
+    let (mut code, mut err) = (ExitCode::SUCCESS, messages());
+    for condition in conditions {
+        for metric in ab.metrics.iter().filter(|metric| is_about(condition, &metric.name)) {
+            let [a, b] = metric.means;
+            // The ratio is that of the blocks, which outliers of one run don't move as they do means.
+            let ratio =
+                metric.change.as_ref().filter(|one| one.scale == analyses::diff::Scale::Ratio);
+            let values = ratio.map_or((a, b), |change| (a, a * change.change));
+            let values = if condition.is_on_change() { values } else { (a, b) };
+            let Some(true) = condition.is_beyond_values(values, metric.is_time()) else { continue };
+            if condition.is_on_change() && !metric.is_significant() {
+                let _ = writeln!(
+                    err,
+                    "hyperscope: {}: it is beyond that, but not significantly",
+                    condition.text
+                );
+                continue;
+            }
+            let change = values.1 / values.0;
+            let _ =
+                writeln!(err, "hyperscope: {}: {} is {change:.3}x", condition.text, metric.name);
+            code = ExitCode::from(CONDITION_HOLDS);
+        }
+    }
+    code
+}

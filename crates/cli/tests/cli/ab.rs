@@ -1,0 +1,82 @@
+//! `hyperscope ab`: a workload under two configurations.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::schemas::{check, closed};
+use crate::tool::{command, hyperscope};
+
+const PRINTS: &str = "if [ $HYPERSCOPE_SIDE = a ]; then echo n=10; else echo n=20; fi";
+
+#[test]
+fn documents_keep_their_schema() {
+    let args = ["ab", "--a", "true", "--b", "true", "--runs", "3", "--metric", "n=n=([0-9]+)"];
+    let run = hyperscope(&[&args[..], &["--format", "json", "--", PRINTS]].concat());
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    check(&closed("ab"), &report, "ab");
+    assert_eq!(report["runs"].as_array().map(Vec::len), Some(6));
+    let n = report["metrics"].as_array().unwrap().iter().find(|one| one["name"] == "n").unwrap();
+    assert_eq!((n["a_mean"].as_f64(), n["b_mean"].as_f64()), (Some(10.0), Some(20.0)));
+    assert_eq!(n["runs"], 3);
+    let ratio = n["ratio"].as_f64().unwrap();
+    assert!((ratio - 2.0).abs() < 1e-9, "{ratio}");
+    let csv = hyperscope(&[&args[..], &["--format", "csv", "--", PRINTS]].concat());
+    assert!(
+        csv.out.starts_with("name,a_mean,a_sd,b_mean,b_sd,ratio,ci_low,ci_high,p_value"),
+        "{}",
+        csv.out
+    );
+}
+
+#[test]
+fn conditions_decide_the_exit_code() {
+    let code = |condition: &str| {
+        let args = ["ab", "--a", "true", "--b", "true", "--runs", "4", "--metric", "n=n=([0-9]+)"];
+        let run = hyperscope(&[&args[..], &["--fail-if", condition, "--", PRINTS]].concat());
+        (run.code, run.err)
+    };
+    assert_eq!(code("n > +50%").0, 3);
+    assert_eq!(code("n < -5%").0, 0);
+    assert_eq!(code("n > 15").0, 3);
+    assert_eq!(code("wall > 100s").0, 0);
+    let (wrong, said) = code("m > +50%");
+    assert!(wrong == 2 && said.contains("wall_ns, user_ns, sys_ns, n"), "{said}");
+}
+
+#[test]
+fn wrong_usage_is_said() {
+    for (args, words) in [
+        (&["ab", "--a", "true", "--", "true"][..], "--b"),
+        (&["ab", "--a", "true", "--b", "true"], "WORKLOAD"),
+        (&["ab", "--a", "x", "--b", "x", "--until", "none", "--", "true"], "2%"),
+        (&["ab", "--a", "x", "--b", "x", "--metric", "m", "--", "true"], "NAME=REGEX"),
+    ] {
+        let run = hyperscope(args);
+        assert_eq!(run.code, 2, "{args:?}: {}", run.err);
+        assert!(run.err.contains(words), "{args:?}: {}", run.err);
+    }
+    let run = hyperscope(&["ab", "--a", "true", "--b", "true", "--", "exit 7"]);
+    assert!(run.code == 1 && run.err.contains("exit status: 7"), "{}", run.err);
+}
+
+/// An interrupt ends what runs, takes the setup back and leaves nothing behind.
+#[test]
+fn an_interrupt_ends_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let (begun, after) = (folder.path().join("begun"), folder.path().join("after"));
+    let workload = format!("touch {}; sleep 1000 & wait", begun.display());
+    let teardown = format!("touch {}", after.display());
+    let args = ["ab", "--a", "true", "--b", "true", "--teardown", &teardown, "--", &workload];
+    let mut child = command().args(args).stderr(Stdio::piped()).spawn().unwrap();
+    let patience = Instant::now();
+    while !begun.exists() && patience.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(after.exists());
+}

@@ -1,0 +1,207 @@
+//! One command in a process group of its own: timed, with an end whatever it does.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
+/// Bytes that a command may print where its output is read.
+pub const MOST_OUTPUT: u64 = 16 << 20;
+
+/// How often limits are looked at while a command runs.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The last bytes of what a command said, for messages.
+const MOST_SAID: usize = 400;
+
+/// What ends a command that doesn't end by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits<'s> {
+    /// The longest that one command may take.
+    pub timeout: Duration,
+    /// Set by a signal: everything ends.
+    pub stop: &'s AtomicBool,
+}
+
+/// Why there is no result of a command.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// It could not be started, or watched.
+    #[error("cannot run {0}: {1}")]
+    NotStarted(String, io::Error),
+    /// It failed.
+    #[error("{0} ended with {1}{2}")]
+    Failed(String, ExitStatus, String),
+    /// It took too long, and was ended with all that it had started.
+    #[error("{0} took longer than {1:?} and was ended: --timeout allows more")]
+    TimedOut(String, Duration),
+    /// It printed too much.
+    #[error("{0} printed more than {MOST_OUTPUT} bytes and was ended")]
+    TooLong(String),
+    /// A signal came.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// A command that ended well.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) wall_ns: u64,
+    /// CPU time of it and of what it waited for.
+    pub(crate) user_ns: u64,
+    pub(crate) sys_ns: u64,
+    /// What it printed.
+    pub(crate) output: String,
+}
+
+/// Runs `argv`; one word alone is a line for the shell. What it prints is read if `reads`.
+pub(crate) fn run(
+    argv: &[String],
+    variables: &[(&str, &str)],
+    limits: Limits<'_>,
+    reads: bool,
+) -> Result<Done, CommandError> {
+    let name = argv.join(" ");
+    let not_started = |error| CommandError::NotStarted(name.clone(), error);
+    let [output, errors] = [memory_file(), memory_file()];
+    let (mut output, mut errors) = (output.map_err(not_started)?, errors.map_err(not_started)?);
+    let mut command = command(argv);
+    command.envs(variables.iter().copied()).process_group(0).stdin(Stdio::null());
+    command.stdout(if reads {
+        output.try_clone().map_err(not_started)?.into()
+    } else {
+        Stdio::null()
+    });
+    command.stderr(errors.try_clone().map_err(not_started)?);
+    let before = getrusage(UsageWho::RUSAGE_CHILDREN).ok();
+    let begun = Instant::now();
+    let mut group = Group(command.spawn().map_err(not_started)?);
+    let ended = group.wait(begun, limits, [&output, &errors]).map_err(not_started)?;
+    let wall_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let status = match ended {
+        Ended::Itself(status) => status,
+        Ended::TimedOut => return Err(CommandError::TimedOut(name, limits.timeout)),
+        Ended::TooLong => return Err(CommandError::TooLong(name)),
+        Ended::Interrupted => return Err(CommandError::Interrupted),
+    };
+    let after = getrusage(UsageWho::RUSAGE_CHILDREN).ok();
+    if !status.success() {
+        let said = said(&mut errors);
+        return Err(CommandError::Failed(name, status, said));
+    }
+    let spent = |of: fn(&Usage) -> i64| match (&before, &after) {
+        (Some(before), Some(after)) => u64::try_from(of(after) - of(before)).unwrap_or(0),
+        _ => 0,
+    };
+    let user_ns = spent(|usage| usage.user_time().num_nanoseconds());
+    let sys_ns = spent(|usage| usage.system_time().num_nanoseconds());
+    let output = text(&mut output).map_err(not_started)?;
+    Ok(Done { wall_ns, user_ns, sys_ns, output })
+}
+
+fn command(argv: &[String]) -> Command {
+    match argv {
+        [line] => {
+            let mut command = Command::new("/bin/sh");
+            command.arg("-c").arg(line);
+            command
+        }
+        [program, arguments @ ..] => {
+            let mut command = Command::new(program);
+            command.args(arguments);
+            command
+        }
+        [] => Command::new("/bin/true"),
+    }
+}
+
+fn memory_file() -> io::Result<File> {
+    Ok(File::from(memfd_create("output", MemfdFlags::CLOEXEC)?))
+}
+
+fn text(file: &mut File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(MOST_OUTPUT).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The end of what a command said of its failure.
+fn said(errors: &mut File) -> String {
+    let text = text(errors).unwrap_or_default();
+    let text = text.trim_end();
+    let mut from = text.len().saturating_sub(MOST_SAID);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    match text.get(from..) {
+        Some(said) if !said.is_empty() => format!(": {said}"),
+        _ => String::new(),
+    }
+}
+
+enum Ended {
+    Itself(ExitStatus),
+    TimedOut,
+    TooLong,
+    Interrupted,
+}
+
+/// A command with all that it starts.
+struct Group(Child);
+
+impl Group {
+    fn pid(&self) -> io::Result<Pid> {
+        let raw = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
+        raw.ok_or_else(|| io::Error::other("a process without a number"))
+    }
+
+    fn wait(&mut self, begun: Instant, limits: Limits<'_>, files: [&File; 2]) -> io::Result<Ended> {
+        let end = match self.pid().and_then(|pid| Ok(pidfd_open(pid, PidfdFlags::empty())?)) {
+            Ok(end) => end,
+            Err(error) => {
+                self.kill();
+                return Err(error);
+            }
+        };
+        loop {
+            let left = limits.timeout.saturating_sub(begun.elapsed()).min(LOOK);
+            let left = Timespec::try_from(left).ok();
+            let mut fds = [PollFd::new(&end, PollFlags::IN)];
+            match poll(&mut fds, left.as_ref()) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(Ended::Itself(self.0.wait()?)),
+                Err(error) => {
+                    self.kill();
+                    return Err(error.into());
+                }
+            }
+            let is_long = |file: &&File| file.metadata().is_ok_and(|one| one.len() > MOST_OUTPUT);
+            let ended = match () {
+                () if limits.stop.load(Ordering::Relaxed) => Ended::Interrupted,
+                () if begun.elapsed() >= limits.timeout => Ended::TimedOut,
+                () if files.iter().any(is_long) => Ended::TooLong,
+                () => continue,
+            };
+            self.kill();
+            return Ok(ended);
+        }
+    }
+
+    /// Ends the command and all of its group.
+    fn kill(&mut self) {
+        if let Ok(pid) = self.pid() {
+            // Fails when all have ended already.
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+        let _ = self.0.wait();
+    }
+}
