@@ -66,6 +66,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
             "tracedat",
         ],
     ),
+    ("lake", &["analyses", "eventfmt", "report", "sources", "timeline"]),
     ("testkit", &["raw-bytes"]),
     ("labwire", &[]),
     ("exitcost", &["sys"]),

@@ -28,6 +28,7 @@ mod groups;
 pub(crate) mod hypertrace;
 pub(crate) mod keys;
 pub(crate) mod lab;
+pub(crate) mod lake;
 pub(crate) mod listen;
 pub(crate) mod mark;
 pub(crate) mod memory;
@@ -38,6 +39,7 @@ pub(crate) mod profile;
 pub(crate) mod publish;
 pub(crate) mod record;
 pub(crate) mod size;
+pub(crate) mod tables;
 pub(crate) mod top;
 pub(crate) mod tracer;
 pub(crate) mod virtio;
@@ -101,6 +103,8 @@ pub(crate) enum Verb {
     Events(EventsArgs),
     /// Write recordings as files that other tools open: Perfetto, Firefox, trace-cmd, pandas
     Export(export::ExportArgs),
+    /// Keep the tables of many recordings in one place, for SQL
+    Lake(lake::LakeArgs),
     /// Follow requests from guest to host and back, and time each hop
     Path(path::PathArgs),
     /// Show what a task or a request waited for, through guest, host, VMM and vhost
@@ -149,6 +153,12 @@ impl Verb {
             Self::Calls(args) => args.memory,
             Self::Events(args) => args.memory,
             Self::Export(args) => args.memory,
+            Self::Lake(args) => match &args.verb {
+                lake::LakeVerb::Add(args) => args.memory,
+                lake::LakeVerb::Compact(args) => args.memory,
+                lake::LakeVerb::Verify(args) => args.memory,
+                lake::LakeVerb::Gc(_) | lake::LakeVerb::List(_) => return None,
+            },
             Self::Path(args) => args.memory,
             Self::Critical(args) => args.memory,
             Self::Hypertrace(args) => args.memory,

@@ -17,6 +17,7 @@ pub(crate) mod hypertrace;
 pub(crate) mod info;
 pub(crate) mod keys;
 pub(crate) mod lab;
+pub(crate) mod lake;
 pub(crate) mod listen;
 pub(crate) mod man;
 pub(crate) mod mark;

@@ -36,6 +36,7 @@ mod part;
 mod progress;
 mod recorded;
 mod seconds;
+mod session_tables;
 mod stored_frames;
 
 #[global_allocator]
@@ -87,6 +88,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Calls(args) => cmd::calls::run(args),
         Verb::Events(args) => cmd::events::run(args),
         Verb::Export(args) => cmd::export::run(args),
+        Verb::Lake(args) => cmd::lake::run(args),
         Verb::Path(args) => cmd::path::run(args),
         Verb::Critical(args) => cmd::critical::run(args),
         Verb::Hypertrace(args) => cmd::hypertrace::run(args),

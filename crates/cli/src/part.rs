@@ -19,7 +19,7 @@ use crate::notice::say;
 use crate::seconds::{Seconds, When};
 
 /// A part of recordings; all there is, where it is left open.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Part {
     from: Option<When>,
     to: Option<When>,

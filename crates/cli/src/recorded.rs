@@ -21,6 +21,8 @@ pub(crate) struct Recorded {
     pub(crate) cost: Option<RecorderCost>,
     /// Processes of VMs by their vCPU threads.
     pub(crate) processes: HashMap<u32, u32>,
+    /// When it began, in Unix time.
+    pub(crate) begun_unix_ns: Option<u64>,
 }
 
 /// What the recorder of this recording reported, if it is one of a session and did.
@@ -28,6 +30,7 @@ pub(crate) fn recorded(recording: &Path) -> Recorded {
     read(recording).map_or_else(Recorded::default, |reported| Recorded {
         cost: cost(&reported),
         processes: processes(&reported),
+        begun_unix_ns: reported.get("begun_unix_ns").and_then(Value::as_u64),
     })
 }
 

@@ -219,12 +219,15 @@ fn value_of_rank(buckets: &[u64], rank: u64) -> u64 {
 /// Values below `1 << PRECISION_BITS` have buckets of their own; above, the leading
 /// `PRECISION_BITS + 1` bits give the bucket.
 #[inline]
-pub(crate) fn bucket(value: u64) -> usize {
+#[must_use]
+pub fn bucket(value: u64) -> usize {
     let exponent = (u64::BITS - value.leading_zeros()).saturating_sub(PRECISION_BITS + 1);
     ((u64::from(exponent) << PRECISION_BITS) + (value >> exponent)) as usize
 }
 
-pub(crate) fn upper_end(bucket: usize) -> u64 {
+/// The greatest value of a bucket.
+#[must_use]
+pub fn upper_end(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     let exponent = (bucket >> PRECISION_BITS).saturating_sub(1);
     let mantissa = bucket - (exponent << PRECISION_BITS);

@@ -1,6 +1,6 @@
 //! What is known of the parts of an exit: a part without events is not zero.
 
-use timeline::Parts;
+use timeline::{ExitSpan, Parts};
 
 use crate::recorded::Recorded;
 use crate::tally::Tally;
@@ -37,14 +37,34 @@ impl KnownParts {
     /// What is known of the sums of a row.
     #[must_use]
     pub fn new(tally: &Tally, recorded: &Recorded) -> Self {
-        let Parts { kernel_ns, user_ns, runnable_ns, blocked_ns, halt_poll_ns } = tally.parts;
-        let return_seen = recorded.user_return && tally.user_return_unseen == 0;
+        let doubt = (tally.user_return_unseen > 0, tally.poll_unknown > 0);
+        Self::of(&tally.parts, tally.before_exit_ns, doubt, recorded)
+    }
+
+    /// What is known of one exit whose entry was seen.
+    #[inline]
+    #[must_use]
+    pub fn of_exit(exit: &ExitSpan, recorded: &Recorded) -> Self {
+        let doubt = (exit.user_return_unseen, exit.poll_unknown);
+        Self::of(&exit.parts, exit.before_exit_ns, doubt, recorded)
+    }
+
+    /// `doubt`: the return from user space was not seen; the polling could not be separated from the rest.
+    #[inline]
+    fn of(
+        parts: &Parts,
+        before_exit_ns: u64,
+        (user_return_unseen, poll_unknown): (bool, bool),
+        recorded: &Recorded,
+    ) -> Self {
+        let Parts { kernel_ns, user_ns, runnable_ns, blocked_ns, halt_poll_ns } = *parts;
+        let return_seen = recorded.user_return && !user_return_unseen;
         let split = recorded.off_cpu && recorded.wake;
-        let polled = recorded.halt_poll && tally.poll_unknown == 0;
+        let polled = recorded.halt_poll && !poll_unknown;
         // Polling that is not known everywhere stays in the kernel's part as a whole.
         let in_kernel_ns = if polled { 0 } else { halt_poll_ns };
         let rest_ns = kernel_ns.saturating_add(in_kernel_ns);
-        let ran_ns = rest_ns.saturating_add(user_ns).saturating_add(tally.before_exit_ns);
+        let ran_ns = rest_ns.saturating_add(user_ns).saturating_add(before_exit_ns);
         Self {
             kernel_ns: recorded.is_split().then_some(rest_ns),
             not_split_ns: if recorded.is_split() { 0 } else { rest_ns },
@@ -55,7 +75,7 @@ impl KnownParts {
             runnable_ns: split.then_some(runnable_ns),
             blocked_ns: split.then_some(blocked_ns),
             halt_poll_ns: polled.then_some(halt_poll_ns),
-            before_exit_ns: recorded.host_work.then_some(tally.before_exit_ns),
+            before_exit_ns: recorded.host_work.then_some(before_exit_ns),
         }
     }
 }

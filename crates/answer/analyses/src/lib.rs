@@ -82,7 +82,7 @@ pub use critical::{
     CriticalWait, NoSuchTask, critical,
 };
 pub use device_exits::{DeviceAddresses, DeviceExits, device_exits};
-pub use distribution::{Distribution, EXACT_VALUES};
+pub use distribution::{Distribution, EXACT_VALUES, bucket, upper_end};
 pub use each_exit::{
     EachExit, EachExitOf, ExitList, KeptExit, ListRoom, ListedGroup, MOST_LISTED_EXITS,
 };
@@ -104,11 +104,13 @@ pub use latencies::{
 };
 pub use msr_names::msr_name;
 pub use nested::{AncillaryRow, LevelCount, Nested, NestedExits, NestedRow, OfLevelTwo, nested};
+pub use nested_steps::{Follower as NestedFollower, Step as NestedStep};
 pub use nested_touches::VmcbWrites;
 pub use over_time::{KnownOfAll, OverTime, PageRoom, over_time};
 pub use path::{
-    Actor, Example, ExampleOf, ExampleStep, FlowEnd, FlowSink, Handover, HandoverKind, Hop,
-    NoSuchEvent, Path, PathEnds, Paths, Place, flows, paths,
+    Actor, DoneRequest, DoneRequestSink, Example, ExampleOf, ExampleStep, FlowEnd, FlowSink,
+    Handover, HandoverKind, Hop, NoSuchEvent, Path, PathEnds, Paths, Place, RequestStep,
+    done_requests, flows, paths,
 };
 pub use profile::{
     CodeFrame, Evidence, GuestStacks, Profile, ProfileRow, ProfileSlices, ProfileThread,

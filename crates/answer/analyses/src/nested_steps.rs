@@ -8,16 +8,34 @@ pub(crate) type RawReason = (u8, u64);
 
 /// What an exit is within the way from level 2 back into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     /// An exit of level 2, reflected into level 1 or not.
-    Level2 { reflected: bool },
+    Level2 {
+        /// It was.
+        reflected: bool,
+    },
     /// An exit of level 1 that a reflected exit of level 2, begun at `since_ns`, brought about.
-    Ancillary { of: RawReason, since_ns: u64 },
+    Ancillary {
+        /// Its reason.
+        of: RawReason,
+        /// See above.
+        since_ns: u64,
+    },
     /// With that exit level 2 runs again; its own way there was seen whole. Level 1 itself ran for
     /// `level1_ns` of it.
-    Back { of: RawReason, since_ns: u64, level1_ns: u64 },
+    Back {
+        /// The reason of the exit of level 2.
+        of: RawReason,
+        /// When that happened.
+        since_ns: u64,
+        /// See above.
+        level1_ns: u64,
+    },
     /// After a reflected exit level 2 was not seen to run again.
-    Unfinished { of: RawReason },
+    Unfinished {
+        /// Its reason.
+        of: RawReason,
+    },
     /// An exit of level 1 that belongs to none of level 2.
     Level1,
 }
@@ -32,13 +50,13 @@ struct Pending {
 
 /// One vCPU on its way.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Follower {
+pub struct Follower {
     pending: Option<Pending>,
 }
 
 impl Follower {
     /// Takes the vCPU's next exit, and emits what it is.
-    pub(crate) fn exit(&mut self, span: &ExitSpan, mut emit: impl FnMut(Step)) {
+    pub fn exit(&mut self, span: &ExitSpan, mut emit: impl FnMut(Step)) {
         if span.level == 2 {
             self.abandon(&mut emit);
             let reflected = span.handler == Handler::L1;
@@ -69,7 +87,7 @@ impl Follower {
     }
 
     /// Level 2 is not seen to run again after the pending exit.
-    pub(crate) fn abandon(&mut self, mut emit: impl FnMut(Step)) {
+    pub fn abandon(&mut self, mut emit: impl FnMut(Step)) {
         if let Some(pending) = self.pending.take() {
             emit(Step::Unfinished { of: pending.reason });
         }

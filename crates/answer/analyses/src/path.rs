@@ -6,6 +6,7 @@
 //! time. Requests that took the same steps are one path, and each step's times a distribution.
 
 mod chain;
+mod each_request;
 mod events;
 mod examples;
 mod flows;
@@ -36,6 +37,7 @@ use self::follow::Follower;
 use self::handovers::Handovers;
 use self::table::PathTable;
 
+pub use self::each_request::{DoneRequest, DoneRequestSink, RequestStep, done_requests};
 pub use self::flows::{FlowEnd, FlowSink, flows};
 pub(crate) use self::follow::in_hardirq;
 pub(crate) use self::handovers::HandoverSink;

@@ -25,7 +25,9 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    pub(crate) fn new(recording: &Recording, seen: KindSet) -> Self {
+    /// What a recording in which these kinds of events were seen has events for.
+    #[must_use]
+    pub fn new(recording: &Recording, seen: KindSet) -> Self {
         let enabled = Enabled::of(recording);
         let has = |kind| seen.contains(kind) || enabled.has(kind);
         let user = has(Kind::UserExit);

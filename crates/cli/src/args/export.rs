@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use timeline::event_filter::CpuSet;
 
 use super::MethodArgs;
+use super::tables::TableArgs;
 use crate::args::memory::MemoryArgs;
 use crate::args::part::{PART, VmArgs};
 use crate::seconds::When;
@@ -25,6 +26,8 @@ pub(crate) enum ExportFormatArg {
     Jsonl,
     /// trace.dat of version 7: trace-cmd report, KernelShark
     Tracedat,
+    /// Tables for SQL, a Parquet file each: DuckDB, DataFusion, Spark, Trino, pandas
+    Parquet,
 }
 
 impl ExportFormatArg {
@@ -41,10 +44,12 @@ impl ExportFormatArg {
     hyperscope export --to firefox -o profile.json NAME.hscope          open at profiler.firefox.com\n  \
     hyperscope export --to csv -e kvm:kvm_exit --columns exit_reason,vcpu_id trace.dat\n  \
     hyperscope export --to tracedat --from 42.3 --until 42.5 -o cut.dat trace.dat\n  \
-    hyperscope export --to tracedat -o merged.hscope host.dat guest.dat\n\n\
+    hyperscope export --to tracedat -o merged.hscope host.dat guest.dat\n  \
+    hyperscope export --to parquet -o tables NAME.hscope\n  \
+    duckdb -c \"SELECT reason, SUM(cost_ns) FROM 'tables/exits.parquet' GROUP BY reason\"\n\n\
     perfetto, chrome and firefox show what every vCPU, every task of a guest and every CPU did;\n\
-    the others hold events. Several recordings are on one clock; as trace.dat each gets a file in\n\
-    the folder given by -o.")]
+    parquet has exits, states, requests and sums of them; the others hold events. Several recordings\n\
+    are on one clock; as trace.dat each gets a file in the folder given by -o.")]
 pub(crate) struct ExportArgs {
     /// Recordings of a host and its guests, or sessions
     #[arg(required = true, value_name = "FILE")]
@@ -75,7 +80,9 @@ pub(crate) struct ExportArgs {
     pub(crate) columns: Vec<String>,
     #[command(flatten)]
     pub(crate) method: MethodArgs,
-    /// Write to this file in place of standard output
+    #[command(flatten)]
+    pub(crate) tables: TableArgs,
+    /// Write to this file in place of standard output; of parquet and several trace.dat: to this folder
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -89,6 +96,16 @@ impl ExportArgs {
         }
         if !self.columns.is_empty() && to != ExportFormatArg::Csv {
             return Some("--columns goes with --to csv");
+        }
+        if to == ExportFormatArg::Parquet {
+            if self.cpu.is_some() {
+                return Some("--cpu goes with --to csv, jsonl and tracedat");
+            }
+            if self.output.is_none() {
+                return Some("--to parquet takes -o: its tables are files in a folder");
+            }
+        } else if !self.tables.is_default() {
+            return Some("--tables, --details, --host, --begun and --label go with --to parquet");
         }
         if self.output.is_none() && to == ExportFormatArg::Tracedat {
             return Some("--to tracedat takes -o: such a file can't be written to a pipe");

@@ -22,7 +22,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "events",
         ],
     ),
-    ("Compare and pass on", &["diff", "report", "export", "align"]),
+    ("Compare and pass on", &["diff", "report", "export", "lake", "align"]),
     ("Record", &["record", "listen"]),
     ("For guests", &["top", "mark", "publish", "keys"]),
     ("Try and measure", &["ab", "lab", "bench"]),

@@ -117,7 +117,7 @@ pub(super) fn no_event(pattern: &str, recordings: &[Recording]) -> anyhow::Error
 }
 
 /// A filter that no event of any recording can pass is a slip of the pen, not a wish for silence.
-pub(super) fn check_names(filter: &Filter, recordings: &[Recording]) -> anyhow::Result<()> {
+pub(crate) fn check_names(filter: &Filter, recordings: &[Recording]) -> anyhow::Result<()> {
     let formats = || recordings.iter().flat_map(|one| one.formats().iter());
     for pattern in &filter.events {
         if !formats().any(|(_, format)| format.is_named(pattern)) {

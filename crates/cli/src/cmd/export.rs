@@ -1,6 +1,7 @@
 //! `hyperscope export`: recordings as files that other tools open.
 
 mod files;
+mod tables;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
@@ -31,6 +32,9 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     let to_terminal = args.output.is_none() && io::stdout().is_terminal();
     if to_terminal && args.to == ExportFormatArg::Perfetto {
         bail!("a Perfetto trace is no text: write it to a file (-o) or into a pipe");
+    }
+    if args.to == ExportFormatArg::Parquet {
+        return tables::write(args);
     }
     let mut recordings = open_all(&args.files)?;
     if args.to.is_timeline() {

@@ -34,5 +34,6 @@ mod reports;
 mod schemas;
 mod spool;
 mod sums;
+mod tables;
 mod tool;
 mod virtio;

@@ -22,6 +22,7 @@ const VERBS: &[&str] = &[
     "events",
     "report",
     "export",
+    "lake",
     "info",
     "record",
     "listen",
@@ -62,8 +63,8 @@ fn manual_pages_are_written_one_per_command() {
     let names = fs::read_dir(&pages).unwrap().map(|page| page.unwrap().file_name());
     let (of_lab, others): (Vec<_>, Vec<_>) =
         names.partition(|name| name.to_string_lossy().starts_with("hyperscope-lab-"));
-    // And those of `bench channels`, `bench exits` and `bench tracers`.
-    assert_eq!((of_lab.len(), others.len()), (11, VERBS.len() + 4));
+    // And those of `bench channels`, `bench exits` and `bench tracers`, and of five verbs of `lake`.
+    assert_eq!((of_lab.len(), others.len()), (11, VERBS.len() + 9));
 }
 
 #[test]

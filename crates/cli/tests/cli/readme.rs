@@ -20,6 +20,7 @@ const GUIDES: &[&str] = &[
     "docs/diff.md",
     "docs/cpu.md",
     "docs/export.md",
+    "docs/fleet.md",
     "docs/formats/exits.md",
     "docs/formats/nested.md",
     "docs/critical.md",

@@ -175,7 +175,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
         let on = self.role(thread);
         let busy_with = self.thread(thread).take_up();
         let ended = busy_with.stepped((event.label, on, At::of(trace_event)));
-        ended.iter().for_each(|chain| self.requests.add(chain));
+        ended.iter().for_each(|chain| self.requests.add(chain, &self.labels));
     }
 
     /// How many requests are with someone.
@@ -194,7 +194,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
     pub(super) fn let_go(&mut self, chains: Chains) {
         for chain in chains {
             if !self.events.asked_end && chain.root.is_under_way() {
-                self.requests.add_last(&chain);
+                self.requests.add_last(&chain, &self.labels);
             }
         }
     }
@@ -202,7 +202,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
     /// These requests are back in their guest, which is where they end unless the user says otherwise.
     pub(super) fn finish_all(&mut self, chains: &Chains) {
         if !self.events.asked_end {
-            chains.iter().for_each(|chain| self.requests.add(chain));
+            chains.iter().for_each(|chain| self.requests.add(chain, &self.labels));
         }
     }
 }

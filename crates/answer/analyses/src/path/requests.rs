@@ -26,6 +26,8 @@ pub(crate) struct Request<'s> {
     pub(crate) returns: bool,
     /// Two at least, in order.
     pub(crate) steps: &'s [Step],
+    /// The names of steps, as far as they are known.
+    pub(crate) labels: &'s Labels,
 }
 
 /// Takes requests, each when it is done.
@@ -77,25 +79,25 @@ impl<S: RequestSink> Requests<S> {
     }
 
     /// A request is back in its guest.
-    pub(super) fn add(&mut self, chain: &Chain) {
+    pub(super) fn add(&mut self, chain: &Chain, labels: &Labels) {
         if chain.root.finish() {
-            self.give(chain, true);
+            self.give(chain, true, labels);
         }
     }
 
     /// The last one has done with a request; nothing happens if there is another.
-    pub(super) fn add_last(&mut self, chain: &Chain) {
+    pub(super) fn add_last(&mut self, chain: &Chain, labels: &Labels) {
         // Each step holds its request once.
         if Arc::strong_count(chain) == 1
             && Arc::strong_count(&chain.root) == usize::from(chain.depth)
             && chain.depth > 1
             && chain.root.finish()
         {
-            self.give(chain, false);
+            self.give(chain, false, labels);
         }
     }
 
-    fn give(&mut self, chain: &Chain, returns: bool) {
+    fn give(&mut self, chain: &Chain, returns: bool, labels: &Labels) {
         self.began += u64::from(chain.root.begin());
         self.done += 1;
         self.steps.clear();
@@ -106,7 +108,7 @@ impl<S: RequestSink> Requests<S> {
             at = node.parent.as_ref();
         }
         self.steps.reverse();
-        self.sink.request(&Request { vm: chain.root.vm, returns, steps: &self.steps });
+        self.sink.request(&Request { vm: chain.root.vm, returns, steps: &self.steps, labels });
     }
 
     /// The sink, requests without an end, and those that were interrupted.

@@ -125,7 +125,7 @@ fn path(family: &Family<'_>, labels: &Labels, machines: &Machines<'_>) -> Path {
     };
     let start = steps.first().map(|(label, _)| text(*label)).unwrap_or_default();
     let one_way = if *returns { "" } else { ", one way" };
-    let name = format!("{start}: {}{one_way}", actors(steps));
+    let name = format!("{start}: {}{one_way}", actors(steps.iter().map(|(_, on)| *on)));
     Path {
         name,
         start,
@@ -140,8 +140,8 @@ fn path(family: &Family<'_>, labels: &Labels, machines: &Machines<'_>) -> Path {
 }
 
 /// Who the steps are done by, each once for as long as it stays with it.
-fn actors(steps: &[(Label, Actor)]) -> String {
-    let mut actors: Vec<&str> = steps.iter().map(|(_, on)| on.name()).collect();
+pub(super) fn actors(steps: impl Iterator<Item = Actor>) -> String {
+    let mut actors: Vec<&str> = steps.map(Actor::name).collect();
     actors.dedup();
     actors.join(" → ")
 }

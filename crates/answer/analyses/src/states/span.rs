@@ -83,7 +83,7 @@ impl VcpuState {
 
     /// The state once it is known what was recorded: what no event splits is not the kernel's.
     #[must_use]
-    pub(crate) fn settled(self, recorded: &Recorded) -> Self {
+    pub fn settled(self, recorded: &Recorded) -> Self {
         let is_kernel = self == Self::ExitKernel;
         if is_kernel && !recorded.is_split() { Self::NotSplit } else { self }
     }

@@ -1,0 +1,247 @@
+//! Recordings to tables: one reading after the other, each row as soon as it is known.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use analyses::GuestAlignment;
+use report::events::Machine;
+use sources::Recording;
+use timeline::event_filter::Filter;
+
+use crate::clock::UnixClock;
+use crate::column::Table;
+use crate::exit_tables::{ExitTables, Rows};
+use crate::gaps::{Coverage, gaps};
+use crate::identity::{CONVERTER, SourceHash, name_of};
+use crate::survey::{Survey, ends_of};
+use crate::tables::{self, SCHEMA_VERSION};
+use crate::writer::{TableWriter, TextId};
+use crate::{buckets, events, requests, session, spans, states};
+
+/// What is said of a session besides its recordings.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// Where it was read from.
+    pub source_uri: String,
+    /// Its bytes.
+    pub source: Option<SourceHash>,
+    /// What was asked that makes its rows others: a range, VMs.
+    pub part: String,
+    /// The host's name in the fleet.
+    pub host_id: Option<String>,
+    /// How its trace clock goes with Unix time.
+    pub clock: UnixClock,
+    /// Labels.
+    pub labels: Vec<(String, String)>,
+    /// CPU time of its recorder.
+    pub recorder_cpu_ns: Option<u64>,
+    /// CPU time that there was.
+    pub available_cpu_ns: Option<u64>,
+    /// How many hosts it stands for.
+    pub sample_weight: f64,
+}
+
+/// What to write of which recordings.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'q> {
+    /// The recordings, a host's first; guests have been brought to their hosts' clock.
+    pub recordings: &'q [Recording],
+    /// Who is whose guest.
+    pub guests: &'q [GuestAlignment],
+    /// By recording, its machine.
+    pub machines: &'q [Machine],
+    /// By recording, processes of VMs by their vCPUs' threads.
+    pub processes: &'q [HashMap<u32, u32>],
+    /// What else is known.
+    pub origin: &'q Origin,
+    /// The part of time that recordings were limited to, no longer than the host's.
+    pub range_ns: Option<(u64, u64)>,
+    /// The tables wanted.
+    pub tables: &'q [&'static Table],
+    /// The events wanted, of the table of events.
+    pub events: &'q Filter,
+}
+
+/// Names of a session and its rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ids {
+    /// See [`tables::SESSIONS`].
+    pub session: String,
+    /// See [`tables::SESSIONS`].
+    pub ingest: String,
+    /// When its first event was recorded, as the tables have it.
+    pub begun_ns: i64,
+}
+
+/// Takes the files of tables.
+pub trait Files {
+    /// What a table is written to.
+    type File: Write + Send;
+
+    /// Begins the file of a table.
+    ///
+    /// # Errors
+    /// When it can't be made.
+    fn begin(&mut self, ids: &Ids, table: &'static Table) -> io::Result<Self::File>;
+
+    /// The file is complete, and has this many rows.
+    ///
+    /// # Errors
+    /// When it can't be kept.
+    fn end(&mut self, table: &'static Table, file: Self::File, rows: u64) -> io::Result<()>;
+
+    /// What the file of a table that is complete but for that says besides, under which key.
+    fn metadata(&self, _table: &'static Table) -> Option<(String, String)> {
+        None
+    }
+}
+
+/// What was written.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The session.
+    pub ids: Ids,
+    /// Rows by table, in the order written.
+    pub rows: Vec<(&'static Table, u64)>,
+}
+
+/// What all tables need to know.
+pub(crate) struct Context<'q> {
+    pub(crate) question: Question<'q>,
+    pub(crate) surveys: Vec<Survey>,
+    pub(crate) ids: Ids,
+    pub(crate) clock: UnixClock,
+    pub(crate) tick: &'q (dyn Fn(u64) + Sync),
+}
+
+/// The texts that begin the rows of a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner {
+    pub(crate) session: TextId,
+    pub(crate) ingest: TextId,
+}
+
+impl Context<'_> {
+    pub(crate) fn machine(&self, at: usize) -> &str {
+        self.question.machines.get(at).map_or("host", |machine| machine.name.as_str())
+    }
+
+    pub(crate) fn owner<W: Write + Send>(&self, table: &mut TableWriter<W>) -> Owner {
+        Owner { session: table.keep(&self.ids.session), ingest: table.keep(&self.ids.ingest) }
+    }
+}
+
+/// The files, and what was written to them.
+pub(crate) struct Output<'o, F> {
+    files: &'o mut F,
+    ids: Ids,
+    rows: Vec<(&'static Table, u64)>,
+}
+
+impl<F: Files> Output<'_, F> {
+    pub(crate) fn begin(&mut self, table: &'static Table) -> io::Result<TableWriter<F::File>> {
+        TableWriter::new(table, self.files.begin(&self.ids, table)?)
+    }
+
+    pub(crate) fn end(
+        &mut self,
+        table: &'static Table,
+        mut writer: TableWriter<F::File>,
+    ) -> io::Result<()> {
+        if let Some((key, value)) = self.files.metadata(table) {
+            writer.set_metadata(key, value);
+        }
+        let rows = writer.rows();
+        self.files.end(table, writer.finish()?, rows)?;
+        self.rows.push((table, rows));
+        Ok(())
+    }
+}
+
+/// Names the session of recordings. Little is read for it.
+#[must_use]
+pub fn identify(question: &Question<'_>) -> Ids {
+    let host = question.recordings.first();
+    let ends_ns = host.and_then(|host| ends_of(host, question.range_ns));
+    let first_ns = ends_ns.map_or(0, |ends| ends.0);
+    let origin = question.origin;
+    let begun_ns = origin.clock.unix_ns(first_ns);
+    let source = origin.source.as_ref().map_or("", |source| source.sha256.as_str());
+    let trace_id = host.and_then(Recording::trace_id);
+    let own = trace_id.map_or_else(|| source.to_owned(), |id| format!("{id:x}"));
+    let host = origin.host_id.as_deref().unwrap_or_default();
+    let session = name_of(&[b"session", own.as_bytes(), &first_ns.to_le_bytes(), host.as_bytes()]);
+    let labels: Vec<String> =
+        origin.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let tables: Vec<&str> = question.tables.iter().map(|table| table.name).collect();
+    let ingest = name_of(&[
+        b"ingest",
+        &CONVERTER.to_le_bytes(),
+        &SCHEMA_VERSION.to_le_bytes(),
+        source.as_bytes(),
+        origin.part.as_bytes(),
+        &begun_ns.to_le_bytes(),
+        host.as_bytes(),
+        labels.join("\n").as_bytes(),
+        tables.join(" ").as_bytes(),
+        question.events.events.join(" ").as_bytes(),
+    ]);
+    Ids { session, ingest, begun_ns }
+}
+
+/// Writes the tables of recordings, that of the session last; `tick` hears of the bytes done.
+///
+/// # Errors
+/// When a table can't be written, or the recordings hold more than one host.
+pub fn write_tables<F: Files>(
+    question: Question<'_>,
+    files: &mut F,
+    tick: &(dyn Fn(u64) + Sync),
+) -> io::Result<Written> {
+    let survey = |one| Survey::of(one, question.range_ns, tick);
+    let surveys: Vec<Survey> = question.recordings.iter().map(survey).collect();
+    let (ids, clock) = (identify(&question), question.origin.clock);
+    let context = Context { question, surveys, ids: ids.clone(), clock, tick };
+    let mut output = Output { files, ids, rows: Vec::new() };
+    let lost = gaps(&context);
+    session::write_small(&context, &lost, &mut output)?;
+    let wants = |table: &'static Table| question.tables.contains(&table);
+    if wants(&tables::BUCKETS) {
+        buckets::write(&mut output)?;
+    }
+    write_exits(&context, &lost, &mut output)?;
+    if wants(&tables::VCPU_STATES) || wants(&tables::STATE_ROLLUP) || wants(&tables::SPANS) {
+        let pass = states::write(&context, &mut output)?;
+        if wants(&tables::SPANS) {
+            spans::write(&context, &pass, &mut output)?;
+        }
+    }
+    if wants(&tables::REQUESTS) || wants(&tables::HOPS) {
+        requests::write(&context, &mut output)?;
+    }
+    if wants(&tables::EVENTS) {
+        events::write(&context, &mut output)?;
+    }
+    session::write_session(&context, &mut output)?;
+    Ok(Written { ids: output.ids, rows: output.rows })
+}
+
+fn write_exits<F: Files>(
+    context: &Context<'_>,
+    lost: &[Coverage],
+    output: &mut Output<'_, F>,
+) -> io::Result<()> {
+    let mut tables = ExitTables::begin(context, output)?;
+    if tables.is_empty() {
+        return Ok(());
+    }
+    for (at, recording) in context.question.recordings.iter().enumerate() {
+        let (Some(survey), Some(coverage)) = (context.surveys.get(at), lost.get(at)) else {
+            continue;
+        };
+        if !survey.homes.is_empty() {
+            Rows { context, at, recording, survey, coverage }.write(&mut tables)?;
+        }
+    }
+    tables.end(output)
+}

@@ -1,0 +1,31 @@
+//! A lake: the tables of many recordings in folders by day, of which each recording counts as a whole or not at all.
+//!
+//! ```text
+//! v1/sessions/date=2026-11-22/SESSION.parquet              one row; there last, and replaced whole
+//! v1/exits/hot/date=2026-11-22/SESSION-INGEST.parquet      its rows
+//! v1/exits/cold/date=2026-11-22/part-PART.parquet          rows of several sessions, after `compact`
+//! ```
+//! Rows count whose `ingest_id` is that of their session's row. What is added, replaced or compacted gets another
+//! one first, next to what counts; then one rename of the session's file makes it count in place of that. Whoever is
+//! killed at any moment leaves rows that count nowhere, which [`gc`] removes.
+
+mod add;
+mod compact;
+mod counted;
+mod gc;
+mod list;
+mod local;
+mod places;
+mod session_row;
+mod storage;
+mod verify;
+
+pub use add::{Added, Addition, reject, unreject};
+pub use compact::{Compacted, compact};
+pub use counted::{TableFiles, counted};
+pub use gc::{Collected, Retention, gc};
+pub use list::{LakeList, list};
+pub use local::LocalFolder;
+pub use session_row::SessionRow;
+pub use storage::{Entry, Storage};
+pub use verify::{Verified, verify};

@@ -1,0 +1,71 @@
+//! Which files of a lake have rows that count, for whoever queries it.
+
+use std::io;
+
+use parquet::file::reader::FileReader;
+use parquet::file::serialized_reader::SerializedFileReader;
+
+use super::places::{self, Place, PlaceOf};
+use super::session_row::{SessionRow, read_all};
+use super::storage::{Entry, Storage};
+use crate::column::Table;
+use crate::tables::{BUCKETS, SESSIONS, TABLES};
+
+/// The files of one table.
+#[derive(Clone, Debug)]
+pub struct TableFiles {
+    /// The table.
+    pub table: &'static Table,
+    /// Files with rows that count, by name.
+    pub files: Vec<Entry>,
+    /// Whether all of their rows count; else a query has to join `sessions` on both ids.
+    pub all_count: bool,
+}
+
+/// The files of all tables.
+///
+/// # Errors
+/// When the lake can't be read.
+pub fn counted<S: Storage>(storage: &S) -> io::Result<Vec<TableFiles>> {
+    let sessions = read_all(storage)?;
+    let mut all = vec![
+        TableFiles { table: &SESSIONS, files: storage.list(&places::sessions())?, all_count: true },
+        TableFiles {
+            table: &BUCKETS,
+            files: storage.list(&format!("{}/{}", places::ROOT, BUCKETS.name))?,
+            all_count: true,
+        },
+    ];
+    for table in TABLES.into_iter().filter(|table| **table != SESSIONS && **table != BUCKETS) {
+        let listed = storage.list(&format!("{}/{}", places::ROOT, table.name))?;
+        let mut found = TableFiles { table, files: Vec::new(), all_count: true };
+        for file in listed {
+            let rows = rows_that_count(&file, table, &sessions);
+            let Some(rows) = rows.filter(|rows| !rows.is_empty()) else { continue };
+            let is_cold = matches!(Place::of(&file.name), Some(Place { of: PlaceOf::Cold(_), .. }));
+            if is_cold && found.all_count {
+                found.all_count = rows_in(storage, &file)? == rows.into_iter().sum::<u64>();
+            }
+            found.files.push(file);
+        }
+        all.push(found);
+    }
+    Ok(all)
+}
+
+/// Of each session whose rows are in a file and count, how many; none: the file is none of a session.
+fn rows_that_count(file: &Entry, table: &Table, sessions: &[SessionRow]) -> Option<Vec<u64>> {
+    let place = Place::of(&file.name)?;
+    let is_in = |row: &&SessionRow| match place.of {
+        PlaceOf::Hot { session, ingest } => row.session == session && row.ingest == ingest,
+        PlaceOf::Cold(part) => row.part() == Some(part),
+        PlaceOf::Session(_) => false,
+    };
+    let rows = |row: &SessionRow| row.rows.get(table.name).copied().unwrap_or(0);
+    Some(sessions.iter().filter(is_in).map(rows).filter(|rows| *rows > 0).collect())
+}
+
+fn rows_in<S: Storage>(storage: &S, file: &Entry) -> io::Result<u64> {
+    let reader = SerializedFileReader::new(storage.open(&file.name)?)?;
+    Ok(reader.metadata().file_metadata().num_rows().unsigned_abs())
+}

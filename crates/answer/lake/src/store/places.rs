@@ -1,0 +1,96 @@
+//! Where what is in a lake.
+
+use crate::column::Table;
+use crate::tables::{BUCKETS, REJECTED, SESSIONS};
+
+/// The folder of all that is laid out like this.
+pub(super) const ROOT: &str = "v1";
+
+/// Where the rows of sessions are.
+pub(super) fn sessions() -> String {
+    format!("{ROOT}/{}", SESSIONS.name)
+}
+
+/// The file that makes a session count.
+pub(super) fn session(date: &str, session: &str) -> String {
+    format!("{}/date={date}/{session}.parquet", sessions())
+}
+
+/// The rows of one session.
+pub(super) fn hot(table: &Table, date: &str, session: &str, ingest: &str) -> String {
+    format!("{ROOT}/{}/hot/date={date}/{session}-{ingest}.parquet", table.name)
+}
+
+/// The rows of several.
+pub(super) fn cold(table: &Table, date: &str, part: &str) -> String {
+    format!("{ROOT}/{}/cold/date={date}/part-{part}.parquet", table.name)
+}
+
+/// The buckets of histograms.
+pub(super) fn buckets() -> String {
+    format!("{ROOT}/{0}/{0}.parquet", BUCKETS.name)
+}
+
+/// Where what could not be added is.
+pub(super) fn rejected() -> String {
+    format!("{ROOT}/{}", REJECTED.name)
+}
+
+/// A name of a lake, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place<'n> {
+    pub(super) table: &'n str,
+    pub(super) date: &'n str,
+    pub(super) of: PlaceOf<'n>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum PlaceOf<'n> {
+    Session(&'n str),
+    Hot { session: &'n str, ingest: &'n str },
+    Cold(&'n str),
+}
+
+impl<'n> Place<'n> {
+    pub(super) fn of(name: &'n str) -> Option<Self> {
+        let rest = name.strip_prefix(ROOT)?.strip_prefix('/')?.strip_suffix(".parquet")?;
+        let parts: Vec<&str> = rest.split('/').collect();
+        let (table, date, of) = match *parts {
+            [table, date, session] => (table, date, PlaceOf::Session(session)),
+            [table, "hot", date, file] => {
+                let (session, ingest) = file.split_once('-')?;
+                (table, date, PlaceOf::Hot { session, ingest })
+            }
+            [table, "cold", date, file] => {
+                (table, date, PlaceOf::Cold(file.strip_prefix("part-")?))
+            }
+            _ => return None,
+        };
+        Some(Self { table, date: date.strip_prefix("date=")?, of })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::EXITS;
+
+    #[test]
+    fn names_lead_back_to_what_they_are_of() {
+        let hot = hot(&EXITS, "2026-11-22", "ab", "cd");
+        let expected = PlaceOf::Hot { session: "ab", ingest: "cd" };
+        assert_eq!(
+            Place::of(&hot),
+            Some(Place { table: "exits", date: "2026-11-22", of: expected })
+        );
+        let cold = cold(&EXITS, "2026-11-22", "ef");
+        assert_eq!(Place::of(&cold).unwrap().of, PlaceOf::Cold("ef"));
+        let session = session("2026-11-22", "ab");
+        assert_eq!(Place::of(&session).unwrap().of, PlaceOf::Session("ab"));
+        for other in
+            [buckets().as_str(), "v1/exits/warm/date=1/a.parquet", "v2/a", "v1/exits/hot/x"]
+        {
+            assert_eq!(Place::of(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The row of a session, read back from a lake.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use parquet::file::reader::FileReader;
+use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::record::RowAccessor;
+
+use super::places::{Place, PlaceOf, sessions};
+use super::storage::{Entry, Storage};
+use crate::column::Table;
+use crate::tables::{SESSIONS, table};
+
+/// What of a session's row a lake is kept by, and its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Its file.
+    pub file: Entry,
+    /// The day that its files are of.
+    pub date: String,
+    /// Its identity.
+    pub session: String,
+    /// That of its rows that count.
+    pub ingest: String,
+    /// `hot` or `cold`.
+    pub tier: String,
+    /// Its host; empty: not known.
+    pub host: String,
+    /// The host's kernel; empty: not known.
+    pub kernel: String,
+    /// When it began, in Unix time.
+    pub begun_unix_ns: Option<i64>,
+    /// Number of its converter.
+    pub converter: i32,
+    /// Where it was read from.
+    pub source_uri: String,
+    /// Rows that it has by table, where its file says so.
+    pub rows: BTreeMap<&'static str, u64>,
+}
+
+/// In the metadata of a session's file: its rows by table.
+pub(super) const ROWS: &str = "hyperscope.rows";
+
+impl SessionRow {
+    /// The identity of its rows when they were made, whatever part they are in now.
+    #[must_use]
+    pub fn made(&self) -> &str {
+        self.ingest.split('.').next().unwrap_or_default()
+    }
+
+    /// The part that they are in.
+    #[must_use]
+    pub fn part(&self) -> Option<&str> {
+        self.ingest.split_once('.').map(|(_, part)| part)
+    }
+}
+
+/// Rows by table as a text, and back.
+pub(super) fn rows_text(rows: &[(&'static Table, u64)]) -> String {
+    let rows = rows.iter().filter(|(_, rows)| *rows > 0);
+    rows.map(|(table, rows)| format!("{}={rows}", table.name)).collect::<Vec<_>>().join(" ")
+}
+
+fn rows_of(text: &str) -> BTreeMap<&'static str, u64> {
+    let one = |one: &str| {
+        let (name, rows) = one.split_once('=')?;
+        Some((table(name)?.name, rows.parse().ok()?))
+    };
+    text.split_ascii_whitespace().filter_map(one).collect()
+}
+
+fn bad(name: &str, why: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {why}"))
+}
+
+/// Reads the row of one session.
+///
+/// # Errors
+/// When its file can't be read, or is none of a session.
+pub(super) fn read<S: Storage>(storage: &S, file: &Entry) -> io::Result<SessionRow> {
+    let name = file.name.as_str();
+    let place = Place::of(name).ok_or_else(|| bad(name, "is in no day's folder"))?;
+    let reader =
+        SerializedFileReader::new(storage.open(name)?).map_err(|error| bad(name, error))?;
+    let metadata = reader.metadata().file_metadata();
+    let kept = metadata.key_value_metadata();
+    let rows = kept
+        .and_then(|all| all.iter().find(|one| one.key == ROWS))
+        .and_then(|one| one.value.as_deref());
+    let rows = rows_of(rows.unwrap_or_default());
+    let mut all = reader.get_row_iter(None).map_err(|error| bad(name, error))?;
+    let row =
+        all.next().ok_or_else(|| bad(name, "has no row"))?.map_err(|error| bad(name, error))?;
+    let at = |column: &str| SESSIONS.columns.iter().position(|one| one.name == column).unwrap_or(0);
+    let text = |column| row.get_string(at(column)).map(String::to_owned).unwrap_or_default();
+    let session = text("session_id");
+    if place.of != PlaceOf::Session(&session) {
+        return Err(bad(name, "is named after another session than it is of"));
+    }
+    Ok(SessionRow {
+        file: file.clone(),
+        date: place.date.to_owned(),
+        ingest: text("ingest_id"),
+        tier: text("tier"),
+        host: text("host_id"),
+        kernel: text("kernel_release"),
+        begun_unix_ns: row.get_long(at("begun_unix_ns")).ok(),
+        converter: row.get_int(at("converter")).unwrap_or(0),
+        source_uri: text("source_uri"),
+        session,
+        rows,
+    })
+}
+
+/// The rows of all sessions, by day and name.
+///
+/// # Errors
+/// When one can't be read.
+pub(super) fn read_all<S: Storage>(storage: &S) -> io::Result<Vec<SessionRow>> {
+    storage.list(&sessions())?.iter().map(|file| read(storage, file)).collect()
+}

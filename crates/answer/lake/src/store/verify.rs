@@ -1,0 +1,123 @@
+//! Reads a whole lake, and says what is wrong with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use parquet::file::reader::FileReader;
+use parquet::file::serialized_reader::SerializedFileReader;
+
+use super::places::{self, Place, PlaceOf};
+use super::session_row::{SessionRow, read};
+use super::storage::{Entry, Storage};
+use crate::column::Table;
+use crate::tables::{BUCKETS, SESSIONS, TABLES};
+use crate::writer::texts_of;
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Sessions that count.
+    pub sessions: u64,
+    /// Rows that count, by table.
+    pub rows: BTreeMap<&'static str, u64>,
+    /// Files whose rows count nowhere.
+    pub orphans: u64,
+    /// What is wrong, in sentences.
+    pub faults: Vec<String>,
+}
+
+/// Rows by session and ingest.
+type Rows = BTreeMap<(String, String), u64>;
+
+/// Reads the names that all rows carry, and counts them. With `expired`, tables of which days were removed may have
+/// fewer rows than their sessions say.
+///
+/// # Errors
+/// When the lake can't be listed.
+pub fn verify<S: Storage>(storage: &S, expired: &[&'static Table]) -> io::Result<Verified> {
+    let mut found = Verified::default();
+    let mut sessions = Vec::new();
+    let mut known = BTreeSet::new();
+    for file in storage.list(&places::sessions())? {
+        match read(storage, &file) {
+            Ok(row) if known.insert(row.session.clone()) => sessions.push(row),
+            Ok(row) => found
+                .faults
+                .push(format!("{}: session {} is in another day, too", file.name, row.session)),
+            Err(error) => found.faults.push(error.to_string()),
+        }
+    }
+    found.sessions = sessions.len() as u64;
+    for table in TABLES.into_iter().filter(|table| **table != SESSIONS && **table != BUCKETS) {
+        let mut rows = Rows::new();
+        for file in storage.list(&format!("{}/{}", places::ROOT, table.name))? {
+            match count(storage, &file, table) {
+                Ok(own) => {
+                    let counts = own.keys().any(|(session, ingest)| {
+                        sessions.iter().any(|row| row.session == *session && row.ingest == *ingest)
+                    });
+                    found.orphans += u64::from(!counts);
+                    for (key, n) in own {
+                        *rows.entry(key).or_default() += n;
+                    }
+                }
+                Err(error) => found.faults.push(error.to_string()),
+            }
+        }
+        compare(table, &sessions, &rows, expired, &mut found);
+    }
+    Ok(found)
+}
+
+/// Holds the rows of a table against what its sessions say.
+fn compare(
+    table: &'static Table,
+    sessions: &[SessionRow],
+    rows: &Rows,
+    expired: &[&'static Table],
+    found: &mut Verified,
+) {
+    for row in sessions {
+        let own = rows.get(&(row.session.clone(), row.ingest.clone())).copied().unwrap_or(0);
+        *found.rows.entry(table.name).or_default() += own;
+        let expected = row.rows.get(table.name).copied().unwrap_or(0);
+        if own != expected && !(own == 0 && expired.contains(&table)) {
+            found.faults.push(format!(
+                "session {} of {}: {own} rows in {}, {expected} were written",
+                row.session, row.source_uri, table.name
+            ));
+        }
+    }
+}
+
+/// The rows of a file, by whose they are; its name has to agree.
+fn count<S: Storage>(storage: &S, file: &Entry, table: &'static Table) -> io::Result<Rows> {
+    let bad =
+        |why: String| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {why}", file.name));
+    let reader = SerializedFileReader::new(storage.open(&file.name)?)
+        .map_err(|error| bad(error.to_string()))?;
+    let mut rows = Rows::new();
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group).map_err(|error| bad(error.to_string()))?;
+        let column = |name| -> io::Result<Vec<String>> {
+            let at = table.columns.iter().position(|one| one.name == name).unwrap_or(0);
+            texts_of(&*group, at).map_err(|error| bad(error.to_string()))
+        };
+        let (sessions, ingests) = (column("session_id")?, column("ingest_id")?);
+        for (session, ingest) in sessions.into_iter().zip(ingests) {
+            *rows.entry((session, ingest)).or_default() += 1;
+        }
+    }
+    let is_as_named =
+        |(session, ingest): &(String, String)| match Place::of(&file.name).map(|one| one.of) {
+            Some(PlaceOf::Hot { session: own, ingest: of }) => session == own && ingest == of,
+            Some(PlaceOf::Cold(part)) => ingest.ends_with(&format!(".{part}")),
+            _ => false,
+        };
+    match rows.keys().find(|key| !is_as_named(key)) {
+        Some((session, _)) => {
+            Err(bad(format!("has rows of session {session}, which its name doesn't say")))
+        }
+        None => Ok(rows),
+    }
+}

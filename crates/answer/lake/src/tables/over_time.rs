@@ -1,0 +1,127 @@
+//! What vCPUs, requests and functions did when, and events themselves.
+
+use super::{INGEST, MACHINE, SESSION};
+use crate::column::{Column, Table, flag, int, long, text};
+
+const VM: Column = text("vm", "The VM");
+const LEVEL: Column = int("level", "1: the guest itself; 2: a guest inside it");
+const STATE: Column = text("state", "The state, as in `cpu`");
+const REASON: Column = text("reason", "The exit being handled; null: none").or_null();
+
+/// States of vCPUs.
+pub static VCPU_STATES: Table = Table {
+    name: "vcpu_states",
+    about: "One row a stretch of time in which a vCPU was in one state; without gaps from its first event to its last",
+    on_request: false,
+    columns: &[
+        SESSION,
+        INGEST,
+        MACHINE,
+        long("ts_ns", "When it began"),
+        long("dur_ns", "How long it lasted"),
+        VM,
+        int("vcpu", "The vCPU's number"),
+        int("cpu", "The host's CPU where its thread ran, or ran last"),
+        LEVEL,
+        STATE,
+        REASON,
+        text("code", "The exit's raw number; null: no exit").or_null(),
+        long("exit_ts_ns", "When that exit happened, as in `exits`; null: no exit").or_null(),
+        flag("paired", "Its entry was seen; null: no exit").or_null(),
+    ],
+};
+
+/// Sums of states.
+pub static STATE_ROLLUP: Table = Table {
+    name: "state_rollup",
+    about: "One row, or several to be added, for what the vCPUs of a VM did in 10 s: stretches are cut where slices end",
+    on_request: false,
+    columns: &[
+        SESSION,
+        INGEST,
+        MACHINE,
+        long("slice_ns", "Begin of the slice"),
+        VM,
+        LEVEL,
+        STATE,
+        REASON,
+        long("time_ns", "For how long"),
+        long("begun", "Stretches that began in the slice"),
+    ],
+};
+
+/// Requests.
+pub static REQUESTS: Table = Table {
+    name: "requests",
+    about: "One row a request that was done, as `path` follows them",
+    on_request: false,
+    columns: &[
+        SESSION,
+        INGEST,
+        long("request", "Its number in the session"),
+        long("ts_ns", "When it began"),
+        long("dur_ns", "From its first step to its last"),
+        text("vm", "Its VM; null: no VM's").or_null(),
+        text("path", "What it begins with, and who it goes over"),
+        flag("returns", "The guest goes on because of it; else it ended on the host"),
+        int("steps", "Its steps"),
+    ],
+};
+
+/// Steps of requests.
+pub static HOPS: Table = Table {
+    name: "hops",
+    about: "One row a step of a request but its first: `dur_ns` of a request's hops add up to its own",
+    on_request: false,
+    columns: &[
+        SESSION,
+        INGEST,
+        long("request", "The request's number in the session"),
+        int("hop", "Its place, from 1"),
+        long("ts_ns", "When the step before it was taken"),
+        long("dur_ns", "How long it took from there"),
+        text("from_step", "The step before"),
+        text("to_step", "The step"),
+        text("actor", "Who took it: `guest`, `vcpu`, `iothread`, `vhost`, `interrupt`, `host`"),
+        MACHINE,
+        int("cpu", "The CPU"),
+        int("thread", "The thread, or the one that was interrupted"),
+    ],
+};
+
+/// Spans of functions and of boots.
+pub static SPANS: Table = Table {
+    name: "spans",
+    about: "One row a call of a traced kernel function, a phase of a boot, or an initcall",
+    on_request: false,
+    columns: &[
+        SESSION,
+        INGEST,
+        long("ts_ns", "When it began"),
+        long("dur_ns", "How long it lasted"),
+        MACHINE,
+        text("track", "What it is on: a thread's name and id; `boot`, `initcalls`"),
+        text("name", "The function, or the phase"),
+        text("parent", "The phase that it is in; null: none, or a call").or_null(),
+        int("depth", "Calls around it; null: no call").or_null(),
+    ],
+};
+
+/// Events.
+pub static EVENTS: Table = Table {
+    name: "events",
+    about: "One row an event that was asked for (`-e`), by time",
+    on_request: true,
+    columns: &[
+        SESSION,
+        INGEST,
+        long("ts_ns", "When it happened"),
+        MACHINE,
+        int("level", "0: the host; 1: a guest"),
+        int("cpu", "The CPU it was recorded on"),
+        int("pid", "The thread that ran"),
+        text("comm", "Its name; null: not recorded").or_null(),
+        text("event", "`SYSTEM:NAME`"),
+        text("fields", "Its fields with their values, as JSON"),
+    ],
+};

@@ -1,0 +1,7 @@
+//! A lake as whoever queries it sees it, whenever what changes it is stopped.
+
+#![allow(clippy::unwrap_used)]
+
+mod stopped;
+mod stopping;
+mod whole;

@@ -1,0 +1,182 @@
+//! Arguments of `lake`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use lake::Table;
+
+use super::tables::{TableArg, TableArgs};
+use super::{MethodArgs, OutputArgs};
+use crate::args::memory::MemoryArgs;
+
+/// Arguments of `lake`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope lake add /srv/lake --host web7 --label pool=canary NAME.hscope\n  \
+    hyperscope lake list /srv/lake\n  \
+    hyperscope lake compact /srv/lake --before 2026-11-22\n  \
+    hyperscope lake gc /srv/lake --keep exits=7 --keep vcpu_states=7\n  \
+    hyperscope lake verify /srv/lake\n\n\
+    A lake is a folder with the tables of many recordings (docs/fleet.md). Each counts as a whole or\n\
+    not at all, whenever a command is killed.")]
+pub(crate) struct LakeArgs {
+    #[command(subcommand)]
+    pub(crate) verb: LakeVerb,
+}
+
+/// What to do with a lake.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LakeVerb {
+    /// Add recordings, each FILE a session of its own; those that are there already stay
+    Add(Box<AddArgs>),
+    /// Put the files of a day's sessions together
+    Compact(CompactArgs),
+    /// Remove what counts nowhere, and tables that are old enough
+    Gc(GcArgs),
+    /// Show the sessions of a lake
+    List(ListArgs),
+    /// Read a whole lake, and say what is wrong with it
+    Verify(VerifyArgs),
+}
+
+/// Arguments of `lake add`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope lake add /srv/lake one.dat two.dat              two sessions\n  \
+    hyperscope lake add /srv/lake --host web7 NAME.hscope      a host and its guests: one session\n  \
+    hyperscope lake add /srv/lake --begun 1795305600 trace.dat of trace-cmd, which notes no date\n\n\
+    Recordings that can't be read are noted in the table rejected; all others are added, and the\n\
+    command ends with code 1.")]
+pub(crate) struct AddArgs {
+    /// The lake's folder; made where there is none
+    #[arg(value_name = "LAKE")]
+    pub(crate) lake: PathBuf,
+    /// Recordings, or sessions of a host and its guests
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
+    pub(crate) tables: TableArgs,
+    /// Also the table of events, with these: SYSTEM:NAME, NAME or SYSTEM, with * and ?
+    #[arg(short, long = "event", value_name = "EVENT")]
+    pub(crate) events: Vec<String>,
+    #[command(flatten)]
+    pub(crate) method: MethodArgs,
+}
+
+/// Arguments of `lake compact`.
+#[derive(Debug, Args)]
+pub(crate) struct CompactArgs {
+    /// The lake's folder
+    #[arg(value_name = "LAKE")]
+    pub(crate) lake: PathBuf,
+    /// Only days before this one, such as 2026-11-22 [default: today]
+    #[arg(long, value_name = "DATE")]
+    pub(crate) before: Option<Date>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+}
+
+/// Arguments of `lake gc`.
+#[derive(Debug, Args)]
+pub(crate) struct GcArgs {
+    /// The lake's folder
+    #[arg(value_name = "LAKE")]
+    pub(crate) lake: PathBuf,
+    /// Keep what counts nowhere for this many hours: a run may be about to make it count, a query may
+    /// still read it
+    #[arg(long, value_name = "HOURS", default_value = "24")]
+    pub(crate) grace: u32,
+    /// Remove a table's rows of days that are older than this many days
+    #[arg(long, value_name = "TABLE=DAYS")]
+    pub(crate) keep: Vec<Keep>,
+}
+
+impl GcArgs {
+    /// How long what counts nowhere is kept.
+    pub(crate) fn grace(&self) -> Duration {
+        Duration::from_secs(u64::from(self.grace) * 3600)
+    }
+}
+
+/// Arguments of `lake list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// The lake's folder
+    #[arg(value_name = "LAKE")]
+    pub(crate) lake: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `lake verify`.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// The lake's folder
+    #[arg(value_name = "LAKE")]
+    pub(crate) lake: PathBuf,
+    /// Tables of which gc has removed days, separated by commas: sessions without rows in them are sound
+    #[arg(long, value_name = "TABLE,…", value_delimiter = ',')]
+    pub(crate) expired: Vec<TableArg>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+}
+
+/// A day, as folders of lakes are named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Date(pub(crate) String);
+
+impl FromStr for Date {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let shape = |(at, one): (usize, char)| {
+            if matches!(at, 4 | 7) { one == '-' } else { one.is_ascii_digit() }
+        };
+        match text.len() == 10 && text.char_indices().all(shape) {
+            true => Ok(Self(text.to_owned())),
+            false => Err(format!("{text} is no day: write 2026-11-22")),
+        }
+    }
+}
+
+/// How many days of a table are kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keep {
+    pub(crate) table: &'static Table,
+    pub(crate) days: u32,
+}
+
+impl FromStr for Keep {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || format!("{text} is not TABLE=DAYS, such as exits=7");
+        let (table, days) = text.split_once('=').ok_or_else(wrong)?;
+        let TableArg(table) = table.parse()?;
+        if ["sessions", "buckets"].contains(&table.name) {
+            return Err(format!("{} is kept for ever: other tables need it", table.name));
+        }
+        Ok(Self { table, days: days.parse().map_err(|_| wrong())? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_and_retentions_are_read_or_refused() {
+        assert_eq!("2026-11-22".parse(), Ok(Date("2026-11-22".to_owned())));
+        for wrong in ["", "2026-11-2", "2026/11/22", "today"] {
+            assert!(wrong.parse::<Date>().is_err(), "{wrong}");
+        }
+        assert!("exits=7".parse::<Keep>().is_ok_and(|keep| keep.days == 7));
+        for wrong in ["exits", "exits=x", "exit=7", "sessions=7"] {
+            assert!(wrong.parse::<Keep>().is_err(), "{wrong}");
+        }
+    }
+}

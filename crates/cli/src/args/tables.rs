@@ -1,0 +1,81 @@
+//! Which tables a recording becomes, and what is said of it besides.
+
+use std::str::FromStr;
+
+use clap::Args;
+use lake::Table;
+use lake::tables::{EVENTS, EXIT_DETAILS, TABLES, table};
+
+use crate::seconds::Seconds;
+
+/// What help calls these options.
+const HEADING: &str = "Tables";
+
+/// Tables, and facts that a recording doesn't have.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct TableArgs {
+    /// Only these tables, separated by commas [default: all but exit_details and events]
+    #[arg(long, value_name = "TABLE,…", value_delimiter = ',', help_heading = HEADING)]
+    pub(crate) tables: Vec<TableArg>,
+    /// Also the table of what exits were about, exit_details: it shows guests' addresses
+    #[arg(long, help_heading = HEADING)]
+    pub(crate) details: bool,
+    /// The host's name in the fleet [default: its own name for itself]
+    #[arg(long, value_name = "NAME", help_heading = HEADING)]
+    pub(crate) host: Option<String>,
+    /// When the first event was recorded, in seconds of Unix time [default: as session.json says; where
+    /// nothing does, tables have the trace clock's times]
+    #[arg(long, value_name = "SECONDS", help_heading = HEADING)]
+    pub(crate) begun: Option<Seconds>,
+    /// A label of the session, such as pool=canary or cpu_model=EPYC-9654
+    #[arg(long = "label", value_name = "KEY=VALUE", help_heading = HEADING)]
+    pub(crate) labels: Vec<LabelArg>,
+}
+
+impl TableArgs {
+    /// Whether none of them was given.
+    pub(crate) fn is_default(&self) -> bool {
+        let Self { tables, details, host, begun, labels } = self;
+        tables.is_empty() && !details && host.is_none() && begun.is_none() && labels.is_empty()
+    }
+
+    /// The tables to write; that of events where some are asked for.
+    pub(crate) fn wanted(&self, with_events: bool) -> Vec<&'static Table> {
+        let named: Vec<_> = self.tables.iter().map(|one| one.0).collect();
+        let is_wanted = |table: &&'static Table| {
+            let asked = self.details && **table == EXIT_DETAILS || with_events && **table == EVENTS;
+            let usual = named.is_empty() && !table.on_request;
+            asked || usual || named.contains(table)
+        };
+        TABLES.into_iter().filter(is_wanted).collect()
+    }
+}
+
+/// The name of a table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TableArg(pub(crate) &'static Table);
+
+impl FromStr for TableArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let names = || TABLES.map(|one| one.name).join(", ");
+        let found = table(text).filter(|one| TABLES.contains(one));
+        found.map(Self).ok_or_else(|| format!("no table {text}; there are: {}", names()))
+    }
+}
+
+/// A label.
+#[derive(Clone, Debug)]
+pub(crate) struct LabelArg(pub(crate) String, pub(crate) String);
+
+impl FromStr for LabelArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('=') {
+            Some((key, value)) if !key.is_empty() => Ok(Self(key.to_owned(), value.to_owned())),
+            _ => Err(format!("{text} is no label: KEY=VALUE")),
+        }
+    }
+}

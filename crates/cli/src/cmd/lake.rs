@@ -1,0 +1,151 @@
+//! `hyperscope lake`: the tables of many recordings in one place.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, bail};
+use lake::store::{
+    Added, Addition, Collected, Compacted, LocalFolder, Retention, compact, gc, list, reject,
+    unreject, verify,
+};
+use lake::{date_of, hash_sources};
+use printable::messages;
+
+use crate::args::lake::{AddArgs, CompactArgs, GcArgs, LakeArgs, LakeVerb, ListArgs, VerifyArgs};
+use crate::notice::say;
+use crate::output;
+use crate::part::Part;
+use crate::session_tables::{SessionTables, convert};
+
+pub(crate) fn run(args: &LakeArgs) -> anyhow::Result<()> {
+    match &args.verb {
+        LakeVerb::Add(args) => add(args),
+        LakeVerb::Compact(args) => compact_days(args),
+        LakeVerb::Gc(args) => collect(args),
+        LakeVerb::List(args) => show(args),
+        LakeVerb::Verify(args) => check(args),
+    }
+}
+
+fn change(lake: &Path) -> anyhow::Result<LocalFolder> {
+    LocalFolder::change(lake).with_context(|| format!("cannot change {}", lake.display()))
+}
+
+/// The same of a lake that has to be there.
+fn change_known(lake: &Path) -> anyhow::Result<LocalFolder> {
+    LocalFolder::open(lake)?;
+    change(lake)
+}
+
+fn add(args: &AddArgs) -> anyhow::Result<()> {
+    let storage = change(&args.lake)?;
+    let mut rejected = 0;
+    for file in &args.files {
+        let shown = file.display().to_string();
+        match add_one(args, file, &storage) {
+            Ok(added) => {
+                unreject(&storage, &shown)?;
+                let what = match added {
+                    Added::New => "added",
+                    Added::Replaced => "replaced",
+                    Added::There => "there already",
+                    Added::Newer => "left: its rows are of a newer version of hyperscope",
+                };
+                say(&format!("{shown}: {what}"));
+            }
+            Err(error) => {
+                let hash = hash_sources(&[file]).ok().map(|hash| hash.sha256);
+                reject(&storage, &shown, hash.as_deref(), &format!("{error:#}"))?;
+                say(&format!("{shown}: rejected: {error:#}"));
+                rejected += 1;
+            }
+        }
+    }
+    match rejected {
+        0 => Ok(()),
+        _ => bail!(
+            "{rejected} of {} could not be added; the table rejected has them",
+            args.files.len()
+        ),
+    }
+}
+
+fn add_one(args: &AddArgs, file: &Path, storage: &LocalFolder) -> anyhow::Result<Added> {
+    let all = Part::default();
+    let tables = SessionTables::open(&[file.to_owned()], args.method.method, &all)?;
+    let wanted = args.tables.wanted(!args.events.is_empty());
+    let asked = (&*wanted, &*args.events);
+    let ids = tables.identify(&args.tables, asked)?;
+    let mut addition = Addition::new(storage, ids)?;
+    let outcome = addition.outcome();
+    if matches!(outcome, Added::New | Added::Replaced) {
+        convert(&tables, &args.tables, asked, &mut addition)?;
+        if tables.clock_is_unknown(&args.tables) {
+            say(&format!(
+                "{}: when it was recorded is not known: it stands under 1970, by its trace clock; --begun says when",
+                file.display()
+            ));
+        }
+    }
+    Ok(outcome)
+}
+
+fn compact_days(args: &CompactArgs) -> anyhow::Result<()> {
+    let storage = change_known(&args.lake)?;
+    let before = args.before.as_ref().map_or_else(|| day_before(0), |date| date.0.clone());
+    let done =
+        compact(&storage, &|date| date < before.as_str()).context("cannot compact the lake")?;
+    let Compacted { sessions, parts, files_before, files } = done;
+    say(&format!("{sessions} sessions in {parts} parts: {files} files in place of {files_before}"));
+    Ok(())
+}
+
+fn collect(args: &GcArgs) -> anyhow::Result<()> {
+    let storage = change_known(&args.lake)?;
+    let retention = |keep: &crate::args::lake::Keep| Retention {
+        table: keep.table,
+        before: day_before(u64::from(keep.days)),
+    };
+    let retentions: Vec<Retention> = args.keep.iter().map(retention).collect();
+    let done = gc(&storage, args.grace(), &retentions, SystemTime::now());
+    let Collected { orphans, unfinished, expired, bytes } =
+        done.context("cannot clean up the lake")?;
+    say(&format!(
+        "removed: files that counted nowhere: {orphans}, unfinished: {unfinished}, old: {expired}; {bytes} bytes"
+    ));
+    Ok(())
+}
+
+/// The day `days` ago, in UTC.
+fn day_before(days: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let then = now.saturating_sub(Duration::from_secs(days.saturating_mul(86_400)));
+    date_of(i64::try_from(then.as_nanos()).unwrap_or(i64::MAX))
+}
+
+fn show(args: &ListArgs) -> anyhow::Result<()> {
+    let storage = LocalFolder::open(&args.lake)?;
+    let out = output::open(args.output.output.as_deref(), [])?;
+    output::write(&list(&storage).context("cannot read the lake")?, &args.output, out)
+}
+
+fn check(args: &VerifyArgs) -> anyhow::Result<()> {
+    let storage = LocalFolder::open(&args.lake)?;
+    let expired: Vec<_> = args.expired.iter().map(|one| one.0).collect();
+    let found = verify(&storage, &expired).context("cannot read the lake")?;
+    let mut err = messages();
+    for fault in &found.faults {
+        let _ = writeln!(err, "hyperscope: {fault}");
+    }
+    let rows: u64 = found.rows.values().sum();
+    let _ = writeln!(
+        err,
+        "hyperscope: {} sessions, {rows} rows; files that count nowhere: {}",
+        found.sessions, found.orphans
+    );
+    match found.faults.len() {
+        0 => Ok(()),
+        faults => bail!("{}: faults: {faults}", args.lake.display()),
+    }
+}

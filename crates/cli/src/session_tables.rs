@@ -1,0 +1,176 @@
+//! The recordings of a session as tables, for a folder or for a lake.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use analyses::GuestAlignment;
+use anyhow::{Context, bail};
+use lake::{
+    Files, Ids, Origin, Question, SourceHash, Table, UnixClock, Written, hash_sources, write_tables,
+};
+use report::events::Machine;
+use sources::Recording;
+use timeline::event_filter::Filter;
+
+use crate::aligned::{align_guests, report_unaligned};
+use crate::args::MethodArg;
+use crate::args::tables::TableArgs;
+use crate::cmd::events::check_names;
+use crate::inputs::open_all;
+use crate::machines::machines;
+use crate::misuse::Misuse;
+use crate::part::Part;
+use crate::progress::Progress;
+use crate::recorded::recorded;
+
+/// Recordings of one host and its guests, and what is known of them.
+#[derive(Debug)]
+pub(crate) struct SessionTables {
+    recordings: Vec<Recording>,
+    guests: Vec<GuestAlignment>,
+    machines: Vec<Machine>,
+    /// Bytes of the files that were opened.
+    source: SourceHash,
+    source_uri: String,
+    /// What was asked for that makes rows others.
+    part: String,
+    range_ns: Option<(u64, u64)>,
+    /// When the host's first event happened, by its trace clock.
+    first_ns: u64,
+    begun_unix_ns: Option<u64>,
+}
+
+impl SessionTables {
+    /// Opens recordings, and brings guests to their host's clock.
+    ///
+    /// # Errors
+    /// When they can't be read, or are of several hosts.
+    pub(crate) fn open(
+        paths: &[PathBuf],
+        method: Option<MethodArg>,
+        part: &Part,
+    ) -> anyhow::Result<Self> {
+        let mut recordings = open_all(paths)?;
+        let files: Vec<&Path> = recordings.iter().map(Recording::path).collect();
+        let source = hash_sources(&files).context("cannot read the recordings")?;
+        let no_seconds = recordings.iter().find(|one| !one.is_nanoseconds());
+        if let Some(recording) = no_seconds {
+            let path = recording.path().display();
+            bail!("{path}: its clock counts ticks of unknown length; tables have nanoseconds");
+        }
+        let mut guests = align_guests(&mut recordings, method)?;
+        let ends_ns = recordings.first().and_then(Recording::first_and_last_ns).unwrap_or_default();
+        let range = part.of_all(&recordings, &guests)?;
+        part.set(&mut recordings, &mut guests)?;
+        report_unaligned(&guests);
+        let machines = machines(&recordings, &guests);
+        let hosts = machines.iter().filter(|machine| machine.level == 0).count();
+        if hosts > 1 {
+            bail!(Misuse(
+                "recordings of several hosts: a session is of one, with its guests".to_owned()
+            ));
+        }
+        let begun_unix_ns = recordings.first().and_then(|one| recorded(one.path()).begun_unix_ns);
+        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        let method = method.map_or_else(String::new, |method| method.0.name().to_owned());
+        Ok(Self {
+            recordings,
+            guests,
+            machines,
+            source,
+            source_uri: names.join(" "),
+            part: format!("{method} {}", part.description().unwrap_or_default()),
+            range_ns: range.map(|range| (range.from_ns.max(ends_ns.0), range.to_ns.min(ends_ns.1))),
+            first_ns: ends_ns.0,
+            begun_unix_ns,
+        })
+    }
+
+    /// Whether nothing says when it was recorded.
+    pub(crate) fn clock_is_unknown(&self, args: &TableArgs) -> bool {
+        self.begun_unix_ns.is_none() && args.begun.is_none()
+    }
+
+    fn origin(&self, args: &TableArgs) -> Origin {
+        let cost = self.recordings.first().and_then(|one| recorded(one.path()).cost);
+        let begun = args.begun.map(|begun| begun.ns()).or(self.begun_unix_ns);
+        let clock = begun.map(|begun| UnixClock::begun_at(begun, self.first_ns));
+        Origin {
+            source_uri: self.source_uri.clone(),
+            source: Some(self.source.clone()),
+            part: self.part.clone(),
+            host_id: args.host.clone(),
+            clock: clock.unwrap_or_default(),
+            labels: args.labels.iter().map(|one| (one.0.clone(), one.1.clone())).collect(),
+            recorder_cpu_ns: cost.as_ref().map(|cost| cost.cpu_ns),
+            available_cpu_ns: cost.as_ref().map(|cost| cost.cpus.saturating_mul(cost.duration_ns)),
+            sample_weight: 1.0,
+        }
+    }
+}
+
+impl SessionTables {
+    /// Names the session and its rows, as [`convert`] will.
+    ///
+    /// # Errors
+    /// When no event is called so.
+    pub(crate) fn identify(
+        &self,
+        args: &TableArgs,
+        (wanted, events): (&[&'static Table], &[String]),
+    ) -> anyhow::Result<Ids> {
+        let filter = self.filter(events)?;
+        let origin = self.origin(args);
+        let question = self.question(&origin, &filter, &[], wanted);
+        Ok(lake::identify(&question))
+    }
+
+    fn filter(&self, events: &[String]) -> anyhow::Result<Filter> {
+        let filter = Filter {
+            events: events.to_vec(),
+            cpus: None,
+            from_ns: self.range_ns.map(|range| range.0),
+            to_ns: self.range_ns.map(|range| range.1),
+            conditions: Vec::new(),
+        };
+        check_names(&filter, &self.recordings)?;
+        Ok(filter)
+    }
+
+    fn question<'q>(
+        &'q self,
+        origin: &'q Origin,
+        events: &'q Filter,
+        processes: &'q [HashMap<u32, u32>],
+        tables: &'q [&'static Table],
+    ) -> Question<'q> {
+        let Self { recordings, guests, machines, range_ns, .. } = self;
+        let range_ns = *range_ns;
+        Question { recordings, guests, machines, processes, origin, range_ns, tables, events }
+    }
+}
+
+/// Writes tables of them; `events`: patterns of those that the table of events is to have.
+///
+/// # Errors
+/// When a table can't be written, or no event is called so.
+pub(crate) fn convert<F: Files>(
+    tables: &SessionTables,
+    args: &TableArgs,
+    (wanted, events): (&[&'static Table], &[String]),
+    files: &mut F,
+) -> anyhow::Result<Written> {
+    let recordings = &tables.recordings;
+    let filter = tables.filter(events)?;
+    let processes: Vec<HashMap<u32, u32>> =
+        recordings.iter().map(|one| recorded(one.path()).processes).collect();
+    let origin = tables.origin(args);
+    let question = tables.question(&origin, &filter, &processes, wanted);
+    // Read four times at most: who is who, exits, states, requests.
+    let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
+    let progress = Progress::new(bytes.saturating_mul(4));
+    let written = write_tables(question, files, &|bytes| progress.advance(bytes));
+    progress.finish();
+    sys::check_mapped_files()?;
+    written.context("cannot write the tables")
+}
