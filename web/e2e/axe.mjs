@@ -1,4 +1,4 @@
-// What axe finds in pages of real recordings, also with their drawer and folded tables open, in light and dark: nothing.
+// What axe finds in pages of real recordings, also with their drawer, list of events and folded tables open, in light and dark: nothing.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -20,6 +20,8 @@ const nothingFound = (name, files, scheme, viewport) => async (browser) => {
   assert.deepEqual(await faultsOf(page), []);
   await page.locator("#exits tbody tr td[data-key=count]").first().click();
   assert.ok(await page.isVisible(".drawer"));
+  await page.getByRole("button", { name: "Events", exact: true }).evaluate((button) => button.click());
+  await page.waitForSelector(".event-lines [role=option]");
   await page.evaluate(() => document.querySelectorAll("details").forEach((one) => (one.open = true)));
   await page.waitForTimeout(200);
   assert.deepEqual(await faultsOf(page), []);

@@ -42,17 +42,19 @@ export async function withBrowser(use) {
   }
 }
 
-/** Opens a page from disk and notes what must not happen: errors, and requests of any kind. */
+/** Opens a page from disk, or one that is served at `address`, and notes what must not happen: errors, and requests of
+ * any kind but those to its server. */
 export async function openReport(browser, file, options = {}) {
   const page = await browser.newPage();
   const faults = [];
-  const address = pathToFileURL(file).href;
+  const address = options.address ?? pathToFileURL(file).href;
+  const isOwn = (url) => url === address || (options.address !== undefined && url.startsWith(address));
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) faults.push(`console: ${message.text()}`);
   });
   page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
   page.on("request", (request) => {
-    if (request.url().split("#")[0] !== address) faults.push(`request: ${request.url()}`);
+    if (!isOwn(request.url().split("#")[0])) faults.push(`request: ${request.url()}`);
   });
   await page.setViewportSize(options.viewport ?? { width: 1440, height: 1000 });
   await page.emulateMedia({ colorScheme: options.scheme ?? "light", reducedMotion: options.motion ?? "reduce" });

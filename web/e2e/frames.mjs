@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import { openReport } from "./browser.mjs";
-import { amplified, hyperscope, report } from "./tool.mjs";
+import { amplified, exitsOf, hyperscope, report } from "./tool.mjs";
 
 /** About five million events. */
 const SIZE = process.env.HYPERSCOPE_FRAMES_SIZE ?? "200M";
@@ -14,6 +14,10 @@ const CALLS_SIZE = process.env.HYPERSCOPE_FRAMES_CALLS_SIZE ?? "250M";
 function events(path) {
   const { files } = JSON.parse(hyperscope("info", "--format", "json", path));
   return files.flatMap((file) => Object.values(file.events)).reduce((sum, one) => sum + one, 0);
+}
+
+function exits(path) {
+  return exitsOf([path]).rows.reduce((sum, row) => sum + row.count, 0);
 }
 
 /** Moves and zooms as a reader would, a step a frame; gives the time of each frame. */
@@ -44,15 +48,16 @@ function pan() {
   })();
 }
 
+/** `size`: none is the fixture as it is. */
 const frameTimes = (name, fixture, size) => async (browser) => {
-  const recording = amplified(fixture, size);
+  const recording = size ? amplified(fixture, size) : fixture;
   const path = report(name, [recording]);
   const { page, faults, loaded_ms } = await openReport(browser, path, { viewport: { width: 1600, height: 1000 } });
   const drawn = (await page.evaluate(pan)).sort((a, b) => a - b);
   const at = (share) => drawn[Math.min(drawn.length - 1, Math.floor(share * drawn.length))].toFixed(1);
   const spans = await page.$eval("#timeline > .note", (note) => note.textContent.match(/^[\d,]+ spans/)[0]);
   console.log(
-    `        ${events(recording).toLocaleString("en-US")} events, ${spans}; page of ${(statSync(path).size / 1e6).toFixed(1)} MB, usable after ${loaded_ms} ms\n` +
+    `        ${exits(recording).toLocaleString("en-US")} exits, ${events(recording).toLocaleString("en-US")} events, ${spans}; page of ${(statSync(path).size / 1e6).toFixed(1)} MB, usable after ${loaded_ms} ms\n` +
       `        ${drawn.length} frames: median ${at(0.5)} ms, 99% within ${at(0.99)} ms, worst ${at(1)} ms`,
   );
   assert.ok(drawn.length > 200);
@@ -61,6 +66,7 @@ const frameTimes = (name, fixture, size) => async (browser) => {
 };
 
 export const frames = [
+  ["ten thousand exits are drawn in time", frameTimes("exits-1e4", "fixtures/x86-svm/host-guest.dat", null)],
   ["millions of events are drawn in time", frameTimes("large", "fixtures/x86-svm/nested.dat", SIZE)],
   ["millions of calls are drawn in time", frameTimes("large-calls", "fixtures/x86-svm/calls.dat", CALLS_SIZE)],
 ];

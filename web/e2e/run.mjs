@@ -3,6 +3,7 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { advices } from "./advice.mjs";
 import { arrowChecks } from "./arrows.mjs";
 import { accessibility } from "./axe.mjs";
 import { boots } from "./boot.mjs";
@@ -10,9 +11,12 @@ import { browserProgram, withBrowser } from "./browser.mjs";
 import { checks } from "./checks.mjs";
 import { codes } from "./code.mjs";
 import { drawers } from "./drawer.mjs";
+import { eventLists } from "./events.mjs";
 import { frames } from "./frames.mjs";
 import { lanes } from "./lanes.mjs";
+import { serveds } from "./served.mjs";
 import { spans } from "./spans.mjs";
+import { stories } from "./stories.mjs";
 import { repository, screens } from "./tool.mjs";
 import { views } from "./view.mjs";
 
@@ -24,7 +28,7 @@ mkdirSync(screens, { recursive: true });
 
 let failed = 0;
 let passed = 0;
-const all = [...checks, ...views, ...lanes, ...drawers, ...spans, ...boots, ...codes, ...arrowChecks, ...accessibility, ...frames];
+const all = [...checks, ...advices, ...views, ...lanes, ...drawers, ...spans, ...eventLists, ...serveds, ...stories, ...boots, ...codes, ...arrowChecks, ...accessibility, ...frames];
 const wanted = process.argv[2];
 await withBrowser(async (browser) => {
   for (const [name, check] of all) {

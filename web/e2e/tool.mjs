@@ -1,6 +1,6 @@
 // The command under test, and the reports that it makes.
 
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -27,6 +27,16 @@ export function report(name, files, ...options) {
   const path = join(reports, `${name}.html`);
   hyperscope("report", ...files, "-o", path, ...options);
   return path;
+}
+
+/** Serves a report until it is ended. */
+export async function serve(files, ...options) {
+  const child = spawn(program(), ["report", "--serve", ...files, ...options], { cwd: repository, stdio: ["ignore", "pipe", "ignore"] });
+  const address = await new Promise((resolve, reject) => {
+    child.stdout.once("data", (data) => resolve(String(data).trim()));
+    child.once("exit", (code) => reject(new Error(`the server ended with ${code}`)));
+  });
+  return { address, end: () => child.kill() };
 }
 
 export function exitsOf(files) {

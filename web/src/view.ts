@@ -28,6 +28,9 @@ export interface View {
   states: string[];
   /** Keys of states that are not drawn. */
   without: string[];
+  /** Whether events are listed, and the words that they have. */
+  events: boolean;
+  eventWords: string;
   /** What the drawer shows of the selection. */
   tab: string;
   /** A request that is drawn: its path and which of its examples. */
@@ -52,6 +55,8 @@ export const PLAIN: View = {
   hidden: [],
   states: [],
   without: [],
+  events: false,
+  eventWords: "",
   tab: "",
   request: "",
   focus: EVERYTHING,
@@ -79,6 +84,8 @@ export function toFragment(view: View): string {
     ["hide", view.hidden.join(".")],
     ["states", view.states.join(".")],
     ["without", view.without.join(".")],
+    ["list", view.events ? "events" : ""],
+    ["event", view.eventWords],
     ["tab", view.tab],
     ["request", view.request],
     ["vm", focus.vm ?? ""],
@@ -126,6 +133,8 @@ export function fromFragment(fragment: string): View {
     hidden: readLanes(all.get("hide") ?? ""),
     states: readStates(all.get("states") ?? ""),
     without: readStates(all.get("without") ?? ""),
+    events: words("list") === "events",
+    eventWords: words("event"),
     tab: /^[a-z]{1,20}$/.test(words("tab")) ? words("tab") : "",
     request: /^\d{1,4}\.[a-z0-9]{1,8}$/.test(words("request")) ? words("request") : "",
     focus: { vm: words("vm") || null, level: /^\d{1,3}$/.test(level) ? Number(level) : null, reason: words("reason") || null },

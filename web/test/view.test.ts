@@ -13,6 +13,8 @@ const FULL: View = {
   quiet: true,
   pinned: [3, 0],
   hidden: [12],
+  events: true,
+  eventWords: "msr 0x80b",
   states: ["exit_kernel", "guest"],
   without: ["halted"],
   tab: "states",

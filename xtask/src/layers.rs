@@ -90,6 +90,8 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("confine", &[]),
     ("folder", &[]),
     ("waits", &[]),
+    // Browsers of this machine alone.
+    ("loopback", &[]),
     ("tracefs", &["raw-bytes", "folder", "hypertrace", "ringbuf", "sys"]),
     ("wire", &[]),
     ("channel", &["confine", "shmring", "sys", "tracefs", "waits", "wire"]),

@@ -19,6 +19,21 @@ export interface Finding {
   weight: "info" | "notice" | "warning";
   pieces: Piece[];
   link: Link | null;
+  /** Why it happens, and what usually helps. */
+  advice: AdviceRow[];
+}
+
+/** A piece of advice, as `hyperscope advice` has it. */
+export interface AdviceRow {
+  rule: string;
+  vm: string;
+  title: string;
+  why: string;
+  helps: string[];
+  evidence: { what: string; value: number; unit: "count" | "ns" | "share" | "ratio" }[];
+  saving_at_most_ns: number;
+  saving_of: string;
+  checked: string;
 }
 
 /** A value that was not recorded is null. */
@@ -293,6 +308,8 @@ export interface Report {
   path: PathDocument | null;
   boot: BootDocument | null;
   diff: { a?: string[]; b?: string[]; notes?: string[]; rows: DiffRow[] } | null;
+  /** The page can ask who serves it for more of the recordings. */
+  served: boolean;
 }
 
 export const SCHEMA = "hyperscope.report/1";

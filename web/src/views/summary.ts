@@ -5,6 +5,7 @@ import type { Finding, Report } from "../data/report";
 import { el, plainTable, section, tableBehind } from "../dom";
 import type { Context } from "../focus";
 import { count, share, time } from "../format";
+import { adviceOn } from "./advice";
 import { bar, known, type Part } from "./bar";
 
 export function summary(context: Context): HTMLElement {
@@ -33,7 +34,7 @@ function item(finding: Finding, context: Context): HTMLElement {
     target?.scrollIntoView({ behavior: "smooth", block: "start" });
     target?.focus({ preventScroll: true });
   };
-  return el("li", { class: finding.weight }, el("button", { type: "button", class: "finding", onclick: go }, ...words));
+  return el("li", { class: finding.weight }, el("button", { type: "button", class: "finding", onclick: go }, ...words), adviceOn(finding.advice));
 }
 
 /** A bar per VM: the states of its vCPUs, as `hyperscope cpu` has them. */

@@ -19,8 +19,8 @@ mod sums;
 mod thresholds;
 mod timers;
 
-use crate::Nested;
 use crate::cpu::TakenCpu;
+use crate::nested::NestedRow;
 
 pub use evidence::{EvidenceOf, ExitEvidence, VmEvidence};
 use measured::Measured;
@@ -145,10 +145,10 @@ pub struct Advice {
 
 /// What all rules say of one recording: that first which could save most.
 ///
-/// `taken` has who had the CPUs that its vCPUs waited for, where that is known. Nothing is said of
+/// `nested` has the exits of guests inside its guests; `taken` has who had the CPUs that its vCPUs waited for, where that is known. Nothing is said of
 /// recordings whose times are no nanoseconds: thresholds are lengths of time.
 #[must_use]
-pub fn advise(exits: &ExitEvidence, nested: &Nested, taken: &[&TakenCpu]) -> Vec<Advice> {
+pub fn advise(exits: &ExitEvidence, nested: &[NestedRow], taken: &[&TakenCpu]) -> Vec<Advice> {
     if !exits.nanoseconds {
         return Vec::new();
     }

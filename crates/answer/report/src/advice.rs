@@ -219,7 +219,7 @@ fn reason_of(advice: &Advice) -> Option<(u8, &str)> {
     }
 }
 
-fn row_json(source: &str, advice: &Advice) -> Value {
+pub(crate) fn row_json(source: &str, advice: &Advice) -> Value {
     let reason = reason_of(advice);
     Object::default()
         .set("source", source)

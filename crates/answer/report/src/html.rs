@@ -18,7 +18,10 @@ mod profile;
 
 use std::io::{self, Write};
 
-use analyses::{Arrows, ExitList, LaneSet, Latencies};
+use analyses::{Advice, Arrows, ExitList, LaneSet, Latencies};
+use serde::Serialize;
+use serde_json::json;
+use sources::TimeRange;
 
 use crate::{
     AlignReport, BootReport, CallsReport, CpuReport, DiffReport, ExitsReport, NestedReport,
@@ -30,6 +33,10 @@ pub use profile::PageProfile;
 
 /// The page without data, as `make web` built it.
 const PAGE: &str = include_str!("../../../../web/dist/report.html");
+
+/// What a page may ask: nothing, and when it is served, whoever serves it.
+const ASKS_NOTHING: &str = "default-src 'none'";
+const ASKS_ITS_SERVER: &str = "default-src 'none'; connect-src 'self'";
 
 /// Where the data goes.
 const PLACE: &str = "<!--hyperscope:data-->";
@@ -43,6 +50,8 @@ pub struct PageReport {
     pub exits: ExitsReport,
     /// What is said about nested guests, if there are any.
     pub nested: Option<NestedReport>,
+    /// Why exits and waits happen and what usually helps, with the number of the recording.
+    pub advice: Vec<(usize, Advice)>,
     /// How the guests' clocks were aligned, if guests were recorded.
     pub align: Option<AlignReport>,
     /// How long exits took, when.
@@ -65,6 +74,8 @@ pub struct PageReport {
     pub boot: Option<BootReport>,
     /// A comparison with another run.
     pub diff: Option<DiffReport>,
+    /// It can ask who serves it for more of the recordings.
+    pub served: bool,
 }
 
 impl PageReport {
@@ -76,13 +87,14 @@ impl PageReport {
         let Some((head, tail)) = PAGE.split_once(PLACE) else {
             return Err(io::Error::other("the page has no place for data"));
         };
-        out.write_all(head.as_bytes())?;
+        match self.served {
+            true => out.write_all(head.replacen(ASKS_NOTHING, ASKS_ITS_SERVER, 1).as_bytes())?,
+            false => out.write_all(head.as_bytes())?,
+        }
         let origin_ns = self.origin_ns();
         let document = document::document(self, origin_ns);
-        write!(out, "<script type=\"application/json\" id=\"hyperscope-report\">")?;
-        serde_json::to_writer(io::BufWriter::new(Harmless(&mut *out)), &document)?;
+        write_json("hyperscope-report", &document, out)?;
         drop(document);
-        writeln!(out, "</script>")?;
         heat::write(&self.latencies, out)?;
         for list in &self.each_exit {
             each_exit::write(list, out)?;
@@ -90,17 +102,43 @@ impl PageReport {
         if let Some(profile) = &self.profile {
             profile.write(out)?;
         }
-        for (at, lane) in self.lanes.lanes().iter().enumerate() {
-            lanes::write(at, lane, origin_ns, out)?;
-        }
+        write_spans(&self.lanes, origin_ns, out)?;
         arrows::write(&self.arrows, origin_ns, out)?;
         out.write_all(tail.as_bytes())
+    }
+
+    /// From the moment that the page's times are relative to, to its end.
+    #[must_use]
+    pub fn times_ns(&self) -> TimeRange {
+        let (from_ns, to_ns) = self.lanes.range_ns().unwrap_or_default();
+        TimeRange { from_ns, to_ns: to_ns.saturating_add(1) }
     }
 
     /// The moment that the page's times are relative to.
     fn origin_ns(&self) -> u64 {
         self.lanes.range_ns().map_or(0, |(first_ns, _)| first_ns)
     }
+}
+
+/// Writes the lanes of a part of a recording, as a page has those of all of it: `hyperscope.report-lanes/1`.
+///
+/// # Errors
+/// What `out` gives.
+pub fn write_lanes(set: &LaneSet, origin_ns: u64, out: &mut dyn Write) -> io::Result<()> {
+    let document = json!({"schema": "hyperscope.report-lanes/1", "timeline": lanes::json(set)});
+    write_json("hyperscope-lanes", &document, out)?;
+    write_spans(set, origin_ns, out)
+}
+
+fn write_json(id: &str, document: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "<script type=\"application/json\" id=\"{id}\">")?;
+    serde_json::to_writer(io::BufWriter::new(Harmless(&mut *out)), document)?;
+    writeln!(out, "</script>")
+}
+
+fn write_spans(set: &LaneSet, origin_ns: u64, out: &mut dyn Write) -> io::Result<()> {
+    let mut lanes = set.lanes().iter().enumerate();
+    lanes.try_for_each(|(at, lane)| lanes::write(at, lane, origin_ns, out))
 }
 
 /// Writes JSON in which no character means anything to a reader of HTML.
@@ -144,7 +182,7 @@ mod tests {
             let harmless = found.flatten().is_some_and(|text| text.contains("www.w3.org/2000/svg"));
             assert!(found.is_none() || harmless, "{word}: {found:?}");
         }
-        assert!(PAGE.contains("default-src 'none'"));
+        assert_eq!(PAGE.matches(ASKS_NOTHING).count(), 1);
     }
 
     #[test]

@@ -16,7 +16,8 @@ use crate::args::part::PartArgs;
     hyperscope report trace.dat -o report.html\n  \
     hyperscope report host.dat guest.dat -o report.html    guests on their host's clock\n  \
     hyperscope report after.dat --baseline before.dat -o report.html\n  \
-    hyperscope report NAME.hscope --title 'Slow disk' -o report.html\n\n\
+    hyperscope report NAME.hscope --title 'Slow disk' -o report.html\n  \
+    hyperscope report --serve NAME.hscope                 for a browser here: all events and spans\n\n\
     The page is one file. It needs no network and no other file; open it in a browser, send it to\n\
     somebody. How to read it: docs/report.md.")]
 pub(crate) struct PageArgs {
@@ -30,6 +31,12 @@ pub(crate) struct PageArgs {
     /// Write the page to this file [default: standard output, unless that is a terminal]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Serve the page on 127.0.0.1 in place of writing it, with all events and spans of the recordings, until ended
+    #[arg(long, conflicts_with_all = ["output", "vm", "vcpu"])]
+    pub(crate) serve: bool,
+    /// Serve it on this port [default: any that is free]
+    #[arg(long, value_name = "PORT", requires = "serve")]
+    pub(crate) port: Option<u16>,
     /// The page's heading [default: the names of the recordings]
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     for (recording, (exits, nested)) in recordings.iter().zip(all) {
         let at = report.sources.len();
         let taken: Vec<&TakenCpu> = taken.iter().filter(|one| one.recording == at).collect();
-        let advice = advise(&exits, &nested, &taken);
+        let advice = advise(&exits, &nested.rows, &taken);
         let path = recording.path().display().to_string();
         report.add(path, &exits, nested.losses, advice);
     }

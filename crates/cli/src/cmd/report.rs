@@ -1,12 +1,15 @@
 //! `hyperscope report`: everything about a recording as one page.
 
+mod served;
+
 use std::io::{self, IsTerminal, Write};
 
 use analyses::diff::{Options, QUESTIONS, RunInput, diff};
 use analyses::{
-    By, CpuUse, EachExitOf, ExitList, Exits, ExitsBy, GuestAlignment, KnownOfAll, LaneMachine,
-    LaneRoom, Latencies, LatenciesOf, ListRoom, MOST_LISTED_EXITS, OfLevelTwo, OverTime, PageRoom,
-    Paths, RecordedCalls, ask, over_time,
+    Advice, By, CpuUse, EachExitOf, EvidenceOf, ExitEvidence, ExitList, Exits, ExitsBy,
+    GuestAlignment, KnownOfAll, LaneMachine, LaneRoom, Latencies, LatenciesOf, ListRoom,
+    MOST_LISTED_EXITS, OfLevelTwo, OverTime, PageRoom, Paths, RecordedCalls, TakenCpu, advise, ask,
+    over_time,
 };
 use anyhow::{Context, bail};
 use printable::messages;
@@ -55,11 +58,14 @@ const MOST_ARROW_BYTES: usize = 8 << 20;
 const PASSES: u64 = 2;
 
 pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
-    if args.output.is_none() && io::stdout().is_terminal() {
+    if args.output.is_none() && !args.serve && io::stdout().is_terminal() {
         args.refuse_terminal();
     }
     let mut recordings = open_all(&args.files)?;
     note_guests_alone(&recordings);
+    if args.serve {
+        served::refuse_pipes(&recordings)?;
+    }
     let mut out = output::open(args.output.as_deref(), &recordings)?;
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
     debug_files::fetch(args.debug_files);
@@ -76,7 +82,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         exits: MOST_LISTED_EXITS.min(args.spans),
         bytes: args.memory.max_memory.part(EXITS_PART),
     };
-    let AllExits { exits, nested, mut over_time_of } =
+    let AllExits { exits, nested, mut over_time_of, evidence } =
         all_exits(&recordings, &guests, list_room, &tick);
     let diff = diff_of(args, &recordings, &tick)?;
     set_clocks(&mut recordings, &aligned_clocks);
@@ -105,6 +111,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     };
     let OverTime { cpu, lanes, arrows, calls, profile, paths } =
         over_time(&recordings, known, room, &tick);
+    let advice = advice_of(&evidence, nested.as_ref(), &cpu.taken);
     let cpu = cpu_report(&recordings, &exits, cpu);
     let path = path_report(&recordings, &guests, paths);
     let calls = calls_of(&recordings, &machines, calls);
@@ -114,6 +121,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         title: args.title.clone().unwrap_or_else(|| title(&recordings, &part)),
         exits,
         nested,
+        advice,
         align: (!guests.is_empty()).then_some(AlignReport { sources, guests }),
         latencies: over_time_of.latencies,
         each_exit: over_time_of.each_exit,
@@ -125,9 +133,17 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         path,
         boot,
         diff,
+        served: args.serve,
     };
     if !args.full_paths {
         leave_out_folders(&mut page);
+    }
+    if args.serve {
+        let guests = page.align.as_ref().map_or_else(Vec::new, |align| align.guests.clone());
+        let files = args.files.clone();
+        let known =
+            served::Known { files, clocks: aligned_clocks, guests, vms, processes, machines };
+        return served::serve(args.port.unwrap_or(0), page, known);
     }
     page.write(&mut out).context("cannot write the report")?;
     out.complete()?;
@@ -142,6 +158,8 @@ struct AllExits {
     nested: Option<NestedReport>,
     /// But for those of guests that were aligned: their times go by the host's clock.
     over_time_of: ExitsOverTime,
+    /// By recording, what rules of advice look at.
+    evidence: Vec<ExitEvidence>,
 }
 
 /// When exits were, and how long they took.
@@ -177,14 +195,15 @@ fn all_exits(
     room: ListRoom,
     tick: &(dyn Fn(u64) + Sync),
 ) -> AllExits {
-    let (mut sources, mut nested) = (Vec::new(), Vec::new());
+    let (mut sources, mut nested, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
     let (latencies, each_exit) = (Latencies::default(), Vec::new());
     let mut over_time_of = ExitsOverTime { latencies, each_exit, room };
     for (at, recording) in recordings.iter().enumerate() {
         let is_aligned = guests.iter().any(|guest| guest.guest == at);
         let over_time = (!is_aligned).then(|| over_time_of.question(at));
-        let question = ((ExitsBy(&By::DEFAULT), OfLevelTwo), over_time);
-        let ((exits, of_level_two), over_time) = ask(recording, &question, tick);
+        let question = (((ExitsBy(&By::DEFAULT), OfLevelTwo), EvidenceOf), over_time);
+        let (((exits, of_level_two), seen), over_time) = ask(recording, &question, tick);
+        evidence.push(seen);
         sources.push(exits_source(recording, recordings, exits));
         nested.push((shown_path(recording), of_level_two));
         over_time.into_iter().for_each(|one| over_time_of.add(one));
@@ -194,7 +213,24 @@ fn all_exits(
         exits: ExitsReport { sources, top: None, sorted_by: None },
         nested: has_nested.then_some(NestedReport { sources: nested }),
         over_time_of,
+        evidence,
     }
+}
+
+/// Why exits and waits of each recording happen, and what usually helps.
+fn advice_of(
+    evidence: &[ExitEvidence],
+    nested: Option<&NestedReport>,
+    taken: &[TakenCpu],
+) -> Vec<(usize, Advice)> {
+    let of = |(at, exits): (usize, &ExitEvidence)| {
+        let nested = nested.and_then(|nested| nested.sources.get(at));
+        let taken: Vec<&TakenCpu> = taken.iter().filter(|one| one.recording == at).collect();
+        advise(exits, nested.map_or(&[], |(_, nested)| &nested.rows), &taken)
+            .into_iter()
+            .map(move |one| (at, one))
+    };
+    evidence.iter().enumerate().flat_map(of).collect()
 }
 
 fn exits_source(recording: &Recording, all: &[Recording], exits: Exits) -> Source {

@@ -32,6 +32,7 @@ mod readme;
 mod recordings;
 mod reports;
 mod schemas;
+mod served;
 mod spool;
 mod sums;
 mod tables;

@@ -41,7 +41,7 @@ impl Columns {
 }
 
 pub(crate) struct Page {
-    text: String,
+    pub(crate) text: String,
     pub(crate) report: Value,
 }
 
@@ -131,7 +131,7 @@ impl Page {
 }
 
 /// The text of the element of that id.
-fn element(page: &str, id: &str) -> String {
+pub(crate) fn element(page: &str, id: &str) -> String {
     let (_, rest) = page.split_once(&format!("id=\"{id}\">")).unwrap();
     rest.split_once("</script>").unwrap().0.to_owned()
 }
@@ -243,6 +243,37 @@ fn what_stands_out_is_said_in_words() {
         }
         assert_golden(&format!("page-{name}.txt"), &lines);
     }
+}
+
+/// What helps stands at the findings, all that `hyperscope advice` says and nothing else: at one of the same VM and reason.
+#[test]
+fn findings_carry_all_advice_once() {
+    let mut compared = 0;
+    let several = [["fixtures/x86-svm/tsc.dat", "fixtures/x86-svm/tsc.guest.dat"]
+        .map(str::to_owned)
+        .to_vec()];
+    for files in recordings().into_iter().map(|path| vec![path]).chain(several) {
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        let page = Page::of(&[&["--full-paths"][..], &files].concat());
+        let mut shown = Vec::new();
+        for finding in page.report["findings"].as_array().unwrap() {
+            for advice in finding["advice"].as_array().unwrap() {
+                assert_eq!(finding["link"]["vm"], advice["vm"], "{finding}");
+                let reason = &finding["link"]["reason"];
+                assert!(advice["about"] != "exits" || *reason == advice["reason"], "{finding}");
+                shown.push(advice.to_string());
+            }
+        }
+        let run = hyperscope(&[&["advice", "--format", "json"][..], &files].concat());
+        let advice: Value = serde_json::from_str(&run.out).unwrap();
+        let rows = advice["rows"].as_array().unwrap().iter();
+        let mut expected: Vec<String> = rows.map(Value::to_string).collect();
+        compared += expected.len();
+        shown.sort();
+        expected.sort();
+        assert_eq!(shown, expected, "{files:?}");
+    }
+    assert!(compared > 10, "{compared}");
 }
 
 #[test]

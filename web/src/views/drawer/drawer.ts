@@ -3,6 +3,7 @@
 import { timestampOf } from "../../clock";
 import type { EachExit } from "../../data/each_exit";
 import type { Heat } from "../../data/heat";
+import type { Held } from "../../data/held_events";
 import type { ExitGroupInfo } from "../../data/report";
 import { el } from "../../dom";
 import { describe, EVERYTHING, type Context } from "../../focus";
@@ -11,6 +12,7 @@ import { requestNamed, type ShownArrows } from "../timeline/arrows";
 import type { Range } from "../timeline/range";
 import type { LaneRow } from "../timeline/rows";
 import type { Match } from "../timeline/search";
+import { eventsAround } from "./events";
 import { exitsOf } from "./exits";
 import { requests } from "./requests";
 import { span, type SpanActions } from "./span";
@@ -28,6 +30,8 @@ const TABS = [
 type Tab = (typeof TABS)[number][0];
 
 export interface DrawerActions extends SpanActions {
+  /** What lists of events are made of. */
+  held: () => Held;
   clear: () => void;
   zoom: (range: Range) => void;
   /** Those of the chosen span. */
@@ -148,7 +152,10 @@ export class Drawer {
   private parts(range: Range): HTMLElement[] {
     const { report, focus } = this.context;
     const { all, wanted, open } = this.actions.rows();
-    if (this.tab === "span") return span(report, this.chosen, this.lists, this.actions, this.actions.arrows());
+    if (this.tab === "span") {
+      const events = this.chosen ? [eventsAround(report, this.chosen, this.actions.held())] : [];
+      return [...span(report, this.chosen, this.lists, this.actions, this.actions.arrows()), ...events];
+    }
     if (this.tab === "states") return states(report, range, open);
     if (this.tab === "threads") return threads(report, range, all);
     if (this.tab === "requests") return requests(report, range, requestNamed(report, this.context.view.value.request));

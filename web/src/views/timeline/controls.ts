@@ -5,7 +5,7 @@ import { el } from "../../dom";
 import { count, time } from "../../format";
 import { KEYS, type Command } from "./keys";
 
-export function controls(field: HTMLElement, found: HTMLElement, run: (command: Command) => void): HTMLElement {
+export function controls(field: HTMLElement, found: HTMLElement, run: (command: Command) => void, ...more: HTMLElement[]): HTMLElement {
   const button = (label: string, title: string, command: Command) =>
     el("button", { type: "button", title, "aria-label": title, onclick: () => run(command) }, label);
   const keys = KEYS.flatMap(([names, what]) => [el("dt", {}, names), el("dd", {}, what)]);
@@ -17,6 +17,7 @@ export function controls(field: HTMLElement, found: HTMLElement, run: (command: 
     button("›", "Next match", "nextMatch"),
     found,
     el("span", { class: "gap" }),
+    ...more,
     button("−", "Zoom out (- or S)", "zoomOut"),
     button("+", "Zoom in (+ or W)", "zoomIn"),
     button("Fit", "Fit: show everything (0)", "fit"),

@@ -136,3 +136,9 @@ export function nameOf({ info }: LaneRow, pinned: boolean): string {
   if (info.kind === "call" && !pinned) return `depth ${info.depth}`;
   return info.kind === "vcpu" || pinned ? laneTitle(info) : info.name;
 }
+
+/** What the strip above shows: the vCPUs, where there are any. */
+export function overview(rows: LaneRow[]): LaneRow[] {
+  const vcpus = rows.filter((row) => row.info.kind === "vcpu");
+  return vcpus.length > 0 ? vcpus : rows;
+}

@@ -1,22 +1,24 @@
 // The timeline: lanes of spans, as far in or out as one likes.
 
-import { clockMode, readTimestamp, timestampOf } from "../../clock";
+import { clockMode, timestampOf } from "../../clock";
 import { readArrows, type Arrows } from "../../data/arrows";
 import { columnsIn } from "../../data/columns";
-import { readEachExit } from "../../data/each_exit";
+import { readEachExit, type EachExit } from "../../data/each_exit";
+import type { EventLine } from "../../data/held_events";
 import type { Heat } from "../../data/heat";
-import { MERGED, readLane } from "../../data/lane";
-import type { Report } from "../../data/report";
+import { readLane } from "../../data/lane";
 import { el, section, tableBehind } from "../../dom";
 import type { Context } from "../../focus";
 import { count, time } from "../../format";
 import { Drawer } from "../drawer/drawer";
+import { EventList } from "../events/list";
+import { Deepening } from "./deepen";
 import { sumsTable } from "../drawer/states";
 import { hideTooltip, showTooltip } from "../../tooltip";
 import type { View } from "../../view";
 import { arrowsOf, arrowsOfRequest, NO_ARROWS, offsetOf, paintArrows, requestNamed, type ShownArrows } from "./arrows";
-import { describeCall } from "./call_words";
 import { controls, note } from "./controls";
+import { Finder } from "./finder";
 import { Gutter } from "./gutter";
 import { commandFor, type Command } from "./keys";
 import { LaneBar } from "./lane_bar";
@@ -24,9 +26,9 @@ import { Legend } from "./legend";
 import { Minimap } from "./minimap";
 import { paintAxis, paintLanes, paintOverlay, palette, type Palette } from "./paint";
 import { between, moved, within, zoomed, type Range } from "./range";
-import { groupsOf, place, unfolded, type LaneRow } from "./rows";
-import { Search, type Match } from "./search";
-import { describeSpan, describeInterval, laneTitle } from "./words";
+import { groupsOf, overview, place, unfolded, type LaneRow } from "./rows";
+import type { Match } from "./search";
+import { describe, describeAt, laneTitle } from "./words";
 
 /** The lanes are this high at most; more are scrolled. */
 const MOST_HEIGHT = 620;
@@ -48,8 +50,6 @@ export class Timeline {
   private own: ShownArrows = NO_ARROWS;
   /** Lanes that are pinned because of the request that is drawn. */
   private requestLanes: number[] = [];
-  private search: Search;
-  private matches = 0;
   private colours: Palette;
   private frame = 0;
   private stale = { lanes: true, minimap: true };
@@ -66,9 +66,11 @@ export class Timeline {
   private readonly area: HTMLElement;
   private readonly minimap: Minimap;
   private readonly drawer: Drawer;
+  private readonly events: EventList;
+  private readonly deepening: Deepening;
+  private lists: EachExit[] = [];
   private readonly about = el("p", { class: "about", role: "status" });
-  private readonly field: HTMLInputElement;
-  private readonly found = el("span", { class: "found", role: "status" });
+  private readonly finder: Finder;
 
   constructor(
     private readonly context: Context,
@@ -78,18 +80,20 @@ export class Timeline {
     this.groups = groupsOf(report.timeline.lanes);
     this.whole = { from: 0, to: Math.max(1000, report.length_ns) };
     this.shown = this.fromAddress(context.view.value.time) ?? this.whole;
-    this.search = new Search(report, [], "");
     this.colours = palette(report, context.view.value);
     this.bar = new LaneBar(context, this.groups, () => this.changeRows());
     this.legend = new Legend(context, () => this.changeStates());
     this.gutter = new Gutter(this.groups, { changed: () => this.changeRows(), pin: (row) => this.bar.pin(row), hide: (row) => this.bar.hide(row) });
     this.minimap = new Minimap(this.whole, () => this.shown, (range) => this.show(range));
-    const rows = () => ({ all: this.groups.flatMap((group) => group.rows), wanted: this.groups.flatMap((group) => group.wanted), open: unfolded(this.groups) });
-    this.drawer = new Drawer(context, heat, { clear: () => this.select(null), zoom: (range) => this.show(range, true), arrows: () => this.own, rows, step: (forward) => this.run(forward ? "nextSpan" : "previousSpan"), findOthers: (words) => this.seek(words) });
-    this.field = el("input", { type: "search", placeholder: "Find reason, thread, time …  ( / )", "aria-label": "Find in the timeline, or go to a time", value: context.view.value.find, oninput: () => this.find() });
+    const held = () => ({ report, rows: this.rows, lists: this.lists, arrows: this.arrows });
+    const rows = () => ({ all: this.rows, wanted: this.groups.flatMap((group) => group.wanted), open: unfolded(this.groups) });
+    this.drawer = new Drawer(context, heat, { clear: () => this.select(null), zoom: (range) => this.show(range, true), arrows: () => this.own, rows, step: (forward) => this.run(forward ? "nextSpan" : "previousSpan"), findOthers: (words) => this.seek(words), held });
+    this.deepening = new Deepening(context, { rows, change: (apply) => this.changeLanes(apply), say: (words) => (this.about.textContent = words) });
+    this.finder = new Finder(context, () => ({ rows: this.rows, lists: this.lists, chosen: this.chosen }));
     const words = `Timeline of ${count(report.timeline.lanes.length)} lanes over ${time(report.length_ns, report.nanoseconds)}. Arrow keys or W A S D move and zoom, comma and full stop go from span to span.`;
     this.area = el("div", { class: "area", tabindex: 0, role: "application", "aria-label": words }, this.canvas, this.overlay);
     this.scroller = el("div", { class: "scroller" }, this.gutter.element, this.area);
+    this.events = new EventList(context, { held, mark: (event) => this.mark(event) }, () => this.resize());
     this.element = this.makeSection();
     this.listen();
     this.nameClock();
@@ -102,10 +106,10 @@ export class Timeline {
     return section(
       "timeline",
       "Timeline",
-      controls(this.field, this.found, (command) => this.run(command)),
+      controls(this.finder.field, this.finder.said, (command) => this.run(command), this.events.toggle),
       this.bar.element,
       this.legend.element,
-      el("div", { class: "frame" }, el("div", { class: "corner" }, "all of it"), this.minimap.canvas, this.clock, this.axis, this.scroller),
+      el("div", { class: "with-events" }, el("div", { class: "frame" }, el("div", { class: "corner" }, "all of it"), this.minimap.canvas, this.clock, this.axis, this.scroller), this.events.element),
       this.about,
       this.drawer.element,
       tableBehind("Table of what is shown", table),
@@ -116,7 +120,7 @@ export class Timeline {
   /** Reads the lanes out of the page, one after the other; the page stays usable. */
   async load(): Promise<void> {
     let begun = performance.now();
-    const rows = this.groups.flatMap((group) => group.rows);
+    const rows = this.rows;
     for (const [at, row] of rows.entries()) {
       row.lane = readLane(await columnsIn(document, row.info.columns_in), row.info.spans);
       if (performance.now() - begun < 40 && at + 1 < rows.length) continue;
@@ -129,8 +133,10 @@ export class Timeline {
     const { arrows } = this.context.report;
     this.arrows = arrows.arrows > 0 ? readArrows(await columnsIn(document, arrows.columns_in), arrows) : null;
     const lists = this.context.report.each_exit.map(async (info) => readEachExit(await columnsIn(document, info.columns_in), info));
-    this.drawer.takeLists(await Promise.all(lists));
-    this.find();
+    this.lists = await Promise.all(lists);
+    this.drawer.takeLists(this.lists);
+    this.follow(this.shown);
+    this.finder.find();
     this.select(this.fromAddress(this.context.view.value.selection), true);
     this.bringRequest();
   }
@@ -164,9 +170,8 @@ export class Timeline {
 
   /** Selects a stretch of time and shows it, with a half of it on either side. */
   selectTime(from: number, to: number): void {
-    const around = (to - from) / 2;
     this.select({ from: Math.max(0, from), to });
-    this.reveal(from - around, to + around);
+    this.reveal(from - (to - from) / 2, to + (to - from) / 2);
   }
 
   /** Takes the selection back. */
@@ -181,18 +186,18 @@ export class Timeline {
 
   /** Shows what another address names. */
   apply(view: View): void {
-    this.field.value = view.find;
-    this.find();
+    this.finder.enter(view.find);
     this.select(this.fromAddress(view.selection), true);
     this.bringRequest();
     this.show(this.fromAddress(view.time) ?? this.whole);
+    this.events.apply();
     this.changeRows();
     this.changeStates();
   }
 
   private changeStates(): void {
     this.colours = palette(this.context.report, this.context.view.value);
-    this.legend.show(this.groups.flatMap((group) => group.rows));
+    this.legend.show(this.rows);
     this.invalidate(true);
   }
 
@@ -222,8 +227,7 @@ export class Timeline {
 
   /** Finds what has these words and begins next, and brings it into view. */
   seek(words: string): void {
-    this.field.value = words;
-    this.find();
+    this.finder.enter(words);
     this.run("nextMatch");
     this.element.scrollIntoView({ behavior: "smooth", block: "start" });
     this.area.focus({ preventScroll: true });
@@ -243,7 +247,7 @@ export class Timeline {
     this.area.addEventListener("pointerleave", () => this.leave());
     this.area.addEventListener("dblclick", (event) => this.zoomTo(event));
     this.area.addEventListener("keydown", (event) => this.key(event));
-    this.field.addEventListener("keydown", (event) => {
+    this.finder.field.addEventListener("keydown", (event) => {
       if (event.key !== "Enter") return;
       event.preventDefault();
       this.run(event.shiftKey ? "previousMatch" : "nextMatch");
@@ -252,7 +256,7 @@ export class Timeline {
       const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
       if (event.key !== "/" || typing || event.ctrlKey || event.metaKey) return;
       event.preventDefault();
-      this.field.focus();
+      this.finder.field.focus();
     });
   }
 
@@ -334,7 +338,40 @@ export class Timeline {
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.animation = smoothly && !still ? { from: this.shown, to: target, begun: performance.now() } : null;
     if (!this.animation) this.shown = target;
+    this.follow(target);
     this.invalidate(false);
+  }
+
+  /** What follows the time shown. */
+  private follow(range: Range): void {
+    this.events.follow(range);
+    this.deepening.follow(range);
+  }
+
+  private get rows(): LaneRow[] {
+    return this.groups.flatMap((group) => group.rows);
+  }
+
+  /** Lanes get other spans: the chosen one is looked for among them. */
+  private changeLanes(apply: () => void): void {
+    const chosen = this.chosen;
+    const at = chosen ? chosen.row.lane!.from[chosen.at]! : 0;
+    apply();
+    const again = chosen?.row.lane?.at(at) ?? null;
+    this.chosen = chosen && again !== null ? { row: chosen.row, at: again } : null;
+    this.finder.find();
+    this.drawer.refresh();
+    this.events.refresh();
+    this.invalidate(true);
+  }
+
+  /** Marks an event, and chooses what goes on then in its lane. */
+  private mark({ at, where }: EventLine): void {
+    this.cursor = at;
+    const row = this.rows.find(({ info }) => laneTitle(info) === where);
+    const span = row?.lane?.at(at) ?? null;
+    this.choose(row && span !== null ? { row, at: span } : this.chosen);
+    if (at < this.target.from || at > this.target.to) this.goToTime(at);
   }
 
   /** Where a zoom that is under way will end: keys pressed in a row add up. */
@@ -399,17 +436,8 @@ export class Timeline {
     this.schedule();
     const row = this.rowAt(event);
     if (!row?.lane || event.buttons > 0) return hideTooltip();
-    showTooltip(event.clientX, event.clientY, this.linesAt(row, this.cursor));
-  }
-
-  /** What is under the pointer: a span if it is wide enough to be hit, else what its pixels stand for. */
-  private linesAt(row: LaneRow, at: number): string[] {
-    const { report } = this.context;
-    const lane = row.lane!;
     const pixel = (this.shown.to - this.shown.from) / this.area.clientWidth;
-    const span = lane.at(at);
-    if (span !== null && lane.to[span]! - lane.from[span]! >= 2 * pixel) return describe(report, { row, at: span });
-    return describeInterval(report, row.info, lane, at - pixel, at + pixel);
+    showTooltip(event.clientX, event.clientY, describeAt(this.context.report, row, this.cursor, pixel));
   }
 
   private leave(): void {
@@ -440,10 +468,10 @@ export class Timeline {
 
   private choose(match: Match | null): void {
     this.chosen = match;
-    const rows = this.groups.flatMap((group) => group.rows);
+    const rows = this.rows;
     this.own = match ? arrowsOf(this.context.report, rows, match, this.arrows) : NO_ARROWS;
     this.drawer.follow(match, false);
-    this.sayFound();
+    this.finder.say();
     this.gutter.mark(match?.row ?? null);
     const lines = match ? describe(this.context.report, match) : [];
     this.about.textContent = lines.join(" · ");
@@ -482,27 +510,11 @@ export class Timeline {
     this.schedule();
   }
 
-  private find(): void {
-    this.context.view.update({ find: this.field.value });
-    this.search = new Search(this.context.report, this.groups.flatMap((group) => group.rows), this.field.value);
-    this.matches = this.search.count();
-    this.sayFound();
-  }
-
-  /** How many spans match, which of them is chosen; of a timestamp, what Enter does. */
-  private sayFound(): void {
-    const at = readTimestamp(this.context.report, this.field.value);
-    const rank = this.chosen && !this.search.empty ? this.search.rank(this.chosen) : null;
-    if (at !== null) this.found.textContent = `Enter: go to ${timestampOf(this.context.report, at)}`;
-    else if (this.search.empty) this.found.textContent = "";
-    else this.found.textContent = rank === null ? `${count(this.matches)} spans` : `${count(rank)} of ${count(this.matches)}`;
-  }
-
   /** Goes to the next match, or to the timestamp that was entered. */
   private goOn(forward: boolean): void {
-    const at = readTimestamp(this.context.report, this.field.value);
+    const at = this.finder.timestamp;
     if (at !== null) return this.goToTime(at);
-    this.goTo(this.search.empty ? null : this.search.next(this.chosen, this.target.from, forward));
+    this.goTo(this.finder.next(this.target.from, forward));
   }
 
   /** Puts a timestamp in the middle, as near as what is shown already, and marks it. */
@@ -585,15 +597,4 @@ export class Timeline {
     const at = this.chosen.at + by;
     if (at >= 0 && at < this.chosen.row.lane!.count) this.goTo({ row: this.chosen.row, at });
   }
-}
-
-function describe(report: Report, { row, at }: Match): string[] {
-  const merged = row.lane!.state[at] === MERGED;
-  return row.info.kind === "call" && !merged ? describeCall(report, row, at) : describeSpan(report, row.info, row.lane!, at);
-}
-
-/** What the strip above shows: the vCPUs, where there are any. */
-function overview(rows: LaneRow[]): LaneRow[] {
-  const vcpus = rows.filter((row) => row.info.kind === "vcpu");
-  return vcpus.length > 0 ? vcpus : rows;
 }

@@ -3,6 +3,9 @@
 import type { Lane } from "../../data/lane";
 import { MERGED } from "../../data/lane";
 import type { LaneInfo, Report } from "../../data/report";
+import { describeCall } from "./call_words";
+import type { LaneRow } from "./rows";
+import type { Match } from "./search";
 import { timestampOf } from "../../clock";
 import { count, share, time } from "../../format";
 
@@ -44,4 +47,18 @@ export function describeInterval(report: Report, info: LaneInfo, lane: Lane, fro
   const spans = lane.spansWithin(from, to);
   const head = `${count(spans)} spans begin in ${time(to - from, report.nanoseconds)}`;
   return [head, ...describeSums(report, lane.within(from, to), to - from), `${laneTitle(info)}, at ${timestampOf(report, from)}`];
+}
+
+/** A span in words, whatever it is of. */
+export function describe(report: Report, { row, at }: Match): string[] {
+  const merged = row.lane!.state[at] === MERGED;
+  return row.info.kind === "call" && !merged ? describeCall(report, row, at) : describeSpan(report, row.info, row.lane!, at);
+}
+
+/** What is under the pointer: a span if it is wide enough to be hit, else what its pixels stand for. */
+export function describeAt(report: Report, row: LaneRow, at: number, pixel: number): string[] {
+  const lane = row.lane!;
+  const span = lane.at(at);
+  if (span !== null && lane.to[span]! - lane.from[span]! >= 2 * pixel) return describe(report, { row, at: span });
+  return describeInterval(report, row.info, lane, at - pixel, at + pixel);
 }

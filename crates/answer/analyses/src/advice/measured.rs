@@ -7,7 +7,7 @@ use super::sums::{self, ExitSums};
 use super::thresholds::{LEAST_EXITS, matters};
 use super::{About, Advice, Fact};
 use crate::cpu::TakenCpu;
-use crate::nested::{Nested, NestedRow};
+use crate::nested::NestedRow;
 use crate::recorded::Recorded;
 
 /// What was measured of one VM.
@@ -29,7 +29,7 @@ impl<'m> Measured<'m> {
     pub(super) fn new(
         of: &'m VmEvidence,
         exits: &'m ExitEvidence,
-        nested: &'m Nested,
+        nested: &'m [NestedRow],
         taken: &[&'m TakenCpu],
     ) -> Self {
         let recorded = &exits.recorded;
@@ -41,7 +41,7 @@ impl<'m> Measured<'m> {
             of,
             recorded,
             running_ns: all.guest_ns.saturating_add(exits_ns),
-            nested: nested.rows.iter().filter(|row| row.vm == of.vm).collect(),
+            nested: nested.iter().filter(|row| row.vm == of.vm).collect(),
             taken: taken.iter().copied().filter(|one| one.vm == of.vm).collect(),
         }
     }

@@ -119,7 +119,7 @@ impl Guest {
 fn of(recording: &Recording) -> Vec<Advice> {
     let (exits, nested) = ask(recording, &(EvidenceOf, OfLevelTwo), &|_| ());
     let taken = cpu(std::slice::from_ref(recording), &[], &[], &|_| ()).taken;
-    advise(&exits, &nested, &taken.iter().collect::<Vec<&TakenCpu>>())
+    advise(&exits, &nested.rows, &taken.iter().collect::<Vec<&TakenCpu>>())
 }
 
 /// The guest after this many of these.

@@ -52,6 +52,15 @@ pub(super) fn event(
     out.extend_from_slice(b"}\n");
 }
 
+/// Writes event and its text, and ends the object.
+pub(super) fn text(out: &mut Vec<u8>, name: &str, text: &[u8]) {
+    out.extend_from_slice(b",\"event\":");
+    string(out, name.as_bytes());
+    out.extend_from_slice(b",\"text\":");
+    string(out, text.trim_ascii());
+    out.extend_from_slice(b"}\n");
+}
+
 /// Writes all fields as an object.
 pub(super) fn fields(
     out: &mut Vec<u8>,

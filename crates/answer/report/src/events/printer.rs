@@ -63,7 +63,9 @@ impl<'r> EventPrinter<'r> {
     ) -> Self {
         // Raw fields need it too: they are shown in the form (hex, string) the print fmt gives them.
         let program = match style {
-            Style::Text | Style::Raw => PrintProgram::compile(format, recording.abi()).ok(),
+            Style::Text | Style::Raw | Style::JsonText => {
+                PrintProgram::compile(format, recording.abi()).ok()
+            }
             Style::Jsonl | Style::Csv(_) => None,
         };
         Self {
@@ -124,7 +126,7 @@ impl<'r> Printer<'r> {
     /// Writes what goes before all lines of text: as `trace-cmd report` does, the number of CPUs.
     pub(super) fn write_heading(&self, out: &mut dyn Write) -> io::Result<()> {
         let cpus = self.recording.cpus();
-        if matches!(self.style, Style::Jsonl | Style::Csv(_)) || cpus == 0 {
+        if matches!(self.style, Style::Jsonl | Style::JsonText | Style::Csv(_)) || cpus == 0 {
             return Ok(());
         }
         out.write_all(&self.prefix)?;
@@ -234,7 +236,7 @@ impl<'r> Printer<'r> {
             Style::Text | Style::Raw => {
                 return text::thread_part(&String::from_utf8_lossy(comm), pid);
             }
-            Style::Jsonl => jsonl::string(&mut out, comm),
+            Style::Jsonl | Style::JsonText => jsonl::string(&mut out, comm),
             Style::Csv(_) => csv::text(&mut out, comm),
         }
         out.into()
@@ -273,6 +275,11 @@ impl<'r> Printer<'r> {
         let names = (Some(event.format), event.full_name.as_str());
         match self.style {
             Style::Jsonl => jsonl::event(out, names, payload, self.order),
+            Style::JsonText => {
+                let mut text = Vec::new();
+                self.body(&mut text, event, payload);
+                jsonl::text(out, &event.full_name, &text);
+            }
             Style::Csv(columns) => csv::event(out, names, payload, self.order, columns),
             Style::Text | Style::Raw => {
                 out.extend_from_slice(&event.name_part);
@@ -296,7 +303,7 @@ impl<'r> Printer<'r> {
                 self.lines.begin(batch, (stamp_ns, cpu, pid));
                 return;
             }
-            Style::Jsonl => {
+            Style::Jsonl | Style::JsonText => {
                 self.json.begin(out, stamp_ns, cpu);
                 jsonl::thread(out, pid);
                 (jsonl::string, b"null")
@@ -330,7 +337,7 @@ impl<'r> Printer<'r> {
             }
             out.truncate(begin);
         }
-        if self.style == Style::Text {
+        if matches!(self.style, Style::Text | Style::JsonText) {
             event.unprintable.fetch_add(1, Ordering::Relaxed);
         }
         write_raw(event.format, payload, self.order, out);
@@ -349,7 +356,7 @@ impl<'r> Printer<'r> {
         let name = format!("unknown:{id}");
         let names = (None, name.as_str());
         match self.style {
-            Style::Jsonl => jsonl::event(out, names, payload, self.order),
+            Style::Jsonl | Style::JsonText => jsonl::event(out, names, payload, self.order),
             Style::Csv(columns) => csv::event(out, names, payload, self.order, columns),
             Style::Text | Style::Raw => {
                 out.extend_from_slice(&name_part(&name));
@@ -369,7 +376,7 @@ impl<'r> Printer<'r> {
         }
         let out = &mut batch.text;
         match self.style {
-            Style::Jsonl => {
+            Style::Jsonl | Style::JsonText => {
                 self.json.begin(out, stamp_ns, cpu);
                 jsonl::dropped(out, count);
             }

@@ -49,6 +49,7 @@ struct Document<'p, N, A, D> {
     path: Option<Value>,
     boot: Option<Value>,
     diff: Option<D>,
+    served: bool,
 }
 
 pub(super) fn document(page: &PageReport, origin_ns: u64) -> impl Serialize {
@@ -87,6 +88,7 @@ pub(super) fn document(page: &PageReport, origin_ns: u64) -> impl Serialize {
         path: page.path.as_ref().map(|path| path.document_of(MOST_PATHS)),
         boot: page.boot.as_ref().map(|boot| boot.document_of_slowest(MOST_INITCALLS)),
         diff: page.diff.as_ref().map(Report::document),
+        served: page.served,
         sources,
     }
 }

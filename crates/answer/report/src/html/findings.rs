@@ -1,12 +1,15 @@
 //! What a page says first, in words: where the time went, what stands out, how far to trust it.
 
+mod advice;
 mod path;
 mod quality;
 mod time;
 
+use analyses::{About, Advice};
 use serde_json::{Value, json};
 
 use super::PageReport;
+use crate::advice::row_json;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +55,7 @@ pub struct Link {
 }
 
 /// One sentence.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// How much it matters.
     pub weight: Weight,
@@ -60,6 +63,10 @@ pub struct Finding {
     pub pieces: Vec<Piece>,
     /// Where to look.
     pub link: Option<Link>,
+    /// What it speaks of that there may be advice on.
+    about: Option<About>,
+    /// Why it happens and what usually helps, with the path of the recording.
+    advice: Vec<(String, Advice)>,
 }
 
 impl Finding {
@@ -80,11 +87,16 @@ impl Finding {
                 pieces.push(Piece { text, strong: at % 2 == 1 });
             }
         }
-        Self { weight, pieces, link: None }
+        Self { weight, pieces, link: None, about: None, advice: Vec::new() }
     }
 
     fn to(mut self, link: Link) -> Self {
         self.link = Some(link);
+        self
+    }
+
+    fn about(mut self, about: About) -> Self {
+        self.about = Some(about);
         self
     }
 
@@ -99,7 +111,9 @@ impl Finding {
                 "section": link.section, "vm": link.vm, "level": link.level, "reason": link.reason,
             })
         });
-        json!({"weight": self.weight.name(), "pieces": pieces, "link": link})
+        let advice: Vec<Value> =
+            self.advice.iter().map(|(source, one)| row_json(source, one)).collect();
+        json!({"weight": self.weight.name(), "pieces": pieces, "link": link, "advice": advice})
     }
 }
 
@@ -108,10 +122,12 @@ pub(super) fn of(page: &PageReport) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (at, source) in page.exits.sources.iter().enumerate() {
         let taken = page.cpu.cpu.taken.iter().filter(|one| one.recording == at);
-        findings.extend(time::of(source, &taken.collect::<Vec<_>>()));
-    }
-    if let Some(nested) = &page.nested {
-        findings.extend(nested.sources.iter().filter_map(|(_, nested)| time::nested(nested)));
+        let mut of_source = time::of(source, &taken.collect::<Vec<_>>());
+        let nested = page.nested.as_ref().and_then(|nested| nested.sources.get(at));
+        of_source.extend(nested.and_then(|(_, nested)| time::nested(nested)));
+        let own = page.advice.iter().filter(|(of, _)| *of == at).map(|(_, one)| one);
+        advice::attach(&source.path, own, &mut of_source);
+        findings.extend(of_source);
     }
     findings.extend(page.path.as_ref().and_then(path::of));
     findings.extend(quality::of(page));

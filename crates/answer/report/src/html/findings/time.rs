@@ -1,6 +1,8 @@
 //! Findings about time: who pays, which reasons, which outliers.
 
-use analyses::{Distribution, ExitRow, KnownParts, Nested, NestedRow, Recorded, TakenCpu, Tally};
+use analyses::{
+    About, Distribution, ExitRow, KnownParts, Nested, NestedRow, Recorded, TakenCpu, Tally,
+};
 
 use super::{Finding, Link, Weight};
 use crate::cpu::named;
@@ -178,7 +180,8 @@ impl<'s> OfVm<'s> {
             &self.time(p99),
         ];
         let sentence = "*{}* of the {} of all exits went to *{}* of {}: {} exits of {} on average, 99% of them within {}.";
-        Finding::new(Weight::Notice, sentence, &values).to(self.link("exits", Some(row)))
+        let found = Finding::new(Weight::Notice, sentence, &values);
+        found.to(self.link("exits", Some(row))).about(about(row))
     }
 
     /// What the VMM takes.
@@ -200,7 +203,7 @@ impl<'s> OfVm<'s> {
         let sentence =
             "*{}* of the {} of all exits was *user space* of {}, in {} exits; {} of that for {}.";
         let found = Finding::new(Weight::Notice, sentence, &values);
-        Some(found.to(self.link("exits", Some(costliest))))
+        Some(found.to(self.link("exits", Some(costliest))).about(about(costliest)))
     }
 
     /// The reason most of whose exits are quick, and some of which are longest.
@@ -225,7 +228,7 @@ impl<'s> OfVm<'s> {
         let sentence =
             "*{}* of {} has outliers: half {} up to {}, one in a hundred *over {}*, the most {}.";
         let found = Finding::new(Weight::Notice, sentence, &values);
-        Some(found.to(self.link("heat", Some(row))))
+        Some(found.to(self.link("heat", Some(row))).about(about(row)))
     }
 
     /// Who had the CPU while its vCPUs waited for one.
@@ -245,7 +248,8 @@ impl<'s> OfVm<'s> {
         };
         let values = [self.vm, &self.time(runnable_ns), &who];
         let sentence = "Exits of {} waited *{}* in the run queue, which is no cost of theirs.{}";
-        Some(Finding::new(weight, sentence, &values).to(self.link("timeline", None)))
+        let found = Finding::new(weight, sentence, &values);
+        Some(found.to(self.link("timeline", None)).about(About::RunQueue))
     }
 
     fn halt_poll(&self) -> Option<Finding> {
@@ -253,8 +257,14 @@ impl<'s> OfVm<'s> {
         let poll_ns = parts.halt_poll_ns.filter(|&ns| ns > 0)?;
         let values = [self.vm, &self.time(poll_ns)];
         let sentence = "For {} the host *polled {}* before it gave up CPUs.";
-        Some(Finding::new(Weight::Info, sentence, &values).to(self.link("timeline", None)))
+        let found = Finding::new(Weight::Info, sentence, &values);
+        Some(found.to(self.link("timeline", None)).about(About::HaltPolling))
     }
+}
+
+fn about(row: &ExitRow) -> About {
+    let reason = row.group.reason.clone().unwrap_or_default();
+    About::Reason { level: row.group.level.unwrap_or(1), reason }
 }
 
 fn reason_of(row: &ExitRow) -> String {
@@ -283,5 +293,5 @@ pub(super) fn nested(nested: &Nested) -> Option<Finding> {
     ];
     let sentence = "An exit for {} of the guest inside {} brings about *{} of its parent* ({}); it runs again after {} on average.";
     let link = Link { section: "nested", vm: Some(row.vm.clone()), ..Link::default() };
-    Some(Finding::new(Weight::Notice, sentence, &values).to(link))
+    Some(Finding::new(Weight::Notice, sentence, &values).to(link).about(About::Nested))
 }

@@ -1,0 +1,198 @@
+//! `hyperscope report --serve`: the page for a browser of this machine, and what it asks of the recordings: the
+//! events of an interval, and its lanes in more detail than a page holds.
+
+mod picked;
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use analyses::{GuestAlignment, KnownOfAll, LaneMachine, LaneRoom, PageRoom, over_time};
+use anyhow::{Context, bail};
+use loopback::{Answer, Body, Bounds, Loopback, Query};
+use printable::messages;
+use report::events::{Style, write_events};
+use report::html::{PageReport, write_lanes};
+use sources::{Clock, Recording, TimeRange};
+use timeline::Vm;
+use timeline::event_filter::Filter;
+
+use crate::inputs::open_all;
+use crate::machines::machines;
+use crate::misuse::Misuse;
+use crate::part::set_clocks;
+use picked::Picked;
+
+/// Events of an answer, unless fewer are asked for.
+const MOST_EVENTS: usize = 2000;
+
+/// Spans of an answer, and memory that they take: of more, neighbours are merged as in a page.
+const LANES: LaneRoom = LaneRoom { spans: 200_000, bytes: 4 << 20 };
+
+/// What is found besides on the way is thrown away.
+const LEAST_BYTES: usize = 1 << 20;
+
+/// Bytes of pages that are read for the lanes of an answer at most: a second's work or so.
+const MOST_STORED_BYTES: u64 = 64 << 20;
+
+/// Before an interval so much is read, too, that what went on when it begins is known: a part of its
+/// length, and no less than this.
+const MARGIN_PART: u64 = 2;
+const LEAST_MARGIN_NS: u64 = 1_000_000;
+
+/// What is known of recordings since the page was made.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) files: Vec<PathBuf>,
+    /// With guests on their host's.
+    pub(super) clocks: Vec<(PathBuf, Clock)>,
+    pub(super) guests: Vec<GuestAlignment>,
+    pub(super) vms: Vec<Vec<Vm>>,
+    pub(super) processes: Vec<HashMap<u32, u32>>,
+    pub(super) machines: Vec<LaneMachine>,
+}
+
+/// Refuses recordings that can't be read twice.
+///
+/// # Errors
+/// When there is one.
+pub(super) fn refuse_pipes(recordings: &[Recording]) -> anyhow::Result<()> {
+    let is_kept =
+        |one: &Recording| fs::metadata(one.path()).is_ok_and(|of| of.is_file() || of.is_dir());
+    match recordings.iter().find(|one| !is_kept(one)) {
+        None => Ok(()),
+        Some(pipe) => bail!(Misuse(format!(
+            "--serve reads recordings again for every answer: {} is no file",
+            pipe.path().display()
+        ))),
+    }
+}
+
+/// Answers until the process is ended.
+///
+/// # Errors
+/// When the page can't be kept, or the port is taken.
+pub(super) fn serve(port: u16, page: PageReport, known: Known) -> anyhow::Result<()> {
+    let (file, len) = kept(&page).context("cannot keep the page in a temporary file")?;
+    let times = page.times_ns();
+    // What is in the file needs no memory besides.
+    drop(page);
+    let server = Loopback::bind(port, Bounds::default())
+        .with_context(|| format!("cannot listen on port {port} of 127.0.0.1"))?;
+    writeln!(io::stdout(), "{}", server.address())?;
+    io::stdout().flush()?;
+    let _ = writeln!(
+        messages(),
+        "hyperscope: open this address in a browser of this machine; whoever knows it can read the recordings, until this is ended"
+    );
+    let served = Served { known, times, one_at_a_time: Mutex::new(()) };
+    let page = Arc::new(file);
+    server.serve(&|query| match query.name.as_str() {
+        "" => Answer {
+            status: 200,
+            content_type: "text/html; charset=utf-8",
+            body: Body::File(Arc::clone(&page), len),
+        },
+        "events" => served.answer(query, Served::events),
+        "lanes" => served.answer(query, Served::lanes),
+        _ => Answer::sentence(404, "there is nothing here"),
+    });
+    Ok(())
+}
+
+/// The page in a file without a name.
+fn kept(page: &PageReport) -> io::Result<(File, u64)> {
+    let mut file = tempfile::tempfile()?;
+    let mut out = BufWriter::new(&mut file);
+    page.write(&mut out)?;
+    out.flush()?;
+    drop(out);
+    let len = file.seek(SeekFrom::End(0))?;
+    Ok((file, len))
+}
+
+struct Served {
+    known: Known,
+    /// The times of the page.
+    times: TimeRange,
+    /// Answers are made one after the other: each may take what memory there is.
+    one_at_a_time: Mutex<()>,
+}
+
+impl Served {
+    fn answer(
+        &self,
+        query: &Query,
+        of: fn(&Self, &Query, TimeRange) -> anyhow::Result<Answer>,
+    ) -> Answer {
+        let Some(range) = self.range(query) else {
+            return Answer::sentence(400, "from and to are nanoseconds from the page's beginning");
+        };
+        // Nothing is left behind by an answer that failed.
+        let _only_this = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        of(self, query, range).unwrap_or_else(|error| {
+            let _ = writeln!(messages(), "hyperscope: no answer: {error:#}");
+            Answer::sentence(500, "the recordings can't be read: hyperscope says why")
+        })
+    }
+
+    /// The interval that is asked for, as far as the page has it.
+    fn range(&self, query: &Query) -> Option<TimeRange> {
+        let at = |name| Some(self.times.from_ns.saturating_add(query.number(name)?));
+        let (from_ns, to_ns) = (at("from")?, at("to")?.min(self.times.to_ns));
+        (from_ns <= to_ns).then_some(TimeRange { from_ns, to_ns })
+    }
+
+    /// The recordings with no more than an interval. Blocks that are left out are gone, so they are
+    /// opened again for each answer.
+    fn recordings(&self, range: TimeRange) -> anyhow::Result<Vec<Recording>> {
+        let mut recordings = open_all(&self.known.files)?;
+        set_clocks(&mut recordings, &self.known.clocks);
+        recordings.iter_mut().for_each(|one| one.set_range(range));
+        Ok(recordings)
+    }
+
+    /// Events with all of some words, in the order of their times.
+    fn events(&self, query: &Query, range: TimeRange) -> anyhow::Result<Answer> {
+        let recordings = self.recordings(range)?;
+        let machines = machines(&recordings, &self.known.guests);
+        let limit = query.number("limit").and_then(|limit| usize::try_from(limit).ok());
+        let limit = limit.unwrap_or(MOST_EVENTS).min(MOST_EVENTS);
+        let words = query.get("words").unwrap_or_default();
+        let mut picked = Picked::new(words, limit, self.times.from_ns);
+        let (filter, style) = (Filter::default(), Style::JsonText);
+        let written = write_events(&recordings, &machines, &filter, style, &mut picked, &|_| ());
+        if let Err(error) = written
+            && !picked.is_full()
+        {
+            return Err(error.into());
+        }
+        Ok(Answer::json(picked.json()))
+    }
+
+    /// The lanes of an interval.
+    fn lanes(&self, _: &Query, range: TimeRange) -> anyhow::Result<Answer> {
+        let margin_ns = ((range.to_ns - range.from_ns) / MARGIN_PART).max(LEAST_MARGIN_NS);
+        let wide = TimeRange {
+            from_ns: range.from_ns.saturating_sub(margin_ns),
+            to_ns: range.to_ns.saturating_add(margin_ns),
+        };
+        let recordings = self.recordings(wide)?;
+        let stored: u64 = recordings.iter().map(Recording::stored_len).sum();
+        if stored > MOST_STORED_BYTES {
+            return Ok(Answer::sentence(413, "too much to be read for one answer: zoom in"));
+        }
+        let Known { guests, vms, processes, machines, .. } = &self.known;
+        let samples: Vec<_> = recordings.iter().map(|_| None).collect();
+        let known = KnownOfAll { guests, samples: &samples, vms, processes, machines };
+        let room = PageRoom { lanes: LANES, code_bytes: LEAST_BYTES, arrow_bytes: LEAST_BYTES };
+        let found = over_time(&recordings, known, room, &|_| ());
+        let mut body = Vec::new();
+        write_lanes(&found.lanes, self.times.from_ns, &mut body)?;
+        // Not to be shown as a page: only the page that asks for it reads it.
+        let content_type = "text/plain; charset=utf-8";
+        Ok(Answer { status: 200, content_type, body: Body::Bytes(body) })
+    }
+}

@@ -1,0 +1,256 @@
+//! What a client asks for: read within a deadline and a bound, and refused where it is not what is answered here.
+
+use std::io::{self, Read};
+use std::net::TcpStream;
+use std::time::Instant;
+
+use crate::answer::{Answer, Body};
+
+/// Bytes of a request: its line and its headers.
+const MOST_BYTES: usize = 8 << 10;
+
+/// Headers of a request; browsers send some fifteen.
+const MOST_HEADERS: usize = 64;
+
+/// What was asked for: a name below the address, and its parameters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    /// What follows the token; empty for the address itself.
+    pub name: String,
+    parameters: Vec<(String, String)>,
+}
+
+impl Query {
+    /// A parameter, if it was given.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A parameter that is a number.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.get(name)?.parse().ok()
+    }
+}
+
+/// Why a request is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Nothing that HTTP/1.1 allows.
+    Malformed,
+    /// Longer than any browser's.
+    TooLong,
+    /// It did not come in time.
+    TooSlow,
+    /// Another method than GET.
+    Method,
+    /// It has a body.
+    Body,
+    /// It names another host.
+    Host,
+    /// Without the token, or of something that is not there.
+    Unknown,
+    /// As many as may be are being served.
+    Busy,
+}
+
+impl Refusal {
+    pub(crate) fn answer(self) -> Answer {
+        let (status, words) = match self {
+            Self::Malformed => (400, "this is no request"),
+            Self::TooLong => (431, "the request is too long"),
+            Self::TooSlow => (408, "the request did not come in time"),
+            Self::Method => (405, "only GET is answered"),
+            Self::Body => (400, "a request for a page has no body"),
+            Self::Host => (421, "this server answers only for its own address"),
+            Self::Unknown => (404, "there is nothing here"),
+            Self::Busy => (503, "too many connections"),
+        };
+        let body = Body::Bytes(format!("{words}\n").into_bytes());
+        Answer { status, content_type: "text/plain; charset=utf-8", body }
+    }
+}
+
+/// The head of a request, as far as it matters.
+#[derive(Debug)]
+pub(crate) struct Head {
+    method: String,
+    target: String,
+    host: Option<String>,
+    has_body: bool,
+}
+
+/// Reads a request up to the end of its headers.
+pub(crate) fn read(stream: &mut TcpStream, until: Instant) -> io::Result<Result<Head, Refusal>> {
+    let mut bytes = [0u8; MOST_BYTES];
+    let mut filled = 0;
+    loop {
+        let Some(left) =
+            until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+        else {
+            return Ok(Err(Refusal::TooSlow));
+        };
+        stream.set_read_timeout(Some(left))?;
+        let room = bytes.get_mut(filled..).unwrap_or_default();
+        match stream.read(room) {
+            Ok(0) => {
+                return Ok(Err(if room.is_empty() {
+                    Refusal::TooLong
+                } else {
+                    Refusal::Malformed
+                }));
+            }
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) if is_timeout(&error) => return Ok(Err(Refusal::TooSlow)),
+            Err(error) => return Err(error),
+        }
+        match Head::parse(bytes.get(..filled).unwrap_or_default()) {
+            Ok(Some(head)) => return Ok(Ok(head)),
+            Ok(None) if filled == MOST_BYTES => return Ok(Err(Refusal::TooLong)),
+            Ok(None) => {}
+            Err(refusal) => return Ok(Err(refusal)),
+        }
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+impl Head {
+    /// `None`: there is more to come.
+    fn parse(bytes: &[u8]) -> Result<Option<Self>, Refusal> {
+        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut request = httparse::Request::new(&mut headers);
+        match request.parse(bytes) {
+            Ok(status) if status.is_partial() => return Ok(None),
+            Ok(_) => {}
+            Err(httparse::Error::TooManyHeaders) => return Err(Refusal::TooLong),
+            Err(_) => return Err(Refusal::Malformed),
+        }
+        let (Some(method), Some(target)) = (request.method, request.path) else {
+            return Err(Refusal::Malformed);
+        };
+        let of = |name: &str| {
+            let is_it = move |one: &&httparse::Header<'_>| one.name.eq_ignore_ascii_case(name);
+            request.headers.iter().filter(is_it).collect::<Vec<_>>()
+        };
+        let hosts = of("host");
+        if hosts.len() > 1 {
+            return Err(Refusal::Malformed);
+        }
+        let host = hosts.first().map(|one| String::from_utf8_lossy(one.value).into_owned());
+        let has_length = of("content-length").iter().any(|one| one.value != b"0");
+        let has_body = has_length || !of("transfer-encoding").is_empty();
+        Ok(Some(Self { method: method.to_owned(), target: target.to_owned(), host, has_body }))
+    }
+
+    /// What is asked for, of who may ask.
+    pub(crate) fn query(&self, port: u16, token: &str) -> Result<Query, Refusal> {
+        if self.method != "GET" {
+            return Err(Refusal::Method);
+        }
+        if self.has_body {
+            return Err(Refusal::Body);
+        }
+        let own = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
+        if !self.host.as_ref().is_some_and(|host| own.contains(host)) {
+            return Err(Refusal::Host);
+        }
+        let path = self.target.strip_prefix('/').ok_or(Refusal::Unknown)?;
+        let (given, rest) = path.split_once('/').ok_or(Refusal::Unknown)?;
+        if !is_same(given.as_bytes(), token.as_bytes()) {
+            return Err(Refusal::Unknown);
+        }
+        let (name, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric();
+        if !name.bytes().all(is_plain) {
+            return Err(Refusal::Unknown);
+        }
+        let pairs = parameters.split('&').filter(|pair| !pair.is_empty());
+        let pair = |pair: &str| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decoded(key), decoded(value))
+        };
+        Ok(Query { name: name.to_owned(), parameters: pairs.map(pair).collect() })
+    }
+}
+
+/// In a time that does not depend on where they differ.
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+}
+
+/// Text as a browser's `URLSearchParams` writes it.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        let hex = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        let escaped = hex.filter(|two| two.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        match (first, escaped.and_then(|two| u8::from_str_radix(two, 16).ok())) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            (b'+', _) => bytes.push(b' '),
+            _ => bytes.push(first),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(request: &str) -> Result<Query, Refusal> {
+        Head::parse(request.as_bytes())?.ok_or(Refusal::Malformed)?.query(80, "secret")
+    }
+
+    #[test]
+    fn parameters_come_as_they_were_written() {
+        let request = "GET /secret/events?from=5&words=MSR+0x80b%20%2B&none&from=6 HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n";
+        let query = asked(request).unwrap();
+        assert_eq!(query.name, "events");
+        assert_eq!(query.number("from"), Some(5));
+        assert_eq!(query.get("words"), Some("MSR 0x80b +"));
+        assert_eq!((query.get("none"), query.get("to")), (Some(""), None));
+    }
+
+    #[test]
+    fn only_whom_the_address_was_given_is_answered() {
+        let with = |line: &str, more: &str| asked(&format!("{line} HTTP/1.1\r\n{more}\r\n"));
+        let own = "Host: localhost:80\r\n";
+        assert!(with("GET /secret/", own).is_ok());
+        for (line, more, refusal) in [
+            ("POST /secret/", own, Refusal::Method),
+            ("HEAD /secret/", own, Refusal::Method),
+            ("GET /secret/", "", Refusal::Host),
+            ("GET /secret/", "Host: evil.example\r\n", Refusal::Host),
+            ("GET /secret/", "Host: localhost\r\n", Refusal::Host),
+            ("GET /secret/", "Host: localhost:80\r\nHost: evil\r\n", Refusal::Malformed),
+            ("GET /secret/", "Host: localhost:80\r\nContent-Length: 5\r\n", Refusal::Body),
+            ("GET /secret/", "Host: localhost:80\r\nTransfer-Encoding: chunked\r\n", Refusal::Body),
+            ("GET /secreT/", own, Refusal::Unknown),
+            ("GET /secret", own, Refusal::Unknown),
+            ("GET /", own, Refusal::Unknown),
+            ("GET /secret/../etc/passwd", own, Refusal::Unknown),
+            ("GET http://x/secret/", own, Refusal::Unknown),
+        ] {
+            assert_eq!(with(line, more), Err(refusal), "{line} {more}");
+        }
+    }
+
+    #[test]
+    fn any_escape_is_some_text() {
+        for (text, expected) in
+            [("%41%", "A%"), ("%4", "%4"), ("%zz", "%zz"), ("%+1", "% 1"), ("%ff", "\u{fffd}")]
+        {
+            assert_eq!(decoded(text), expected);
+        }
+    }
+}

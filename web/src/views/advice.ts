@@ -1,0 +1,36 @@
+// Below a finding: why it happens, what usually helps, and what of the recording shows it.
+
+import type { AdviceRow } from "../data/report";
+import { el } from "../dom";
+import { count, share, time } from "../format";
+
+type Fact = AdviceRow["evidence"][number];
+
+function amount({ value, unit }: Fact): string {
+  if (unit === "ns") return time(value);
+  if (unit === "share") return share(value, 1);
+  return unit === "ratio" ? value.toFixed(1) : count(value);
+}
+
+function piece(one: AdviceRow): HTMLElement {
+  const helps = one.helps.map((help) => el("li", {}, help));
+  const facts = one.evidence.map((fact) => el("li", {}, `${fact.what}: `, el("b", {}, amount(fact))));
+  return el(
+    "div",
+    { class: "advice", "data-rule": one.rule },
+    el("h3", {}, one.title),
+    el("p", {}, one.why),
+    el("h4", {}, "What usually helps"),
+    el("ul", {}, ...helps),
+    el("h4", {}, "What this recording shows"),
+    el("ul", {}, ...facts),
+    el("p", { class: "note" }, `Saves ${time(one.saving_at_most_ns)} of ${one.saving_of} at most; ${one.checked}. Rule: ${one.rule}.`),
+  );
+}
+
+/** Nothing where no rule finds its evidence. */
+export function adviceOn(all: AdviceRow[]): HTMLElement | null {
+  if (all.length === 0) return null;
+  const more = all.length > 1 ? ` (${all.length})` : "";
+  return el("details", { class: "why" }, el("summary", {}, `Why, and what helps${more}`), ...all.map(piece));
+}
